@@ -173,7 +173,7 @@ std::vector<NamedArray> read_arrays(const std::vector<std::string>& given, std::
     std::copy_n(array.as<float>(), array.elements(), input.tensor.data.begin());
     input.bytes = bytes.has_value();
     if (input.tensor.shape.empty() || input.tensor.dim(0) < 1)
-      throw Error(path + ": expected an array with samples along its first axis");
+      throw Error(path + ": expected an array with samples");
     arrays.push_back(std::move(input));
   }
   return arrays;

@@ -150,7 +150,9 @@ std::string none_differs(const Json& score, std::int64_t samples) {
   const Json none = Json::array(), zeros = {0, 0};
   const Json& exact = score.contains("exact") ? score["exact"] : none;
   // The interval of a metric without an exact one is that of resamples, which have no difference.
-  const bool alike = samples > 0 && score.contains("resampled") && score["difference"] == 0 &&
+  // AUC depends on the order of the samples alone: their logits may differ where it does not.
+  const bool alike = score["name"] != "auc" && samples > 0 && score.contains("resampled") &&
+                     score["difference"] == 0 &&
                      (std::ranges::find(exact, "difference_ci95") != exact.end() ||
                       score["difference_ci95"] == zeros);
   if (!alike) return "";
@@ -158,9 +160,9 @@ std::string none_differs(const Json& score, std::int64_t samples) {
   const bool windows = drawn != "samples";
   const std::int64_t length = windows ? experiments::block_length(samples) : 1;
   const double share = stats::share_of_none((samples + length - 1) / length);
-  return fmt::format("no {} differs from float32; at 95 % at most {} % of {} do (Clopper-Pearson)",
-                     windows ? "window" : "sample", experiments::percent_text(share, "{:.1f}"),
-                     drawn);
+  return fmt::format(
+      "no {}'s figure differs from float32; at 95 % at most {} % of {} do (Clopper-Pearson)",
+      windows ? "window" : "sample", experiments::percent_text(share, "{:.1f}"), drawn);
 }
 
 ReportPaths default_paths(const std::string& folder) {

@@ -42,9 +42,10 @@ inline constexpr const char* kUnitLeftOut =
 std::string number_text(const Json& value, const char* format, double factor = 1);
 /// "[LOW, HIGH]" of a list of two, each as number_text.
 std::string interval_text(const Json& pair, const char* format, double factor = 1);
-/// "no window differs from float32; at 95 % at most 24.7 % of blocks of 4 windows do
-/// (Clopper-Pearson)", of a score of which no resample differs; "" of others, and of 0 samples. The
-/// exact interval of such a difference supposes that a window that differs does so in every target.
+/// "no window's figure differs from float32; at 95 % at most 24.7 % of blocks of 4 windows do
+/// (Clopper-Pearson)", of a score of which no resample differs; "" of others, of `auc`, and of 0
+/// samples. The exact interval of such a difference supposes that a window that differs does so in
+/// every target.
 std::string none_differs(const Json& score, std::int64_t samples);
 
 /// One line a row: numerics, bits, accuracy, its change from float32, SQNR measured and predicted;

@@ -71,7 +71,8 @@ struct ScaleRule {
   std::function<float(const ScaleRequest&)> scale = nullptr;
   /// The exponents s of a batch of blocks, by integers. Null: the rule has real scales only.
   std::function<void(const ExponentRequest&)> exponents = nullptr;
-  /// exponents() needs the elements, not only their largest magnitudes.
+  /// The rule compares scales by the errors of all elements, which it reads more than once;
+  /// exponents() gets them, too. Where false exponents() needs the largest magnitudes alone.
   bool reads_elements = false;
   /// scale() also serves zero points, minima and tensor scales.
   bool serves_affine = false;

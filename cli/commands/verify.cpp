@@ -142,7 +142,7 @@ void add_verify(Program& program) {
   command.option("--scale-a SA.npy", o.arrays.scale_a, "Block scales of A, [batch x] M x blocks");
   command.option("--scale-b SB.npy", o.arrays.scale_b, "Block scales of B, [batch x] blocks x N");
   command.option("--meta E.npy", o.arrays.meta, "Metadata of a sparse A");
-  command.option("--meta-layout LAYOUT", o.arrays.meta_layout, "index or ptx");
+  command.option("--meta-layout LAYOUT", o.arrays.meta_layout, "Of --meta: index (default) or ptx");
   command.option("--seed S", o.seed, "Seed of a kernel's stochastic registers (default: 0)");
   command.option("--nan RULE", o.nan, "any, canonical or payload: which NaN results are equal")
       .one_of({"any", "canonical", "payload"});

@@ -6,6 +6,7 @@
 #include "formats/error.hpp"
 
 namespace numemu::experiments {
+
 std::vector<ClaimResult> claim_results(const std::vector<Claim>& claims,
                                        const std::vector<Finding>& findings) {
   std::vector<ClaimResult> results;

@@ -171,21 +171,26 @@ void RowStore::begin() {
     prefix_ = prefix_ && !(gap && lines_.contains(key));
   }
   kept_ = lines_.size();
-  const std::string text = in_point_order();
-  std::ifstream file(path_, std::ios::binary);
-  const std::string before(std::istreambuf_iterator<char>(file), {});
-  if (text != before) drop_conclusion();
-  write_atomically(path_, {text});
+  // Another order of the same rows leaves what was concluded from them.
+  const std::vector<std::string> lines = complete_lines(path_);
+  std::set<std::string> rows(old_lines_.begin(), old_lines_.end());
+  for (const auto& [key, line] : lines_) rows.insert(line);
+  if (rows != std::set<std::string>(lines.begin(), lines.end())) drop_conclusion();
+  write_atomically(path_, {in_point_order()});
 }
 
 void RowStore::drop_conclusion() {
-  if (std::exchange(dropped_, true)) return;
+  if (dropped_) return;
   // A run that is killed before its own would leave these beside its rows, as if they were theirs.
   for (const char* name :
        {"experiment.json", "report.html", "report.csv", "report.sqlite", "report.md"}) {
+    const std::filesystem::path file = std::filesystem::path(path_).parent_path() / name;
     std::error_code error;
-    std::filesystem::remove(std::filesystem::path(path_).parent_path() / name, error);
+    std::filesystem::remove(file, error);
+    if (error)
+      throw Error(fmt::format("{}: cannot be removed ({})", file.string(), error.message()));
   }
+  dropped_ = true;
 }
 
 /// Rows of different numbers of shards in one folder would be merged out of order, some of them

@@ -16,8 +16,7 @@ class PrefixSums {
   };
 
   PrefixSums() = default;
-  PrefixSums(const T* x, std::size_t n)
-      : sums_(std::make_unique_for_overwrite<Sums[]>(n / kSpacing + 1)) {
+  PrefixSums(const T* x, std::size_t n) : sums_(std::make_unique<Sums[]>(n / kSpacing + 1)) {
     Sums all;
     const std::size_t whole = n / kSpacing * kSpacing;
     for (std::size_t i = 0; i < whole; i += kSpacing) {

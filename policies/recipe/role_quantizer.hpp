@@ -44,7 +44,7 @@ class RoleQuantizer {
   bool stochastic() const { return policy_.rounding.stochastic(); }
   /// The scale rule reads nothing but the largest magnitude.
   bool largest_only() const { return largest_only_; }
-  /// The scale rule reads all elements more than once.
+  /// ScaleRule::reads_elements of the role's rule.
   bool reads_elements() const { return rule_->reads_elements; }
   Conversion conversion(const RandomSource& random = {}) const;
 

@@ -149,10 +149,10 @@ std::int64_t best_real(const Sample& sample, const Codes& codes, std::int64_t st
   });
   if (codes.format.bits <= kFewBits) return best_of_all(sample, 1, start, highest, step_of);
   // Under the least scale nothing becomes infinite.
+  const std::int64_t finite = sample.overflows(codes.step(start)) ? 1 : start;
   // No scale is too small where the error is at least what the largest elements alone lose under
   // the least scale.
-  const double error = sample.error(codes.step(sample.overflows(codes.step(start)) ? 1 : start),
-                                    sample.beyond(codes.step(1)));
+  const double error = sample.error(codes.step(finite), sample.beyond(codes.step(1)));
   ScaleCodes search;
   search.lowest = first_code(
       1, highest, [&](std::int64_t code) { return !sample.too_small(codes.step(code), error); });

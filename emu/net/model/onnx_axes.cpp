@@ -28,7 +28,7 @@ std::int64_t stored_axis(const OnnxValue& value, std::int64_t axis) {
 void refuse_batch(const OnnxValue& value, std::int64_t axis, std::string_view what) {
   const auto at = static_cast<std::size_t>(axis);
   if (value.shapes[0][at] != value.shapes[1][at])
-    throw Error(fmt::format("{} the batch, the first axis of every input, is not supported", what));
+    throw Error(fmt::format("{} the batch is not supported", what));
 }
 
 namespace {

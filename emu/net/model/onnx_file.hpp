@@ -111,7 +111,7 @@ OnnxModel read_onnx(const std::string& path);
 /// Weights that the file has as codes: constants that a DequantizeLinear reads, or that pass a
 /// QuantizeLinear. Only a file that names the operator is held in memory; 0 where the budget has no
 /// room for that. Files with data of tensors beside it are not read. Throws Error as read_onnx
-/// does.
+/// does where the file cannot be read, and where one that names the operator is damaged.
 std::int64_t weights_as_codes(const std::string& path);
 /// The same of bytes that `path` describes in messages; with `weights_may_be_absent` initializers
 /// of reals need not have data.

@@ -40,9 +40,9 @@ void OnnxImporter::add_inputs() {
       if (i == batch && info.has_shape && dims[i] > 0) {
         if (fixed_batch_ > 0 && fixed_batch_ != dims[i])
           throw Error(
-              fmt::format("{}: input {}: expected a first axis of {} as in the inputs "
-                          "before (the batch), found {}",
-                          model_.path, name, fixed_batch_, dims[i]));
+              fmt::format("{}: input {}: expected {} on axis {} (the batch) as in the inputs "
+                          "before, found {}",
+                          model_.path, name, fixed_batch_, i, dims[i]));
         fixed_batch_ = dims[i];
       }
       if (dims[i] < 1 && given != options_.input_shapes.end() && i < given->second.size())

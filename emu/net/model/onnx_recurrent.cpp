@@ -191,9 +191,9 @@ class RecurrentNode {
     const std::size_t batch = layer_.batch_first ? 0 : 1;
     if (x.shapes[0][1 - batch] != x.shapes[1][1 - batch])
       throw Error(
-          "expected steps that do not depend on the batch, which is the first axis of every input "
-          "of the model; export with batch_first=True, or with the name of the batch's axis, as in "
-          "dynamic_axes={'x': {1: 'batch'}}");
+          "expected steps that do not depend on the batch, which is the first axis of an input "
+          "unless the file calls a later one batch; export with batch_first=True, or with the name "
+          "of the batch's axis, as in dynamic_axes={'x': {1: 'batch'}}");
     return layer_.batch_first ? x : transposed(x, {1, 0, 2});
   }
 

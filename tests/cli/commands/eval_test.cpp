@@ -96,9 +96,10 @@ TEST_CASE("every layer of a recurrent network is in the row", "[slow]") {
       "eval --net o/lstm-char-text.safetensors --data text:long.txt --images 5 --recipe r.json "
       "--no-predictions --quiet");
   INFO(alike.err);
-  CHECK_THAT(alike.out, Contains("difference no window differs from float32; at 95 % at most 70.8 "
-                                 "% of blocks of 2 windows do (Clopper-Pearson)") &&
-                            Contains("none differs"));
+  CHECK_THAT(alike.out,
+             Contains("difference no window's figure differs from float32; at 95 % at most 70.8 "
+                      "% of blocks of 2 windows do (Clopper-Pearson)") &&
+                 Contains("none differs"));
 }
 
 TEST_CASE("where no sample differs eval says so instead of a wide interval", "[fast]") {
@@ -116,12 +117,27 @@ TEST_CASE("where no sample differs eval says so instead of a wide interval", "[f
   };
   // 1 - 0.025^(1/20)
   const char* const sentence =
-      "no sample differs from float32; at 95 % at most 16.8 % of samples do (Clopper-Pearson)";
+      "no sample's figure differs from float32; at 95 % at most 16.8 % of samples do "
+      "(Clopper-Pearson)";
   const std::string alike = eval("float16"), other = eval("int2");
   CHECK_THAT(alike, Contains(std::string("difference ") + sentence) &&
                         Contains(std::string("mean_iou, pixel_accuracy, top1: ") + sentence) &&
                         !Contains("-16.8") && !Contains("0 in as many"));
   CHECK_THAT(other, !Contains("none differs") && Contains("points, 95 % interval ["));
+}
+
+TEST_CASE("auc depends on the order alone, so that eval does not say that no sample differs",
+          "[fast]") {
+  const Scratch s;
+  numemu::experiments::testing::write_click_network(s.path + "/n.safetensors");
+  s.file("r.json", R"({"numemu_recipe": 1, "roles": {"weight": {"format": "float16"}}})");
+  const Result run = s.run(
+      "eval --net n.safetensors --data clicks --images 40 --recipe r.json --metric auc "
+      "--no-predictions --quiet");
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  CHECK_THAT(run.out,
+             Contains("[+0, +0]") && !Contains("none differs") && !Contains("figure differs"));
 }
 
 TEST_CASE("folding keeps accuracy and moves roundings only", "[slow][shared]") {

@@ -350,6 +350,8 @@ TEST_CASE("a conclusion from other rows does not stay beside new ones", "[fast]"
   const auto stays = concluded();
   finish(folder.path);  // nothing is missing
   CHECK(stays());
+  finish(folder.path, {}, {"d", "c", "b", "a"});  // nothing but the order changes
+  CHECK(stays());
   {
     RowStore more(folder.path, {}, {"a", "b", "c", "d", "e"}, Existing::resume);
     CHECK(stays());  // its rows are all there still
@@ -359,4 +361,8 @@ TEST_CASE("a conclusion from other rows does not stay beside new ones", "[fast]"
   concluded();
   RowStore(folder.path, {}, kKeys, Existing::fresh);
   CHECK_FALSE(stays());
+  finish(folder.path);
+  std::filesystem::create_directories(conclusion + "/x");  // a folder that is not empty
+  CHECK_THROWS_WITH(RowStore(folder.path, {}, kKeys, Existing::fresh),
+                    Contains("experiment.json: cannot be removed ("));
 }

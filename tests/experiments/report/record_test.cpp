@@ -1,11 +1,16 @@
 // A record holds the values of the row, and nothing where they are missing or wrong.
 #include "experiments/report/record.hpp"
 
+#include <algorithm>
+#include <string>
+
+#include "policies/recipe/fixed_ranges.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/report/sample.hpp"
 
 using namespace numemu::experiments;
 using numemu::Json;
+namespace policies = numemu::policies;
 
 TEST_CASE("a record of a quantized row", "[fast]") {
   const std::vector<Json> rows = sample::rows();
@@ -157,11 +162,21 @@ TEST_CASE("calibration that clips is named unless ranges fix every activation", 
   row["point"]["recipe"]["calibrate"]["rule"] = "percentile(99.9)";
   CHECK(scale() == "absmax, percentile(99.9)");
   REQUIRE(row["layers"].size() == 5);
+  const policies::Recipe integers = policies::Recipe::parse_text(
+      R"({"numemu_recipe": 1, "roles": {"weight": {"format": "int8"}, "activation": {"format": "int8"}}})",
+      "recipe");
   const auto fixed = [&](int weights, int activations) {
-    row["notes"] = {"another note", "the ranges are fixed of " +
-                                        std::to_string(weights + activations) +
-                                        " tensors: weights of " + std::to_string(weights) +
-                                        ", activations of " + std::to_string(activations)};
+    policies::FixedRanges ranges;
+    for (int i = 0; i < std::max(weights, activations); ++i) {
+      policies::LayerRanges& of = ranges["layer" + std::to_string(i)];
+      if (i < weights) of.weight.push_back({-1, 1});
+      if (i < activations) of.activation = policies::ValueRange{-1, 1};
+    }
+    row["notes"] = Json::array();
+    row["notes"].push_back("another note");
+    for (const std::string& note :
+         policies::notes_on_ranges(policies::with_ranges(integers, ranges)))
+      row["notes"].push_back(note);
   };
   row["point"]["ranges"] = "0123456789abcdef";  // of a tuned checkpoint
   CHECK(scale() == "absmax");                   // without notes

@@ -165,7 +165,7 @@ TEST_CASE("inputs that fix different batches are refused", "[fast]") {
                         .node("Add", {"x", "y"}, {"z"})
                         .output("z")
                         .import(),
-                    Catch::Contains("input y: expected a first axis of 1"));
+                    Catch::Contains("input y: expected 1 on axis 0 (the batch)"));
 }
 
 TEST_CASE("a file that fixes the batch is read with the batch first", "[fast]") {
