@@ -364,5 +364,5 @@ TEST_CASE("a conclusion from other rows does not stay beside new ones", "[fast]"
   finish(folder.path);
   std::filesystem::create_directories(conclusion + "/x");  // a folder that is not empty
   CHECK_THROWS_WITH(RowStore(folder.path, {}, kKeys, Existing::fresh),
-                    Contains("experiment.json: cannot be removed ("));
+                    Contains(std::string(name) + ": cannot be removed ("));
 }
