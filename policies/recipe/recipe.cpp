@@ -258,8 +258,9 @@ void Recipe::require_policy_matches(const net::Graph& graph, const std::string& 
     const auto& [match, choices] = patches_[i];
     std::size_t slot = 0;
     while (slot < choices.size() && (!choices[slot] || slots[slot].of_products)) ++slot;
-    const bool matches = std::any_of(names.begin(), names.end(),
-                                     [&](const auto& name) { return glob_match(match, name); });
+    // clang 14 captures no structured binding by default.
+    const auto matched = [&pattern = match](const auto& name) { return glob_match(pattern, name); };
+    const bool matches = std::any_of(names.begin(), names.end(), matched);
     if (slot == choices.size() || matches) continue;
     throw Error(
         fmt::format("{}: layers[{}].{}: '{}' matches only products inside a layer, where a "
