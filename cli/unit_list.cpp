@@ -78,8 +78,7 @@ std::string letters_explained(const Units& units) {
   std::vector<unit::Grade> grades;
   for (const Unit* one : units) grades.push_back(one->row().grade);
   std::ranges::sort(grades);
-  const auto repeated = std::ranges::unique(grades);
-  grades.erase(repeated.begin(), repeated.end());
+  grades.erase(std::unique(grades.begin(), grades.end()), grades.end());
   std::string text, line = "ev            ";
   for (std::size_t i = 0; i < grades.size(); ++i) {
     const std::string word =
@@ -113,7 +112,7 @@ std::string instruction_list() {
     return group.front()->row().grade == unit::Grade::definition;
   };
   std::vector<Units> groups = by_instruction(all);
-  std::ranges::stable_partition(groups, is_neutral);
+  std::stable_partition(groups.begin(), groups.end(), is_neutral);
   bool described = false;
   for (const Units& group : groups) {
     if (!described && !is_neutral(group)) {

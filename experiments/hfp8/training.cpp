@@ -191,9 +191,10 @@ void add_lost_updates(const ExperimentRun& run, const net::Dataset& data, Conclu
                                             difference.low, difference.high)});
     ChartSeries of_rounded{layer + " measured", {}, false},
         of_float32{layer + " predicted", {}, true};
-    const auto fill = [&](ChartSeries& series, const Json& records, const char* key) {
+    const auto fill = [&, &name = layer](ChartSeries& series, const Json& records,
+                                         const char* key) {
       for (const Json& record : records) {
-        if (record.at("layer") == layer)
+        if (record.at("layer") == name)
           series.points.push_back({.x = record.at("step"), .y = record.at(key)});
       }
     };

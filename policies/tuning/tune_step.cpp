@@ -126,11 +126,13 @@ std::vector<TuneStepChoice> parse_tune_steps(const std::string& text, const std:
 }
 
 std::vector<TuneStepChoice> take_class_steps(std::vector<TuneStepChoice>& steps) {
-  const auto taken = std::ranges::stable_partition(
-      steps, [](const TuneStepChoice& step) { return !step.kind->of_classes; });
-  std::vector<TuneStepChoice> out;
-  std::ranges::move(taken, std::back_inserter(out));
-  steps.erase(taken.begin(), taken.end());
+  // clang 14 takes no subrange of libstdc++ 12: iterators.
+  const auto taken =
+      std::stable_partition(steps.begin(), steps.end(),
+                            [](const TuneStepChoice& step) { return !step.kind->of_classes; });
+  std::vector<TuneStepChoice> out(std::make_move_iterator(taken),
+                                  std::make_move_iterator(steps.end()));
+  steps.erase(taken, steps.end());
   return out;
 }
 
