@@ -22,6 +22,7 @@
 #include "emu/net/model/onnx_checkpoint.hpp"
 #include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
+#include "emu/net/ops/strided_copy.hpp"
 #include "emu/net/profile.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
@@ -139,11 +140,6 @@ void normalise(const PixelOptions& pixels, net::Tensor& x) {
     x.data[i] = table[i % channels * kBytes + static_cast<std::int64_t>(x.data[i])];
 }
 
-/// Elements for one index of the axes up to that one.
-std::int64_t behind_axis(const net::Shape& shape, int axis) {
-  return net::element_count(net::Shape(shape.begin() + axis + 1, shape.end()));
-}
-
 /// Of the elements of all, one array after the other.
 std::string digest_of(const std::vector<NamedArray>& arrays) {
   Sha256 digest;
@@ -186,44 +182,16 @@ net::ImportedModel load_model(const std::string& name, const std::vector<NamedAr
   return net::import_onnx(std::move(file), options);
 }
 
-net::Tensor turned(const net::Tensor& x, bool to_channels_last) {
-  const std::int64_t n = x.dim(0);
-  const std::int64_t c = to_channels_last ? x.dim(1) : x.dim(3);
-  const std::int64_t h = to_channels_last ? x.dim(2) : x.dim(1);
-  const std::int64_t w = to_channels_last ? x.dim(3) : x.dim(2);
-  net::Tensor out(to_channels_last ? net::Shape{n, h, w, c} : net::Shape{n, c, h, w});
-  for (std::int64_t i = 0; i < n; ++i) {
-    for (std::int64_t k = 0; k < c; ++k) {
-      for (std::int64_t p = 0; p < h * w; ++p) {
-        const std::int64_t first = (i * c + k) * h * w + p, last = (i * h * w + p) * c + k;
-        out.data[to_channels_last ? last : first] = x.data[to_channels_last ? first : last];
-      }
-    }
-  }
-  return out;
-}
-
-net::Tensor samples_first(const net::Tensor& x, int axis) {
-  net::Shape shape = x.shape;  // [before.., n, behind..] to [n, before.., behind..]
-  std::rotate(shape.begin(), shape.begin() + axis, shape.begin() + axis + 1);
-  net::Tensor out(shape);
-  const std::int64_t n = shape[0], behind = behind_axis(x.shape, axis);
-  const std::int64_t before = x.size() / (n * behind);
-  for (std::int64_t i = 0; i < before * n; ++i)
-    std::copy_n(x.data.begin() + i * behind, behind,
-                out.data.begin() + (i % n * before + i / n) * behind);
-  return out;
-}
-
-net::Tensor samples_back(const net::Tensor& x, int axis) {
+net::Tensor with_axis_moved(const net::Tensor& x, int from, int to) {
   net::Shape shape = x.shape;
-  std::rotate(shape.begin(), shape.begin() + 1, shape.begin() + axis + 1);
+  net::Strides strides = net::row_major(shape);
+  for (net::Shape* axes : {&shape, &strides.steps}) {
+    const std::int64_t moved = (*axes)[static_cast<std::size_t>(from)];
+    axes->erase(axes->begin() + from);
+    axes->insert(axes->begin() + to, moved);
+  }
   net::Tensor out(shape);
-  const std::int64_t n = x.dim(0), behind = behind_axis(shape, axis);
-  const std::int64_t before = x.size() / (n * behind);
-  for (std::int64_t i = 0; i < before * n; ++i)
-    std::copy_n(x.data.begin() + (i % n * before + i / n) * behind, behind,
-                out.data.begin() + i * behind);
+  net::strided_copy(shape, x.data.data(), strides, out.data.data(), net::row_major(shape));
   return out;
 }
 
@@ -258,8 +226,8 @@ std::vector<net::Tensor> arranged(const net::ImportedModel& model, std::vector<N
       throw Error(fmt::format("{}: expected samples along axis {}", found->path, batch));
     if (!out.empty() && samples != out[0].dim(0))
       throw Error(found->path + ": expected as many samples as the other inputs");
-    if (port.batch_axis > 0) found->tensor = samples_first(found->tensor, port.batch_axis);
-    out.push_back(port.image ? turned(found->tensor, true) : std::move(found->tensor));
+    if (port.batch_axis > 0) found->tensor = with_axis_moved(found->tensor, port.batch_axis, 0);
+    out.push_back(port.image ? with_axis_moved(found->tensor, 1, 3) : std::move(found->tensor));
     if (found->bytes) normalise(pixels, out.back());
     found->name = port.name;
     found->path.clear();

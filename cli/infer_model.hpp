@@ -30,12 +30,9 @@ std::vector<NamedArray> read_arrays(const std::vector<std::string>& given, std::
 /// the file leaves open.
 net::ImportedModel load_model(const std::string& name, const std::vector<NamedArray>& inputs);
 
-/// Images between [n, c, h, w] and [n, h, w, c].
-net::Tensor turned(const net::Tensor& x, bool to_channels_last);
-
-/// Samples from that axis to the first, or back.
-net::Tensor samples_first(const net::Tensor& x, int axis);
-net::Tensor samples_back(const net::Tensor& x, int axis);
+/// The axis `from` becomes axis `to`; the others keep their order. Images: 1 to 3 puts channels
+/// last.
+net::Tensor with_axis_moved(const net::Tensor& x, int from, int to);
 
 /// The arrays in the order and layout of the graph's inputs.
 std::vector<net::Tensor> arranged(const net::ImportedModel&, std::vector<NamedArray> arrays,

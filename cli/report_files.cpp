@@ -226,12 +226,12 @@ namespace {
 
 /// Resamples draw samples of several classes, and none of them differs in top-1.
 bool top1_is_alike(const Record& r) {
-  const Json none = Json::array();
-  const Json& scores = r.row->contains("scores") ? (*r.row)["scores"] : none;
-  return r.eval_images && std::ranges::any_of(scores, [&](const Json& score) {
-           return score["name"] == "top1" &&
-                  !none_differs(score, static_cast<std::int64_t>(*r.eval_images)).empty();
-         });
+  if (!r.eval_images) return false;
+  const Json scores = r.row->value("scores", Json(Json::array()));
+  return std::ranges::any_of(scores, [&](const Json& score) {
+    return score["name"] == "top1" &&
+           !none_differs(score, static_cast<std::int64_t>(*r.eval_images)).empty();
+  });
 }
 
 }  // namespace

@@ -320,7 +320,7 @@ int run(const Options& options) {
       }
       const auto to = whole.data.begin() + first * (whole.size() / samples);
       if (port.image) {
-        std::ranges::copy(turned(value, false).data, to);
+        std::ranges::copy(with_axis_moved(value, 3, 1).data, to);
       } else {
         std::ranges::copy(value.data, to);
       }
@@ -365,7 +365,7 @@ int run(const Options& options) {
   for (const net::OnnxPort& port : model.outputs) {
     const auto found = results.find(port.name);
     if (port.batch_axis > 0 && found != results.end())
-      found->second = samples_back(found->second, port.batch_axis);
+      found->second = with_axis_moved(found->second, 0, port.batch_axis);
   }
   write_results(files, results);
   if (recipe_given)

@@ -119,6 +119,7 @@ std::int64_t train(net::Graph& graph, const net::Dataset& dataset, net::KeptByte
     // If this run is killed, that of another would stay beside its metrics.
     std::error_code error;
     if (!state.finished) std::filesystem::remove(checkpoint, error);
+    if (error) throw Error(fmt::format("{}: cannot be removed ({})", checkpoint, error.message()));
     metrics.begin(state.history);
     behind = state.step;
     if (behind > 0 && !options.quiet) {

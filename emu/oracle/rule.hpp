@@ -22,8 +22,8 @@ struct Rule {
 };
 
 /// Every rule that is tried where results of the subject differ: flags never raised, rounding,
-/// saturation, flushes, lost sticky bits and double roundings of an operation; patches of a unit's description and the
-/// catalogue's other units with the same records.
+/// saturation, flushes, lost sticky bits and double roundings of an operation; patches of a unit's
+/// description and the catalogue's other units with the same records.
 std::vector<Rule> rules_of(const Subject&);
 
 /// The parts of rules_of().

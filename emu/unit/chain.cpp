@@ -1,8 +1,7 @@
 // Chains over a whole product: gives each side its role and runs the tiles.
 #include "emu/unit/chain.hpp"
 
-#include "emu/unit/chain_tile.hpp"
-#include "emu/unit/tiles.hpp"
+#include "emu/unit/chain_parts.hpp"
 
 namespace numemu::unit {
 namespace {
@@ -44,14 +43,8 @@ void run(const Chain<T, Out>& chain) {
   whole.lane_stride = swap ? chain.n : 1;
   const std::int64_t rows = swap ? chain.n : chain.m, lanes = swap ? chain.m : chain.n;
   const TileShape shape{.granule = lanes >= 256 ? 2 * kPanel : kPanel};
-  for_each_tile(rows, lanes, chain.k, shape, [&](const Tile& tile) {
-    ChainTile<T, Out> part = whole;
-    part.row_begin = tile.row_begin;
-    part.row_end = tile.row_end;
-    part.lane_begin = tile.lane_begin;
-    part.lane_end = tile.lane_end;
-    run_chain_tile(part);
-  });
+  for_each_part(whole, rows, lanes, chain.k, shape,
+                [](const ChainTile<T, Out>& part) { run_chain_tile(part); });
 }
 
 }  // namespace

@@ -13,9 +13,9 @@ namespace numemu::unit::mac::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr std::int64_t kVectors = 2;
-/// Eight chains keep two ports busy where a step is long; the shortest one (`plain`) takes sixteen,
-/// where there are registers for them.
-/// One for SSE4, of machines from before 2013: it is compiled in a quarter of the time.
+/// Eight chains (four rows) keep two ports busy where a step is long; the shortest step (`plain`)
+/// takes sixteen, where there are registers for them. SSE4, for machines from before 2013, has one
+/// row, two chains: slower there, but this file compiles in a tenth less time for everyone.
 constexpr std::int64_t kRows = HWY_TARGET == HWY_SSE4 ? 1 : 4;
 constexpr std::int64_t kTallRows = NUMEMU_MAC_AVX512 || HWY_TARGET == HWY_NEON ? 8 : 4;
 

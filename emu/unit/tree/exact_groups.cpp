@@ -5,11 +5,11 @@
 #include <cmath>
 #include <optional>
 
+#include "emu/unit/chain_parts.hpp"
 #include "emu/unit/lanes/lanes.hpp"
 #include "emu/unit/lanes/redo.hpp"
 #include "emu/unit/lanes/side.hpp"
 #include "emu/unit/tree/exact_groups_tile.hpp"
-#include "emu/unit/tree/parts.hpp"
 
 namespace numemu::unit {
 namespace {

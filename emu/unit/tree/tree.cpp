@@ -7,11 +7,11 @@
 #include <optional>
 #include <vector>
 
+#include "emu/unit/chain_parts.hpp"
 #include "emu/unit/lanes/flush_guard.hpp"
 #include "emu/unit/lanes/lanes.hpp"
 #include "emu/unit/lanes/redo.hpp"
 #include "emu/unit/lanes/side.hpp"
-#include "emu/unit/tree/parts.hpp"
 #include "emu/unit/tree/tree_tile.hpp"
 
 namespace numemu::unit {

@@ -6,6 +6,7 @@
 #include "emu/unit/fast_paths.hpp"
 #include "formats/random.hpp"
 #include "tests/catch.hpp"
+#include "tests/emu/unit/problem.hpp"
 
 namespace numemu::unit {
 namespace {
@@ -14,25 +15,9 @@ Operand operand(const char* format, const Gather& gather, const void* codes = nu
   return {&find_format(format), codes, &gather};
 }
 
-/// Rows of images of height x width pixels with `channels`, a border of one pixel, windows of 3.
+/// The patches of 3 x 3 pixels of images with a border of one pixel.
 Gather windows(std::int64_t images, std::int64_t side, std::int64_t channels) {
-  Gather gather;
-  gather.padding = {.outer = images,
-                    .height = side,
-                    .width = side,
-                    .channels = channels,
-                    .top = 1,
-                    .left = 1,
-                    .padded_height = side + 2,
-                    .padded_width = side + 2};
-  const std::int64_t line = (side + 2) * channels;
-  for (std::int64_t i = 0; i < images * side * side; ++i)
-    gather.row.push_back(static_cast<std::int32_t>(i / (side * side) * (side + 2) * line +
-                                                   i / side % side * line + i % side * channels));
-  for (std::int64_t k = 0; k < 9 * channels; ++k)
-    gather.depth.push_back(
-        static_cast<std::int32_t>(k / (3 * channels) * line + k % (3 * channels)));
-  return gather;
+  return test::patches({.images = images, .height = side, .width = side, .channels = channels});
 }
 
 /// Whether the slices are all rows, one behind the other.

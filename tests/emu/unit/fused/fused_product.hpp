@@ -25,17 +25,16 @@ struct FusedProduct {
 
   Gemm gemm(std::vector<std::uint8_t>& d) const {
     d.assign(bytes(), 0xa5);
-    Gemm g;
-    g.m = m;
-    g.n = n;
-    g.k = k;
-    g.a = a.operand();
-    g.b = b.operand();
-    if (with_c) g.c = half() ? static_cast<const void*>(half_c.data()) : c.data();
-    g.d = d.data();
-    g.scale_a = scale_a.data();
-    g.scale_b = scale_b.data();
-    return g;
+    const void* const addend = half() ? static_cast<const void*>(half_c.data()) : c.data();
+    return {.m = m,
+            .n = n,
+            .k = k,
+            .a = a.operand(),
+            .b = b.operand(),
+            .c = with_c ? addend : nullptr,
+            .d = d.data(),
+            .scale_a = scale_a.data(),
+            .scale_b = scale_b.data()};
   }
 
   std::vector<std::uint8_t> reference() const {

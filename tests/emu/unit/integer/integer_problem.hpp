@@ -36,15 +36,7 @@ struct IntegerProblem {
   std::vector<std::int32_t> c;  ///< numbers within the register; empty: none
 
   Gemm gemm(const void* c_codes, void* d) const {
-    Gemm g;
-    g.m = m;
-    g.n = n;
-    g.k = k;
-    g.a = a.operand();
-    g.b = b.operand();
-    g.c = c_codes;
-    g.d = d;
-    return g;
+    return {.m = m, .n = n, .k = k, .a = a.operand(), .b = b.operand(), .c = c_codes, .d = d};
   }
 };
 
