@@ -40,7 +40,7 @@ mutable namespace new noexcept not nullptr operator or private protected public 
 static_assert struct switch template this throw true try typedef typename union unsigned using virtual void volatile
 while'''.split())
 # Macros that look like functions at namespace scope and declare nothing by their own name.
-MACROS = frozenset(['TEST_CASE', 'TEMPLATE_TEST_CASE', 'TEMPLATE_TEST_CASE_SIG', 'TEMPLATE_LIST_TEST_CASE'])
+MACROS = frozenset(['TEST_CASE', 'TEMPLATE_TEST_CASE', 'TEMPLATE_TEST_CASE_SIG', 'TEMPLATE_LIST_TEST_CASE', 'NUMEMU_FUZZ_TARGET'])
 
 # Namespaces in which no source of ours declares anything: their names mean the same beside any of our declarations.
 LIBRARIES = frozenset(['std', 'fmt', 'Catch'])

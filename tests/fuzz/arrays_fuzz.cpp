@@ -26,7 +26,7 @@ numemu::net::Dataset load(const std::string& path) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+NUMEMU_FUZZ_TARGET(arrays)(const std::uint8_t* data, std::size_t size) {
   static Named named;
   named.file.write(numemu::fuzz::text_of(data, size));
   // Arrays, their numbers in the order of images, and a batch: each as large as an archive may be.

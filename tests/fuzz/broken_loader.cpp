@@ -5,7 +5,7 @@
 #include "formats/error.hpp"
 #include "tests/fuzz/harness.hpp"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+NUMEMU_FUZZ_TARGET(broken)(const std::uint8_t* data, std::size_t size) {
   numemu::fuzz::run(size, numemu::fuzz::kTight, [&] {
     switch (size > 0 ? data[0] : 0) {
       case 'x':

@@ -17,7 +17,7 @@ struct Folder {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+NUMEMU_FUZZ_TARGET(cifar10)(const std::uint8_t* data, std::size_t size) {
   static Folder files;
   files.batch.write(numemu::fuzz::text_of(data, size));
   numemu::fuzz::run(size, numemu::fuzz::kPromised,

@@ -2,7 +2,7 @@
 #include "emu/unit/description/json.hpp"
 #include "tests/fuzz/harness.hpp"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+NUMEMU_FUZZ_TARGET(description)(const std::uint8_t* data, std::size_t size) {
   using namespace numemu;
   const std::string text(fuzz::text_of(data, size));
   std::string form;

@@ -79,6 +79,11 @@ namespace numemu::fuzz {
 bool loaded = false;
 std::int64_t taken = 0;
 void (*finding)() = std::abort;
+const Target* first_target = nullptr;
+Target::Target(std::string_view target, Entry called)
+    : name(target), entry(called), next(first_target) {
+  first_target = this;
+}
 
 namespace {
 

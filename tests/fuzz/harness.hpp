@@ -9,6 +9,17 @@
 
 namespace numemu::fuzz {
 
+using Entry = int (*)(const std::uint8_t* data, std::size_t size);
+
+/// A target of the replay, which has all of them in a list.
+struct Target {
+  std::string_view name;
+  Entry entry;
+  const Target* next;
+  Target(std::string_view target, Entry called);
+};
+extern const Target* first_target;
+
 /// What a loader may have allocated at any time: 64 bytes for one of the input and `allowance`. The
 /// promise is 16 MiB; loaders that inflate nothing are held to less, because most inputs are too
 /// small for 64 times their size to matter beside 16 MiB.
@@ -46,3 +57,14 @@ extern std::int64_t taken;
 extern void (*finding)();
 
 }  // namespace numemu::fuzz
+
+/// Begins the function of the target `name`: libFuzzer's entry in a program of its own, one of the
+/// replay's targets otherwise.
+#ifdef NUMEMU_LIBFUZZER
+#define NUMEMU_FUZZ_TARGET(name) extern "C" int LLVMFuzzerTestOneInput
+#else
+#define NUMEMU_FUZZ_TARGET(name)                                        \
+  static int name##_entry(const std::uint8_t* data, std::size_t size);  \
+  static const numemu::fuzz::Target name##_target(#name, name##_entry); \
+  static int name##_entry
+#endif

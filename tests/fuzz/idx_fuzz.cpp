@@ -21,7 +21,7 @@ struct Folder {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+NUMEMU_FUZZ_TARGET(idx)(const std::uint8_t* data, std::size_t size) {
   static Folder files;
   if (size < 2) {
     numemu::fuzz::loaded = false;

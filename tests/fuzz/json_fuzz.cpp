@@ -3,7 +3,7 @@
 #include "formats/storage/json_reader.hpp"
 #include "tests/fuzz/harness.hpp"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+NUMEMU_FUZZ_TARGET(json)(const std::uint8_t* data, std::size_t size) {
   static numemu::fuzz::InputFile file;
   file.write(numemu::fuzz::text_of(data, size));
   numemu::Json json;

@@ -2,7 +2,7 @@
 #include "emu/net/model/npz.hpp"
 #include "tests/fuzz/harness.hpp"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+NUMEMU_FUZZ_TARGET(npz)(const std::uint8_t* data, std::size_t size) {
   static numemu::fuzz::InputFile file;
   file.write(numemu::fuzz::text_of(data, size));
   numemu::fuzz::run(size, numemu::fuzz::kPromised, [] { numemu::net::read_npz(file.path()); });

@@ -21,7 +21,7 @@ void load(const std::string& path) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+NUMEMU_FUZZ_TARGET(onnx)(const std::uint8_t* data, std::size_t size) {
   static numemu::fuzz::InputFile file;
   file.write(numemu::fuzz::text_of(data, size));
   numemu::fuzz::run(size, numemu::fuzz::kTight, [] { load(file.path()); });

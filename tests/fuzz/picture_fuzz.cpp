@@ -2,7 +2,7 @@
 #include "emu/net/data/picture.hpp"
 #include "tests/fuzz/harness.hpp"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+NUMEMU_FUZZ_TARGET(picture)(const std::uint8_t* data, std::size_t size) {
   // A file may declare 1032 pixels for each of its bytes; three bytes each, and a JPEG file of
   // several scans has its coefficients, two bytes of each of three channels, besides.
   constexpr std::int64_t kPixels = 1032, kBytes = 3 + 6;

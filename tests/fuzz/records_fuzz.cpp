@@ -34,7 +34,7 @@ std::string written(std::string_view text, std::size_t at_once) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+NUMEMU_FUZZ_TARGET(records)(const std::uint8_t* data, std::size_t size) {
   const std::string_view text = numemu::fuzz::text_of(data, size);
   std::string once;
   const bool loaded =

@@ -1,17 +1,17 @@
-// Runs a fuzz target without a fuzzer: every file of a corpus folder, then mutations of them that
-// are the same in every run. Files named good* must load, files named bad* must be refused.
+// Runs one of the fuzz targets without a fuzzer: every file of a corpus folder, then mutations of
+// them that are the same in every run. Files named good* must load, files named bad* must be
+// refused.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/files.hpp"
 #include "tests/fuzz/harness.hpp"
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
 namespace {
 
@@ -88,8 +88,14 @@ void mutate(std::string& bytes, const std::string& other, Random& random) {
   if (bytes.size() > kLongest) bytes.resize(kLongest);
 }
 
-bool load(const std::string& bytes) {
-  LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+const numemu::fuzz::Target* target_named(std::string_view name) {
+  const numemu::fuzz::Target* target = numemu::fuzz::first_target;
+  while (target != nullptr && target->name != name) target = target->next;
+  return target;
+}
+
+bool load(const numemu::fuzz::Target& target, const std::string& bytes) {
+  target.entry(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
   return numemu::fuzz::loaded;
 }
 
@@ -103,26 +109,27 @@ void stop() {
 }  // namespace
 
 int main(int count, char** arguments) {
-  if (count != 3) {
-    std::fprintf(stderr, "expected CORPUS_FOLDER MUTATIONS_OF_EACH_FILE\n");
+  const numemu::fuzz::Target* target = count == 4 ? target_named(arguments[1]) : nullptr;
+  if (target == nullptr) {
+    std::fprintf(stderr, "expected TARGET CORPUS_FOLDER MUTATIONS_OF_EACH_FILE\n");
     return 2;
   }
   numemu::fuzz::finding = stop;
   std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(arguments[1]))
+  for (const auto& entry : std::filesystem::directory_iterator(arguments[2]))
     files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   std::vector<std::string> inputs;
   for (const auto& file : files) {
     current = file.filename();
     inputs.push_back(numemu::test::read_file(file));
-    const bool loaded = load(inputs.back());
+    const bool loaded = load(*target, inputs.back());
     if (loaded != current.starts_with("good") || loaded == current.starts_with("bad")) {
       std::fprintf(stderr, "%s: %s\n", file.c_str(), loaded ? "loads" : "is refused");
       return 1;
     }
   }
-  const int mutations = std::atoi(arguments[2]);
+  const int mutations = std::atoi(arguments[3]);
   std::size_t loaded = 0;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     Random random(i);
@@ -131,7 +138,7 @@ int main(int count, char** arguments) {
       std::string bytes = inputs[i];
       for (std::size_t n = random.below(4) + 1; n > 0; --n)
         mutate(bytes, inputs[random.below(inputs.size())], random);
-      loaded += load(bytes);
+      loaded += load(*target, bytes);
     }
   }
   std::printf("%zu files, %zu mutations, of which %zu load\n", files.size(),

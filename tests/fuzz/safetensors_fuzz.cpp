@@ -2,7 +2,7 @@
 #include "emu/net/model/weights.hpp"
 #include "tests/fuzz/harness.hpp"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+NUMEMU_FUZZ_TARGET(safetensors)(const std::uint8_t* data, std::size_t size) {
   static numemu::fuzz::InputFile file;
   const std::string_view text = numemu::fuzz::text_of(data, size);
   file.write(text);

@@ -2,7 +2,7 @@
 #include "emu/net/data/sources.hpp"
 #include "tests/fuzz/harness.hpp"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+NUMEMU_FUZZ_TARGET(tokens)(const std::uint8_t* data, std::size_t size) {
   static numemu::fuzz::InputFile file;
   if (size < 1) {
     numemu::fuzz::loaded = false;

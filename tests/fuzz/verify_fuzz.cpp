@@ -85,7 +85,7 @@ void read_lines(std::string_view fields, std::string_view lines) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+NUMEMU_FUZZ_TARGET(verify)(const std::uint8_t* data, std::size_t size) {
   static fuzz::InputFile file;
   const std::string_view text = fuzz::text_of(data, size), option = "--fields ";
   if (text.starts_with(option)) {
