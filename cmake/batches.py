@@ -417,7 +417,7 @@ def write(path, text):
         file.write(text)
 
 
-def compiled(root, folder, paths):
+def compiled(name, root, folder, paths):
     """What a group of sources is compiled as, and the files that this depends on with their times; None where there is none."""
     sources = [source_of(path) for path in paths if os.path.exists(path)]  # one that was deleted is no error: see batches.cmake
     found = []
@@ -425,6 +425,8 @@ def compiled(root, folder, paths):
         path = batch.sources[0].path
         if len(batch.sources) > 1:
             stem = os.path.splitext(os.path.relpath(path, root))[0]
+            if stem.startswith('..'):  # the target whose folder that is may have a batch of that name
+                stem = f'{name}_{os.path.basename(stem)}'
             path = f'{folder}/{stem}_and_{len(batch.sources) - 1}_more.cpp'
             write(path, text_of(batch))
         found.append(path)
@@ -445,7 +447,7 @@ def main():
             known = json.load(file)
     except (OSError, ValueError):
         known = {}
-    lines, read, now = [], set(), {}
+    lines, read, now, owner = [], set(), {}, {}
     with open(groups, encoding='utf-8') as file:
         for group in file.read().splitlines():
             name, options, root, folder, *paths = group.split('\t')
@@ -454,8 +456,11 @@ def main():
             except (KeyError, TypeError, ValueError):  # a file of another version
                 found, files = [], {}
             if not files or any(changed(path) != time for path, time in files.items()) or not all(map(os.path.exists, found)):
-                found, files = compiled(root, folder, paths)
+                found, files = compiled(name, root, folder, paths)
             now[group] = found, files
+            for path in set(found) - set(paths):
+                if owner.setdefault(path, name) != name:
+                    sys.exit(f'{path}: {owner[path]} and {name} would write their batch there: list a source of both in another order')
             lines += [f'{name}\t{options}\t{path}\n' for path in found]
             read |= files.keys()
     write(target, ''.join(lines))

@@ -1,12 +1,6 @@
 // Temporary folders, files of bytes and the message of an Error, for tests of
 // readers of files.
 #pragma once
-#include <unistd.h>
-
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 
 #include "formats/error.hpp"
@@ -16,15 +10,8 @@ namespace numemu::test {
 /// A folder of its own, removed at the end.
 class TemporaryFolder {
  public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "numemu-test-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw Error(name + ": cannot create");
-    path_ = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
+  TemporaryFolder();
+  ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
   const std::string& path() const { return path_; }
@@ -34,14 +21,9 @@ class TemporaryFolder {
   std::string path_;
 };
 
-inline void write_file(const std::string& path, const std::string& bytes) {
-  std::ofstream(path, std::ios::binary) << bytes;
-}
+void write_file(const std::string& path, const std::string& bytes);
 
-inline std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
+std::string read_file(const std::string& path);
 
 /// The text of the Error that `action` throws, "" if it throws none. A message of two lines is
 /// marked as such.

@@ -1,5 +1,9 @@
 // The program from outside: exit codes, one-line errors on stderr, data on stdout.
+#include <sys/wait.h>
+
+#include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <set>
 #include <sstream>

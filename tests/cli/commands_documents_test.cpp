@@ -1,5 +1,8 @@
 // The sessions of the documents: every command shown after `$ ` runs and prints what the document
 // shows.
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <vector>
 

@@ -1,5 +1,9 @@
 // Commands of several programs: each program answers for all of them, and says what builds one that
 // is not there.
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <vector>
 

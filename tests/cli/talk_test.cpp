@@ -1,5 +1,6 @@
 // Messages on stderr: short, without control characters; their failure does not stop the work.
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 
 #include "tests/catch.hpp"

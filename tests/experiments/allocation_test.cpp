@@ -1,8 +1,11 @@
 // The experiment allocation: its table, mixtures under budgets, recipes that eval takes, mistakes.
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 
 #include "emu/net/gemm_layers.hpp"
+#include "emu/net/nets.hpp"
 #include "experiments/allocation/front.hpp"
 #include "experiments/engine/experiment.hpp"
 #include "formats/storage/json_reader.hpp"

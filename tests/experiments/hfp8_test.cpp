@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "emu/net/nets.hpp"
 #include "experiments/hfp8/laws.hpp"
 #include "experiments/hfp8/parts.hpp"
 #include "experiments/hfp8/updates.hpp"

@@ -6,6 +6,7 @@
 #include "experiments/mvue/parts.hpp"
 #include "experiments/mvue/pruned_sample.hpp"
 #include "experiments/mvue/recipes.hpp"
+#include "formats/random.hpp"
 #include "policies/recipe/recipe.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"

@@ -9,13 +9,7 @@
 namespace numemu::experiments::testing {
 
 /// It writes below `folder`.
-inline ExperimentRun smoke_run(const std::string& name, const test::TemporaryFolder& folder,
-                               const std::vector<std::string>& settings, std::uint64_t seed = 0) {
-  return {.settings = Settings(find_experiment(name).settings, Size::smoke, settings),
-          .seed = seed,
-          .out = folder / "out",
-          .folders = {folder.path(), folder.path()},
-          .hooks = {}};
-}
+ExperimentRun smoke_run(const std::string& name, const test::TemporaryFolder& folder,
+                        const std::vector<std::string>& settings, std::uint64_t seed = 0);
 
 }  // namespace numemu::experiments::testing

@@ -7,6 +7,7 @@
 #include "experiments/engine/recipe_files.hpp"
 #include "experiments/training_recipes/parts.hpp"
 #include "formats/error.hpp"
+#include "formats/random.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 #include "tests/catch.hpp"

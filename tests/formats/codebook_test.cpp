@@ -1,7 +1,6 @@
 // Codebooks: every rounding mode against exact rationals, hostile files, and their records.
 #include "formats/codebook.hpp"
 
-#include <boost/multiprecision/cpp_int.hpp>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -13,12 +12,12 @@
 #include "formats/storage/npy.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
+#include "tests/oracle/rational.hpp"
 
 namespace numemu {
 namespace {
 
-using boost::multiprecision::cpp_int;
-using boost::multiprecision::cpp_rational;
+using oracle::Rational;
 using test::TemporaryFolder;
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -39,27 +38,20 @@ const Format& format_of(const TemporaryFolder& folder, const std::vector<double>
   return find_format("codebook(" + file_of(folder, entries) + ")");
 }
 
-cpp_rational exact(double x) {
-  int exponent = 0;
-  const auto significand = static_cast<std::int64_t>(std::ldexp(std::frexp(x, &exponent), 53));
-  exponent -= 53;
-  const cpp_int power = cpp_int(1) << static_cast<unsigned>(std::abs(exponent));
-  return exponent < 0 ? cpp_rational(significand, power)
-                      : cpp_rational(cpp_int(significand) * power);
-}
+Rational exact(double x) { return Rational::of(x); }
 
 // Rounding by the words of docs/formats.md over exact rationals; index of the chosen entry.
 Encoded expected(const std::vector<double>& entries, double input, RoundingMode mode) {
-  const cpp_rational x = exact(input);
+  const Rational x = exact(input);
   const auto count = static_cast<std::uint64_t>(entries.size());
   if (x < exact(entries.front())) return {0, kOverflow | kInexact};
   if (x > exact(entries.back())) return {count - 1, kOverflow | kInexact};
   std::uint64_t i = 0;
   while (i + 1 < count && exact(entries[i + 1]) <= x) ++i;
-  const cpp_rational low = exact(entries[i]);
+  const Rational low = exact(entries[i]);
   if (low == x) return {i, 0};
-  const cpp_rational high = exact(entries[i + 1]);
-  const cpp_rational to_low = x - low, to_high = high - x;
+  const Rational high = exact(entries[i + 1]);
+  const Rational to_low = x - low, to_high = high - x;
   const std::uint64_t even = i % 2 == 0 ? i : i + 1, odd = i % 2 == 0 ? i + 1 : i;
   std::uint64_t code = 0;
   switch (mode) {

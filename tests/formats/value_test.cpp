@@ -1,24 +1,21 @@
 // Exact values: host numbers there and back, quotients against rationals.
 #include "formats/value.hpp"
 
-#include <boost/multiprecision/cpp_int.hpp>
 #include <cmath>
 #include <limits>
 #include <random>
 
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
+#include "tests/oracle/rational.hpp"
 
 namespace numemu {
 namespace {
 
-using Rational = boost::multiprecision::cpp_rational;
-using Integer = boost::multiprecision::cpp_int;
+using oracle::Rational;
 
 Rational rational(const Value& v, std::uint64_t plus = 0) {
-  Rational r(Integer(v.significand) + plus);
-  const Integer power = Integer(1) << std::abs(v.exponent);
-  return v.exponent >= 0 ? r * Rational(power) : r / Rational(power);
+  return (Rational(v.significand) + plus) * Rational::power_of_two(v.exponent);
 }
 
 TEST_CASE("value: host numbers come back bit for bit", "[fast]") {

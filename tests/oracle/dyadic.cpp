@@ -33,41 +33,11 @@ Dyadic dyadic(Wide significand, std::int64_t exponent) {
   return {exponent + 127 - shift, significand << shift, false};
 }
 
-Dyadic dyadic(const Rational& x) {
-  if (x == 0) return {};
-  const Integer n = numerator(x), d = denominator(x);
-  // 2^(shift - 1) < n / d < 2^(shift + 1); two more than 128 bits of quotient, then the leading
-  // 128.
-  const std::int64_t shift = static_cast<std::int64_t>(msb(n)) - static_cast<std::int64_t>(msb(d));
-  const std::int64_t exponent = shift - 129;
-  Integer quotient = exponent < 0 ? Integer(n << static_cast<unsigned>(-exponent)) : n;
-  const Integer divisor = exponent < 0 ? d : Integer(d << static_cast<unsigned>(exponent));
-  Integer rest;
-  divide_qr(Integer(quotient), divisor, quotient, rest);
-  const unsigned drop = static_cast<unsigned>(msb(quotient)) - 127;
-  const Integer kept = quotient >> drop;
-  Dyadic result{exponent + drop + 127, static_cast<Wide>(kept), false};
-  result.sticky = rest != 0 || Integer(kept << drop) != quotient;
-  return result;
-}
-
 Dyadic dyadic(double x) {
   if (x == 0) return {};
   int exponent = 0;
   const double fraction = std::frexp(std::abs(x), &exponent);  // exact: only takes the bits apart
   return dyadic(static_cast<Wide>(std::ldexp(fraction, 53)), exponent - 53);
-}
-
-Rational rational(const Dyadic& x) {
-  if (x.sticky) throw std::logic_error("a rounded key has no exact value");
-  const std::int64_t exponent = x.lead - 127;
-  if (x.zero()) return 0;
-  Integer n(x.bits);
-  if (exponent >= 0) return Rational(n << static_cast<unsigned>(exponent));
-  // Take the common powers of two out first: a quick way to the reduced fraction.
-  const auto common = std::min<std::int64_t>(-exponent, static_cast<std::int64_t>(lsb(n)));
-  n >>= static_cast<unsigned>(common);
-  return Rational(n, Integer(1) << static_cast<unsigned>(-exponent - common));
 }
 
 Dyadic middle(const Dyadic& a, const Dyadic& b) {

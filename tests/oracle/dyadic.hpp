@@ -1,17 +1,13 @@
 // A number significand * 2^exponent as a key that orders like the number: exact, quick to compare.
 #pragma once
-#include <boost/multiprecision/cpp_int.hpp>
 #include <compare>
 #include <cstdint>
 #include <limits>
 
 #include "formats/value.hpp"
+#include "tests/oracle/rational.hpp"
 
 namespace numemu::oracle {
-
-using Integer = boost::multiprecision::cpp_int;
-using Rational = boost::multiprecision::cpp_rational;
-__extension__ typedef unsigned __int128 Wide;
 
 /// bits * 2^(lead - 127), the leading bit of `bits` set; zero has bits = 0. With `sticky` the
 /// number lies strictly between this and the next 128-bit significand. The order of the members is

@@ -9,9 +9,8 @@ namespace {
 
 constexpr int kListedBits = 20;
 
-Rational scaled(const Integer& significand, std::int64_t exponent) {
-  return exponent >= 0 ? Rational(significand << static_cast<unsigned>(exponent))
-                       : Rational(significand, Integer(1) << static_cast<unsigned>(-exponent));
+Rational scaled(std::uint64_t significand, std::int64_t exponent) {
+  return Rational(significand) * Rational::power_of_two(exponent);
 }
 
 }  // namespace
@@ -109,13 +108,12 @@ std::uint64_t RationalCodec::nan(bool negative) const {
 }
 
 Rational RationalCodec::formula(std::uint64_t magnitude) const {
-  if (f_.integer) return Rational(Integer(f_.sign_only ? magnitude + 1 : magnitude));
+  if (f_.integer) return f_.sign_only ? magnitude + 1 : magnitude;
   const std::uint64_t hidden = std::uint64_t{1} << f_.m, m = magnitude & (hidden - 1);
   const auto e = static_cast<std::int64_t>(magnitude >> f_.m);
   if (magnitude == 0 && has_zero()) return 0;
   const bool subnormal = e == 0 && (f_.lowest == Lowest::subnormals || f_.lowest == Lowest::zeros);
-  return subnormal ? scaled(Integer(m), 1 - f_.bias - f_.m)
-                   : scaled(Integer(hidden + m), e - f_.bias - f_.m);
+  return subnormal ? scaled(m, 1 - f_.bias - f_.m) : scaled(hidden + m, e - f_.bias - f_.m);
 }
 
 Dyadic RationalCodec::at(std::uint64_t magnitude) const {
@@ -127,8 +125,8 @@ Decoded RationalCodec::decode(std::uint64_t code) const {
   if (f_.sign_only) return {Class::finite, upper_half, 1};
   if (f_.integer) {
     if (code == 0) return {};
-    const Integer value = upper_half ? Integer((Integer(1) << f_.bits) - code) : Integer(code);
-    return {Class::finite, upper_half, Rational(value)};
+    return {Class::finite, upper_half,
+            upper_half ? Rational::power_of_two(f_.bits) - code : Rational(code)};
   }
   const std::uint64_t magnitude = upper_half ? code - top() - 1 : code;
   // A single NaN has no sign.

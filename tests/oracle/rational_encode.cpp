@@ -1,5 +1,6 @@
 // Rounding as the specification words it: neighbours, random words that go up, overflow, flags.
 #include <bit>
+#include <cmath>
 #include <stdexcept>
 
 #include "tests/oracle/rational_codec.hpp"
@@ -11,14 +12,12 @@ constexpr std::uint64_t kNever = std::uint64_t{1} << 32;
 constexpr auto kHigher = std::strong_ordering::greater;
 constexpr auto kEqual = std::strong_ordering::equal;
 
-Integer floor_of(const Rational& x) { return numerator(x) / denominator(x); }
-
-Integer nearest(const Rational& x, bool ties_to_odd) {
-  const Integer down = floor_of(x);
-  const Rational rest = x - Rational(down);
+std::int64_t nearest(const Rational& x, bool ties_to_odd) {
+  const std::int64_t down = x.floor();
+  const Rational rest = x - down;
   const Rational half(1, 2);
   const bool odd = down % 2 != 0;
-  return rest > half || (rest == half && odd != ties_to_odd) ? Integer(down + 1) : down;
+  return rest > half || (rest == half && odd != ties_to_odd) ? down + 1 : down;
 }
 
 // Does a number strictly inside a gap go up, given which side of the middle it is on?
@@ -45,19 +44,19 @@ bool goes_up(RoundingMode mode, std::strong_ordering to_middle, bool low_is_odd,
 }  // namespace
 
 std::uint64_t first_word_up(const Rational& d, int n, StochasticVariant variant) {
-  const Integer one = Integer(1) << n;
-  const Rational steps = d * Rational(one);
+  const std::int64_t one = std::int64_t{1} << n;
+  const Rational steps = d * one;
   switch (variant) {
     case StochasticVariant::a:  // floor(d 2^n) + r >= 2^n
-      return static_cast<std::uint64_t>(Integer(one - floor_of(steps)));
+      return static_cast<std::uint64_t>(one - steps.floor());
     case StochasticVariant::b: {  // floor(d 2^(n+1)) + 2 r + 1 >= 2^(n+1)
-      const Integer need = 2 * one - 1 - floor_of(steps * 2);
-      return static_cast<std::uint64_t>(Integer((need + 1) / 2));
+      const std::int64_t need = 2 * one - 1 - (steps * 2).floor();
+      return static_cast<std::uint64_t>((need + 1) / 2);
     }
     case StochasticVariant::c:  // RNE(d 2^n) + r >= 2^n
-      return static_cast<std::uint64_t>(Integer(one - nearest(steps, false)));
+      return static_cast<std::uint64_t>(one - nearest(steps, false));
     case StochasticVariant::odd:
-      return static_cast<std::uint64_t>(Integer(one - nearest(steps, true)));
+      return static_cast<std::uint64_t>(one - nearest(steps, true));
   }
   throw std::logic_error("no such variant");
 }

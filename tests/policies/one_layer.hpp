@@ -14,11 +14,7 @@ namespace numemu::policies::test {
 class OneLayer {
  public:
   OneLayer(const std::string& keys, std::unique_ptr<net::Op> op, const net::Shape& input,
-           std::size_t inputs = 1)
-      : graph_(of(std::move(op), input, inputs)),
-        numerics_(Recipe::parse_text(R"j({"numemu_recipe": 1, "seed": 7, )j" + keys + "}", "r"),
-                  graph_, "r"),
-        at_(numerics_) {}
+           std::size_t inputs = 1);
 
   net::Op& op() { return *graph_.nodes[0].op; }
   const net::Graph& graph() const { return graph_; }
@@ -34,18 +30,7 @@ class OneLayer {
   }
 
  private:
-  static net::Graph of(std::unique_ptr<net::Op> op, const net::Shape& input, std::size_t inputs) {
-    net::Graph graph;
-    graph.name = "one";
-    std::vector<int> values;
-    for (std::size_t i = 0; i < inputs; ++i) {
-      graph.inputs.push_back({"input" + std::to_string(i), input});
-      values.push_back(static_cast<int>(i));
-    }
-    graph.add("layer", std::move(op), values);
-    net::initialize(graph, 0);
-    return graph;
-  }
+  static net::Graph of(std::unique_ptr<net::Op> op, const net::Shape& input, std::size_t inputs);
 
   struct AtStep final : net::Forwarding {
     using Forwarding::Forwarding;

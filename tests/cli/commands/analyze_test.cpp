@@ -1,6 +1,8 @@
 // numemu analyze from outside: tables, JSON, verdicts, files, and bad input in one line.
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
+#include <fstream>
 #include <string>
 #include <vector>
 

@@ -1,5 +1,7 @@
 // numemu config: the canonical form of recipes and sweeps, and units beside the recipe.
 
+#include <filesystem>
+
 #include "formats/storage/json.hpp"
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"

@@ -1,5 +1,6 @@
 // numemu decode from outside: exact numbers, and every file of codes that it must refuse.
 #include <cmath>
+#include <filesystem>
 
 #include "formats/storage/codes_file.hpp"
 #include "formats/storage/npy.hpp"

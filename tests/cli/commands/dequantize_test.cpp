@@ -1,6 +1,7 @@
 // numemu dequantize from outside: the inverse of quantize, and arrays that contradict.
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 
 #include "formats/storage/json.hpp"
 #include "formats/storage/npy.hpp"

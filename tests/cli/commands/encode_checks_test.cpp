@@ -1,5 +1,6 @@
 // numemu encode from outside: texts and names that could mean two things, and files that changed.
 #include <cstring>
+#include <filesystem>
 
 #include "formats/digest.hpp"
 #include "formats/storage/json.hpp"

@@ -1,5 +1,10 @@
 // numemu encode from outside: what it writes, and every input that it must refuse in one line.
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 
 #include "formats/convert.hpp"

@@ -1,5 +1,6 @@
 // numemu eval: where time went, and batch normalisation folded into the weights.
 #include <cmath>
+#include <filesystem>
 
 #include "formats/storage/json.hpp"
 #include "tests/catch.hpp"

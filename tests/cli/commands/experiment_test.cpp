@@ -1,5 +1,8 @@
 // numemu experiment: the list, one run, and settings that do not exist.
 
+#include <algorithm>
+#include <filesystem>
+
 #include "formats/storage/json.hpp"
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"

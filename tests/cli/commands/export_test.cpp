@@ -1,7 +1,9 @@
 // numemu export: files read back, an independent reader in numpy, codes in safetensors, refusals.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <tuple>
 
 #include "emu/net/model/safetensors.hpp"

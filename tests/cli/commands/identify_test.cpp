@@ -1,4 +1,6 @@
 // numemu identify from outside: example devices, hostile devices, records.
+#include <cstdlib>
+
 #include "formats/storage/json.hpp"
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"

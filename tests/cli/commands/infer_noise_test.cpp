@@ -1,5 +1,6 @@
 // numemu infer under a recipe: noise per layer beside its prediction, what calibrates, all as JSON.
 #include <cmath>
+#include <cstdlib>
 
 #include "formats/storage/json.hpp"
 #include "formats/storage/npy.hpp"

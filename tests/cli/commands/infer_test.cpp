@@ -1,4 +1,5 @@
 // numemu infer: values against hand computation, layouts, several inputs and outputs, refusals.
+#include <filesystem>
 #include <limits>
 
 #include "emu/net/model/safetensors.hpp"

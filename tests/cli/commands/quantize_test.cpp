@@ -1,6 +1,8 @@
 // numemu quantize from outside: arrays, sidecars, summaries, and inputs refused in one line.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 
 #include "formats/storage/json.hpp"
 #include "formats/storage/npy.hpp"

@@ -1,5 +1,7 @@
 // numemu sweep over block formats, and every recipe and sweep that is shipped, as config prints
 // them.
+#include <algorithm>
+#include <filesystem>
 #include <sstream>
 
 #include "formats/storage/json.hpp"

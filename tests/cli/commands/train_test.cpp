@@ -1,5 +1,6 @@
 // numemu train: rows and results, options that contradict, and runs that are killed.
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 
 #include "emu/net/model/safetensors.hpp"

@@ -2,6 +2,7 @@
 #include <zlib.h>
 
 #include <bit>
+#include <filesystem>
 #include <map>
 
 #include "emu/net/model/npz.hpp"

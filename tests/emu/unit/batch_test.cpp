@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "emu/unit/reference/dot.hpp"
+#include "emu/unit/reference/register.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/unit/any_product.hpp"
 

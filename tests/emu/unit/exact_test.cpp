@@ -10,41 +10,35 @@
 #include "emu/unit/operand.hpp"
 #include "formats/codec.hpp"
 #include "tests/catch.hpp"
-#include "tests/emu/unit/big_integer.hpp"
 #include "tests/emu/unit/problem.hpp"
+#include "tests/oracle/rational.hpp"
 
 using namespace numemu;
 using namespace numemu::unit;
 using namespace numemu::unit::test;
+using oracle::Rational;
 
 namespace {
 
 const Unit& exact() { return find_unit("exact"); }
 
-/// Every finite float32, as 53 bits of significand, is a multiple of 2^kFactorLow; products are
-/// multiples of 2^kLow.
-constexpr int kFactorLow = -250, kLow = 2 * kFactorLow;
+/// Every finite float32 and product of two is a multiple of 2^kLow, with at most 48 bits.
+constexpr int kLow = -500;
 
-cpp_int scaled(double x, int low = kLow) {
-  int exponent = 0;
-  const double fraction = std::frexp(x, &exponent);
-  cpp_int integer = static_cast<std::int64_t>(std::ldexp(fraction, 53));
-  integer <<= exponent - 53 - low;
-  return integer;
-}
+Rational scaled(double x) { return Rational::of(std::ldexp(x, -kLow)); }
 
 /// Whether `rounded` is the float32 nearest to sum * 2^kLow, ties to even: no neighbour is nearer.
-bool is_nearest(const cpp_int& sum, float rounded) {
+bool is_nearest(const Rational& sum, float rounded) {
   if (std::isinf(rounded)) {
-    const cpp_int limit = (scaled(0x1.fffffep127) + scaled(0x1p128)) / 2;
+    const Rational limit = (scaled(0x1.fffffep127) + scaled(0x1p128)) / 2;
     return rounded > 0 ? sum >= limit : sum <= -limit;
   }
-  const cpp_int error = abs(sum - scaled(rounded));
+  const Rational error = abs(sum - scaled(rounded));
   for (const float direction : {-INFINITY, INFINITY}) {
     const float next = std::nextafter(rounded, direction);
     // Beyond the largest float the grid continues to 2^128.
     const double neighbour = std::isinf(next) ? std::copysign(0x1p128, next) : next;
-    const cpp_int other = abs(sum - scaled(neighbour));
+    const Rational other = abs(sum - scaled(neighbour));
     if (other < error) return false;
     if (other == error && (std::bit_cast<std::uint32_t>(rounded) & 1) != 0) return false;
   }
@@ -66,10 +60,10 @@ std::int64_t not_nearest(const Problem& p) {
   std::int64_t bad = 0;
   for (std::int64_t i = 0; i < p.m; ++i) {
     for (std::int64_t j = 0; j < p.n; ++j) {
-      cpp_int sum = p.c.empty() ? cpp_int(0) : scaled(p.c[i * p.n + j]);
+      Rational sum = p.c.empty() ? Rational(0) : scaled(p.c[i * p.n + j]);
       for (std::int64_t k = 0; k < p.k; ++k) {
         const double a = element(p.a, i, k), b = element(p.b, j, k);
-        if (a != 0 && b != 0) sum += scaled(a, kFactorLow) * scaled(b, kFactorLow);
+        if (a != 0 && b != 0) sum += scaled(a * b);
       }
       bad += !is_nearest(sum, d[i * p.n + j]);
     }

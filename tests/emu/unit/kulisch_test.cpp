@@ -3,13 +3,13 @@
 
 #include "formats/codec.hpp"
 #include "tests/catch.hpp"
-#include "tests/emu/unit/big_integer.hpp"
 #include "tests/emu/unit/problem.hpp"
+#include "tests/oracle/dyadic.hpp"
 
 using namespace numemu;
 using namespace numemu::unit;
-using numemu::unit::test::cpp_int;
 using numemu::unit::test::Dice;
+using oracle::Rational;
 
 namespace {
 
@@ -21,24 +21,16 @@ const Value kZero{}, kNegativeZero{.negative = true};
 const Value kInfinity{.kind = Class::infinite}, kNan{.kind = Class::nan};
 
 /// The leading 64 bits of an integer times 2^low, and whether anything lies below.
-Value leading(const cpp_int& integer, int low) {
-  const cpp_int magnitude = abs(integer);
-  Value v{Class::finite, integer < 0, false, low, 0};
-  const int shift = static_cast<int>(msb(magnitude)) - 63;
-  const cpp_int top = shift >= 0 ? cpp_int(magnitude >> shift) : cpp_int(magnitude << -shift);
-  v.significand = static_cast<std::uint64_t>(top);
-  v.sticky = shift > 0 && cpp_int(top << shift) != magnitude;
-  v.exponent = low + shift;
-  return v;
+Value leading(const Rational& integer, int low) {
+  const oracle::Dyadic magnitude = oracle::dyadic(abs(integer));
+  const bool sticky = magnitude.sticky || static_cast<std::uint64_t>(magnitude.bits) != 0;
+  return {Class::finite, integer < 0, sticky, low + static_cast<int>(magnitude.lead) - 63,
+          static_cast<std::uint64_t>(magnitude.bits >> 64)};
 }
 
-void accumulate(cpp_int& sum, bool negative, cpp_int magnitude, int shift) {
-  magnitude <<= shift;
-  if (negative) {
-    sum -= magnitude;
-  } else {
-    sum += magnitude;
-  }
+void accumulate(Rational& sum, bool negative, const Rational& magnitude, int shift) {
+  const Rational term = magnitude * Rational::power_of_two(shift);
+  sum += negative ? -term : term;
 }
 
 void check_same(const Value& x, const Value& y) {
@@ -57,7 +49,7 @@ TEST_CASE("kulisch: sums of products and terms equal exact integers", "[fast]") 
   Kulisch sum({kLow, kTop}, kTerms);
   for (int round = 0; round < 500; ++round) {
     sum.clear();
-    cpp_int expected = 0;
+    Rational expected = 0;
     const int spread = static_cast<int>(dice.below(270)) + 1;
     for (int t = 0; t < kTerms; ++t) {
       const auto draw = [&](int low) {
@@ -69,12 +61,11 @@ TEST_CASE("kulisch: sums of products and terms equal exact integers", "[fast]") 
       const Value a = draw(-150), b = draw(-150);
       if (t % 3 == 0) {
         sum.add(a);
-        accumulate(expected, a.negative, cpp_int(a.significand), a.exponent - kLow);
+        accumulate(expected, a.negative, a.significand, a.exponent - kLow);
       } else {
         sum.add_product(a, b);
-        cpp_int product = a.significand;
-        product *= b.significand;
-        accumulate(expected, a.negative != b.negative, product, a.exponent + b.exponent - kLow);
+        accumulate(expected, a.negative != b.negative, Rational(a.significand) * b.significand,
+                   a.exponent + b.exponent - kLow);
       }
     }
     if (expected == 0) continue;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "formats/containers.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/unit/any_product.hpp"

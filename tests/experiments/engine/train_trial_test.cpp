@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "emu/net/data/text.hpp"
+#include "emu/net/nets.hpp"
 #include "emu/net/train/train.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"

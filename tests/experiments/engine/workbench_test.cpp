@@ -2,6 +2,7 @@
 #include "experiments/engine/workbench.hpp"
 
 #include "emu/net/model/safetensors.hpp"
+#include "emu/net/nets.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/model/onnx_models.hpp"
 #include "tests/emu/net/model/zip_bytes.hpp"

@@ -1,4 +1,6 @@
 // The Markdown file: one line per row, cells that cannot break the table.
+#include <sstream>
+
 #include "experiments/report/report.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/report/sample.hpp"

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 
 #include "formats/convert.hpp"
 #include "formats/random.hpp"

@@ -1,6 +1,8 @@
 // Two names of one file are detected, in any spelling.
 #include "formats/storage/distinct_paths.hpp"
 
+#include <filesystem>
+
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 

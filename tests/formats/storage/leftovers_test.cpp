@@ -3,7 +3,9 @@
 
 #include <signal.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <memory>
 
 #include "formats/storage/atomic_file.hpp"

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <filesystem>
 
 #include "formats/digest.hpp"
 #include "formats/random.hpp"

@@ -1,6 +1,10 @@
 // Unwritable folders are found before the work; a free name is offered.
 #include "formats/storage/output_folder.hpp"
 
+#include <unistd.h>
+
+#include <filesystem>
+
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 

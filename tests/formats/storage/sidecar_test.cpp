@@ -1,6 +1,8 @@
 // Sidecars survive a round trip; unknown keys, wrong types and contradictions are named.
 #include "formats/storage/sidecar.hpp"
 
+#include <filesystem>
+
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 

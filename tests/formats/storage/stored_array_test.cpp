@@ -1,6 +1,8 @@
 // Digests of sidecars against the files that are read.
 #include "formats/storage/stored_array.hpp"
 
+#include <filesystem>
+
 #include "formats/storage/codes_file.hpp"
 #include "formats/storage/npy.hpp"
 #include "formats/storage/output_files.hpp"

@@ -44,7 +44,7 @@ Batch read_silicon(const SiliconFile& file) {
   const std::int64_t a = file.m * file.k * batch.a_format->bits / 8,
                      b = file.n * file.k * batch.b_format->bits / 8,
                      c = file.m * file.n * (batch.result == nullptr ? 4 : batch.result->bits / 8);
-  const std::string bytes = test::read_file(silicon_folder() + "/" + std::string(file.file));
+  const std::string bytes = test::read_file(silicon_folder().append("/").append(file.file));
   const std::int64_t record = a + b + 2 * c;
   if (bytes.empty() || std::ssize(bytes) % record != 0)
     throw Error(std::string(file.file) + ": expected records of " + std::to_string(record) +

@@ -1,16 +1,18 @@
-// Least squares against Eigen's QR, masks, priors, and a convolution's rows through its gather.
+// Least squares against LAPACK's QR, masks, priors, and a convolution's rows through its
+// gather.
 #include "policies/calibrate/least_squares.hpp"
 
 #include <omp.h>
 
-#include <Eigen/Dense>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "emu/net/ops/conv.hpp"
 #include "formats/error.hpp"
 #include "formats/random.hpp"
 #include "tests/catch.hpp"
+#include "tests/oracle/linear_algebra.hpp"
 
 using namespace numemu;
 using namespace numemu::policies;
@@ -30,15 +32,13 @@ std::vector<float> uniform(std::int64_t n, std::uint64_t seed) {
   return x;
 }
 
-Eigen::MatrixXd matrix(const std::vector<float>& x, std::int64_t rows, std::int64_t columns) {
-  Eigen::MatrixXd m(rows, columns);
-  for (std::int64_t i = 0; i < rows * columns; ++i) m(i / columns, i % columns) = x[i];
-  return m;
-}
+std::vector<double> doubles(const std::vector<float>& x) { return {x.begin(), x.end()}; }
 
-/// Eigen's templates once: each use of a decomposition takes seconds to compile.
-Eigen::MatrixXd by_qr(const Eigen::MatrixXd& x, const Eigen::MatrixXd& y) {
-  return x.colPivHouseholderQr().solve(y);
+/// The column `at` of a matrix of `columns` columns.
+std::vector<double> column(const std::vector<float>& x, std::int64_t columns, std::int64_t at) {
+  std::vector<double> out;
+  for (std::size_t i = at; i < x.size(); i += columns) out.push_back(x[i]);
+  return out;
 }
 
 struct Problem {
@@ -55,14 +55,21 @@ struct Problem {
 
 TEST_CASE("least squares: as QR of the whole system", "[fast]") {
   const Problem p;
-  const Eigen::MatrixXd x = matrix(p.x, p.kRows, p.kIn), y = matrix(p.y, p.kRows, p.kOut);
-  const Eigen::MatrixXd expected = by_qr(x, y);
+  const std::vector<double> expected = oracle::least_squares(doubles(p.x), doubles(p.y), p.kRows);
   const LeastSquares squares = p.collected();
   const std::vector<float> w = squares.solve({.ridge = 0});
   for (int o = 0; o < p.kOut; ++o)
     for (int i = 0; i < p.kIn; ++i)
-      CHECK(w[o * p.kIn + i] == Approx(expected(i, o)).margin(kWeightError));
-  const double residual = (x * matrix(w, p.kOut, p.kIn).transpose() - y).squaredNorm();
+      CHECK(w[o * p.kIn + i] == Approx(expected[i * p.kOut + o]).margin(kWeightError));
+  double residual = 0;
+  for (std::int64_t r = 0; r < p.kRows; ++r) {
+    for (std::int64_t o = 0; o < p.kOut; ++o) {
+      double error = -p.y[r * p.kOut + o];
+      for (std::int64_t i = 0; i < p.kIn; ++i)
+        error += double{p.x[r * p.kIn + i]} * w[o * p.kIn + i];
+      residual += error * error;
+    }
+  }
   CHECK(squares.squared_error(w.data()) == Approx(residual));
   CHECK(squares.rows() == p.kRows);
 }
@@ -79,11 +86,12 @@ TEST_CASE("least squares: a mask leaves entries out", "[fast]") {
       if (!mask[o * p.kIn + i]) CHECK(w[o * p.kIn + i] == 0);
     }
     if (kept.empty()) continue;
-    Eigen::MatrixXd x(p.kRows, static_cast<int>(kept.size()));
-    for (int j = 0; j < x.cols(); ++j) x.col(j) = matrix(p.x, p.kRows, p.kIn).col(kept[j]);
-    const Eigen::MatrixXd expected = by_qr(x, matrix(p.y, p.kRows, p.kOut).col(o));
-    for (int j = 0; j < x.cols(); ++j)
-      CHECK(w[o * p.kIn + kept[j]] == Approx(expected(j)).margin(kWeightError));
+    std::vector<double> x;
+    for (std::int64_t r = 0; r < p.kRows; ++r)
+      for (const int i : kept) x.push_back(p.x[r * p.kIn + i]);
+    const std::vector<double> expected = oracle::least_squares(x, column(p.y, p.kOut, o), p.kRows);
+    for (std::size_t j = 0; j < kept.size(); ++j)
+      CHECK(w[o * p.kIn + kept[j]] == Approx(expected[j]).margin(kWeightError));
   }
 }
 
@@ -94,16 +102,17 @@ TEST_CASE("least squares: the ridge pulls to the prior", "[fast]") {
   const std::vector<float> near = squares.solve({.ridge = 1e9, .prior = prior.data()});
   for (std::size_t i = 0; i < prior.size(); ++i) CHECK(near[i] == Approx(prior[i]).margin(1e-6));
   // The augmented system [X; sqrt(ridge) I] w = [y; sqrt(ridge) prior].
-  const Eigen::MatrixXd x = matrix(p.x, p.kRows, p.kIn);
-  const double ridge = 0.1 * (x.transpose() * x).trace() / p.kIn;
-  Eigen::MatrixXd augmented(p.kRows + p.kIn, p.kIn), y(p.kRows + p.kIn, p.kOut);
-  augmented << x, std::sqrt(ridge) * Eigen::MatrixXd::Identity(p.kIn, p.kIn);
-  y << matrix(p.y, p.kRows, p.kOut), std::sqrt(ridge) * matrix(prior, p.kOut, p.kIn).transpose();
-  const Eigen::MatrixXd expected = by_qr(augmented, y);
+  std::vector<double> x = doubles(p.x), y = doubles(p.y);
+  const double ridge = 0.1 * std::inner_product(x.begin(), x.end(), x.begin(), 0.0) / p.kIn;
+  for (std::int64_t i = 0; i < p.kIn; ++i) {
+    for (std::int64_t j = 0; j < p.kIn; ++j) x.push_back(i == j ? std::sqrt(ridge) : 0);
+    for (std::int64_t o = 0; o < p.kOut; ++o) y.push_back(std::sqrt(ridge) * prior[o * p.kIn + i]);
+  }
+  const std::vector<double> expected = oracle::least_squares(x, y, p.kRows + p.kIn);
   const std::vector<float> w = squares.solve({.ridge = 0.1, .prior = prior.data()});
   for (int o = 0; o < p.kOut; ++o)
     for (int i = 0; i < p.kIn; ++i)
-      CHECK(w[o * p.kIn + i] == Approx(expected(i, o)).margin(kWeightError));
+      CHECK(w[o * p.kIn + i] == Approx(expected[i * p.kOut + o]).margin(kWeightError));
 }
 
 TEST_CASE("least squares: the same bits for any cut of the rows and any threads", "[fast]") {

@@ -1,6 +1,8 @@
 // Units of a recipe: names, files, objects, tables of products.
 #include "policies/recipe/recipe_units.hpp"
 
+#include <filesystem>
+
 #include "emu/unit/description/json.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/json.hpp"

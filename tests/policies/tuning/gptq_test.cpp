@@ -2,13 +2,13 @@
 // columns that follow, orders and groups; the grids of weights.
 #include "policies/tuning/gptq.hpp"
 
-#include <Eigen/Dense>
 #include <cmath>
 
 #include "formats/error.hpp"
 #include "policies/recipe/role_quantizer.hpp"
 #include "policies/tuning/weight_grid.hpp"
 #include "tests/catch.hpp"
+#include "tests/oracle/linear_algebra.hpp"
 #include "tests/policies/recipe/by_hand.hpp"
 #include "tests/policies/tuning/roles.hpp"
 
@@ -36,26 +36,44 @@ Hessian dependent(std::int64_t n, std::uint32_t seed) {
   return h;
 }
 
+/// Adds the multiple `damping` of the mean of the diagonal to it.
+void damp(Hessian& h, std::int64_t n, double damping) {
+  double trace = 0;
+  for (std::int64_t i = 0; i < n; ++i) trace += h[i * n + i];
+  for (std::int64_t i = 0; i < n; ++i) h[i * n + i] += damping * trace / static_cast<double>(n);
+}
+
+/// Makes up for `error` in column i: the columns behind it change by the least-squares optimum.
+void make_up(std::vector<double>& w, const Hessian& h, std::int64_t i, double error) {
+  const auto n = static_cast<std::int64_t>(w.size());
+  std::vector<double> rest, column;
+  for (std::int64_t r = i + 1; r < n; ++r) {
+    column.push_back(h[r * n + i]);
+    for (std::int64_t c = i + 1; c < n; ++c) rest.push_back(h[r * n + c]);
+  }
+  if (column.empty()) return;
+  const std::vector<double> change = oracle::solve(rest, column, static_cast<int>(column.size()));
+  for (std::int64_t r = i + 1; r < n; ++r) w[r] -= change[r - i - 1] * error;
+}
+
 /// What a row's columns in `order` become when each one's rounding error is made up for by the
-/// least-squares optimum of the columns that follow, by Eigen's solve of their normal equations.
+/// least-squares optimum of the columns that follow, the solution of their normal equations.
 std::vector<float> by_least_squares(const WeightGrid& grid, const net::Tensor& weight,
                                     std::int64_t row, const Hessian& hessian, double damping,
                                     const std::vector<std::int64_t>& order) {
   const auto n = static_cast<std::int64_t>(order.size());
-  Eigen::MatrixXd h(n, n);
-  for (std::int64_t i = 0; i < n; ++i)
-    for (std::int64_t j = 0; j < n; ++j) h(i, j) = hessian[order[i] * n + order[j]];
-  h += damping * h.trace() / static_cast<double>(n) * Eigen::MatrixXd::Identity(n, n);
-  Eigen::VectorXd w(n);
-  for (std::int64_t i = 0; i < n; ++i) w(i) = weight.data[row * n + order[i]];
+  Hessian h;
+  std::vector<double> w;
+  for (const std::int64_t i : order) {
+    for (const std::int64_t j : order) h.push_back(hessian[i * n + j]);
+    w.push_back(weight.data[row * n + i]);
+  }
+  damp(h, n, damping);
   std::vector<float> out(static_cast<std::size_t>(n));
   for (std::int64_t i = 0; i < n; ++i) {
-    const float q = grid.nearest(row * n + order[i], static_cast<float>(w(i)));
+    const float q = grid.nearest(row * n + order[i], static_cast<float>(w[i]));
     out[order[i]] = q;
-    const std::int64_t rest = n - i - 1;
-    if (rest == 0) break;
-    w.tail(rest) -= h.bottomRightCorner(rest, rest).llt().solve(h.col(i).tail(rest)) *
-                    (static_cast<double>(q) - w(i));
+    make_up(w, h, i, double{q} - w[i]);
   }
   return out;
 }
@@ -171,24 +189,19 @@ TEST_CASE("gptq: groups choose their scale when their first column is rounded", 
   // least-squares updates left of it.
   const WeightGrid first(policy, w);
   for (std::int64_t r = 0; r < 3; ++r) {
-    std::vector<float> updated(w.data.begin() + r * n, w.data.begin() + (r + 1) * n);
-    Eigen::MatrixXd a(n, n);
-    for (std::int64_t i = 0; i < n; ++i)
-      for (std::int64_t j = 0; j < n; ++j) a(i, j) = h[i * n + j];
-    a += 0.02 * a.trace() / static_cast<double>(n) * Eigen::MatrixXd::Identity(n, n);
-    Eigen::VectorXd v(n);
-    for (std::int64_t i = 0; i < n; ++i) v(i) = updated[i];
+    Hessian a = h;
+    damp(a, n, 0.02);
+    std::vector<double> v(w.data.begin() + r * n, w.data.begin() + (r + 1) * n);
     for (std::int64_t i = 0; i < 8; ++i) {
-      const double error = double{q.data[r * n + i]} - v(i);
+      const double error = double{q.data[r * n + i]} - v[i];
       // The weight that decided the scale keeps its number, so that it decides it again.
       const bool decides = std::abs(w.data[r * n + i]) == largest_of(w, r * n, 8);
-      const float x = decides ? w.data[r * n + i] : static_cast<float>(v(i));
+      const float x = decides ? w.data[r * n + i] : static_cast<float>(v[i]);
       CHECK(first.nearest(r * n + i, x) == q.data[r * n + i]);
-      const std::int64_t rest = n - i - 1;
-      v.tail(rest) -= a.bottomRightCorner(rest, rest).llt().solve(a.col(i).tail(rest)) * error;
+      make_up(v, a, i, error);
     }
     double largest = 0;
-    for (std::int64_t i = 8; i < n; ++i) largest = std::max(largest, std::abs(v(i)));
+    for (std::int64_t i = 8; i < n; ++i) largest = std::max(largest, std::abs(v[i]));
     // Codes times that scale, one of them the largest code.
     const double scale = largest / 7;
     for (std::int64_t i = 8; i < n; ++i) {

@@ -1,6 +1,7 @@
 // Update rule delayed against loops that keep the versions of the weights themselves.
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "emu/net/train/optimizer.hpp"
 #include "tests/catch.hpp"

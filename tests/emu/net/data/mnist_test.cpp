@@ -1,5 +1,6 @@
 // The real MNIST files.
 #include <cmath>
+#include <cstdlib>
 #include <numeric>
 
 #include "emu/net/data/dataset.hpp"

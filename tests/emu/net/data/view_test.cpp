@@ -3,6 +3,7 @@
 #include "emu/net/data/view.hpp"
 
 #include <cmath>
+#include <cstdlib>
 #include <utility>
 #include <vector>
 

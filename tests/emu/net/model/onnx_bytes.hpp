@@ -6,20 +6,11 @@
 
 namespace numemu::net::test {
 
-inline std::string varint(std::uint64_t value) {
-  std::string bytes;
-  for (; value >= 0x80; value >>= 7) bytes += static_cast<char>(value | 0x80);
-  return bytes + static_cast<char>(value);
-}
+std::string varint(std::uint64_t value);
 
 /// Field NUMBER of wire type 0, 2, 5 and 1.
-inline std::string integer(int number, std::int64_t value) {
-  return varint(static_cast<std::uint64_t>(number) << 3) +
-         varint(static_cast<std::uint64_t>(value));
-}
-inline std::string bytes(int number, const std::string& content) {
-  return varint(static_cast<std::uint64_t>(number) << 3 | 2) + varint(content.size()) + content;
-}
+std::string integer(int number, std::int64_t value);
+std::string bytes(int number, const std::string& content);
 
 /// The bytes of numbers in memory.
 template <class T, class... Rest>
@@ -35,17 +26,11 @@ std::string fixed(int number, T value) {
 }
 
 /// A TensorProto of that name, shape and data type, with `data` (fields) behind.
-inline std::string tensor(const std::string& name, std::initializer_list<std::int64_t> dims,
-                          int type, const std::string& data) {
-  std::string out;
-  for (const std::int64_t extent : dims) out += integer(1, extent);
-  return out + integer(2, type) + bytes(8, name) + data;
-}
-inline std::string raw(const std::string& data) { return bytes(9, data); }
+std::string tensor(const std::string& name, std::initializer_list<std::int64_t> dims, int type,
+                   const std::string& data);
+std::string raw(const std::string& data);
 
 /// A file of that GraphProto.
-inline std::string model(const std::string& graph, std::int64_t opset = 13) {
-  return integer(1, 7) + bytes(7, graph) + bytes(8, integer(2, opset));
-}
+std::string model(const std::string& graph, std::int64_t opset = 13);
 
 }  // namespace numemu::net::test

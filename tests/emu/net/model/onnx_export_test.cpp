@@ -1,6 +1,7 @@
 // Exported networks: read back they are the same; codes of every width; what is refused.
 #include "emu/net/model/onnx_export.hpp"
 
+#include <cstdlib>
 #include <cstring>
 
 #include "emu/net/model/onnx_import.hpp"

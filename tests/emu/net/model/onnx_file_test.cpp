@@ -1,6 +1,7 @@
 // Models written by hand, hostile ones, and one that PyTorch exported.
 #include "emu/net/model/onnx_file.hpp"
 
+#include <filesystem>
 #include <map>
 
 #include "tests/catch.hpp"

@@ -1,6 +1,7 @@
 // Small exported networks with products (tests/onnx/export/products.py) against PyTorch's results.
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <numeric>
 #include <utility>

@@ -1,6 +1,8 @@
 // Files written and read again, their exact bytes, and hostile files.
 #include "emu/net/model/safetensors.hpp"
 
+#include <filesystem>
+
 #include "tests/catch.hpp"
 #include "tests/emu/net/data/files.hpp"
 

@@ -1,6 +1,7 @@
 // Hashes: the published answers of FNV-1a, any division into batches, and two runs compared.
 #include "emu/oracle/recording/hashes.hpp"
 
+#include <filesystem>
 #include <functional>
 #include <stdexcept>
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <vector>
 
+#include "formats/containers.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/unit/any_product.hpp"
 #include "tests/emu/unit/reference/dot_case.hpp"

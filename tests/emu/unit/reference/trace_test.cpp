@@ -4,6 +4,8 @@
 #include <cstring>
 #include <map>
 
+#include "emu/unit/reference/register.hpp"
+#include "formats/codec.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/unit/any_product.hpp"
 #include "tests/emu/unit/reference/dot_case.hpp"

@@ -1,6 +1,7 @@
 // The folder of a run: parts that are done stay, others begin again, and another run's are refused.
 #include "tests/oracle/cuda/ask/parts.hpp"
 
+#include <filesystem>
 #include <stdexcept>
 
 #include "emu/oracle/recording/whole_file.hpp"

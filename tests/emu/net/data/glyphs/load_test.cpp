@@ -1,5 +1,7 @@
 // The cache of the generated set: written once, read again, made again when it is damaged.
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
 
 #include "emu/net/data/glyphs/glyphs.hpp"
 #include "tests/catch.hpp"

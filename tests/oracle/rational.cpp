@@ -1,0 +1,139 @@
+// Fractions and the leading bits of one, by Boost.Multiprecision.
+#include "tests/oracle/rational.hpp"
+
+#include <boost/multiprecision/cpp_int.hpp>
+#include <cmath>
+#include <new>
+#include <ostream>
+#include <stdexcept>
+#include <utility>
+
+#include "tests/oracle/dyadic.hpp"
+
+namespace numemu::oracle {
+namespace {
+
+using Integer = boost::multiprecision::cpp_int;
+using Number = boost::multiprecision::cpp_rational;
+
+const Number& get(const Rational& x) {
+  return *std::launder(static_cast<const Number*>(x.number()));
+}
+Number& get(Rational& x) { return const_cast<Number&>(get(std::as_const(x))); }
+
+Rational made(const Number& number) {
+  Rational x;
+  get(x) = number;
+  return x;
+}
+
+Integer power(std::int64_t exponent) { return Integer(1) << static_cast<unsigned>(exponent); }
+
+}  // namespace
+
+Rational::Rational(Whole x) {
+  static_assert(sizeof(Number) <= sizeof(number_) && alignof(Number) <= 16);
+  Integer integer(x.magnitude);
+  if (x.negative) integer = -integer;
+  ::new (number_) Number(std::move(integer));
+}
+Rational::Rational(const Rational& numerator, const Rational& denominator) {
+  ::new (number_) Number(get(numerator) / get(denominator));
+}
+Rational::Rational(const Rational& x) { ::new (number_) Number(get(x)); }
+Rational::Rational(Rational&& x) noexcept { ::new (number_) Number(std::move(get(x))); }
+Rational& Rational::operator=(const Rational& x) {
+  get(*this) = get(x);
+  return *this;
+}
+Rational& Rational::operator=(Rational&& x) noexcept {
+  get(*this) = std::move(get(x));
+  return *this;
+}
+Rational::~Rational() { get(*this).~Number(); }
+
+Rational Rational::of(double x) {
+  int exponent = 0;
+  const double fraction = std::frexp(x, &exponent);  // exact: only takes the bits apart
+  const Integer significand = static_cast<std::int64_t>(std::ldexp(fraction, 53));
+  exponent -= 53;
+  return made(exponent >= 0 ? Number(significand << static_cast<unsigned>(exponent))
+                            : Number(significand, power(-exponent)));
+}
+
+Rational Rational::power_of_two(std::int64_t exponent) {
+  return made(exponent >= 0 ? Number(power(exponent)) : Number(Integer(1), power(-exponent)));
+}
+
+Rational& Rational::operator+=(const Rational& x) {
+  get(*this) += get(x);
+  return *this;
+}
+Rational& Rational::operator-=(const Rational& x) {
+  get(*this) -= get(x);
+  return *this;
+}
+Rational& Rational::operator*=(const Rational& x) {
+  get(*this) *= get(x);
+  return *this;
+}
+Rational& Rational::operator/=(const Rational& x) {
+  get(*this) /= get(x);
+  return *this;
+}
+Rational Rational::operator-() const { return made(-get(*this)); }
+Rational operator+(const Rational& a, const Rational& b) { return Rational(a) += b; }
+Rational operator-(const Rational& a, const Rational& b) { return Rational(a) -= b; }
+Rational operator*(const Rational& a, const Rational& b) { return Rational(a) *= b; }
+Rational operator/(const Rational& a, const Rational& b) { return Rational(a) /= b; }
+bool operator==(const Rational& a, const Rational& b) { return get(a) == get(b); }
+std::strong_ordering operator<=>(const Rational& a, const Rational& b) {
+  return get(a).compare(get(b)) <=> 0;
+}
+Rational abs(const Rational& x) { return x < 0 ? -x : x; }
+
+std::int64_t Rational::floor() const {
+  const Integer n = numerator(get(*this)), d = denominator(get(*this));
+  Integer quotient, rest;
+  divide_qr(n, d, quotient, rest);  // rounds to zero
+  if (rest < 0) --quotient;
+  const auto result = static_cast<std::int64_t>(quotient);
+  if (quotient != result) throw std::logic_error("not an integer of 64 bits");
+  return result;
+}
+
+double Rational::approximate() const { return static_cast<double>(get(*this)); }
+std::string Rational::str() const { return get(*this).str(); }
+std::ostream& operator<<(std::ostream& out, const Rational& x) { return out << x.str(); }
+
+Dyadic dyadic(const Rational& x) {
+  if (x == 0) return {};
+  const Integer n = numerator(get(x)), d = denominator(get(x));
+  // 2^(shift - 1) < n / d < 2^(shift + 1); two more than 128 bits of quotient, then the leading
+  // 128.
+  const std::int64_t shift = static_cast<std::int64_t>(msb(n)) - static_cast<std::int64_t>(msb(d));
+  const std::int64_t exponent = shift - 129;
+  Integer quotient = exponent < 0 ? Integer(n << static_cast<unsigned>(-exponent)) : n;
+  const Integer divisor = exponent < 0 ? d : Integer(d << static_cast<unsigned>(exponent));
+  Integer rest;
+  divide_qr(Integer(quotient), divisor, quotient, rest);
+  const unsigned drop = static_cast<unsigned>(msb(quotient)) - 127;
+  const Integer kept = quotient >> drop;
+  Dyadic result{exponent + drop + 127, static_cast<Wide>(kept), false};
+  result.sticky = rest != 0 || Integer(kept << drop) != quotient;
+  return result;
+}
+
+Rational rational(const Dyadic& x) {
+  if (x.sticky) throw std::logic_error("a rounded key has no exact value");
+  const std::int64_t exponent = x.lead - 127;
+  if (x.zero()) return 0;
+  Integer n(x.bits);
+  if (exponent >= 0) return made(Number(n << static_cast<unsigned>(exponent)));
+  // Take the common powers of two out first: a quick way to the reduced fraction.
+  const auto common = std::min<std::int64_t>(-exponent, static_cast<std::int64_t>(lsb(n)));
+  n >>= static_cast<unsigned>(common);
+  return made(Number(n, power(-exponent - common)));
+}
+
+}  // namespace numemu::oracle
