@@ -1,3 +1,6 @@
-// Includes Catch2, in one place so that it can be precompiled.
+// Includes Catch2 and what makes its assertions cheap, in one place so that they can be
+// precompiled.
 #pragma once
 #include <catch2/catch.hpp>
+
+#include "tests/assertions.hpp"

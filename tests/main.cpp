@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/assertions.hpp"
+
 namespace numemu::test {
 namespace {
 
@@ -27,7 +29,13 @@ struct Watcher : Catch::TestEventListenerBase {
     std::fflush(stdout);  // a case that hangs is killed with what is in the buffer
   }
 
+  void sectionStarting(const Catch::SectionInfo& info) override {
+    TestEventListenerBase::sectionStarting(info);
+    assertions::forget_place();
+  }
+
   bool assertionEnded(const Catch::AssertionStats& stats) override {
+    assertions::forget_place();
     const auto& result = stats.assertionResult;
     const std::string message = result.getMessage(), word = "skipped: ";
     if (result.getResultType() == Catch::ResultWas::Warning && message.rfind(word, 0) == 0)
@@ -40,6 +48,25 @@ struct Watcher : Catch::TestEventListenerBase {
 };
 CATCH_REGISTER_LISTENER(Watcher)
 
+/// A case, with an exception that leaves it reported where it arose.
+class Guarded : public Catch::ITestInvoker {
+ public:
+  explicit Guarded(const Catch::TestCase& test) : test_(test) {}
+
+  void invoke() const override {
+    try {
+      test_.invoke();
+    } catch (const Catch::TestFailureException&) {
+      throw;  // an assertion has stopped the case
+    } catch (...) {
+      assertions::report_exception();
+    }
+  }
+
+ private:
+  Catch::TestCase test_;
+};
+
 /// Path of a case's source below tests/, without _test.cpp.
 std::string source_of(const Catch::TestCase& test) {
   const std::string root = NUMEMU_SOURCE "/tests/";
@@ -48,12 +75,15 @@ std::string source_of(const Catch::TestCase& test) {
   return path.substr(0, path.rfind("_test.cpp"));
 }
 
-/// Tags every case with its source, so that the specification "[#formats/codec]" selects a file.
-void tag_sources(const std::vector<Catch::TestCase>& tests) {
+/// Tags every case with its source, so that the specification "[#formats/codec]" selects a file;
+/// reports its exceptions.
+void prepare(const std::vector<Catch::TestCase>& tests) {
   for (const Catch::TestCase& test : tests) {
     std::vector<std::string> tags = test.tags;
     tags.push_back("#" + source_of(test));
-    setTags(const_cast<Catch::TestCase&>(test), tags);
+    Catch::TestCase prepared(new Guarded(test), Catch::TestCaseInfo(test));
+    setTags(prepared, tags);
+    const_cast<Catch::TestCase&>(test) = prepared;
   }
 }
 
@@ -90,7 +120,7 @@ int run(int argc, char** argv) {
   if (session.applyCommandLine(argc, argv) != 0) return 1;
   const std::vector<Catch::TestCase>& tests = Catch::getAllTestCasesSorted(session.config());
   if (list) return list_groups(tests);
-  tag_sources(tests);
+  prepare(tests);
   const int failed = session.run();
   for (const std::string& what : skipped) std::printf("skipped: %s\n", what.c_str());
   // A failure beside a skipped case is a failure, and 77 failures are not a skipped case.
