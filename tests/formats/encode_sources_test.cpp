@@ -147,10 +147,9 @@ TEST_CASE("encode: a sticky bit anywhere rounds like the number above", "[fast]"
     ++tally.formats;
     std::vector<oracle::Input> inputs = oracle::probes(codec);
     for (std::uint64_t code = 0; code <= codec.largest(); ++code) {
-      const oracle::Rational low = rational(codec.at(code)), high = rational(codec.at(code + 1));
+      const oracle::Dyadic low = codec.at(code), high = codec.at(code + 1);
       for (int k = 1; k < 2 << kRandomBits; ++k) {
-        const oracle::Dyadic x =
-            oracle::dyadic(oracle::Rational(low + (high - low) * k / (2 << kRandomBits)));
+        const oracle::Dyadic x = part_way(low, high, k, kRandomBits + 1);
         inputs.push_back({Class::finite, k % 3 == 0, x});
       }
     }

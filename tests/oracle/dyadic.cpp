@@ -2,6 +2,7 @@
 #include "tests/oracle/dyadic.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <stdexcept>
 
@@ -23,6 +24,26 @@ Dyadic step(const Dyadic& x, std::int64_t unit, bool up) {
 
 std::int64_t unit_of(const Dyadic& x, int precision, std::int64_t lowest) {
   return std::max(x.lead - precision + 1, lowest);
+}
+
+int trailing_zeros(Wide x) {
+  const auto low = static_cast<std::uint64_t>(x);
+  return low != 0 ? std::countr_zero(low)
+                  : 64 + std::countr_zero(static_cast<std::uint64_t>(x >> 64));
+}
+
+// Of the last bit that is set; zero has every unit.
+std::int64_t last_bit(const Dyadic& x) {
+  return x.zero() ? std::numeric_limits<std::int64_t>::max()
+                  : x.lead - 127 + trailing_zeros(x.bits);
+}
+
+// x / 2^unit, a whole number.
+Integer over(const Dyadic& x, std::int64_t unit) {
+  if (x.sticky) throw std::logic_error("a rounded key has no exact value");
+  if (x.zero()) return 0;
+  Integer n(Wide{x.bits >> trailing_zeros(x.bits)});
+  return n << static_cast<unsigned>(last_bit(x) - unit);
 }
 
 }  // namespace
@@ -68,6 +89,20 @@ Rational rational(const Dyadic& x) {
   const auto common = std::min<std::int64_t>(-exponent, static_cast<std::int64_t>(lsb(n)));
   n >>= static_cast<unsigned>(common);
   return Rational(n, Integer(1) << static_cast<unsigned>(-exponent - common));
+}
+
+Share share(const Dyadic& x, const Dyadic& low, const Dyadic& high) {
+  const std::int64_t unit = std::min({last_bit(x), last_bit(low), last_bit(high)});
+  const Integer from = over(low, unit);
+  return {over(x, unit) - from, over(high, unit) - from};
+}
+
+Dyadic part_way(const Dyadic& low, const Dyadic& high, int part, int bits) {
+  const std::int64_t unit = std::min(last_bit(low), last_bit(high));
+  const Integer from = over(low, unit), to = over(high, unit);
+  const Integer sum = (from << static_cast<unsigned>(bits)) + (to - from) * part;
+  if (sum != 0 && msb(sum) >= 128) throw std::logic_error("more than 128 bits");
+  return dyadic(static_cast<Wide>(sum), unit - bits);
 }
 
 Dyadic middle(const Dyadic& a, const Dyadic& b) {

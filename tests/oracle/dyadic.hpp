@@ -39,6 +39,16 @@ Dyadic dyadic(const Rational&);
 Dyadic dyadic(double x);
 Rational rational(const Dyadic&);
 
+/// A fraction part / whole that need not be reduced: to reduce one takes longer than all else that
+/// is done with it.
+struct Share {
+  Integer part, whole;
+};
+
+/// Where x lies in the gap from low to high: (x - low) / (high - low).
+Share share(const Dyadic& x, const Dyadic& low, const Dyadic& high);
+/// low + (high - low) part / 2^bits; throws where 128 bits do not hold it.
+Dyadic part_way(const Dyadic& low, const Dyadic& high, int part, int bits);
 /// (a + b) / 2, exact for neighbours in a format.
 Dyadic middle(const Dyadic& a, const Dyadic& b);
 /// The next number above or below with `precision` significant bits and no finer unit than

@@ -99,5 +99,6 @@ class RationalCodec {
 
 /// The first of the 2^n random words that rounds the fraction d (0 <= d < 1) up; 2^n if none does.
 std::uint64_t first_word_up(const Rational& d, int n, StochasticVariant);
+std::uint64_t first_word_up(const Share& d, int n, StochasticVariant);
 
 }  // namespace numemu::oracle

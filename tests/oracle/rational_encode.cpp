@@ -11,16 +11,6 @@ constexpr std::uint64_t kNever = std::uint64_t{1} << 32;
 constexpr auto kHigher = std::strong_ordering::greater;
 constexpr auto kEqual = std::strong_ordering::equal;
 
-Integer floor_of(const Rational& x) { return numerator(x) / denominator(x); }
-
-Integer nearest(const Rational& x, bool ties_to_odd) {
-  const Integer down = floor_of(x);
-  const Rational rest = x - Rational(down);
-  const Rational half(1, 2);
-  const bool odd = down % 2 != 0;
-  return rest > half || (rest == half && odd != ties_to_odd) ? Integer(down + 1) : down;
-}
-
 // Does a number strictly inside a gap go up, given which side of the middle it is on?
 bool goes_up(RoundingMode mode, std::strong_ordering to_middle, bool low_is_odd, bool negative) {
   switch (mode) {
@@ -44,22 +34,30 @@ bool goes_up(RoundingMode mode, std::strong_ordering to_middle, bool low_is_odd,
 
 }  // namespace
 
-std::uint64_t first_word_up(const Rational& d, int n, StochasticVariant variant) {
-  const Integer one = Integer(1) << n;
-  const Rational steps = d * Rational(one);
+std::uint64_t first_word_up(const Share& d, int n, StochasticVariant variant) {
+  Integer quotient, rest;  // of d 2^(n+1)
+  divide_qr(Integer(d.part << static_cast<unsigned>(n + 1)), d.whole, quotient, rest);
+  const auto halves = static_cast<std::uint64_t>(quotient);
+  const std::uint64_t one = std::uint64_t{1} << n, down = halves / 2;
+  const auto nearest = [&](bool ties_to_odd) {
+    const bool odd = down % 2 != 0, upper_half = halves % 2 != 0;
+    return down + (upper_half && (rest != 0 || odd != ties_to_odd) ? 1 : 0);
+  };
   switch (variant) {
     case StochasticVariant::a:  // floor(d 2^n) + r >= 2^n
-      return static_cast<std::uint64_t>(Integer(one - floor_of(steps)));
-    case StochasticVariant::b: {  // floor(d 2^(n+1)) + 2 r + 1 >= 2^(n+1)
-      const Integer need = 2 * one - 1 - floor_of(steps * 2);
-      return static_cast<std::uint64_t>(Integer((need + 1) / 2));
-    }
+      return one - down;
+    case StochasticVariant::b:  // floor(d 2^(n+1)) + 2 r + 1 >= 2^(n+1)
+      return (2 * one - halves) / 2;
     case StochasticVariant::c:  // RNE(d 2^n) + r >= 2^n
-      return static_cast<std::uint64_t>(Integer(one - nearest(steps, false)));
+      return one - nearest(false);
     case StochasticVariant::odd:
-      return static_cast<std::uint64_t>(Integer(one - nearest(steps, true)));
+      return one - nearest(true);
   }
   throw std::logic_error("no such variant");
+}
+
+std::uint64_t first_word_up(const Rational& d, int n, StochasticVariant variant) {
+  return first_word_up(Share{numerator(d), denominator(d)}, n, variant);
 }
 
 // The last code whose value is not above x, which is at least the value of code 0.
@@ -138,8 +136,11 @@ Plan RationalCodec::plan(const Place& p, const Rounding& rounding) const {
   }
   plan.word_mask = (std::uint64_t{1} << rounding.random_bits) - 1;
   const auto first_up = [&](const Dyadic& low, const Dyadic& high) {
-    const Rational x = p.exact ? *p.exact : rational(p.magnitude), a = rational(low);
-    return first_word_up((x - a) / (rational(high) - a), rounding.random_bits, rounding.variant);
+    if (!p.exact)
+      return first_word_up(share(p.magnitude, low, high), rounding.random_bits, rounding.variant);
+    const Rational a = rational(low);
+    return first_word_up((*p.exact - a) / (rational(high) - a), rounding.random_bits,
+                         rounding.variant);
   };
   if (inside) plan.up_from = first_up(at(p.low), at(p.low + 1));
   if (near) plan.normal_from = first_up(below_normal_, normal_);
