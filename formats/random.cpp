@@ -13,13 +13,29 @@ PhiloxBlock philox(std::uint64_t seed, const PhiloxBlock& counter) {
   return {block.v[0], block.v[1], block.v[2], block.v[3]};
 }
 
+namespace {
+
+// Elements are mostly read in order, and a block has 4 to 16 of them: each thread keeps the last
+// one that it computed.
+const PhiloxBlock& last_block(std::uint64_t seed, const PhiloxBlock& counter) {
+  struct Last {
+    std::uint64_t seed;
+    PhiloxBlock counter, block;
+  };
+  static thread_local Last last{0, {}, philox(0, {})};
+  if (last.counter != counter || last.seed != seed) last = {seed, counter, philox(seed, counter)};
+  return last.block;
+}
+
+}  // namespace
+
 std::uint32_t RandomSource::bits(std::uint64_t i, int bits) const {
   const unsigned width = bits <= 8 ? 8 : bits <= 16 ? 16 : 32;  // of a piece
   const std::uint64_t pieces = 128 / width, block_index = i / pieces;
   const auto high = static_cast<std::uint32_t>(block_index >> 32) & 0xffff;
-  const PhiloxBlock block =
-      philox(seed, {static_cast<std::uint32_t>(block_index), high | std::uint32_t{draw} << 16,
-                    tensor, static_cast<std::uint32_t>(stream)});
+  const PhiloxBlock& block =
+      last_block(seed, {static_cast<std::uint32_t>(block_index), high | std::uint32_t{draw} << 16,
+                        tensor, static_cast<std::uint32_t>(stream)});
   const auto offset = static_cast<unsigned>(i % pieces) * width;  // in bits, little-endian
   const std::uint32_t from_piece = block[offset / 32]
                                    << (32 - width - offset % 32);  // the piece on top

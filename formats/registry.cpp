@@ -1,9 +1,9 @@
 // Finds formats by name, alias, descriptor or codebook file; the rows come from formats.def.
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <sstream>
 
 #include "formats/block_format.hpp"
 #include "formats/codebook.hpp"
@@ -43,9 +43,12 @@ const std::vector<Row>& rows() {
 }
 
 std::vector<std::string> split(const std::string& words) {
-  std::istringstream stream(words);
   std::vector<std::string> list;
-  for (std::string word; stream >> word;) list.push_back(word);
+  for (std::size_t at = words.find_first_not_of(' '); at < words.size();) {
+    const std::size_t end = std::min(words.find(' ', at), words.size());
+    list.push_back(words.substr(at, end - at));
+    at = words.find_first_not_of(' ', end);
+  }
   return list;
 }
 

@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 
 namespace numemu::test {
 
@@ -27,7 +26,10 @@ void write_file(const std::string& path, const std::string& bytes) {
 
 std::string read_file(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::string bytes, part(std::size_t{1} << 16, '\0');
+  while (file.read(part.data(), static_cast<std::streamsize>(part.size())) || file.gcount() > 0)
+    bytes.append(part, 0, static_cast<std::size_t>(file.gcount()));
+  return bytes;
 }
 
 }  // namespace numemu::test

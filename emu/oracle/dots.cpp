@@ -1,5 +1,6 @@
 #include "emu/oracle/dots.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "emu/unit/description/fields.hpp"
@@ -131,6 +132,19 @@ std::vector<std::uint64_t> evaluate(const UnitDescription& u, const Ports& ports
     codes.insert(codes.end(), some.begin(), some.end());
   }
   return codes;
+}
+
+bool gives(const UnitDescription& u, const Ports& ports, std::span<const Dot> dots,
+           std::span<const std::uint64_t> codes) {
+  // In pieces that grow: most descriptions differ soon.
+  std::size_t piece = 8;
+  for (std::size_t first = 0; first < dots.size(); piece *= 2) {
+    const std::size_t n = std::min(piece, dots.size() - first);
+    const auto found = evaluate(u, ports, dots.subspan(first, n));
+    if (!std::equal(found.begin(), found.end(), codes.begin() + first)) return false;
+    first += n;
+  }
+  return true;
 }
 
 }  // namespace numemu::oracle

@@ -241,7 +241,7 @@ class Identification {
       // Of rules with the same results the plainest.
       for (const UnitDescription& u : search(evidence_, start_.all)) {
         if (plainer(u, finding_.description) && evidence_.agrees(u) &&
-            evaluate(u, ports_, pool_dots_) == own)
+            gives(u, ports_, pool_dots_, own))
           finding_.description = u;
       }
     }

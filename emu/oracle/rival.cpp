@@ -1,7 +1,11 @@
 #include "emu/oracle/rival.hpp"
 
 #include <algorithm>
+#include <map>
+#include <numeric>
 #include <set>
+#include <span>
+#include <utility>
 
 #include "emu/oracle/questions.hpp"
 #include "emu/unit/description/fields.hpp"
@@ -23,6 +27,39 @@ int telling_depth(const unit::UnitDescription& u) {
   return depth * group;
 }
 
+namespace {
+
+/// A number for each patch and, last, for the unit itself: equal where all results are. Pieces of
+/// the dots split the classes; a description that is alone in its class needs no more of them.
+std::vector<std::size_t> classes_of(const unit::UnitDescription& u,
+                                    const std::vector<Rival>& patches, const Ports& ports,
+                                    std::span<const Dot> dots) {
+  std::vector<std::size_t> number(patches.size() + 1, 0), open(patches.size() + 1);
+  std::iota(open.begin(), open.end(), std::size_t{0});
+  std::size_t numbers = 1, piece = 8;
+  for (std::size_t first = 0; first < dots.size() && !open.empty(); piece *= 2) {
+    const auto part = dots.subspan(first, std::min(piece, dots.size() - first));
+    std::vector<std::vector<std::uint64_t>> results(open.size());
+#pragma omp parallel for schedule(dynamic)
+    for (std::size_t i = 0; i < open.size(); ++i)
+      results[i] =
+          evaluate(open[i] < patches.size() ? patches[open[i]].description : u, ports, part);
+    std::map<std::pair<std::size_t, std::vector<std::uint64_t>>, std::vector<std::size_t>> split;
+    for (std::size_t i = 0; i < open.size(); ++i)
+      split[{number[open[i]], std::move(results[i])}].push_back(open[i]);
+    open.clear();
+    for (const auto& [key, members] : split) {
+      for (const std::size_t member : members) number[member] = numbers;
+      ++numbers;
+      if (members.size() > 1) open.insert(open.end(), members.begin(), members.end());
+    }
+    first += part.size();
+  }
+  return number;
+}
+
+}  // namespace
+
 std::vector<Rival> rivals_of(const unit::UnitDescription& u, int depth) {
   const Ports ports = ports_of(u, depth != 0 ? depth : telling_depth(u));
   std::vector<Dot> dots;
@@ -32,14 +69,11 @@ std::vector<Rival> rivals_of(const unit::UnitDescription& u, int depth) {
   }
   std::vector<Rival> patches = patches_of(u);
   std::erase_if(patches, [&](const Rival& patch) { return !fits(patch.description, ports); });
-  std::vector<std::vector<std::uint64_t>> results(patches.size());
-#pragma omp parallel for schedule(dynamic)
-  for (std::size_t i = 0; i < patches.size(); ++i)
-    results[i] = evaluate(patches[i].description, ports, dots);
-  std::set<std::vector<std::uint64_t>> seen = {evaluate(u, ports, dots)};
+  const std::vector<std::size_t> classes = classes_of(u, patches, ports, dots);
+  std::set<std::size_t> seen = {classes.back()};
   std::vector<Rival> rivals;
   for (std::size_t i = 0; i < patches.size(); ++i) {
-    if (seen.insert(std::move(results[i])).second) rivals.push_back(std::move(patches[i]));
+    if (seen.insert(classes[i]).second) rivals.push_back(std::move(patches[i]));
   }
   return rivals;
 }

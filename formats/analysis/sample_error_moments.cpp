@@ -58,6 +58,11 @@ struct Piece {
 struct Partition {
   std::vector<float> thresholds;
   std::vector<Piece> pieces;
+  explicit Partition(std::size_t cells) {
+    constexpr std::size_t kMore = 5;  // two ends, and the pieces around zero
+    thresholds.reserve(cells + kMore);
+    pieces.reserve(cells + kMore);
+  }
   void add(double bound, bool closed, const Piece& piece) {
     if (!pieces.empty()) thresholds.push_back(float_threshold(bound, closed));
     pieces.push_back(piece);
@@ -74,7 +79,7 @@ void check(const std::vector<Cell>& cells, double scale, std::int64_t n) {
 /// The cells, cut where x leaves the format's range and around exactly zero, so that the counts
 /// come from the lookup.
 Partition partition_of(const std::vector<Cell>& cells, double scale) {
-  Partition p;
+  Partition p(cells.size());
   const double lowest = cells.front().value * scale, largest = cells.back().value * scale;
   p.add(0, true, {lowest, lowest, 0, 0, 0, kSaturated});
   for (std::size_t i = 0; i < cells.size(); ++i) {
@@ -92,7 +97,7 @@ Partition partition_of(const std::vector<Cell>& cells, double scale) {
 }
 
 Partition bracket_partition(const std::vector<Cell>& brackets, double scale) {
-  Partition p;
+  Partition p(brackets.size());
   const double lowest = brackets.front().low * scale, largest = brackets.back().high * scale;
   p.add(0, true, {lowest, lowest, 0, 0, 0, kSaturated});
   for (const Cell& bracket : brackets) {

@@ -150,5 +150,34 @@ TEST_CASE("convert: exact_in knows which values another format holds", "[fast]")
   CHECK_FALSE(exact("int8", "float8_e4m3fn"));
 }
 
+TEST_CASE("convert: exact_in says what every value by itself says", "[fast]") {
+  const auto by_value = [](const Format& narrow, const Format& wide) {
+    if (narrow.name == wide.name) return true;
+    for (std::uint64_t code = 0; code <= narrow.last_code(); ++code) {
+      const Value v = decode(narrow, code);
+      if (v.kind == Class::finite && encode(wide, v, {}, Overflow::saturate).flags != 0)
+        return false;
+    }
+    return true;
+  };
+  std::vector<const Format*> narrow = named_formats();
+  for (const char* name : {"e4m3+ftz", "e4m3+nosub", "e3m2+unsigned", "e2m5b400+finite", "e5m6",
+                           "e4m4b30+nosub", "binary8p1se", "binary8p7uf", "e8m2b150+finite"})
+    narrow.push_back(&find_format(name));
+  int holds = 0;
+  for (const Format* from : narrow) {
+    if (from->bits > 16) continue;
+    for (const Format* to : narrow) {
+      // 65,536 values of each of the others would take seconds.
+      if (from->bits > 12 && to->bits < 32 && to->name != "bfloat16") continue;
+      INFO(from->name << " in " << to->name);
+      const bool expected = by_value(*from, *to);
+      CHECK(exact_in(*from, *to) == expected);
+      holds += expected;
+    }
+  }
+  CHECK(holds > 300);
+}
+
 }  // namespace
 }  // namespace numemu

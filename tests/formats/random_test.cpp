@@ -5,6 +5,7 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
@@ -49,6 +50,30 @@ constexpr PieceAnswer kPieceAnswers[] = {
 
 TEST_CASE("random: Philox4x32-10 gives the published known answers", "[fast]") {
   for (const PhiloxAnswer& a : kPhiloxAnswers) CHECK(philox(a.seed, a.counter) == a.block);
+}
+
+TEST_CASE("random: a block that is kept serves its own source and counter only", "[fast]") {
+  // Neighbours that differ in one coordinate, read in turn, against blocks computed for each.
+  const RandomSource first{9, Stream::data, 3, 1};
+  std::vector<RandomSource> sources(6, first);
+  sources[1].seed = 9 | std::uint64_t{1} << 32;
+  sources[2].stream = Stream::quantize;
+  sources[3].tensor = 4;
+  sources[4].draw = 2;
+  for (const std::uint64_t i : {0, 1, 3, 4, 7, 8, 15, 16, 5, 0}) {
+    for (const RandomSource& source : sources) {
+      for (const std::uint64_t element : {i, i + (std::uint64_t{1} << 34)}) {
+        const std::uint64_t block = element / 4;
+        const PhiloxBlock words =
+            philox(source.seed, {static_cast<std::uint32_t>(block),
+                                 static_cast<std::uint32_t>(block >> 32) |
+                                     static_cast<std::uint32_t>(source.draw) << 16,
+                                 source.tensor, static_cast<std::uint32_t>(source.stream)});
+        CHECK(source.bits(element, 32) == words[element % 4]);
+        CHECK(source.bits(element, 32) == words[element % 4]);
+      }
+    }
+  }
 }
 
 TEST_CASE("random: known answers of each piece size", "[fast]") {

@@ -60,7 +60,12 @@ TEXT
 compile() { # compile OUTPUT SOURCE... [FLAG...]: with the tables of the scratch copy
   "$compiler" "${flags[@]}" -std=c++20 -fopenmp -I"$tree" -I"$scratch/build/generated" -o "$@"
 }
+# Of the ten sources most time goes into headers that they share: precompiled, they are read once.
 flags=("$@")
+printf '#include <%s>\n' algorithm array cmath functional map memory optional set string vector fmt/format.h >"$scratch/shared.hpp"
+printf '#include "%s"\n' policies/{policy,scale_rule,mask/mask_rule}.hpp emu/net/train/{objective,optimizer}.hpp >>"$scratch/shared.hpp"
+compile "$scratch/shared.hpp.gch" -x c++-header "$scratch/shared.hpp"
+flags+=(-include "$scratch/shared.hpp")
 libraries=(-lfmt -lcrypto -lhwy -lz -lzip -lpng -ljpeg -lsqlite3)
 compile "$scratch/list" \
   "$scratch/list.cpp" "$tree"/policies/{scale_rule,scale/zz_probe,mask/mask_rule,mask/rules/zz_probe}.cpp \

@@ -1,4 +1,4 @@
-// Exact fractions. Boost.Multiprecision's templates take seconds to compile wherever they are used:
+// Exact fractions by GMP. Boost.Multiprecision's templates take seconds to compile wherever they are used:
 // one source has them.
 #pragma once
 #include <compare>
@@ -58,7 +58,7 @@ class Rational {
   };
   explicit Rational(Whole);
 
-  alignas(16) std::byte number_[96];
+  alignas(8) std::byte number_[32];
 };
 
 std::ostream& operator<<(std::ostream&, const Rational&);

@@ -33,20 +33,21 @@ std::int64_t differences(const std::vector<float>& a, const std::vector<float>& 
 }
 
 TEST_CASE("rotations have the bits of the reference on every instruction set", "[fast]") {
-  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
-    hwy::SetSupportedTargetsForTest(target);
-    for (const std::int64_t block : {2, 4, 8, 16, 32, 64, 128, 8192}) {
-      for (const std::int64_t beyond : {0, 3}) {  // positions after the last whole block
-        const std::int64_t length = (block > 1000 ? 1 : 2) * block + beyond % block;
-        const std::vector<float> signs = random_signs({.seed = 9}, length);
-        for (const std::int64_t outer : {1, 2, 37}) {
-          for (const std::int64_t inner : {1, 5, 16, 140}) {
-            if (block > 1000 && outer * inner > 40) continue;
-            for (const bool special : {false, true}) {
-              std::vector<float> want = noise(outer * length * inner, special), x = want;
-              std::vector<float> y(x.size());
-              const bool left = outer == 2;
-              rotate_reference(want.data(), outer, inner, signs, block, left);
+  for (const std::int64_t block : {2, 4, 8, 16, 32, 64, 128, 8192}) {
+    for (const std::int64_t beyond : {0, 3}) {  // positions after the last whole block
+      const std::int64_t length = (block > 1000 ? 1 : 2) * block + beyond % block;
+      const std::vector<float> signs = random_signs({.seed = 9}, length);
+      for (const std::int64_t outer : {1, 2, 37}) {
+        for (const std::int64_t inner : {1, 5, 16, 140}) {
+          if (block > 1000 && outer * inner > 40) continue;
+          for (const bool special : {false, true}) {
+            const std::vector<float> numbers = noise(outer * length * inner, special);
+            std::vector<float> want = numbers;
+            const bool left = outer == 2;
+            rotate_reference(want.data(), outer, inner, signs, block, left);
+            for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+              hwy::SetSupportedTargetsForTest(target);
+              std::vector<float> x = numbers, y(numbers.size());
               rotate(x.data(), y.data(), outer, inner, signs, block, left);
               rotate(x.data(), x.data(), outer, inner, signs, block, left);
               INFO(hwy::TargetName(target)

@@ -55,10 +55,14 @@ Images read_batches(const Sources& sources, const Layout& layout) {
       const std::uint8_t label = record[layout.labels - 1];
       source->expect_label(i * layout.record() + layout.labels - 1, label, layout.classes);
       images.labels.push_back(label);
+      // Pointers of this scope: a byte that is written could be a part of any object, so that
+      // whatever lies outside would be read again for each.
+      const std::uint8_t* const planes = record.data() + layout.labels;
+      std::uint8_t* to = pixel;
       for (std::int64_t p = 0; p < kPlane; ++p) {
-        for (std::int64_t c = 0; c < kChannels; ++c)
-          *pixel++ = record[layout.labels + c * kPlane + p];
+        for (std::int64_t c = 0; c < kChannels; ++c) *to++ = planes[c * kPlane + p];
       }
+      pixel = to;
     }
     source->expect_end();
   }

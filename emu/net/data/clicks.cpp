@@ -11,6 +11,7 @@
 #include "formats/digest.hpp"
 #include "formats/float_guard.hpp"
 #include "formats/random.hpp"
+#include "formats/simd/philox.hpp"
 
 namespace numemu::net {
 namespace clicks {
@@ -30,13 +31,21 @@ RandomSource source(const std::string& use) {
   return {kSeed, Stream::data, tensor_word("clicks/" + use), 0};
 }
 
-// Deviate i of mean 0 and variance 1: four uniform draws, nearly normal and exact in float64 up to
-// the last product.
-double deviate(const RandomSource& random, std::int64_t i) {
-  std::uint32_t sum = 0;
-  for (int piece = 0; piece < 4; ++piece)
-    sum += random.bits(static_cast<std::uint64_t>(4 * i + piece), 16);
-  return (sum * 0x1p-16 - 2) * std::sqrt(3.0);
+// Deviates first .. first + n - 1 of mean 0 and variance 1: four uniform draws each, nearly normal
+// and exact in float64 up to the last product.
+void fill_deviates(const RandomSource& random, std::int64_t first, std::int64_t n, double* out) {
+  constexpr std::int64_t kDraws = 4, kAtOnce = 16;
+  std::uint32_t draws[kDraws * kAtOnce];
+  for (std::int64_t done = 0; done < n; done += kAtOnce) {
+    const std::int64_t count = std::min(kAtOnce, n - done);
+    simd::fill_random(random, 16, static_cast<std::uint64_t>(kDraws * (first + done)),
+                      kDraws * count, draws);
+    for (std::int64_t i = 0; i < count; ++i) {
+      std::uint32_t sum = 0;
+      for (std::int64_t draw = 0; draw < kDraws; ++draw) sum += draws[kDraws * i + draw];
+      out[done + i] = (sum * 0x1p-16 - 2) * std::sqrt(3.0);
+    }
+  }
 }
 
 struct Teacher {
@@ -58,9 +67,8 @@ struct Teacher {
   }
 
   static std::vector<double> table(const std::string& use, std::int64_t count) {
-    const RandomSource random = source("teacher/" + use);
-    std::vector<double> values;
-    for (std::int64_t i = 0; i < count; ++i) values.push_back(deviate(random, i));
+    std::vector<double> values(static_cast<std::size_t>(count));
+    fill_deviates(source("teacher/" + use), 0, count, values.data());
     return values;
   }
 
@@ -93,20 +101,22 @@ struct Draws {
 
 // Writes record i and returns whether it was clicked.
 bool write_record(const Teacher& teacher, const Draws& draws, std::int64_t i, float* x) {
-  double tastes[kTastes];
-  for (std::int64_t t = 0; t < kTastes; ++t) tastes[t] = deviate(draws.dense, i * kDrawn + t);
+  double drawn[kDrawn];
+  fill_deviates(draws.dense, i * kDrawn, kDrawn, drawn);
+  const double* const tastes = drawn;
   for (std::int64_t d = 0; d < kDense; ++d) {
-    double value = 0.8 * deviate(draws.dense, i * kDrawn + kTastes + d);
+    double value = 0.8 * drawn[kTastes + d];
     for (std::int64_t t = 0; t < kTastes; ++t)
       value += 0.35 * teacher.mix[d * kTastes + t] * tastes[t];
     x[d] = static_cast<float>(value);
   }
+  std::uint32_t bits[kCategorical];
+  simd::fill_random(draws.categories, 32, static_cast<std::uint64_t>(i * kCategorical),
+                    kCategorical, bits);
   for (std::int64_t c = 0; c < kCategorical; ++c) {
     const std::vector<std::uint64_t>& cumulative = teacher.cumulative[c];
-    const std::uint64_t bits =
-        draws.categories.bits(static_cast<std::uint64_t>(i * kCategorical + c), 32);
     // Below 2^35 / 2^3: the product fits, the quotient is below the total.
-    const std::uint64_t place = ((cumulative.back() >> 3) * bits) >> 29;
+    const std::uint64_t place = ((cumulative.back() >> 3) * bits[c]) >> 29;
     const auto at = std::upper_bound(cumulative.begin(), cumulative.end(), place);
     x[kDense + c] = static_cast<float>(at - cumulative.begin());
   }

@@ -20,8 +20,8 @@ using recording::Sparsity;
 /// By its whole name; short forms would find others.
 const unit::Unit* unit_named(const std::string& name) {
   try {
-    const unit::Unit& found = unit::find_unit(name);
-    return found.row().name == name ? &found : nullptr;
+    const unit::Unit* const found = unit::known_unit(name);
+    return found != nullptr && found->row().name == name ? found : nullptr;
   } catch (const Error&) {
     return nullptr;
   }

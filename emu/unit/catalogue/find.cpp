@@ -229,10 +229,15 @@ std::vector<const Unit*> units_like(std::string_view pattern) {
   return units;
 }
 
+const Unit* known_unit(std::string_view name) {
+  if (const Unit* unit = in_tables(name)) return unit;
+  if (auto unit = with_modifiers_of(name)) return &keep(std::move(unit));
+  if (auto unit = from_name(name)) return &keep(std::move(unit));
+  return nullptr;
+}
+
 const Unit& find_unit(std::string_view name) {
-  if (const Unit* unit = in_tables(name)) return *unit;
-  if (auto unit = with_modifiers_of(name)) return keep(std::move(unit));
-  if (auto unit = from_name(name)) return keep(std::move(unit));
+  if (const Unit* unit = known_unit(name)) return *unit;
   throw Error(unknown_unit(name));
 }
 

@@ -24,7 +24,7 @@ std::string not_refuted(const char* unit, int& rivals) {
   std::string names;
   for (const Rival& rival : rivals_of(u)) {
     ++rivals;
-    if (evaluate(rival.description, ports, dots) == own) names += rival.name + "\n";
+    if (gives(rival.description, ports, dots, own)) names += rival.name + "\n";
   }
   return names;
 }

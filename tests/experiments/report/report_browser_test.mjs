@@ -116,13 +116,15 @@ async function testManyBars(browser) {
   assert.equal(shapes.length - round.length, 5 * 7, "predicted points are round");
 }
 
-async function testLooks(browser, file, names) {
+/** The page at two widths and in both colour schemes; `use` is what else is done with the wide one. */
+async function testLooks(browser, file, names, use = () => {}) {
   for (const width of [1280, 400]) {
     await browser.size(width);
     await load(browser, file);
     await assertChartsDrawn(browser, names);
     assert.deepEqual(await browser.evaluate(REPEATED), []);
     assert.ok(await browser.evaluate("document.documentElement.scrollWidth") <= width, "the page is wider than " + width);
+    if (width === 1280) await use();
     assertQuiet(browser);
   }
   const colour = () => browser.evaluate("getComputedStyle(document.body).backgroundColor");
@@ -141,18 +143,16 @@ if (!command) {
 const browser = await Browser.start(command);
 let code = 0;
 try {
-  await browser.size(1280);
-  await load(browser, full);
-  if (!(await browser.evaluate(`document.getElementById("report-data") !== null`))) {
+  // A build without charting libraries writes no data for them.
+  if (!readFileSync(full, "utf8").includes('id="report-data"')) {
     console.log("skipped: this build has no charting libraries");
     code = SKIPPED;
   } else {
-    await assertChartsDrawn(browser, CHARTS);
-    await testSorting(browser);
-    await testFiltering(browser);
-    await testLists(browser);
-    assertQuiet(browser);
-    await testLooks(browser, full, CHARTS);
+    await testLooks(browser, full, CHARTS, async () => {
+      await testSorting(browser);
+      await testFiltering(browser);
+      await testLists(browser);
+    });
     await testLooks(browser, text, TEXT);
     await testLooks(browser, experiment, [...EXPERIMENT, ...ANSWER]);
     await testLooks(browser, answer, ANSWER);

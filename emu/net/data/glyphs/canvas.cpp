@@ -34,6 +34,8 @@ void Canvas::stroke(Point a, Point b, std::int32_t half_width, Mix mix) {
   const std::int32_t top = pixel_of(std::min(a.y, b.y) - reach),
                      bottom = pixel_of(std::max(a.y, b.y) + reach);
   const std::int64_t dx = b.x - a.x, dy = b.y - a.y, length2 = dx * dx + dy * dy;
+  // Squared distances from which on the root is at least `reach`: nothing is covered.
+  const std::int64_t outside = std::int64_t{reach} * reach + kPixel;
   for (std::int32_t row = top; row <= bottom; ++row) {
     for (std::int32_t column = left; column <= right; ++column) {
       const std::int64_t px = column * kPixel + kHalfPixel - a.x,
@@ -46,10 +48,11 @@ void Canvas::stroke(Point a, Point b, std::int32_t half_width, Mix mix) {
         distance2 = (px - dx) * (px - dx) + (py - dy) * (py - dy);
       } else {
         const std::int64_t across = px * dy - py * dx;
+        if (across * across >= outside * length2) continue;  // most pixels: no division
         distance2 = across * across / length2;
       }
+      if (distance2 >= outside) continue;
       distance2 /= kPixel;
-      if (distance2 >= static_cast<std::int64_t>(root.size())) continue;
       const std::int32_t cover = std::clamp(reach - root[distance2], 0, kOpaque);
       std::uint8_t& ink = ink_[row * kSide + column];
       ink = static_cast<std::uint8_t>(mix(ink, cover));

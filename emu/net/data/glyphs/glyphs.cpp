@@ -8,6 +8,7 @@
 #include "emu/net/data/glyphs/canvas.hpp"
 #include "emu/net/data/glyphs/signs.hpp"
 #include "formats/random.hpp"
+#include "formats/simd/philox.hpp"
 
 namespace numemu::net::glyphs {
 namespace {
@@ -147,17 +148,14 @@ void develop(const Canvas& canvas, std::uint32_t image, Chance& chance, std::uin
                      contrast = chance.between(kContrastLow, kContrastHigh);
   const std::int32_t noise = chance.between(kNoiseLow, kNoiseHigh);
   constexpr std::int32_t kBytes = 4, kMeanOfBytes = kBytes * 255 / 2;
-  for (std::uint32_t p = 0; p < kPixels; p += 4) {
-    // Word j of this block holds the four 8-bit pieces of pixel p + j.
-    const PhiloxBlock block =
-        philox(kSeed, {p / 4, std::uint32_t{kNoise} << 16, image, std::uint32_t(Stream::data)});
-    for (std::uint32_t j = 0; j < 4; ++j) {
-      const std::uint32_t w = block[j];
-      const std::int32_t sum = (w & 255) + (w >> 8 & 255) + (w >> 16 & 255) + (w >> 24);
-      const std::int32_t grey =
-          paper + contrast * canvas.ink(p + j) / 255 + (sum - kMeanOfBytes) * noise / 256;
-      pixels[p + j] = static_cast<std::uint8_t>(std::clamp(grey, 0, 255));
-    }
+  std::array<std::uint32_t, kPixels> words;  // of each pixel its four 8-bit pieces
+  simd::fill_random({kSeed, Stream::data, image, kNoise}, 32, 0, kPixels, words.data());
+  for (std::int32_t p = 0; p < kPixels; ++p) {
+    const std::uint32_t w = words[p];
+    const std::int32_t sum = (w & 255) + (w >> 8 & 255) + (w >> 16 & 255) + (w >> 24);
+    const std::int32_t grey =
+        paper + contrast * canvas.ink(p) / 255 + (sum - kMeanOfBytes) * noise / 256;
+    pixels[p] = static_cast<std::uint8_t>(std::clamp(grey, 0, 255));
   }
 }
 

@@ -1,7 +1,9 @@
 // The printed predictions: every question stands there, and known answers stand in their rows.
 #include "tests/oracle/cuda/probes/predictions.hpp"
 
+#include <map>
 #include <sstream>
+#include <string>
 #include <utility>
 
 #include "emu/oracle/questions.hpp"
@@ -11,10 +13,16 @@
 namespace numemu::oracle::recording {
 namespace {
 
-std::string printed(const char* chip) {
-  std::ostringstream out;
-  print_predictions(out, chip);
-  return out.str();
+/// Printed once for each chip.
+const std::string& printed(const std::string& chip) {
+  static std::map<std::string, std::string> kept;
+  std::string& text = kept[chip];
+  if (text.empty()) {
+    std::ostringstream out;
+    print_predictions(out, chip);
+    text = out.str();
+  }
+  return text;
 }
 
 /// The first row of a probe on an instruction.
@@ -24,7 +32,7 @@ std::string row(const std::string& text, const std::string& where, const std::st
 }
 
 TEST_CASE("predictions name every question and the published answers", "[fast]") {
-  const std::string text = printed("H100");
+  const std::string& text = printed("H100");
   for (const OpenQuestion& question : open_questions())
     CHECK(text.find(std::string("### ") + question.id + "\n") != std::string::npos);
   // The two predictions of the published probe file, specifications section 3.
@@ -38,7 +46,7 @@ TEST_CASE("predictions name every question and the published answers", "[fast]")
 }
 
 TEST_CASE("predictions of other chips hold their instructions", "[fast]") {
-  const std::string text = printed("RTXBlackwell");
+  const std::string& text = printed("RTXBlackwell");
   CHECK(text.find("mmabs m16n8k64.block16.f32.e2m1.e2m1.f32.ue4m3 |") != std::string::npos);
   CHECK(text.find("wgmma") == std::string::npos);
   CHECK(printed("B200").find("| tc5bs ") != std::string::npos);
@@ -58,7 +66,8 @@ TEST_CASE("the documents are what the rules say", "[fast]") {
     INFO(path << ": ./build/release/tests/oracle/cuda/numemu_predictions " << chip << " prints it");
     const std::size_t tables = text.find("\n### ") + 1;
     REQUIRE(tables != 0);
-    CHECK(text.substr(tables) == printed(chip).substr(printed(chip).find("### ")));
+    const std::string& own = printed(chip);
+    CHECK(text.substr(tables) == own.substr(own.find("### ")));
   }
 }
 
