@@ -4,6 +4,7 @@
 
 #include "cli/command.hpp"
 #include "formats/error.hpp"
+#include "formats/joined.hpp"
 
 namespace numemu::cli {
 
@@ -22,7 +23,7 @@ void add_gate(Command& command, GateOption& option) {
       .option("--gate TARGET", option.target,
               fmt::format("Exit with 1 if the accuracy misses a target at 99 %: 0.99 (of "
                           "float32's top-1), METRIC>=NUMBER, METRIC>=SHARE*float32 or {}",
-                          fmt::join(names, ", ")))
+                          joined(names, ", ")))
       .check([](const std::string& text) {
         return text.empty() ? std::string("expected a target, found an empty text") : "";
       });

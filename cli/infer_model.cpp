@@ -26,6 +26,7 @@
 #include "emu/net/profile.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
+#include "formats/joined.hpp"
 #include "formats/storage/npy.hpp"
 #include "formats/storage/utf8.hpp"
 #include "policies/calibrate/reference.hpp"
@@ -92,7 +93,7 @@ net::ImportedModel checkpoint_model(const std::string& model_name,
   for (const auto& [key, value] : checkpoint.metadata) {
     const net::Shape expected = key == "data" ? image_shape_of(value) : net::Shape();
     if (expected.empty() || shape == expected) continue;
-    throw Error(fmt::format("{}: expected [n, {}], found {}", input.path, fmt::join(expected, ", "),
+    throw Error(fmt::format("{}: expected [n, {}], found {}", input.path, joined(expected, ", "),
                             net::to_string(input.tensor.shape)));
   }
   net::ImportedModel model;
@@ -208,7 +209,7 @@ std::vector<net::Tensor> arranged(const net::ImportedModel& model, std::vector<N
       std::vector<std::string> names;
       for (const net::OnnxPort& other : model.inputs) names.push_back(other.name);
       throw Error(fmt::format("{}: expected {}=FILE, the model's inputs are {}", option, port.name,
-                              fmt::join(names, ", ")));
+                              joined(names, ", ")));
     }
     net::Shape shape = model.graph.inputs[static_cast<std::size_t>(port.value)].shape;
     if (port.image) shape = {shape[2], shape[0], shape[1]};
@@ -256,7 +257,7 @@ CalibrationSamples calibration_samples(const std::vector<std::string>& given,
     const std::string digest = digest_of(read);
     auto tensors = std::make_shared<const std::vector<net::Tensor>>(
         arranged(model, std::move(read), "--calibrate-on", pixels));
-    return {fmt::format("{}", fmt::join(given, ", ")), tensors->at(0).dim(0), digest,
+    return {joined(given, ", "), tensors->at(0).dim(0), digest,
             [tensors](std::int64_t first, std::int64_t count) {
               return samples_of(*tensors, first, count);
             }};

@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 
 #include "emu/net/train/score.hpp"
+#include "formats/joined.hpp"
 
 namespace numemu::cli {
 
 std::string metric_help() {
   return fmt::format(
       "Metrics beside top-1 and loss; the first one judges: {} (default: those of the data set)",
-      fmt::join(net::score_names(), ", "));
+      joined(net::score_names(), ", "));
 }
 
 }  // namespace numemu::cli

@@ -10,6 +10,7 @@
 #include "experiments/predict/left_out.hpp"
 #include "experiments/report/not_finite_text.hpp"
 #include "experiments/report/record.hpp"
+#include "formats/joined.hpp"
 
 namespace numemu::cli {
 
@@ -78,7 +79,7 @@ void print_noise(const Json& row, const std::string& of_noise, const std::string
                      : "");
   }
   for (const auto& [reason, names] : left_out)
-    fmt::print("no prediction of {}: {}\n", fmt::join(names, ", "), reason);
+    fmt::print("no prediction of {}: {}\n", joined(names, ", "), reason);
 }
 
 }  // namespace numemu::cli

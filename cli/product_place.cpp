@@ -6,6 +6,7 @@
 
 #include "cli/product.hpp"
 #include "formats/error.hpp"
+#include "formats/joined.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -60,7 +61,7 @@ Place parse_place(const std::string& option, const std::string& text, const Gemm
   const ArrayShape& d = arrays.d.shape;
   const std::vector<std::string> axes = axes_of(d);
   const auto fail = [&](const std::string& what) {
-    return Error(fmt::format("{} {}: expected {} with {}{}", option, text, fmt::join(axes, ","),
+    return Error(fmt::format("{} {}: expected {} with {}{}", option, text, joined(axes, ","),
                              limits(axes, d), what));
   };
   ArrayShape place;

@@ -6,6 +6,7 @@
 
 #include "cli/command.hpp"
 #include "experiments/engine/recipe_files.hpp"
+#include "formats/joined.hpp"
 
 namespace numemu::cli {
 
@@ -14,10 +15,9 @@ std::string recipe_path(const std::string& given) {
 }
 
 void add_recipe(Command& command, std::string& file, const std::string& help, bool training) {
-  command.option(
-      "--recipe NAME|R.json", file,
-      fmt::format("{} (default: float32). Shipped: {}", help,
-                  fmt::join(experiments::shipped_recipes(data_folder(), training), ", ")));
+  command.option("--recipe NAME|R.json", file,
+                 fmt::format("{} (default: float32). Shipped: {}", help,
+                             joined(experiments::shipped_recipes(data_folder(), training), ", ")));
   command.before_run([&file] { file = recipe_path(file); });
 }
 

@@ -7,6 +7,7 @@
 
 #include "cli/report_files.hpp"
 #include "cli/table.hpp"
+#include "formats/joined.hpp"
 
 namespace numemu::cli {
 
@@ -31,7 +32,7 @@ void print_scores(const Json& scores, std::int64_t samples) {
   if (!counted.empty())
     intervals +=
         fmt::format("{}counts of samples{}", intervals.empty() ? "" : "; ",
-                    intervals.empty() ? "" : fmt::format(" for {}", fmt::join(counted, ", ")));
+                    intervals.empty() ? "" : fmt::format(" for {}", joined(counted, ", ")));
   fmt::print("{}95 %: {}; differences are paired\n",
              text_table({"metric", "value", "95 %", "float32", "difference", "95 %"}, lines),
              intervals);
@@ -42,8 +43,7 @@ void print_scores(const Json& scores, std::int64_t samples) {
     if (alike.empty() || alike.back().first != sentence) alike.push_back({sentence, {}});
     alike.back().second.push_back(score["name"].get<std::string>());
   }
-  for (const auto& [sentence, names] : alike)
-    fmt::print("{}: {}\n", fmt::join(names, ", "), sentence);
+  for (const auto& [sentence, names] : alike) fmt::print("{}: {}\n", joined(names, ", "), sentence);
   for (const Json& score : scores) {
     for (const Json& which : score.value("exact", Json::array())) {
       const bool change = which == "difference_ci95";

@@ -13,6 +13,7 @@
 #include "emu/net/train/optimizer.hpp"
 #include "emu/net/train/schedule.hpp"
 #include "formats/error.hpp"
+#include "formats/joined.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "policies/recipe/objectives.hpp"
 
@@ -20,10 +21,6 @@ namespace numemu::cli {
 namespace {
 
 constexpr std::int64_t kMostPixels = 4096;
-
-std::string joined(const std::vector<std::string>& names) {
-  return fmt::format("{}", fmt::join(names, ", "));
-}
 
 // "shift=2,flip,crop=4"
 net::Augmentation parse_augmentation(const std::string& text) {
@@ -71,9 +68,11 @@ void add_files(Command& command, TrainCommand& options) {
 
 void add_optimizer(Command& command, TrainCommand& options) {
   net::TrainOptions& train = options.train;
-  command.option("--optimizer NAME", options.optimizer,
-                 joined(net::optimizer_names()) + " (default: the recipe's, else the network's)");
-  command.option("--schedule NAME", train.schedule, joined(net::schedule_names())).show_default();
+  command.option(
+      "--optimizer NAME", options.optimizer,
+      joined(net::optimizer_names(), ", ") + " (default: the recipe's, else the network's)");
+  command.option("--schedule NAME", train.schedule, joined(net::schedule_names(), ", "))
+      .show_default();
   command
       .option("--lr", options.learning_rate,
               "Learning rate (default: depends on network and optimizer)")
@@ -198,7 +197,7 @@ std::string training_text(const net::TrainOptions& t) {
   if (t.warmup > 0) text += fmt::format(" warmup {}", t.warmup);
   if (t.clip > 0) text += fmt::format(" clip {}", t.clip);
   if (t.objectives != usual.objectives)
-    text += fmt::format(" objectives {}", fmt::join(t.objectives, " "));
+    text += fmt::format(" objectives {}", joined(t.objectives, " "));
   for (const auto& [objective, optimizer] : t.objective_optimizers)
     text += fmt::format(" {} of {}", optimizer, objective);
   if (t.workers > 1) text += fmt::format(" workers {}", t.workers);

@@ -7,6 +7,7 @@
 
 #include "cli/table.hpp"
 #include "emu/unit/description/words.hpp"
+#include "formats/joined.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -141,7 +142,7 @@ std::string unit_list(const Units& units) {
   }
   std::string text = text_table({"unit", "ev", "one step"}, rows);
   if (!modifiers.empty())
-    text += fmt::format("\nmodifiers: .{}; see units NAME\n", fmt::join(modifiers, " ."));
+    text += fmt::format("\nmodifiers: .{}; see units NAME\n", joined(modifiers, " ."));
   return text;
 }
 

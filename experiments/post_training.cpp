@@ -18,6 +18,7 @@
 #include "experiments/engine/trials.hpp"
 #include "experiments/report/judged_evaluation.hpp"
 #include "formats/error.hpp"
+#include "formats/joined.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "policies/tuning/run_steps.hpp"
 
@@ -250,7 +251,7 @@ Conclusion run(const ExperimentRun& run) {
     conclusion.sentences.push_back(
         fmt::format("Note: Chains are done without {}, as the targets are numbers and not classes, "
                     "whose probabilities it compares.",
-                    fmt::join(left_out, " and ")));
+                    joined(left_out, " and ")));
   std::vector<net::Evaluation> evaluations;
   for (const Json& result : results) evaluations.push_back(evaluation_of(result, subject.scores));
   const net::Evaluation& float32 = evaluations[0];

@@ -8,6 +8,8 @@
 #include <iterator>
 #include <sstream>
 
+#include "formats/joined.hpp"
+
 namespace numemu {
 namespace {
 
@@ -67,8 +69,8 @@ std::string row(const BlockClaim& c) {
                                            : fmt::format("`--scale-rule {} --rounding {}`", c.rule,
                                                          to_string(*c.rounding));
   return fmt::format("| {}; {}; {} | `{}` | {} | {} | {}: {} |\n", c.origin.library,
-                     c.origin.version, c.origin.operation, fmt::join(c.blocks, "` `"), flags,
-                     c.note, to_string(c.origin.evidence), c.origin.source);
+                     c.origin.version, c.origin.operation, joined(c.blocks, "` `"), flags, c.note,
+                     to_string(c.origin.evidence), c.origin.source);
 }
 
 std::vector<std::string> libraries() {

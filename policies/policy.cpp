@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "formats/error.hpp"
+#include "formats/joined.hpp"
 #include "formats/suggest.hpp"
 #include "policies/call_text.hpp"
 #include "policies/option_text.hpp"
@@ -200,7 +201,7 @@ std::string policy_text(const PolicyChoice& choice) {
   std::vector<std::string> arguments;
   for (std::size_t i = 0; i < count; ++i) arguments.push_back(option_text(given[i]));
   if (arguments.empty()) return std::string(choice.kind->name);
-  return fmt::format("{}({})", choice.kind->name, fmt::join(arguments, ","));
+  return fmt::format("{}({})", choice.kind->name, joined(arguments, ","));
 }
 
 void save_tensors(const std::string& prefix, const StateTensors& tensors, net::NamedState& state) {

@@ -13,6 +13,7 @@
 #include "formats/block_arithmetic.hpp"
 #include "formats/codec.hpp"
 #include "formats/error.hpp"
+#include "formats/joined.hpp"
 #include "formats/simd/block_scales.hpp"
 #include "formats/suggest.hpp"
 #include "policies/call_text.hpp"
@@ -42,7 +43,7 @@ const ScaleRule* row_of(std::string_view name) {
 std::string usage(const ScaleRule& rule) {
   std::vector<std::string_view> names;
   for (const ScaleArgument& argument : rule.arguments) names.push_back(argument.name);
-  return fmt::format("{}({})", rule.name, fmt::join(names, ","));
+  return fmt::format("{}({})", rule.name, joined(names, ","));
 }
 
 const ScaleRule* rule_meant(std::string_view text);
@@ -90,7 +91,7 @@ const ScaleRule& made_rule(const ScaleRule& row, const CallText& call) {
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < given; ++i)
     read_argument(row, known[i], call.arguments[i], read, texts);
-  read.text = fmt::format("{}({})", row.name, fmt::join(texts, ","));
+  read.text = fmt::format("{}({})", row.name, joined(texts, ","));
   static std::mutex mutex;
   static std::map<std::string, ScaleRule, std::less<>> made;
   const std::lock_guard lock(mutex);

@@ -11,6 +11,7 @@
 #include "formats/conformance.hpp"
 #include "formats/error.hpp"
 #include "formats/format.hpp"
+#include "formats/joined.hpp"
 #include "formats/storage/json.hpp"
 #include "formats/suggest.hpp"
 
@@ -137,8 +138,7 @@ std::string shortest(double value) { return fmt::format("{}", value); }
 std::string property_text(const Json& property) {
   if (property.empty()) return "-";  // null, or no aliases
   if (property.is_string()) return property.get<std::string>();
-  if (property.is_array())
-    return fmt::format("{}", fmt::join(property.get<std::vector<std::string>>(), " "));
+  if (property.is_array()) return joined(property.get<std::vector<std::string>>(), " ");
   return property.dump();
 }
 
@@ -232,8 +232,7 @@ int print_all(bool as_json) {
                     format->has_infinity() ? "yes" : "no", format->has_nan() ? "yes" : "no",
                     plain(largest_value(*format)),
                     format->kind == Kind::integer ? "-" : plain(smallest_normal(*format)),
-                    plain(smallest_value(*format)),
-                    fmt::format("{}", fmt::join(aliases_of(*format), " "))});
+                    plain(smallest_value(*format)), joined(aliases_of(*format), " ")});
   }
   for (const BlockFormat* format : named_block_formats()) list.push_back(block_json(*format));
   if (as_json) {

@@ -33,6 +33,7 @@
 #include "experiments/predict/measure_once.hpp"
 #include "experiments/predict/model_notes.hpp"
 #include "formats/error.hpp"
+#include "formats/joined.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "formats/storage/utf8.hpp"
 #include "formats/version.hpp"
@@ -62,7 +63,7 @@ PixelOptions pixels_of(const Options& options) {
                                    {"deviation", &options.deviation}}) {
     if (!value->empty()) given.push_back(fmt::format("{}={}", key, *value));
   }
-  return fmt::format("{}", fmt::join(given, ","));
+  return joined(given, ",");
 }
 
 /// What a recipe does to the first samples, for the notes and the figures of noise; nothing in
@@ -165,7 +166,7 @@ Json calibrate(const Options& options, const policies::Recipe& recipe,
   CalibrationSamples samples;
   if (options.calibrate_on.empty()) {
     samples = {
-        fmt::format("{}", fmt::join(options.in, ", ")), inputs[0].dim(0), "",
+        joined(options.in, ", "), inputs[0].dim(0), "",
         [&](std::int64_t first, std::int64_t count) { return samples_of(inputs, first, count); }};
   } else {
     samples = calibration_samples(options.calibrate_on, model, options.quiet, pixels_of(options));

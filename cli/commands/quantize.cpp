@@ -12,6 +12,7 @@
 #include "cli/talk.hpp"
 #include "emu/stats/pairwise.hpp"
 #include "formats/error.hpp"
+#include "formats/joined.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/codes.hpp"
 #include "formats/storage/distinct_paths.hpp"
@@ -99,7 +100,7 @@ std::string missing_to_decode(const Options& options, const BlockFormat& f) {
   if (f.tensor_scale && options.tensor_scale.empty() && !options.no_tensor_scale)
     missing.emplace_back("--tensor-scale");
   if (f.affine != Affine::sym && options.zero_points.empty()) missing.emplace_back("--zero-points");
-  return fmt::format("{}", fmt::join(missing, " and "));
+  return joined(missing, " and ");
 }
 
 /// 10 log10 of signal over noise, over the elements that are finite before and after.

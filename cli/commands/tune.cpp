@@ -23,6 +23,7 @@
 #include "emu/net/model/tuned_from.hpp"
 #include "experiments/engine/workbench.hpp"
 #include "formats/error.hpp"
+#include "formats/joined.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/file_lock.hpp"
 #include "formats/storage/json_reader.hpp"
@@ -221,7 +222,7 @@ std::string step_names() {
     names.emplace_back(kind->name);
   for (const policies::TunePipeline& pipeline : policies::tune_pipelines())
     names.emplace_back(pipeline.name);
-  return fmt::format("{}", fmt::join(names, ", "));
+  return joined(names, ", ");
 }
 
 }  // namespace

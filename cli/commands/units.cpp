@@ -13,6 +13,7 @@
 #include "emu/unit/path_report.hpp"
 #include "emu/unit/unit.hpp"
 #include "formats/error.hpp"
+#include "formats/joined.hpp"
 #include "formats/storage/json.hpp"
 
 namespace numemu::cli {
@@ -22,12 +23,6 @@ struct Options {
   std::string name, kind;
   bool json = false, markdown = false, schema = false;
 };
-
-std::string joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
 
 Json unit_json(const unit::Unit& one) {
   const unit::UnitRow& row = one.row();
@@ -56,8 +51,8 @@ std::string path_words(const unit::UnitDescription& u) {
   std::vector<std::string> changes;
   for (const auto& change : report.changes)
     changes.push_back(fmt::format("{} {} in place of {}", change.key, change.other, change.own));
-  return text + fmt::format("; with {}, as {} has, the path would be {}",
-                            fmt::join(changes, " and "), report.like, report.other_path);
+  return text + fmt::format("; with {}, as {} has, the path would be {}", joined(changes, " and "),
+                            report.like, report.other_path);
 }
 
 /// In lines of at most 80 columns; all but the first begin with `indent` blanks.
@@ -104,7 +99,7 @@ void print_markdown() {
     const unit::UnitRow& row = one->row();
     fmt::print("| `{}`{} | {} | {} | {} | {} | {} |\n", row.name,
                row.alias.empty() ? "" : " `" + row.alias + "`", row.operand, row.result,
-               unit::to_string(row.grade), joined(row.modifiers), row.accumulation);
+               unit::to_string(row.grade), joined(row.modifiers, ", "), row.accumulation);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "formats/error.hpp"
+#include "formats/joined.hpp"
 
 namespace numemu::oracle {
 namespace {
@@ -32,7 +33,7 @@ Field parse_field(std::string_view text) {
   Field field;
   field.name = text.substr(0, colon);
   if (std::find(std::begin(kNames), std::end(kNames), field.name) == std::end(kNames))
-    refuse(text, fmt::format("expected one of {}", fmt::join(kNames, " ")));
+    refuse(text, fmt::format("expected one of {}", joined(kNames, " ")));
   std::string_view format = text.substr(colon + 1);
   const std::size_t x = format.find('x');
   const bool counted = x != std::string_view::npos && number_of(format.substr(0, x)) >= 0;

@@ -10,6 +10,7 @@
 #include "emu/oracle/draft.hpp"
 #include "emu/unit/operand.hpp"
 #include "formats/codec.hpp"
+#include "formats/joined.hpp"
 
 namespace numemu::oracle {
 namespace {
@@ -205,7 +206,7 @@ std::string to_string(const SummationNode& node) {
     if (products.size() > 4 && stride_of(products) != 0) {
       text = fmt::format("{} {} .. {}", products[0], products[1], products.back());
     } else {
-      text = fmt::format("{}", fmt::join(products, " "));
+      text = joined(products, " ");
     }
   } else {
     for (const SummationNode& part : node.parts)

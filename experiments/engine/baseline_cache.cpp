@@ -15,6 +15,7 @@
 
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
+#include "formats/joined.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/input_file.hpp"
 #include "formats/storage/leftovers.hpp"
@@ -31,7 +32,7 @@ constexpr std::size_t kDigestLine = 7 + 64 + 1;
 
 std::string digest_of(const net::Tensor& x) {
   return sha256_hex(fmt::format(
-      "{} {}", fmt::join(x.shape, "x"),
+      "{} {}", joined(x.shape, "x"),
       sha256_hex({reinterpret_cast<const char*>(x.data.data()), x.data.size() * sizeof(float)})));
 }
 
@@ -41,9 +42,9 @@ std::string key_of(const TrainedNet& trained, const net::Dataset& dataset,
   std::string text = fmt::format("{}\nnumerics {}\nnet {}\nsource {}\n", kHead, kNumericsVersion,
                                  graph.name, trained.source);
   for (const net::GraphInput& input : graph.inputs)
-    text += fmt::format("input {} {}\n", input.name, fmt::join(input.shape, "x"));
+    text += fmt::format("input {} {}\n", input.name, joined(input.shape, "x"));
   for (const net::Node& node : graph.nodes)
-    text += fmt::format("node {} {} {}\n", node.name, node.op->kind(), fmt::join(node.inputs, " "));
+    text += fmt::format("node {} {} {}\n", node.name, node.op->kind(), joined(node.inputs, " "));
   for (const net::Parameter* parameter : graph.parameters())
     text += fmt::format("parameter {} {}\n", parameter->name, digest_of(parameter->value));
   text += fmt::format("data {} {}\nimages {}\n", dataset.name(), dataset.digest(), images);

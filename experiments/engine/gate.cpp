@@ -14,6 +14,7 @@
 #include "experiments/engine/row_schema.hpp"
 #include "experiments/engine/scores.hpp"
 #include "formats/error.hpp"
+#include "formats/joined.hpp"
 #include "formats/suggest.hpp"
 #include "policies/recipe/canonical_json.hpp"
 
@@ -150,7 +151,7 @@ Figures figures_of(const Gate& gate, const Json& row) {
     if (metrics.contains("top1")) names.emplace_back("top1");
     throw Error(
         fmt::format("--gate: the rows have no {}, they have {} (--metric of eval adds more)",
-                    gate.metric, fmt::join(names, ", ")));
+                    gate.metric, joined(names, ", ")));
   }
   out.value = at(metrics, "top1");
   out.baseline = at(metrics, "baseline_top1");

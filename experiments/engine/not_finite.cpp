@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "emu/net/gemm_layers.hpp"
+#include "formats/joined.hpp"
 #include "policies/recipe/fixed_scales.hpp"
 #include "policies/scale_rule.hpp"
 
@@ -156,7 +157,7 @@ Json NotFinite::causes(const std::string& name, const Layer& layer) const {
     } else if (sums) {
       possible.emplace_back("overflow of the scaled result (float32)");
     }
-    out.push_back(fmt::format("{}", fmt::join(possible, " or ")));
+    out.push_back(joined(possible, " or "));
     if (layer.born_nan > 0 && !nan_operand) {
       if (infinite_operand) {
         out.push_back("inf - inf or 0 x inf");

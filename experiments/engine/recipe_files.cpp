@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "formats/error.hpp"
+#include "formats/joined.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "formats/suggest.hpp"
 #include "policies/recipe/recipe.hpp"
@@ -47,7 +48,7 @@ std::string recipe_file(const std::string& given, const std::string& data,
   const std::vector<std::string> names = shipped_recipes(data, true);
   if (std::find(names.begin(), names.end(), given) == names.end())
     throw Error(fmt::format("{}: {}; expected a file or one of {}", where,
-                            unknown_name("recipe", given, names), fmt::join(names, ", ")));
+                            unknown_name("recipe", given, names), joined(names, ", ")));
   return (folder_of(data) / (given + ".json")).string();
 }
 

@@ -12,6 +12,7 @@
 #include "experiments/engine/recipe_files.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
+#include "formats/joined.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "formats/suggest.hpp"
 #include "formats/version.hpp"
@@ -118,7 +119,7 @@ std::vector<Axis> axes_of(const JsonReader& grid, const JsonReader& ties) {
       });
       if (leader == keys.end())
         throw Error(fmt::format("{}: none of '{}' is a key of the grid", ties.where(),
-                                fmt::join(keys, "', '")));
+                                joined(keys, "', '")));
       for (const std::string& key : keys) {
         if (key == *leader) continue;
         if (!led.insert(key).second)

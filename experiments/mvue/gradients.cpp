@@ -12,6 +12,7 @@
 #include "experiments/engine/train_trial.hpp"
 #include "experiments/mvue/parts.hpp"
 #include "experiments/mvue/pruned_sample.hpp"
+#include "formats/joined.hpp"
 
 namespace numemu::experiments::mvue {
 namespace {
@@ -125,7 +126,7 @@ void add_network(const std::string& name, const net::Dataset& data, const Experi
     conclusion.sentences.push_back(fmt::format(
         "In {} of {} no four neighbours along space have more than two non-zeros: 2:4 pruning "
         "costs nothing there (max-pooling passes a gradient to one of its inputs).",
-        fmt::join(free, ", "), name));
+        joined(free, ", "), name));
   conclusion.tables.push_back(std::move(table));
 }
 

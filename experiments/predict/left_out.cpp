@@ -9,6 +9,7 @@
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/ops/fixed_quantizer.hpp"
 #include "emu/unit/unit.hpp"
+#include "formats/joined.hpp"
 #include "policies/recipe/choices.hpp"
 
 namespace numemu::experiments {
@@ -139,7 +140,7 @@ void leave_out(LayerPrediction& predicted, const policies::Recipe& recipe, const
     predicted.output_error = kUnknown;
   }
   std::erase_if(units, [](const std::string& unit) { return !unit_is_ignored(unit); });
-  if (!units.empty()) predicted.ignores = fmt::format("the rounding of {}", fmt::join(units, ", "));
+  if (!units.empty()) predicted.ignores = fmt::format("the rounding of {}", joined(units, ", "));
 }
 
 }  // namespace numemu::experiments

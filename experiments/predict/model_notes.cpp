@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "emu/net/gemm_layers.hpp"
+#include "formats/joined.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -14,7 +15,7 @@ constexpr std::size_t kMostNamed = 4;
 std::string listed(std::vector<std::string> names) {
   const std::size_t more = names.size() > kMostNamed ? names.size() - kMostNamed : 0;
   names.resize(names.size() - more);
-  return fmt::format("{}{}", fmt::join(names, ", "),
+  return fmt::format("{}{}", joined(names, ", "),
                      more > 0 ? fmt::format(" and {} more", more) : "");
 }
 

@@ -9,6 +9,7 @@
 
 #include "emu/stats/interval.hpp"
 #include "experiments/report/percent.hpp"
+#include "formats/joined.hpp"
 #include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
@@ -165,9 +166,8 @@ std::string sentence(const LayerRanking& ranking, std::size_t c) {
                                 : ranking.wide[c]        ? "highest SQNR"
                                                          : "lowest SQNR",
                                 first->name, effect(lead, ranking.base));
-  if (!close.empty()) out += fmt::format(", not distinguishable from {}", fmt::join(close, ", "));
-  if (lost && !also.empty())
-    out += fmt::format("; also NaN or infinite: {}", fmt::join(also, "; "));
+  if (!close.empty()) out += fmt::format(", not distinguishable from {}", joined(close, ", "));
+  if (lost && !also.empty()) out += fmt::format("; also NaN or infinite: {}", joined(also, "; "));
   if (const auto interval = lead.judged.loss_interval();
       !lead.is_tuned() && interval && interval->first < interval->second && interval->first <= 0 &&
       interval->second >= 0)

@@ -5,11 +5,13 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <span>
 #include <tuple>
 
 #include "experiments/engine/judge.hpp"
 #include "experiments/report/findings.hpp"
 #include "experiments/report/names.hpp"
+#include "formats/joined.hpp"
 #include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
@@ -223,8 +225,7 @@ std::vector<SharedNote> shared_notes(const std::vector<Record>& records) {
 std::string listed_names(const std::vector<std::string>& names, std::size_t most) {
   // One more costs no more room than saying that there is one.
   const std::size_t shown = names.size() <= most + 1 ? names.size() : most;
-  std::string out =
-      fmt::format("{}", fmt::join(names.begin(), names.begin() + static_cast<long>(shown), "; "));
+  std::string out = joined(std::span(names).first(shown), "; ");
   if (shown < names.size()) out += fmt::format(" and {} more", names.size() - shown);
   return out;
 }

@@ -13,6 +13,7 @@
 #include "experiments/report/predictions_off.hpp"
 #include "experiments/report/report.hpp"
 #include "experiments/report/row_scores.hpp"
+#include "formats/joined.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/json.hpp"
 
@@ -203,7 +204,7 @@ std::string points_part(const std::vector<Record>& records) {
     if (notes) {
       std::vector<std::string> lines = not_finite_sentences(*r.row);
       lines.insert(lines.end(), r.notes.begin(), r.notes.end());
-      cells.push_back(fmt::format("{}", fmt::join(lines, "; ")));
+      cells.push_back(joined(lines, "; "));
     }
     out += table_line(cells);
   }

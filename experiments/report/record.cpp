@@ -14,6 +14,7 @@
 #include "formats/block_format.hpp"
 #include "formats/error.hpp"
 #include "formats/format.hpp"
+#include "formats/joined.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -255,15 +256,13 @@ std::string Record::short_label() const {
   return overrides.empty() ? formats() : formats() + " + " + overrides;
 }
 
-std::string Record::not_finite_words() const {
-  return fmt::format("{}", fmt::join(not_finite_sentences(*row), "; "));
-}
+std::string Record::not_finite_words() const { return joined(not_finite_sentences(*row), "; "); }
 
 bool Record::is_tuned() const {
   return row != nullptr && !json_text(*row, {"point", "tuned_from"}).empty();
 }
 
-std::string Record::all_notes() const { return fmt::format("{}", fmt::join(notes, "; ")); }
+std::string Record::all_notes() const { return joined(notes, "; "); }
 
 bool Record::unit_ignored() const {
   if (!predicted_sqnr_db) return false;

@@ -9,6 +9,7 @@
 #include <new>
 
 #include "formats/error.hpp"
+#include "formats/joined.hpp"
 #include "formats/suggest.hpp"
 
 namespace numemu {
@@ -61,9 +62,7 @@ std::optional<std::int64_t> element_count_of(const ArrayShape& shape) {
   return count;
 }
 
-std::string shape_text(const ArrayShape& shape) {
-  return fmt::format("[{}]", fmt::join(shape, ", "));
-}
+std::string shape_text(const ArrayShape& shape) { return fmt::format("[{}]", joined(shape, ", ")); }
 
 std::string counted(std::int64_t n, std::string_view noun) {
   return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");

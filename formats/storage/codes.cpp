@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "formats/error.hpp"
+#include "formats/joined.hpp"
 
 namespace numemu {
 namespace {
@@ -104,8 +105,8 @@ void require_type(const std::string& path, ArrayType found, const std::vector<Ar
   if (std::find(accepted.begin(), accepted.end(), found) != accepted.end()) return;
   std::vector<std::string_view> names;
   for (const ArrayType type : accepted) names.push_back(to_string(type));
-  throw Error(fmt::format("{}: dtype: expected {} {}, found {}", path, fmt::join(names, " or "),
-                          what, to_string(found)));
+  throw Error(fmt::format("{}: dtype: expected {} {}, found {}", path, joined(names, " or "), what,
+                          to_string(found)));
 }
 
 Codes checked_codes(const std::string& path, const Format& f, Array array,

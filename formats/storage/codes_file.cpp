@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "formats/error.hpp"
+#include "formats/joined.hpp"
 #include "formats/storage/codebook_identity.hpp"
 #include "formats/storage/safetensors_tensor.hpp"
 
@@ -95,7 +96,7 @@ Codes read_tensor(InputFile& file, const Consulted& known) {
   const std::string where = fmt::format("{}: tensor {}: dtype: ", path, quote_name(tensor.name));
   if (tensor.type->format.empty()) {
     throw Error(fmt::format("{}expected {}, found {}", where,
-                            fmt::join(safetensors_code_types(), ", "), tensor.type->name));
+                            joined(safetensors_code_types(), ", "), tensor.type->name));
   }
   const Format& f = find_format(tensor.type->format);
   if (told.format != nullptr && told.format->name != f.name) {

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "formats/error.hpp"
+#include "formats/joined.hpp"
 #include "formats/storage/json_text.hpp"
 #include "formats/suggest.hpp"
 
@@ -109,7 +110,7 @@ std::string JsonReader::one_of(const std::string& fallback, const std::vector<st
     const std::string message = unknown_name(kind, name, known);
     const bool listed = message.find("known: ") != std::string::npos;
     throw Error(fmt::format("{}: {}{}", where(), message,
-                            listed ? "" : fmt::format(" (known: {})", fmt::join(known, ", "))));
+                            listed ? "" : fmt::format(" (known: {})", joined(known, ", "))));
   }
   return name;
 }

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "formats/error.hpp"
+#include "formats/joined.hpp"
 
 namespace numemu {
 namespace {
@@ -203,7 +204,7 @@ std::string format_npy_header(ArrayType type, const ArrayShape& shape) {
     if (code.type == type) descr = (bytes_of(type) > 1 ? "<" : "|") + std::string(code.text);
   }
   std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}",
-                                 descr, fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
+                                 descr, joined(shape, ", "), shape.size() == 1 ? "," : "");
   text.append(kAlignment - 1 - (kPreamble + text.size()) % kAlignment, ' ');
   text += '\n';
   const std::size_t length = text.size();

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "formats/error.hpp"
+#include "formats/joined.hpp"
 #include "formats/storage/codebook_identity.hpp"
 #include "formats/storage/codes.hpp"
 #include "formats/storage/folders.hpp"
@@ -31,7 +32,7 @@ Pending pending_tensor(const std::string& path, const Format& f, const ArrayShap
   const SafetensorsType* type = safetensors_type_of_format(f.name);
   if (type == nullptr) {
     throw Error(fmt::format("{}: safetensors has no dtype for {}; it has {}", path, f.name,
-                            fmt::join(safetensors_code_types(), ", ")));
+                            joined(safetensors_code_types(), ", ")));
   }
   const std::int64_t elements = element_count_of(shape).value();
   Bytes packed(f.bits < 8 ? packed_row_bytes(elements, f.bits) : 0);

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <bit>
 #include <optional>
+#include <span>
 
 #include "formats/error.hpp"
+#include "formats/joined.hpp"
 #include "formats/storage/json_text.hpp"
 #include "formats/storage/npy_header.hpp"
 
@@ -94,8 +96,8 @@ class EntryReader {
       fail(fmt::format("dtype: expected one of safetensors 0.6, found {}", quote_name(name)));
     if (!accepted.empty() && std::find(accepted.begin(), accepted.end(), name) == accepted.end()) {
       fail(fmt::format("dtype: expected {} or {}, found {}",
-                       fmt::join(accepted.begin(), accepted.end() - 1, ", "), accepted.back(),
-                       quote_name(name)));
+                       joined(std::span(accepted).first(accepted.size() - 1), ", "),
+                       accepted.back(), quote_name(name)));
     }
   }
 

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "formats/error.hpp"
+#include "formats/joined.hpp"
 #include "formats/suggest.hpp"
 #include "policies/call_text.hpp"
 #include "policies/mask/tile_costs.hpp"
@@ -56,7 +57,7 @@ Enumeration value_of(std::string_view text, std::string_view key, std::string_vi
                      const std::vector<std::string>& names) {
   const auto found = std::find(names.begin(), names.end(), value);
   if (found == names.end())
-    fail(text, fmt::format("{}={}", key, fmt::join(names, fmt::format(" or {}=", key))));
+    fail(text, fmt::format("{}={}", key, joined(names, fmt::format(" or {}=", key))));
   return static_cast<Enumeration>(found - names.begin());
 }
 

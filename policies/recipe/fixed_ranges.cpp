@@ -10,6 +10,7 @@
 #include "emu/net/gemm_layers.hpp"
 #include "formats/codec.hpp"
 #include "formats/digest.hpp"
+#include "formats/joined.hpp"
 #include "policies/calibrate/static_scale.hpp"
 #include "policies/recipe/canonical_json.hpp"
 #include "policies/recipe/fixed_scales.hpp"
@@ -49,7 +50,7 @@ bool takes_range(const std::optional<RolePolicy>& activation,
   return takes_ranges(activation) && has_static_scale(calibration, *activation);
 }
 
-ValueRange joined(const std::vector<ValueRange>& ranges) {
+ValueRange hull(const std::vector<ValueRange>& ranges) {
   ValueRange all = ranges.front();
   for (const ValueRange& range : ranges)
     all = {std::min(all.low, range.low), std::max(all.high, range.high)};
@@ -148,7 +149,7 @@ void fix_scales(const LayerRanges& ranges, const CalibrationPolicy& calibration,
     const RoleQuantizer quantizer(*layer.weight);
     std::vector<float> scales;
     if (layer.weight->granularity == Granularity::tensor) {
-      scales.push_back(scale_of(quantizer, joined(ranges.weight).magnitude()));
+      scales.push_back(scale_of(quantizer, hull(ranges.weight).magnitude()));
     } else {
       for (const ValueRange& range : ranges.weight)
         scales.push_back(scale_of(quantizer, range.magnitude()));
@@ -195,7 +196,7 @@ std::vector<std::string> notes_on_ranges(const Recipe& recipe) {
   if (!unused.empty()) {
     notes.push_back(
         fmt::format("the recipe has no use for the fixed ranges of {} (no static scale): {}",
-                    tensors(static_cast<std::int64_t>(unused.size())), fmt::join(unused, ", ")));
+                    tensors(static_cast<std::int64_t>(unused.size())), joined(unused, ", ")));
   }
   return notes;
 }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "emu/net/gemm_layers.hpp"
+#include "formats/joined.hpp"
 #include "policies/calibrate/listen.hpp"
 #include "policies/calibrate/static_scale.hpp"
 #include "policies/recipe/bits.hpp"
@@ -23,12 +24,12 @@ constexpr double kNotable = 0.01;        // share by which stored bits differ fr
 using Causes = std::map<std::string, std::vector<std::string>>;
 
 /// "weight of conv1, weight of conv2 and 3 more"
-std::string joined(const std::vector<std::string>& places) {
+std::string first_places(const std::vector<std::string>& places) {
   std::vector<std::string> named(
       places.begin(),
       places.begin() + static_cast<std::ptrdiff_t>(std::min(places.size(), kNamedPlaces)));
   const std::size_t others = places.size() - named.size();
-  return fmt::format("{}{}", fmt::join(named, ", "),
+  return fmt::format("{}{}", joined(named, ", "),
                      others > 0 ? fmt::format(" and {} more", others) : "");
 }
 
@@ -160,7 +161,7 @@ std::vector<std::string> Notes::sentences() const {
             .push_back("activation of " + layer);
   }
   std::vector<std::string> notes;
-  for (const auto& [cause, places] : causes) notes.push_back(cause + ": " + joined(places));
+  for (const auto& [cause, places] : causes) notes.push_back(cause + ": " + first_places(places));
   return notes;
 }
 

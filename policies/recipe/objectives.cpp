@@ -7,6 +7,7 @@
 #include "emu/net/train/objective.hpp"
 #include "emu/net/train/optimizer.hpp"
 #include "formats/error.hpp"
+#include "formats/joined.hpp"
 
 namespace numemu::policies {
 
@@ -61,8 +62,7 @@ void use_objectives(const Recipe& recipe, const std::string& where, net::TrainOp
   if (!same && (options.objectives != net::TrainOptions().objectives ||
                 !options.objective_optimizers.empty())) {
     throw Error(fmt::format("{}: objectives: {} contradict those of the training options, {}",
-                            where, fmt::join(named.objectives, " "),
-                            fmt::join(options.objectives, " ")));
+                            where, joined(named.objectives, " "), joined(options.objectives, " ")));
   }
   options.objectives = named.objectives;
   options.objective_optimizers = named.objective_optimizers;

@@ -9,6 +9,7 @@
 
 #include "formats/error.hpp"
 #include "formats/glob.hpp"
+#include "formats/joined.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "formats/suggest.hpp"
 #include "policies/recipe/choices.hpp"
@@ -241,7 +242,7 @@ void Recipe::require_matches(const std::vector<std::string>& layer_names,
     for (const std::string& name : layer_names) matched = matched || glob_match(pattern, name);
     if (!matched) {
       throw Error(fmt::format("{}: layers[{}].match: '{}' matches no layer; the layers are {}",
-                              where, i, pattern, fmt::join(layer_names, ", ")));
+                              where, i, pattern, joined(layer_names, ", ")));
     }
   }
   for (const auto& [layer, ranges] : parsed_->ranges) {
@@ -265,7 +266,7 @@ void Recipe::require_policy_matches(const net::Graph& graph, const std::string& 
     throw Error(
         fmt::format("{}: layers[{}].{}: '{}' matches only products inside a layer, where a "
                     "policy acts on the layer as a whole; the layers are {}",
-                    where, i, slots[slot].key, match, fmt::join(names, ", ")));
+                    where, i, slots[slot].key, match, joined(names, ", ")));
   }
 }
 

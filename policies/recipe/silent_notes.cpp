@@ -15,6 +15,7 @@
 #include "emu/net/model/load_network.hpp"
 #include "emu/net/model/onnx_file.hpp"
 #include "emu/net/ops/fixed_quantizer.hpp"
+#include "formats/joined.hpp"
 #include "policies/calibrate/static_scale.hpp"
 #include "policies/recipe/choices.hpp"
 #include "policies/recipe/fixed_scales.hpp"
@@ -48,7 +49,7 @@ std::vector<std::string> notes_on_training(const Recipe& recipe, std::size_t sta
     notes.push_back(fmt::format("The recipe has stages; this is the last one, stage {}.", stage));
   const std::vector<std::string> keys = recipe.training_keys();
   if (!keys.empty())
-    notes.push_back(fmt::format("Without effect in inference: {}.", fmt::join(keys, ", ")));
+    notes.push_back(fmt::format("Without effect in inference: {}.", joined(keys, ", ")));
   return notes;
 }
 
@@ -81,7 +82,7 @@ std::vector<std::string> notes_on_tables(const Recipe& recipe, const net::Graph&
       100 * static_cast<double>(elements) / static_cast<double>(graph.parameter_count());
   return {fmt::format(
       "Role weight is that of products; tables stay float32: {}{}, {:.3g} % of the parameters.",
-      fmt::join(names, ", "), more > 0 ? fmt::format(" and {} more", more) : "", share)};
+      joined(names, ", "), more > 0 ? fmt::format(" and {} more", more) : "", share)};
 }
 
 std::string own_quantizers(const net::Graph& graph, const std::string& path) {
@@ -93,7 +94,7 @@ std::string own_quantizers(const net::Graph& graph, const std::string& path) {
   if (of_weights > 0)
     parts.push_back(
         fmt::format("{} weight{} stored as codes", of_weights, of_weights > 1 ? "s" : ""));
-  return fmt::format("{}", fmt::join(parts, ", "));
+  return joined(parts, ", ");
 }
 
 std::vector<std::string> notes_on_quantizers(const net::Graph& graph, const std::string& path) {

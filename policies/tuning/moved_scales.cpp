@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "formats/error.hpp"
+#include "formats/joined.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -21,7 +22,7 @@ std::string reasons(const std::vector<ScaledLink>& links) {
       all.push_back(link.refused);
   const std::size_t more = all.size() > kReasons ? all.size() - kReasons : 0;
   all.resize(all.size() - more);
-  return fmt::format("{}{}", fmt::join(all, "; "),
+  return fmt::format("{}{}", joined(all, "; "),
                      more > 0 ? fmt::format("; and {} more such links", more) : "");
 }
 

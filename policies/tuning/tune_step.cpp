@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "formats/error.hpp"
+#include "formats/joined.hpp"
 #include "formats/suggest.hpp"
 #include "policies/call_text.hpp"
 #include "policies/option_text.hpp"
@@ -60,7 +61,7 @@ std::string canonical(const TuneStepKind& kind, PolicyOptions& options) {
       arguments.push_back(fmt::format("{}={}", given[i].key, text));
   }
   if (arguments.empty()) return std::string(kind.name);
-  return fmt::format("{}({})", kind.name, fmt::join(arguments, ","));
+  return fmt::format("{}({})", kind.name, joined(arguments, ","));
 }
 
 }  // namespace
@@ -155,7 +156,7 @@ std::vector<std::string> leave_out_class_steps(std::vector<TuneStepChoice>& step
 std::string tune_steps_text(const std::vector<TuneStepChoice>& steps) {
   std::vector<std::string> texts;
   for (const TuneStepChoice& step : steps) texts.push_back(step.text);
-  return fmt::format("{}", fmt::join(texts, ","));
+  return joined(texts, ",");
 }
 
 }  // namespace numemu::policies

@@ -1,7 +1,6 @@
 #include "emu/net/data/source_options.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -9,6 +8,7 @@
 #include <filesystem>
 
 #include "formats/error.hpp"
+#include "formats/joined.hpp"
 #include "formats/suggest.hpp"
 
 namespace numemu::net {
@@ -100,7 +100,7 @@ std::string SourceOptions::choice(const std::string& key,
                                   const std::vector<std::string>& choices) const {
   const std::string value = text(key, choices.front());
   if (std::count(choices.begin(), choices.end(), value) == 0)
-    fail(key, fmt::format("one of {}", fmt::join(choices, ", ")));
+    fail(key, fmt::format("one of {}", joined(choices, ", ")));
   return value;
 }
 

@@ -10,6 +10,7 @@
 #include "emu/net/train/optimizer.hpp"
 #include "emu/net/train/schedule.hpp"
 #include "formats/error.hpp"
+#include "formats/joined.hpp"
 
 namespace numemu::net {
 namespace {
@@ -40,7 +41,7 @@ void require_read(const TrainOptions& o) {
   const auto refuse = [&](const char* key, bool read, double value, double expected) {
     if (read || value == expected) return;
     throw Error(fmt::format("training option {}: expected {}, the default, which {} does not read",
-                            key, expected, fmt::join(names, ", ")));
+                            key, expected, joined(names, ", ")));
   };
   refuse("beta1", betas, o.beta1, usual.beta1);
   refuse("beta2", betas, o.beta2, usual.beta2);
@@ -115,7 +116,7 @@ std::vector<std::pair<std::string, std::string>> described(const TrainOptions& o
   if (o.copies != 1) all.emplace_back("copies", fmt::format("{}", o.copies));
   // Runs from before there was a choice keep their identity.
   if (o.objectives != TrainOptions().objectives)
-    all.emplace_back("objectives", fmt::format("{}", fmt::join(o.objectives, " ")));
+    all.emplace_back("objectives", joined(o.objectives, " "));
   for (const auto& [objective, optimizer] : o.objective_optimizers)
     all.emplace_back("optimizer of " + objective, optimizer);
   return all;

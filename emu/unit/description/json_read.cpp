@@ -9,6 +9,7 @@
 #include "emu/unit/description/json.hpp"
 #include "emu/unit/description/json_form.hpp"
 #include "emu/unit/description/products.hpp"
+#include "formats/joined.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "formats/suggest.hpp"
 
@@ -214,7 +215,7 @@ class DescriptionReader {
                                 elsewhere.empty()
                                     ? unknown_name("key", key, known)
                                     : fmt::format("unknown key '{}'; did you mean '{}'?", key,
-                                                  fmt::join(elsewhere, "' or '"))));
+                                                  joined(elsewhere, "' or '"))));
       });
     }
   }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 
 #include "formats/containers.hpp"
 #include "formats/error.hpp"
