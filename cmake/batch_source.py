@@ -321,6 +321,8 @@ class Source:
                     if tokens[i + 1] == 'namespace':
                         self.directives.add((joined(scopes), ''.join(tokens[i + 2:end])))
                     elif '=' in tokens[i:end]:
+                        if self.mentions.position.get(tokens[i + 1]) == i + 1:
+                            self.before_others.add((tokens[i + 1], joined(scopes)))
                         self.aliases[tokens[i + 1]] = joined(scopes), '::'.join(scopes) + ' ' + ' '.join(tokens[i + 1:end])
                     else:
                         self.used[tokens[end - 1]] = joined(scopes), ''.join(tokens[i + 1:end - 2])
@@ -332,7 +334,7 @@ class Source:
                 if token in ('operator', 'asm') or token == 'extern' and tokens[i + 1][0] == '"':
                     self.alone = True
                 if token in ('struct', 'class', 'enum', 'union') and tokens[i - 1] not in ('<', ',', 'typename'):
-                    i = self._type(tokens, i, joined(scopes))
+                    i = self._type(tokens, i, joined(scopes), '' in scopes)
                     token = tokens[i]
                 elif token == 'concept':
                     self.own.add(tokens[i + 1], joined(scopes), False, '' in scopes)
@@ -365,20 +367,20 @@ class Source:
             i += 1
         return i + 1
 
-    def _type(self, tokens, i, space):
+    def _type(self, tokens, i, space, unnamed):
         """Notes the type that the keyword at i declares, and the enumerators of an unscoped one; returns where its body or its use begins."""
         scoped = tokens[i] != 'enum' or tokens[i + 1] in ('class', 'struct')
         name = i + 1 if tokens[i] != 'enum' or not scoped else i + 2
         if is_name(tokens[name]) and tokens[name + 1] == ';':
             self.forward.add((tokens[name], space))
         if is_name(tokens[name]):
-            self._add(self.own, tokens, name, space, False, False)
+            self._add(self.own, tokens, name, space, False, unnamed)
         end = next(j for j in range(name, len(tokens)) if tokens[j] in ('{', ';', '(', '='))
         if tokens[end] != '{':
             return name
         if not scoped:
             for enumerator in filter(is_name, tokens[end:tokens.index('}', end)]):
-                self.own.add(enumerator, space, False, False)
+                self.own.add(enumerator, space, False, unnamed)
         elif tokens[i] == 'enum' or not self._has_constructor(tokens, end, tokens[name]):
             self.closed.add(tokens[name])
         return end

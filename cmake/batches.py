@@ -29,6 +29,7 @@ import os
 import re
 import sys
 
+import batch_source
 from batch_source import changed, last_of, own_header, source_of
 
 MOST_SOURCES = 12
@@ -108,7 +109,7 @@ def matters(declared, name, source, other):
     if not called:
         return False
     sees = other.sees(declared.namespace, called - {''} if other.hides(name, declared.namespace) else called)
-    if name not in other.mentions.braced and has_no_arguments(declared, source, other):
+    if not declared.unnamed and name not in other.mentions.braced and has_no_arguments(declared, source, other):
         return sees and would_hide(declared, name, other)
     return sees or '' in called and not declared.unnamed and declared.namespace in other.argument_namespaces
 
@@ -122,9 +123,9 @@ def has_no_arguments(declared, source, other):
 
 
 def would_hide(declared, name, other):
-    """Whether `other` means a function of a namespace around, which no lookup finds behind the declared one."""
+    """Whether `other` means a function of another namespace, which a lookup that finds the declared one may not get to."""
     spaces = {space for space, _ in other.meanings(name)}
-    return declared.namespace not in spaces and any(space == '' or declared.namespace.startswith(space + '::') for space in spaces)
+    return bool(spaces) and declared.namespace not in spaces
 
 
 def opens(source, other, scope, name):
@@ -201,7 +202,7 @@ def compiled(root, folder, paths):
             path = f'{folder}/{stem}_and_{len(batch.sources) - 1}_more.cpp'
             write(path, text_of(batch))
         found.append(path)
-    read = {__file__: changed(__file__), **{path: None for path in paths}}
+    read = {**{path: changed(path) for path in (__file__, batch_source.__file__)}, **{path: None for path in paths}}
     for source in sources:
         for file in (source, *map(source_of, source.headers)):
             read.update({path: None for path in (own_header(file.path), *file.absent) if not os.path.exists(path)})
