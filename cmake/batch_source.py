@@ -3,6 +3,7 @@ scope, where it mentions which names, and what it includes. Read from its tokens
 import functools
 import os
 import re
+import typing
 
 TOKEN = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\''
                    r'|[A-Za-z_]\w*|\d(?:[\w.]|\'\w)*|::|->|\S', re.S)
@@ -46,6 +47,7 @@ def local_names(tokens):
             if begin == len(tokens) or tokens[begin] != '{':
                 continue
             names, end = members(tokens, begin)
+            i = begin
         else:
             continue
         for name in names:
@@ -141,14 +143,12 @@ class Mentions:
         return False
 
 
-class Declared:
-    """What a file declares at namespace scope by one name in one namespace."""
-
-    def __init__(self, namespace, function, unnamed, types=()):
-        self.namespace = namespace
-        self.function = function
-        self.unnamed = unnamed      # in an unnamed namespace, where no lookup by arguments finds it
-        self.types = frozenset(types)  # closed types of parameters without a default
+class Declared(typing.NamedTuple):
+    """What a file declares at namespace scope."""
+    namespace: str
+    function: bool
+    unnamed: bool  # in an unnamed namespace, where no lookup by arguments finds it
+    types: frozenset = frozenset()  # types of parameters without a default
 
 
 class Names:
@@ -408,7 +408,7 @@ class Source:
             return
         function = tokens[i + 1] == '('
         own = unnamed or 'static' in tokens[start:i]
-        types = set(self._parameter_types(tokens, i + 1)) - set(self._template_parameters(tokens, start)) if function else ()
+        types = frozenset(self._parameter_types(tokens, i + 1)) - set(self._template_parameters(tokens, start)) if function else ()
         self._add(self.own if own else self.defined, tokens, i, space, function, unnamed, types)
 
     def _add(self, names, tokens, i, space, *declared):

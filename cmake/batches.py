@@ -6,20 +6,25 @@ GROUPS has a line for each group of sources that may share batches: target, comp
 a folder for its batches, and the sources, separated by tabs. LIST becomes what is to be compiled: target, options, path.
 LIST.known keeps what each group became and the times of the files it was made from: groups without a change are not read again.
 
-Headers cost most of the time of a short source; a batch reads them once, before its sources. Each source must mean in a batch
-what it means alone. Two sources share a batch only if
+Headers cost most of the time of a short source; in a batch later sources find those of the earlier ones read. Each source must mean
+in a batch what it means alone. A source or header may come after another that it does not include only if
 
-- no name that one of them declares for itself occurs in the other: names in unnamed namespaces, `static` ones, aliases at
-  namespace scope, and functions and variables that it defines although the other does not include its header;
-- no name that a header of ours declares at namespace scope, a nested namespace included, occurs in a source of the batch that does not include this header;
-- a name of a using-declaration at namespace scope means the same in the other, or does not occur there;
-- their using-directives at namespace scope are equal.
+- no name that the other declares at namespace scope can be meant by one of its mentions;
+- a name of a using-declaration or an alias at namespace scope of the other source means the same in it, or does not occur in it;
+- the using-directives at namespace scope of the other source show it no name that it means otherwise.
 
-A name counts as occurring wherever the identifier stands, unless it follows `.`, `->` or `std::`. Of a function only calls count, as in
-`name(` or `name<`. They find functions in the namespaces of their arguments, too, so a function's own namespace does not matter. Other names
-count only where the source opens their namespace or names it before a `::`, names of namespaces only before a `::`. A function whose first parameter is of a closed
-type, one that its header declares and that nothing converts to, does not count: who does not include the header has no argument for it.
-A source with preprocessor lines other than #include and OpenMP's, with operators of its own, or with extern "C" is compiled alone.
+So many pairs of sources have one order: the source that calls `help()` comes before the one that has a `help()` of its own.
+A name counts as mentioned wherever the identifier stands, but not after `.`, `->` or `std::`, not where it means a member of the class around it or
+a parameter of the template around it, and of a function only in calls, as in `name(` or `name<`. A mention can mean a name
+
+- without a `::` before it: of a namespace that the source opens or has a using-directive for, unless the source itself first declares that name further inside;
+- with one: of a namespace of this last name, or one that it is an alias of;
+- of a function in a call, too: of a namespace in which the source knows a type. These are the namespaces of its arguments; a lookup by arguments
+  ignores unnamed namespaces.
+
+A function with a parameter of a closed type, one that its header declares and that nothing converts to, does not count: who does not know the
+type has no argument for it. A source with preprocessor lines other than #include and OpenMP's, with operators of its own, or with extern "C" is
+compiled alone.
 
 LIST.d names the files read, for ninja.
 """
