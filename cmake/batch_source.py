@@ -260,6 +260,7 @@ class Source:
                    if not any((scope + '::').startswith(known.removesuffix(name)) and len(known) > len(namespace)
                               for known in self.known_namespaces if known.endswith('::' + name)))
 
+    @functools.cache
     def meanings(self, name):
         """What `name` may mean here: the namespaces that it is declared in, each with that of the entity, for aliases with their text."""
         found = set()
@@ -268,6 +269,25 @@ class Source:
             found |= {file.aliases[name]} if name in file.aliases else set()
             found |= {(file.used[name][0], self.target(*file.used[name]))} if name in file.used else set()
         return found
+
+    @functools.cached_property
+    def names_and_calls(self):
+        """The names that it mentions without a `::` before them, each with whether it is called."""
+        return ({(name, False) for name, qualifiers in self.mentions.names.items() if '' in qualifiers}
+                | {(name, True) for name, qualifiers in self.mentions.called.items() if '' in qualifiers})
+
+    @functools.cache
+    def names_in(self, namespace):
+        """The names that are known of a namespace, each with whether it is a function."""
+        if len(self.files) > 1:
+            return frozenset().union(*(file.own_names_in(namespace) for file in self.files))
+        return self.own_names_in(namespace)
+
+    @functools.cache
+    def own_names_in(self, namespace):
+        return frozenset({(name, declared.function) for names in (self.own.all, self.defined.all) for name, all in names.items()
+                          for declared in all if declared.namespace == namespace}
+                         | {(name, False) for name, (scope, _) in (self.aliases | self.used).items() if scope == namespace})
 
     def target(self, scope, qualifier):
         """The namespace that a using-declaration in a scope takes its name from."""

@@ -43,13 +43,14 @@ MOST_LINES = 2500
 class Batch:
     """Sources in an order in which each means what it means alone."""
 
-    def __init__(self):
-        self.sources = []
-        self.lines = 0
+    def __init__(self, source):
+        self.sources = [source]
+        self.lines = source.lines
+        self.headers = set(source.headers)
 
     def takes(self, source):
         """Adds the source, if the batch has an order with it."""
-        if self.sources and (len(self.sources) == MOST_SOURCES or self.lines + source.lines > MOST_LINES):
+        if len(self.sources) == MOST_SOURCES or self.lines + source.lines > MOST_LINES:
             return False
         order, left = [], [*self.sources, source]
         while left:
@@ -60,6 +61,7 @@ class Batch:
             left.remove(first)
         self.sources = order
         self.lines += source.lines
+        self.headers |= source.headers
         return True
 
 
@@ -71,6 +73,7 @@ def disturbs(source, other):
                for file in later)
 
 
+@functools.cache
 def changes(source, other):
     """Whether `other` mentions a name that means something else, or nothing, with the declarations of `source` before it."""
     header = own_header(source.path)
@@ -99,6 +102,7 @@ def means(other, name, namespace):
     return other.sees(namespace, qualifiers - {''} if other.hides(name, namespace) else qualifiers)
 
 
+@functools.cache
 def visible(other, name):
     """The namespaces of what `name` may mean in `other`."""
     return {entity for space, entity in other.meanings(name) if means(other, name, space)}
@@ -142,40 +146,39 @@ def opens(source, other, scope, name):
     while around and not namespace.startswith(around + '::'):
         around = around.rpartition('::')[0]  # where the names of the namespace appear
 
-    def found_before(spaces):
-        """Whether a lookup in any scope of `other` finds a name in one of the spaces before it gets to `around`."""
-        return all(any(space != around and (around == '' or space.startswith(around + '::')) and (scope + '::').startswith(space + '::')
-                       for space in spaces) for scope in other.scopes)
-
     for inner in source.known_namespaces | other.known_namespaces:
         if inner.startswith(namespace + '::') and last_of(inner) in other.mentions.first:
             known = {known for known in other.known_namespaces if last_of(known) == last_of(inner)}
-            if known != {inner} and not found_before({known.rpartition('::')[0] for known in known}):
+            if known != {inner} and not found_before(other, around, {known.rpartition('::')[0] for known in known}):
                 return True
-    files = {*source.files, *other.files}
-    names = {n: d.function for file in files for names in (file.own.all, file.defined.all) for n, all in names.items()
-             for d in all if d.namespace == namespace}
-    names |= {n: False for file in files for n, (scope, _) in (file.aliases | file.used).items() if scope == namespace}
-    for name in names.keys() & other.mentions.names.keys():
-        if '' not in other.mentions.called.get(name, ()) if names[name] else '' not in other.mentions.names[name]:
-            continue
-        known = visible(other, name)
-        if known != {namespace} and not found_before({space for space, _ in other.meanings(name)}) and (known or names[name]):
-            return True
-    return False
+    return any(shows(other, namespace, around, name, function) for names in (source.names_in(namespace), other.names_in(namespace))
+               for name, function in names & other.names_and_calls)
+
+
+@functools.cache
+def shows(other, namespace, around, name, function):
+    """Whether the name means something else in `other` where those of the namespace appear around it."""
+    known = visible(other, name)
+    return (known != {namespace} and bool(known or function)
+            and not found_before(other, around, {space for space, _ in other.meanings(name)}))
+
+
+def found_before(other, around, spaces):
+    """Whether a lookup in any scope of `other` finds a name in one of the spaces before it gets to `around`."""
+    return all(any(space != around and (around == '' or space.startswith(around + '::')) and (scope + '::').startswith(space + '::')
+                   for space in spaces) for scope in other.scopes)
 
 
 def batches(sources):
-    """First fit in the order of the paths, so that sources of a folder meet."""
-    alone, shared = [], []
-    for source in sorted(sources, key=lambda source: source.path):
-        if source.alone:
-            alone.append(Batch())
-            alone[-1].takes(source)
-        elif not any(batch.takes(source) for batch in shared):
-            shared.append(Batch())
-            shared[-1].takes(source)
-    return shared + alone
+    """The sources that disturb most others first, each in the batch that reads most of its headers."""
+    sources = sorted(sources, key=lambda source: source.path)
+    shared = [source for source in sources if not source.alone]
+    apart = {source: sum(disturbs(source, other) and disturbs(other, source) for other in shared if other is not source) for source in shared}
+    found = []
+    for source in sorted(shared, key=lambda source: -apart[source]):
+        if not any(batch.takes(source) for batch in sorted(found, key=lambda batch: -len(batch.headers & source.headers))):
+            found.append(Batch(source))
+    return found + [Batch(source) for source in sources if source.alone]
 
 
 def text_of(batch):

@@ -159,8 +159,7 @@ class Batches(unittest.TestCase):
             for name, text in (('a.hpp', '#include <set>\n'), ('a.cpp', '#include "a.hpp"\n#include <map>\n')):
                 with open(os.path.join(folder, name), 'w', encoding='utf-8') as file:
                     file.write(text)
-            batch = batches.Batch()
-            batch.takes(batch_source.Source(os.path.join(folder, 'a.cpp')))
+            batch = batches.Batch(batch_source.Source(os.path.join(folder, 'a.cpp')))
             self.assertEqual(sorted(batches.text_of(batch).splitlines()[:2]), ['#include <map>', '#include <set>'])
             self.assertEqual(batches.text_of(batch).splitlines()[2:], [f'#include "{folder}/a.cpp"'])
 
