@@ -34,6 +34,7 @@ import os
 import re
 import sys
 
+import batch_mentions
 import batch_source
 from batch_source import changed, last_of, own_header, source_of
 
@@ -67,33 +68,48 @@ class Batch:
 
 @functools.cache
 def disturbs(source, other):
-    """Whether `other` means something else, or nothing, after `source`: itself or a header that `source` does not include."""
-    later = [other, *map(source_of, other.headers - source.headers)]
-    return any(changes(source, file) or any(of_header(header, file) for header in map(source_of, source.headers - file.headers) if header is not file)
-               for file in later)
+    """Whether `other`, or a header that only it includes, means something else, or nothing, after `source`."""
+    return follows_badly(other, source) or any(follows_badly(source_of(header), source) for header in other.headers - source.headers)
 
 
 @functools.cache
+def follows_badly(file, source):
+    """Whether the file means something else, or nothing, after `source` and the headers that only `source` includes."""
+    if changes(source, file):
+        return True
+    for header in source.headers - file.headers - file.undisturbed_by:
+        if header != file.path and of_header(source_of(header), file):
+            return True
+        file.undisturbed_by.add(header)
+    return False
+
+
 def changes(source, other):
-    """Whether `other` mentions a name that means something else, or nothing, with the declarations of `source` before it."""
+    """Whether `other` means something else, or nothing, with the declarations of `source` before it."""
+    if any(opens(source, other, *directive) for directive in source.directives - other.directives):
+        return True
+    if any(other.resolves_otherwise(name) for name in source.known_namespaces - other.known_namespaces):
+        return True
+    mentioned = source.declared & other.mentions.names.keys()
+    if not mentioned:
+        return False
     header = own_header(source.path)
     known = source_of(header).declared if header in other.headers or header == other.path else ()
-    return (any(matters(declared, name, source, other) for name in source.own.all.keys() & other.mentions.names.keys()
-                for declared in source.own.all[name])
-            or any(matters(declared, name, source, other) for name in source.defined.all.keys() & other.mentions.names.keys() - known
-                   for declared in source.defined.all[name])
-            or any(means(other, name, scope) and other.aliases.get(name) != (scope, text) for name, (scope, text) in source.aliases.items())
-            or any(means(other, name, used[0]) and visible(other, name) != {source.target(*used)} for name, used in source.used.items())
-            or any(other.resolves_otherwise(name) for name in source.known_namespaces - other.known_namespaces)
-            or any(opens(source, other, *directive) for directive in source.directives - other.directives))
+    return (any(matters(declared, name, source, other) for name in mentioned for declared in source.own.all.get(name, ()))
+            or any(matters(declared, name, source, other) for name in mentioned.difference(known) for declared in source.defined.all.get(name, ()))
+            or any(means(other, name, source.aliases[name][0]) and other.aliases.get(name) != source.aliases[name]
+                   for name in mentioned & source.aliases.keys())
+            or any(means(other, name, source.used[name][0]) and visible(other, name) != {source.target(*source.used[name])}
+                   for name in mentioned & source.used.keys()))
 
 
-@functools.cache
 def of_header(header, other):
     """Whether `other`, which does not include the header, mentions a name that the header declares."""
+    mentioned = header.declared & other.mentions.names.keys()
     return (any(matters(declared, name, header, other) for names in (header.own.all, header.defined.all)
-                for name in names.keys() & other.mentions.names.keys() for declared in names[name])
-            or any(means(other, name, scope) for name, (scope, _) in (header.aliases | header.used).items()))
+                for name in mentioned for declared in names.get(name, ()))
+            or any(means(other, name, (header.aliases.get(name) or header.used[name])[0])
+                   for name in mentioned if name in header.aliases or name in header.used))
 
 
 def means(other, name, namespace):
@@ -210,7 +226,7 @@ def compiled(root, folder, paths):
             path = f'{folder}/{stem}_and_{len(batch.sources) - 1}_more.cpp'
             write(path, text_of(batch))
         found.append(path)
-    read = {**{path: changed(path) for path in (__file__, batch_source.__file__)}, **{path: None for path in paths}}
+    read = {**{path: changed(path) for path in (__file__, batch_source.__file__, batch_mentions.__file__)}, **{path: None for path in paths}}
     for source in sources:
         for file in (source, *map(source_of, source.headers)):
             read.update({path: None for path in (own_header(file.path), *file.absent) if not os.path.exists(path)})
