@@ -61,8 +61,7 @@ function(numemu_make_batches)
   set(command ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/cmake/batches.py ${list}.groups ${list})
   execute_process(COMMAND ${command} COMMAND_ERROR_IS_FATAL ANY)
   # The sources are dependencies by a depfile, not by DEPENDS: ninja stops before it configures where one of DEPENDS was deleted.
-  add_custom_command(OUTPUT ${list} COMMAND ${command} DEPENDS ${PROJECT_SOURCE_DIR}/cmake/batches.py ${list}.groups
-                     DEPFILE ${list}.d VERBATIM)
+  add_custom_command(OUTPUT ${list} COMMAND ${command} DEPENDS ${list}.groups DEPFILE ${list}.d VERBATIM)
   add_custom_target(numemu_batches_list DEPENDS ${list}) # of its own, so that it waits for no library
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${list})
   file(STRINGS ${list} lines)

@@ -6,7 +6,7 @@
 namespace numemu::experiments {
 namespace {
 
-Conclusion run(const ExperimentRun& run) {
+Conclusion run_actnn(const ExperimentRun& run) {
   Conclusion conclusion;
   actnn::add_allocation(run, conclusion);
   run.say("loading " + run.settings.text("data"));
@@ -60,6 +60,6 @@ const Experiment experiment_actnn = {
      {"train_samples", "512", "8192", "8192", "training images; 0: all"},
      {"eval_samples", "500", "4000", "0", "test images; 0: all"},
      {"seeds", "1", "5", "10", "seeds that methods are paired by"}},
-    run};
+    run_actnn};
 
 }  // namespace numemu::experiments

@@ -229,7 +229,7 @@ void write_recipes(const ExperimentRun& run, const Json& base, const Sensitivity
   }
 }
 
-Conclusion run(const ExperimentRun& run) {
+Conclusion run_allocation(const ExperimentRun& run) {
   const FrontPlan plan = plan_of(run);
   const LossKind kind = parse_loss(run.settings.text("loss"));
   const std::vector<LayerChoice> choices = read_choices(run.settings.list("options"));
@@ -328,6 +328,6 @@ const Experiment experiment_allocation = {
      {"random", "1", "2", "8", "random mixtures beside each budget"},
      {"solver", "exact", "exact", "exact", "exact, cbc (the program of that name) or greedy"},
      {"images", "200", "2000", "10000", "test samples of the mixtures"}},
-    run};
+    run_allocation};
 
 }  // namespace numemu::experiments

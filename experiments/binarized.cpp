@@ -5,7 +5,7 @@
 namespace numemu::experiments {
 namespace {
 
-Conclusion run(const ExperimentRun& run) {
+Conclusion run_binarized(const ExperimentRun& run) {
   Conclusion conclusion;
   binarized::add_xnor(run, conclusion);
   binarized::add_shifts(run, conclusion);
@@ -56,6 +56,6 @@ const Experiment experiment_binarized = {
      {"train_samples", "1024", "8192", "16384", "training images; 0: all"},
      {"eval_samples", "500", "4000", "0", "test images; 0: all"},
      {"seeds", "1", "5", "10", "seeds that methods are paired by"}},
-    run};
+    run_binarized};
 
 }  // namespace numemu::experiments

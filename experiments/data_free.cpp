@@ -5,7 +5,7 @@
 namespace numemu::experiments {
 namespace {
 
-Conclusion run(const ExperimentRun& run) {
+Conclusion run_data_free(const ExperimentRun& run) {
   Conclusion conclusion;
   data_free::add_floor(run, conclusion);
   data_free::add_sources(run, conclusion);
@@ -47,6 +47,6 @@ const Experiment experiment_data_free = {
       "none, images or gradient: what is averaged over 3 x 3 pixels"},
      {"images", "256", "2000", "10000", "test samples"},
      {"seeds", "1", "3", "5", "networks and sets of samples"}},
-    run};
+    run_data_free};
 
 }  // namespace numemu::experiments

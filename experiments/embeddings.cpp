@@ -5,7 +5,7 @@
 namespace numemu::experiments {
 namespace {
 
-Conclusion run(const ExperimentRun& run) {
+Conclusion run_embeddings(const ExperimentRun& run) {
   Conclusion conclusion;
   embeddings::add_rows(run, conclusion);
   embeddings::add_clicks(run, conclusion);
@@ -40,6 +40,6 @@ const Experiment experiment_embeddings = {
      {"train_samples", "8192", "0", "0", "training records; 0: all"},
      {"eval_samples", "2000", "0", "0", "test records; 0: all"},
      {"seeds", "1", "5", "8", "networks of each width"}},
-    run};
+    run_embeddings};
 
 }  // namespace numemu::experiments

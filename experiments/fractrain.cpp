@@ -6,7 +6,7 @@
 namespace numemu::experiments {
 namespace {
 
-Conclusion run(const ExperimentRun& run) {
+Conclusion run_fractrain(const ExperimentRun& run) {
   Conclusion conclusion;
   run.say("loading " + run.settings.text("data"));
   const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
@@ -62,6 +62,6 @@ const Experiment experiment_fractrain = {
      {"train_samples", "512", "2048", "2048", "training images; 0: all"},
      {"eval_samples", "500", "0", "0", "test images; 0: all"},
      {"seeds", "1", "5", "5", "seeds that methods are paired by"}},
-    run};
+    run_fractrain};
 
 }  // namespace numemu::experiments

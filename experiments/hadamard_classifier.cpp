@@ -5,7 +5,7 @@
 namespace numemu::experiments {
 namespace {
 
-Conclusion run(const ExperimentRun& run) {
+Conclusion run_hadamard_classifier(const ExperimentRun& run) {
   Conclusion conclusion;
   hadamard::add_matrices(run, conclusion);
   run.say("loading " + run.settings.text("data"));
@@ -48,6 +48,6 @@ const Experiment experiment_hadamard_classifier = {
      {"train_samples", "1024", "16384", "16384", "training images; 0: all"},
      {"eval_samples", "500", "4000", "0", "test images; 0: all"},
      {"seeds", "1", "5", "10", "seeds that classifiers are paired by"}},
-    run};
+    run_hadamard_classifier};
 
 }  // namespace numemu::experiments

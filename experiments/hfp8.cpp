@@ -6,7 +6,7 @@
 namespace numemu::experiments {
 namespace {
 
-Conclusion run(const ExperimentRun& run) {
+Conclusion run_hfp8(const ExperimentRun& run) {
   Conclusion conclusion;
   run.say("numbers and sums");
   hfp8::add_rounding(run, conclusion);
@@ -76,6 +76,6 @@ const Experiment experiment_hfp8 = {
      {"train_samples", "1024", "3072", "8192", "training images; 0: all"},
      {"eval_samples", "500", "4000", "0", "test images; 0: all"},
      {"seeds", "1", "3", "5", "seeds that methods are paired by"}},
-    run};
+    run_hfp8};
 
 }  // namespace numemu::experiments

@@ -24,7 +24,7 @@ std::string codebook_file(const ExperimentRun& run, int bits) {
 
 namespace {
 
-Conclusion run(const ExperimentRun& run) {
+Conclusion run_kure(const ExperimentRun& run) {
   Conclusion conclusion;
   kure::add_curves(run, conclusion);
   kure::add_training(run, conclusion);
@@ -70,6 +70,6 @@ const Experiment experiment_kure = {
      {"train_samples", "2048", "16384", "16384", "training images; 0: all"},
      {"eval_samples", "500", "4000", "0", "test images; 0: all"},
      {"seeds", "1", "10", "20", "seeds that networks are paired by"}},
-    run};
+    run_kure};
 
 }  // namespace numemu::experiments

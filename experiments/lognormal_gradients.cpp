@@ -17,7 +17,7 @@ std::vector<int> widths_of(const Settings& settings, const std::string& key) {
 
 namespace {
 
-Conclusion run(const ExperimentRun& run) {
+Conclusion run_lognormal_gradients(const ExperimentRun& run) {
   using namespace lognormal_gradients;
   Conclusion conclusion;
   run.say("lognormal numbers");
@@ -80,6 +80,6 @@ const Experiment experiment_lognormal_gradients = {
      {"train_samples", "2048", "4096", "8192", "training images; 0: all"},
      {"eval_samples", "500", "4000", "0", "test images; 0: all"},
      {"seeds", "1", "3", "5", "seeds that methods are paired by"}},
-    run};
+    run_lognormal_gradients};
 
 }  // namespace numemu::experiments

@@ -8,7 +8,7 @@
 namespace numemu::experiments {
 namespace {
 
-Conclusion run(const ExperimentRun& run) {
+Conclusion run_mask_diversity(const ExperimentRun& run) {
   const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
   require_one_class(data, "experiment mask-diversity");
   std::list<TrainedNet> trained;
@@ -57,6 +57,6 @@ const Experiment experiment_mask_diversity = {
      {"train_samples", "2000", "10000", "0", "training samples, 0: all"},
      {"epochs", "1", "4", "12", "of training"},
      {"refresh", "2", "10", "40", "training steps per mask"}},
-    run};
+    run_mask_diversity};
 
 }  // namespace numemu::experiments

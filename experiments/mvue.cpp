@@ -6,7 +6,7 @@
 namespace numemu::experiments {
 namespace {
 
-Conclusion run(const ExperimentRun& run) {
+Conclusion run_mvue(const ExperimentRun& run) {
   Conclusion conclusion;
   mvue::add_laws(run, conclusion);
   conclusion.about("laws");
@@ -68,6 +68,6 @@ const Experiment experiment_mvue = {
      {"train_samples", "1536", "8192", "0", "training samples; 0: all"},
      {"eval_samples", "500", "4000", "0", "test samples; 0: all"},
      {"seeds", "1", "3", "5", "seeds that methods are paired by"}},
-    run};
+    run_mvue};
 
 }  // namespace numemu::experiments

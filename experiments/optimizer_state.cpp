@@ -6,7 +6,7 @@
 namespace numemu::experiments {
 namespace {
 
-Conclusion run(const ExperimentRun& run) {
+Conclusion run_optimizer_state(const ExperimentRun& run) {
   Conclusion conclusion;
   run.say("loading " + run.settings.text("data"));
   const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
@@ -45,6 +45,6 @@ const Experiment experiment_optimizer_state = {
      {"train_samples", "512", "4096", "4096", "training images; 0: all"},
      {"eval_samples", "500", "0", "0", "test images; 0: all"},
      {"seeds", "1", "5", "10", "seeds that methods are paired by"}},
-    run};
+    run_optimizer_state};
 
 }  // namespace numemu::experiments

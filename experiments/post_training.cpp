@@ -219,7 +219,7 @@ std::string measure_sentence(const net::Dataset& data, const Measure& measure) {
   return text + ".";
 }
 
-Conclusion run(const ExperimentRun& run) {
+Conclusion run_post_training(const ExperimentRun& run) {
   run.say("loading " + run.settings.text("data"));
   net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
   if (const std::string other = run.settings.text("calibrate_on"); other != kNone)
@@ -326,6 +326,6 @@ const Experiment experiment_post_training = {
      {"calibrate_on", kNone, kNone, kNone, "another data set whose samples steps read"},
      {"metric", "", "", "", "what is compared, as --metric of eval; the task's"},
      {"images", "200", "2000", "10000", "test samples"}},
-    run};
+    run_post_training};
 
 }  // namespace numemu::experiments

@@ -6,7 +6,7 @@
 namespace numemu::experiments {
 namespace {
 
-Conclusion run(const ExperimentRun& run) {
+Conclusion run_range_bn(const ExperimentRun& run) {
   Conclusion conclusion;
   range_bn::add_statistics(run, conclusion);
   run.say("loading " + run.settings.text("data"));
@@ -60,6 +60,6 @@ const Experiment experiment_range_bn = {
      {"train_samples", "512", "8192", "8192", "training images; 0: all"},
      {"eval_samples", "500", "4000", "0", "test images; 0: all"},
      {"seeds", "1", "5", "10", "seeds that methods are paired by"}},
-    run};
+    run_range_bn};
 
 }  // namespace numemu::experiments

@@ -139,7 +139,7 @@ ResultTable table_of(const std::string& title, const std::vector<Cell>& cells, b
   return table;
 }
 
-Conclusion run(const ExperimentRun& run) {
+Conclusion run_sensitivity(const ExperimentRun& run) {
   const std::string& roles = run.settings.text("roles");
   if (roles != "both" && roles != "weight" && roles != "activation")
     throw Error("--set: roles: expected both, weight or activation, not '" + roles + "'");
@@ -247,6 +247,6 @@ const Experiment experiment_sensitivity = {
       "float32"},
      {"unit", "", "", "", "unit of every GEMM; the recipe's, f32.sequential without one"},
      {"images", "500", "2000", "10000", "test samples"}},
-    run};
+    run_sensitivity};
 
 }  // namespace numemu::experiments

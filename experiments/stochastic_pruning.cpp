@@ -26,7 +26,7 @@ std::vector<double> shares_of(const Settings& settings, const std::string& key) 
 
 namespace {
 
-Conclusion run(const ExperimentRun& run) {
+Conclusion run_stochastic_pruning(const ExperimentRun& run) {
   const std::string& law = run.settings.text("plan_law");
   if (law != "normal" && law != "lognormal")
     throw Error("--set: plan_law: expected normal or lognormal, not '" + law + "'");
@@ -88,6 +88,6 @@ const Experiment experiment_stochastic_pruning = {
      {"train_samples", "2048", "8192", "0", "training images; 0: all"},
      {"eval_samples", "500", "4000", "0", "test images; 0: all"},
      {"seeds", "1", "3", "5", "seeds that methods are paired by"}},
-    run};
+    run_stochastic_pruning};
 
 }  // namespace numemu::experiments

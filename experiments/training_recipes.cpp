@@ -5,7 +5,7 @@
 namespace numemu::experiments {
 namespace {
 
-Conclusion run(const ExperimentRun& run) {
+Conclusion run_training_recipes(const ExperimentRun& run) {
   Conclusion conclusion;
   run.say("loading " + run.settings.text("data"));
   const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
@@ -46,6 +46,6 @@ const Experiment experiment_training_recipes = {
      {"spike_steps", "1", "8", "8", "steps of such a mean"},
      {"points", "3", "12", "12", "means of the loss that the figure shows"},
      {"seeds", "1", "1", "3", "seeds that recipes are paired by"}},
-    run};
+    run_training_recipes};
 
 }  // namespace numemu::experiments

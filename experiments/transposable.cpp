@@ -16,7 +16,7 @@ void require_names(const ExperimentRun& run, const net::Dataset& data) {
     even_layers(load_trained_net(name, data, run.folders).graph);
 }
 
-Conclusion run(const ExperimentRun& run) {
+Conclusion run_transposable(const ExperimentRun& run) {
   const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
   require_one_class(data, "experiment transposable");
   require_names(run, data);
@@ -59,6 +59,6 @@ const Experiment experiment_transposable = {
      {"trained", "0", "0", "5",
       "networks of each kind trained from scratch, besides the shipped one"},
      {"epochs", "1", "4", "12", "of training those"}},
-    run};
+    run_transposable};
 
 }  // namespace numemu::experiments

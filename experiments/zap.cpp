@@ -102,7 +102,7 @@ std::string random_sentence(const ZapResults& results) {
       name_of(results), text);
 }
 
-Conclusion run(const ExperimentRun& run) {
+Conclusion run_zap(const ExperimentRun& run) {
   const std::vector<int> masks = masks_of(run.settings);
   const std::vector<std::string> layers = layers_of(run.settings);
   const std::int64_t seeds = run.settings.integer("seeds", 1, 1000);
@@ -187,6 +187,6 @@ const Experiment experiment_zap = {
      {"epochs", "2", "5", "5", "of predictors"},
      {"finetune", "0", "1", "1", "epochs of the network with its predictors, at each budget"},
      {"images", "1000", "10000", "10000", "test samples"}},
-    run};
+    run_zap};
 
 }  // namespace numemu::experiments

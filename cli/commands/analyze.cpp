@@ -22,7 +22,7 @@
 namespace numemu::cli {
 namespace {
 
-struct Options {
+struct AnalyzeOptions {
   std::string format, dist, rounding = "rne", overflow = "saturate", scale = "1", rule;
   std::optional<std::int64_t> n;
   std::int64_t seed = 0;
@@ -104,7 +104,7 @@ double scale_by_rule(const std::string& name, const Subject& s) {
   return rule.scale({x.data(), s.n, &s.conversion});
 }
 
-Subject subject_of(const Options& options) {
+Subject subject_of(const AnalyzeOptions& options) {
   Subject s;
   const Format& format = find_format(options.format);
   const auto seed = static_cast<std::uint64_t>(options.seed);
@@ -181,7 +181,7 @@ Json choice_json(const ScaleChoice& choice, double signal) {
           {"sqnr_db", sqnr_db(signal, choice.square)}};
 }
 
-Json report_json(const Subject& s, const Options& options, const std::vector<Row>& rows,
+Json report_json(const Subject& s, const AnalyzeOptions& options, const std::vector<Row>& rows,
                  const std::optional<BestScale>& best) {
   Json json = {{"format", s.conversion.format->name},
                {"rounding", to_string(s.conversion.rounding)},
@@ -204,7 +204,7 @@ Json report_json(const Subject& s, const Options& options, const std::vector<Row
   return json;
 }
 
-void print_report(const Subject& s, const Options& options, const std::vector<Row>& rows,
+void print_report(const Subject& s, const AnalyzeOptions& options, const std::vector<Row>& rows,
                   const std::optional<BestScale>& best) {
   const Format& format = *s.conversion.format;
   const bool symmetric = s.conversion.symmetric && format.kind == Kind::integer && format.is_signed;
@@ -238,7 +238,7 @@ void print_report(const Subject& s, const Options& options, const std::vector<Ro
                         {line("real", best->real), line("power of two", best->power_of_two)}));
 }
 
-int run(const Options& options) {
+int run_analyze(const AnalyzeOptions& options) {
   const Subject s = subject_of(options);
   const Conversion& c = s.conversion;
   const OutcomeLaw law = outcome_law(*c.format, c.rounding, c.overflow, c.symmetric);
@@ -268,8 +268,8 @@ int run(const Options& options) {
 }  // namespace
 
 void add_analyze(Program& program) {
-  auto options = std::make_shared<Options>();
-  Command& command = program.command("analyze", [options] { return run(*options); });
+  auto options = std::make_shared<AnalyzeOptions>();
+  Command& command = program.command("analyze", [options] { return run_analyze(*options); });
   command.option("--format F", options->format, "A scalar format of at most 16 bits").required();
   command
       .option("--dist D|FILE.npy", options->dist,

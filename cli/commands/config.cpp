@@ -10,7 +10,7 @@
 namespace numemu::cli {
 namespace {
 
-int run(const std::string& given) {
+int run_config(const std::string& given) {
   const std::string file = recipe_path(given);
   const std::string text = read_text(file);
   const Json json = parse_json(text, file);
@@ -26,7 +26,7 @@ int run(const std::string& given) {
 
 void add_config(Program& program) {
   auto file = std::make_shared<std::string>();
-  Command& command = program.command("config", [file] { return run(*file); });
+  Command& command = program.command("config", [file] { return run_config(*file); });
   command
       .option("--print NAME|FILE", *file, "Recipe or sweep file, or the name of a shipped recipe")
       .required();

@@ -18,13 +18,13 @@
 namespace numemu::cli {
 namespace {
 
-struct Options {
+struct DecodeOptions {
   std::string format, in, out, dtype, order, tensor, codes;
   bool packed = false, text = false, json = false, quiet = false;
 };
 
 /// float32 if that is exact for every finite value, else float64; the requested type or an Error.
-const Format& target_of(const Options& options, const Format& format) {
+const Format& target_of(const DecodeOptions& options, const Format& format) {
   const std::vector<std::string> candidates = options.dtype.empty()
                                                   ? std::vector<std::string>{"float32", "float64"}
                                                   : std::vector<std::string>{options.dtype};
@@ -47,7 +47,7 @@ Array decode_array(const Codes& codes, const Format& target) {
   return values;
 }
 
-void print_summary(const Options& options, const Codes& codes, const std::string& dtype) {
+void print_summary(const DecodeOptions& options, const Codes& codes, const std::string& dtype) {
   const std::int64_t n = codes.array.elements();
   if (options.json) {
     fmt::print("{}\n", Json({{"out", utf8_text(options.out)},
@@ -63,7 +63,7 @@ void print_summary(const Options& options, const Codes& codes, const std::string
              shape_text(codes.array.shape), counted(n, "element"));
 }
 
-int run(const Options& options) {
+int run_decode(const DecodeOptions& options) {
   const bool to_stdout = options.text && options.out == "-";
   const bool from_text = !options.codes.empty();
   if (!from_text) require_file("--in", options.in);
@@ -104,8 +104,8 @@ int run(const Options& options) {
 }  // namespace
 
 void add_decode(Program& program) {
-  auto options = std::make_shared<Options>();
-  Command& command = program.command("decode", [options] { return run(*options); });
+  auto options = std::make_shared<DecodeOptions>();
+  Command& command = program.command("decode", [options] { return run_decode(*options); });
   command.option("--format F", options->format,
                  "A name, alias, descriptor or codebook(FILE) (default: the sidecar's)");
   command.option("--in CODES.npy", options->in, "Codes (.npy or .safetensors)").required();

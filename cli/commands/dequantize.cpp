@@ -19,7 +19,7 @@
 namespace numemu::cli {
 namespace {
 
-struct Options {
+struct DequantizeOptions {
   BlockOptions block;
   std::string codes, scales, tensor_scale, zero_points, out;
   bool no_tensor_scale = false, json = false, quiet = false;
@@ -34,7 +34,7 @@ void require_shape(const std::string& path, const ArrayShape& found, const Array
 
 /// What --format means without --granularity and sidecar: the one span whose scales have that
 /// shape.
-const BlockFormat& inferred_format(const Options& options, const Format& element,
+const BlockFormat& inferred_format(const DequantizeOptions& options, const Format& element,
                                    const ArrayShape& shape, const ArrayShape& scales) {
   std::vector<Span> fitting;
   for (const Span span : {Span::tensor, Span::channel, Span::row}) {
@@ -55,7 +55,7 @@ const BlockFormat& inferred_format(const Options& options, const Format& element
 
 /// The files that are read, opened together.
 struct Inputs {
-  explicit Inputs(const Options& o)
+  explicit Inputs(const DequantizeOptions& o)
       : all(open_inputs({{o.codes, "codes"},
                          {o.scales, "scales"},
                          {o.zero_points, "zero_points"},
@@ -66,7 +66,7 @@ struct Inputs {
 
 /// The block format that the sidecar of the codes names, else that of the scales; null where
 /// neither does. Refused where --format names other elements.
-const BlockFormat* format_in_sidecars(const Options& options, const Inputs& inputs) {
+const BlockFormat* format_in_sidecars(const DequantizeOptions& options, const Inputs& inputs) {
   for (const StoredArray* array : {&inputs.codes, &inputs.scales}) {
     if (!array->sidecar || !array->sidecar->block) continue;
     const BlockFormat& f = find_block_format(*array->sidecar->block);
@@ -79,7 +79,7 @@ const BlockFormat* format_in_sidecars(const Options& options, const Inputs& inpu
 }
 
 /// The block format of the codes: from the options or a sidecar; null where the shapes decide.
-const BlockFormat* told_format(const Options& options, const Inputs& inputs) {
+const BlockFormat* told_format(const DequantizeOptions& options, const Inputs& inputs) {
   const BlockOptions& block = options.block;
   if (!block.block.empty() || !block.granularity.empty()) return &block_format_of(block);
   const BlockFormat* f = format_in_sidecars(options, inputs);
@@ -87,7 +87,7 @@ const BlockFormat* told_format(const Options& options, const Inputs& inputs) {
 }
 
 /// The one number of the tensor scale; 1 where there is none.
-float read_tensor_scale(const Options& options, const BlockFormat& f, Inputs& inputs) {
+float read_tensor_scale(const DequantizeOptions& options, const BlockFormat& f, Inputs& inputs) {
   const std::string& path = options.tensor_scale;
   check_tensor_scale(f, path, options.no_tensor_scale);
   if (!path.empty() && options.no_tensor_scale)
@@ -119,7 +119,7 @@ Array read_zero_points(const std::string& path, const BlockFormat& f, const Arra
   return array;
 }
 
-void check_paths(const Options& options) {
+void check_paths(const DequantizeOptions& options) {
   require_replaceable(options.out);
   require_distinct_paths({{"--out", options.out}}, {{"--codes", options.codes},
                                                     {"--scales", options.scales},
@@ -128,7 +128,7 @@ void check_paths(const Options& options) {
 }
 
 /// The source of the block format, for messages.
-std::string block_said_by(const Options& options, const Inputs& inputs) {
+std::string block_said_by(const DequantizeOptions& options, const Inputs& inputs) {
   if (!options.block.block.empty()) return "--block";
   if (!options.block.granularity.empty()) return "--granularity, which means";
   for (const StoredArray* array : {&inputs.codes, &inputs.scales}) {
@@ -144,7 +144,7 @@ void check_sidecars(const Inputs& inputs, const SidecarTold& told) {
   }
 }
 
-int run(const Options& options) {
+int run_dequantize(const DequantizeOptions& options) {
   check_paths(options);
   Inputs inputs(options);
   const BlockFormat* const named = told_format(options, inputs);
@@ -163,7 +163,7 @@ int run(const Options& options) {
   const std::string elements = named != nullptr ? named->name + ", whose elements are" : "--format";
   const Codes codes = read_codes(inputs.codes, {.format = &element, .told_by = elements});
   const ArrayShape& shape = codes.array.shape;
-  Options settled = options;
+  DequantizeOptions settled = options;
   settled.block = told;
   const BlockFormat& f =
       named != nullptr ? *named
@@ -214,8 +214,8 @@ int run(const Options& options) {
 }  // namespace
 
 void add_dequantize(Program& program) {
-  auto options = std::make_shared<Options>();
-  Command& command = program.command("dequantize", [options] { return run(*options); });
+  auto options = std::make_shared<DequantizeOptions>();
+  Command& command = program.command("dequantize", [options] { return run_dequantize(*options); });
   add_block_options(command, options->block);
   command.option("--codes C.npy", options->codes, "Codes of the elements").required();
   command.option("--scales S.npy", options->scales, "Codes of the scales").required();

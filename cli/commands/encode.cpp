@@ -27,7 +27,7 @@ namespace {
 constexpr std::int64_t kChunk = std::int64_t{1} << 24;  // elements between two looks at the clock
 constexpr std::int64_t kLong = std::int64_t{1} << 27;   // elements from which progress is shown
 
-struct Options {
+struct EncodeOptions {
   std::string format, in, out, from, flags, order, tensor, codes;
   ConversionOptions conversion;
   bool packed = false, text = false, json = false, quiet = false;
@@ -41,7 +41,8 @@ struct Result {
 };
 
 /// Converts in chunks, so that long work can show itself.
-Result encode_array(const Codes& source, const Conversion& conversion, const Options& options) {
+Result encode_array(const Codes& source, const Conversion& conversion,
+                    const EncodeOptions& options) {
   const Format& format = *conversion.format;
   const std::int64_t n = source.array.elements();
   Result result{source.format->name,
@@ -63,7 +64,7 @@ Result encode_array(const Codes& source, const Conversion& conversion, const Opt
 
 /// A line may have more digits than the 64 bits of a Value hold. It is refused if these are too few
 /// for a single rounding.
-void check_precision(const Options& options, const Conversion& conversion, const Value& value,
+void check_precision(const EncodeOptions& options, const Conversion& conversion, const Value& value,
                      std::size_t line) {
   constexpr int kSignificand = 64;
   const int needed = conversion.format->mantissa_bits + 3 + conversion.rounding.random_bits;
@@ -74,7 +75,7 @@ void check_precision(const Options& options, const Conversion& conversion, const
 }
 
 Result encode_text(const std::vector<Value>& values, const Conversion& conversion,
-                   const Options& options) {
+                   const EncodeOptions& options) {
   const Format& format = *conversion.format;
   const ArrayShape shape = {static_cast<std::int64_t>(values.size())};
   Result result{"text", Array(container_type(format), shape), Array(ArrayType::uint8, shape), {}};
@@ -90,7 +91,7 @@ Result encode_text(const std::vector<Value>& values, const Conversion& conversio
   return result;
 }
 
-Result encode(const Options& options, const Format& format, SettledConversion& settled) {
+Result encode(const EncodeOptions& options, const Format& format, SettledConversion& settled) {
   if (options.text && options.codes.empty()) {
     const std::vector<Value> values = read_text_numbers(options.in);
     settled = settle(options.conversion, format, {static_cast<std::int64_t>(values.size())});
@@ -109,7 +110,7 @@ Result encode(const Options& options, const Format& format, SettledConversion& s
   return encode_array(source, settled.conversion, options);
 }
 
-void print_summary(const Options& options, const Result& result, const Sidecar& about) {
+void print_summary(const EncodeOptions& options, const Result& result, const Sidecar& about) {
   const FlagCounts& counts = result.counts;
   if (options.json) {
     fmt::print("{}\n", Json({{"out", utf8_text(options.out)},
@@ -135,7 +136,7 @@ void print_summary(const Options& options, const Result& result, const Sidecar& 
 }
 
 /// Everything that can be refused before anything is read.
-void check_options(const Options& options, const Format& format) {
+void check_options(const EncodeOptions& options, const Format& format) {
   if (!options.text) require_file("--in", options.in);
   for (const auto& [option, path] :
        {std::pair("--out", &options.out), {"--flags", &options.flags}}) {
@@ -162,7 +163,7 @@ void check_options(const Options& options, const Format& format) {
         "--from: not allowed with --text, whose numbers have no format (for codes: --codes hex)");
 }
 
-int run(const Options& options) {
+int run_encode(const EncodeOptions& options) {
   const Format& format = find_format(options.format);
   check_options(options, format);
   SettledConversion settled = settle(
@@ -197,8 +198,8 @@ int run(const Options& options) {
 }  // namespace
 
 void add_encode(Program& program) {
-  auto options = std::make_shared<Options>();
-  Command& command = program.command("encode", [options] { return run(*options); });
+  auto options = std::make_shared<EncodeOptions>();
+  Command& command = program.command("encode", [options] { return run_encode(*options); });
   command.option("--format F", options->format, "A name, alias, descriptor or codebook(FILE)")
       .required();
   command

@@ -32,7 +32,7 @@
 namespace numemu::cli {
 namespace {
 
-struct Options {
+struct EvalOptions {
   std::string net, data, recipe, calibrate_on;
   std::vector<std::string> metrics;
   GateOption gate;
@@ -90,7 +90,7 @@ void print_row(const Json& row, bool apart) {
 }
 
 /// Those asked for, and the gate's, which else might be none of the data set's own.
-std::vector<std::string> metrics_of(const Options& options,
+std::vector<std::string> metrics_of(const EvalOptions& options,
                                     const std::optional<experiments::Gate>& gate,
                                     const net::Dataset& dataset) {
   std::vector<std::string> metrics = options.metrics;
@@ -100,7 +100,7 @@ std::vector<std::string> metrics_of(const Options& options,
   return metrics;
 }
 
-int run(const Options& options) {
+int run_eval(const EvalOptions& options) {
   const ProfiledRun profiled(options.profile);
   const std::optional<experiments::Gate> gate = options.gate.gate();
   const Json recipe = options.recipe.empty()
@@ -176,8 +176,8 @@ int run(const Options& options) {
 }  // namespace
 
 void add_eval(Program& program) {
-  auto options = std::make_shared<Options>();
-  Command& command = program.command("eval", [options] { return run(*options); });
+  auto options = std::make_shared<EvalOptions>();
+  Command& command = program.command("eval", [options] { return run_eval(*options); });
   add_trained_net(command, options->net);
   add_data_set(command, options->data);
   command.option("--calibrate-on SET", options->calibrate_on,

@@ -21,14 +21,14 @@
 namespace numemu::cli {
 namespace {
 
-struct Options {
+struct ExperimentOptions {
   std::string name, size = "default", out;
   std::vector<std::string> settings;
   std::int64_t seed = 0;
   bool fresh = false, json = false, quiet = false, strict = false;
 };
 
-int list(const Options& options) {
+int list(const ExperimentOptions& options) {
   Json all = Json::array();
   std::vector<std::vector<std::string>> rows;
   for (const experiments::Experiment* experiment : experiments::all_experiments()) {
@@ -112,7 +112,7 @@ void print(const experiments::Conclusion& conclusion, const Json& json) {
   }
 }
 
-int run(const Options& options) {
+int run_experiment(const ExperimentOptions& options) {
   if (options.name.empty()) return list(options);
   const experiments::Experiment& experiment = experiments::find_experiment(options.name);
   const experiments::Size size = experiments::parse_size(options.size);
@@ -187,8 +187,8 @@ int run(const Options& options) {
 }  // namespace
 
 void add_experiment(Program& program) {
-  auto options = std::make_shared<Options>();
-  Command& command = program.command("experiment", [options] { return run(*options); });
+  auto options = std::make_shared<ExperimentOptions>();
+  Command& command = program.command("experiment", [options] { return run_experiment(*options); });
   command.option("name NAME", options->name, "Experiment");
   command.option("--set key=value", options->settings, "Change a setting (repeatable)");
   command

@@ -29,7 +29,7 @@
 namespace numemu::cli {
 namespace {
 
-struct Options {
+struct ExportOptions {
   std::string net, data, recipe, out;
   std::int64_t samples = 64;
   bool fold = false, json = false, quiet = false;
@@ -91,12 +91,12 @@ void print_agreement(const Agreement& a) {
 }
 
 /// Whether the parameters are those of a graph whose batch normalisation was folded.
-bool is_folded(const Options& options, const experiments::TrainedNet& trained) {
+bool is_folded(const ExportOptions& options, const experiments::TrainedNet& trained) {
   return options.fold || (trained.path.ends_with(".safetensors") &&
                           net::is_folded(net::read_weights(trained.path)));
 }
 
-int run(const Options& options) {
+int run_export(const ExportOptions& options) {
   const bool onnx = options.out.ends_with(".onnx");
   if (!onnx && !options.out.ends_with(".safetensors"))
     throw Error("--out: expected a name ending in .onnx or .safetensors, not '" + options.out +
@@ -170,8 +170,8 @@ int run(const Options& options) {
 }  // namespace
 
 void add_export(Program& program) {
-  auto options = std::make_shared<Options>();
-  Command& command = program.command("export", [options] { return run(*options); });
+  auto options = std::make_shared<ExportOptions>();
+  Command& command = program.command("export", [options] { return run_export(*options); });
   add_trained_net(command, options->net);
   command
       .option("--data SET", options->data,

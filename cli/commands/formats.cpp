@@ -18,7 +18,7 @@
 namespace numemu::cli {
 namespace {
 
-struct Options {
+struct FormatsOptions {
   std::string name;
   bool json = false, conformance = false;
 };
@@ -254,7 +254,7 @@ int print_conformance() {
   return kFine;
 }
 
-int run(const Options& options) {
+int run_formats(const FormatsOptions& options) {
   if (options.conformance) return print_conformance();
   if (options.name.empty()) return print_all(options.json);
   if (is_block_name(options.name))
@@ -265,8 +265,8 @@ int run(const Options& options) {
 }  // namespace
 
 void add_formats(Program& program) {
-  auto options = std::make_shared<Options>();
-  Command& command = program.command("formats", [options] { return run(*options); });
+  auto options = std::make_shared<FormatsOptions>();
+  Command& command = program.command("formats", [options] { return run_formats(*options); });
   command.option("name NAME", options->name,
                  "A name, alias, descriptor or codebook (float8_e4m3fn, e3m2, e4m3+finite, "
                  "codebook(x.npy)), or a block format (mxfp4, group(int4,128,float16))");

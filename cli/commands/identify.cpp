@@ -281,7 +281,7 @@ std::string report_text(const Report& report, const Ports& ports) {
   return text;
 }
 
-int run(const Options& o) {
+int run_identify(const Options& o) {
   if (int{!o.in.empty()} + int{!o.device.empty()} + int{o.live} != 1)
     throw Error("expected one of --in FILE, --device COMMAND and --live");
   if (o.order && !o.in.empty()) throw Error("--order: not allowed with --in: it asks");
@@ -339,7 +339,7 @@ int run(const Options& o) {
 
 void add_identify(Program& program) {
   auto options = std::make_shared<Options>();
-  Command& command = program.command("identify", [options] { return run(*options); });
+  Command& command = program.command("identify", [options] { return run_identify(*options); });
   Options& o = *options;
   command.option(
       "--in FILE", o.in,

@@ -46,7 +46,7 @@
 namespace numemu::cli {
 namespace {
 
-struct Options {
+struct InferOptions {
   std::string model, recipe;
   std::string normalize, mean, deviation;
   std::vector<std::string> in, out, calibrate_on, metrics;
@@ -56,7 +56,7 @@ struct Options {
 };
 
 /// Of arrays of uint8.
-PixelOptions pixels_of(const Options& options) {
+PixelOptions pixels_of(const InferOptions& options) {
   std::vector<std::string> given;
   for (const auto& [key, value] : {std::pair("normalize", &options.normalize),
                                    {"mean", &options.mean},
@@ -70,7 +70,7 @@ PixelOptions pixels_of(const Options& options) {
 /// float32.
 class Noise {
  public:
-  Noise(const Options& options, const policies::Recipe& recipe, net::Graph& graph,
+  Noise(const InferOptions& options, const policies::Recipe& recipe, net::Graph& graph,
         const std::vector<net::Tensor>& inputs)
       : options_(options), recipe_(recipe), graph_(graph) {
     std::int64_t elements = 0;
@@ -147,7 +147,7 @@ class Noise {
     numerics.reset_counts();
   }
 
-  const Options& options_;
+  const InferOptions& options_;
   const policies::Recipe& recipe_;
   net::Graph& graph_;
   std::optional<net::MemoryClaim> claim_;
@@ -159,7 +159,7 @@ class Noise {
 };
 
 /// Calibrates the static scales, and tells of what.
-Json calibrate(const Options& options, const policies::Recipe& recipe,
+Json calibrate(const InferOptions& options, const policies::Recipe& recipe,
                const net::ImportedModel& model, const std::vector<net::Tensor>& inputs,
                policies::RecipeNumerics& numerics) {
   const net::Section section(net::SectionKind::data, "", "calibration");
@@ -243,7 +243,7 @@ Json memory_json(const net::Graph& graph, const std::vector<net::Tensor>& batch)
           {"peak_bytes", peak_memory()}};
 }
 
-int run(const Options& options) {
+int run_infer(const InferOptions& options) {
   give_memory_back();
   require_paths(options.out, {options.in, options.calibrate_on, options.model, options.recipe});
   if (options.recipe.empty() && !options.calibrate_on.empty())
@@ -427,8 +427,8 @@ int run(const Options& options) {
 }  // namespace
 
 void add_infer(Program& program) {
-  auto options = std::make_shared<Options>();
-  Command& command = program.command("infer", [options] { return run(*options); });
+  auto options = std::make_shared<InferOptions>();
+  Command& command = program.command("infer", [options] { return run_infer(*options); });
   command
       .option("--model NAME|FILE", options->model,
               "An .onnx file, a checkpoint, NAME=FILE or a network's name")

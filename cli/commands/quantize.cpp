@@ -24,7 +24,7 @@
 namespace numemu::cli {
 namespace {
 
-struct Options {
+struct QuantizeOptions {
   BlockOptions block;
   ConversionOptions conversion;
   std::string in, from, out, codes, scales, tensor_scale, zero_points;
@@ -37,7 +37,7 @@ struct Outputs {
   Array y, codes, scales, zero_points;
   float tensor_scale = 1;
 
-  Outputs(const Options& options, const BlockFormat& f, const BlockLayout& layout,
+  Outputs(const QuantizeOptions& options, const BlockFormat& f, const BlockLayout& layout,
           const ArrayShape& shape)
       : y(ArrayType::float32, shape) {
     if (!options.codes.empty()) codes = Array(container_type(*f.element), shape);
@@ -53,7 +53,7 @@ struct Outputs {
 };
 
 /// Everything that can be refused before anything is read.
-void check_options(const Options& options, const BlockFormat& f) {
+void check_options(const QuantizeOptions& options, const BlockFormat& f) {
   for (const std::string& path :
        {options.out, options.codes, options.scales, options.tensor_scale, options.zero_points}) {
     if (!path.empty()) require_replaceable(path);
@@ -78,7 +78,7 @@ void check_options(const Options& options, const BlockFormat& f) {
     throw Error(fmt::format("--scale-round: the scales of {} are not rounded up", f.name));
 }
 
-policies::BlockQuantization quantization_of(const Options& options, const BlockFormat& f,
+policies::BlockQuantization quantization_of(const QuantizeOptions& options, const BlockFormat& f,
                                             const Conversion& conversion) {
   policies::BlockQuantization how;
   how.format = &f;
@@ -93,7 +93,7 @@ policies::BlockQuantization quantization_of(const Options& options, const BlockF
 }
 
 /// What decoding the codes will need and this run does not write; "" for nothing.
-std::string missing_to_decode(const Options& options, const BlockFormat& f) {
+std::string missing_to_decode(const QuantizeOptions& options, const BlockFormat& f) {
   if (options.codes.empty()) return "";
   std::vector<std::string> missing;
   if (options.scales.empty()) missing.emplace_back("--scales");
@@ -142,7 +142,7 @@ Sqnr sqnr_of(const float* x, const float* y, std::int64_t n) {
   return sqnr;
 }
 
-void write_outputs(const Options& options, const BlockFormat& f, const Sidecar& about,
+void write_outputs(const QuantizeOptions& options, const BlockFormat& f, const Sidecar& about,
                    const Outputs& outputs) {
   OutputFiles files;
   // float32 scales and minima are numbers, everything else is codes of a format.
@@ -167,7 +167,7 @@ void write_outputs(const Options& options, const BlockFormat& f, const Sidecar& 
 }
 
 struct Summary {
-  const Options& options;
+  const QuantizeOptions& options;
   const policies::BlockQuantization& how;
   const BlockLayout& layout;
   const Sidecar& about;
@@ -223,7 +223,7 @@ void print_text(const Summary& s) {
              flags_text(s.counts.elements), s.sqnr.text());
 }
 
-int run(const Options& options) {
+int run_quantize(const QuantizeOptions& options) {
   const BlockFormat& f = block_format_of(options.block);
   check_options(options, f);
   parse_rounding(options.conversion.rounding);
@@ -272,8 +272,8 @@ int run(const Options& options) {
 }  // namespace
 
 void add_quantize(Program& program) {
-  auto options = std::make_shared<Options>();
-  Command& command = program.command("quantize", [options] { return run(*options); });
+  auto options = std::make_shared<QuantizeOptions>();
+  Command& command = program.command("quantize", [options] { return run_quantize(*options); });
   add_block_options(command, options->block);
   command
       .option("--in X.npy", options->in,

@@ -13,13 +13,13 @@
 namespace numemu::cli {
 namespace {
 
-struct Options {
+struct ReportOptions {
   std::string folder, html, csv, sqlite;
   GateOption gate;
   bool no_predictions = false, quiet = false, json = false;
 };
 
-int run(const Options& options) {
+int run_report(const ReportOptions& options) {
   if (!std::filesystem::is_directory(options.folder))
     throw Error(options.folder + ": no such folder");
   const std::optional<experiments::Gate> gate = options.gate.gate();
@@ -44,8 +44,8 @@ int run(const Options& options) {
 }  // namespace
 
 void add_report(Program& program) {
-  auto options = std::make_shared<Options>();
-  Command& command = program.command("report", [options] { return run(*options); });
+  auto options = std::make_shared<ReportOptions>();
+  Command& command = program.command("report", [options] { return run_report(*options); });
   command
       .option("folder DIR", options->folder,
               "Folder with rows.jsonl, rows.<i>.jsonl or experiment.json")

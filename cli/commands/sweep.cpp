@@ -28,7 +28,7 @@
 namespace numemu::cli {
 namespace {
 
-struct Options {
+struct SweepOptions {
   std::string config, out, calibrate_on, shard = "0/1";
   GateOption gate;
   std::vector<std::string> metrics;
@@ -83,7 +83,7 @@ int dry_run(const experiments::SweepConfig& config, const experiments::Folders& 
 
 experiments::Workbench make_bench(net::Dataset dataset, experiments::TrainedNet trained,
                                   const experiments::SweepConfig& config, const std::string& cache,
-                                  const Options& options) {
+                                  const SweepOptions& options) {
   std::unique_ptr<Progress> progress;  // until the first point
   return {std::move(dataset),
           std::move(trained),
@@ -98,7 +98,7 @@ experiments::Workbench make_bench(net::Dataset dataset, experiments::TrainedNet 
            config.metrics}};
 }
 
-int run(const Options& options) {
+int run_sweep(const SweepOptions& options) {
   const std::optional<experiments::Gate> gate = options.gate.gate();
   const experiments::Folders folders{data_folder(), cache_folder()};
   const std::string path =
@@ -194,8 +194,8 @@ int run(const Options& options) {
 }  // namespace
 
 void add_sweep(Program& program) {
-  auto options = std::make_shared<Options>();
-  Command& command = program.command("sweep", [options] { return run(*options); });
+  auto options = std::make_shared<SweepOptions>();
+  Command& command = program.command("sweep", [options] { return run_sweep(*options); });
   command.option("config CONFIG.json", options->config, "Sweep file");
   command.option("--out DIR", options->out,
                  "Folder for rows and report (default out/<name of the sweep>)");

@@ -147,7 +147,7 @@ std::int64_t train(net::Graph& graph, const net::Dataset& dataset, net::KeptByte
   return net::train(graph, dataset, options.train, numerics, hooks, run_file(options)).back().epoch;
 }
 
-int run(TrainCommand options) {
+int run_train(TrainCommand options) {
   const ProfiledRun profiled(options.profile);
   require_writable_folder(options.out);
   const net::Dataset dataset =
@@ -233,7 +233,7 @@ void add_train(Program& program) {
   auto options = std::make_shared<TrainCommand>();
   Command& command = program.command("train", [options] {
     settle(*options);
-    return run(*options);
+    return run_train(*options);
   });
   add_train_options(command, *options);
 }

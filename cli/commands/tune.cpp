@@ -38,7 +38,7 @@
 namespace numemu::cli {
 namespace {
 
-struct Options {
+struct TuneOptions {
   std::string net, data, calibrate_on, recipe, steps = "calibrate,batch_norm", out = "out/tune";
   std::int64_t samples = 512, images = 0, seed = 0;  // images 0: kImages, or all of fewer
   bool keep_batch_norm = false, fresh = false, quiet = false, json = false;
@@ -55,7 +55,7 @@ struct Source {
   bool folded = false;  ///< its batch normalisation is in the weights
 };
 
-Source load(const Options& options, const net::Dataset& dataset,
+Source load(const TuneOptions& options, const net::Dataset& dataset,
             const experiments::Folders& folders) {
   experiments::TrainedNet trained = experiments::load_trained_net(options.net, dataset, folders);
   if (!options.keep_batch_norm) experiments::fold_batch_norm(trained);
@@ -100,7 +100,7 @@ net::Checkpoint described(const policies::Tuning& tuning, const Source& source,
 /// Runs or resumes the steps, showing how far they are.
 policies::TunePosition run_steps(policies::Tuning& tuning,
                                  const std::vector<policies::TuneStepChoice>& steps,
-                                 const policies::TuneFile& file, const Options& options) {
+                                 const policies::TuneFile& file, const TuneOptions& options) {
   Progress progress("tune", static_cast<std::int64_t>(steps.size()), "", options.quiet);
   double behind = 0;
   const auto done = [](const policies::TunePosition& at, double share) {
@@ -126,7 +126,7 @@ policies::TunePosition run_steps(policies::Tuning& tuning,
   return policies::run_tune_steps(tuning, steps, file, hooks);
 }
 
-int run(const Options& options) {
+int run_tune(const TuneOptions& options) {
   require_writable_folder(options.out);
   const policies::Recipe given =
       policies::Recipe::parse_text(read_text(options.recipe), options.recipe).last_stage();
@@ -228,8 +228,8 @@ std::string step_names() {
 }  // namespace
 
 void add_tune(Program& program) {
-  auto options = std::make_shared<Options>();
-  Command& command = program.command("tune", [options] { return run(*options); });
+  auto options = std::make_shared<TuneOptions>();
+  Command& command = program.command("tune", [options] { return run_tune(*options); });
   add_trained_net(command, options->net);
   add_data_set(command, options->data);
   command.option("--calibrate-on SET", options->calibrate_on,

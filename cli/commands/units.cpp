@@ -19,7 +19,7 @@
 namespace numemu::cli {
 namespace {
 
-struct Options {
+struct UnitsOptions {
   std::string name, kind;
   bool json = false, markdown = false, schema = false;
 };
@@ -141,7 +141,7 @@ unit::CoreKind core_of(const std::string& name) {
   return static_cast<unit::CoreKind>(std::ranges::find(names, name) - names.begin());
 }
 
-int run(const Options& options) {
+int run_units(const UnitsOptions& options) {
   if (!options.name.empty() && options.markdown) throw Error("--markdown: expected no unit name");
   if (options.schema || !options.kind.empty()) {
     fmt::print("{}", options.schema ? unit::description_schema()
@@ -173,8 +173,8 @@ int run(const Options& options) {
 }  // namespace
 
 void add_units(Program& program) {
-  auto options = std::make_shared<Options>();
-  Command& command = program.command("units", [options] { return run(*options); });
+  auto options = std::make_shared<UnitsOptions>();
+  Command& command = program.command("units", [options] { return run_units(*options); });
   command.option("name NAME|PATTERN|FILE.json", options->name,
                  "Name, alias or short form of a unit; parts of names (h100.wgmma) or * and ?; a "
                  "description of yours");

@@ -26,7 +26,7 @@ namespace {
 
 using namespace oracle;
 
-struct Options {
+struct VectorsOptions {
   std::string unit, op, format, from, to, format_a, format_b, out;
   std::string rounding, overflow, style = "mixed", form = "text";
   std::optional<std::int64_t> n, k;
@@ -41,7 +41,7 @@ constexpr std::int64_t kUsual[] = {10000, 1000000};
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 32;
 
 /// Options that say what a unit's description says already.
-void refuse_beside_unit(const Options& o) {
+void refuse_beside_unit(const VectorsOptions& o) {
   for (const auto& [option, value] : {std::pair("--format", &o.format),
                                       {"--from", &o.from},
                                       {"--to", &o.to},
@@ -54,7 +54,7 @@ void refuse_beside_unit(const Options& o) {
   }
 }
 
-Subject operation_of(const Options& o) {
+Subject operation_of(const VectorsOptions& o) {
   if (o.op.empty()) throw Error("expected --unit or --op, one of them");
   const Operation operation = parse_operation(o.op);
   for (const auto& [option, value] :
@@ -78,7 +78,7 @@ Subject operation_of(const Options& o) {
                            operation == Operation::dot ? o.k.value_or(kProducts) : 1);
 }
 
-Subject subject_of(const Options& o, std::unique_ptr<unit::Unit>& own) {
+Subject subject_of(const VectorsOptions& o, std::unique_ptr<unit::Unit>& own) {
   Subject s;
   if (o.unit.empty()) {
     s = operation_of(o);
@@ -96,7 +96,7 @@ Subject subject_of(const Options& o, std::unique_ptr<unit::Unit>& own) {
   return s;
 }
 
-std::int64_t number_of(const Options& o, const Generator& generator) {
+std::int64_t number_of(const VectorsOptions& o, const Generator& generator) {
   const std::int64_t limit = generator.limit(), usual = kUsual[o.level - 1];
   if (o.style == "exhaustive") {
     if (o.n && *o.n > limit)
@@ -164,7 +164,8 @@ void to_standard_output(FileForm form, const Generator& generator, std::int64_t 
       write);
 }
 
-void to_text_file(FileForm form, const Generator& generator, std::int64_t n, const Options& o) {
+void to_text_file(FileForm form, const Generator& generator, std::int64_t n,
+                  const VectorsOptions& o) {
   const Layout& layout = generator.layout();
   std::string all = form_head(form, generator.subject(), layout), sample;
   append_records(form, layout, Records(layout, 1), sample);
@@ -179,7 +180,7 @@ void to_text_file(FileForm form, const Generator& generator, std::int64_t n, con
   files.publish();
 }
 
-void to_npz(const Generator& generator, std::int64_t n, const Options& o) {
+void to_npz(const Generator& generator, std::int64_t n, const VectorsOptions& o) {
   require_room(n, NpzWriter::record_bytes(generator.layout()));
   NpzWriter writer(generator.subject(), generator.layout());
   in_order<Records>(
@@ -191,7 +192,7 @@ void to_npz(const Generator& generator, std::int64_t n, const Options& o) {
 }
 
 /// PREFIX.a.hex, PREFIX.b.hex and so on.
-void to_ports(const Generator& generator, std::int64_t n, const Options& o) {
+void to_ports(const Generator& generator, std::int64_t n, const VectorsOptions& o) {
   const Layout& layout = generator.layout();
   std::int64_t bytes = 0;
   constexpr std::int64_t kClass = 20;
@@ -214,7 +215,7 @@ void to_ports(const Generator& generator, std::int64_t n, const Options& o) {
   files.publish();
 }
 
-int run(const Options& o) {
+int run_vectors(const VectorsOptions& o) {
   const FileForm form = parse_file_form(o.form);
   const bool in_files = form == FileForm::npz || form == FileForm::readmemh;
   if (in_files && (o.out.empty() || o.out == "-"))
@@ -248,8 +249,8 @@ int run(const Options& o) {
 }  // namespace
 
 void add_vectors(Program& program) {
-  auto options = std::make_shared<Options>();
-  Command& command = program.command("vectors", [options] { return run(*options); });
+  auto options = std::make_shared<VectorsOptions>();
+  Command& command = program.command("vectors", [options] { return run_vectors(*options); });
   command.option("--unit U", options->unit, "A matrix unit, or a .json file that describes one");
   command.option("--op OP", options->op, "convert, mul, add, fma or dot: exact, rounded once");
   command.option("--format F", options->format, "Format of the operands of --op");

@@ -92,7 +92,7 @@ int run_folder(const VerifyOptions& o) {
   return verify_folder({o.folder, o.unit, o.only, o.junit, o.hashes, o.json});
 }
 
-int run(const VerifyOptions& o) {
+int run_verify(const VerifyOptions& o) {
   if (!o.folder.empty()) return run_folder(o);
   refuse_with("records of a file", {{"--only", !o.only.empty()}, {"--hashes", o.hashes}});
   check_options(o);
@@ -108,7 +108,7 @@ int run(const VerifyOptions& o) {
 
 void add_verify(Program& program) {
   auto options = std::make_shared<VerifyOptions>();
-  Command& command = program.command("verify", [options] { return run(*options); });
+  Command& command = program.command("verify", [options] { return run_verify(*options); });
   VerifyOptions& o = *options;
   command.option("folder FOLDER", o.folder,
                  "Answers of a GPU as tests/oracle/cuda/run records them, or published ones");

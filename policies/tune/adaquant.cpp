@@ -11,7 +11,7 @@
 namespace numemu::policies {
 namespace {
 
-struct Options final : PolicyOptions {
+struct AdaquantStepOptions final : PolicyOptions {
   AdaQuantOptions training;
   std::string mode = "sequential";
   std::int64_t samples = 0;
@@ -35,7 +35,7 @@ struct Options final : PolicyOptions {
 
 class AdaQuant final : public TuneStep {
  public:
-  explicit AdaQuant(const Options& options) : options_(options) {}
+  explicit AdaQuant(const AdaquantStepOptions& options) : options_(options) {}
 
   std::int64_t begin(const Tuning& tuning) override {
     layers_ = tuned_layers(tuning, "adaquant");
@@ -87,7 +87,7 @@ class AdaQuant final : public TuneStep {
   }
 
  private:
-  const Options& options_;
+  const AdaquantStepOptions& options_;
   std::vector<TunedLayer> layers_;
   std::vector<double> errors_;  ///< of each layer: predicted, rounded, before, after
 };
@@ -99,7 +99,7 @@ const TuneStepKind tune_adaquant{
     .name = "adaquant",
     .summary = "weights, biases and ranges trained layer by layer on the outputs of float32",
     .source = "Hubara et al. 2020 (arXiv 2006.10518)",
-    .options = make_options<Options>,
-    .make = make_step<AdaQuant, Options>};
+    .options = make_options<AdaquantStepOptions>,
+    .make = make_step<AdaQuant, AdaquantStepOptions>};
 
 }  // namespace numemu::policies

@@ -6,7 +6,7 @@
 namespace numemu::policies {
 namespace {
 
-struct Options final : RoundingOptions {
+struct AdaroundStepOptions final : RoundingOptions {
   AdaRoundOptions adaround;
   std::vector<Option> list() override {
     return with_inputs(
@@ -24,7 +24,7 @@ struct Options final : RoundingOptions {
 
 class AdaRound final : public RoundingStep {
  public:
-  explicit AdaRound(const Options& options)
+  explicit AdaRound(const AdaroundStepOptions& options)
       : RoundingStep("adaround", options), options_(options) {}
 
  private:
@@ -32,7 +32,7 @@ class AdaRound final : public RoundingStep {
                     const LayerHessians& hessians) const override {
     return adaround(role, weight, hessians.matrices, hessians.rows, options_.adaround);
   }
-  const Options& options_;
+  const AdaroundStepOptions& options_;
 };
 
 }  // namespace
@@ -42,7 +42,7 @@ const TuneStepKind tune_adaround{
     .name = "adaround",
     .summary = "each weight rounded up or down, whichever changes the layer's outputs least",
     .source = "Nagel et al., ICML 2020 (arXiv 2004.10568)",
-    .options = make_options<Options>,
-    .make = make_step<AdaRound, Options>};
+    .options = make_options<AdaroundStepOptions>,
+    .make = make_step<AdaRound, AdaroundStepOptions>};
 
 }  // namespace numemu::policies

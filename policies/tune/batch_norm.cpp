@@ -16,7 +16,7 @@
 namespace numemu::policies {
 namespace {
 
-struct Options final : PolicyOptions {
+struct BatchNormStepOptions final : PolicyOptions {
   double epsilon = kPutBackEpsilon;
   std::vector<Option> list() override {
     return {{"epsilon", "added to the variances", &epsilon, 0, 1}};
@@ -28,7 +28,7 @@ struct Options final : PolicyOptions {
 /// after layer: what comes before is corrected already.
 class BatchNormStep final : public TuneStep {
  public:
-  explicit BatchNormStep(const Options& options) : options_(options) {}
+  explicit BatchNormStep(const BatchNormStepOptions& options) : options_(options) {}
 
   std::int64_t begin(const Tuning& tuning) override {
     norms_ = std::any_of(tuning.graph.nodes.begin(), tuning.graph.nodes.end(),
@@ -89,7 +89,7 @@ class BatchNormStep final : public TuneStep {
     reestimate_batch_norm(tuning.graph, batches, *tuned_numerics(tuning));
   }
 
-  const Options& options_;
+  const BatchNormStepOptions& options_;
   bool norms_ = false;
   std::vector<BiasedLayer> layers_;
 };
@@ -101,7 +101,7 @@ const TuneStepKind tune_batch_norm{
     .name = "batch_norm",
     .summary = "mean and variance of every channel become those of the float32 network",
     .source = "Hubara et al., ICML 2021 (CalibTIP, arXiv 2006.10518)",
-    .options = make_options<Options>,
-    .make = make_step<BatchNormStep, Options>};
+    .options = make_options<BatchNormStepOptions>,
+    .make = make_step<BatchNormStep, BatchNormStepOptions>};
 
 }  // namespace numemu::policies

@@ -9,13 +9,13 @@
 namespace numemu::policies {
 namespace {
 
-struct Options final : PolicyOptions {};
+struct BiasCorrectionStepOptions final : PolicyOptions {};
 
 /// b += E[W X] - E[Q(W) Q(X)] per channel, layer after layer: X is what the network before the
 /// layer gives, corrected already, and the float32 network's in the first term.
 class BiasCorrection final : public TuneStep {
  public:
-  explicit BiasCorrection(const Options&) {}
+  explicit BiasCorrection(const BiasCorrectionStepOptions&) {}
 
   std::int64_t begin(const Tuning& tuning) override {
     layers_ = biased_layers(tuning.graph);
@@ -51,7 +51,7 @@ const TuneStepKind tune_bias_correction{
     .name = "bias_correction",
     .summary = "the mean of every channel becomes that of the float32 network",
     .source = "Nagel et al., ICCV 2019 (arXiv 1906.04721)",
-    .options = make_options<Options>,
-    .make = make_step<BiasCorrection, Options>};
+    .options = make_options<BiasCorrectionStepOptions>,
+    .make = make_step<BiasCorrection, BiasCorrectionStepOptions>};
 
 }  // namespace numemu::policies

@@ -22,7 +22,7 @@ std::string canonical_rule(const std::string& text) {
 
 const TextKind kRule{"rule of calibration", canonical_rule};
 
-struct Options final : PolicyOptions {
+struct CalibrateStepOptions final : PolicyOptions {
   std::string rule = kRecipes;
   std::vector<Option> list() override {
     return {{.key = "rule",
@@ -34,7 +34,7 @@ struct Options final : PolicyOptions {
 
 class Calibrate final : public TuneStep {
  public:
-  explicit Calibrate(const Options& options) : options_(options) {}
+  explicit Calibrate(const CalibrateStepOptions& options) : options_(options) {}
 
   /// Refuses a rule that does not serve the recipe: a zero point needs a range, not a magnitude.
   std::int64_t begin(const Tuning& tuning) override {
@@ -66,7 +66,7 @@ class Calibrate final : public TuneStep {
     return Recipe::parse(json, tuning.where);
   }
 
-  const Options& options_;
+  const CalibrateStepOptions& options_;
   std::size_t layers_ = 0;
 };
 
@@ -76,7 +76,7 @@ extern const TuneStepKind tune_calibrate;
 const TuneStepKind tune_calibrate{.name = "calibrate",
                                   .summary = "ranges of activations from the calibration samples",
                                   .source = "Migacz, GTC 2017 (kl); see the recipe's key calibrate",
-                                  .options = make_options<Options>,
-                                  .make = make_step<Calibrate, Options>};
+                                  .options = make_options<CalibrateStepOptions>,
+                                  .make = make_step<Calibrate, CalibrateStepOptions>};
 
 }  // namespace numemu::policies

@@ -5,8 +5,8 @@
 namespace numemu::policies {
 namespace {
 
-struct Options final : DistillOptions {
-  Options() {
+struct DistillStepOptions final : DistillOptions {
+  DistillStepOptions() {
     rate = 1e-4;
     weights = falls = true;
   }
@@ -14,7 +14,7 @@ struct Options final : DistillOptions {
 
 class Distill final : public Distillation {
  public:
-  explicit Distill(const Options& options) : Distillation("distill", options) {}
+  explicit Distill(const DistillStepOptions& options) : Distillation("distill", options) {}
 };
 
 }  // namespace
@@ -26,7 +26,7 @@ const TuneStepKind tune_distill{
         "weights and biases are trained so that class probabilities come near those of float32",
     .source = "Polino et al., ICLR 2018 (arXiv 1802.05668)",
     .of_classes = true,
-    .options = make_options<Options>,
-    .make = make_step<Distill, Options>};
+    .options = make_options<DistillStepOptions>,
+    .make = make_step<Distill, DistillStepOptions>};
 
 }  // namespace numemu::policies

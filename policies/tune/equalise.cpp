@@ -9,7 +9,7 @@
 namespace numemu::policies {
 namespace {
 
-struct Options final : PolicyOptions {
+struct EqualiseStepOptions final : PolicyOptions {
   std::int64_t rounds = 20;
   std::string scales = "real";
   std::vector<Option> list() override {
@@ -20,7 +20,7 @@ struct Options final : PolicyOptions {
 
 class Equalise final : public TuneStep {
  public:
-  explicit Equalise(const Options& options) : options_(options) {}
+  explicit Equalise(const EqualiseStepOptions& options) : options_(options) {}
 
   void run(Tuning& tuning, std::int64_t, const TuneProgress&) override {
     net::Graph* const graphs[] = {&tuning.graph, &tuning.reference};
@@ -30,7 +30,7 @@ class Equalise final : public TuneStep {
   std::string summary() const override { return summary_of(report_); }
 
  private:
-  const Options& options_;
+  const EqualiseStepOptions& options_;
   std::vector<ScaledLink> report_;
 };
 
@@ -41,7 +41,7 @@ const TuneStepKind tune_equalise{
     .name = "equalise",
     .summary = "ranges of weights made equal across layers; the network computes the same",
     .source = "Nagel et al., ICCV 2019 (arXiv 1906.04721)",
-    .options = make_options<Options>,
-    .make = make_step<Equalise, Options>};
+    .options = make_options<EqualiseStepOptions>,
+    .make = make_step<Equalise, EqualiseStepOptions>};
 
 }  // namespace numemu::policies

@@ -9,7 +9,7 @@
 namespace numemu::policies {
 namespace {
 
-struct Options final : RoundingOptions {
+struct GptqStepOptions final : RoundingOptions {
   GptqOptions gptq;
   std::string order = "natural", groups = "current";
   std::vector<Option> list() override {
@@ -34,7 +34,8 @@ struct Options final : RoundingOptions {
 
 class Gptq final : public RoundingStep {
  public:
-  explicit Gptq(const Options& options) : RoundingStep("gptq", options), options_(options) {}
+  explicit Gptq(const GptqStepOptions& options)
+      : RoundingStep("gptq", options), options_(options) {}
 
  private:
   net::Tensor round(const RolePolicy& role, const net::Tensor& weight,
@@ -44,7 +45,7 @@ class Gptq final : public RoundingStep {
     how.current_groups = options_.groups == "current";
     return gptq(role, weight, hessians.matrices, how);
   }
-  const Options& options_;
+  const GptqStepOptions& options_;
 };
 
 }  // namespace
@@ -54,7 +55,7 @@ const TuneStepKind tune_gptq{
     .name = "gptq",
     .summary = "weights rounded column by column, each error made up for by those that follow",
     .source = "Frantar et al., ICLR 2023 (arXiv 2210.17323)",
-    .options = make_options<Options>,
-    .make = make_step<Gptq, Options>};
+    .options = make_options<GptqStepOptions>,
+    .make = make_step<Gptq, GptqStepOptions>};
 
 }  // namespace numemu::policies

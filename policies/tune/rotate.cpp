@@ -15,7 +15,7 @@
 namespace numemu::policies {
 namespace {
 
-struct Options final : PolicyOptions {
+struct RotateStepOptions final : PolicyOptions {
   std::int64_t block = 65536;
   std::vector<Option> list() override {
     return {{"block",
@@ -45,7 +45,7 @@ struct Moments {
 
 class Rotate final : public TuneStep {
  public:
-  explicit Rotate(const Options& options) : options_(options) {}
+  explicit Rotate(const RotateStepOptions& options) : options_(options) {}
 
   void run(Tuning& tuning, std::int64_t, const TuneProgress& progress) override {
     const std::vector<RotationLink> links = rotation_links(tuning.graph);
@@ -109,7 +109,7 @@ class Rotate final : public TuneStep {
     }
   }
 
-  const Options& options_;
+  const RotateStepOptions& options_;
   std::string text_;
 };
 
@@ -122,7 +122,7 @@ const TuneStepKind tune_rotate{
         "values of attention rotated by Hadamard matrices in the weights around them; the "
         "network computes the same",
     .source = "Ashkboos et al., NeurIPS 2024 (QuaRot, arXiv 2404.00456)",
-    .options = make_options<Options>,
-    .make = make_step<Rotate, Options>};
+    .options = make_options<RotateStepOptions>,
+    .make = make_step<Rotate, RotateStepOptions>};
 
 }  // namespace numemu::policies

@@ -11,7 +11,7 @@
 namespace numemu::policies {
 namespace {
 
-struct Options final : PolicyOptions {
+struct SmoothquantStepOptions final : PolicyOptions {
   double strength = 0.5;
   std::string scales = "real";
   std::vector<Option> list() override {
@@ -41,7 +41,7 @@ class Magnitudes final : public net::Numerics {
 
 class SmoothQuant final : public TuneStep {
  public:
-  explicit SmoothQuant(const Options& options) : options_(options) {}
+  explicit SmoothQuant(const SmoothquantStepOptions& options) : options_(options) {}
 
   void run(Tuning& tuning, std::int64_t, const TuneProgress& progress) override {
     Magnitudes magnitudes;
@@ -59,7 +59,7 @@ class SmoothQuant final : public TuneStep {
   std::string summary() const override { return summary_of(report_); }
 
  private:
-  const Options& options_;
+  const SmoothquantStepOptions& options_;
   std::vector<ScaledLink> report_;
 };
 
@@ -72,7 +72,7 @@ const TuneStepKind tune_smoothquant{
         "ranges of activation channels moved into the weights behind; the network computes "
         "the same",
     .source = "Xiao et al., ICML 2023 (arXiv 2211.10438)",
-    .options = make_options<Options>,
-    .make = make_step<SmoothQuant, Options>};
+    .options = make_options<SmoothquantStepOptions>,
+    .make = make_step<SmoothQuant, SmoothquantStepOptions>};
 
 }  // namespace numemu::policies

@@ -26,7 +26,7 @@ namespace {
 
 using namespace actnn;
 
-ExperimentRun run_of(const TemporaryFolder& folder, const std::vector<std::string>& settings) {
+ExperimentRun actnn_run(const TemporaryFolder& folder, const std::vector<std::string>& settings) {
   return testing::smoke_run("actnn", folder, settings);
 }
 
@@ -258,9 +258,9 @@ TEST_CASE("actnn: what an element's error does to the weight of a convolution", 
 TEST_CASE("actnn: gradients of a network have the variance of their contexts", "[fast]") {
   const TemporaryFolder folder;
   Conclusion conclusion;
-  add_variance(
-      run_of(folder, {"nets=mlp", "bits=1,2", "gradient_train=64", "gradient_batch=4", "draws=40"}),
-      testing::small_dataset(), conclusion);
+  add_variance(actnn_run(folder, {"nets=mlp", "bits=1,2", "gradient_train=64", "gradient_batch=4",
+                                  "draws=40"}),
+               testing::small_dataset(), conclusion);
   const int layers = 3, settings = 2 + 1;
   CHECK(held(conclusion, "variance") == std::pair(layers * settings, layers * settings));
   CHECK(held(conclusion, "unbiased").first == layers * settings);
@@ -282,7 +282,7 @@ TEST_CASE("actnn: gradients of a network have the variance of their contexts", "
 TEST_CASE("actnn: every context's share of the variance is found", "[fast]") {
   const TemporaryFolder folder;
   Conclusion conclusion;
-  add_layers(run_of(folder, {"gradient_train=64", "gradient_batch=16", "passes=16"}),
+  add_layers(actnn_run(folder, {"gradient_train=64", "gradient_batch=16", "passes=16"}),
              testing::small_dataset(), conclusion);
   CHECK(held(conclusion, "layers add").first == 1);
   CHECK(held(conclusion, "layers alone").first == 1);
@@ -301,7 +301,7 @@ TEST_CASE("actnn: every context's share of the variance is found", "[fast]") {
 TEST_CASE("actnn: greedy bits are the optimum of equal sizes alone", "[fast]") {
   const TemporaryFolder folder;
   Conclusion conclusion;
-  add_allocation(run_of(folder, {"instances=3"}), conclusion);
+  add_allocation(actnn_run(folder, {"instances=3"}), conclusion);
   CHECK(held(conclusion, "greedy") == std::pair(4, 4));
   CHECK(held(conclusion, "greedy, layers").first == 4);
   CHECK(held(conclusion, "greedy, near").first == 2);
@@ -310,7 +310,7 @@ TEST_CASE("actnn: greedy bits are the optimum of equal sizes alone", "[fast]") {
 TEST_CASE("actnn: bytes are those of the plan, every level trains", "[fast]") {
   const TemporaryFolder folder;
   Conclusion conclusion;
-  add_training(run_of(folder, {"train_samples=64", "eval_samples=50", "batch=16", "seeds=2"}),
+  add_training(actnn_run(folder, {"train_samples=64", "eval_samples=50", "batch=16", "seeds=2"}),
                testing::small_dataset(), conclusion);
   REQUIRE(conclusion.tables.size() == 2);
   CHECK(conclusion.tables[0].rows.size() == 6);

@@ -24,7 +24,7 @@ using numemu::test::TemporaryFolder;
 
 namespace {
 
-ExperimentRun run_of(const TemporaryFolder& folder, const std::vector<std::string>& more) {
+ExperimentRun allocation_run(const TemporaryFolder& folder, const std::vector<std::string>& more) {
   testing::write_click_network(folder / "n.safetensors");
   std::vector<std::string> overrides = {"net=" + (folder / "n.safetensors"), "data=clicks",
                                         "images=40", "points=1"};
@@ -183,7 +183,8 @@ TEST_CASE("budgets that differ little have names and files of their own", "[fast
 
 TEST_CASE("table, front and recipes of a network; the same again from what is there", "[slow]") {
   const TemporaryFolder folder;
-  ExperimentRun run = run_of(folder, {"options=int8,int4/int8,float8_e4m3fn", "loss=noise"});
+  ExperimentRun run =
+      allocation_run(folder, {"options=int8,int4/int8,float8_e4m3fn", "loss=noise"});
   const Experiment& experiment = find_experiment("allocation");
   const Conclusion conclusion = experiment.run(run);
   const Json table = parse_json(read_text(folder / "out/table.json"), "table.json");
@@ -228,7 +229,7 @@ TEST_CASE("other losses", "[slow]") {
   const TemporaryFolder folder;
   for (const char* loss : {"predicted", "cross_entropy"}) {
     ExperimentRun run =
-        run_of(folder, {"options=int8,int4", "random=0", std::string("loss=") + loss});
+        allocation_run(folder, {"options=int8,int4", "random=0", std::string("loss=") + loss});
     run.out = folder / loss;
     CHECK(!find_experiment("allocation").run(run).tables[0].rows.empty());
   }
@@ -237,7 +238,8 @@ TEST_CASE("other losses", "[slow]") {
 TEST_CASE("settings that are wrong", "[fast]") {
   const TemporaryFolder folder;
   const auto message = [&](const std::string& setting) {
-    return message_of([&] { find_experiment("allocation").run(run_of(folder, {setting})); });
+    return message_of(
+        [&] { find_experiment("allocation").run(allocation_run(folder, {setting})); });
   };
   CHECK_THAT(message("loss=nois"), Contains("'noise'"));
   CHECK_THAT(message("cost=bit"), Contains("'bits'"));

@@ -16,7 +16,8 @@ using numemu::test::TemporaryFolder;
 
 namespace {
 
-ExperimentRun run_of(const TemporaryFolder& folder, const std::vector<std::string>& settings) {
+ExperimentRun data_free_run(const TemporaryFolder& folder,
+                            const std::vector<std::string>& settings) {
   return testing::smoke_run("data-free", folder, settings);
 }
 
@@ -29,7 +30,7 @@ TEST_CASE("data-free: the divergence of independent data", "[fast]") {
   CHECK(floor_divergence(256) == Approx(1.016).margin(5e-3));
   const TemporaryFolder folder;
   Conclusion conclusion;
-  data_free::add_floor(run_of(folder, {}), conclusion);
+  data_free::add_floor(data_free_run(folder, {}), conclusion);
   REQUIRE(conclusion.findings.size() == 3);
   for (const Finding& finding : conclusion.findings) {
     INFO(finding.what << ": " << finding.predicted << " " << finding.measured);
@@ -39,8 +40,8 @@ TEST_CASE("data-free: the divergence of independent data", "[fast]") {
 
 TEST_CASE("data-free: every source calibrates, and its samples are written", "[slow]") {
   const TemporaryFolder folder;
-  const ExperimentRun run = run_of(folder, {"seeds=2", "train_samples=256", "samples=16",
-                                            "samples_of_batch=16", "steps=20", "images=50"});
+  const ExperimentRun run = data_free_run(folder, {"seeds=2", "train_samples=256", "samples=16",
+                                                   "samples_of_batch=16", "steps=20", "images=50"});
   Conclusion conclusion;
   data_free::add_sources_on(run, testing::small_dataset(), conclusion);
   REQUIRE(conclusion.tables.size() == 1);

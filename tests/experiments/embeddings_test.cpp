@@ -14,7 +14,8 @@ using numemu::test::TemporaryFolder;
 
 namespace {
 
-ExperimentRun run_of(const TemporaryFolder& folder, const std::vector<std::string>& settings) {
+ExperimentRun embeddings_run(const TemporaryFolder& folder,
+                             const std::vector<std::string>& settings) {
   return testing::smoke_run("embeddings", folder, settings);
 }
 
@@ -35,7 +36,7 @@ TEST_CASE("embeddings: squares of ranges and extremes of normal rows", "[fast]")
 
 TEST_CASE("embeddings: losses of normal rows are those of the reference", "[fast]") {
   const TemporaryFolder folder;
-  const ExperimentRun run = run_of(folder, {"dimensions=8,64", "tables=10"});
+  const ExperimentRun run = embeddings_run(folder, {"dimensions=8,64", "tables=10"});
   Conclusion conclusion;
   embeddings::add_rows(run, conclusion);
   REQUIRE(conclusion.tables.size() == 1);
@@ -52,7 +53,7 @@ TEST_CASE("embeddings: losses of normal rows are those of the reference", "[fast
   CHECK(references == 2 * 6);
   CHECK_THAT(message_of([&] {
                Conclusion none;
-               embeddings::add_rows(run_of(folder, {"dimensions=8,x"}), none);
+               embeddings::add_rows(embeddings_run(folder, {"dimensions=8,x"}), none);
              }),
              Catch::Contains("dimensions: expected whole numbers"));
 }
@@ -60,7 +61,7 @@ TEST_CASE("embeddings: losses of normal rows are those of the reference", "[fast
 TEST_CASE("embeddings: networks of a given width are evaluated with every table", "[slow]") {
   const TemporaryFolder folder;
   const ExperimentRun run =
-      run_of(folder, {"widths=4,8", "seeds=2", "train_samples=1024", "eval_samples=500"});
+      embeddings_run(folder, {"widths=4,8", "seeds=2", "train_samples=1024", "eval_samples=500"});
   Conclusion conclusion;
   embeddings::add_clicks(run, conclusion);
   REQUIRE(conclusion.tables.size() == 1);
@@ -69,7 +70,7 @@ TEST_CASE("embeddings: networks of a given width are evaluated with every table"
   for (const Finding& finding : conclusion.findings) CHECK(std::isfinite(finding.measured));
   CHECK_THAT(message_of([&] {
                Conclusion none;
-               embeddings::add_clicks(run_of(folder, {"widths=0"}), none);
+               embeddings::add_clicks(embeddings_run(folder, {"widths=0"}), none);
              }),
              Catch::Contains("expected dlrm(WIDTH)"));
 }

@@ -17,7 +17,7 @@ namespace {
 
 using namespace kure;
 
-ExperimentRun run_of(const TemporaryFolder& folder, const std::vector<std::string>& settings) {
+ExperimentRun kure_run(const TemporaryFolder& folder, const std::vector<std::string>& settings) {
   return testing::smoke_run("kure", folder, settings);
 }
 
@@ -81,7 +81,7 @@ TEST_CASE("kure: sensitivities reverse the theorem at the best step", "[fast]") 
 TEST_CASE("kure: curves hold, and the theorem fails at the best step alone", "[fast]") {
   const TemporaryFolder folder;
   Conclusion conclusion;
-  add_curves(run_of(folder, {"bits=2,3", "factors=0.8,1,1.2", "samples=400000"}), conclusion);
+  add_curves(kure_run(folder, {"bits=2,3", "factors=0.8,1,1.2", "samples=400000"}), conclusion);
   REQUIRE(conclusion.tables.size() == 2);
   CHECK(conclusion.tables[1].rows.size() == 2 * 2 * 3);
   int best_fails = 0;
@@ -95,7 +95,7 @@ TEST_CASE("kure: curves hold, and the theorem fails at the best step alone", "[f
   CHECK(best_fails == 6);  // curvature, -20 % and +20 %, of 2 and 3 bits
   CHECK_THAT(message_of([&] {
                Conclusion none;
-               add_curves(run_of(folder, {"bits=1"}), none);
+               add_curves(kure_run(folder, {"bits=1"}), none);
              }),
              Catch::Contains("bits: expected whole numbers from 2 to 8"));
 }
@@ -103,8 +103,8 @@ TEST_CASE("kure: curves hold, and the theorem fails at the best step alone", "[f
 TEST_CASE("kure: networks are trained with and without the penalty and quantized", "[fast]") {
   const TemporaryFolder folder;
   const ExperimentRun run =
-      run_of(folder, {"net=mlp", "data=glyphs", "seeds=2", "epochs=1", "train_samples=64",
-                      "eval_samples=50", "factors=1,1.3", "accuracy_bits=3"});
+      kure_run(folder, {"net=mlp", "data=glyphs", "seeds=2", "epochs=1", "train_samples=64",
+                        "eval_samples=50", "factors=1,1.3", "accuracy_bits=3"});
   Conclusion conclusion;
   add_training_on(run, testing::small_dataset(), conclusion);
   REQUIRE(conclusion.tables.size() == 2);

@@ -21,7 +21,8 @@ namespace {
 
 using namespace lognormal_gradients;
 
-ExperimentRun run_of(const TemporaryFolder& folder, const std::vector<std::string>& settings) {
+ExperimentRun lognormal_gradients_run(const TemporaryFolder& folder,
+                                      const std::vector<std::string>& settings) {
   return testing::smoke_run("lognormal-gradients", folder, settings);
 }
 
@@ -185,7 +186,7 @@ TEST_CASE("lognormal-gradients: errors of the cells are those of the codec", "[f
 TEST_CASE("lognormal-gradients: draws agree, and the published margin does not", "[fast]") {
   const TemporaryFolder folder;
   Conclusion conclusion;
-  add_draws(run_of(folder, {"samples=20000", "widths=5,6"}), conclusion);
+  add_draws(lognormal_gradients_run(folder, {"samples=20000", "widths=5,6"}), conclusion);
   REQUIRE(conclusion.tables.size() == 3);
   CHECK(conclusion.tables[0].rows.size() == 3 * 2 * 2);
   int margins = 0;
@@ -199,15 +200,16 @@ TEST_CASE("lognormal-gradients: draws agree, and the published margin does not",
   CHECK(margins == 2 * 3);
   CHECK_THAT(message_of([&] {
                Conclusion none;
-               add_draws(run_of(folder, {"widths=2"}), none);
+               add_draws(lognormal_gradients_run(folder, {"widths=2"}), none);
              }),
              Catch::Contains("widths: expected whole numbers from 3 to 8"));
 }
 
 TEST_CASE("lognormal-gradients: gradients are fitted and networks trained on them", "[fast]") {
   const TemporaryFolder folder;
-  const ExperimentRun run = run_of(folder, {"seeds=2", "epochs=2", "batch=64", "train_samples=128",
-                                            "eval_samples=50", "widths=4,5", "train_widths=4"});
+  const ExperimentRun run =
+      lognormal_gradients_run(folder, {"seeds=2", "epochs=2", "batch=64", "train_samples=128",
+                                       "eval_samples=50", "widths=4,5", "train_widths=4"});
   const net::Dataset data = testing::small_dataset();
   Conclusion conclusion;
   const std::vector<EpochFit> fits = add_gradients(run, "mlp", data, conclusion);

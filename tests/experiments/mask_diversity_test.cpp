@@ -19,7 +19,8 @@ using numemu::test::TemporaryFolder;
 
 namespace {
 
-ExperimentRun run_of(const TemporaryFolder& folder, const std::vector<std::string>& more = {}) {
+ExperimentRun mask_diversity_run(const TemporaryFolder& folder,
+                                 const std::vector<std::string>& more = {}) {
   testing::write_click_network(folder / "n.safetensors");
   std::vector<std::string> overrides = {"nets=" + (folder / "n.safetensors"),
                                         "data=clicks",
@@ -125,7 +126,7 @@ TEST_CASE("masks of normal weights: groups alike, tiles nearly", "[fast]") {
 
 TEST_CASE("mask-diversity on a small network", "[slow]") {
   const TemporaryFolder folder;
-  const ExperimentRun run = run_of(folder, {"blocks=20000"});
+  const ExperimentRun run = mask_diversity_run(folder, {"blocks=20000"});
   const Conclusion conclusion = answer(run);
   const std::size_t patterns = half_density_patterns().size();
 
@@ -194,7 +195,7 @@ TEST_CASE("mask-diversity on a small network", "[slow]") {
 
 TEST_CASE("networks trained afresh join the shipped one", "[slow]") {
   const TemporaryFolder folder;
-  const ExperimentRun run = run_of(folder, {"trained=2"});
+  const ExperimentRun run = mask_diversity_run(folder, {"trained=2"});
   const net::Dataset data = net::load_dataset("clicks", folder.path());
   const std::vector<PrunedNet> nets = pruned_nets(run, data);
   REQUIRE(nets.size() == 3);
@@ -211,7 +212,7 @@ TEST_CASE("networks trained afresh join the shipped one", "[slow]") {
 TEST_CASE("settings that mask-diversity cannot serve are refused", "[fast]") {
   const TemporaryFolder folder;
   const auto message = [&](const std::string& setting) {
-    return message_of([&] { answer(run_of(folder, {setting})); });
+    return message_of([&] { answer(mask_diversity_run(folder, {setting})); });
   };
   CHECK_THAT(message("blocks=10"), Catch::StartsWith("--set: blocks: expected a whole number"));
   CHECK_THAT(message("nets=lenat"), Catch::Contains("lenet"));

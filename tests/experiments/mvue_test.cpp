@@ -19,7 +19,7 @@ using numemu::test::TemporaryFolder;
 
 namespace {
 
-ExperimentRun run_of(const TemporaryFolder& folder, const std::vector<std::string>& settings) {
+ExperimentRun mvue_run(const TemporaryFolder& folder, const std::vector<std::string>& settings) {
   return testing::smoke_run("mvue", folder, settings);
 }
 
@@ -71,7 +71,8 @@ TEST_CASE("a pruned sample: no bias, the closed form; and bias where there is so
 TEST_CASE("laws and averages keep to their closed forms", "[fast]") {
   const TemporaryFolder folder;
   Conclusion laws, averages;
-  const ExperimentRun run = run_of(folder, {"samples=4000", "draws=8", "batches=2", "repeats=12"});
+  const ExperimentRun run =
+      mvue_run(folder, {"samples=4000", "draws=8", "batches=2", "repeats=12"});
   mvue::add_laws(run, laws);
   REQUIRE(laws.tables.size() == 1);
   CHECK(laws.tables[0].rows.size() == 5 * 7);
@@ -97,8 +98,8 @@ TEST_CASE("laws and averages keep to their closed forms", "[fast]") {
 TEST_CASE("gradients of a network, and on their way down", "[fast]") {
   const TemporaryFolder folder;
   const ExperimentRun run =
-      run_of(folder, {"gradient_nets=mlp", "propagation_net=mlp", "gradient_train=64",
-                      "gradient_batch=32", "draws=8", "passes=12"});
+      mvue_run(folder, {"gradient_nets=mlp", "propagation_net=mlp", "gradient_train=64",
+                        "gradient_batch=32", "draws=8", "passes=12"});
   const net::Dataset data = experiments::testing::small_dataset();
   Conclusion gradients, propagation;
   mvue::add_gradients(run, data, gradients);
@@ -125,8 +126,8 @@ TEST_CASE("gradients of a network, and on their way down", "[fast]") {
 
 TEST_CASE("gradients of lenet and resnet20 on glyphs keep to their closed forms", "[slow]") {
   const TemporaryFolder folder;
-  const ExperimentRun run = run_of(folder, {"gradient_nets=lenet,resnet20", "gradient_train=256",
-                                            "gradient_batch=64", "draws=32"});
+  const ExperimentRun run = mvue_run(folder, {"gradient_nets=lenet,resnet20", "gradient_train=256",
+                                              "gradient_batch=64", "draws=32"});
   Conclusion conclusion;
   mvue::add_gradients(run, net::load_dataset("glyphs", folder.path()), conclusion);
   CHECK(conclusion.tables.size() == 2);
@@ -154,8 +155,8 @@ TEST_CASE("recipes prune everything but the output layer", "[fast]") {
 
 TEST_CASE("every method is trained, and compared with dense", "[fast]") {
   const TemporaryFolder folder;
-  const ExperimentRun run = run_of(folder, {"net=mlp", "data=small", "epochs=1", "batch=32",
-                                            "train_samples=64", "eval_samples=100", "seeds=2"});
+  const ExperimentRun run = mvue_run(folder, {"net=mlp", "data=small", "epochs=1", "batch=32",
+                                              "train_samples=64", "eval_samples=100", "seeds=2"});
   Conclusion conclusion;
   mvue::add_training(run, experiments::testing::small_dataset(), conclusion);
   REQUIRE(conclusion.tables.size() == 1);
@@ -172,8 +173,8 @@ TEST_CASE("every method is trained, and compared with dense", "[fast]") {
 
 TEST_CASE("one seed names no best method", "[fast]") {
   const TemporaryFolder folder;
-  const ExperimentRun run = run_of(folder, {"net=mlp", "data=small", "epochs=1", "batch=32",
-                                            "train_samples=64", "eval_samples=100", "seeds=1"});
+  const ExperimentRun run = mvue_run(folder, {"net=mlp", "data=small", "epochs=1", "batch=32",
+                                              "train_samples=64", "eval_samples=100", "seeds=1"});
   Conclusion conclusion;
   mvue::add_training(run, experiments::testing::small_dataset(), conclusion);
   for (std::size_t i : {0, 1}) {

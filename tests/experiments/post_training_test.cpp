@@ -21,7 +21,8 @@ using numemu::test::TemporaryFolder;
 
 namespace {
 
-ExperimentRun run_of(const TemporaryFolder& folder, const std::vector<std::string>& more) {
+ExperimentRun post_training_run(const TemporaryFolder& folder,
+                                const std::vector<std::string>& more) {
   testing::write_click_network(folder / "n.safetensors");
   std::vector<std::string> overrides = {"net=" + (folder / "n.safetensors"), "data=clicks",
                                         "images=40", "samples=32"};
@@ -35,7 +36,7 @@ TEST_CASE("every bit width is rounded plainly and after each chain", "[fast]") {
   const TemporaryFolder folder;
   const Experiment& experiment = find_experiment("post-training");
   const Conclusion found =
-      experiment.run(run_of(folder, {"bits=w8a8,w4a4,mxfp4", "chains=bias_correction"}));
+      experiment.run(post_training_run(folder, {"bits=w8a8,w4a4,mxfp4", "chains=bias_correction"}));
   REQUIRE(found.tables.size() == 1);
   const ResultTable& table = found.tables[0];
   REQUIRE(table.rows.size() == 6);
@@ -47,7 +48,7 @@ TEST_CASE("every bit width is rounded plainly and after each chain", "[fast]") {
   CHECK(found.findings.size() == 4);  // a gain for each width, and w4a4 beside float32
   // Plain rounding minus itself is 0, and the second run reads what the first one stored.
   const Conclusion again =
-      experiment.run(run_of(folder, {"bits=w8a8,w4a4,mxfp4", "chains=bias_correction"}));
+      experiment.run(post_training_run(folder, {"bits=w8a8,w4a4,mxfp4", "chains=bias_correction"}));
   CHECK(again.tables[0].rows == table.rows);
 }
 
@@ -59,7 +60,7 @@ TEST_CASE("pipelines, recipe files and formats of the ends are rounded, too", "[
                            R"({"numemu_recipe": 1, "roles": {"weight": {"format": "int3"}}})");
   const auto tops = [&](const std::vector<std::string>& settings) {
     std::vector<std::string> all;
-    const Conclusion found = experiment.run(run_of(folder, settings));
+    const Conclusion found = experiment.run(post_training_run(folder, settings));
     for (const auto& row : found.tables.at(0).rows) all.push_back(row[2] + " " + row[5]);
     return all;
   };
@@ -82,7 +83,7 @@ TEST_CASE("formats of the ends count behind the layers of a stage", "[fast]") {
   const auto tops = [&](const std::string& recipe, const std::string& ends) {
     numemu::test::write_file(folder / "r.json", recipe);
     const auto found = experiment.run(
-        run_of(folder, {"bits=" + (folder / "r.json"), "chains=naive", "ends=" + ends}));
+        post_training_run(folder, {"bits=" + (folder / "r.json"), "chains=naive", "ends=" + ends}));
     return found.tables.at(0).rows.at(0);
   };
   const std::string staged =
@@ -95,7 +96,7 @@ TEST_CASE("plain rounding comes first, wherever the chains name it", "[fast]") {
   const TemporaryFolder folder;
   const Experiment& experiment = find_experiment("post-training");
   const auto rows = [&](const std::string& chains) {
-    return experiment.run(run_of(folder, {"bits=w4a4", chains})).tables.at(0).rows;
+    return experiment.run(post_training_run(folder, {"bits=w4a4", chains})).tables.at(0).rows;
   };
   const auto last = rows("chains=light,naive");
   REQUIRE(last.size() == 2);
@@ -107,7 +108,8 @@ TEST_CASE("findings name the format of the ends", "[fast]") {
   const TemporaryFolder folder;
   const Experiment& experiment = find_experiment("post-training");
   const auto findings =
-      experiment.run(run_of(folder, {"bits=w4a4", "chains=light", "ends=int8"})).findings;
+      experiment.run(post_training_run(folder, {"bits=w4a4", "chains=light", "ends=int8"}))
+          .findings;
   REQUIRE(findings.size() == 2);
   for (const Finding& finding : findings)
     CHECK_THAT(finding.what, Catch::StartsWith("top-1 of w4a4, first and last layer int8, after"));
@@ -116,7 +118,7 @@ TEST_CASE("findings name the format of the ends", "[fast]") {
 TEST_CASE("bits and chains that are not there are named", "[fast]") {
   const TemporaryFolder folder;
   const auto fails = [&](const std::string& setting, const std::string& with) {
-    CHECK_THROWS_WITH(find_experiment("post-training").run(run_of(folder, {setting})),
+    CHECK_THROWS_WITH(find_experiment("post-training").run(post_training_run(folder, {setting})),
                       Catch::Contains(with));
   };
   fails("chains=batchnorm", "--set: chains: unknown tuning step 'batchnorm'");

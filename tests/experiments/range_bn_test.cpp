@@ -24,7 +24,8 @@ namespace {
 using namespace range_bn;
 using Constant = net::NormRule::Constant;
 
-ExperimentRun run_of(const TemporaryFolder& folder, const std::vector<std::string>& settings) {
+ExperimentRun range_bn_run(const TemporaryFolder& folder,
+                           const std::vector<std::string>& settings) {
   return testing::smoke_run("range-bn", folder, settings);
 }
 
@@ -162,8 +163,8 @@ TEST_CASE("range-bn: the wrong backward pass has the right forward pass", "[fast
 TEST_CASE("range-bn: constants, bounds and angles at small size", "[fast]") {
   const TemporaryFolder folder;
   Conclusion conclusion;
-  add_statistics(run_of(folder, {"sizes=8,64", "samples=200000"}), conclusion);
-  add_angles(run_of(folder, {"numbers=2000", "repeats=5", "bits=4,8", "gradient_train=64"}),
+  add_statistics(range_bn_run(folder, {"sizes=8,64", "samples=200000"}), conclusion);
+  add_angles(range_bn_run(folder, {"numbers=2000", "repeats=5", "bits=4,8", "gradient_train=64"}),
              testing::small_dataset(), conclusion);
   int repository = 0, angle = 0;
   for (const Finding& finding : conclusion.findings) {
@@ -181,7 +182,7 @@ TEST_CASE("range-bn: constants, bounds and angles at small size", "[fast]") {
 TEST_CASE("range-bn: every method trains", "[fast]") {
   const TemporaryFolder folder;
   Conclusion conclusion;
-  add_training(run_of(folder, {"train_samples=64", "eval_samples=50", "batch=32", "seeds=1"}),
+  add_training(range_bn_run(folder, {"train_samples=64", "eval_samples=50", "batch=32", "seeds=1"}),
                testing::small_dataset(), conclusion);
   REQUIRE(conclusion.tables.size() == 1);
   CHECK(conclusion.tables[0].rows.size() == 17);

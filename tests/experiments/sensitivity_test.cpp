@@ -20,7 +20,7 @@ using numemu::test::TemporaryFolder;
 
 namespace {
 
-ExperimentRun run_of(const TemporaryFolder& folder, const std::vector<std::string>& more) {
+ExperimentRun sensitivity_run(const TemporaryFolder& folder, const std::vector<std::string>& more) {
   testing::write_click_network(folder / "n.safetensors");
   std::vector<std::string> overrides = {"net=" + (folder / "n.safetensors"), "data=clicks",
                                         "images=40"};
@@ -36,7 +36,7 @@ double number(const std::string& text) { return std::stod(text); }
 
 TEST_CASE("of a tuned checkpoint the note on its two references comes first", "[fast]") {
   const TemporaryFolder folder;
-  ExperimentRun run = run_of(folder, {"formats=int4"});
+  ExperimentRun run = sensitivity_run(folder, {"formats=int4"});
   net::Checkpoint checkpoint = net::read_safetensors(folder / "n.safetensors");
   net::Graph before = net::build_net("dlrm-small", {21}, 2);
   net::initialize(before, 12);
@@ -53,7 +53,7 @@ TEST_CASE("of a tuned checkpoint the note on its two references comes first", "[
 
 TEST_CASE("each layer alone and all together at each format", "[fast]") {
   const TemporaryFolder folder;
-  ExperimentRun run = run_of(folder, {"formats=mx(float4_e2m1fn,16)"});
+  ExperimentRun run = sensitivity_run(folder, {"formats=mx(float4_e2m1fn,16)"});
   std::vector<std::string> labels;
   run.hooks.on_point = [&](std::size_t, std::size_t, std::size_t, const Point& point) {
     labels.push_back(point.where);
@@ -119,7 +119,7 @@ TEST_CASE("one layer at a time is changed from a recipe", "[fast]") {
     "gemms": {"fprop": {"unit": "exact"}},
     "layers": [{"match": "bottom.fc1", "roles": {"weight": {"format": "int16"}}}]})";
   const std::string file = folder / "base.json";
-  const ExperimentRun run = run_of(folder, {"formats=int4,float32", "recipe=" + file});
+  const ExperimentRun run = sensitivity_run(folder, {"formats=int4,float32", "recipe=" + file});
   const Conclusion conclusion = answer(run);
   const net::Graph graph = net::build_net("dlrm-small", {21}, 2);
   const std::vector<std::string> layers = net::gemm_layer_names(graph);
@@ -142,16 +142,18 @@ TEST_CASE("one layer at a time is changed from a recipe", "[fast]") {
   // Float32 is the widest: the layer that gains most comes first.
   CHECK_THAT(conclusion.sentences[1],
              Catch::Contains("highest SQNR: " + conclusion.tables[1].rows[0][0] + " ("));
-  CHECK_THAT(message_of([&] { answer(run_of(folder, {"recipe=" + (folder / "none.json")})); }),
-             Catch::Contains("none.json"));
+  CHECK_THAT(
+      message_of([&] { answer(sensitivity_run(folder, {"recipe=" + (folder / "none.json")})); }),
+      Catch::Contains("none.json"));
   std::ofstream(folder / "bad.json") << R"({"numemu_recipe": 1, "rolls": {}})";
-  CHECK_THAT(message_of([&] { answer(run_of(folder, {"recipe=" + (folder / "bad.json")})); }),
-             Catch::Contains("bad.json") && Catch::Contains("rolls"));
+  CHECK_THAT(
+      message_of([&] { answer(sensitivity_run(folder, {"recipe=" + (folder / "bad.json")})); }),
+      Catch::Contains("bad.json") && Catch::Contains("rolls"));
 }
 
 TEST_CASE("one role alone leaves the other as it is", "[fast]") {
   const TemporaryFolder folder;
-  const ExperimentRun run = run_of(folder, {"formats=int4", "roles=weight"});
+  const ExperimentRun run = sensitivity_run(folder, {"formats=int4", "roles=weight"});
   answer(run);
   // Layers of two activations have no weight to try.
   const net::Graph graph = net::build_net("dlrm-small", {21}, 2);
@@ -169,13 +171,13 @@ TEST_CASE("one role alone leaves the other as it is", "[fast]") {
 TEST_CASE("settings that make no sweep are refused", "[fast]") {
   const TemporaryFolder folder;
   const auto message = [&](const std::string& setting) {
-    return message_of([&] { answer(run_of(folder, {setting})); });
+    return message_of([&] { answer(sensitivity_run(folder, {setting})); });
   };
   CHECK(message("roles=gradient") ==
         "--set: roles: expected both, weight or activation, not 'gradient'");
   CHECK_THAT(message("images=0"), Catch::StartsWith("--set: images: expected a whole number"));
   // Before the long work, not after it.
-  ExperimentRun run = run_of(folder, {"formats=int99"});
+  ExperimentRun run = sensitivity_run(folder, {"formats=int99"});
   bool said = false;
   run.say = [&](const std::string&) { said = true; };
   CHECK_THAT(message_of([&] { answer(run); }), Catch::Contains("int99"));

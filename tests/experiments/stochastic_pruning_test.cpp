@@ -18,7 +18,8 @@ using numemu::test::TemporaryFolder;
 
 namespace {
 
-ExperimentRun run_of(const TemporaryFolder& folder, const std::vector<std::string>& more = {}) {
+ExperimentRun stochastic_pruning_run(const TemporaryFolder& folder,
+                                     const std::vector<std::string>& more = {}) {
   std::vector<std::string> overrides = {"nets=dlrm-small", "data=clicks",       "samples=40000",
                                         "observations=3",  "train_samples=512", "eval_samples=64",
                                         "batch=32",        "history=2"};
@@ -36,7 +37,7 @@ bool begins(const std::string& text, const std::string& start) { return text.rfi
 
 TEST_CASE("closed forms hold on their own laws, and the normal law fails on others", "[fast]") {
   const TemporaryFolder folder;
-  const ExperimentRun run = run_of(folder, {"shares=0.7,0.9"});
+  const ExperimentRun run = stochastic_pruning_run(folder, {"shares=0.7,0.9"});
   Conclusion conclusion;
   add_synthetic(run, conclusion);
   int own = 0, misfits = 0;
@@ -68,7 +69,7 @@ TEST_CASE("closed forms hold on their own laws, and the normal law fails on othe
 
 TEST_CASE("a whole run on a small network", "[fast]") {
   const TemporaryFolder folder;
-  const ExperimentRun run = run_of(folder, {"seeds=2", "shares=0.7,0.99"});
+  const ExperimentRun run = stochastic_pruning_run(folder, {"seeds=2", "shares=0.7,0.99"});
   const Conclusion conclusion = answer(run);
 
   int by_elements = 0, by_laws = 0, gains = 0;
@@ -115,7 +116,7 @@ TEST_CASE("a whole run on a small network", "[fast]") {
 
 TEST_CASE("methods are masks of recipes, and plans share the zeros of equal p", "[fast]") {
   const TemporaryFolder folder;
-  const ExperimentRun run = run_of(folder, {"plan_share=0.7", "shares=0.9"});
+  const ExperimentRun run = stochastic_pruning_run(folder, {"plan_share=0.7", "shares=0.9"});
   const std::vector<ObservedLayer> layers = {
       {"a", {{policies::Law::lognormal, 1e-3, 1, 0.5}, 1000}},
       {"b", {{policies::Law::lognormal, 1e-5, 2, 1}, 3000}}};
@@ -147,7 +148,7 @@ TEST_CASE("methods are masks of recipes, and plans share the zeros of equal p", 
 TEST_CASE("wrong settings are refused", "[fast]") {
   const TemporaryFolder folder;
   const auto message = [&](const std::string& setting) {
-    return message_of([&] { answer(run_of(folder, {setting})); });
+    return message_of([&] { answer(stochastic_pruning_run(folder, {setting})); });
   };
   CHECK_THAT(message("shares=0.5,1.5"),
              Catch::Contains("shares: expected numbers between 0 and 1"));

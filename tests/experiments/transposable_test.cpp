@@ -18,7 +18,8 @@ extern const Experiment experiment_transposable;
 
 namespace {
 
-ExperimentRun run_of(const TemporaryFolder& folder, const std::vector<std::string>& more) {
+ExperimentRun transposable_run(const TemporaryFolder& folder,
+                               const std::vector<std::string>& more) {
   testing::write_click_network(folder / "n.safetensors");
   std::vector<std::string> overrides = {"nets=" + (folder / "n.safetensors"),
                                         "data=clicks",
@@ -41,7 +42,7 @@ double standard_error(const Finding& finding) { return (finding.high - finding.l
 
 TEST_CASE("transposable: losses, bounds, conversion and networks", "[fast]") {
   const TemporaryFolder folder;
-  const ExperimentRun run = run_of(folder, {});
+  const ExperimentRun run = transposable_run(folder, {});
   const Conclusion conclusion = experiment_transposable.run(run);
 
   std::size_t losses = 0, steps = 0, bounds = 0, placed = 0, repairs = 0;
@@ -88,7 +89,7 @@ TEST_CASE("transposable: losses, bounds, conversion and networks", "[fast]") {
 TEST_CASE("transposable: settings that make no experiment are refused", "[fast]") {
   const TemporaryFolder folder;
   const auto message = [&](const std::string& setting) {
-    return message_of([&] { experiment_transposable.run(run_of(folder, {setting})); });
+    return message_of([&] { experiment_transposable.run(transposable_run(folder, {setting})); });
   };
   CHECK_THAT(message("blocks=1"), Catch::StartsWith("--set: blocks: "));
   CHECK_THAT(message("patterns=2:4,5:9-T"), Catch::Contains("5:9-T"));

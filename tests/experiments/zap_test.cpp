@@ -35,7 +35,7 @@ void write_images(const TemporaryFolder& folder, const std::string& split, std::
   test::write_file(folder / (split + "-labels-idx1-ubyte"), labels);
 }
 
-ExperimentRun run_of(const TemporaryFolder& folder, const std::vector<std::string>& more) {
+ExperimentRun zap_run(const TemporaryFolder& folder, const std::vector<std::string>& more) {
   net::Graph graph = net::build_net("lenet", {28, 28, 1}, 10);
   net::initialize(graph, 5);
   net::Checkpoint checkpoint = net::parameters_of(graph);
@@ -65,7 +65,7 @@ bool is_identity(const Finding& finding) {
 
 TEST_CASE("zap: one mask, one threshold, the identities", "[fast]") {
   const TemporaryFolder folder;
-  const Conclusion conclusion = answer(run_of(folder, {"masks=5", "thresholds=0.2"}));
+  const Conclusion conclusion = answer(zap_run(folder, {"masks=5", "thresholds=0.2"}));
   CHECK(conclusion.tables[0].rows.size() == 1);
   int exact = 0;
   for (const Finding& finding : conclusion.findings) {
@@ -80,7 +80,7 @@ TEST_CASE("zap: one mask, one threshold, the identities", "[fast]") {
 
 TEST_CASE("zap: tables, charts and findings for every mask and choice of layers", "[slow]") {
   const TemporaryFolder folder;
-  const ExperimentRun run = run_of(
+  const ExperimentRun run = zap_run(
       folder, {"masks=4,5", "layers=inner,all", "seeds=1", "thresholds=-0.5,0,0.5", "finetune=1"});
   const Conclusion conclusion = answer(run);
   REQUIRE(conclusion.sentences.size() == 2 + 4);
@@ -125,7 +125,7 @@ TEST_CASE("zap: tables, charts and findings for every mask and choice of layers"
 TEST_CASE("zap: settings that are refused", "[fast]") {
   const TemporaryFolder folder;
   const auto refused = [&](const std::string& setting) {
-    return message_of([&] { answer(run_of(folder, {setting})); });
+    return message_of([&] { answer(zap_run(folder, {setting})); });
   };
   CHECK_THAT(refused("masks=5,5"), Catch::Contains("masks: expected whole numbers, each once"));
   CHECK_THAT(refused("masks=11"), Catch::Contains("masks: expected whole numbers from 3 to 10"));
