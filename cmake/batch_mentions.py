@@ -91,6 +91,7 @@ class Mentions:
     def __init__(self, tokens):
         self.names = {}      # each with what stands before its `::`: '' for nothing, '>' for a template
         self.called = {}     # the same of those before a `(` or `<`
+        self.plain = {}      # the same of those not before a `::`
         self.position = {}   # where each occurs first
         self.braced = set()  # those called with an argument that begins with a brace
         self.first = set()   # those before a `::`, the first ones of qualified names
@@ -110,7 +111,9 @@ class Mentions:
                 continue
             self.names.setdefault(token, set()).add(qualifier)
             self.position.setdefault(token, i)
-            if after == '::' and before != '::':
+            if after != '::':
+                self.plain.setdefault(token, set()).add(qualifier)
+            elif before != '::':
                 self.first.add(token)
             declares = is_name(before) or before in TYPES  # two names in a row: `Type name(`
             if after == '<' or after == '(' and not declares:

@@ -9,9 +9,9 @@ LIST.known keeps what each group became and the times of the files it was made f
 Headers cost most of the time of a short source; in a batch later sources find those of the earlier ones read. Each source must mean
 in a batch what it means alone. A source or header may come after another that it does not include only if
 
-- no name that the other declares at namespace scope can be meant by one of its mentions;
+- no mention in it can mean a name that the other declares at namespace scope, namespaces included;
 - a name of a using-declaration or an alias at namespace scope of the other source means the same in it, or does not occur in it;
-- the using-directives at namespace scope of the other source show it no name that it means otherwise.
+- no using-directive at namespace scope of the other source adds a meaning to a name that it mentions.
 
 So many pairs of sources have one order: the source that calls `help()` comes before the one that has a `help()` of its own.
 A name counts as mentioned wherever the identifier stands, but not after `.`, `->` or `std::`, not where it means a member of the class around it or
@@ -22,8 +22,8 @@ a parameter of the template around it, and of a function only in calls, as in `n
 - of a function in a call, too: of a namespace in which the source knows a type. These are the namespaces of its arguments; a lookup by arguments
   ignores unnamed namespaces.
 
-A function with a parameter of a closed type, one that its header declares and that nothing converts to, does not count: who does not know the
-type has no argument for it. A source with preprocessor lines other than #include and OpenMP's, with operators of its own, or with extern "C" is
+A function with a parameter of a closed type, one that its header declares and that nothing converts to, does not count: a source that does
+not know the type has no argument for it. A source with preprocessor lines other than #include and OpenMP's, with operators of its own, or with extern "C" is
 compiled alone.
 
 LIST.d names the files read, for ninja.
@@ -90,7 +90,7 @@ def changes(source, other):
     """Whether `other` means something else, or nothing, with the declarations of `source` before it."""
     if any(opens(source, other, *directive) for directive in source.directives - other.directives):
         return True
-    if any(other.resolves_otherwise(name) for name in source.known_namespaces - other.known_namespaces):
+    if any(other.resolves_otherwise(name) or makes_ambiguous(name, other) for name in source.known_namespaces - other.known_namespaces):
         return True
     mentioned = source.declared & other.mentions.names.keys()
     if not mentioned:
@@ -103,6 +103,13 @@ def changes(source, other):
                    for name in mentioned & source.aliases.keys())
             or any(means(other, name, source.used[name][0]) and visible(other, name) != {source.target(*source.used[name])}
                    for name in mentioned & source.used.keys()))
+
+
+def makes_ambiguous(namespace, other):
+    """Whether `other` mentions something else that it knows by the last name of the namespace."""
+    around, _, name = namespace.rpartition('::')
+    qualifiers = other.mentions.plain.get(name)
+    return bool(qualifiers) and other.sees(around, qualifiers) and bool(other.meanings(name))
 
 
 def of_header(header, other):

@@ -166,20 +166,24 @@ bool exact_in(const Format& narrow, const Format& wide) {
     return v.kind != Class::finite || encode(wide, v, {}, Overflow::saturate).flags == 0;
   };
   const std::uint64_t largest = narrow.largest_code();
-  // The same holds of all floats where `wide` has every multiple of its smallest number within its
-  // precision and range: those of `narrow` then lie between its ends.
+  // Where field 0 is flushed, its codes are zeros and say nothing.
+  const std::uint64_t least =
+      narrow.field_zero == FieldZero::flush ? std::uint64_t{1} << narrow.mantissa_bits : 0;
+  // All floats are exact if the smallest two and the largest are, where `wide` has every multiple
+  // of its smallest number within its precision and range.
   const bool even = narrow.kind == Kind::floating && wide.kind == Kind::floating &&
                     wide.field_zero == FieldZero::subnormal &&
                     (wide.is_signed || !narrow.is_signed) &&
                     narrow.mantissa_bits <= wide.mantissa_bits;
-  if (narrow.bits <= kTableBits && even && exact(0) && exact(1) && exact(largest)) return true;
+  if (narrow.bits <= kTableBits && even && exact(least) && exact(least + 1) && exact(largest))
+    return true;
   if (narrow.bits <= kTableBits) {
     for (std::uint64_t code = 0; code <= narrow.last_code(); ++code)
       if (!exact(code)) return false;
     return true;
   }
-  return narrow.mantissa_bits <= wide.mantissa_bits && exact(1) && exact(largest) &&
-         exact(largest - 1);
+  return narrow.mantissa_bits <= wide.mantissa_bits && exact(least) && exact(least + 1) &&
+         exact(largest) && exact(largest - 1);
 }
 
 FlagCounts convert_codes_reference(const Conversion& c, const Format& from, const void* in,

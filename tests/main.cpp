@@ -34,6 +34,11 @@ struct Watcher : Catch::TestEventListenerBase {
     assertions::forget_place();
   }
 
+  void assertionStarting(const Catch::AssertionInfo& info) override {
+    TestEventListenerBase::assertionStarting(info);
+    assertions::forget_place();
+  }
+
   bool assertionEnded(const Catch::AssertionStats& stats) override {
     assertions::forget_place();
     const auto& result = stats.assertionResult;

@@ -41,7 +41,7 @@ struct Dot {
 /// the only output of a product with seed 0. The description must fit the ports.
 std::vector<std::uint64_t> evaluate(const unit::UnitDescription&, const Ports&,
                                     std::span<const Dot>);
-/// Whether evaluate() gives these codes; the first that differs ends it.
+/// Whether evaluate() gives these codes. Stops at the first that differs.
 bool gives(const unit::UnitDescription&, const Ports&, std::span<const Dot>,
            std::span<const std::uint64_t> codes);
 

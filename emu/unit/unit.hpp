@@ -107,7 +107,8 @@ class Unit {
 /// The unit of that name, alias, unambiguous short form or description ("neutral.mac.e5m10.sr8").
 /// Lives as long as the program. Thread-safe. Throws Error with the nearest known name.
 const Unit& find_unit(std::string_view name);
-/// The same, or nullptr where nothing has that name: to look for the nearest one takes long.
+/// The same, or nullptr where nothing has that name. Does not search for the nearest name, which
+/// takes long.
 const Unit* known_unit(std::string_view name);
 /// A unit of one's own. Throws Error if the description contradicts itself.
 std::unique_ptr<Unit> make_unit(UnitDescription);

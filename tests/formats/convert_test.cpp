@@ -161,8 +161,9 @@ TEST_CASE("convert: exact_in says what every value by itself says", "[fast]") {
     return true;
   };
   std::vector<const Format*> narrow = named_formats();
-  for (const char* name : {"e4m3+ftz", "e4m3+nosub", "e3m2+unsigned", "e2m5b400+finite", "e5m6",
-                           "e4m4b30+nosub", "binary8p1se", "binary8p7uf", "e8m2b150+finite"})
+  for (const char* name :
+       {"e4m3+ftz", "e4m3+nosub", "e3m2+unsigned", "e2m5b400+finite", "e5m6", "e4m4b30+nosub",
+        "e4m3b4", "e4m3b155+ftz", "e5m10b145+ftz", "binary8p1se", "binary8p7uf", "e8m2b150+finite"})
     narrow.push_back(&find_format(name));
   int holds = 0;
   for (const Format* from : narrow) {

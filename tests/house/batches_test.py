@@ -200,6 +200,11 @@ class Batches(unittest.TestCase):
         self.assertTrue(self.disturbs('using n::Help;', 'using m::Help;\nHelp b();'))
         self.assertFalse(self.disturbs('namespace n { using std::string; }', 'using std::string;\nstring b();'))
 
+    def test_a_namespace_with_the_name_of_something_else(self):
+        function = 'using namespace n;\nnamespace { int law(int x) { return x; } }\nint b() { return law(1); }'
+        self.assertEqual(self.order('#include "c.hpp"\nint a() { return n::law::one; }', '#include "d.hpp"\n' + function,
+                                    c='namespace n::law { constexpr int one = 1; }', d='namespace n { }'), 'ba')
+
     def test_a_namespace_that_only_one_knows(self):
         inner = '#include "c.hpp"\nnamespace n { void a() {} }'
         uses = '#include "d.hpp"\nnamespace n { void b() { test::x = 1; } }'

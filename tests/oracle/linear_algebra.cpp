@@ -1,7 +1,9 @@
-// LAPACK has no header in C: its Fortran symbols are declared here.
+// LAPACK has no header in C: its Fortran symbols are declared here. gfortran passes the length of a
+// string behind all other arguments.
 #include "tests/oracle/linear_algebra.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <stdexcept>
 #include <string>
 
@@ -10,7 +12,7 @@ void dgesv_(const int* n, const int* columns, double* a, const int* lda, int* pi
             const int* ldb, int* info);
 void dgels_(const char* transposed, const int* rows, const int* n, const int* columns, double* a,
             const int* lda, double* b, const int* ldb, double* work, const int* work_size,
-            int* info);
+            int* info, std::size_t transposed_length);
 }
 
 namespace numemu::oracle {
@@ -50,7 +52,7 @@ std::vector<double> least_squares(const std::vector<double>& a, const std::vecto
   std::vector<double> work(static_cast<std::size_t>(work_size));
   int info = 0;
   dgels_("N", &rows, &n, &columns, factors.data(), &rows, x.data(), &rows, work.data(), &work_size,
-         &info);
+         &info, 1);
   check("dgels", info);
   std::vector<double> out = transposed(x, columns);  // the first n rows are the solution
   out.resize(static_cast<std::size_t>(n) * static_cast<std::size_t>(columns));

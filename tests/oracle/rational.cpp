@@ -29,7 +29,7 @@ Rational made(const Number& number) {
   return x;
 }
 
-// GMP knows no numbers of 128 bits.
+// GMP has no conversion to or from numbers of 128 bits.
 Integer integer(Wide x) {
   return Integer(static_cast<std::uint64_t>(x >> 64)) << 64 | static_cast<std::uint64_t>(x);
 }

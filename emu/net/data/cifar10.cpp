@@ -55,8 +55,8 @@ Images read_batches(const Sources& sources, const Layout& layout) {
       const std::uint8_t label = record[layout.labels - 1];
       source->expect_label(i * layout.record() + layout.labels - 1, label, layout.classes);
       images.labels.push_back(label);
-      // Pointers of this scope: a byte that is written could be a part of any object, so that
-      // whatever lies outside would be read again for each.
+      // Local pointers: a store through a pointer to bytes may change any object, so the compiler
+      // would reload members for each pixel.
       const std::uint8_t* const planes = record.data() + layout.labels;
       std::uint8_t* to = pixel;
       for (std::int64_t p = 0; p < kPlane; ++p) {

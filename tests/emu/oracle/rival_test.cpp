@@ -78,6 +78,24 @@ TEST_CASE("rival: each passes the checks and has another result", "[fast]") {
   }
 }
 
+TEST_CASE("dots: gives() is evaluate() compared", "[fast]") {
+  const unit::UnitDescription& u = described("arm.neoverse.fdot.e4m3.f16");
+  const Ports ports = ports_of(u, telling_depth(u));
+  const std::vector<Question> questions = random_questions(ports, 0, 0, 100);
+  for (const std::size_t count : {0, 1, 8, 9, 100}) {
+    std::vector<Dot> dots;
+    for (std::size_t i = 0; i < count; ++i) dots.push_back(questions[i].dot);
+    std::vector<std::uint64_t> codes = evaluate(u, ports, dots);
+    CHECK(gives(u, ports, dots, codes));
+    if (count == 0) continue;
+    for (const std::size_t changed : {std::size_t{0}, count - 1}) {
+      codes[changed] ^= 1;
+      CHECK_FALSE(gives(u, ports, dots, codes));
+      codes[changed] ^= 1;
+    }
+  }
+}
+
 TEST_CASE("rival: two levels of accumulation, and units that have one", "[fast]") {
   unit::UnitDescription u = described("nvidia.h100.wgmma.e4m3.f32");
   CHECK(has(patches_of(u), "sums promoted every 64 products to float32"));

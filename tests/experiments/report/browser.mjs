@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-// --no-zygote: without a sandbox nothing forks a zygote's copies, and each is a process more to start.
+// --no-zygote: without a sandbox the zygote processes are not used, and starting them takes time.
 const FLAGS = ["--headless", "--no-sandbox", "--no-zygote", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-dev-shm-usage",
   "--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-pipe"];
 
