@@ -163,7 +163,8 @@ class Source:
     def own_names_in(self, namespace):
         return frozenset({(name, declared.function) for names in (self.own.all, self.defined.all) for name, all in names.items()
                           for declared in all if declared.namespace == namespace}
-                         | {(name, False) for name, (scope, _) in (self.aliases | self.used).items() if scope == namespace})
+                         | {(name, False) for name, (scope, _) in (self.aliases | self.used).items() if scope == namespace}
+                         | {(last_of(inner), False) for inner in self.namespaces if inner.rpartition('::')[0] == namespace})
 
     def target(self, scope, qualifier):
         """The namespace that a using-declaration in a scope takes its name from."""

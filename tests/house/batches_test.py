@@ -205,6 +205,11 @@ class Batches(unittest.TestCase):
         self.assertEqual(self.order('#include "c.hpp"\nint a() { return n::law::one; }', '#include "d.hpp"\n' + function,
                                     c='namespace n::law { constexpr int one = 1; }', d='namespace n { }'), 'ba')
 
+        directive = '#include "c.hpp"\nusing namespace n;\nint a() { return law::one; }'
+        function = 'using namespace m;\nint b() { return law(1); }'
+        self.assertEqual(self.order(directive, '#include "d.hpp"\n' + function, c='namespace n::law { constexpr int one = 1; }',
+                                    d='namespace n::k { } namespace m { inline int law(int x) { return x; } }'), 'ba')
+
     def test_a_namespace_that_only_one_knows(self):
         inner = '#include "c.hpp"\nnamespace n { void a() {} }'
         uses = '#include "d.hpp"\nnamespace n { void b() { test::x = 1; } }'
