@@ -49,16 +49,20 @@ def local_names(tokens):
 
 def members(tokens, i):
     """The names of the members of the class whose body begins at i, and where it ends."""
-    names, depth, value = [], 0, False
+    names, depth, angles, value = [], 0, 0, False  # value: behind what ends the part of a declaration that has its name
     for j in range(i, len(tokens) - 1):
         before, token, after = tokens[j - 1], tokens[j], tokens[j + 1]
         depth += (token in '([{') - (token in ')]}')
         if depth == 0:
             return names, j
-        if depth > 1 or not is_name(token):
-            value = depth == 1 and (value and token not in ';}' or token == '=')
-        elif not value and (before in ('struct', 'class', 'union', 'enum', 'using') and tokens[j - 2] != 'friend' and after in '{:=;'
-                            or after in '=;({[' and (is_name(before) or before in TYPES or before in '>*' or before == '&' != tokens[j - 2])):
+        if depth == 1 and token in ';}':
+            value, angles = False, 0
+        elif depth == 1 and (token in ('=', 'friend', 'operator') or token == ':' and before not in ('public', 'protected', 'private')):
+            value = True
+        elif depth == 1 and token in '<>' and (angles or is_name(before) or before == 'template'):
+            angles += 1 if token == '<' else -1
+        elif depth == 1 and is_name(token) and not value and not angles and (before in ('struct', 'class', 'union', 'enum', 'using') and tokens[j - 2] != 'friend' and after in '{:=;'
+                            or after in '=;({[' and (is_name(before) or before in TYPES or before == '>' or before in '*&' and before != tokens[j - 2] and not tokens[j - 2][0].isdigit())):
             names.append(token)
     return names, len(tokens)
 

@@ -26,6 +26,7 @@ class Declared(typing.NamedTuple):
     function: bool
     unnamed: bool  # in an unnamed namespace, where no lookup by arguments finds it
     types: frozenset = frozenset()  # types of parameters without a default
+    parameters: str = ''  # without their names and defaults; None where the source gives a default
 
 
 class Names:
@@ -305,16 +306,41 @@ class Source:
         function = tokens[i + 1] == '('
         own = unnamed or 'static' in tokens[start:i]
         types = frozenset(self._parameter_types(tokens, i + 1)) - set(self._template_parameters(tokens, start)) if function else ()
-        self._add(self.own if own else self.defined, tokens, i, space, function, unnamed, types)
+        parameters = self._parameters(tokens, i + 1, self.header) if function else ''
+        value = '=' in tokens[after_parameters(tokens, start + 1) if tokens[start] == 'template' else start:i]
+        self._add(self.own if own else self.defined, tokens, i, space, function, unnamed, types, parameters, value=value)
 
-    def _add(self, names, tokens, i, space, *declared):
+    def _add(self, names, tokens, i, space, *declared, value=False):
         names.add(tokens[i], space, *declared)
-        declares = tokens[i + 1] in '{;:' if tokens[i - 1] in ('struct', 'class') else is_name(tokens[i - 1]) or tokens[i - 1] in {*TYPES, *'>&*'}
-        if declares and self.mentions.position.get(tokens[i]) == i:
+        declares = tokens[i + 1] in '{;:' if tokens[i - 1] in ('struct', 'class') else is_name(tokens[i - 1]) or tokens[i - 1] in {*TYPES, '>'} or tokens[i - 1] == '&' != tokens[i - 2]
+        if declares and not value and self.mentions.position.get(tokens[i]) == i:
             self.before_others.add((tokens[i], space))
 
     def _template_parameters(self, tokens, start):
         return tokens[start:after_parameters(tokens, start + 1)] if tokens[start] == 'template' else ()
+
+    @staticmethod
+    def _parameters(tokens, i, defaults):
+        """The parameters between the parentheses that begin at i, without their names and defaults; None with a default where none is expected."""
+        found, parameter, depth, angles = [], [], 0, 0
+        while True:
+            token = tokens[i]
+            depth += (token in '([{') - (token in ')]}')
+            angles += (token == '<') - (token == '>')
+            if depth == 0 or depth == 1 and angles == 0 and token == ',':
+                if '=' in parameter:
+                    if not defaults:
+                        return None
+                    del parameter[parameter.index('='):]
+                if len(parameter) > 1 and is_name(parameter[-1]) and parameter[-2] not in ('::', 'const', 'struct', 'class', 'enum', 'typename'):
+                    del parameter[-1]
+                found.append(' '.join(parameter))
+                parameter = []
+            elif depth > 1 or token != '(':
+                parameter.append(token)
+            if depth == 0:
+                return ', '.join(found)
+            i += 1
 
     @staticmethod
     def _parameter_types(tokens, i):

@@ -96,13 +96,20 @@ def changes(source, other):
     if not mentioned:
         return False
     header = own_header(source.path)
-    known = source_of(header).declared if header in other.headers or header == other.path else ()
+    known = source_of(header) if header in other.headers or header == other.path else None
     return (any(matters(declared, name, source, other) for name in mentioned for declared in source.own.all.get(name, ()))
-            or any(matters(declared, name, source, other) for name in mentioned.difference(known) for declared in source.defined.all.get(name, ()))
+            or any(matters(declared, name, source, other) for name in mentioned for declared in source.defined.all.get(name, ())
+                   if not (known and repeats(declared, known.defined.all.get(name, ()))))
             or any(means(other, name, source.aliases[name][0]) and other.aliases.get(name) != source.aliases[name]
                    for name in mentioned & source.aliases.keys())
             or any(means(other, name, source.used[name][0]) and visible(other, name) != {source.target(*source.used[name])}
                    for name in mentioned & source.used.keys()))
+
+
+def repeats(declared, known):
+    """Whether the declaration says nothing that those of the header do not say."""
+    return any(declared.namespace == other.namespace and declared.function == other.function and declared.parameters == other.parameters
+               for other in known)
 
 
 def makes_ambiguous(namespace, other):

@@ -65,6 +65,19 @@ class Batches(unittest.TestCase):
         calls = '#include "a.hpp"\n#include "c.hpp"\nvoid b() { help(1); }'
         self.assertTrue(self.disturbs(defines, calls, a='void other();', c='int help(double);'))
 
+    def test_what_the_header_declares_otherwise(self):
+        user = '#include "a.hpp"\nnamespace m { void b() { help(1.0); } }'
+        for header, defines in (('int help(int);', 'int help(int) {} int help(double) {}'), ('int help(int);', 'int help(int) {} namespace m { int help(int) {} }'),
+                                ('int help(int, int); int help(long);', 'int help(int, int = 0) {} int help(long) {}')):
+            with self.subTest(defines=defines):
+                self.assertTrue(self.disturbs('#include "a.hpp"\n' + defines, user, a=header))
+        self.assertFalse(self.disturbs('#include "a.hpp"\nint help(const T& x, int) {}', user, a='int help(const T&, int y = 0);'))
+
+    def test_names_in_a_value_are_not_declared_there(self):
+        for helper, value in (('int help(int) { return 1; }', '2 * help(1)'), ('constexpr int help = 1;', '2 * help'), ('constexpr int help = 1;', 'true && help')):
+            with self.subTest(value=value):
+                self.assertTrue(self.disturbs(f'namespace n {{ namespace {{ {helper} }} }}', f'namespace n::k {{ int v = {value}; }}'))
+
     def test_nullptr_converts_to_a_pointer(self):
         first = 'namespace n { struct Kind { int i; }; int help(Kind%s k) { return k.i; } }'
         second = 'namespace n { int b() { return help(nullptr); } }'
@@ -126,7 +139,9 @@ class Batches(unittest.TestCase):
                 self.assertFalse(self.disturbs(helper, user))
         for user in ('struct B { enum class Help { one }; };\nHelp b();', 'struct B { Help x; };', 'struct B : Help {};',
                      'template <class T> Help b(T x) { return x; }', 'struct B { friend struct Help; Help* x; };', 'class B { int x = help(1); };',
-                     'class B { int f() { int x; help(1); } };', 'struct B { T x = y * help; int f() { help(1); } };'):
+                     'class B { int f() { int x; help(1); } };', 'struct B { T x = y * help; int f() { help(1); } };',
+                     'struct B { friend int help(B) { return 3; } int f() { return help(1); } };', 'struct B { A<T, 1 * help(1)> x; };',
+                     'struct B { int x : k * help(1); };', 'struct B { bool operator==(B) = default; Help x; };'):
             with self.subTest(user=user):
                 self.assertTrue(self.disturbs(helper, user))
 
