@@ -217,6 +217,8 @@ class Source:
                     end = tokens.index(';', i)
                     if tokens[i + 1] == 'namespace':
                         self.directives.add((joined(scopes), ''.join(tokens[i + 2:end])))
+                    elif tokens[i + 1] == 'enum' or ',' in tokens[i:end] and '=' not in tokens[i:end]:
+                        self.alone = True
                     elif '=' in tokens[i:end]:
                         if self.mentions.position.get(tokens[i + 1]) == i + 1:
                             self.before_others.add((tokens[i + 1], joined(scopes)))
@@ -228,7 +230,7 @@ class Source:
                 if token == 'template' and tokens[i + 1] == '<':
                     i = after_parameters(tokens, i + 1)
                     continue
-                if token in ('operator', 'asm') or token == 'extern' and tokens[i + 1][0] == '"':
+                if token in ('operator', 'asm', '_Pragma') or token == 'extern' and tokens[i + 1][0] == '"' or self._is_hidden(tokens, start, i):
                     self.alone = True
                 if token in ('struct', 'class', 'enum', 'union') and tokens[i - 1] not in ('<', ',', 'typename'):
                     i = self._type(tokens, i, joined(scopes), '' in scopes)
@@ -250,6 +252,18 @@ class Source:
             if None not in scopes and depth == 0 and token in (';', '}'):
                 start = i + 1
             i += 1
+
+    @staticmethod
+    def _is_hidden(tokens, start, i):
+        """Whether the bracket at i begins a declarator in brackets: `int (*x)(int)`, `int (x)(int)`, `auto [x, y]`."""
+        before = tokens[i - 1] if i else ';'
+        if tokens[i] == '[':
+            return before == 'auto' or before == '&' and 'auto' in tokens[max(start, i - 3):i]
+        declaration = tokens[after_parameters(tokens, start + 1) if tokens[start] == 'template' else start:i]
+        if tokens[i] != '(' or {'=', ':'} & {*declaration} or tokens[start] == ',' or declaration.count('<') != declaration.count('>'):
+            return False
+        return (tokens[i + 1] in ('*', '&') or is_name(tokens[i + 1]) and tokens[i + 2] in ('::', ')')
+                and before not in MACROS and (before in TYPES and tokens[i + 2] == ')' or tokens[i + 2] == ')' and tokens[i + 3] in ('(', '[') and tokens[start] != 'template'))
 
     def _namespace(self, name):
         parts = [part for part in name.split('::') if part]
@@ -278,7 +292,7 @@ class Source:
         if not scoped:
             for enumerator in filter(is_name, tokens[end:tokens.index('}', end)]):
                 self.own.add(enumerator, space, False, unnamed)
-        elif tokens[i] == 'enum' or not self._has_constructor(tokens, end, tokens[name]):
+        elif tokens[i] == 'enum' or ':' not in tokens[name:end] and not self._has_constructor(tokens, end, tokens[name]):
             self.closed.add(tokens[name])
         return end
 
@@ -301,14 +315,27 @@ class Source:
         if i and tokens[i - 1] == '::':
             self.entered.update(token for token, after in zip(tokens[start:i], tokens[start + 1:i]) if after == '::')
             return
-        if i == 0 or tokens[i].endswith('_'):  # a member in the initialisers of a constructor
+        if i == 0 or tokens[i].endswith('_') and (':' in tokens[start:i] or tokens[start] == ','):  # a member in the initialisers of a constructor
             return
         function = tokens[i + 1] == '('
+        if function and self._is_value(tokens, start, i):
+            self._add(self.own, tokens, i, space, False, unnamed)
         own = unnamed or 'static' in tokens[start:i]
         types = frozenset(self._parameter_types(tokens, i + 1)) - set(self._template_parameters(tokens, start)) if function else ()
         parameters = self._parameters(tokens, i + 1, self.header) if function else ''
         value = '=' in tokens[after_parameters(tokens, start + 1) if tokens[start] == 'template' else start:i]
         self._add(self.own if own else self.defined, tokens, i, space, function, unnamed, types, parameters, value=value)
+
+    @staticmethod
+    def _is_value(tokens, start, i):
+        """Whether the parentheses behind the name at i may hold the value of a variable: `const T x(y);`, `T x(1);`."""
+        depth, end = 1, i + 2
+        while depth:
+            depth += (tokens[end] in '([{') - (tokens[end] in ')]}')
+            end += 1
+        return ('=' not in tokens[start:i] and tokens[end] == ';' and tokens[i + 2] != ')'
+                and ({'const', 'constexpr', 'constinit'} & set(tokens[start:i]) and tokens[i - 1] not in ('&', '*')
+                     or not is_name(tokens[i + 2]) and tokens[i + 2] not in {*TYPES, '::', '.', 'struct', 'class', 'enum', 'typename'}))
 
     def _add(self, names, tokens, i, space, *declared, value=False):
         names.add(tokens[i], space, *declared)

@@ -78,6 +78,13 @@ class Batches(unittest.TestCase):
             with self.subTest(value=value):
                 self.assertTrue(self.disturbs(f'namespace n {{ namespace {{ {helper} }} }}', f'namespace n::k {{ int v = {value}; }}'))
 
+    def test_variables_with_a_value_in_parentheses(self):
+        for helper in ('const T help(value);', 'T help(2);', 'const T help_ = 2;', 'constexpr T help_{2};'):
+            with self.subTest(helper=helper):
+                self.assertTrue(self.disturbs(f'namespace {{ {helper} }}', 'int b() { return help + help_; }'))
+        self.assertFalse(self.disturbs('S::S() : help_(1), other_{2}, help_(3) {}', 'int b() { return help_; }'))
+        self.assertFalse(self.disturbs('T help(value);', 'int b() { return help; }'))
+
     def test_nullptr_converts_to_a_pointer(self):
         first = 'namespace n { struct Kind { int i; }; int help(Kind%s k) { return k.i; } }'
         second = 'namespace n { int b() { return help(nullptr); } }'
@@ -200,7 +207,7 @@ class Batches(unittest.TestCase):
                 self.assertFalse(self.disturbs('#include "a.hpp"\nint help(Kind) { return 1; }', user, a=closed))
                 self.assertTrue(self.disturbs('#include "c.hpp"\nvoid a() {}', 'void b() { help({}); }', c=closed))
                 self.assertTrue(self.disturbs('#include "c.hpp"\nnamespace { int help(Kind) { return 1; } }', user, c=closed))
-        for opened in ('struct Kind { Kind(int x); }; int help(Kind);', 'struct Kind : Base { using Base::Base; }; int help(Kind);',
+        for opened in ('struct Kind { Kind(int x); }; int help(Kind);', 'struct Kind : Base { using Base::Base; }; int help(Kind);', 'struct Kind : Base { int x; }; int help(Kind);',
                        'struct Kind; int help(Kind);', 'enum Kind { one }; int help(Kind);', 'enum class Kind { one }; int help(int, Kind = Kind::one);',
                        'template <class Kind> int help(Kind); enum class Kind { one };', 'struct Kind { int x; }; int help(const Kind* kind);'):
             with self.subTest(opened=opened):
@@ -335,7 +342,9 @@ class Batches(unittest.TestCase):
                 self.assertFalse(self.disturbs(using, '#include "c.hpp"\n' + user, c=names, d='namespace l { struct Help {}; }'))
 
     def test_sources_that_are_compiled_alone(self):
-        for text in ('#define X 1', '#if A\n#endif', '#include "table.def"', 'bool operator<(T, T) { return false; }', 'extern "C" { int c; }'):
+        for text in ('#define X 1', '#if A\n#endif', '#include "table.def"', 'bool operator<(T, T) { return false; }', 'extern "C" { int c; }',
+                     'using enum n::Color;', 'using n::x, n::y;', 'const auto [x, y] = p;', 'auto&& [x, y] = p;', 'int (*help)(int) = two;', 'int (&help)[1] = x;',
+                     'int (help)(int) { return 2; }', 'T (help)(int) { return 2; }', '_Pragma("GCC optimize")'):
             with self.subTest(text=text):
                 self.assertFalse(self.shared(text, 'int b() { return 1; }'))
 
