@@ -20,6 +20,7 @@ def is_name(token):
 def tokens_of(text):
     """Without comments and preprocessor lines, but for OpenMP's, each of which ends with a semicolon."""
     code = re.sub(r'^[ \t]*#[ \t]*(?!pragma[ \t]+omp)[^\n]*(?:\\\n[^\n]*)*', '', text, flags=re.M)
+    code = re.sub(r'\b(using\s+namespace\s+)::', r'\1', code)
     code = re.sub(r'^([ \t]*#(?:[^\n]*\\\n)*[^\n]*)', r'\1;', code, flags=re.M)
     return [token for token in (match.group() for match in TOKEN.finditer(code)) if not token.startswith(('//', '/*'))]
 
@@ -101,7 +102,10 @@ class Mentions:
         self.first = set()   # those before a `::`, the first ones of qualified names
         self.directives = set()  # the namespaces of using-directives anywhere
         self.aliases = {}    # names of namespaces: the last names of what they stand for
-        library = False      # inside std::...::
+        self.add(tokens)
+
+    def add(self, tokens):
+        library = False  # inside std::...::
         local = local_names(tokens)
         for i, token in enumerate(tokens):
             if not is_name(token):

@@ -85,6 +85,24 @@ class Batches(unittest.TestCase):
         self.assertFalse(self.disturbs('S::S() : help_(1), other_{2}, help_(3) {}', 'int b() { return help_; }'))
         self.assertFalse(self.disturbs('T help(value);', 'int b() { return help; }'))
 
+    def test_directives_and_aliases_of_what_is_named(self):
+        helper = 'namespace n { namespace { int help(int) { return 2; } } }'
+        for user in ('using namespace ::n;\nint b() { return help(1); }', 'namespace k { using namespace n; }\nint b() { return k::help(1); }'):
+            with self.subTest(user=user):
+                self.assertTrue(self.disturbs(helper, user))
+        alias = '#include "c.hpp"\nusing S = n::S;\nint S::f() { return help(1); }'
+        self.assertFalse(self.shared(helper, alias, c='namespace n { struct S { int f(); }; }'))
+        self.assertFalse(self.shared('inline namespace v { int a(); }', 'int b();'))
+        self.assertTrue(self.disturbs('#include "c.hpp"\nvoid a();', 'void b();', c='namespace n { using namespace k; }'))
+        self.assertTrue(self.disturbs('namespace m { using T = X; }\nnamespace k { using T = Y; }', 'namespace m { T b(); }'))
+        self.assertTrue(self.disturbs('namespace m { using T = X; }', 'namespace m { T b(); using T = X; }'))
+
+    def test_macros_and_operators_of_headers(self):
+        self.assertTrue(self.disturbs('#include "c.hpp"\nint a();', 'int b() { return x.help(1); }', c='#define help(x) 2'))
+        self.assertTrue(self.disturbs('namespace { int help(int); }', '#include "c.hpp"\nint b() { return HELP(1); }', c='#define HELP(x) help(x)'))
+        self.assertTrue(self.disturbs('#include "c.hpp"\nint a();', '#include "d.hpp"\nint b();', d='namespace n { struct T {}; }',
+                                      c='#include "d.hpp"\nnamespace n { bool operator<(const T&, const T&); }'))
+
     def test_nullptr_converts_to_a_pointer(self):
         first = 'namespace n { struct Kind { int i; }; int help(Kind%s k) { return k.i; } }'
         second = 'namespace n { int b() { return help(nullptr); } }'
