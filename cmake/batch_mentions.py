@@ -19,7 +19,8 @@ def is_name(token):
 
 def tokens_of(text):
     """Without comments and preprocessor lines, but for OpenMP's, each of which ends with a semicolon."""
-    code = re.sub(r'^[ \t]*#[ \t]*(?!pragma[ \t]+omp)[^\n]*(?:\\\n[^\n]*)*', '', text, flags=re.M)
+    code = re.sub(r'^[ \t]*#[ \t]*(?!pragma[ \t]+omp)(?:[^\n]*\\\n)*[^\n]*', '', text, flags=re.M)
+    code = re.sub(r'\b(using\s+namespace\s+)::', r'\1', code)
     code = re.sub(r'^([ \t]*#(?:[^\n]*\\\n)*[^\n]*)', r'\1;', code, flags=re.M)
     return [token for token in (match.group() for match in TOKEN.finditer(code)) if not token.startswith(('//', '/*'))]
 
@@ -49,16 +50,20 @@ def local_names(tokens):
 
 def members(tokens, i):
     """The names of the members of the class whose body begins at i, and where it ends."""
-    names, depth, value = [], 0, False
+    names, depth, angles, value = [], 0, 0, False  # value: behind what ends the part of a declaration that has its name
     for j in range(i, len(tokens) - 1):
         before, token, after = tokens[j - 1], tokens[j], tokens[j + 1]
         depth += (token in '([{') - (token in ')]}')
         if depth == 0:
             return names, j
-        if depth > 1 or not is_name(token):
-            value = depth == 1 and (value and token not in ';}' or token == '=')
-        elif not value and (before in ('struct', 'class', 'union', 'enum', 'using') and tokens[j - 2] != 'friend' and after in '{:=;'
-                            or after in '=;({[' and (is_name(before) or before in TYPES or before in '>*' or before == '&' != tokens[j - 2])):
+        if depth == 1 and token in ';}':
+            value, angles = False, 0
+        elif depth == 1 and (token in ('=', 'friend', 'operator') or token == ':' and before not in ('public', 'protected', 'private')):
+            value = True
+        elif depth == 1 and token in '<>' and (angles or is_name(before) or before == 'template'):
+            angles += 1 if token == '<' else -1
+        elif depth == 1 and is_name(token) and not value and not angles and (before in ('struct', 'class', 'union', 'enum', 'using') and tokens[j - 2] != 'friend' and after in '{:=;'
+                            or after in '=;({[' and (is_name(before) or before in TYPES or before == '>' or before in '*&' and before != tokens[j - 2] and not tokens[j - 2][0].isdigit())):
             names.append(token)
     return names, len(tokens)
 
@@ -97,7 +102,10 @@ class Mentions:
         self.first = set()   # those before a `::`, the first ones of qualified names
         self.directives = set()  # the namespaces of using-directives anywhere
         self.aliases = {}    # names of namespaces: the last names of what they stand for
-        library = False      # inside std::...::
+        self.add(tokens)
+
+    def add(self, tokens):
+        library = False  # inside std::...::
         local = local_names(tokens)
         for i, token in enumerate(tokens):
             if not is_name(token):

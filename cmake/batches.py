@@ -24,7 +24,10 @@ a parameter of the template around it, and of a function only in calls, as in `n
 
 A function with a parameter of a closed type, one that its header declares and that nothing converts to, does not count: a source that does
 not know the type has no argument for it. A source with preprocessor lines other than #include and OpenMP's, with operators of its own, or with extern "C" is
-compiled alone.
+compiled alone; so is one with `using enum`, an inline namespace or a declarator in brackets. A header's macros and operators count too.
+
+Order protects only names that are looked up where they are written. A call inside a template or a generic lambda is looked up once more
+where it is instantiated, at the end of the batch: of these, and of functions mentioned without a call, nothing is checked.
 
 LIST.d names the files read, for ninja.
 """
@@ -80,7 +83,7 @@ def follows_badly(file, source):
     if changes(source, file):
         return True
     for header in source.headers - file.headers - file.undisturbed_by:
-        if header != file.path and of_header(source_of(header), file):
+        if header != file.path and (adds_more(source_of(header), file) or of_header(source_of(header), file)):
             return True
         file.undisturbed_by.add(header)
     return False
@@ -96,13 +99,25 @@ def changes(source, other):
     if not mentioned:
         return False
     header = own_header(source.path)
-    known = source_of(header).declared if header in other.headers or header == other.path else ()
+    known = source_of(header) if header in other.headers or header == other.path else None
     return (any(matters(declared, name, source, other) for name in mentioned for declared in source.own.all.get(name, ()))
-            or any(matters(declared, name, source, other) for name in mentioned.difference(known) for declared in source.defined.all.get(name, ()))
-            or any(means(other, name, source.aliases[name][0]) and other.aliases.get(name) != source.aliases[name]
-                   for name in mentioned & source.aliases.keys())
-            or any(means(other, name, source.used[name][0]) and visible(other, name) != {source.target(*source.used[name])}
-                   for name in mentioned & source.used.keys()))
+            or any(matters(declared, name, source, other) for name in mentioned for declared in source.defined.all.get(name, ())
+                   if not (known and repeats(declared, known.defined.all.get(name, ()))))
+            or any(means(other, name, scope) and ((scope, text) not in other.aliases.get(name, ()) or not declares_first(other, name, scope))
+                   for name in mentioned & source.aliases.keys() for scope, text in source.aliases[name])
+            or any(means(other, name, scope) and visible(other, name) != {source.target(scope, qualifier)}
+                   for name in mentioned & source.used.keys() for scope, qualifier in source.used[name]))
+
+
+def declares_first(other, name, scope):
+    """Whether the first mention of the name in `other` is its declaration."""
+    return (name, scope) in other.before_others or name in other.mentions.aliases
+
+
+def repeats(declared, known):
+    """Whether the declaration says nothing that those of the header do not say."""
+    return any(declared.namespace == other.namespace and declared.function == other.function and declared.parameters == other.parameters
+               for other in known)
 
 
 def makes_ambiguous(namespace, other):
@@ -112,13 +127,19 @@ def makes_ambiguous(namespace, other):
     return bool(qualifiers) and other.sees(around, qualifiers) and bool(other.meanings(name))
 
 
+def adds_more(header, other):
+    """Whether the header changes `other` by more than names: by macros, operators, or declarations that are not understood."""
+    return (header.changes_others or not header.macro_names.isdisjoint(other.words)
+            or any(not operator.types.isdisjoint(other.known_names) and (operator.namespace in other.argument_namespaces or other.sees(operator.namespace, {''}))
+                   and not has_no_arguments(operator, header, other) for operator in header.operators))
+
+
 def of_header(header, other):
     """Whether `other`, which does not include the header, mentions a name that the header declares."""
     mentioned = header.declared & other.mentions.names.keys()
     return (any(matters(declared, name, header, other) for names in (header.own.all, header.defined.all)
                 for name in mentioned for declared in names.get(name, ()))
-            or any(means(other, name, (header.aliases.get(name) or header.used[name])[0])
-                   for name in mentioned if name in header.aliases or name in header.used))
+            or any(means(other, name, scope) for names in (header.aliases, header.used) for name in mentioned for scope, _ in names.get(name, ())))
 
 
 def means(other, name, namespace):
@@ -194,16 +215,20 @@ def found_before(other, around, spaces):
                    for space in spaces) for scope in other.scopes)
 
 
+def is_alone(source):
+    return source.alone or source.names_a_class_by_an_alias
+
+
 def batches(sources):
     """The sources that disturb most others first, each in the batch that reads most of its headers."""
     sources = sorted(sources, key=lambda source: source.path)
-    shared = [source for source in sources if not source.alone]
+    shared = [source for source in sources if not is_alone(source)]
     apart = {source: sum(disturbs(source, other) and disturbs(other, source) for other in shared if other is not source) for source in shared}
     found = []
     for source in sorted(shared, key=lambda source: -apart[source]):
         if not any(batch.takes(source) for batch in sorted(found, key=lambda batch: -len(batch.headers & source.headers))):
             found.append(Batch(source))
-    return found + [Batch(source) for source in sources if source.alone]
+    return found + [Batch(source) for source in sources if is_alone(source)]
 
 
 def text_of(batch):
@@ -248,6 +273,18 @@ def compiled(group):
     return found, read
 
 
+def read_all(groups):
+    processes = len(os.sched_getaffinity(0))
+    if processes > 1 and sum(group.count('\t') for group in groups) > FEW_SOURCES:
+        try:
+            pool = multiprocessing.Pool(processes)
+        except (ImportError, OSError):  # a machine without semaphores
+            return map(compiled, groups)
+        with pool:
+            return pool.map(compiled, groups, chunksize=1)
+    return map(compiled, groups)
+
+
 def main():
     groups, target = sys.argv[1:]
     try:
@@ -267,11 +304,7 @@ def main():
             now[group] = found, files
     # The groups with most sources first, so that all processors are busy until the end.
     rest = sorted((group for group in wanted if group not in now), key=lambda group: -group.count('\t'))
-    if sum(group.count('\t') for group in rest) > FEW_SOURCES:
-        with multiprocessing.Pool() as pool:
-            now.update(zip(rest, pool.map(compiled, rest, chunksize=1)))
-    else:
-        now.update(zip(rest, map(compiled, rest)))
+    now.update(zip(rest, read_all(rest)))
     lines, read, owner = [], set(), {}
     for group in wanted:
         name, options, _, _, *paths = group.split('\t')

@@ -65,6 +65,44 @@ class Batches(unittest.TestCase):
         calls = '#include "a.hpp"\n#include "c.hpp"\nvoid b() { help(1); }'
         self.assertTrue(self.disturbs(defines, calls, a='void other();', c='int help(double);'))
 
+    def test_what_the_header_declares_otherwise(self):
+        user = '#include "a.hpp"\nnamespace m { void b() { help(1.0); } }'
+        for header, defines in (('int help(int);', 'int help(int) {} int help(double) {}'), ('int help(int);', 'int help(int) {} namespace m { int help(int) {} }'),
+                                ('int help(int, int); int help(long);', 'int help(int, int = 0) {} int help(long) {}')):
+            with self.subTest(defines=defines):
+                self.assertTrue(self.disturbs('#include "a.hpp"\n' + defines, user, a=header))
+        self.assertFalse(self.disturbs('#include "a.hpp"\nint help(const T& x, int) {}', user, a='int help(const T&, int y = 0);'))
+
+    def test_names_in_a_value_are_not_declared_there(self):
+        for helper, value in (('int help(int) { return 1; }', '2 * help(1)'), ('constexpr int help = 1;', '2 * help'), ('constexpr int help = 1;', 'true && help')):
+            with self.subTest(value=value):
+                self.assertTrue(self.disturbs(f'namespace n {{ namespace {{ {helper} }} }}', f'namespace n::k {{ int v = {value}; }}'))
+
+    def test_variables_with_a_value_in_parentheses(self):
+        for helper in ('const T help(value);', 'T help(2);', 'const T help_ = 2;', 'constexpr T help_{2};'):
+            with self.subTest(helper=helper):
+                self.assertTrue(self.disturbs(f'namespace {{ {helper} }}', 'int b() { return help + help_; }'))
+        self.assertFalse(self.disturbs('S::S() : help_(1), other_{2}, help_(3) {}', 'int b() { return help_; }'))
+        self.assertFalse(self.disturbs('T help(value);', 'int b() { return help; }'))
+
+    def test_directives_and_aliases_of_what_is_named(self):
+        helper = 'namespace n { namespace { int help(int) { return 2; } } }'
+        for user in ('using namespace ::n;\nint b() { return help(1); }', 'namespace k { using namespace n; }\nint b() { return k::help(1); }'):
+            with self.subTest(user=user):
+                self.assertTrue(self.disturbs(helper, user))
+        alias = '#include "c.hpp"\nusing S = n::S;\nint S::f() { return help(1); }'
+        self.assertFalse(self.shared(helper, alias, c='namespace n { struct S { int f(); }; }'))
+        self.assertFalse(self.shared('inline namespace v { int a(); }', 'int b();'))
+        self.assertTrue(self.disturbs('#include "c.hpp"\nvoid a();', 'void b();', c='namespace n { using namespace k; }'))
+        self.assertTrue(self.disturbs('namespace m { using T = X; }\nnamespace k { using T = Y; }', 'namespace m { T b(); }'))
+        self.assertTrue(self.disturbs('namespace m { using T = X; }', 'namespace m { T b(); using T = X; }'))
+
+    def test_macros_and_operators_of_headers(self):
+        self.assertTrue(self.disturbs('#include "c.hpp"\nint a();', 'int b() { return x.help(1); }', c='#define help(x) 2'))
+        self.assertTrue(self.disturbs('namespace { int help(int); }', '#include "c.hpp"\nint b() { return HELP(1); }', c='#define HELP(x) help(x)'))
+        self.assertTrue(self.disturbs('#include "c.hpp"\nint a();', '#include "d.hpp"\nint b();', d='namespace n { struct T {}; }',
+                                      c='#include "d.hpp"\nnamespace n { bool operator<(const T&, const T&); }'))
+
     def test_nullptr_converts_to_a_pointer(self):
         first = 'namespace n { struct Kind { int i; }; int help(Kind%s k) { return k.i; } }'
         second = 'namespace n { int b() { return help(nullptr); } }'
@@ -126,7 +164,9 @@ class Batches(unittest.TestCase):
                 self.assertFalse(self.disturbs(helper, user))
         for user in ('struct B { enum class Help { one }; };\nHelp b();', 'struct B { Help x; };', 'struct B : Help {};',
                      'template <class T> Help b(T x) { return x; }', 'struct B { friend struct Help; Help* x; };', 'class B { int x = help(1); };',
-                     'class B { int f() { int x; help(1); } };', 'struct B { T x = y * help; int f() { help(1); } };'):
+                     'class B { int f() { int x; help(1); } };', 'struct B { T x = y * help; int f() { help(1); } };',
+                     'struct B { friend int help(B) { return 3; } int f() { return help(1); } };', 'struct B { A<T, 1 * help(1)> x; };',
+                     'struct B { int x : k * help(1); };', 'struct B { bool operator==(B) = default; Help x; };'):
             with self.subTest(user=user):
                 self.assertTrue(self.disturbs(helper, user))
 
@@ -185,7 +225,7 @@ class Batches(unittest.TestCase):
                 self.assertFalse(self.disturbs('#include "a.hpp"\nint help(Kind) { return 1; }', user, a=closed))
                 self.assertTrue(self.disturbs('#include "c.hpp"\nvoid a() {}', 'void b() { help({}); }', c=closed))
                 self.assertTrue(self.disturbs('#include "c.hpp"\nnamespace { int help(Kind) { return 1; } }', user, c=closed))
-        for opened in ('struct Kind { Kind(int x); }; int help(Kind);', 'struct Kind : Base { using Base::Base; }; int help(Kind);',
+        for opened in ('struct Kind { Kind(int x); }; int help(Kind);', 'struct Kind : Base { using Base::Base; }; int help(Kind);', 'struct Kind : Base { int x; }; int help(Kind);',
                        'struct Kind; int help(Kind);', 'enum Kind { one }; int help(Kind);', 'enum class Kind { one }; int help(int, Kind = Kind::one);',
                        'template <class Kind> int help(Kind); enum class Kind { one };', 'struct Kind { int x; }; int help(const Kind* kind);'):
             with self.subTest(opened=opened):
@@ -207,8 +247,8 @@ class Batches(unittest.TestCase):
 
         directive = '#include "c.hpp"\nusing namespace n;\nint a() { return law::one; }'
         function = 'using namespace m;\nint b() { return law(1); }'
-        self.assertEqual(self.order(directive, '#include "d.hpp"\n' + function, c='namespace n::law { constexpr int one = 1; }',
-                                    d='namespace n::k { } namespace m { inline int law(int x) { return x; } }'), 'ba')
+        self.assertTrue(self.disturbs(directive, '#include "d.hpp"\n' + function, c='namespace n::law { constexpr int one = 1; }',
+                                      d='namespace n::k { } namespace m { inline int law(int x) { return x; } }'))
 
     def test_a_namespace_that_only_one_knows(self):
         inner = '#include "c.hpp"\nnamespace n { void a() {} }'
@@ -325,7 +365,9 @@ class Batches(unittest.TestCase):
                 self.assertFalse(self.disturbs(using, '#include "c.hpp"\n' + user, c=names, d='namespace l { struct Help {}; }'))
 
     def test_sources_that_are_compiled_alone(self):
-        for text in ('#define X 1', '#if A\n#endif', '#include "table.def"', 'bool operator<(T, T) { return false; }', 'extern "C" { int c; }'):
+        for text in ('#define X 1', '#if A\n#endif', '#include "table.def"', 'bool operator<(T, T) { return false; }', 'extern "C" { int c; }',
+                     'using enum n::Color;', 'using n::x, n::y;', 'const auto [x, y] = p;', 'auto&& [x, y] = p;', 'int (*help)(int) = two;', 'int (&help)[1] = x;',
+                     'int (help)(int) { return 2; }', 'T (help)(int) { return 2; }', '_Pragma("GCC optimize")'):
             with self.subTest(text=text):
                 self.assertFalse(self.shared(text, 'int b() { return 1; }'))
 
