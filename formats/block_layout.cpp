@@ -65,6 +65,10 @@ BlockLayout lay_out(const BlockFormat& f, const ArrayShape& shape, int axis) {
 
 }  // namespace
 
+void BlockElements::gather(const float* x, float* block) const {
+  for_each([&](std::int64_t i) { *block++ = x[i]; });
+}
+
 BlockElements BlockLayout::block(std::int64_t b) const {
   if (span == Span::channel) return {b * inner, outer, length * inner, inner, 1};
   const std::int64_t in = b % inner, line = b / inner;

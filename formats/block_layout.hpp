@@ -18,6 +18,14 @@ struct BlockElements {
   /// Index in the tensor of the block's element k in [0, size()).
   std::int64_t at(std::int64_t k) const { return first + k / count * run_step + k % count * step; }
   bool contiguous() const { return runs == 1 && step == 1; }
+  /// Calls visit(i) for the index i of every element in order, without the divisions of at().
+  template <class Visit>
+  void for_each(const Visit& visit) const {
+    for (std::int64_t r = 0; r < runs; ++r)
+      for (std::int64_t j = 0; j < count; ++j) visit(first + r * run_step + j * step);
+  }
+  /// block[k] = x[at(k)] for k in [0, size()).
+  void gather(const float* x, float* block) const;
 };
 
 /// A tensor seen as outer x length x inner, C order, with blocks along `length`.

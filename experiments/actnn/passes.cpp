@@ -9,7 +9,7 @@
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/cross_entropy.hpp"
 #include "emu/net/train/shuffle.hpp"
-#include "emu/stats/pairwise.hpp"
+#include "emu/stats/squares.hpp"
 #include "experiments/engine/train_trial.hpp"
 #include "formats/codec.hpp"
 #include "formats/error.hpp"
@@ -216,11 +216,7 @@ Json recipe_of(const Json& saved, std::uint64_t seed) {
 }
 
 double squared_distance(const net::Tensor& a, const net::Tensor& b) {
-  return stats::pairwise_sum(a.size(), [&](std::int64_t i) {
-    const double d =
-        double{a.data[static_cast<std::size_t>(i)]} - b.data[static_cast<std::size_t>(i)];
-    return d * d;
-  });
+  return stats::sum_of_squared_differences(a.size(), a.data.data(), b.data.data());
 }
 
 }  // namespace numemu::experiments::actnn

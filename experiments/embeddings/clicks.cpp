@@ -7,7 +7,7 @@
 #include "emu/net/nets.hpp"
 #include "emu/net/train/train.hpp"
 #include "emu/stats/paired.hpp"
-#include "emu/stats/pairwise.hpp"
+#include "emu/stats/squares.hpp"
 #include "experiments/embeddings/parts.hpp"
 #include "experiments/engine/scores.hpp"
 #include "experiments/engine/train_trial.hpp"
@@ -51,12 +51,8 @@ Json table_losses(const net::Graph& graph, const policies::TableRule& rule) {
     if (table == nullptr) continue;
     const net::Tensor quantized = rule.quantized(*table);
     const float *x = table->data.data(), *y = quantized.data.data();
-    signal +=
-        stats::pairwise_sum(table->size(), [=](std::int64_t i) { return double{x[i]} * x[i]; });
-    error += stats::pairwise_sum(table->size(), [=](std::int64_t i) {
-      const double e = double{x[i]} - y[i];
-      return e * e;
-    });
+    signal += stats::sum_of_squares(table->size(), x);
+    error += stats::sum_of_squared_differences(table->size(), x, y);
     bits += rule.stored_bits(table->shape);
     elements += static_cast<double>(table->size());
   }

@@ -8,7 +8,7 @@
 
 #include "emu/stats/interval.hpp"
 #include "emu/stats/paired.hpp"
-#include "emu/stats/pairwise.hpp"
+#include "emu/stats/squares.hpp"
 #include "experiments/embeddings/laws.hpp"
 #include "experiments/embeddings/parts.hpp"
 #include "experiments/engine/trials.hpp"
@@ -63,13 +63,6 @@ net::Tensor normal_table(std::uint64_t seed, std::int64_t d, std::int64_t number
   return table;
 }
 
-double squares(std::int64_t n, const float* x, const float* y = nullptr) {
-  return stats::pairwise_sum(n, [=](std::int64_t i) {
-    const double e = double{x[i]} - (y == nullptr ? 0.0 : double{y[i]});
-    return e * e;
-  });
-}
-
 /// Per table the loss of every method; rows where the reference procedure falls back to [min, max]
 /// though it met a better range; rows that GREEDY makes worse.
 Json measure(std::uint64_t seed, std::int64_t d, std::int64_t tables) {
@@ -80,8 +73,9 @@ Json measure(std::uint64_t seed, std::int64_t d, std::int64_t tables) {
     Json row = Json::array();
     for (const Method& method : kMethods) {
       const net::Tensor quantized = rule_of(method)->quantized(table);
-      row.push_back(std::sqrt(squares(table.size(), table.data.data(), quantized.data.data()) /
-                              squares(table.size(), table.data.data())));
+      row.push_back(std::sqrt(stats::sum_of_squared_differences(table.size(), table.data.data(),
+                                                                quantized.data.data()) /
+                              stats::sum_of_squares(table.size(), table.data.data())));
     }
     losses.push_back(std::move(row));
     for (std::int64_t r = 0; r < table.dim(0); ++r) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "formats/simd/block_scales.hpp"
 #include "policies/quantize_blocks.hpp"
 #include "policies/recipe/role_quantizer.hpp"
 
@@ -17,27 +18,34 @@ struct Elements {
 
   Elements(const BlockLayout& layout, const float* tensor) : x(tensor) {
     const bool ordered = layout.blocks == 0 || layout.block(0).contiguous();
+    if (!ordered) {
+      copy.resize(static_cast<std::size_t>(layout.elements()));
+      x = copy.data();
+    }
+    offsets.reserve(static_cast<std::size_t>(layout.blocks) + 1);
     for (std::int64_t b = 0; b < layout.blocks; ++b) {
       const BlockElements block = layout.block(b);
+      if (!ordered) block.gather(tensor, copy.data() + offsets.back());
       offsets.push_back(offsets.back() + block.size());
-      for (std::int64_t k = 0; !ordered && k < block.size(); ++k)
-        copy.push_back(tensor[block.at(k)]);
     }
-    if (!ordered) x = copy.data();
   }
   std::int64_t size(std::int64_t b) const { return offsets[b + 1] - offsets[b]; }
 };
+
+/// The largest magnitude, an infinity included; NaN does not count.
+float largest_number(const float* x, std::int64_t n) {
+  const simd::FiniteRange range = simd::finite_range(x, n);
+  float most = std::max(std::fabs(range.low), std::fabs(range.high));
+  for (std::int64_t i = 0; !range.all && i < n; ++i) most = std::max(most, std::fabs(x[i]));
+  return most;
+}
 
 std::vector<double> powers(const policies::RolePolicy& policy, const Elements& blocks) {
   const BlockFormat& format = *policy.block;
   const auto count = static_cast<std::int64_t>(blocks.offsets.size()) - 1;
   std::vector<float> largest(static_cast<std::size_t>(count));
-  for (std::int64_t b = 0; b < count; ++b) {
-    float most = 0;
-    for (std::int64_t i = blocks.offsets[b]; i < blocks.offsets[b + 1]; ++i)
-      most = std::max(most, std::fabs(blocks.x[i]));
-    largest[b] = most;
-  }
+  for (std::int64_t b = 0; b < count; ++b)
+    largest[b] = largest_number(blocks.x + blocks.offsets[b], blocks.size(b));
   const Conversion conversion = policies::conversion_of(policy);
   std::vector<std::int32_t> exponents(largest.size());
   policies::find_scale_rule(policy.scale, format)

@@ -73,7 +73,7 @@ ErrorMoments block_moments(const policies::RolePolicy& policy, const BlockLayout
   for (std::int64_t b = 0; b < layout.blocks; ++b) {
     const BlockElements elements = layout.block(b);
     block.resize(static_cast<std::size_t>(elements.size()));
-    for (std::int64_t k = 0; k < elements.size(); ++k) block[k] = x[elements.at(k)];
+    elements.gather(x, block.data());
     const auto amax =
         static_cast<float>(policies::largest_magnitude(block.data(), elements.size()));
     if (amax == 0) continue;  // zeros are exact under any scale

@@ -64,7 +64,7 @@ void expand(const BlockLayout& layout, const std::vector<double>& factors, float
     if (block.contiguous()) {
       std::fill_n(scales + block.first, block.size(), factor);
     } else {
-      for (std::int64_t k = 0; k < block.size(); ++k) scales[block.at(k)] = factor;
+      block.for_each([&](std::int64_t i) { scales[i] = factor; });
     }
   }
 }

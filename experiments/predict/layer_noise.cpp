@@ -10,6 +10,7 @@
 #include "emu/net/require_elements.hpp"
 #include "emu/stats/mean.hpp"
 #include "emu/stats/pairwise.hpp"
+#include "emu/stats/squares.hpp"
 #include "experiments/engine/judge.hpp"
 #include "experiments/predict/injected_noise.hpp"
 #include "experiments/predict/layer_powers.hpp"
@@ -28,10 +29,8 @@ std::vector<double> sample_powers(const net::Tensor& x, const net::Tensor& clean
   const std::int64_t samples = x.dim(0), each = samples > 0 ? x.size() / samples : 0;
   std::vector<double> power(static_cast<std::size_t>(samples));
   for (std::int64_t s = 0; s < samples; ++s) {
-    power[s] = stats::pairwise_sum(each, [&](std::int64_t i) {
-      const double error = double{x.data[s * each + i]} - clean.data[s * each + i];
-      return error * error;
-    });
+    power[s] = stats::sum_of_squared_differences(each, x.data.data() + s * each,
+                                                 clean.data.data() + s * each);
   }
   return power;
 }

@@ -1,22 +1,17 @@
 #include "experiments/predict/layer_powers.hpp"
 
 #include <algorithm>
+#include <vector>
 
 #include "emu/net/gemm_layers.hpp"
-#include "emu/stats/pairwise.hpp"
+#include "emu/stats/squares.hpp"
 
 namespace numemu::experiments {
 namespace {
 
-/// Sums over a fixed tree of (a[i] - b[i])^2 and b[i]^2, b[i] found by index.
-template <class A, class B>
-Power sums(std::int64_t n, const A& a, const B& b) {
-  return {stats::pairwise_sum(n,
-                              [&](std::int64_t i) {
-                                const double error = double{a(i)} - b(i);
-                                return error * error;
-                              }),
-          stats::pairwise_sum(n, [&](std::int64_t i) { return double{b(i)} * b(i); })};
+/// Sums over a fixed tree of (a[i] - b[i])^2 and b[i]^2.
+Power sums(std::int64_t n, const float* a, const float* b) {
+  return {stats::sum_of_squared_differences(n, a, b), stats::sum_of_squares(n, b)};
 }
 
 }  // namespace
@@ -37,8 +32,7 @@ void LayerPowers::add(const net::Node& node, const net::Tensor& output) {
   const std::int64_t n = output.size();
   const float* const x =
       clean->second.data.data() + first_ * (clean->second.size() / reference_.samples());
-  Power power = sums(
-      n, [&](std::int64_t i) { return output.data[i]; }, [&](std::int64_t i) { return x[i]; });
+  Power power = sums(n, output.data.data(), x);
   if (n > 0) power = {power.noise / n, power.signal / n};
   whole_[node.name] = power;
 }
@@ -50,9 +44,11 @@ void LayerPowers::add(const net::Product& p) {
   const std::int64_t size = p.d_stack.count() * p.m * p.n;
   const std::int64_t each = size / count_, all = part.clean->size() / part.clean->dim(0);
   const float* const clean = part.clean->data.data() + first_ * all + part.products++ * each;
-  const Power power = sums(
-      size, [&](std::int64_t i) { return p.d[i]; },
-      [&](std::int64_t i) { return clean[i / each * all + i % each]; });
+  std::vector<float> expected;
+  expected.reserve(static_cast<std::size_t>(size));
+  for (std::int64_t sample = 0; sample < count_; ++sample)
+    expected.insert(expected.end(), clean + sample * all, clean + sample * all + each);
+  const Power power = sums(size, p.d, expected.data());
   part.noise += power.noise;
   part.signal += power.signal;
   part.elements += size;

@@ -2,25 +2,18 @@
 
 #include <cmath>
 
-#include "emu/stats/pairwise.hpp"
+#include "emu/stats/squares.hpp"
 
 namespace numemu::experiments {
 
 double mean_square(const net::Tensor& x) {
   if (x.size() == 0) return 0;
-  return stats::pairwise_sum(x.size(),
-                             [&](std::int64_t i) { return double{x.data[i]} * x.data[i]; }) /
-         x.size();
+  return stats::sum_of_squares(x.size(), x.data.data()) / x.size();
 }
 
 double mean_square_difference(const net::Tensor& x, const net::Tensor& y) {
   if (x.size() == 0) return 0;
-  return stats::pairwise_sum(x.size(),
-                             [&](std::int64_t i) {
-                               const double difference = double{x.data[i]} - y.data[i];
-                               return difference * difference;
-                             }) /
-         x.size();
+  return stats::sum_of_squared_differences(x.size(), x.data.data(), y.data.data()) / x.size();
 }
 
 double decibels(double signal, double noise) {

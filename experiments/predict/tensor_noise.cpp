@@ -74,12 +74,10 @@ std::vector<double> block_values(const TensorNoise& noise, const net::Tensor& x,
   const double unit = std::ldexp(1.0, format.element_exponent);
   std::vector<double> values(x.data.size());
   for (std::int64_t b = 0; b < layout.blocks; ++b) {
-    const BlockElements elements = layout.block(b);
-    for (std::int64_t k = 0; k < elements.size(); ++k) {
-      const std::int64_t i = elements.at(k);
+    layout.block(b).for_each([&](std::int64_t i) {
       const float element = table[quantized.is_narrow() ? quantized.narrow[i] : quantized.wide[i]];
       values[i] = element * factors[b] * tensor_scale * unit;
-    }
+    });
   }
   return values;
 }

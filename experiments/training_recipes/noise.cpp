@@ -9,7 +9,7 @@
 #include "emu/net/ops/cross_entropy.hpp"
 #include "emu/net/train/shuffle.hpp"
 #include "emu/net/train/train.hpp"
-#include "emu/stats/pairwise.hpp"
+#include "emu/stats/squares.hpp"
 #include "experiments/predict/block_factors.hpp"
 #include "experiments/training_recipes/parts.hpp"
 #include "formats/analysis/cells.hpp"
@@ -86,14 +86,11 @@ Gradients gradients_of(const net::Graph& graph, const net::Dataset& data, net::N
 }
 
 double squares(const std::vector<float>& x) {
-  return stats::pairwise_sum(static_cast<std::int64_t>(x.size()),
-                             [&](std::int64_t i) { return double{x[i]} * x[i]; });
+  return stats::sum_of_squares(static_cast<std::int64_t>(x.size()), x.data());
 }
 
 double square_distance(const std::vector<float>& x, const std::vector<float>& y) {
-  return stats::pairwise_sum(static_cast<std::int64_t>(x.size()), [&](std::int64_t i) {
-    return (double{x[i]} - y[i]) * (double{x[i]} - y[i]);
-  });
+  return stats::sum_of_squared_differences(static_cast<std::int64_t>(x.size()), x.data(), y.data());
 }
 
 /// The operand as wgrad reads it, [width, rows], rotated where the layer's transform does.

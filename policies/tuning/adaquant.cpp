@@ -10,6 +10,7 @@
 #include "emu/net/train/optimizer.hpp"
 #include "emu/net/train/shuffle.hpp"
 #include "emu/stats/pairwise.hpp"
+#include "emu/stats/squares.hpp"
 #include "formats/error.hpp"
 #include "policies/calibrate/least_squares.hpp"
 #include "policies/calibrate/reference.hpp"
@@ -234,10 +235,8 @@ class Tuning {
       const net::Tensor exact = forward(x, numerics_);
       numerics_.read(&quantized_weight_);
       const net::Tensor rounded = forward(x, numerics_);
-      measured += stats::pairwise_sum(exact.size(), [&](std::int64_t i) {
-        const double d = double{rounded.data[i]} - double{exact.data[i]};
-        return d * d;
-      });
+      measured += stats::sum_of_squared_differences(exact.size(), rounded.data.data(),
+                                                    exact.data.data());
     });
     std::vector<std::vector<double>> hessians;
     for (const LeastSquares& matrix : squares.matrices) hessians.push_back(matrix.inputs_squared());

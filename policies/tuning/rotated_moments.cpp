@@ -5,16 +5,13 @@
 
 #include "emu/net/math.hpp"
 #include "emu/stats/pairwise.hpp"
+#include "emu/stats/squares.hpp"
 
 namespace numemu::policies {
 namespace {
 
 double mean_of(std::int64_t n, const auto& term) {
   return n == 0 ? 0 : stats::pairwise_sum(n, term) / static_cast<double>(n);
-}
-
-double squares(const float* x, std::int64_t n) {
-  return stats::pairwise_sum(n, [&](std::int64_t i) { return double{x[i]} * double{x[i]}; });
 }
 
 double fourth(float x) {
@@ -28,7 +25,7 @@ double RawMoments::peak() const { return square > 0 ? largest / std::sqrt(square
 
 RawMoments raw_moments(const float* x, std::int64_t n) {
   RawMoments moments;
-  moments.square = n == 0 ? 0 : squares(x, n) / static_cast<double>(n);
+  moments.square = n == 0 ? 0 : stats::sum_of_squares(n, x) / static_cast<double>(n);
   moments.fourth = mean_of(n, [&](std::int64_t i) { return fourth(x[i]); });
   for (std::int64_t i = 0; i < n; ++i)
     moments.largest = std::max(moments.largest, std::abs(double{x[i]}));
@@ -39,10 +36,10 @@ RawMoments rotated_moments(const float* x, std::int64_t n, std::int64_t block) {
   const auto b = static_cast<double>(block);
   RawMoments moments;
   moments.square =
-      mean_of(n / block, [&](std::int64_t i) { return squares(x + i * block, block); }) / b;
+      mean_of(n / block, [&](std::int64_t i) { return stats::sum_of_squares(block, x + i * block); }) / b;
   moments.fourth = mean_of(n / block, [&](std::int64_t i) {
     const float* const line = x + i * block;
-    const double s2 = squares(line, block);
+    const double s2 = stats::sum_of_squares(block, line);
     const double s4 = stats::pairwise_sum(block, [&](std::int64_t k) { return fourth(line[k]); });
     return (3 * s2 * s2 - 2 * s4) / (b * b);
   });
@@ -57,7 +54,7 @@ RawMoments rotated_moments(const float* x, std::int64_t n, std::int64_t block) {
 double rotated_share_above(const float* x, std::int64_t n, std::int64_t block, double threshold) {
   const auto b = static_cast<double>(block);
   return mean_of(n / block, [&](std::int64_t i) {
-    const double deviation = std::sqrt(squares(x + i * block, block) / b);
+    const double deviation = std::sqrt(stats::sum_of_squares(block, x + i * block) / b);
     if (deviation == 0) return 0.0;
     return 2 * double{net::normal_cdf(static_cast<float>(-threshold / deviation))};
   });

@@ -41,8 +41,12 @@ TEST_CASE("blocks follow their axis and the last one of a line is short", "[fast
         const BlockElements elements = layout.block(b);
         const std::int64_t tail = shape[a] - block[a] * size;
         CHECK(elements.size() == std::min<std::int64_t>(size, tail));
+        Shape visited;
+        elements.for_each([&](std::int64_t i) { visited.push_back(i); });
+        CHECK(static_cast<std::int64_t>(visited.size()) == elements.size());
         for (std::int64_t k = 0; k < elements.size(); ++k) {
           const std::int64_t i = elements.at(k);
+          CHECK(visited[k] == i);
           Shape expected = block;
           expected[a] = block[a] * size + k;
           CHECK(index_of(shape, i) == expected);
@@ -86,6 +90,24 @@ TEST_CASE("tensors, channels and rows are single blocks", "[fast]") {
       }
     }
     CHECK(seen == std::vector<int>(60, 1));
+  }
+}
+
+TEST_CASE("a block is gathered in the order of its elements", "[fast]") {
+  std::vector<float> x(60);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+  for (const char* format :
+       {"mx(e2m1,2)", "group(int8,channel,float32)", "group(int8,row,float32)"}) {
+    for (int axis = 0; axis < 3; ++axis) {
+      const BlockLayout layout = layout_of(format, {3, 5, 4}, axis);
+      for (std::int64_t b = 0; b < layout.blocks; ++b) {
+        const BlockElements elements = layout.block(b);
+        std::vector<float> block(static_cast<std::size_t>(elements.size()));
+        elements.gather(x.data(), block.data());
+        for (std::int64_t k = 0; k < elements.size(); ++k)
+          CHECK(block[k] == static_cast<float>(elements.at(k)));
+      }
+    }
   }
 }
 
