@@ -116,6 +116,13 @@ class CaseFolder:
             shutil.rmtree(self.path, ignore_errors=True)
 
 
+def start_worker(begin, arguments):
+    """A worker that is told to end does so at once: an exception could leave it waiting for a lock of the pool."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    if begin:
+        begin(*arguments)
+
+
 def run_cases(case, numbers, jobs, begin=None, arguments=()):
     """case(number) for each, in `jobs` processes; the results in order."""
     if jobs == 1:
@@ -124,8 +131,10 @@ def run_cases(case, numbers, jobs, begin=None, arguments=()):
         yield from map(case, numbers)
         return
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # leaves nothing running
-    with multiprocessing.Pool(jobs, begin, arguments) as pool:
+    with multiprocessing.Pool(jobs, start_worker, (begin, arguments)) as pool:
         yield from pool.imap(case, numbers, chunksize=1)
+        pool.close()
+        pool.join()
 
 
 class Findings:
