@@ -50,7 +50,10 @@ void print_scores(const Json& scores, std::int64_t samples) {
       if (change && !none_differs(score, samples).empty()) continue;
       fmt::print("{}: {}, so the interval{} is that of 0 in as many (Clopper-Pearson)\n",
                  score["name"].get<std::string>(),
-                 change ? "no sample differs from float32" : "all samples have the same figure",
+                 !change ? "all samples have the same figure"
+                 : score["difference"] == 0
+                     ? "no sample's figure differs from float32"
+                     : "every sample's figure differs from float32 by the same",
                  change ? " of the difference" : "");
     }
     for (const auto& [key, whose] :
