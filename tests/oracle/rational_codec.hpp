@@ -40,6 +40,11 @@ struct Place {
   /// Against the smallest normal number and its lower neighbour if exponents had no lower end.
   enum { tiny, near_normal, normal } size = normal;
   std::strong_ordering to_normal_middle = std::strong_ordering::equal;
+
+  /// What stochastic rules compare: how far the number lies in the gap above `low`, in that below
+  /// the smallest normal number, in [0, 1). The first plan that needs one computes it for all
+  /// rules.
+  mutable std::optional<Rational> share = {}, normal_share = {};
 };
 
 /// A place under a rounding rule: the random words that go up, [from, 2^n). Deterministic rules go

@@ -136,12 +136,15 @@ Plan RationalCodec::plan(const Place& p, const Rounding& rounding) const {
     return plan;
   }
   plan.word_mask = (std::uint64_t{1} << rounding.random_bits) - 1;
-  const auto first_up = [&](const Dyadic& low, const Dyadic& high) {
-    const Rational x = p.exact ? *p.exact : rational(p.magnitude), a = rational(low);
-    return first_word_up((x - a) / (rational(high) - a), rounding.random_bits, rounding.variant);
+  const auto first_up = [&](std::optional<Rational>& share, const Dyadic& low, const Dyadic& high) {
+    if (!share) {
+      const Rational x = p.exact ? *p.exact : rational(p.magnitude), a = rational(low);
+      share = (x - a) / (rational(high) - a);
+    }
+    return first_word_up(*share, rounding.random_bits, rounding.variant);
   };
-  if (inside) plan.up_from = first_up(at(p.low), at(p.low + 1));
-  if (near) plan.normal_from = first_up(below_normal_, normal_);
+  if (inside) plan.up_from = first_up(p.share, at(p.low), at(p.low + 1));
+  if (near) plan.normal_from = first_up(p.normal_share, below_normal_, normal_);
   return plan;
 }
 
