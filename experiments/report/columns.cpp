@@ -10,7 +10,7 @@ namespace numemu::experiments {
 namespace {
 
 /// An end of the margin's interval, of a row that a gate has judged.
-Cell margin_end(const Record& r, std::size_t end) {
+ReportCell margin_end(const Record& r, std::size_t end) {
   const Json* const ends = json_at(*r.row, {"gate", "margin_ci99"});
   if (ends == nullptr || !ends->is_array() || ends->size() != 2 || !(*ends)[end].is_number())
     return {};
@@ -19,11 +19,15 @@ Cell margin_end(const Record& r, std::size_t end) {
 
 }  // namespace
 
-Cell number_cell(const std::optional<double>& number) { return number ? Cell(*number) : Cell(); }
+ReportCell number_cell(const std::optional<double>& number) {
+  return number ? ReportCell(*number) : ReportCell();
+}
 
-Cell text_cell(const std::string& text) { return text.empty() ? Cell() : Cell(text); }
+ReportCell text_cell(const std::string& text) {
+  return text.empty() ? ReportCell() : ReportCell(text);
+}
 
-std::string cell_text(const Cell& cell) {
+std::string cell_text(const ReportCell& cell) {
   if (const double* number = std::get_if<double>(&cell)) return fmt::format("{}", *number);
   if (const std::string* text = std::get_if<std::string>(&cell)) return *text;
   return "";

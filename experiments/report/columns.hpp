@@ -11,12 +11,12 @@
 namespace numemu::experiments {
 
 /// Empty, a number, or a text.
-using Cell = std::variant<std::monostate, double, std::string>;
+using ReportCell = std::variant<std::monostate, double, std::string>;
 
 struct Column {
   std::string name;
   bool is_text;
-  std::function<Cell(const Record&)> value;
+  std::function<ReportCell(const Record&)> value;
 };
 
 /// One column per field of a record, in a fixed order; names are identifiers.
@@ -27,9 +27,9 @@ std::vector<Column> exported_columns(const std::vector<Record>&);
 
 /// A cell as text: the shortest decimal that reads back as the same double; empty for an empty
 /// cell.
-std::string cell_text(const Cell&);
-Cell number_cell(const std::optional<double>&);
+std::string cell_text(const ReportCell&);
+ReportCell number_cell(const std::optional<double>&);
 /// Empty texts become empty cells.
-Cell text_cell(const std::string&);
+ReportCell text_cell(const std::string&);
 
 }  // namespace numemu::experiments

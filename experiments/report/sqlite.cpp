@@ -36,7 +36,7 @@ class Database {
     check(sqlite3_exec(handle_.get(), sql.c_str(), nullptr, nullptr, nullptr));
   }
 
-  void insert(const std::string& sql, const std::vector<Cell>& cells) {
+  void insert(const std::string& sql, const std::vector<ReportCell>& cells) {
     sqlite3_stmt* raw = nullptr;
     check(sqlite3_prepare_v2(handle_.get(), sql.c_str(), -1, &raw, nullptr));
     const std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)> statement(raw, sqlite3_finalize);
@@ -97,7 +97,7 @@ constexpr Field kTensorFields[] = {{"layer", true, nullptr, "layer"},
                                    {"fitted_db", false, "fitted", "db"},
                                    {"fitted_verdict", true, "fitted", "verdict"}};
 
-Cell field_cell(const Field& field, const Json& item) {
+ReportCell field_cell(const Field& field, const Json& item) {
   const Json* owner = field.parent ? json_at(item, {field.parent}) : &item;
   if (!owner) return {};
   return field.is_text ? text_cell(json_text(*owner, {field.key}))
@@ -124,7 +124,7 @@ void write_items(Database& database, const std::string& table, const Field (&fie
     const Json* items = json_at(*record.row, path);
     if (!items || !items->is_array()) continue;
     for (const Json& item : *items) {
-      std::vector<Cell> cells = {static_cast<double>(record.position)};
+      std::vector<ReportCell> cells = {static_cast<double>(record.position)};
       for (const Field& field : fields) cells.push_back(field_cell(field, item));
       database.insert(insert, cells);
     }
@@ -141,7 +141,7 @@ void write_rows(Database& database, const std::vector<Record>& records) {
   const std::string insert =
       fmt::format("INSERT INTO rows VALUES ({})", placeholders(exported.size() + 2));
   for (const Record& record : records) {
-    std::vector<Cell> cells = {static_cast<double>(record.position)};
+    std::vector<ReportCell> cells = {static_cast<double>(record.position)};
     for (const Column& column : exported) cells.push_back(column.value(record));
     cells.emplace_back(record.row->dump(-1, Json::NotUtf8::replace));
     database.insert(insert, cells);
@@ -151,7 +151,7 @@ void write_rows(Database& database, const std::vector<Record>& records) {
 void write_meta(Database& database, const ReportInput& input) {
   database.run("CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT)");
   const std::string sweep = input.sweep ? input.sweep->dump(-1, Json::NotUtf8::replace) : "null";
-  database.insert("INSERT INTO meta VALUES (?,?)", {Cell("sweep"), Cell(sweep)});
+  database.insert("INSERT INTO meta VALUES (?,?)", {ReportCell("sweep"), ReportCell(sweep)});
 }
 
 }  // namespace

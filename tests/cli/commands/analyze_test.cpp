@@ -15,10 +15,9 @@ namespace {
 
 using Catch::Contains;
 using numemu::Json;
-using numemu::test::check_refused;
-using numemu::test::Result;
+using namespace numemu::test;
 
-struct Scratch : numemu::test::Scratch {
+struct AnalyzeScratch : Scratch {
   Result analyze(const std::string& arguments) const { return run("analyze " + arguments); }
   Json json(const std::string& arguments) const {
     const Result r = analyze(arguments + " --json");
@@ -35,7 +34,7 @@ struct Scratch : numemu::test::Scratch {
 }  // namespace
 
 TEST_CASE("analyze: the table names its three axes and every verdict holds", "[fast]") {
-  const Scratch s;
+  const AnalyzeScratch s;
   const Result r =
       s.analyze("--format e4m3fn --dist normal --n 20000 --best-scale --overflow ieee");
   CHECK(r.code == 0);
@@ -48,7 +47,7 @@ TEST_CASE("analyze: the table names its three axes and every verdict holds", "[f
 }
 
 TEST_CASE("analyze --json: predictions, measurements, intervals, best scales", "[fast]") {
-  const Scratch s;
+  const AnalyzeScratch s;
   const Json json = s.json("--format int4 --dist uniform --scale 0.125 --best-scale --n 50000");
   CHECK(json["format"] == "int4");
   CHECK(json["rounding"] == "rne");
@@ -71,7 +70,7 @@ TEST_CASE("analyze --json: predictions, measurements, intervals, best scales", "
 }
 
 TEST_CASE("analyze --scale-rule: the rule sees the numbers that are converted", "[fast]") {
-  const Scratch s;
+  const AnalyzeScratch s;
   s.save("x.npy", numemu::ArrayType::float32, std::vector<float>{0.5f, -3, 1, 7});
   const std::string file = "--format int4 --dist x.npy ";
   CHECK(s.json(file + "--scale-rule absmax")["scale"] == 1);
@@ -87,7 +86,7 @@ TEST_CASE("analyze --scale-rule: the rule sees the numbers that are converted", 
 }
 
 TEST_CASE("analyze: results depend on the seed and not on the threads", "[fast]") {
-  const Scratch s;
+  const AnalyzeScratch s;
   const std::string common = "--format float4_e2m1fn --dist laplace --rounding 'sr(4)' --n 40000";
   const Result one = s.analyze(common + " --threads 1"), three = s.analyze(common + " --threads 3");
   CHECK(one.out == three.out);
@@ -95,7 +94,7 @@ TEST_CASE("analyze: results depend on the seed and not on the threads", "[fast]"
 }
 
 TEST_CASE("analyze: formats without sign get the law of |x|, infinite means are null", "[fast]") {
-  const Scratch s;
+  const AnalyzeScratch s;
   const Json json = s.json("--format uint4 --dist normal --rounding rup --n 2000");
   CHECK(json["dist"] == "|normal|");
   CHECK(json["figures"]["relative_square"]["predicted"].is_null());
@@ -103,7 +102,7 @@ TEST_CASE("analyze: formats without sign get the law of |x|, infinite means are 
 }
 
 TEST_CASE("analyze: results that are not finite are counted and left out of the errors", "[fast]") {
-  const Scratch s;
+  const AnalyzeScratch s;
   const Json json = s.json(
       "--format float8_e4m3fn --dist uniform --scale 0.001 --overflow ieee "
       "--n 20000");
@@ -118,7 +117,7 @@ TEST_CASE("analyze: results that are not finite are counted and left out of the 
 }
 
 TEST_CASE("analyze FILE.npy: the law on the numbers equals the codec on them", "[fast]") {
-  const Scratch s;
+  const AnalyzeScratch s;
   std::vector<double> x;
   for (int i = -500; i <= 500; ++i) x.push_back(i / 64.0 + (i % 3) * 1e-3);
   s.save("x.npy", numemu::ArrayType::float64, x);
@@ -143,7 +142,7 @@ TEST_CASE("analyze FILE.npy: the law on the numbers equals the codec on them", "
 }
 
 TEST_CASE("analyze refuses bad arguments in one line", "[fast]") {
-  const Scratch s;
+  const AnalyzeScratch s;
   const auto refused = [&](const std::string& arguments, const std::string& text) {
     INFO(arguments);
     check_refused(s.analyze(arguments), text);
@@ -173,7 +172,7 @@ TEST_CASE("analyze refuses bad arguments in one line", "[fast]") {
 }
 
 TEST_CASE("analyze refuses bad files in one line that names the place", "[fast]") {
-  const Scratch s;
+  const AnalyzeScratch s;
   s.save("empty.npy", numemu::ArrayType::float32, std::vector<float>{});
   s.save("nan.npy", numemu::ArrayType::float32, std::vector<float>{1, 2, NAN});
   s.save("inf.npy", numemu::ArrayType::float64, std::vector<double>{-INFINITY});

@@ -12,8 +12,7 @@ namespace {
 
 using namespace numemu;
 using Catch::Contains;
-using test::check_refused;
-using test::Result;
+using namespace numemu::test;
 
 struct Folder : test::Scratch {
   void put(const std::string& name, ArrayType type, const ArrayShape& shape,

@@ -12,8 +12,7 @@ namespace {
 
 using namespace numemu;
 using Catch::Contains;
-using test::check_refused;
-using test::Result;
+using namespace numemu::test;
 
 constexpr std::int64_t kRows = 6, kColumns = 40;
 

@@ -13,8 +13,7 @@ namespace {
 
 using namespace numemu;
 using Catch::Contains;
-using test::check_refused;
-using test::Result;
+using namespace numemu::test;
 
 struct Folder : test::Scratch {
   Folder() { write_npy(path + "/x.npy", ArrayType::float32, {2, 2}, kNumbers); }

@@ -19,8 +19,7 @@ namespace {
 
 using namespace numemu;
 using Catch::Contains;
-using test::check_refused;
-using test::Result;
+using namespace numemu::test;
 
 const std::vector<float> kNumbers = {0.0f,   -0.0f, 1.0f,  -1.5f,
                                      500.0f, -1e9f, 1e-9f, std::numeric_limits<float>::infinity(),

@@ -11,10 +11,10 @@ TEST_CASE("sizes of shapes, also of hostile ones", "[fast]") {
   CHECK(element_count({}) == 1);
   CHECK(element_count({128, 28, 28, 1}) == 100'352);
   CHECK(element_count({std::int64_t{1} << 40, std::int64_t{1} << 40, 0}) == 0);
-  CHECK(test::message_of([] {
+  CHECK(numemu::test::message_of([] {
           element_count({std::int64_t{1} << 40, std::int64_t{1} << 40});
         }) == "shape [1099511627776, 1099511627776]: expected fewer than 2^63 elements");
-  CHECK(test::message_of([] {
+  CHECK(numemu::test::message_of([] {
           element_count({2, -1});
         }) == "shape [2, -1]: expected no negative extent");
 }

@@ -39,7 +39,7 @@ std::vector<std::vector<Json>> query(const std::string& file, const std::string&
   return out;
 }
 
-Json cell_json(const Cell& cell) {
+Json cell_json(const ReportCell& cell) {
   if (const double* number = std::get_if<double>(&cell)) return *number;
   if (const std::string* text = std::get_if<std::string>(&cell)) return *text;
   return nullptr;

@@ -12,7 +12,7 @@
 namespace numemu::net {
 namespace {
 
-using test::message_of;
+using numemu::test::message_of;
 
 /// The stored pixels that a 3 x 4 view shows.
 std::vector<std::int64_t> seen(ImageView view) {

@@ -8,10 +8,10 @@
 namespace numemu::net {
 namespace {
 
+using numemu::test::message_of;
+using numemu::test::TemporaryFolder;
+using numemu::test::write_file;
 using test::gzip;
-using test::message_of;
-using test::TemporaryFolder;
-using test::write_file;
 
 std::string all(const std::vector<std::uint8_t>& bytes) { return {bytes.begin(), bytes.end()}; }
 

@@ -9,10 +9,10 @@
 namespace numemu::net {
 namespace {
 
+using numemu::test::message_of;
+using numemu::test::TemporaryFolder;
+using numemu::test::write_file;
 using test::gzip;
-using test::message_of;
-using test::TemporaryFolder;
-using test::write_file;
 
 constexpr int kRecords = 10'000, kRecord = 3073;
 

@@ -8,7 +8,7 @@
 namespace numemu::net {
 namespace {
 
-using test::message_of;
+using numemu::test::message_of;
 
 /// 1 x 2 images of two channels: bytes i % 256, i / 256, and both plus 1; label i % 10.
 Images numbered(std::int64_t count) {

@@ -11,11 +11,6 @@
 
 namespace numemu::net::test {
 
-using numemu::test::message_of;
-using numemu::test::read_file;
-using numemu::test::TemporaryFolder;
-using numemu::test::write_file;
-
 inline std::string gzip(const std::string& bytes) {
   return numemu::test::deflated(bytes, 1, 15 + 16);
 }

@@ -7,11 +7,11 @@
 namespace numemu::net {
 namespace {
 
+using numemu::test::message_of;
+using numemu::test::TemporaryFolder;
+using numemu::test::write_file;
 using test::big_endian;
 using test::gzip;
-using test::message_of;
-using test::TemporaryFolder;
-using test::write_file;
 
 constexpr std::uint32_t kCount = 3;
 
@@ -59,8 +59,8 @@ TEST_CASE("written IDX files are those of the format", "[fast]") {
   const Files files;
   CHECK(message(folder, files).empty());
   write_idx(folder.path(), "copy", read_idx(folder.path(), "train"));
-  CHECK(test::read_file(folder / "copy-images-idx3-ubyte") == files.images);
-  CHECK(test::read_file(folder / "copy-labels-idx1-ubyte") == files.labels);
+  CHECK(numemu::test::read_file(folder / "copy-images-idx3-ubyte") == files.images);
+  CHECK(numemu::test::read_file(folder / "copy-labels-idx1-ubyte") == files.labels);
 }
 
 TEST_CASE("a missing IDX file", "[fast]") {

@@ -7,7 +7,7 @@ namespace numemu::net {
 namespace {
 
 std::string message(const std::string& name) {
-  return test::message_of([&] { load_dataset(name, "unused"); });
+  return numemu::test::message_of([&] { load_dataset(name, "unused"); });
 }
 
 TEST_CASE("names that are no data set", "[fast]") {

@@ -13,12 +13,12 @@
 namespace numemu::net {
 namespace {
 
-using test::message_of;
+using numemu::test::message_of;
 
 /// False where the interpreter has no Pillow.
 bool python(const std::string& script) {
-  const test::TemporaryFolder folder;
-  test::write_file(folder / "s.py", script);
+  const numemu::test::TemporaryFolder folder;
+  numemu::test::write_file(folder / "s.py", script);
   return std::system(("/usr/bin/python3 " + (folder / "s.py") + " 2>/dev/null").c_str()) == 0;
 }
 
@@ -32,7 +32,7 @@ std::vector<std::uint8_t> bytes_of(const std::string& text) { return {text.begin
 
 TEST_CASE("pictures are decoded and resized to Pillow's bytes", "[fast]") {
   if (!has_pillow()) return;
-  const test::TemporaryFolder folder;
+  const numemu::test::TemporaryFolder folder;
   REQUIRE(python("import numpy as np\nfrom PIL import Image\nr = np.random.RandomState(7)\nd = '" +
                  folder.path() + R"('
 a = r.randint(0, 256, (37, 53, 4)).astype(np.uint8)
@@ -52,20 +52,20 @@ for h, w in [(20, 20), (37, 11), (5, 53), (74, 106), (1, 1), (36, 54)]:
   for (const char* name :
        {"rgb.png", "rgba.png", "grey.png", "palette.png", "colour.jpg", "grey.jpg"}) {
     CAPTURE(name);
-    const Picture p = decode_picture(name, test::read_file(folder / name));
+    const Picture p = decode_picture(name, numemu::test::read_file(folder / name));
     CHECK(p.height == 37);
     CHECK(p.width == 53);
-    CHECK(p.rgb == bytes_of(test::read_file(folder / (std::string(name) + ".raw"))));
+    CHECK(p.rgb == bytes_of(numemu::test::read_file(folder / (std::string(name) + ".raw"))));
   }
-  const Picture rgb = decode_picture("rgb", test::read_file(folder / "rgb.png"));
+  const Picture rgb = decode_picture("rgb", numemu::test::read_file(folder / "rgb.png"));
   for (const auto& [h, w] : {std::pair{20, 20}, {37, 11}, {5, 53}, {74, 106}, {1, 1}, {36, 54}}) {
     CAPTURE(h, w);
     const std::string raw = std::to_string(h) + "x" + std::to_string(w) + ".raw";
-    CHECK(resize_bilinear(rgb, h, w).rgb == bytes_of(test::read_file(folder / raw)));
+    CHECK(resize_bilinear(rgb, h, w).rgb == bytes_of(numemu::test::read_file(folder / raw)));
   }
   // Damage is one line with the place.
-  const std::string png = test::read_file(folder / "rgb.png"),
-                    jpeg = test::read_file(folder / "colour.jpg");
+  const std::string png = numemu::test::read_file(folder / "rgb.png"),
+                    jpeg = numemu::test::read_file(folder / "colour.jpg");
   CHECK(message_of([&] { decode_picture("p", png.substr(0, 300)); }).starts_with("p: byte "));
   CHECK(message_of([&] {
           decode_picture("p", jpeg.substr(0, jpeg.size() / 2));
@@ -97,7 +97,7 @@ TEST_CASE("a folder of PNG files made from CIFAR-10 has the pixels of the binary
     return;
   }
   if (!has_pillow()) return;
-  const test::TemporaryFolder folder, cache;
+  const numemu::test::TemporaryFolder folder, cache;
   constexpr int kImages = 300;
   REQUIRE(python("import gzip, os, numpy as np\nfrom PIL import Image\ns, d = '" + source + "', '" +
                  folder.path() + R"('

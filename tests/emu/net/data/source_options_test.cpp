@@ -10,7 +10,7 @@
 namespace numemu::net {
 namespace {
 
-using test::message_of;
+using numemu::test::message_of;
 
 template <class T>
 void write(const std::string& path, ArrayType type, const ArrayShape& shape,

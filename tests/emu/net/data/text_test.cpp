@@ -8,9 +8,9 @@
 namespace numemu::net {
 namespace {
 
-using test::message_of;
-using test::TemporaryFolder;
-using test::write_file;
+using numemu::test::message_of;
+using numemu::test::TemporaryFolder;
+using numemu::test::write_file;
 
 std::vector<std::uint8_t> bytes_of(const std::string& text) { return {text.begin(), text.end()}; }
 

@@ -7,8 +7,8 @@
 namespace numemu::net {
 namespace {
 
-using test::message_of;
-using test::TemporaryFolder;
+using numemu::test::message_of;
+using numemu::test::TemporaryFolder;
 
 Graph fresh() { return build_net("mlp", {4, 4, 1}, 10); }
 

@@ -9,10 +9,10 @@
 namespace numemu::net {
 namespace {
 
-using test::message_of;
-using test::read_file;
-using test::TemporaryFolder;
-using test::write_file;
+using numemu::test::message_of;
+using numemu::test::read_file;
+using numemu::test::TemporaryFolder;
+using numemu::test::write_file;
 
 Tensor ramp(Shape shape) {
   Tensor t(std::move(shape));

@@ -8,7 +8,7 @@
 namespace numemu::net {
 namespace {
 
-using test::message_of;
+using numemu::test::message_of;
 
 Graph initialized(std::uint64_t seed) {
   Graph graph = build_net("mlp", {4, 4, 1}, 10);

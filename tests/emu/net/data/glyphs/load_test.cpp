@@ -10,9 +10,9 @@
 namespace numemu::net {
 namespace {
 
-using test::read_file;
-using test::TemporaryFolder;
-using test::write_file;
+using numemu::test::read_file;
+using numemu::test::TemporaryFolder;
+using numemu::test::write_file;
 namespace fs = std::filesystem;
 
 TEST_CASE("the whole set has the pinned hashes, and a damaged cache is made again", "[fast]") {
