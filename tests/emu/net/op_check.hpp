@@ -1,7 +1,9 @@
 // Checks an operator against an independent float64 forward: its result, and its gradients by
 // central differences.
 #pragma once
+#include <bit>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,6 +12,10 @@
 #include "emu/net/op.hpp"
 
 namespace numemu::net::test {
+
+inline constexpr float kInfinity = std::numeric_limits<float>::infinity();
+/// A NaN with a sign and a payload, which no operator makes itself.
+inline const float kAnyNan = std::bit_cast<float>(0xffc12345u);
 
 using Doubles = std::vector<double>;
 /// The result of an operator given its inputs, then its parameters.

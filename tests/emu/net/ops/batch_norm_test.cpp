@@ -1,9 +1,7 @@
 // Batch normalisation: both statistics, ghost batches, running values, inference, threads.
 #include "emu/net/ops/batch_norm.hpp"
 
-#include <bit>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <string_view>
 
@@ -14,8 +12,8 @@
 namespace numemu::net {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-const float kAnyNan = std::bit_cast<float>(0xffc12345u);
+using test::kInfinity;
+using test::kAnyNan;
 
 struct Rule final : Numerics {
   explicit Rule(NormRule r) : rule(r) {}

@@ -4,9 +4,7 @@
 
 #include <fmt/format.h>
 
-#include <bit>
 #include <cmath>
-#include <limits>
 
 #include "formats/storage/json_reader.hpp"
 #include "tests/catch.hpp"
@@ -15,9 +13,9 @@
 namespace numemu::net {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+using test::kInfinity;
 constexpr std::uint32_t kNan = 0x7fc00000;
-const float kAnyNan = std::bit_cast<float>(0xffc12345u);
+using test::kAnyNan;
 
 struct Special {
   float a, b;

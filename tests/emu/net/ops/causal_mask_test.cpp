@@ -1,9 +1,7 @@
 // The causal mask: entries above the diagonal, gradients, shapes.
 #include "emu/net/ops/causal_mask.hpp"
 
-#include <bit>
 #include <cmath>
-#include <limits>
 
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
@@ -12,8 +10,8 @@
 namespace numemu::net {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-const float kAnyNan = std::bit_cast<float>(0xffc12345u);
+using test::kInfinity;
+using test::kAnyNan;
 
 TEST_CASE("the causal mask replaces what is above the diagonal", "[fast]") {
   Numerics numerics;

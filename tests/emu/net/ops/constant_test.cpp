@@ -1,9 +1,7 @@
 // A constant: its value, shape and no gradient.
 #include "emu/net/ops/constant.hpp"
 
-#include <bit>
 #include <cmath>
-#include <limits>
 
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
@@ -12,8 +10,8 @@
 namespace numemu::net {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-const float kAnyNan = std::bit_cast<float>(0xffc12345u);
+using test::kInfinity;
+using test::kAnyNan;
 
 TEST_CASE("a constant gives its value and is never trained", "[fast]") {
   Constant op(test::random_tensor({2, 3}, 1));

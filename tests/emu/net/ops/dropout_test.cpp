@@ -1,9 +1,7 @@
 // Dropout: the mask by its definition, its rate, backward, inference, threads.
 #include "emu/net/ops/dropout.hpp"
 
-#include <bit>
 #include <cmath>
-#include <limits>
 
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
@@ -14,8 +12,8 @@
 namespace numemu::net {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-const float kAnyNan = std::bit_cast<float>(0xffc12345u);
+using test::kInfinity;
+using test::kAnyNan;
 
 TEST_CASE("dropout is the mask that its random source gives", "[fast]") {
   constexpr double kProbability = 0.25;

@@ -1,9 +1,7 @@
 // LayerNorm: values, gradients, special values, threads.
 #include "emu/net/ops/layer_norm.hpp"
 
-#include <bit>
 #include <cmath>
-#include <limits>
 
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
@@ -12,7 +10,7 @@
 namespace numemu::net {
 namespace {
 
-const float kAnyNan = std::bit_cast<float>(0xffc12345u);
+using test::kAnyNan;
 
 TEST_CASE("layer_norm and its gradients", "[fast]") {
   constexpr std::int64_t kRows = 6, kSize = 11;

@@ -4,9 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <limits>
 
 #include "formats/error.hpp"
 #include "formats/storage/json_reader.hpp"
@@ -16,8 +14,8 @@
 namespace numemu::net {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-const float kAnyNan = std::bit_cast<float>(0xffc12345u);
+using test::kInfinity;
+using test::kAnyNan;
 
 using test::Doubles;
 

@@ -3,7 +3,6 @@
 
 #include <bit>
 #include <cmath>
-#include <limits>
 
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
@@ -12,7 +11,7 @@
 namespace numemu::net {
 namespace {
 
-const float kAnyNan = std::bit_cast<float>(0xffc12345u);
+using test::kAnyNan;
 
 TEST_CASE("rms_norm and its gradients", "[fast]") {
   constexpr std::int64_t kRows = 6, kSize = 11;

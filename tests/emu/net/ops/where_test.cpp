@@ -1,9 +1,7 @@
 // Where: choice, gradients, broadcasting, special values.
 #include "emu/net/ops/where.hpp"
 
-#include <bit>
 #include <cmath>
-#include <limits>
 
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
@@ -12,8 +10,8 @@
 namespace numemu::net {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-const float kAnyNan = std::bit_cast<float>(0xffc12345u);
+using test::kInfinity;
+using test::kAnyNan;
 
 TEST_CASE("where and its gradients", "[fast]") {
   Where op;
