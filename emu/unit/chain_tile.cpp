@@ -10,6 +10,7 @@
 
 #include "emu/unit/chain_kernel-inl.hpp"
 #include "emu/unit/chain_pack-inl.hpp"
+#include "emu/unit/chain_pack_body-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace numemu::unit::HWY_NAMESPACE {

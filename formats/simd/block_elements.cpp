@@ -191,10 +191,17 @@ HWY_INLINE Element convert_one(const Plan& plan, const BlockRun& to, std::int64_
 template <class Kernel, bool kCodes, bool kFlags, int kPerBlock>
 HWY_INLINE void convert_four(const Plan& plan, const BlockRun& to, std::int64_t b, std::int64_t i) {
   const std::int64_t n = lanes();
+#if HWY_TARGET == HWY_SSE4  // in a loop, for the sake of compile time: see convert_loops.cpp
+  Element e[4];
+  for (int v = 0; v < 4; ++v)
+    e[v] = convert_one<Kernel, kCodes>(plan, to, b + v / kPerBlock, i + v * n);
+  const auto [e0, e1, e2, e3] = e;
+#else
   const Element e0 = convert_one<Kernel, kCodes>(plan, to, b, i);
   const Element e1 = convert_one<Kernel, kCodes>(plan, to, b + 1 / kPerBlock, i + n);
   const Element e2 = convert_one<Kernel, kCodes>(plan, to, b + 2 / kPerBlock, i + 2 * n);
   const Element e3 = convert_one<Kernel, kCodes>(plan, to, b + 3 / kPerBlock, i + 3 * n);
+#endif
   if (kCodes) store_bytes(e0.code, e1.code, e2.code, e3.code, to.codes + i);
   if (kFlags) store_bytes(e0.flags, e1.flags, e2.flags, e3.flags, to.flags + i);
 }

@@ -140,10 +140,16 @@ std::int64_t shared_exponent_step() { return kStepVectors * lanes(); }
 template <Step kStep, bool kFlags, class Out>
 HWY_INLINE void convert_some(const SharedExponentPlan& plan, const Slice<Out>& s, std::int64_t i) {
   const std::int64_t n = lanes();
+#if HWY_TARGET == HWY_SSE4  // in a loop, for the sake of compile time: see convert_loops.cpp
+  WordVector all[kStepVectors];
+  for (int v = 0; v < kStepVectors; ++v) all[v] = convert_one<kStep, kFlags>(plan, s, i + v * n);
+  const auto [a, b, c, d] = all;
+#else
   const WordVector a = convert_one<kStep, kFlags>(plan, s, i);
   const WordVector b = convert_one<kStep, kFlags>(plan, s, i + n);
   const WordVector c = convert_one<kStep, kFlags>(plan, s, i + 2 * n);
   const WordVector d = convert_one<kStep, kFlags>(plan, s, i + 3 * n);
+#endif
   if constexpr (kFlags) store_bytes(a, b, c, d, s.flags + i);
 }
 

@@ -93,14 +93,21 @@ template <class T, Rule kRule, Ends kEnds>
 HWY_NOINLINE void AddBlock(const Constants<T>& constants, std::int64_t rows,
                            const T* HWY_RESTRICT parts, const T* HWY_RESTRICT random,
                            T* HWY_RESTRICT sums) {
-  const hn::ScalableTag<T> d;
-  const Numbers<hn::ScalableTag<T>> numbers(d, constants);
   const std::int64_t width = BlockWidth<T>();
-  const auto one = hn::Set(d, T{1});
-  for (std::int64_t i = 0; i < rows * width; i += width) {
-    auto sum = LoadPair(d, sums + i);
-    Step<kRule, kEnds>(d, numbers, one, LoadPair(d, parts + i), sum, random + i);
-    StorePair(d, sum, sums + i);
+  if constexpr (kRows == 1) {
+    // A row is a block, and the sum one step with the factor 1: no second loop is compiled.
+    const T one = 1;
+    for (std::int64_t i = 0; i < rows * width; i += width)
+      MultiplyBlock<T, kRule, kEnds, 1>(constants, &one, parts + i, 1, random + i, sums + i);
+  } else {
+    const hn::ScalableTag<T> d;
+    const Numbers<hn::ScalableTag<T>> numbers(d, constants);
+    const auto one = hn::Set(d, T{1});
+    for (std::int64_t i = 0; i < rows * width; i += width) {
+      auto sum = LoadPair(d, sums + i);
+      Step<kRule, kEnds>(d, numbers, one, LoadPair(d, parts + i), sum, random + i);
+      StorePair(d, sum, sums + i);
+    }
   }
 }
 
