@@ -44,8 +44,12 @@ std::string_view next_word(std::string_view& text) {
   while (begin < text.size() && is_blank(text[begin])) ++begin;
   text.remove_prefix(begin);
   if (is_comment(text)) return {};
+  const auto ends_before = [text](std::size_t i) {
+    return is_blank(text[i]) || text[i] == '#' ||
+           (text[i] == '/' && i + 1 < text.size() && text[i + 1] == '/');
+  };
   std::size_t end = 0;
-  while (end < text.size() && !is_blank(text[end]) && !is_comment(text.substr(end))) ++end;
+  while (end < text.size() && !ends_before(end)) ++end;
   const std::string_view word = text.substr(0, end);
   text.remove_prefix(end);
   return word;
