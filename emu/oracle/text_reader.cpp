@@ -45,7 +45,8 @@ std::string_view next_word(std::string_view& text) {
   text.remove_prefix(begin);
   if (is_comment(text)) return {};
   const auto ends_before = [text](std::size_t i) {
-    return is_blank(text[i]) || text[i] == '#' || (text[i] == '/' && i + 1 < text.size() && text[i + 1] == '/');
+    return is_blank(text[i]) || text[i] == '#' ||
+           (text[i] == '/' && i + 1 < text.size() && text[i + 1] == '/');
   };
   std::size_t end = 0;
   while (end < text.size() && !ends_before(end)) ++end;

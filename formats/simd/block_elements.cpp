@@ -193,7 +193,8 @@ HWY_INLINE void convert_four(const Plan& plan, const BlockRun& to, std::int64_t 
   const std::int64_t n = lanes();
 #if HWY_TARGET == HWY_SSE4  // in a loop, for the sake of compile time: see convert_loops.cpp
   Element e[4];
-  for (int v = 0; v < 4; ++v) e[v] = convert_one<Kernel, kCodes>(plan, to, b + v / kPerBlock, i + v * n);
+  for (int v = 0; v < 4; ++v)
+    e[v] = convert_one<Kernel, kCodes>(plan, to, b + v / kPerBlock, i + v * n);
   const auto [e0, e1, e2, e3] = e;
 #else
   const Element e0 = convert_one<Kernel, kCodes>(plan, to, b, i);

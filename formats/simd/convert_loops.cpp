@@ -193,14 +193,15 @@ HWY_INLINE Converted convert_one(const Plan& plan, const Arrays& to, std::int64_
 
 std::int64_t step() { return kStepVectors * lanes(); }
 
-// SSE4, for machines from before 2013, runs through the vectors of a step in a loop: written out, they make this file compile a
-// fifth longer for everyone.
+// SSE4, for machines from before 2013, runs through the vectors of a step in a loop: written out,
+// they make this file compile a sixth longer for everyone.
 template <class Kernel, Step kStep, bool kCodes, bool kFlags>
 HWY_INLINE void convert_some(const Plan& plan, const Arrays& to, std::int64_t i) {
   const std::int64_t n = lanes();
 #if HWY_TARGET == HWY_SSE4
   Converted all[kStepVectors];
-  for (int v = 0; v < kStepVectors; ++v) all[v] = convert_one<Kernel, kStep, kCodes>(plan, to, i + v * n);
+  for (int v = 0; v < kStepVectors; ++v)
+    all[v] = convert_one<Kernel, kStep, kCodes>(plan, to, i + v * n);
   const auto [a, b, c, d] = all;
 #else
   const Converted a = convert_one<Kernel, kStep, kCodes>(plan, to, i);
