@@ -5,24 +5,27 @@ source "$(dirname "${BASH_SOURCE[0]}")/house.sh"
 
 # mirrored PATH: PATH without extension, or without some of its last words, is a source file or folder.
 mirrored() {
-  local path=$1
-  [[ ${path##*/} == "$(basename "$(dirname "$path")")" && -d $(dirname "$path") ]] && return
+  local path=$1 folder=${1%/*} found
+  [[ ${path##*/} == "${folder##*/}" && -d $folder ]] && return
   while :; do
-    [[ -d $path || -n $(compgen -G "$path.[chd]*") ]] && return
+    found=("$path".[chd]*)
+    [[ -d $path || -e ${found[0]} ]] && return
     [[ ${path##*/} == *_* ]] || return
     path=${path%_*}
   done
 }
 
-check() {
-  local test path
-  sources '[^/]*_test\.cpp' tests | while read -r test; do
+check() { # starts no process per test: there are many
+  local test tests path mirrors=()
+  mapfile -t tests < <(sources '[^/]*_test\.cpp' tests)
+  for test in "${tests[@]}"; do
     path=${test#tests/}
     path=${path%_test.cpp}
     case $path in house/* | oracle/* | golden/*) continue ;; esac # whole systems and external truths have no single source file
     if ! mirrored "$path"; then echo "$test: there is no $path.hpp, .cpp, .def or folder"; fi
-    if ! grep -qE 'CHECK|REQUIRE' "$test"; then echo "$test: asserts nothing"; fi
+    mirrors+=("$test")
   done
+  if ((${#mirrors[@]})); then grep -LE 'CHECK|REQUIRE' "${mirrors[@]}" | sed 's/$/: asserts nothing/'; fi
 }
 
 good_tests() {
