@@ -232,9 +232,10 @@ def batches(sources):
 
 
 def text_of(batch):
-    """The batch as a source: first the headers of libraries, so that none of them sees ours."""
-    libraries = dict.fromkeys(name for source in batch.sources for file in source.files if not file.conditional
-                              for name in file.included if name[0] == '<')
+    """The batch as a source: first the headers of libraries, so that none of them sees ours. They are sorted, because an order that
+    differs from run to run would compile every batch of a target again after a change to one source."""
+    libraries = sorted({name for source in batch.sources for file in source.files if not file.conditional
+                        for name in file.included if name[0] == '<'})
     return ''.join(f'#include {header}\n' for header in [*libraries, *(f'"{source.path}"' for source in batch.sources)])
 
 

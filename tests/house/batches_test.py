@@ -350,6 +350,28 @@ class Batches(unittest.TestCase):
             self.assertEqual(batches_of(lambda: write('a.hpp', 'inline int b(double) { return b(); }')), 1)
             self.assertEqual(batches_of(), 2)
 
+    def test_every_run_writes_the_same_batch(self):
+        with tempfile.TemporaryDirectory() as folder:
+            def path(name):
+                return os.path.join(folder, name)
+
+            headers = ('array', 'cmath', 'functional', 'map', 'memory', 'optional', 'string', 'vector')
+            for name in headers:
+                with open(path(name + '.hpp'), 'w', encoding='utf-8') as file:
+                    file.write(f'#include <{name}>\n')
+            for name in ('a', 'b'):
+                with open(path(name + '.cpp'), 'w', encoding='utf-8') as file:
+                    file.write(''.join(f'#include "{header}.hpp"\n' for header in headers) + f'int {name}();\n')
+            with open(path('groups'), 'w', encoding='utf-8') as file:
+                file.write('\t'.join(['x', '', folder, path('batches'), path('a.cpp'), path('b.cpp')]) + '\n')
+            texts = set()
+            for seed in range(8):  # of the order of Python's sets
+                subprocess.run([sys.executable, batches.__file__, path('groups'), path(f'list{seed}')], check=True,
+                               env={**os.environ, 'PYTHONHASHSEED': str(seed)})
+                with open(path('batches/a_and_1_more.cpp'), encoding='utf-8') as file:
+                    texts.add(file.read())
+            self.assertEqual(len(texts), 1)
+
     def test_using_directives(self):
         plain, using = 'namespace n { int a() { return 1; } }', 'using namespace m;\nint b() { return 1; }'
         self.assertEqual(self.order(plain, using), 'ab')
