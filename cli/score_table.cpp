@@ -48,7 +48,7 @@ void print_scores(const Json& scores, std::int64_t samples) {
     for (const Json& which : score.value("exact", Json::array())) {
       const bool change = which == "difference_ci95";
       if (change && !none_differs(score, samples).empty()) continue;
-      fmt::print("{}: {}, so the interval{} is that of 0 in as many (Clopper-Pearson)\n",
+      fmt::print("{}: {}, so the interval{} is that of 0 exceptions in as many (Clopper-Pearson)\n",
                  score["name"].get<std::string>(),
                  !change ? "all samples have the same figure"
                  : score["difference"] == 0

@@ -20,8 +20,9 @@ double sum_of_leaves(std::int64_t n, const double* leaves) {
 /// several leaves are added side by side.
 template <class Term>
 double squares(std::int64_t n, const Term& term) {
-  if (n <= 0) return 0;
   constexpr std::int64_t kSideBySide = 8;
+  if (n < kSideBySide * kPairwiseLeaf)
+    return pairwise_sum(n, [&](std::int64_t i) { return term(i) * term(i); });
   std::vector<double> leaves(static_cast<std::size_t>((n + kPairwiseLeaf - 1) / kPairwiseLeaf));
   std::int64_t first = 0;
   for (; first + kSideBySide * kPairwiseLeaf <= n; first += kSideBySide * kPairwiseLeaf) {

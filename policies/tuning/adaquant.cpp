@@ -235,8 +235,8 @@ class Tuning {
       const net::Tensor exact = forward(x, numerics_);
       numerics_.read(&quantized_weight_);
       const net::Tensor rounded = forward(x, numerics_);
-      measured += stats::sum_of_squared_differences(exact.size(), rounded.data.data(),
-                                                    exact.data.data());
+      measured +=
+          stats::sum_of_squared_differences(exact.size(), rounded.data.data(), exact.data.data());
     });
     std::vector<std::vector<double>> hessians;
     for (const LeastSquares& matrix : squares.matrices) hessians.push_back(matrix.inputs_squared());

@@ -36,7 +36,9 @@ RawMoments rotated_moments(const float* x, std::int64_t n, std::int64_t block) {
   const auto b = static_cast<double>(block);
   RawMoments moments;
   moments.square =
-      mean_of(n / block, [&](std::int64_t i) { return stats::sum_of_squares(block, x + i * block); }) / b;
+      mean_of(n / block,
+              [&](std::int64_t i) { return stats::sum_of_squares(block, x + i * block); }) /
+      b;
   moments.fourth = mean_of(n / block, [&](std::int64_t i) {
     const float* const line = x + i * block;
     const double s2 = stats::sum_of_squares(block, line);

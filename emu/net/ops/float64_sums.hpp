@@ -15,9 +15,9 @@ namespace numemu::net {
 /// one before it, so it runs at about four times the speed.
 template <class Term>
 double line_sum(std::int64_t n, const Term& term, std::int64_t first = 0) {
-  constexpr std::int64_t kLanes = 8, kLeaf = 64;
-  if (n > kLeaf) {
-    const std::int64_t half = ((n / 2 + kLeaf - 1) / kLeaf) * kLeaf;
+  constexpr std::int64_t kLanes = 8;
+  if (n > stats::kPairwiseLeaf) {
+    const std::int64_t half = stats::left_branch(n);
     return line_sum(half, term, first) + line_sum(n - half, term, first + half);
   }
   double lanes[kLanes] = {};
@@ -34,7 +34,7 @@ double line_sum(std::int64_t n, const Term& term, std::int64_t first = 0) {
 /// sums[column]: the tree of net::column_sums, over OpenMP threads.
 template <class AddRow>
 std::vector<double> column_tree(std::int64_t rows, std::int64_t columns, const AddRow& add_row) {
-  constexpr std::int64_t kLeaf = 64;
+  constexpr std::int64_t kLeaf = stats::kPairwiseLeaf;
   const std::int64_t leaves = std::max<std::int64_t>(1, (rows + kLeaf - 1) / kLeaf);
   std::vector<double> partial(static_cast<std::size_t>(leaves * columns));
   double* const sums = partial.data();
@@ -47,7 +47,7 @@ std::vector<double> column_tree(std::int64_t rows, std::int64_t columns, const A
     double* const total = sums + first * columns;
     if (count == 1) return total;
     const std::int64_t here = std::min(count * kLeaf, rows - first * kLeaf);
-    const std::int64_t half = (here / 2 + kLeaf - 1) / kLeaf;
+    const std::int64_t half = stats::left_branch(here) / kLeaf;
     self(self, first, half);
     const double* const right = self(self, first + half, count - half);
 #pragma omp simd

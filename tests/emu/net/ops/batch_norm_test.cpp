@@ -12,8 +12,8 @@
 namespace numemu::net {
 namespace {
 
-using test::kInfinity;
 using test::kAnyNan;
+using test::kInfinity;
 
 struct Rule final : Numerics {
   explicit Rule(NormRule r) : rule(r) {}

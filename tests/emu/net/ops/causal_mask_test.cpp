@@ -10,8 +10,8 @@
 namespace numemu::net {
 namespace {
 
-using test::kInfinity;
 using test::kAnyNan;
+using test::kInfinity;
 
 TEST_CASE("the causal mask replaces what is above the diagonal", "[fast]") {
   Numerics numerics;

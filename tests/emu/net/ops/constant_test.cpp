@@ -10,8 +10,8 @@
 namespace numemu::net {
 namespace {
 
-using test::kInfinity;
 using test::kAnyNan;
+using test::kInfinity;
 
 TEST_CASE("a constant gives its value and is never trained", "[fast]") {
   Constant op(test::random_tensor({2, 3}, 1));

@@ -12,8 +12,8 @@
 namespace numemu::net {
 namespace {
 
-using test::kInfinity;
 using test::kAnyNan;
+using test::kInfinity;
 
 TEST_CASE("dropout is the mask that its random source gives", "[fast]") {
   constexpr double kProbability = 0.25;

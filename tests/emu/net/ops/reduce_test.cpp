@@ -14,8 +14,8 @@
 namespace numemu::net {
 namespace {
 
-using test::kInfinity;
 using test::kAnyNan;
+using test::kInfinity;
 
 using test::Doubles;
 

@@ -11,8 +11,8 @@
 namespace numemu::net {
 namespace {
 
-using test::kInfinity;
 using test::kAnyNan;
+using test::kInfinity;
 
 TEST_CASE("softmax and its gradient along every axis", "[fast]") {
   Tensor x = test::random_tensor({3, 4, 5}, 1);

@@ -10,8 +10,8 @@
 namespace numemu::net {
 namespace {
 
-using test::kInfinity;
 using test::kAnyNan;
+using test::kInfinity;
 
 TEST_CASE("where and its gradients", "[fast]") {
   Where op;
