@@ -155,12 +155,18 @@ std::vector<Row> rows_of(const Subject& s, const ErrorFigures& predicted,
         {key, label, p, m, s.sampled() ? compare_sample(p, m, s.n) : compare_mass(p, m, s.n)});
   };
   mean("mean_error", "mean error", &ErrorFigures::error, std::sqrt(predicted.square.mean));
+  const std::size_t gain = rows.size();
+  mean("gain_error", "E[x err]/E[x^2]", &ErrorFigures::gain,
+       std::sqrt(predicted.square.mean / predicted.signal.mean));
+  mean("outward_error", "E[sign(x) err]", &ErrorFigures::outward, std::sqrt(predicted.square.mean));
   const Verdict square = mean("mse", "MSE", &ErrorFigures::square);
+  const std::size_t sqnr = rows.size();
   mean("sqnr_db", "SQNR dB", &ErrorFigures::sqnr, 1);
   const Verdict signal = mean("signal", "E[x^2]", &ErrorFigures::signal);
   // A ratio is known no better than its parts.
+  if (signal == Verdict::undecided) rows[gain].comparison.verdict = Verdict::undecided;
   if (square == Verdict::undecided || signal == Verdict::undecided)
-    rows[2].comparison.verdict = Verdict::undecided;
+    rows[sqnr].comparison.verdict = Verdict::undecided;
   mean("relative_square", "E[(err/x)^2]", &ErrorFigures::relative);
   mass("overflow", "overflow (OF)", &ErrorFigures::overflow);
   mass("underflow", "underflow (UF)", &ErrorFigures::underflow);

@@ -129,7 +129,7 @@ double lag_of(const Rounding& rounding) {
 /// The part of FigureSums that the MSE needs.
 struct SquareSums {
   static constexpr bool kPoles = false;  ///< nothing is divided by x
-  double finite = 0, square = 0, relative = 0, overflow = 0, underflow = 0;
+  double finite = 0, square = 0, relative = 0, projection = 0, overflow = 0, underflow = 0;
   void add(double w, double x, double value) {
     if (!std::isfinite(value)) return;
     finite += w;
@@ -143,7 +143,8 @@ struct AllSums : FigureSums {
 
 /// What the steps add to (1 - P) d^2 + P (1 - d)^2 beyond their line, in units of 4^-n, for an
 /// even density: P stays while d grows, which correlates the two by -1/12 inside the steps;
-/// rounding to nearest has half a step at d = 1 that adds 1/8.
+/// rounding to nearest has half a step at d = 1 that adds 1/8. Both terms of d^2 cancel, which
+/// leaves -2 d times the excess of P: d P itself gets -1/2 of this.
 double curvature_of(const Rounding& rounding) {
   return rounding.variant == StochasticVariant::a ? 1.0 / 6 : -1.0 / 12;
 }
@@ -220,6 +221,7 @@ class DensitySums {
       sums_.add(p * w, x, far);
       sums_.overflow += w * ((gap.near.overflow ? 1 - p : 0) + (gap.far.overflow ? p : 0));
       sums_.square += w * gain;
+      sums_.projection -= w * gain / 2;
       if (x != 0) sums_.relative += w * gain / (x * x);
     });
   }

@@ -21,6 +21,15 @@ Figure moments(double first, double second, double count, double weight) {
   return {mean, std::max(0.0, second / count - mean * mean) * weight / count};
 }
 
+/// The variance of projection / signal is that of (x e - ratio x^2) / E[x^2].
+Figure gain_of(const FigureSums& s) {
+  if (!(s.signal > 0)) return {};
+  const double ratio = s.projection / s.signal, power = s.signal / s.finite;
+  const double square =
+      (s.cross - 2 * ratio * s.projection_signal + ratio * ratio * s.signal_square) / s.finite;
+  return {ratio, std::max(0.0, square) / (power * power) * s.weight / s.finite};
+}
+
 /// The variance of log(signal / square) is that of x^2 / signal - e^2 / square.
 Figure decibels(const FigureSums& s) {
   constexpr double kDecibels = 10 / std::numbers::ln10;
@@ -48,7 +57,11 @@ void FigureSums::add(double w, double x, double value) {
   signal += w * x2;
   signal_square += w * x2 * x2;
   cross += w * x2 * e2;
+  projection += w * x * e;
+  projection_signal += w * x2 * x * e;
   if (x == 0) return;
+  outward += w * (x > 0 ? e : -e);
+  outward_square += w * e2;
   const double r = e / x, r2 = r * r;
   nonzero += w;
   relative += w * r2;
@@ -68,6 +81,10 @@ FigureSums& FigureSums::operator+=(const FigureSums& other) {
   signal += other.signal;
   signal_square += other.signal_square;
   cross += other.cross;
+  projection += other.projection;
+  projection_signal += other.projection_signal;
+  outward += other.outward;
+  outward_square += other.outward_square;
   overflow += other.overflow;
   underflow += other.underflow;
   to_zero += other.to_zero;
@@ -79,6 +96,8 @@ FigureSums& FigureSums::operator+=(const FigureSums& other) {
 ErrorFigures FigureSums::figures() const {
   ErrorFigures out;
   out.error = moments(error, square, finite, weight);
+  out.gain = gain_of(*this);
+  out.outward = moments(outward, outward_square, finite, weight);
   out.square = moments(square, fourth, finite, weight);
   out.relative = moments(relative, relative_fourth, nonzero, weight);
   out.signal = moments(signal, signal_square, finite, weight);

@@ -18,6 +18,9 @@ struct Figure {
 /// unless `infinite` or `nan` is positive); masses are probabilities.
 struct ErrorFigures {
   Figure error;      ///< E[e]
+  Figure gain;       ///< E[x e] / E[x^2]: the relative change of amplitude, which symmetric laws do
+                     ///< not hide as they hide E[e]. Variance by the delta method
+  Figure outward;    ///< E[sign(x) e]: how far magnitudes grow on average
   Figure square;     ///< E[e^2], the MSE
   Figure relative;   ///< E[(e/x)^2] over x that are not zero; +inf where the integral diverges
   Figure signal;     ///< E[x^2]
@@ -34,6 +37,8 @@ struct ErrorFigures {
 struct FigureSums {
   double weight = 0, finite = 0, error = 0, square = 0, fourth = 0;
   double nonzero = 0, relative = 0, relative_fourth = 0, signal = 0, signal_square = 0, cross = 0;
+  double projection = 0, projection_signal = 0;  ///< of x e, and of x^3 e
+  double outward = 0, outward_square = 0;        ///< of sign(x) e, and of e^2 where x is not zero
   double overflow = 0, underflow = 0, to_zero = 0, infinite = 0, nan = 0;
 
   /// The input x became `value` with this weight; the flags are added by the caller.

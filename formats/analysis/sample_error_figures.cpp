@@ -14,7 +14,7 @@ namespace {
 /// random bits leave is E[q^2] less these.
 struct SampleSums {
   FigureSums all;
-  double error = 0, square = 0, relative = 0;
+  double error = 0, square = 0, relative = 0, projection = 0;
   double overflow = 0, underflow = 0, to_zero = 0, infinite = 0, nan = 0;
 
   void add(const FigureSums& one) {
@@ -23,6 +23,7 @@ struct SampleSums {
       if (whole > 0) *sum += part * part / whole;
     };
     put(one.error, one.finite, &error);
+    put(one.projection, one.finite, &projection);
     put(one.square, one.finite, &square);
     put(one.relative, one.nonzero, &relative);
     put(one.overflow, 1, &overflow);
@@ -34,6 +35,7 @@ struct SampleSums {
   SampleSums& operator+=(const SampleSums& other) {
     all += other.all;
     error += other.error;
+    projection += other.projection;
     square += other.square;
     relative += other.relative;
     overflow += other.overflow;
@@ -89,6 +91,11 @@ ErrorFigures error_figures(const OutcomeLaw& law, double scale, const double* x,
   };
   const FigureSums& all = sums.all;
   out.error.variance = left(all.square, sums.error, all.finite);
+  // Given x, sign(x) e varies as e does, and x e as x^2 e^2, whose sum is `cross`.
+  out.outward.variance = out.error.variance;
+  out.gain.variance = all.signal > 0 ? std::max(0.0, all.cross - sums.projection) * count /
+                                           (all.signal * all.signal)
+                                     : 0;
   out.square.variance = left(all.fourth, sums.square, all.finite);
   out.relative.variance = left(all.relative_fourth, sums.relative, all.nonzero);
   out.signal.variance = 0;

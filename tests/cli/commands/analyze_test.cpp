@@ -54,7 +54,7 @@ TEST_CASE("analyze --json: predictions, measurements, intervals, best scales", "
   CHECK(json["overflow"] == "saturate");
   CHECK(json["scale"] == 0.125);
   CHECK(json["n"] == 50000);
-  CHECK(json["figures"].size() == 10);
+  CHECK(json["figures"].size() == 12);
   for (const auto& item : json["figures"].items()) {
     INFO(item.key() << " " << item.value().dump());
     CHECK(item.value()["verdict"] == "holds");

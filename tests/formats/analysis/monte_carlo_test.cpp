@@ -52,6 +52,8 @@ TEST_CASE("prediction and measurement agree across formats, roundings and overfl
             decided += k.verdict == Verdict::holds;
           };
           mean(&ErrorFigures::error, std::sqrt(p.square.mean));
+          mean(&ErrorFigures::gain, std::sqrt(p.square.mean / p.signal.mean));
+          mean(&ErrorFigures::outward, std::sqrt(p.square.mean));
           mean(&ErrorFigures::square);
           mean(&ErrorFigures::relative);
           mean(&ErrorFigures::signal);
@@ -65,7 +67,7 @@ TEST_CASE("prediction and measurement agree across formats, roundings and overfl
       }
     }
   }
-  CHECK(decided > 500);  // of 1232
+  CHECK(decided > 900);  // of 1848
 }
 
 TEST_CASE("predicted variances are those of many measurements", "[fast]") {
@@ -83,7 +85,7 @@ TEST_CASE("predicted variances are those of many measurements", "[fast]") {
     const Distribution d = Distribution::parse(k.dist, !c.format->is_signed);
     const ErrorFigures p =
         error_figures(outcome_law(*c.format, c.rounding, c.overflow), k.scale, d.density());
-    double error = 0, square = 0, sqnr = 0, to_zero = 0;
+    double error = 0, gain = 0, outward = 0, square = 0, sqnr = 0, to_zero = 0;
     for (int run = 0; run < kRuns; ++run) {
       c.random.seed = static_cast<std::uint64_t>(run);
       const ErrorFigures m = monte_carlo(c, k.scale, d, c.random.seed, kDraws);
@@ -92,12 +94,15 @@ TEST_CASE("predicted variances are those of many measurements", "[fast]") {
         return away * away * kDraws / (p.*figure).variance / kRuns;
       };
       error += squared(&ErrorFigures::error);
+      gain += squared(&ErrorFigures::gain);
+      outward += squared(&ErrorFigures::outward);
       square += squared(&ErrorFigures::square);
       sqnr += squared(&ErrorFigures::sqnr);
       to_zero += squared(&ErrorFigures::to_zero);
     }
     INFO(k.format);
-    for (const double ratio : {error, square, sqnr, to_zero}) CHECK(std::abs(ratio - 1) < 0.4);
+    for (const double ratio : {error, gain, outward, square, sqnr, to_zero})
+      CHECK(std::abs(ratio - 1) < 0.4);
   }
 }
 
@@ -121,6 +126,9 @@ TEST_CASE("a few numbers by hand", "[fast]") {
   const ErrorFigures m = measure(c, 0.5, x.data(), 5);
   // 0 -> 0, 0.25 -> 0.25, 0.125 -> 0, 4 -> 3, -3.2 -> -3.
   CHECK(m.error.mean == Approx((-0.125 - 1 + 0.2) / 5));
+  CHECK(m.outward.mean == Approx((-0.125 - 1 - 0.2) / 5));
+  CHECK(m.gain.mean ==
+        Approx((-0.125 * 0.125 - 4 - 0.2 * 3.2) / (0.0625 + 0.015625 + 16 + 3.2 * 3.2)));
   CHECK(m.square.mean == Approx((0.015625 + 1 + 0.04) / 5));
   CHECK(m.relative.mean == Approx((1 + 1.0 / 16 + 0.04 / 10.24) / 4));
   CHECK(m.overflow.mean == Approx(0.2));   // 4; -3.2 / 0.5 = -6.4 rounds to -6

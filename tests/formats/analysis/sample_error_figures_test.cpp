@@ -57,7 +57,10 @@ TEST_CASE("deterministic roundings: law and codec agree on every number of a sam
                  (p.*figure).mean == Approx((m.*figure).mean).epsilon(1e-10).margin(1e-12)));
           CHECK((p.*figure).variance <= 1e-9 * ((p.*figure).mean * (p.*figure).mean));
         }
-        CHECK(compare_sample(p.error, m.error, n, std::sqrt(p.square.mean)).verdict ==
+        const double size = std::sqrt(p.square.mean);
+        CHECK(compare_sample(p.error, m.error, n, size).verdict == Verdict::holds);
+        CHECK(compare_sample(p.outward, m.outward, n, size).verdict == Verdict::holds);
+        CHECK(compare_sample(p.gain, m.gain, n, size / std::sqrt(p.signal.mean)).verdict ==
               Verdict::holds);
       }
     }
@@ -88,6 +91,11 @@ TEST_CASE("stochastic rounding: expectation and variance over the random bits", 
                               << (p.*figure).variance);
         CHECK(compare_sample(p.*figure, m.*figure, n).verdict == Verdict::holds);
       }
+      const double size = std::sqrt(p.square.mean);
+      CHECK(compare_sample(p.outward, m.outward, n, size).verdict == Verdict::holds);
+      CHECK(compare_sample(p.gain, m.gain, n, size / std::sqrt(p.signal.mean)).verdict ==
+            Verdict::holds);
+      CHECK(p.gain.variance > 0);
       CHECK(p.square.variance > 0);
       // The numbers themselves do not vary; e8m0 has too few large ones to show it.
       if (f.is_signed) CHECK(p.square.variance < m.square.variance);
