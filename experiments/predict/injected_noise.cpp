@@ -223,22 +223,24 @@ const InjectedRoles::Operand* InjectedRoles::table(std::string_view node) const 
   return found == tables_.end() ? nullptr : &found->second;
 }
 
-InjectedNoise::InjectedNoise(const InjectedRoles& roles, int probe)
-    : roles_(roles), probe_(probe) {}
+InjectedNoise::InjectedNoise(const InjectedRoles& roles, int probe, UnitErrors* units)
+    : roles_(roles), probe_(probe), units_(units) {}
 
 void InjectedNoise::product(const net::Step& step, const net::Product& p) {
   const InjectedRoles::Layer& layer = roles_.layer(p.layer);
   net::Product changed = p;
   net::Tensor left, right;
+  UnitErrors::Scales left_scales, right_scales;
   if (layer.left != nullptr) {
-    left = disturbed(*layer.left, p, p.a);
+    left = disturbed(*layer.left, p, p.a, left_scales);
     changed.a.source = &left;
   }
   if (layer.right != nullptr) {
-    right = disturbed(*layer.right, p, p.b);
+    right = disturbed(*layer.right, p, p.b, right_scales);
     changed.b.source = &right;
   }
   net::Numerics::product(step, changed);
+  if (units_ != nullptr) units_->add(changed, left_scales, right_scales);
 }
 
 RandomSource InjectedNoise::source(const InjectedRoles::Operand& operand, const char* use) const {
@@ -288,7 +290,8 @@ net::SharedTensor InjectedNoise::table(const net::Step&, std::string_view node,
 }
 
 net::Tensor InjectedNoise::disturbed(const InjectedRoles::Operand& operand, const net::Product& p,
-                                     const net::ProductSide& side) const {
+                                     const net::ProductSide& side,
+                                     UnitErrors::Scales& remaining) const {
   const net::Tensor& x = *side.source;
   const PhaseNoise& noise = operand.noise;
   const std::int64_t n = x.size();
@@ -302,6 +305,8 @@ net::Tensor InjectedNoise::disturbed(const InjectedRoles::Operand& operand, cons
   }
   const bool weight = side.role == net::Role::weight;
   if (n == 0 || x.shape.empty()) return x;
+  if (units_ != nullptr && units_->reads(p.layer) && !operand.quantizer.blocks())
+    remaining = {scales, operand.scale ? static_cast<double>(operand.scale->zero_point) : 0.0};
   // The lines of a sample share the phases of a line.
   const bool alone = weight || noise.stochastic();
   const std::int64_t samples = alone ? 1 : x.dim(0);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "emu/net/graph.hpp"
+#include "experiments/predict/unit_errors.hpp"
 #include "formats/analysis/phase_noise.hpp"
 #include "policies/calibrate/reference.hpp"
 #include "policies/recipe/recipe.hpp"
@@ -60,20 +61,22 @@ class InjectedRoles {
 /// comes, upstream noise included, each sample for itself.
 class InjectedNoise : public net::Numerics {
  public:
-  /// `probe` is the number of the draw.
-  InjectedNoise(const InjectedRoles&, int probe);
+  /// `probe` is the number of the draw. `units` hears of every product, with disturbed operands.
+  InjectedNoise(const InjectedRoles&, int probe, UnitErrors* units = nullptr);
   void product(const net::Step&, const net::Product&) override;
   /// One phase per element; the moments are those of the whole table.
   net::SharedTensor table(const net::Step&, std::string_view layer,
                           const net::Tensor& parameter) override;
 
  private:
-  net::Tensor disturbed(const InjectedRoles::Operand&, const net::Product&,
-                        const net::ProductSide&) const;
+  /// `scales` are those that remain for the results, empty in blocks.
+  net::Tensor disturbed(const InjectedRoles::Operand&, const net::Product&, const net::ProductSide&,
+                        UnitErrors::Scales& scales) const;
   RandomSource source(const InjectedRoles::Operand&, const char* use) const;
 
   const InjectedRoles& roles_;
   int probe_;
+  UnitErrors* units_;
 };
 
 }  // namespace numemu::experiments

@@ -275,6 +275,7 @@ LayerPrediction predict_layers(const policies::Recipe& recipe, const net::Graph&
     Correlation output;
   };
   const InjectedRoles roles(recipe, graph, reference, static_scales);
+  UnitErrors units(recipe, graph);  // of the first probe
   std::vector<net::Tensor> one;
   for (const net::Tensor& x : reference.batch) one.push_back(policies::first_samples(x, 1));
   ProbePlan plan = probe_plan(net::multiply_adds(graph, one), reference.samples());
@@ -288,7 +289,7 @@ LayerPrediction predict_layers(const policies::Recipe& recipe, const net::Graph&
     for (const net::Tensor& x : reference.batch)
       batch.push_back(policies::samples_of(x, first, plan.samples));
     LayerPowers powers(graph, reference, first, plan.samples);
-    InjectedNoise noise(roles, static_cast<int>(k));
+    InjectedNoise noise(roles, static_cast<int>(k), k == 0 ? &units : nullptr);
     Listening listening(noise, [&](const net::Product& p) { powers.add(p); });
     const net::Observer observe = [&](const net::Node& node, const net::Tensor& output) {
       powers.add(node, output);
@@ -315,6 +316,7 @@ LayerPrediction predict_layers(const policies::Recipe& recipe, const net::Graph&
     if (failure) std::rethrow_exception(failure);
   }
   LayerPrediction prediction;
+  prediction.units = units.errors();
   const auto count = static_cast<std::int64_t>(probes.size());
   for (const std::string& layer : net::gemm_layer_names(graph)) {
     const auto total = [&](double Power::*part) {
@@ -322,6 +324,7 @@ LayerPrediction predict_layers(const policies::Recipe& recipe, const net::Graph&
                                  [&](std::int64_t k) { return probes[k].layers.at(layer).*part; });
     };
     prediction.db[layer] = decibels(total(&Power::signal), total(&Power::noise));
+    prediction.signal[layer] = total(&Power::signal) / static_cast<double>(count);
   }
   const auto total = [&](double Correlation::*part) {
     return stats::pairwise_sum(count, [&](std::int64_t k) { return probes[k].output.*part; });

@@ -7,6 +7,7 @@
 
 #include "emu/stats/finite_counts.hpp"
 #include "experiments/predict/tensor_noise.hpp"
+#include "experiments/predict/unit_errors.hpp"
 #include "policies/calibrate/reference.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 
@@ -51,6 +52,8 @@ struct LayerPrediction {
   /// others do not count.
   std::map<std::string, std::string> left_out;
   std::string output_left_out, ignores;
+  std::map<std::string, UnitError> units = {};  ///< what units add, by layer (unit_errors.hpp)
+  std::map<std::string, double> signal = {};    ///< mean square of a layer's output
 };
 
 /// Probes of a prediction, each with draws of its own on its own samples of the reference.

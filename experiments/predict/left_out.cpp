@@ -76,6 +76,40 @@ std::map<std::string, std::string> infinite_tensors(const std::vector<TensorNois
   return layers;
 }
 
+/// What units add to the noise at a layer's output, beside what is predicted. Powers are relative
+/// to the signal. What earlier layers added comes along with the noise that is predicted of them:
+/// as it is, or less where that noise shrinks.
+class UnitNoise {
+ public:
+  explicit UnitNoise(const LayerPrediction& predicted) : predicted_(predicted) {}
+
+  /// Why the layer has no prediction; empty where its unit's part is small.
+  std::string next(const std::string& layer) {
+    const auto found = predicted_.units.find(layer);
+    const double predicted = std::pow(10.0, -predicted_.db.at(layer) / 10);
+    if (before_ > 0) added_ *= std::min(1.0, predicted / before_);
+    before_ = predicted;
+    if (found != predicted_.units.end()) {
+      const UnitError& error = found->second;
+      unit_ = error.unit;
+      if (error.approximates) return fmt::format("the products of the table of {}", error.unit);
+      if (error.overflows)
+        return fmt::format("the overflow of {}, whose largest value is near its sums", error.unit);
+      const double signal = predicted_.signal.at(layer);
+      if (error.noise > 0) added_ += signal > 0 ? error.noise / signal : HUGE_VAL;
+    }
+    const double loss = predicted > 0 ? 10 * std::log10(1 + added_ / predicted) : 0;
+    if (!(loss > kMostUnitLoss)) return "";
+    return fmt::format("the noise of {}, which takes {:.1f} dB from the SQNR of exact sums", unit_,
+                       loss);
+  }
+
+ private:
+  const LayerPrediction& predicted_;
+  double added_ = 0, before_ = 0;
+  std::string unit_;  ///< the last one met
+};
+
 }  // namespace
 
 bool unit_is_ignored(const std::string& unit) {
@@ -87,6 +121,7 @@ void leave_out(LayerPrediction& predicted, const policies::Recipe& recipe, const
   const std::map<std::string, std::string> infinite = infinite_tensors(noises);
   std::string unknown;          // what is not known from here on, with its layer
   std::set<std::string> units;  // beside the default one, met so far
+  UnitNoise unit_noise(predicted);
   std::string last;
   const auto add = [&](const std::string& why, const std::string& layer) {
     if (unknown.empty() && !why.empty())
@@ -105,6 +140,7 @@ void leave_out(LayerPrediction& predicted, const policies::Recipe& recipe, const
         add("the noise of its transform", name);
       add(unknown_of(layer, gemms.at(name)), name);
       if (const auto found = infinite.find(name); found != infinite.end()) add(found->second, name);
+      add(unit_noise.next(name), name);
       double& db = predicted.db[name];
       std::string why = unknown;
       if (why.empty() && db == HUGE_VAL && !units.empty())

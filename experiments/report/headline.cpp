@@ -183,6 +183,11 @@ std::vector<std::string> prediction_sentences(const Verdicts& v) {
                           v.outputs.not_finite),
         v.outputs.median, v.outputs.largest));
   }
+  if (v.not_predicted > 0)
+    out.push_back(
+        fmt::format("{} configuration{} no prediction of the output's SQNR; the table "
+                    "of all points has the reasons.",
+                    v.not_predicted, v.not_predicted == 1 ? " has" : "s have"));
   return out;
 }
 

@@ -156,6 +156,8 @@ Verdicts judge_predictions(const std::vector<Record>& records) {
     const Json& row = *record.row;
     judge_sqnr(row, {"predicted", "verdict"}, record.predicted_sqnr_db, record.sqnr_db, "", record,
                outputs);
+    out.not_predicted += !record.predicted_sqnr_db && !record.left_out.empty() &&
+                         (record.sqnr_db || record.not_finite);
     if (const Json* items = json_at(row, {"layers"}); items && items->is_array()) {
       for (const Json& layer : *items) {
         judge_sqnr(layer, {"verdict"}, json_number(layer, {"predicted_db"}),

@@ -124,6 +124,32 @@ TEST_CASE("left out: the rounding of units is named, and alone it is no predicti
   CHECK(predicted(R"("seed": 1)", HUGE_VAL).left_out.empty());
 }
 
+TEST_CASE("left out: from the layer on whose unit adds more noise than predictions may omit",
+          "[fast]") {
+  const net::Graph graph = testing::small_net().graph;
+  const auto predicted = [&](const UnitError& error) {
+    LayerPrediction p{{{"fc1", 20}, {"fc2", 20}, {"fc3", 20}}, {20, 20, 1}, 0, {}, "", ""};
+    p.signal = {{"fc1", 1}, {"fc2", 1}, {"fc3", 1}};
+    p.units["fc2"] = error;
+    leave_out(p,
+              policies::Recipe::parse_text(
+                  R"({"numemu_recipe": 1, "roles": {"weight": {"format": "int8"}}})", "recipe"),
+              graph, {});
+    return p;
+  };
+  const double allowed = 0.01 * (std::pow(10, kMostUnitLoss / 10) - 1);  // of noise 20 dB down
+  CHECK(predicted({"narrow", 0.99 * allowed}).left_out.empty());
+  const LayerPrediction noisy = predicted({"narrow", 2 * allowed});
+  CHECK(noisy.left_out.count("fc1") == 0);
+  CHECK_THAT(noisy.left_out.at("fc2"),
+             Contains("the noise of narrow, which takes 0.9 dB") && Contains("in fc2"));
+  CHECK(noisy.left_out.at("fc3") == noisy.left_out.at("fc2"));
+  CHECK(std::isnan(noisy.output.db));
+  CHECK_THAT(predicted({"narrow", 0, true}).output_left_out, Contains("the overflow of narrow"));
+  CHECK_THAT(predicted({"narrow", 0, false, true}).output_left_out,
+             Contains("the table of narrow"));
+}
+
 TEST_CASE("left out: values that become infinite", "[fast]") {
   const net::Graph graph = testing::small_net().graph;
   net::Targets targets;

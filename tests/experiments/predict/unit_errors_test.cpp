@@ -1,0 +1,68 @@
+// The noise of units on float32 operands: the closed form of chains, registers that overflow, and
+// predictions that stop where it is not small.
+#include "experiments/predict/unit_errors.hpp"
+
+#include <cmath>
+
+#include "emu/net/ops/linear.hpp"
+#include "experiments/predict/layer_noise.hpp"
+#include "formats/random.hpp"
+#include "tests/catch.hpp"
+
+using namespace numemu;
+using namespace numemu::experiments;
+
+namespace {
+
+constexpr std::int64_t kDepth = 256, kOutputs = 64, kSamples = 64;
+
+/// Numbers of mean 0.
+void fill(net::Tensor& x, std::uint32_t tensor) {
+  const RandomSource source{.seed = 1, .stream = Stream::data, .tensor = tensor, .draw = 0};
+  for (std::size_t i = 0; i < x.data.size(); ++i)
+    x.data[i] = static_cast<float>(2 * source.uniform(i) - 1);
+}
+
+net::Graph one_layer() {
+  net::Graph graph;
+  graph.inputs = {{"input", {kDepth}}};
+  graph.add("fc", std::make_unique<net::Linear>(kDepth, kOutputs));
+  fill(graph.parameters().front()->value, 1);
+  return graph;
+}
+
+LayerPrediction predict(const std::string& unit, const std::string& format) {
+  const net::Graph graph = one_layer();
+  net::Tensor x({kSamples, kDepth});
+  fill(x, 2);
+  return predict_layers(
+      policies::Recipe::parse_text(R"({"numemu_recipe": 1, "roles": {"weight": {"format": ")" +
+                                       format + R"("}, "activation": {"format": ")" + format +
+                                       R"("}}, "gemms": {"fprop": {"unit": ")" + unit + "\"}}}",
+                                   "recipe"),
+      graph, policies::float_reference(graph, std::move(x)));
+}
+
+double unit_snr(const LayerPrediction& p) {
+  return 10 * std::log10(p.signal.at("fc") / p.units.at("fc").noise);
+}
+
+}  // namespace
+
+TEST_CASE("unit errors: chains have the noise of the closed form", "[fast]") {
+  for (const int mantissa : {5, 7, 8}) {
+    const std::string unit = "neutral.mac.e8m" + std::to_string(mantissa) + ".rne";
+    INFO(unit);
+    const double expected = 6.02 * mantissa + 16.5 - 10 * std::log10(double{kDepth});
+    CHECK(unit_snr(predict(unit, "int8")) == Approx(expected).margin(1.5));
+    CHECK_FALSE(predict(unit, "int8").units.at("fc").overflows);
+  }
+  CHECK(predict("f32.sequential", "int8").units.empty());
+  CHECK(predict("exact", "int8").units.empty());
+}
+
+TEST_CASE("unit errors: registers that sums may leave", "[fast]") {
+  CHECK(predict("neutral.mac.int16.saturate", "int8").units.at("fc").overflows);
+  CHECK(predict("neutral.mac.e4m10.rne", "int8").units.at("fc").overflows);
+  CHECK_FALSE(predict("neutral.mac.int32.wrap", "int8").units.at("fc").overflows);
+}
