@@ -292,7 +292,8 @@ void add_quantize(Program& program) {
   add_conversion_options(command, options->conversion);
   command
       .option("--scale-round,--scale-rounding R", options->scale_round,
-              "Rounding of real scales to their format: rup (default; never clips) or rne")
+              "Rounding of real scales to their format: rup (default; never clips) or rne; "
+              "refused where the format fixes it: powers of two, and NVFP4 (rne)")
       .one_of({"rup", "rne"});
   command
       .option("--nonfinite MODE", options->nonfinite,

@@ -262,26 +262,29 @@ void OnnxImporter::settle(std::string_view name) {
 /// All operators of the model that this program lacks, in one line: the first with a node.
 void OnnxImporter::require_operators() const {
   // Files name hundreds of operators only to deceive; exporters use less than fifty.
-  constexpr std::size_t kNamed = 130, kListed = 1500, kLongest = 24;  // characters
+  constexpr std::size_t kNamed = 130, kListed = 1500, kLongest = 36, kLongestPart = 24;  // bytes
+  const auto cut = [](std::string text, std::size_t longest) {
+    return text.size() <= longest ? text : text.substr(0, longest) + "...";
+  };
   const auto folded_only = [](std::string_view op) {
     return std::ranges::find(kFoldedOnly, op) != std::end(kFoldedOnly);
   };
   std::map<std::string, std::vector<const OnnxNode*>> missing;
   for (const OnnxNode& node : model_.graph.nodes) {
-    const std::string op = printable(node.op_type);
     if (node.domain.empty() && (folded_only(node.op_type) || find_handler(node.op_type) != nullptr))
       continue;
-    missing[node.domain.empty() ? op : printable(node.domain) + "." + op].push_back(&node);
+    const std::string op = cut(printable(node.op_type), kLongest);
+    missing[node.domain.empty() ? op : cut(printable(node.domain), kLongestPart) + "." + op]
+        .push_back(&node);
   }
   if (missing.empty()) return;
   std::string list;
   std::size_t left = missing.size();
   for (const auto& [name, nodes] : missing) {
     if (list.size() > kListed) break;
-    list +=
-        fmt::format("{}{} ({}", list.empty() ? "" : ", ", name.substr(0, kLongest), nodes.size());
+    list += fmt::format("{}{} ({}", list.empty() ? "" : ", ", name, nodes.size());
     if (list.size() < kNamed) {
-      list += fmt::format(": '{}' at byte {}{}", printable(nodes[0]->name).substr(0, kLongest),
+      list += fmt::format(": '{}' at byte {}{}", cut(printable(nodes[0]->name), kLongestPart),
                           nodes[0]->offset, nodes.size() > 1 ? ", ..." : "");
     }
     list += ")";

@@ -83,6 +83,11 @@ void read_scales(OnnxImporter& importer, const OnnxNode& node, const OnnxValue& 
   if (q.zeros.size() != q.scales.size())
     throw Error(fmt::format("expected as many zero points as scales, found {} and {}",
                             q.zeros.size(), q.scales.size()));
+  OnnxType type = importer.constant(node, 1).type;
+  if (node.op_type == "QuantizeLinear")
+    type = static_cast<OnnxType>(integer_or(node, "precision", static_cast<std::int64_t>(type)));
+  if (type == OnnxType::float16) q.options.precision = &find_format("float16");
+  if (type == OnnxType::bfloat16) q.options.precision = &find_format("bfloat16");
   if (q.scales.shape.size() > 1 && q.scales.size() != 1)
     throw Error("expected one scale, or a vector of them");
   if (q.scales.size() > 1) q.options.axis = stored_axis(x, integer_or(node, "axis", 1));
@@ -181,6 +186,7 @@ Values dequantize(OnnxImporter& importer, const OnnxNode& node) {
   read_scales(importer, node, x, q);
   if (const std::shared_ptr<const OnnxQuantizer> first = std::exchange(x.quantizer, nullptr)) {
     const bool same = first->scales.data == q.scales.data && first->zeros.data == q.zeros.data &&
+                      first->options.precision == q.options.precision &&
                       (q.scales.size() == 1 || first->options.axis == q.options.axis);
     if (same) {
       q.options = first->options;

@@ -82,15 +82,26 @@ void FixedQuantizer::forward(const OpCall& call, std::span<const Tensor* const> 
   const float* const x = inputs[0]->data.data();
   float* const y = output.data.data();
   const FixedQuantizerOptions o = options_;
-  if (o.format != nullptr && o.quantizes) {
-    const Conversion conversion{.format = o.format, .overflow = o.overflow};
+  if ((o.format != nullptr && o.quantizes) || o.precision != nullptr) {
+    const Conversion to_format{.format = o.format, .overflow = o.overflow};
+    // float32 has more than twice the digits and two more, so rounding its quotient rounds once.
+    const Conversion to_precision{.format = o.precision, .overflow = Overflow::ieee};
     return for_each_run(output.shape,
-                        [&, x, y](std::int64_t first, std::int64_t n, float scale, float) {
-                          for (std::int64_t i = first; i < first + n; ++i) y[i] = x[i] / scale;
-                          quantize_values(conversion, y + first, n, 1, y + first);
+                        [&, x, y](std::int64_t first, std::int64_t n, float scale, float zero) {
+                          float* const piece = y + first;
+                          const auto round = [&](const Conversion& c) {
+                            if (c.format != nullptr) quantize_values(c, piece, n, 1, piece);
+                          };
+                          for (std::int64_t i = 0; i < n; ++i)
+                            piece[i] = o.quantizes ? x[first + i] / scale : x[first + i];
+                          if (o.quantizes) round(to_precision);
+                          if (o.quantizes) round(to_format);
+                          for (std::int64_t i = 0; o.quantizes && o.format == nullptr && i < n; ++i)
+                            piece[i] = std::clamp(integer_of(piece[i], 1, zero), o.low, o.high);
                           if (!o.dequantizes) return;
-                          for (std::int64_t i = first; i < first + n; ++i)
-                            y[i] = neutral(y[i] * scale);
+                          for (std::int64_t i = 0; i < n; ++i)
+                            piece[i] = neutral((piece[i] - zero) * scale);
+                          round(to_precision);
                         });
   }
   for_each_run(output.shape, [=](std::int64_t first, std::int64_t n, float scale, float zero) {

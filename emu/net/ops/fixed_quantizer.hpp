@@ -23,11 +23,14 @@ struct FixedQuantizerOptions {
   const Format* format = nullptr;
   Overflow overflow = Overflow::saturate;  ///< of the format
   bool cast = false;                       ///< to that format: the network's own number type
+  /// Not null: the format of the scales, in which the quotient and what is scaled back are rounded.
+  const Format* precision = nullptr;
   /// The axis, counted from the front, along which scales and zero points vary.
   std::int64_t axis = 0;
 };
 
-/// Every operation in float32, as ONNX defines it. The gradient passes where the integer is within
+/// Every operation in the type of the scales, float32 unless `precision` is another: ONNX says so
+/// from operator set 23 on and leaves it open before. The gradient passes where the integer is within
 /// low and high (straight through), else it is 0. Where numerics give an empty table for the scales
 /// an operator with both halves passes everything on, forward and backward.
 class FixedQuantizer final : public Op {

@@ -210,6 +210,15 @@ TEST_CASE("all operators that are missing are named with their nodes", "[fast]")
   CHECK(message.find("Relu") == std::string::npos);
 }
 
+TEST_CASE("a missing operator has its whole name, its domain counts apart", "[fast]") {
+  ModelWriter writer;
+  writer.input("x", {-1, 3});
+  writer.node("SkipSimplifiedLayerNormalization", {"x"}, {"y"}, {}, "n", "com.microsoft");
+  CHECK(message_of(writer.output("y"))
+            .find("com.microsoft.SkipSimplifiedLayerNormalization (1: 'n' at byte ") !=
+        std::string::npos);
+}
+
 TEST_CASE("thirty missing operators are all named in one line", "[fast]") {
   ModelWriter writer;
   writer.input("x", {-1, 3});
@@ -220,7 +229,8 @@ TEST_CASE("thirty missing operators are all named in one line", "[fast]") {
   const std::string message = message_of(writer.output("y0"));
   INFO(message);
   for (int i = 0; i < 30; ++i)
-    CHECK(message.find("name" + std::to_string(i) + "nnn") != std::string::npos);
+    CHECK(message.find("name" + std::to_string(i) + std::string(30, 'n')) != std::string::npos);
+  CHECK(message.find("nnn... (1") != std::string::npos);
   CHECK(message.find('\n') == std::string::npos);
   CHECK(message.size() - message.find("operators that") < 2000);
 }

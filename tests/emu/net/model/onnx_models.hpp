@@ -40,7 +40,8 @@ class ModelWriter {
   std::string whole(std::int64_t value);
   ModelWriter& node(const std::string& op, const std::vector<std::string>& inputs,
                     const std::vector<std::string>& outputs,
-                    const std::vector<std::string>& attributes = {}, const std::string& name = "");
+                    const std::vector<std::string>& attributes = {}, const std::string& name = "",
+                    const std::string& domain = "");
   std::string file(std::int64_t opset = 13) const;
   ImportedModel import(std::int64_t opset = 13, const ImportOptions& options = {}) const;
 

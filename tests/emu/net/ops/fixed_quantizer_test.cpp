@@ -53,6 +53,27 @@ TEST_CASE("values of a format: the quotient in float32, ties to the even code, s
   CHECK(test::forward_of(half, {1e6f, 65519}).data == std::vector<float>{HUGE_VALF, 65504});
 }
 
+TEST_CASE("scales of float16: quotient and result are rounded to float16", "[fast]") {
+  const Format& half = find_format("float16");
+  // Scale 0x1.998p-4, just below 0.1. 0.25 / scale is 2.50061 (float16: 2.5, ties to 2 in place of
+  // 3), and 51 times the scale is 5.09875, between 5.09766 and 5.1015625.
+  const float scale = 0x1.998p-4f;
+  const FixedQuantizer fine({.dequantizes = false}, vector_of({scale}), vector_of({0}));
+  const FixedQuantizer coarse({.dequantizes = false, .precision = &half}, vector_of({scale}),
+                              vector_of({0}));
+  CHECK(test::forward_of(fine, {0.25f, 0.2f}).data == std::vector<float>{3, 2});
+  CHECK(test::forward_of(coarse, {0.25f, 0.2f}).data == std::vector<float>{2, 2});
+  const FixedQuantizer back({.quantizes = false, .precision = &half}, vector_of({scale}),
+                            vector_of({1}));
+  CHECK(test::forward_of(back, {52, 1}).data == std::vector<float>{0x1.464p+2f, 0});
+  const FixedQuantizer both({.high = 100, .precision = &half}, vector_of({scale}), vector_of({0}));
+  CHECK(test::forward_of(both, {0.25f, 1e6f}).data == std::vector<float>{2 * scale, 10});
+  // 60000 / 2^-10 is infinite in float16, held at the largest integer.
+  const FixedQuantizer far({.dequantizes = false, .precision = &half}, vector_of({0x1p-10f}),
+                           vector_of({0}));
+  CHECK(test::forward_of(far, {60000, -60000}).data == std::vector<float>{127, -128});
+}
+
 TEST_CASE("scales vary along their axis", "[fast]") {
   FixedQuantizer op({.axis = 1}, vector_of({1, 2}), vector_of({0, 1}));
   Tensor x({2, 2, 2});
