@@ -20,6 +20,20 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   # Highway compiles a vector file for SSE4, AVX2 and AVX-512. By default it would add SSSE3 and plain C++, for CPUs from before
   # 2010, and take nearly twice the time. Debug builds keep plain C++ in the proofs: other architectures use it.
   target_compile_definitions(numemu_flags INTERFACE $<$<NOT:$<CONFIG:Debug>>:HWY_BASELINE_TARGETS=HWY_SSE4>)
+  # Later versions would add AVX3_ZEN4 and AVX3_SPR, whose instructions no source asks Highway for. The bits below AVX3's (1 << 8)
+  # are the targets above it.
+  if(hwy_VERSION VERSION_GREATER 1.0.3)
+    target_compile_definitions(numemu_flags INTERFACE HWY_DISABLED_TARGETS=0xff)
+  endif()
+  # gcc 13 and later refuse a precompiled header in a source of another -O, which sets these: the same for all.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+    target_compile_options(numemu_flags INTERFACE -munroll-only-small-loops -mvzeroupper)
+  endif()
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+  # NEON alone: vectors of SVE have no size, so no class can hold them.
+  target_compile_definitions(numemu_flags INTERFACE HWY_COMPILE_ONLY_STATIC)
+  # Highway compiles NEON with AES; what is inlined there must have the same target. -Wpsabi only tells of an older gcc.
+  target_compile_options(numemu_flags INTERFACE -march=armv8-a+crypto -Wno-psabi)
 endif()
 # Debian's default linker takes three times as long as gold, which comes with it, for the same programs.
 find_program(NUMEMU_GOLD ld.gold)

@@ -33,7 +33,7 @@ std::uint32_t RandomSource::bits(std::uint64_t i, int bits) const {
   const unsigned width = bits <= 8 ? 8 : bits <= 16 ? 16 : 32;  // of a piece
   const std::uint64_t pieces = 128 / width, block_index = i / pieces;
   const auto high = static_cast<std::uint32_t>(block_index >> 32) & 0xffff;
-  const PhiloxBlock& block =
+  const PhiloxBlock block =
       last_block(seed, {static_cast<std::uint32_t>(block_index), high | std::uint32_t{draw} << 16,
                         tensor, static_cast<std::uint32_t>(stream)});
   const auto offset = static_cast<unsigned>(i % pieces) * width;  // in bits, little-endian

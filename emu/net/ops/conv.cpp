@@ -24,7 +24,8 @@ std::int64_t product(const Sizes& sizes) { return sizes[0] * sizes[1] * sizes[2]
 // The extents of an image's axes, without batch and channels.
 Sizes extents(const Shape& image) {
   Sizes sizes{1, 1, 1};
-  std::copy(image.begin() + 1, image.end() - 1, sizes.end() - (std::ssize(image) - 2));
+  for (std::size_t i = 0; i < sizes.size() && i + 2 < image.size(); ++i)
+    sizes[sizes.size() - 1 - i] = image[image.size() - 2 - i];
   return sizes;
 }
 

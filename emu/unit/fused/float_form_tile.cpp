@@ -34,7 +34,8 @@ float PowerOfTwo(int exponent) { return std::ldexp(1.0f, exponent); }
 template <class T>
 hwy::AlignedFreeUniquePtr<T[]> Allocate(std::int64_t count) {
   // One vector more, for loops over whole vectors.
-  return hwy::AllocateAligned<T>(static_cast<std::size_t>(count) + hn::Lanes(hn::ScalableTag<T>()));
+  const std::size_t vector = hn::Lanes(ByteTag()) / sizeof(T);
+  return hwy::AllocateAligned<T>(static_cast<std::size_t>(count) + vector);
 }
 
 /// T: of C and D; float or the code of a float16. kHalves: the half form.

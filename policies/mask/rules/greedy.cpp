@@ -241,7 +241,8 @@ void keep_largest_reference(const unit::Sparsity& pattern, const MaskRun& run) {
 }
 
 void keep_largest(const unit::Sparsity& pattern, const MaskRun& run) {
-  HWY_DYNAMIC_DISPATCH(simd::keep_largest)(pattern, run);
+  using namespace simd;  // with one target Highway's macro takes no qualified name
+  HWY_DYNAMIC_DISPATCH(keep_largest)(pattern, run);
 }
 
 extern const MaskRule mask_greedy;
