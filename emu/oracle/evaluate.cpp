@@ -38,7 +38,7 @@ void evaluate(const Subject& s, Records& records) {
     const Encoded encoded =
         encode(*s.to, exact.value, s.rounding, s.overflow, static_cast<std::uint32_t>(word));
     out[static_cast<std::size_t>(i)] = encoded.code;
-    flags[static_cast<std::size_t>(i)] = encoded.flags | (exact.invalid ? kInvalid : 0);
+    flags[static_cast<std::size_t>(i)] = flags_of(exact, *s.to, encoded);
   }
 }
 

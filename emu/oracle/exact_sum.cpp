@@ -7,7 +7,6 @@
 
 #include "emu/unit/operand.hpp"
 #include "emu/unit/reference/alignment.hpp"
-#include "formats/codec.hpp"
 #include "formats/error.hpp"
 #include "formats/signalling_nan.hpp"
 
@@ -106,7 +105,6 @@ void ExactSum::add_product(const Value& a, const Value& b, Result& result) {
                                    : std::bit_width(static_cast<std::uint64_t>(product)));
     result.largest_term = std::max(result.largest_term, a.exponent + b.exponent + width - 1);
   }
-  only_plus_zeros_ &= zero && !infinite && a.negative == b.negative;
   sum_.add_product(a, b);
 }
 
@@ -114,7 +112,6 @@ void ExactSum::add(const Value& c, Result& result) {
   result.invalid |= is_signalling(c);
   if (c.kind == Class::finite)
     result.largest_term = std::max(result.largest_term, unit::leading_exponent(c));
-  only_plus_zeros_ &= c.kind == Class::zero && !c.negative;
   sum_.add(c);
 }
 
@@ -130,7 +127,6 @@ ExactSum::Result ExactSum::of(const Records& records, std::int64_t i) {
   const bool table = u != nullptr && u->core == unit::CoreKind::table;
   bool any_nan = false;
   sum_.clear();
-  only_plus_zeros_ = true;
   const std::int64_t products = layout_[static_cast<std::size_t>(a_)].count;
   for (std::int64_t p = 0; p < products; ++p) {
     std::int64_t k = p;
@@ -159,13 +155,16 @@ ExactSum::Result ExactSum::of(const Records& records, std::int64_t i) {
     any_nan |= c.kind == Class::nan;
     add(c, result);
   }
-  result.value = sum_.sum();
-  result.invalid |= result.value.kind == Class::nan && !any_nan;
   // A sum that cancels is -0 when rounded down (IEEE 754-2019, 6.3).
-  if (result.value.kind == Class::zero && subject_.rounding.mode == RoundingMode::rdn &&
-      subject_.operation != Operation::mul)
-    result.value.negative |= !only_plus_zeros_;
+  result.value = sum_.sum(subject_.rounding.mode == RoundingMode::rdn);
+  result.invalid |= result.value.kind == Class::nan && !any_nan;
   return result;
+}
+
+std::uint8_t flags_of(const ExactSum::Result& exact, const Format& to, const Encoded& encoded) {
+  if (exact.invalid) return static_cast<std::uint8_t>(encoded.flags | kInvalid);
+  const bool beyond = to.kind == Kind::integer && (encoded.flags & kOverflow) != 0;
+  return beyond ? std::uint8_t{kInvalid} : encoded.flags;
 }
 
 }  // namespace numemu::oracle

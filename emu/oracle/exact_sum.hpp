@@ -6,6 +6,7 @@
 #include "emu/oracle/record.hpp"
 #include "emu/oracle/subject.hpp"
 #include "emu/unit/kulisch.hpp"
+#include "formats/codec.hpp"
 #include "formats/value.hpp"
 
 namespace numemu::oracle {
@@ -39,7 +40,10 @@ class ExactSum {
   const Layout layout_;
   int a_, b_, c_, scale_a_, scale_b_, kept_;  ///< fields, -1 where there are none
   unit::Kulisch sum_;
-  bool only_plus_zeros_ = true;
 };
+
+/// The exceptions of the operation. An integer that is out of range raises NV alone (IEEE 754-2019,
+/// 5.8 and 7.1, as RISC-V), where encode() counts an overflow.
+std::uint8_t flags_of(const ExactSum::Result&, const Format& to, const Encoded&);
 
 }  // namespace numemu::oracle

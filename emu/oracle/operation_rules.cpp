@@ -30,8 +30,7 @@ Rule rounding_rule(const Subject& s, std::string family, std::string name, Round
               const std::uint64_t word = random < 0 ? 0 : records.code(random, i);
               const Encoded code = round(exact.value, static_cast<std::uint32_t>(word));
               records.columns[out][static_cast<std::size_t>(i)] = code.code;
-              records.columns[flags][static_cast<std::size_t>(i)] =
-                  code.flags | (exact.invalid ? kInvalid : 0);
+              records.columns[flags][static_cast<std::size_t>(i)] = flags_of(exact, *s.to, code);
             }
           }};
 }

@@ -66,27 +66,29 @@ void Patches::alignment() {
     add(fmt::format("addends cut {} in the alignment", words(mode)),
         [mode](UnitDescription& u) { u.alignment.rounding = mode; });
   }
-  add("products with a zero operand take no part in the alignment",
-      [](UnitDescription& u) { u.alignment.zero_exponent.reset(); });
+  const auto drop_zeros = [](UnitDescription& u) {
+    u.alignment.zero_exponent.reset();
+    u.alignment.zero_c_counts = true;
+  };
+  add("products with a zero operand take no part in the alignment", drop_zeros);
   add("zero operands count with exponent -126",
       [](UnitDescription& u) { u.alignment.zero_exponent = -126; });
-  add("the largest exponent has no lower bound",
-      [](UnitDescription& u) { u.alignment.floor.reset(); });
   // Who lets zeros take no part has another lower bound, too.
-  for (const int floor : {-126, -132, -133, -149, -21, -20, -19, -24, -14}) {
-    add(fmt::format("the largest exponent is at least {}", floor),
-        [floor](UnitDescription& u) { u.alignment.floor = floor; });
-    add(fmt::format("zero operands take no part and the largest exponent is at least {}", floor),
-        [floor](UnitDescription& u) {
-          u.alignment.zero_exponent.reset();
-          u.alignment.floor = floor;
-        });
+  constexpr std::array<std::optional<int>, 10> kFloors = {std::nullopt, -126, -132, -133, -149,
+                                                          -21,          -20,  -19,  -24,  -14};
+  for (const std::optional<int> floor : kFloors) {
+    const std::string is = "the largest exponent " +
+                           (floor ? fmt::format("is at least {}", *floor) : "has no lower bound");
+    add(is, [floor](UnitDescription& u) { u.alignment.floor = floor; });
+    add("zero operands take no part and " + is, [=](UnitDescription& u) {
+      drop_zeros(u);
+      u.alignment.floor = floor;
+    });
+    add("a zero C takes no part and " + is, [floor](UnitDescription& u) {
+      u.alignment.zero_c_counts = !u.alignment.zero_exponent;
+      u.alignment.floor = floor;
+    });
   }
-  add("zero operands take no part and the largest exponent has no lower bound",
-      [](UnitDescription& u) {
-        u.alignment.zero_exponent.reset();
-        u.alignment.floor.reset();
-      });
   for (const int parts : {1, 2}) {
     add(parts == 1 ? "all products summed together" : "products of even and odd k summed apart",
         [parts](UnitDescription& u) { u.alignment.parts = parts; });

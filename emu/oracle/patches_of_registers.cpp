@@ -39,6 +39,10 @@ void Patches::result() {
   }
   const Format* r = u_.accumulator.format;
   if (r == nullptr) return;
+  for (const bool plus : {false, true}) {
+    add(fmt::format("a sum that cancels is {} where it is rounded down", plus ? "+0" : "-0"),
+        [plus](UnitDescription& u) { u.plus_zero_sums = plus; });
+  }
   const Format& d = *unit::result_format(u_);
   // The first register of two may have exponents that D does not have.
   const bool alone = u_.outer.every == 0 || r->exponent_bits == d.exponent_bits;

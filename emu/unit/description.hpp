@@ -67,7 +67,8 @@ struct Alignment {
   int fraction_bits = 0;                      ///< F: kept below the largest exponent
   RoundingMode rounding = RoundingMode::rtz;  ///< of each addend: rtz, rne, rodd by magnitude; rdn
   std::optional<int> zero_exponent = -126;    ///< of a zero operand; none: zero products drop out
-  std::optional<int> floor = -126;            ///< lower bound of the largest exponent
+  bool zero_c_counts = true;        ///< a zero C (or register) counts with zero_exponent, too
+  std::optional<int> floor = -126;  ///< lower bound of the largest exponent
   int parts = 1;  ///< 2: products of even and of odd k are aligned and summed apart, then cut (rdn)
                   ///< at F bits below the larger of their exponents and added
 };
@@ -157,6 +158,9 @@ struct UnitDescription {
   StepOrder order = StepOrder::ascending;
   CEntry c_entry = CEntry::in_alignment;
   Rounding c_rounding = {};  ///< after_rounding: of the addition of C
+  /// A sum of exactly zero whose addends differ in sign is +0 also where it is rounded down. IEEE
+  /// 754 (6.3), and the default: -0 there. Sums of fused steps are +0 in any case.
+  bool plus_zero_sums = false;
   Alignment alignment;
   SecondAlignment second;
   Chaining chain;

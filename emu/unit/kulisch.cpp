@@ -32,8 +32,8 @@ Kulisch::Kulisch(Exponents range, std::int64_t terms) : low_(range.low) {
 
 void Kulisch::clear() {
   std::fill(limbs_.begin(), limbs_.end(), 0);
-  nan_ = positive_infinity_ = negative_infinity_ = any_term_ = false;
-  all_negative_zero_ = true;
+  nan_ = positive_infinity_ = negative_infinity_ = false;
+  all_negative_zero_ = all_positive_zero_ = true;
 }
 
 void Kulisch::add(const Value& v) { add_term(v.kind, v.negative, v.significand, v.exponent); }
@@ -54,8 +54,8 @@ void Kulisch::add_product(const Value& a, const Value& b) {
 }
 
 void Kulisch::add_term(Class kind, bool negative, Wide significand, int exponent) {
-  any_term_ = true;
   all_negative_zero_ &= kind == Class::zero && negative;
+  all_positive_zero_ &= kind == Class::zero && !negative;
   switch (kind) {
     case Class::nan:
       nan_ = true;
@@ -92,7 +92,7 @@ void Kulisch::add_term(Class kind, bool negative, Wide significand, int exponent
   }
 }
 
-Value Kulisch::sum() const {
+Value Kulisch::sum(bool down) const {
   if (nan_ || (positive_infinity_ && negative_infinity_)) return {.kind = Class::nan};
   if (positive_infinity_ || negative_infinity_)
     return {.kind = Class::infinite, .negative = negative_infinity_};
@@ -100,7 +100,7 @@ Value Kulisch::sum() const {
   std::size_t lowest = 0;  // limb that is not zero
   while (lowest < limbs_.size() && limbs_[lowest] == 0) ++lowest;
   if (lowest == limbs_.size())
-    return {.kind = Class::zero, .negative = any_term_ && all_negative_zero_};
+    return {.kind = Class::zero, .negative = !all_positive_zero_ && (all_negative_zero_ || down)};
   const bool negative = (limbs_.back() >> 63) != 0;
   // Negation is ~x + 1, whose carry ends in the lowest limb that is not zero.
   const auto magnitude = [&](std::size_t i) {

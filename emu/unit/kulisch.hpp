@@ -11,8 +11,8 @@ namespace numemu::unit {
 /// Sums values and products exactly (Kulisch's long accumulator, in 64-bit limbs, two's
 /// complement). NaN, 0 * infinity and infinity - infinity make the sum NaN. A sum that is exactly
 /// zero is -0 when every term was a zero of negative sign (a product's sign is the exclusive or of
-/// its factors'), else +0: what a chain of IEEE 754 additions under round-to-nearest gives,
-/// extended to any order. The empty sum is +0.
+/// its factors'), +0 when every term was one of positive sign or there was none, else as sum()
+/// says: what a chain of IEEE 754 additions gives (6.3), extended to any order.
 class Kulisch {
  public:
   /// Room for `terms` terms that are multiples of 2^low and below 2^top in magnitude.
@@ -21,8 +21,9 @@ class Kulisch {
   void clear();
   void add(const Value&);
   void add_product(const Value&, const Value&);
-  /// The sum; its significand holds the leading 64 bits, `sticky`: nonzero bits lie below.
-  Value sum() const;
+  /// The sum; its significand holds the leading 64 bits, `sticky`: nonzero bits lie below. `down`:
+  /// terms that are not zeros of one sign cancel to -0, as where the sum is rounded down.
+  Value sum(bool down = false) const;
 
  private:
   __extension__ typedef unsigned __int128 Wide;
@@ -31,7 +32,7 @@ class Kulisch {
   int low_;
   std::vector<std::uint64_t> limbs_;
   bool nan_ = false, positive_infinity_ = false, negative_infinity_ = false;
-  bool any_term_ = false, all_negative_zero_ = true;
+  bool all_negative_zero_ = true, all_positive_zero_ = true;
 };
 
 /// The range of products of two ranges, and the smallest range that holds two.

@@ -194,7 +194,8 @@ class AnyOuter final : public Outer {
         exact.clear();
         exact.add(held);
         exact.add(sum);
-        held = round_to(r, unit_.subnormals, exact.sum());
+        const bool down = r.rounding.mode == RoundingMode::rdn && !unit_.plus_zero_sums;
+        held = round_to(r, unit_.subnormals, exact.sum(down));
       }
     }
   }

@@ -212,64 +212,6 @@ EditedDots normalised_products(const Batch& batch) {
   return edited;
 }
 
-// Two subnormal float16 can be 20 bits below the exponent that their product counts with: that
-// takes the subnormal numbers of float32, and B of the exponents of float16 needs no float64.
-FarZeros far_zeros(const Instruction& i) {
-  if (i.a == Element::f16) return {Element::f32, Element::f32, -150};
-  return {Element::tf32, Element::f64, -300};
-}
-
-EditedDots zero_products_alone(const Batch& batch) {
-  // The smallest exponent of float32 and tfloat32.
-  constexpr int kZero = -126, kLeast = -126;
-  const Instruction& i = *batch.instruction;
-  const FarZeros far = far_zeros(i);
-  // How far subnormal numbers reach below.
-  const int most_below = info(far.a).mantissa_bits;
-  Instruction wide = i;
-  wide.a = far.a;
-  wide.b = far.b;
-  EditedDots edited = empty_dots(wide, batch.count);
-  edited.batch.c = batch.c;
-  edited.batch.metadata = batch.metadata;
-  edited.batch.scale_a = batch.scale_a;
-  edited.batch.scale_b = batch.scale_b;
-  // That of a subnormal is its type's smallest.
-  const auto exponent = [](Element e, double x) {
-    return std::max(std::ilogb(x), 1 - info(e).bias);
-  };
-  for (int dot = 0; dot < batch.count; ++dot) {
-    const DotCodes from = dot_codes(batch, dot);
-    for (int j = 0; j < i.kept(); ++j) {
-      const int k = place_of_kept(i, from.metadata, j);
-      double a = number(i.a, code_at(from.a, i.a, j));
-      double b = number(i.b, code_at(from.b, i.b, k));
-      if (std::isfinite(a) && std::isfinite(b) && (a == 0) != (b == 0)) {
-        // Of the factor beside a zero only the exponent counts.
-        const int beside = a == 0 ? exponent(i.b, b) : exponent(i.a, a);
-        a = 0;
-        b = std::ldexp(1.0, beside + kZero - far.zero_exponent);
-      } else if (std::isfinite(a) && std::isfinite(b) && a != 0) {
-        const int counted = exponent(i.a, a) + exponent(i.b, b);
-        if (counted != std::ilogb(a) + std::ilogb(b)) {
-          // B would count a subnormal by its leading bit: a subnormal A beside it, a power of two,
-          // is as far below its own smallest exponent. Products of subnormal bfloat16, which may be
-          // further below, are below every float32.
-          const double product = a * b;
-          a = std::ldexp(1.0, kLeast - std::min(counted - std::ilogb(product), most_below));
-          b = product / a;
-        }
-      }
-      put_code(line_of(edited.batch.a, batch.count, dot), far.a, j,
-               std::bit_cast<std::uint32_t>(static_cast<float>(a)));
-      put_code(line_of(edited.batch.b, batch.count, dot), far.b, k,
-               far.b == Element::f64 ? std::bit_cast<std::uint64_t>(b)
-                                     : std::bit_cast<std::uint32_t>(static_cast<float>(b)));
-    }
-  }
-  return edited;
-}
-
 EditedDots infinite_c_as_nan(const Batch& batch) {
   const Element e = batch.instruction->c;
   const Format& format = element_format(e);

@@ -42,16 +42,6 @@ EditedDots without_kept_zeros(const recording::Batch&);
 
 /// Every product in float64 times one in bfloat16: its exponent is that of its leading bit.
 EditedDots normalised_products(const recording::Batch&);
-/// The operands of zero_products_alone() for an instruction, and the exponent of their zeros, below
-/// that of every product.
-struct FarZeros {
-  recording::Element a, b;
-  int zero_exponent;
-};
-FarZeros far_zeros(const recording::Instruction&);
-/// For a unit of far_zeros(): a zero product has the exponent that it would have with -126, any
-/// other its own.
-EditedDots zero_products_alone(const recording::Batch&);
 EditedDots infinite_c_as_nan(const recording::Batch&);
 
 // Block scales.

@@ -9,6 +9,7 @@
 #include "emu/oracle/recording/probe.hpp"
 #include "emu/oracle/recording/records.hpp"
 #include "emu/oracle/replay/instruction_unit.hpp"
+#include "emu/unit/catalogue/models.hpp"
 #include "emu/unit/description/json.hpp"
 #include "formats/codec.hpp"
 #include "formats/error.hpp"
@@ -98,6 +99,14 @@ bool holds(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
+/// MMA-Sim's rule where the unit has another floor; else nothing.
+std::optional<unit::UnitDescription> model_of(const RecordFile& file) {
+  std::optional<unit::UnitDescription> u = unit_of(file.unit, *file.instruction);
+  if (!u || u->alignment.zero_c_counts) return std::nullopt;
+  unit::take_mmasim_floor(*u);
+  return u;
+}
+
 void read_index(const std::string& folder, const char* index, const std::string& only,
                 RecordFolder& all) {
   std::set<std::string> named;
@@ -123,6 +132,7 @@ void read_index(const std::string& folder, const char* index, const std::string&
     if (file.unit.ends_with(".json"))
       file.described = unit::read_description(path_below(folder, row, file.unit));
     file.source = row.text("source");
+    if (index == std::string_view(kModel)) file.described = model_of(file);
     file.count = row.number("count");
     if (file.count == 0) throw Error(row.where + ": count: expected records, found none");
     const auto bytes = static_cast<std::int64_t>(recording::record_bytes(*file.instruction));

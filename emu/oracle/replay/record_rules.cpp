@@ -68,7 +68,7 @@ class RivalList {
       orders();
       lowering();
       zeros();
-      zeros_counted();
+      zero_blocks();
       products();
     }
     if (i_.sparsity != Sparsity::dense) sparse();
@@ -182,30 +182,12 @@ class RivalList {
     write(kQuestion, "-0 where every addend is negative", zero_of_addends);
   }
 
-  /// Zero products count in the alignment, a zero C does not.
-  void zeros_counted() {
-    if (own_.scaling.point == Scaling::Point::groups) {
-      UnitDescription u = own_;
-      u.alignment.zero_exponent.reset();
-      add("zero-exponent", "blocks and C that are zero take no part in the alignment", std::move(u),
-          least_scales_of_zeros);
-      return;
-    }
-    if (i_.d != Element::f32 || own_.c_entry != CEntry::in_alignment || i_.a == Element::tf32)
-      return;
-    const FarZeros far = far_zeros(i_);
-    for (const std::optional<int> floor :
-         {std::optional<int>(), std::optional<int>(-132), std::optional<int>(-133)}) {
-      UnitDescription u = own_;
-      u.a = &element_format(far.a);
-      u.b = &element_format(far.b);
-      u.alignment.zero_exponent = far.zero_exponent;
-      u.alignment.floor = floor;
-      add("exponent-floor",
-          fmt::format("a zero C takes no part and the largest exponent {}",
-                      floor ? fmt::format("is at least {}", *floor) : "has no lower bound"),
-          std::move(u), zero_products_alone);
-    }
+  void zero_blocks() {
+    if (own_.scaling.point != Scaling::Point::groups) return;
+    UnitDescription u = own_;
+    u.alignment.zero_exponent.reset();
+    add("zero-exponent", "blocks and C that are zero take no part in the alignment", std::move(u),
+        least_scales_of_zeros);
   }
 
   void products() {

@@ -51,18 +51,26 @@ std::string_view question_of(const UnitDescription& own, const UnitDescription& 
     return std::abs(distance) <= kNear ? "kept-bits" : "";
   }
   if (within({"alignment.rounding"})) return "alignment-rounding";
-  if (within({"alignment.zero_exponent"})) return "zero-exponent";
-  if (within({"alignment.zero_exponent", "alignment.floor"})) {
-    // A zero C keeps the exponent that it has at -126 or above: see zeros_counted().
-    if (other.alignment.zero_exponent && other.alignment.floor.value_or(-127) < -126) return "";
-    // Without zeros and where no product reaches the floor, the rival is that of zero-exponent.
-    const bool reached = !sums_floats(i) || i.scales() > 1 || other.alignment.floor > -126;
-    if (!other.alignment.zero_exponent && !reached) return "";
-    if (!other.alignment.floor) return "exponent-floor";
-    // Those of the Leeds models: by the least exponent of the output and the extra bits.
-    const int floor = *other.alignment.floor;
+  if (within({"alignment.zero_exponent", "alignment.zero_c_counts"}) &&
+      !other.alignment.zero_exponent)
+    return "zero-exponent";
+  if (within({"alignment.zero_exponent", "alignment.zero_c_counts", "alignment.floor"})) {
+    // Without zeros and where no product reaches the floor, the rival is that of zero-exponent. A
+    // zero C that counts has an exponent of -126, and that of groups is all that zero_exponent is.
+    const bool groups = own.scaling.point == Scaling::Point::groups;
+    const unit::Alignment& rival = other.alignment;
+    const bool reached = !sums_floats(i) || i.scales() > 1 || rival.floor > -126;
+    const bool zero_c = rival.zero_exponent && rival.zero_c_counts;
+    if ((!rival.zero_exponent && !reached) || (groups && !rival.zero_c_counts) ||
+        (zero_c && rival.floor.value_or(-127) < -126))
+      return "";
+    if (!rival.floor) return "exponent-floor";
+    // MMA-Sim's, and those of the Leeds models: by the least exponent of the output and the extra
+    // bits.
+    const int floor = *rival.floor;
     const int leeds = 1 - info(i.d).bias - (5 + own.alignment.fraction_bits - 23);
-    const bool likely = i.d == Element::f32 ? floor == -132 || floor == -133 : floor == leeds;
+    const bool likely =
+        floor == -126 || (i.d == Element::f32 ? floor == -132 || floor == -133 : floor == leeds);
     return likely ? "exponent-floor" : "";
   }
   if (within({"products_overflow"})) return "overflow";

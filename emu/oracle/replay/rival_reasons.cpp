@@ -1,4 +1,6 @@
 // Reasons that hold for the catalogue's units of NVIDIA, by question.
+#include <algorithm>
+
 #include "emu/oracle/replay/rival_questions.hpp"
 #include "emu/unit/description/fields.hpp"
 
@@ -29,9 +31,17 @@ bool scales_groups(const Pair& p) {
 }
 /// Of two scales: that of a zero or subnormal scale is the smallest of its type.
 int least_scale_exponent(const Pair& p) { return 2 * (1 - info(p.i.scale).bias); }
+/// Whether a zero C cannot be the largest exponent beside one of `least`.
+bool zero_c_below(const unit::Alignment& a, int least) {
+  return !a.zero_c_counts || a.zero_exponent.value_or(least) <= least;
+}
 /// Whether neither a zero C nor the floor can be the largest exponent beside one of `least`.
 bool below(const unit::Alignment& a, int least) {
-  return a.zero_exponent.value_or(least) <= least && a.floor.value_or(least) <= least;
+  return zero_c_below(a, least) && a.floor.value_or(least) <= least;
+}
+/// The larger of both floors, where there is one; -126 stands for none.
+int larger_floor(const Pair& p) {
+  return std::max(p.own.alignment.floor.value_or(-126), p.other.alignment.floor.value_or(-126));
 }
 
 struct Reason {
@@ -43,14 +53,13 @@ struct Reason {
 constexpr Reason kReasons[] = {
     {"exponent-floor",
      [](const Pair& p) {
-       return sums_floats(p.i) && p.other.alignment.floor.value_or(-126) <= -126 &&
-              p.other.alignment.zero_exponent;
+       return sums_floats(p.i) && larger_floor(p) <= -126 && p.other.alignment.zero_exponent;
      },
      "no product and no C has an exponent below -126"},
     {"exponent-floor",
      [](const Pair& p) {
        return sums_floats(p.i) && p.i.d == Element::f16 && info(p.i.a).bits <= 8 &&
-              p.other.alignment.floor.value_or(-126) - p.own.alignment.fraction_bits <= -32;
+              larger_floor(p) - p.own.alignment.fraction_bits <= -32;
      },
      "the floor keeps 2^-32, the least product of FP8, and the least float16 C"},
     {"exponent-floor",
@@ -64,8 +73,7 @@ constexpr Reason kReasons[] = {
      [](const Pair& p) {
        const unit::Alignment &own = p.own.alignment, &other = p.other.alignment;
        return scales_groups(p) && own.floor && own.floor == other.floor &&
-              own.zero_exponent.value_or(*own.floor) <= *own.floor &&
-              other.zero_exponent.value_or(*own.floor) <= *own.floor;
+              zero_c_below(own, *own.floor) && zero_c_below(other, *own.floor);
      },
      "the sum of a block has the exponent of its scales, and a zero C none above the floor"},
     {"zero-exponent",

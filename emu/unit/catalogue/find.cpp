@@ -183,6 +183,11 @@ std::unique_ptr<Unit> with_modifiers_of(std::string_view name) {
   std::sort(modifiers.begin(), modifiers.end());
   if (std::adjacent_find(modifiers.begin(), modifiers.end()) != modifiers.end())
     throw Error("unit '" + std::string(name) + "': expected each modifier once");
+  const auto given = [&](std::string_view one) {
+    return std::ranges::any_of(modifiers, [&](const Modifier* m) { return m->name == one; });
+  };
+  if (given("leeds") && given("mmasim"))
+    throw Error("unit '" + std::string(name) + "': expected one of leeds and mmasim, not both");
   const Unit* base = in_tables(rest);
   if (base == nullptr) return nullptr;
   for (const Modifier* modifier : modifiers) {

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "emu/unit/operand.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::unit {
@@ -26,7 +27,28 @@ UnitDescription float32_unit(CoreKind core) {
   return u;
 }
 
+/// FP8 units keep fewer bits than float32 has, and have no floor of their own.
+void take_leeds_floor(UnitDescription& u) {
+  constexpr int kFloat32Fraction = 23;
+  if (u.alignment.fraction_bits < kFloat32Fraction) return;
+  u.alignment.floor = leeds_floor(u);
+  u.alignment.zero_c_counts = false;
+}
+
 }  // namespace
+
+std::optional<int> leeds_floor(const UnitDescription& u) {
+  constexpr int kGuard = 5, kFloat32Fraction = 23;
+  const int beyond = u.alignment.fraction_bits - kFloat32Fraction;
+  const bool half = u.accumulator.format->name == "float16";
+  if (beyond < 0 || (beyond == 0 && !half)) return std::nullopt;
+  return smallest_normal_exponent(*u.accumulator.format) - kGuard - beyond;
+}
+
+void take_mmasim_floor(UnitDescription& u) {
+  u.alignment.floor = Alignment{}.floor;
+  u.alignment.zero_c_counts = true;
+}
 
 UnitDescription nvidia(int k, int group, int fraction_bits, int kept_bits) {
   UnitDescription u = float32_unit(CoreKind::fused);
@@ -37,6 +59,7 @@ UnitDescription nvidia(int k, int group, int fraction_bits, int kept_bits) {
   u.accumulator.rounding = kTowardZero;
   u.accumulator.overflow_to_infinity = true;
   u.nan_code = kNvidiaNan32;
+  take_leeds_floor(u);
   return u;
 }
 
@@ -50,12 +73,14 @@ UnitDescription lowered_fp8() {
 
 UnitDescription nvidia_mx(int block) {
   UnitDescription u = nvidia(32, 32, 25);
+  take_mmasim_floor(u);
   u.scaling = {.point = Scaling::Point::exponents, .block = block};
   return u;
 }
 
 UnitDescription nvidia_fp4() {
   UnitDescription u = nvidia(64, 64, 35);
+  take_mmasim_floor(u);
   u.scaling.point = Scaling::Point::groups;
   return u;
 }
@@ -201,6 +226,7 @@ void set_types(UnitDescription& u, std::string_view a, std::string_view b, std::
     u.nan_code = kNvidiaNan16;
     u.accumulator.rounding = {};
     u.accumulator.overflow_to_infinity = false;
+    take_leeds_floor(u);
   } else {
     u.nan_code = kQuietNan16;
   }

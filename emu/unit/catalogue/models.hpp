@@ -1,5 +1,6 @@
 // The models of units.def: each fills a description with the numbers of one family of machines.
 #pragma once
+#include <optional>
 #include <string_view>
 
 #include "emu/unit/description.hpp"
@@ -8,13 +9,22 @@ namespace numemu::unit {
 
 /// NVIDIA's fused step: K products an instruction, G a step, F bits kept; the float32 register
 /// keeps so many fraction bits and rounds toward zero, a float16 register rounds to nearest even.
+/// With F from 23 on the alignment has the floor of the Leeds models (leeds_floor), and a zero C no
+/// exponent: an H100's answer excludes any other floor for bfloat16 (docs/hardware.md).
 UnitDescription nvidia(int k, int group, int fraction_bits, int kept_bits = 23);
+/// The floor of the Leeds models of August 2026, by F and the register: its smallest normal
+/// exponent
+/// - 5 - (F - 23); none where F = 23 with float32 results, and for FP8 (F = 13).
+std::optional<int> leeds_floor(const UnitDescription&);
+/// The floor of MMA-Sim: -126, which a zero C has, too.
+void take_mmasim_floor(UnitDescription&);
 /// FP8 `mma.sync` where the chip has no such unit: two FP16 steps from zero over k mod 4 in {0, 1}
 /// and {2, 3}, then a rounded addition of C.
 UnitDescription lowered_fp8();
-/// Block-scaled K = 32: scale exponents join every product's.
+/// Block-scaled K = 32: scale exponents join every product's. The floor is MMA-Sim's.
 UnitDescription nvidia_mx(int block);
-/// Block-scaled FP4, K = 64: exact sums of 16 products, scaled, are the addends; F = 35.
+/// Block-scaled FP4, K = 64: exact sums of 16 products, scaled, are the addends; F = 35. The floor
+/// is MMA-Sim's.
 UnitDescription nvidia_fp4();
 /// One multiply-add after another, k ascending from C, in the type of the result.
 UnitDescription fma_chain();

@@ -1,17 +1,15 @@
 // The rivals and variants that a unit's name can end with.
 #include "emu/unit/catalogue/modifiers.hpp"
 
+#include "emu/unit/catalogue/models.hpp"
+
 namespace numemu::unit {
 namespace {
 
-/// Leeds: the smallest exponent of the result less 5 less the bits kept beyond float32's (F - 23);
-/// none for the V100, which keeps none. The model has no such floor for FP8.
 void as_leeds(UnitDescription& u) {
-  constexpr int kGuard = 5, kFloat32Fraction = 23;
-  const int beyond = u.alignment.fraction_bits - kFloat32Fraction;
   u.alignment.zero_exponent.reset();
-  u.alignment.floor.reset();
-  if (beyond > 0) u.alignment.floor = 1 - u.accumulator.format->bias - kGuard - beyond;
+  u.alignment.zero_c_counts = true;  // zeros of both kinds drop out
+  u.alignment.floor = leeds_floor(u);
 }
 
 void as_sparse(UnitDescription& u) {

@@ -23,6 +23,13 @@ bool has_core(const Unit& u) {
 
 bool two_levels(const Unit& u) { return u.outer.every != 0; }
 
+/// The roundings of sums that IEEE 754 defines: not those of fused steps.
+bool sums_round_down(const Unit& u) {
+  const auto down = [](const Rounding& r) { return r.mode == RoundingMode::rdn; };
+  return floating_register(u) && ((u.core != CoreKind::fused && down(u.accumulator.rounding)) ||
+                                  down(u.c_rounding) || down(u.outer.accumulator.rounding));
+}
+
 constexpr std::string_view kFloatingRegister = "together with a floating accumulator.format";
 constexpr std::string_view kTwosComplement = "together with accumulator.format null";
 constexpr std::string_view kRounds = "together with core fused, chain, tree or exact";
@@ -35,6 +42,7 @@ const Rule kRules[] = {
     {"c_rounding",
      [](const Unit& u) { return u.c_entry == CEntry::after_rounding && floating_register(u); },
      "together with c_entry after_rounding and a floating accumulator.format"},
+    {"plus_zero_sums", sums_round_down, "together with a floating register or C added with rdn"},
     {"accumulator.rounding", rounds, kRounds},
     {"accumulator.overflow", floating_register, kFloatingRegister},
     {"accumulator.bits", twos_complement, kTwosComplement},
@@ -42,6 +50,8 @@ const Rule kRules[] = {
     {"accumulator.fraction", rounds, kRounds},
     {"accumulator.integer_overflow", twos_complement, kTwosComplement},
     {"alignment", has_core<CoreKind::fused>, "together with core fused"},
+    {"alignment.zero_c_counts", [](const Unit& u) { return u.alignment.zero_exponent.has_value(); },
+     "together with an alignment.zero_exponent"},
     {"alignment.parts", meets_later, "together with c_entry after_alignment"},
     {"second", meets_later, "together with c_entry after_alignment"},
     {"chain", has_core<CoreKind::chain>, "together with core chain"},

@@ -28,6 +28,7 @@ void for_each_field(Description& u, const Visit& visit) {
   visit("order", u.order);
   visit("c_entry", u.c_entry);
   visit("c_rounding", u.c_rounding);
+  visit("plus_zero_sums", u.plus_zero_sums);
   visit("accumulator.format", u.accumulator.format);
   visit("accumulator.rounding", u.accumulator.rounding);
   visit("accumulator.overflow", u.accumulator.overflow);
@@ -38,6 +39,7 @@ void for_each_field(Description& u, const Visit& visit) {
   visit("alignment.fraction_bits", u.alignment.fraction_bits);
   visit("alignment.rounding", u.alignment.rounding);
   visit("alignment.zero_exponent", u.alignment.zero_exponent);
+  visit("alignment.zero_c_counts", u.alignment.zero_c_counts);
   visit("alignment.floor", u.alignment.floor);
   visit("alignment.parts", u.alignment.parts);
   visit("second.fraction_bits", u.second.fraction_bits);

@@ -55,6 +55,7 @@ std::string fused_line(const UnitDescription& u) {
   line += " to " + rounded_register(u.accumulator) + c_chained(u);
   const Alignment usual;
   if (!al.zero_exponent) line += "; zero operands not aligned";
+  if (!al.zero_c_counts) line += "; zero C not aligned";
   if (al.floor != usual.floor)
     line += al.floor ? fmt::format("; floor {}", *al.floor) : std::string("; no floor");
   return line;

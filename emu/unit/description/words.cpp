@@ -100,11 +100,15 @@ std::string zeros(const UnitDescription& u) {
   const Alignment& al = u.alignment;
   // Groups count with the exponents of their scales, whatever their products are.
   const bool groups = u.scaling.point == Point::groups;
-  std::string text = al.zero_exponent
-                         ? fmt::format("{} counts with exponent {}.",
-                                       groups ? "A zero C" : "A zero operand", *al.zero_exponent)
-                         : fmt::format("{} no exponent in the alignment.",
-                                       groups ? "A zero C has" : "Terms with a zero operand have");
+  const char* c_counts = al.zero_c_counts ? "" : " in A or B";
+  std::string text =
+      !al.zero_exponent || (groups && !al.zero_c_counts)
+          ? fmt::format("{} no exponent in the alignment.",
+                        groups ? "A zero C has" : "Terms with a zero operand have")
+          : fmt::format("{}{} counts with exponent {}.", groups ? "A zero C" : "A zero operand",
+                        c_counts, *al.zero_exponent);
+  if (al.zero_exponent && !al.zero_c_counts && !groups)
+    text += " A zero C has no exponent in the alignment.";
   text += al.floor ? fmt::format(" The largest exponent is at least {}.", *al.floor)
                    : " The largest exponent has no lower bound.";
   return text + " A sum of zero is +0.";

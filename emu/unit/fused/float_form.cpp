@@ -36,10 +36,11 @@ bool c_in_range(const FusedRule& rule, const Gemm& gemm) {
                      [](float x) { return !std::isfinite(x) || std::abs(x) < kLargestC; });
 }
 
-/// Exponents that fit the bytes and the range of M.
+/// Exponents that fit the bytes and the range of M; none lies below the floor.
 bool in_range(const FusedOperands& x) {
-  return narrow(x.a) && narrow(x.b) && x.a.lowest + x.b.lowest >= kLowestProduct &&
-         x.highest_product <= kHighestProduct;
+  const int lowest = x.a.lowest + x.b.lowest;
+  return narrow(x.a) && narrow(x.b) && lowest >= kLowestProduct &&
+         lowest >= x.rule.floor.value_or(kLowestProduct) && x.highest_product <= kHighestProduct;
 }
 
 FloatFormSide side_of(const FusedSide& side) {

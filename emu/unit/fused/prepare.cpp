@@ -136,6 +136,7 @@ std::optional<FusedRule> fused_rule(const UnitDescription& unit) {
   rule.c_at_end = unit.c_entry == CEntry::after_rounding;
   rule.zeros_drop = !alignment.zero_exponent;
   rule.zero_exponent = alignment.zero_exponent.value_or(kZeroExponent);
+  rule.zero_c_drops = rule.zeros_drop || !alignment.zero_c_counts;
   rule.floor = alignment.floor;
   rule.scaled = unit.scaling.point == Scaling::Point::exponents;
 
@@ -156,8 +157,9 @@ std::optional<FusedRule> fused_rule(const UnitDescription& unit) {
        unit.scaling.format != nullptr && unit.scaling.format->field_zero == FieldZero::scale);
   // An all-zero step, which padding can add, may then not raise the largest exponent above that of
   // any C.
+  const int least_of_c = rule.half ? rule.smallest : kZeroExponent;
   const bool padding_harmless =
-      rule.zero_exponent <= kZeroExponent && rule.floor.value_or(kZeroExponent) <= kZeroExponent;
+      rule.zero_exponent <= kZeroExponent && rule.floor.value_or(kZeroExponent) <= least_of_c;
   if (unit.core != CoreKind::fused || !register_known || !order_known || !c_known || !scale_known ||
       !padding_harmless || rule.group < 1 || rule.instruction % rule.group != 0)
     return std::nullopt;

@@ -28,6 +28,7 @@ inline constexpr std::string_view kFusedFields[] = {"core",
                                                     "c_entry",
                                                     "alignment.fraction_bits",
                                                     "alignment.zero_exponent",
+                                                    "alignment.zero_c_counts",
                                                     "alignment.floor",
                                                     "nan_code",
                                                     "scaling.point",
@@ -41,21 +42,22 @@ inline constexpr std::string_view kFusedFields[] = {"core",
 /// D are float32, whatever IEEE-like register with exponents within float32's they hold; or both
 /// they and the register are float16.
 struct FusedRule {
-  int fraction_bits = 0;     ///< F
-  int group = 0;             ///< products of one step
-  int instruction = 0;       ///< products of one instruction, a multiple of `group`
-  bool pairs_mod4 = false;   ///< the order of steps: first those with k mod 4 < 2, then the others
-  bool c_at_end = false;     ///< C enters after_rounding: every instruction starts from +0
-  bool half = false;         ///< the register, C and D are float16 (RNE)
-  bool nearest = false;      ///< the register is rounded to nearest even, else toward zero
-  int kept_bits = 23;        ///< its fraction bits: 1 to 23, float16 10
-  int smallest = -126;       ///< the exponent of its smallest normal number
-  int top = 128;             ///< 2^top is beyond its largest number
-  bool zeros_drop = false;   ///< a zero element has no exponent; else it has `zero_exponent`
-  int zero_exponent = -126;  ///< at most -126
-  std::optional<int> floor;  ///< of the largest exponent, at most -126
-  bool to_infinity = true;   ///< sums of 2^top and more become infinity, else the largest number
-  bool scaled = false;       ///< e8m0 scales, one per step (block = group), for A and for B
+  int fraction_bits = 0;      ///< F
+  int group = 0;              ///< products of one step
+  int instruction = 0;        ///< products of one instruction, a multiple of `group`
+  bool pairs_mod4 = false;    ///< the order of steps: first those with k mod 4 < 2, then the others
+  bool c_at_end = false;      ///< C enters after_rounding: every instruction starts from +0
+  bool half = false;          ///< the register, C and D are float16 (RNE)
+  bool nearest = false;       ///< the register is rounded to nearest even, else toward zero
+  int kept_bits = 23;         ///< its fraction bits: 1 to 23, float16 10
+  int smallest = -126;        ///< the exponent of its smallest normal number
+  int top = 128;              ///< 2^top is beyond its largest number
+  bool zeros_drop = false;    ///< a zero element has no exponent; else it has `zero_exponent`
+  int zero_exponent = -126;   ///< at most -126
+  bool zero_c_drops = false;  ///< a zero C has no exponent
+  std::optional<int> floor;   ///< of the largest exponent, at most that of the smallest normal C
+  bool to_infinity = true;    ///< sums of 2^top and more become infinity, else the largest number
+  bool scaled = false;        ///< e8m0 scales, one per step (block = group), for A and for B
 
   /// Float16, or some of float32's bits, rounded toward zero: all that forms but the float64 one
   /// write.

@@ -40,7 +40,7 @@ FusedSteps fused_steps(const UnitDescription& unit, const FusedOperands& o) {
     steps.lowest = std::min(steps.lowest, rule.top - 1 - rule.kept_bits);
   const int uncut = steps.lowest + rule.fraction_bits;
   steps.least = std::max(rule.floor.value_or(kNever), uncut);
-  steps.exponent_of_zero_c = rule.zeros_drop ? kNever : rule.zero_exponent;
+  steps.exponent_of_zero_c = rule.zero_c_drops ? kNever : rule.zero_exponent;
   steps.bounded = o.bounded;
   steps.plain_worthwhile = uncut + kUsuallyBelow >= o.highest_product;
   steps.nan_code = unit.nan_code;

@@ -138,9 +138,10 @@ std::optional<Plan> plan_floating(const Register& r, int chunk, const Inputs& in
 
   // Products and C are multiples of the smallest subnormal, and so is every sum: none needs the
   // lower end. Its binade may be that number, and the last random bit of that binade has to be a
-  // float32. A sum is -0 only if it starts as -0.
-  const bool ends_idle = products.low >= quantum && quantum - m - plan.cut_bits >= -149 &&
-                         bound <= plan.largest && !in.negative_zero_c;
+  // float32. A sum is -0 only if it starts as -0, or where it cancels and is rounded down.
+  const bool ends_idle = plan.rule != Rule::down && products.low >= quantum &&
+                         quantum - m - plan.cut_bits >= -149 && bound <= plan.largest &&
+                         !in.negative_zero_c;
   if (ends_idle) plan.ends = Ends::free;
 
   // RNE to p = M + 1 bits after RNE to 24. They could differ from one RNE where the exact sum s is

@@ -125,6 +125,14 @@ struct Rounded {
   V exact, rounded;
 };
 
+/// t = a * b + sum, where it is zero with the sign that IEEE 754 gives it under rounding down:
+/// minus unless both addends are positive zeros. The product is exact, so is its sign.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V ZeroFromBelow(D d, V t, V a, V b, V sum) {
+  const V minus = hn::And(hn::Or(hn::Xor(a, b), sum), hn::SignBit(d));
+  return hn::IfThenElse(hn::Eq(t, hn::Zero(d)), minus, t);
+}
+
 template <Rule kRule, Ends kEnds, class D, class V = hn::Vec<D>>
 HWY_INLINE Rounded<V> MulAddRounded(D d, const Numbers<D>& c, V a, V b, V sum,
                                     const hn::TFromD<D>* random) {
@@ -134,6 +142,7 @@ HWY_INLINE Rounded<V> MulAddRounded(D d, const Numbers<D>& c, V a, V b, V sum,
   } else {
     t = MulAddToOdd(d, a, b, sum);
   }
+  if constexpr (kRule == Rule::down && kEnds == Ends::guarded) t = ZeroFromBelow(d, t, a, b, sum);
   if constexpr (kRule == Rule::none) {
     return {t, t};
   } else if constexpr (kEnds == Ends::free) {

@@ -93,7 +93,7 @@ void note_addition(const Machine& m, const Named& a, const Named& b, const Value
   TraceStep& step = add_step(m, "addition of " + b.name);
   step.terms.push_back(start_term(m, a.name, a.value));
   step.terms.push_back(start_term(m, b.name, b.value));
-  step.sum = m.sum.sum();
+  step.sum = exact_sum(m, m.unit.accumulator.rounding);
   end_step(m, result);
 }
 

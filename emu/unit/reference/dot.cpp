@@ -47,6 +47,11 @@ Exponents range_of(const UnitDescription& unit, const Format& a, const Format& b
   return range;
 }
 
+bool zero_times_infinity(const Value& a, const Value& b) {
+  return (a.kind == Class::zero && b.kind == Class::infinite) ||
+         (a.kind == Class::infinite && b.kind == Class::zero);
+}
+
 }  // namespace
 
 struct ReferenceDot::Problem {
@@ -178,6 +183,8 @@ Outcome ReferenceDot::outcome(std::int64_t i, std::int64_t j, std::int64_t c_ele
       Factors& f = products.emplace_back();
       p.read(i, j, k, trace != nullptr, f);
       if (is_signalling(f.a) || is_signalling(f.b)) flags |= kInvalid;
+      // Beside a NaN, too, as Arm and RISC-V do; x86 does not (IEEE 754-2019, 7.2, leaves it open).
+      if (unit.nan != NanRule::x86 && zero_times_infinity(f.a, f.b)) flags |= kInvalid;
     }
     put_in_step_order(unit, products);
     switch (unit.core) {

@@ -53,7 +53,8 @@ class FusedStep {
 
   /// The register after the step.
   Value run(const Value& c) {
-    const Term c_term{c, exponent_of(m_.c, c, unit_.alignment.zero_exponent)};
+    const Alignment& al = unit_.alignment;
+    const Term c_term{c, exponent_of(m_.c, c, al.zero_c_counts ? al.zero_exponent : std::nullopt)};
     terms_.push_back(c_term);
     if (const auto special = special_sum(terms_)) {
       check_invalid(m_, *special, nan_operand_ || c.kind == Class::nan);

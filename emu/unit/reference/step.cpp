@@ -119,6 +119,10 @@ void end_step(const Machine& m, const Value& held) {
   m.trace->steps.back().result = register_code(m.unit, m.unit.accumulator, held);
 }
 
+Value exact_sum(const Machine& m, const Rounding& rounding) {
+  return m.sum.sum(rounding.mode == RoundingMode::rdn && !m.unit.plus_zero_sums);
+}
+
 void check_invalid(const Machine& m, const Value& result, bool nan_operand) {
   if (result.kind == Class::nan && !nan_operand) m.flags |= kInvalid;
 }
@@ -142,7 +146,8 @@ Value round_sum(const Machine& m, std::initializer_list<const Value*> nan_priori
   for (const Value* v : nan_priority) {
     if (v->kind == Class::nan && m.unit.accumulator.format != nullptr) return *v;
   }
-  return round_exact(m, m.unit.accumulator, m.sum.sum(), false, random);
+  return round_exact(m, m.unit.accumulator, exact_sum(m, m.unit.accumulator.rounding), false,
+                     random);
 }
 
 Value add_rounded(const Machine& m, const Value& a, const Value& b, std::uint32_t random) {
@@ -157,10 +162,10 @@ Value add_c(const Machine& m, const Value& c, const Value& sum) {
   m.sum.add(c);
   m.sum.add(sum);
   Register r = m.unit.accumulator;
-  if (r.rounding != m.unit.c_rounding) r.overflow_to_infinity = false;
   r.rounding = m.unit.c_rounding;
+  const Value exact = exact_sum(m, r.rounding);
   const bool nan_operand = sum.kind == Class::nan || c.kind == Class::nan;
-  Value result = round_exact(m, r, m.sum.sum(), nan_operand);
+  Value result = round_exact(m, r, exact, nan_operand);
   for (const Value* v : {&sum, &c}) {
     if (v->kind == Class::nan && r.format != nullptr) result = *v;
   }
@@ -169,7 +174,7 @@ Value add_c(const Machine& m, const Value& c, const Value& sum) {
     TraceStep& step = add_step(m, "addition of " + (name == "register" ? "the register" : name));
     step.terms.push_back(start_term(m, name, c));
     step.terms.push_back(start_term(m, "sum of the steps", sum));
-    step.sum = m.sum.sum();
+    step.sum = exact;
     end_step(m, result);
   }
   return result;
@@ -180,7 +185,8 @@ Value add_outer(const Machine& m, const char* name, const Value& outer, const Va
   m.sum.clear();
   m.sum.add(outer);
   m.sum.add(sum);
-  Value result = round_exact(m, r, m.sum.sum(), outer.kind == Class::nan || sum.kind == Class::nan);
+  const Value exact = exact_sum(m, r.rounding);
+  Value result = round_exact(m, r, exact, outer.kind == Class::nan || sum.kind == Class::nan);
   for (const Value* v : {&sum, &outer}) {
     if (v->kind == Class::nan && r.format != nullptr) result = *v;
   }
@@ -188,7 +194,7 @@ Value add_outer(const Machine& m, const char* name, const Value& outer, const Va
     TraceStep& step = add_step(m, "addition to the outer register");
     step.terms.push_back(sum_term(name, outer, outer));
     step.terms.push_back(start_term(m, "register", sum));
-    step.sum = m.sum.sum();
+    step.sum = exact;
     step.outer = true;
     step.result = register_code(m.unit, r, result);
   }

@@ -81,7 +81,9 @@ const char* start_name(const Machine& m, bool first_step);
 /// Notes the register that a step leaves.
 void end_step(const Machine& m, const Value& held);
 
-/// Raises NV for a NaN that comes from no NaN operand.
+/// The sum in `m.sum` as the unit has it where it is rounded so: see `plus_zero_sums`.
+Value exact_sum(const Machine& m, const Rounding&);
+/// Raises NV for a NaN that comes from no NaN operand (zero times infinity beside one: dot.cpp).
 void check_invalid(const Machine& m, const Value& result, bool nan_operand);
 /// Checks, and rounds to the unit's register, or another.
 Value round_exact(const Machine& m, const Register&, const Value& exact, bool nan_operand,

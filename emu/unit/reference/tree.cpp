@@ -37,7 +37,7 @@ void note_sum(const Machine& m, std::string what, const Value& exact, const Valu
 void note_end(const Machine& m, const char* c_name, const Value& c) {
   if (m.trace == nullptr) return;
   m.trace->steps.back().terms.push_back(start_term(m, c_name, c));
-  m.trace->steps.back().sum = m.sum.sum();
+  m.trace->steps.back().sum = exact_sum(m, m.unit.accumulator.rounding);
 }
 
 /// The lowest level: `leaf` products added exactly and rounded.
@@ -49,7 +49,8 @@ std::vector<Value> leaves(const Machine& m, std::span<const Factors> step) {
     m.sum.clear();
     for (const Factors& f : own) m.sum.add_product(f.a, f.b);
     if (m.unit.tree.plus_zero_products) m.sum.add(Value{});
-    const Value exact = m.sum.sum();
+    const Value exact =
+        m.unit.tree.plus_zero_products ? m.sum.sum() : exact_sum(m, m.unit.accumulator.rounding);
     const bool round = leaf > 1 || m.unit.tree.round_products;
     check_invalid(m, exact, any_nan(own));
     level.push_back(round ? round_exact(m, exact, true) : exact);
@@ -73,7 +74,7 @@ Value tree_step(const Machine& m, std::span<const Factors> step, const Value& c,
       above.push_back(add_rounded(m, level[i], level[i + 1]));
       const auto rest = step.subspan(i * width);
       note_sum(m, "sum of " + products_name(rest.first(std::min(2 * width, rest.size()))),
-               m.sum.sum(), above.back());
+               exact_sum(m, m.unit.accumulator.rounding), above.back());
     }
     if (level.size() % 2 == 1) above.push_back(level.back());
     level = std::move(above);
@@ -106,7 +107,8 @@ Value exact_step(const Machine& m, std::span<const Factors> step, const Value& c
   }
   m.sum.add(c);
   note_end(m, c_name, c);
-  return round_exact(m, m.sum.sum(), any_nan(step) || c.kind == Class::nan);
+  return round_exact(m, exact_sum(m, m.unit.accumulator.rounding),
+                     any_nan(step) || c.kind == Class::nan);
 }
 
 }  // namespace

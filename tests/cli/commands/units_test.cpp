@@ -90,7 +90,7 @@ TEST_CASE("units: patterns", "[fast]") {
   CHECK(wgmma.code == 0);
   CHECK(lines(wgmma.out) == 1 + 16 + 2);
   CHECK_THAT(wgmma.out, Contains("\nnvidia.h100.wgmma.e4m3.f32       H   32+C F13 rtz->e8m13\n") &&
-                            Contains("modifiers: .leeds .sp24 .satfinite; see units NAME"));
+                            Contains("modifiers: .leeds .mmasim .sp24 .satfinite; see units NAME"));
   const Json mixed = Json::parse(s.run("units 'nvidia.h?00.wgmma.e4m3x*' --json").out);
   REQUIRE(mixed.size() == 4);
   CHECK(mixed.at(0)["name"] == "nvidia.h100.wgmma.e4m3xe5m2.f32");

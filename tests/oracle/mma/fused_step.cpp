@@ -73,14 +73,19 @@ std::uint64_t write(const Encoding& e, int kept, bool to_nearest, bool negative,
 std::uint64_t step(const FusedSteps& unit, const Encoding& in, std::span<const Number> products,
                    const Number& c) {
   bool nan = c.kind == Kind::nan, positive = false, negative = false;
-  int largest = c.exponent;
+  constexpr int kNone = -10000;
+  int largest = unit.floor.value_or(kNone);
   const auto meet = [&](const Number& n) {
     nan = nan || n.kind == Kind::nan;
     if (n.kind == Kind::infinite) (n.negative ? negative : positive) = true;
-    largest = std::max(largest, n.exponent);
   };
   meet(c);
-  for (const Number& p : products) meet(p);
+  // A zero C adds nothing, whatever the others are cut to.
+  if (c.significand != 0) largest = std::max(largest, c.exponent);
+  for (const Number& p : products) {
+    meet(p);
+    largest = std::max(largest, p.exponent);
+  }
   const Encoding& d = unit.d;
   if (nan || (positive && negative)) return ones(d.bits() - 1);
   if (positive || negative)
@@ -89,6 +94,7 @@ std::uint64_t step(const FusedSteps& unit, const Encoding& in, std::span<const N
   const int unit_exponent = largest - unit.fraction;
   std::int64_t sum = 0;
   const auto add = [&](const Number& n, int fraction_bits) {
+    if (n.significand == 0) return;
     const int up = n.exponent - fraction_bits - unit_exponent;
     const std::int64_t cut = up >= 0 ? n.significand << up : n.significand >> std::min(-up, 63);
     sum += n.negative ? -cut : cut;

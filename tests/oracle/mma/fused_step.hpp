@@ -1,6 +1,7 @@
 // A second fused step, written apart from the units: aligns, cuts, adds and rounds in integers.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <span>
 
 namespace numemu::oracle::mma {
@@ -21,12 +22,13 @@ struct Encoding {
 
 /// NVIDIA's step: G products and the register are cut toward zero F bits below the largest
 /// exponent, added, and written to float32 toward zero or to float16 to nearest even. Exponents are
-/// those of the factors as encoded, a zero factor or C having -126. C starts the register.
+/// those of the factors as encoded, a zero factor having -126. C starts the register.
 struct FusedSteps {
   Encoding a, b, c, d;
-  int group = 0;     ///< G
-  int fraction = 0;  ///< F
-  int kept = 23;     ///< fraction bits of a float32 result that are written
+  int group = 0;                    ///< G
+  int fraction = 0;                 ///< F
+  int kept = 23;                    ///< fraction bits of a float32 result that are written
+  std::optional<int> floor = -126;  ///< of the largest exponent
 };
 
 /// The code of D; NaN is all ones below the sign.

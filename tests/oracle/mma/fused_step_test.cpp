@@ -31,7 +31,9 @@ std::optional<FusedSteps> steps_of(const unit::UnitDescription& u) {
                      u.sparsity.dense() && u.input.format == nullptr && u.a != nullptr &&
                      u.b != nullptr && u.c_entry == unit::CEntry::in_alignment &&
                      u.order == unit::StepOrder::ascending && !u.products_overflow &&
-                     u.alignment.zero_exponent == -126 && u.alignment.floor == -126;
+                     u.alignment.zero_exponent == -126 &&
+                     // With that floor a zero C of the same exponent changes nothing.
+                     (!u.alignment.zero_c_counts || u.alignment.floor == -126);
   if (!plain || !u.name.starts_with("nvidia.")) return std::nullopt;
   const auto a = encoding_of(*u.a), b = encoding_of(*u.b), c = encoding_of(*unit::c_format(u)),
              d = encoding_of(*unit::result_format(u));
@@ -42,7 +44,8 @@ std::optional<FusedSteps> steps_of(const unit::UnitDescription& u) {
                     *d,
                     unit::products_of_step(u),
                     u.alignment.fraction_bits,
-                    u.accumulator.format->mantissa_bits};
+                    u.accumulator.format->mantissa_bits,
+                    u.alignment.floor};
 }
 
 TEST_CASE("fused units and the second fused step agree on random dots and probes", "[fast]") {

@@ -107,10 +107,12 @@ TEST_CASE("golden mma: disputed files under the default preset", "[fast][shared]
   }
   Table table;
   for (const IndexRow& row : read_index(folder + "/index_mmasim.tsv")) {
-    for (const Disputed& dispute : disputed_files()) {
-      if (dispute.file != row.at("file")) continue;
-      GoldenUnit rival = *find_golden_unit(model_units(), dispute.file);
-      rival.unit.remove_suffix(std::string_view(".pairwise").size());
+    const GoldenUnit* golden = find_golden_unit(model_units(), row.at("file"));
+    if (golden == nullptr) continue;
+    for (const std::string_view modifier : {".pairwise", ".mmasim"}) {
+      if (!golden->unit.ends_with(modifier)) continue;
+      GoldenUnit rival = *golden;
+      rival.unit.remove_suffix(modifier.size());
       add_file(folder, row, rival, read_model, {Way::reference}, table);
     }
   }

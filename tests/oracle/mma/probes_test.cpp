@@ -81,12 +81,40 @@ void prove(const char* column, const char* modifier) {
   CHECK(differing.empty());
 }
 
-TEST_CASE("probes of Hopper: the default preset is the MMA-Sim model", "[fast][shared]") {
-  prove("pred_mmasim_zero_exp", "");
+TEST_CASE("probes of Hopper: the modifier mmasim is the MMA-Sim model", "[fast][shared]") {
+  prove("pred_mmasim_zero_exp", ".mmasim");
 }
 
 TEST_CASE("probes of Hopper: the modifier leeds is the Leeds model", "[fast][shared]") {
   prove("pred_leeds_floor", ".leeds");
+}
+
+TEST_CASE("an H100's answer to tiny bfloat16 products is that of the floor -133", "[fast]") {
+  // MATLAB-tensor-core, issue 7 (March 2026): C = 0, D = 11 x 2^-149.
+  Batch batch;
+  batch.count = 1;
+  batch.k = 16;
+  batch.a_format = batch.b_format = &find_format("bfloat16");
+  batch.result = &find_format("float32");
+  batch.a =
+      codes("9b94,19f3,9a2e,1a67,9a25,9b4e,9b29,9a33,99e0,1a14,9914,99d1,9ae9,1b1a,9a9c,1b3a");
+  batch.b =
+      codes("9aaf,99f3,9acc,1b7c,19ed,1b25,9a1b,9a20,9af7,9a48,1ae1,1b32,1b12,1b0e,9a68,1735");
+  batch.c = batch.d = one_code("0", 4);
+  const std::string eleven = one_code("b", 4), ten = one_code("a", 4);
+  for (const Way way : {Way::reference, Way::fast}) {
+    const auto answer = [&](const std::string& unit) {
+      batch.unit = unit;
+      return computed(batch, way);
+    };
+    for (const char* unit :
+         {"nvidia.h100.mma.bf16.f32", "nvidia.h100.wgmma.bf16.f32", "nvidia.h200.mma.bf16.f32",
+          "nvidia.b200.mma.bf16.f32", "nvidia.h100.mma.bf16.f32.leeds"}) {
+      INFO(unit);
+      CHECK(answer(unit) == eleven);
+    }
+    CHECK(answer("nvidia.h100.mma.bf16.f32.mmasim") == ten);
+  }
 }
 
 }  // namespace

@@ -225,7 +225,7 @@ TEST_CASE("the units predict what the published file says of each probe", "[fast
     const std::string unit =
         std::string("nvidia.h100.mma.") + info(i.a).name + "." + info(i.d).name;
     // The file's columns: zeros count as -126; Leeds' floor; neither.
-    std::vector<unit::UnitDescription> columns(3, *unit::find_unit(unit).description());
+    std::vector<unit::UnitDescription> columns(3, *unit::find_unit(unit + ".mmasim").description());
     columns[1].alignment.zero_exponent = columns[2].alignment.zero_exponent = std::nullopt;
     columns[1].alignment.floor = i.d == Element::f16 ? -21 : -133;
     columns[2].alignment.floor = std::nullopt;

@@ -24,7 +24,7 @@ TEST_CASE("modifiers: names are unique and every row can be found", "[fast]") {
     CHECK(find_modifier(modifier.name) == &modifier);
     CHECK_FALSE(modifier.what.empty());
   }
-  for (const char* name : {"leeds", "sp24", "satfinite", "pairwise", "ebf1"})
+  for (const char* name : {"leeds", "mmasim", "sp24", "satfinite", "pairwise", "ebf1"})
     CHECK(names.count(name) == 1);
   CHECK(find_modifier("sp42") == nullptr);
   CHECK(find_modifier("") == nullptr);
@@ -45,19 +45,37 @@ TEST_CASE("modifiers: every modifier of every unit gives a legal description", "
   }
 }
 
-TEST_CASE("modifiers: leeds drops zero products and lowers the floor", "[fast]") {
-  // emin of the result - 5 - (F - 23): Hopper -133, Ampere -132, V100 none; float16 -21 and -20.
-  CHECK(of("nvidia.h100.mma.bf16.f32.leeds").alignment.floor == -133);
-  CHECK(of("nvidia.b200.tcgen05.f16.f32.leeds").alignment.floor == -133);
-  CHECK(of("nvidia.a100.mma.f16.f32.leeds").alignment.floor == -132);
-  CHECK(of("nvidia.ada.mma.tf32.f32.leeds").alignment.floor == -132);
-  CHECK_FALSE(of("nvidia.v100.mma.f16.f32.leeds").alignment.floor);
-  CHECK_FALSE(of("nvidia.v100.mma.f16.f16.leeds").alignment.floor);
-  CHECK(of("nvidia.h100.mma.f16.f16.leeds").alignment.floor == -21);
-  CHECK(of("nvidia.a100.mma.f16.f16.leeds").alignment.floor == -20);
-  CHECK_FALSE(of("nvidia.h100.mma.bf16.f32.leeds").alignment.zero_exponent);
-  CHECK(of("nvidia.h100.mma.bf16.f32").alignment.zero_exponent == -126);
-  CHECK(of("nvidia.h100.mma.bf16.f32").alignment.floor == -126);
+TEST_CASE("modifiers: the floors of NVIDIA's units, of leeds and of mmasim", "[fast]") {
+  // emin of the result - 5 - (F - 23): Hopper -133, Ampere -132; float16 -21, -20 and V100 -19.
+  for (const char* modifier : {"", ".leeds"}) {
+    const auto floor = [&](const std::string& name) {
+      return of("nvidia." + name + modifier).alignment.floor;
+    };
+    CHECK(floor("h100.mma.bf16.f32") == -133);
+    CHECK(floor("h100.wgmma.tf32.f32") == -133);
+    CHECK(floor("b200.tcgen05.f16.f32") == -133);
+    CHECK(floor("a100.mma.f16.f32") == -132);
+    CHECK(floor("ada.mma.tf32.f32") == -132);
+    CHECK_FALSE(floor("v100.mma.f16.f32"));
+    CHECK(floor("v100.mma.f16.f16") == -19);
+    CHECK(floor("h100.mma.f16.f16") == -21);
+    CHECK(floor("a100.mma.f16.f16") == -20);
+    const bool leeds = modifier[0] != 0;
+    CHECK(of(std::string("nvidia.h100.mma.bf16.f32") + modifier).alignment.zero_exponent ==
+          (leeds ? std::nullopt : std::optional(-126)));
+    CHECK(of(std::string("nvidia.h100.mma.bf16.f32") + modifier).alignment.zero_c_counts == leeds);
+  }
+  for (const char* name : {"nvidia.h100.mma.bf16.f32.mmasim", "nvidia.v100.mma.f16.f16.mmasim",
+                           "nvidia.h100.wgmma.e4m3.f32", "nvidia.ada.mma.e4m3.f16",
+                           "nvidia.b200.tcgen05.e4m3.f32.mx32"}) {
+    const Alignment& al = of(name).alignment;
+    INFO(name);
+    CHECK(al.floor == -126);
+    CHECK(al.zero_exponent == -126);
+    CHECK(al.zero_c_counts);
+  }
+  CHECK_THROWS_WITH(find_unit("nvidia.h100.mma.bf16.f32.leeds.mmasim"),
+                    Contains("expected one of leeds and mmasim"));
 }
 
 TEST_CASE("modifiers: sp24 is the pattern of the operands' width in the machine", "[fast]") {
@@ -91,9 +109,9 @@ TEST_CASE("modifiers: satfinite, pairwise and ebf1", "[fast]") {
 }
 
 TEST_CASE("modifiers: those that a unit does not take are refused", "[fast]") {
-  CHECK_THROWS_WITH(
-      find_unit("nvidia.a100.mma.f16.f32.pairwise"),
-      Contains("nvidia.a100.mma.f16.f32 has no modifier 'pairwise'") && Contains("leeds, sp24"));
+  CHECK_THROWS_WITH(find_unit("nvidia.a100.mma.f16.f32.pairwise"),
+                    Contains("nvidia.a100.mma.f16.f32 has no modifier 'pairwise'") &&
+                        Contains("leeds, mmasim, sp24"));
   CHECK_THROWS_WITH(find_unit("host.eigen.f32.leeds"), Contains("it has none"));
   CHECK_THROWS_AS(find_unit("neutral.exact.sp24"), Error);
 }

@@ -56,7 +56,8 @@ TEST_CASE("description: a field is used by the core or must keep its default", "
   const std::map<CoreKind, std::set<std::string>> own = {
       {CoreKind::fused,
        {"a", "b", "order", "c_entry", "alignment.fraction_bits", "alignment.rounding",
-        "alignment.zero_exponent", "alignment.floor", "products_overflow"}},
+        "alignment.zero_exponent", "alignment.zero_c_counts", "alignment.floor",
+        "products_overflow"}},
       {CoreKind::chain,
        {"a", "b", "k", "group", "chain.chunk", "chain.fused", "chain.kahan", "nan",
         "input.format"}},

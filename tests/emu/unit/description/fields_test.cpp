@@ -166,11 +166,11 @@ TEST_CASE("fields: the visitor names every member of a description", "[fast]") {
   // A member that is added to one of these structs without a line here does not compile; then
   // for_each_field() needs one, too.
   const UnitDescription u;
-  const auto& [name, a, b, c, accumulator, d, core, k, group, order, c_entry, c_rounding, alignment,
-               second, chain, tree, subnormals, products_overflow, nan, nan_code, scaling, sparsity,
-               input, outer, products] = u;
+  const auto& [name, a, b, c, accumulator, d, core, k, group, order, c_entry, c_rounding,
+               plus_zero_sums, alignment, second, chain, tree, subnormals, products_overflow, nan,
+               nan_code, scaling, sparsity, input, outer, products] = u;
   const auto& [format, rounding, overflow, to_infinity, bits, fraction, integer] = accumulator;
-  const auto& [fraction_bits, cut, zero_exponent, floor, parts] = alignment;
+  const auto& [fraction_bits, cut, zero_exponent, zero_c, floor, parts] = alignment;
   const auto& [sum_bits, c_bits, c_dropped] = second;
   const auto& [chains, chunk, fused, kahan] = chain;
   const auto& [leaf, round_products, plus_zero] = tree;
@@ -181,11 +181,12 @@ TEST_CASE("fields: the visitor names every member of a description", "[fast]") {
   const auto count = [](const auto&... members) { return sizeof...(members); };
   // Sparsity is one field; `products` has a place of its own.
   const std::size_t members =
-      count(name, a, b, c, d, core, k, group, order, c_entry, c_rounding, products_overflow, nan,
-            nan_code, sparsity) +
+      count(name, a, b, c, d, core, k, group, order, c_entry, c_rounding, plus_zero_sums,
+            products_overflow, nan, nan_code, sparsity) +
       count(format, rounding, overflow, to_infinity, bits, fraction, integer) +
-      count(fraction_bits, cut, zero_exponent, floor, parts) + count(sum_bits, c_bits, c_dropped) +
-      count(chains, chunk, fused, kahan) + count(leaf, round_products, plus_zero) +
+      count(fraction_bits, cut, zero_exponent, zero_c, floor, parts) +
+      count(sum_bits, c_bits, c_dropped) + count(chains, chunk, fused, kahan) +
+      count(leaf, round_products, plus_zero) +
       count(inputs, inputs_to_zero, flush_c, results, tiny) + count(point, scale, block, shift) +
       count(read, read_rounding) + count(every) +
       count(format, rounding, overflow, to_infinity, bits, fraction, integer);

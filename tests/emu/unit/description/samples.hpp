@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "emu/unit/description.hpp"
+#include "emu/unit/description/check.hpp"
 #include "formats/error.hpp"
 #include "tests/emu/unit/problem.hpp"
 
@@ -128,6 +129,7 @@ inline UnitDescription random_description(Dice& dice) {
                                            RoundingMode::rdn}),
                    .zero_exponent = exponent(),
                    .floor = exponent()};
+    u.alignment.zero_c_counts = !u.alignment.zero_exponent || flag();
     if (u.c_entry == CEntry::after_alignment) {
       u.alignment.parts = static_cast<int>(1 + dice.below(2));
       u.second = {static_cast<int>(dice.below(45)), static_cast<int>(dice.below(45)), {}};
@@ -162,7 +164,8 @@ inline UnitDescription random_description(Dice& dice) {
   if (u.core == CoreKind::exact && flag())
     u.scaling = {.point = Scaling::Point::after_sum, .shift = static_cast<int>(dice.below(16))};
   if (u.c_entry == CEntry::after_rounding && u.accumulator.format != nullptr && flag())
-    u.c_rounding = {.mode = RoundingMode::rtz};
+    u.c_rounding = {.mode = pick(dice, {RoundingMode::rtz, RoundingMode::rdn})};
+  u.plus_zero_sums = applies(u, "plus_zero_sums") && flag();
   return u;
 }
 

@@ -249,8 +249,11 @@ inline Tally tally_fused(Multiply form, const FusedCase& f, std::uint64_t seed) 
     for (const Addend addend : kAllAddends) {
       ++seed;
       FusedProduct p = make_fused(f, fused_shape(seed), elements, addend, seed);
+      const bool half = p.unit.accumulator.format->name == "float16";
       if (seed % 3 == 1) p.unit.alignment.floor.reset();
+      if (seed % 3 == 2) p.unit.alignment.floor = half ? -21 : -133;
       if (seed % 5 == 1) p.unit.alignment.zero_exponent.reset();
+      if (seed % 5 > 2) p.unit.alignment.zero_c_counts = false;
       if (seed % 7 == 1) p.unit.accumulator.overflow_to_infinity = false;
       tally.count(answer_of(form, p));
     }

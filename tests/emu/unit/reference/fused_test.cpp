@@ -103,6 +103,9 @@ TEST_CASE("fused reference: what zeros and the floor do to the alignment", "[fas
   CHECK(tiny() == 0x1p-140);
   u.alignment.zero_exponent = -126;  // C, a zero, is an addend, too
   CHECK(tiny() == 0);
+  u.alignment.zero_c_counts = false;
+  CHECK(tiny() == 0x1p-140);
+  CHECK(zero_beside(0x1p-20) == 0);
 }
 
 TEST_CASE("fused reference: two parts align apart and are cut downwards", "[fast]") {

@@ -3,10 +3,12 @@
 
 #include <cmath>
 
+#include "emu/unit/description/words.hpp"
 #include "emu/unit/reference/register.hpp"
 #include "formats/codec.hpp"
 #include "formats/random.hpp"
 #include "tests/catch.hpp"
+#include "tests/emu/unit/reference/dot_case.hpp"
 
 using namespace numemu;
 using namespace numemu::unit;
@@ -154,4 +156,97 @@ TEST_CASE("reference step: C is added with its own rounding", "[fast]") {
   CHECK(bench.trace.steps[0].what == "addition of C");
   CHECK(bench.trace.steps[0].terms.size() == 2);
   CHECK(bench.trace.steps[0].result.value() == 0x40400000);
+}
+
+namespace {
+
+constexpr std::uint64_t kMinusZero = 0x8000;  // of float16
+
+/// D of 1 - 1 where the unit rounds down, and of zeros of both signs.
+void check_cancellation(const UnitDescription& u, std::uint64_t zero) {
+  // Other sums start from +0, so that a product of -0 alone is +0.
+  const bool from_c = u.c_entry == CEntry::in_alignment && u.outer.every == 0;
+  INFO(description_code(u));
+  CHECK(test::products_of(u, {-1}, 1.0).code() == zero);
+  CHECK(test::products_of(u, {1}, -1.0).code() == zero);
+  CHECK(test::products_of(u, {0.0}, -0.0).code() == zero);
+  CHECK(test::products_of(u, {-0.0}, 0.0).code() == (from_c ? zero : 0));
+  CHECK(test::products_of(u, {0.0}, 0.0).code() == 0);
+  CHECK(test::products_of(u, {2}, -1.0).number() == 1);
+}
+
+}  // namespace
+
+TEST_CASE("a sum that cancels is -0 where it is rounded down, else +0", "[fast]") {
+  const Rounding down{.mode = RoundingMode::rdn};
+  for (const CoreKind core : {CoreKind::chain, CoreKind::tree, CoreKind::exact}) {
+    UnitDescription u = test::unit_of(core, "float16");
+    for (const RoundingMode mode : {RoundingMode::rne, RoundingMode::rna, RoundingMode::rtz,
+                                    RoundingMode::rup, RoundingMode::rodd}) {
+      u.accumulator.rounding.mode = mode;
+      check_cancellation(u, 0);
+      CHECK(test::products_of(u, {-0.0}, -0.0).code() == kMinusZero);
+    }
+    u.accumulator.rounding = down;
+    check_cancellation(u, kMinusZero);
+    CHECK(test::products_of(u, {-0.0}, -0.0).code() == kMinusZero);
+    u.plus_zero_sums = true;
+    check_cancellation(u, 0);
+    CHECK(test::products_of(u, {-0.0}, -0.0).code() == kMinusZero);
+  }
+  UnitDescription chunks = test::unit_of(CoreKind::chain, "float16");
+  chunks.accumulator.rounding = down;
+  chunks.chain.chunk = 1;
+  check_cancellation(chunks, kMinusZero);
+  UnitDescription leaves = test::unit_of(CoreKind::tree, "float16");
+  leaves.accumulator.rounding = down;
+  leaves.tree.leaf = 2;
+  CHECK(test::products_of(leaves, {1, -1}, 0.0).code() == kMinusZero);
+  UnitDescription twice = leaves;
+  twice.tree.leaf = 1;
+  twice.tree.plus_zero_products = true;
+  twice.group = 1;
+  // The product -0 is +0; so the sum is one of two positive zeros.
+  CHECK(test::products_of(twice, {-0.0}, 0.0).code() == 0);
+
+  UnitDescription late = test::unit_of(CoreKind::chain, "float16");
+  late.c_entry = CEntry::after_rounding;
+  check_cancellation(late, 0);
+  late.c_rounding = down;
+  check_cancellation(late, kMinusZero);
+  late.core = CoreKind::fused;
+  late.k = late.group = 1;
+  late.alignment.fraction_bits = 20;
+  CHECK(test::products_of(late, {-1}, 1.0).code() == kMinusZero);
+  CHECK(test::products_of(late, {-0.0}, 0.0).code() == 0);  // the step's own zero is +0
+
+  UnitDescription outer = test::unit_of(CoreKind::exact, "float16");
+  outer.outer = {1, {.format = outer.a, .rounding = down}};
+  check_cancellation(outer, kMinusZero);
+  outer.plus_zero_sums = true;
+  check_cancellation(outer, 0);
+
+  UnitDescription fused = test::unit_of(CoreKind::fused, "float16");
+  fused.k = fused.group = 1;
+  fused.alignment.fraction_bits = 20;
+  fused.accumulator.rounding = down;
+  CHECK(test::products_of(fused, {-1}, 1.0).code() == 0);
+}
+
+TEST_CASE("overflow_to_infinity holds where C is added with another rounding", "[fast]") {
+  UnitDescription u = test::unit_of(CoreKind::chain, "float16");
+  u.c_entry = CEntry::after_rounding;
+  u.accumulator.overflow_to_infinity = true;
+  for (const RoundingMode of_register : {RoundingMode::rne, RoundingMode::rtz}) {
+    for (const RoundingMode of_c :
+         {RoundingMode::rtz, RoundingMode::rdn, RoundingMode::rup, RoundingMode::rodd}) {
+      u.accumulator.rounding.mode = of_register;
+      u.c_rounding.mode = of_c;
+      CHECK(test::products_of(u, {65504}, 65504.0).code() == 0x7c00);
+      CHECK(test::products_of(u, {-65504}, -65504.0).code() == 0xfc00);
+    }
+  }
+  u.accumulator.overflow_to_infinity = false;
+  u.c_rounding.mode = RoundingMode::rtz;
+  CHECK(test::products_of(u, {65504}, 65504.0).code() == 0x7bff);
 }
