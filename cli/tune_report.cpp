@@ -7,6 +7,7 @@
 
 #include "cli/table.hpp"
 #include "cli/talk.hpp"
+#include "emu/net/at_layer.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/model/load_network.hpp"
 #include "experiments/engine/scores.hpp"
@@ -147,8 +148,8 @@ Json TuneReport::json() const {
   json["layers"] = Json::array();
   for (const std::string& layer : layers_)
     json["layers"].push_back({{"name", layer},
-                              {"before_db", number(before_.noise.db.at(layer))},
-                              {"after_db", number(after_.noise.db.at(layer))}});
+                              {"before_db", number(net::at_layer(before_.noise.db, layer))},
+                              {"after_db", number(net::at_layer(after_.noise.db, layer))}});
   return json;
 }
 
@@ -159,8 +160,8 @@ std::string TuneReport::text() const {
   for (const std::string& note : notes_) text += fmt::format("note: {}\n", harmless(note));
   std::vector<std::vector<std::string>> rows;
   for (const std::string& layer : layers_)
-    rows.push_back(
-        {layer, decibel_text(before_.noise.db.at(layer)), decibel_text(after_.noise.db.at(layer))});
+    rows.push_back({layer, decibel_text(net::at_layer(before_.noise.db, layer)),
+                    decibel_text(net::at_layer(after_.noise.db, layer))});
   rows.push_back(
       {"output", decibel_text(before_.noise.output.db), decibel_text(after_.noise.output.db)});
   const bool validation = samples_.split == net::Split::validation;

@@ -1,7 +1,9 @@
 // The forward passes: every node's result goes through the moments, values die after their last
 // reader.
 #include <algorithm>
+#include <exception>
 #include <new>
+#include <stdexcept>
 #include <utility>
 
 #include "emu/net/backward_plan.hpp"
@@ -111,6 +113,11 @@ Tensor Pass::run(std::span<const Tensor> inputs) const {
       throw Error("network " + graph.name + ": '" + node.name + "' (" +
                   std::string(node.op->kind()) + "): out of memory for its result " +
                   to_string(shape));
+    } catch (const Error&) {
+      throw;
+    } catch (const std::exception& error) {  // an internal one
+      throw std::logic_error("network " + graph.name + ": '" + node.name + "' (" +
+                             std::string(node.op->kind()) + "): " + error.what());
     }
     if (node.op->result() == ResultKind::vector)
       numerics.vector_result(step, node.name, node.op->kind(), output);

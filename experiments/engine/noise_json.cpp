@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "emu/net/at_layer.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "experiments/engine/judge.hpp"
 #include "experiments/predict/noise_power.hpp"
@@ -81,8 +82,9 @@ void add_noise(Json& row, const NoiseFigures& noise, const net::Graph& graph,
   for (const std::string& name : net::gemm_layer_names(graph)) {
     const policies::OperandCounts counts = numerics.counts(name, net::GemmKind::fprop);
     const double elements = static_cast<double>(std::max<std::int64_t>(1, counts.elements));
-    const double layer_predicted = noise.predictions ? noise.predicted.db.at(name) : kUnknown;
-    const double layer_measured = noise.measured.db.at(name);
+    const double layer_predicted =
+        noise.predictions ? net::at_layer(noise.predicted.db, name) : kUnknown;
+    const double layer_measured = net::at_layer(noise.measured.db, name);
     row["layers"].push_back(
         {{"name", name},
          {"gemm", "fprop"},

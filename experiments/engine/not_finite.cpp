@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "emu/net/at_layer.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "formats/joined.hpp"
 #include "policies/recipe/fixed_scales.hpp"
@@ -175,7 +176,7 @@ Json NotFinite::causes(const std::string& name, const Layer& layer) const {
 Json NotFinite::json(std::int64_t samples, const stats::FiniteCounts& outputs) const {
   Json layers = Json::array();
   for (const std::string& name : net::gemm_layer_names(graph_)) {
-    const Layer& layer = layers_.at(name);
+    const Layer& layer = net::at_layer(layers_, name);
     const bool stored = layer.output_overflowed();
     const std::int64_t nan = stored ? layer.stored_nan : layer.nan;
     const std::int64_t infinite = stored ? layer.stored_infinite : layer.infinite;

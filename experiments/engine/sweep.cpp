@@ -8,6 +8,7 @@
 #include <fstream>
 #include <set>
 
+#include "emu/net/at_layer.hpp"
 #include "emu/net/data/view.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/train/score.hpp"
@@ -79,8 +80,8 @@ Json tensor_histograms(const Workbench& bench) {
   for (const net::GemmLayer& layer : net::gemm_layers(bench.trained.graph)) {
     if (layer.weight != nullptr)
       tensors.push_back(histogram(layer.name, net::Role::weight, *layer.weight));
-    tensors.push_back(
-        histogram(layer.name, net::Role::activation, bench.reference.inputs.at(layer.name)));
+    tensors.push_back(histogram(layer.name, net::Role::activation,
+                                net::at_layer(bench.reference.inputs, layer.name)));
   }
   return {{"tensors", tensors}};
 }

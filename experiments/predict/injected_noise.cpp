@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "emu/net/at_layer.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "experiments/predict/block_factors.hpp"
 #include "experiments/predict/weight_errors.hpp"
@@ -26,10 +27,14 @@ constexpr std::int64_t kChannelElements = 128;
 constexpr std::int64_t kElementsAtOnce = 1 << 16;
 
 /// The value whose elements a value has: operators that only show another shape are passed over.
+/// Constants are views without inputs.
 int origin(const net::Graph& graph, int value) {
   const int inputs = static_cast<int>(graph.inputs.size());
-  while (value >= inputs && graph.nodes[value - inputs].op->result() == net::ResultKind::view)
-    value = graph.nodes[value - inputs].inputs[0];
+  while (value >= inputs) {
+    const net::Node& node = graph.nodes[value - inputs];
+    if (node.op->result() != net::ResultKind::view || node.inputs.empty()) break;
+    value = node.inputs[0];
+  }
   return value;
 }
 
@@ -75,7 +80,7 @@ void line_scales(const InjectedRoles::Operand& operand, const net::Product& p,
   const policies::RolePolicy& policy = operand.quantizer.policy();
   const bool in_order = policy.axis == policies::BlockAxis::reduction &&
                         side.role == net::Role::weight && policies::reads_in_order(p, side);
-  const policies::Lines lines = in_order ? policies::Lines(side, p.k) : policies::Lines(side);
+  const policies::Lines lines = in_order ? policies::Lines(side, p.k) : policies::Lines(p, side);
   const bool turned = lines.transposed && lines.across != 1;
   const float* x = side.source->data.data();
   thread_local std::vector<float> copy, factors;
@@ -179,7 +184,7 @@ InjectedRoles::InjectedRoles(const policies::Recipe& recipe, const net::Graph& g
         const auto found = known.find(gemm.name);
         scale = found != known.end() ? found->second
                                      : policies::static_scale(calibration, policy, reference,
-                                                              recorded.at(gemm.name));
+                                                              net::at_layer(recorded, gemm.name));
       }
       auto operand = std::make_unique<Operand>(policy, scale ? scale->zero_point : 0);
       operand->scale = scale;
@@ -201,7 +206,8 @@ InjectedRoles::InjectedRoles(const policies::Recipe& recipe, const net::Graph& g
       layer.right = std::make_unique<Operand>(*roles.weight);
       layer.right->role = net::Role::weight;
       layer.right->name = gemm.name + "/weight";
-      layer.right->input_sizes = input_sizes(reference.inputs.at(gemm.name), *gemm.weight);
+      layer.right->input_sizes =
+          input_sizes(net::at_layer(reference.inputs, gemm.name), *gemm.weight);
     }
   }
   for (const net::Node& node : graph.nodes) {
@@ -215,7 +221,7 @@ InjectedRoles::InjectedRoles(const policies::Recipe& recipe, const net::Graph& g
 }
 
 const InjectedRoles::Layer& InjectedRoles::layer(std::string_view name) const {
-  return layers_.find(name)->second;
+  return net::at_layer(layers_, name);
 }
 
 const InjectedRoles::Operand* InjectedRoles::table(std::string_view node) const {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <exception>
 
+#include "emu/net/at_layer.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/multiply_adds.hpp"
 #include "emu/net/require_elements.hpp"
@@ -123,25 +124,27 @@ class TensorMeasurement {
     const policies::PlainOperand* const multiplied =
         role == net::Role::weight && ran_ != nullptr ? ran_->frozen_weight(name) : nullptr;
     if (role == net::Role::weight)
-      net::require_elements(*layers_.at(name).weight, name + "/weight");
+      net::require_elements(*net::at_layer(layers_, name).weight, name + "/weight");
     if (multiplied != nullptr && !multiplied->dequantized) {
-      measure_noise(noise, *layers_.at(name).weight, multiplied->codes);
+      measure_noise(noise, *net::at_layer(layers_, name).weight, multiplied->codes);
     } else if (role == net::Role::key || role == net::Role::value) {
       measure_noise(noise,
-                    in_scale_groups(noise.policy, layers_.at(name), reference_.seconds.at(name)),
+                    in_scale_groups(noise.policy, net::at_layer(layers_, name),
+                                    net::at_layer(reference_.seconds, name)),
                     recipe_.seed());
     } else {
       measure_noise(noise,
-                    role == net::Role::weight      ? *layers_.at(name).weight
-                    : role == net::Role::embedding ? *tables_.at(name)
-                                                   : reference_.inputs.at(name),
+                    role == net::Role::weight      ? *net::at_layer(layers_, name).weight
+                    : role == net::Role::embedding ? *net::at_layer(tables_, name)
+                                                   : net::at_layer(reference_.inputs, name),
                     recipe_.seed());
     }
   }
 
   /// Whether it is a weight of that node.
   bool is_weight(const TensorNoise& noise, const net::Node& node) const {
-    return noise.source.role == net::Role::weight && layers_.at(noise.source.layer).node == &node;
+    return noise.source.role == net::Role::weight &&
+           net::at_layer(layers_, noise.source.layer).node == &node;
   }
 
  private:
@@ -190,6 +193,7 @@ std::vector<TensorNoise> predict_tensors(const policies::Recipe& recipe, const n
   const policies::CalibrationPolicy& calibration = recipe.calibration();
   const auto predict_elements = [&](const TensorSource& source, const policies::RolePolicy& policy,
                                     const net::Tensor& x, std::int64_t groups) {
+    if (x.size() == 0) return;  // no sample of its errors
     if (source.role != net::Role::weight && source.role != net::Role::embedding &&
         policies::has_static_scale(calibration, policy)) {
       const auto found = known.find(source.layer);
@@ -208,6 +212,7 @@ std::vector<TensorNoise> predict_tensors(const policies::Recipe& recipe, const n
   const auto predict = [&](const net::GemmLayer& gemm, net::Role role,
                            const policies::RolePolicy& policy, const net::Tensor& x) {
     const TensorSource source{gemm.name, role};
+    if (x.size() == 0) return;  // no sample of its errors
     if (policy.block != nullptr) {
       const std::optional<std::int64_t> width = block_width(policy, role, *gemm.weight, x);
       if (policy.block->affine == Affine::sym && width)  // else no closed form
@@ -226,7 +231,7 @@ std::vector<TensorNoise> predict_tensors(const policies::Recipe& recipe, const n
     if (policy->block == nullptr) {
       const bool rows = policy->granularity == policies::Granularity::channel;
       predict_elements(source, *policy, *table, rows ? table->dim(0) : 1);
-    } else if (policy->block->affine == Affine::sym) {
+    } else if (policy->block->affine == Affine::sym && table->size() > 0) {
       noises.push_back(predict_block_noise(source, *policy, *table, table->shape.back(), fits));
     }
   }
@@ -238,16 +243,16 @@ std::vector<TensorNoise> predict_tensors(const policies::Recipe& recipe, const n
     if (layer.weight && !layer.weight_mask && gemm.weight != nullptr)
       predict(gemm, net::Role::weight, *layer.weight, *gemm.weight);
     if (layer.activation && !layer.activation_mask && gemm.weight != nullptr)
-      predict(gemm, net::Role::activation, *layer.activation, reference.inputs.at(gemm.name));
+      predict(gemm, net::Role::activation, *layer.activation,
+              net::at_layer(reference.inputs, gemm.name));
     if (!layer.apart(gemm.right)) continue;
     const std::optional<policies::RolePolicy>& cache = layer.role(gemm.right, {});
     if (!cache || cache->block != nullptr) continue;
-    const net::Tensor x = in_scale_groups(*cache, gemm, reference.seconds.at(gemm.name));
-    const std::int64_t samples = reference.seconds.at(gemm.name).dim(0);
-    predict_elements({gemm.name, gemm.right}, *cache, x,
-                     policies::scale_groups(*cache, gemm, gemm.right,
-                                            reference.seconds.at(gemm.name).shape, samples)
-                         .count);
+    const net::Tensor& recorded = net::at_layer(reference.seconds, gemm.name);
+    if (recorded.size() == 0) continue;
+    predict_elements(
+        {gemm.name, gemm.right}, *cache, in_scale_groups(*cache, gemm, recorded),
+        policies::scale_groups(*cache, gemm, gemm.right, recorded.shape, recorded.dim(0)).count);
   }
   return noises;
 }
@@ -320,8 +325,8 @@ LayerPrediction predict_layers(const policies::Recipe& recipe, const net::Graph&
   const auto count = static_cast<std::int64_t>(probes.size());
   for (const std::string& layer : net::gemm_layer_names(graph)) {
     const auto total = [&](double Power::*part) {
-      return stats::pairwise_sum(count,
-                                 [&](std::int64_t k) { return probes[k].layers.at(layer).*part; });
+      return stats::pairwise_sum(
+          count, [&](std::int64_t k) { return net::at_layer(probes[k].layers, layer).*part; });
     };
     prediction.db[layer] = decibels(total(&Power::signal), total(&Power::noise));
     prediction.signal[layer] = total(&Power::signal) / static_cast<double>(count);

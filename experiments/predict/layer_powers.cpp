@@ -57,7 +57,7 @@ void LayerPowers::add(const net::Product& p) {
 std::map<std::string, Power> LayerPowers::means() const {
   std::map<std::string, Power> out = whole_;
   for (const auto& [layer, part] : parts_) {
-    const auto n = static_cast<double>(std::max<std::int64_t>(1, part.elements));
+    const auto n = static_cast<double>(part.elements);
     out[layer] = {part.noise / n, part.signal / n};
   }
   return out;

@@ -23,7 +23,7 @@ class LayerPowers {
   /// A forward product that was just computed; those of whole operators are passed over.
   void add(const net::Product&);
   void add(const net::Node&, const net::Tensor& output);
-  /// By layer; the pass must be over.
+  /// By layer; the pass must be over. NaN of a layer whose product the pass never computed.
   std::map<std::string, Power> means() const;
 
  private:

@@ -6,6 +6,7 @@
 #include <limits>
 #include <set>
 
+#include "emu/net/at_layer.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/ops/fixed_quantizer.hpp"
 #include "emu/unit/unit.hpp"
@@ -138,7 +139,7 @@ void leave_out(LayerPrediction& predicted, const policies::Recipe& recipe, const
         units.insert(unit);
       if (policies::chooses_for_inference(recipe, "transform", name))
         add("the noise of its transform", name);
-      add(unknown_of(layer, gemms.at(name)), name);
+      add(unknown_of(layer, net::at_layer(gemms, name)), name);
       if (const auto found = infinite.find(name); found != infinite.end()) add(found->second, name);
       add(unit_noise.next(name), name);
       double& db = predicted.db[name];

@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "emu/net/gemm_layers.hpp"
 #include "emu/net/memory_plan.hpp"
 #include "policies/calibrate/listen.hpp"
 
@@ -106,6 +107,12 @@ FloatReference float_reference(const net::Graph& graph, std::vector<net::Tensor>
           }};
   reference.logits = listen(graph, batch, keep);
   reference.batch = std::move(batch);
+  const net::Tensor nothing({reference.samples(), 0});
+  for (const net::GemmLayer& layer : net::gemm_layers(graph)) {
+    if (!reference.inputs.try_emplace(layer.name, nothing).second) continue;
+    if (layer.weight == nullptr) reference.seconds.emplace(layer.name, nothing);
+    reference.outputs.emplace(layer.name, nothing);
+  }
   return reference;
 }
 

@@ -13,7 +13,8 @@ namespace numemu::policies {
 using LayerTensors = std::map<std::string, net::Tensor, std::less<>>;
 
 /// Per multiplying layer, on a fixed batch, in float32. A layer that multiplies several times in a
-/// forward pass (recurrence) has all its tensors side by side: [batch, times, ...].
+/// forward pass (recurrence) has all its tensors side by side: [batch, times, ...]. One
+/// that does not multiply (the recurrent product of a single step) has tensors [batch, 0].
 struct FloatReference {
   std::vector<net::Tensor> batch;  ///< one per input of the graph, [samples, ...]
   LayerTensors inputs;             ///< the activations it reads as left operand

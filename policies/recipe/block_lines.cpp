@@ -31,11 +31,18 @@ FlagCounts for_each_sample(const RoleQuantizer& quantizer, const Lines& lines, s
 
 }  // namespace
 
-Lines::Lines(const net::ProductSide& side) {
+bool groups_share_blocks(const net::Product& p, const net::ProductSide& side) {
+  const net::ProductSide& other = &side == &p.a ? p.b : p.a;
+  return !side.along_rows && side.stack.inner > 1 && other.role == net::Role::weight;
+}
+
+Lines::Lines(const net::Product& p, const net::ProductSide& side) {
   const net::Stack& stack = side.stack;
   const std::int64_t size = side.source->size(), rows = stack.rows(size);
   transposed = side.along_rows;
-  length = transposed ? rows : stack.width;
+  length = transposed                     ? rows
+           : groups_share_blocks(p, side) ? stack.inner * stack.width
+                                          : stack.width;
   lines = length == 0 ? 0 : size / length;
   if (!transposed) return;
   outer = stack.outer;
@@ -80,8 +87,8 @@ FlagCounts quantize_lines(const RoleQuantizer& quantizer, const net::ProductSide
 }
 
 FlagCounts quantize_lines(const RoleQuantizer& quantizer, const net::ProductSide& side,
-                          const RandomPiece& random, std::int64_t samples, LineCodes& out) {
-  const Lines lines(side);
+                          const Lines& lines, const RandomPiece& random, std::int64_t samples,
+                          LineCodes& out) {
   thread_local std::vector<float> x_lines;
   const float* const x = in_lines(side, lines, x_lines);
   const std::int64_t size = quantizer.policy().block->size;

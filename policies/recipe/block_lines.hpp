@@ -9,16 +9,22 @@
 
 namespace numemu::policies {
 
+/// Whether the inner matrices of the side are the groups of a convolution, whose channels are one
+/// axis of the source: blocks run across groups. (Heads of attention, which multiply no weight, are
+/// tensors of their own.)
+bool groups_share_blocks(const net::Product&, const net::ProductSide&);
+
 /// How the source of a side is cut: `lines` lines of `length` elements along which it is reduced.
-/// Not transposed: [outer, rows, inner] lines of `width` elements, as the source lies. Transposed:
-/// [outer, inner, width] lines of `rows` elements.
+/// Not transposed: [outer, rows, inner] lines of `width` elements, as the source lies, or [outer,
+/// rows] lines of `inner` x `width` where groups share blocks. Transposed: [outer, inner, width]
+/// lines of `rows` elements.
 struct Lines {
   std::int64_t lines = 0, length = 0;
   bool transposed = false;
   /// transposed: the source is `outer` matrices of `length` x `across`.
   std::int64_t outer = 1, across = 1;
 
-  explicit Lines(const net::ProductSide&);
+  Lines(const net::Product&, const net::ProductSide&);
   /// Lines of `depth` neighbours: the rows of an operand that reads its source in order.
   Lines(const net::ProductSide&, std::int64_t depth);
   std::int64_t elements() const { return lines * length; }
@@ -40,8 +46,8 @@ struct LineCodes {
 FlagCounts quantize_lines(const RoleQuantizer&, const net::ProductSide&, const Lines&,
                           const RandomPiece&, std::int64_t samples, std::vector<float>& y);
 /// The same as codes and scales, for block formats of bytes with a scale per `size` elements.
-FlagCounts quantize_lines(const RoleQuantizer&, const net::ProductSide&, const RandomPiece&,
-                          std::int64_t samples, LineCodes& out);
+FlagCounts quantize_lines(const RoleQuantizer&, const net::ProductSide&, const Lines&,
+                          const RandomPiece&, std::int64_t samples, LineCodes& out);
 
 /// Whether the rows of the operand, one after another, are the source in its order: the weights of
 /// a layer, [outputs, ...], and the activations of one without windows.

@@ -66,6 +66,8 @@ net::OnnxLayers onnx_layers(const RecipeNumerics& frozen, const net::Graph& grap
     const LayerRecipe& r = frozen.recipe(layer.name);
     require_exportable(layer.name, r);
     net::OnnxLayer& entry = out[layer.name];
+    // What no pass multiplies (the recurrent weight of a single step) stays float32.
+    if (frozen.counts(layer.name, net::GemmKind::fprop).elements == 0) continue;
     if (r.weight && layer.weight != nullptr)
       entry.weight = weight_of(layer.name, *r.weight, frozen.frozen_weight(layer.name));
     if (r.activation)

@@ -25,7 +25,7 @@ void prepare_plain(const RoleQuantizer& quantizer, const net::Product& p,
   if (quantizer.blocks()) {
     const bool reduction = quantizer.policy().axis == BlockAxis::reduction;
     out.flags =
-        quantize_lines(quantizer, side, reduction ? Lines(side, p.k) : Lines(side), how.random,
+        quantize_lines(quantizer, side, reduction ? Lines(side, p.k) : Lines(p, side), how.random,
                        quantizer.policy().block->tensor_scale ? how.samples : 1, out.values);
     return;
   }

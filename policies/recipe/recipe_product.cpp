@@ -342,7 +342,7 @@ class Run {
     require_scaled(b_);
     const auto gather_of = [&](const ReadSide& s) -> std::optional<ScaledGather> {
       if (s.reduction()) return std::nullopt;
-      return scaled_gather(s.source, s.quantizer->policy().block->size);
+      return scaled_gather(p_, s.source, s.quantizer->policy().block->size);
     };
     std::optional<ScaledGather> ga = gather_of(a_), gb = gather_of(b_);
     if ((ga ? ga->depth() : p_.k) != (gb ? gb->depth() : p_.k)) {

@@ -82,10 +82,8 @@ void RoleNumerics::freeze(const net::Graph& graph, const Calibration& calibratio
                               const net::Tensor* right) { see(first, name, left, right); },
               .output = nullptr});
     });
-  for (const auto& [name, scale] : scales) {
-    if (waits && !scale.saw_left && calibration.samples > 0)
-      throw Error("calibration: the network computes no product of layer " + name);
-  }
+  // A layer whose product the network never computes (the recurrent one of a single step) gets the
+  // scale of zeros.
   for (auto& [name, scale] : scales) {
     RecipeLayer& layer = *layers_.find(name)->second;
     if (scale.left) layer.activation_scale = scale.left->scale();

@@ -26,17 +26,37 @@ std::uint8_t scale_of_zeros(const RoleQuantizer& quantizer) {
   return scale;
 }
 
+/// The pieces of a line of `length` elements of every group, the first of which begins where a
+/// block does.
+std::vector<std::vector<LinePiece>> cut(std::int64_t groups, std::int64_t length,
+                                        std::int64_t block) {
+  std::vector<std::vector<LinePiece>> pieces(static_cast<std::size_t>(groups));
+  for (std::int64_t g = 0; g < groups; ++g) {
+    for (std::int64_t from = 0, next = 0; from < length; from = next) {
+      const std::int64_t end_of_group = from + block - (g * length + from) % block;
+      const std::int64_t end_of_own = from + block - from % block;
+      next = std::min({length, end_of_group, end_of_own});
+      pieces[g].push_back({from, next - from});
+    }
+  }
+  return pieces;
+}
+
 }  // namespace
 
-std::optional<ScaledGather> scaled_gather(const net::ProductSide& side, std::int64_t block) {
+std::optional<ScaledGather> scaled_gather(const net::Product& p, const net::ProductSide& side,
+                                          std::int64_t block) {
   const unit::Gather& from = *side.gather;
   const std::int64_t width = side.stack.width, rows = side.stack.rows(side.source->size());
   const bool across = side.along_rows;
   ScaledGather result;
   result.block = block;
   result.length = across ? rows : width;
-  result.padded = (result.length + block - 1) / block * block;
   if (result.length == 0) return std::nullopt;
+  const bool grouped = groups_share_blocks(p, p.a) || groups_share_blocks(p, p.b);
+  result.pieces = cut(grouped ? p.d_stack.count() : 1, result.length, block);
+  for (const std::vector<LinePiece>& pieces : result.pieces)
+    result.padded = std::max(result.padded, std::ssize(pieces) * block);
   if (across ? !from.padding.identity() : from.padding.channels % width != 0) return std::nullopt;
   const auto place = [&](std::int32_t offset) -> Place {
     if (across) return {offset / width, offset % width};
@@ -91,19 +111,34 @@ ScaledSide::ScaledSide(const RoleQuantizer& quantizer, const net::Product& produ
       gather_(std::move(gather)),
       rows_(&side == &product.a ? product.m : product.n) {
   const bool tensor_scale = quantizer.policy().block->tensor_scale;
-  flags_ = quantize_lines(quantizer, side, random, tensor_scale ? samples : 1, lines_);
-  const std::int64_t lines = static_cast<std::int64_t>(lines_.codes.size()) / gather_.length;
-  if (gather_.padded != gather_.length) {
-    padded_codes_.assign(static_cast<std::size_t>(lines * gather_.padded), 0);
-    net::for_each_row(lines, gather_.padded, [&](std::int64_t l) {
-      std::copy_n(lines_.codes.data() + l * gather_.length, gather_.length,
-                  padded_codes_.data() + l * gather_.padded);
-    });
-  }
+  const Lines lines(product, side);
+  flags_ = quantize_lines(quantizer, side, lines, random, tensor_scale ? samples : 1, lines_);
   stack_ = side.along_rows ? net::Stack{.outer = side.stack.count()} : side.stack;
-  lines_each_ = lines / side.stack.count();
+  lines_each_ = lines.elements() / gather_.length / side.stack.count();
+  if (gather_.padded != gather_.length || gather_.pieces.size() > 1) cut_lines(lines);
   codes_.emplace(stack_, lines_each_, gather_.padded,
-                 padded_codes_.empty() ? lines_.codes.data() : padded_codes_.data());
+                 cut_codes_.empty() ? lines_.codes.data() : cut_codes_.data());
+}
+
+void ScaledSide::cut_lines(const Lines& whole) {
+  const std::int64_t length = gather_.length, block = gather_.block,
+                     each = gather_.blocks_of_line(), groups = std::ssize(gather_.pieces),
+                     per_line = (whole.length + block - 1) / block;
+  const std::int64_t lines = whole.elements() / length;
+  cut_codes_.assign(static_cast<std::size_t>(lines * gather_.padded), 0);
+  cut_scales_.assign(static_cast<std::size_t>(lines * each), scale_of_zeros(quantizer_));
+  net::for_each_row(lines, gather_.padded, [&](std::int64_t line) {
+    const std::int64_t matrix =
+        line / (lines_each_ * stack_.inner) * stack_.inner + line % stack_.inner;
+    const std::vector<LinePiece>& pieces = gather_.pieces[groups == 1 ? 0 : matrix];
+    for (std::int64_t i = 0; i < std::ssize(pieces); ++i) {
+      const std::int64_t first = line * length + pieces[i].from;
+      std::copy_n(lines_.codes.data() + first, pieces[i].count,
+                  cut_codes_.data() + line * gather_.padded + i * block);
+      cut_scales_[line * each + i] =
+          lines_.scales[first / whole.length * per_line + first % whole.length / block];
+    }
+  });
 }
 
 void ScaledSide::gather_scales(const std::uint8_t* line_scales) {
@@ -129,7 +164,8 @@ OperandRows ScaledSide::rows(std::int64_t b, std::int64_t begin, std::int64_t en
   if (begin != 0 || end != rows_) throw Error("an operand in place has no tiles");
   const std::int64_t matrix = side_.stack.count() == 1 ? 0 : b;
   if (matrix != matrix_) {
-    net::StackReader scales(stack_, lines_each_, gather_.blocks_of_line(), lines_.scales.data());
+    net::StackReader scales(stack_, lines_each_, gather_.blocks_of_line(),
+                            (cut_scales_.empty() ? lines_.scales : cut_scales_).data());
     gather_scales(reinterpret_cast<const std::uint8_t*>(scales.at(matrix)));
     matrix_ = matrix;
   }

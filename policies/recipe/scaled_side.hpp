@@ -9,12 +9,20 @@
 
 namespace numemu::policies {
 
-/// A side's gather with every line padded to whole blocks. An operand's row then reads a run of
-/// whole lines: for each a tap of a convolution, or the one line of a matrix.
+/// Neighbours on a line that have one scale in each operand.
+struct LinePiece {
+  std::int64_t from, count;
+};
+
+/// A side's gather with every line cut into pieces, each padded to a block of the unit. An
+/// operand's row then reads a run of whole lines: for each a tap of a convolution, or the one line
+/// of a matrix. Pieces are blocks of the source, but for the groups of a convolution that begin or
+/// end inside one: both operands are cut wherever a block of either begins.
 struct ScaledGather {
   std::int64_t block = 0;                        ///< elements per scale
-  std::int64_t length = 0;                       ///< elements of a line of the source
-  std::int64_t padded = 0;                       ///< the same in whole blocks
+  std::int64_t length = 0;                       ///< elements of a line: of one group
+  std::vector<std::vector<LinePiece>> pieces;    ///< of a line, by group; one group: of all lines
+  std::int64_t padded = 0;                       ///< elements of the longest list, in whole blocks
   unit::Gather codes;                            ///< of one matrix of padded lines
   std::vector<std::int32_t> row_line, run_line;  ///< padded line = row_line[r] + run_line[run]
 
@@ -24,7 +32,8 @@ struct ScaledGather {
 
 /// Nothing where the rows of the operand do not read whole lines: wgrad of a convolution whose
 /// windows are more than single pixels. Throws Error beyond the 2^31 elements a gather addresses.
-std::optional<ScaledGather> scaled_gather(const net::ProductSide&, std::int64_t block);
+std::optional<ScaledGather> scaled_gather(const net::Product&, const net::ProductSide&,
+                                          std::int64_t block);
 
 class ScaledSide final : public OperandSide {
  public:
@@ -37,6 +46,7 @@ class ScaledSide final : public OperandSide {
   FlagCounts flags() const override { return flags_; }
 
  private:
+  void cut_lines(const Lines&);
   void gather_scales(const std::uint8_t* line_scales);
 
   const RoleQuantizer& quantizer_;
@@ -45,7 +55,7 @@ class ScaledSide final : public OperandSide {
   ScaledGather gather_;
   std::int64_t rows_, matrix_ = -1;
   LineCodes lines_;
-  std::vector<std::uint8_t> padded_codes_, padded_scales_, scale_table_;
+  std::vector<std::uint8_t> cut_codes_, cut_scales_, padded_scales_, scale_table_;
   net::Stack stack_;             ///< of lines
   std::int64_t lines_each_ = 0;  ///< of a matrix
   std::optional<net::StackReader> codes_;

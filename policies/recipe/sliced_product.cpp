@@ -45,9 +45,17 @@ SlicedSide::SlicedSide(const RoleQuantizer& quantizer, const net::Product& p,
     return;
   }
   LineCodes lines;
-  flags_ = quantize_lines(quantizer, side, random, 1, lines);
+  const Lines whole(p, side);
   length_ = p.k;
-  per_line_ = (length_ + block_ - 1) / block_;
+  if (whole.length != length_ && length_ % block_ != 0) {
+    throw Error(fmt::format(
+        "layer {}, {}: groups of {} channels begin inside blocks of {}, which have one product "
+        "each: expected a unit that takes float32",
+        p.layer, net::to_string(p.kind), length_, block_));
+  }
+  flags_ = quantize_lines(quantizer, side, whole, random, 1, lines);
+  line_length_ = whole.length;
+  per_line_ = (line_length_ + block_ - 1) / block_;
   codes_ = std::move(lines.codes);
   scales_.resize(lines.scales.size() / sizeof(float));
   std::memcpy(scales_.data(), lines.scales.data(), lines.scales.size());
@@ -62,7 +70,7 @@ void SlicedSide::read_tiles(const RoleQuantizer& quantizer, const net::ProductSi
   flags_ = quantize_tiles(quantizer, weight, random, codes, scales);
   // [outputs, inputs], or turned.
   const std::int64_t lines = transposed_ ? t.inputs : t.outputs;
-  length_ = transposed_ ? t.outputs : t.inputs;
+  length_ = line_length_ = transposed_ ? t.outputs : t.inputs;
   per_line_ = (length_ + block_ - 1) / block_;
   const std::int64_t across = (t.inputs + block_ - 1) / block_;
   codes_.resize(codes.size());
@@ -88,7 +96,9 @@ const std::uint8_t* SlicedSide::codes(std::int64_t b, std::int64_t r) const {
 }
 
 float SlicedSide::scale(std::int64_t b, std::int64_t r, std::int64_t slice) const {
-  return scales_[static_cast<std::size_t>(line(b, r) * per_line_ + slice)];
+  const std::int64_t first = line(b, r) * length_ + slice * block_;
+  return scales_[static_cast<std::size_t>(first / line_length_ * per_line_ +
+                                          first % line_length_ / block_)];
 }
 
 void multiply_slices(const unit::Unit& unit, const net::Product& p, const SlicedSide& a,

@@ -14,7 +14,7 @@ namespace numemu::policies {
 class SlicedSide {
  public:
   /// Blocks of the role's size, or tiles. Throws Error naming layer and product where a gather
-  /// reads anything but whole lines.
+  /// reads anything but whole lines, and where groups begin inside blocks.
   SlicedSide(const RoleQuantizer&, const net::Product&, const net::ProductSide&,
              const RandomPiece&);
 
@@ -32,7 +32,8 @@ class SlicedSide {
   const Format* format_;
   net::Stack stack_;
   bool transposed_;
-  std::int64_t rows_, length_ = 0, block_, per_line_ = 0;
+  std::int64_t rows_, length_ = 0, block_;
+  std::int64_t line_length_ = 0, per_line_ = 0;  ///< elements and scales of a line of the source
   std::vector<std::uint8_t> codes_;
   std::vector<float> scales_;
   FlagCounts flags_;

@@ -49,21 +49,21 @@ Saturated saturated_elements(const RoleQuantizer& quantizer, const net::Tensor& 
 }
 
 /// Of a source quantized by blocks along its lines (`axis` channel).
-Saturated saturated_blocks(const RoleQuantizer& quantizer, const net::ProductSide& side,
-                           const RandomPiece& random) {
+Saturated saturated_blocks(const RoleQuantizer& quantizer, const net::Product& product,
+                           const net::ProductSide& side, const RandomPiece& random) {
   const Format& element = *quantizer.policy().block->element;
   if (element.bits > 8)
     throw Error("straight_through clipped: expected block elements of at most 8 bits, found " +
                 element.name);
   LineCodes codes;
   std::vector<float> y;
-  quantize_lines(quantizer, side, random, 1, codes);
-  quantize_lines(quantizer, side, Lines(side), random, 1, y);
+  const Lines lines(product, side);
+  quantize_lines(quantizer, side, lines, random, 1, codes);
+  quantize_lines(quantizer, side, lines, random, 1, y);
   Conversion conversion = quantizer.conversion();
   conversion.format = &element;
   const double high = largest_element(conversion), low = element.is_signed ? -high : 0;
   const float* const values = decode_table(element);
-  const Lines lines(side);
   const std::int64_t matrix = lines.length * lines.across;
   Saturated mask(y.size());
   net::for_each_element(static_cast<std::int64_t>(y.size()), [&](std::int64_t i) {
@@ -201,7 +201,7 @@ class Clipped final : public Policy, public LeavesWeights {
       if (quantizer->stochastic())
         random.source = operand_random(binding().recipe.seed(), product.layer, side.role,
                                        step.index, product.kind, product.repetition_in(step));
-      return saturated_blocks(*quantizer, side, random);
+      return saturated_blocks(*quantizer, product, side, random);
     }
     if (side.scale) return saturated_elements(*quantizer, x, {*side.scale});
     const std::int64_t groups = policy.granularity == Granularity::channel ? x.dim(0)

@@ -4,7 +4,9 @@
 
 #include <cmath>
 
+#include "emu/net/ops/constant.hpp"
 #include "emu/net/ops/linear.hpp"
+#include "emu/net/ops/matmul.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 #include "tests/catch.hpp"
 
@@ -127,4 +129,21 @@ TEST_CASE("injected noise: a weight keeps the sum of its errors times the sizes 
       CHECK(drawn.data[i] == Approx(rounded.data[i]).margin(1e-4));
     CHECK(rounded.data != reference.logits.data);
   }
+}
+
+TEST_CASE("a constant operand has noise of its own, no input's", "[fast]") {
+  net::Graph graph;
+  graph.inputs = {{"input", {4, 4}}};
+  net::Tensor matrix({4, 4});
+  for (std::int64_t i = 0; i < matrix.size(); ++i)
+    matrix.data[i] = static_cast<float>(std::cos(0.9 * static_cast<double>(i)));
+  graph.add("matrix", std::make_unique<net::Constant>(matrix), {});
+  graph.add("product", std::make_unique<net::MatMul>(), {1, 0});
+  net::Tensor x({3, 4, 4}, 0.5f);
+  const policies::FloatReference reference = policies::float_reference(graph, x);
+  const policies::Recipe recipe = recipe_of(R"("activation": {"format": "int4"})");
+  const InjectedRoles roles(recipe, graph, reference);
+  CHECK_FALSE(roles.layer("product").left->input);
+  CHECK(roles.layer("product").left->name == "matrix/activation");
+  CHECK(roles.layer("product").right->input);
 }

@@ -9,6 +9,8 @@
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/linear.hpp"
+#include "emu/net/ops/lstm.hpp"
+#include "experiments/predict/left_out.hpp"
 #include "experiments/predict/measure_once.hpp"
 #include "experiments/predict/noise_power.hpp"
 #include "formats/error.hpp"
@@ -392,4 +394,35 @@ TEST_CASE("layers before the first noise have none, and probes follow the networ
   CHECK(probe_plan(1e6, 3).samples == 3);
   CHECK(probe_plan(1e12, 1).probes == kFewestProbes);
   CHECK(probe_plan(0x1p34 / 8 / 8, 512).probes == 8);
+}
+
+TEST_CASE("a product that never runs has no figure", "[fast]") {
+  Run run;
+  run.graph.inputs = {{"x", {1, 8}}};
+  run.graph.add("lstm", std::make_unique<net::Lstm>(8, 4), {0});
+  net::initialize(run.graph, 1);
+  net::Tensor x({8, 1, 8});
+  for (std::int64_t i = 0; i < x.size(); ++i)
+    x.data[i] = static_cast<float>(std::sin(1.7 * static_cast<double>(i)));
+  run.reference = policies::float_reference(run.graph, x);
+  for (const char* const format : {"int4", "int8", "mxfp4", "nvfp4", "float8_e4m3fn"}) {
+    INFO(format);
+    const policies::Recipe recipe = recipe_of(format);
+    FitCache fits;
+    policies::RecipeNumerics numerics(recipe, run.graph);
+    numerics.freeze(run.graph, run.reference);
+    std::vector<TensorNoise> tensors =
+        predict_tensors(recipe, run.graph, run.reference, fits, numerics.static_scales());
+    measure_tensors(tensors, recipe, run.graph, run.reference, &numerics);
+    for (const TensorNoise& tensor : tensors)
+      CHECK((tensor.source.layer == "lstm.input" || tensor.source.role == net::Role::weight));
+    LayerPrediction predicted =
+        predict_layers(recipe, run.graph, run.reference, numerics.static_scales());
+    leave_out(predicted, recipe, run.graph, tensors);
+    CHECK(std::isnan(predicted.db.at("lstm.recurrent")));
+    CHECK(std::isfinite(predicted.db.at("lstm.input")));
+    const LayerMeasurement measured = measure_layers(run.graph, numerics, run.reference);
+    CHECK(std::isnan(measured.db.at("lstm.recurrent")));
+    CHECK(std::isfinite(measured.db.at("lstm.input")));
+  }
 }

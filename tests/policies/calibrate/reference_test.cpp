@@ -52,3 +52,15 @@ TEST_CASE("a recurrent layer has its times side by side", "[fast]") {
     states += x.shape == net::Shape{2, 6, 4};  // none at the first
   CHECK(states == 1);
 }
+
+TEST_CASE("a recurrent layer of one step multiplies nothing", "[fast]") {
+  net::Graph graph;
+  graph.inputs = {{"x", {1, 3}}};
+  graph.add("lstm", std::make_unique<net::Lstm>(3, 4), {0});
+  net::initialize(graph, 1);
+  const FloatReference reference =
+      float_reference(graph, std::vector<net::Tensor>{noise({2, 1, 3}, 1)});
+  CHECK(reference.inputs.at("lstm.recurrent").shape == net::Shape{2, 0});
+  CHECK(reference.outputs.at("lstm.recurrent").shape == net::Shape{2, 0});
+  CHECK(reference.inputs.at("lstm.input").shape == net::Shape{2, 1, 3});
+}

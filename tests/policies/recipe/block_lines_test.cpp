@@ -23,11 +23,11 @@ TEST_CASE("lines are the width of a stack or its rows", "[fast]") {
     const FlagCounts flags =
         quantizer.quantize(layout, x.data.data(), {}, {.codes = codes.data()}, expected.data())
             .elements;
-    CHECK(quantize_lines(quantizer, side, Lines(side), {}, 1, y) == flags);
+    CHECK(quantize_lines(quantizer, side, Lines({}, side), {}, 1, y) == flags);
     CHECK(differences(y, expected) == 0);
     LineCodes lines;
-    CHECK(quantize_lines(quantizer, side, {}, 1, lines) == flags);
-    const Lines cut(side);
+    CHECK(quantize_lines(quantizer, side, Lines({}, side), {}, 1, lines) == flags);
+    const Lines cut({}, side);
     CHECK(cut.length == (along_rows ? 37 : 5));
     CHECK(lines.scales.size() == static_cast<std::size_t>(cut.lines * (along_rows ? 2 : 1)));
     std::int64_t wrong = 0;
@@ -49,7 +49,17 @@ TEST_CASE("samples have tensor scales of their own", "[fast]") {
   const RoleQuantizer quantizer(block_policy("nvfp4"));
   const net::ProductSide side{&x, nullptr, net::Role::activation, {.width = 16}};
   LineCodes lines;
-  quantize_lines(quantizer, side, {}, 2, lines);
+  quantize_lines(quantizer, side, Lines({}, side), {}, 2, lines);
   REQUIRE(lines.tensor_scales.size() == 2);
   CHECK(lines.tensor_scales[1] > 1000 * lines.tensor_scales[0]);
+}
+
+TEST_CASE("groups of a convolution share blocks, heads of attention have their own", "[fast]") {
+  const net::Tensor x = noise({4, 24}, 1);
+  net::Product p;
+  p.a = {&x, nullptr, net::Role::activation, {.inner = 24, .width = 1}};
+  p.b.role = net::Role::weight;
+  CHECK(Lines(p, p.a).length == 24);
+  p.b.role = net::Role::activation;
+  CHECK(Lines(p, p.a).length == 1);
 }

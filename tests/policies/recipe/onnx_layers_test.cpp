@@ -2,6 +2,7 @@
 #include "policies/recipe/onnx_layers.hpp"
 
 #include "emu/net/nets.hpp"
+#include "emu/net/ops/lstm.hpp"
 #include "tests/catch.hpp"
 
 using namespace numemu;
@@ -21,4 +22,22 @@ TEST_CASE("roles and tables of operators without a product are refused", "[fast]
   }
   CHECK_THROWS_WITH(require(R"("table": "range")"),
                     "embedding: a quantized table (table) cannot be exported");
+}
+
+TEST_CASE("what no pass multiplies stays float32", "[fast]") {
+  net::Graph graph;
+  graph.inputs = {{"x", {1, 3}}};
+  graph.add("lstm", std::make_unique<net::Lstm>(3, 4), {0});
+  net::initialize(graph, 1);
+  RecipeNumerics numerics(
+      Recipe::parse_text(R"({"numemu_recipe": 1, "roles": {"weight": {"format": "int8"},
+                             "activation": {"format": "int8"}}, "calibrate": {"rule": "absmax"}})",
+                         "r.json"),
+      graph);
+  const FloatReference reference = float_reference(graph, net::Tensor({2, 1, 3}, 0.5f));
+  numerics.freeze(graph, reference);
+  net::forward(graph, reference.batch, numerics);
+  const net::OnnxLayers layers = onnx_layers(numerics, graph);
+  CHECK(layers.at("lstm.input").weight.has_value());
+  CHECK_FALSE(layers.at("lstm.recurrent").weight.has_value());
 }

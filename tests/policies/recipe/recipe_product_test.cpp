@@ -58,7 +58,8 @@ std::vector<float> blocks_by_hand(const RoleQuantizer& q, const net::ProductSide
   const std::int64_t rows = s.rows(side.source->size());
   if (side.along_rows)
     return blocks_by_hand(q, side.source->data, {s.outer, rows, s.inner * s.width}, 1);
-  return blocks_by_hand(q, side.source->data, {s.outer * rows * s.inner, s.width}, 1);
+  // The inner matrices here are groups of channels, which share blocks.
+  return blocks_by_hand(q, side.source->data, {s.outer * rows, s.inner * s.width}, 1);
 }
 
 /// Runs every product under a recipe and by hand.
@@ -178,7 +179,14 @@ TEST_CASE("an exact block-scaled unit gives what exact gives of the blocks' valu
     run_op(conv, {2, 3, 4, 40}, compare);
     net::Linear linear(40, 6, false);
     run_op(linear, {9, 4, 40}, compare);
-    CHECK(compare.products == 6);
+    // Groups that begin inside blocks: of 20 channels, and of one.
+    options.out_channels = 40;
+    for (const std::int64_t groups : {2, 40}) {
+      options.groups = groups;
+      net::Conv2d grouped(options);
+      run_op(grouped, {2, 3, 4, 40}, compare);
+    }
+    CHECK(compare.products == 12);
   }
 }
 

@@ -13,7 +13,7 @@ TEST_CASE("lines are padded to whole blocks inside each tap", "[fast]") {
   const net::Tensor w = noise({2, 3, 20}, 1);
   const unit::Gather g = unit::Gather::matrix(2, 60);
   const net::ProductSide side{&w, &g, net::Role::weight, {.width = 20}};
-  const auto gather = scaled_gather(side, 16);
+  const auto gather = scaled_gather({}, side, 16);
   REQUIRE(gather.has_value());
   CHECK(gather->padded == 32);
   CHECK(gather->depth() == 96);
@@ -49,16 +49,16 @@ TEST_CASE("operands that read parts of lines have no such gather", "[fast]") {
   const net::Tensor x = noise({4, 8}, 1);
   unit::Gather g = unit::Gather::matrix(4, 8);
   net::ProductSide side{&x, &g, net::Role::activation, {.width = 8}};
-  CHECK(scaled_gather(side, 16).has_value());
+  CHECK(scaled_gather({}, side, 16).has_value());
   std::swap(g.depth[2], g.depth[3]);
-  CHECK_FALSE(scaled_gather(side, 16).has_value());
+  CHECK_FALSE(scaled_gather({}, side, 16).has_value());
   g = unit::Gather::matrix(4, 8);
   g.row[1] = 3;
-  CHECK_FALSE(scaled_gather(side, 16).has_value());
+  CHECK_FALSE(scaled_gather({}, side, 16).has_value());
   // Along the rows: the transposed matrix.
   g = unit::Gather::matrix(8, 4, true);
   side.along_rows = true;
-  const auto transposed = scaled_gather(side, 16);
+  const auto transposed = scaled_gather({}, side, 16);
   REQUIRE(transposed.has_value());
   CHECK(transposed->length == 4);
   CHECK(transposed->depth() == 16);
