@@ -25,7 +25,7 @@ class Maker {
   net::ImportedModel make() {
     const std::int64_t inputs = draws_.once_in(3) ? 2 : 1;
     for (std::int64_t i = 0; i < inputs; ++i) {
-      const Value x{"x" + std::to_string(i), length(), width()};
+      const Value x{"x" + std::to_string(i), draws_.of(kLengths), draws_.of(kWidths)};
       writer_.input(x.name, {-1, x.time, x.width});
       values_.push_back(x);
     }
@@ -39,9 +39,9 @@ class Maker {
 
  private:
   /// Now and then empty.
-  std::int64_t extent(const Dims& usual) { return draws_.once_in(50) ? 0 : draws_.of(usual); }
-  std::int64_t length() { return extent({1, 1, 2, 3, 5}); }
-  std::int64_t width() { return extent({1, 2, 4, 6, 16, 20, 33}); }
+  std::int64_t extent(const Dims& usual) { return draws_.once_in(150) ? 0 : draws_.of(usual); }
+  std::int64_t length() { return extent(kLengths); }
+  std::int64_t width() { return extent(kWidths); }
   /// The last value more often than another one.
   const Value& any() { return draws_.once_in(2) ? values_.back() : draws_.of(values_); }
   void add(const std::string& name, std::int64_t time, std::int64_t width) {
@@ -219,6 +219,7 @@ class Maker {
     add(writer_.op("MatMul", {inner, "head.weight"}), x.time, 3);
   }
 
+  const Dims kLengths{1, 1, 2, 3, 5}, kWidths{1, 2, 4, 6, 16, 20, 33};
   const std::vector<std::string> kPointwise{"Relu", "Tanh", "Sigmoid", "Neg", "Abs"};
   const std::vector<std::string> kBinary{"Add", "Sub", "Mul"};
   Draws& draws_;

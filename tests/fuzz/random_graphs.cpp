@@ -30,10 +30,11 @@ namespace {
 using namespace numemu;
 
 constexpr std::int64_t kProbesOfAGraph = 2;
+/// Graphs that a seed draws until its recipe and the import take one.
+constexpr std::uint64_t kAttempts = 4;
 
 /// What `infer` does with a model and a recipe, but for files.
-void run(const policies::Recipe& recipe, std::uint64_t seed) {
-  fuzz::Draws draws(seed);
+void run(const policies::Recipe& recipe, fuzz::Draws& draws) {
   const net::ImportedModel model = fuzz::random_graph(draws);
   const net::Graph& graph = model.graph;
   const std::int64_t samples = 1 + draws.below(4);
@@ -87,13 +88,22 @@ int main(int argc, char** argv) {
     const std::size_t drawn = seed % names.size();
     std::printf("%llu %s", static_cast<unsigned long long>(seed), names[drawn].c_str());
     std::fflush(stdout);  // the seed stands last when a signal ends the process
+    fuzz::Draws draws(seed);
     try {
-      run(recipes[drawn], seed);
-      ++ran[names[drawn]];
-      std::puts("");
-    } catch (const Error& error) {
-      ++refused[names[drawn]];
-      std::printf(": refused: %s\n", error.what());
+      for (std::uint64_t attempt = 1;; ++attempt) {
+        try {
+          run(recipes[drawn], draws);
+          ++ran[names[drawn]];
+          std::puts("");
+          break;
+        } catch (const Error& error) {
+          std::printf("%s refused: %s", attempt == 1 ? ":" : ";", error.what());
+          if (attempt < kAttempts) continue;
+          ++refused[names[drawn]];
+          std::puts("");
+          break;
+        }
+      }
     } catch (const std::exception& error) {
       ++wrong;
       std::printf(": internal error: %s\n", error.what());
