@@ -47,14 +47,14 @@ bool same(const Format* x, const Format* y) {
 void check_comparable(const unit::Unit& first, const unit::Unit& second, const unit::Gemm& g) {
   second.require_operands(*g.a.format, *g.b.format);
   const UnitDescription &u = *first.description(), &v = *second.description();
-  const auto refuse = [&](const char* what) {
+  const auto refuse = [&](std::string_view what) {
     throw Error(fmt::format("--compare: unit {} and unit {} have different {}", second.row().name,
                             first.row().name, what));
   };
   if (!same(first.d_format(), second.d_format()) ||
       (first.d_format() == nullptr &&
        unit::result_register(u).bits != unit::result_register(v).bits))
-    refuse("results");
+    refuse(fmt::format("result types: {} and {}", second.row().result, first.row().result));
   if (g.c != nullptr && !same(first.c_format(), second.c_format())) refuse("formats of C");
   if (u.scaling.block != v.scaling.block || !same(u.scaling.format, v.scaling.format))
     refuse("block scales");

@@ -58,7 +58,11 @@ std::optional<std::string> suggested_name(std::string_view name,
   if (known.empty()) return std::nullopt;
   name = name.substr(0, kLongestName);
   std::string nearest = nearest_name(name, known);
-  if (edit_distance(name, nearest) > std::max<std::size_t>(2, name.size() / 3)) return std::nullopt;
+  // Two of three letters may change places ('sdg'), but not differ: 'div' does not mean 'dot'.
+  const bool moved = std::is_permutation(name.begin(), name.end(), nearest.begin(), nearest.end());
+  const std::size_t most = std::max<std::size_t>(2, name.size() / 3);
+  if (edit_distance(name, nearest) > (moved ? most : std::min(most, name.size() / 2)))
+    return std::nullopt;
   return nearest;
 }
 

@@ -110,7 +110,8 @@ TEST_CASE("compare: what cannot be compared is refused", "[fast]") {
   s.floats("long.npy", {3}, {1, 2, 3});
   check_refused(s.dot("--compare long.npy"),
                 "long.npy: shape: expected [2] (the shape of D), found [3]");
-  check_refused(s.dot("--compare nvidia.h100.wgmma.e4m3.f16"), "have different results");
+  check_refused(s.dot("--compare nvidia.h100.wgmma.e4m3.f16"),
+                "have different result types: float16 and float32");
   check_refused(s.dot("--compare nvidia.h100.wgmma.e5m2.f32"), "does not take operands");
   check_refused(s.dot("--compare nvidia.b200.tcgen05.e4m3.f32.mx32"),
                 "have different block scales");

@@ -32,6 +32,9 @@ TEST_CASE("suggest: a name that may be meant is near", "[fast]") {
   CHECK(suggested_name("abcdefghi", {"abcdef"}) == "abcdef");  // a third of the name
   CHECK_FALSE(suggested_name("abcdefghij", {"abcdef"}));
   CHECK_FALSE(suggested_name("x", {}));
+  CHECK(suggested_name("dott", {"mul", "dot"}) == "dot");
+  CHECK(suggested_name("mlu", {"mul", "dot"}) == "mul");
+  CHECK_FALSE(suggested_name("div", {"mul", "dot"}));  // one letter of three
 }
 
 TEST_CASE("suggest: the text of an unknown name", "[fast]") {

@@ -71,6 +71,7 @@ TEST_CASE("vectors: wrong options are refused before any output", "[fast]") {
           "--out and --unit: expected two files, found u.json twice");
   refused("--unit exact", "unit neutral.exact: expected a format: it takes any");
   refused("--op mull --format float16", "did you mean 'mul'?");
+  refused("--op div --format float16", "'div'; known: convert, mul, add, fma, dot");
   refused("--op mul --format float16 --k 4", "--k: expected with --op dot or --unit");
   refused("--op mul --format float32 --style exhaustive",
           "style exhaustive: expected at most 2^32 inputs, mul of float32 to float32 has more");
