@@ -268,7 +268,8 @@ void add_vectors(Program& program) {
                  "Of --op: saturate, propagate or ieee (default: saturate for convert, else ieee)");
   command
       .option("--style S", options->style,
-              "mixed, random, edges, exhaustive, cancel, subnormal, overflow, ties or alignment")
+              "mixed, random, edges, exhaustive, cancel, subnormal, overflow, ties, alignment, "
+              "near_ties or carry")
       .show_default();
   command.option("--level L", options->level, "1, or 2: more edges, a million records")
       .show_default()

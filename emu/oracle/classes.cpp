@@ -1,5 +1,7 @@
 #include "emu/oracle/classes.hpp"
 
+#include <algorithm>
+#include <array>
 #include <bit>
 
 #include "emu/unit/operand.hpp"
@@ -40,6 +42,33 @@ bool is_tie(const Format& to, const Value& number) {
   if ((exact.flags & kInexact) == 0 || (exact.flags & kOverflow) != 0) return false;
   return encode(to, below, rne, Overflow::saturate).code !=
          encode(to, above, rne, Overflow::saturate).code;
+}
+
+std::span<const Format* const> intermediate_formats() {
+  static const std::array kFormats = {&find_format("float16"), &find_format("bfloat16"),
+                                      &find_format("tfloat32"), &find_format("float32"),
+                                      &find_format("float64")};
+  return kFormats;
+}
+
+bool is_near_tie(const Format& to, const Value& v) {
+  if (v.kind != Class::finite || is_tie(to, v)) return false;
+  return std::ranges::any_of(intermediate_formats(), [&](const Format* wide) {
+    return wide->mantissa_bits >= to.mantissa_bits && wide->name != to.name &&
+           is_tie(to, decode(*wide, encode(*wide, v, {}, Overflow::ieee).code));
+  });
+}
+
+bool is_carry(const Format& to, const Value& v) {
+  if (v.kind != Class::finite) return false;
+  const Encoded cut = encode(to, v, {.mode = RoundingMode::rtz}, Overflow::saturate);
+  if ((cut.flags & kInexact) == 0 || (cut.flags & kOverflow) != 0) return false;
+  const std::uint64_t kept = to.kind == Kind::floating
+                                 ? cut.code & ((std::uint64_t{1} << to.mantissa_bits) - 1)
+                                 : decode(to, cut.code).significand;
+  const bool ones = (kept & (kept + 1)) == 0;
+  return to.kind == Kind::floating ? ones && kept >> (to.mantissa_bits - 1) != 0
+                                   : ones && kept != 0;
 }
 
 bool is_beyond(const Format& to, const Value& v) {
@@ -105,6 +134,16 @@ bool Judge::is(Style style, const Records& records, std::int64_t i) {
       return beyond_register(v);
     case Style::ties:
       return subject_.to != nullptr && is_tie(*subject_.to, v);
+    case Style::near_ties:
+      return subject_.to != nullptr && is_near_tie(*subject_.to, v);
+    case Style::carry: {
+      // Of few terms the sum has no more bits than any other.
+      const auto products = static_cast<std::uint64_t>(layout_.front().count);
+      const int above = std::bit_width(products) - 1;
+      return (subject_.to != nullptr && is_carry(*subject_.to, v)) ||
+             (above > 0 && v.kind == Class::finite &&
+              unit::leading_exponent(v) >= exact.largest_term + above);
+    }
     default:
       return true;
   }

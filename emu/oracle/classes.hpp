@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "emu/oracle/exact_sum.hpp"
@@ -11,8 +12,15 @@
 
 namespace numemu::oracle {
 
+/// What users round to before the result's format: where double roundings come from.
+std::span<const Format* const> intermediate_formats();
 /// The real number lies exactly halfway between two neighbours of the format.
 bool is_tie(const Format&, const Value&);
+/// No tie, but rounded to nearest in an intermediate format with as many bits or more it is one.
+bool is_near_tie(const Format&, const Value&);
+/// Between the largest number below a power of two and that power: rounding up carries through
+/// every bit.
+bool is_carry(const Format&, const Value&);
 /// At least one unit in the last place beyond the largest number of its sign.
 bool is_beyond(const Format&, const Value&);
 /// Not zero, and below the smallest normal number of a format that has subnormal codes.
@@ -22,7 +30,7 @@ bool is_subnormal(const Format&, const Value&);
 class Judge {
  public:
   Judge(const Subject&, const Layout&);
-  /// Whether the inputs of record i are of that class: cancel, subnormal, overflow or ties.
+  /// Whether the inputs of record i are of that class: any but alignment.
   bool is(Style, const Records&, std::int64_t i);
   /// The class of a record whose result depends on the last bit that a fused unit keeps
   /// ("alignment_F") or on the first that it cuts ("alignment_F+1"); empty where on neither.

@@ -17,9 +17,9 @@ constexpr int kMost = 100000;   // for a record of one style
 constexpr std::int64_t kProbeRecord = (std::int64_t{1} << 48) - 1;
 
 /// What the records of a mixed file are, in turns; random inputs twice.
-constexpr Style kTurns[] = {Style::random,    Style::ties,      Style::subnormal,
-                            Style::alignment, Style::random,    Style::cancel,
-                            Style::overflow,  Style::alignment, Style::edges};
+constexpr Style kTurns[] = {Style::random, Style::ties,      Style::subnormal, Style::alignment,
+                            Style::random, Style::cancel,    Style::overflow,  Style::alignment,
+                            Style::edges,  Style::near_ties, Style::carry};
 
 std::string what(const Subject& s) {
   return s.unit != nullptr

@@ -43,7 +43,9 @@ void Proposer::propose(Style style, Dice& dice, Judge& judge, Records& records, 
   i_ = i;
   draft_.begin(records, i);
   draft_.clear(dice);
-  draft_.put_sides(dice, /*scales=*/style != Style::alignment || !scaled_by_exponents(subject_));
+  const bool unscaled = style == Style::near_ties || style == Style::carry ||
+                        (style == Style::alignment && scaled_by_exponents(subject_));
+  draft_.put_sides(dice, /*scales=*/!unscaled);
   switch (style) {
     case Style::edges:
       return edges(dice);
@@ -57,6 +59,10 @@ void Proposer::propose(Style style, Dice& dice, Judge& judge, Records& records, 
       return ties(dice, judge);
     case Style::alignment:
       return alignment(dice);
+    case Style::near_ties:
+      return near_ties(dice, judge);
+    case Style::carry:
+      return carry(dice);
     case Style::random:
     case Style::mixed:
     case Style::exhaustive:

@@ -32,6 +32,10 @@ class Proposer {
   void overflow(Dice&);
   void ties(Dice&, Judge&);
   void alignment(Dice&);
+  void near_ties(Dice&, Judge&);
+  void carry(Dice&);
+  void rounding_carry(Dice&);
+  void sum_carry(Dice&);
 
   void random_products(Dice&);
   /// The exact sum of the record with its last addend zero, which it then is.
@@ -39,6 +43,14 @@ class Proposer {
   /// The middle of two neighbours in the result's format, some codes from `near`; zero where no
   /// two are there.
   Value halfway(Dice&, const Value& near) const;
+  /// x - y, exact.
+  static Value difference(const Value& x, const Value& y);
+  /// Whether results are numbers with neighbours: not two's complement, no codebook, no sign.
+  bool has_neighbours() const;
+  /// An exponent of half a unit in the last place that products reach, and leave `room` below it.
+  int half_unit(Dice&, int room) const;
+  /// b of a product becomes the quotient of the value and a.
+  void put_partner(std::int64_t p, const Value& product);
 
   Subject subject_;
   Layout layout_;

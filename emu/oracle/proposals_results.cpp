@@ -130,10 +130,20 @@ Value Proposer::halfway(Dice& dice, const Value& near) const {
   return {Class::finite, negative, false, unit - 1, sum};
 }
 
+Value Proposer::difference(const Value& x, const Value& y) {
+  unit::Kulisch rest(unit::join({x.exponent, x.exponent + 64}, {y.exponent, y.exponent + 64}), 2);
+  rest.add(x);
+  rest.add(-y);
+  return rest.sum();
+}
+
+bool Proposer::has_neighbours() const {
+  return subject_.to != nullptr && subject_.to->kind != Kind::codebook &&
+         subject_.to->kind != Kind::sign;
+}
+
 void Proposer::ties(Dice& dice, Judge& judge) {
-  if (subject_.to == nullptr || subject_.to->kind == Kind::codebook ||
-      subject_.to->kind == Kind::sign)
-    return random(dice);
+  if (!has_neighbours()) return random(dice);
   if (subject_.operation == Operation::convert) {
     draft_.put_finite(dice, draft_.a(), 0);
     if (dice.flip()) random(dice);
@@ -166,11 +176,7 @@ void Proposer::ties(Dice& dice, Judge& judge) {
   const Value tie = halfway(dice, sum);
   if (tie.kind != Class::finite) return;
   // The last addend is what is missing.
-  unit::Kulisch rest(
-      unit::join({tie.exponent, tie.exponent + 64}, {sum.exponent, sum.exponent + 64}), 2);
-  rest.add(tie);
-  rest.add(-sum);
-  draft_.put(draft_.last(), 0, rest.sum());
+  draft_.put(draft_.last(), 0, difference(tie, sum));
 }
 
 /// Addends of one step: large ones, which may cancel, and small ones around the last kept bit.

@@ -9,9 +9,9 @@
 namespace numemu::oracle {
 namespace {
 
-constexpr std::array<std::string_view, 9> kStyles = {"mixed",      "random", "edges",
-                                                     "exhaustive", "cancel", "subnormal",
-                                                     "overflow",   "ties",   "alignment"};
+constexpr std::array<std::string_view, 11> kStyles = {
+    "mixed",    "random", "edges",     "exhaustive", "cancel", "subnormal",
+    "overflow", "ties",   "alignment", "near_ties",  "carry"};
 
 }  // namespace
 

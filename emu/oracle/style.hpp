@@ -15,6 +15,9 @@ enum class Style : std::uint8_t {
   overflow,   ///< the exact result is at least one unit in the last place beyond the largest number
   ties,       ///< the exact result lies halfway between two neighbours of the result's format
   alignment,  ///< a fused unit with one bit fewer, or more, gives another result
+  near_ties,  ///< no tie, but the exact result rounded to an intermediate format is one
+  carry,  ///< rounding up carries to the next power of two, or the sum to log2(K) bits above its
+          ///< products
 };
 
 std::string_view to_string(Style);

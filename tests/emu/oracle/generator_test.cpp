@@ -7,6 +7,7 @@
 #include <set>
 
 #include "emu/oracle/text_writer.hpp"
+#include "formats/codec.hpp"
 #include "formats/containers.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
@@ -250,6 +251,95 @@ TEST_CASE("records of alignment tell a unit from one with other kept bits", "[fa
   }
 }
 
+/// |x - the middle of its gap| in units of the gap.
+Rational from_middle(const RationalCodec& codec, const Place& place, const Rational& x) {
+  const auto number = [&](std::uint64_t code) { return codec.decode(code).magnitude; };
+  const Rational low = number(place.low), high = number(place.low + 1);
+  return Rational(abs(Rational(abs(x)) - (low + high) / 2)) / (high - low);
+}
+
+TEST_CASE("near ties are no ties, and lie as near as operands allow", "[fast]") {
+  struct Case {
+    std::string line;
+    int near;  ///< at most 2^-near units in the last place from a tie
+  };
+  for (const auto& [line, near] :
+       {Case{"op=convert from=float32 to=float8_e4m3fn rounding=rne overflow=saturate", 20},
+        Case{"op=convert from=float64 to=float16 rounding=rne overflow=ieee", 20},
+        Case{"op=fma from=float32 to=float32 rounding=rne overflow=ieee", 20},
+        Case{"op=dot from=float8_e4m3fn to=float16 rounding=rne overflow=ieee k=8", 20},
+        Case{"op=add from=float32 to=float8_e5m2 rounding=rne overflow=ieee", 20},
+        Case{"op=mul from=float32 to=bfloat16 rounding=rne overflow=ieee", 14},
+        Case{"unit=nvidia.h100.mma.f16.f16", 20}}) {
+    INFO(line);
+    const Subject s = subject(line, "near_ties");
+    const Generator generator(s);
+    const Exact exact(s, generator.layout());
+    constexpr std::int64_t kRecords = 100;
+    const Records r = records_of(generator, kRecords);
+    Rational most = 1;
+    for (int i = 0; i < near; ++i) most /= 2;
+    std::int64_t right = 0, close = 0;
+    for (std::int64_t i = 0; i < kRecords; ++i) {
+      const Rational x = Exact::sum(exact.terms(r, i));
+      const Place place = exact.to().place(x);
+      right += r.class_name(i) == "near_ties" && !place.on_value && !place.beyond &&
+               place.to_middle != std::strong_ordering::equal;
+      close += from_middle(exact.to(), place, x) <= most;
+    }
+    CHECK(right == kRecords);
+    CHECK(close > 80);
+  }
+}
+
+TEST_CASE("mixed files of level 1 catch roundings in two steps", "[fast]") {
+  const Subject s =
+      subject("op=convert from=float32 to=float8_e4m3fn rounding=rne overflow=saturate", "mixed");
+  const Generator generator(s);
+  const Records r = records_of(generator, 10000);
+  for (const char* name : {"float16", "bfloat16", "tfloat32"}) {
+    INFO(name);
+    const Format& wide = find_format(name);
+    std::int64_t caught = 0;
+    for (std::int64_t i = 0; i < r.size; ++i) {
+      const Value first =
+          decode(wide, encode(wide, decode(*s.a, r.code(0, i)), {}, Overflow::ieee).code);
+      caught += encode(*s.to, first, {}, Overflow::saturate).code != r.code(1, i);
+    }
+    CHECK(caught > 300);
+  }
+}
+
+TEST_CASE("carries reach the next power of two, or log2(K) bits above the products", "[fast]") {
+  for (const std::string& line : kSubjects) {
+    INFO(line);
+    const Subject s = subject(line, "carry");
+    if (&line == &kSubjects[3]) {  // products of 3 bits have no four ones in front
+      CHECK_THROWS_WITH(Generator(s), Catch::StartsWith("style carry: "));
+      continue;
+    }
+    const Generator generator(s);
+    const Exact exact(s, generator.layout());
+    constexpr std::int64_t kRecords = 100;
+    const Records r = records_of(generator, kRecords);
+    const std::uint64_t ones = (std::uint64_t{1} << s.to->mantissa_bits) - 1;
+    std::int64_t right = 0, by_sum = 0;
+    for (std::int64_t i = 0; i < kRecords; ++i) {
+      const std::vector<Rational> terms = exact.terms(r, i);
+      const Rational sum = Exact::sum(terms);
+      const Place place = exact.to().place(sum);
+      const bool rounding = !place.on_value && (place.low & ones) == ones;
+      Rational largest = 0;
+      for (const Rational& t : terms) largest = std::max(largest, Rational(abs(t)));
+      const bool carried = s.k > 1 && 2 * Rational(abs(sum)) > largest * s.k;
+      right += r.class_name(i) == "carry" && (rounding || carried);
+      by_sum += !rounding;
+    }
+    CHECK(right == kRecords);
+    CHECK((s.k > 1) == (by_sum > 20));
+  }
+}
+
 TEST_CASE("exhaustive files have every input once, in order", "[fast]") {
   const Generator generator(subject(
       "op=fma from=float4_e2m1fn to=float4_e2m1fn rounding=rne overflow=saturate", "exhaustive"));
@@ -312,11 +402,12 @@ TEST_CASE("mixed files have every class the subject has", "[fast]") {
     return names;
   };
   using Names = std::set<std::string>;
-  CHECK(classes(kSubjects[0]) == Names{"edges", "overflow", "random", "subnormal", "ties"});
-  CHECK(classes(kSubjects[7]) == Names{"alignment_F", "alignment_F+1", "cancel", "edges",
-                                       "overflow", "random", "subnormal", "ties"});
+  CHECK(classes(kSubjects[0]) ==
+        Names{"carry", "edges", "near_ties", "overflow", "random", "subnormal", "ties"});
+  CHECK(classes(kSubjects[7]) == Names{"alignment_F", "alignment_F+1", "cancel", "carry", "edges",
+                                       "near_ties", "overflow", "random", "subnormal", "ties"});
   CHECK(classes("unit=intel.emr.vpdpbusds.u8xs8.s32") ==
-        Names{"cancel", "edges", "overflow", "random"});
+        Names{"cancel", "carry", "edges", "overflow", "random"});
   CHECK(classes("op=convert from=float8_e4m3fn to=float32 rounding=rne overflow=ieee") ==
         Names{"edges", "random", "subnormal"});
 }
@@ -336,12 +427,12 @@ TEST_CASE("the same seed gives the same records everywhere", "[fast]") {
   const auto digest = [](const std::string& line) {
     return sha256_hex(text_of(subject(line, "mixed", 123), 200)).substr(0, 16);
   };
-  CHECK(digest(kSubjects[0]) == "3aa585f7c636caf0");
-  CHECK(digest(kSubjects[2]) == "932e9a09b3ca3e36");
-  CHECK(digest(kSubjects[5]) == "0ae9c6cb511564e6");
-  CHECK(digest(kSubjects[6]) == "38f664fb3959d7d6");
-  CHECK(digest("unit=nvidia.h100.wgmma.e4m3.f32 k=32") == "0112ed98143efbb9");
-  CHECK(digest("unit=neutral.mac.e5m10.sr8 from=float16 k=4") == "490f1815c67e1c40");
+  CHECK(digest(kSubjects[0]) == "ecd771e7603c5ba5");
+  CHECK(digest(kSubjects[2]) == "6749c2676a45e6fe");
+  CHECK(digest(kSubjects[5]) == "f1cbb457b8dd4f1c");
+  CHECK(digest(kSubjects[6]) == "349c22b72c4711d0");
+  CHECK(digest("unit=nvidia.h100.wgmma.e4m3.f32 k=32") == "647de1ec51ea4f1f");
+  CHECK(digest("unit=neutral.mac.e5m10.sr8 from=float16 k=4") == "65a70951e32a4318");
 }
 
 }  // namespace
