@@ -149,6 +149,8 @@ Verified verify_file(const VerifyOptions& o) {
   if (filled == 0) throw Error(source.name() + ": expected records, found none");
   oracle::Compared compared = compared_by(o);
   compared.flags = source.has_flags(layout);
+  compared.name = source.name();
+  compared.place = source.place();
   Verified verified{oracle::Verifier(source.subject, compared), source.name(), nullptr};
   verified.place = source.place();
   while (filled != 0) {

@@ -3,8 +3,10 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "cli/gemm_arrays.hpp"
+#include "emu/oracle/rule.hpp"
 #include "emu/oracle/verify.hpp"
 
 namespace numemu::cli {
@@ -23,10 +25,11 @@ struct VerifyOptions {
 /// The verifier with everything it has read, and what a report says about the input.
 struct Verified {
   oracle::Verifier verifier;
-  std::string name;                    ///< of the file
-  std::shared_ptr<GemmArrays> arrays;  ///< with the places of D; null: records of a file
-  bool complete = true;                ///< false: the limit of mismatches ended the reading
-  const char* place = "line";          ///< what Records::line counts: lines, or records from 0
+  std::string name;                      ///< of the file
+  std::shared_ptr<GemmArrays> arrays;    ///< with the places of D; null: records of a file
+  bool complete = true;                  ///< false: the limit of mismatches ended the reading
+  const char* place = "line";            ///< what Records::line counts: lines, or records from 0
+  std::vector<oracle::Rule> rules = {};  ///< of arrays read or written in another order
 };
 
 /// Reads and checks. Throws Error naming the file and its line, or the option.

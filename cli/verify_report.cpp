@@ -39,10 +39,13 @@ class Report {
   std::string place(const MismatchedRecord&) const;
   std::string mismatch_text(const MismatchedRecord&) const;
   std::string finding_text(std::string_view title, const MismatchedRecord&) const;
-  std::string rule_text(const Fit&) const;
+  std::string rule_text(const Fit&, std::string_view of) const;
+  std::string account_text(const char* title, const oracle::Account&, std::string_view of) const;
   std::string rules_text() const;
-  /// Whether a rule must give the flags of a record, too, to explain it.
+  /// Whether the flags of records are compared, too.
   bool with_flags() const { return v_.flags_field() >= 0; }
+  /// What rules of results explain.
+  std::string of_results() const;
   /// The rule that gives the finding's result; nullptr where none does.
   const oracle::Rule* rule_of(const MismatchedRecord&) const;
   Json finding_json(const MismatchedRecord&) const;
@@ -112,8 +115,8 @@ std::string Report::mismatch_text(const MismatchedRecord& f) const {
 }
 
 const oracle::Rule* Report::rule_of(const MismatchedRecord& f) const {
-  for (const Fit& fit : explanation_.fits) {
-    if (oracle::agrees(v_, fit.rule, f.one.records)[0]) return &fit.rule;
+  for (const Fit& fit : explanation_.of_results.fits) {
+    if (oracle::gives(v_, fit.rule, f.one)) return &fit.rule;
   }
   return nullptr;
 }
@@ -126,30 +129,42 @@ std::string Report::finding_text(std::string_view title, const MismatchedRecord&
   return text;
 }
 
-std::string Report::rule_text(const Fit& fit) const {
-  const std::string against =
-      fit.contradicted == 0
-          ? explanation_.matches == 0
-                ? "there are no matches to compare it with"
-                : fmt::format("contradicts none of {} matches", explanation_.matches)
-          : fmt::format("contradicts {} of {}", fit.contradicted, explanation_.matches);
-  std::string text = fmt::format("{} ({}): explains {} of {} mismatches{}, {}", fit.rule.name,
-                                 fit.rule.family, fit.explained, explanation_.mismatches,
-                                 with_flags() ? " with their flags" : "", against);
+std::string Report::of_results() const {
+  const bool flags = explanation_.flags != 0 || explanation_.of_results.fits.empty();
+  if (!with_flags()) return "mismatches";
+  return flags ? "mismatches of results" : "mismatches with their flags";
+}
+
+std::string Report::rule_text(const Fit& fit, std::string_view of) const {
+  std::string text =
+      fmt::format("{} ({}): explains {} of {} {}, {}", fit.rule.name, fit.rule.family,
+                  fit.explained, fit.of, of,
+                  fit.against == 0 ? "there are no matches to compare it with"
+                                   : fmt::format("contradicts none of {} matches", fit.against));
   constexpr std::size_t kShown = 3;
   for (std::size_t i = 0; i < std::min(fit.equal.size(), kShown); ++i)
-    text += fmt::format("{}{}", i == 0 ? "; so do: " : ", ", fit.equal[i]);
+    text += fmt::format("{}{}", i == 0 ? "; so do: " : ", ", fit.equal[i].name);
   if (fit.equal.size() > kShown) text += fmt::format(" and {} more", fit.equal.size() - kShown);
   return text;
 }
 
+std::string Report::account_text(const char* title, const oracle::Account& account,
+                                 std::string_view of) const {
+  std::string text;
+  for (const Fit& fit : account.fits)
+    text += fmt::format("{:<11} {}\n", text.empty() ? title : "", rule_text(fit, of));
+  if (!text.empty() || account.rules == 0) return text;
+  text = fmt::format("{:<11} none of {} fits", title, account.rules);
+  if (const auto& nearest = account.nearest)
+    text += fmt::format("; the nearest, {} ({}), contradicts {} of {} records", nearest->rule.name,
+                        nearest->rule.family, nearest->not_given(), nearest->of + nearest->against);
+  return text + "\n";
+}
+
 std::string Report::rules_text() const {
   if (explanation_.mismatches == 0) return "";
-  std::string text;
-  for (const Fit& fit : explanation_.fits)
-    text += fmt::format("{:<11} {}\n", text.empty() ? "rule" : "", rule_text(fit));
-  if (text.empty())
-    text = fmt::format("{:<11} none of {} rules fits\n", "rule", explanation_.rules);
+  std::string text = account_text("rule", explanation_.of_results, of_results()) +
+                     account_text("flags", explanation_.of_flags, "mismatches of flags");
   if (explanation_.mismatches < v_.tally().mismatches())
     text += fmt::format("{:<11} tried on the first {} mismatches and on {} matches\n", "",
                         explanation_.mismatches, explanation_.matches);
@@ -223,12 +238,26 @@ Json Report::json() const {
     classes.push_back({{"class", utf8_text(name)},
                        {"records", tally.records},
                        {"mismatches", tally.mismatches()}});
-  for (const Fit& fit : explanation_.fits)
-    rules.push_back({{"rule", fit.rule.name},
-                     {"family", fit.rule.family},
-                     {"explained", fit.explained},
-                     {"contradicted", fit.contradicted},
-                     {"also", Json(fit.equal)}});
+  const auto fit_json = [](const Fit& fit, const char* of) {
+    Json also = Json::array();
+    for (const oracle::Rule& equal : fit.equal) also.push_back(equal.name);
+    return Json{{"rule", fit.rule.name},
+                {"family", fit.rule.family},
+                {"of", of},
+                {"explained", fit.explained},
+                {"mismatches", fit.of},
+                {"contradicted", fit.contradicted},
+                {"matches", fit.against},
+                {"also", also}};
+  };
+  Json nearest = Json::array();
+  std::int64_t tried = 0;
+  for (const auto& [of, account] :
+       {std::pair("results", &explanation_.of_results), {"flags", &explanation_.of_flags}}) {
+    for (const Fit& fit : account->fits) rules.push_back(fit_json(fit, of));
+    if (account->nearest) nearest.push_back(fit_json(*account->nearest, of));
+    tried += account->rules;
+  }
   Json json = {{"in", utf8_text(verified_.name)},
                {"subject", subject_text()},
                {"records", t.records},
@@ -240,7 +269,8 @@ Json Report::json() const {
                {"by_ulps", ulps},
                {"classes", classes},
                {"rules", rules},
-               {"rules_tried", explanation_.rules},
+               {"nearest", nearest},
+               {"rules_tried", tried},
                {"tried_on",
                 {{"mismatches", explanation_.mismatches},
                  {"matches", explanation_.matches},

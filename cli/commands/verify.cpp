@@ -97,7 +97,7 @@ int run_verify(const VerifyOptions& o) {
   refuse_with("records of a file", {{"--only", !o.only.empty()}, {"--hashes", o.hashes}});
   check_options(o);
   const Verified verified = o.in.empty() ? verify_arrays(o) : verify_file(o);
-  const oracle::Explanation explanation = oracle::explain(verified.verifier);
+  const oracle::Explanation explanation = oracle::explain(verified.verifier, verified.rules);
   if (!o.junit.empty()) write_atomically(o.junit, {verify_junit(verified, explanation)});
   fmt::print("{}", o.json ? verify_json(verified, explanation).dump(2) + "\n"
                           : verify_text(verified, explanation));

@@ -69,8 +69,7 @@ Value ExactSum::element(const Records& records, int field, std::int64_t at, std:
   const std::uint64_t code = records.code(field, i * f.count + at);
   if (f.format != nullptr) {
     if (code > f.format->last_code())
-      throw Error(
-          fmt::format("record {}: {}: {:#x} is not a code of {}", i, f.name, code, f.format->name));
+      throw Error(fmt::format("{}: {:#x} is not a code of {}", f.name, code, f.format->name));
     return decode(*f.format, code);
   }
   const unit::Register& r = unit::result_register(*description_of(subject_));

@@ -26,7 +26,7 @@ class ExactSum {
     /// or special.
     int largest_term = INT_MIN;
   };
-  /// Throws Error naming the record for a code that its format does not have.
+  /// Throws Error naming the field for a code that its format does not have.
   Result of(const Records&, std::int64_t i);
 
  private:

@@ -1,121 +1,284 @@
 #include "emu/oracle/explain.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "emu/oracle/layout.hpp"
 #include "emu/unit/tiles.hpp"
+#include "formats/error.hpp"
 
 namespace numemu::oracle {
 namespace {
 
-/// A rule is tried on all only if it explains one of the first mismatches, and contradicts none of
-/// the first matches or explains more than half of those mismatches.
-constexpr std::int64_t kFirstWrong = 64, kFirstRight = 256;
+/// A rule is tried on all only if it explains one of these mismatches, and contradicts none of
+/// these matches or explains more than half of those mismatches.
+constexpr std::int64_t kSomeWrong = 64, kSomeRight = 256;
 constexpr std::size_t kMostNamed = 3;
 /// Of mismatches that a rule explains by chance there are few.
 constexpr std::int64_t kLeastExplained = 8, kLeastPart = 64;
+/// Of rules with the same results, those whose flags are looked at.
+constexpr std::size_t kMostEqual = 8;
 
-bool tells(std::int64_t explained, std::int64_t mismatches) {
-  return explained == mismatches ||
-         (explained >= kLeastExplained && kLeastPart * explained >= mismatches);
+using Bits = std::vector<bool>;
+
+std::int64_t count(const Bits& bits) { return std::count(bits.begin(), bits.end(), true); }
+
+void for_each(std::size_t n, const std::function<void(std::size_t)>& body) {
+  unit::for_each_tile(static_cast<std::int64_t>(n), 1, unit::kParallelMacs,
+                      {.rows = 1, .lanes = 1, .granule = 1}, [&](const unit::Tile& tile) {
+                        for (std::int64_t i = tile.row_begin; i < tile.row_end; ++i)
+                          body(static_cast<std::size_t>(i));
+                      });
 }
 
-Records first_of(const Layout& layout, const Records& records, std::int64_t most) {
-  if (records.size <= most) return records;
-  Records some;
-  for (std::int64_t i = 0; i < most; ++i) append_record(layout, records, i, some);
-  return some;
-}
-
-std::int64_t count(const std::vector<bool>& bits) {
-  return std::count(bits.begin(), bits.end(), true);
-}
-
-struct Tried {
-  std::vector<bool> explains, keeps;
+/// Which records a rule gives, results alone or with their flags.
+struct Given {
+  Bits results, both;
 };
 
-Tried tried(const Verifier& v, const Rule& rule) {
-  const Records &wrong = v.wrong().records, &right = v.right().records;
-  const Records few_wrong = first_of(v.layout(), wrong, kFirstWrong),
-                few_right = first_of(v.layout(), right, kFirstRight);
-  const std::int64_t explained = count(agrees(v, rule, few_wrong));
-  if (explained == 0) return {};
-  const bool contradicted = right.size != 0 && count(agrees(v, rule, few_right)) != few_right.size;
-  if (contradicted && 2 * explained <= few_wrong.size) return {};
-  Tried t{agrees(v, rule, wrong), {}};
-  if (right.size != 0) t.keeps = agrees(v, rule, right);
+Given given_by(const Verifier& v, const Rule& rule, const Sample& sample, const Rule& then = {}) {
+  Given given{Bits(static_cast<std::size_t>(sample.size())), {}};
+  given.both = given.results;
+  Records computed;
+  try {
+    computed = predict(v.subject(), rule, sample, then);
+  } catch (const Error&) {
+    return given;  // inputs that the rule changes to none
+  }
+  const Comparer comparer = v.comparer().without_ulps();
+  const int d = v.result_field(), flags = v.flags_field();
+  for (std::int64_t i = 0; i < sample.size(); ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    given.results[at] =
+        comparer.compare(computed.code(d, i), sample.records.code(d, i)).mismatch == Mismatch::none;
+    given.both[at] = given.results[at] &&
+                     (flags < 0 || computed.code(flags, i) == sample.records.code(flags, i));
+  }
+  return given;
+}
+
+/// Mismatches and matches of one kind.
+struct Task {
+  Sample wrong, right, some_wrong, some_right;
+};
+
+Task task_of(const Layout& layout, Sample wrong, Sample right) {
+  Task t{std::move(wrong), std::move(right), {}, {}};
+  t.some_wrong = spread(layout, t.wrong, kSomeWrong);
+  t.some_right = spread(layout, t.right, kSomeRight);
   return t;
 }
 
-}  // namespace
+struct Tried {
+  Bits explains;  ///< empty: not tried on all
+  std::int64_t contradicted = 0;
+};
 
-std::vector<bool> agrees(const Verifier& v, const Rule& rule, const Records& given) {
-  Records computed = given;
-  rule.evaluate(computed);
-  const Comparer comparer = v.comparer().without_ulps();
-  std::vector<bool> agreed(static_cast<std::size_t>(given.size));
-  for (std::int64_t i = 0; i < given.size; ++i) {
-    const int d = v.result_field(), flags = v.flags_field();
-    agreed[static_cast<std::size_t>(i)] =
-        comparer.compare(computed.code(d, i), given.code(d, i)).mismatch == Mismatch::none &&
-        (flags < 0 || computed.code(flags, i) == given.code(flags, i));
-  }
-  return agreed;
+/// `give` says which records of a sample are given.
+Tried tried(const Task& task, const std::function<Bits(const Sample&)>& give) {
+  const std::int64_t explained = count(give(task.some_wrong));
+  if (explained == 0) return {};
+  const bool contradicted =
+      task.some_right.size() != 0 && count(give(task.some_right)) != task.some_right.size();
+  if (contradicted && 2 * explained <= task.some_wrong.size()) return {};
+  Tried t{give(task.wrong), 0};
+  if (task.right.size() != 0) t.contradicted = task.right.size() - count(give(task.right));
+  return t;
 }
 
-Explanation explain(const Verifier& v) {
-  Explanation all;
-  all.mismatches = v.wrong().size();
-  all.matches = v.right().size();
-  if (all.mismatches == 0) return all;
-  std::vector<Rule> rules = rules_of(v.subject());
-  all.rules = std::ssize(rules);
-  std::vector<Tried> results(rules.size());
-  unit::for_each_tile(std::ssize(rules), 1, unit::kParallelMacs,
-                      {.rows = 1, .lanes = 1, .granule = 1}, [&](const unit::Tile& tile) {
-                        for (std::int64_t i = tile.row_begin; i < tile.row_end; ++i) {
-                          const auto at = static_cast<std::size_t>(i);
-                          results[at] = tried(v, rules[at]);
-                        }
-                      });
+/// The rules that fit, of those tried.
+Account account_of(const Task& task, std::vector<Rule> rules, std::vector<Tried> results) {
+  Account account{.rules = std::ssize(rules), .fits = {}, .nearest = {}};
   std::vector<Fit> fits;
+  std::vector<Bits> explains;
   for (std::size_t i = 0; i < rules.size(); ++i) {
     if (results[i].explains.empty()) continue;
-    const std::int64_t explained = count(results[i].explains);
-    const std::int64_t contradicted = all.matches - count(results[i].keeps);
-    const auto same = std::find_if(fits.begin(), fits.end(), [&](const Fit& f) {
-      return f.contradicted == contradicted && f.explains == results[i].explains;
+    std::size_t same = 0;
+    while (same < fits.size() && (fits[same].contradicted != results[i].contradicted ||
+                                  explains[same] != results[i].explains))
+      ++same;
+    if (same < fits.size()) {
+      fits[same].equal.push_back(std::move(rules[i]));
+      continue;
+    }
+    fits.push_back({.rule = std::move(rules[i]),
+                    .explained = count(results[i].explains),
+                    .of = task.wrong.size(),
+                    .contradicted = results[i].contradicted,
+                    .against = task.right.size()});
+    explains.push_back(std::move(results[i].explains));
+  }
+  Bits left(static_cast<std::size_t>(task.wrong.size()), true);
+  while (count(left) != 0) {
+    std::size_t best = fits.size();
+    for (std::size_t f = 0; f < fits.size(); ++f) {
+      fits[f].alone = 0;
+      for (std::size_t i = 0; i < left.size(); ++i) fits[f].alone += explains[f][i] && left[i];
+      if (fits[f].contradicted == 0 && (best == fits.size() || fits[f].alone > fits[best].alone))
+        best = f;
+    }
+    const bool tells =
+        best != fits.size() &&
+        (fits[best].alone == fits[best].of ||
+         (fits[best].alone >= kLeastExplained && kLeastPart * fits[best].alone >= fits[best].of));
+    if (!tells || account.fits.size() == kMostNamed) {
+      account.fits.clear();
+      break;
+    }
+    for (std::size_t i = 0; i < left.size(); ++i) left[i] = left[i] && !explains[best][i];
+    account.fits.push_back(fits[best]);
+  }
+  const auto nearest = std::min_element(fits.begin(), fits.end(), [](const Fit& x, const Fit& y) {
+    return x.not_given() < y.not_given();
+  });
+  if (account.fits.empty() && nearest != fits.end() && nearest->not_given() < nearest->of)
+    account.nearest = *nearest;
+  return account;
+}
+
+class Explainer {
+ public:
+  explicit Explainer(const Verifier& v) : v_(v) {}
+
+  Explanation explain(std::vector<Rule> more) {
+    all_.mismatches = v_.wrong().size();
+    all_.matches = v_.right().size();
+    if (all_.mismatches == 0) return all_;
+    rules_ = rules_of(v_.subject());
+    std::move(more.begin(), more.end(), std::back_inserter(rules_));
+    Sample wrong, right = v_.right();
+    for (std::int64_t i = 0; i < v_.wrong().size(); ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      const bool result =
+          v_.comparer()
+              .compare(v_.wrong().want[at], v_.wrong().records.code(v_.result_field(), i))
+              .mismatch != Mismatch::none;
+      append_record(v_.layout(), v_.wrong(), i, result ? wrong : right);
+    }
+    all_.results = wrong.size();
+    const Task task = task_of(v_.layout(), std::move(wrong), std::move(right));
+    if (all_.results != 0) explain_results(task);
+    if (v_.flags_field() >= 0) explain_flags(task);
+    return all_;
+  }
+
+ private:
+  void explain_results(const Task& task) {
+    std::vector<Tried> results(rules_.size());
+    for_each(rules_.size(), [&](std::size_t i) {
+      results[i] = tried(task, [&](const Sample& s) { return given_by(v_, rules_[i], s).results; });
     });
-    if (same != fits.end()) {
-      same->equal.push_back(rules[i].name);
-    } else {
-      fits.push_back(
-          {std::move(rules[i]), explained, 0, contradicted, {}, std::move(results[i].explains)});
+    all_.of_results = account_of(task, rules_, std::move(results));
+  }
+
+  /// What the results are explained by: rules any of which may have made a record.
+  using Base = std::vector<Rule>;
+
+  /// The bases that explain the results alike.
+  std::vector<Base> bases() const {
+    const std::vector<Fit>& fits = all_.of_results.fits;
+    if (fits.size() != 1) {
+      Base base = {Rule{}};
+      for (const Fit& fit : fits) base.push_back(fit.rule);
+      return {base};
+    }
+    std::vector<Base> each = {{fits[0].rule}};
+    for (std::size_t i = 0; i < std::min(fits[0].equal.size(), kMostEqual); ++i)
+      each.push_back({fits[0].equal[i]});
+    return each;
+  }
+
+  Bits with_flags(const Base& base, const Sample& sample, const Rule& then = {}) const {
+    Bits any(static_cast<std::size_t>(sample.size()), false);
+    for (const Rule& rule : base) {
+      const Bits one = given_by(v_, rule, sample, then).both;
+      for (std::size_t i = 0; i < any.size(); ++i) any[i] = any[i] || one[i];
+    }
+    return any;
+  }
+
+  void explain_flags(const Task& results) {
+    // Where nothing explains the results, flags are those of right ones.
+    Sample sample = results.right;
+    for (std::int64_t i = 0; !all_.of_results.fits.empty() && i < results.wrong.size(); ++i)
+      append_record(v_.layout(), results.wrong, i, sample);
+    const std::vector<Base> options = bases();
+    for (const Base& base : options) {
+      const Bits right = with_flags(base, sample);
+      if (count(right) == sample.size()) return name_with_flags(base);
+    }
+    const std::vector<Rule> flags = flag_rules(v_.subject());
+    for (const Base& base : options) {
+      const Bits right = with_flags(base, sample);
+      Sample wrong, rest;
+      for (std::int64_t i = 0; i < sample.size(); ++i)
+        append_record(v_.layout(), sample, i, right[static_cast<std::size_t>(i)] ? rest : wrong);
+      const Task task = task_of(v_.layout(), std::move(wrong), std::move(rest));
+      std::vector<Tried> tries(flags.size());
+      for_each(flags.size(), [&](std::size_t i) {
+        tries[i] = tried(task, [&](const Sample& s) { return with_flags(base, s, flags[i]); });
+      });
+      Account account = account_of(task, flags, std::move(tries));
+      const bool fits = account.fits.size() == 1;
+      if (&base == &options.front() || fits) {
+        all_.flags = task.wrong.size();
+        all_.of_flags = std::move(account);
+      }
+      if (fits) return name(base);
+      if (all_.results == 0 && by_a_rule_of_results(task)) return;
     }
   }
-  std::vector<bool> left(static_cast<std::size_t>(all.mismatches), true);
-  while (all.fits.size() < kMostNamed) {
-    Fit* best = nullptr;
-    for (Fit& f : fits) {
-      f.alone = 0;
-      for (std::size_t i = 0; i < left.size(); ++i) f.alone += f.explains[i] && left[i];
-      if (f.contradicted == 0 && f.alone > (best == nullptr ? 0 : best->alone)) best = &f;
+
+  /// Results that are right with flags that a rule of results gives.
+  bool by_a_rule_of_results(const Task& task) {
+    std::vector<Tried> tries(rules_.size());
+    for_each(rules_.size(), [&](std::size_t i) {
+      tries[i] = tried(task, [&](const Sample& s) { return with_flags({rules_[i]}, s); });
+    });
+    Account account = account_of(task, rules_, std::move(tries));
+    if (account.fits.size() != 1) return false;
+    all_.of_results = std::move(account);
+    all_.of_flags = {};
+    all_.flags = 0;
+    return true;
+  }
+
+  /// The rule, of those that explain the results alike, is the one that is named.
+  void name(const Base& base) {
+    std::vector<Fit>& fits = all_.of_results.fits;
+    if (fits.size() != 1 || base[0].name == fits[0].rule.name) return;
+    for (Rule& equal : fits[0].equal) {
+      if (equal.name == base[0].name) std::swap(equal, fits[0].rule);
     }
-    if (best == nullptr || !tells(best->alone, count(left))) break;
-    for (std::size_t i = 0; i < left.size(); ++i) left[i] = left[i] && !best->explains[i];
-    all.fits.push_back(*best);
   }
-  if (!all.fits.empty()) return all;
-  const auto score = [](const Fit& f) { return f.explained - f.contradicted; };
-  const auto best = std::max_element(
-      fits.begin(), fits.end(), [&](const Fit& x, const Fit& y) { return score(x) < score(y); });
-  if (best != fits.end() && score(*best) > 0 && 2 * best->explained > all.mismatches) {
-    best->alone = best->explained;
-    all.fits.push_back(*best);
+
+  /// The same; it gives flags, too, and so do those equal to it.
+  void name_with_flags(const Base& base) {
+    name(base);
+    if (all_.of_results.fits.size() != 1) return;
+    Fit& fit = all_.of_results.fits[0];
+    fit.explained = fit.of = fit.alone = all_.mismatches;
+    fit.against = all_.matches;
+    std::erase_if(fit.equal, [&](const Rule& rule) {
+      return count(with_flags({rule}, v_.wrong())) != v_.wrong().size() ||
+             count(with_flags({rule}, v_.right())) != v_.right().size();
+    });
   }
-  return all;
+
+  const Verifier& v_;
+  std::vector<Rule> rules_;
+  Explanation all_;
+};
+
+}  // namespace
+
+bool gives(const Verifier& v, const Rule& rule, const Sample& one) {
+  return given_by(v, rule, one).results[0];
+}
+
+Explanation explain(const Verifier& v, std::vector<Rule> more) {
+  return Explainer(v).explain(std::move(more));
 }
 
 }  // namespace numemu::oracle

@@ -1,6 +1,7 @@
 // Which rule explains the mismatches: every rule is tried on the records that the verifier kept.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "emu/oracle/rule.hpp"
@@ -11,27 +12,40 @@ namespace numemu::oracle {
 /// How a rule fares on the records kept.
 struct Fit {
   Rule rule;
-  std::int64_t explained = 0;           ///< mismatches whose given result is the rule's
-  std::int64_t alone = 0;               ///< of those, what no rule before it in the list explains
-  std::int64_t contradicted = 0;        ///< matches whose result is not the rule's
-  std::vector<std::string> equal = {};  ///< rules that explain and contradict the same records
-  std::vector<bool> explains = {};      ///< of each mismatch kept
+  std::int64_t explained = 0, of = 0;          ///< mismatches that the rule gives, of how many
+  std::int64_t contradicted = 0, against = 0;  ///< matches that it does not give, of how many
+  std::int64_t alone = 0;        ///< explained by no rule that is named before this one
+  std::vector<Rule> equal = {};  ///< rules that explain and contradict the same records
+  /// Records that the rule does not give.
+  std::int64_t not_given() const { return of - explained + contradicted; }
 };
 
+/// Rules that explain a kind of mismatches.
+struct Account {
+  std::int64_t rules = 0;  ///< tried
+  /// Together they explain all mismatches, and none contradicts a match. At most three, the one
+  /// that explains most first; of several each explains at least 8 and a 64th that those before it
+  /// do not.
+  std::vector<Fit> fits;
+  /// Where none fits: the rule that gives most records, if it gives more than the subject.
+  std::optional<Fit> nearest;
+};
+
+/// Result bits are explained first, flags second.
 struct Explanation {
   std::int64_t mismatches = 0, matches = 0;  ///< kept, on which rules were tried
-  std::int64_t rules = 0;                    ///< tried
-  /// The best first: without contradictions, the most explained; then what explains most of the
-  /// rest. At most three, each for at least 8 and a 64th of those mismatches, or all. A rule with
-  /// contradictions is named only where no other explains anything, and it explains more than it
-  /// contradicts and half of the mismatches.
-  std::vector<Fit> fits;
+  std::int64_t results = 0;                  ///< mismatches of results
+  Account of_results;
+  /// Records whose flags what explains the results does not give; where nothing explains those,
+  /// of records with the right result.
+  std::int64_t flags = 0;
+  Account of_flags;
 };
 
-/// For each of some records whether the rule gives the result that was given.
-std::vector<bool> agrees(const Verifier&, const Rule&, const Records& given);
+/// Whether the rule gives the result of the one record.
+bool gives(const Verifier&, const Rule&, const Sample& one);
 
-/// Tries every rule of the subject, over threads.
-Explanation explain(const Verifier&);
+/// Tries every rule of the subject, and `more`, over threads.
+Explanation explain(const Verifier&, std::vector<Rule> more = {});
 
 }  // namespace numemu::oracle

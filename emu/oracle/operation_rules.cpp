@@ -5,6 +5,7 @@
 #include <bit>
 #include <utility>
 
+#include "emu/oracle/classes.hpp"
 #include "emu/oracle/evaluate.hpp"
 #include "emu/oracle/exact_sum.hpp"
 #include "emu/oracle/layout.hpp"
@@ -19,7 +20,9 @@ namespace {
 using Round = std::function<Encoded(const Value& exact, std::uint32_t random)>;
 
 Rule rounding_rule(const Subject& s, std::string family, std::string name, Round round) {
-  return {std::move(family), std::move(name), [s, round = std::move(round)](Records& records) {
+  return {.family = std::move(family),
+          .name = std::move(name),
+          .compute = [s, round = std::move(round)](Records& records) {
             const Layout layout = layout_of(s);
             ExactSum sum(s, layout);
             const auto out = static_cast<std::size_t>(find_field(layout, "out"));
@@ -129,18 +132,16 @@ void add_flushes(const Subject& s, std::vector<Rule>& rules) {
   }
   const Format& from = *s.a;
   if (!floating(from) || from.field_zero != FieldZero::subnormal || from.mantissa_bits == 0) return;
-  rules.push_back({"flush", "subnormal operands count as zero", [s](Records& records) {
-                     Records flat = records;
-                     const Layout layout = layout_of(s);
+  rules.push_back({.family = "flush",
+                   .name = "subnormal operands count as zero",
+                   .inputs = [layout = layout_of(s)](Records& records, const Sample&) {
                      for (std::size_t f = 0; f < layout.size(); ++f) {
                        if (layout[f].result || layout[f].format == nullptr) continue;
                        const Format& own = *layout[f].format;
                        if (!floating(own)) continue;
-                       for (std::uint64_t& code : flat.columns[f])
+                       for (std::uint64_t& code : records.columns[f])
                          code = flushed(own, {code, 0}).code;
                      }
-                     numemu::oracle::evaluate(s, flat);
-                     records = std::move(flat);
                    }});
 }
 
@@ -157,73 +158,75 @@ void add_sticky_losses(const Subject& s, std::vector<Rule>& rules) {
   }
 }
 
+/// The second rounding alone raises flags, or both do.
 void add_double_roundings(const Subject& s, std::vector<Rule>& rules) {
   const Format& to = *s.to;
   if (!floating(to) || s.rounding.stochastic()) return;
-  const auto add = [&](std::string name, std::function<Value(const Value&)> first) {
-    rules.push_back(rounding_rule(s, "double rounding", std::move(name),
-                                  [s, first = std::move(first)](const Value& v, std::uint32_t) {
-                                    return encode(*s.to, first(v), s.rounding, s.overflow);
-                                  }));
+  const auto add = [&](const std::string& name, const Format& wide, const Rounding& rounding) {
+    for (const bool both : {false, true})
+      rules.push_back(rounding_rule(
+          s, "double rounding", name + (both ? ", with the flags of both roundings" : ""),
+          [s, &wide, rounding, both](const Value& v, std::uint32_t) {
+            const Encoded first = encode(wide, v, rounding, Overflow::ieee);
+            Encoded second = encode(*s.to, decode(wide, first.code), s.rounding, s.overflow);
+            // A signalling NaN is one of the operand.
+            second.flags |= both ? first.flags : first.flags & kInvalid;
+            return second;
+          }));
   };
-  for (const char* name : {"float16", "bfloat16", "tfloat32", "float32", "float64"}) {
-    const Format& wide = find_format(name);
-    if (wide.mantissa_bits <= to.mantissa_bits || &wide == s.a) continue;
+  for (const Format* wide : intermediate_formats()) {
+    if (wide->mantissa_bits < to.mantissa_bits || wide->name == to.name || wide->name == s.a->name)
+      continue;
     for (const Rounding& rounding : {s.rounding, Rounding{}}) {
-      add(fmt::format("rounded to {} ({}) first", name, to_string(rounding)),
-          [&wide, rounding](const Value& v) {
-            return decode(wide, encode(wide, v, rounding, Overflow::ieee).code);
-          });
+      add(fmt::format("rounded to {} ({}) first", wide->name, to_string(rounding)), *wide,
+          rounding);
       if (s.rounding == Rounding{}) break;
     }
   }
   if (to.field_zero == FieldZero::subnormal)
-    add("subnormal results rounded to the full precision first",
-        [&to, rounding = s.rounding](const Value& v) {
-          return at_full_precision(to, rounding, v);
-        });
+    rules.push_back(rounding_rule(
+        s, "double rounding", "subnormal results rounded to the full precision first",
+        [s](const Value& v, std::uint32_t) {
+          return encode(*s.to, at_full_precision(*s.to, s.rounding, v), s.rounding, s.overflow);
+        }));
 }
 
 /// fma as two operations.
 void add_unfused(const Subject& s, std::vector<Rule>& rules) {
   if (s.operation != Operation::fma || s.a != s.to || s.rounding.stochastic()) return;
-  rules.push_back(
-      {"double rounding", "the product is rounded before the addition", [s](Records& records) {
-         const Subject mul = operation_subject(Operation::mul, *s.a, *s.to, s.rounding, s.overflow);
-         const Subject add =
-             operation_subject(Operation::add, *s.to, *s.to, s.rounding, s.overflow);
-         const Layout own = layout_of(s), one = layout_of(mul), two = layout_of(add);
-         const auto column = [](Records & r, const Layout& layout, const char* name) -> auto& {
-           return r.columns[static_cast<std::size_t>(find_field(layout, name))];
-         };
-         Records product(one, records.size), sum(two, records.size);
-         column(product, one, "a") = column(records, own, "a");
-         column(product, one, "b") = column(records, own, "b");
-         numemu::oracle::evaluate(mul, product);
-         column(sum, two, "a") = column(product, one, "out");
-         column(sum, two, "b") = column(records, own, "c");
-         numemu::oracle::evaluate(add, sum);
-         column(records, own, "out") = column(sum, two, "out");
-         auto& flags = column(records, own, "flags");
-         for (std::size_t i = 0; i < flags.size(); ++i)
-           flags[i] = column(product, one, "flags")[i] | column(sum, two, "flags")[i];
-       }});
-}
-
-/// Before the others, some of which give a few of these flags by chance.
-void add_flags(const Subject& s, std::vector<Rule>& rules) {
-  rules.push_back({"flags", "flags never raised", [s](Records& records) {
-                     numemu::oracle::evaluate(s, records);
-                     const auto flags = static_cast<std::size_t>(find_field(layout_of(s), "flags"));
-                     std::ranges::fill(records.columns[flags], 0);
-                   }});
+  for (const bool both : {true, false})
+    rules.push_back({.family = "double rounding",
+                     .name = fmt::format("the product is rounded before the addition{}",
+                                         both ? "" : ", with the flags of the addition alone"),
+                     .compute = [s, both](Records& records) {
+                       const Subject mul =
+                           operation_subject(Operation::mul, *s.a, *s.to, s.rounding, s.overflow);
+                       const Subject add =
+                           operation_subject(Operation::add, *s.to, *s.to, s.rounding, s.overflow);
+                       const Layout own = layout_of(s), one = layout_of(mul), two = layout_of(add);
+                       const auto column =
+                           [](Records & r, const Layout& layout, const char* name) -> auto& {
+                         return r.columns[static_cast<std::size_t>(find_field(layout, name))];
+                       };
+                       Records product(one, records.size), sum(two, records.size);
+                       column(product, one, "a") = column(records, own, "a");
+                       column(product, one, "b") = column(records, own, "b");
+                       numemu::oracle::evaluate(mul, product);
+                       column(sum, two, "a") = column(product, one, "out");
+                       column(sum, two, "b") = column(records, own, "c");
+                       numemu::oracle::evaluate(add, sum);
+                       column(records, own, "out") = column(sum, two, "out");
+                       auto& flags = column(records, own, "flags");
+                       for (std::size_t i = 0; i < flags.size(); ++i)
+                         flags[i] = (both ? column(product, one, "flags")[i] : 0) |
+                                    column(sum, two, "flags")[i];
+                     }});
 }
 
 }  // namespace
 
 std::vector<Rule> operation_rules(const Subject& s) {
   std::vector<Rule> rules;
-  add_flags(s, rules);
   add_roundings(s, rules);
   add_overflows(s, rules);
   add_flushes(s, rules);

@@ -7,29 +7,49 @@
 #include <string_view>
 #include <vector>
 
-#include "emu/oracle/record.hpp"
+#include "emu/oracle/sample.hpp"
 #include "emu/oracle/subject.hpp"
 
 namespace numemu::oracle {
 
+/// A row of the tables of rules: what changes on the way from the inputs of records to their
+/// results. What is empty does not change. Thread-safe.
 struct Rule {
+  /// Of records, which begin as those of the sample.
+  using Change = std::function<void(Records&, const Sample&)>;
+
   std::string family;  ///< "order", "alignment", "double rounding", "flush", ...
   std::string name;    ///< "alignment.fraction_bits 24 in place of 25"
-  /// Writes the results of records of the subject, as evaluate() does, by this rule. Thread-safe.
-  std::function<void(Records&)> evaluate;
+  Change inputs = {};  ///< what the machine reads
+  /// Computes results and flags, as evaluate() does; empty: by the subject.
+  std::function<void(Records&)> compute = {};
+  Change results = {};  ///< what becomes of results and flags
   /// Of a unit whose description alone is another: that unit.
   std::shared_ptr<const unit::Unit> unit = {};
 };
 
-/// Every rule that is tried where results of the subject differ: flags never raised, rounding,
-/// saturation, flushes, lost sticky bits and double roundings of an operation; patches of a unit's
-/// description and the catalogue's other units with the same records.
+/// The records with results and flags by the rule, and by what `then` changes on top of it.
+Records predict(const Subject&, const Rule&, const Sample&, const Rule& then = {});
+
+/// Every rule that is tried where results of the subject differ.
 std::vector<Rule> rules_of(const Subject&);
+/// Every rule of flags alone, which is tried on top of a rule of results.
+std::vector<Rule> flag_rules(const Subject&);
 
 /// The parts of rules_of().
+
+/// Of operations: other roundings, overflows, flushes, lost sticky bits, double roundings.
 std::vector<Rule> operation_rules(const Subject&);
+/// Patches of a unit's description, and the catalogue's other units with the same records.
 std::vector<Rule> unit_rules(const Subject&);
-/// Operands in another place: elements of A or B in reverse order, A or C not used as they should.
+/// Operands, scales and C decoded as another format, a register with a bit fewer.
+std::vector<Rule> format_rules(const Subject&);
+/// Operands, scales and metadata in another place, lost, negated, or with their bits in another
+/// order.
 std::vector<Rule> operand_rules(const Subject&);
+/// What is left of the record before.
+std::vector<Rule> stream_rules(const Subject&);
+/// Results changed after all: the sign of zero lost, saturated one early, bits in another order.
+std::vector<Rule> result_rules(const Subject&);
 
 }  // namespace numemu::oracle

@@ -55,7 +55,7 @@ const unit::Gemm& UnitDot::gemm(const Records& records, std::int64_t i) {
   g.scale_a = static_cast<const std::uint8_t*>(scale_a_.of(records, i));
   g.scale_b = static_cast<const std::uint8_t*>(scale_b_.of(records, i));
   g.kept = static_cast<const std::uint8_t*>(kept_.of(records, i));
-  if (g.kept != nullptr) unit::check_index({description_->sparsity}, g.kept, 1, subject_.k, i);
+  if (g.kept != nullptr) unit::check_index({description_->sparsity}, g.kept, 1, subject_.k);
   const auto first = static_cast<std::int64_t>(words_.size()) * i;
   for (std::size_t w = 0; w < words_.size(); ++w) {
     const std::uint64_t word = records.code(random_, first + static_cast<std::int64_t>(w));

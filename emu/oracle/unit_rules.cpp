@@ -63,8 +63,10 @@ Rule by_unit(const Subject& s, std::string family, std::string name,
   theirs.unit = other.get();
   theirs.rounding = unit::result_register(*other->description()).rounding;
   theirs.overflow = unit::result_register(*other->description()).overflow;
-  return {std::move(family), std::move(name),
-          [theirs, other](Records& records) { numemu::oracle::evaluate(theirs, records); }, other};
+  return {.family = std::move(family),
+          .name = std::move(name),
+          .compute = [theirs, other](Records& records) { evaluate(theirs, records); },
+          .unit = other};
 }
 
 /// Whether the other unit takes the records of the subject, and gives such results.
@@ -94,54 +96,6 @@ std::vector<Rule> unit_rules(const Subject& s) {
                               {std::shared_ptr<const unit::Unit>(), other}));
     }
   }
-  return rules;
-}
-
-std::vector<Rule> operand_rules(const Subject& s) {
-  std::vector<Rule> rules;
-  const Layout layout = layout_of(s);
-  const auto add = [&](std::string family, std::string name, std::function<void(Records&)> change) {
-    rules.push_back(
-        {std::move(family), std::move(name), [s, change = std::move(change)](Records& records) {
-           Records changed = records;
-           change(changed);
-           numemu::oracle::evaluate(s, changed);
-           records = std::move(changed);
-         }});
-  };
-  const auto reversed = [&](std::string family, std::vector<const char*> names, std::string name) {
-    std::vector<std::pair<std::size_t, std::ptrdiff_t>> columns;
-    for (const char* one : names) {
-      const int field = find_field(layout, one);
-      if (field < 0) continue;
-      const auto at = static_cast<std::size_t>(field);
-      if (layout[at].count > 1) columns.emplace_back(at, layout[at].count);
-    }
-    if (columns.empty()) return;
-    add(std::move(family), std::move(name), [columns](Records& records) {
-      for (const auto& [at, count] : columns) {
-        auto& codes = records.columns[at];
-        for (auto i = codes.begin(); i != codes.end(); i += count) std::reverse(i, i + count);
-      }
-    });
-  };
-  reversed("operands", {"a"}, "elements of A in reverse order");
-  reversed("operands", {"b"}, "elements of B in reverse order");
-  reversed("order", {"a", "b"}, "products in descending k");
-  reversed("operands", {"sa", "sb"}, "scales in reverse order");
-  const int c = find_field(layout, "c");
-  if (c >= 0 && s.operation != Operation::fma)
-    add("C", "C is not added", [c](Records& records) {
-      auto& codes = records.columns[static_cast<std::size_t>(c)];
-      std::fill(codes.begin(), codes.end(), 0);
-    });
-  return rules;
-}
-
-std::vector<Rule> rules_of(const Subject& s) {
-  std::vector<Rule> rules = s.unit != nullptr ? unit_rules(s) : operation_rules(s);
-  std::vector<Rule> more = operand_rules(s);
-  std::move(more.begin(), more.end(), std::back_inserter(rules));
   return rules;
 }
 

@@ -1,5 +1,7 @@
 #include "emu/oracle/verify.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 
@@ -31,23 +33,22 @@ Comparer comparer_of(const Subject& s, int bits, const Tolerance& tolerance) {
   return comparer;
 }
 
-}  // namespace
-
-void append_record(const Layout& layout, const Records& from, std::int64_t i, Records& to) {
-  if (to.columns.empty()) to.reset(layout, 0);
-  for (std::size_t f = 0; f < layout.size(); ++f) {
-    const auto begin = from.columns[f].begin() + i * layout[f].count;
-    to.columns[f].insert(to.columns[f].end(), begin, begin + layout[f].count);
-    if (from.unknown.size() > f && !from.unknown[f].empty()) {
-      const auto bits = from.unknown[f].begin() + i * layout[f].count;
-      to.unknown[f].resize(static_cast<std::size_t>(to.size * layout[f].count));
-      to.unknown[f].insert(to.unknown[f].end(), bits, bits + layout[f].count);
-    }
+/// Metadata with digits that nobody knows becomes 0, 1, .. of each group: its record is unknown,
+/// not wrong.
+void make_metadata_legal(const Subject& s, const Layout& layout, Records& records) {
+  const int e = find_field(layout, "e");
+  if (e < 0) return;
+  const auto at = static_cast<std::size_t>(e);
+  const std::int64_t count = layout[at].count, kept = s.unit->description()->sparsity.kept;
+  for (std::int64_t i = 0; i < records.size; ++i) {
+    if (!records.has_unknown(layout, e, i)) continue;
+    for (std::int64_t p = 0; p < count; ++p)
+      records.columns[at][static_cast<std::size_t>(i * count + p)] =
+          static_cast<std::uint64_t>(p % kept);
   }
-  to.class_of.push_back(to.class_number(from.class_name(i)));
-  to.line.push_back(from.line[static_cast<std::size_t>(i)]);
-  ++to.size;
 }
+
+}  // namespace
 
 void Tally::add(const Comparison& c) {
   ++records;
@@ -67,14 +68,21 @@ Verifier::Verifier(const Subject& subject, const Compared& compared)
       flags_(compared.flags ? find_field(layout_, "flags") : -1),
       comparer_(comparer_of(subject, layout_[static_cast<std::size_t>(result_)].bits,
                             compared.tolerance)) {
-  const std::int64_t most = std::max<std::int64_t>(kMostKept / codes_of(layout_), 4);
+  // Each with the record before it.
+  const std::int64_t most = std::max<std::int64_t>(kMostKept / (2 * codes_of(layout_)), 4);
   most_wrong_ = std::min(kMostWrong, most);
   most_right_ = std::min(kMostRight, most);
 }
 
 Checked Verifier::checked(const Records& given) const {
   Records computed = given;
-  evaluate(subject_, computed);
+  make_metadata_legal(subject_, layout_, computed);
+  try {
+    evaluate(subject_, computed);
+  } catch (const RecordError& error) {
+    throw Error(fmt::format("{}: {} {}: {}", compared_.name, compared_.place,
+                            given.line[static_cast<std::size_t>(error.record)], error.text));
+  }
   Checked o;
   o.records = &given;
   o.append = [this, &given](std::int64_t i, Records& to) { append_record(layout_, given, i, to); };
@@ -121,12 +129,20 @@ bool Verifier::take(const Checked& checked) {
     if (compared_.most_mismatches != 0 && tally_.mismatches() == compared_.most_mismatches)
       return false;
   }
+  if (checked.compared.empty()) return true;
+  last_ = {};
+  checked.append(std::ssize(checked.compared) - 1, last_);
   return true;
 }
 
 void Verifier::add_to(Sample& sample, const Checked& checked, std::int64_t i) const {
   const auto at = static_cast<std::size_t>(i);
   checked.append(i, sample.records);
+  if (i == 0 && last_.size != 0) {
+    append_record(layout_, last_, 0, sample.before);
+  } else {
+    checked.append(std::max<std::int64_t>(i - 1, 0), sample.before);
+  }
   sample.want.push_back(checked.want[at]);
   sample.want_flags.push_back(checked.want_flags.empty() ? 0 : checked.want_flags[at]);
   sample.number.push_back(tally_.records);
@@ -152,13 +168,7 @@ void Verifier::keep_right(const Checked& checked, std::int64_t i) {
   if (right_.size() == most_right_ && tally_.matches() % stride_ == 0) {
     // Every second one goes, and from now on so many fewer come.
     Sample half;
-    for (std::int64_t r = 0; r < right_.size(); r += 2) {
-      const auto at = static_cast<std::size_t>(r);
-      append_record(layout_, right_.records, r, half.records);
-      half.want.push_back(right_.want[at]);
-      half.want_flags.push_back(right_.want_flags[at]);
-      half.number.push_back(right_.number[at]);
-    }
+    for (std::int64_t r = 0; r < right_.size(); r += 2) append_record(layout_, right_, r, half);
     right_ = std::move(half);
     stride_ *= 2;
   }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "emu/oracle/compare.hpp"
-#include "emu/oracle/record.hpp"
+#include "emu/oracle/sample.hpp"
 #include "emu/oracle/subject.hpp"
 
 namespace numemu::oracle {
@@ -25,14 +25,6 @@ struct Tally {
   std::int64_t matches() const { return by_mismatch[0]; }
   std::int64_t mismatches() const { return records - matches(); }
   void add(const Comparison&);
-};
-
-/// Records as they were given, beside the results that they must have.
-struct Sample {
-  Records records;
-  std::vector<std::uint64_t> want, want_flags;
-  std::vector<std::int64_t> number;  ///< of the record in the file, from 0
-  std::int64_t size() const { return records.size; }
 };
 
 /// One mismatch.
@@ -53,6 +45,8 @@ struct Compared {
   bool flags = false;
   Tolerance tolerance;
   std::int64_t most_mismatches = 0;  ///< stop at so many; 0: never
+  std::string name = "records";      ///< of the file, in errors
+  std::string place = "line";        ///< what Records::line counts: lines, or records from 0
 };
 
 /// Results that are compared, and where the records themselves are.
@@ -70,7 +64,8 @@ class Verifier {
   Verifier(const Subject&, const Compared&);
 
   /// Takes the next records, which are checked over threads; false where the limit of mismatches
-  /// is reached, after which the rest is left out. Throws Error as evaluate() does.
+  /// is reached, after which the rest is left out. Throws Error as evaluate() does, with the
+  /// record's place in the file.
   bool check(std::span<const Records> batches);
   /// The same with results computed elsewhere.
   bool take(const Checked&);
@@ -108,10 +103,8 @@ class Verifier {
   std::vector<ClassTally> classes_;
   std::optional<MismatchedRecord> first_, worst_;
   Sample wrong_, right_;
+  Records last_;  ///< of the batches so far
   std::int64_t most_wrong_, most_right_, stride_ = 1;
 };
-
-/// Appends record i of another batch of the same layout.
-void append_record(const Layout&, const Records& from, std::int64_t i, Records& to);
 
 }  // namespace numemu::oracle

@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <filesystem>
+#include <functional>
 #include <map>
 
 #include "emu/net/model/npz.hpp"
@@ -140,6 +141,65 @@ TEST_CASE("verify: arrays of a kernel", "[fast]") {
                             Catch::Contains("  NaN                  1\n"));
   s.floats("d.npy", {3, 2}, d);
   check_refused(s.run(command), "d.npy: shape: expected [2, 3] (the shape of D), found [3, 2]");
+}
+
+TEST_CASE("verify: arrays in another order are named", "[fast]") {
+  const Scratch s;
+  constexpr std::int64_t kM = 6, kK = 8, kN = 5;
+  const auto number = [](std::size_t i) { return static_cast<float>(word(i) >> 28); };
+  const auto floats = [&](const char* file, std::int64_t rows, std::int64_t columns, auto value) {
+    Array array(ArrayType::float32, {rows, columns});
+    for (std::int64_t i = 0; i < rows * columns; ++i)
+      array.as<float>()[i] = value(i / columns, i % columns);
+    write_npy(s.path + "/" + file, array);
+  };
+  using Number = std::function<float(std::int64_t, std::int64_t)>;
+  const auto flat = [&](std::size_t from, std::int64_t columns) -> Number {
+    return [=](std::int64_t i, std::int64_t j) {
+      return number(from + static_cast<std::size_t>(i * columns + j));
+    };
+  };
+  const Number a = flat(0, kK), b = flat(1000, kN), c = flat(2000, kN);
+  // As a kernel reads row-major memory that it takes for column-major.
+  const auto other = [](const Number& x, std::int64_t rows, std::int64_t columns) -> Number {
+    return [=](std::int64_t i, std::int64_t j) {
+      const std::int64_t at = j * rows + i;
+      return x(at / columns, at % columns);
+    };
+  };
+  const auto product = [](const Number& x, const Number& y, const Number& z) -> Number {
+    return [=](std::int64_t i, std::int64_t j) {
+      float sum = z(i, j);
+      for (std::int64_t k = 0; k < kK; ++k) sum += x(i, k) * y(k, j);
+      return sum;
+    };
+  };
+  floats("a.npy", kM, kK, a);
+  floats("b.npy", kK, kN, b);
+  floats("c.npy", kM, kN, c);
+  const Number right = product(a, b, c);
+  const std::pair<const char*, Number> kRows[] = {
+      {"A is transposed", product(other(a, kM, kK), b, c)},
+      {"B is transposed", product(a, other(b, kK, kN), c)},
+      {"C is transposed", product(a, b, other(c, kM, kN))},
+      {"D is transposed",
+       [&](std::int64_t i, std::int64_t j) {
+         const std::int64_t at = i * kN + j;
+         return right(at % kM, at / kM);
+       }},
+      {"rows of D one too late",
+       [&](std::int64_t i, std::int64_t j) { return right((i + kM - 1) % kM, j); }},
+      {"columns of D in reverse order",
+       [&](std::int64_t i, std::int64_t j) { return right(i, kN - 1 - j); }}};
+  for (const auto& [name, kernel] : kRows) {
+    INFO(name);
+    floats("d.npy", kM, kN, kernel);
+    const Result r = s.run(
+        "verify --unit f32.sequential --format-a float32 --format-b float32 "
+        "--a a.npy --b b.npy --c c.npy --d d.npy");
+    CHECK(r.code == 1);
+    CHECK_THAT(r.out, Catch::Contains(std::string("rule        ") + name));
+  }
 }
 
 TEST_CASE("verify: arrays of dots, of a batch, and B as N x K", "[fast]") {
@@ -350,6 +410,20 @@ TEST_CASE("verify: a rule explains results with their flags where the file has t
   CHECK(r.code == 1);
   CHECK_THAT(r.out, Catch::Contains("rounding rna in place of rne") &&
                         Catch::Contains(" mismatches with their flags, contradicts none of "));
+}
+
+TEST_CASE("verify: metadata that is not a legal pattern is refused with its line", "[fast]") {
+  const Scratch s;
+  const std::string command =
+      "verify --unit a100.mma.f16.f32.sp24 --fields a:4xf16,b:8xf16,e:4x2,d:f32 --in sim.txt";
+  const std::string operands = "3c003c003c003c00 3c003c003c003c003c003c003c003c00 ";
+  s.file("sim.txt", "// e, d\n" + operands + "99 40800000\n" + operands + "93 40800000\n");
+  check_refused(s.run(command), "sim.txt: line 3: meta row 0, position 1: index 0 after 3");
+  // What nobody knows is no error, but a class of mismatch.
+  s.file("sim.txt", "// e, d\n" + operands + "99 40800000\n" + operands + "xx 40800000\n");
+  const Result r = s.run(command);
+  CHECK(r.code == 1);
+  CHECK_THAT(r.out, Catch::Contains("mismatches  1\n  X or Z digits        1\n"));
 }
 
 TEST_CASE("verify: wrong files and options are refused", "[fast]") {

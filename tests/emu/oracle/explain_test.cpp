@@ -76,11 +76,11 @@ TEST_CASE("faults of a conversion are named", "[fast]") {
     INFO(fault.name);
     const Verifier v = verified(s, conversions(s, fault.circuit));
     const Explanation e = explain(v);
-    REQUIRE(e.fits.size() == 1);
-    CHECK(e.fits[0].rule.name == fault.name);
-    CHECK(e.fits[0].rule.family == fault.family);
-    CHECK(e.fits[0].explained == e.mismatches);
-    CHECK(e.fits[0].contradicted == 0);
+    REQUIRE(e.of_results.fits.size() == 1);
+    CHECK(e.of_results.fits[0].rule.name == fault.name);
+    CHECK(e.of_results.fits[0].rule.family == fault.family);
+    CHECK(e.of_results.fits[0].explained == e.mismatches);
+    CHECK(e.of_results.fits[0].contradicted == 0);
     CHECK(e.matches == v.tally().matches());
   }
 }
@@ -95,11 +95,12 @@ TEST_CASE("right results whose flags are never raised are named as such", "[fast
     CHECK(verified(s, given, true).tally().mismatches() == 0);
     std::ranges::fill(given.columns[flags], 0);
     const Explanation e = explain(verified(s, given, true));
-    REQUIRE(e.fits.size() == 1);
-    CHECK(e.fits[0].rule.name == "flags never raised");
-    CHECK(e.fits[0].rule.family == "flags");
-    CHECK(e.fits[0].explained == e.mismatches);
-    CHECK(e.fits[0].contradicted == 0);
+    REQUIRE(e.of_flags.fits.size() == 1);
+    CHECK(e.of_flags.fits[0].rule.name == "flags never raised");
+    CHECK(e.of_flags.fits[0].rule.family == "flags");
+    CHECK(e.of_flags.fits[0].explained == e.mismatches);
+    CHECK(e.of_flags.fits[0].contradicted == 0);
+    CHECK(e.of_results.fits.empty());
     // Where flags are not compared, nothing is left to explain.
     CHECK(verified(s, given).tally().mismatches() == 0);
   }
@@ -113,10 +114,10 @@ TEST_CASE("two faults at once are both named; an unknown fault is not", "[fast]"
     return (y & 0x7f80) == 0 ? y & 0x8000 : y;
   });
   const Explanation both = explain(verified(s, two));
-  REQUIRE(both.fits.size() == 2);
-  CHECK(both.fits[0].rule.family == "flush");
-  CHECK(both.fits[1].rule.family == "rounding");
-  CHECK(both.fits[0].explained + both.fits[1].alone == both.mismatches);
+  REQUIRE(both.of_results.fits.size() == 2);
+  CHECK(both.of_results.fits[0].rule.family == "flush");
+  CHECK(both.of_results.fits[1].rule.family == "rounding");
+  CHECK(both.of_results.fits[0].explained + both.of_results.fits[1].alone == both.mismatches);
   // What a rule explains by chance does not count.
   std::int64_t wrong = 0;
   Records mixed = conversions(s, to_nearest_even);
@@ -127,10 +128,10 @@ TEST_CASE("two faults at once are both named; an unknown fault is not", "[fast]"
     mixed.columns[1][i] = one ? away : mixed.columns[1][i];
     if (i % 16 == 2) mixed.columns[1][i + 1] ^= 4;
   }
-  CHECK(explain(verified(s, mixed)).fits.empty());
+  CHECK(explain(verified(s, mixed)).of_results.fits.empty());
   const Records odd =
       conversions(s, [](std::uint32_t x) { return to_nearest_even(x) ^ (x >> 20 & 4); });
-  CHECK(explain(verified(s, odd)).fits.empty());
+  CHECK(explain(verified(s, odd)).of_results.fits.empty());
 }
 
 /// Dots of float32 near 1 with C, and what a kernel makes of them.
@@ -202,18 +203,18 @@ TEST_CASE("faults of a kernel are named", "[fast]") {
                          }
                          return sums[0] + c;
                        })));
-  REQUIRE_FALSE(pairwise.fits.empty());
-  CHECK(pairwise.fits[0].rule.family == "order");
-  CHECK(pairwise.fits[0].explained == pairwise.mismatches);
+  REQUIRE_FALSE(pairwise.of_results.fits.empty());
+  CHECK(pairwise.of_results.fits[0].rule.family == "order");
+  CHECK(pairwise.of_results.fits[0].explained == pairwise.mismatches);
   for (const Fault& fault : faults) {
     INFO(fault.name);
     const Verifier v = verified(s, dots(s, fault.kernel));
     const Explanation e = explain(v);
-    REQUIRE_FALSE(e.fits.empty());
-    CHECK(e.fits[0].rule.name == fault.name);
-    CHECK(e.fits[0].rule.family == fault.family);
-    CHECK(e.fits[0].explained == e.mismatches);
-    CHECK(e.fits[0].contradicted == 0);
+    REQUIRE_FALSE(e.of_results.fits.empty());
+    CHECK(e.of_results.fits[0].rule.name == fault.name);
+    CHECK(e.of_results.fits[0].rule.family == fault.family);
+    CHECK(e.of_results.fits[0].explained == e.mismatches);
+    CHECK(e.of_results.fits[0].contradicted == 0);
   }
 }
 
@@ -249,11 +250,11 @@ void check_named(const Subject& s, const unit::UnitDescription& u, const Fault (
     faulty.name = "faulty";
     fault.plant(faulty);
     const Explanation e = explain(verified(s, results_of(s, faulty)));
-    REQUIRE_FALSE(e.fits.empty());
-    CHECK(e.fits[0].rule.name == fault.name);
-    CHECK(e.fits[0].rule.family == fault.family);
-    CHECK(e.fits[0].explained == e.mismatches);
-    CHECK(e.fits[0].contradicted == 0);
+    REQUIRE_FALSE(e.of_results.fits.empty());
+    CHECK(e.of_results.fits[0].rule.name == fault.name);
+    CHECK(e.of_results.fits[0].rule.family == fault.family);
+    CHECK(e.of_results.fits[0].explained == e.mismatches);
+    CHECK(e.of_results.fits[0].contradicted == 0);
   }
 }
 
@@ -312,10 +313,11 @@ TEST_CASE("faults of a tensor core are named with the step that diverges", "[fas
   const Records given = results_of(s, faulty);
   const Verifier v = verified(s, given);
   const Explanation e = explain(v);
-  REQUIRE_FALSE(e.fits.empty());
-  CHECK(e.fits[0].rule.name == "12 fraction bits kept instead of 13");
-  CHECK(e.fits[0].rule.family == "alignment");
-  const std::vector<std::string> lines = parting(s, v.first()->one.records, &e.fits[0].rule);
+  REQUIRE_FALSE(e.of_results.fits.empty());
+  CHECK(e.of_results.fits[0].rule.name == "12 fraction bits kept instead of 13");
+  CHECK(e.of_results.fits[0].rule.family == "alignment");
+  const std::vector<std::string> lines =
+      parting(s, v.first()->one.records, &e.of_results.fits[0].rule);
   REQUIRE(lines.size() == 2);
   CHECK_THAT(lines[0], Catch::StartsWith("step ") && Catch::Contains(" against "));
   CHECK_THAT(lines[1], Catch::StartsWith("product of k ") && Catch::Contains(", by the rule "));

@@ -1,0 +1,89 @@
+// Rules of results that are right until the last moment.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "emu/oracle/code_changes.hpp"
+#include "emu/oracle/layout.hpp"
+#include "emu/oracle/rule.hpp"
+#include "formats/codec.hpp"
+
+namespace numemu::oracle {
+namespace {
+
+/// Codes of the largest number and of the lowest, and their neighbours.
+struct Ends {
+  std::uint64_t largest, below_largest, lowest, above_lowest;
+};
+
+Ends ends_of(const Field& f) {
+  if (f.format == nullptr) {
+    const std::uint64_t sign = std::uint64_t{1} << (f.bits - 1);
+    return {sign - 1, sign - 2, sign, sign + 1};
+  }
+  const std::uint64_t largest = f.format->largest_code(), lowest = f.format->largest_code(true);
+  if (f.format->kind == Kind::integer) return {largest, largest - 1, lowest, lowest + 1};
+  return {largest, largest - 1, lowest, lowest - 1};
+}
+
+bool is_nan(const Field& f, std::uint64_t code) {
+  return f.format != nullptr && decode(*f.format, code).kind == Class::nan;
+}
+
+}  // namespace
+
+std::vector<Rule> result_rules(const Subject& s) {
+  std::vector<Rule> rules;
+  const Layout layout = layout_of(s);
+  const int field = find_field(layout, s.unit != nullptr ? "d" : "out");
+  const Field f = layout[static_cast<std::size_t>(field)];
+  const auto add = [&](const char* family, std::string name,
+                       std::function<std::uint64_t(std::uint64_t)> change) {
+    rules.push_back({.family = family,
+                     .name = std::move(name),
+                     .results = [field, change = std::move(change)](Records& r, const Sample&) {
+                       for (std::uint64_t& code : r.columns[static_cast<std::size_t>(field)])
+                         code = change(code);
+                     }});
+  };
+  if (f.format != nullptr && f.format->has_negative_zero())
+    add("zero", "-0 becomes +0", [f](std::uint64_t code) { return plus_zero(f, code); });
+  const bool is_signed = f.format == nullptr || f.format->is_signed;
+  if (f.bits > 2) {
+    const Ends e = ends_of(f);
+    const auto top = [e](std::uint64_t code) { return code == e.largest ? e.below_largest : code; };
+    const auto bottom = [e](std::uint64_t code) {
+      return code == e.lowest ? e.above_lowest : code;
+    };
+    add("saturation", "the largest number becomes the one below it", top);
+    if (is_signed) {
+      add("saturation", "the lowest number becomes the one above it", bottom);
+      add("saturation", "the largest and the lowest number become their neighbours",
+          [top, bottom](std::uint64_t code) { return top(bottom(code)); });
+    }
+  }
+  if (f.format != nullptr && f.format->has_infinity() && f.format->specials == Specials::ieee)
+    add("saturation", "the largest number becomes infinity", [f](std::uint64_t code) {
+      const std::uint64_t sign = code & f.format->sign_bit();
+      return (code ^ sign) == f.format->largest_code() ? f.format->infinity_code() | sign : code;
+    });
+  if (is_signed)
+    add("sign", "results negated", [f](std::uint64_t code) { return negated(f, code); });
+  for (const BitOrder& order : bit_orders(f.bits))
+    rules.push_back({.family = "bits",
+                     .name = fmt::format(fmt::runtime(order.name), "D"),
+                     .results = [f, order, field](Records& r, const Sample& sample) {
+                       auto& codes = r.columns[static_cast<std::size_t>(field)];
+                       for (std::size_t i = 0; i < codes.size(); ++i) {
+                         // Which NaN it was shows once its bits are in their order.
+                         const std::uint64_t given =
+                             sample.records.code(field, static_cast<std::int64_t>(i));
+                         const bool nan =
+                             is_nan(f, codes[i]) && is_nan(f, order.change(given, f.bits));
+                         codes[i] = nan ? given : order.change(codes[i], f.bits);
+                       }
+                     }});
+  return rules;
+}
+
+}  // namespace numemu::oracle
