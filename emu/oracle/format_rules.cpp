@@ -85,8 +85,7 @@ class FormatRules {
     if (!same_shape(layout_of(theirs), layout_)) return;
     rules_.push_back({.family = family,
                       .name = std::move(name),
-                      .compute = [theirs, unit, hold](Records& r) { evaluate(theirs, r); },
-                      .unit = unit});
+                      .compute = [theirs, unit, hold](Records& r) { evaluate(theirs, r); }});
   }
   void add(std::string name, const Format* a, const Format* b, std::vector<FormatPointer> hold) {
     add("decoding", std::move(name), a, b, std::move(hold), [](UnitDescription&) {});

@@ -145,7 +145,15 @@ void Proposer::sum_carry(Dice& dice) {
   const int large = dice.between(std::min(reach.normal + carried, top), top);
   const bool negative = dice.flip();
   const int bits = draft_.operand_bits();
-  for (std::int64_t p = 0; p < products; ++p) draft_.put_product(dice, p, large, bits, negative);
+  // One product everywhere, here and there a little smaller: others might be twice as large.
+  draft_.put_product(dice, 0, large, bits, negative);
+  const std::uint64_t a = draft_.code(draft_.a(), 0),
+                      b = draft_.code(draft_.b(), draft_.partner(0));
+  for (std::int64_t p = 1; p < products; ++p) {
+    const bool smaller = dice.below(4) == 0;
+    draft_.put(draft_.a(), p, smaller ? a & ~std::uint64_t{1} : a);
+    draft_.put(draft_.b(), draft_.partner(p), b);
+  }
   const bool aligned =
       subject_.unit != nullptr && subject_.unit->description()->core == unit::CoreKind::fused;
   const int kept = aligned                  ? subject_.unit->description()->alignment.fraction_bits
