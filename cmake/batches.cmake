@@ -64,7 +64,7 @@ function(numemu_make_batches)
   add_custom_command(OUTPUT ${list} COMMAND ${command} DEPENDS ${list}.groups DEPFILE ${list}.d VERBATIM)
   add_custom_target(numemu_batches_list DEPENDS ${list}) # of its own, so that it waits for no library
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${list})
-  file(STRINGS ${list} lines)
+  file(STRINGS ${list} lines ENCODING UTF-8) # without it CMake splits a path at bytes above 127
   foreach(line ${lines})
     string(REPLACE "\t" ";" fields "${line}")
     list(GET fields 0 target)

@@ -105,9 +105,10 @@ void InputDraft::clear(Dice& dice) {
 void InputDraft::put_sides(Dice& dice, bool scales) {
   constexpr int kSpread = 3;
   for (const int f : {scale_a_, scale_b_}) {
-    for (std::int64_t e = 0; scales && f >= 0 && e < field(f).count; ++e)
-      put_number(dice, f, e, dice.between(-kSpread, kSpread), field(f).format->mantissa_bits + 1,
-                 false);
+    for (std::int64_t e = 0; scales && f >= 0 && e < field(f).count; ++e) {
+      const int exponent = dice.between(-kSpread, kSpread);
+      put_number(dice, f, e, exponent, field(f).format->mantissa_bits + 1, false);
+    }
   }
   for (std::int64_t e = 0; random_ >= 0 && e < field(random_).count; ++e)
     put(random_, e, dice.bits(field(random_).bits));

@@ -130,12 +130,17 @@ void Proposer::random_products(Dice& dice) {
   if (subject_.operation == Operation::add) {
     const ExponentReach& here = draft_.reach(draft_.a());
     const int size = dice.between(here.low, here.high);
-    draft_.put_number(dice, draft_.a(), 0, size, bits, dice.flip());
-    return draft_.put_number(dice, draft_.b(), 0, size - dice.between(0, spread), bits,
-                             dice.flip());
+    const bool negative_a = dice.flip();
+    draft_.put_number(dice, draft_.a(), 0, size, bits, negative_a);
+    const bool negative_b = dice.flip();
+    const int less = dice.between(0, spread);
+    return draft_.put_number(dice, draft_.b(), 0, size - less, bits, negative_b);
   }
-  for (std::int64_t p = 0; p < draft_.products(); ++p)
-    draft_.put_product(dice, p, dice.between(low, high), bits, dice.flip());
+  for (std::int64_t p = 0; p < draft_.products(); ++p) {
+    const bool negative = dice.flip();
+    const int exponent = dice.between(low, high);
+    draft_.put_product(dice, p, exponent, bits, negative);
+  }
 }
 
 void Proposer::random(Dice& dice) {
@@ -146,8 +151,9 @@ void Proposer::random(Dice& dice) {
     if (any || to.kind == Kind::codebook || subject_.a->kind == Kind::codebook)
       return draft_.put_any(dice, draft_.a(), 0);
     const unit::Exponents there = unit::exponents_of(to);
-    return draft_.put_number(dice, draft_.a(), 0, dice.between(there.low - kNear, there.top + 1),
-                             draft_.operand_bits(), dice.flip());
+    const bool negative = dice.flip();
+    const int exponent = dice.between(there.low - kNear, there.top + 1);
+    return draft_.put_number(dice, draft_.a(), 0, exponent, draft_.operand_bits(), negative);
   }
   if (any) {
     // One operand of any code, special or not; the others are finite.
@@ -156,7 +162,8 @@ void Proposer::random(Dice& dice) {
       draft_.put_finite(dice, draft_.a(), p);
       draft_.put_finite(dice, draft_.b(), draft_.partner(p));
     }
-    draft_.put_any(dice, dice.flip() ? draft_.a() : draft_.b(), chosen);
+    const int side = dice.flip() ? draft_.a() : draft_.b();
+    draft_.put_any(dice, side, chosen);
     if (draft_.c() >= 0) draft_.put_any(dice, draft_.c(), 0);
     return;
   }
@@ -165,7 +172,9 @@ void Proposer::random(Dice& dice) {
   const ExponentReach products = draft_.product_reach();
   const int low = std::max(products.normal - kNear, -2 * kNear * kNear),
             high = std::min(products.high + kNear, 2 * kNear * kNear);
-  draft_.put_number(dice, draft_.c(), 0, dice.between(low, high), 64, dice.flip());
+  const bool negative = dice.flip();
+  const int exponent = dice.between(low, high);
+  draft_.put_number(dice, draft_.c(), 0, exponent, 64, negative);
 }
 
 void Proposer::edges(Dice& dice) {
@@ -186,7 +195,9 @@ void Proposer::edges(Dice& dice) {
   }
   if (draft_.c() >= 0) edge(draft_.c(), 0);
   for (const int f : {draft_.scale_a(), draft_.scale_b()}) {
-    if (f >= 0 && dice.below(4) == 0) edge(f, dice.below(draft_.field(f).count));
+    if (f < 0 || dice.below(4) != 0) continue;
+    const std::int64_t at = dice.below(draft_.field(f).count);
+    edge(f, at);
   }
 }
 

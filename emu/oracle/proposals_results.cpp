@@ -55,7 +55,9 @@ void Proposer::subnormal(Dice& dice) {
     if (f.kind != Kind::floating) return random(dice);
     const int top = unit::smallest_normal_exponent(f) - 1;
     const int low = unit::exponents_of(f).low - (of_result ? kBeyond : 0);
-    return draft_.put_number(dice, draft_.a(), 0, dice.between(low, top), bits, dice.flip());
+    const bool negative = dice.flip();
+    const int exponent = dice.between(low, top);
+    return draft_.put_number(dice, draft_.a(), 0, exponent, bits, negative);
   }
   if (subject_.to == nullptr || subject_.to->kind != Kind::floating) return random(dice);
   const int normal = unit::smallest_normal_exponent(*subject_.to);
@@ -67,17 +69,21 @@ void Proposer::subnormal(Dice& dice) {
       for (const int f : {draft_.a(), draft_.b()}) {
         const ExponentReach& r = draft_.reach(f);
         const std::int64_t at = f == draft_.a() ? p : draft_.partner(p);
-        draft_.put_number(dice, f, at, dice.between(r.low, r.normal + (inputs ? -1 : 1)), bits,
-                          dice.flip());
+        const bool negative = dice.flip();
+        const int exponent = dice.between(r.low, r.normal + (inputs ? -1 : 1));
+        draft_.put_number(dice, f, at, exponent, bits, negative);
       }
     } else {
-      draft_.put_product(dice, p,
-                         inputs ? dice.between(of_a.low, of_a.normal) : dice.between(low, normal),
-                         bits, dice.flip());
+      const bool negative = dice.flip();
+      const int exponent =
+          inputs ? dice.between(of_a.low, of_a.normal) : dice.between(low, normal);
+      draft_.put_product(dice, p, exponent, bits, negative);
     }
   }
-  if (draft_.c() >= 0 && dice.below(4) != 0)
-    draft_.put_number(dice, draft_.c(), 0, dice.between(low, normal - 1), 64, dice.flip());
+  if (draft_.c() < 0 || dice.below(4) == 0) return;
+  const bool negative = dice.flip();
+  const int exponent = dice.between(low, normal - 1);
+  draft_.put_number(dice, draft_.c(), 0, exponent, 64, negative);
 }
 
 void Proposer::overflow(Dice& dice) {
@@ -88,11 +94,14 @@ void Proposer::overflow(Dice& dice) {
   const int bits = draft_.operand_bits();
   if (subject_.operation == Operation::convert) {
     const int beyond = dice.flip() ? top + kBeyond : draft_.reach(draft_.a()).high;
-    return draft_.put_number(dice, draft_.a(), 0, dice.between(top, beyond), bits, negative);
+    const int exponent = dice.between(top, beyond);
+    return draft_.put_number(dice, draft_.a(), 0, exponent, bits, negative);
   }
   if (subject_.operation == Operation::add) {
-    for (const int f : {draft_.a(), draft_.b()})
-      draft_.put_number(dice, f, 0, dice.between(top - 1, top), bits, negative);
+    for (const int f : {draft_.a(), draft_.b()}) {
+      const int exponent = dice.between(top - 1, top);
+      draft_.put_number(dice, f, 0, exponent, bits, negative);
+    }
     return;
   }
   // A few products reach the top, by themselves or with c; the others are random.
@@ -101,13 +110,17 @@ void Proposer::overflow(Dice& dice) {
   const bool all = draft_.products() > 1 && dice.flip();
   for (std::int64_t n = 0; n < (all ? draft_.products() : large); ++n) {
     const std::int64_t p = all ? n : dice.below(draft_.products());
-    draft_.put_product(dice, p, dice.between(top - kBeyond, top + kBeyond), bits, negative);
+    const int exponent = dice.between(top - kBeyond, top + kBeyond);
+    draft_.put_product(dice, p, exponent, bits, negative);
   }
   if (draft_.c() < 0 || dice.below(4) == 0) return;
-  if (dice.flip())
-    return draft_.put_number(dice, draft_.c(), 0, dice.between(top - 1, top), 64, negative);
-  draft_.put_largest(draft_.c(), dice.bits(dice.between(0, draft_.field(draft_.c()).bits - 2)),
-                     negative);
+  if (dice.flip()) {
+    const int exponent = dice.between(top - 1, top);
+    return draft_.put_number(dice, draft_.c(), 0, exponent, 64, negative);
+  }
+  const int width = dice.between(0, draft_.field(draft_.c()).bits - 2);
+  const std::uint64_t codes = dice.bits(width);
+  draft_.put_largest(draft_.c(), codes, negative);
 }
 
 Value Proposer::halfway(Dice& dice, const Value& near) const {
@@ -211,13 +224,19 @@ void Proposer::alignment(Dice& dice) {
     }
   }
   const int around = large - kept;
-  if (c_is_small)
-    draft_.put_number(dice, draft_.c(), 0, around - dice.between(0, 2), dice.between(1, 3),
-                      dice.flip());
+  if (c_is_small) {
+    const bool minus = dice.flip();
+    const int few = dice.between(1, 3);
+    const int below = dice.between(0, 2);
+    draft_.put_number(dice, draft_.c(), 0, around - below, few, minus);
+  }
   for (std::int64_t n = c_is_small ? dice.below(2) : 1 + dice.below(4); n > 0; --n) {
     const std::int64_t p = place();
     if (decode(*subject_.a, draft_.code(draft_.a(), p)).kind != Class::zero) continue;
-    draft_.put_product(dice, p, around + dice.between(-2, 1), dice.between(1, 2), dice.flip());
+    const bool minus = dice.flip();
+    const int few = dice.between(1, 2);
+    const int beside = dice.between(-2, 1);
+    draft_.put_product(dice, p, around + beside, few, minus);
   }
 }
 

@@ -98,7 +98,8 @@ class RandomDot {
     const std::uint64_t mask = (std::uint64_t{1} << ports_.bits) - 1;
     const std::uint64_t end = std::uint64_t{1} << (ports_.bits - 1);
     const std::uint64_t near = end + draw_.bits() % 4096 - 2048;
-    return (draw_.below(3) == 0 ? near : draw_.bits()) & mask;
+    const std::uint64_t code = draw_.below(3) == 0 ? near : draw_.bits();
+    return code & mask;
   }
 
   std::uint8_t scale() {

@@ -122,8 +122,9 @@ TEST_CASE("lognormal-gradients: subnormals push toward fewer exponent bits", "[f
   }
   const std::vector<Switch> flushed = switches_on(8, without_subnormals);
   for (const auto& [exponent, sigma] : {std::pair{3, 1.1}, {4, 3.3}, {5, 8.0}, {6, 19.0}}) {
+    const int from = exponent;  // clang 14 refuses structured bindings in lambdas
     const auto at = std::find_if(flushed.begin(), flushed.end(),
-                                 [&](const Switch& s) { return s.from.exponent == exponent; });
+                                 [&](const Switch& s) { return s.from.exponent == from; });
     REQUIRE(at != flushed.end());
     CHECK(at->to.exponent == exponent + 1);
     CHECK(at->sigma == Approx(sigma).margin(.1));

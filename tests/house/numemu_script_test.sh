@@ -139,6 +139,11 @@ output=$("$project/numemu" test 2>/dev/null)
 expect "tests say where compile time went, by floor" contains "$output" "1.8 s     1 objects  emu/net"
 expect "tests name the slowest objects by source" contains "$output" "1.75 s emu/net/ops/y.cpp"
 expect "tests say aloud what was skipped" contains "$output" $'\nskipped: one: no such silicon\n'
+jobs() { NUMEMU_MEMINFO=$scratch/meminfo bash -c "$(sed -n '/^jobs()/,/^}/p' "$project/numemu")"$'\njobs'; }
+printf 'MemTotal: 1000000 kB\nMemAvailable: 900000 kB\n' >meminfo
+expect "one compiler at a time where the memory is short" equal "$(jobs)" 1
+printf 'MemAvailable: 300000 kB\n' >meminfo
+expect "at least one compiler" equal "$(jobs)" 1
 expect "tests say so where nothing was compiled" contains "$("$project/numemu" test 2>/dev/null)" "Nothing was compiled."
 printf '#!/bin/sh\necho again\n' >"$project/cli/program"
 

@@ -104,7 +104,8 @@ void pair_up(const Codes& a, bool opposed, const At& at) {
   const std::uint64_t last_bit = std::uint64_t{1} << a.parts.dropped;
   Words decisions = words(at, kDecisions + static_cast<int>(Operand::a), a.size());
   for (int i = 0; i < a.size(); i += 2) {
-    const std::uint32_t decision = decisions.next() | decisions.next();
+    std::uint32_t decision = decisions.next();
+    decision |= decisions.next();
     const std::uint64_t first = a.with_an_opposite(a.get(i));
     const std::uint64_t second = opposed ? a.opposite(first) : first;
     a.set(i, first);

@@ -119,11 +119,11 @@ void draw_sign(const Sign& sign, Chance& chance, Canvas& canvas) {
   const Distortion distortion(chance);
   const std::int32_t half_width = chance.between(kThin, kThick);
   for (const Polyline& stroke : sign.strokes) {
-    const Point slip{chance.around(kSlip), chance.around(kSlip)};
+    const std::int32_t slip_x = chance.around(kSlip), slip_y = chance.around(kSlip);
     Point previous;
     for (std::size_t i = 0; i < stroke.size(); ++i) {
       Point here = distortion(affine(stroke[i]));
-      here = {here.x + slip.x, here.y + slip.y};
+      here = {here.x + slip_x, here.y + slip_y};
       if (i > 0) canvas.draw(previous, here, half_width, 256);
       previous = here;
     }
@@ -133,7 +133,8 @@ void draw_sign(const Sign& sign, Chance& chance, Canvas& canvas) {
 /// A short line anywhere: clutter when drawn, a scratch when erased.
 void add_mark(Chance& chance, Canvas& canvas, bool scratch) {
   const Point a = chance.point();
-  const Point b{a.x + chance.around(7 * kPixel), a.y + chance.around(7 * kPixel)};
+  const std::int32_t right = chance.around(7 * kPixel), down = chance.around(7 * kPixel);
+  const Point b{a.x + right, a.y + down};
   const std::int32_t half_width = chance.between(kPixel / 2, kPixel);
   if (scratch) {
     canvas.erase(a, b, half_width);
