@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <optional>
 #include <sstream>
 #include <utility>
@@ -18,11 +19,12 @@
 namespace numemu::cli {
 namespace {
 
+constexpr std::size_t kShown = 40;  ///< characters of a wrong value
+
 /// `range` names least and most in the message, `help` in the help.
 template <class Integer>
 CLI::Validator whole_number(Integer least, Integer most, const std::string& range,
                             const std::string& help = "") {
-  constexpr std::size_t kShown = 40;  // characters of a wrong value
   return {[=](const std::string& text) {
             Integer value = 0;
             const char* end = text.data() + text.size();
@@ -31,6 +33,20 @@ CLI::Validator whole_number(Integer least, Integer most, const std::string& rang
               return std::string();
             return fmt::format("expected a whole number from {}, not '{}{}'", range,
                                text.substr(0, kShown), text.size() > kShown ? "..." : "");
+          },
+          help};
+}
+
+/// A finite number that `legal` accepts; CLI11's own ranges let "nan" pass. `help` in the help.
+template <class Legal>
+CLI::Validator real_number(const char* expected, const char* help, Legal legal) {
+  return {[=](const std::string& text) {
+            double value = NAN;
+            const char* end = text.data() + text.size();
+            const auto [at, error] = std::from_chars(text.data(), end, value);
+            if (error == std::errc() && at == end && std::isfinite(value) && legal(value))
+              return std::string();
+            return fmt::format("expected {}, not '{}'", expected, text.substr(0, kShown));
           },
           help};
 }
@@ -80,17 +96,20 @@ Option Option::whole(std::int64_t least, std::int64_t most) {
 }
 
 Option Option::positive() {
-  option_->check(CLI::PositiveNumber);
+  option_->check(
+      real_number("a number above 0", "POSITIVE", [](double value) { return value > 0; }));
   return *this;
 }
 
 Option Option::non_negative() {
-  option_->check(CLI::NonNegativeNumber);
+  option_->check(
+      real_number("a number from 0", "NONNEGATIVE", [](double value) { return value >= 0; }));
   return *this;
 }
 
 Option Option::fraction() {
-  option_->check(CLI::Range(0.0, 1.0));
+  option_->check(real_number("a number from 0 to 1", "FLOAT in [0 - 1]",
+                             [](double value) { return value >= 0 && value <= 1; }));
   return *this;
 }
 

@@ -31,13 +31,14 @@ std::string clock_text(double left) {
 
 }  // namespace
 
-Progress::Progress(std::string title, std::int64_t total, std::string unit, bool quiet)
+Progress::Progress(std::string title, std::int64_t total, std::string unit, bool quiet,
+                   double start)
     : title_(std::move(title)),
       unit_(std::move(unit)),
       total_(std::max<std::int64_t>(1, total)),
       quiet_(quiet),
       terminal_(::isatty(STDERR_FILENO) == 1),
-      start_(seconds()) {}
+      start_(start != 0 ? start : seconds()) {}
 
 Progress::~Progress() {
   if (drawn_) write_talk("\n");

@@ -9,7 +9,8 @@ class Progress {
  public:
   /// `unit` names what is counted ("points", "steps"). Without one the total is an estimate of the
   /// work and notes are its phases: percent and time left are shown, and every phase as it begins.
-  Progress(std::string title, std::int64_t total, std::string unit, bool quiet);
+  /// `start`: when the work began, in seconds(); 0: now.
+  Progress(std::string title, std::int64_t total, std::string unit, bool quiet, double start = 0);
   ~Progress();
   /// `done` of the total are finished, the last one perhaps in part; `free` of them cost no time
   /// because they existed already. `note` ends the line.

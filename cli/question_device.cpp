@@ -1,11 +1,15 @@
 #include "cli/question_device.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstring>
 
@@ -15,83 +19,120 @@
 namespace numemu::cli {
 namespace {
 
+constexpr int kInterrupts[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+
 struct Pipe {
   int read = -1, write = -1;
   Pipe() {
     int ends[2];
-    if (pipe(ends) != 0)
+    if (pipe2(ends, O_CLOEXEC) != 0)
       throw Error(fmt::format("--device: cannot open a pipe: {}", std::strerror(errno)));
     read = ends[0];
     write = ends[1];
   }
 };
 
+[[noreturn]] void become_device(const char* command, int questions, int answers) {
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // for a guard that was killed
+  for (const int signal : kInterrupts) std::signal(signal, SIG_DFL);
+  std::signal(SIGPIPE, SIG_DFL);
+  dup2(questions, STDIN_FILENO);
+  dup2(answers, STDOUT_FILENO);
+  execl("/bin/sh", "sh", "-c", command, nullptr);
+  _exit(127);
+}
+
+/// A process between numemu and the device: it outlives numemu, whatever ends that, and then ends
+/// the group of the device. Only calls that are safe after fork() in a program with threads.
+[[noreturn]] void guard(const char* command, int questions, int answers, int life) {
+  setpgid(0, 0);
+  prctl(PR_SET_NAME, "device-guard");  // killing numemu by name spares it
+  for (const int signal : kInterrupts) std::signal(signal, SIG_IGN);
+  const pid_t device = fork();
+  if (device == 0) become_device(command, questions, answers);
+  if (device < 0) _exit(1);
+  setpgid(device, device);
+  // Who holds an end of these pipes keeps the other side waiting.
+  const int most = static_cast<int>(sysconf(_SC_OPEN_MAX));
+  for (int file = 0; file < std::clamp(most, 256, 4096); ++file) {
+    if (file != life) close(file);
+  }
+  char byte = 0;
+  while (::read(life, &byte, 1) < 0 && errno == EINTR) {
+  }
+  // A device that reads its questions to their end ends by itself. Until it is reaped its number
+  // stays that of its group.
+  constexpr int kPatience = 50;
+  siginfo_t ended = {};
+  for (int waited = 0; waited < kPatience && ended.si_pid == 0; ++waited) {
+    usleep(2000);
+    waitid(P_PID, static_cast<id_t>(device), &ended, WEXITED | WNOHANG | WNOWAIT);
+  }
+  kill(-device, SIGKILL);
+  waitpid(device, nullptr, 0);
+  _exit(0);
+}
+
+/// Waits until the file is ready; false where the time is over.
+bool wait_for(int file, short event, double until) {
+  constexpr double kLongest = 1e6;  // seconds, in milliseconds an int
+  for (;;) {
+    pollfd ready{file, event, 0};
+    const double left = std::min(until - seconds(), kLongest);
+    if (left <= 0) return false;
+    const int found = poll(&ready, 1, static_cast<int>(left * 1e3) + 1);
+    if (found > 0 || (found < 0 && errno != EINTR)) return true;
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<QuestionDevice> QuestionDevice::of_command(const std::string& command,
                                                            double timeout) {
-  const Pipe questions, answers;
+  const Pipe questions, answers, life;
   const int process = fork();
   if (process < 0) throw Error(fmt::format("--device: cannot start: {}", std::strerror(errno)));
   if (process == 0) {
-    // A group of its own, so that the shell's children end with it.
-    setpgid(0, 0);
-    std::signal(SIGPIPE, SIG_DFL);
-    dup2(questions.read, STDIN_FILENO);
-    dup2(answers.write, STDOUT_FILENO);
-    for (const int end : {questions.read, questions.write, answers.read, answers.write}) close(end);
-    execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
-    _exit(127);
+    close(life.write);
+    guard(command.c_str(), questions.read, answers.write, life.read);
   }
-  setpgid(process, process);
-  close(questions.read);
-  close(answers.write);
+  for (const int end : {questions.read, answers.write, life.read}) close(end);
   return std::unique_ptr<QuestionDevice>(
-      new QuestionDevice(questions.write, answers.read, process, timeout));
+      new QuestionDevice(questions.write, answers.read, life.write, process, timeout));
 }
 
 std::unique_ptr<QuestionDevice> QuestionDevice::of_standard_streams(double timeout) {
   return std::unique_ptr<QuestionDevice>(
-      new QuestionDevice(STDOUT_FILENO, STDIN_FILENO, -1, timeout));
+      new QuestionDevice(STDOUT_FILENO, STDIN_FILENO, -1, -1, timeout));
 }
 
 QuestionDevice::~QuestionDevice() {
-  if (process_ < 0) return;
-  close(input_);
-  close(output_);
-  // A device that reads its questions to their end has ended; any other is told to.
-  constexpr int kPatience = 50;
-  for (int waited = 0; waited < kPatience; ++waited) {
-    if (waitpid(process_, nullptr, WNOHANG) != 0) return;
-    usleep(2000);
+  if (guard_ < 0) return;
+  for (const int end : {input_, output_, life_}) close(end);
+  while (waitpid(guard_, nullptr, 0) < 0 && errno == EINTR) {
   }
-  kill(-process_, SIGKILL);
-  waitpid(process_, nullptr, 0);
 }
 
 void QuestionDevice::write(std::string_view text) {
-  const double until = seconds() + timeout_;
+  until_ = seconds() + timeout_;
   while (!text.empty()) {
-    pollfd ready{input_, POLLOUT, 0};
-    const double left = until - seconds();
-    if (left <= 0 || poll(&ready, 1, static_cast<int>(left * 1e3) + 1) == 0)
+    if (!wait_for(input_, POLLOUT, until_))
       throw Error(fmt::format("device: read no question in {} seconds (--timeout)", timeout_));
-    const ssize_t count = ::write(input_, text.data(), text.size());
+    // More than a ready pipe is sure to take would block beyond the time.
+    const ssize_t count =
+        ::write(input_, text.data(), std::min<std::size_t>(text.size(), PIPE_BUF));
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) throw Error("device: ended before it had read all questions");
     text.remove_prefix(static_cast<std::size_t>(count));
   }
+  until_ = seconds() + timeout_;
 }
 
 std::size_t QuestionDevice::read(char* to, std::size_t most) {
-  const double until = seconds() + timeout_;
   for (;;) {
-    pollfd ready{output_, POLLIN, 0};
-    const double left = until - seconds();
-    const int found = left <= 0 ? 0 : poll(&ready, 1, static_cast<int>(left * 1e3) + 1);
-    if (found == 0)
+    if (!wait_for(output_, POLLIN, until_))
       throw Error(fmt::format("device: no answer in {} seconds (--timeout)", timeout_));
-    if (found < 0 && errno == EINTR) continue;
     const ssize_t count = ::read(output_, to, most);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw Error(fmt::format("device: {}", std::strerror(errno)));

@@ -11,24 +11,27 @@ namespace numemu::cli {
 /// ended, closed its input, or did not answer in time.
 class QuestionDevice {
  public:
-  /// Runs `command` by /bin/sh; its messages stay on stderr. It ends with this object.
+  /// Runs `command` by /bin/sh in a process group of its own; its messages stay on stderr. The
+  /// whole group ends with this object, and with this process, however that ends.
   static std::unique_ptr<QuestionDevice> of_command(const std::string& command, double timeout);
   /// The device reads our standard output and writes our standard input.
   static std::unique_ptr<QuestionDevice> of_standard_streams(double timeout);
   ~QuestionDevice();
   QuestionDevice(const QuestionDevice&) = delete;
 
+  /// Writes a whole question; its answer has `timeout` seconds from then on.
   void write(std::string_view text);
-  /// Waits for bytes, at most `most`; 0 at the end of the answers. `timeout` seconds without any
-  /// are an Error.
+  /// Waits for bytes, at most `most`; 0 at the end of the answers. All that follows a question
+  /// comes within its time, else an Error is thrown.
   std::size_t read(char* to, std::size_t most);
 
  private:
-  QuestionDevice(int input, int output, int process, double timeout)
-      : input_(input), output_(output), process_(process), timeout_(timeout) {}
+  QuestionDevice(int input, int output, int life, int guard, double timeout)
+      : input_(input), output_(output), life_(life), guard_(guard), timeout_(timeout) {}
   int input_, output_;  ///< of the device: we write the first and read the second
-  int process_;         ///< -1: none of ours
-  double timeout_;
+  int life_;            ///< the guard ends the device once no process holds this
+  int guard_;           ///< process that started the device; -1: the device is none of ours
+  double timeout_, until_ = 0;
 };
 
 }  // namespace numemu::cli

@@ -4,13 +4,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <memory>
 #include <optional>
 
 #include "cli/command.hpp"
 #include "cli/identify_folder.hpp"
 #include "cli/product.hpp"
+#include "cli/progress.hpp"
 #include "cli/question_device.hpp"
 #include "cli/record_file.hpp"
 #include "cli/talk.hpp"
@@ -36,17 +39,24 @@ using oracle::Ports;
 struct Options {
   std::string in, instr, device, like, out;
   std::string a, b, c, d, scale, sparsity, nan = "strict";
-  std::int64_t k = 0, block = 0, confirm = 300;
+  std::int64_t k = 0, block = 0, confirm = 10'000;
   std::uint64_t seed = 0;
   double timeout = 10;
+  std::optional<double> time_limit;
   bool live = false, order = false, json = false, quiet = false;
 };
 
-/// A format of C or D; nullptr: two's complement of as many bits.
+/// A format of C or D; nullptr: two's complement of as many bits, "int32".
 const Format* accumulator(const std::string& name, int& bits) {
-  const Format& format = find_format(name);
-  if (format.kind != Kind::integer) return &format;
-  bits = format.bits;
+  constexpr int kMostBits = 32;  // of a unit's register
+  const std::string_view digits = name.starts_with("int") ? std::string_view(name).substr(3) : "";
+  int wanted = 0;
+  const char* const end = digits.data() + digits.size();
+  const auto read = std::from_chars(digits.data(), end, wanted);
+  if (digits.empty() || read.ptr != end) return &find_format(name);
+  if (read.ec != std::errc() || wanted < 2 || wanted > kMostBits)
+    throw Error(fmt::format("{}: expected int2 to int{} for two's complement", name, kMostBits));
+  bits = wanted;
   return nullptr;
 }
 
@@ -61,10 +71,10 @@ unit::Sparsity parse_sparsity(const std::string& text) {
   return s;
 }
 
+bool is_described(const std::string& unit) { return unit.ends_with(".json"); }
+
 Ports ports_like(const std::string& name, std::int64_t k) {
-  std::unique_ptr<unit::Unit> own;
-  if (name.ends_with(".json")) own = unit::make_unit(unit::read_description(name));
-  const unit::Unit& unit = own != nullptr ? *own : unit::find_unit(name);
+  const unit::Unit& unit = unit_named(name);
   if (unit.description() == nullptr)
     throw Error("--like: unit " + unit.row().name + " has no description");
   const int usual = unit.description()->k != 0 ? unit.description()->k : 32;
@@ -102,6 +112,19 @@ Ports ports_of_options(const Options& o, const std::string& header) {
   }
   oracle::check_ports(ports);
   return ports;
+}
+
+/// The unit of --like FILE.json, or of the first line of a file of vectors.
+std::vector<unit::UnitDescription> own_units(const Options& o, const Ports& ports,
+                                             const std::string& header) {
+  const unit::Unit* const unit = is_described(o.like) ? &unit_named(o.like)
+                                 : o.like.empty()     ? unit_described(o.in, header)
+                                                      : nullptr;
+  if (unit == nullptr) return {};
+  unit::UnitDescription u = *unit->description();
+  u.a = ports.a;
+  u.b = ports.b;
+  return {u};
 }
 
 /// Reads and asks by text; keeps count.
@@ -172,6 +195,33 @@ std::vector<oracle::Answered> read_records(RecordFile& reader, const Ports& port
   return all;
 }
 
+/// A bar for each phase of work that takes longer than a moment.
+class Phases {
+ public:
+  explicit Phases(bool quiet) : quiet_(quiet) {}
+  void operator()(std::string_view phase, std::size_t done, std::size_t total) {
+    constexpr double kMoment = 2;  // seconds
+    if (phase != phase_) {
+      bar_ = nullptr;
+      phase_ = phase;
+      first_ = done - 1;
+      start_ = seconds();
+    }
+    if (bar_ == nullptr && seconds() - start_ < kMoment) return;
+    if (bar_ == nullptr)
+      bar_ = std::make_shared<Progress>("identify", static_cast<std::int64_t>(total), phase_,
+                                        quiet_, start_);
+    bar_->show(static_cast<double>(std::min(done, total)), "", static_cast<double>(first_));
+  }
+
+ private:
+  std::string phase_;
+  std::shared_ptr<Progress> bar_;
+  std::size_t first_ = 0;
+  double start_ = 0;
+  bool quiet_;
+};
+
 struct Report {
   oracle::Finding finding;
   std::optional<oracle::SummationNode> tree;
@@ -216,11 +266,16 @@ Json report_json(const Report& report, const Ports& ports) {
                              {"expected", hex(f.expected)},
                              {"count", static_cast<std::int64_t>(f.contradictions)}};
   }
-  if (f.inconsistent) {
-    const oracle::Answered& again = f.answered[*f.inconsistent];
-    json["inconsistent"] = {{"question", without_end(question_text(ports, again.question.dot))},
-                            {"first_answer", hex(again.code)}};
-  }
+  json["confirmations"] = {{"asked", f.confirmed}, {"differing", f.differing}};
+  if (f.fits && f.confirmed != 0) json["confirmations"]["unseen_at_95"] = f.unseen();
+  if (f.too_late) json["too_late"] = true;
+  if (f.lost) json["lost_product"] = *f.lost;
+  if (f.changed)
+    json["inconsistent"] = {{"question", without_end(question_text(ports, f.changed->dot))},
+                            {"first_answer", hex(f.changed->first)},
+                            {"again", hex(f.changed->again)},
+                            {"count", f.changes},
+                            {"reproducible", f.reproducible}};
   if (report.tree)
     json["order"] = {{"words", oracle::order_words(*report.tree)},
                      {"tree", oracle::to_string(*report.tree)}};
@@ -247,6 +302,33 @@ std::string undetermined_text(const Report& report, const Ports& ports) {
   return text;
 }
 
+/// "10000 mixed vectors of this rule, asked after it was found, agree: ..."
+std::string confirmed_text(const Report& report) {
+  const oracle::Finding& f = report.finding;
+  std::string text;
+  if (f.too_late) text = "The time is over (--time-limit) before all questions were asked.\n";
+  if (f.confirmed == 0) return text;
+  const char* const what = report.records ? "records that chose no rule" : "mixed vectors of it";
+  return text + fmt::format("{} {} agree: at 95 %, at most 1 of {} such differs (3/n)\n",
+                            f.confirmed, what, static_cast<std::int64_t>(1 / f.unseen()));
+}
+
+std::string changed_text(const oracle::Finding& f, const Ports& ports) {
+  if (!f.changed) return "";
+  return fmt::format("{} of the questions got another answer when asked again, first {}, then {}:\n"
+                     "  {}",
+                     f.changes, hex(f.changed->first), hex(f.changed->again),
+                     question_text(ports, f.changed->dot));
+}
+
+std::string contradiction_text(const oracle::Finding& f, const Ports& ports) {
+  if (f.contradictions == 0) return "";
+  const oracle::Answered& first = f.answered[f.contradiction];
+  return fmt::format("First contradiction ({}), answered {} where the nearest gives {}:\n  {}",
+                     first.question.aspect, hex(first.code), hex(f.expected),
+                     question_text(ports, first.question.dot));
+}
+
 std::string report_text(const Report& report, const Ports& ports) {
   const oracle::Finding& f = report.finding;
   std::string text;
@@ -258,20 +340,25 @@ std::string report_text(const Report& report, const Ports& ports) {
     for (const std::string& name : f.presets) text += "  answers as " + name + "\n";
     if (!f.steps.empty())
       text += fmt::format("Products of one step: {}\n", oracle::step_words(f.steps));
+    text += confirmed_text(report);
     text += undetermined_text(report, ports);
-  } else if (f.inconsistent) {
-    const oracle::Answered& again = f.answered[*f.inconsistent];
-    text =
-        fmt::format("No rule fits: the answer to this question changed, it was {} at first:\n  {}",
-                    hex(again.code), question_text(ports, again.question.dot));
   } else {
-    const oracle::Answered& first = f.answered[f.contradiction];
-    text = fmt::format(
-        "No rule fits. The nearest contradicts {} of {} answers: {}\n"
-        "First contradiction ({}), answered {} where the nearest gives {}:\n  {}",
-        f.contradictions, f.answered.size(), unit::description_line(f.description),
-        first.question.aspect, hex(first.code), hex(f.expected),
-        question_text(ports, first.question.dot));
+    const std::string rule = unit::description_line(f.description);
+    if (!f.reproducible) {
+      text = "The device is not reproducible. " + changed_text(f, ports);
+    } else if (f.found_but()) {
+      text = fmt::format("Found, but {} of {} confirmations differ: {}\n", f.differing, f.confirmed,
+                         rule);
+      if (f.lost)
+        text += fmt::format("Every answer fits if the product at position {} is lost.\n", *f.lost);
+      text += changed_text(f, ports) + contradiction_text(f, ports);
+    } else {
+      text = fmt::format("{} The nearest contradicts {} of {} answers: {}\n",
+                         f.too_late ? "The time is over (--time-limit); no rule fits so far."
+                                    : "No rule fits.",
+                         f.contradictions, f.answered.size(), rule) +
+             contradiction_text(f, ports) + changed_text(f, ports);
+    }
   }
   if (report.order_asked && !report.tree)
     text += "Order of the sum: the answers fit no tree of additions\n";
@@ -290,11 +377,14 @@ int run_identify(const Options& o) {
     require_replaceable(o.out);
     require_distinct_paths(
         {{"--out", o.out, false}},
-        {{"--in", o.in, false}, {"--like", o.like.ends_with(".json") ? o.like : "", false}});
+        {{"--in", o.in, false}, {"--like", is_described(o.like) ? o.like : "", false}});
   }
-  const oracle::IdentifyOptions options{.seed = o.seed,
-                                        .confirmations = static_cast<std::size_t>(o.confirm),
-                                        .any_nan = o.nan == "any"};
+  oracle::IdentifyOptions options{.seed = o.seed,
+                                  .confirmations = static_cast<std::size_t>(o.confirm),
+                                  .any_nan = o.nan == "any"};
+  if (o.time_limit)
+    options.stop = [until = seconds() + *o.time_limit] { return seconds() > until; };
+  options.on_progress = Phases(o.quiet || o.json);
   if (is_folder(o.in)) return identify_folder(o.in, o.instr, options, o.json);
   if (!o.instr.empty()) throw Error("--instr: expected together with --in FOLDER");
   Report report;
@@ -308,6 +398,7 @@ int run_identify(const Options& o) {
     if (records.empty()) throw Error(o.in + ": expected at least one record");
     if (skipped != 0)
       say("numemu: {}: {} records with unknown digits or beyond 2^20 are ignored", o.in, skipped);
+    options.units = own_units(o, ports, reader.header());
     report.finding = oracle::identify(ports, records, options);
     report.asked = records.size();
   } else {
@@ -315,10 +406,13 @@ int run_identify(const Options& o) {
     const auto device = o.live ? QuestionDevice::of_standard_streams(o.timeout)
                                : QuestionDevice::of_command(o.device, o.timeout);
     Conversation conversation(ports, *device);
+    options.units = own_units(o, ports, "");
     const oracle::Device ask = [&](const Dot& dot) { return conversation.ask(dot); };
     report.finding = oracle::identify(ports, ask, options);
     constexpr int kMostForTree = 256;
-    report.order_asked = (o.order || !report.finding.fits) && ports.kept() <= kMostForTree;
+    const bool unknown = !report.finding.fits && !report.finding.found_but() &&
+                         report.finding.reproducible && !report.finding.too_late;
+    report.order_asked = (o.order || unknown) && ports.kept() <= kMostForTree;
     if (report.order_asked) report.tree = oracle::read_summation_tree(ports, ask);
     report.asked = conversation.asked();
   }
@@ -350,11 +444,11 @@ void add_identify(Program& program) {
   command.flag("--live", o.live,
                "Ask on standard output, read answers from standard input, report on stderr");
   command.option("--like U", o.like,
-                 "What the unit takes: as this unit, by name or a file unit.json");
+                 "What the unit takes: as this unit, by name, or a file unit.json, which may be it");
   command.option("--format-a F", o.a, "Format of A (and of B)");
   command.option("--format-b F", o.b, "Format of B");
   command.option("--format-c F", o.c, "Format of C (default: that of D)");
-  command.option("--format-d F", o.d, "Format of D; int32: two's complement");
+  command.option("--format-d F", o.d, "Format of D; int32: two's complement (int2 to int32)");
   command.option("--k K", o.k, "Elements of B in a dot").whole(1, 4096);
   command.option("--scale F", o.scale, "Format of block scales");
   command.option("--block N", o.block, "Elements per scale").whole(1, 4096);
@@ -363,8 +457,14 @@ void add_identify(Program& program) {
       .option("--nan RULE", o.nan,
               "strict: NaN answers count bit by bit; any: every NaN is the same")
       .one_of({"strict", "any"});
-  command.option("--confirm N", o.confirm, "Random questions once a rule fits").whole(0, 1000000);
-  command.option("--timeout S", o.timeout, "Seconds to wait for an answer").positive();
+  command.option("--confirm N", o.confirm, "Mixed vectors of the rule that was found, asked last")
+      .whole(0, 1000000)
+      .show_default();
+  command.option("--timeout S", o.timeout, "Seconds to wait for a whole answer")
+      .positive()
+      .show_default();
+  command.option("--time-limit S", o.time_limit, "Seconds after which what is known is reported")
+      .positive();
   command.flag("--order", o.order,
                "Read the order of the sum, too (asked anyway where no rule fits)");
   command.option("--out UNIT.json", o.out, "The description, for gemm --unit");

@@ -185,12 +185,25 @@ std::size_t Evidence::contradictions(const UnitDescription& u, std::size_t most)
   return count;
 }
 
-std::size_t Evidence::first_contradiction(const UnitDescription& u) const {
+std::vector<std::size_t> Evidence::contradicted(const UnitDescription& u, std::size_t most) const {
   const auto results = evaluate(u, ports_, dots_);
-  for (std::size_t i = 0; i < dots_.size(); ++i) {
-    if (!same(results[i], codes_[i])) return i;
+  std::vector<std::size_t> positions;
+  for (std::size_t i = 0; i < dots_.size() && positions.size() < most; ++i) {
+    if (!same(results[i], codes_[i])) positions.push_back(i);
   }
-  return dots_.size();
+  return positions;
+}
+
+Evidence Evidence::part(std::span<const std::size_t> positions) const {
+  Evidence some(ports_, any_nan_);
+  for (const std::size_t i : positions) some.add(dots_[i], codes_[i]);
+  return some;
+}
+
+Evidence Evidence::without(std::size_t position) const {
+  Evidence other = *this;
+  for (Dot& dot : other.dots_) dot.a[position] = dot.b[position] = 0;
+  return other;
 }
 
 bool Candidates::add(UnitDescription u) {
@@ -200,7 +213,8 @@ bool Candidates::add(UnitDescription u) {
 }
 
 std::vector<UnitDescription> search(const Evidence& evidence,
-                                    std::span<const UnitDescription> first) {
+                                    std::span<const UnitDescription> first,
+                                    const std::function<bool()>& stop) {
   constexpr std::size_t kBeam = 5, kNear = 6;
   constexpr int kRounds = 14, kPatience = 3;
   struct Scored {
@@ -225,7 +239,9 @@ std::vector<UnitDescription> search(const Evidence& evidence,
     });
     std::vector<std::size_t> counts(more.size());
     in_parallel(more.size(), [&](std::size_t i) {
-      counts[i] = evidence.contradictions(more[i], bound(more[i].core));
+      const bool late = i > 0 && stop && stop();
+      counts[i] = late ? evidence.size() + 1
+                       : evidence.contradictions(more[i], bound(more[i].core));
     });
     for (std::size_t i = 0; i < more.size(); ++i) {
       if (counts[i] <= bound(more[i].core)) beam.push_back({counts[i], std::move(more[i])});
@@ -243,7 +259,7 @@ std::vector<UnitDescription> search(const Evidence& evidence,
   int patience = kPatience;
   for (int round = 0; round < kRounds && patience > 0 && !beam.empty(); ++round) {
     const std::size_t best = beam.front().contradictions;
-    if (best == 0) break;
+    if (best == 0 || (stop && stop())) break;
     std::vector<UnitDescription> more;
     for (const Scored& scored : beam) {
       if (!expanded.insert(rule_text(scored.u)).second) continue;

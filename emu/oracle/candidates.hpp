@@ -1,6 +1,7 @@
 // Descriptions that may be the rule of an unknown unit, and which of them agree with its answers.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <unordered_set>
@@ -25,14 +26,20 @@ class Evidence {
   Evidence(const Ports& ports, bool any_nan) : ports_(ports), any_nan_(any_nan) {}
 
   void add(const Dot& dot, std::uint64_t code);
+  /// Another answer to question i.
+  void replace(std::size_t i, std::uint64_t code) { codes_[i] = code; }
   std::size_t size() const { return dots_.size(); }
   /// Whether two codes of D count as the same answer.
   bool same(std::uint64_t x, std::uint64_t y) const;
   /// Answers that a description contradicts; counting ends beyond `most`.
   std::size_t contradictions(const unit::UnitDescription&, std::size_t most) const;
   bool agrees(const unit::UnitDescription& u) const { return contradictions(u, 0) == 0; }
-  /// The position of the first contradicted answer; size() if there is none.
-  std::size_t first_contradiction(const unit::UnitDescription&) const;
+  /// The positions of the contradicted answers, the first `most` of them.
+  std::vector<std::size_t> contradicted(const unit::UnitDescription&, std::size_t most) const;
+  /// Of these answers alone.
+  Evidence part(std::span<const std::size_t> positions) const;
+  /// The same answers to questions without the product at a position; of dense dots.
+  Evidence without(std::size_t position) const;
   const Ports& ports() const { return ports_; }
 
  private:
@@ -58,8 +65,10 @@ class Candidates {
 bool plainer(const unit::UnitDescription& x, const unit::UnitDescription& y);
 
 /// Descriptions that agree with the evidence, the plainest first, found by changing one parameter
-/// after another of those given; where none does, the one with the fewest contradictions.
+/// after another of those given; where none does, the one with the fewest contradictions. Ends with
+/// the best so far once `stop` says so, which all threads ask.
 std::vector<unit::UnitDescription> search(const Evidence&,
-                                          std::span<const unit::UnitDescription> first);
+                                          std::span<const unit::UnitDescription> first,
+                                          const std::function<bool()>& stop = {});
 
 }  // namespace numemu::oracle

@@ -18,6 +18,7 @@ void FloatingQuestions::make() {
   ties();
   products();
   counted();
+  carries();
   inputs();
   zeros();
   exponents_of_zeros();
@@ -171,6 +172,28 @@ void FloatingQuestions::counted() {
             draft.product(p * stride, number(sign * parts, last - mantissa_ - 3));
           all_.add("steps", draft);
         }
+      }
+    }
+  }
+}
+
+/// Sums that carry as far as the products of a step can, above one small bit at every distance:
+/// what a register drops that is narrower than the widest sum. Elsewhere sums rarely reach it.
+void FloatingQuestions::carries() {
+  const auto greatest = [](const Format& f) {
+    return exact_code(&f, 0,
+                      number((std::int64_t{2} << f.mantissa_bits) - 1,
+                             normal_reach(f).greatest / 2 - f.mantissa_bits));
+  };
+  const auto a = greatest(*ports_.a), b = greatest(*ports_.b);
+  const int top = normal_reach(*ports_.a).greatest / 2 + normal_reach(*ports_.b).greatest / 2;
+  for (int count = 2; count < 2 * kept_; count *= 2) {
+    const int last = std::min(count, kept_) - 1;
+    for (int distance = 8; distance <= std::min(40, top - bottom_); ++distance) {
+      for (const std::int64_t small : {1, -1}) {
+        Draft draft = all_.draft();
+        for (int p = 0; p < last; ++p) draft.factors(p, a, b);
+        all_.add("carry", draft.product(last, number(small, top - distance)));
       }
     }
   }

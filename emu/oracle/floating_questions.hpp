@@ -23,6 +23,7 @@ class FloatingQuestions {
   void ties();
   void products();
   void counted();
+  void carries();
   void inputs();
 
   // The ends of the formats.

@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
+#include <span>
 #include <utility>
 
 #include "emu/oracle/candidates.hpp"
+#include "emu/oracle/generator.hpp"
+#include "emu/oracle/protocol.hpp"
 #include "emu/oracle/rival.hpp"
 #include "emu/oracle/step_map.hpp"
 #include "emu/oracle/summation_tree.hpp"
@@ -18,7 +22,9 @@ constexpr std::size_t kBlock = 96;        ///< questions that are compared at a 
 constexpr std::size_t kRandomPool = 240;  ///< beside the constructed questions
 constexpr std::size_t kFirst = 48;        ///< asked at least before a search
 constexpr std::size_t kRepeated = 8;
-constexpr int kSearches = 4;       ///< that may fail
+constexpr std::size_t kSearched = 256;  ///< answers that a search begins with
+constexpr std::size_t kGuess = 400;     ///< questions before the confirmations, as progress counts
+constexpr int kSearches = 4;            ///< that may fail
 constexpr int kMostSearches = 12;  ///< that found what later answers refuted
 
 /// All questions in an order in which every block has some of each kind.
@@ -41,8 +47,30 @@ bool same_but_nan(UnitDescription u, const UnitDescription& other) {
   return same_rule(u, other);
 }
 
+std::vector<int> steps_of_unit(const UnitDescription& u, const Ports& ports);
+
+/// Of sums of outer.every products each: C and opposite products meet in the outer register, which
+/// hides the steps inside. Each sum has those of the unit without the outer register.
+std::vector<int> steps_of_sums(const UnitDescription& u, const Ports& ports) {
+  UnitDescription inner = u;
+  inner.outer = {};
+  inner.c = inner.d = nullptr;
+  Ports of_sum = ports;
+  of_sum.k = u.outer.every * (ports.k / ports.kept());
+  of_sum.c = of_sum.d = inner.accumulator.format;
+  of_sum.bits = inner.accumulator.bits;
+  const std::vector<int> one = steps_of_unit(inner, of_sum);
+  if (one.empty()) return {};
+  const int count = *std::max_element(one.begin(), one.end()) + 1;
+  std::vector<int> steps;
+  for (int p = 0; p < ports.kept(); ++p)
+    steps.push_back(one[static_cast<std::size_t>(p % u.outer.every)] + p / u.outer.every * count);
+  return steps;
+}
+
 /// By the variant of the step map that tells the most steps apart.
 std::vector<int> steps_of_unit(const UnitDescription& u, const Ports& ports) {
+  if (u.outer.every != 0 && u.outer.every < ports.kept()) return steps_of_sums(u, ports);
   constexpr int kMostPositions = 64;  // as many dots as pairs of them
   std::vector<int> best;
   if (ports.kept() > kMostPositions) return best;
@@ -68,6 +96,9 @@ class Identification {
         evidence_(ports, options.any_nan) {
     for (const Question& question : pool_) pool_dots_.push_back(question.dot);
     if (options.catalogue) presets_ = presets(ports);
+    for (const UnitDescription& u : options.units) {
+      if (fits(u, ports)) presets_.push_back(u);
+    }
     for (const UnitDescription& u : presets_) start_.add(u);
     for (const UnitDescription& u : families(ports)) start_.add(u);
   }
@@ -75,41 +106,57 @@ class Identification {
   Finding run() {
     survivors_ = start_.all;
     int searches = 0;
-    for (bool confirmed = false;;) {
+    while (!too_late() && finding_.reproducible) {
       narrow();
       if (survivors_.empty()) {
+        if (!finding_.answered.empty() && ask_again(finding_.answered.size() - 1)) {
+          begin_again();
+          continue;
+        }
         ask_more();
         add_blocks();
-        survivors_ = search(evidence_, start_.all);
+        survivors_ = search_answers();
         ++searches;
-        const std::size_t wrong = evidence_.contradictions(survivors_.front(), evidence_.size());
-        if (wrong == 0) {
+        const auto wrong = evidence_.contradicted(survivors_.front(), evidence_.size());
+        if (wrong.empty()) {
           if (searches > kMostSearches) break;
           continue;
         }
-        const bool hopeless = searches > 1 && wrong > evidence_.size() / 8;
-        if (searches >= kSearches || hopeless) return nothing_fits();
+        if (searches == 1 && find_lost_product()) return nothing_fits();
+        bool changed = false;
+        for (const std::size_t at : std::span(wrong).first(std::min(kRepeated, wrong.size())))
+          changed = ask_again(at) || changed;
+        const bool hopeless = searches > 1 && wrong.size() > evidence_.size() / 8;
+        if (searches >= kSearches || (hopeless && !changed)) return nothing_fits();
         survivors_.clear();
+        if (changed) begin_again();
         continue;
       }
       // What is left agrees on the whole pool: its neighbours come next.
       if (add_neighbours()) continue;
-      if (confirmed) break;
-      for (const Question& question :
-           random_questions(ports_, options_.seed + 1, 0, options_.confirmations))
-        ask(question);
-      confirmed = true;
-      if (evidence_.agrees(survivors_.front())) break;
+      if (confirm(true)) break;
     }
-    if (inconsistent()) return nothing_fits();
-    return finding();
+    const bool found = !survivors_.empty() && finding_.reproducible &&
+                       evidence_.agrees(survivors_.front()) &&
+                       (confirmed_ || finding_.confirmed > 0);
+    if (!found) return nothing_fits();
+    if (!finding_.too_late) repeat_some();
+    return finding_.changes == 0 ? finding() : nothing_fits();
   }
 
   Finding judge(const std::vector<Answered>& records) {
     for (const Answered& record : records) note(record.question, record.code);
+    std::vector<std::size_t> some = spread();
+    const Evidence part = evidence_.part(some);
     survivors_ = start_.all;
-    keep_agreeing();
-    if (survivors_.empty()) survivors_ = search(evidence_, start_.all);
+    std::erase_if(survivors_, [&](const UnitDescription& u) {
+      if (!part.agrees(u)) return true;
+      const auto wrong = evidence_.contradicted(u, 1);
+      some.insert(some.end(), wrong.begin(), wrong.end());
+      return !wrong.empty();
+    });
+    searched_ = some.size();
+    if (survivors_.empty()) survivors_ = search_answers();
     if (!evidence_.agrees(survivors_.front())) return nothing_fits();
     return finding();
   }
@@ -119,7 +166,49 @@ class Identification {
     finding_.answered.push_back({question, code});
     evidence_.add(question.dot, code);
   }
-  void ask(const Question& question) { note(question, (*device_)(question.dot)); }
+  void ask(const Question& question) {
+    note(question, (*device_)(question.dot));
+    if (options_.on_progress) options_.on_progress("questions", finding_.answered.size(), kGuess);
+  }
+
+  bool too_late() {
+    finding_.too_late = finding_.too_late || (options_.stop && options_.stop());
+    return finding_.too_late;
+  }
+
+  /// The answer of the unit to a question that it was asked before; true where it is another one.
+  bool changes(const Dot& dot, std::uint64_t first) {
+    const std::uint64_t again = (*device_)(dot);
+    if (evidence_.same(again, first)) return false;
+    if (!finding_.changed) finding_.changed = {dot, first, again};
+    ++finding_.changes;
+    // A unit with faults now and then can be told; what answers at random cannot.
+    finding_.reproducible =
+        finding_.changes <=
+        std::max<std::size_t>(2, (finding_.answered.size() + finding_.confirmed) / 16);
+    return true;
+  }
+
+  /// Asks question `at` once more; true where the answer changed. Then the one counts that comes
+  /// twice of three times, or the last.
+  bool ask_again(std::size_t at) {
+    const Dot& dot = finding_.answered[at].question.dot;
+    const std::uint64_t first = finding_.answered[at].code;
+    if (device_ == nullptr || !changes(dot, first)) return false;
+    // The first change: others tell whether it is noise or the rule of this device.
+    if (finding_.changes == 1) {
+      for (std::size_t i = at - std::min(kRepeated, at); i < at && finding_.reproducible; ++i)
+        changes(finding_.answered[i].question.dot, finding_.answered[i].code);
+    }
+    finding_.answered[at].code = (*device_)(dot);
+    evidence_.replace(at, finding_.answered[at].code);
+    return true;
+  }
+
+  void begin_again() {
+    survivors_ = start_.all;
+    keep_agreeing();
+  }
 
   void keep_agreeing() {
     std::erase_if(survivors_, [&](const UnitDescription& u) { return !evidence_.agrees(u); });
@@ -206,23 +295,111 @@ class Identification {
     return more;
   }
 
-  bool inconsistent() {
-    for (std::size_t i = 0; i < std::min(kRepeated, finding_.answered.size()); ++i) {
-      const std::size_t at = i * finding_.answered.size() / kRepeated % finding_.answered.size();
-      const Answered& old = finding_.answered[at];
-      if ((*device_)(old.question.dot) == old.code) continue;
-      finding_.inconsistent = at;
+  /// The positions of some answers among all.
+  std::vector<std::size_t> spread() const {
+    std::vector<std::size_t> some;
+    for (std::size_t i = 0; i < evidence_.size(); i += (evidence_.size() - 1) / kSearched + 1)
+      some.push_back(i);
+    return some;
+  }
+
+  /// Searches what a few answers leave, and adds those that refute it: most tell nothing new.
+  std::vector<UnitDescription> search_answers() {
+    std::vector<std::size_t> some = spread();
+    for (;;) {
+      std::vector<UnitDescription> found = search(evidence_.part(some), start_.all, options_.stop);
+      searched_ = some.size();
+      std::vector<UnitDescription> agreeing;
+      for (const UnitDescription& u : found) {
+        if (evidence_.agrees(u)) agreeing.push_back(u);
+      }
+      if (!agreeing.empty()) return agreeing;
+      const auto wrong = evidence_.contradicted(found.front(), kSearched / 8);
+      const std::size_t before = some.size();
+      for (const std::size_t at : wrong) {
+        if (std::ranges::find(some, at) == some.end()) some.push_back(at);
+      }
+      if (before == some.size() || too_late() || some.size() > 3 * kSearched) return found;
+    }
+  }
+
+  /// Asks mixed vectors of the first survivor. False where one refutes it and `searching` wants to
+  /// know; else all are asked and those that differ are counted.
+  bool confirm(bool searching) {
+    constexpr std::size_t kPiece = 256;
+    UnitDescription u = survivors_.front();
+    u.name = "found";
+    const auto own = unit::make_unit(u);
+    Subject subject = unit_subject(*own, ports_.k, ports_.a, ports_.b);
+    subject.seed = options_.seed;
+    const Generator generator(subject);
+    finding_.confirmed = finding_.differing = 0;
+    confirmed_ = false;
+    while (finding_.confirmed < options_.confirmations && finding_.reproducible) {
+      Records records(generator.layout(),
+                      static_cast<std::int64_t>(
+                          std::min(kPiece, options_.confirmations - finding_.confirmed)));
+      generator.fill(static_cast<std::int64_t>(finding_.confirmed), records);
+      std::vector<Dot> dots;
+      for (std::int64_t i = 0; i < records.size; ++i) dots.push_back(dot_of(ports_, records, i));
+      const auto expected = evaluate(u, ports_, dots);
+      for (std::size_t i = 0; i < dots.size() && finding_.reproducible; ++i) {
+        if (too_late()) return true;
+        const Dot& dot = dots[i];
+        const std::uint64_t code = (*device_)(dot);
+        ++finding_.confirmed;
+        if (options_.on_progress)
+          options_.on_progress("confirmations", finding_.confirmed, options_.confirmations);
+        if (evidence_.same(code, expected[i])) continue;
+        ++finding_.differing;
+        const bool noise = changes(dot, code);
+        if (noise || (!searching && finding_.differing > 1)) continue;
+        note({std::string(records.class_name(static_cast<std::int64_t>(i))), dot}, code);
+        if (!searching) continue;
+        survivors_.clear();
+        return false;
+      }
+    }
+    confirmed_ = true;
+    return true;
+  }
+
+  /// Whether a rule fits all answers but for one position whose product is lost: a faulty lane.
+  bool find_lost_product() {
+    constexpr int kMostPositions = 128;
+    if (!ports_.sparsity.dense() || ports_.k > kMostPositions) return false;
+    for (int p = 0; p < ports_.k; ++p) {
+      const Evidence others = evidence_.without(static_cast<std::size_t>(p));
+      const auto found = std::ranges::find_if(
+          start_.all, [&](const UnitDescription& u) { return others.agrees(u); });
+      if (found == start_.all.end()) continue;
+      finding_.lost = p;
+      survivors_ = {*found};
       return true;
     }
     return false;
   }
 
+  /// Some early questions again, after all others.
+  void repeat_some() {
+    for (std::size_t i = 0; i < std::min(kRepeated, finding_.answered.size()); ++i) {
+      const std::size_t at = i * finding_.answered.size() / kRepeated % finding_.answered.size();
+      changes(finding_.answered[at].question.dot, finding_.answered[at].code);
+    }
+  }
+
   Finding nothing_fits() {
-    if (survivors_.empty()) survivors_ = search(evidence_, start_.all);
+    if (survivors_.empty()) survivors_ = search_answers();
     finding_.description = survivors_.front();
-    finding_.contradictions = evidence_.contradictions(finding_.description, evidence_.size());
-    finding_.contradiction = evidence_.first_contradiction(finding_.description);
-    if (finding_.contradictions != 0) {
+    auto wrong = evidence_.contradicted(finding_.description, evidence_.size());
+    const bool near = finding_.lost || 2 * wrong.size() < evidence_.size();
+    if (device_ != nullptr && near && !confirmed_ && finding_.reproducible && !too_late()) {
+      confirm(false);
+      wrong = evidence_.contradicted(finding_.description, evidence_.size());
+    }
+    finding_.contradictions = wrong.size();
+    if (!wrong.empty()) {
+      finding_.contradiction = wrong.front();
       const Dot& dot = finding_.answered[finding_.contradiction].question.dot;
       finding_.expected = evaluate(finding_.description, ports_, {&dot, 1}).front();
     }
@@ -237,9 +414,10 @@ class Identification {
       if (evidence_.agrees(u)) finding_.presets.push_back(u.name);
     }
     const auto own = evaluate(finding_.description, ports_, pool_dots_);
-    if (finding_.presets.empty()) {
+    if (device_ == nullptr) finding_.confirmed = evidence_.size() - searched_;
+    if (finding_.presets.empty() && device_ != nullptr) {
       // Of rules with the same results the plainest.
-      for (const UnitDescription& u : search(evidence_, start_.all)) {
+      for (const UnitDescription& u : search_answers()) {
         if (plainer(u, finding_.description) && evidence_.agrees(u) &&
             gives(u, ports_, pool_dots_, own))
           finding_.description = u;
@@ -267,8 +445,8 @@ class Identification {
   Evidence evidence_;
   std::vector<UnitDescription> presets_, survivors_;
   Candidates start_, expanded_;
-  std::size_t spread_ = 0;
-  bool order_read_ = false;
+  std::size_t spread_ = 0, searched_ = 0;
+  bool order_read_ = false, confirmed_ = false;
   Finding finding_;
 };
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "emu/oracle/dots.hpp"
@@ -17,15 +18,26 @@ using Device = std::function<std::uint64_t(const Dot&)>;
 
 struct IdentifyOptions {
   std::uint64_t seed = 0;
-  std::size_t confirmations = 300;  ///< random questions once a description fits
+  std::size_t confirmations = 10'000;  ///< mixed vectors of the unit that was found
   bool any_nan = false;             ///< every NaN equals every other
-  bool catalogue = true;            ///< begin with the units of the catalogue
+  bool catalogue = true;  ///< begin with the units of the catalogue
+  std::vector<unit::UnitDescription> units = {};  ///< beside them, with names of their own
+  /// Says that the time is over: what is known by then is the finding. All threads ask it.
+  std::function<bool()> stop = {};
+  /// How far a phase has come, "questions" or "confirmations"; of the first the total is a guess.
+  std::function<void(std::string_view phase, std::size_t done, std::size_t total)> on_progress = {};
 };
 
 /// A question and what the unit answered.
 struct Answered {
   Question question;
   std::uint64_t code = 0;
+};
+
+/// A question that was answered in two ways.
+struct Changed {
+  Dot dot;
+  std::uint64_t first = 0, again = 0;
 };
 
 /// A parameter that the answers leave open.
@@ -36,7 +48,8 @@ struct Undetermined {
 };
 
 struct Finding {
-  bool fits = false;
+  bool fits = false;      ///< no answer contradicts the description
+  bool too_late = false;  ///< the time was over before the last question
   /// Of all descriptions that fit the first of the catalogue, else the one found; where none fits,
   /// the one with the fewest contradictions.
   unit::UnitDescription description;
@@ -47,15 +60,29 @@ struct Finding {
   std::vector<Answered> answered;
   std::size_t tried = 0;  ///< questions on which what is undetermined agrees
 
+  /// Answers that had no part in the choice of the description, and how many of them differ from
+  /// it: mixed vectors that were asked, or records that were not searched.
+  std::size_t confirmed = 0, differing = 0;
+
   /// Where none fits: answers that contradict the description, the first of them, and its result.
   std::size_t contradictions = 0, contradiction = 0;
   std::uint64_t expected = 0;
-  /// Position in `answered` of a question that got another answer when it was repeated.
-  std::optional<std::size_t> inconsistent;
+  /// Of such a description: the only position whose product is lost, if that explains every answer.
+  std::optional<int> lost;
+  /// Questions that got another answer when they were repeated, and the first of them.
+  std::size_t changes = 0;
+  std::optional<Changed> changed;
+  bool reproducible = true;  ///< false: so many changed that nothing more was asked
+
+  /// A rule, although some confirmations differ: less than half, or by one lost product.
+  bool found_but() const { return !fits && reproducible && (lost || 2 * differing < confirmed); }
+  /// The share of vectors like the confirmations that may differ unseen, at 95 %: the rule of three.
+  double unseen() const { return confirmed == 0 ? 1 : 3 / static_cast<double>(confirmed); }
 };
 
 /// Asks until every description that is one parameter away from the found one is refuted or agrees
-/// on all questions, then confirms. Deterministic. Device errors pass through.
+/// on all questions, then confirms. A question whose answer contradicts what was left is asked
+/// again. Deterministic. Device errors pass through.
 Finding identify(const Ports&, const Device&, const IdentifyOptions& = {});
 
 /// The same from records: nothing can be asked, the answers are all there are.

@@ -34,8 +34,14 @@ TEST_CASE("values that an option does not take are refused in one line", "[fast]
   const Scratch s;
   const std::string train = "train --data glyphs --out x ";
   check_refused(s.run(train + "--store f8"), "train: --store: f8 not in {f32,f16,bf16}");
-  check_refused(s.run(train + "--lr 0"), "train: --lr: Value 0 not in range 0.000000 to ");
-  check_refused(s.run(train + "--beta1 1.5"), "--beta1: Value 1.5 not in range 0.000000 to 1.0");
+  check_refused(s.run(train + "--lr 0"), "train: --lr: expected a number above 0, not '0'");
+  // Not a number is in no range, infinity in none that has an end.
+  for (const char* bad : {"nan", "inf", "-inf", "1e999", "x"}) {
+    check_refused(s.run(train + "--lr " + bad), "train: --lr: expected a number above 0");
+    check_refused(s.run(train + "--clip " + bad), "train: --clip: expected a number from 0, ");
+    check_refused(s.run(train + "--beta1 " + bad), "--beta1: expected a number from 0 to 1, ");
+  }
+  check_refused(s.run(train + "--beta1 1.5"), "--beta1: expected a number from 0 to 1, not '1.5'");
   check_refused(s.run(train + "--epochs 0"),
                 "--epochs: expected a whole number from 1 to 100000, not '0'");
   check_refused(s.run(train + "--warmup 1e3"), "--warmup: expected a whole number from 0 to 10000");

@@ -91,6 +91,50 @@ TEST_CASE("identify: hostile devices end in one line", "[fast]") {
   check_refused(s.run(device("true") + " --format-a bfloat16 --format-d int8x --k 4"), "int8");
 }
 
+TEST_CASE("identify: the time of an answer is that of all its digits", "[fast]") {
+  const Scratch s;
+  const std::string digits = "while :; do printf 0; sleep 0.1; done";
+  check_refused(s.run(device(digits) + kPorts + " --timeout 0.5"), "no answer in 0.5 seconds");
+  for (const char* bad : {"nan", "inf", "0", "-1"})
+    check_refused(s.run(device("true") + kPorts + " --timeout " + bad), "expected a number above 0");
+  check_refused(s.run(device("true") + kPorts + " --time-limit nan"), "expected a number above 0");
+}
+
+TEST_CASE("identify: what the device started ends with numemu, also by SIGKILL", "[fast]") {
+  const Scratch s;
+  const std::string left = "sleep 1000 & echo $! >pid; sleep 1000";
+  const auto gone = [&] {
+    for (int tries = 0; tries < 100; ++tries) {
+      if (!has("kill -0 $(cat " + s.path + "/pid)")) return true;
+      has("sleep 0.05");
+    }
+    return false;
+  };
+  check_refused(s.run(device(left) + kPorts + " --timeout 0.2"), "no answer");
+  CHECK(gone());
+  const std::string killed = "(cd " + s.path + " && '" NUMEMU_PROGRAM "' " + device(left) + kPorts +
+                             " & sleep 0.5; kill -KILL $!)";
+  has("rm " + s.path + "/pid");
+  has(killed);
+  CHECK(gone());
+}
+
+TEST_CASE("identify: two's complement results, and a described unit of one's own", "[fast]") {
+  const Scratch s;
+  const std::string ports = " --format-a int8 --format-d int32 --k 1 --confirm 0";
+  check_refused(s.run(device("true") + " --format-a int8 --k 4 --format-d int33"),
+                "int33: expected int2 to int32 for two's complement");
+  check_refused(s.run(device("true") + ports), "device: ");
+  s.file("own.json", R"({"numemu_unit": 1, "name": "my.own", "a": "float8_e4m3fn", )"
+                     R"("b": "float8_e4m3fn", "c": "float32", "d": "float32", "core": "fused", )"
+                     R"("k": 32, "alignment": {"fraction_bits": 19}, )"
+                     R"("accumulator": {"format": "e8m13", "rounding": "rtz"}})");
+  CHECK(s.run("vectors --unit own.json --n 500 --out v").code == 0);
+  const Result run = s.run("identify --in v --like own.json");
+  CHECK(run.code == 0);
+  CHECK_THAT(run.out, Contains("answers as my.own"));
+}
+
 TEST_CASE("identify: a device that always gives the same fits nothing", "[fast]") {
   const Scratch s;
   const Result run = s.run(

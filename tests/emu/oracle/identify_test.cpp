@@ -158,6 +158,104 @@ TEST_CASE("identify: a device that changes its mind is found out", "[slow]") {
   CHECK_FALSE(finding.fits);
 }
 
+TEST_CASE("identify: a register is told from narrower ones by sums that carry", "[fast]") {
+  UnitDescription hidden = described("nvidia.h100.wgmma.e4m3.f32");
+  hidden.name = "f17";
+  hidden.b = &find_format("float8_e5m2");
+  hidden.alignment.fraction_bits = 17;
+  hidden.accumulator = {.format = &find_format("float32"),
+                        .rounding = {.mode = RoundingMode::rtz},
+                        .overflow_to_infinity = true};
+  const Ports ports = ports_of(hidden, 32);
+  const Finding finding = identify(ports, device_of(hidden, ports), {.confirmations = 2000});
+  REQUIRE(finding.fits);
+  CHECK(finding.description.accumulator.format->name == "float32");
+  CHECK(finding.confirmed == 2000);
+  CHECK(finding.differing == 0);
+  CHECK(finding.unseen() == 3. / 2000);
+}
+
+TEST_CASE("identify: what answers one question in two ways is told after a few", "[fast]") {
+  const UnitDescription& honest = described("neutral.f32.sequential");
+  const Ports ports = ports_of(honest, 4);
+  std::size_t asked = 0;
+  const Finding finding = identify(ports, [&](const Dot& dot) {
+    return evaluate(honest, ports, {&dot, 1}).front() ^ (++asked * 0x9e3779b1U >> 13 & 1);
+  });
+  CHECK_FALSE(finding.reproducible);
+  CHECK_FALSE(finding.found_but());
+  REQUIRE(finding.changed);
+  CHECK(finding.changed->first != finding.changed->again);
+  CHECK(asked < 100);
+}
+
+TEST_CASE("identify: a rule is found beside noise and beside a lost product", "[fast]") {
+  const UnitDescription& honest = described("neutral.f32.sequential");
+  const Ports ports = ports_of(honest, 4);
+  std::size_t asked = 0;
+  const Finding noisy = identify(
+      ports,
+      [&](const Dot& dot) {
+        return evaluate(honest, ports, {&dot, 1}).front() ^ (++asked % 37 == 0 ? 4 : 0);
+      },
+      {.confirmations = 1000});
+  CHECK_FALSE(noisy.fits);
+  CHECK(noisy.found_but());
+  CHECK(noisy.confirmed == 1000);
+  CHECK(noisy.differing > 10);
+  CHECK(noisy.differing < 50);
+  CHECK(noisy.changes >= noisy.differing);
+  CHECK(differing(noisy.description, honest, ports) == 0);
+  const Finding lame = identify(
+      ports,
+      [&](Dot dot) {
+        dot.a[2] = dot.b[2] = 0;
+        return evaluate(honest, ports, {&dot, 1}).front();
+      },
+      {.confirmations = 100});
+  CHECK(lame.found_but());
+  CHECK(lame.lost == 2);
+  CHECK(lame.changes == 0);
+  CHECK(differing(lame.description, honest, ports) == 0);
+}
+
+TEST_CASE("identify: described units are candidates, and time ends the work", "[fast]") {
+  UnitDescription own = described("neutral.f32.sequential");
+  own.name = "my.own";
+  own.a = own.b = own.c = own.d = &find_format("float32");
+  own.outer = {6, {.format = own.d}};
+  const Ports ports = ports_of(own, 16);
+  const Finding finding =
+      identify(ports, device_of(own, ports), {.confirmations = 200, .units = {own}});
+  CHECK(finding.presets == std::vector<std::string>{"my.own"});
+  const Finding late =
+      identify(ports, device_of(own, ports), {.stop = [] { return true; }});
+  CHECK(late.too_late);
+  CHECK_FALSE(late.fits);
+  std::size_t asked = 0;
+  const Finding part = identify(ports,
+                                [&](const Dot& dot) {
+                                  ++asked;
+                                  return evaluate(own, ports, {&dot, 1}).front();
+                                },
+                                {.units = {own}, .stop = [&] { return asked > 500; }});
+  CHECK(part.too_late);
+  CHECK(part.fits);
+  CHECK(part.confirmed > 0);
+  CHECK(part.confirmed <= 500);
+}
+
+TEST_CASE("identify: the steps inside the sums of a rule with two levels", "[fast]") {
+  UnitDescription hidden = described("nvidia.h100.wgmma.e4m3.f32");
+  hidden.name = "dots";
+  hidden.k = hidden.group = 4;
+  hidden.outer = {8, {.format = &find_format("float32")}};
+  const Ports ports = ports_of(hidden, 16);
+  const Finding finding =
+      identify(ports, device_of(hidden, ports), {.confirmations = 100, .units = {hidden}});
+  CHECK(finding.steps == std::vector<int>{0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3});
+}
+
 TEST_CASE("identify: records decide what they can, and a question tells the rest apart", "[fast]") {
   const UnitDescription& hidden = described("nvidia.h100.mma.f16.f32");
   const Ports ports = ports_of(hidden, 16);
