@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <fstream>
 
 #include "experiments/engine/scores.hpp"
 #include "experiments/report/judged_evaluation.hpp"
@@ -84,11 +83,7 @@ void MetricsFile::begin(const std::vector<net::EpochMetrics>& history) {
   write_atomically(path_, {rows});
 }
 
-void MetricsFile::append(const net::EpochMetrics& epoch) {
-  std::ofstream file(path_, std::ios::binary | std::ios::app);
-  file << row(epoch) << std::flush;
-  if (!file) throw Error(path_ + ": cannot be written");
-}
+void MetricsFile::append(const net::EpochMetrics& epoch) { append_text(path_, row(epoch)); }
 
 std::string epoch_line(const net::EpochMetrics& epoch, const net::Dataset& data) {
   const bool validated = data.validation_count() > 0;

@@ -123,7 +123,8 @@ std::optional<net::Evaluation> BaselineCache::read() const {
     InputFile file(path_);
     if (file.left() > kMostTargets + kMostHead) return std::nullopt;
     std::optional<net::Evaluation> kept = parse(file.read(file.left()), key_, images_, targets_);
-    if (kept) ::utimensat(AT_FDCWD, path_.c_str(), nullptr, 0);  // for keep_small()
+    if (kept)
+      ::utimensat(AT_FDCWD, path_.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);  // for keep_small()
     return kept;
   } catch (const Error&) {
     return std::nullopt;

@@ -1,15 +1,10 @@
 #include "experiments/engine/row_store.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -20,6 +15,7 @@
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/file_lock.hpp"
+#include "formats/storage/input_file.hpp"
 #include "formats/storage/output_folder.hpp"
 #include "formats/version.hpp"
 
@@ -28,25 +24,16 @@ namespace {
 
 constexpr const char* kSweep = "sweep";
 
-std::string reason() { return std::strerror(errno); }
-
-void write_all(int file, const std::string& text, const std::string& path) {
-  for (std::size_t done = 0; done < text.size();) {
-    const ssize_t n = ::write(file, text.data() + done, text.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) throw Error(fmt::format("{}: cannot be written ({})", path, reason()));
-    done += static_cast<std::size_t>(n);
-  }
-  if (::fsync(file) != 0 && errno != EINVAL)
-    throw Error(fmt::format("{}: cannot be written ({})", path, reason()));
-}
-
 /// Complete lines of a file (nothing if it does not exist); what follows the last newline is a
 /// killed program's.
 std::vector<std::string> complete_lines(const std::string& path) {
   std::vector<std::string> lines;
-  std::ifstream file(path, std::ios::binary);
-  for (std::string line; std::getline(file, line) && !file.eof();) lines.push_back(line);
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return lines;
+  InputFile file(path);
+  const std::string text = file.read(file.left());
+  for (std::size_t at = 0, end; (end = text.find('\n', at)) != std::string::npos; at = end + 1)
+    lines.push_back(text.substr(at, end - at));
   return lines;
 }
 
@@ -281,10 +268,7 @@ void RowStore::append(const std::string& key, const std::string& row) {
     write_atomically(path_, {in_point_order()});
     return;
   }
-  const int file = ::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
-  if (file < 0) throw Error(fmt::format("{}: cannot be opened for writing ({})", path_, reason()));
-  write_all(file, line + "\n", path_);
-  ::close(file);
+  append_text(path_, line + "\n", true);
 }
 
 bool has_rows(const std::string& folder) {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <set>
 
 #include "emu/net/at_layer.hpp"
@@ -45,10 +44,8 @@ std::string times_path(const std::string& folder) { return folder + "/times.json
 
 void append_time(const std::string& path, const std::string& key, double seconds,
                  const std::string& host) {
-  std::ofstream file(path, std::ios::app);
-  file << Json{{"key", key}, {"seconds", policies::significant(seconds, 4)}, {"host", host}}.dump()
-       << "\n";
-  if (!file) throw Error(path + ": cannot be written");
+  const Json time = {{"key", key}, {"seconds", policies::significant(seconds, 4)}, {"host", host}};
+  append_text(path, time.dump() + "\n");
 }
 
 Json histogram(const std::string& layer, net::Role role, const net::Tensor& x) {
@@ -122,7 +119,7 @@ RowStore open_rows(const SweepConfig& config, const net::Dataset& dataset,
   const std::string times = times_path(folder);
   if (std::filesystem::exists(folder)) require_replaceable(times);
   RowStore store(folder, shard, std::move(keys), existing);
-  if (existing == Existing::fresh && shard.count == 1) std::ofstream(times, std::ios::trunc);
+  if (existing == Existing::fresh && shard.count == 1) write_atomically(times, {});
   write_atomically(folder + "/sweep.json", {text});
   return store;
 }

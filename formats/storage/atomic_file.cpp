@@ -12,10 +12,11 @@
 #include <cstring>
 #include <filesystem>
 #include <utility>
+#include <vector>
 
+#include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/folders.hpp"
-#include "formats/storage/input_file.hpp"
 #include "formats/storage/leftovers.hpp"
 
 namespace numemu {
@@ -25,19 +26,6 @@ namespace {
   throw Error(path + ": cannot " + what + ": " + std::strerror(error));
 }
 
-/// The folder of a file that is to be written must be one.
-void require_folder_of(const std::string& path) {
-  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
-  std::error_code error;
-  const auto type = std::filesystem::status(parent.empty() ? "." : parent, error).type();
-  if (type == std::filesystem::file_type::not_found)
-    throw Error(parent.string() + ": no such folder");
-  // What a look is refused to is left to the system's own words.
-  if (type != std::filesystem::file_type::directory && type != std::filesystem::file_type::none &&
-      type != std::filesystem::file_type::unknown)
-    throw Error(parent.string() + " is not a folder");
-}
-
 struct Temporary {
   std::string name;
   int file = -1;
@@ -45,37 +33,36 @@ struct Temporary {
 
 /// A new file that nobody else has, where the file system cannot lock; a leftover of a killed
 /// process stays.
-Temporary create_unlocked(const std::string& path) {
+Temporary create_unlocked(const OutputPlace& place) {
   static std::atomic<unsigned> next{0};
   while (true) {
-    std::string name = path + ".tmp" + std::to_string(getpid()) + "-" + std::to_string(next++);
-    const int file = open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    std::string name =
+        place.name() + ".tmp" + std::to_string(getpid()) + "-" + std::to_string(next++);
+    const int file =
+        openat(place.folder(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (file >= 0) return {std::move(name), file};
-    if (errno != EEXIST) fail(path, "create a temporary file beside it", errno);
+    if (errno != EEXIST) fail(place.path(), "create a temporary file beside it", errno);
   }
 }
 
-/// An empty, locked file beside `path`. Names are few and fixed, and a lock ends with its process,
-/// so the next run takes what a killed one left; the lock keeps others, threads too, apart.
-Temporary create_beside(const std::string& path) {
+/// An empty, locked file in the folder of the place. Names are few and fixed, and a lock ends with
+/// its process, so the next run takes what a killed one left; the lock keeps others, threads too,
+/// apart.
+Temporary create_beside(const OutputPlace& place) {
   for (unsigned i = 0;; ++i) {
-    std::string name = path + kTemporaryMark + std::to_string(i);
-    const int file =
-        open(name.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+    std::string name = place.name() + kTemporaryMark + std::to_string(i);
+    const int file = openat(place.folder(), name.c_str(),
+                            O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
     if (file < 0 && (errno == ELOOP || errno == EISDIR || errno == ENXIO)) continue;
-    if (file < 0) {
-      const int error = errno;
-      require_folder_of(path);
-      fail(path, "create a temporary file beside it", error);
-    }
+    if (file < 0) fail(place.path(), "create a temporary file beside it", errno);
     const bool locked = flock(file, LOCK_EX | LOCK_NB) == 0;
     const int error = errno;
-    if (locked && still_named(file, name) && ftruncate(file, 0) == 0)
+    if (locked && still_named(file, place.folder(), name) && ftruncate(file, 0) == 0)
       return {std::move(name), file};
     close(file);
     if (locked || error == EWOULDBLOCK || error == EINTR) continue;
-    unlink(name.c_str());
-    return create_unlocked(path);
+    unlinkat(place.folder(), name.c_str(), 0);
+    return create_unlocked(place);
   }
 }
 
@@ -92,8 +79,8 @@ bool write_all(int file, std::string_view part) {
 }  // namespace
 
 PendingFile::PendingFile(const std::string& path, std::initializer_list<std::string_view> parts)
-    : path_(path), target_(linked_file(path)) {
-  Temporary created = create_beside(target_);
+    : place_(path) {
+  Temporary created = create_beside(place_);
   temporary_ = std::move(created.name);
   file_ = created.file;
   bool written = true;
@@ -101,34 +88,49 @@ PendingFile::PendingFile(const std::string& path, std::initializer_list<std::str
   if (written && fsync(file_) == 0) return;
   const int error = errno;
   discard();
-  fail(path_, "write", error);
+  fail(path, "write", error);
 }
 
 PendingFile::~PendingFile() { discard(); }
 
 void PendingFile::discard() {
   if (file_ < 0) return;
-  unlink(temporary_.c_str());
+  unlinkat(place_.folder(), temporary_.c_str(), 0);
   close(file_);
   file_ = -1;
 }
 
 void PendingFile::commit() {
   take_place();
-  Folders({target_}).flush();
+  Folders({target()}).flush();
 }
 
 std::string PendingFile::sha256() const {
-  InputFile file(temporary_);
-  file.rewind(true);
-  return file.sha256();
+  Sha256 digest;
+  std::vector<char> part(std::size_t{1} << 18);
+  for (off_t at = 0;;) {
+    const ssize_t got = pread(file_, part.data(), part.size(), at);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail(place_.path(), "read", errno);
+    if (got == 0) return digest.hex();
+    digest.add(part.data(), static_cast<std::size_t>(got));
+    at += got;
+  }
+}
+
+void PendingFile::remove_old() const {
+  place_.require_replaceable();
+  if (unlinkat(place_.folder(), place_.name().c_str(), 0) != 0 && errno != ENOENT)
+    fail(place_.path(), "replace", errno);
 }
 
 void PendingFile::take_place() {
-  if (std::rename(temporary_.c_str(), target_.c_str()) != 0) {
+  place_.require_replaceable();
+  const int folder = place_.folder();
+  if (renameat(folder, temporary_.c_str(), folder, place_.name().c_str()) != 0) {
     const int error = errno;
     discard();
-    fail(path_, "write", error);
+    fail(place_.path(), "write", error);
   }
   // Flushed before: closing has nothing left to write.
   close(file_);
@@ -139,6 +141,20 @@ void write_atomically(const std::string& path, std::initializer_list<std::string
   PendingFile(path, parts).commit();
 }
 
+void append_text(const std::string& path, std::string_view text, bool flush) {
+  // O_NONBLOCK: opening a pipe must not wait for its reader before it is refused.
+  const int file = open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+  if (file < 0 && errno != ENXIO) fail(path, "write", errno);
+  struct stat status;
+  const bool regular = file >= 0 && fstat(file, &status) == 0 && S_ISREG(status.st_mode);
+  const bool written =
+      regular && write_all(file, text) && (!flush || fsync(file) == 0 || errno == EINVAL);
+  const int error = errno;
+  if (file >= 0) close(file);
+  if (!regular) throw Error(path + ": expected a regular file or a new name");
+  if (!written) fail(path, "write", error);
+}
+
 std::string linked_file(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_symlink(path, error)) return path;
@@ -147,23 +163,8 @@ std::string linked_file(const std::string& path) {
 }
 
 void require_replaceable(const std::string& path) {
-  require_folder_of(path);
-  std::error_code error;
-  const auto named = std::filesystem::symlink_status(path, error).type();
-  // Another run may take the file away at any time: a second look is for links alone.
-  const auto type = named == std::filesystem::file_type::symlink
-                        ? std::filesystem::status(path, error).type()
-                        : named;
-  // A link to nothing is no new name: a rename would replace the link. What /dev and /proc link to
-  // are open files, which a rename would detach from the processes that have them open.
-  const bool is_new = named == std::filesystem::file_type::not_found;
-  const bool is_open_file = named == std::filesystem::file_type::symlink &&
-                            (path.starts_with("/dev/") || path.starts_with("/proc/"));
-  if (is_open_file || (!is_new && type != std::filesystem::file_type::regular))
-    throw Error(path + ": expected a regular file or a new name");
-  const std::filesystem::path folder = std::filesystem::path(linked_file(path)).parent_path();
-  const char* const where = folder.empty() ? "." : folder.c_str();
-  if (::faccessat(AT_FDCWD, where, W_OK | X_OK, AT_EACCESS) != 0)
+  const OutputPlace place(path);
+  if (::faccessat(place.folder(), ".", W_OK | X_OK, AT_EACCESS) != 0)
     fail(path, "create a temporary file beside it", errno);
 }
 

@@ -5,11 +5,15 @@
 #include <string>
 #include <string_view>
 
+#include "formats/storage/output_place.hpp"
+
 namespace numemu {
 
 /// New contents of a file, written to a temporary file beside it and flushed to the disk; they take
 /// the file's place with commit(), or are removed. Several can be made ready before the first is
-/// committed. A link is followed: its target is replaced.
+/// committed. A link to a regular file is followed: its target is replaced. Anything else than a
+/// regular file or nothing is refused (OutputPlace), when the temporary file is made and again when
+/// it takes the place.
 class PendingFile {
  public:
   /// The parts one after the other. Throws Error naming the file.
@@ -24,24 +28,30 @@ class PendingFile {
   void take_place();
   /// Of the new contents, which are read again; before they take their place.
   std::string sha256() const;
+  /// Removes the file that is to be replaced, if there is one.
+  void remove_old() const;
   /// The file that is replaced, behind links.
-  const std::string& target() const { return target_; }
+  const std::string& target() const { return place_.target(); }
 
  private:
   void discard();
-  std::string path_, target_, temporary_;
-  int file_ = -1;  ///< open, and locked, as long as the temporary file is there
+  OutputPlace place_;
+  std::string temporary_;  ///< in the folder of the place
+  int file_ = -1;          ///< open, and locked, as long as the temporary file is there
 };
 
 /// PendingFile(path, parts).commit().
 void write_atomically(const std::string& path, std::initializer_list<std::string_view> parts);
 
+/// Adds to the end of a regular file, or of a new one; `flush`: for good, also after a power cut.
+/// Throws Error naming the file.
+void append_text(const std::string& path, std::string_view text, bool flush = false);
+
 /// What a link to a file leads to; any other path as it is.
 std::string linked_file(const std::string& path);
 
-/// Throws Error unless `path` is a regular file, a link to one or a new name, in a folder where
-/// files can be made: a rename would replace a device or a folder instead of writing to it. For
-/// paths given by users, before the work.
+/// Throws Error unless an OutputPlace can be made of `path`, in a folder where files can be made.
+/// For paths given by users, before the work.
 void require_replaceable(const std::string& path);
 
 }  // namespace numemu

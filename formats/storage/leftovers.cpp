@@ -12,10 +12,11 @@
 
 namespace numemu {
 
-bool still_named(int file, const std::string& name) {
+bool still_named(int file, int folder, const std::string& name) {
   struct stat opened, named;
-  return fstat(file, &opened) == 0 && lstat(name.c_str(), &named) == 0 && S_ISREG(named.st_mode) &&
-         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+  return fstat(file, &opened) == 0 &&
+         fstatat(folder, name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+         S_ISREG(named.st_mode) && opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
 }
 
 void remove_leftovers(const std::string& folder) {
@@ -29,7 +30,8 @@ void remove_leftovers(const std::string& folder) {
   for (const std::string& path : found) {
     const int file = open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (file < 0) continue;
-    if (flock(file, LOCK_EX | LOCK_NB) == 0 && still_named(file, path)) unlink(path.c_str());
+    if (flock(file, LOCK_EX | LOCK_NB) == 0 && still_named(file, AT_FDCWD, path))
+      unlink(path.c_str());
     close(file);
   }
 }

@@ -2,11 +2,8 @@
 #include "formats/storage/output_files.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "formats/error.hpp"
@@ -51,11 +48,6 @@ Pending pending_packed(const std::string& path, const Format& f, const ArrayShap
   Array packed(ArrayType::uint8, packed_shape(shape, f.bits));
   pack_codes(codes, rows.count, rows.length, f.bits, order, packed.as<std::uint8_t>());
   return pending_array(path, packed.type, packed.shape, packed.data.data());
-}
-
-void remove_old(const PendingFile& file) {
-  if (unlink(file.target().c_str()) == 0 || errno == ENOENT) return;
-  throw Error(file.target() + ": cannot replace: " + std::strerror(errno));
 }
 
 }  // namespace
@@ -120,7 +112,7 @@ void OutputFiles::publish() {
   for (const Output& o : outputs_) targets.push_back(o.file->target());
   Folders folders(targets);
   folders.lock(true);
-  for (std::size_t i = 1; i < outputs_.size(); ++i) remove_old(*outputs_[i].file);
+  for (std::size_t i = 1; i < outputs_.size(); ++i) outputs_[i].file->remove_old();
   for (const Output& o : outputs_) remove_sidecar(o.path);
   for (const Output& o : outputs_) o.file->take_place();
   for (const Pending& sidecar : sidecars) sidecar->take_place();
