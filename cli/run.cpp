@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <new>
 #include <string>
 #include <system_error>
@@ -107,6 +108,9 @@ int run(int argc, char** argv, Group own, void (*add_commands)(Program&)) {
     return kBadUsage;
   } catch (const Error& error) {
     return complain(error.what());
+  } catch (const std::filesystem::filesystem_error& error) {
+    // A link to itself, a folder that goes away, one that may not be read.
+    return complain(fmt::format("{}: {}", error.path1().string(), error.code().message()));
   } catch (const std::system_error& error) {
     if (std::ferror(stdout) != 0) return complain_about_output(error.code().value());
     return complain(fmt::format("internal error: {}", error.what()));

@@ -163,7 +163,15 @@ void settle(TrainCommand& options) {
   net::TrainOptions& train = options.train;
   train.optimizer = net::recommended_optimizer(options.net);
   if (!options.recipe.empty()) {
-    options.numerics = policies::Recipe::parse_text(read_text(options.recipe), options.recipe);
+    Json recipe = parse_json(read_text(options.recipe), options.recipe);
+    // A recipe that names no optimizer has the command's.
+    if (options.optimizer && recipe.is_object()) {
+      const Json* const update = recipe.find_path("/update");
+      if (update == nullptr || update->is_null()) recipe["update"] = Json::object();
+      if (recipe["update"].is_object() && !recipe["update"].contains("optimizer"))
+        recipe["update"]["optimizer"] = *options.optimizer;
+    }
+    options.numerics = policies::Recipe::parse(recipe, options.recipe);
     const std::string named = options.numerics.update().optimizer;
     if (options.optimizer && *options.optimizer != named) {
       throw Error(fmt::format("{}: update.optimizer: '{}' contradicts --optimizer {}",

@@ -13,6 +13,7 @@
 #include "emu/stats/interval.hpp"
 #include "experiments/engine/experiment.hpp"
 #include "experiments/engine/judge.hpp"
+#include "experiments/engine/network_identity.hpp"
 #include "experiments/engine/paired_claims.hpp"
 #include "experiments/engine/scores.hpp"
 #include "experiments/engine/trials.hpp"
@@ -144,9 +145,8 @@ Json tune(const Subject& subject, const Cell& cell) {
 }
 
 /// Trials are functions of this.
-Json point_of(const Subject& subject, const Cell& cell, const std::string& weights) {
+Json point_of(const Subject& subject, const Cell& cell, const TrainedNet& trained) {
   Json point = {{"experiment", "post-training"},
-                {"weights", weights},
                 {"data", subject.data.digest()},
                 {"images", subject.images},
                 {"samples", subject.samples},
@@ -158,6 +158,7 @@ Json point_of(const Subject& subject, const Cell& cell, const std::string& weigh
                               : policies::tune_steps_text(steps_for(subject.data, cell.chain))}};
   for (const net::Score* score : subject.scores)
     point["scores"].push_back(std::string(score->name));
+  identify(point, trained);
   return point;
 }
 
@@ -229,7 +230,6 @@ Conclusion run_post_training(const ExperimentRun& run) {
       std::min(run.settings.integer("images", 1, 100'000'000), data.test_count()),
       judged_scores(data, run.settings.text("metric"))};
   const TrainedNet trained = subject.load();
-  const std::string weights = trained.digest;
   std::vector<std::string> chains = run.settings.list("chains");
   std::set<std::string> left_out;
   for (const std::string& chain : chains)  // every mistake before the work
@@ -241,7 +241,7 @@ Conclusion run_post_training(const ExperimentRun& run) {
     for (const std::string& chain : chains) cells.push_back({bits, chain});
   std::vector<Trial> trials;
   for (const Cell& cell : cells)
-    trials.push_back({point_of(subject, cell, weights), cell.bits + " " + cell.chain,
+    trials.push_back({point_of(subject, cell, trained), cell.bits + " " + cell.chain,
                       [&subject, cell] { return tune(subject, cell); }});
   const std::vector<Json> results = run_trials(run, trials);
 

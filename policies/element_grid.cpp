@@ -20,6 +20,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 void add_piece(ElementGrid& grid, double from, bool closed, double low, double high) {
   grid.from.push_back(from);
   grid.closed.push_back(closed ? 1 : 0);
+  grid.least.push_back(closed ? from : std::nextafter(from, kInfinity));
   grid.low.push_back(low);
   grid.high.push_back(high);
 }
@@ -84,6 +85,17 @@ std::size_t piece_of(const ElementGrid& line, double x, double step) {
     }
   }
   return first - 1;
+}
+
+/// The piece of y = x / step, without a branch that depends on y: elements are not sorted.
+std::size_t piece_at(const ElementGrid& line, double y) {
+  const double* first = line.least.data();
+  for (std::size_t n = line.size(); n > 1;) {
+    const std::size_t half = n / 2;
+    first += first[half] <= y ? half : 0;
+    n -= half;
+  }
+  return static_cast<std::size_t>(first - line.least.data());
 }
 
 using boost::multiprecision::cpp_int;
@@ -153,10 +165,13 @@ const ElementGrids& element_grids(const Conversion& c) {
 Bounded squared_error(const ElementGrid& line, const float* x, std::int64_t n, double step) {
   constexpr std::int64_t kChunk = 4096;  // shorter chains of additions
   Bounded error;
+  int exponent = 0;
+  const bool power = std::frexp(step, &exponent) == 0.5;  // x / step is exact
+  const double inverse = power ? std::ldexp(1.0, 1 - exponent) : 0;
   for (std::int64_t begin = 0; begin < n; begin += kChunk) {
     double sum = 0;
     for (std::int64_t i = begin; i < std::min(n, begin + kChunk); ++i) {
-      const std::size_t k = piece_of(line, x[i], step);
+      const std::size_t k = power ? piece_at(line, x[i] * inverse) : piece_of(line, x[i], step);
       sum += std::fabs((line.low[k] * step - x[i]) * (line.high[k] * step - x[i]));
     }
     error.sum += sum;

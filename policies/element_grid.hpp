@@ -15,8 +15,9 @@ inline constexpr double kBeyondFloat32 = 0x1.ffffffp127;
 /// low[k] * scale or high[k] * scale: the same number unless random bits choose between them. Its
 /// squared error, or the expectation, is |(low scale - x) (high scale - x)|.
 struct ElementGrid {
-  std::vector<double> from;  ///< where a piece begins; the first one at -inf, in a half at 0
-  std::vector<char> closed;  ///< from[k] itself belongs to piece k
+  std::vector<double> from;   ///< where a piece begins; the first one at -inf, in a half at 0
+  std::vector<char> closed;   ///< from[k] itself belongs to piece k
+  std::vector<double> least;  ///< the least float64 number of a piece
   std::vector<double> low, high;
 
   std::size_t size() const { return from.size(); }

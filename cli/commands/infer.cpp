@@ -286,7 +286,7 @@ int run_infer(const InferOptions& options) {
     report["calibration"] = calibrate(options, recipe, model, inputs, quantized);
     watch.mark("calibrate");
     notes = policies::notes_on_training(recipe, given.stages().size());
-    for (std::string& note : policies::notes_on_tuning(named(options.model).second))
+    for (std::string& note : policies::notes_on_baseline(named(options.model).second, false))
       notes.push_back(std::move(note));
     std::ranges::move(policies::notes_on_quantizers(model.graph, named(options.model).second),
                       std::back_inserter(notes));

@@ -18,12 +18,15 @@
 #include "cli/train_options.hpp"
 #include "cli/train_report.hpp"
 #include "emu/net/kept_bytes.hpp"
+#include "emu/net/model/folded_checkpoint.hpp"
 #include "emu/net/model/load_network.hpp"
 #include "emu/net/model/onnx_checkpoint.hpp"
+#include "emu/net/model/tuned_from.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/array.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/file_lock.hpp"
+#include "formats/storage/input_file.hpp"
 #include "formats/storage/json.hpp"
 #include "formats/storage/output_folder.hpp"
 #include "formats/storage/utf8.hpp"
@@ -45,10 +48,10 @@ std::int64_t steps_of(const net::Dataset& dataset, const net::TrainOptions& trai
   return train.epochs * ((dataset.train_count() + train.batch - 1) / train.batch);
 }
 
-/// What made the weights, sorted by key; nothing that differs between machines. `onnx`: the graph
-/// where an ONNX file gave it.
-net::Checkpoint described(const net::Graph& graph, const std::string& onnx,
-                          const net::Dataset& dataset, const TrainCommand& options) {
+/// What made the weights, sorted by key; nothing that differs between machines.
+net::Checkpoint described(const net::LoadedNetwork& network, const net::Dataset& dataset,
+                          const TrainCommand& options) {
+  const net::Graph& graph = network.graph;
   net::Checkpoint checkpoint = net::parameters_of(graph);
   checkpoint.metadata = {{"data", dataset.name()},
                          {"net", graph.name},
@@ -60,8 +63,24 @@ net::Checkpoint described(const net::Graph& graph, const std::string& onnx,
     checkpoint.metadata.insert(checkpoint.metadata.begin() + 3,
                                {"recipe", policies::canonical_json(options.numerics.json())});
   }
-  if (!onnx.empty()) net::add_graph(checkpoint, onnx);
+  if (network.before) net::add_tuned_from(checkpoint, *network.before);
+  if (network.folded) net::mark_folded(checkpoint);
+  if (!network.onnx.empty()) net::add_graph(checkpoint, network.onnx);
   return checkpoint;
+}
+
+/// The network that training begins with. Training under a recipe fits weights to the recipe: the
+/// network before it stays what accuracy is compared with, also through several runs.
+net::LoadedNetwork load(const TrainCommand& options, const net::Dataset& dataset) {
+  net::LoadedNetwork network = net::load_network(options.net, dataset);
+  if (!network.has_weights) {
+    net::initialize(network.graph, options.train.seed);
+  } else if (options.recipe.empty()) {
+    network.before.reset();
+  } else if (!network.before) {
+    network.before = net::load_network(options.net, dataset).graph;
+  }
+  return network;
 }
 
 /// The test split is read here for the first time, with the weights as stored and the recipe (its
@@ -76,7 +95,7 @@ net::Evaluation test(net::Graph& graph, const net::Dataset& dataset,
   return net::evaluate(graph, dataset, net::Split::test, 0, numerics, net::scores_for(dataset, {}));
 }
 
-net::RunFile run_file(const TrainCommand& options) {
+net::RunFile run_file(const TrainCommand& options, const net::LoadedNetwork& network) {
   net::RunFile file;
   file.path = options.out + "/state.safetensors";
   file.every = options.save_every;
@@ -84,6 +103,7 @@ net::RunFile run_file(const TrainCommand& options) {
   file.identity = {{"recipe", options.recipe.empty()
                                   ? "float32"
                                   : policies::canonical_json(options.numerics.json())}};
+  if (network.has_weights) file.identity.emplace_back("starting file", file_sha256(options.net));
   return file;
 }
 
@@ -106,9 +126,9 @@ std::vector<policies::ParameterBytes> stored_bytes(const net::Graph& graph,
 /// Runs or resumes the training, showing how far it is, and gives the number of its last epoch.
 /// `staged`: the numerics where their recipe has stages, else null. `checkpoint`: removed where
 /// there is something left to train.
-std::int64_t train(net::Graph& graph, const net::Dataset& dataset, net::KeptBytes& numerics,
-                   const policies::StagedNumerics* staged, const TrainCommand& options,
-                   const std::string& checkpoint,
+std::int64_t train(net::LoadedNetwork& network, const net::Dataset& dataset,
+                   net::KeptBytes& numerics, const policies::StagedNumerics* staged,
+                   const TrainCommand& options, const std::string& checkpoint,
                    const std::vector<policies::ParameterBytes>& stored) {
   const bool terminal = ::isatty(STDERR_FILENO) == 1;
   MetricsFile metrics(options.out + "/metrics.jsonl", dataset, staged, numerics, stored);
@@ -144,7 +164,10 @@ std::int64_t train(net::Graph& graph, const net::Dataset& dataset, net::KeptByte
     say_line(epoch_line(epoch, dataset) +
              (staged ? fmt::format("  stage {}", staged->stage(epoch.epoch)) : ""));
   };
-  return net::train(graph, dataset, options.train, numerics, hooks, run_file(options)).back().epoch;
+  return net::train(network.graph, dataset, options.train, numerics, hooks,
+                    run_file(options, network))
+      .back()
+      .epoch;
 }
 
 int run_train(TrainCommand options) {
@@ -155,9 +178,8 @@ int run_train(TrainCommand options) {
   // The recommended warm-up is for long runs; a short one would end before its full rate.
   if (!options.warmup)
     options.train.warmup = std::min(options.train.warmup, steps_of(dataset, options.train) / 10);
-  net::LoadedNetwork network = net::load_network(options.net, dataset);
+  net::LoadedNetwork network = load(options, dataset);
   net::Graph& graph = network.graph;
-  if (!network.has_weights) net::initialize(graph, options.train.seed);
   net::Numerics float32;
   std::unique_ptr<policies::StagedNumerics> quantized;
   if (!options.recipe.empty()) {
@@ -182,7 +204,8 @@ int run_train(TrainCommand options) {
                       options.out + ": another training run is writing to it");
   const std::string path =
       fmt::format("{}/{}-{}.safetensors", options.out, graph.name, dataset.name());
-  for (const std::string& file : {path, options.out + "/metrics.jsonl", run_file(options).path})
+  for (const std::string& file :
+       {path, options.out + "/metrics.jsonl", run_file(options, network).path})
     require_replaceable(file);
   // The same command again would go on from the weights that the first one left.
   std::error_code none;
@@ -190,15 +213,14 @@ int run_train(TrainCommand options) {
     throw Error(fmt::format("--out {}: expected another folder than that of --net {}", options.out,
                             options.net));
   const std::vector<policies::ParameterBytes> bytes = stored_bytes(graph, options);
-  const std::int64_t last =
-      train(graph, dataset, numerics, stages > 0 ? quantized.get() : nullptr, options, path, bytes);
+  const std::int64_t last = train(network, dataset, numerics,
+                                  stages > 0 ? quantized.get() : nullptr, options, path, bytes);
   if (stages > 0 && quantized->stage(last) < stages && !options.quiet) {
     say("note: training ended in stage {}; the test uses the last one, stage {}, as eval does",
         quantized->stage(last), stages);
   }
 
-  net::write_safetensors(path, described(graph, network.onnx, dataset, options),
-                         storage(options.store));
+  net::write_safetensors(path, described(network, dataset, options), storage(options.store));
   net::Graph stored = net::load_network(path, dataset).graph;
   const net::Evaluation tested = test(stored, dataset, options.numerics);
   if (options.json) {

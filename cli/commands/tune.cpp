@@ -21,11 +21,12 @@
 #include "emu/net/model/load_network.hpp"
 #include "emu/net/model/onnx_checkpoint.hpp"
 #include "emu/net/model/tuned_from.hpp"
-#include "experiments/engine/workbench.hpp"
+#include "experiments/engine/network_identity.hpp"
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/file_lock.hpp"
+#include "formats/storage/input_file.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "formats/storage/output_folder.hpp"
 #include "formats/storage/utf8.hpp"
@@ -51,16 +52,24 @@ struct Source {
   net::Graph graph;
   std::optional<net::Graph> before;  ///< the first run, where a tuned checkpoint is tuned again
   std::string path, digest;
-  std::string onnx;     ///< the graph where an ONNX file gave it
-  bool folded = false;  ///< its batch normalisation is in the weights
+  net::RunIdentity identity;  ///< of all that the file gives
+  std::string onnx;           ///< the graph where an ONNX file gave it
+  bool folded = false;        ///< its batch normalisation is in the weights
 };
 
 Source load(const TuneOptions& options, const net::Dataset& dataset,
             const experiments::Folders& folders) {
   experiments::TrainedNet trained = experiments::load_trained_net(options.net, dataset, folders);
   if (!options.keep_batch_norm) experiments::fold_batch_norm(trained);
-  Source source{
-      std::move(trained.graph), std::move(trained.before), trained.path, trained.digest, {}, true};
+  net::RunIdentity identity = experiments::identity_of(trained);
+  identity.emplace_back("starting file", file_sha256(trained.path));
+  Source source{std::move(trained.graph),
+                std::move(trained.before),
+                trained.path,
+                trained.digest,
+                std::move(identity),
+                {},
+                true};
   if (!trained.source.empty()) source.onnx = net::load_network(trained.path, dataset).onnx;
   if (options.keep_batch_norm) {
     source.folded = trained.path.ends_with(".safetensors") &&
@@ -155,7 +164,7 @@ int run_tune(const TuneOptions& options) {
                     std::back_inserter(notes));
   if (source.before)
     notes.emplace_back(
-        "The checkpoint was tuned before: float32 is its weights as they are, not the network "
+        "The checkpoint was tuned or fine-tuned before: float32 is its weights, not the network "
         "before that.");
   net::Graph reference = load(options, dataset, folders).graph;
   if (!source.before) source.before = load(options, dataset, folders).graph;
@@ -171,14 +180,13 @@ int run_tune(const TuneOptions& options) {
                       options.out + ": another tuning run is writing to it");
   const std::string path =
       fmt::format("{}/{}-{}.safetensors", options.out, source.graph.name, dataset.name());
-  policies::TuneFile file{options.out + "/tuning.safetensors",
-                          {{"net", source.graph.name},
-                           {"weights", source.digest},
-                           {"data", fmt::format("{} {}", dataset.name(), dataset.digest())},
-                           {"recipe", policies::canonical_json(given.json())},
-                           {"samples", fmt::format("{}", options.samples)},
-                           {"numerics", kNumericsVersion}},
-                          options.fresh};
+  policies::TuneFile file{options.out + "/tuning.safetensors", source.identity, options.fresh};
+  for (const auto& [key, value] :
+       {std::pair("data", fmt::format("{} {}", dataset.name(), dataset.digest())),
+        {"recipe", policies::canonical_json(given.json())},
+        {"samples", fmt::format("{}", options.samples)},
+        {"numerics", std::string(kNumericsVersion)}})
+    file.identity.emplace_back(key, value);
   for (const std::string& written : {path, file.path}) require_replaceable(written);
   std::error_code none;
   if (std::filesystem::equivalent(path, source.path, none))

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "experiments/engine/network_identity.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/predict/layer_noise.hpp"
 #include "formats/error.hpp"
@@ -94,19 +95,17 @@ SensitivityTable measure_table(const ExperimentRun& run, const Workbench& bench,
         policies::Recipe::parse(with_layers(recipe, entries), "--set: " + label);
     // Every mistake before the work.
     policies::RecipeNumerics(whole, graph, "--set: " + label);
-    trials.push_back(
-        {{{"cell", entries},
-          {"recipe", whole.json()},
-          {"loss", kLosses[static_cast<std::size_t>(kind)]},
-          {"net", graph.name},
-          {"weights", bench.trained.digest},
-          {"data", bench.dataset.name()},
-          {"images", bench.dataset.digest()},
-          {"samples", kind == LossKind::cross_entropy ? images : bench.reference.samples()}},
-         label,
-         [&bench, whole, kind, images, label] {
-           return measure(whole, bench, kind, images, label);
-         }});
+    Json point = {
+        {"cell", entries},
+        {"recipe", whole.json()},
+        {"loss", kLosses[static_cast<std::size_t>(kind)]},
+        {"data", bench.dataset.name()},
+        {"images", bench.dataset.digest()},
+        {"samples", kind == LossKind::cross_entropy ? images : bench.reference.samples()}};
+    identify(point, bench.trained);
+    trials.push_back({std::move(point), label, [&bench, whole, kind, images, label] {
+                        return measure(whole, bench, kind, images, label);
+                      }});
     return whole;
   };
   add(Json::array(), "the recipe as it is");

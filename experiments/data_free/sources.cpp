@@ -12,6 +12,7 @@
 #include "emu/stats/interval.hpp"
 #include "emu/stats/paired.hpp"
 #include "experiments/data_free/parts.hpp"
+#include "experiments/engine/network_identity.hpp"
 #include "experiments/engine/train_trial.hpp"
 #include "experiments/engine/training_settings.hpp"
 #include "experiments/engine/trials.hpp"
@@ -346,14 +347,14 @@ void add_sources_on(const ExperimentRun& run, const net::Dataset& data, Conclusi
                             data.calibration_count(), data.name()));
   for (const std::string& format : plan.formats)
     policies::Recipe::parse(recipe_of(plan, format), "--set: formats");
-  std::string digest;
-  if (!plan.trained_here) digest = load_trained_net(plan.net, data, run.folders).digest;
+  Json shipped = {{"samples", data.digest()}};
+  if (!plan.trained_here) identify(shipped, load_trained_net(plan.net, data, run.folders));
   std::vector<Trial> trials;
   for (const std::uint64_t seed : plan.seeds) {
     TrainTrial trial = plan.trial;
     trial.seed = seed;
-    Json point = {{"net", digest}, {"samples", data.digest()}, {"seed", seed}};
-    if (plan.trained_here) point = point_of(trial, data);
+    Json point = plan.trained_here ? point_of(trial, data) : shipped;
+    point["seed"] = seed;
     point["synthesis"] = {{"steps", plan.synthesis.steps},
                           {"batch", plan.synthesis.batch},
                           {"rate", plan.synthesis.rate},

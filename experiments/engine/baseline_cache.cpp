@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "experiments/engine/network_identity.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
@@ -38,9 +39,10 @@ std::string digest_of(const net::Tensor& x) {
 
 std::string key_of(const TrainedNet& trained, const net::Dataset& dataset,
                    const policies::FloatReference& reference, std::int64_t images) {
+  std::string text = fmt::format("{}\nnumerics {}\n", kHead, kNumericsVersion);
+  for (const auto& [name, value] : identity_of(trained))
+    text += fmt::format("{} {}\n", name, value);
   const net::Graph& graph = baseline_graph(trained);
-  std::string text = fmt::format("{}\nnumerics {}\nnet {}\nsource {}\n", kHead, kNumericsVersion,
-                                 graph.name, trained.source);
   for (const net::GraphInput& input : graph.inputs)
     text += fmt::format("input {} {}\n", input.name, joined(input.shape, "x"));
   for (const net::Node& node : graph.nodes)

@@ -184,7 +184,8 @@ std::map<std::string, double> stored_times(const std::string& folder) {
   return times;
 }
 
-/// Points that take about as long: the same unit, and blocks or none.
+/// Points that take about as long: the same unit, blocks or none, and scale rules, of which those
+/// that search take many times as long as others.
 struct Group {
   std::vector<const Point*> missing;
   double seconds = 0, points = 0;  ///< of those whose time is known
@@ -196,7 +197,8 @@ std::string group_of(const Point& point) {
   std::string name = json["gemms"]["fprop"]["unit"].dump();  // a name or a description
   for (const char* role : {"weight", "activation"}) {
     const Json& policy = json["roles"][role];
-    name += " " + (policy.is_object() ? policy["granularity"].dump() : "float32");
+    for (const char* key : {"granularity", "scale"})
+      name += " " + (policy.is_object() ? policy[key].dump() : "float32");
   }
   return name;
 }

@@ -9,9 +9,9 @@
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/math.hpp"
 #include "emu/net/memory_plan.hpp"
-#include "emu/net/model/weights.hpp"
 #include "emu/net/profile.hpp"
 #include "emu/stats/interval.hpp"
+#include "experiments/engine/network_identity.hpp"
 #include "experiments/engine/noise_json.hpp"
 #include "experiments/engine/not_finite.hpp"
 #include "experiments/engine/scores.hpp"
@@ -89,8 +89,9 @@ std::vector<std::string> notes_on_data(const Point& point, const Workbench& benc
   std::vector<std::string> notes;
   const std::string note = net::calibration_note(bench.dataset, calibration > 0 || reads);
   if (!note.empty()) notes.push_back(note);
-  for (const std::string& tuned : policies::notes_on_tuning(bench.trained.path))
-    notes.push_back(tuned);
+  for (const std::string& baseline :
+       policies::notes_on_baseline(bench.trained.path, bench.trained.before.has_value()))
+    notes.push_back(baseline);
   if (const std::int64_t asked = point.recipe.calibration().samples;
       calibration > 0 && calibration < asked)
     notes.push_back(fmt::format(
@@ -131,14 +132,9 @@ Json identify(const Point& point, const net::Dataset& dataset, const TrainedNet&
               std::int64_t images) {
   Json json = point.json;
   json["eval_images"] = images;
-  json["net"] = trained.graph.name;  // no paths: moving a file changes no key
   json["data"] = dataset.name();
-  json["weights"] = trained.digest;
-  if (trained.before) json["tuned_from"] = net::digest_of(*trained.before);
+  identify(json, trained);
   json["images"] = dataset.digest();
-  if (const std::string ranges = policies::digest_of(policies::checkpoint_ranges(trained.path));
-      !ranges.empty())
-    json["ranges"] = ranges;
   return json;
 }
 

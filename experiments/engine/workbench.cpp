@@ -9,7 +9,6 @@
 #include "emu/net/fold_batch_norm.hpp"
 #include "emu/net/model/load_network.hpp"
 #include "emu/net/model/safetensors.hpp"
-#include "emu/net/model/tuned_from.hpp"
 #include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
 #include "experiments/engine/baseline_cache.hpp"
@@ -69,6 +68,7 @@ TrainedNet load_trained_net(const std::string& name, const net::Dataset& dataset
                             const Folders& folders) {
   const auto described = [](net::LoadedNetwork network, const std::string& path) {
     TrainedNet trained{std::move(network.graph), path, ""};
+    trained.before = std::move(network.before);
     if (!network.onnx.empty()) trained.source = sha256_hex(network.onnx);
     trained.digest = net::digest_of(trained.graph);
     return trained;
@@ -97,14 +97,7 @@ TrainedNet load_trained_net(const std::string& name, const net::Dataset& dataset
     architecture = name;
   }
   const net::Checkpoint checkpoint = net::read_weights(path);
-  if (architecture.empty()) {
-    TrainedNet trained = described(net::network_of(checkpoint, path, dataset), path);
-    if (net::has_tuned_from(checkpoint)) {
-      trained.before = net::network_of(checkpoint, path, dataset).graph;
-      net::load_tuned_from(*trained.before, checkpoint, path);
-    }
-    return trained;
-  }
+  if (architecture.empty()) return described(net::network_of(checkpoint, path, dataset), path);
   net::Graph graph = net::build_net(architecture, dataset);
   net::load_parameters(graph, checkpoint, path);
   return described({std::move(graph), true}, path);

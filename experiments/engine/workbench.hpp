@@ -28,7 +28,7 @@ struct TrainedNet {
   std::string digest;  ///< first 16 hexadecimal digits of the SHA-256 of its parameters' bits
   /// SHA-256 of the graph that an .onnx file gave (net::graph_bytes); empty where a name gives it.
   std::string source = {};
-  /// The network before tuning, where a tuned checkpoint has it: the float32 baseline.
+  /// The network before tuning or fine-tuning, where the checkpoint has it: the float32 baseline.
   std::optional<net::Graph> before = {};
 };
 

@@ -10,6 +10,7 @@
 #include "emu/net/nets.hpp"
 #include "emu/net/train/train.hpp"
 #include "emu/stats/pairwise.hpp"
+#include "experiments/engine/network_identity.hpp"
 #include "experiments/engine/train_trial.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/mask_diversity/patterns.hpp"
@@ -91,13 +92,12 @@ Json masks_in_order() {
 
 Trial shipped_trial(const std::string& name, std::shared_ptr<const TrainedNet> trained,
                     const net::Dataset& data, std::int64_t images) {
-  return {{{"part", "one-shot"},
-           {"net", trained->graph.name},
-           {"weights", trained->digest},
-           {"images", data.digest()},
-           {"eval_images", images},
-           {"masks", masks_in_order()}},
-          fmt::format("{} under every pattern", name),
+  Json point = {{"part", "one-shot"},
+                {"images", data.digest()},
+                {"eval_images", images},
+                {"masks", masks_in_order()}};
+  identify(point, *trained);
+  return {point, fmt::format("{} under every pattern", name),
           [trained, &data, images] { return evaluate_patterns(trained->graph, data, images); }};
 }
 

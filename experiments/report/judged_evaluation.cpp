@@ -147,7 +147,7 @@ std::string targets_text(const net::Dataset& data, const net::Evaluation& evalua
 
 std::vector<std::string> baseline_notes(const TrainedNet& trained) {
   std::vector<std::string> out;
-  for (const auto& notes : {policies::notes_on_tuning(trained.path),
+  for (const auto& notes : {policies::notes_on_baseline(trained.path, trained.before.has_value()),
                             policies::notes_on_quantizers(trained.graph, trained.path)}) {
     for (const std::string& note : notes) out.push_back("Note: " + note);
   }

@@ -11,6 +11,7 @@
 #include "emu/net/ops/elementwise.hpp"
 #include "emu/stats/pairwise.hpp"
 #include "experiments/engine/judge.hpp"
+#include "experiments/engine/network_identity.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/transposable/closed_forms.hpp"
 #include "experiments/transposable/layers.hpp"
@@ -244,11 +245,8 @@ void add_conversion(const ExperimentRun& run, const net::Dataset& data, Conclusi
       std::sort(natural.begin(), natural.end());
       for (const bool permuted : {false, true}) {
         const std::vector<std::int64_t>& order = permuted ? drawn : natural;
-        Json point = {{"part", "conversion"},
-                      {"net", trained.graph.name},
-                      {"weights", trained.digest},
-                      {"layer", layer},
-                      {"permuted", permuted}};
+        Json point = {{"part", "conversion"}, {"layer", layer}, {"permuted", permuted}};
+        identify(point, trained);
         if (permuted) point["seed"] = seed;
         add_trials(
             fmt::format("{} {}{}", trained.graph.name, layer, permuted ? ", permuted" : ""),

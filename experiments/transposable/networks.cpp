@@ -9,6 +9,7 @@
 #include "emu/stats/interval.hpp"
 #include "emu/stats/paired.hpp"
 #include "experiments/engine/judge.hpp"
+#include "experiments/engine/network_identity.hpp"
 #include "experiments/engine/train_trial.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/transposable/parts.hpp"
@@ -201,15 +202,14 @@ Json masks_of(const std::vector<Variant>& all) {
 Trial shipped(const ExperimentRun& run, const std::string& name, const net::Dataset& data,
               const std::vector<Variant>& all, std::int64_t images) {
   const auto trained = std::make_shared<TrainedNet>(load_trained_net(name, data, run.folders));
-  return {
-      {{"part", "one-shot"},
-       {"net", trained->graph.name},
-       {"weights", trained->digest},
-       {"images", data.digest()},
-       {"eval_images", images},
-       {"masks", masks_of(all)}},
-      name + " under every pattern",
-      [trained, &data, all, images] { return prune_network(trained->graph, data, all, images); }};
+  Json point = {{"part", "one-shot"},
+                {"images", data.digest()},
+                {"eval_images", images},
+                {"masks", masks_of(all)}};
+  identify(point, *trained);
+  return {point, name + " under every pattern", [trained, &data, all, images] {
+            return prune_network(trained->graph, data, all, images);
+          }};
 }
 
 Trial fresh(const ExperimentRun& run, const std::string& name, std::uint64_t seed,

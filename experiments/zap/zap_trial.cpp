@@ -7,6 +7,7 @@
 
 #include "emu/net/model/safetensors.hpp"
 #include "emu/net/train/train.hpp"
+#include "experiments/engine/network_identity.hpp"
 #include "experiments/engine/train_trial.hpp"
 #include "experiments/zap/layer_maps.hpp"
 #include "experiments/zap/thresholds.hpp"
@@ -268,20 +269,20 @@ class Bench {
 }  // namespace
 
 Json point_of(const ZapTrial& t, const TrainedNet& net, const net::Dataset& data) {
-  return {{"experiment", "zap"},
-          {"net", net.graph.name},
-          {"weights", net.digest},
-          {"data", data.name()},
-          {"data_digest", data.digest()},
-          {"mask", t.mask},
-          {"seed", t.seed},
-          {"first", t.first},
-          {"train_samples", t.train_samples},
-          {"epochs", t.epochs},
-          {"images", t.images},
-          {"thresholds", t.thresholds},
-          {"budgets", t.budgets},
-          {"finetune_epochs", t.finetune_epochs}};
+  Json point = {{"experiment", "zap"},
+                {"data", data.name()},
+                {"data_digest", data.digest()},
+                {"mask", t.mask},
+                {"seed", t.seed},
+                {"first", t.first},
+                {"train_samples", t.train_samples},
+                {"epochs", t.epochs},
+                {"images", t.images},
+                {"thresholds", t.thresholds},
+                {"budgets", t.budgets},
+                {"finetune_epochs", t.finetune_epochs}};
+  identify(point, net);
+  return point;
 }
 
 Json run_zap_trial(const ZapTrial& trial, TrainedNet& trained, const net::Dataset& data,

@@ -76,6 +76,12 @@ std::string InputFile::sha256() {
   return digest_->hex();
 }
 
+std::string file_sha256(const std::string& path) {
+  InputFile file(path);
+  file.rewind(true);
+  return file.sha256();
+}
+
 void InputFile::fail_at(std::int64_t position, const std::string& text) const {
   throw Error(fmt::format("{}: byte {}: {}", path_, position, text));
 }

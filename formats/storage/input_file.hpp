@@ -42,4 +42,7 @@ class InputFile {
   std::optional<Sha256> digest_;
 };
 
+/// Lower-case hexadecimal SHA-256 of a file.
+std::string file_sha256(const std::string& path);
+
 }  // namespace numemu

@@ -40,13 +40,22 @@ FixedRanges checkpoint_ranges(const std::string& path) {
   return {};
 }
 
-std::vector<std::string> notes_on_tuning(const std::string& path) {
+std::vector<std::string> notes_on_baseline(const std::string& path, bool before) {
   const std::optional<SafetensorsHeader> header = header_of(path);
-  const auto before = [](const SafetensorsEntry& entry) { return net::is_tuned_from(entry.name); };
-  if (!header || std::ranges::none_of(header->entries, before)) return {};
+  const auto from = [](const SafetensorsEntry& entry) { return net::is_tuned_from(entry.name); };
+  if (before || (header && std::ranges::any_of(header->entries, from)))
+    return {
+        "accuracy is compared with the network before tuning or fine-tuning in float32; SQNR and "
+        "its predictions compare with the tuned weights in float32, of which steps may have "
+        "rounded some already"};
+  const auto has = [&](std::string_view key) {
+    return std::ranges::any_of(header->metadata,
+                               [&](const auto& entry) { return entry.first == key; });
+  };
+  if (!header || !has("training") || !has("recipe")) return {};
   return {
-      "accuracy is compared with the network before tuning in float32; SQNR and its predictions "
-      "compare with the tuned weights in float32, of which steps may have rounded some already"};
+      "the checkpoint was trained under a recipe and has no network from before that: accuracy is "
+      "compared with its own weights in float32"};
 }
 
 Recipe with_checkpoint_ranges(const Recipe& recipe, const std::string& path,

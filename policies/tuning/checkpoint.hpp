@@ -19,7 +19,8 @@ FixedRanges checkpoint_ranges(const std::string& path);
 /// `where` is the recipe's file.
 Recipe with_checkpoint_ranges(const Recipe&, const std::string& path, const std::string& where);
 
-/// Of a file with the network before tuning: what accuracy is compared with, and what SQNR is.
-std::vector<std::string> notes_on_tuning(const std::string& path);
+/// What accuracy is compared with, and what SQNR is, where `before`, the network has one from
+/// before tuning or training under a recipe; also where a file was trained so and has none.
+std::vector<std::string> notes_on_baseline(const std::string& path, bool before);
 
 }  // namespace numemu::policies

@@ -43,6 +43,29 @@ std::vector<float> floats_of(const Array& array) {
   return {array.as<T>(), array.as<T>() + array.elements()};
 }
 
+/// An element of an array of integers, whatever their type: no float32 holds all of them.
+__extension__ using Whole = __int128;
+Whole whole_at(const Array& a, std::size_t i) {
+  switch (a.type) {
+    case ArrayType::int8:
+      return a.as<std::int8_t>()[i];
+    case ArrayType::uint8:
+      return a.as<std::uint8_t>()[i];
+    case ArrayType::int16:
+      return a.as<std::int16_t>()[i];
+    case ArrayType::uint16:
+      return a.as<std::uint16_t>()[i];
+    case ArrayType::int32:
+      return a.as<std::int32_t>()[i];
+    case ArrayType::uint32:
+      return a.as<std::uint32_t>()[i];
+    case ArrayType::uint64:
+      return a.as<std::uint64_t>()[i];
+    default:
+      return a.as<std::int64_t>()[i];
+  }
+}
+
 /// Rounded once, to nearest even.
 std::vector<float> floats(const Source& source) {
   const Array& a = source.array;
@@ -254,15 +277,15 @@ class ArraySamples final : public Samples {
   void load_classes(Side& side, const Source& y) {
     const std::int64_t most = options_.whole("classes", kMostClasses, 1, kMostClasses);
     const std::int64_t ignored = options_.whole("ignore", -1, INT32_MIN, INT32_MAX);
-    const std::vector<float> numbers = floats(y);
-    side.targets.classes.reserve(numbers.size());
-    for (std::size_t i = 0; i < numbers.size(); ++i) {
-      const float v = numbers[i];
-      if (options_.has("ignore") && v == static_cast<float>(ignored)) {
+    const auto count = static_cast<std::size_t>(y.array.elements());
+    side.targets.classes.reserve(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      const Whole v = whole_at(y.array, i);
+      if (options_.has("ignore") && v == ignored) {
         side.targets.classes.push_back(kNoClass);
         continue;
       }
-      if (!(v >= 0 && v < static_cast<float>(most)))
+      if (v < 0 || v >= most)
         throw Error(fmt::format("{}: element {}: expected a class from 0 to {}, found {}", y.where,
                                 i, most - 1, v));
       side.targets.classes.push_back(static_cast<std::int32_t>(v));

@@ -2,8 +2,11 @@
 // when they are read, so memory does not grow with their number.
 #include <fmt/format.h>
 #include <omp.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <exception>
 #include <filesystem>
 #include <optional>
@@ -35,10 +38,13 @@ struct File {
 
 std::vector<std::string> sorted_entries(const std::string& folder, bool folders) {
   std::vector<std::string> names;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    const std::string name = entry.path().filename();
-    if (!name.starts_with('.') && entry.is_directory() == folders) names.push_back(name);
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename();
+    std::error_code none;  // a link to itself or to nothing is no folder
+    if (!name.starts_with('.') && at->is_directory(none) == folders) names.push_back(name);
   }
+  if (error) throw Error(fmt::format("{}: cannot be read: {}", folder, error.message()));
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -160,7 +166,7 @@ class FolderSamples final : public Samples {
   }
 
   /// Of the decoded pixels. Decoding them all takes long, so that the digest is kept under names,
-  /// sizes and times of the files.
+  /// sizes, numbers and times of the files.
   void make_digest(const std::string& cache) {
     std::vector<const File*> files;
     for (const std::vector<File>* split : {&train_, &test_}) {
@@ -168,9 +174,12 @@ class FolderSamples final : public Samples {
     }
     std::string names = "numemu images 1\n";
     for (const File* file : files) {
-      names +=
-          fmt::format("{} {} {}\n", fs::absolute(file->path).string(), fs::file_size(file->path),
-                      fs::last_write_time(file->path).time_since_epoch().count());
+      struct stat is;
+      if (::stat(file->path.c_str(), &is) != 0)
+        throw Error(file->path + ": cannot be looked at: " + std::strerror(errno));
+      // The time of the last change of status: that of the contents can be set to any other.
+      names += fmt::format("{} {} {} {}.{:09}\n", fs::absolute(file->path).string(), is.st_size,
+                           is.st_ino, is.st_ctim.tv_sec, is.st_ctim.tv_nsec);
     }
     const std::string folder = cache + "/images",
                       kept = folder + "/" + sha256_hex(names).substr(0, 32);

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -20,7 +21,9 @@
 namespace numemu::net {
 namespace {
 
-constexpr std::string_view kParameters = "parameters", kScale = "_scale", kFormat = "_format";
+constexpr std::string_view kParameters = "parameters", kScale = "_scale", kFormat = "_format",
+                           kInput = ".input", kInputScale = ".input_scale",
+                           kInputZero = ".input_zero_point";
 
 std::string_view type_of(const Format& format, OnnxType type) {
   if (format.kind != Kind::integer)
@@ -152,9 +155,10 @@ void write_coded(const std::string& path, const Graph& graph, const OnnxLayers& 
     if (!layer.activation) continue;
     const OnnxOperand& input = *layer.activation;
     const auto zero = static_cast<float>(input.zero_point);
-    file.floats(node.name + ".input_scale", {1}, input.scales.data());
-    file.floats(node.name + ".input_zero_point", {1}, &zero);
-    file.header.metadata.emplace_back(node.name + ".input_format", input.format->name);
+    file.floats(node.name + std::string(kInputScale), {1}, input.scales.data());
+    file.floats(node.name + std::string(kInputZero), {1}, &zero);
+    file.header.metadata.emplace_back(node.name + std::string(kInput) + std::string(kFormat),
+                                      input.format->name);
   }
   for (const NamedBytes& bytes : described.bytes)
     file.add(bytes.name, "U8", {static_cast<std::int64_t>(bytes.data.size())}, bytes.data);
@@ -175,6 +179,45 @@ std::int64_t coded_weights_of(const std::string& path) {
     });
   });
 }
+
+namespace {
+
+/// How an exported layer codes its input: a scale, a zero point and a format, all or none. Nothing
+/// multiplies by them here, but a file in which they are wrong is no export.
+void check_inputs(const std::map<std::string, Tensor*>& tensors, const Checkpoint& checkpoint,
+                  const std::string& path) {
+  const auto layer_of = [](std::string_view name, std::string_view end) {
+    return name.ends_with(end) ? std::string(name.substr(0, name.size() - end.size())) : "";
+  };
+  std::set<std::string> layers;
+  for (const auto& [name, tensor] : tensors) {
+    for (const std::string_view end : {kInputScale, kInputZero}) layers.insert(layer_of(name, end));
+  }
+  for (const auto& [key, text] : checkpoint.metadata)
+    layers.insert(layer_of(key, std::string(kInput) + std::string(kFormat)));
+  layers.erase("");
+  for (const std::string& layer : layers) {
+    const auto number = [&](std::string_view end, const std::string& expected, const auto& holds) {
+      const std::string name = layer + std::string(end);
+      const auto found = tensors.find(name);
+      if (found != tensors.end() && found->second->size() == 1 && holds(found->second->data[0]))
+        return;
+      throw Error(fmt::format("{}: tensor {}: expected {}", path, quote_name(name), expected));
+    };
+    const std::string input = layer + std::string(kInput);
+    const std::string* const named = sorted_metadata_of(checkpoint, input + std::string(kFormat));
+    const Format& format = code_format(path, input, named == nullptr ? "" : *named);
+    number(kInputScale, "one positive and finite scale",
+           [](float x) { return x > 0 && std::isfinite(x); });
+    number(kInputZero, "one zero point, a code of " + format.name, [&](float x) {
+      return format.kind == Kind::integer
+                 ? std::nearbyint(x) == x && holds(format, largest_value(format), x)
+                 : x == 0;
+    });
+  }
+}
+
+}  // namespace
 
 void decode_weights(Checkpoint& checkpoint, const std::string& path) {
   const std::string* const list = sorted_metadata_of(checkpoint, std::string(kParameters));
@@ -205,6 +248,7 @@ void decode_weights(Checkpoint& checkpoint, const std::string& path) {
     }
     parameters.push_back(std::move(weight));
   }
+  check_inputs(tensors, checkpoint, path);
   checkpoint.tensors = std::move(parameters);
 }
 

@@ -7,6 +7,7 @@
 
 #include "emu/net/model/folded_checkpoint.hpp"
 #include "emu/net/model/onnx_checkpoint.hpp"
+#include "emu/net/model/tuned_from.hpp"
 #include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
 #include "formats/error.hpp"
@@ -52,22 +53,15 @@ LoadedNetwork from_onnx(const std::string& path, const Dataset& data) {
   return {std::move(graph), true, std::move(onnx)};
 }
 
-}  // namespace
-
-bool names_onnx_file(const std::string& name) { return name.ends_with(".onnx"); }
-
-std::string network_name(const Checkpoint& checkpoint) {
-  for (const auto& [key, value] : checkpoint.metadata) {
-    if (key == "net") return value;
-  }
-  return "";
-}
-
-LoadedNetwork network_of(const Checkpoint& checkpoint, const std::string& path,
-                         const Dataset& data) {
+/// Graph and weights of a checkpoint, without the network before.
+LoadedNetwork whole_of(const Checkpoint& checkpoint, const std::string& path, const Dataset& data) {
+  const bool folded = is_folded(checkpoint);
   if (const std::string* const onnx = graph_of(checkpoint, path)) {
     const auto options = [&](const OnnxModel& model) { return shapes_of(model, data); };
-    return {fitting(import_checkpoint(checkpoint, path, options), path, data), true, *onnx};
+    return {.graph = fitting(import_checkpoint(checkpoint, path, options), path, data),
+            .has_weights = true,
+            .onnx = *onnx,
+            .folded = folded};
   }
   const std::string name = network_name(checkpoint);
   if (name.empty()) {
@@ -75,8 +69,46 @@ LoadedNetwork network_of(const Checkpoint& checkpoint, const std::string& path,
                 ": expected metadata 'net' with the network's name, as `numemu train` writes it "
                 "(give the name before the file where it has none: NAME=FILE)");
   }
-  LoadedNetwork network{build_net(name, data), true};
+  LoadedNetwork network{.graph = build_net(name, data), .has_weights = true, .folded = folded};
   load_checkpoint(network.graph, checkpoint, path);
+  return network;
+}
+
+/// The network whose training under a recipe gave the checkpoint, where its graph has all weights.
+std::optional<Graph> before_training(const Checkpoint& checkpoint, const std::string& path,
+                                     const Dataset& data) {
+  if (!is_trained_under_recipe(checkpoint) || is_folded(checkpoint)) return std::nullopt;
+  const std::string* const onnx = graph_of(checkpoint, path);
+  if (onnx == nullptr) return std::nullopt;
+  Bytes bytes(static_cast<std::int64_t>(onnx->size()));
+  std::copy(onnx->begin(), onnx->end(), reinterpret_cast<char*>(bytes.data()));
+  OnnxModel model = parse_onnx(path, std::move(bytes), true);
+  if (std::ranges::any_of(model.graph.initializers, &OnnxTensor::absent)) return std::nullopt;
+  const ImportOptions options = shapes_of(model, data);
+  Graph graph = fitting(import_onnx(std::move(model), options), path, data);
+  graph.name = network_name(checkpoint);
+  return graph;
+}
+
+}  // namespace
+
+bool names_onnx_file(const std::string& name) { return name.ends_with(".onnx"); }
+
+std::string network_name(const Checkpoint& checkpoint) { return metadata_of(checkpoint, "net"); }
+
+bool is_trained_under_recipe(const Checkpoint& checkpoint) {
+  return !metadata_of(checkpoint, "training").empty() && !metadata_of(checkpoint, "recipe").empty();
+}
+
+LoadedNetwork network_of(const Checkpoint& checkpoint, const std::string& path,
+                         const Dataset& data) {
+  LoadedNetwork network = whole_of(checkpoint, path, data);
+  if (has_tuned_from(checkpoint)) {
+    network.before = whole_of(checkpoint, path, data).graph;
+    load_tuned_from(*network.before, checkpoint, path);
+  } else {
+    network.before = before_training(checkpoint, path, data);
+  }
   return network;
 }
 

@@ -1,5 +1,6 @@
 // A network by what a user calls it: a reference network, or a file.
 #pragma once
+#include <optional>
 #include <string>
 
 #include "emu/net/data/dataset.hpp"
@@ -13,6 +14,10 @@ struct LoadedNetwork {
   bool has_weights = false;  ///< the file gave them; a reference network awaits initialize()
   /// The graph as ONNX (onnx_checkpoint.hpp); empty for a reference network.
   std::string onnx = {};
+  /// The network before tuning, or before training under a recipe, where a checkpoint has it: what
+  /// accuracy is compared with.
+  std::optional<Graph> before = {};
+  bool folded = false;  ///< batch normalisation is in the weights
 };
 
 /// Whether `name` is taken for an ONNX file: it ends in ".onnx".
@@ -23,8 +28,11 @@ bool names_onnx_file(const std::string& name);
 /// file.
 LoadedNetwork load_network(const std::string& name, const Dataset&);
 /// The network of a checkpoint, which is `path` in messages: of the graph that it has, else the
-/// reference network that it names.
+/// reference network that it names. Checkpoints of earlier versions kept no network before training
+/// under a recipe; it is that of their graph where this has all weights.
 LoadedNetwork network_of(const Checkpoint&, const std::string& path, const Dataset&);
+/// Whether `train` wrote it under a recipe.
+bool is_trained_under_recipe(const Checkpoint&);
 /// "net" of the checkpoint's metadata, which names its network; "" without.
 std::string network_name(const Checkpoint&);
 

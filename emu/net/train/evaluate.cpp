@@ -54,6 +54,15 @@ std::span<const T> part(const std::vector<T>& all, std::int64_t i, std::int64_t 
   return {all.data() + static_cast<std::size_t>(i) * each, each};
 }
 
+double mean_squared_error(std::span<const float> output, std::span<const float> target) {
+  double sum = 0;
+  for (std::size_t i = 0; i < output.size(); ++i) {
+    const double error = double{output[i]} - double{target[i]};
+    sum += error * error;
+  }
+  return sum / static_cast<double>(output.size());
+}
+
 void add_scores(const Batch& batch, const std::vector<const Score*>& scores,
                 std::vector<ScoreTable>& tables) {
   const std::int64_t samples = batch.output.dim(0);
@@ -136,7 +145,9 @@ Evaluation evaluate_against(const Graph& graph, const Graph& reference_graph, co
   }
   const bool compares = std::any_of(scores.begin(), scores.end(),
                                     [](const Score* score) { return score->reference; });
-  std::vector<double> losses(result.right.size());
+  const bool values = data.target() == TargetKind::values;
+  std::vector<double> losses(values ? static_cast<std::size_t>(result.samples)
+                                    : result.right.size());
   const std::int64_t batches = (result.samples + batch - 1) / batch;
   std::vector<stats::FiniteCounts> outputs(static_cast<std::size_t>(batches));
   std::vector<std::int64_t> counted(static_cast<std::size_t>(batches), 0);
@@ -167,8 +178,11 @@ Evaluation evaluate_against(const Graph& graph, const Graph& reference_graph, co
         std::copy(seen.loss.begin(), seen.loss.end(), losses.begin() + first * targets);
         std::copy(seen.right.begin(), seen.right.end(), result.right.begin() + first * targets);
         counted[b] = seen.counted;
-      } else if (data.target() == TargetKind::values) {
+      } else if (values) {
         require_values(logits, expected, data);
+        for (std::int64_t i = 0; i < size; ++i)
+          losses[first + i] =
+              mean_squared_error(part(logits.data, i, size), part(expected.values, i, size));
       }
       Tensor reference;
       if (compares) {
@@ -189,7 +203,7 @@ Evaluation evaluate_against(const Graph& graph, const Graph& reference_graph, co
   result.correct = std::accumulate(result.right.begin(), result.right.end(), std::int64_t{0});
   result.n =
       classes ? std::accumulate(counted.begin(), counted.end(), std::int64_t{0}) : result.samples;
-  if (!classes) {
+  if (!classes && !values) {
     result.loss = std::numeric_limits<double>::quiet_NaN();
   } else if (result.n > 0) {
     result.loss = stats::pairwise_sum(static_cast<std::int64_t>(losses.size()),

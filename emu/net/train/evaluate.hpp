@@ -16,8 +16,8 @@ struct Evaluation {
   std::int64_t samples = 0;
   /// Classes: samples x Dataset::targets_per_sample(); samples where targets are no classes.
   std::int64_t n = 0;
-  std::int64_t correct = 0;         ///< of the targets
-  double loss = 0;                  ///< mean cross-entropy of a target; NaN without classes
+  std::int64_t correct = 0;  ///< of the targets
+  double loss = 0;  ///< mean cross-entropy of a target, or squared error of a sample; else NaN
   std::vector<std::uint8_t> right;  ///< one entry per target; empty without classes
   stats::FiniteCounts outputs;      ///< of the network's outputs
   std::vector<ScoreTable> tables;   ///< one of each score

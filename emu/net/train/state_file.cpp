@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "emu/net/model/folded_checkpoint.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/json.hpp"
@@ -15,6 +16,8 @@
 
 namespace numemu::net {
 namespace {
+
+constexpr std::string_view kDigest = "digest";
 
 Json identity_json(const RunIdentity& identity) {
   Json json = Json::object();
@@ -29,9 +32,13 @@ std::string shown(const std::string& value) {
   return "a text with the digest " + sha256_hex(value).substr(0, 16);
 }
 
-/// Of everything but the metadata: a flipped bit of a weight would otherwise resume without a word.
+/// Of everything else in the file: a flipped bit of a weight, or another number of the step that
+/// comes next, would otherwise resume without a word.
 std::string digest_of(const Checkpoint& file) {
   std::string bytes;
+  for (const auto& [key, text] : file.metadata) {
+    if (key != kDigest) bytes += fmt::format("{}={}\n", key, sha256_hex(text));
+  }
   for (const NamedTensor& tensor : file.tensors) {
     const std::string_view data(reinterpret_cast<const char*>(tensor.value.data.data()),
                                 tensor.value.data.size() * sizeof(float));
@@ -79,23 +86,23 @@ void write_state_file(const std::string& path, StateFile state) {
   file.tensors = std::move(state.tensors);
   file.bytes = std::move(state.bytes);
   sort_empty(file.bytes);
-  file.metadata = {{"digest", digest_of(file)},
-                   {"identity", identity_json(state.identity).dump()},
+  file.metadata = {{"identity", identity_json(state.identity).dump()},
                    {"run", std::move(state.numbers)}};
+  file.metadata.insert(file.metadata.begin(), {std::string(kDigest), digest_of(file)});
   write_safetensors(path, file);
 }
 
 StateFile read_state_file(const std::string& path) {
   Checkpoint file = read_safetensors(path, true);
-  const auto digest = std::find_if(file.metadata.begin(), file.metadata.end(),
-                                   [](const auto& entry) { return entry.first == "digest"; });
-  if (digest == file.metadata.end() || digest->second != digest_of(file))
-    throw Error(path + ": metadata: digest: expected that of the tensors; the file is damaged");
   StateFile state;
   const Json identity = metadata(file, path, "identity");
   for (const auto& item : identity.items())
     state.identity.emplace_back(item.key(), item.value().get<std::string>());
   state.numbers = metadata(file, path, "run").dump();
+  if (metadata_of(file, kDigest) != digest_of(file))
+    throw Error(path +
+                ": metadata: digest: expected that of the rest; the file is damaged, or of an "
+                "earlier version: use --fresh");
   state.tensors = std::move(file.tensors);
   state.bytes = std::move(file.bytes);
   return state;

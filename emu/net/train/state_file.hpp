@@ -16,7 +16,7 @@ struct StateFile {
   std::vector<NamedBytes> bytes;
 };
 
-/// Writes a safetensors file atomically, with a digest of all tensors and bytes.
+/// Writes a safetensors file atomically, with a digest of all that is in it.
 void write_state_file(const std::string& path, StateFile);
 /// Throws Error naming the file where it is damaged.
 StateFile read_state_file(const std::string& path);

@@ -24,7 +24,9 @@ namespace {
 void require_fit(const Graph& graph, const Dataset& data, const TrainOptions& options) {
   check(options);
   if (data.target() != TargetKind::classes)
-    throw Error("training: expected a data set of classes, " + data.name() + " has other targets");
+    throw Error("training: expected a data set of classes, " + data.name() +
+                " has other targets; the losses of numbers, such as the mean squared error, come "
+                "in a later version (tune and eval take them now)");
   if (graph.inputs.size() != 1 || graph.inputs[0].shape != data.input_shape()) {
     throw Error("network " + graph.name + " takes " +
                 (graph.inputs.empty() ? "nothing" : to_string(graph.inputs[0].shape)) +

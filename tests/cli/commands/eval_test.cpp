@@ -1,4 +1,6 @@
 // numemu eval: where time went, and batch normalisation folded into the weights.
+#include <sys/stat.h>
+
 #include <cmath>
 #include <filesystem>
 
@@ -239,4 +241,28 @@ TEST_CASE("a gate decides the exit code; undecided only under --strict", "[fast]
   CHECK(empty.code == 2);
   CHECK_THAT(empty.err, Contains("--gate: expected a target"));
   check_refused(s.run(command + "--strict"), "numemu: --strict: expected --gate beside it\n");
+}
+
+TEST_CASE("data at links to themselves, pipes and folders is refused by name", "[fast]") {
+  const Scratch s;
+  std::filesystem::create_symlink("round", s.path + "/round");
+  REQUIRE(mkfifo((s.path + "/pipe").c_str(), 0600) == 0);
+  std::filesystem::create_directories(s.path + "/images/a");
+  std::filesystem::create_symlink("round.png", s.path + "/images/a/round.png");
+  std::filesystem::create_directories(s.path + "/pipes/a");
+  REQUIRE(mkfifo((s.path + "/pipes/a/x.png").c_str(), 0600) == 0);
+  const auto refused = [&](const std::string& data, const std::string& name) {
+    const Result result = s.run("eval --net lenet --data " + data);
+    CAPTURE(data, result.err);
+    CHECK(result.code == 2);
+    CHECK_THAT(result.err, Contains(name) && !Contains("internal error"));
+  };
+  for (const char* const place : {"round", "pipe"}) {
+    for (const char* const kind :
+         {"images:", "mnist:", "cifar10:", "text:", "tokens:", "npy:", "npy:x="})
+      refused(std::string(kind) + place + (std::string(kind) == "images:" ? ",normalize=none" : ""),
+              place);
+  }
+  refused("images:images,normalize=none", "images/a/round.png");
+  refused("images:pipes,normalize=none", "pipes/a/x.png");
 }

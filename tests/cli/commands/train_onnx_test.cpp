@@ -95,3 +95,53 @@ TEST_CASE("the checkpoint of an ONNX network is a network", "[fast]") {
         trained["metrics"]["loss"].get<double>());
   CHECK(Json::parse(more.out)["checkpoint"] == "p/m-text.safetensors");
 }
+
+TEST_CASE("training under a recipe keeps the network before it as the baseline", "[fast]") {
+  const Scratch s;
+  bigrams(s, text(s));
+  s.file("r.json", R"({"numemu_recipe": 1, "roles": {"weight": {"format": "int2"}}})");
+  const std::string options = " --data text:small.txt --batch 8 --seed 1 --epochs 1 --quiet --json";
+  const auto trained = [&](const std::string& net, const std::string& more) {
+    const Result run = s.run("train --net " + net + options + more);
+    INFO(run.err);
+    REQUIRE(run.code == 0);
+    return Json::parse(run.out)["checkpoint"].text();
+  };
+  const auto row = [&](const std::string& net) {
+    const Result eval =
+        s.run("eval --net " + net + " --data text:small.txt --recipe r.json --quiet --json");
+    INFO(eval.err);
+    REQUIRE(eval.code == 0);
+    return Json::parse(eval.out);
+  };
+  const std::string float32 = trained("m.onnx", " --out o"),
+                    fine = trained(float32, " --recipe r.json --out p"),
+                    again = trained(fine, " --recipe r.json --out q");
+  const Json original = row(float32);
+  for (const std::string& net : {fine, again}) {
+    const Json tuned = row(net);
+    CHECK(tuned["point"]["tuned_from"] == original["point"]["weights"]);
+    CHECK(tuned["metrics"]["baseline_top1"] == original["metrics"]["baseline_top1"]);
+    CHECK(tuned["metrics"]["loss"] != original["metrics"]["loss"]);
+    CHECK_THAT(tuned["notes"].dump(), Contains("the network before tuning or fine-tuning"));
+  }
+  // Training in float32 makes another network, which is its own baseline.
+  const Json other = row(trained(fine, " --out f"));
+  CHECK_FALSE(other["point"].contains("tuned_from"));
+}
+
+TEST_CASE("a checkpoint trained under a recipe without its past says so", "[fast]") {
+  const Scratch s;
+  text(s);
+  s.file("r.json", R"({"numemu_recipe": 1, "roles": {"weight": {"format": "int2"}}})");
+  REQUIRE(s.run("train --net char-transformer --data text:small.txt --batch 8 --epochs 1 --recipe "
+                "r.json --out o --quiet")
+              .code == 0);
+  const Result eval = s.run(
+      "eval --net o/char-transformer-text.safetensors --data text:small.txt "
+      "--recipe r.json --images 4 --no-predictions --quiet --json");
+  INFO(eval.err);
+  REQUIRE(eval.code == 0);
+  CHECK_THAT(Json::parse(eval.out)["notes"].dump(),
+             Contains("trained under a recipe and has no network from before that"));
+}

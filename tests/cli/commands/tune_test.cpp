@@ -247,3 +247,30 @@ TEST_CASE("the report compares what the task is judged by", "[fast]") {
     CHECK(metrics["after"].contains("top1") == classes);
   }
 }
+
+TEST_CASE("a run is known by all that its checkpoint holds", "[fast]") {
+  const Scratch s;
+  const auto made = [&](const std::string& steps, const std::string& out) {
+    const Result tuned = s.run(command(s) + " --steps '" + steps + "' --quiet --out " + out);
+    INFO(tuned.err);
+    REQUIRE(tuned.code == 0);
+  };
+  // The same weights with other ranges.
+  made("calibrate", "a");
+  made("calibrate(percentile(80))", "b");
+  const auto tuned = [&](const std::string& from, const std::string& out) {
+    const Result again =
+        s.run("tune --net " + from +
+              "/lenet-glyphs.safetensors --data glyphs --recipe r.json "
+              "--samples 64 --images 100 --steps bias_correction --quiet --json --out " +
+              out);
+    INFO(again.err);
+    REQUIRE(again.code == 0);
+    Json json = Json::parse(again.out);
+    json.erase("checkpoint");
+    return json.dump();
+  };
+  const std::string first = tuned("a", "t"), second = tuned("b", "t");
+  CHECK(second != first);
+  CHECK(second == tuned("b", "u"));
+}

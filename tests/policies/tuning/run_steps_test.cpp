@@ -93,3 +93,29 @@ TEST_CASE("the state of another unfinished chain is refused", "[fast]") {
   file.fresh = true;
   CHECK(run_tune_steps(second, steps, file).finished(steps.size()));
 }
+
+TEST_CASE("a state whose numbers were changed is refused", "[fast]") {
+  const Recipe recipe = Recipe::parse_text(kRecipe, "recipe");
+  const numemu::test::TemporaryFolder folder;
+  const TuneFile file{folder.path() + "/state.safetensors", {{"net", "small"}}};
+  const auto steps = parse_tune_steps("calibrate,batch_norm,bias(epochs=2)", "--steps");
+  TuneHooks stop;
+  stop.on_step = [](const TunePosition& at) {
+    if (at.step == 2) throw Stopped();
+  };
+  Tuning first = small_tuning(recipe);
+  CHECK_THROWS_AS(run_tune_steps(first, steps, file, stop), Stopped);
+  const std::string kept = numemu::test::read_file(file.path);
+  const auto refused = [&](const std::string& from, const std::string& to) {
+    std::string text = kept;
+    const std::size_t at = text.find(from);
+    REQUIRE(at != std::string::npos);
+    numemu::test::write_file(file.path, text.replace(at, from.size(), to));
+    Tuning tuning = small_tuning(recipe);
+    CHECK_THROWS_WITH(run_tune_steps(tuning, steps, file), Catch::Contains("is damaged"));
+  };
+  refused(R"(\"step\":2)", R"(\"step\":1)");
+  refused(R"(\"part\":0)", R"(\"part\":1)");
+  refused("ranges of", "rangez of");
+  refused("small", "smell");
+}

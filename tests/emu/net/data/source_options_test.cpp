@@ -1,6 +1,8 @@
 // Sets from users' files: arrays, tokens, texts with options, CIFAR-100, and their mistakes.
 #include "emu/net/data/source_options.hpp"
 
+#include <fmt/format.h>
+
 #include "emu/net/data/dataset.hpp"
 #include "emu/net/data/view.hpp"
 #include "formats/storage/npy.hpp"
@@ -75,6 +77,17 @@ TEST_CASE("arrays of bytes are NCHW images unless told otherwise", "[fast]") {
         x + ": uint8: expected normalize=imagenet|cifar|none or mean=,deviation=");
   CHECK(message_of([&] { load(both + ",classes=300"); }) ==
         y + ": element 1: expected a class from 0 to 299, found 300");
+  for (const std::int64_t label : {std::int64_t{1} << 40, std::int64_t{-2147483649}, INT64_MAX}) {
+    write<std::int64_t>(y, ArrayType::int64, {3}, {7, label, 0});
+    CHECK(message_of([&] { load(both); }) ==
+          fmt::format("{}: element 1: expected a class from 0 to 16777215, found {}", y, label));
+  }
+  // No label is taken for another that is the same number in float32.
+  write<std::int64_t>(y, ArrayType::int64, {3}, {7, 2147483640, 0});
+  CHECK_FALSE(message_of([&] { load(both + ",ignore=2147483647"); }).empty());
+  write<std::uint64_t>(y, ArrayType::uint64, {3}, {7, UINT64_MAX, 0});
+  CHECK(message_of([&] { load(both); }).ends_with("found 18446744073709551615"));
+  write<std::int64_t>(y, ArrayType::int64, {3}, {7, 300, 0});
   CHECK(message_of([&] { load(both + ",test=4"); }) ==
         "data set npy: expected at most 3 samples for test and validation, found 4");
 }

@@ -121,6 +121,28 @@ TEST_CASE("scales and parameters that are not there are named", "[fast]") {
     bad.metadata[1].second = format;
     fails(bad, "w_format': expected a format of codes");
   }
+  // How a layer codes its input.
+  const auto with_input = [&](float scale, float zero, const char* format) {
+    Checkpoint out = checkpoint(4, R"(["w"])");
+    out.tensors.push_back({"fc.input_scale", Tensor({1}, scale)});
+    out.tensors.push_back({"fc.input_zero_point", Tensor({1}, zero)});
+    out.metadata.insert(out.metadata.begin(), {"fc.input_format", format});
+    return out;
+  };
+  for (const float scale : {0.0f, -1.0f, INFINITY, NAN})
+    fails(with_input(scale, 0, "int8"), "fc.input_scale': expected one positive and finite scale");
+  for (const float zero : {0.5f, 128.0f, NAN})
+    fails(with_input(1, zero, "int8"), "fc.input_zero_point': expected one zero point");
+  for (const char* const format : {"", "junk", "float32", "codebook(/dev/zero)"})
+    fails(with_input(1, 0, format), "'fc.input_format': expected a format of codes");
+  Checkpoint part = with_input(1, 0, "int8");
+  part.tensors.pop_back();
+  fails(part, "fc.input_zero_point");
+  part = with_input(1, 0, "int8");
+  part.metadata.erase(part.metadata.begin());
+  fails(part, "'fc.input_format': expected a format of codes");
+  Checkpoint input = with_input(0.5f, -3, "int8");
+  decode_weights(input, "m.safetensors");
   decode_weights(good, "m.safetensors");
   CHECK(good.tensors.size() == 1);
 }

@@ -216,7 +216,7 @@ TEST_CASE("a damaged state is refused and changes nothing", "[fast]") {
   CHECK_THAT(message([](Checkpoint& c) { c.metadata[2].second = "{"; }),
              Catch::StartsWith(start + "metadata: run"));
   CHECK_THAT(message([](Checkpoint& c) { c.metadata[2].second = "{}"; }),
-             Catch::StartsWith(start + "metadata: run: step"));
+             Catch::StartsWith(start + "metadata: digest"));
   write_file(trial.file.path, read_file(trial.file.path).substr(0, 1000));
   CHECK_THROWS_AS(trial.run(), Error);
 }
