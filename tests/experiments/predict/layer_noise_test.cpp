@@ -393,3 +393,44 @@ TEST_CASE("layers before the first noise have none, and probes follow the networ
   CHECK(probe_plan(1e12, 1).probes == kFewestProbes);
   CHECK(probe_plan(0x1p34 / 8 / 8, 512).probes == 8);
 }
+
+TEST_CASE("layer noise: streamed samples give what a larger reference gives", "[fast]") {
+  const net::Graph graph = testing::small_net().graph;
+  const net::Dataset data = testing::small_dataset();
+  const policies::Recipe recipe = policies::Recipe::parse_text(
+      R"({"numemu_recipe": 1, "roles": {"weight": {"format": "mxfp4"},
+                                        "activation": {"format": "mxfp4"}}})",
+      "recipe");
+  policies::RecipeNumerics numerics(recipe, graph, "recipe");
+  net::Targets targets;
+  const auto reference = [&](std::int64_t count) {
+    return policies::float_reference(graph, data.calibration_batch(0, count, targets));
+  };
+  numerics.freeze(graph, reference(15));
+  const auto more = [&](std::int64_t first, std::int64_t count) {
+    net::Targets unused;
+    return std::vector{data.calibration_batch(15 + first, count, unused)};
+  };
+  const LayerMeasurement whole = measure_layers(graph, numerics, reference(kMeasuredSamples));
+  const LayerMeasurement streamed =
+      measure_layers(graph, numerics, reference(15), {data.calibration_count() - 15, more});
+  const double interval = 2 * 1.96 * streamed.output_error;
+  CHECK((streamed.samples == kMeasuredSamples || interval < kShortInterval));
+  CHECK(streamed.samples >= kFewestStreamed);
+  const LayerMeasurement same = measure_layers(graph, numerics, reference(streamed.samples));
+  CHECK(streamed.output.db == Approx(same.output.db).epsilon(1e-12));
+  CHECK(streamed.db.at("fc2") == Approx(same.db.at("fc2")).epsilon(1e-12));
+  CHECK(streamed.error.at("fc2") == Approx(same.error.at("fc2")).epsilon(1e-9));
+  CHECK(whole.samples == kMeasuredSamples);
+  const LayerMeasurement alone = measure_layers(graph, numerics, reference(15));
+  CHECK(alone.samples == 15);
+}
+
+TEST_CASE("layer noise: verdicts use the interval", "[fast]") {
+  CHECK(layer_verdict(10.2, 12.1, 15, 0.8) == Verdict::undecided);
+  CHECK(layer_verdict(10.2, 9.8, 256, 0.2) == Verdict::holds);
+  CHECK(layer_verdict(10.2, 9.8, 256, 0.5) == Verdict::undecided);
+  CHECK(layer_verdict(10, 14, 256, 0.2) == Verdict::fails);
+  CHECK(layer_verdict(10, 14, 256, 0.6) == Verdict::undecided);
+  CHECK(layer_verdict(10, NAN, 1, NAN) == Verdict::fails);
+}
