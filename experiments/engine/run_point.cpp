@@ -12,6 +12,7 @@
 #include "emu/net/model/weights.hpp"
 #include "emu/net/profile.hpp"
 #include "emu/stats/interval.hpp"
+#include "experiments/engine/answers.hpp"
 #include "experiments/engine/noise_json.hpp"
 #include "experiments/engine/not_finite.hpp"
 #include "experiments/engine/scores.hpp"
@@ -270,6 +271,8 @@ Json run_point(const Point& point, Workbench& bench, const OnWork& on_work) {
   if (const std::string own = policies::own_quantizers(graph, bench.trained.path); !own.empty())
     row["baseline_has"] = own;
   add_metrics(row, bench.dataset, bench.scores, evaluation, bench.baseline);
+  if (bench.dataset.target() == net::TargetKind::classes && bench.dataset.targets_per_sample() == 1)
+    row["answers"] = answers_json(evaluation.right);
   add_noise(row, noise, graph, numerics);
   for (const std::vector<std::string>& notes :
        {policies::notes_on_training(recipe, point.stage),

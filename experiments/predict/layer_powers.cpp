@@ -39,6 +39,7 @@ void LayerPowers::add(const net::Node& node, const net::Tensor& output) {
     part.samples[static_cast<std::size_t>(i)] =
         sums(each, output.data.data() + i * each, clean + i * each);
   part.elements = each;
+  part.heard = true;
 }
 
 void LayerPowers::add(const net::Product& p) {
@@ -58,6 +59,7 @@ void LayerPowers::add(const net::Product& p) {
 std::map<std::string, std::vector<Power>> LayerPowers::of_samples() const {
   std::map<std::string, std::vector<Power>> out;
   for (const auto& [layer, part] : layers_) {
+    if (!part.heard && !parts_.contains(layer)) continue;
     const auto n = static_cast<double>(std::max<std::int64_t>(1, part.elements));
     for (const Power& sum : part.samples) out[layer].push_back({sum.noise / n, sum.signal / n});
   }

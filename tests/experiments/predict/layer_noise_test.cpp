@@ -99,7 +99,9 @@ TEST_CASE("verdicts of layers", "[fast]") {
   CHECK(layer_verdict(20, 20.9, 2) == Verdict::holds);
 }
 
-TEST_CASE("the standard error in decibels is that of the mean noise power over samples", "[fast]") {
+TEST_CASE(
+    "the standard error in decibels is that of mean signal over mean noise, samples being a sample",
+    "[fast]") {
   const Run run = small_run(64);
   const policies::Recipe recipe = recipe_of("int4");
   const LayerMeasurement layers = measured(run, recipe);
@@ -107,15 +109,18 @@ TEST_CASE("the standard error in decibels is that of the mean noise power over s
   policies::RecipeNumerics numerics(recipe, run.graph, "recipe");
   numerics.freeze(run.graph, run.reference);
   const net::Tensor logits = net::forward(run.graph, run.reference.batch, numerics);
-  std::vector<double> power(64);
-  double mean = 0, spread = 0;
+  std::vector<double> power(64), signal(64);
+  double mean = 0, mean_signal = 0, spread = 0;
   for (std::int64_t i = 0; i < logits.size(); ++i) {
     const double error = double{logits.data[i]} - run.reference.logits.data[i];
     power[i / 10] += error * error;
+    signal[i / 10] += double{run.reference.logits.data[i]} * run.reference.logits.data[i];
   }
   for (const double p : power) mean += p / 64;
-  for (const double p : power) spread += (p - mean) * (p - mean);
-  const double expected = 10 / std::log(10.0) * std::sqrt(spread / 63 / 64) / mean;
+  for (const double s : signal) mean_signal += s / 64;
+  for (std::size_t i = 0; i < 64; ++i)
+    spread += std::pow(power[i] / mean - signal[i] / mean_signal, 2);
+  const double expected = 10 / std::log(10.0) * std::sqrt(spread / 63 / 64);
   CHECK(layers.output_error == Approx(expected).epsilon(1e-9));
   CHECK(layers.output_error > 0);
   CHECK(layers.output.db == layers.db.at("fc3"));
