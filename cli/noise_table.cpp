@@ -47,7 +47,8 @@ void print_noise(const Json& row, const std::string& of_noise, const std::string
     starred = starred || star;
     if (layer.contains("left_out") && layer["left_out"].is_string())
       left_out[layer["left_out"]].push_back(layer["name"]);
-    layers.push_back({layer["name"], layer["unit"], lost ? "NaN" : decibels(layer["sqnr_db"])});
+    layers.push_back({layer["name"], layer["unit"], lost ? "NaN" : decibels(layer["sqnr_db"]),
+                      interval_text(layer.value("sqnr_ci95", Json()), "{:.2f}")});
     if (predictions) {
       layers.back().push_back(decibels(layer["predicted_db"]) + (star ? "*" : ""));
       layers.back().push_back(layer["verdict"].is_string() ? layer["verdict"].get<std::string>()
@@ -56,7 +57,7 @@ void print_noise(const Json& row, const std::string& of_noise, const std::string
     for (const char* count : {"overflow", "underflow", "invalid"})
       layers.back().push_back(number_text(layer.value(count, Json(0.0)), "{:.2e}"));
   }
-  std::vector<std::string> header = {"layer", "unit", "SQNR dB"};
+  std::vector<std::string> header = {"layer", "unit", "SQNR dB", "95 %"};
   if (predictions) header.insert(header.end(), {"predicted", "verdict"});
   header.insert(header.end(), {"overflow", "underflow", "invalid"});
   fmt::print("{}SQNR{} on {}; overflow, underflow and invalid: shares of the operands on {}\n",
@@ -66,10 +67,13 @@ void print_noise(const Json& row, const std::string& of_noise, const std::string
   if (metrics["sqnr_db"].is_number()) {
     const bool known = predicted["sqnr_db"].is_number();
     const char* star = predicted.contains("ignores") ? "*" : "";
-    const Json error = metrics.value("sqnr_error_db", Json()),
+    const Json ends = metrics.value("sqnr_ci95", Json()),
                verdict = predicted.value("verdict", Json());
     fmt::print("output: SQNR {} dB{}{}{}\n", decibels(metrics["sqnr_db"]),
-               error.is_number() ? fmt::format(", standard error {}", decibels(error)) : "",
+               ends.is_array()
+                   ? fmt::format(", 95 % interval {} of {} samples", interval_text(ends, "{:.2f}"),
+                                 metrics.value("sqnr_samples", Json()).dump())
+                   : "",
                known ? fmt::format(", predicted {}{}", decibels(predicted["sqnr_db"]), star) : "",
                known && verdict.is_string() ? ": " + verdict.get<std::string>() : "");
     fmt::print("output scaled by its best gain, {}: {} dB{}; a common gain changes no decision\n",

@@ -287,7 +287,12 @@ std::string summary_table(const std::vector<Json>& rows, const std::string& unfi
                                       : ends(r.difference_low, r.difference_high, "{:+.2f}")});
     }
     if (gates) line.push_back(experiments::gate_words(r));
-    line.push_back(r.not_finite && !r.sqnr_db ? "NaN" : figure(r.sqnr_db, "{:.1f}"));
+    const auto sqnr = r.sqnr_interval();
+    line.push_back(
+        r.not_finite && !r.sqnr_db
+            ? "NaN"
+            : figure(r.sqnr_db, "{:.1f}") +
+                  (sqnr ? fmt::format(" [{:.1f}, {:.1f}]", sqnr->first, sqnr->second) : ""));
     if (predictions)
       line.push_back(figure(r.predicted_sqnr_db, "{:.1f}") + (r.unit_ignored() ? "*" : ""));
     cells.push_back(std::move(line));

@@ -6,6 +6,7 @@
 
 #include "emu/net/at_layer.hpp"
 #include "emu/net/gemm_layers.hpp"
+#include "emu/stats/interval.hpp"
 #include "experiments/engine/judge.hpp"
 #include "experiments/predict/noise_power.hpp"
 #include "experiments/predict/version.hpp"
@@ -22,6 +23,13 @@ constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 Json number(double value, int digits = kDigits) {
   if (!std::isfinite(value)) return nullptr;
   return policies::significant(value, digits);
+}
+
+/// The 95 % interval of a figure in decibels; null for null.
+Json interval(double db, double error) {
+  const double half = stats::kNormal95 * error;
+  if (!std::isfinite(db) || !std::isfinite(half)) return nullptr;
+  return Json::array({number(db - half), number(db + half)});
 }
 
 Json tensor_json(const TensorNoise& noise) {
@@ -58,6 +66,8 @@ void add_noise(Json& row, const NoiseFigures& noise, const net::Graph& graph,
                const policies::RecipeNumerics& numerics) {
   row["metrics"]["sqnr_db"] = number(noise.measured.output.db);
   row["metrics"]["sqnr_error_db"] = number(noise.measured.output_error);
+  row["metrics"]["sqnr_ci95"] = interval(noise.measured.output.db, noise.measured.output_error);
+  row["metrics"]["sqnr_samples"] = noise.measured.samples;
   row["metrics"]["sqnr_gained_db"] = number(noise.measured.output.gained_db);
   row["metrics"]["gain"] = number(noise.measured.output.gain);
   if (noise.predictions) {
@@ -68,7 +78,7 @@ void add_noise(Json& row, const NoiseFigures& noise, const net::Graph& graph,
         {"sqnr_gained_db", number(noise.predicted.output.gained_db)},
         {"gain", number(noise.predicted.output.gain)},
         {"verdict", to_json(layer_verdict(noise.predicted.output.db, noise.measured.output.db,
-                                          noise.measured.samples))}};
+                                          noise.measured.samples, noise.measured.output_error))}};
   } else {
     row["predicted"] = {{"sqnr_db", nullptr}, {"verdict", nullptr}};
   }
@@ -85,14 +95,16 @@ void add_noise(Json& row, const NoiseFigures& noise, const net::Graph& graph,
     const double layer_predicted =
         noise.predictions ? net::at_layer(noise.predicted.db, name) : kUnknown;
     const double layer_measured = net::at_layer(noise.measured.db, name);
+    const double layer_error = net::at_layer(noise.measured.error, name);
     row["layers"].push_back(
         {{"name", name},
          {"gemm", "fprop"},
          {"unit", numerics.recipe(name).fprop->row().name},
          {"sqnr_db", number(layer_measured)},
+         {"sqnr_ci95", interval(layer_measured, layer_error)},
          {"predicted_db", number(layer_predicted)},
-         {"verdict",
-          to_json(layer_verdict(layer_predicted, layer_measured, noise.measured.samples))},
+         {"verdict", to_json(layer_verdict(layer_predicted, layer_measured, noise.measured.samples,
+                                           layer_error))},
          {"overflow", number(static_cast<double>(counts.overflow) / elements)},
          {"underflow", number(static_cast<double>(counts.underflow) / elements)},
          {"invalid", number(static_cast<double>(counts.invalid) / elements)}});

@@ -11,6 +11,7 @@
 #include "emu/net/memory_plan.hpp"
 #include "emu/net/profile.hpp"
 #include "emu/stats/interval.hpp"
+#include "experiments/engine/answers.hpp"
 #include "experiments/engine/network_identity.hpp"
 #include "experiments/engine/noise_json.hpp"
 #include "experiments/engine/not_finite.hpp"
@@ -83,6 +84,27 @@ bool gives_top5(const Workbench& bench) {
   return !values.back().empty() && values.back().back() <= kTop;
 }
 
+/// Calibration samples that the reference read, with those it leaves out.
+std::int64_t read_by_reference(const Workbench& bench) {
+  std::int64_t read = bench.reference.samples();
+  for (const std::int64_t sample : bench.odd_samples) read += sample < read;
+  return read;
+}
+
+/// The calibration samples behind those of the reference, without those that hold NaN or infinite
+/// numbers.
+MoreSamples behind_reference(const Workbench& bench) {
+  const std::int64_t read = read_by_reference(bench);
+  const auto batch = [&bench, read](std::int64_t first, std::int64_t count) {
+    net::Targets targets;
+    net::Tensor all = bench.dataset.calibration_batch(read + first, count, targets);
+    std::vector<net::Tensor> out;
+    if (const std::int64_t kept = keep_finite(all); kept > 0) out.push_back(std::move(all));
+    return out;
+  };
+  return {bench.dataset.calibration_count() - read, batch};
+}
+
 /// `reads`: something read calibration samples, which scales may do without.
 std::vector<std::string> notes_on_data(const Point& point, const Workbench& bench,
                                        std::int64_t calibration, bool reads) {
@@ -105,8 +127,7 @@ std::vector<std::string> notes_on_data(const Point& point, const Workbench& benc
     notes.push_back(fmt::format(
         "{} of the {} calibration samples hold NaN or infinite numbers, the first is sample {}.",
         odd, calibration, *bench.odd_samples.begin()));
-  std::int64_t read = bench.reference.samples();  // by the reference, with those it leaves out
-  for (const std::int64_t sample : bench.odd_samples) read += sample < read;
+  const std::int64_t read = read_by_reference(bench);
   if (read > bench.reference.samples())
     notes.push_back(fmt::format(
         "SQNR and predictions leave out {} of the first {} calibration samples, which hold NaN or "
@@ -227,9 +248,9 @@ Json run_point(const Point& point, Workbench& bench, const OnWork& on_work) {
   Listening listening(
       numerics, [&](const net::Product& p) { lost.add_stored(p); },
       [&](std::int64_t n) { work.add(n, bench.eval_images); });
-  noise.measured = measure_layers(graph, listening, bench.reference);
+  noise.measured = measure_layers(graph, listening, bench.reference, behind_reference(bench));
   measure_tensors(noise.tensors, recipe, graph, bench.reference, &numerics);
-  const Json lost_reference = lost.json(bench.reference.samples(), noise.measured.outputs);
+  const Json lost_reference = lost.json(noise.measured.samples, noise.measured.outputs);
   lost.reset();
   numerics.reset_counts();
   work.begin("evaluation", evaluation_cost(bench.eval_images));
@@ -246,6 +267,8 @@ Json run_point(const Point& point, Workbench& bench, const OnWork& on_work) {
   if (const std::string own = policies::own_quantizers(graph, bench.trained.path); !own.empty())
     row["baseline_has"] = own;
   add_metrics(row, bench.dataset, bench.scores, evaluation, bench.baseline);
+  if (bench.dataset.target() == net::TargetKind::classes && bench.dataset.targets_per_sample() == 1)
+    row["answers"] = answers_json(evaluation.right);
   add_noise(row, noise, graph, numerics);
   for (const std::vector<std::string>& notes :
        {policies::notes_on_training(recipe, point.stage),

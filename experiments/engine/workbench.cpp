@@ -139,7 +139,16 @@ net::Tensor reference_batch(const net::Graph& graph, const net::Dataset& dataset
   const std::int64_t count = reference_count(graph, dataset);
   net::Targets targets;
   net::Tensor batch = dataset.calibration_batch(0, count, targets);
-  const std::int64_t each = batch.size() / count;
+  if (keep_finite(batch, odd) == 0)
+    throw Error(
+        fmt::format("data set {}: expected finite numbers in one of the first {} calibration "
+                    "samples at least, all hold NaN or infinite ones",
+                    dataset.name(), count));
+  return batch;
+}
+
+std::int64_t keep_finite(net::Tensor& batch, std::set<std::int64_t>* odd) {
+  const std::int64_t count = batch.dim(0), each = batch.size() / std::max<std::int64_t>(1, count);
   std::int64_t kept = 0;
   for (std::int64_t i = 0; i < count; ++i) {
     const auto from = batch.data.begin() + i * each;
@@ -150,14 +159,9 @@ net::Tensor reference_batch(const net::Graph& graph, const net::Dataset& dataset
       odd->insert(i);
     }
   }
-  if (kept == 0)
-    throw Error(
-        fmt::format("data set {}: expected finite numbers in one of the first {} calibration "
-                    "samples at least, all hold NaN or infinite ones",
-                    dataset.name(), count));
   batch.shape[0] = kept;
   batch.data.resize(static_cast<std::size_t>(kept * each));
-  return batch;
+  return kept;
 }
 
 Workbench::Workbench(net::Dataset set, TrainedNet net, std::int64_t images,

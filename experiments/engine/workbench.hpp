@@ -53,6 +53,10 @@ std::int64_t reference_count(const net::Graph&, const net::Dataset&);
 net::Tensor reference_batch(const net::Graph&, const net::Dataset&,
                             std::set<std::int64_t>* odd = nullptr);
 
+/// Drops the samples of a batch that hold NaN or infinite numbers, counted from `first` in `odd`,
+/// if given; returns how many are left.
+std::int64_t keep_finite(net::Tensor& batch, std::set<std::int64_t>* odd = nullptr);
+
 /// What a workbench takes from earlier runs, and whom it tells how far it is.
 struct BenchOptions {
   std::string cache = {};  ///< folder with baselines (baseline_cache.hpp); empty for none

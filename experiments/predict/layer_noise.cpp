@@ -9,6 +9,7 @@
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/multiply_adds.hpp"
 #include "emu/net/require_elements.hpp"
+#include "emu/stats/interval.hpp"
 #include "emu/stats/mean.hpp"
 #include "emu/stats/pairwise.hpp"
 #include "emu/stats/squares.hpp"
@@ -18,6 +19,7 @@
 #include "experiments/predict/listening.hpp"
 #include "experiments/predict/measure_once.hpp"
 #include "experiments/predict/noise_power.hpp"
+#include "policies/calibrate/listen.hpp"
 #include "policies/calibrate/static_scale.hpp"
 #include "policies/recipe/choices.hpp"
 #include "policies/recipe/scale_groups.hpp"
@@ -25,23 +27,8 @@
 namespace numemu::experiments {
 namespace {
 
-/// Noise power of every sample.
-std::vector<double> sample_powers(const net::Tensor& x, const net::Tensor& clean) {
-  const std::int64_t samples = x.dim(0), each = samples > 0 ? x.size() / samples : 0;
-  std::vector<double> power(static_cast<std::size_t>(samples));
-  for (std::int64_t s = 0; s < samples; ++s) {
-    power[s] = stats::sum_of_squared_differences(each, x.data.data() + s * each,
-                                                 clean.data.data() + s * each);
-  }
-  return power;
-}
-
-/// Standard error in dB of the mean of noise powers, from their spread.
-double decibel_error(const std::vector<double>& power) {
-  if (power.size() < 2) return HUGE_VAL;
-  const stats::Mean mean = stats::mean_of(power);
-  return mean.value == 0 ? 0 : 10 / std::log(10.0) * mean.error / mean.value;
-}
+/// Streamed samples go through in rounds of so many chunks of at most so many samples.
+constexpr std::int64_t kChunks = 4, kMostChunk = 8;
 
 /// Means over outputs y and float32 outputs x.
 struct Correlation {
@@ -157,33 +144,119 @@ class TensorMeasurement {
 
 using AfterNode = std::function<void(const net::Node&)>;
 
-/// `after` may be empty.
-LayerMeasurement measure(const net::Graph& graph, net::Numerics& numerics,
-                         const policies::FloatReference& reference, const AfterNode& after) {
-  LayerPowers powers(graph, reference, 0, reference.samples());
-  const net::Observer observe = [&](const net::Node& node, const net::Tensor& output) {
-    powers.add(node, output);
-    if (after) after(node);
-  };
-  Listening listening(numerics, [&](const net::Product& p) { powers.add(p); });
-  const net::Tensor logits = net::forward(graph, reference.batch, listening, {}, &observe);
-  LayerMeasurement measurement;
-  for (const auto& [layer, power] : powers.means())
-    measurement.db[layer] = decibels(power.signal, power.noise);
-  measurement.output =
-      fidelity(correlate(logits.data.data(), reference.logits.data.data(), logits.size()));
-  measurement.outputs = stats::count_finite(logits.data.data(), logits.size());
-  measurement.samples = reference.samples();
-  measurement.output_error = decibel_error(sample_powers(logits, reference.logits));
-  return measurement;
+/// Runs 0 to n - 1 over threads, or one after the other; the first exception by number is thrown.
+void in_parallel(std::int64_t n, bool parallel, const std::function<void(std::int64_t)>& run) {
+  std::vector<std::exception_ptr> failures(static_cast<std::size_t>(n));
+  std::atomic<bool> failed = false;
+#pragma omp parallel for schedule(dynamic) if (parallel)
+  for (std::int64_t k = 0; k < n; ++k) {
+    if (failed) continue;
+    try {
+      run(k);
+    } catch (...) {
+      failures[static_cast<std::size_t>(k)] = std::current_exception();
+      failed = true;
+    }
+  }
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+}
+
+/// What passes over some samples have shown: the powers of every one.
+class Measured {
+ public:
+  /// One pass; `after` may be empty.
+  void add(const net::Graph& graph, net::Numerics& numerics,
+           const policies::FloatReference& reference, const AfterNode& after) {
+    LayerPowers powers(graph, reference, 0, reference.samples());
+    const net::Observer observe = [&](const net::Node& node, const net::Tensor& output) {
+      powers.add(node, output);
+      if (after) after(node);
+    };
+    Listening listening(numerics, [&](const net::Product& p) { powers.add(p); });
+    const net::Tensor logits = net::forward(graph, reference.batch, listening, {}, &observe);
+    for (auto& [layer, samples] : powers.of_samples()) {
+      std::vector<Correlation>& all = layers_[layer];
+      for (const Power& power : samples) all.push_back({power.noise, power.signal, 0, 0});
+    }
+    const std::int64_t samples = reference.samples(), each = logits.size() / samples;
+    for (std::int64_t i = 0; i < samples; ++i)
+      outputs_.push_back(
+          correlate(logits.data.data() + i * each, reference.logits.data.data() + i * each, each));
+    add(stats::count_finite(logits.data.data(), logits.size()));
+  }
+
+  /// What other passes have shown of further samples.
+  void add(const Measured& other) {
+    for (const auto& [layer, samples] : other.layers_) {
+      std::vector<Correlation>& all = layers_[layer];
+      all.insert(all.end(), samples.begin(), samples.end());
+    }
+    outputs_.insert(outputs_.end(), other.outputs_.begin(), other.outputs_.end());
+    add(other.finite_);
+  }
+
+  std::int64_t samples() const { return std::ssize(outputs_); }
+  double output_interval() const { return 2 * stats::kNormal95 * decibel_error(outputs_); }
+
+  LayerMeasurement result() const {
+    LayerMeasurement out;
+    for (const auto& [layer, samples] : layers_) {
+      const Correlation all = mean_of(samples);
+      out.db[layer] = decibels(all.xx, all.noise);
+      out.error[layer] = decibel_error(samples);
+    }
+    out.output = fidelity(mean_of(outputs_));
+    out.output_error = decibel_error(outputs_);
+    out.outputs = finite_;
+    out.samples = samples();
+    return out;
+  }
+
+ private:
+  void add(const stats::FiniteCounts& counts) {
+    finite_.of += counts.of;
+    finite_.nan += counts.nan;
+    finite_.infinite += counts.infinite;
+  }
+  static Correlation mean_of(const std::vector<Correlation>& parts) {
+    const auto mean = [&](double Correlation::*part) {
+      return stats::mean_of(
+                 std::ssize(parts),
+                 [&](std::int64_t i) { return parts[static_cast<std::size_t>(i)].*part; })
+          .value;
+    };
+    return {mean(&Correlation::noise), mean(&Correlation::xx), mean(&Correlation::yy),
+            mean(&Correlation::xy)};
+  }
+
+  std::map<std::string, std::vector<Correlation>> layers_;
+  std::vector<Correlation> outputs_;
+  stats::FiniteCounts finite_;
+};
+
+/// The float32 outputs of a batch, without the operands.
+policies::FloatReference outputs_of(const net::Graph& graph, std::vector<net::Tensor> batch) {
+  policies::FloatReference out;
+  const policies::ReferenceListener keep{
+      .operands = {}, .output = [&](std::string_view layer, const net::Tensor& output) {
+        out.outputs.insert_or_assign(std::string(layer), output);
+      }};
+  out.logits = policies::listen(graph, batch, keep);
+  out.batch = std::move(batch);
+  return out;
 }
 
 }  // namespace
 
-Verdict layer_verdict(double predicted_db, double measured_db, std::int64_t samples) {
+Verdict layer_verdict(double predicted_db, double measured_db, std::int64_t samples, double error) {
   if (!std::isfinite(predicted_db)) return Verdict::none;
-  if (samples < kFewestJudged && !std::isnan(measured_db)) return Verdict::undecided;
-  return verdict_by_distance(std::fabs(predicted_db - measured_db), kLayerHolds, kLayerFails);
+  const double distance = std::fabs(predicted_db - measured_db), half = stats::kNormal95 * error;
+  if (std::isnan(distance)) return Verdict::fails;
+  if (samples < kFewestJudged || std::isnan(half)) return Verdict::undecided;
+  if (distance + half <= kLayerHolds) return Verdict::holds;
+  return distance - half > kLayerFails ? Verdict::fails : Verdict::undecided;
 }
 
 std::vector<TensorNoise> predict_tensors(const policies::Recipe& recipe, const net::Graph& graph,
@@ -305,21 +378,7 @@ LayerPrediction predict_layers(const policies::Recipe& recipe, const net::Graph&
     probes[k].output =
         correlate(logits.data.data(), reference.logits.data.data() + first * each, logits.size());
   };
-  std::vector<std::exception_ptr> failures(probes.size());
-  std::atomic<bool> failed = false;
-#pragma omp parallel for schedule(dynamic)
-  for (std::int64_t k = 0; k < plan.probes; ++k) {
-    if (failed) continue;
-    try {
-      run(k);
-    } catch (...) {
-      failures[k] = std::current_exception();
-      failed = true;
-    }
-  }
-  for (const std::exception_ptr& failure : failures) {
-    if (failure) std::rethrow_exception(failure);
-  }
+  in_parallel(plan.probes, true, run);
   LayerPrediction prediction;
   prediction.units = units.errors();
   const auto count = static_cast<std::int64_t>(probes.size());
@@ -344,8 +403,33 @@ LayerPrediction predict_layers(const policies::Recipe& recipe, const net::Graph&
 }
 
 LayerMeasurement measure_layers(const net::Graph& graph, net::Numerics& numerics,
-                                const policies::FloatReference& reference) {
-  return measure(graph, numerics, reference, {});
+                                const policies::FloatReference& reference,
+                                const MoreSamples& more) {
+  Measured measured;
+  measured.add(graph, numerics, reference, {});
+  // Threads take a chunk each, as long as all chunks are no more than the reference.
+  const std::int64_t chunk = std::clamp<std::int64_t>(reference.samples() / kChunks, 1, kMostChunk);
+  const bool parallel = reference.samples() >= kChunks;
+  std::int64_t first = 0;
+  while (first < more.count && measured.samples() < kMeasuredSamples &&
+         (measured.samples() < kFewestStreamed || !(measured.output_interval() < kShortInterval))) {
+    std::vector<std::vector<net::Tensor>> batches;
+    std::int64_t left = std::min(more.count - first, kMeasuredSamples - measured.samples());
+    for (std::int64_t i = 0; i < kChunks && left > 0; ++i) {
+      const std::int64_t count = std::min(left, chunk);
+      if (auto batch = more.batch(first, count); !batch.empty())
+        batches.push_back(std::move(batch));
+      first += count;
+      left -= count;
+    }
+    std::vector<Measured> parts(batches.size());
+    in_parallel(std::ssize(batches), parallel, [&](std::int64_t i) {
+      const auto at = static_cast<std::size_t>(i);
+      parts[at].add(graph, numerics, outputs_of(graph, std::move(batches[at])), {});
+    });
+    for (const Measured& part : parts) measured.add(part);
+  }
+  return measured.result();
 }
 
 LayerMeasurement measure_once(std::vector<TensorNoise>& noises, const policies::Recipe& recipe,
@@ -353,7 +437,8 @@ LayerMeasurement measure_once(std::vector<TensorNoise>& noises, const policies::
                               net::Numerics& numerics, const policies::FloatReference& reference,
                               const AfterNode& after) {
   const TensorMeasurement measurement(recipe, graph, reference, &ran);
-  const LayerMeasurement layers = measure(graph, numerics, reference, [&](const net::Node& node) {
+  Measured layers;
+  layers.add(graph, numerics, reference, [&](const net::Node& node) {
     for (TensorNoise& noise : noises) {
       if (measurement.is_weight(noise, node)) measurement.fill_in(noise);
     }
@@ -362,7 +447,7 @@ LayerMeasurement measure_once(std::vector<TensorNoise>& noises, const policies::
   for (TensorNoise& noise : noises) {
     if (noise.source.role != net::Role::weight) measurement.fill_in(noise);
   }
-  return layers;
+  return layers.result();
 }
 
 }  // namespace numemu::experiments

@@ -1,6 +1,7 @@
 // The SQNR at the output of every layer: predicted from noise of random phase in the float32
 // network, and measured.
 #pragma once
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -17,10 +18,12 @@ namespace numemu::experiments {
 /// it has failed.
 inline constexpr double kLayerHolds = 1, kLayerFails = 3;
 inline constexpr std::int64_t kFewestJudged = 2;  ///< samples: one has no standard error
-/// None where no noise is predicted (an infinite or unknown figure); undecided where a figure is
-/// that of fewer than kFewestJudged `samples`. A NaN needs no standard error: it fails.
-Verdict layer_verdict(double predicted_db, double measured_db,
-                      std::int64_t samples = kFewestJudged);
+/// By the 95 % interval of the measured figure, `error` its standard error: holds where all of it
+/// is within kLayerHolds of the predicted one, fails where all of it is beyond kLayerFails. None
+/// where no noise is predicted (an infinite or unknown figure); undecided where a figure is that of
+/// fewer than kFewestJudged `samples`. A NaN needs no standard error: it fails.
+Verdict layer_verdict(double predicted_db, double measured_db, std::int64_t samples = kFewestJudged,
+                      double error = 0);
 
 /// The noise of every quantized tensor of the recipe, from float32 values alone. Static activation
 /// scales are the calibrated ones that are given (RecipeNumerics::static_scales()), else those that
@@ -78,12 +81,26 @@ LayerPrediction predict_layers(const policies::Recipe&, const net::Graph&,
 
 struct LayerMeasurement {
   std::map<std::string, double> db;
-  OutputFidelity output;        ///< of the network's result
-  double output_error = 0;      ///< standard error of output.db, the samples being a sample
-  stats::FiniteCounts outputs;  ///< of the network's outputs
+  std::map<std::string, double> error;  ///< standard error of db, by layer, the samples as below
+  OutputFidelity output;                ///< of the network's result
+  double output_error = 0;              ///< standard error of output.db, the samples being a sample
+  stats::FiniteCounts outputs;          ///< of the network's outputs
   std::int64_t samples = 0;
 };
-/// Runs the quantized network on the reference's samples beside the float32 outputs.
-LayerMeasurement measure_layers(const net::Graph&, net::Numerics&, const policies::FloatReference&);
+
+/// Samples behind those of a reference, for figures that its own are too few for.
+struct MoreSamples {
+  std::int64_t count = 0;
+  /// At most `count` of them, one tensor per input; empty where none of these can be used.
+  std::function<std::vector<net::Tensor>(std::int64_t first, std::int64_t count)> batch = {};
+};
+/// A figure rests on at least so many samples, or on kFewestStreamed with an interval (95 %) that
+/// is shorter than kShortInterval decibels; on all where there are fewer.
+inline constexpr std::int64_t kMeasuredSamples = 256, kFewestStreamed = 32;
+inline constexpr double kShortInterval = 0.5;
+/// Runs the quantized network on the reference's samples beside the float32 outputs, and on more of
+/// them beside the float32 network: batch by batch, none larger than the reference.
+LayerMeasurement measure_layers(const net::Graph&, net::Numerics&, const policies::FloatReference&,
+                                const MoreSamples& = {});
 
 }  // namespace numemu::experiments

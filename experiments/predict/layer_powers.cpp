@@ -1,9 +1,9 @@
 #include "experiments/predict/layer_powers.hpp"
 
 #include <algorithm>
-#include <vector>
 
 #include "emu/net/gemm_layers.hpp"
+#include "emu/stats/pairwise.hpp"
 #include "emu/stats/squares.hpp"
 
 namespace numemu::experiments {
@@ -21,44 +21,61 @@ LayerPowers::LayerPowers(const net::Graph& graph, const policies::FloatReference
     : reference_(reference), first_(first), count_(count) {
   for (const net::GemmLayer& layer : net::gemm_layers(graph)) {
     const auto clean = reference.outputs.find(layer.name);
-    if (layer.name != layer.node->name && clean != reference.outputs.end())
-      parts_[layer.name].clean = &clean->second;
+    if (clean == reference.outputs.end()) continue;
+    layers_[layer.name].clean = &clean->second;
+    layers_[layer.name].samples.resize(static_cast<std::size_t>(count));
+    if (layer.name != layer.node->name) parts_.insert(layer.name);
   }
 }
 
 void LayerPowers::add(const net::Node& node, const net::Tensor& output) {
-  const auto clean = reference_.outputs.find(node.name);
-  if (clean == reference_.outputs.end()) return;
-  const std::int64_t n = output.size();
-  const float* const x =
-      clean->second.data.data() + first_ * (clean->second.size() / reference_.samples());
-  Power power = sums(n, output.data.data(), x);
-  if (n > 0) power = {power.noise / n, power.signal / n};
-  whole_[node.name] = power;
+  const auto found = layers_.find(node.name);
+  if (found == layers_.end() || parts_.contains(node.name)) return;
+  Part& part = found->second;
+  const std::int64_t each = output.size() / count_;
+  const float* const clean =
+      part.clean->data.data() + first_ * (part.clean->size() / reference_.samples());
+  for (std::int64_t i = 0; i < count_; ++i)
+    part.samples[static_cast<std::size_t>(i)] =
+        sums(each, output.data.data() + i * each, clean + i * each);
+  part.elements = each;
+  part.heard = true;
 }
 
 void LayerPowers::add(const net::Product& p) {
-  const auto found = parts_.find(p.layer);
-  if (found == parts_.end()) return;
-  Part& part = found->second;
-  const std::int64_t size = p.d_stack.count() * p.m * p.n;
-  const std::int64_t each = size / count_, all = part.clean->size() / part.clean->dim(0);
+  if (!parts_.contains(p.layer)) return;
+  Part& part = layers_.find(p.layer)->second;
+  const std::int64_t each = p.d_stack.count() * p.m * p.n / count_;
+  const std::int64_t all = part.clean->size() / part.clean->dim(0);
   const float* const clean = part.clean->data.data() + first_ * all + part.products++ * each;
-  std::vector<float> expected;
-  expected.reserve(static_cast<std::size_t>(size));
-  for (std::int64_t sample = 0; sample < count_; ++sample)
-    expected.insert(expected.end(), clean + sample * all, clean + sample * all + each);
-  const Power power = sums(size, p.d, expected.data());
-  part.noise += power.noise;
-  part.signal += power.signal;
-  part.elements += size;
+  for (std::int64_t i = 0; i < count_; ++i) {
+    const Power power = sums(each, p.d + i * each, clean + i * all);
+    part.samples[static_cast<std::size_t>(i)].noise += power.noise;
+    part.samples[static_cast<std::size_t>(i)].signal += power.signal;
+  }
+  part.elements += each;
+}
+
+std::map<std::string, std::vector<Power>> LayerPowers::of_samples() const {
+  std::map<std::string, std::vector<Power>> out;
+  for (const auto& [layer, part] : layers_) {
+    if (!part.heard && !parts_.contains(layer)) continue;
+    const auto n = static_cast<double>(part.elements);  // 0 of a product that never ran
+    for (const Power& sum : part.samples) out[layer].push_back({sum.noise / n, sum.signal / n});
+  }
+  return out;
 }
 
 std::map<std::string, Power> LayerPowers::means() const {
-  std::map<std::string, Power> out = whole_;
-  for (const auto& [layer, part] : parts_) {
-    const auto n = static_cast<double>(part.elements);
-    out[layer] = {part.noise / n, part.signal / n};
+  std::map<std::string, Power> out;
+  for (const auto& [layer, samples] : of_samples()) {
+    const auto n = std::ssize(samples);
+    const auto mean = [&](double Power::*part) {
+      return stats::pairwise_sum(
+                 n, [&](std::int64_t i) { return samples[static_cast<std::size_t>(i)].*part; }) /
+             static_cast<double>(std::max<std::int64_t>(1, n));
+    };
+    out[layer] = {mean(&Power::noise), mean(&Power::signal)};
   }
   return out;
 }

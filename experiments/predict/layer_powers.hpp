@@ -1,7 +1,9 @@
 // What a forward pass differs from float32 at the output of every layer that multiplies.
 #pragma once
 #include <map>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "policies/calibrate/reference.hpp"
 
@@ -25,17 +27,20 @@ class LayerPowers {
   void add(const net::Node&, const net::Tensor& output);
   /// By layer; the pass must be over. NaN of a layer whose product the pass never computed.
   std::map<std::string, Power> means() const;
+  /// By layer, the mean squares of every sample; the pass must be over.
+  std::map<std::string, std::vector<Power>> of_samples() const;
 
  private:
   struct Part {
     const net::Tensor* clean = nullptr;  ///< [batch, times, ...], or [batch, ...] of one product
     std::int64_t products = 0, elements = 0;
-    double noise = 0, signal = 0;  ///< sums of squares
+    bool heard = false;          ///< of a whole operator
+    std::vector<Power> samples;  ///< sums of squares
   };
   const policies::FloatReference& reference_;
   std::int64_t first_, count_;
-  std::map<std::string, Power> whole_;
-  std::map<std::string, Part, std::less<>> parts_;
+  std::map<std::string, Part, std::less<>> layers_;
+  std::set<std::string, std::less<>> parts_;  ///< layers that are products of their operator
 };
 
 }  // namespace numemu::experiments

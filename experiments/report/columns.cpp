@@ -17,6 +17,11 @@ ReportCell margin_end(const Record& r, std::size_t end) {
   return (*ends)[end].get<double>();
 }
 
+ReportCell sqnr_end(const Record& r, std::size_t end) {
+  const auto ends = r.sqnr_interval();
+  return ends ? ReportCell(end == 0 ? ends->first : ends->second) : ReportCell();
+}
+
 }  // namespace
 
 ReportCell number_cell(const std::optional<double>& number) {
@@ -95,6 +100,8 @@ const std::vector<Column>& record_columns() {
       NUMEMU_NUMBER("difference_ci95_high", difference_high),
       NUMEMU_NUMBER("sqnr_db", sqnr_db),
       NUMEMU_NUMBER("sqnr_error_db", sqnr_error_db),
+      {"sqnr_ci95_low", false, [](const Record& r) { return sqnr_end(r, 0); }},
+      {"sqnr_ci95_high", false, [](const Record& r) { return sqnr_end(r, 1); }},
       NUMEMU_NUMBER("sqnr_gained_db", gained_db),
       NUMEMU_NUMBER("gain", gain),
       NUMEMU_NUMBER("predicted_sqnr_db", predicted_sqnr_db),

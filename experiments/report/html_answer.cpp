@@ -11,6 +11,7 @@
 #include "experiments/report/html_cells.hpp"
 #include "experiments/report/layer_ranking.hpp"
 #include "experiments/report/not_finite_text.hpp"
+#include "experiments/report/pairs.hpp"
 #include "experiments/report/predictions_off.hpp"
 #include "formats/storage/json.hpp"
 
@@ -229,8 +230,8 @@ std::string answer_section(const std::vector<Record>& records) {
   } else {
     const std::vector<Configuration> all = configurations(records);
     const Measure& measure = measure_of(records);
-    out = paragraph(headline(records)) + best_table(all, measure) + not_finite_table(records) +
-          loss_lists(all, measure);
+    out = paragraph(best_of_widths(all), "<br>") + paragraph(headline(records)) +
+          best_table(all, measure) + not_finite_table(records) + loss_lists(all, measure);
   }
   return out + notes_list(records);
 }

@@ -84,8 +84,8 @@ std::string html_measured_cell(const Record& r) {
   if (!r.sqnr_db && r.not_finite) return "<td class=\"n lost\" data-v=\"-1e9\">NaN</td>";
   if (r.is_float32() && r.difference) return "<td class=\"n\" data-v=\"1e9\">∞</td>";
   std::string text = html_number(r.sqnr_db, 1);
-  if (r.sqnr_db && r.sqnr_error_db)
-    text += fmt::format(" <small>± {:.2f}</small>", *r.sqnr_error_db);
+  if (const auto ends = r.sqnr_interval())
+    text += fmt::format(" <small>[{:.1f}, {:.1f}]</small>", ends->first, ends->second);
   return html_number_cell(r.sqnr_db, text);
 }
 

@@ -11,6 +11,7 @@
 #include "experiments/engine/judge.hpp"
 #include "experiments/report/findings.hpp"
 #include "experiments/report/names.hpp"
+#include "experiments/report/pairs.hpp"
 #include "formats/joined.hpp"
 #include "formats/storage/json.hpp"
 
@@ -29,6 +30,33 @@ bool is_better(const Configuration& a, const Configuration& b) {
     return std::tuple(*c.mean.mean_bits(), *c.loss(), -c.mean.sqnr_db.value_or(-HUGE_VAL));
   };
   return order(a) < order(b);
+}
+
+std::vector<const Configuration*> in_order(std::vector<const Configuration*> all) {
+  std::stable_sort(all.begin(), all.end(), [](const Configuration* a, const Configuration* b) {
+    return is_better(*a, *b);
+  });
+  return all;
+}
+
+/// How many of the first have as many bits.
+std::size_t same_bits(std::span<const Configuration* const> ordered) {
+  const double bits = *ordered.front()->mean.mean_bits();
+  return static_cast<std::size_t>(
+      std::find_if(ordered.begin(), ordered.end(),
+                   [&](const Configuration* c) { return *c->mean.mean_bits() != bits; }) -
+      ordered.begin());
+}
+
+/// Of those with the fewest bits the best one; of those that are not told apart from it, the one
+/// with the highest SQNR, which samples' noise decides less.
+const Configuration* cheapest(std::span<const Configuration* const> ordered) {
+  const Configuration* chosen = ordered.front();
+  for (const Configuration* other : ordered.first(same_bits(ordered)).subspan(1)) {
+    const std::optional<PairedLead> lead = paired_lead(*ordered.front(), *other);
+    if (lead && !lead->told_apart() && other->mean.sqnr_db > chosen->mean.sqnr_db) chosen = other;
+  }
+  return chosen;
 }
 
 /// The mean of a measure over rows; nothing where one lacks it.
@@ -113,12 +141,11 @@ Verdict loses_little(const Configuration& c) {
 }
 
 const Configuration* cheapest_safe(const std::vector<Configuration>& all) {
-  const Configuration* best = nullptr;
+  std::vector<const Configuration*> safe;
   for (const Configuration& c : all) {
-    if (loses_little(c) != Verdict::holds || !c.mean.mean_bits()) continue;
-    if (!best || is_better(c, *best)) best = &c;
+    if (loses_little(c) == Verdict::holds && c.mean.mean_bits()) safe.push_back(&c);
   }
-  return best;
+  return safe.empty() ? nullptr : cheapest(in_order(safe));
 }
 
 const Record* cheapest_safe(const std::vector<Record>& records) {
@@ -132,12 +159,19 @@ BestPoints best_points(const std::vector<Configuration>& all, std::size_t most) 
   for (const Configuration& c : all) {
     if (c.mean.quantized() && c.mean.mean_bits() && c.loss()) sorted.push_back(&c);
   }
+  sorted = in_order(std::move(sorted));
   const auto better = [](const Configuration* a, const Configuration* b) {
     return is_better(*a, *b);
   };
-  std::stable_sort(sorted.begin(), sorted.end(), better);
-  for (const Configuration* c : sorted) {
-    if (front.empty() || *c->loss() < *front.back()->loss()) front.push_back(c);
+  // A point with more bits has to be better beyond the noise of the samples.
+  for (std::span<const Configuration* const> left = sorted; !left.empty();) {
+    const Configuration* const chosen = cheapest(left);
+    left = left.subspan(same_bits(left));
+    if (!front.empty()) {
+      const std::optional<PairedLead> lead = paired_lead(*chosen, *front.back());
+      if (lead ? lead->low <= 0 : *chosen->loss() >= *front.back()->loss()) continue;
+    }
+    front.push_back(chosen);
   }
   // The safe one is listed even if one with a wider interval has fewer bits.
   if (const Configuration* safe = cheapest_safe(all);

@@ -9,6 +9,7 @@
 #include "experiments/report/gate_text.hpp"
 #include "experiments/report/layer_ranking.hpp"
 #include "experiments/report/not_finite_text.hpp"
+#include "experiments/report/pairs.hpp"
 #include "experiments/report/percent.hpp"
 #include "experiments/report/predictions_off.hpp"
 #include "experiments/report/report.hpp"
@@ -216,6 +217,11 @@ std::string rows_part(const std::vector<Record>& records) {
   const bool layers = asks_for_layers(records);
   std::string out =
       layers ? "# W" + ranking_question(records).substr(1) + "\n\n" : "# Accuracy against bits\n\n";
+  if (!layers) {
+    for (const std::string& sentence : best_of_widths(configurations(records)))
+      out += "- " + markdown_cell(sentence) + "\n";
+    out += "\n";
+  }
   for (const std::string& sentence :
        layers ? ranking_sentences(rank_layers(records)) : headline(records))
     out += markdown_cell(sentence) + "\n";

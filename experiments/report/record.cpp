@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "emu/stats/interval.hpp"
 #include "experiments/report/names.hpp"
 #include "experiments/report/not_finite_text.hpp"
 #include "experiments/report/row_scores.hpp"
@@ -260,6 +261,12 @@ std::string Record::not_finite_words() const { return joined(not_finite_sentence
 
 bool Record::is_tuned() const {
   return row != nullptr && !json_text(*row, {"point", "tuned_from"}).empty();
+}
+
+std::optional<std::pair<double, double>> Record::sqnr_interval() const {
+  if (!sqnr_db || !sqnr_error_db) return std::nullopt;
+  const double half = stats::kNormal95 * *sqnr_error_db;
+  return std::pair(*sqnr_db - half, *sqnr_db + half);
 }
 
 std::string Record::all_notes() const { return joined(notes, "; "); }

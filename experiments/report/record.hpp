@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "experiments/report/measure.hpp"
@@ -61,6 +62,8 @@ struct Record {
   bool is_tuned() const;
   /// What accuracy is compared with itself: float32, of no tuned checkpoint.
   bool is_baseline() const { return is_float32() && !is_tuned(); }
+  /// The 95 % interval of sqnr_db, where the row has its standard error.
+  std::optional<std::pair<double, double>> sqnr_interval() const;
   /// Mean of weight and activation bits, or the one that is known.
   std::optional<double> mean_bits() const;
   /// "float", "int", "block", "mixed" (weights and activations of different families), "other".

@@ -101,7 +101,9 @@ TEST_CASE("verdicts of layers", "[fast]") {
   CHECK(layer_verdict(20, 20.9, 2) == Verdict::holds);
 }
 
-TEST_CASE("the standard error in decibels is that of the mean noise power over samples", "[fast]") {
+TEST_CASE(
+    "the standard error in decibels is that of mean signal over mean noise, samples being a sample",
+    "[fast]") {
   const Run run = small_run(64);
   const policies::Recipe recipe = recipe_of("int4");
   const LayerMeasurement layers = measured(run, recipe);
@@ -109,15 +111,18 @@ TEST_CASE("the standard error in decibels is that of the mean noise power over s
   policies::RecipeNumerics numerics(recipe, run.graph, "recipe");
   numerics.freeze(run.graph, run.reference);
   const net::Tensor logits = net::forward(run.graph, run.reference.batch, numerics);
-  std::vector<double> power(64);
-  double mean = 0, spread = 0;
+  std::vector<double> power(64), signal(64);
+  double mean = 0, mean_signal = 0, spread = 0;
   for (std::int64_t i = 0; i < logits.size(); ++i) {
     const double error = double{logits.data[i]} - run.reference.logits.data[i];
     power[i / 10] += error * error;
+    signal[i / 10] += double{run.reference.logits.data[i]} * run.reference.logits.data[i];
   }
   for (const double p : power) mean += p / 64;
-  for (const double p : power) spread += (p - mean) * (p - mean);
-  const double expected = 10 / std::log(10.0) * std::sqrt(spread / 63 / 64) / mean;
+  for (const double s : signal) mean_signal += s / 64;
+  for (std::size_t i = 0; i < 64; ++i)
+    spread += std::pow(power[i] / mean - signal[i] / mean_signal, 2);
+  const double expected = 10 / std::log(10.0) * std::sqrt(spread / 63 / 64);
   CHECK(layers.output_error == Approx(expected).epsilon(1e-9));
   CHECK(layers.output_error > 0);
   CHECK(layers.output.db == layers.db.at("fc3"));
@@ -425,4 +430,45 @@ TEST_CASE("a product that never runs has no figure", "[fast]") {
     CHECK(std::isnan(measured.db.at("lstm.recurrent")));
     CHECK(std::isfinite(measured.db.at("lstm.input")));
   }
+}
+
+TEST_CASE("layer noise: streamed samples give what a larger reference gives", "[fast]") {
+  const net::Graph graph = testing::small_net().graph;
+  const net::Dataset data = testing::small_dataset();
+  const policies::Recipe recipe = policies::Recipe::parse_text(
+      R"({"numemu_recipe": 1, "roles": {"weight": {"format": "mxfp4"},
+                                        "activation": {"format": "mxfp4"}}})",
+      "recipe");
+  policies::RecipeNumerics numerics(recipe, graph, "recipe");
+  net::Targets targets;
+  const auto reference = [&](std::int64_t count) {
+    return policies::float_reference(graph, data.calibration_batch(0, count, targets));
+  };
+  numerics.freeze(graph, reference(15));
+  const auto more = [&](std::int64_t first, std::int64_t count) {
+    net::Targets unused;
+    return std::vector{data.calibration_batch(15 + first, count, unused)};
+  };
+  const LayerMeasurement whole = measure_layers(graph, numerics, reference(kMeasuredSamples));
+  const LayerMeasurement streamed =
+      measure_layers(graph, numerics, reference(15), {data.calibration_count() - 15, more});
+  const double interval = 2 * 1.96 * streamed.output_error;
+  CHECK((streamed.samples == kMeasuredSamples || interval < kShortInterval));
+  CHECK(streamed.samples >= kFewestStreamed);
+  const LayerMeasurement same = measure_layers(graph, numerics, reference(streamed.samples));
+  CHECK(streamed.output.db == Approx(same.output.db).epsilon(1e-12));
+  CHECK(streamed.db.at("fc2") == Approx(same.db.at("fc2")).epsilon(1e-12));
+  CHECK(streamed.error.at("fc2") == Approx(same.error.at("fc2")).epsilon(1e-9));
+  CHECK(whole.samples == kMeasuredSamples);
+  const LayerMeasurement alone = measure_layers(graph, numerics, reference(15));
+  CHECK(alone.samples == 15);
+}
+
+TEST_CASE("layer noise: verdicts use the interval", "[fast]") {
+  CHECK(layer_verdict(10.2, 12.1, 15, 0.8) == Verdict::undecided);
+  CHECK(layer_verdict(10.2, 9.8, 256, 0.2) == Verdict::holds);
+  CHECK(layer_verdict(10.2, 9.8, 256, 0.5) == Verdict::undecided);
+  CHECK(layer_verdict(10, 14, 256, 0.2) == Verdict::fails);
+  CHECK(layer_verdict(10, 14, 256, 0.6) == Verdict::undecided);
+  CHECK(layer_verdict(10, NAN, 1, NAN) == Verdict::fails);
 }
