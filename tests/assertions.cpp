@@ -61,16 +61,16 @@ class Failed : public Catch::ITransientExpression {
 
 class Mismatch : public Catch::ITransientExpression {
  public:
-  Mismatch(Operand value, const Catch::Matchers::Impl::MatcherUntypedBase& matcher)
-      : ITransientExpression(true, false), value_(value), matcher_(matcher) {}
+  Mismatch(Operand value, const std::string& wanted)
+      : ITransientExpression(true, false), value_(value), wanted_(wanted) {}
 
   void streamReconstructedExpression(std::ostream& out) const override {
-    out << value_.show(value_.value) << ' ' << matcher_.toString();
+    out << value_.show(value_.value) << ' ' << wanted_;
   }
 
  private:
   Operand value_;
-  const Catch::Matchers::Impl::MatcherUntypedBase& matcher_;
+  const std::string& wanted_;
 };
 
 Catch::AssertionReaction report(const Site& site, const Catch::ITransientExpression& expression) {
@@ -106,9 +106,8 @@ void fail(const Site& site, Operand left, const char* op, Operand right) {
   react(report(site, Failed(site, left, op, right)));
 }
 
-void fail(const Site& site, Operand value,
-          const Catch::Matchers::Impl::MatcherUntypedBase& matcher) {
-  react(report(site, Mismatch(value, matcher)));
+void fail(const Site& site, Operand value, const std::string& wanted) {
+  react(report(site, Mismatch(value, wanted)));
 }
 
 void judge(const Site& site, bool value) {
@@ -144,7 +143,7 @@ void thrown_with(const Site& site, const StringMatcher& matcher) noexcept {
   try {
     const std::string message = Catch::translateActiveException();
     if (!passes(site, matcher.match(message)))
-      reaction_to_throwing = report(site, Mismatch(operand(message), matcher));
+      reaction_to_throwing = report(site, Mismatch(operand(message), matcher.toString()));
   } catch (const Catch::TestFailureException&) {
     reaction_to_throwing.shouldThrow = true;
   }
@@ -189,9 +188,27 @@ Info::Info(const char* file, unsigned line, const Text& text)
 
 Info::~Info() = default;
 
+std::string source_of(const char* file) {
+  const std::string root = NUMEMU_SOURCE "/tests/";
+  std::string path = file;
+  if (path.rfind(root, 0) == 0) path.erase(0, root.size());
+  return path.substr(0, path.rfind("_test.cpp"));
+}
+
+void guard(void (*run)()) {
+  try {
+    run();
+  } catch (const Catch::TestFailureException&) {
+    throw;  // an assertion has stopped the case
+  } catch (...) {
+    report_exception();
+  }
+}
+
 Case::Case(void (*run)(), const char* file, unsigned line, const char* name, const char* tags) {
+  const std::string all = std::string(tags) + "[" + source_of(file) + "]";
   const Catch::AutoReg registered(Catch::makeTestInvoker(run), Catch::SourceLineInfo(file, line),
-                                  Catch::StringRef(), Catch::NameAndTags(name, tags));
+                                  Catch::StringRef(), Catch::NameAndTags(name, all));
 }
 
 }  // namespace numemu::assertions

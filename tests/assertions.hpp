@@ -3,6 +3,7 @@
 #pragma once
 #include <catch2/catch.hpp>
 #include <compare>
+#include <string>
 
 // As in Catch2's header: no warning about comparing signed with unsigned numbers, nor about an
 // assertion inside another.
@@ -63,8 +64,8 @@ bool passes(const Site& site, bool value);
 /// `left`.
 [[gnu::cold]] void fail(const Site& site, Operand left, const char* op = nullptr,
                         Operand right = {});
-[[gnu::cold]] void fail(const Site& site, Operand value,
-                        const Catch::Matchers::Impl::MatcherUntypedBase& matcher);
+/// Reports a value that does not match what is wanted, a matcher's text.
+[[gnu::cold]] void fail(const Site& site, Operand value, const std::string& wanted);
 void judge(const Site& site, bool value);
 
 /// A comparison that has been reported. It has no operators, so that && behind a comparison does
@@ -131,13 +132,13 @@ struct Assertion {
   Of<bool>::Left operator<=>(bool left) const { return {left, site}; }
 };
 
-using StringMatcher = Catch::Matchers::Impl::MatcherBase<std::string>;
+using StringMatcher = Catch::MatcherBase<std::string>;
 
 void check_that(const Site& site, const std::string& value, const StringMatcher& matcher);
 template <class T>
 void check_that(const Site& site, const std::type_identity_t<T>& value,
-                const Catch::Matchers::Impl::MatcherBase<T>& matcher) {
-  if (!passes(site, matcher.match(value))) fail(site, operand(value), matcher);
+                const Catch::MatcherBase<T>& matcher) {
+  if (!passes(site, matcher.match(value))) fail(site, operand(value), matcher.toString());
 }
 
 // What became of an expression that is to throw, or not to. finish_throwing() stops the test case,
@@ -183,7 +184,13 @@ class Info {
   Catch::ScopedMessage message_;
 };
 
-/// Registers a test case.
+/// Path of a test's source below tests/, without _test.cpp.
+std::string source_of(const char* file);
+
+/// Runs a case, with an exception that leaves it reported where it arose.
+void guard(void (*run)());
+
+/// Registers a test case with its source as a tag, so that "[formats/codec]" selects a file.
 struct Case {
   Case(void (*run)(), const char* file, unsigned line, const char* name, const char* tags = "");
 };
@@ -232,10 +239,10 @@ struct Case {
 #define NUMEMU_THROWS_WITH(macro, flags, expression, ...)                              \
   NUMEMU_THROWS(macro, flags, #expression ", " #__VA_ARGS__, (expression), not_thrown, \
                 NUMEMU_CATCH(..., thrown_with(numemu_site, __VA_ARGS__)))
-#define NUMEMU_CASE(function, ...)                                                 \
-  static void function();                                                          \
-  static const ::numemu::assertions::Case INTERNAL_CATCH_UNIQUE_NAME(numemu_case)( \
-      function, __FILE__, __LINE__, __VA_ARGS__);                                  \
+#define NUMEMU_CASE(function, ...)                                                     \
+  static void function();                                                              \
+  static const ::numemu::assertions::Case INTERNAL_CATCH_UNIQUE_NAME(numemu_case)(     \
+      [] { ::numemu::assertions::guard(function); }, __FILE__, __LINE__, __VA_ARGS__); \
   static void function()
 
 #undef CHECK

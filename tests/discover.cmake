@@ -1,8 +1,8 @@
 # Writes the ctest file of one test executable: a test per source file and set of labels, with all its cases in one process.
-# Inputs: NAME, EXECUTABLE, OUTPUT, SHARED, COSTS (SOURCE=SECONDS of long tests).
+# Inputs: NAME, EXECUTABLE, EMULATOR (empty unless cross-compiled), OUTPUT, SHARED, COSTS (SOURCE=SECONDS of long tests).
 cmake_minimum_required(VERSION 3.25)
 
-execute_process(COMMAND ${EXECUTABLE} --list-groups OUTPUT_VARIABLE groups ERROR_VARIABLE trouble RESULT_VARIABLE status)
+execute_process(COMMAND ${EMULATOR} ${EXECUTABLE} --list-groups OUTPUT_VARIABLE groups ERROR_VARIABLE trouble RESULT_VARIABLE status)
 if(NOT status EQUAL 0)
   message(FATAL_ERROR "${NAME}: ${status}\n${trouble}")
 endif()
@@ -13,7 +13,7 @@ set(script "# Made by tests/discover.cmake.\n")
 foreach(group IN LISTS groups)
   string(REPLACE " " ";" labels "${group}")
   list(POP_FRONT labels source)
-  set(cases "[#${source}]")
+  set(cases "[${source}]")
   foreach(label IN LISTS labels)
     string(APPEND cases "[${label}]")
   endforeach()
@@ -34,7 +34,7 @@ foreach(group IN LISTS groups)
     set(cost ${CMAKE_MATCH_1})
   endif()
   # Passive waiting: ctest runs several tests at once, and a thread that spins would take a core from them.
-  string(APPEND script "add_test([==[${name}]==] [==[${EXECUTABLE}]==] [==[${cases}]==] --progress --warn NoTests)\n"
+  string(APPEND script "add_test([==[${name}]==] ${EMULATOR} [==[${EXECUTABLE}]==] [==[${cases}]==] --progress)\n"
     "set_tests_properties([==[${name}]==] PROPERTIES LABELS \"${labels}\" TIMEOUT ${timeout} COST ${cost} SKIP_RETURN_CODE 77\n"
     "  ENVIRONMENT [==[NUMEMU_SHARED=${SHARED};OMP_WAIT_POLICY=passive]==])\n")
 endforeach()

@@ -71,7 +71,7 @@ TEST_CASE("names of distributions, and S in the unit it is given in", "[fast]") 
 }
 
 TEST_CASE("what is no distribution is refused with what was expected", "[fast]") {
-  using Catch::Matchers::Contains;
+  using Catch::Contains;
   const auto parse = [](const char* text) { return Distribution::parse(text, false); };
   CHECK_THROWS_WITH(parse("norml"), Contains("did you mean 'normal'"));
   CHECK_THROWS_WITH(parse("cauchy"), Contains("uniform"));
