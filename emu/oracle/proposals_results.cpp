@@ -75,8 +75,7 @@ void Proposer::subnormal(Dice& dice) {
       }
     } else {
       const bool negative = dice.flip();
-      const int exponent =
-          inputs ? dice.between(of_a.low, of_a.normal) : dice.between(low, normal);
+      const int exponent = inputs ? dice.between(of_a.low, of_a.normal) : dice.between(low, normal);
       draft_.put_product(dice, p, exponent, bits, negative);
     }
   }
