@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <vector>
 
@@ -36,6 +37,10 @@ void print_noise(const Json& row, const std::string& of_noise, const std::string
                        "numbers");
     return;
   }
+  std::vector<const char*> counts = {"overflow", "underflow", "invalid"};
+  const bool saturated = std::ranges::any_of(
+      row["layers"], [](const Json& layer) { return layer.contains("saturated"); });
+  if (saturated) counts.push_back("saturated");
   std::vector<std::vector<std::string>> layers;
   bool starred = false;
   std::map<std::string, std::vector<std::string>> left_out;  // reason -> layers
@@ -54,15 +59,15 @@ void print_noise(const Json& row, const std::string& of_noise, const std::string
       layers.back().push_back(layer["verdict"].is_string() ? layer["verdict"].get<std::string>()
                                                            : "-");
     }
-    for (const char* count : {"overflow", "underflow", "invalid"})
+    for (const char* count : counts)
       layers.back().push_back(number_text(layer.value(count, Json(0.0)), "{:.2e}"));
   }
   std::vector<std::string> header = {"layer", "unit", "SQNR dB", "95 %"};
   if (predictions) header.insert(header.end(), {"predicted", "verdict"});
-  header.insert(header.end(), {"overflow", "underflow", "invalid"});
-  fmt::print("{}SQNR{} on {}; overflow, underflow and invalid: shares of the operands on {}\n",
-             text_table(header, layers), predictions ? " and predictions" : "", of_noise,
-             of_counts);
+  header.insert(header.end(), counts.begin(), counts.end());
+  fmt::print("{}SQNR{} on {}; overflow, underflow and invalid: shares of the operands on {}{}\n",
+             text_table(header, layers), predictions ? " and predictions" : "", of_noise, of_counts,
+             saturated ? "; saturated: of the results at an end of the unit's register" : "");
   if (starred) fmt::print("{}\n", kUnitLeftOut);
   if (metrics["sqnr_db"].is_number()) {
     const bool known = predicted["sqnr_db"].is_number();

@@ -370,7 +370,7 @@ int run_infer(const InferOptions& options) {
   }
   write_results(files, results);
   if (recipe_given)
-    std::ranges::copy(policies::notes_on_nan(quantized, model.graph), std::back_inserter(notes));
+    std::ranges::copy(policies::notes_on_counts(quantized, model.graph), std::back_inserter(notes));
   for (const std::string& note : notes) {
     if (!options.quiet) say("note: {}", note);
   }

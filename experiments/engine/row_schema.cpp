@@ -96,7 +96,7 @@ const std::vector<std::string> kTensorKeys = {
     "standard_error", "empirical_mse", "empirical_db", "verdict", "fitted"};
 const std::vector<std::string> kLayerKeys = {"name",         "gemm",     "unit",      "sqnr_db",
                                              "predicted_db", "left_out", "verdict",   "overflow",
-                                             "underflow",    "invalid",  "not_finite"};
+                                             "underflow",    "invalid",  "saturated", "not_finite"};
 
 void require_known_keys(const JsonReader& row) {
   row.require_keys(kRowKeys);

@@ -276,7 +276,7 @@ Json run_point(const Point& point, Workbench& bench, const OnWork& on_work) {
         policies::notes_on_quantizers(graph, bench.trained.path),
         policies::notes_on_calibration(recipe, graph,
                                        point.recipe_name.find("calibrate.") != std::string::npos),
-        policies::notes_on_tables(recipe, graph), policies::notes_on_nan(numerics, graph),
+        policies::notes_on_tables(recipe, graph), policies::notes_on_counts(numerics, graph),
         predictions ? model_notes(recipe, graph) : std::vector<std::string>(),
         notes_on_data(point, bench, calibration, reads)}) {
     for (const std::string& note : notes) row["notes"].push_back(note);

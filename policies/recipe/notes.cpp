@@ -13,6 +13,7 @@
 #include "policies/calibrate/listen.hpp"
 #include "policies/calibrate/static_scale.hpp"
 #include "policies/recipe/bits.hpp"
+#include "policies/recipe/unit_operands.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -90,6 +91,19 @@ void note_lost_signs(const RolePolicy& policy, const net::Tensor& x, const std::
       .push_back(fmt::format("{} ({:.1f} % negative)", place, 100 * share));
 }
 
+/// Codes of a format that the unit does not take, but whose values its own format has. `left`: the
+/// left operand of the product.
+void note_wider(const LayerRecipe& layer, const std::optional<RolePolicy>& policy, bool left,
+                const std::string& place, Causes& causes) {
+  const unit::Unit& unit = layer.unit(net::GemmKind::fprop);
+  const bool turned = sparse_side(layer, net::GemmKind::fprop) == Side::b;
+  const Format* const wide = wider_operand(unit, policy, left != turned ? Side::a : Side::b);
+  if (wide == nullptr) return;
+  causes[fmt::format("{} reads codes of {} as {}, which has all their values", unit.row().name,
+                     policy->format->name, wide->name)]
+      .push_back(place);
+}
+
 /// One tensor in that role; the bits are those of a sample.
 void note_operand(const std::optional<RolePolicy>& policy, const net::Tensor& x, std::int64_t depth,
                   bool samples, const std::string& place, Causes& causes) {
@@ -107,9 +121,11 @@ class Notes {
     for (net::GemmLayer& layer : net::gemm_layers(graph)) {
       const std::string name = layer.name;
       Causes& causes = layers_.emplace_back().causes;
-      if (layer.weight != nullptr)
-        note_operand(recipe.layer(name).weight, *layer.weight, 0, false, "weight of " + name,
-                     causes);
+      if (layer.weight != nullptr) {
+        const LayerRecipe r = recipe.layer(name);
+        note_operand(r.weight, *layer.weight, 0, false, "weight of " + name, causes);
+        note_wider(r, r.weight, false, "weight of " + name, causes);
+      }
       numbers_[name] = layers_.size() - 1;
       layers_.back().layer = std::move(layer);
     }
@@ -122,8 +138,10 @@ class Notes {
     auto& [layer, causes] = layers_[found->second];
     const LayerRecipe r = recipe_.layer(layer.name);
     const net::Role role = second && r.apart(layer.right) ? layer.right : net::Role::activation;
-    note_operand(r.role(role, net::GemmKind::fprop), x, product_depth(layer, x.shape), true,
-                 fmt::format("{} of {}", net::to_string(role), layer.name), causes);
+    const std::string place = fmt::format("{} of {}", net::to_string(role), layer.name);
+    const std::optional<RolePolicy>& policy = r.role(role, net::GemmKind::fprop);
+    note_operand(policy, x, product_depth(layer, x.shape), true, place, causes);
+    note_wider(r, policy, !second, place, causes);
   }
 
   void output(std::string_view name, const net::Tensor& x) {

@@ -1,4 +1,5 @@
-// Counts of elements of an operand that overflowed, underflowed or were invalid.
+// Counts of elements of an operand that overflowed, underflowed or were invalid, and of saturated
+// results.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -39,6 +40,11 @@ class SharedCounts {
 
  private:
   std::atomic<std::int64_t> elements_{0}, overflow_{0}, underflow_{0}, invalid_{0};
+};
+
+/// Results of a unit whose register saturates, and those at an end of it when the sum was done.
+struct SaturationCounts {
+  std::int64_t results = 0, saturated = 0;
 };
 
 }  // namespace numemu::policies

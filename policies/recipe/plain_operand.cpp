@@ -18,6 +18,7 @@ void prepare_plain(const RoleQuantizer& quantizer, const net::Product& p,
   const net::Tensor& x = *side.source;
   net::require_elements(x, fmt::format("{}/{}", p.layer, net::to_string(side.role)));
   out.dequantized = quantizer.blocks();
+  out.as_read.format = nullptr;
   if (quantizer.policy().granularity == Granularity::tile) {
     out.flags = quantize_tiles(quantizer, x, how.random, out.values);
     return;
@@ -34,6 +35,7 @@ void prepare_plain(const RoleQuantizer& quantizer, const net::Product& p,
         how.fixed ? *how.fixed : quantizer.scale_of_elements(x.data.data(), x.size());
     quantize_affine(quantizer, x.data.data(), x.size(), scale, how.random, out.codes);
     out.flags = out.codes.flags;
+    if (how.wide != nullptr) reencode(out.codes, *how.wide, out.as_read);
     return;
   }
   thread_local std::vector<float> copy;
@@ -56,12 +58,14 @@ void prepare_plain(const RoleQuantizer& quantizer, const net::Product& p,
   } else {
     from_groups(how.groups, side, out.codes.narrow);
     from_groups(how.groups, side, out.codes.wide);
+    if (how.wide != nullptr) reencode(out.codes, *how.wide, out.as_read);
   }
 }
 
 net::SourceCodes codes_of(const RoleQuantizer&, const PlainOperand& operand) {
   if (operand.dequantized) return {&float32(), operand.values.data()};
-  return {operand.codes.format, operand.codes.codes()};
+  const QuantizedTensor& read = operand.as_read.format != nullptr ? operand.as_read : operand.codes;
+  return {read.format, read.codes()};
 }
 
 OperandScales scales_of(const RoleQuantizer& quantizer, const net::Product& p,

@@ -18,7 +18,8 @@ struct PlainPreparation {
   std::optional<TensorScale> fixed = std::nullopt;  ///< the one scale of the tensor, if it is known
   std::int64_t samples = 1;  ///< shares of the source that have a tensor scale of their own
   RandomPiece random = {};
-  ScaleMemo* memo = nullptr;  ///< of the operand, where other products read it too
+  const Format* wide = nullptr;  ///< of codes that the unit reads in its own format
+  ScaleMemo* memo = nullptr;     ///< of the operand, where other products read it too
 };
 
 /// Quantizes a side's source. Where the scales cannot wait for the results, the operand is the

@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "formats/codec.hpp"
@@ -171,6 +172,24 @@ void quantize_affine(const RoleQuantizer& quantizer, const float* x, std::int64_
     to[i] = static_cast<std::uint8_t>(kept & mask);
   }
   out.flags.overflow = beyond;
+}
+
+void reencode(const QuantizedTensor& from, const Format& wide, QuantizedTensor& out) {
+  std::vector<std::uint16_t> table(std::size_t{1} << from.format->bits);
+  for (std::size_t code = 0; code < table.size(); ++code)
+    table[code] = static_cast<std::uint16_t>(
+        encode(wide, decode(*from.format, code), {}, Overflow::saturate).code);
+  out.format = &wide;
+  const auto n = static_cast<std::int64_t>(from.narrow.size() + from.wide.size());
+  fit(out.is_narrow() ? n : 0, out.narrow);
+  fit(out.is_narrow() ? 0 : n, out.wide);
+  const auto put = [&](auto* to) {
+#pragma omp parallel for schedule(static) if (n > kChunk)
+    for (std::int64_t i = 0; i < n; ++i)
+      to[i] = static_cast<std::remove_reference_t<decltype(*to)>>(
+          table[from.is_narrow() ? from.narrow[i] : from.wide[i]]);
+  };
+  out.is_narrow() ? put(out.narrow.data()) : put(out.wide.data());
 }
 
 void quantize_tensor(const RolePolicy& policy, const net::Tensor& x,

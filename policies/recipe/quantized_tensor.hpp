@@ -48,6 +48,9 @@ void quantize_tensor(const RolePolicy&, const net::Tensor& x, const std::vector<
 void quantize_tensor(const RoleQuantizer&, const float* x, std::int64_t n,
                      std::vector<float> scales, const RandomPiece&, QuantizedTensor& out);
 
+/// The codes alone, as those of a format that has all their values.
+void reencode(const QuantizedTensor& from, const Format& wide, QuantizedTensor& out);
+
 /// The same for a role with a zero point: codes saturate(round(x / scale) + zero_point), one byte
 /// each (ONNX QuantizeLinear). What saturates counts as overflow.
 void quantize_affine(const RoleQuantizer&, const float* x, std::int64_t n, const TensorScale&,

@@ -26,6 +26,7 @@ inline constexpr std::array<net::Role, 3> kRoles = {net::Role::weight, net::Role
 /// a block format, or where scales cannot be applied to the results).
 struct PlainOperand {
   QuantizedTensor codes;
+  QuantizedTensor as_read;  ///< the codes in the unit's own format; no format: as they are
   std::vector<float> values;
   bool dequantized = false;  ///< `values` is the operand
   FlagCounts flags;
@@ -68,6 +69,8 @@ struct RecipeLayer {
   SharedCounts& count(net::GemmKind kind, net::Role role) {
     return counts[static_cast<std::size_t>(kind)][static_cast<std::size_t>(role)];
   }
+
+  std::atomic<std::int64_t> results = 0, saturated = 0;  ///< of fprop, where the register saturates
 
   /// The weight where fprop multiplies slices; `frozen_weight` is empty then.
   std::shared_ptr<const SlicedSide> sliced_weight;

@@ -66,6 +66,7 @@ class RecipeNumerics : private NumericsStack, public net::Forwarding {
   OperandCounts counts(std::string_view layer, net::GemmKind kind) const {
     return roles_.counts(layer, kind);
   }
+  SaturationCounts saturation(std::string_view layer) const { return roles_.saturation(layer); }
   void reset_counts() { roles_.reset_counts(); }
 };
 

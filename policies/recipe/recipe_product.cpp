@@ -70,6 +70,11 @@ class Run {
     } else {
       multiply_plain(result.target(), a, b);
     }
+    if (p_.kind == GemmKind::fprop) {
+      const SaturationCounts counts = result.saturation();
+      layer_.results += counts.results;
+      layer_.saturated += counts.saturated;
+    }
     result.finish(a, b, zero_);
     const bool weight = a_.source.role == net::Role::weight || b_.source.role == net::Role::weight;
     if (weight && !held_) layer_.reads_weight = true;
@@ -89,6 +94,8 @@ class Run {
     ReadSide s{.source = source, .quantizer = layer_.quantizer(p_, source)};
     if (s.quantizer == nullptr) return s;
     const RolePolicy& policy = s.quantizer->policy();
+    const bool is_a = (&source == &p_.a) != (sparse_side(layer_.recipe, p_.kind) == Side::b);
+    s.how.wide = wider_operand(unit_, policy, is_a ? Side::a : Side::b);
     const bool inference = run_.phase == net::Phase::inference;
     if (s.quantizer->stochastic()) {
       s.how.random.source =

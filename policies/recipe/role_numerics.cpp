@@ -208,8 +208,14 @@ OperandCounts RoleNumerics::counts(std::string_view name, net::GemmKind kind) co
   return sum;
 }
 
+SaturationCounts RoleNumerics::saturation(std::string_view name) const {
+  const RecipeLayer& found = layer(name);
+  return {found.results, found.saturated};
+}
+
 void RoleNumerics::reset_counts() {
   for (auto& [name, layer] : layers_) {
+    layer->results = layer->saturated = 0;
     for (auto& kind : layer->counts) {
       for (SharedCounts& operand : kind) operand.set({});
     }

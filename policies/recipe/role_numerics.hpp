@@ -78,6 +78,8 @@ class RoleNumerics : public net::Numerics {
   bool holds_weight(std::string_view layer) const;
   OperandCounts counts(std::string_view layer, net::GemmKind, net::Role) const;
   OperandCounts counts(std::string_view layer, net::GemmKind) const;
+  /// Of the layer's forward products.
+  SaturationCounts saturation(std::string_view layer) const;
   void reset_counts();
 
  private:

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <set>
 #include <system_error>
@@ -130,7 +131,7 @@ std::vector<std::string> notes_on_calibration(const Recipe& recipe, const net::G
   return {"Without effect: calibrate, as no scale of an activation is calibrated."};
 }
 
-std::vector<std::string> notes_on_nan(const RecipeNumerics& numerics, const net::Graph& graph) {
+std::vector<std::string> notes_on_counts(const RecipeNumerics& numerics, const net::Graph& graph) {
   constexpr net::GemmKind kForward = net::GemmKind::fprop;
   std::vector<std::string> notes;
   for (const std::string& layer : net::gemm_layer_names(graph)) {
@@ -144,6 +145,22 @@ std::vector<std::string> notes_on_nan(const RecipeNumerics& numerics, const net:
           "Layer {}: {} of {} elements of its {}s were NaN; {} has none and made numbers of them.",
           layer, counts.invalid, counts.elements, net::to_string(role), policy->format->name));
     }
+  }
+  std::map<std::string, std::vector<std::string>> saturated;  // by unit
+  for (const std::string& layer : net::gemm_layer_names(graph)) {
+    const SaturationCounts counts = numerics.saturation(layer);
+    if (counts.saturated == 0) continue;
+    const double share =
+        static_cast<double>(counts.saturated) / static_cast<double>(counts.results);
+    saturated[numerics.recipe(layer).fprop->row().name].push_back(
+        fmt::format("{:.3g} % of the results of {}", 100 * share, layer));
+  }
+  for (auto& [unit, layers] : saturated) {
+    const std::size_t more = layers.size() > kMostNamed ? layers.size() - kMostNamed : 0;
+    layers.resize(layers.size() - more);
+    notes.push_back(fmt::format("The register of {} ended saturated in {}{}.", unit,
+                                joined(layers, ", "),
+                                more > 0 ? fmt::format(" and in {} more layers", more) : ""));
   }
   return notes;
 }

@@ -29,7 +29,8 @@ std::vector<std::string> notes_on_quantizers(const net::Graph&, const std::strin
 std::vector<std::string> notes_on_calibration(const Recipe&, const net::Graph&, bool named);
 
 /// Layers whose forward products, since the counts were reset, had NaN among their operands in a
-/// signed format that has none and makes its largest number of them.
-std::vector<std::string> notes_on_nan(const RecipeNumerics&, const net::Graph&);
+/// signed format that has none and makes its largest number of them, and those whose results ended
+/// at an end of a register that saturates.
+std::vector<std::string> notes_on_counts(const RecipeNumerics&, const net::Graph&);
 
 }  // namespace numemu::policies

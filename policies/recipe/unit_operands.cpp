@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "formats/convert.hpp"
 #include "formats/error.hpp"
 #include "policies/recipe/plain_operand.hpp"
 
@@ -61,10 +62,27 @@ const Format& operand_format(const unit::Unit& unit, const std::optional<RolePol
   return whole || block_scaled(unit) || reads_slices(unit, *policy) ? *policy->format : float32();
 }
 
+const Format* wider_operand(const unit::Unit& unit, const std::optional<RolePolicy>& policy,
+                            Side side) {
+  constexpr int kMostBits = 16;
+  const unit::UnitDescription* const u = unit.description();
+  if (u == nullptr || block_scaled(unit) || !policy || policy->block != nullptr) return nullptr;
+  const Format &narrow = operand_format(unit, policy), *wide = side == Side::a ? u->a : u->b;
+  const auto of_numbers = [](const Format& f) {
+    return (f.kind == Kind::integer || f.kind == Kind::floating) && f.bits <= kMostBits;
+  };
+  if (wide == nullptr || takes(unit, narrow, side) || !of_numbers(narrow) || !of_numbers(*wide))
+    return nullptr;
+  const bool specials = (wide->has_infinity() || !narrow.has_infinity()) &&
+                        (wide->has_nan() || !narrow.has_nan()) &&
+                        (wide->has_negative_zero() || !narrow.has_negative_zero());
+  return specials && exact_in(narrow, *wide) ? wide : nullptr;
+}
+
 void require_operand(const unit::Unit& unit, const std::optional<RolePolicy>& policy, Side side) {
   if (block_scaled(unit)) require_blocks(unit, policy);
   const Format& format = operand_format(unit, policy);
-  if (takes(unit, format, side)) return;
+  if (takes(unit, format, side) || wider_operand(unit, policy, side) != nullptr) return;
   if (policy && policy->block != nullptr && !block_scaled(unit) && !reads_slices(unit, *policy)) {
     throw Error(fmt::format(
         "unit {} does not take blocks of {} (it takes {}): expected a unit with block scales or "

@@ -22,9 +22,14 @@ const Format& operand_format(const unit::Unit&, const std::optional<RolePolicy>&
 
 enum class Side : std::uint8_t { a, b };
 
+/// The unit's own format of an operand where it does not take the role's, but has all its values:
+/// codes are re-encoded, exactly (int4 on a unit of int8). Null where it takes the role's format,
+/// or cannot; of blocks, and beyond 16 bits.
+const Format* wider_operand(const unit::Unit&, const std::optional<RolePolicy>&, Side);
+
 /// Throws Error naming the unit and the format unless the unit takes the role as that operand: its
-/// format; on a block-scaled unit blocks of its size with its scale format; on another one a block
-/// format only where it takes float32.
+/// format, or a wider one; on a block-scaled unit blocks of its size with its scale format; on
+/// another one a block format only where it takes float32.
 void require_operand(const unit::Unit&, const std::optional<RolePolicy>&, Side);
 /// Whether the mask leaves at most the unit's N of every M along the depth of that product; a mask
 /// with another rule for tails than `error` does not.

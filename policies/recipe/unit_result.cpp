@@ -2,8 +2,10 @@
 
 #include <bit>
 #include <cmath>
+#include <type_traits>
 
 #include "emu/net/ops/elementwise.hpp"
+#include "formats/codec.hpp"
 #include "formats/convert.hpp"
 #include "policies/recipe/half_values.hpp"
 #include "policies/recipe/plain_operand.hpp"
@@ -41,7 +43,7 @@ float rounded_product(double a, float b) {
 }
 
 UnitResult::UnitResult(const unit::Unit& unit, const net::Product& product)
-    : product_(product), format_(unit.d_format()) {
+    : product_(product), unit_(unit), format_(unit.d_format()) {
   if (format_ == nullptr) {
     bits_ = unit::result_register(*unit.description()).bits;
     fraction_ = unit::result_register(*unit.description()).fraction;
@@ -57,6 +59,50 @@ UnitResult::UnitResult(const unit::Unit& unit, const net::Product& product)
 net::ProductResult UnitResult::target() {
   if (codes_ == nullptr) return {product_.d, sizeof(float)};
   return {codes_, bytes_};
+}
+
+SaturationCounts UnitResult::saturation() const {
+  const unit::UnitDescription* const u = unit_.description();
+  if (u == nullptr) return {};
+  const unit::Register& r = unit::result_register(*u);
+  const bool saturates = r.format != nullptr ? r.overflow == Overflow::saturate
+                                             : r.integer != unit::IntegerOverflow::wrap;
+  if (!saturates) return {};
+  // D holds the register's values; both ends as its codes.
+  std::uint64_t ends[2];
+  for (const bool low : {false, true}) {
+    if (r.format == nullptr) {
+      const std::uint64_t end = (std::uint64_t{1} << (bits_ - 1)) - !low;
+      ends[low] = bytes_ == 4 && low ? ~std::uint64_t{0} << (bits_ - 1) & 0xffffffff : end;
+    } else {
+      const Value end = decode(*r.format, r.format->largest_code(low));
+      ends[low] = encode(*format_, end, {}, Overflow::ieee).code << format_->container_shift;
+    }
+  }
+  SaturationCounts counts{.results = product_.d_stack.count() * product_.m * product_.n};
+  const auto count = [&](const auto* codes) {
+    using Code = std::remove_cvref_t<decltype(*codes)>;
+    const Code high = static_cast<Code>(ends[0]), low = static_cast<Code>(ends[1]);
+    std::int64_t found = 0;
+#pragma omp parallel for simd schedule(static) reduction(+ : found) if (counts.results > 65536)
+    for (std::int64_t i = 0; i < counts.results; ++i) found += codes[i] == high || codes[i] == low;
+    counts.saturated = found;
+  };
+  const void* const codes = codes_ != nullptr ? static_cast<const void*>(codes_) : product_.d;
+  switch (bytes_) {
+    case 1:
+      count(static_cast<const std::uint8_t*>(codes));
+      break;
+    case 2:
+      count(static_cast<const std::uint16_t*>(codes));
+      break;
+    case 4:
+      count(static_cast<const std::uint32_t*>(codes));
+      break;
+    default:
+      count(static_cast<const std::uint64_t*>(codes));
+  }
+  return counts;
 }
 
 void UnitResult::finish(const OperandScales& a, const OperandScales& b, const ZeroPoints& zero) {

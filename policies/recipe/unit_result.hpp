@@ -1,6 +1,7 @@
 // The result of a unit, converted to float32 under the operands' scales.
 #pragma once
 #include "emu/net/product.hpp"
+#include "policies/recipe/operand_counts.hpp"
 #include "policies/recipe/operand_scales.hpp"
 #include "policies/recipe/zero_points.hpp"
 
@@ -12,6 +13,9 @@ class UnitResult {
  public:
   UnitResult(const unit::Unit&, const net::Product&);
   net::ProductResult target();
+  /// Of results that are not scaled yet: those at an end of the unit's register. None of a register
+  /// that does not saturate.
+  SaturationCounts saturation() const;
   /// D = RNE_f32(alpha * result), the result exact, of any width; alpha as apply_scales().
   /// With zero points, what they leave in the results is subtracted first: exactly, and of two's
   /// complement results modulo 2^32, as epilogues of integer units do.
@@ -21,6 +25,7 @@ class UnitResult {
   void subtract(const ZeroPoints&, std::vector<double>& results) const;
 
   const net::Product& product_;
+  const unit::Unit& unit_;
   const Format* format_;  ///< null: two's complement
   int bits_ = 32, fraction_ = 0;
   std::int64_t bytes_;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "emu/unit/description/check.hpp"
 #include "emu/unit/description/fields.hpp"
 #include "emu/unit/description/sum_words.hpp"
 
@@ -94,8 +95,11 @@ std::string specials(const UnitDescription& u) {
 }
 
 std::string zeros(const UnitDescription& u) {
+  const bool minus = applies(u, "plus_zero_sums") && !u.plus_zero_sums;
   if (u.core != CoreKind::fused) {
-    return "A sum of exactly zero is +0, except that zeros of negative sign alone give -0.";
+    return std::string("A sum of exactly zero is +0, except that zeros of negative sign alone ") +
+           (minus ? "give -0, and so do sums that cancel where they are rounded down."
+                  : "give -0.");
   }
   const Alignment& al = u.alignment;
   // Groups count with the exponents of their scales, whatever their products are.
@@ -111,7 +115,8 @@ std::string zeros(const UnitDescription& u) {
     text += " A zero C has no exponent in the alignment.";
   text += al.floor ? fmt::format(" The largest exponent is at least {}.", *al.floor)
                    : " The largest exponent has no lower bound.";
-  return text + " A sum of zero is +0.";
+  return text + " A sum of zero is +0." +
+         (minus ? " Sums of steps that cancel where they are rounded down give -0." : "");
 }
 
 std::string scales(const UnitDescription& u) {

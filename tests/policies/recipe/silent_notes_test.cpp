@@ -140,11 +140,50 @@ TEST_CASE("notes: NaN in a signed format without any", "[fast]") {
   const auto notes = [&](const std::string& format) {
     RecipeNumerics numerics(recipe(R"("activation": {"format": ")" + format + R"("})"), graph);
     net::forward(graph, x, numerics);
-    return notes_on_nan(numerics, graph);
+    return notes_on_counts(numerics, graph);
   };
   CHECK(notes("int8") == std::vector<std::string>{
                              "Layer fc: 1 of 4 elements of its activations were NaN; int8 has none "
                              "and made numbers of them."});
   CHECK(notes("float8_e4m3fn").empty());
   CHECK(notes("uint8").empty());
+}
+
+TEST_CASE("notes: results at an end of a register that saturates", "[fast]") {
+  net::Graph graph;
+  graph.inputs = {{"input", {4}}};
+  graph.add("fc", std::make_unique<net::Linear>(4, 1, false));
+  for (net::Parameter* const w : graph.parameters()) w->value.data = {1, 1, 1, -1};
+  net::Tensor x({5, 4});
+  // Sums of 127, 128, -128 and -254, and of 300 and then -127.
+  x.data = {127, 0, 0, 0, 127, 1, 0, 0, -127, -1, 0, 0, -127, -127, 0, 0, 100, 100, 100, 127};
+  const auto run = [&](const std::string& unit) {
+    RecipeNumerics numerics(
+        Recipe::parse_text(R"({"numemu_recipe": 1, "gemms": {"fprop": {"unit": ")" + unit +
+                               R"("}}, "roles": {"weight": {"format": "int8", "scale": "none"},
+                               "activation": {"format": "int8", "scale": "none"}}})",
+                           "r.json"),
+        graph);
+    net::forward(graph, x, numerics);
+    const SaturationCounts counts = numerics.saturation("fc");
+    const std::vector<std::string> notes = notes_on_counts(numerics, graph);
+    numerics.reset_counts();
+    CHECK(numerics.saturation("fc").results == 0);
+    return std::pair(counts, notes);
+  };
+  const auto [narrow, notes] = run("neutral.mac.int8.saturate");
+  CHECK(narrow.results == 5);
+  CHECK(narrow.saturated == 4);  // 127, 127, -128, -128 and 0, which is no end
+  CHECK(notes == std::vector<std::string>{"The register of neutral.mac.int8.saturate ended "
+                                          "saturated in 80 % of the results of fc."});
+  for (const char* unit : {"neutral.mac.int8.wrap", "neutral.mac.int32.saturate", "exact",
+                           "nvidia.h100.mma.s8.s32.satfinite"}) {
+    const auto [counts, none] = run(unit);
+    CHECK(counts.saturated == 0);
+    CHECK(none.empty());
+  }
+  const auto [floating, of_floats] = run("neutral.mac.float8_e4m3fn.rne.saturate");
+  CHECK(floating.results == 5);
+  CHECK(floating.saturated == 0);
+  CHECK(of_floats.empty());
 }

@@ -53,6 +53,32 @@ TEST_CASE("unit operands: elements by the unit's rule", "[fast]") {
   CHECK_THROWS(require("nvidia.h100.mma.e4m3xe5m2.f16", element("float8_e5m2"), Side::a));
 }
 
+TEST_CASE("unit operands: codes whose values the unit's format has are re-encoded", "[fast]") {
+  const auto wider = [](const char* unit, const std::optional<RolePolicy>& policy,
+                        Side side = Side::b) -> std::string {
+    const Format* const wide = wider_operand(unit::find_unit(unit), policy, side);
+    return wide == nullptr ? "" : wide->name;
+  };
+  constexpr const char* kInt8 = "nvidia.h100.mma.s8.s32";
+  constexpr const char* kMixed = "intel.emr.tdpbusd.u8xs8.s32";
+  for (const char* format : {"int2", "int4", "int7", "uint4", "uint7"}) {
+    CHECK(wider(kInt8, element(format)) == "int8");
+    CHECK_NOTHROW(require(kInt8, element(format), Side::b));
+  }
+  CHECK(wider(kInt8, element("int8")).empty());
+  CHECK(wider(kMixed, element("uint4"), Side::a) == "uint8");
+  CHECK(wider(kMixed, element("uint4"), Side::b) == "int8");
+  CHECK(wider(kFp8, element("float4_e2m1fn")) == "float8_e4m3fn");
+  // Negative, fractional, or larger numbers, -0, and what stays float32.
+  CHECK_THROWS_WITH(require(kMixed, element("int4"), Side::a),
+                    Contains("does not take operands of format int4"));
+  for (const auto& policy : {element("uint8"), element("int16"), element("float4_e2m1fn"),
+                             element("float8_e4m3fn"), block("mxfp4"), std::optional<RolePolicy>()})
+    CHECK_THROWS(require(kInt8, policy, Side::b));
+  CHECK(wider("exact", element("int4")).empty());
+  CHECK(wider(kMx, element("float4_e2m1fn")).empty());
+}
+
 TEST_CASE("unit operands: blocks of a scaled unit are its own", "[fast]") {
   CHECK_NOTHROW(require(kMx, block("mxfp8_e4m3")));
   CHECK_NOTHROW(require(kMx, block("mx(float8_e4m3fn,32)")));

@@ -111,6 +111,14 @@ TEST_CASE("description words: what they must mention", "[fast]") {
   says(u, "the sum is cut 31 bits and C 24 bits below the larger of their two exponents");
   says(u, "C counts as zero where its exponent is more than 25 below.");
   says(u, "The largest exponent has no lower bound.");
+  u.alignment.zero_c_counts = false;
+  says(u, "A zero operand in A or B counts with exponent -126. A zero C has no exponent");
+  u = sample(CoreKind::tree);
+  says(u, "zeros of negative sign alone give -0.");
+  u.accumulator.rounding = {.mode = RoundingMode::rdn};
+  says(u, "give -0, and so do sums that cancel where they are rounded down.");
+  u.plus_zero_sums = true;
+  says(u, "zeros of negative sign alone give -0.");
   u = sample(CoreKind::exact);
   u.scaling = {.point = Scaling::Point::exponents, .format = format("float8_e4m3fn"), .block = 16};
   says(u,
