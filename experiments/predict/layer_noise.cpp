@@ -180,8 +180,11 @@ class Measured {
       std::vector<Correlation>& all = layers_[layer];
       for (const Power& power : samples) all.push_back({power.noise, power.signal, 0, 0});
     }
-    const std::int64_t samples = reference.samples(), each = logits.size() / samples;
-    for (std::int64_t i = 0; i < samples; ++i)
+    const std::int64_t samples = reference.samples();
+    const std::int64_t shares = samples > 0 && logits.size() % samples == 0 ? samples : 1;
+    const std::int64_t each = logits.size() / shares;
+    samples_ += samples;
+    for (std::int64_t i = 0; i < shares; ++i)
       outputs_.push_back(
           correlate(logits.data.data() + i * each, reference.logits.data.data() + i * each, each));
     add(stats::count_finite(logits.data.data(), logits.size()));
@@ -194,10 +197,11 @@ class Measured {
       all.insert(all.end(), samples.begin(), samples.end());
     }
     outputs_.insert(outputs_.end(), other.outputs_.begin(), other.outputs_.end());
+    samples_ += other.samples_;
     add(other.finite_);
   }
 
-  std::int64_t samples() const { return std::ssize(outputs_); }
+  std::int64_t samples() const { return samples_; }
   double output_interval() const { return 2 * stats::kNormal95 * decibel_error(outputs_); }
 
   LayerMeasurement result() const {
@@ -232,7 +236,8 @@ class Measured {
   }
 
   std::map<std::string, std::vector<Correlation>> layers_;
-  std::vector<Correlation> outputs_;
+  std::vector<Correlation> outputs_;  ///< of every sample; one where the output has no samples
+  std::int64_t samples_ = 0;
   stats::FiniteCounts finite_;
 };
 

@@ -32,10 +32,13 @@ void LayerPowers::add(const net::Node& node, const net::Tensor& output) {
   const auto found = layers_.find(node.name);
   if (found == layers_.end() || parts_.contains(node.name)) return;
   Part& part = found->second;
-  const std::int64_t each = output.size() / count_;
+  // Where the result does not consist of samples, one share is all of it.
+  const std::int64_t shares = count_ > 0 && output.size() % count_ == 0 ? count_ : 1;
+  const std::int64_t each = output.size() / shares;
   const float* const clean =
       part.clean->data.data() + first_ * (part.clean->size() / reference_.samples());
-  for (std::int64_t i = 0; i < count_; ++i)
+  part.samples.resize(static_cast<std::size_t>(shares));
+  for (std::int64_t i = 0; i < shares; ++i)
     part.samples[static_cast<std::size_t>(i)] =
         sums(each, output.data.data() + i * each, clean + i * each);
   part.elements = each;
@@ -60,7 +63,8 @@ std::map<std::string, std::vector<Power>> LayerPowers::of_samples() const {
   std::map<std::string, std::vector<Power>> out;
   for (const auto& [layer, part] : layers_) {
     if (!part.heard && !parts_.contains(layer)) continue;
-    const auto n = static_cast<double>(part.elements);  // 0 of a product that never ran
+    const auto n =
+        static_cast<double>(part.heard ? std::max<std::int64_t>(1, part.elements) : part.elements);
     for (const Power& sum : part.samples) out[layer].push_back({sum.noise / n, sum.signal / n});
   }
   return out;
