@@ -38,7 +38,7 @@ ExperimentRun mask_diversity_run(const TemporaryFolder& folder,
 
 Conclusion answer(const ExperimentRun& run) { return find_experiment("mask-diversity").run(run); }
 
-const ResultTable& table_named(const Conclusion& conclusion, const std::string& start) {
+const ResultTable& table_named(const Conclusion& conclusion, std::string_view start) {
   const auto found = std::find_if(conclusion.tables.begin(), conclusion.tables.end(),
                                   [&](const ResultTable& t) { return t.title.starts_with(start); });
   REQUIRE(found != conclusion.tables.end());

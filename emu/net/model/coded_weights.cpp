@@ -116,7 +116,7 @@ void decode_weight(const std::string& path, const NamedTensor& scale, const Form
 }  // namespace
 
 const Format& code_format(const std::string& path, const std::string& tensor,
-                          const std::string& name) {
+                          std::string_view name) {
   const auto fail = [&](const std::string& found) {
     throw Error(fmt::format("{}: metadata: {}: expected a format of codes, found {}", path,
                             quote_name(tensor + std::string(kFormat)), found));

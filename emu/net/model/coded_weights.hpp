@@ -25,7 +25,7 @@ std::int64_t coded_weights_of(const std::string& path);
 /// The format of codes that a file's metadata names for a tensor. Throws Error naming both for a
 /// name that is none, or that no type stores.
 const Format& code_format(const std::string& path, const std::string& tensor,
-                          const std::string& name);
+                          std::string_view name);
 /// The safetensors type that stores codes of such a format.
 std::string_view code_type(const Format&);
 

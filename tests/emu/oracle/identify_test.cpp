@@ -17,7 +17,7 @@ using unit::UnitDescription;
 
 namespace {
 
-const UnitDescription& described(const std::string& name) {
+const UnitDescription& described(std::string_view name) {
   return *unit::find_unit(name).description();
 }
 
@@ -193,12 +193,12 @@ TEST_CASE("identify: a rule is found beside noise and beside a lost product", "[
   const UnitDescription& honest = described("neutral.f32.sequential");
   const Ports ports = ports_of(honest, 4);
   std::size_t asked = 0;
-  const Finding noisy = identify(
-      ports,
-      [&](const Dot& dot) {
-        return evaluate(honest, ports, {&dot, 1}).front() ^ (++asked % 37 == 0 ? 4 : 0);
-      },
-      {.confirmations = 1000});
+  const Finding noisy =
+      identify(ports,
+               [&](const Dot& dot) {
+                 return evaluate(honest, ports, {&dot, 1}).front() ^ (++asked % 37 == 0 ? 4 : 0);
+               },
+               {.confirmations = 1000});
   CHECK_FALSE(noisy.fits);
   CHECK(noisy.found_but());
   CHECK(noisy.confirmed == 1000);
@@ -206,13 +206,12 @@ TEST_CASE("identify: a rule is found beside noise and beside a lost product", "[
   CHECK(noisy.differing < 50);
   CHECK(noisy.changes >= noisy.differing);
   CHECK(differing(noisy.description, honest, ports) == 0);
-  const Finding lame = identify(
-      ports,
-      [&](Dot dot) {
-        dot.a[2] = dot.b[2] = 0;
-        return evaluate(honest, ports, {&dot, 1}).front();
-      },
-      {.confirmations = 100});
+  const Finding lame = identify(ports,
+                                [&](Dot dot) {
+                                  dot.a[2] = dot.b[2] = 0;
+                                  return evaluate(honest, ports, {&dot, 1}).front();
+                                },
+                                {.confirmations = 100});
   CHECK(lame.found_but());
   CHECK(lame.lost == 2);
   CHECK(lame.changes == 0);
@@ -228,8 +227,7 @@ TEST_CASE("identify: described units are candidates, and time ends the work", "[
   const Finding finding =
       identify(ports, device_of(own, ports), {.confirmations = 200, .units = {own}});
   CHECK(finding.presets == std::vector<std::string>{"my.own"});
-  const Finding late =
-      identify(ports, device_of(own, ports), {.stop = [] { return true; }});
+  const Finding late = identify(ports, device_of(own, ports), {.stop = [] { return true; }});
   CHECK(late.too_late);
   CHECK_FALSE(late.fits);
   std::size_t asked = 0;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kFolder = NUMEMU_SOURCE "/tests/onnx/gradients";
 
-const Tensor& array(const Checkpoint& arrays, const std::string& name) {
+const Tensor& array(const Checkpoint& arrays, std::string_view name) {
   const auto found = std::ranges::find(arrays.tensors, name, &NamedTensor::name);
   REQUIRE(found != arrays.tensors.end());
   return found->value;

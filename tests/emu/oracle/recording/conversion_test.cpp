@@ -15,8 +15,8 @@
 namespace numemu::oracle::recording {
 namespace {
 
-const Conversion& named(const std::string& name) {
-  const int row = find_conversion(name);
+const Conversion& named(std::string_view name) {
+  const int row = find_conversion(std::string(name));
   INFO(name);
   REQUIRE(row >= 0);
   return conversions()[static_cast<std::size_t>(row)];

@@ -3,14 +3,15 @@
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include "emu/oracle/recording/instruction.hpp"
 #include "tests/catch.hpp"
 
 namespace numemu::oracle::recording {
 
-inline const Instruction& instruction(const std::string& kind, const std::string& text) {
-  const int place = find_instruction(kind, text);
+inline const Instruction& instruction(std::string_view kind, std::string_view text) {
+  const int place = find_instruction(std::string(kind), std::string(text));
   INFO(kind << " " << text);
   REQUIRE(place >= 0);
   return instructions()[static_cast<std::size_t>(place)];

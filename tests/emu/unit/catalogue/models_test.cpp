@@ -9,7 +9,7 @@ using namespace numemu::unit;
 
 namespace {
 
-const UnitDescription& of(const std::string& name) { return *find_unit(name).description(); }
+const UnitDescription& of(std::string_view name) { return *find_unit(name).description(); }
 
 }  // namespace
 

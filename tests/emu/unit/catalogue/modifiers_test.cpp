@@ -12,7 +12,7 @@ using Catch::Contains;
 
 namespace {
 
-const UnitDescription& of(const std::string& name) { return *find_unit(name).description(); }
+const UnitDescription& of(std::string_view name) { return *find_unit(name).description(); }
 
 }  // namespace
 

@@ -14,12 +14,12 @@ namespace numemu::oracle::recording {
 namespace {
 
 /// Printed once for each chip.
-const std::string& printed(const std::string& chip) {
+const std::string& printed(std::string_view chip) {
   static std::map<std::string, std::string> kept;
-  std::string& text = kept[chip];
+  std::string& text = kept[std::string(chip)];
   if (text.empty()) {
     std::ostringstream out;
-    print_predictions(out, chip);
+    print_predictions(out, std::string(chip));
     text = out.str();
   }
   return text;
