@@ -60,6 +60,7 @@ in_root() {
 # copy_tree: what git knows and does not ignore; times stay, so that a build in a kept root continues.
 copy_tree() {
   mkdir -p "$folder/numemu"
+  find "$folder/numemu" -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +
   (cd "$tree" && git -c safe.directory="$tree" ls-files -z --cached --others --exclude-standard | xargs -0 ls -d 2>/dev/null |
     tar -cf - --files-from=-) | tar -xf - --no-same-owner -C "$folder/numemu"
 }
