@@ -3,7 +3,6 @@
 
 #include <omp.h>
 
-#include "emu/net/forward.hpp"
 #include "emu/net/ops/conv.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "formats/error.hpp"
@@ -520,14 +519,13 @@ TEST_CASE("product: int4 weights on a unit of int8 give the sums of the exact un
   };
   for (const char* weight :
        {R"({"format": "int4"})", R"({"format": "int4", "granularity": "channel"})",
-        R"({"format": "int3", "rounding": "sr(8)"})
-    "}) {
-        INFO(weight);
-  const std::vector<float> expected = results("exact", weight);
-  CHECK(results("nvidia.h100.mma.s8.s32", weight) == expected);
-  CHECK(results("intel.emr.tdpbssd.s8.s32", weight) == expected);
-  // Zero points move codes, which are re-encoded too.
-  const char* const shifted = R"({"format": "uint4", "zero_point": "calibrated"})";
-  CHECK(results("nvidia.h100.mma.s8.s32", weight, shifted) == results("exact", weight, shifted));
-}
+        R"j({"format": "int3", "rounding": "sr(8)"})j"}) {
+    INFO(weight);
+    const std::vector<float> expected = results("exact", weight);
+    CHECK(results("nvidia.h100.mma.s8.s32", weight) == expected);
+    CHECK(results("intel.emr.tdpbssd.s8.s32", weight) == expected);
+    // Zero points move codes, which are re-encoded too.
+    const char* const shifted = R"({"format": "uint4", "zero_point": "calibrated"})";
+    CHECK(results("nvidia.h100.mma.s8.s32", weight, shifted) == results("exact", weight, shifted));
+  }
 }
