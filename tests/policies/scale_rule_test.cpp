@@ -102,20 +102,25 @@ TEST_CASE("rules are refused where they cannot serve, by naming those that can",
   using Catch::Contains;
   const auto refuse = [](const char* rule, const char* format, const char* text) {
     CAPTURE(rule, format);
-    CHECK_THROWS_WITH(find_scale_rule(rule, find_block_format(format)), Contains(text));
+    // The list has one rule of each kind that stays, whatever rules are added.
+    CHECK_THROWS_WITH(find_scale_rule(rule, find_block_format(format)),
+                      Contains(text) && Contains(", expected "));
   };
-  refuse("absmax", "mxfp4",
-         "scale rule 'absmax' has no scales for mxfp4, expected ceil, even, floor, mse(exact), "
-         "mse(17) or nearest");
-  refuse("none", "mxint8", "expected ceil, even, floor, mse(exact), mse(17) or nearest");
-  refuse("floor", "nvfp4", "scale rule 'floor' has no scales for nvfp4, expected absmax");
-  refuse("mse", "nvfp4", "expected absmax");
-  refuse("mse", "group(uint4,32,float16,zp)", "expected absmax");
-  refuse("floor", "group(int4,32,float16)", "expected absmax, mse(exact), mse(17) or none");
+  refuse("absmax", "mxfp4", "scale rule 'absmax' has no scales for mxfp4, expected ");
+  for (const char* serving : {"ceil", "even", "floor", "mse(exact)", "mse(17)", "nearest"}) {
+    refuse("absmax", "mxfp4", serving);
+    refuse("none", "mxint8", serving);
+  }
+  refuse("floor", "nvfp4", "scale rule 'floor' has no scales for nvfp4, expected ");
+  refuse("floor", "nvfp4", "absmax");
+  refuse("mse", "nvfp4", "absmax");
+  refuse("mse", "group(uint4,32,float16,zp)", "absmax");
+  for (const char* serving : {"absmax", "mse(exact)", "mse(17)", "none"})
+    refuse("floor", "group(int4,32,float16)", serving);
   refuse("flor", "mxfp4", "unknown scale rule 'flor'; did you mean 'floor'");
   CHECK_THROWS_WITH(find_scale_rule("floor"),
                     Contains("has no real scale, it chooses powers of two") &&
-                        Contains("expected absmax, mse(exact), mse(17) or none"));
+                        Contains("mse(exact)") && Contains("none"));
   for (const BlockFormat* f : named_block_formats()) {
     CHECK(serves(find_scale_rule(f->default_rule, *f), *f));
     for (const ScaleRule* rule : all_scale_rules())

@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "experiments/engine/row_schema.hpp"
+#include "experiments/predict/version.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/json.hpp"
 #include "formats/version.hpp"
@@ -34,8 +35,8 @@ struct Folder {
 
 std::string line_of(const std::string& key, const std::string& version = numemu::kNumericsVersion) {
   return fmt::format(
-      R"({{"key":"{}","point":{{"net":"n","data":"d","recipe":{{"roles":{{"weight":null,"activation":null}},"gemms":{{"fprop":{{"unit":"u"}}}}}}}},"bits":{{"weight":32,"activation":32}},"metrics":{{"top1":1,"n":2,"ci95":[0,1],"loss":null}},"predicted":{{"version":4,"tensors":[]}},"layers":[],"version":"{}"}})",
-      key, version);
+      R"({{"key":"{}","point":{{"net":"n","data":"d","recipe":{{"roles":{{"weight":null,"activation":null}},"gemms":{{"fprop":{{"unit":"u"}}}}}}}},"bits":{{"weight":32,"activation":32}},"metrics":{{"top1":1,"n":2,"ci95":[0,1],"loss":null}},"predicted":{{"version":{},"tensors":[]}},"layers":[],"version":"{}"}})",
+      key, numemu::experiments::kPredictionVersion, version);
 }
 
 std::string content(const std::string& path) {
@@ -113,15 +114,16 @@ TEST_CASE("predictions of different versions do not mix", "[fast]") {
   Folder folder;
   const std::string path = folder.path + "/rows.jsonl", now = line_of("a");
   std::string before = line_of("b");
-  const std::string version = R"("version":4,)";
+  const std::string version = fmt::format(R"("version":{},)", kPredictionVersion);
   before.erase(before.find(version), version.size());  // as rows of the first version are
   put(path, before + "\n");
   CHECK(merge_rows(folder.path).size() == 1);
   for (const Existing existing : {Existing::resume, Existing::keep_old}) {
-    CHECK_THROWS_WITH(RowStore(folder.path, {}, kKeys, existing),
-                      Contains("rows.jsonl: line 1: a row whose predictions have version 1, this "
-                               "program's have 4; use --fresh or --out " +
-                               folder.path + "-2"));
+    CHECK_THROWS_WITH(
+        RowStore(folder.path, {}, kKeys, existing),
+        Contains(fmt::format("rows.jsonl: line 1: a row whose predictions have version "
+                             "1, this program's have {}; use --fresh or --out {}-2",
+                             kPredictionVersion, folder.path)));
   }
   CHECK(content(path) == before + "\n");
   put(path, now + "\n" + before + "\n");
