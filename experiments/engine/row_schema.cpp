@@ -66,8 +66,9 @@ constexpr Needed kNeeded[] = {
 
 /// All keys of rows without a digest. A digest would reveal a renamed key; here only
 /// its name can.
-const std::vector<std::string> kRowKeys = {"key",    "point", "bits",    "metrics", "predicted",
-                                           "layers", "notes", "version", "scores",  "recipe_name"};
+const std::vector<std::string> kRowKeys = {"key",       "point",       "bits",    "metrics",
+                                           "predicted", "layers",      "notes",   "version",
+                                           "scores",    "recipe_name", "answers", "baseline_has"};
 const std::vector<std::string> kBitsKeys = {"weight", "activation"};
 const std::vector<std::string> kMetricKeys = {"top1",
                                               "n",
@@ -85,6 +86,8 @@ const std::vector<std::string> kMetricKeys = {"top1",
                                               "baseline_bits_per_token",
                                               "sqnr_db",
                                               "sqnr_error_db",
+                                              "sqnr_ci95",
+                                              "sqnr_samples",
                                               "sqnr_gained_db",
                                               "gain",
                                               "not_finite"};
@@ -94,9 +97,9 @@ const std::vector<std::string> kPredictedKeys = {"version",        "sqnr_db", "s
 const std::vector<std::string> kTensorKeys = {
     "layer",          "role",          "format",       "n",       "measured_mse", "measured_db",
     "standard_error", "empirical_mse", "empirical_db", "verdict", "fitted"};
-const std::vector<std::string> kLayerKeys = {"name",         "gemm",     "unit",      "sqnr_db",
-                                             "predicted_db", "left_out", "verdict",   "overflow",
-                                             "underflow",    "invalid",  "saturated", "not_finite"};
+const std::vector<std::string> kLayerKeys = {
+    "name",     "gemm",      "unit",    "sqnr_db",   "predicted_db", "left_out", "verdict",
+    "overflow", "underflow", "invalid", "saturated", "not_finite",   "sqnr_ci95"};
 
 void require_known_keys(const JsonReader& row) {
   row.require_keys(kRowKeys);
