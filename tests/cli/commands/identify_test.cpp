@@ -96,7 +96,8 @@ TEST_CASE("identify: the time of an answer is that of all its digits", "[fast]")
   const std::string digits = "while :; do printf 0; sleep 0.1; done";
   check_refused(s.run(device(digits) + kPorts + " --timeout 0.5"), "no answer in 0.5 seconds");
   for (const char* bad : {"nan", "inf", "0", "-1"})
-    check_refused(s.run(device("true") + kPorts + " --timeout " + bad), "expected a number above 0");
+    check_refused(s.run(device("true") + kPorts + " --timeout " + bad),
+                  "expected a number above 0");
   check_refused(s.run(device("true") + kPorts + " --time-limit nan"), "expected a number above 0");
 }
 

@@ -139,7 +139,7 @@ TEST_CASE("a checkpoint trained under a recipe without its past says so", "[fast
               .code == 0);
   const Result eval = s.run(
       "eval --net o/char-transformer-text.safetensors --data text:small.txt "
-      "--recipe r.json --images 4 --no-predictions --quiet --json");
+      "--recipe r.json --images 2 --no-predictions --quiet --json");
   INFO(eval.err);
   REQUIRE(eval.code == 0);
   CHECK_THAT(Json::parse(eval.out)["notes"].dump(),

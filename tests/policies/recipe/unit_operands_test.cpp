@@ -2,7 +2,14 @@
 // sides.
 #include "policies/recipe/unit_operands.hpp"
 
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "emu/net/graph.hpp"
+#include "emu/net/ops/linear.hpp"
 #include "formats/error.hpp"
+#include "policies/recipe/recipe_numerics.hpp"
 #include "tests/catch.hpp"
 
 using namespace numemu;
@@ -164,4 +171,35 @@ TEST_CASE("unit operands: a product's sides", "[fast]") {
   // wgrad reads activations as B.
   CHECK_THROWS_WITH(require_operands(layer, net::GemmKind::wgrad, false),
                     Contains("float8_e4m3fn"));
+}
+
+TEST_CASE("product: int4 weights on a unit of int8 give the sums of the exact unit", "[fast]") {
+  net::Graph graph;
+  graph.inputs = {{"input", {37}}};
+  graph.add("fc", std::make_unique<net::Linear>(37, 11));
+  net::initialize(graph, 3);
+  net::Tensor x({9, 37});
+  for (std::size_t i = 0; i < x.data.size(); ++i)
+    x.data[i] = static_cast<float>(static_cast<int>(i * 97 % 101) - 40) / 64;
+  const auto results = [&](const std::string& unit, const std::string& weight,
+                           const char* activation = R"({"format": "int8"})") {
+    RecipeNumerics numerics(
+        Recipe::parse_text(R"({"numemu_recipe": 1, "gemms": {"fprop": {"unit": ")" + unit +
+                               R"("}}, "roles": {"weight": )" + weight + R"(, "activation": )" +
+                               activation + "}}",
+                           "r.json"),
+        graph);
+    return net::forward(graph, x, numerics).data;
+  };
+  for (const char* weight :
+       {R"({"format": "int4"})", R"({"format": "int4", "granularity": "channel"})",
+        R"j({"format": "int3", "rounding": "sr(8)"})j"}) {
+    INFO(weight);
+    const std::vector<float> expected = results("exact", weight);
+    CHECK(results("nvidia.h100.mma.s8.s32", weight) == expected);
+    CHECK(results("intel.emr.tdpbssd.s8.s32", weight) == expected);
+    // Zero points move codes, which are re-encoded too.
+    const char* const shifted = R"({"format": "uint4", "zero_point": "calibrated"})";
+    CHECK(results("nvidia.h100.mma.s8.s32", weight, shifted) == results("exact", weight, shifted));
+  }
 }
