@@ -12,6 +12,7 @@
 #include "experiments/allocation/table.hpp"
 #include "experiments/engine/experiment.hpp"
 #include "experiments/engine/judge.hpp"
+#include "experiments/engine/weight_granularity.hpp"
 #include "experiments/report/judged_evaluation.hpp"
 #include "experiments/report/record.hpp"
 #include "formats/error.hpp"
@@ -55,12 +56,14 @@ std::string decibels(double loss) {
   return loss > 0 ? fmt::format("{:.1f}", -10 * std::log10(loss)) : "-";
 }
 
-ResultTable sensitivity_of(const SensitivityTable& table) {
+ResultTable sensitivity_of(const SensitivityTable& table, const std::string& granularity) {
   const bool noise = table.kind != LossKind::cross_entropy;
-  ResultTable out{fmt::format("{} with one layer at an option, the others as in the recipe",
+  ResultTable out{fmt::format("{} with one layer at an option (weights per {} but for block formats), the others "
+                              "as in the recipe",
                               table.kind == LossKind::noise       ? "Output SQNR in dB"
                               : table.kind == LossKind::predicted ? "Predicted output SQNR in dB"
-                                                                  : "Increase of cross-entropy"),
+                                                                  : "Increase of cross-entropy",
+                              granularity),
                   {"layer", "weights", "multiply-adds"},
                   {}};
   for (const LayerChoice& choice : table.choices) out.header.push_back(choice.name);
@@ -232,7 +235,7 @@ void write_recipes(const ExperimentRun& run, const Json& base, const Sensitivity
 Conclusion run_allocation(const ExperimentRun& run) {
   const FrontPlan plan = plan_of(run);
   const LossKind kind = parse_loss(run.settings.text("loss"));
-  const std::vector<LayerChoice> choices = read_choices(run.settings.list("options"));
+  const std::vector<LayerChoice> choices = read_choices(run.settings.list("options"), weight_granularity(run.settings));
   const std::string& costs_file = run.settings.text("mac_costs");
   const MacCosts costs = costs_file.empty() ? MacCosts() : MacCosts::read(costs_file);
   const std::string& file = run.settings.text("recipe");
@@ -288,7 +291,7 @@ Conclusion run_allocation(const ExperimentRun& run) {
   Conclusion conclusion;
   conclusion.sentences = baseline_notes(bench.trained);
   std::ranges::copy(front.sentences, std::back_inserter(conclusion.sentences));
-  conclusion.tables = {sensitivity_of(table), front_table(table, all)};
+  conclusion.tables = {sensitivity_of(table, weight_granularity(run.settings)), front_table(table, all)};
   if (kind != LossKind::cross_entropy) {
     judge_additivity(all, conclusion);
     conclusion.charts.push_back(additivity_of(all));
@@ -315,6 +318,7 @@ const Experiment experiment_allocation = {
      {"options", "int8,int4,int3", "int8,int6,int4,float8_e4m3fn,mxfp4",
       "int8,int6,int5,int4,int3,float8_e4m3fn,float6_e2m3fn,mxfp8_e4m3,mxfp6_e2m3,mxfp4,nvfp4",
       "WEIGHTS[/ACTIVATIONS][~SCALE][@UNIT], or a .json file with a list of them"},
+     kWeightGranularity,
      {"recipe", "", "", "", "file with the recipe that layers are changed in; float32"},
      {"loss", "noise", "noise", "noise",
       "noise (measured at the output), predicted (from float32) or cross_entropy"},

@@ -10,6 +10,7 @@
 #include "experiments/engine/judge.hpp"
 #include "experiments/engine/recipe_files.hpp"
 #include "experiments/engine/run_point.hpp"
+#include "experiments/engine/weight_granularity.hpp"
 #include "experiments/predict/layer_noise.hpp"
 #include "experiments/report/judged_evaluation.hpp"
 #include "experiments/report/layer_ranking.hpp"
@@ -27,11 +28,13 @@ const char* const kAllLayers = "all layers";
 struct Base {
   std::string file;  ///< or name
   Json recipe = {{"numemu_recipe", 1}};
+  std::string granularity;  ///< of the weights of a tried format
 };
 
 /// A format with its own scale rule: that of the recipe's format may not serve it.
 Json role(const char* name, const std::string& format, const Base& base) {
   Json role = {{"format", format}};
+  set_weight_granularity(role, name, base.granularity, "--set: formats");
   if (base.file.empty()) return role;
   const JsonReader reader(role, "--set: formats");
   if (policies::stays_float32(reader)) return nullptr;
@@ -50,10 +53,21 @@ Json layers_of(const std::string& layer, const std::string& format, const std::s
   return layers;
 }
 
-Base base_of(const std::string& given, const std::string& data) {
-  Base base{.file = given};
+Base base_of(const Settings& settings, const std::string& data) {
+  const std::string& given = settings.text("recipe");
+  Base base{.file = given, .granularity = weight_granularity(settings)};
   if (!given.empty()) base.recipe = read_recipe(given, data, "--set: recipe");
   return base;
+}
+
+/// ", weights per channel" where the setting decides it.
+std::string granularity_text(const std::string& format, const std::string& roles,
+                             const Base& base) {
+  Json weight = {{"format", format}};
+  if (roles == "activation" ||
+      !set_weight_granularity(weight, "weight", base.granularity, "--set: formats"))
+    return "";
+  return ", weights per " + base.granularity;
 }
 
 /// One point: a layer at a format, or (no format) the recipe as it is.
@@ -144,7 +158,7 @@ Conclusion run_sensitivity(const ExperimentRun& run) {
   if (roles != "both" && roles != "weight" && roles != "activation")
     throw Error("--set: roles: expected both, weight or activation, not '" + roles + "'");
   const std::string& net = run.settings.text("net");
-  const Base base = base_of(run.settings.text("recipe"), run.folders.data);
+  const Base base = base_of(run.settings, run.folders.data);
   const std::int64_t images = run.settings.integer("images", 1, 100'000'000);
   net::Dataset dataset = net::load_dataset(run.settings.text("data"), run.folders.cache);
   TrainedNet trained = load_trained_net(net, dataset, run.folders);
@@ -216,7 +230,9 @@ Conclusion run_sensitivity(const ExperimentRun& run) {
     if (!base.file.empty()) of_format.insert(of_format.end() - 1, cells.back());
     const std::string in = base.file.empty() ? "" : " of " + base.file;
     conclusion.tables.push_back(
-        table_of(fmt::format("{} in one layer{}, {} SQNR first", format, in, order), of_format,
+        table_of(fmt::format("{} in one layer{}{}, {} SQNR first", format, in,
+                             granularity_text(format, roles, base), order),
+                 of_format,
                  bench.trained.before.has_value()));
   }
   // What SQNR and accuracy compare with, which differs for a tuned network.
@@ -242,6 +258,7 @@ const Experiment experiment_sensitivity = {
       "int4,int3,mxint8,mxfp8_e4m3,mxfp6_e2m3,mxfp4,nvfp4",
       "formats or block formats to try"},
      {"roles", "both", "both", "both", "both, weight or activation"},
+     kWeightGranularity,
      {"recipe", "", "", "",
       "recipe that one layer at a time is changed in, a file or the name of a shipped one; "
       "float32"},

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "experiments/engine/weight_granularity.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "policies/recipe/role_json.hpp"
@@ -16,10 +17,11 @@ const char* const kWhere = "--set: options";
 
 /// A role with every default of its format, so that nothing of the recipe below shines through.
 Json role_of(const char* name, const std::string& format, const std::string& scale,
-             const std::string& where) {
+             const std::string& granularity, const std::string& where) {
   Json role = {{"format", format}};
   if (policies::stays_float32(JsonReader(role, where))) return nullptr;
   if (!scale.empty()) role["scale"] = scale;
+  set_weight_granularity(role, name, granularity, where);
   const Json whole = role;
   return policies::role_json(
       policies::read_role(JsonReader(whole, where), policies::role_schema(name)));
@@ -39,7 +41,7 @@ std::string cut(std::string& text, char mark) {
   return "";
 }
 
-LayerChoice read_choice(const std::string& text) {
+LayerChoice read_choice(const std::string& text, const std::string& granularity) {
   const std::string where = fmt::format("{}: {}", kWhere, text);
   std::string formats = text;
   const std::string unit = cut(formats, '@'), scale = cut(formats, '~'), second = cut(formats, '/'),
@@ -48,8 +50,8 @@ LayerChoice read_choice(const std::string& text) {
     throw Error(where + ": expected WEIGHTS[/ACTIVATIONS][~SCALE][@UNIT]");
   LayerChoice choice{text,
                      {{"roles",
-                       {{"weight", role_of("weight", formats, scale, where)},
-                        {"activation", role_of("activation", activation, scale, where)}}}}};
+                       {{"weight", role_of("weight", formats, scale, granularity, where)},
+                        {"activation", role_of("activation", activation, scale, granularity, where)}}}}};
   if (!unit.empty()) choice.patch["gemms"] = {{"fprop", {{"unit", unit}}}};
   return choice;
 }
@@ -74,11 +76,12 @@ std::vector<LayerChoice> read_file(const std::string& path) {
 
 }  // namespace
 
-std::vector<LayerChoice> read_choices(const std::vector<std::string>& texts) {
+std::vector<LayerChoice> read_choices(const std::vector<std::string>& texts,
+                                      const std::string& granularity) {
   std::vector<LayerChoice> out;
   for (const std::string& text : texts) {
     for (LayerChoice& choice :
-         text.ends_with(".json") ? read_file(text) : std::vector{read_choice(text)}) {
+         text.ends_with(".json") ? read_file(text) : std::vector{read_choice(text, granularity)}) {
       if (std::ranges::find(out, choice.name, &LayerChoice::name) != out.end())
         throw Error(
             fmt::format("{}: expected every option once, found {} twice", kWhere, choice.name));

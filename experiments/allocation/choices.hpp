@@ -18,7 +18,9 @@ struct LayerChoice {
 /// "mxfp4@exact", or a file with a list of {"name", "roles", "gemms"}. One format serves both
 /// roles; float32 leaves a role unquantized. Without SCALE a format has its default scale rule.
 /// Throws Error naming the setting or the file, also for a name that comes twice.
-std::vector<LayerChoice> read_choices(const std::vector<std::string>& texts);
+/// `granularity`: of weights in such a text, "channel" or "tensor".
+std::vector<LayerChoice> read_choices(const std::vector<std::string>& texts,
+                                      const std::string& granularity = "channel");
 
 /// The entry of `layers` that gives this choice to a layer.
 Json layer_entry(const std::string& layer, const LayerChoice&);

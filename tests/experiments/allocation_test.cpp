@@ -54,6 +54,10 @@ TEST_CASE("options: formats for one or both roles, scale rule, unit, files", "[f
   CHECK(first["roles"]["activation"]["format"] == "int8");
   CHECK_THAT(first["roles"]["weight"]["scale"].text(), Catch::StartsWith("mse"));
   CHECK(first["gemms"]["fprop"]["unit"] == "exact");
+  CHECK(first["roles"]["weight"]["granularity"] == "channel");
+  CHECK(first["roles"]["activation"]["granularity"] == "tensor");
+  CHECK(choices[1].patch["roles"]["weight"]["granularity"] == "block");
+  CHECK(read_choices({"int4"}, "tensor")[0].patch["roles"]["weight"]["granularity"] == "tensor");
   CHECK(choices[1].patch["roles"]["activation"]["format"] == "mx(float4_e2m1fn,16)");
   CHECK(choices[2].patch["roles"]["activation"].is_null());
   const TemporaryFolder folder;
