@@ -81,6 +81,10 @@ void print_noise(const Json& row, const std::string& of_noise, const std::string
                    : "",
                known ? fmt::format(", predicted {}{}", decibels(predicted["sqnr_db"]), star) : "",
                known && verdict.is_string() ? ": " + verdict.get<std::string>() : "");
+    const auto centred = experiments::read_records({row}).at(0).hidden_by_mean();
+    if (centred)
+      fmt::print("output without its mean over samples: SQNR {:.2f} dB; the mean makes the rest\n",
+                 *centred);
     fmt::print("output scaled by its best gain, {}: {} dB{}; a common gain changes no decision\n",
                decibels(metrics["gain"]), decibels(metrics["sqnr_gained_db"]),
                known ? fmt::format(", predicted {}{} at {}", decibels(predicted["sqnr_gained_db"]),

@@ -127,8 +127,13 @@ std::string footnotes(const std::vector<Record>& records, const std::string& unf
   }
   for (const std::string& sentence : experiments::gate_sentences(records, unfinished))
     say(sentence);
-  for (const auto& note : experiments::shared_notes(records))
-    say("note: " + note.text + of(note.names));
+  for (const auto& kind : experiments::note_kinds(experiments::shared_notes(records))) {
+    const std::size_t shown = records.size() > 1 ? 1 : kind.notes.size();
+    for (std::size_t i = 0; i < shown; ++i)
+      say("note: " + kind.notes[i].text + of(kind.notes[i].names));
+    if (shown < kind.notes.size())
+      say(fmt::format("      and {} more of this kind, in the report", kind.notes.size() - shown));
+  }
   return out;
 }
 
@@ -236,8 +241,15 @@ bool top1_is_alike(const Record& r) {
 
 }  // namespace
 
-std::string summary_table(const std::vector<Json>& rows, const std::string& unfinished) {
-  const std::vector<Record> records = experiments::read_records(rows);
+namespace {
+
+/// Columns of a terminal that a sweep's table is meant for.
+constexpr std::size_t kTableWidth = 120;
+
+/// How much of a sweep's columns is left to report.csv.
+enum class Columns : std::uint8_t { all, formats, short_units, fewest };
+
+std::string table_of(const std::vector<Record>& records, Columns columns) {
   const auto any = [&records](auto test) {
     return std::any_of(records.begin(), records.end(), test);
   };
@@ -257,7 +269,10 @@ std::string summary_table(const std::vector<Json>& rows, const std::string& unfi
     header.insert(header.end(),
                   {judged.is_bits() ? short_bits(judged) : judged.title, "change", "95 %"});
   if (texts) header.emplace_back("perplexity");
-  if (classes) header.insert(header.end(), {"top-1 %", "95 %", "change", "95 %"});
+  const bool ends_of_top1 = columns < Columns::fewest;
+  if (classes) header.emplace_back("top-1 %");
+  if (classes && ends_of_top1) header.emplace_back("95 %");
+  if (classes) header.insert(header.end(), {"change", "95 %"});
   const bool gates = experiments::any_gate(records);
   if (gates) header.emplace_back("gate");
   // Beside that of the test samples.
@@ -268,20 +283,27 @@ std::string summary_table(const std::vector<Json>& rows, const std::string& unfi
   for (const Record& r : records) {
     std::vector<std::string> line;
     if (recipes) line.push_back(r.recipe.empty() ? "-" : r.recipe);
-    line.insert(line.end(), {role_text(r.weight), role_text(r.activation)});
+    if (columns == Columns::all) {
+      line.insert(line.end(), {role_text(r.weight), role_text(r.activation)});
+    } else {
+      line.insert(line.end(), {experiments::short_format(r.weight.format),
+                               experiments::short_format(r.activation.format)});
+    }
     if (other) line.push_back(r.other);
     if (settings) line.push_back(r.settings);
     line.insert(line.end(),
-                {r.unit, figure(r.bits_weight, "{:.2f}"), figure(r.bits_activation, "{:.2f}")});
+                {columns >= Columns::short_units ? experiments::short_unit(r.unit) : r.unit,
+                 figure(r.bits_weight, "{:.2f}"), figure(r.bits_activation, "{:.2f}")});
     if (!judged.is_top1()) {
       const std::vector<std::string> own = judged_cells(r, judged);
       line.insert(line.end(), own.begin(), own.end());
     }
     if (texts) line.push_back(figure(r.perplexity, "{:.3f}"));
+    if (classes) line.push_back(percent(r.top1, "{:.2f}"));
+    if (classes && ends_of_top1) line.push_back(ends(r.ci_low, r.ci_high, "{:.2f}"));
     if (classes) {
       line.insert(line.end(),
-                  {percent(r.top1, "{:.2f}"), ends(r.ci_low, r.ci_high, "{:.2f}"),
-                   r.is_baseline() ? "-" : percent(r.difference, "{:+.2f}"),
+                  {r.is_baseline() ? "-" : percent(r.difference, "{:+.2f}"),
                    r.is_baseline()    ? "-"
                    : top1_is_alike(r) ? "none differs"
                                       : ends(r.difference_low, r.difference_high, "{:+.2f}")});
@@ -297,7 +319,42 @@ std::string summary_table(const std::vector<Json>& rows, const std::string& unfi
       line.push_back(figure(r.predicted_sqnr_db, "{:.1f}") + (r.unit_ignored() ? "*" : ""));
     cells.push_back(std::move(line));
   }
-  return text_table(header, cells) + footnotes(records, unfinished);
+  return text_table(header, cells);
+}
+
+/// What a table of formats alone leaves out: rounding, overflow and scale rule.
+std::string conversions(const std::vector<Record>& records) {
+  std::set<std::string> all;
+  for (const Record& r : records) {
+    for (const experiments::RoleRecord* role : {&r.weight, &r.activation}) {
+      const std::string text = role_text(*role);
+      const std::size_t behind = text.find(' ');
+      if (behind != std::string::npos) all.insert(text.substr(behind + 1));
+    }
+  }
+  if (all.size() == 1) return "rounding, overflow and scale rule: " + *all.begin() + "\n";
+  return "rounding, overflow, scale rule and whole names of units: in the report and report.csv\n";
+}
+
+}  // namespace
+
+std::string summary_table(const std::vector<Json>& rows, const std::string& unfinished) {
+  const std::vector<Record> records = experiments::read_records(rows);
+  std::string table = table_of(records, Columns::all);
+  const auto width = [&] {
+    std::size_t widest = 0;
+    for (std::size_t at = 0; at < table.size(); at = table.find('\n', at) + 1)
+      widest = std::max(widest, table.find('\n', at) - at);
+    return widest;
+  };
+  bool full = true;
+  for (const Columns columns : {Columns::formats, Columns::short_units, Columns::fewest}) {
+    if (records.size() < 2 || width() <= kTableWidth) break;
+    full = false;
+    table = table_of(records, columns);
+  }
+  if (!full) table += conversions(records);
+  return table + footnotes(records, unfinished);
 }
 
 }  // namespace numemu::cli

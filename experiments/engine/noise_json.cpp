@@ -68,6 +68,7 @@ void add_noise(Json& row, const NoiseFigures& noise, const net::Graph& graph,
   row["metrics"]["sqnr_error_db"] = number(noise.measured.output_error);
   row["metrics"]["sqnr_ci95"] = interval(noise.measured.output.db, noise.measured.output_error);
   row["metrics"]["sqnr_samples"] = noise.measured.samples;
+  row["metrics"]["sqnr_without_mean_db"] = number(noise.measured.output_centred_db);
   row["metrics"]["sqnr_gained_db"] = number(noise.measured.output.gained_db);
   row["metrics"]["gain"] = number(noise.measured.output.gain);
   if (noise.predictions) {

@@ -69,7 +69,7 @@ constexpr Needed kNeeded[] = {
 const std::vector<std::string> kRowKeys = {"key",       "point",       "bits",    "metrics",
                                            "predicted", "layers",      "notes",   "version",
                                            "scores",    "recipe_name", "answers", "baseline_has"};
-const std::vector<std::string> kBitsKeys = {"weight", "activation"};
+const std::vector<std::string> kBitsKeys = {"weight", "activation", "product_weight"};
 const std::vector<std::string> kMetricKeys = {"top1",
                                               "n",
                                               "ci95",
@@ -88,6 +88,7 @@ const std::vector<std::string> kMetricKeys = {"top1",
                                               "sqnr_error_db",
                                               "sqnr_ci95",
                                               "sqnr_samples",
+                                              "sqnr_without_mean_db",
                                               "sqnr_gained_db",
                                               "gain",
                                               "not_finite"};

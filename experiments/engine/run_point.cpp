@@ -263,7 +263,9 @@ Json run_point(const Point& point, Workbench& bench, const OnWork& on_work) {
   row["key"] = row_key(row["point"]);
   if (!point.recipe_name.empty()) row["recipe_name"] = point.recipe_name;
   const policies::EffectiveBits bits = policies::effective_bits(recipe, graph, bench.reference);
-  row["bits"] = {{"weight", number(bits.weight)}, {"activation", number(bits.activation)}};
+  row["bits"] = {{"weight", number(bits.weight)},
+                 {"activation", number(bits.activation)},
+                 {"product_weight", number(bits.product_weight)}};
   if (const std::string own = policies::own_quantizers(graph, bench.trained.path); !own.empty())
     row["baseline_has"] = own;
   add_metrics(row, bench.dataset, bench.scores, evaluation, bench.baseline);

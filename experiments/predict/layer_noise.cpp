@@ -187,6 +187,10 @@ class Measured {
     for (std::int64_t i = 0; i < shares; ++i)
       outputs_.push_back(
           correlate(logits.data.data() + i * each, reference.logits.data.data() + i * each, each));
+    sums_.resize(static_cast<std::size_t>(each));
+    for (std::int64_t i = 0; i < logits.size(); ++i)
+      sums_[static_cast<std::size_t>(i % each)] +=
+          reference.logits.data[static_cast<std::size_t>(i)];
     add(stats::count_finite(logits.data.data(), logits.size()));
   }
 
@@ -198,6 +202,7 @@ class Measured {
     }
     outputs_.insert(outputs_.end(), other.outputs_.begin(), other.outputs_.end());
     samples_ += other.samples_;
+    for (std::size_t i = 0; i < sums_.size(); ++i) sums_[i] += other.sums_[i];
     add(other.finite_);
   }
 
@@ -211,7 +216,9 @@ class Measured {
       out.db[layer] = decibels(all.xx, all.noise);
       out.error[layer] = decibel_error(samples);
     }
-    out.output = fidelity(mean_of(outputs_));
+    const Correlation all = mean_of(outputs_);
+    out.output = fidelity(all);
+    out.output_centred_db = decibels(std::max(0.0, all.xx - mean_power()), all.noise);
     out.output_error = decibel_error(outputs_);
     out.outputs = finite_;
     out.samples = samples();
@@ -235,7 +242,19 @@ class Measured {
             mean(&Correlation::xy)};
   }
 
+  /// Mean over the outputs of the square of their mean over samples.
+  double mean_power() const {
+    const auto n = static_cast<double>(outputs_.size());
+    return stats::pairwise_sum(std::ssize(sums_),
+                               [&](std::int64_t i) {
+                                 const double mean = sums_[static_cast<std::size_t>(i)] / n;
+                                 return mean * mean;
+                               }) /
+           static_cast<double>(std::max<std::size_t>(1, sums_.size()));
+  }
+
   std::map<std::string, std::vector<Correlation>> layers_;
+  std::vector<double> sums_;          ///< of every float32 output over the samples
   std::vector<Correlation> outputs_;  ///< of every sample; one where the output has no samples
   std::int64_t samples_ = 0;
   stats::FiniteCounts finite_;

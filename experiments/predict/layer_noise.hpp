@@ -85,6 +85,8 @@ struct LayerMeasurement {
   OutputFidelity output;                ///< of the network's result
   double output_error = 0;              ///< standard error of output.db, the samples being a sample
   stats::FiniteCounts outputs;          ///< of the network's outputs
+  /// SQNR of the output beside the mean of every output over the samples, which is no signal.
+  double output_centred_db = 0;
   std::int64_t samples = 0;
 };
 

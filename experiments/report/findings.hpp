@@ -111,6 +111,12 @@ struct SharedNote {
 };
 /// The notes of all rows, each once, in order of appearance.
 std::vector<SharedNote> shared_notes(const std::vector<Record>&);
+/// Notes that differ in names and numbers alone, in order of appearance.
+struct NoteKind {
+  std::string words;  ///< the words that all share, "..." for the rest
+  std::vector<SharedNote> notes;
+};
+std::vector<NoteKind> note_kinds(const std::vector<SharedNote>&);
 /// "int8 on exact; int4 on exact and 3 more": names hold commas.
 std::string listed_names(const std::vector<std::string>& names, std::size_t most = 3);
 

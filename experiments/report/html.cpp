@@ -237,7 +237,7 @@ std::string render_html(const ReportInput& input, const ReportAssets& assets) {
        {"experiment", experiment_section(input.experiment, figures)},
        {"answer", alone || layers ? "" : answer_section(records)},
        {"layers", layers ? answer_section(records) : ""},
-       {"figures", figures_section(records, assets, datasets)},
+       {"figures", figures_section(records, assets, datasets) + notes_section(records)},
        {"verdicts", verdict_tables(verdicts)},
        {"points", points_table(records)},
        {"sweep",

@@ -20,6 +20,7 @@ std::string points_table(const std::vector<Record>&);
 /// What was predicted, how often it held; every refused tensor and every failed prediction.
 std::string verdict_tables(const Verdicts&);
 
+std::string notes_section(const std::vector<Record>&);  ///< by kind, folded; after the figures
 /// The first section: headline, the best points (or the ranking of layers), points
 /// whose outputs are not finite, notes.
 std::string answer_section(const std::vector<Record>&);

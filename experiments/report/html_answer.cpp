@@ -87,6 +87,13 @@ std::string judged_prediction_cell(const Configuration& c) {
          " <small class=\"verdict fails\">fails</small></td>";
 }
 
+/// The bits of weights that products read, where biases and norms make the mean another.
+std::string product_bits(const Record& r) {
+  const auto products = r.bits_product_weight;
+  if (!products || !r.bits_weight || std::abs(*products - *r.bits_weight) < 0.05) return "";
+  return fmt::format(" <small>weights of products {}</small>", html_number(products, 2));
+}
+
 std::string best_table(const std::vector<Configuration>& all, const Measure& measure) {
   const BestPoints best = best_points(all);
   if (best.points.empty()) return "";
@@ -115,17 +122,18 @@ std::string best_table(const std::vector<Configuration>& all, const Measure& mea
   for (const Configuration* c : best.points) {
     const Record& r = c->mean;
     const Verdict little = loses_little(*c);
-    out += fmt::format("<tr{}><th scope=\"row\">{}</th>", c == safe ? " class=\"baseline\"" : "",
-                       html_text(r.label)) +
-           (measure.small == 0
-                ? ""
-                : html_verdict_cell(little == Verdict::none ? Verdict::undecided : little,
-                                    answer_words(little))) +
-           html_number_cell(r.mean_bits(), html_number(r.bits_weight, 2) + " / " +
-                                               html_number(r.bits_activation, 2)) +
-           result_cells(*c, measure) + html_measured_cell(r) +
-           (predictions ? judged_prediction_cell(*c) : "") + html_text_cell(short_unit(r.unit)) +
-           "</tr>";
+    out +=
+        fmt::format("<tr{}><th scope=\"row\">{}</th>", c == safe ? " class=\"baseline\"" : "",
+                    html_text(r.label)) +
+        (measure.small == 0
+             ? ""
+             : html_verdict_cell(little == Verdict::none ? Verdict::undecided : little,
+                                 answer_words(little))) +
+        html_number_cell(r.mean_bits(), html_number(r.bits_weight, 2) + " / " +
+                                            html_number(r.bits_activation, 2) + product_bits(r)) +
+        result_cells(*c, measure) + html_measured_cell(r) +
+        (predictions ? judged_prediction_cell(*c) : "") + html_text_cell(short_unit(r.unit)) +
+        "</tr>";
   }
   return out + kTableEnd;
 }
@@ -178,17 +186,6 @@ std::string loss_lists(const std::vector<Configuration>& all, const Measure& mea
                                   : "");
 }
 
-std::string notes_list(const std::vector<Record>& records) {
-  std::string out;
-  for (const SharedNote& note : shared_notes(records)) {
-    const bool all = note.names.size() == records.size();
-    out += fmt::format(
-        "<li>{}{}</li>", html_text(note.text),
-        all ? "" : fmt::format(" <small>({})</small>", html_text(listed_names(note.names))));
-  }
-  return out.empty() ? "" : "<h2 id=\"h-notes\">Notes</h2><ul class=\"notes\">" + out + "</ul>";
-}
-
 std::string ranking_cell(const Record* r) {
   if (!r) return html_number_cell(std::nullopt, kNone);
   const std::string change = html_figure(*r->judged.measure, r->judged.difference, true);
@@ -233,7 +230,30 @@ std::string answer_section(const std::vector<Record>& records) {
     out = paragraph(best_of_widths(all), "<br>") + paragraph(headline(records)) +
           best_table(all, measure) + not_finite_table(records) + loss_lists(all, measure);
   }
-  return out + notes_list(records);
+  return out;
+}
+
+std::string notes_section(const std::vector<Record>& records) {
+  std::string out;
+  for (const NoteKind& kind : note_kinds(shared_notes(records))) {
+    std::vector<std::string> lines;
+    for (const SharedNote& note : kind.notes) {
+      const bool all = note.names.size() == records.size();
+      lines.push_back(
+          html_text(note.text) +
+          (all ? "" : fmt::format(" <small>({})</small>", html_text(listed_names(note.names)))));
+    }
+    if (lines.size() == 1) {
+      out += "<li>" + lines[0] + "</li>";
+      continue;
+    }
+    out += fmt::format(
+        "<li><details><summary>{} <small>and {} more of this kind</small></summary><ul>", lines[0],
+        lines.size() - 1);
+    for (std::size_t i = 1; i < lines.size(); ++i) out += "<li>" + lines[i] + "</li>";
+    out += "</ul></details></li>";
+  }
+  return out.empty() ? "" : "<h2 id=\"h-notes\">Notes</h2><ul class=\"notes\">" + out + "</ul>";
 }
 
 }  // namespace numemu::experiments

@@ -86,6 +86,8 @@ std::string html_measured_cell(const Record& r) {
   std::string text = html_number(r.sqnr_db, 1);
   if (const auto ends = r.sqnr_interval())
     text += fmt::format(" <small>[{:.1f}, {:.1f}]</small>", ends->first, ends->second);
+  if (const auto centred = r.hidden_by_mean())
+    text += fmt::format(" <small>{} without the mean</small>", html_number(centred, 1));
   return html_number_cell(r.sqnr_db, text);
 }
 

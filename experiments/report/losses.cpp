@@ -2,10 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <map>
 #include <set>
 #include <span>
+#include <sstream>
 #include <tuple>
 
 #include "experiments/engine/judge.hpp"
@@ -251,6 +253,37 @@ std::vector<SharedNote> shared_notes(const std::vector<Record>& records) {
       } else {
         found->names.push_back(r.name);
       }
+    }
+  }
+  return out;
+}
+
+std::vector<NoteKind> note_kinds(const std::vector<SharedNote>& notes) {
+  // Names of layers, formats and units, numbers and lists hold digits, dots, commas or underscores.
+  const auto words_of = [](const std::string& text) {
+    std::string out;
+    std::istringstream in(text);
+    for (std::string word; in >> word;) {
+      const bool plain = std::all_of(word.begin(), word.end() - 1,
+                                     [](char c) { return std::isalpha(c) || c == '-'; }) &&
+                         word.back() != ',';
+      if (plain && !std::isdigit(static_cast<unsigned char>(word.back()))) {
+        out += (out.empty() ? "" : " ") + word;
+      } else if (!out.ends_with("...")) {
+        out += out.empty() ? "..." : " ...";
+      }
+    }
+    return out;
+  };
+  std::vector<NoteKind> out;
+  for (const SharedNote& note : notes) {
+    const std::string words = words_of(note.text);
+    const auto found = std::find_if(out.begin(), out.end(),
+                                    [&](const NoteKind& kind) { return kind.words == words; });
+    if (found == out.end()) {
+      out.push_back({words, {note}});
+    } else {
+      found->notes.push_back(note);
     }
   }
   return out;

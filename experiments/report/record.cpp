@@ -166,6 +166,7 @@ Record read_record(const Json& row, std::size_t position) {
     r.overrides = layer_overrides(row);
   }
   r.bits_weight = json_number(row, {"bits", "weight"});
+  r.bits_product_weight = json_number(row, {"bits", "product_weight"});
   r.bits_activation = json_number(row, {"bits", "activation"});
   r.judged = judged_of(row);
   r.top1 = json_number(row, {"metrics", "top1"});
@@ -185,6 +186,7 @@ Record read_record(const Json& row, std::size_t position) {
   r.difference_low = bound(row, "difference_ci95", 0);
   r.difference_high = bound(row, "difference_ci95", 1);
   r.predicted_sqnr_db = json_number(row, {"predicted", "sqnr_db"});
+  r.centred_db = json_number(row, {"metrics", "sqnr_without_mean_db"});
   r.gained_db = json_number(row, {"metrics", "sqnr_gained_db"});
   r.gain = json_number(row, {"metrics", "gain"});
   r.predicted_gained_db = json_number(row, {"predicted", "sqnr_gained_db"});
@@ -267,6 +269,10 @@ std::optional<std::pair<double, double>> Record::sqnr_interval() const {
   if (!sqnr_db || !sqnr_error_db) return std::nullopt;
   const double half = stats::kNormal95 * *sqnr_error_db;
   return std::pair(*sqnr_db - half, *sqnr_db + half);
+}
+
+std::optional<double> Record::hidden_by_mean() const {
+  return sqnr_db && centred_db && *sqnr_db - *centred_db > kMeanHides ? centred_db : std::nullopt;
 }
 
 std::string Record::all_notes() const { return joined(notes, "; "); }

@@ -26,6 +26,9 @@ struct RoleRecord {
   friend bool operator==(const RoleRecord&, const RoleRecord&) = default;
 };
 
+/// Decibels of an SQNR that the mean of the outputs may make before both figures are shown.
+inline constexpr double kMeanHides = 3;
+
 /// Absent, null and non-finite numbers are empty. Accuracies are fractions, SQNR in dB.
 struct Record {
   std::size_t position = 0;  ///< place in the sweep, from 0
@@ -43,11 +46,13 @@ struct Record {
   /// what varies over the rows and is in none of the fields above, in words.
   std::string label, name, settings;
   std::optional<double> bits_weight, bits_activation;
+  std::optional<double> bits_product_weight;  ///< of the weights that products read
   std::optional<double> top1, images, ci_low, ci_high, loss, sqnr_db, sqnr_error_db;
   JudgedFigure judged = judged_of({});  ///< by which rows are compared and called safe
   std::optional<double> bits_per_character, perplexity, baseline_bits_per_character;  ///< of texts
   std::optional<double> baseline_top1, difference, difference_low, difference_high;
   std::optional<double> predicted_sqnr_db;
+  std::optional<double> centred_db;  ///< SQNR of the output beside its mean over samples
   std::optional<double> gained_db, predicted_gained_db;  ///< SQNR of the output at its best gain
   std::optional<double> gain, predicted_gain;
   std::string left_out;            ///< why no SQNR is predicted, if the row has a reason
@@ -64,6 +69,8 @@ struct Record {
   bool is_baseline() const { return is_float32() && !is_tuned(); }
   /// The 95 % interval of sqnr_db, where the row has its standard error.
   std::optional<std::pair<double, double>> sqnr_interval() const;
+  /// The SQNR without the mean, where the mean makes more than kMeanHides dB of sqnr_db.
+  std::optional<double> hidden_by_mean() const;
   /// Mean of weight and activation bits, or the one that is known.
   std::optional<double> mean_bits() const;
   /// "float", "int", "block", "mixed" (weights and activations of different families), "other".

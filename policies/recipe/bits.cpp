@@ -117,7 +117,7 @@ double stored_bits(const std::optional<RolePolicy>& policy, const net::Shape& sh
 
 EffectiveBits effective_bits(const Recipe& recipe, const net::Graph& graph,
                              const FloatReference& reference) {
-  Mean weight, activation, gradient, vector, output, saved, state, exchange;
+  Mean weight, activation, gradient, vector, output, saved, state, exchange, products;
   std::map<const net::Tensor*, LayerRecipe> of_weight;
   for (const net::GemmLayer& layer : net::gemm_layers(graph)) {
     const LayerRecipe r = recipe.layer(layer.name);
@@ -169,16 +169,17 @@ EffectiveBits effective_bits(const Recipe& recipe, const net::Graph& graph,
         }
       } else {
         const std::optional<MaskPolicy>& mask = found->second.weight_mask;
-        weight.add(found->second.weight, parameter.value.shape, mask,
-                   mask ? weight_layout(*mask, parameter.value.shape, 1) : MaskLayout{});
+        for (Mean* mean : {&weight, &products})
+          mean->add(found->second.weight, parameter.value.shape, mask,
+                    mask ? weight_layout(*mask, parameter.value.shape, 1) : MaskLayout{});
       }
       state.add(r.state, parameter.value.shape);
       if (r.state_split) state.add(r.second_state, parameter.value.shape);
       exchange.add(r.exchange, parameter.value.shape);
     }
   }
-  return {weight.value(), activation.value(), gradient.value(), vector.value(),
-          output.value(), saved.value(),      state.value(),    exchange.value()};
+  return {weight.value(), activation.value(), gradient.value(), vector.value(),  output.value(),
+          saved.value(),  state.value(),      exchange.value(), products.value()};
 }
 
 }  // namespace numemu::policies

@@ -22,6 +22,7 @@ struct EffectiveBits {
   double saved = 32;       ///< over the results of all operators, as kept for the use `linear`
   double state = 32;       ///< over all trained parameters, for one tensor of optimizer state
   double exchange = 32;    ///< over all trained parameters
+  double product_weight = 32;  ///< over the trained parameters that products read as weights
 };
 
 EffectiveBits effective_bits(const Recipe&, const net::Graph&, const FloatReference&);

@@ -457,6 +457,9 @@ TEST_CASE("layer noise: streamed samples give what a larger reference gives", "[
   CHECK(streamed.samples >= kFewestStreamed);
   const LayerMeasurement same = measure_layers(graph, numerics, reference(streamed.samples));
   CHECK(streamed.output.db == Approx(same.output.db).epsilon(1e-12));
+  // What all samples have in common is no signal.
+  CHECK(streamed.output_centred_db == Approx(same.output_centred_db).epsilon(1e-9));
+  CHECK(same.output_centred_db < same.output.db);
   CHECK(streamed.db.at("fc2") == Approx(same.db.at("fc2")).epsilon(1e-12));
   CHECK(streamed.error.at("fc2") == Approx(same.error.at("fc2")).epsilon(1e-9));
   CHECK(whole.samples == kMeasuredSamples);

@@ -24,6 +24,7 @@ TEST_CASE("effective bits count elements, scales and float32 biases", "[fast]") 
   };
   const EffectiveBits tensor = bits(R"({"format": "int4"})", R"({"format": "int8"})");
   CHECK(tensor.weight == Approx((4 * weights + 3 * 32 + 32 * biases) / (weights + biases)));
+  CHECK(tensor.product_weight == Approx((4 * weights + 3 * 32) / weights));
   // A static scale is one number for all samples, a dynamic one is one of each sample.
   CHECK(tensor.activation == 8);
   CHECK(bits("null", R"({"format": "int8"})", R"(, "calibrate": {"rule": "dynamic"})").activation ==
