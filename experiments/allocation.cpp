@@ -58,14 +58,16 @@ std::string decibels(double loss) {
 
 ResultTable sensitivity_of(const SensitivityTable& table, const std::string& granularity) {
   const bool noise = table.kind != LossKind::cross_entropy;
-  ResultTable out{fmt::format("{} with one layer at an option (weights per {} but for block formats), the others "
-                              "as in the recipe",
-                              table.kind == LossKind::noise       ? "Output SQNR in dB"
-                              : table.kind == LossKind::predicted ? "Predicted output SQNR in dB"
-                                                                  : "Increase of cross-entropy",
-                              granularity),
-                  {"layer", "weights", "multiply-adds"},
-                  {}};
+  ResultTable out{
+      fmt::format(
+          "{} with one layer at an option (weights per {} but for block formats), the others "
+          "as in the recipe",
+          table.kind == LossKind::noise       ? "Output SQNR in dB"
+          : table.kind == LossKind::predicted ? "Predicted output SQNR in dB"
+                                              : "Increase of cross-entropy",
+          granularity),
+      {"layer", "weights", "multiply-adds"},
+      {}};
   for (const LayerChoice& choice : table.choices) out.header.push_back(choice.name);
   for (std::size_t l = 0; l < table.layers.size(); ++l) {
     const LayerSize& layer = table.layers[l];
@@ -235,7 +237,8 @@ void write_recipes(const ExperimentRun& run, const Json& base, const Sensitivity
 Conclusion run_allocation(const ExperimentRun& run) {
   const FrontPlan plan = plan_of(run);
   const LossKind kind = parse_loss(run.settings.text("loss"));
-  const std::vector<LayerChoice> choices = read_choices(run.settings.list("options"), weight_granularity(run.settings));
+  const std::vector<LayerChoice> choices =
+      read_choices(run.settings.list("options"), weight_granularity(run.settings));
   const std::string& costs_file = run.settings.text("mac_costs");
   const MacCosts costs = costs_file.empty() ? MacCosts() : MacCosts::read(costs_file);
   const std::string& file = run.settings.text("recipe");
@@ -291,7 +294,8 @@ Conclusion run_allocation(const ExperimentRun& run) {
   Conclusion conclusion;
   conclusion.sentences = baseline_notes(bench.trained);
   std::ranges::copy(front.sentences, std::back_inserter(conclusion.sentences));
-  conclusion.tables = {sensitivity_of(table, weight_granularity(run.settings)), front_table(table, all)};
+  conclusion.tables = {sensitivity_of(table, weight_granularity(run.settings)),
+                       front_table(table, all)};
   if (kind != LossKind::cross_entropy) {
     judge_additivity(all, conclusion);
     conclusion.charts.push_back(additivity_of(all));

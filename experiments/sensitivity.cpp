@@ -232,8 +232,7 @@ Conclusion run_sensitivity(const ExperimentRun& run) {
     conclusion.tables.push_back(
         table_of(fmt::format("{} in one layer{}{}, {} SQNR first", format, in,
                              granularity_text(format, roles, base), order),
-                 of_format,
-                 bench.trained.before.has_value()));
+                 of_format, bench.trained.before.has_value()));
   }
   // What SQNR and accuracy compare with, which differs for a tuned network.
   std::ranges::move(baseline_notes(bench.trained), std::back_inserter(conclusion.sentences));

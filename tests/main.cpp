@@ -1,6 +1,5 @@
 // The runner of all test executables: Catch2's, with the options --list-groups (what ctest runs)
-// and
-// --progress (the name of each case before it runs), and a status for skipped cases.
+// and --progress (the name of each case before it runs), and a status for skipped cases.
 #define CATCH_CONFIG_RUNNER
 #include <cstdio>
 #include <set>

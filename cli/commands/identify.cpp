@@ -315,10 +315,11 @@ std::string confirmed_text(const Report& report) {
 
 std::string changed_text(const oracle::Finding& f, const Ports& ports) {
   if (!f.changed) return "";
-  return fmt::format("{} of the questions got another answer when asked again, first {}, then {}:\n"
-                     "  {}",
-                     f.changes, hex(f.changed->first), hex(f.changed->again),
-                     question_text(ports, f.changed->dot));
+  return fmt::format(
+      "{} of the questions got another answer when asked again, first {}, then {}:\n"
+      "  {}",
+      f.changes, hex(f.changed->first), hex(f.changed->again),
+      question_text(ports, f.changed->dot));
 }
 
 std::string contradiction_text(const oracle::Finding& f, const Ports& ports) {
@@ -443,8 +444,9 @@ void add_identify(Program& program) {
   command.option("--device COMMAND", o.device, "A program that reads questions and writes answers");
   command.flag("--live", o.live,
                "Ask on standard output, read answers from standard input, report on stderr");
-  command.option("--like U", o.like,
-                 "What the unit takes: as this unit, by name, or a file unit.json, which may be it");
+  command.option(
+      "--like U", o.like,
+      "What the unit takes: as this unit, by name, or a file unit.json, which may be it");
   command.option("--format-a F", o.a, "Format of A (and of B)");
   command.option("--format-b F", o.b, "Format of B");
   command.option("--format-c F", o.c, "Format of C (default: that of D)");

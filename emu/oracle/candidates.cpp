@@ -240,8 +240,8 @@ std::vector<UnitDescription> search(const Evidence& evidence,
     std::vector<std::size_t> counts(more.size());
     in_parallel(more.size(), [&](std::size_t i) {
       const bool late = i > 0 && stop && stop();
-      counts[i] = late ? evidence.size() + 1
-                       : evidence.contradictions(more[i], bound(more[i].core));
+      counts[i] =
+          late ? evidence.size() + 1 : evidence.contradictions(more[i], bound(more[i].core));
     });
     for (std::size_t i = 0; i < more.size(); ++i) {
       if (counts[i] <= bound(more[i].core)) beam.push_back({counts[i], std::move(more[i])});

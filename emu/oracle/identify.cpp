@@ -25,7 +25,7 @@ constexpr std::size_t kRepeated = 8;
 constexpr std::size_t kSearched = 256;  ///< answers that a search begins with
 constexpr std::size_t kGuess = 400;     ///< questions before the confirmations, as progress counts
 constexpr int kSearches = 4;            ///< that may fail
-constexpr int kMostSearches = 12;  ///< that found what later answers refuted
+constexpr int kMostSearches = 12;       ///< that found what later answers refuted
 
 /// All questions in an order in which every block has some of each kind.
 std::vector<Question> pool_of(const Ports& ports, std::uint64_t seed) {
@@ -336,9 +336,9 @@ class Identification {
     finding_.confirmed = finding_.differing = 0;
     confirmed_ = false;
     while (finding_.confirmed < options_.confirmations && finding_.reproducible) {
-      Records records(generator.layout(),
-                      static_cast<std::int64_t>(
-                          std::min(kPiece, options_.confirmations - finding_.confirmed)));
+      Records records(
+          generator.layout(),
+          static_cast<std::int64_t>(std::min(kPiece, options_.confirmations - finding_.confirmed)));
       generator.fill(static_cast<std::int64_t>(finding_.confirmed), records);
       std::vector<Dot> dots;
       for (std::int64_t i = 0; i < records.size; ++i) dots.push_back(dot_of(ports_, records, i));

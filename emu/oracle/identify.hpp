@@ -18,9 +18,9 @@ using Device = std::function<std::uint64_t(const Dot&)>;
 
 struct IdentifyOptions {
   std::uint64_t seed = 0;
-  std::size_t confirmations = 10'000;  ///< mixed vectors of the unit that was found
-  bool any_nan = false;             ///< every NaN equals every other
-  bool catalogue = true;  ///< begin with the units of the catalogue
+  std::size_t confirmations = 10'000;             ///< mixed vectors of the unit that was found
+  bool any_nan = false;                           ///< every NaN equals every other
+  bool catalogue = true;                          ///< begin with the units of the catalogue
   std::vector<unit::UnitDescription> units = {};  ///< beside them, with names of their own
   /// Says that the time is over: what is known by then is the finding. All threads ask it.
   std::function<bool()> stop = {};
@@ -76,7 +76,8 @@ struct Finding {
 
   /// A rule, although some confirmations differ: less than half, or by one lost product.
   bool found_but() const { return !fits && reproducible && (lost || 2 * differing < confirmed); }
-  /// The share of vectors like the confirmations that may differ unseen, at 95 %: the rule of three.
+  /// The share of vectors like the confirmations that may differ unseen, at 95 %: the rule of
+  /// three.
   double unseen() const { return confirmed == 0 ? 1 : 3 / static_cast<double>(confirmed); }
 };
 

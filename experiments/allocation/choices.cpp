@@ -48,10 +48,11 @@ LayerChoice read_choice(const std::string& text, const std::string& granularity)
                     activation = second.empty() ? formats : second;
   if (formats.empty() || text.ends_with('@') || text.ends_with('~') || text.ends_with('/'))
     throw Error(where + ": expected WEIGHTS[/ACTIVATIONS][~SCALE][@UNIT]");
-  LayerChoice choice{text,
-                     {{"roles",
-                       {{"weight", role_of("weight", formats, scale, granularity, where)},
-                        {"activation", role_of("activation", activation, scale, granularity, where)}}}}};
+  LayerChoice choice{
+      text,
+      {{"roles",
+        {{"weight", role_of("weight", formats, scale, granularity, where)},
+         {"activation", role_of("activation", activation, scale, granularity, where)}}}}};
   if (!unit.empty()) choice.patch["gemms"] = {{"fprop", {{"unit", unit}}}};
   return choice;
 }

@@ -12,8 +12,7 @@ namespace numemu::experiments {
 const std::string& weight_granularity(const Settings& settings) {
   const std::string& text = settings.text("granularity");
   if (text != "channel" && text != "tensor")
-    throw Error("--set: granularity: " +
-                unknown_name("granularity", text, {"channel", "tensor"}));
+    throw Error("--set: granularity: " + unknown_name("granularity", text, {"channel", "tensor"}));
   return text;
 }
 

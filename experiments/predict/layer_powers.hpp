@@ -34,7 +34,7 @@ class LayerPowers {
   struct Part {
     const net::Tensor* clean = nullptr;  ///< [batch, times, ...], or [batch, ...] of one product
     std::int64_t products = 0, elements = 0;
-    bool heard = false;  ///< of a whole operator
+    bool heard = false;          ///< of a whole operator
     std::vector<Power> samples;  ///< sums of squares
   };
   const policies::FloatReference& reference_;

@@ -30,9 +30,9 @@ struct FixedQuantizerOptions {
 };
 
 /// Every operation in the type of the scales, float32 unless `precision` is another: ONNX says so
-/// from operator set 23 on and leaves it open before. The gradient passes where the integer is within
-/// low and high (straight through), else it is 0. Where numerics give an empty table for the scales
-/// an operator with both halves passes everything on, forward and backward.
+/// from operator set 23 on and leaves it open before. The gradient passes where the integer is
+/// within low and high (straight through), else it is 0. Where numerics give an empty table for the
+/// scales an operator with both halves passes everything on, forward and backward.
 class FixedQuantizer final : public Op {
  public:
   /// One scale and zero point for the whole tensor, or as many as the axis has elements. Throws

@@ -120,8 +120,7 @@ TEST_CASE("the MSE of a sorted sample is the plain one", "[fast]") {
 
 TEST_CASE("best scales refuse what has none", "[fast]") {
   const std::vector<double> zeros(10, 0.0);
-  CHECK_THROWS_WITH(best_scale(find_format("int4"), {}, zeros.data(), 10),
-                    Catch::Contains("zero"));
+  CHECK_THROWS_WITH(best_scale(find_format("int4"), {}, zeros.data(), 10), Catch::Contains("zero"));
   CHECK_THROWS_AS(best_scale(find_format("int4"), {}, zeros.data(), 0), Error);
   CHECK_THROWS_AS(
       best_scale(find_format("float32"), {}, Distribution::parse("normal", false).density()),

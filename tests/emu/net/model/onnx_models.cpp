@@ -89,8 +89,8 @@ std::string ModelWriter::whole(std::int64_t value) {
 
 ModelWriter& ModelWriter::node(const std::string& op, const std::vector<std::string>& inputs,
                                const std::vector<std::string>& outputs,
-                               const std::vector<std::string>& attributes,
-                               const std::string& name, const std::string& domain) {
+                               const std::vector<std::string>& attributes, const std::string& name,
+                               const std::string& domain) {
   std::string node;
   for (const std::string& in : inputs) node += bytes(1, in);
   for (const std::string& out : outputs) node += bytes(2, out);
