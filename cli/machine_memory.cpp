@@ -89,6 +89,11 @@ std::int64_t machine_memory(const std::string& root) {
 
 void give_memory_back() { mallopt(M_MMAP_THRESHOLD, 1 << 20); }
 
+std::int64_t held_memory() {
+  const struct mallinfo2 counts = mallinfo2();
+  return static_cast<std::int64_t>(counts.uordblks + counts.hblkhd);
+}
+
 std::int64_t peak_memory() {
   // Not getrusage(): its figure includes what the parent had when it started this process.
   std::ifstream status("/proc/self/status");

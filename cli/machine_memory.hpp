@@ -14,6 +14,9 @@ std::int64_t machine_memory(const std::string& root = "");
 /// are freed, instead of staying as holes: a little more of the system's time for less memory.
 void give_memory_back();
 
+/// Bytes that the process has allocated and not freed.
+std::int64_t held_memory();
+
 /// The most bytes that this process has had in memory so far; 0 if unknown.
 std::int64_t peak_memory();
 

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "cli/machine_memory.hpp"
+#include "emu/net/held_memory.hpp"
 #include "emu/net/memory.hpp"
 
 namespace numemu::cli {
@@ -39,9 +40,10 @@ void add_memory(Command& command) {
   constexpr std::size_t kShown = 40;  // characters of a wrong value
   auto size = std::make_shared<std::optional<std::string>>();
   command
-      .option("--memory SIZE", *size,
-              "Memory limit for networks and their values (default: half of the machine's memory "
-              "or of its cgroup limit)")
+      .option(
+          "--memory SIZE", *size,
+          "Memory limit for data, networks and their values (default: half of the machine's memory "
+          "or of its cgroup limit)")
       .check([](const std::string& text) {
         return parse_size(text) ? std::string()
                                 : fmt::format(
@@ -50,6 +52,7 @@ void add_memory(Command& command) {
                                       text.substr(0, kShown));
       });
   command.before_run([size] {
+    net::count_held_memory(held_memory);
     if (*size) {
       net::set_memory_budget(parse_size(**size).value_or(kMost));
     } else if (const std::int64_t bytes = machine_memory(); bytes > 0) {

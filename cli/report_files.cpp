@@ -210,8 +210,9 @@ WrittenReport write_report(const std::string& folder, const ReportPaths& paths, 
   const Json experiment =
       has_experiment ? parse_json(read_text(experiment_path), experiment_path) : Json();
   const std::string unfinished = has_sweep ? tell_missing(rows, sweep_path) : "";
-  const experiments::ReportInput input{&sweep, &rows, has_tensors ? &tensors : nullptr,
-                                       has_experiment ? &experiment : nullptr, unfinished};
+  const experiments::ReportInput input{
+      &sweep,     &rows, has_tensors ? &tensors : nullptr, has_experiment ? &experiment : nullptr,
+      unfinished, folder};
   if (!paths.html.empty()) experiments::write_html(input, paths.html);
   if (!paths.csv.empty() && !rows.empty()) experiments::write_csv(input, paths.csv);
   if (!paths.sqlite.empty() && !rows.empty()) experiments::write_sqlite(input, paths.sqlite);

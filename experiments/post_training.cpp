@@ -146,16 +146,16 @@ Json tune(const Subject& subject, const Cell& cell) {
 
 /// Trials are functions of this.
 Json point_of(const Subject& subject, const Cell& cell, const TrainedNet& trained) {
-  Json point = {{"experiment", "post-training"},
-                {"data", subject.data.digest()},
-                {"images", subject.images},
-                {"samples", subject.samples},
-                {"seed", subject.run.seed},
-                {"bits", cell.bits.ends_with(".json") ? recipe_of(cell.bits) : Json(cell.bits)},
-                {"ends", subject.run.settings.text("ends")},
-                {"chain", cell.chain == kNaive
-                              ? cell.chain
-                              : policies::tune_steps_text(steps_for(subject.data, cell.chain))}};
+  Json point = {
+      {"experiment", "post-training"},
+      {"data", subject.data.digest()},
+      {"images", subject.images},
+      {"samples", subject.samples},
+      {"seed", subject.run.seed},
+      {"recipe", recipe_for(cell.bits, subject.run.settings.text("ends"), trained.graph).json()},
+      {"chain", cell.chain == kNaive
+                    ? cell.chain
+                    : policies::tune_steps_text(steps_for(subject.data, cell.chain))}};
   for (const net::Score* score : subject.scores)
     point["scores"].push_back(std::string(score->name));
   identify(point, trained);

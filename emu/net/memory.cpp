@@ -8,6 +8,7 @@
 #include <atomic>
 #include <limits>
 
+#include "emu/net/held_memory.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::net {
@@ -16,6 +17,13 @@ namespace {
 constexpr std::int64_t kNoBound = std::numeric_limits<std::int64_t>::max();
 
 std::atomic<std::int64_t> budget = kNoBound, claimed = 0;
+std::atomic<std::int64_t (*)()> held = nullptr;
+
+void require(std::int64_t bytes, std::int64_t left, std::string_view what) {
+  if (bytes <= left) return;
+  throw Error(fmt::format("{}: needs {}, but the memory budget of {} (--memory) has only {} left",
+                          what, bytes_text(bytes), bytes_text(memory_budget()), bytes_text(left)));
+}
 
 }  // namespace
 
@@ -44,15 +52,23 @@ std::int64_t images_at_once(const Shape& samples) {
 
 MemoryClaim::MemoryClaim(std::int64_t elements, std::string_view what)
     : bytes_(elements > kNoBound / 4 ? kNoBound : elements * 4) {
-  const std::int64_t left = memory_left();
-  if (bytes_ > left) {
-    throw Error(fmt::format("{}: needs {}, but the memory budget of {} (--memory) has only {} left",
-                            what, bytes_text(bytes_), bytes_text(memory_budget()),
-                            bytes_text(left)));
-  }
+  require(bytes_, memory_left(), what);
   claimed += bytes_;
 }
 
 MemoryClaim::~MemoryClaim() { claimed -= bytes_; }
+
+void count_held_memory(std::int64_t (*counted)()) { held = counted; }
+
+std::int64_t memory_beside_held() {
+  const std::int64_t bytes = budget;
+  std::int64_t (*const counted)() = held;
+  if (bytes == kNoBound || counted == nullptr) return kNoBound;
+  return std::max<std::int64_t>(0, bytes - counted());
+}
+
+void require_beside_held(std::int64_t bytes, std::string_view what) {
+  require(bytes, memory_beside_held(), what);
+}
 
 }  // namespace numemu::net

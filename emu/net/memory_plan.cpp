@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "emu/net/backward_plan.hpp"
+#include "emu/net/held_memory.hpp"
 #include "emu/net/memory.hpp"
 #include "formats/error.hpp"
 
@@ -33,7 +34,10 @@ class Walk {
     std::int64_t parameters = 0;
     for (const Parameter* parameter : graph.parameters()) parameters += parameter->value.size();
     parameters *= keeps == Keeps::for_backward ? 4 : 3;
-    most_ = std::max<std::int64_t>(0, memory_left() / kFloat - parameters) / passes_;
+    // What is held already has parameters among it, their values at least.
+    most_ = std::min(std::max<std::int64_t>(0, memory_left() / kFloat - parameters),
+                     memory_beside_held() / kFloat) /
+            passes_;
     shapes_.assign(inputs.begin(), inputs.end());
     // A tape copies what it keeps of the inputs.
     const int copies = keeps == Keeps::for_backward ? 2 : 1;

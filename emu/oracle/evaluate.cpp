@@ -35,12 +35,12 @@ void for_each_record(const Layout& layout, Records& records,
 RecordError::RecordError(std::int64_t number, const std::string& what)
     : Error(fmt::format("record {}: {}", number, what)), record(number), text(what) {}
 
-void evaluate(const Subject& s, Records& records) {
+void evaluate(const Subject& s, Records& records, const unit::ShortEnds* ends) {
   const Layout layout = layout_of(s);
   if (s.operation == Operation::unit) {
     UnitDot dot(s, layout);
     return for_each_record(layout, records, [&](std::int64_t i) {
-      const auto [code, raised] = dot.outcome(records, i);
+      const auto [code, raised] = dot.outcome(records, i, ends);
       return Encoded{code, raised};
     });
   }

@@ -1,6 +1,7 @@
 #include "emu/oracle/identify.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -323,43 +324,65 @@ class Identification {
     }
   }
 
-  /// Asks mixed vectors of the first survivor. False where one refutes it and `searching` wants to
-  /// know; else all are asked and those that differ are counted.
-  bool confirm(bool searching) {
+  /// Calls `see` with mixed vectors of a rule, in pieces, until `see` returns false.
+  void mixed_vectors(
+      UnitDescription u, std::size_t count,
+      const std::function<bool(const Records&, const std::vector<Dot>&)>& see) const {
     constexpr std::size_t kPiece = 256;
-    UnitDescription u = survivors_.front();
     u.name = "found";
     const auto own = unit::make_unit(u);
     Subject subject = unit_subject(*own, ports_.k, ports_.a, ports_.b);
     subject.seed = options_.seed;
     const Generator generator(subject);
-    finding_.confirmed = finding_.differing = 0;
-    confirmed_ = false;
-    while (finding_.confirmed < options_.confirmations && finding_.reproducible) {
-      Records records(
-          generator.layout(),
-          static_cast<std::int64_t>(std::min(kPiece, options_.confirmations - finding_.confirmed)));
-      generator.fill(static_cast<std::int64_t>(finding_.confirmed), records);
+    for (std::size_t first = 0; first < count; first += kPiece) {
+      Records records(generator.layout(),
+                      static_cast<std::int64_t>(std::min(kPiece, count - first)));
+      generator.fill(static_cast<std::int64_t>(first), records);
       std::vector<Dot> dots;
       for (std::int64_t i = 0; i < records.size; ++i) dots.push_back(dot_of(ports_, records, i));
-      const auto expected = evaluate(u, ports_, dots);
-      for (std::size_t i = 0; i < dots.size() && finding_.reproducible; ++i) {
-        if (too_late()) return true;
-        const Dot& dot = dots[i];
-        const std::uint64_t code = (*device_)(dot);
-        ++finding_.confirmed;
-        if (options_.on_progress)
-          options_.on_progress("confirmations", finding_.confirmed, options_.confirmations);
-        if (evidence_.same(code, expected[i])) continue;
-        ++finding_.differing;
-        const bool noise = changes(dot, code);
-        if (noise || (!searching && finding_.differing > 1)) continue;
-        note({std::string(records.class_name(static_cast<std::int64_t>(i))), dot}, code);
-        if (!searching) continue;
-        survivors_.clear();
-        return false;
-      }
+      if (!see(records, dots)) return;
     }
+  }
+
+  /// Whether a rule gives what `found` gives of the mixed vectors that confirmed it.
+  bool gives_confirmed(const UnitDescription& u, const UnitDescription& found) const {
+    bool same = true;
+    if (device_ == nullptr) return same;
+    mixed_vectors(found, finding_.confirmed, [&](const Records&, const std::vector<Dot>& dots) {
+      return same = gives(u, ports_, dots, evaluate(found, ports_, dots));
+    });
+    return same;
+  }
+
+  /// Asks mixed vectors of the first survivor. False where one refutes it and `searching` wants to
+  /// know; else all are asked and those that differ are counted.
+  bool confirm(bool searching) {
+    const UnitDescription u = survivors_.front();
+    finding_.confirmed = finding_.differing = 0;
+    confirmed_ = false;
+    bool refuted = false, late = false;
+    mixed_vectors(
+        u, options_.confirmations, [&](const Records& records, const std::vector<Dot>& dots) {
+          const auto expected = evaluate(u, ports_, dots);
+          for (std::size_t i = 0; i < dots.size() && finding_.reproducible; ++i) {
+            if ((late = too_late())) return false;
+            const Dot& dot = dots[i];
+            const std::uint64_t code = (*device_)(dot);
+            ++finding_.confirmed;
+            if (options_.on_progress)
+              options_.on_progress("confirmations", finding_.confirmed, options_.confirmations);
+            if (evidence_.same(code, expected[i])) continue;
+            ++finding_.differing;
+            const bool noise = changes(dot, code);
+            if (noise || (!searching && finding_.differing > 1)) continue;
+            note({std::string(records.class_name(static_cast<std::int64_t>(i))), dot}, code);
+            refuted = searching;
+            if (refuted) return false;
+          }
+          return finding_.reproducible;
+        });
+    if (refuted) survivors_.clear();
+    if (refuted || late) return !refuted;
     confirmed_ = true;
     return true;
   }
@@ -416,10 +439,11 @@ class Identification {
     const auto own = evaluate(finding_.description, ports_, pool_dots_);
     if (device_ == nullptr) finding_.confirmed = evidence_.size() - searched_;
     if (finding_.presets.empty() && device_ != nullptr) {
-      // Of rules with the same results the plainest.
+      // Of rules with the same results the plainest: also of those that confirmed the one found.
+      const UnitDescription found = finding_.description;
       for (const UnitDescription& u : search_answers()) {
         if (plainer(u, finding_.description) && evidence_.agrees(u) &&
-            gives(u, ports_, pool_dots_, own))
+            gives(u, ports_, pool_dots_, own) && gives_confirmed(u, found))
           finding_.description = u;
       }
     }

@@ -4,8 +4,10 @@
 #include <utility>
 
 #include "emu/oracle/code_changes.hpp"
+#include "emu/oracle/evaluate.hpp"
 #include "emu/oracle/layout.hpp"
 #include "emu/oracle/rule.hpp"
+#include "emu/unit/reference/register.hpp"
 #include "formats/codec.hpp"
 
 namespace numemu::oracle {
@@ -24,6 +26,26 @@ Ends ends_of(const Field& f) {
   const std::uint64_t largest = f.format->largest_code(), lowest = f.format->largest_code(true);
   if (f.format->kind == Kind::integer) return {largest, largest - 1, lowest, lowest + 1};
   return {largest, largest - 1, lowest, lowest - 1};
+}
+
+/// Registers that saturate one early at each write, which later additions go on from.
+void add_short_ends(const Subject& s, std::vector<Rule>& rules) {
+  const unit::UnitDescription& u = *s.unit->description();
+  const auto saturates = [](const unit::Register& r) {
+    return r.format != nullptr ? r.overflow == Overflow::saturate
+                               : r.integer != unit::IntegerOverflow::wrap;
+  };
+  if (!saturates(u.accumulator) && !saturates(unit::result_register(u))) return;
+  for (const auto& [name, ends] :
+       {std::pair("the register saturates at the number below its largest",
+                  unit::ShortEnds{.lowest = false, .largest = true}),
+        {"the register saturates at the number above its lowest",
+         unit::ShortEnds{.lowest = true, .largest = false}},
+        {"the register saturates at the neighbours of both ends",
+         unit::ShortEnds{.lowest = true, .largest = true}}})
+    rules.push_back({.family = "saturation", .name = name, .compute = [s, ends = ends](Records& r) {
+                       evaluate(s, r, &ends);
+                     }});
 }
 
 bool is_nan(const Field& f, std::uint64_t code) {
@@ -62,6 +84,7 @@ std::vector<Rule> result_rules(const Subject& s) {
           [top, bottom](std::uint64_t code) { return top(bottom(code)); });
     }
   }
+  if (s.unit != nullptr) add_short_ends(s, rules);
   if (f.format != nullptr && f.format->has_infinity() && f.format->specials == Specials::ieee)
     add("saturation", "the largest number becomes infinity", [f](std::uint64_t code) {
       const std::uint64_t sign = code & f.format->sign_bit();

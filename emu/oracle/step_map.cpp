@@ -9,7 +9,15 @@
 namespace numemu::oracle {
 namespace {
 
-using namespace probing;
+// Not all of the namespace: its unnamed part has names that other sources of a batch use.
+using probing::Code;
+using probing::is_double;
+using probing::is_half;
+using probing::is_single;
+using probing::power;
+using probing::small_beside;
+using probing::top_exponent;
+using probing::zero;
 
 /// What a variant puts at i, at j and into C, and the two results.
 struct Plan {

@@ -64,8 +64,10 @@ const unit::Gemm& UnitDot::gemm(const Records& records, std::int64_t i) {
   return g;
 }
 
-unit::Outcome UnitDot::outcome(const Records& records, std::int64_t i) {
-  return unit::ReferenceDot(*description_, gemm(records, i)).outcome(0, 0, 0, 0, nullptr, words_);
+unit::Outcome UnitDot::outcome(const Records& records, std::int64_t i,
+                               const unit::ShortEnds* ends) {
+  return unit::ReferenceDot(*description_, gemm(records, i))
+      .outcome(0, 0, 0, 0, nullptr, words_, ends);
 }
 
 }  // namespace numemu::oracle

@@ -20,8 +20,8 @@ class UnitDot {
   /// Record i as the product of one output; valid until the next call. Throws Error for metadata
   /// that is not a legal pattern.
   const unit::Gemm& gemm(const Records&, std::int64_t i);
-  /// D and its exception flags. Throws Error as gemm().
-  unit::Outcome outcome(const Records&, std::int64_t i);
+  /// D and its exception flags, of registers with such `ends`. Throws Error as gemm().
+  unit::Outcome outcome(const Records&, std::int64_t i, const unit::ShortEnds* ends = nullptr);
   std::uint64_t of(const Records& records, std::int64_t i) { return outcome(records, i).code; }
 
  private:

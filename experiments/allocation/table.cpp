@@ -8,6 +8,7 @@
 #include "experiments/engine/network_identity.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/predict/layer_noise.hpp"
+#include "experiments/predict/version.hpp"
 #include "formats/error.hpp"
 #include "formats/suggest.hpp"
 #include "policies/recipe/canonical_json.hpp"
@@ -102,6 +103,7 @@ SensitivityTable measure_table(const ExperimentRun& run, const Workbench& bench,
         {"data", bench.dataset.name()},
         {"images", bench.dataset.digest()},
         {"samples", kind == LossKind::cross_entropy ? images : bench.reference.samples()}};
+    if (kind == LossKind::predicted) point["prediction"] = kPredictionVersion;
     identify(point, bench.trained);
     trials.push_back({std::move(point), label, [&bench, whole, kind, images, label] {
                         return measure(whole, bench, kind, images, label);

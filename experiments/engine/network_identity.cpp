@@ -22,6 +22,7 @@ net::RunIdentity identity_of(const TrainedNet& trained) {
   add("ranges", policies::digest_of(policies::checkpoint_ranges(trained.path)));
   if (const std::int64_t codes = net::coded_weights_of(trained.path); codes > 0)
     add("weights_as_codes", std::to_string(codes));
+  if (policies::trained_without_before(trained.path)) add("trained", "under a recipe");
   return identity;
 }
 

@@ -8,8 +8,9 @@
 
 namespace numemu::experiments {
 
-/// By name: net, weights; of a file that has them its graph, the network before tuning, ranges, and
-/// how many weights are codes. No path: moving a file changes nothing.
+/// By name: net, weights; of a file that has them its graph, the network before tuning, ranges, how
+/// many weights are codes, and that it was trained under a recipe. No path: moving a file changes
+/// nothing.
 net::RunIdentity identity_of(const TrainedNet&);
 /// Adds it to the point of a row or a trial.
 void identify(Json& point, const TrainedNet&);

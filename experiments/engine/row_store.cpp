@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "experiments/engine/losses_file.hpp"
 #include "experiments/engine/row_schema.hpp"
 #include "experiments/predict/version.hpp"
 #include "formats/error.hpp"
@@ -218,6 +219,15 @@ void RowStore::read_existing(Existing existing, const RowFile* file) {
   }
 }
 
+void RowStore::require_losses_of(const Json& row, std::size_t number) const {
+  try {
+    require_losses(std::filesystem::path(path_).parent_path(), row);
+  } catch (const Error& error) {
+    throw DamagedRow(
+        fmt::format("{}: line {}: a row without its losses ({})", path_, number, error.what()));
+  }
+}
+
 void RowStore::read_row(const Json& row, const std::string& line, std::size_t number,
                         const std::set<std::string>& wanted, Existing existing,
                         const RowFile* file) {
@@ -230,6 +240,7 @@ void RowStore::read_row(const Json& row, const std::string& line, std::size_t nu
     }
     old_lines_.push_back(line);
   } else if (wanted.contains(row["key"].get<std::string>())) {
+    if (file == nullptr) require_losses_of(row, number);
     lines_[row["key"]] = line;
   } else if (file != nullptr) {
     old_lines_.push_back(line);

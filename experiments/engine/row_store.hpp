@@ -36,7 +36,8 @@ class RowStore {
  public:
   /// Opens `folder`/rows file for the points with these keys, in order. Complete lines that are
   /// among the keys are kept (and put in point order); a half-written last line is dropped, and so
-  /// are damaged rows (DamagedRow): one without a digest among rows that carry theirs is one. Rows
+  /// are damaged rows (DamagedRow): one without a digest among rows that carry theirs is one, and
+  /// one whose file of losses (losses_file.hpp) is missing or damaged. Rows
   /// of a file without any get theirs. Throws Error for rows of another numerics version (unless
   /// keep_old), with predictions of another version, of another sweep or without a key that reports
   /// need, for rows files of another number of shards, and when another process holds the file.
@@ -70,6 +71,8 @@ class RowStore {
   /// `line` is that of the row, with its digest.
   void read_row(const Json& row, const std::string& line, std::size_t number,
                 const std::set<std::string>& wanted, Existing, const RowFile*);
+  /// Throws DamagedRow where the file of losses that the row names is not as it was written.
+  void require_losses_of(const Json& row, std::size_t number) const;
   void begin();
   /// Removes what an experiment concluded from other rows.
   void drop_conclusion();

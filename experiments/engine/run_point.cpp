@@ -136,6 +136,18 @@ std::vector<std::string> notes_on_data(const Point& point, const Workbench& benc
   return notes;
 }
 
+JudgedSums judged_sums(const Point& point, const Workbench& bench,
+                       const net::Evaluation& evaluation) {
+  const Json* const metrics = point.json.find_path("/metrics");
+  const std::string first = metrics == nullptr || metrics->empty() ? "" : metrics->front().text();
+  for (const net::Score* const score : judged_scores(bench.dataset, first)) {
+    const auto found = std::ranges::find(bench.scores, score);
+    if (found != bench.scores.end())
+      return {score, evaluation.tables.at(found - bench.scores.begin())};
+  }
+  return {};
+}
+
 }  // namespace
 
 void add_metrics(Json& row, const net::Dataset& data, const std::vector<const net::Score*>& which,
@@ -199,7 +211,7 @@ double cost_of(const Point& point, const Workbench& bench) {
       makes_predictions(point));
 }
 
-Json run_point(const Point& point, Workbench& bench, const OnWork& on_work) {
+Json run_point(const Point& point, Workbench& bench, const OnWork& on_work, JudgedSums* judged) {
   const net::Graph& graph = bench.trained.graph;
   const policies::Recipe recipe =
       policies::with_checkpoint_ranges(point.recipe, bench.trained.path, point.where);
@@ -271,6 +283,7 @@ Json run_point(const Point& point, Workbench& bench, const OnWork& on_work) {
   add_metrics(row, bench.dataset, bench.scores, evaluation, bench.baseline);
   if (bench.dataset.target() == net::TargetKind::classes && bench.dataset.targets_per_sample() == 1)
     row["answers"] = answers_json(evaluation.right);
+  if (judged != nullptr) *judged = judged_sums(point, bench, evaluation);
   add_noise(row, noise, graph, numerics);
   for (const std::vector<std::string>& notes :
        {policies::notes_on_training(recipe, point.stage),

@@ -1,6 +1,7 @@
 // One point of a sweep: accuracy on the test images, noise measured and predicted, as a row.
 #pragma once
 
+#include "experiments/engine/losses_file.hpp"
 #include "experiments/engine/sweep_config.hpp"
 #include "experiments/engine/workbench.hpp"
 #include "formats/storage/json.hpp"
@@ -30,8 +31,9 @@ void add_metrics(Json& row, const net::Dataset&, const std::vector<const net::Sc
 /// Of run_point(), as work.hpp counts it.
 double cost_of(const Point&, const Workbench&);
 
-/// Computes the row (schema version 1). A pure function of the point and the workbench: no clock,
-/// no thread count. Where the point turns predictions off, every predicted figure is null.
-Json run_point(const Point&, Workbench&, const OnWork& = {});
+/// Computes the row (schema version 1) without "losses", whose sums are written to `judged`. A pure
+/// function of the point and the workbench: no clock, no thread count. Where the point turns
+/// predictions off, every predicted figure is null.
+Json run_point(const Point&, Workbench&, const OnWork& = {}, JudgedSums* judged = nullptr);
 
 }  // namespace numemu::experiments

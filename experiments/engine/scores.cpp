@@ -87,6 +87,20 @@ double heaviest_block(const net::ScoreTable& table, std::int64_t block, std::int
 
 }  // namespace
 
+std::vector<const net::Score*> judged_scores(const net::Dataset& data, const std::string& metric) {
+  if (!metric.empty()) {
+    if (metric == "top1" && data.target() == net::TargetKind::classes &&
+        data.targets_per_sample() == 1)
+      return {};
+    net::scores_for(data, {metric});
+    return {&net::find_score(metric)};
+  }
+  const std::vector<std::string> names = net::default_scores(data);
+  if (names.empty()) return {};
+  // A text is judged by its bits, not by its first score.
+  return {&net::find_score(data.kind() == net::DataKind::text ? "bits_per_token" : names.front())};
+}
+
 Top1Intervals top1_intervals(const net::Dataset& data, const net::Evaluation& evaluation,
                              const net::Evaluation& baseline, const Json& scores) {
   if (data.targets_per_sample() == 1)

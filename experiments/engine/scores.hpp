@@ -1,5 +1,6 @@
 // Scores of a row: the figure, its interval, and the paired difference from float32.
 #pragma once
+#include <string>
 #include <vector>
 
 #include "emu/net/train/evaluate.hpp"
@@ -7,6 +8,11 @@
 #include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
+
+/// The scores of which the figure that rows are judged by needs tables: none for top-1 of one class
+/// a sample. `metric` names a score; "" is what the data set is judged by. Throws Error for one
+/// that does not fit.
+std::vector<const net::Score*> judged_scores(const net::Dataset&, const std::string& metric = "");
 
 /// A list of objects with name, value, ci95, baseline, difference, difference_ci95 and resampled.
 /// Intervals are percentiles of 1,000 resamples, which draw whole samples; of a text, whose windows

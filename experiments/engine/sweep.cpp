@@ -119,7 +119,10 @@ RowStore open_rows(const SweepConfig& config, const net::Dataset& dataset,
   const std::string times = times_path(folder);
   if (std::filesystem::exists(folder)) require_replaceable(times);
   RowStore store(folder, shard, std::move(keys), existing);
-  if (existing == Existing::fresh && shard.count == 1) write_atomically(times, {});
+  if (existing == Existing::fresh && shard.count == 1) {
+    write_atomically(times, {});
+    remove_losses(folder);
+  }
   write_atomically(folder + "/sweep.json", {text});
   return store;
 }
@@ -136,7 +139,12 @@ SweepSummary run_sweep(const SweepConfig& config, Workbench& bench, RowStore& st
   for (std::size_t i = 0; i < points.size(); ++i) {
     if (!store.has(keys[i])) {
       const double start = hooks.seconds();
-      store.append(keys[i], run_point(*points[i], bench, hooks.on_work).dump());
+      JudgedSums judged;
+      Json row = run_point(*points[i], bench, hooks.on_work, &judged);
+      // Before the row: no row lacks its file after a kill.
+      if (Json losses = write_losses(folder, keys[i], judged); !losses.is_null())
+        row["losses"] = std::move(losses);
+      store.append(keys[i], row.dump());
       append_time(times_path(folder), keys[i], hooks.seconds() - start, hooks.host);
       ++summary.computed;
     }

@@ -37,10 +37,10 @@ std::vector<const Point*> shard_points(const SweepConfig&, const Shard&);
 /// configured. Throws Error for a network that does not fit the data.
 std::pair<net::Dataset, TrainedNet> load_sweep(const SweepConfig&, const Folders&);
 /// Opens the shard's rows in `folder` and writes sweep.json. Comes before the float32 work of a
-/// workbench, so that errors cost no time. Existing::fresh empties times.jsonl too, but not for one
-/// shard of several: it holds the others' times. Throws Error for a sweep without points, for a
-/// recipe that does not fit the network, and for a folder that RowStore refuses or that holds
-/// shards of another sweep.
+/// workbench, so that errors cost no time. Existing::fresh empties times.jsonl and removes losses
+/// too, but not for one shard of several: they are the others' as well. Throws Error for a sweep
+/// without points, for a recipe that does not fit the network, and for a folder that RowStore
+/// refuses or that holds shards of another sweep.
 RowStore open_rows(const SweepConfig&, const net::Dataset&, const TrainedNet&,
                    const std::string& folder, const Shard&, Existing);
 

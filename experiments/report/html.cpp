@@ -207,7 +207,7 @@ std::string fill_template(std::string_view page,
 }
 
 std::string render_html(const ReportInput& input, const ReportAssets& assets) {
-  const std::vector<Record> records = read_records(*input.rows);
+  const std::vector<Record> records = read_records(*input.rows, input.folder);
   const Verdicts verdicts = judge_predictions(records);
   const Json datasets = chart_datasets(records, input.tensors),
              experiment = experiment_charts(input.experiment);

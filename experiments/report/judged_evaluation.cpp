@@ -43,20 +43,6 @@ net::ScoreTable table_of(const std::string& text, std::int64_t samples) {
 
 }  // namespace
 
-std::vector<const net::Score*> judged_scores(const net::Dataset& data, const std::string& metric) {
-  if (!metric.empty()) {
-    if (metric == "top1" && data.target() == net::TargetKind::classes &&
-        data.targets_per_sample() == 1)
-      return {};
-    net::scores_for(data, {metric});
-    return {&net::find_score(metric)};
-  }
-  const std::vector<std::string> names = net::default_scores(data);
-  if (names.empty()) return {};
-  // A text is judged by its bits, not by its first score.
-  return {&net::find_score(data.kind() == net::DataKind::text ? "bits_per_token" : names.front())};
-}
-
 JudgedFigure judged_of(const net::Dataset& data, const std::vector<const net::Score*>& scores,
                        const net::Evaluation& own, const net::Evaluation& baseline) {
   Json row = {{"point", {{"data", data.name()}}}};

@@ -7,17 +7,14 @@
 #include <vector>
 
 #include "emu/net/train/evaluate.hpp"
+#include "experiments/engine/scores.hpp"
 #include "experiments/engine/workbench.hpp"
 #include "experiments/report/measure.hpp"
 
 namespace numemu::experiments {
 
-/// The scores of which that figure needs tables: none for top-1 of one class a sample. `metric`
-/// names a score; "" is what the data set is judged by. Throws Error for one that does not fit.
-std::vector<const net::Score*> judged_scores(const net::Dataset&, const std::string& metric = "");
-
-/// The figure of an evaluation with those scores and its difference from the baseline's, with the
-/// intervals of rows: of samples, of blocks of windows, or of single classes.
+/// The figure of an evaluation with judged_scores() and its difference from the baseline's, with
+/// the intervals of rows: of samples, of blocks of windows, or of single classes.
 JudgedFigure judged_of(const net::Dataset&, const std::vector<const net::Score*>&,
                        const net::Evaluation&, const net::Evaluation& baseline);
 

@@ -55,7 +55,7 @@ std::size_t same_bits(std::span<const Configuration* const> ordered) {
 const Configuration* cheapest(std::span<const Configuration* const> ordered) {
   const Configuration* chosen = ordered.front();
   for (const Configuration* other : ordered.first(same_bits(ordered)).subspan(1)) {
-    const std::optional<PairedLead> lead = paired_lead(*ordered.front(), *other);
+    const std::optional<PairedLead> lead = paired(*ordered.front(), *other).lead;
     if (lead && !lead->told_apart() && other->mean.sqnr_db > chosen->mean.sqnr_db) chosen = other;
   }
   return chosen;
@@ -170,7 +170,7 @@ BestPoints best_points(const std::vector<Configuration>& all, std::size_t most) 
     const Configuration* const chosen = cheapest(left);
     left = left.subspan(same_bits(left));
     if (!front.empty()) {
-      const std::optional<PairedLead> lead = paired_lead(*chosen, *front.back());
+      const std::optional<PairedLead> lead = paired(*chosen, *front.back()).lead;
       if (lead ? lead->low <= 0 : *chosen->loss() >= *front.back()->loss()) continue;
     }
     front.push_back(chosen);

@@ -244,7 +244,7 @@ std::string rows_part(const std::vector<Record>& records) {
 }  // namespace
 
 void write_markdown(const ReportInput& input, const std::string& path) {
-  const std::vector<Record> records = read_records(*input.rows);
+  const std::vector<Record> records = read_records(*input.rows, input.folder);
   const bool answers = input.experiment && input.experiment->is_object();
   std::string out = answers ? experiment_part(*input.experiment) : "";
   if (!answers || !records.empty()) out += rows_part(records);

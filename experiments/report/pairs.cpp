@@ -5,31 +5,170 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include "emu/stats/interval.hpp"
+#include "emu/stats/jackknife.hpp"
 #include "emu/stats/laws.hpp"
+#include "emu/stats/mean.hpp"
 #include "experiments/engine/answers.hpp"
-#include "experiments/report/names.hpp"
+#include "experiments/engine/losses_file.hpp"
+#include "experiments/engine/scores.hpp"
+#include "formats/error.hpp"
 #include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 namespace {
 
+constexpr double kTail = 0.025;
+/// A jackknife costs as many figures as there are blocks.
+constexpr std::int64_t kMostBlocks = 100;
+
 /// Where it is the same, two rows saw the same samples.
-std::string samples_of(const Record& r) {
+std::string identity_of_samples(const Record& r) {
   return r.net + '\n' + r.data + '\n' + json_text(*r.row, {"point", "images"}) + '\n' +
          json_text(*r.row, {"point", "eval_images"});
 }
 
-std::optional<std::vector<std::uint8_t>> answers_of(const Configuration& c) {
-  if (c.rows.size() != 1 || !c.mean.judged.measure->is_top1()) return std::nullopt;
-  const Json* const answers = json_at(*c.rows[0]->row, {"answers"});
-  return answers ? read_answers(*answers) : std::nullopt;
+/// What a row has of each sample: right answers or losses, or why it has neither.
+struct Samples {
+  std::optional<std::vector<std::uint8_t>> right;
+  JudgedSums sums;
+  std::string why_none;
+};
+
+Samples samples_of(const Record& r) {
+  Samples out;
+  const Measure& measure = *r.judged.measure;
+  if (const Json* const answers = json_at(*r.row, {"answers"}); answers && measure.is_top1()) {
+    out.right = read_answers(*answers);
+    if (!out.right || out.right->empty()) out.why_none = "answers damaged";
+    return out;
+  }
+  if (json_at(*r.row, {"losses"}) == nullptr) {
+    out.why_none = "rows without answers and losses";
+    return out;
+  }
+  try {
+    out.sums = read_losses(r.folder, *r.row);
+    if (out.sums.score->name != (measure.is_bits() ? "bits_per_token" : measure.name))
+      out.why_none = fmt::format("losses of {}", out.sums.score->name);
+  } catch (const Error& error) {
+    out.why_none = error.what();
+  }
+  return out;
 }
 
-double normal_quantile(double tail) {
+/// Rows of two configurations with the same seed.
+struct Pair {
+  Samples a, b;
+};
+
+/// Why the two cannot be compared at one seed; "" where they can.
+std::string why_not(const Record& a, const Record& b, const Pair& pair) {
+  if (identity_of_samples(a) != identity_of_samples(b)) return "measured on other samples";
+  for (const Samples* const side : {&pair.b, &pair.a}) {
+    if (!side->why_none.empty()) return side->why_none;
+  }
+  const net::ScoreTable &own = pair.a.sums.table, &its = pair.b.sums.table;
+  const bool alike = pair.a.right && pair.b.right
+                         ? pair.a.right->size() == pair.b.right->size()
+                         : own.columns == its.columns && own.samples() == its.samples() &&
+                               !pair.a.right && !pair.b.right;
+  return alike ? "" : "rows with other numbers of samples";
+}
+
+/// One pair for each seed; nothing, and why, where there is none.
+std::vector<Pair> pairs_of(const Configuration& a, const Configuration& b, std::string& why) {
+  std::vector<Pair> out;
+  if (a.mean.judged.measure != b.mean.judged.measure) why = "judged by another metric";
+  if (a.rows.size() != b.rows.size()) why = "measured with other seeds";
+  for (const Record* const row : a.rows) {
+    if (!why.empty()) return {};
+    const auto other = std::ranges::find(b.rows, row->seed, &Record::seed);
+    if (other == b.rows.end()) {
+      why = "measured with other seeds";
+    } else {
+      out.push_back({samples_of(*row), samples_of(**other)});
+      why = why_not(*row, **other, out.back());
+      if (out.back().a.sums.table.samples() != out.front().a.sums.table.samples())
+        why = "rows with other numbers of samples";
+    }
+  }
+  return why.empty() ? out : std::vector<Pair>();
+}
+
+/// Leads of each seed, and the interval that samples leave around their mean.
+struct OfSamples {
+  std::vector<double> leads;
+  stats::Interval interval;
+};
+
+/// Counts of all seeds together: as if a sample's answers were alike under all of them, so that
+/// many seeds do not stand for many samples.
+OfSamples of_answers(const std::vector<Pair>& pairs, double tail) {
+  OfSamples out;
+  stats::PairedAnswers all;
+  for (const Pair& pair : pairs) {
+    const stats::PairedAnswers counts = stats::count_answers(
+        std::ssize(*pair.a.right),
+        [&](std::int64_t i) { return (*pair.a.right)[static_cast<std::size_t>(i)] != 0; },
+        [&](std::int64_t i) { return (*pair.b.right)[static_cast<std::size_t>(i)] != 0; });
+    out.leads.push_back(static_cast<double>(counts.only1 - counts.only2) /
+                        static_cast<double>(counts.n));
+    all = {all.both + counts.both, all.only1 + counts.only1, all.only2 + counts.only2,
+           all.n + counts.n};
+  }
   constexpr double kMany = 1e12;  // degrees of freedom: the normal law
-  return stats::student_quantile(kMany, tail);
+  out.interval = stats::paired_share(all, 1, stats::student_quantile(kMany, tail),
+                                     1 / static_cast<double>(pairs.size()));
+  return out;
+}
+
+OfSamples of_losses(const std::vector<Pair>& pairs, const JudgedFigure& judged, double tail) {
+  const double unit = (judged.measure->falls ? -1 : 1) /
+                      (judged.measure->relative ? std::abs(judged.baseline.value_or(NAN)) : 1);
+  const auto lead = [&](const Pair& pair, const std::vector<std::int64_t>& times) {
+    const auto& value = pair.a.sums.score->value;
+    return unit * (value(pair.a.sums.table, times) - value(pair.b.sums.table, times));
+  };
+  // Of all seeds alike, as their data are.
+  const std::int64_t n = pairs.front().a.sums.table.samples(),
+                     block = std::max(block_length(n), n / kMostBlocks),
+                     blocks = (n + block - 1) / block;
+  std::vector<std::int64_t> times(static_cast<std::size_t>(n), 1);
+  OfSamples out;
+  for (const Pair& pair : pairs) out.leads.push_back(lead(pair, times));
+  const auto all_but = [&](std::int64_t left_out) {
+    const auto fill = [&](std::int64_t count) {
+      std::fill(times.begin() + left_out * block,
+                times.begin() + std::min(n, (left_out + 1) * block), count);
+    };
+    fill(0);
+    const double mean = stats::mean_of(std::ssize(pairs), [&](std::int64_t i) {
+                          return lead(pairs[static_cast<std::size_t>(i)], times);
+                        }).value;
+    fill(1);
+    return mean;
+  };
+  const double mean = stats::mean_of(out.leads).value;
+  const double half = blocks < 2 ? HUGE_VAL
+                                 : stats::student_quantile(static_cast<double>(blocks - 1), tail) *
+                                       stats::jackknife_error(blocks, all_but);
+  out.interval = {mean - half, mean + half};
+  return out;
+}
+
+/// "2.0 [1.6, 2.4] points": no more decimals than the interval needs to have two ends that differ,
+/// also from 0.
+std::string lead_text(const Measure& measure, const PairedLead& lead) {
+  const double factor = measure.relative ? 100 : measure.factor;
+  int digits = factor == 100 ? 1 : std::min(measure.digits, 2);
+  const double nearest = factor * std::min(std::abs(lead.low), std::abs(lead.high));
+  const double width = factor * (lead.high - lead.low);
+  while (digits < 8 && std::min(nearest, width) < std::pow(10, -digits)) ++digits;
+  return fmt::format("{:.{}f} [{:.{}f}, {:.{}f}] {}", factor * lead.difference, digits,
+                     factor * lead.low, digits, factor * lead.high, digits, measure.unit);
 }
 
 std::string best_of(int bits, std::vector<const Configuration*> all) {
@@ -38,62 +177,67 @@ std::string best_of(int bits, std::vector<const Configuration*> all) {
            std::pair(*b->loss(), -b->mean.sqnr_db.value_or(-HUGE_VAL));
   });
   const Configuration& best = *all.front();
-  std::vector<std::string> alike, unpaired;
+  std::vector<std::string> alike;
+  std::vector<std::pair<std::string, std::vector<std::string>>> unpaired;  // by reason
   std::string next;
   for (auto other = all.begin() + 1; other != all.end(); ++other) {
-    const std::optional<PairedLead> gain = paired_lead(best, **other, all.size() - 1);
-    if (!gain) {
-      unpaired.push_back((*other)->mean.name);
-    } else if (!gain->told_apart()) {
-      alike.push_back((*other)->mean.name);
+    const Pairing pairing = paired(best, **other, all.size() - 1);
+    const std::string& name = (*other)->mean.name;
+    if (!pairing.lead) {
+      auto found = std::ranges::find(unpaired, pairing.why_not,
+                                     [](const auto& reason) { return reason.first; });
+      if (found == unpaired.end())
+        found = unpaired.insert(found, {pairing.why_not, std::vector<std::string>()});
+      found->second.push_back(name);
+    } else if (!pairing.lead->told_apart()) {
+      alike.push_back(name);
     } else if (next.empty()) {
-      next = fmt::format(", by {:.1f} [{:.1f}, {:.1f}] points over {}", 100 * gain->difference,
-                         100 * gain->low, 100 * gain->high, (*other)->mean.name);
+      next =
+          fmt::format(", by {} over {}", lead_text(*best.mean.judged.measure, *pairing.lead), name);
     }
   }
   std::string out = fmt::format("Best at {} bits: {}{}", bits, best.mean.name, next);
   if (!alike.empty())
     out += fmt::format("; {} {} not told apart from it", listed_names(alike),
                        alike.size() == 1 ? "is" : "are");
-  if (!unpaired.empty())
-    out += fmt::format("; not paired, since rows hold no answers or several seeds: {}",
-                       listed_names(unpaired));
+  for (const auto& [why, names] : unpaired)
+    out += fmt::format("; not paired: {} ({})", listed_names(names), why);
   return out + ".";
 }
 
 }  // namespace
 
-std::optional<PairedLead> paired_lead(const Configuration& a, const Configuration& b,
-                                      std::size_t comparisons) {
-  const auto right_a = answers_of(a), right_b = answers_of(b);
-  if (!right_a || !right_b || right_a->size() != right_b->size() || right_a->empty() ||
-      samples_of(*a.rows[0]) != samples_of(*b.rows[0]))
-    return std::nullopt;
-  const stats::PairedAnswers counts = stats::count_answers(
-      std::ssize(*right_a),
-      [&](std::int64_t i) { return (*right_a)[static_cast<std::size_t>(i)] != 0; },
-      [&](std::int64_t i) { return (*right_b)[static_cast<std::size_t>(i)] != 0; });
-  const double z =
-      normal_quantile(0.025 / static_cast<double>(std::max<std::size_t>(1, comparisons)));
-  const stats::Interval interval = stats::paired_share(counts, 1, z);
-  return PairedLead{
-      static_cast<double>(counts.only1 - counts.only2) / static_cast<double>(counts.n),
-      interval.low, interval.high};
+Pairing paired(const Configuration& a, const Configuration& b, std::size_t comparisons) {
+  std::string why;
+  const std::vector<Pair> pairs = pairs_of(a, b, why);
+  if (!why.empty()) return {std::nullopt, why};
+  const double tail = kTail / static_cast<double>(std::max<std::size_t>(1, comparisons));
+  const OfSamples samples =
+      pairs.front().a.right ? of_answers(pairs, tail) : of_losses(pairs, a.mean.judged, tail);
+  const stats::Mean mean = stats::mean_of(samples.leads);
+  const std::size_t seeds = samples.leads.size();
+  const double of_seeds =
+      seeds < 2 ? 0 : stats::student_quantile(static_cast<double>(seeds - 1), tail) * mean.error;
+  PairedLead lead{mean.value, mean.value - std::hypot(mean.value - samples.interval.low, of_seeds),
+                  mean.value + std::hypot(samples.interval.high - mean.value, of_seeds)};
+  if (!std::isfinite(lead.difference)) return {std::nullopt, "losses that are not finite"};
+  return {lead, ""};
 }
 
 std::vector<std::string> best_of_widths(const std::vector<Configuration>& all) {
   std::map<std::pair<std::string, int>, std::vector<const Configuration*>> widths;
   for (const Configuration& c : all) {
     const Record& r = c.mean;
-    if (!r.weight.quantized || !r.activation.quantized || !c.loss() || !r.judged.measure->is_top1())
-      continue;
+    if (!r.weight.quantized || !r.activation.quantized || !c.loss()) continue;
     if (r.weight.bits && r.weight.bits == r.activation.bits)
-      widths[{r.net + '\n' + r.data, *r.weight.bits}].push_back(&c);
+      widths[{r.net + '\n' + r.data + '\n' + r.judged.measure->name, *r.weight.bits}].push_back(&c);
   }
   std::vector<std::string> out;
   for (const auto& [width, same] : widths) {
-    const bool any = std::any_of(same.begin(), same.end(),
-                                 [](const Configuration* c) { return answers_of(*c).has_value(); });
+    const bool any = std::ranges::any_of(same, [](const Configuration* c) {
+      const Json& row = *c->rows.front()->row;
+      return json_at(row, {"answers"}) != nullptr || json_at(row, {"losses"}) != nullptr;
+    });
     if (same.size() > 1 && any) out.push_back(best_of(width.second, same));
   }
   return out;

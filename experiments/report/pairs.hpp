@@ -9,21 +9,31 @@
 
 namespace numemu::experiments {
 
-/// By how much more a than b is right, as a share of the samples.
+/// By how much less a loses than b, as Configuration::loss() counts: a share of the samples of
+/// top-1, else in the measure's unit or as a share of float32's figure.
 struct PairedLead {
   double difference = 0, low = 0, high = 0;
   /// Whether the interval is on one side of 0.
   bool told_apart() const { return low > 0 || high < 0; }
 };
-/// Nothing where the rows of either hold no answers (those of earlier programs, of other tasks than
-/// one class per sample), have several seeds or were measured on other samples. The interval is the
-/// score test's (Tango 1998), at 95 % for all of `comparisons` together (Bonferroni).
-std::optional<PairedLead> paired_lead(const Configuration& a, const Configuration& b,
-                                      std::size_t comparisons = 1);
+
+struct Pairing {
+  std::optional<PairedLead> lead;
+  /// Where there is no lead: what of `b` (or of both) cannot be paired, in words.
+  std::string why_not;
+};
+
+/// Pairs rows of the same seed, sample by sample: by their right answers (answers.hpp), else by
+/// their files of losses (losses_file.hpp). The interval is at 95 % for all of `comparisons`
+/// together (Bonferroni). Of samples it is the score test's (Tango 1998) for right answers, and the
+/// jackknife's over blocks of block_length() or more consecutive samples for losses. Several seeds
+/// add Student's interval of the differences of seeds: the squares of the lengths on either side
+/// are added, as samples and seeds are drawn independently (Zou and Donner 2008).
+Pairing paired(const Configuration& a, const Configuration& b, std::size_t comparisons = 1);
 
 /// A sentence for every width of elements that weights and activations share and several
-/// configurations have, the narrowest first: the best one, what is not told apart from it, by how
-/// much it is better than the next, and what cannot be paired with it.
+/// configurations have, the narrowest first: the best one, by how much it is better than the next,
+/// what is not told apart from it, and what cannot be paired with it and why.
 std::vector<std::string> best_of_widths(const std::vector<Configuration>&);
 
 }  // namespace numemu::experiments

@@ -288,10 +288,13 @@ bool Record::unit_ignored() const {
          });
 }
 
-std::vector<Record> read_records(const std::vector<Json>& rows) {
+std::vector<Record> read_records(const std::vector<Json>& rows, const std::string& folder) {
   std::vector<Record> out;
   out.reserve(rows.size());
-  for (std::size_t i = 0; i < rows.size(); ++i) out.push_back(read_record(rows[i], i));
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    out.push_back(read_record(rows[i], i));
+    out.back().folder = folder;
+  }
   name_records(out);
   return out;
 }

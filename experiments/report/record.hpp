@@ -59,6 +59,7 @@ struct Record {
   std::vector<std::string> notes;  ///< notes of the row for readers
   bool not_finite = false;         ///< some outputs are NaN or infinite (not_finite_text.hpp)
   const Json* row = nullptr;       ///< the row itself, for its layers and tensors
+  std::string folder;              ///< of the row, where it names files
 
   bool quantized() const { return weight.quantized || activation.quantized || !other.empty(); }
   /// The network as it is: nothing is quantized and nothing differs.
@@ -88,8 +89,9 @@ struct Record {
   bool unit_ignored() const;
 };
 
-/// The records of `rows`, in their order. Missing or mistyped fields are empty, never an error.
-std::vector<Record> read_records(const std::vector<Json>& rows);
+/// The records of `rows` of a folder, in their order. Missing or mistyped fields are empty, never
+/// an error. Without the folder, files that rows name are not read.
+std::vector<Record> read_records(const std::vector<Json>& rows, const std::string& folder = "");
 
 /// "e4m3fn" for "float8_e4m3fn": the name without the part that the chart shows.
 std::string short_format(const std::string& name);

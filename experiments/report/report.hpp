@@ -15,6 +15,7 @@ struct ReportInput {
   const Json* experiment =
       nullptr;  ///< what the experiment that made the rows concluded (experiment.json), may be null
   std::string unfinished = {};  ///< "1 of 23 points present"; empty where none is missing
+  std::string folder = {};      ///< of the rows, which name files in it
 };
 
 /// Each writes atomically (temporary file, rename) and throws Error naming the file when it cannot.

@@ -22,7 +22,10 @@ class OutputPlace {
   const std::string& target() const { return target_; }
   int folder() const { return folder_; }
   const std::string& name() const { return name_; }
-  /// Throws Error unless a regular file or nothing is there by now.
+  /// Throws Error unless a regular file or nothing is there by now. A rename right behind it still
+  /// replaces a link or a device that another process puts there in between (microseconds): Linux
+  /// has no rename onto regular files alone. renameat2 with RENAME_EXCHANGE could undo it, but not
+  /// on every file system, and the temporary name would be another file's for a moment.
   void require_replaceable() const;
 
  private:

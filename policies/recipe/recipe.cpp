@@ -16,6 +16,7 @@
 #include "policies/recipe/fixed_ranges.hpp"
 #include "policies/recipe/layers.hpp"
 #include "policies/recipe/objectives.hpp"
+#include "policies/recipe/recipe_codebooks.hpp"
 #include "policies/recipe/recipe_keys.hpp"
 #include "policies/recipe/recipe_units.hpp"
 #include "policies/recipe/roles.hpp"
@@ -29,9 +30,9 @@ constexpr std::size_t kMostStages = 1000;                     // each is a whole
 constexpr std::int64_t kLargestSeed = std::int64_t{1} << 53;  // JSON numbers are doubles
 
 const std::vector<std::string> kKeys = {
-    "numemu_recipe", "seed",       "roles",  "gemms",  "update",    "calibrate",
-    "layers",        "penalty",    "norm",   "saved",  "exchange",  "transform",
-    "table",         "objectives", "stages", "ranges", "quantizers"};
+    "numemu_recipe", "seed",       "roles",  "gemms",  "update",     "calibrate",
+    "layers",        "penalty",    "norm",   "saved",  "exchange",   "transform",
+    "table",         "objectives", "stages", "ranges", "quantizers", "codebooks"};
 
 /// Where the files that a recipe names are sought.
 std::string folder_of(const std::string& where) {
@@ -127,6 +128,8 @@ Recipe Recipe::read(const JsonReader& root, const std::string& file) {
   recipe.parsed_ = std::make_shared<ParsedLayers>();
   recipe.parsed_->ranges = read_ranges(root.member("ranges"));
   if (!recipe.parsed_->ranges.empty()) out["ranges"] = ranges_json(recipe.parsed_->ranges);
+  if (Json books = codebooks_of(out, root.member("codebooks")); !books.is_null())
+    out["codebooks"] = std::move(books);
   recipe.json_ = std::make_shared<const Json>(std::move(out));
   recipe.units_ = units;
   return recipe;

@@ -22,6 +22,11 @@ std::optional<SafetensorsHeader> header_of(const std::string& path) {
   return read_safetensors_header(file, {});
 }
 
+bool has_before(const SafetensorsHeader& header) {
+  return std::ranges::any_of(
+      header.entries, [](const SafetensorsEntry& entry) { return net::is_tuned_from(entry.name); });
+}
+
 }  // namespace
 
 void add_ranges(net::Checkpoint& checkpoint, const FixedRanges& ranges) {
@@ -40,19 +45,24 @@ FixedRanges checkpoint_ranges(const std::string& path) {
   return {};
 }
 
-std::vector<std::string> notes_on_baseline(const std::string& path, bool before) {
+bool trained_without_before(const std::string& path) {
   const std::optional<SafetensorsHeader> header = header_of(path);
-  const auto from = [](const SafetensorsEntry& entry) { return net::is_tuned_from(entry.name); };
-  if (before || (header && std::ranges::any_of(header->entries, from)))
-    return {
-        "accuracy is compared with the network before tuning or fine-tuning in float32; SQNR and "
-        "its predictions compare with the tuned weights in float32, of which steps may have "
-        "rounded some already"};
+  if (!header || has_before(*header)) return false;
   const auto has = [&](std::string_view key) {
     return std::ranges::any_of(header->metadata,
                                [&](const auto& entry) { return entry.first == key; });
   };
-  if (!header || !has("training") || !has("recipe")) return {};
+  return has("training") && has("recipe");
+}
+
+std::vector<std::string> notes_on_baseline(const std::string& path, bool before) {
+  const std::optional<SafetensorsHeader> header = header_of(path);
+  if (before || (header && has_before(*header)))
+    return {
+        "accuracy is compared with the network before tuning or fine-tuning in float32; SQNR and "
+        "its predictions compare with the tuned weights in float32, of which steps may have "
+        "rounded some already"};
+  if (!trained_without_before(path)) return {};
   return {
       "the checkpoint was trained under a recipe and has no network from before that: accuracy is "
       "compared with its own weights in float32"};

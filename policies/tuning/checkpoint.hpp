@@ -19,6 +19,9 @@ FixedRanges checkpoint_ranges(const std::string& path);
 /// `where` is the recipe's file.
 Recipe with_checkpoint_ranges(const Recipe&, const std::string& path, const std::string& where);
 
+/// Whether a file was trained under a recipe and has no network from before that.
+bool trained_without_before(const std::string& path);
+
 /// What accuracy is compared with, and what SQNR is, where `before`, the network has one from
 /// before tuning or training under a recipe; also where a file was trained so and has none.
 std::vector<std::string> notes_on_baseline(const std::string& path, bool before);

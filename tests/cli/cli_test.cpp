@@ -93,7 +93,8 @@ TEST_CASE("threads that cannot be started are one line and no failed verdict", "
 
 TEST_CASE("whatever runs networks has a memory budget", "[fast]") {
   const Scratch s;
-  const std::string refused = "do not fit the memory budget of 1.0 MiB (--memory)";
+  const std::string refused =
+      "data set glyphs: needs 44.9 MiB, but the memory budget of 1.0 MiB (--memory)";
   check_refused(s.run("train --net mlp --data glyphs --epochs 1 --memory 1M --quiet"), refused);
   check_refused(s.run("eval --net lenet --data glyphs --images 32 --memory 1M --quiet"), refused);
   s.file("s.json", R"({"numemu_sweep": 1, "eval_images": 32, "points": [{}]})");

@@ -236,6 +236,10 @@ TEST_CASE("other losses", "[slow]") {
         allocation_run(folder, {"options=int8,int4", "random=0", std::string("loss=") + loss});
     run.out = folder / loss;
     CHECK(!find_experiment("allocation").run(run).tables[0].rows.empty());
+    // Trials of predictions are those of a version of them.
+    const std::string trials = numemu::test::read_file(run.out + "/trials.jsonl");
+    CHECK((trials.find("\"prediction\":") != std::string::npos) ==
+          (loss == std::string("predicted")));
   }
 }
 

@@ -1,6 +1,8 @@
 // Chains of tuning steps beside plain rounding, on a small network.
 #include <fmt/format.h>
 
+#include <filesystem>
+
 #include "emu/net/model/onnx_import.hpp"
 #include "emu/net/train/evaluate.hpp"
 #include "experiments/engine/claims.hpp"
@@ -9,6 +11,7 @@
 #include "experiments/report/judged_evaluation.hpp"
 #include "experiments/report/percent.hpp"
 #include "formats/error.hpp"
+#include "formats/storage/npy.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/places_network.hpp"
 #include "tests/experiments/small_network.hpp"
@@ -72,6 +75,34 @@ TEST_CASE("pipelines, recipe files and formats of the ends are rounded, too", "[
   CHECK(std::vector<std::string>(named.begin(), named.begin() + 4) == steps);
   CHECK(named[4] != named[0]);
   CHECK(ends[0] != named[0]);
+}
+
+TEST_CASE("trials are known by what recipe files and codebooks hold", "[fast]") {
+  const TemporaryFolder folder;
+  const Experiment& experiment = find_experiment("post-training");
+  const auto write = [&](double largest) {
+    const double entries[] = {-1, 0, largest};
+    write_npy(folder / "c.npy", ArrayType::float64, {3}, entries);
+  };
+  const std::string format = "codebook(" + (folder / "c.npy") + ")";
+  numemu::test::write_file(
+      folder / "r.json",
+      R"({"numemu_recipe": 1, "roles": {"weight": {"format": ")" + format + "\"}}}");
+  for (const std::string& bits : {folder / "r.json", format}) {
+    const auto rows = [&] {
+      return experiment.run(post_training_run(folder, {"bits=" + bits, "chains=naive"}))
+          .tables.at(0)
+          .rows;
+    };
+    write(1);
+    const auto first = rows();
+    CHECK(rows() == first);
+    write(0.015625);
+    const auto second = rows();
+    REQUIRE(std::filesystem::remove(folder / "out/trials.jsonl"));
+    CHECK(second == rows());
+    CHECK(second != first);
+  }
 }
 
 TEST_CASE("formats of the ends count behind the layers of a stage", "[fast]") {

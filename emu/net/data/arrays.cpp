@@ -10,6 +10,7 @@
 #include "emu/net/data/images.hpp"
 #include "emu/net/data/source_options.hpp"
 #include "emu/net/data/sources.hpp"
+#include "emu/net/held_memory.hpp"
 #include "emu/net/model/npz.hpp"
 #include "emu/net/model/stored_type.hpp"
 #include "formats/digest.hpp"
@@ -38,66 +39,59 @@ struct Source {
   Array array;
 };
 
-template <class T>
-std::vector<float> floats_of(const Array& array) {
-  return {array.as<T>(), array.as<T>() + array.elements()};
+/// What `f` makes of the elements, given as a pointer to their type; float16 has none here.
+template <class F>
+auto with_elements(const Array& a, const F& f) {
+  switch (a.type) {
+    case ArrayType::int8:
+      return f(a.as<std::int8_t>());
+    case ArrayType::uint8:
+      return f(a.as<std::uint8_t>());
+    case ArrayType::int16:
+      return f(a.as<std::int16_t>());
+    case ArrayType::uint16:
+      return f(a.as<std::uint16_t>());
+    case ArrayType::int32:
+      return f(a.as<std::int32_t>());
+    case ArrayType::uint32:
+      return f(a.as<std::uint32_t>());
+    case ArrayType::int64:
+      return f(a.as<std::int64_t>());
+    case ArrayType::uint64:
+      return f(a.as<std::uint64_t>());
+    case ArrayType::float32:
+      return f(a.as<float>());
+    case ArrayType::float64:
+      return f(a.as<double>());
+    case ArrayType::float16:
+      break;
+  }
+  throw Error(std::string(to_string(a.type)) + ": expected another type of numbers");
 }
 
 /// An element of an array of integers, whatever their type: no float32 holds all of them.
 __extension__ using Whole = __int128;
 Whole whole_at(const Array& a, std::size_t i) {
-  switch (a.type) {
-    case ArrayType::int8:
-      return a.as<std::int8_t>()[i];
-    case ArrayType::uint8:
-      return a.as<std::uint8_t>()[i];
-    case ArrayType::int16:
-      return a.as<std::int16_t>()[i];
-    case ArrayType::uint16:
-      return a.as<std::uint16_t>()[i];
-    case ArrayType::int32:
-      return a.as<std::int32_t>()[i];
-    case ArrayType::uint32:
-      return a.as<std::uint32_t>()[i];
-    case ArrayType::uint64:
-      return a.as<std::uint64_t>()[i];
-    default:
-      return a.as<std::int64_t>()[i];
-  }
+  return with_elements(a, [i](const auto* x) { return static_cast<Whole>(x[i]); });
 }
 
 /// Rounded once, to nearest even.
 std::vector<float> floats(const Source& source) {
   const Array& a = source.array;
-  switch (a.type) {
-    case ArrayType::int8:
-      return floats_of<std::int8_t>(a);
-    case ArrayType::uint8:
-      return floats_of<std::uint8_t>(a);
-    case ArrayType::int16:
-      return floats_of<std::int16_t>(a);
-    case ArrayType::uint16:
-      return floats_of<std::uint16_t>(a);
-    case ArrayType::int32:
-      return floats_of<std::int32_t>(a);
-    case ArrayType::uint32:
-      return floats_of<std::uint32_t>(a);
-    case ArrayType::int64:
-      return floats_of<std::int64_t>(a);
-    case ArrayType::uint64:
-      return floats_of<std::uint64_t>(a);
-    case ArrayType::float32:
-      return floats_of<float>(a);
-    case ArrayType::float64:
-      return floats_of<double>(a);
-    case ArrayType::float16: {
-      std::vector<float> values(static_cast<std::size_t>(a.elements()));
-      load(stored_type(StorageType::f16), {a.as<char>(), static_cast<std::size_t>(a.data.size())},
-           values);
-      return values;
-    }
+  if (a.type == ArrayType::float16) {
+    std::vector<float> values(static_cast<std::size_t>(a.elements()));
+    load(stored_type(StorageType::f16), {a.as<char>(), static_cast<std::size_t>(a.data.size())},
+         values);
+    return values;
   }
-  return {};
+  return with_elements(a, [&](const auto* x) { return std::vector<float>(x, x + a.elements()); });
+}
+
+Array array_of(const std::string& file) {
+  std::error_code ignored;
+  if (const auto size = fs::file_size(file, ignored); !ignored)
+    require_beside_held(static_cast<std::int64_t>(size), file);
+  return read_npy(file);
 }
 
 bool is_real(ArrayType type) {
@@ -172,12 +166,12 @@ class ArraySamples final : public Samples {
       for (const auto& [key, name] :
            {std::pair{"x", "x"}, {"y", "y"}, {"test-x", "x_test"}, {"test-y", "y_test"}}) {
         const std::string file = fmt::format("{}/{}.npy", path, name);
-        if (fs::exists(file)) sources_.insert_or_assign(key, Source{file, read_npy(file)});
+        if (fs::exists(file)) sources_.insert_or_assign(key, Source{file, array_of(file)});
       }
     }
     for (const char* key : {"x", "y", "test-x", "test-y"}) {
       const std::string file = options_.text(key);
-      if (!file.empty()) sources_.insert_or_assign(key, Source{file, read_npy(file)});
+      if (!file.empty()) sources_.insert_or_assign(key, Source{file, array_of(file)});
     }
     if (!sources_.contains("x") && !sources_.contains("test-x"))
       throw Error("data set npy: expected npy:DIR, npy:FILE.npz or npy:x=FILE,y=FILE");

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "emu/net/held_memory.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/byte_stream.hpp"
 
@@ -55,6 +56,7 @@ void ByteSource::require(std::int64_t count, std::string_view what) const {
          fmt::format("expected {} bytes of {}, found {}{}", count, what,
                      s.stream.gzip() ? "at most " : "", std::max<std::int64_t>(s.room(), 0)));
   }
+  require_beside_held(count, path());
 }
 
 std::vector<std::uint8_t> ByteSource::read(std::int64_t count, std::string_view what) {
@@ -72,6 +74,7 @@ std::vector<std::uint8_t> ByteSource::read_all(std::string_view what) {
   constexpr std::size_t kStep = 65536;
   State& s = *state_;
   const std::int64_t most = std::min(kMaxArrayBytes, s.stream.gzip() ? s.room() / 4 : s.room());
+  require_beside_held(s.stream.size(), path());
   std::vector<std::uint8_t> bytes;
   if (!s.stream.gzip())
     bytes.reserve(static_cast<std::size_t>(std::max<std::int64_t>(most, 0)) + kStep);

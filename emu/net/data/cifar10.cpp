@@ -7,6 +7,7 @@
 
 #include "emu/net/data/byte_source.hpp"
 #include "emu/net/data/sources.hpp"
+#include "emu/net/held_memory.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::net {
@@ -47,6 +48,7 @@ Images read_batches(const Sources& sources, const Layout& layout) {
   const std::string what = fmt::format("{} records of {}", layout.records, layout.record());
   for (const auto& source : sources) source->require(layout.records * layout.record(), what);
   images.count = layout.records * static_cast<std::int64_t>(sources.size());
+  require_beside_held(images.count * layout.record(), sources.front()->path());
   images.pixels.resize(static_cast<std::size_t>(images.count * kPlane * kChannels));
   std::uint8_t* pixel = images.pixels.data();
   for (const auto& source : sources) {

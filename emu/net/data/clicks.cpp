@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "emu/net/data/sources.hpp"
+#include "emu/net/held_memory.hpp"
 #include "emu/net/math.hpp"
 #include "emu/net/ops/elementwise.hpp"
 #include "formats/digest.hpp"
@@ -140,6 +141,8 @@ std::string digest_of(const Records& train, const Records& test) {
 Records generate(std::int64_t first, std::int64_t last) {
   static const Teacher teacher;
   const Draws draws;
+  require_beside_held((last - first) * (kFeatures * std::int64_t{sizeof(float)} + 1),
+                      "data set clicks");
   Records records;
   records.features.resize(static_cast<std::size_t>((last - first) * kFeatures));
   records.clicked.resize(static_cast<std::size_t>(last - first));

@@ -181,12 +181,12 @@ class FolderSamples final : public Samples {
       names += fmt::format("{} {} {} {}.{:09}\n", fs::absolute(file->path).string(), is.st_size,
                            is.st_ino, is.st_ctim.tv_sec, is.st_ctim.tv_nsec);
     }
-    const std::string folder = cache + "/images",
-                      kept = folder + "/" + sha256_hex(names).substr(0, 32);
-    std::string pixels = read_kept(kept);
+    const std::string folder = cache + "/images", key = sha256_hex(names),
+                      kept = folder + "/" + key.substr(0, 32);
+    std::string pixels = read_kept(kept, key);
     if (pixels.empty()) {
       pixels = digest_of_pixels(files);
-      keep(folder, kept, pixels);
+      keep(folder, kept, pixels + sha256_hex(key + pixels));
     }
     std::string text = fmt::format(
         "images {} resize {} size {} train {} table {}\n", pixels, resize_, size_, train_.size(),
@@ -217,21 +217,23 @@ class FolderSamples final : public Samples {
     return sha256_hex(text);
   }
 
-  static std::string read_kept(const std::string& path) {
+  /// "" where nothing is kept, or not what keep() wrote for this key.
+  static std::string read_kept(const std::string& path, const std::string& key) {
     constexpr std::int64_t kHex = 64;
     try {
       InputFile file(path);
-      if (file.left() != kHex) return "";
-      return file.read(kHex);
+      if (file.left() != 2 * kHex) return "";
+      const std::string text = file.read(2 * kHex), pixels = text.substr(0, kHex);
+      return text.substr(kHex) == sha256_hex(key + pixels) ? pixels : "";
     } catch (const Error&) {
       return "";
     }
   }
 
-  static void keep(const std::string& folder, const std::string& path, const std::string& digest) {
+  static void keep(const std::string& folder, const std::string& path, const std::string& text) {
     try {
       fs::create_directories(folder);
-      write_atomically(path, {digest});
+      write_atomically(path, {text});
     } catch (const fs::filesystem_error&) {
     } catch (const Error&) {
     }

@@ -143,7 +143,7 @@ std::uint64_t ReferenceDot::code(std::int64_t i, std::int64_t j, Trace* trace,
 
 Outcome ReferenceDot::outcome(std::int64_t i, std::int64_t j, std::int64_t c_element,
                               std::int64_t number, Trace* trace,
-                              std::span<const std::uint32_t> words) const {
+                              std::span<const std::uint32_t> words, const ShortEnds* ends) const {
   const Problem& p = *problem_;
   const UnitDescription& unit = p.unit;
   const Gemm& g = p.gemm;
@@ -167,7 +167,8 @@ Outcome ReferenceDot::outcome(std::int64_t i, std::int64_t j, std::int64_t c_ele
                   sum,
                   flags,
                   trace,
-                  g.c == nullptr ? "no C" : "C"};
+                  g.c == nullptr ? "no C" : "C",
+                  ends};
   Value c;
   if (g.c != nullptr) {
     c = read_element(p.c_format, r, g.c, c_element);

@@ -12,6 +12,8 @@
 
 namespace numemu::unit {
 
+struct ShortEnds;
+
 /// An output: its code in the format of D, and the exception flags (formats/codec.hpp) of a unit
 /// with a floating register, 0 otherwise; docs/units.md defines them.
 struct Outcome {
@@ -33,9 +35,10 @@ class ReferenceDot {
   std::uint64_t code(std::int64_t i, std::int64_t j, Trace* trace = nullptr,
                      std::span<const std::uint32_t> words = {}) const;
   /// The same for a row of A and a column of B that meet element `c` of the product's C, and where
-  /// stochastic registers draw for output `number`.
+  /// stochastic registers draw for output `number`; of a machine whose registers have such `ends`.
   Outcome outcome(std::int64_t i, std::int64_t j, std::int64_t c, std::int64_t number,
-                  Trace* trace = nullptr, std::span<const std::uint32_t> words = {}) const;
+                  Trace* trace = nullptr, std::span<const std::uint32_t> words = {},
+                  const ShortEnds* ends = nullptr) const;
   /// The exact sum of the products of D(i, j), their scales included, of C and of `more`: the
   /// leading 64 bits, sticky. Operands are as the unit reads them (as_stored() for those of A, B).
   Value exact(std::int64_t i, std::int64_t j, std::initializer_list<Value> more = {}) const;

@@ -114,6 +114,22 @@ Value round_to(const Register& r, const Value& exact, std::uint32_t random, std:
   return beyond ? Value{.kind = Class::infinite, .negative = exact.negative} : rounded;
 }
 
+Value within(const Register& r, const ShortEnds* ends, const Value& held) {
+  if (ends == nullptr || held.kind != Class::finite ||
+      !(held.negative ? ends->lowest : ends->largest))
+    return held;
+  if (r.format != nullptr) {
+    if (r.overflow != Overflow::saturate) return held;
+    const std::uint64_t end = r.format->largest_code(held.negative);
+    return encode(*r.format, held, {}, Overflow::saturate).code == end ? decode(*r.format, end - 1)
+                                                                       : held;
+  }
+  if (r.integer == IntegerOverflow::wrap) return held;
+  const std::int64_t most = (std::int64_t{1} << (r.bits - 1)) - 1;
+  return from_whole(r, std::clamp(whole(r, held, 0), -most - 1 + (ends->lowest ? 1 : 0),
+                                  most - (ends->largest ? 1 : 0)));
+}
+
 Value round_to(const Register& r, const Subnormals& subnormals, const Value& exact,
                std::uint32_t random, std::uint8_t* flags) {
   if (subnormals.flush_results && r.format != nullptr &&

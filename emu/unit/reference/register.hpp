@@ -17,6 +17,14 @@ Value round_to(const Register&, const Value& exact, std::uint32_t random = 0,
 Value round_to(const Register&, const Subnormals&, const Value& exact, std::uint32_t random = 0,
                std::uint8_t* flags = nullptr);
 
+/// Ends of a saturating register that are one code short. No unit has such ends: the oracle looks
+/// for machines that do.
+struct ShortEnds {
+  bool lowest = false, largest = false;
+};
+/// What a register with such ends, if any, holds in place of this value of its own.
+Value within(const Register&, const ShortEnds*, const Value& held);
+
 /// A subnormal number of the format as the unit reads it when it flushes.
 Value flushed(const Format&, const Value&, bool to_plus_zero);
 

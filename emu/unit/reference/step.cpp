@@ -130,7 +130,7 @@ void check_invalid(const Machine& m, const Value& result, bool nan_operand) {
 Value round_exact(const Machine& m, const Register& r, const Value& exact, bool nan_operand,
                   std::uint32_t random) {
   check_invalid(m, exact, nan_operand);
-  return round_to(r, m.unit.subnormals, exact, random, &m.flags);
+  return within(r, m.ends, round_to(r, m.unit.subnormals, exact, random, &m.flags));
 }
 
 bool any_nan(std::span<const Factors> products) {

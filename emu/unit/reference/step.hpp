@@ -12,6 +12,8 @@
 
 namespace numemu::unit {
 
+struct ShortEnds;
+
 /// One product: its factors, and the scales of their blocks.
 struct Factors {
   std::int64_t k = 0;  ///< of the product; padding counts on beyond K, or beyond the kept ones
@@ -44,6 +46,7 @@ struct Machine {
   Trace* trace;         ///< or null
   /// What the trace calls the sum an instruction starts from: C, or the register of the last one.
   const char* c_name = "C";
+  const ShortEnds* ends = nullptr;  ///< of all registers
 };
 
 /// The register after one instruction on `products`, in the order of the unit's steps. C is in the

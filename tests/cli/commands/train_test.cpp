@@ -189,6 +189,19 @@ TEST_CASE("options that are wrong are refused in a line", "[fast]") {
   check_refused(s.run(command + "--recipe r.json --optimizer adam"), "contradicts");
 }
 
+TEST_CASE("a recipe that names no optimizer has that of the command", "[fast]") {
+  const Scratch s;
+  for (const char* update : {"", R"(, "update": {"master": "bfloat16"})"}) {
+    INFO(update);
+    s.file("r.json", R"({"numemu_recipe": 1)" + std::string(update) + "}");
+    const Result r = s.run(text_of(s) + "--recipe r.json --optimizer sgd --epochs 1 --out o");
+    INFO(r.err);
+    REQUIRE(r.code == 0);
+    CHECK_THAT(read_file(s.path + "/o/lstm-char-text.safetensors"),
+               Contains(R"("training":"sgd )"));
+  }
+}
+
 TEST_CASE("a run killed at any time goes on to the same bytes", "[slow]") {
   const Scratch s;
   const std::string options = "--epochs 12 --save-every 1 --quiet ";

@@ -412,6 +412,23 @@ TEST_CASE("verify: a rule explains results with their flags where the file has t
                         Catch::Contains(" mismatches with their flags, contradicts none of "));
 }
 
+TEST_CASE("verify: conversions to integers out of range have the flags of vectors", "[fast]") {
+  const Scratch s;
+  std::string text = s.run("vectors --op convert --from float32 --to int8 --n 400").out;
+  // 10^9 is far beyond int8: NV alone, as RISC-V's fcvt has it.
+  text =
+      text.substr(0, text.find('\n') + 1) + "4E6E6B28 7F 10\n" + text.substr(text.find('\n') + 1);
+  CHECK(text.find(" 7F 05 ") == text.npos);
+  CHECK(text.find(" 80 05 ") == text.npos);
+  s.file("v.txt", text);
+  CHECK(s.run("verify --in v.txt").code == 0);
+  text.replace(text.find("7F 10\n"), 5, "7F 05");
+  s.file("v.txt", text);
+  const Result r = s.run("verify --in v.txt");
+  CHECK(r.code == 1);
+  CHECK_THAT(r.out, Catch::Contains("mismatches  1\n") && Catch::Contains("flags"));
+}
+
 TEST_CASE("verify: metadata that is not a legal pattern is refused with its line", "[fast]") {
   const Scratch s;
   const std::string command =

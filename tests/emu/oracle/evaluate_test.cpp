@@ -132,6 +132,44 @@ TEST_CASE("zeros, infinities and NaN of operations follow IEEE 754", "[fast]") {
   CHECK(of(Operation::add, "rne", {kInf, kOne}).code == kInf);
 }
 
+TEST_CASE("conversions to integers out of range raise NV alone", "[fast]") {
+  constexpr std::uint64_t kHuge = 0x7f7fffff, k127 = 0x42fe0000, k127Half = 0x42ff0000,
+                          k128 = 0x43000000, kMinus128 = 0xc3000000, kMinus129 = 0xc3010000,
+                          kTiny = 1, kHalf = 0x3f000000, kInf = 0x7f800000, kNan = 0x7fc00000,
+                          kMinusOne = 0xbf800000;
+  const auto of = [](const char* to, const char* rounding, std::uint64_t code) {
+    return result_of(operation_subject(Operation::convert, find_format("float32"), find_format(to),
+                                       parse_rounding(rounding), Overflow::saturate),
+                     {code});
+  };
+  struct Row {
+    const char *to, *rounding;
+    std::uint64_t code, result, flags;
+  };
+  for (const Row& row : std::vector<Row>{{"int8", "rne", k127, 127, 0},
+                                         {"int8", "rne", kMinus128, 0x80, 0},
+                                         {"int8", "rne", kHalf, 0, kInexact},
+                                         {"int8", "rne", kTiny, 0, kInexact},
+                                         {"int8", "rtz", k127Half, 127, kInexact},
+                                         {"int8", "rne", k127Half, 127, kInvalid},
+                                         {"int8", "rne", k128, 127, kInvalid},
+                                         {"int8", "rne", kMinus129, 0x80, kInvalid},
+                                         {"int8", "rne", kHuge, 127, kInvalid},
+                                         {"int8", "rne", kInf, 127, kInvalid},
+                                         {"int4", "rne", k127, 7, kInvalid},
+                                         {"uint8", "rne", k128, 128, 0},
+                                         {"uint8", "rne", kMinusOne, 0, kInvalid},
+                                         {"uint8", "rne", kHuge, 255, kInvalid}}) {
+    INFO(row.to << " " << row.rounding << " " << std::hex << row.code);
+    const Encoded found = of(row.to, row.rounding, row.code);
+    CHECK(found.code == row.result);
+    CHECK(found.flags == row.flags);
+  }
+  CHECK(of("int8", "rne", kNan).flags == kInvalid);
+  // Of floating formats it is an overflow.
+  CHECK(of("float8_e4m3fn", "rne", kHuge).flags == (kOverflow | kInexact));
+}
+
 TEST_CASE("units are computed from the columns, random words included", "[fast]") {
   // 1 + 2^-4 in a register with two fraction bits: any word below 12 of 16 stays.
   const Subject s = unit_subject(unit::find_unit("neutral.mac.e5m2.sr4"), 2,

@@ -96,6 +96,13 @@ bool all_named(const Bench& bench, const std::vector<Row>& rows) {
   return right == rows.size();
 }
 
+Bench described(unit::UnitDescription u, std::int64_t k, Machine machine) {
+  u.name = "planted";
+  std::shared_ptr<const unit::Unit> unit = unit::make_unit(u);
+  Subject subject = unit_subject(*unit, k);
+  return {std::move(subject), std::move(machine), false, false, std::move(unit)};
+}
+
 Fault reads(std::function<void(Call&)> change) {
   return [change = std::move(change)](const Machine& m, const auto& calls, std::size_t n,
                                       const auto&) {
@@ -122,6 +129,22 @@ Fault by(Machine machine) {
   return [machine = std::move(machine)](const Machine&, const auto& calls, std::size_t n,
                                         const auto&) { return machine(calls[n]); };
 }
+
+namespace {
+
+template <class Part>
+Fault late_part(Part Call::*part) {
+  return [part](const Machine& m, const auto& calls, std::size_t n, const auto&) {
+    Call call = calls[n];
+    call.*part = before(calls, n).*part;
+    return m(call);
+  };
+}
+
+}  // namespace
+
+Fault late(Codes Call::*part) { return late_part(part); }
+Fault late(std::uint64_t Call::*part) { return late_part(part); }
 
 float as_float(std::uint64_t code) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(code));

@@ -3,9 +3,11 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "emu/oracle/subject.hpp"
+#include "emu/unit/description.hpp"
 
 namespace numemu::oracle::test {
 
@@ -34,8 +36,11 @@ struct Bench {
   Subject subject;
   Machine machine;
   bool flags = false;
-  bool no_c = false;  ///< C is zero
+  bool no_c = false;                            ///< C is zero
+  std::shared_ptr<const unit::Unit> unit = {};  ///< where it is not of the catalogue
 };
+/// Of a unit that such a description makes, at depth k.
+Bench described(unit::UnitDescription, std::int64_t k, Machine);
 
 /// Plants each fault in records of the subject and checks its name; of no fault, nothing differs.
 /// Whether all are named.
@@ -47,8 +52,16 @@ Fault reads(std::function<void(Call&)> change);
 Fault writes(std::function<std::uint64_t(std::uint64_t)> change);
 /// Another machine.
 Fault by(Machine);
+/// A part of the call is that of the record before.
+Fault late(Codes Call::*part);
+Fault late(std::uint64_t Call::*part);
 /// The call before; the call itself where there is none.
 const Call& before(const std::vector<Call>& calls, std::size_t n);
+
+template <class Change>
+void each(Codes& codes, const Change& change) {
+  for (std::uint64_t& code : codes) code = change(code);
+}
 
 float as_float(std::uint64_t code);
 std::uint64_t code_of(float);

@@ -68,27 +68,17 @@ TEST_CASE("planted faults of a float32 kernel are named", "[fast]") {
         [](const Machine& m, const auto& calls, std::size_t n, const auto&) {
           return n == 0 ? Answer{0xdeadbeef} : m(calls[n - 1]);
         }},
-       {"C a cycle late", "C of the record before",
-        [](const Machine& m, const auto& calls, std::size_t n, const auto&) {
-          Call call = calls[n];
-          call.c = before(calls, n).c;
-          return m(call);
-        }},
-       {"B a cycle late", "B of the record before",
-        [](const Machine& m, const auto& calls, std::size_t n, const auto&) {
-          Call call = calls[n];
-          call.b = before(calls, n).b;
-          return m(call);
-        }},
+       {"C a cycle late", "C of the record before", late(&Call::c)},
+       {"B a cycle late", "B of the record before", late(&Call::b)},
        {"products rounded first", "products rounded before they are added",
-        [](const Machine&, const auto& calls, std::size_t n, const auto&) {
-          float sum = as_float(calls[n].c);
+        by([](const Call& call) {
+          float sum = as_float(call.c);
           for (std::size_t k = 0; k < 12; ++k) {
-            const volatile float product = as_float(calls[n].a[k]) * as_float(calls[n].b[k]);
+            const volatile float product = as_float(call.a[k]) * as_float(call.b[k]);
             sum += product;
           }
           return Answer{code_of(sum)};
-        }},
+        })},
        {"bit 4 stuck at 1 (not in the tables)", "", writes([](std::uint64_t d) { return d | 16; })},
        {"lane 3 dead in odd records (not in the tables)", "",
         [](const Machine& m, const auto& calls, std::size_t n, const auto&) {
@@ -142,24 +132,22 @@ std::vector<float> products(const Call& call) {
 
 TEST_CASE("planted faults of an adder tree are named", "[fast]") {
   unit::UnitDescription u;
-  u.name = "tree";
   u.accumulator.format = &find_format("float32");
   u.core = unit::CoreKind::tree;
   u.k = u.group = 16;
-  const std::shared_ptr<const unit::Unit> tree = unit::make_unit(u);
-  const Bench bench{unit_subject(*tree, 16, &find_format("float32")), [](const Call& call) {
-                      return Answer{code_of(as_float(call.c) + pairwise(products(call)))};
-                    }};
+  u.a = u.b = &find_format("float32");
+  const Bench bench = described(u, 16, [](const Call& call) {
+    return Answer{code_of(as_float(call.c) + pairwise(products(call)))};
+  });
   const bool named = all_named(
-      bench,
-      {{"k meets k + 8, then k + 4, ...", "products paired k and k + 8 instead of neighbours",
-        [](const Machine&, const auto& calls, std::size_t n, const auto&) {
-          std::vector<float> sums = products(calls[n]);
-          for (std::size_t width = 8; width > 0; width /= 2) {
-            for (std::size_t k = 0; k < width; ++k) sums[k] += sums[k + width];
-          }
-          return Answer{code_of(as_float(calls[n].c) + sums[0])};
-        }}});
+      bench, {{"k meets k + 8, then k + 4, ...",
+               "products paired k and k + 8 instead of neighbours", by([](const Call& call) {
+                 std::vector<float> sums = products(call);
+                 for (std::size_t width = 8; width > 0; width /= 2) {
+                   for (std::size_t k = 0; k < width; ++k) sums[k] += sums[k + width];
+                 }
+                 return Answer{code_of(as_float(call.c) + sums[0])};
+               })}});
   CHECK(named);
 }
 
@@ -237,9 +225,9 @@ TEST_CASE("planted faults of a conversion and its flags are named", "[fast]") {
         "rounded to tfloat32 (rne) first, with the flags of both roundings",
         by(Bfloat16{.tf32_first = true, .flags_of_both = true})},
        {"through tfloat32, no flags", "both roundings; flags never raised",
-        [](const Machine&, const auto& calls, std::size_t n, const auto&) {
-          return Answer{Bfloat16{.tf32_first = true}(calls[n]).code, 0};
-        }},
+        by([](const Call& call) {
+          return Answer{Bfloat16{.tf32_first = true}(call).code, 0};
+        })},
        {"ties away", "rounding rna in place of rne", by(Bfloat16{.away = true})},
        {"sticky bit lost before rounding, not before NX",
         "the rounding sees one bit below the last and no sticky bit; flags are those of the right",
@@ -271,16 +259,15 @@ TEST_CASE("planted faults of a fused multiply-add are named", "[fast]") {
        {"a b - c", "C negated", reads([](Call& c) { c.c ^= 0x80000000; })},
        {"c - a b", "A negated", reads([](Call& c) { c.a[0] ^= 0x80000000; })},
        {"the product rounded", "the product is rounded before the addition",
-        [](const Machine&, const auto& calls, std::size_t n, const auto&) {
-          const volatile float product = as_float(calls[n].a[0]) * as_float(calls[n].b[0]);
-          return Answer{code_of(product + as_float(calls[n].c))};
-        }},
-       {"rounded to float64 first", "rounded to float64 (rne) first",
-        [](const Machine&, const auto& calls, std::size_t n, const auto&) {
-          const double sum = double(as_float(calls[n].a[0])) * double(as_float(calls[n].b[0])) +
-                             double(as_float(calls[n].c));
+        by([](const Call& call) {
+          const volatile float product = as_float(call.a[0]) * as_float(call.b[0]);
+          return Answer{code_of(product + as_float(call.c))};
+        })},
+       {"rounded to float64 first", "rounded to float64 (rne) first", by([](const Call& call) {
+          const double sum =
+              double(as_float(call.a[0])) * double(as_float(call.b[0])) + double(as_float(call.c));
           return Answer{code_of(static_cast<float>(sum))};
-        }}});
+        })}});
   CHECK(named);
 }
 

@@ -23,12 +23,14 @@ struct Parts {
   net::Graph graph = testing::small_net().graph;
   std::optional<net::Graph> before = {};
   policies::FixedRanges ranges = {{"fc1", {{}, policies::ValueRange{-1, 1}}}};
+  std::vector<std::string> metadata = {};  ///< keys that rows have notes of
 };
 
 /// Loaded as commands do.
 TrainedNet loaded(const Parts& parts, const std::string& path) {
   net::Checkpoint checkpoint = net::parameters_of(parts.graph);
   checkpoint.metadata = {{"net", parts.graph.name}};
+  for (const std::string& key : parts.metadata) checkpoint.metadata.emplace_back(key, "{}");
   policies::add_ranges(checkpoint, parts.ranges);
   if (parts.before) net::add_tuned_from(checkpoint, *parts.before);
   net::write_safetensors(path, checkpoint);
@@ -68,6 +70,7 @@ TEST_CASE("each content of a checkpoint gives rows, trials and states another ke
     p.before = testing::small_net().graph;
     p.before->parameters()[0]->value.data[7] += 1;
   });
+  changed([](Parts& p) { p.metadata = {"training", "recipe"}; });
   // Graphs of two ONNX files with the same weights.
   TrainedNet first = loaded({}, folder / "x.safetensors"),
              second = loaded({}, folder / "y.safetensors");

@@ -182,3 +182,44 @@ TEST_CASE("histograms count every element", "[fast]") {
     CHECK(total == tensor["n"]);
   }
 }
+
+TEST_CASE("losses stand beside rows: the same for shards, and computed again where they are lost",
+          "[fast]") {
+  SweepConfig config = parse_sweep(kSweep, "s.json");
+  set_metrics(config, {"log_loss"});
+  BenchOptions options;
+  options.metrics = {"log_loss"};
+  Workbench bench(testing::small_dataset(), testing::small_net(), 400, options);
+  Folder whole, split;
+  run(config, bench, whole.path, {});
+  run(config, bench, split.path, {1, 2});
+  run(config, bench, split.path, {0, 2});
+  const std::vector<Json> rows = merge_rows(whole.path);
+  CHECK(rows == merge_rows(split.path));
+  for (const Json& row : rows) {
+    const JudgedSums own = read_losses(whole.path, row);
+    CHECK(own.score->name == "log_loss");
+    CHECK(own.table.samples() == 400);
+    const double mean = own.score->value(own.table, std::vector<std::int64_t>(400, 1));
+    CHECK(mean == Approx(row["scores"][0]["value"].get<double>()).epsilon(1e-5));
+    CHECK(read_losses(split.path, row).table.sums == own.table.sums);
+  }
+  const std::string lost = whole.path + "/" + rows[3]["losses"]["file"].text(),
+                    before = content(lost);
+  std::filesystem::remove(lost);
+  RowStore store =
+      open_rows(config, bench.dataset, bench.trained, whole.path, {}, Existing::resume);
+  REQUIRE(store.damaged().size() == 1);
+  CHECK_THAT(store.damaged()[0],
+             Catch::Contains("line 4: a row without its losses") && Catch::Contains(lost));
+  CHECK(run_sweep(config, bench, store, whole.path, {}, {}).computed == 1);
+  CHECK(content(lost) == before);
+  CHECK(merge_rows(whole.path) == rows);
+}
+
+TEST_CASE("rows of right answers have no losses", "[fast]") {
+  Workbench bench(testing::small_dataset(), testing::small_net(), 400);
+  const Folder folder;
+  run(parse_sweep(kSweep, "s.json"), bench, folder.path, {});
+  CHECK_FALSE(std::filesystem::exists(folder.path + "/losses"));
+}

@@ -1,9 +1,15 @@
 // Rows paired by their answers: who is best, by how much, and who is not told apart.
 #include "experiments/report/pairs.hpp"
 
+#include <cmath>
+#include <filesystem>
+
 #include "experiments/engine/answers.hpp"
+#include "experiments/engine/losses_file.hpp"
+#include "formats/random.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/report/sample.hpp"
+#include "tests/files.hpp"
 
 using namespace numemu;
 using namespace numemu::experiments;
@@ -26,6 +32,45 @@ Json row(std::size_t at, std::size_t format, std::size_t wrong, std::size_t othe
   out["metrics"]["difference_ci95"] = {top1 - 0.951, top1 - 0.949};
   out["metrics"]["sqnr_db"] = sqnr;
   return out;
+}
+
+/// The same of a seed: its first `wrong` + `seed` samples are wrong.
+Json seeded(std::size_t at, std::size_t format, std::size_t wrong, std::size_t seed) {
+  Json out = row(at, format, wrong + seed, 0, 28);
+  out["point"].erase("seed");
+  out["point"]["recipe"]["seed"] = seed;
+  return out;
+}
+
+/// Of 512 windows, whose bits are `mean` above a level that all formats share, with noise of their
+/// own.
+Json losses_row(const std::string& folder, std::size_t at, std::size_t format, double mean,
+                std::uint64_t seed = 0, double drift = 0) {
+  Json out = sample::text_rows().front();
+  out["point"] =
+      sample::row(at, &sample::kFormats[format], &sample::kFormats[format], "exact")["point"];
+  out["point"].erase("seed");
+  out["point"]["recipe"]["seed"] = seed;
+  out["key"] = std::string(62, '0') + static_cast<char>('a' + at) + static_cast<char>('0' + seed);
+  const RandomSource random{.seed = 10 * at + seed, .stream = Stream::probe};
+  JudgedSums sums{&net::find_score("bits_per_token"), {2, {}}};
+  double bits = 0;
+  for (std::uint64_t i = 0; i < 512; ++i) {
+    const double noise = static_cast<double>(random.bits(i, 16)) / 65536 - 0.5;
+    const double own = 2 + std::sin(static_cast<double>(i)) + mean + drift + 0.1 * noise;
+    sums.table.sums.insert(sums.table.sums.end(), {own * std::log(2.0) * 64, 64});
+    bits += own / 512;
+  }
+  out["metrics"]["bits_per_character"] = bits;
+  out["metrics"]["baseline_bits_per_character"] = 2.0;
+  out["losses"] = write_losses(folder, out["key"].text(), sums);
+  return out;
+}
+
+std::string said(const std::vector<Json>& rows, const std::string& folder = "") {
+  const std::vector<Record> records = read_records(rows, folder);
+  const std::vector<std::string> all = best_of_widths(configurations(records));
+  return all.empty() ? "" : all.front();
 }
 
 }  // namespace
@@ -56,4 +101,67 @@ TEST_CASE("pairs: best points are not chosen by noise", "[fast]") {
   const BestPoints best = best_points(all);
   REQUIRE(best.points.size() == 1);
   CHECK(best.points[0]->rows[0]->position == 0);
+}
+
+TEST_CASE("pairs: losses tell configurations apart as answers do", "[fast]") {
+  const test::TemporaryFolder folder;
+  std::vector<Json> rows = {losses_row(folder.path(), 0, 1, 0.05),
+                            losses_row(folder.path(), 1, 2, 0.10),
+                            losses_row(folder.path(), 2, 12, 0.0502)};
+  CHECK_THAT(said(rows, folder.path()),
+             Contains("Best at 6 bits: ") && Contains(", by 0.051 [0.047, 0.054] bits per ") &&
+                 Contains(" over e3m2") && Contains(" is not told apart from it"));
+  // The mean of a window's noise is 0.1 / sqrt(12), of a difference sqrt(2) more: 0.0018 of 512.
+  const std::vector<Record> records = read_records(rows, folder.path());
+  const std::vector<Configuration> all = configurations(records);
+  const std::optional<PairedLead> lead = paired(all[0], all[1]).lead;
+  REQUIRE(lead);
+  CHECK(lead->difference == Approx(0.05).margin(0.006));
+  CHECK(lead->high - lead->low == Approx(2 * 2.0 * 0.0018).epsilon(0.4));
+
+  std::filesystem::remove(folder / rows[1]["losses"]["file"].text());
+  CHECK_THAT(said(rows, folder.path()),
+             Contains("; not paired: e3m2") && Contains(rows[1]["losses"]["file"].text()));
+  rows[1].erase("losses");
+  CHECK_THAT(said(rows, folder.path()), Contains("(rows without answers and losses)"));
+}
+
+TEST_CASE("pairs: several seeds are paired seed by seed", "[fast]") {
+  std::vector<Json> rows;
+  for (const std::size_t seed : {0, 1, 2, 3, 4}) {
+    rows.push_back(seeded(rows.size(), 1, 100, seed));
+    rows.push_back(seeded(rows.size(), 2, 140, seed));
+    rows.push_back(seeded(rows.size(), 12, 100 + (seed % 2), seed));
+  }
+  CHECK_THAT(said(rows), Contains("Best at 6 bits: e2m3fn, by 2.0 [1.") &&
+                             Contains("points over e3m2fn; int6 is not told apart from it"));
+  const std::vector<Record> records = read_records(rows);
+  const std::vector<Configuration> all = configurations(records);
+  // Under every seed the same samples differ: they are no more than those of one seed.
+  const PairedLead five = *paired(all[0], all[1]).lead;
+  const std::vector<Json> both = {rows[0], rows[1]};
+  const std::vector<Record> first = read_records(both);
+  const std::vector<Configuration> one = configurations(first);
+  const PairedLead single = *paired(one[0], one[1]).lead;
+  CHECK(five.difference == Approx(single.difference));
+  CHECK(five.low == Approx(single.low));
+  CHECK(five.high == Approx(single.high));
+  rows.erase(rows.begin() + 4);  // e3m2 under seed 1
+  CHECK_THAT(said(rows), Contains("; not paired: e3m2fn (measured with other seeds)"));
+}
+
+TEST_CASE("pairs: what seeds change counts beside what samples do", "[fast]") {
+  const test::TemporaryFolder folder;
+  std::vector<Json> rows;
+  const double drift[] = {-0.04, -0.02, 0, 0.02, 0.04};
+  for (std::uint64_t seed = 0; seed < 5; ++seed) {
+    rows.push_back(losses_row(folder.path(), 0, 1, 0.05, seed, drift[seed]));
+    rows.push_back(losses_row(folder.path(), 1, 2, 0.07, seed));
+  }
+  const std::vector<Record> records = read_records(rows, folder.path());
+  const std::vector<Configuration> all = configurations(records);
+  const PairedLead lead = *paired(all[0], all[1]).lead;
+  CHECK_FALSE(lead.told_apart());
+  // Student's 2.776 times 0.0316 / sqrt(5), and little from 512 windows.
+  CHECK(lead.high - lead.difference == Approx(0.0393).epsilon(0.1));
 }

@@ -6,6 +6,7 @@
 #include "emu/net/data/glyphs/glyphs.hpp"
 #include "emu/net/data/idx.hpp"
 #include "emu/net/data/sources.hpp"
+#include "emu/net/held_memory.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
 
@@ -15,6 +16,8 @@ namespace {
 // Mean and deviation of the 60,000 training images on [0, 1], computed once from the pinned bytes:
 // six digits.
 constexpr double kMean = 0.168540, kDeviation = 0.182024;
+
+constexpr std::int64_t kImageBytes = 28 * 28 + 1;  // with its label
 
 /// What pins one split: where it lies in the sequence, its file prefix and the SHA-256 of its two
 /// arrays.
@@ -60,6 +63,7 @@ void write_cache(const std::string& folder, const Split& split, const Images& im
 }
 
 Images load(const std::string& folder, const Split& split) {
+  require_beside_held((split.last - split.first) * kImageBytes, "data set glyphs");
   Images images;
   if (read_cache(folder, split, images)) return images;
   images = glyphs::generate(split.first, split.last);

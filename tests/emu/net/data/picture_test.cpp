@@ -114,6 +114,14 @@ for i in range(300):
   REQUIRE(files.test_count() == kImages);
   CHECK(files.digest() ==
         load_dataset("images:" + folder.path() + ",normalize=imagenet", cache.path()).digest());
+  for (const auto& kept : std::filesystem::directory_iterator(cache / "images")) {
+    std::string text = numemu::test::read_file(kept.path());
+    text[5] = text[5] == '0' ? '1' : '0';
+    numemu::test::write_file(kept.path(), text);
+  }
+  INFO("a damaged cache");
+  CHECK(files.digest() ==
+        load_dataset("images:" + folder.path() + ",normalize=imagenet", cache.path()).digest());
   Targets targets, expected;
   const Tensor x = files.test_batch(0, kImages, targets),
                y = binary.test_batch(0, kImages, expected);

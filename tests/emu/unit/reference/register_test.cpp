@@ -167,6 +167,26 @@ TEST_CASE("register: elements of C and D in their containers", "[fast]") {
   CHECK(number == 2.0f);
 }
 
+TEST_CASE("register: short ends hold their neighbours, where the register saturates", "[fast]") {
+  const ShortEnds top{.lowest = false, .largest = true}, both{.lowest = true, .largest = true};
+  Register r{.bits = 8, .fraction = 1, .integer = IntegerOverflow::saturate_each};
+  const auto within_of = [&](const ShortEnds* ends, double x) {
+    return to_double(within(r, ends, round_to(r, value_of(x))));
+  };
+  CHECK(within_of(nullptr, 1000) == 63.5);
+  CHECK(within_of(&top, 1000) == 63);
+  CHECK(within_of(&top, 62.5) == 62.5);
+  CHECK(within_of(&top, -1000) == -64);
+  CHECK(within_of(&both, -1000) == -63.5);
+  r.integer = IntegerOverflow::wrap;
+  CHECK(within_of(&both, 63.5) == 63.5);
+  r = {.format = &find_format("float8_e4m3fn"), .overflow = Overflow::saturate};
+  CHECK(within_of(&top, 1000) == 416);
+  CHECK(within_of(&top, -1000) == -448);
+  CHECK(within_of(&both, -1000) == -416);
+  CHECK(within_of(&both, 410) == 416);
+}
+
 TEST_CASE("register: an x86 NaN keeps sign and payload and is quieted", "[fast]") {
   const Format &f32 = find_format("float32"), &bf16 = find_format("bfloat16");
   constexpr std::uint64_t kDefault = 0xffc00000;

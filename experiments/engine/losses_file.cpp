@@ -1,0 +1,83 @@
+#include "experiments/engine/losses_file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string_view>
+
+#include "formats/error.hpp"
+#include "formats/storage/npy.hpp"
+
+namespace numemu::experiments {
+namespace {
+
+constexpr const char* kFolder = "losses";
+constexpr std::string_view kExtension = ".npy";
+constexpr std::int64_t kMostHeader = 4096;
+
+/// Below the folder. A row may be another's: it leads to no other place.
+std::string file_of(const std::string& key) { return fmt::format("{}/{}.npy", kFolder, key); }
+
+bool is_key(std::string_view text) {
+  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == text.npos;
+}
+
+}  // namespace
+
+Json write_losses(const std::string& folder, const std::string& key, const JudgedSums& sums) {
+  const net::ScoreTable& table = sums.table;
+  if (sums.score == nullptr || table.sums.size() * sizeof(double) > kMostLossBytes) return nullptr;
+  std::error_code error;
+  std::filesystem::create_directories(folder + "/" + kFolder, error);
+  if (error)
+    throw Error(fmt::format("{}/{}: cannot be created ({})", folder, kFolder, error.message()));
+  PendingFile file = pending_npy(folder + "/" + file_of(key), ArrayType::float64,
+                                 {table.samples(), table.columns}, table.sums.data());
+  const Json json = {
+      {"file", file_of(key)}, {"digest", file.sha256()}, {"score", std::string(sums.score->name)}};
+  file.commit();
+  return json;
+}
+
+JudgedSums read_losses(const std::string& folder, const Json& row) {
+  const Json& losses = row.at("losses");
+  const std::string key = row.at("key").text(), name = losses.at("file").text();
+  if (!is_key(key) || name != file_of(key))
+    throw Error(fmt::format("row {}: losses.file: expected {}, not '{}'", key.substr(0, 12),
+                            file_of("KEY"), name.substr(0, 80)));
+  JudgedSums out{&net::find_score(losses.at("score").text()), {}};
+  InputFile file(folder + "/" + name);
+  if (file.left() > kMostLossBytes + kMostHeader)
+    file.fail(fmt::format("expected at most {} bytes of losses", kMostLossBytes));
+  file.rewind(true);
+  const numemu::Array array = read_npy(file);
+  if (file.sha256() != losses.at("digest").text())
+    file.fail_at(0, "not the losses that were written with the row (digest does not match)");
+  if (array.type != ArrayType::float64 || array.shape.size() != 2 || array.shape[1] < 2 ||
+      array.shape[1] % 2 != 0)
+    file.fail_at(0, "expected float64 [samples, columns], columns even, found " +
+                        std::string(to_string(array.type)) + " " + shape_text(array.shape));
+  out.table.columns = array.shape[1];
+  out.table.sums.assign(array.as<double>(), array.as<double>() + array.elements());
+  return out;
+}
+
+void require_losses(const std::string& folder, const Json& row) {
+  if (row.contains("losses")) read_losses(folder, row);
+}
+
+void remove_losses(const std::string& folder) {
+  std::error_code error;
+  const std::filesystem::path losses = folder + "/" + kFolder;
+  std::vector<std::filesystem::path> files;
+  for (std::filesystem::directory_iterator at(losses, error), end; !error && at != end;
+       at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    if (name.ends_with(kExtension) && is_key(std::string_view(name).substr(0, name.size() - 4)))
+      files.push_back(at->path());
+  }
+  for (const std::filesystem::path& file : files) std::filesystem::remove(file, error);
+}
+
+}  // namespace numemu::experiments

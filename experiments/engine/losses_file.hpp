@@ -1,0 +1,37 @@
+// Files of the sums of each test sample that a row's figure is made of: what two rows are paired by
+// where samples are not right or wrong.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "emu/net/train/score.hpp"
+#include "formats/storage/json.hpp"
+
+namespace numemu::experiments {
+
+/// The sums of the score that a row is judged by; without a score where a row has its answers
+/// (answers.hpp).
+struct JudgedSums {
+  const net::Score* score = nullptr;
+  net::ScoreTable table;
+};
+
+/// Larger tables, of thousands of classes, are not kept.
+inline constexpr std::int64_t kMostLossBytes = std::int64_t{1} << 26;
+
+/// Writes losses/KEY.npy below `folder`, float64 [samples, columns]. {"file", "digest", "score"}
+/// for the row: the path below `folder`, the SHA-256 of the file, the name of the score. Null, and
+/// no file, of sums that are not kept.
+Json write_losses(const std::string& folder, const std::string& key, const JudgedSums&);
+
+/// The sums that a row with "losses" names. Sizes are checked before memory is taken. Throws Error
+/// that names the file where it is missing, or is not the one that was written with the row.
+JudgedSums read_losses(const std::string& folder, const Json& row);
+
+/// Throws the same without keeping the sums; nothing for a row without "losses".
+void require_losses(const std::string& folder, const Json& row);
+
+/// Removes the losses of all rows in the folder; other files stay.
+void remove_losses(const std::string& folder);
+
+}  // namespace numemu::experiments

@@ -1,0 +1,65 @@
+// --memory bounds what a command takes, data and references included, or the command is refused.
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "tests/catch.hpp"
+#include "tests/cli/program.hpp"
+
+using namespace numemu::test;
+
+namespace {
+
+struct Run {
+  int code = -1;
+  double peak = 0;  ///< MiB
+  std::string err;
+};
+
+/// The program alone, whose memory at its peak the system counts.
+Run measured(const Scratch& s, const std::string& arguments) {
+  const std::string command = "cd '" + s.path + "' && exec env NUMEMU_CACHE='" + s.path + "' '" +
+                              NUMEMU_PROGRAM + "' " + arguments + " >out 2>err";
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+    ::_exit(127);
+  }
+  int status = 0;
+  rusage usage = {};
+  REQUIRE(::wait4(child, &status, 0, &usage) == child);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, static_cast<double>(usage.ru_maxrss) / 1024,
+          read_file(s.path + "/err")};
+}
+
+}  // namespace
+
+TEST_CASE("the memory limit counts what a command holds", "[slow]") {
+  const Scratch s;
+  s.file("s.json", R"({"numemu_sweep": 1, "eval_images": 64, "net": "lenet",
+      "grid": {"roles.weight.format": ["int8", "int4"]}})");
+  REQUIRE(s.run("eval --net lenet --data glyphs --images 32 --quiet").code == 0);  // draws the set
+  constexpr double kMost = 0.1, kBeside = 20;  // of the limit; MiB
+  for (const char* command :
+       {"eval --net lenet --data glyphs --recipe mxfp4 --images 64 --fresh",
+        "export --net lenet --data glyphs --recipe int8-static --out x.onnx",
+        "train --net mlp --data glyphs --epochs 1 --batch 512 --out t --fresh",
+        "sweep s.json --out w --fresh"}) {
+    std::array<int, 2> codes = {};  // done, refused
+    for (const int limit : {30, 60, 80, 100, 120, 160, 250}) {
+      const Run run = measured(
+          s, std::string(command) + " --quiet --threads 2 --memory " + std::to_string(limit) + "M");
+      INFO(command << " at " << limit << " MiB took " << run.peak << ", " << run.err);
+      CHECK(run.peak < (1 + kMost) * limit + kBeside);
+      REQUIRE((run.code == 0 || run.code == 2));
+      if (run.code == 2) CHECK_THAT(run.err, Catch::Contains("(--memory)"));
+      ++codes[run.code == 0 ? 0 : 1];
+    }
+    INFO(command);
+    CHECK(codes[0] > 0);
+    CHECK(codes[1] > 0);
+  }
+}

@@ -1,0 +1,70 @@
+// Losses beside rows: written, read, and named where they are missing, damaged or another's.
+#include "experiments/engine/losses_file.hpp"
+
+#include <cmath>
+#include <filesystem>
+
+#include "tests/catch.hpp"
+#include "tests/files.hpp"
+
+using namespace numemu;
+using namespace numemu::experiments;
+using Catch::Contains;
+
+namespace {
+
+const std::string kKey(64, 'a');
+
+JudgedSums some() { return {&net::find_score("mse"), {2, {0.5, 1, 0.25, 1, HUGE_VAL, 1}}}; }
+
+Json row_of(const Json& losses) { return {{"key", kKey}, {"losses", losses}}; }
+
+}  // namespace
+
+TEST_CASE("losses: written and read", "[fast]") {
+  const test::TemporaryFolder folder;
+  const Json losses = write_losses(folder.path(), kKey, some());
+  CHECK(losses["file"] == "losses/" + kKey + ".npy");
+  const JudgedSums read = read_losses(folder.path(), row_of(losses));
+  CHECK(read.score == some().score);
+  CHECK(read.table.columns == 2);
+  CHECK(read.table.sums == some().table.sums);
+  CHECK(write_losses(folder.path(), kKey, {}).is_null());
+  require_losses(folder.path(), {{"key", kKey}});
+  remove_losses(folder.path());
+  CHECK(std::filesystem::is_empty(folder / "losses"));
+}
+
+TEST_CASE("losses: what is not the row's is named", "[fast]") {
+  const test::TemporaryFolder folder;
+  const Json losses = write_losses(folder.path(), kKey, some());
+  const auto with = [&](const char* key, const Json& value) {
+    Json other = losses;
+    other[key] = value;
+    return row_of(other);
+  };
+  CHECK_THROWS_WITH(read_losses(folder.path(), with("file", "../" + kKey + ".npy")),
+                    Contains("losses.file: expected losses/KEY.npy"));
+  CHECK_THROWS_WITH(read_losses(folder.path(), with("digest", "0")),
+                    Contains(kKey + ".npy: byte 0: not the losses that were written"));
+  CHECK_THROWS_WITH(read_losses(folder.path(), with("score", "x")), Contains("unknown metric"));
+  CHECK_THROWS_WITH(read_losses(folder.path(), {{"key", kKey}, {"losses", 3}}),
+                    Contains("expected an object"));
+  const std::string path = folder / losses["file"].text();
+  std::filesystem::resize_file(path, 100);
+  CHECK_THROWS_WITH(read_losses(folder.path(), row_of(losses)), Contains(kKey + ".npy: "));
+  std::filesystem::resize_file(path, std::uintmax_t{1} << 40);
+  CHECK_THROWS_WITH(read_losses(folder.path(), row_of(losses)),
+                    Contains("expected at most 67108864 bytes of losses"));
+  std::filesystem::remove(path);
+  CHECK_THROWS_WITH(read_losses(folder.path(), row_of(losses)), Contains(kKey + ".npy"));
+}
+
+TEST_CASE("losses: one column is none of a score", "[fast]") {
+  const test::TemporaryFolder folder;
+  JudgedSums odd = some();
+  odd.table.columns = 1;
+  CHECK_THROWS_WITH(
+      read_losses(folder.path(), row_of(write_losses(folder.path(), kKey, odd))),
+      Contains("expected float64 [samples, columns], columns even, found float64 [6, 1]"));
+}
