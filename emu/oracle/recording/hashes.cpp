@@ -96,7 +96,8 @@ void DotHasher::add(const Batch& batch) {
 }
 
 void write_hashes(const std::string& folder, const std::vector<HashedRun>& runs) {
-  std::string table = std::string(kHeader) + '\n', bytes;
+  std::string table(kHeader), bytes;
+  table += '\n';
   for (const HashedRun& run : runs) {
     table += table_line(cells(run, bytes.size() / 8));
     for (const std::uint64_t hash : run.hashes) {
