@@ -154,16 +154,21 @@ std::vector<Row> rows_of(const Subject& s, const ErrorFigures& predicted,
     rows.push_back(
         {key, label, p, m, s.sampled() ? compare_sample(p, m, s.n) : compare_mass(p, m, s.n)});
   };
+  const std::size_t error = rows.size();
   mean("mean_error", "mean error", &ErrorFigures::error, std::sqrt(predicted.square.mean));
   const std::size_t gain = rows.size();
   mean("gain_error", "E[x err]/E[x^2]", &ErrorFigures::gain,
        std::sqrt(predicted.square.mean / predicted.signal.mean));
+  const std::size_t outward = rows.size();
   mean("outward_error", "E[sign(x) err]", &ErrorFigures::outward, std::sqrt(predicted.square.mean));
   const Verdict square = mean("mse", "MSE", &ErrorFigures::square);
   const std::size_t sqnr = rows.size();
   mean("sqnr_db", "SQNR dB", &ErrorFigures::sqnr, 1);
   const Verdict signal = mean("signal", "E[x^2]", &ErrorFigures::signal);
-  // A ratio is known no better than its parts.
+  // Means of errors are judged beside the root of the MSE. A ratio is known no better than its
+  // parts.
+  if (square == Verdict::undecided)
+    rows[error].comparison.verdict = rows[outward].comparison.verdict = Verdict::undecided;
   if (signal == Verdict::undecided) rows[gain].comparison.verdict = Verdict::undecided;
   if (square == Verdict::undecided || signal == Verdict::undecided)
     rows[sqnr].comparison.verdict = Verdict::undecided;

@@ -1,5 +1,6 @@
 #include "emu/stats/jackknife.hpp"
 
+#include <cmath>
 #include <vector>
 
 #include "emu/stats/mean.hpp"

@@ -1,5 +1,6 @@
 // The standard error of any smooth statistic of a sample, from leaving groups of it out.
 #pragma once
+
 #include <cstdint>
 #include <functional>
 

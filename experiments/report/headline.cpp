@@ -9,6 +9,7 @@
 #include "experiments/engine/judge.hpp"
 #include "experiments/predict/layer_noise.hpp"
 #include "experiments/report/findings.hpp"
+#include "experiments/report/layer_ranking.hpp"
 #include "experiments/report/percent.hpp"
 #include "formats/storage/json.hpp"
 
@@ -102,12 +103,15 @@ void say_predictions(const std::vector<Record>& records, std::vector<std::string
 }
 
 void say_not_finite(const std::vector<Record>& records, std::vector<std::string>& out) {
-  std::vector<std::string> names;
+  std::vector<std::string> outputs, inside;
   for (const Record& r : records) {
-    if (r.not_finite) names.push_back(r.name);
+    if (r.not_finite) (loses_numbers(r) ? outputs : inside).push_back(r.name);
   }
-  if (!names.empty())
-    out.push_back(fmt::format("NaN or infinite outputs: {}.", listed_names(names)));
+  if (!outputs.empty())
+    out.push_back(fmt::format("NaN or infinite outputs: {}.", listed_names(outputs)));
+  if (!inside.empty())
+    out.push_back(fmt::format("NaN or infinite results inside, finite outputs: {}.",
+                              listed_names(inside)));
 }
 
 void say_cheapest(const std::vector<Configuration>& all, std::vector<std::string>& out) {

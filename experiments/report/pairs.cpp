@@ -197,9 +197,10 @@ std::string best_of(int bits, std::vector<const Configuration*> all) {
     }
   }
   std::string out = fmt::format("Best at {} bits: {}{}", bits, best.mean.name, next);
-  if (!alike.empty())
-    out += fmt::format("; {} {} not told apart from it", listed_names(alike),
-                       alike.size() == 1 ? "is" : "are");
+  if (alike.size() == 1) out += fmt::format("; {} is not told apart from it", alike[0]);
+  if (alike.size() > 1)
+    out += fmt::format("; {} others are not told apart from it: {}", alike.size(),
+                       listed_names(alike));
   for (const auto& [why, names] : unpaired)
     out += fmt::format("; not paired: {} ({})", listed_names(names), why);
   return out + ".";
