@@ -18,6 +18,7 @@
 #include "formats/storage/npy.hpp"
 #include "formats/storage/utf8.hpp"
 #include "policies/scale_rule.hpp"
+#include "formats/portable/math.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -178,11 +179,11 @@ std::vector<Row> rows_of(const Subject& s, const ErrorFigures& predicted,
 
 std::string number(double value) { return fmt::format("{:.6g}", value); }
 
-double sqnr_db(double signal, double square) { return 10 * std::log10(signal / square); }
+double sqnr_db(double signal, double square) { return 10 * portable::log10(signal / square); }
 
 Json choice_json(const ScaleChoice& choice, double signal) {
   return {{"scale", choice.scale},
-          {"log2_scale", std::log2(choice.scale)},
+          {"log2_scale", portable::log2(choice.scale)},
           {"mse", choice.square},
           {"sqnr_db", sqnr_db(signal, choice.square)}};
 }
@@ -236,7 +237,7 @@ void print_report(const Subject& s, const AnalyzeOptions& options, const std::ve
   if (!best) return;
   const auto line = [&](const char* kind, const ScaleChoice& choice) {
     return std::vector<std::string>{
-        kind, fmt::format("{:.9g}", choice.scale), fmt::format("{:.6f}", std::log2(choice.scale)),
+        kind, fmt::format("{:.9g}", choice.scale), fmt::format("{:.6f}", portable::log2(choice.scale)),
         number(choice.square), fmt::format("{:.4f}", sqnr_db(best->signal, choice.square))};
   };
   fmt::print("\n{}",

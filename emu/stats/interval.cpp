@@ -1,4 +1,5 @@
 #include "emu/stats/interval.hpp"
+#include "formats/portable/math.hpp"
 
 #include <algorithm>
 #include <array>
@@ -18,7 +19,7 @@ Interval wilson(std::int64_t successes, std::int64_t n, double z, double times) 
 
 double share_of_none(std::int64_t n) {
   constexpr double kTail = 0.025;
-  return n <= 0 ? 1 : -std::expm1(std::log(kTail) / static_cast<double>(n));
+  return n <= 0 ? 1 : -portable::expm1(portable::log(kTail) / static_cast<double>(n));
 }
 
 namespace {

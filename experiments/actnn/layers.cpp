@@ -10,6 +10,7 @@
 #include "experiments/actnn/passes.hpp"
 #include "experiments/engine/trials.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
+#include "formats/portable/math.hpp"
 
 namespace numemu::experiments::actnn {
 namespace {
@@ -125,7 +126,7 @@ void add_layers(const ExperimentRun& run, const net::Dataset& data, Conclusion& 
                                .high = (term.value + half) / all.value});
     }
     chart.series.push_back(std::move(series));
-    const double error = std::hypot(std::sqrt(squares), all.error);
+    const double error = portable::hypot(std::sqrt(squares), all.error);
     conclusion.findings.push_back(model_finding(
         fmt::format("sum of the terms of all contexts of {} over their joint variance, each {}",
                     net, alone ? "alone" : "below compressed ones"),

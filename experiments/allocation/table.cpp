@@ -14,6 +14,7 @@
 #include "policies/recipe/canonical_json.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 #include "policies/tuning/checkpoint.hpp"
+#include "formats/portable/math.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -49,7 +50,7 @@ Json measure(const policies::Recipe& recipe, const Workbench& bench, LossKind ki
     db = measured.output.db;
     finite = !std::isnan(db);
   }
-  return {{"loss", number(finite ? std::pow(10.0, -db / 10) : NAN)}, {"sqnr_db", number(db)}};
+  return {{"loss", number(finite ? portable::pow(10.0, -db / 10) : NAN)}, {"sqnr_db", number(db)}};
 }
 
 double loss_of(const Json& result) {

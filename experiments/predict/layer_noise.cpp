@@ -23,6 +23,7 @@
 #include "policies/calibrate/static_scale.hpp"
 #include "policies/recipe/choices.hpp"
 #include "policies/recipe/scale_groups.hpp"
+#include "formats/portable/math.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -48,7 +49,7 @@ double decibel_error(const std::vector<Correlation>& parts) {
   if (signal == 0) return HUGE_VAL;
   std::vector<double> shares;
   for (const Correlation& part : parts) shares.push_back(part.noise / noise - part.xx / signal);
-  return 10 / std::log(10.0) * stats::mean_of(shares).error;
+  return 10 / portable::log(10.0) * stats::mean_of(shares).error;
 }
 
 Correlation correlate(const float* y, const float* x, std::int64_t n) {

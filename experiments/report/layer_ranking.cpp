@@ -11,6 +11,7 @@
 #include "experiments/report/percent.hpp"
 #include "formats/joined.hpp"
 #include "formats/storage/json.hpp"
+#include "formats/portable/math.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -137,7 +138,7 @@ bool too_close(const Record& a, const Record& b) {
   if (loses_numbers(a) || loses_numbers(b) || !a.sqnr_db || !b.sqnr_db) return false;
   if (!a.sqnr_error_db || !b.sqnr_error_db) return false;
   return std::abs(*a.sqnr_db - *b.sqnr_db) <=
-         stats::kNormal95 * std::hypot(*a.sqnr_error_db, *b.sqnr_error_db);
+         stats::kNormal95 * portable::hypot(*a.sqnr_error_db, *b.sqnr_error_db);
 }
 
 std::string sentence(const LayerRanking& ranking, std::size_t c) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "formats/analysis/portable_math.hpp"
+#include "formats/portable/math.hpp"
 #include "formats/error.hpp"
 #include "formats/float_guard.hpp"
 

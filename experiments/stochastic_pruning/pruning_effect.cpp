@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "formats/analysis/normal_law.hpp"
-#include "formats/analysis/portable_math.hpp"
+#include "formats/portable/math.hpp"
 #include "formats/float_guard.hpp"
 
 namespace numemu::experiments::stochastic_pruning {
