@@ -16,10 +16,10 @@
 #include "experiments/report/judged_evaluation.hpp"
 #include "experiments/report/record.hpp"
 #include "formats/error.hpp"
+#include "formats/portable/math.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "formats/suggest.hpp"
-#include "formats/portable/math.hpp"
 
 namespace numemu::experiments {
 namespace {

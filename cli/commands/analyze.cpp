@@ -14,11 +14,11 @@
 #include "formats/analysis/comparison.hpp"
 #include "formats/analysis/monte_carlo.hpp"
 #include "formats/error.hpp"
+#include "formats/portable/math.hpp"
 #include "formats/storage/json.hpp"
 #include "formats/storage/npy.hpp"
 #include "formats/storage/utf8.hpp"
 #include "policies/scale_rule.hpp"
-#include "formats/portable/math.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -236,9 +236,10 @@ void print_report(const Subject& s, const AnalyzeOptions& options, const std::ve
   if (lost > 0) fmt::print("\nerrors and E[x^2] are means over the results that are finite\n");
   if (!best) return;
   const auto line = [&](const char* kind, const ScaleChoice& choice) {
-    return std::vector<std::string>{
-        kind, fmt::format("{:.9g}", choice.scale), fmt::format("{:.6f}", portable::log2(choice.scale)),
-        number(choice.square), fmt::format("{:.4f}", sqnr_db(best->signal, choice.square))};
+    return std::vector<std::string>{kind, fmt::format("{:.9g}", choice.scale),
+                                    fmt::format("{:.6f}", portable::log2(choice.scale)),
+                                    number(choice.square),
+                                    fmt::format("{:.4f}", sqnr_db(best->signal, choice.square))};
   };
   fmt::print("\n{}",
              text_table({"best scale (saturate)", "scale", "log2", "MSE", "SQNR dB"},

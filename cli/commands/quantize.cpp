@@ -13,6 +13,7 @@
 #include "emu/stats/pairwise.hpp"
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
+#include "formats/portable/math.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/codes.hpp"
 #include "formats/storage/distinct_paths.hpp"
@@ -20,7 +21,6 @@
 #include "formats/storage/output_files.hpp"
 #include "formats/storage/utf8.hpp"
 #include "policies/quantize_blocks.hpp"
-#include "formats/portable/math.hpp"
 
 namespace numemu::cli {
 namespace {

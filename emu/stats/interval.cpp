@@ -1,9 +1,10 @@
 #include "emu/stats/interval.hpp"
-#include "formats/portable/math.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+
+#include "formats/portable/math.hpp"
 
 namespace numemu::stats {
 

@@ -8,9 +8,9 @@
 
 #include "experiments/actnn/parts.hpp"
 #include "formats/analysis/normal_law.hpp"
+#include "formats/portable/math.hpp"
 #include "formats/random.hpp"
 #include "policies/bits/greedy_bits.hpp"
-#include "formats/portable/math.hpp"
 
 namespace numemu::experiments::actnn {
 namespace {

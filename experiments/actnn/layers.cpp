@@ -9,8 +9,8 @@
 #include "experiments/actnn/parts.hpp"
 #include "experiments/actnn/passes.hpp"
 #include "experiments/engine/trials.hpp"
-#include "policies/recipe/recipe_numerics.hpp"
 #include "formats/portable/math.hpp"
+#include "policies/recipe/recipe_numerics.hpp"
 
 namespace numemu::experiments::actnn {
 namespace {

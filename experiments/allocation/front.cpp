@@ -7,8 +7,8 @@
 #include <set>
 
 #include "formats/error.hpp"
-#include "formats/random.hpp"
 #include "formats/portable/math.hpp"
+#include "formats/random.hpp"
 
 namespace numemu::experiments {
 namespace {

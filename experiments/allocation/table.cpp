@@ -10,11 +10,11 @@
 #include "experiments/predict/layer_noise.hpp"
 #include "experiments/predict/version.hpp"
 #include "formats/error.hpp"
+#include "formats/portable/math.hpp"
 #include "formats/suggest.hpp"
 #include "policies/recipe/canonical_json.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 #include "policies/tuning/checkpoint.hpp"
-#include "formats/portable/math.hpp"
 
 namespace numemu::experiments {
 namespace {

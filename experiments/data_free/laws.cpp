@@ -1,7 +1,8 @@
 #include "experiments/data_free/laws.hpp"
-#include "formats/portable/math.hpp"
 
 #include <cmath>
+
+#include "formats/portable/math.hpp"
 
 namespace numemu::experiments::data_free {
 namespace {

@@ -28,7 +28,8 @@ double squared_range(std::int64_t n) {
   double sum = 0;
   for (std::size_t s = 0; s < below.size(); ++s) {
     for (std::size_t t = s; t < below.size(); ++t) {
-      const double chance = 1 - smallest[s] - largest[t] + portable::pow(below[t] - below[s], power);
+      const double chance =
+          1 - smallest[s] - largest[t] + portable::pow(below[t] - below[s], power);
       sum += t == s ? chance / 2 : chance;
     }
   }

@@ -14,9 +14,9 @@
 #include "experiments/engine/trials.hpp"
 #include "formats/analysis/distribution.hpp"
 #include "formats/error.hpp"
+#include "formats/portable/math.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "policies/embedding/row_range.hpp"
-#include "formats/portable/math.hpp"
 
 namespace numemu::experiments::embeddings {
 namespace {

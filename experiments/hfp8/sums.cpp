@@ -12,9 +12,9 @@
 #include "formats/analysis/normal_law.hpp"
 #include "formats/codec.hpp"
 #include "formats/digest.hpp"
+#include "formats/portable/math.hpp"
 #include "formats/quantize.hpp"
 #include "formats/random.hpp"
-#include "formats/portable/math.hpp"
 
 namespace numemu::experiments::hfp8 {
 namespace {

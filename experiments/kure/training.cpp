@@ -14,8 +14,8 @@
 #include "experiments/engine/trials.hpp"
 #include "experiments/kure/parts.hpp"
 #include "formats/error.hpp"
-#include "policies/recipe/recipe_numerics.hpp"
 #include "formats/portable/math.hpp"
+#include "policies/recipe/recipe_numerics.hpp"
 
 namespace numemu::experiments::kure {
 namespace {

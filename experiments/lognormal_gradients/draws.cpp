@@ -8,9 +8,9 @@
 #include "experiments/lognormal_gradients/parts.hpp"
 #include "formats/analysis/distribution.hpp"
 #include "formats/digest.hpp"
+#include "formats/portable/math.hpp"
 #include "formats/quantize.hpp"
 #include "formats/random.hpp"
-#include "formats/portable/math.hpp"
 
 namespace numemu::experiments::lognormal_gradients {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "emu/stats/fit.hpp"
 #include "emu/stats/pairwise.hpp"
-#include "policies/mask/magnitude_law.hpp"
 #include "formats/portable/math.hpp"
+#include "policies/mask/magnitude_law.hpp"
 
 namespace numemu::experiments::lognormal_gradients {
 namespace {

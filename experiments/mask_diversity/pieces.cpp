@@ -14,8 +14,8 @@
 #include "formats/analysis/normal_law.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
-#include "policies/mask/mask_rule.hpp"
 #include "formats/portable/math.hpp"
+#include "policies/mask/mask_rule.hpp"
 
 namespace numemu::experiments {
 namespace {

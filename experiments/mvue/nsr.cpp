@@ -9,8 +9,8 @@
 
 #include "formats/analysis/normal_law.hpp"
 #include "formats/error.hpp"
-#include "policies/mask/mvue_variance.hpp"
 #include "formats/portable/math.hpp"
+#include "policies/mask/mvue_variance.hpp"
 
 namespace numemu::experiments::mvue {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "experiments/predict/block_factors.hpp"
 #include "formats/error.hpp"
+#include "formats/portable/math.hpp"
 #include "policies/recipe/role_quantizer.hpp"
 #include "policies/scale_rule.hpp"
-#include "formats/portable/math.hpp"
 
 namespace numemu::experiments {
 namespace {

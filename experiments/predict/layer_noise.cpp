@@ -19,11 +19,11 @@
 #include "experiments/predict/listening.hpp"
 #include "experiments/predict/measure_once.hpp"
 #include "experiments/predict/noise_power.hpp"
+#include "formats/portable/math.hpp"
 #include "policies/calibrate/listen.hpp"
 #include "policies/calibrate/static_scale.hpp"
 #include "policies/recipe/choices.hpp"
 #include "policies/recipe/scale_groups.hpp"
-#include "formats/portable/math.hpp"
 
 namespace numemu::experiments {
 namespace {

@@ -11,8 +11,8 @@
 #include "emu/net/ops/fixed_quantizer.hpp"
 #include "emu/unit/unit.hpp"
 #include "formats/joined.hpp"
-#include "policies/recipe/choices.hpp"
 #include "formats/portable/math.hpp"
+#include "policies/recipe/choices.hpp"
 
 namespace numemu::experiments {
 namespace {

@@ -27,7 +27,9 @@ double cosine_of(const std::vector<float>& x, const Y& y) {
 
 }  // namespace
 
-double most_range(std::int64_t n) { return 2 * std::sqrt(2 * portable::log(static_cast<double>(n))); }
+double most_range(std::int64_t n) {
+  return 2 * std::sqrt(2 * portable::log(static_cast<double>(n)));
+}
 
 double least_range(std::int64_t n) {
   return most_range(n) / (1 + std::sqrt(std::numbers::pi * portable::log(4.0)));
@@ -78,6 +80,8 @@ double least_cosine(int bits, std::int64_t n) {
 
 double normal_sign_cosine() { return std::sqrt(2 / std::numbers::pi); }
 
-double angle_of(double cosine) { return portable::acos(std::min(1.0, cosine)) * 180 / std::numbers::pi; }
+double angle_of(double cosine) {
+  return portable::acos(std::min(1.0, cosine)) * 180 / std::numbers::pi;
+}
 
 }  // namespace numemu::experiments::range_bn

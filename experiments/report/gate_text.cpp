@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "experiments/report/findings.hpp"
-#include "formats/storage/json.hpp"
 #include "formats/portable/math.hpp"
+#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 

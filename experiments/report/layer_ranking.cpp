@@ -10,8 +10,8 @@
 #include "emu/stats/interval.hpp"
 #include "experiments/report/percent.hpp"
 #include "formats/joined.hpp"
-#include "formats/storage/json.hpp"
 #include "formats/portable/math.hpp"
+#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 namespace {

@@ -22,8 +22,8 @@
 #include "experiments/engine/trials.hpp"
 #include "experiments/training_recipes/parts.hpp"
 #include "formats/error.hpp"
-#include "formats/storage/json_reader.hpp"
 #include "formats/portable/math.hpp"
+#include "formats/storage/json_reader.hpp"
 
 namespace numemu::experiments::training_recipes {
 namespace {

@@ -12,8 +12,8 @@
 #include "emu/stats/holm.hpp"
 #include "experiments/engine/judge.hpp"
 #include "experiments/engine/paired_claims.hpp"
-#include "policies/zap/position_mask.hpp"
 #include "formats/portable/math.hpp"
+#include "policies/zap/position_mask.hpp"
 
 namespace numemu::experiments {
 namespace {

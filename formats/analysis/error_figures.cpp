@@ -1,11 +1,12 @@
 // Sums of errors and masses, and the means and variances they stand for.
 #include "formats/analysis/error_figures.hpp"
-#include "formats/portable/math.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numbers>
+
+#include "formats/portable/math.hpp"
 
 namespace numemu {
 namespace {

@@ -1,4 +1,5 @@
-// A number as the sum of two doubles, about 106 bits: for steps whose rounding would reach the result.
+// A number as the sum of two doubles, about 106 bits: for steps whose rounding would reach the
+// result.
 #pragma once
 
 namespace numemu::portable {

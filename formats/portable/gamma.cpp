@@ -95,8 +95,9 @@ Shares gamma_shares(double a, double x) {
     const double below = density * sum;
     return {below, 1 - below};
   }
-  const double fraction = continued_fraction(
-      x + 1 - a, [=](int j) { return Term{-j * (j - a), x + 2.0 * j + 1 - a}; });
+  const double fraction = continued_fraction(x + 1 - a, [=](int j) {
+    return Term{-j * (j - a), x + 2.0 * j + 1 - a};
+  });
   const double above = density * (a / fraction);
   return {1 - above, above};
 }

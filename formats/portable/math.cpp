@@ -1,4 +1,5 @@
-// Tables of 2^(i/128) and log(c) carry a polynomial each (Tang 1989 and 1990); the compiler computes the tables.
+// Tables of 2^(i/128) and log(c) carry a polynomial each (Tang 1989 and 1990); the compiler
+// computes the tables.
 #include "formats/portable/math.hpp"
 
 #include <array>
@@ -102,7 +103,8 @@ constexpr double multiple(double x, double unit) {  // of the unit, next to x > 
 constexpr std::array<Reciprocal, kEntries> logs_table() {
   std::array<Reciprocal, kEntries> table{};
   for (int i = 0; i < kEntries; ++i) {
-    const auto begin = std::bit_cast<double>(kFirst + (static_cast<std::uint64_t>(i) << (52 - kBits)));
+    const auto begin =
+        std::bit_cast<double>(kFirst + (static_cast<std::uint64_t>(i) << (52 - kBits)));
     const auto end =
         std::bit_cast<double>(kFirst + (static_cast<std::uint64_t>(i + 1) << (52 - kBits)));
     Reciprocal& entry = table[static_cast<std::size_t>(i)];

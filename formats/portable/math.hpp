@@ -1,5 +1,6 @@
-// Elementary functions of doubles from IEEE operations alone: the same bits on every machine, which no
-// C library promises. Zeros, infinities, NaN, overflow and underflow give what ISO C, annex F, asks.
+// Elementary functions of doubles from IEEE operations alone: the same bits on every machine, which
+// no C library promises. Zeros, infinities, NaN, overflow and underflow give what ISO C, annex F,
+// asks.
 #pragma once
 
 namespace numemu::portable {
@@ -27,7 +28,8 @@ double erfc(double x);
 /// exp(x^2) erfc(x), without overflow for x >= -26.6.
 double scaled_erfc(double x);
 
-/// exp(high + low), |low| <= ulp(high): the exponential of a product or square without its rounding.
+/// exp(high + low), |low| <= ulp(high): the exponential of a product or square without its
+/// rounding.
 double exp_of_sum(double high, double low);
 
 }  // namespace numemu::portable

@@ -5,9 +5,9 @@
 #include <cmath>
 
 #include "emu/net/ops/elementwise.hpp"
+#include "formats/portable/math.hpp"
 #include "policies/embedding/row_codebook.hpp"
 #include "policies/embedding/table_rule.hpp"
-#include "formats/portable/math.hpp"
 
 namespace numemu::policies {
 namespace {

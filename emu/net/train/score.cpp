@@ -218,8 +218,8 @@ const Score kScores[] = {
     {"cosine", "mean cosine of a sample's outputs and those in float32", has_any, two, add_cosine,
      ratio, true},
     {"sqnr", "power of the outputs in float32 over that of their difference, dB", has_any, two,
-     add_noise, [](const ScoreTable& t, const Times& n) { return 10 * portable::log10(ratio(t, n)); },
-     true}};
+     add_noise,
+     [](const ScoreTable& t, const Times& n) { return 10 * portable::log10(ratio(t, n)); }, true}};
 
 std::string_view needs(const Score& score) {
   return score.fits == is_binary    ? "two classes, one per sample"

@@ -1,9 +1,9 @@
 // Gamma, beta and binomial laws against Boost.Math.
 #include "formats/portable/gamma.hpp"
 
+#include <algorithm>
 #include <boost/math/special_functions/beta.hpp>
 #include <boost/math/special_functions/gamma.hpp>
-#include <algorithm>
 #include <cmath>
 
 #include "tests/catch.hpp"

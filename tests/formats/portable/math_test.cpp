@@ -1,4 +1,5 @@
-// Elementary functions against MPFR in 200 bits, and at the ends of their ranges against the C library.
+// Elementary functions against MPFR in 200 bits, and at the ends of their ranges against the C
+// library.
 #include "formats/portable/math.hpp"
 
 #include <mpfr.h>
@@ -84,7 +85,8 @@ TEST_CASE("elementary functions are within their ulps of MPFR", "[fast]") {
     for (std::uint64_t i = 0; i < 6000; ++i) {
       const double u = std::ldexp(random.bits(i, 32) + 0.5, -32);
       double tried = f.low + (f.high - f.low) * u;
-      if (i % 3 == 1) tried = std::ldexp(f.low < 0 && i % 2 == 0 ? -u : u, 1 - static_cast<int>(i % 60));
+      if (i % 3 == 1)
+        tried = std::ldexp(f.low < 0 && i % 2 == 0 ? -u : u, 1 - static_cast<int>(i % 60));
       if (i % 3 == 2) tried = 1 + std::ldexp(u - 0.5, -static_cast<int>(i % 40));
       if (!(tried > f.low && tried < f.high)) continue;
       mpfr_set_d(x, tried, MPFR_RNDN);
@@ -129,10 +131,33 @@ TEST_CASE("powers of two and ten are exact", "[fast]") {
 
 TEST_CASE("zeros, infinities, NaN, overflow and underflow are the C library's", "[fast]") {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  const double ends[] = {0.0,    -0.0,    1,      -1,   0.5,  -0.5,   2,       -2,       3,
-                         -3,     5e-324,  -5e-324, 1e308, -1e308, 1e-310, 2.5,   -2.5,     1e17,
-                         -1e17,  0x1p53,  0x1p52 + 1, -0x1p52 - 1, 0x1.fffffffffffffp-1,
-                         0x1.0000000000001p0, kInfinity, -kInfinity, NAN};
+  const double ends[] = {0.0,
+                         -0.0,
+                         1,
+                         -1,
+                         0.5,
+                         -0.5,
+                         2,
+                         -2,
+                         3,
+                         -3,
+                         5e-324,
+                         -5e-324,
+                         1e308,
+                         -1e308,
+                         1e-310,
+                         2.5,
+                         -2.5,
+                         1e17,
+                         -1e17,
+                         0x1p53,
+                         0x1p52 + 1,
+                         -0x1p52 - 1,
+                         0x1.fffffffffffffp-1,
+                         0x1.0000000000001p0,
+                         kInfinity,
+                         -kInfinity,
+                         NAN};
   for (const double x : ends) {
     for (const Function& f : kFunctions) {
       INFO(f.name << "(" << x << ")");
