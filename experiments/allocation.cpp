@@ -16,6 +16,7 @@
 #include "experiments/report/judged_evaluation.hpp"
 #include "experiments/report/record.hpp"
 #include "formats/error.hpp"
+#include "formats/portable/math.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "formats/suggest.hpp"
@@ -53,7 +54,7 @@ FrontPlan plan_of(const ExperimentRun& run) {
 }
 
 std::string decibels(double loss) {
-  return loss > 0 ? fmt::format("{:.1f}", -10 * std::log10(loss)) : "-";
+  return loss > 0 ? fmt::format("{:.1f}", -10 * portable::log10(loss)) : "-";
 }
 
 ResultTable sensitivity_of(const SensitivityTable& table, const std::string& granularity) {
@@ -170,7 +171,7 @@ Chart additivity_of(const std::vector<Measured>& all) {
   ChartSeries measured{.name = "measured"}, predicted{.name = "predicted", .predicted = true};
   for (const Measured& m : all) {
     if (!m.record.sqnr_db || !(m.point->loss > 0)) continue;
-    const double db = -10 * std::log10(m.point->loss), error = 1.96 * m.error_db;
+    const double db = -10 * portable::log10(m.point->loss), error = 1.96 * m.error_db;
     const bool known = std::isfinite(error);
     measured.points.push_back({.x = db,
                                .y = *m.record.sqnr_db,
@@ -188,7 +189,7 @@ void judge_additivity(const std::vector<Measured>& all, Conclusion& out) {
   std::set<std::size_t> seen;  // a mixture counts once, by whatever methods it was found
   for (const Measured& m : all) {
     if (!m.record.sqnr_db || !(m.point->loss > 0) || !seen.insert(m.point->row).second) continue;
-    const double db = -10 * std::log10(m.point->loss);
+    const double db = -10 * portable::log10(m.point->loss);
     predicted.push_back(db);
     measured.push_back(*m.record.sqnr_db);
     out.findings.push_back(model_finding(fmt::format("output SQNR in dB of {}", m.point->name), db,
@@ -212,7 +213,7 @@ void judge_front(const std::vector<Measured>& all, Conclusion& out) {
           other.point->method == Method::random || other.point->method == Method::uniform;
       if (!rival || other.point->budget != best.point->budget || !other.record.sqnr_db) continue;
       const double ahead = *best.record.sqnr_db - *other.record.sqnr_db,
-                   error = std::hypot(best.error_db, other.error_db) * stats::kNormal95;
+                   error = portable::hypot(best.error_db, other.error_db) * stats::kNormal95;
       const bool same = best.point->row == other.point->row;
       if (same) continue;
       out.findings.push_back(interval_finding(

@@ -14,6 +14,7 @@
 #include "formats/analysis/comparison.hpp"
 #include "formats/analysis/monte_carlo.hpp"
 #include "formats/error.hpp"
+#include "formats/portable/math.hpp"
 #include "formats/storage/json.hpp"
 #include "formats/storage/npy.hpp"
 #include "formats/storage/utf8.hpp"
@@ -183,11 +184,11 @@ std::vector<Row> rows_of(const Subject& s, const ErrorFigures& predicted,
 
 std::string number(double value) { return fmt::format("{:.6g}", value); }
 
-double sqnr_db(double signal, double square) { return 10 * std::log10(signal / square); }
+double sqnr_db(double signal, double square) { return 10 * portable::log10(signal / square); }
 
 Json choice_json(const ScaleChoice& choice, double signal) {
   return {{"scale", choice.scale},
-          {"log2_scale", std::log2(choice.scale)},
+          {"log2_scale", portable::log2(choice.scale)},
           {"mse", choice.square},
           {"sqnr_db", sqnr_db(signal, choice.square)}};
 }
@@ -240,9 +241,10 @@ void print_report(const Subject& s, const AnalyzeOptions& options, const std::ve
   if (lost > 0) fmt::print("\nerrors and E[x^2] are means over the results that are finite\n");
   if (!best) return;
   const auto line = [&](const char* kind, const ScaleChoice& choice) {
-    return std::vector<std::string>{
-        kind, fmt::format("{:.9g}", choice.scale), fmt::format("{:.6f}", std::log2(choice.scale)),
-        number(choice.square), fmt::format("{:.4f}", sqnr_db(best->signal, choice.square))};
+    return std::vector<std::string>{kind, fmt::format("{:.9g}", choice.scale),
+                                    fmt::format("{:.6f}", portable::log2(choice.scale)),
+                                    number(choice.square),
+                                    fmt::format("{:.4f}", sqnr_db(best->signal, choice.square))};
   };
   fmt::print("\n{}",
              text_table({"best scale (saturate)", "scale", "log2", "MSE", "SQNR dB"},

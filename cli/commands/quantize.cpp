@@ -13,6 +13,7 @@
 #include "emu/stats/pairwise.hpp"
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
+#include "formats/portable/math.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/codes.hpp"
 #include "formats/storage/distinct_paths.hpp"
@@ -135,7 +136,7 @@ Sqnr sqnr_of(const float* x, const float* y, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) sqnr.finite += std::isfinite(x[i]) && std::isfinite(y[i]);
   if (noise > 0) {
     sqnr.kind = Sqnr::Kind::measured;
-    sqnr.db = 10 * std::log10(signal / noise);
+    sqnr.db = 10 * portable::log10(signal / noise);
   } else if (signal > 0) {
     sqnr.kind = Sqnr::Kind::infinite;
   }

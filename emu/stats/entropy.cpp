@@ -8,6 +8,7 @@
 #include "emu/stats/laws.hpp"
 #include "emu/stats/pairwise.hpp"
 #include "formats/error.hpp"
+#include "formats/portable/math.hpp"
 
 namespace numemu::stats {
 namespace {
@@ -28,7 +29,7 @@ double chi_square_point(double degrees, double z) {
 
 }  // namespace
 
-double Entropy::effective() const { return std::exp2(corrected); }
+double Entropy::effective() const { return portable::exp2(corrected); }
 
 Entropy entropy(std::vector<std::int64_t> counts) {
   if (std::any_of(counts.begin(), counts.end(), [](std::int64_t c) { return c < 0; }))
@@ -41,7 +42,7 @@ Entropy entropy(std::vector<std::int64_t> counts) {
   e.distinct = static_cast<std::int64_t>(counts.size());
   const auto n = static_cast<double>(e.n);
   const auto surprise = [&](std::int64_t i) {
-    return std::log2(n / static_cast<double>(counts[i]));
+    return portable::log2(n / static_cast<double>(counts[i]));
   };
   const auto mean = [&](auto&& of) {
     return pairwise_sum(
@@ -69,7 +70,7 @@ CollisionEntropy collision_entropy(const std::vector<std::int64_t>& counts) {
   }
   if (e.n < 2) throw Error("collision entropy: expected at least two draws");
   const double pairs = static_cast<double>(e.n) * static_cast<double>(e.n - 1) / 2;
-  const auto bits = [&](double collisions) { return std::log2(pairs / collisions); };
+  const auto bits = [&](double collisions) { return portable::log2(pairs / collisions); };
   // The ends of a Poisson mean are half the points of chi-squared laws.
   const auto found = static_cast<double>(e.collisions);
   constexpr double kInfinite = std::numeric_limits<double>::infinity();
@@ -81,7 +82,7 @@ CollisionEntropy collision_entropy(const std::vector<std::int64_t>& counts) {
 
 double expected_distinct(double outcomes, std::int64_t n) {
   if (outcomes <= 1) return n > 0 ? 1 : 0;
-  return -outcomes * std::expm1(static_cast<double>(n) * std::log1p(-1 / outcomes));
+  return -outcomes * portable::expm1(static_cast<double>(n) * portable::log1p(-1 / outcomes));
 }
 
 }  // namespace numemu::stats

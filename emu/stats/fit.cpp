@@ -14,6 +14,7 @@
 
 #include "emu/stats/kolmogorov.hpp"
 #include "emu/stats/pairwise.hpp"
+#include "formats/portable/math.hpp"
 
 namespace numemu::stats {
 namespace {
@@ -112,7 +113,7 @@ Candidate fit_lognormal(const Sample& s) {
   const double positive = n * s.mean([](double x) { return x > 0 ? 1.0 : 0.0; });
   std::vector<double> logs(s.values.size());
   for (std::size_t i = 0; i < logs.size(); ++i)
-    logs[i] = s.values[i] != 0 ? std::log(std::abs(double{s.values[i]})) : 0.0;
+    logs[i] = s.values[i] != 0 ? portable::log(std::abs(double{s.values[i]})) : 0.0;
   const double mu = n * s.mean_at([&](std::int64_t i) { return logs[i]; }) / nonzero;
   const double variance = n * s.mean_at([&](std::int64_t i) {
     return s.values[i] != 0 ? (logs[i] - mu) * (logs[i] - mu) : 0.0;

@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "formats/portable/math.hpp"
+
 namespace numemu::stats {
 
 Interval wilson(std::int64_t successes, std::int64_t n, double z, double times) {
@@ -18,7 +20,7 @@ Interval wilson(std::int64_t successes, std::int64_t n, double z, double times) 
 
 double share_of_none(std::int64_t n) {
   constexpr double kTail = 0.025;
-  return n <= 0 ? 1 : -std::expm1(std::log(kTail) / static_cast<double>(n));
+  return n <= 0 ? 1 : -portable::expm1(portable::log(kTail) / static_cast<double>(n));
 }
 
 namespace {

@@ -1,33 +1,46 @@
-// Boost.Math, instantiated nowhere else above formats/.
 #include "emu/stats/laws.hpp"
 
-#include <boost/math/distributions/binomial.hpp>
-#include <boost/math/distributions/chi_squared.hpp>
-#include <boost/math/distributions/students_t.hpp>
-#include <boost/math/special_functions/gamma.hpp>
+#include <cmath>
+
+#include "formats/portable/gamma.hpp"
 
 namespace numemu::stats {
 
 double student_quantile(double degrees, double tail) {
-  return boost::math::quantile(boost::math::complement(boost::math::students_t(degrees), tail));
+  if (tail > 0.5) return -student_quantile(degrees, 1 - tail);
+  if (tail == 0.5) return 0;
+  double high = 1;
+  while (student_tail(degrees, high) > tail) high *= 2;
+  return portable::crossing(high == 1 ? 0 : high / 2, high,
+                            [=](double t) { return student_tail(degrees, t) > tail; });
 }
 
 double student_tail(double degrees, double t) {
-  return boost::math::cdf(boost::math::complement(boost::math::students_t(degrees), t));
+  if (std::isnan(t)) return t;
+  if (t < 0) return 1 - student_tail(degrees, -t);
+  if (t == 0) return 0.5;
+  const double square = t * t, sum = degrees + square;
+  if (std::isinf(sum)) return 0;
+  return portable::beta_shares(degrees / 2, 0.5, degrees / sum, square / sum).below / 2;
 }
 
 double chi_square_quantile(double degrees, double p) {
-  return boost::math::quantile(boost::math::chi_squared(degrees), p);
+  const auto below = [=](double x) { return portable::gamma_shares(degrees / 2, x / 2).below < p; };
+  double high = degrees;
+  while (below(high)) high *= 2;
+  double low = high / 2;
+  while (!below(low) && low > 0) low /= 2;
+  return portable::crossing(low, 2 * low < high ? 2 * low : high, below);
 }
 
 double chi_square_tail(double statistic, double degrees) {
-  return statistic <= 0 ? 1 : boost::math::gamma_q(degrees / 2, statistic / 2);
+  return portable::gamma_shares(degrees / 2, statistic / 2).above;
 }
 
 double binomial_probability(int n, int i, double p) {
-  return boost::math::pdf(boost::math::binomial(n, p), i);
+  return portable::binomial_density(n, i, p, 1 - p);
 }
 
-double log_gamma(double x) { return boost::math::lgamma(x); }
+double log_gamma(double x) { return portable::log_gamma(x); }
 
 }  // namespace numemu::stats

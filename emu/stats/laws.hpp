@@ -1,5 +1,4 @@
-// The only door of emu/ and policies/ to Boost's special functions: each file that includes them
-// takes seconds to compile.
+// Student's, the chi-squared and the binomial law, of portable functions: the same bits everywhere.
 #pragma once
 
 namespace numemu::stats {

@@ -8,6 +8,7 @@
 
 #include "emu/stats/bootstrap.hpp"
 #include "formats/error.hpp"
+#include "formats/portable/math.hpp"
 
 namespace numemu::stats {
 namespace {
@@ -75,9 +76,9 @@ Interval spearman_interval(double rho, std::int64_t n) {
   if (n < kFewest || std::isnan(rho)) return {-1, 1};
   const auto pairs = static_cast<double>(n);
   const double most = 1 - 6 / (pairs * (pairs * pairs - 1));
-  const double taken = std::clamp(rho, -most, most), z = std::atanh(taken);
+  const double taken = std::clamp(rho, -most, most), z = portable::atanh(taken);
   const double half = kNormal95 * std::sqrt((1 + taken * taken / 2) / (pairs - 3));
-  return {std::min(rho, std::tanh(z - half)), std::max(rho, std::tanh(z + half))};
+  return {std::min(rho, portable::tanh(z - half)), std::max(rho, portable::tanh(z + half))};
 }
 
 Interval spearman_interval(const std::vector<double>& x, const std::vector<double>& y,

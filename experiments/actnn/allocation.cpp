@@ -8,6 +8,7 @@
 
 #include "experiments/actnn/parts.hpp"
 #include "formats/analysis/normal_law.hpp"
+#include "formats/portable/math.hpp"
 #include "formats/random.hpp"
 #include "policies/bits/greedy_bits.hpp"
 
@@ -31,7 +32,7 @@ std::vector<BitItem> items_of(std::size_t count, bool sized, std::uint64_t seed,
   constexpr double kSpread = 2, kSizes[] = {1, 4, 16, 64};
   std::vector<BitItem> items(count);
   for (std::size_t i = 0; i < count; ++i) {
-    items[i].sensitivity = std::exp(kSpread * normal::draw(random, 2 * i, 31));
+    items[i].sensitivity = portable::exp(kSpread * normal::draw(random, 2 * i, 31));
     if (sized) items[i].weight = kSizes[random.bits(2 * i + 1, 2)];
   }
   return items;

@@ -9,6 +9,7 @@
 #include "experiments/actnn/parts.hpp"
 #include "experiments/actnn/passes.hpp"
 #include "experiments/engine/trials.hpp"
+#include "formats/portable/math.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 
 namespace numemu::experiments::actnn {
@@ -125,7 +126,7 @@ void add_layers(const ExperimentRun& run, const net::Dataset& data, Conclusion& 
                                .high = (term.value + half) / all.value});
     }
     chart.series.push_back(std::move(series));
-    const double error = std::hypot(std::sqrt(squares), all.error);
+    const double error = portable::hypot(std::sqrt(squares), all.error);
     conclusion.findings.push_back(model_finding(
         fmt::format("sum of the terms of all contexts of {} over their joint variance, each {}",
                     net, alone ? "alone" : "below compressed ones"),

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "formats/error.hpp"
+#include "formats/portable/math.hpp"
 #include "formats/random.hpp"
 
 namespace numemu::experiments {
@@ -228,7 +229,7 @@ class Maker {
     for (auto& layer : program) {
       for (policies::LayerOption& option : layer) std::swap(option.loss, option.costs[0]);
     }
-    std::vector<double> limits = {std::pow(10.0, -db / 10) - table_.base};
+    std::vector<double> limits = {portable::pow(10.0, -db / 10) - table_.base};
     if (plan_.other_limit) limits.push_back(other_);
     const std::string words = fmt::format("{:.{}g} dB", db, digits_);
     const auto best = solve(program, limits, plan_.solver);

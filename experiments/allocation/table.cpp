@@ -10,6 +10,7 @@
 #include "experiments/predict/layer_noise.hpp"
 #include "experiments/predict/version.hpp"
 #include "formats/error.hpp"
+#include "formats/portable/math.hpp"
 #include "formats/suggest.hpp"
 #include "policies/recipe/canonical_json.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
@@ -49,7 +50,7 @@ Json measure(const policies::Recipe& recipe, const Workbench& bench, LossKind ki
     db = measured.output.db;
     finite = !std::isnan(db);
   }
-  return {{"loss", number(finite ? std::pow(10.0, -db / 10) : NAN)}, {"sqnr_db", number(db)}};
+  return {{"loss", number(finite ? portable::pow(10.0, -db / 10) : NAN)}, {"sqnr_db", number(db)}};
 }
 
 double loss_of(const Json& result) {

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "formats/portable/math.hpp"
+
 namespace numemu::experiments::data_free {
 namespace {
 
@@ -11,7 +13,7 @@ double digamma(double x) {
   double sum = 0;
   for (; x < 10; ++x) sum -= 1 / x;
   const double y = 1 / (x * x);
-  return sum + std::log(x) - 0.5 / x -
+  return sum + portable::log(x) - 0.5 / x -
          y * (1.0 / 12 - y * (1.0 / 120 - y * (1.0 / 252 - y * (1.0 / 240 - y / 132))));
 }
 
@@ -20,7 +22,7 @@ double digamma(double x) {
 double floor_divergence(std::int64_t n) {
   const auto count = static_cast<double>(n);
   return count / 2 *
-         (digamma((count - 1) / 2) - std::log(count / 2) - 1 + (count + 1) / (count - 3));
+         (digamma((count - 1) / 2) - portable::log(count / 2) - 1 + (count + 1) / (count - 3));
 }
 
 }  // namespace numemu::experiments::data_free

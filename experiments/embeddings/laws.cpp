@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "formats/analysis/normal_law.hpp"
+#include "formats/portable/math.hpp"
 
 namespace numemu::experiments::embeddings {
 namespace {
@@ -21,13 +22,14 @@ double squared_range(std::int64_t n) {
   for (int i = -kNodes; i <= kNodes; ++i) {
     const double p = normal::cdf(i * kStep), q = normal::cdf(-i * kStep);
     below.push_back(p);
-    smallest.push_back(std::pow(q, power));
-    largest.push_back(std::pow(p, power));
+    smallest.push_back(portable::pow(q, power));
+    largest.push_back(portable::pow(p, power));
   }
   double sum = 0;
   for (std::size_t s = 0; s < below.size(); ++s) {
     for (std::size_t t = s; t < below.size(); ++t) {
-      const double chance = 1 - smallest[s] - largest[t] + std::pow(below[t] - below[s], power);
+      const double chance =
+          1 - smallest[s] - largest[t] + portable::pow(below[t] - below[s], power);
       sum += t == s ? chance / 2 : chance;
     }
   }
@@ -39,7 +41,7 @@ double squared_largest(std::int64_t n) {
   double sum = 0;
   for (int i = 1; i <= kNodes; ++i) {
     const double t = i * kStep;
-    sum += 2 * t * (1 - std::pow(1 - 2 * normal::cdf(-t), static_cast<double>(n)));
+    sum += 2 * t * (1 - portable::pow(1 - 2 * normal::cdf(-t), static_cast<double>(n)));
   }
   return kStep * sum + kStep * kStep / 6;
 }

@@ -14,6 +14,7 @@
 #include "experiments/engine/trials.hpp"
 #include "formats/analysis/distribution.hpp"
 #include "formats/error.hpp"
+#include "formats/portable/math.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "policies/embedding/row_range.hpp"
 
@@ -139,7 +140,7 @@ void judge_references(const Losses& losses, Conclusion& conclusion) {
   for (std::size_t m = 0; m < kPublished; ++m) {
     if (std::isnan(reference->loss[m])) continue;
     // The reference is one table more.
-    const double error = std::hypot(losses.spread(m), losses.error(m)) + kLastDigit;
+    const double error = portable::hypot(losses.spread(m), losses.error(m)) + kLastDigit;
     conclusion.findings.push_back(closed_form(
         fmt::format("loss of {} at d = {}: the reference measurement", kMethods[m].name, losses.d),
         reference->loss[m], losses.mean(m), error, losses.tables() >= kFewTables));

@@ -15,6 +15,7 @@
 #include "experiments/engine/trials.hpp"
 #include "experiments/hadamard_classifier/parts.hpp"
 #include "formats/block_format.hpp"
+#include "formats/portable/math.hpp"
 #include "formats/quantize.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 
@@ -139,7 +140,8 @@ void add_networks(const ExperimentRun& run, const net::Dataset& data, Conclusion
     const stats::PairedInterval scale = stats::paired_interval(scales),
                                 gain = stats::paired_interval(all(true, "top1", 100),
                                                               all(false, "top1", 100));
-    const std::int64_t period = std::int64_t{1} << static_cast<int>(std::ceil(std::log2(classes)));
+    const std::int64_t period = std::int64_t{1}
+                                << static_cast<int>(std::ceil(portable::log2(classes)));
     const double rest = static_cast<double>(static_cast<std::int64_t>(features) % period);
     const double cosine =
         worst_cosine(static_cast<std::int64_t>(classes), static_cast<std::int64_t>(features));

@@ -12,6 +12,7 @@
 #include "formats/analysis/normal_law.hpp"
 #include "formats/codec.hpp"
 #include "formats/digest.hpp"
+#include "formats/portable/math.hpp"
 #include "formats/quantize.hpp"
 #include "formats/random.hpp"
 
@@ -137,7 +138,7 @@ void add_rounding(const ExperimentRun& run, Conclusion& conclusion) {
     }
     table.rows.push_back({format.name, fmt::format("{}", sigma), fmt::format("{:.3e}", constant),
                           fmt::format("{:.4g}", predicted), fmt::format("{:.4g}", measured),
-                          fmt::format("{:.1f}", -10 * std::log10(measured))});
+                          fmt::format("{:.1f}", -10 * portable::log10(measured))});
   }
   conclusion.tables.push_back(std::move(table));
 }

@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "formats/analysis/normal_law.hpp"
+#include "formats/portable/math.hpp"
 
 namespace numemu::experiments::kure {
 namespace {
@@ -33,7 +34,7 @@ double minimum(const F& f, double low, double high) {
 double uniform_mse(double a, int bits, double step) {
   const double tau = std::ldexp(step, bits - 1);
   if (tau > a) return step * step / 12;
-  return std::pow(a - tau, 3) / (3 * a) + std::ldexp(std::pow(step, 3), bits) / (24 * a);
+  return portable::pow(a - tau, 3) / (3 * a) + std::ldexp(portable::pow(step, 3), bits) / (24 * a);
 }
 
 double mse(Law law, int bits, double step) {
@@ -43,7 +44,7 @@ double mse(Law law, int bits, double step) {
 double exact_mse(Law law, int bits, double step) {
   if (law == Law::normal || std::ldexp(step, bits - 1) <= kEnd) return mse(law, bits, step);
   const double level = std::nearbyint(kEnd / step), rest = kEnd - level * step;
-  return (level * std::pow(step, 3) / 12 + std::pow(rest, 3) / 3) / kEnd;
+  return (level * portable::pow(step, 3) / 12 + portable::pow(rest, 3) / 3) / kEnd;
 }
 
 double uniform_step(double a, int bits) { return 2 * a / (std::ldexp(1.0, bits) + 1); }

@@ -14,6 +14,7 @@
 #include "experiments/engine/trials.hpp"
 #include "experiments/kure/parts.hpp"
 #include "formats/error.hpp"
+#include "formats/portable/math.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 
 namespace numemu::experiments::kure {
@@ -64,7 +65,7 @@ double kurtosis_of(const net::Tensor& w) {
   };
   const double mean = mean_of([](double x) { return x; });
   const double m2 = mean_of([&](double x) { return (x - mean) * (x - mean); });
-  const double m4 = mean_of([&](double x) { return std::pow(x - mean, 4); });
+  const double m4 = mean_of([&](double x) { return portable::pow(x - mean, 4); });
   return m4 / (m2 * m2);
 }
 

@@ -8,6 +8,7 @@
 #include "experiments/lognormal_gradients/parts.hpp"
 #include "formats/analysis/distribution.hpp"
 #include "formats/digest.hpp"
+#include "formats/portable/math.hpp"
 #include "formats/quantize.hpp"
 #include "formats/random.hpp"
 
@@ -46,7 +47,7 @@ struct Case {
 /// Errors as the codec rounds, not as the cells that predict them.
 Json measure(const Case& c, std::int64_t samples, std::uint64_t seed) {
   const Distribution law = Distribution::parse(fmt::format("lognormal:{}:log2", c.sigma), true);
-  const double shift = std::exp2(c.mean);
+  const double shift = portable::exp2(c.mean);
   const RandomSource random{seed, Stream::data, tensor_word(c.name()), 0};
   const Conversion conversion{.format = &find_format(c.split.format())};
   Mean ideal, real;

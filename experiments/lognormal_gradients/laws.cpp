@@ -8,6 +8,7 @@
 #include <numbers>
 
 #include "formats/analysis/normal_law.hpp"
+#include "formats/portable/math.hpp"
 
 namespace numemu::experiments::lognormal_gradients {
 namespace {
@@ -35,13 +36,13 @@ double idealised_error(const Split& split, double sigma, double mean) {
   // exp(-above^2 / 2) exp(t^2 / 2) Phi(-t), which does not overflow.
   const double t = above + s;
   const double kept =
-      t >= 0 ? std::exp(-above * above / 2) * normal::scaled_erfc(t / std::numbers::sqrt2) / 2
-             : std::exp(above * s + s * s / 2) * normal::cdf(-t);
+      t >= 0 ? portable::exp(-above * above / 2) * normal::scaled_erfc(t / std::numbers::sqrt2) / 2
+             : portable::exp(above * s + s * s / 2) * normal::cdf(-t);
   return normal::between(below, above) * rounding + normal::cdf(below) + normal::cdf(-above) - kept;
 }
 
 double idealised_error_of(const Split& split, double x) {
-  const double end = std::exp2(std::ldexp(1, split.exponent - 1));
+  const double end = portable::exp2(std::ldexp(1, split.exponent - 1));
   if (x < 1 / end) return 1;
   if (x >= end) return (x - end) / x;
   const double ulp = std::ldexp(1, std::ilogb(x) - split.mantissa);
@@ -56,14 +57,14 @@ FormatGrid::FormatGrid(const std::vector<Cell>& all) {
   }
   const auto positive =
       std::find_if(cells_.begin(), cells_.end(), [](const Cell& cell) { return cell.value > 0; });
-  lowest_ = std::log2(positive->value);
-  highest_ = std::log2(cells_.back().value);
+  lowest_ = portable::log2(positive->value);
+  highest_ = portable::log2(cells_.back().value);
 }
 
 double FormatGrid::expected(double sigma, double mean) const {
   const double s = sigma * kLn2, m = mean * kLn2;
   const auto z = [&](double x) {
-    return x > 0 ? (std::log(x) - m) / s : -std::numeric_limits<double>::infinity();
+    return x > 0 ? (portable::log(x) - m) / s : -std::numeric_limits<double>::infinity();
   };
   double sum = 0;
   for (const Cell& cell : cells_) {
@@ -73,7 +74,7 @@ double FormatGrid::expected(double sigma, double mean) const {
       continue;
     }
     // v / x - 1 below the value v, 1 - v / x above it; E[1 / x] shifts the law by -s.
-    const double at = z(cell.value), v = std::exp(std::log(cell.value) - m + s * s / 2);
+    const double at = z(cell.value), v = portable::exp(portable::log(cell.value) - m + s * s / 2);
     sum += v * normal::between(low + s, at + s) - normal::between(low, at);
     sum += normal::between(at, high) - v * normal::between(at + s, high + s);
   }

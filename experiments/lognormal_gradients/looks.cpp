@@ -7,6 +7,7 @@
 
 #include "emu/stats/fit.hpp"
 #include "emu/stats/pairwise.hpp"
+#include "formats/portable/math.hpp"
 #include "policies/mask/magnitude_law.hpp"
 
 namespace numemu::experiments::lognormal_gradients {
@@ -27,15 +28,15 @@ Json look_at(const std::vector<float>& g, const std::vector<Candidate>& candidat
   const policies::MagnitudeLaw law =
       policies::fit_law(policies::Law::lognormal, g.data(), std::ssize(g));
   if (!law.usable() || !(law.spread > 0)) return nullptr;
-  const double mean = std::log2(law.scale), sigma = law.spread / std::numbers::ln2;
+  const double mean = portable::log2(law.scale), sigma = law.spread / std::numbers::ln2;
   Json record = {{"n", g.size()},
                  {"zeros", 1 - law.nonzero},
-                 {"ln", {{"mean", std::log(law.scale)}, {"sigma", law.spread}}},
+                 {"ln", {{"mean", portable::log(law.scale)}, {"sigma", law.spread}}},
                  {"log2", {{"mean", mean}, {"sigma", sigma}}},
                  {"ks", distances(nonzero)},
                  {"errors", Json::array()}};
   for (const Candidate& candidate : candidates) {
-    const double target = candidate.grid.best_mean(sigma), factor = std::exp2(target - mean);
+    const double target = candidate.grid.best_mean(sigma), factor = portable::exp2(target - mean);
     const double sum = stats::pairwise_sum(n, [&](std::int64_t i) {
       return candidate.grid.error_of(factor * std::fabs(double{nonzero[i]}));
     });

@@ -11,6 +11,7 @@
 #include "experiments/mask_diversity/parts.hpp"
 #include "experiments/mask_diversity/patterns.hpp"
 #include "experiments/mask_diversity/pieces.hpp"
+#include "formats/portable/math.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -62,11 +63,11 @@ ResultTable table_of(const std::string& title, const std::vector<Census>& census
     table.rows.push_back(
         {census.pattern->name, fmt::format("{}", pieces),
          fmt::format("{}", census.json["distinct"].get<std::int64_t>()),
-         fmt::format("{:.1f}", stats::expected_distinct(std::exp2(masks.log2), pieces)),
+         fmt::format("{:.1f}", stats::expected_distinct(portable::exp2(masks.log2), pieces)),
          masks.decimal.size() <= 12 ? masks.decimal : fmt::format("10^{:.4f}", masks.log10),
          fmt::format("{}{:.4f}", least, bits), fmt::format("{:.4f}", masks.log2),
          fmt::format("{}{:.6f}", least, census.of_count()),
-         fmt::format("{}{:.6g}", least, std::exp2(bits)),
+         fmt::format("{}{:.6g}", least, portable::exp2(bits)),
          fmt::format("{}{:.4f}", least, bits / static_cast<double>(census.pattern->piece())),
          std::isnan(census.p()) ? "-" : fmt::format("{:.3g}", census.p())});
   }

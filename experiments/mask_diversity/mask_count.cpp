@@ -7,6 +7,7 @@
 
 #include "emu/stats/laws.hpp"
 #include "formats/error.hpp"
+#include "formats/portable/math.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -19,8 +20,8 @@ constexpr double kLog10Of2 = 0.301029995663981195, kLog2Of10 = 3.321928094887362
 MaskCount counted(const cpp_int& exact) {
   const auto shift = std::max<std::int64_t>(0, static_cast<std::int64_t>(msb(exact)) - 63);
   const auto leading = static_cast<double>(static_cast<std::uint64_t>(cpp_int(exact >> shift)));
-  return {exact.str(), std::log10(leading) + static_cast<double>(shift) * kLog10Of2,
-          std::log2(leading) + static_cast<double>(shift)};
+  return {exact.str(), portable::log10(leading) + static_cast<double>(shift) * kLog10Of2,
+          portable::log2(leading) + static_cast<double>(shift)};
 }
 
 MaskCount power(const MaskCount& base, std::int64_t exponent) {

@@ -14,6 +14,7 @@
 #include "formats/analysis/normal_law.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
+#include "formats/portable/math.hpp"
 #include "policies/mask/mask_rule.hpp"
 
 namespace numemu::experiments {
@@ -40,7 +41,7 @@ void keep_of(const DiversityPattern& pattern, const float* x, std::int64_t count
 
 /// How many masks the pattern has, where each can be expected five times.
 std::optional<std::size_t> testable(const DiversityPattern& pattern, std::int64_t pieces) {
-  const double masks = std::exp2(pattern.masks().log2);
+  const double masks = portable::exp2(pattern.masks().log2);
   if (masks * static_cast<double>(kLeastExpected) > static_cast<double>(pieces) + 0.5)
     return std::nullopt;
   return static_cast<std::size_t>(std::stoll(pattern.masks().decimal));
@@ -91,7 +92,7 @@ Json within_kinds(const std::vector<Kind>& kinds) {
 Json kinds_json(const MaskCensus& census, const DiversityPattern& pattern) {
   const std::vector<Kind> kinds = kinds_of(census, pattern.pattern.group);
   const auto n = static_cast<double>(census.pieces());
-  const double masks = std::exp2(pattern.masks().log2);
+  const double masks = portable::exp2(pattern.masks().log2);
   std::vector<std::int64_t> counts;
   std::vector<double> equal;
   double mean = 0, square = 0;
@@ -99,13 +100,13 @@ Json kinds_json(const MaskCensus& census, const DiversityPattern& pattern) {
     counts.push_back(kind.seen);
     equal.push_back(static_cast<double>(kind.size) / masks);
     const double p = static_cast<double>(kind.seen) / n,
-                 bits = std::log2(static_cast<double>(kind.size) / p);
+                 bits = portable::log2(static_cast<double>(kind.size) / p);
     mean += p * bits;
     square += p * bits * bits;
   }
   const stats::Entropy of_kinds = stats::entropy(counts);
   const stats::ChiSquare test = stats::chi_square(counts, equal);
-  const double free = static_cast<double>(kinds.size() - 1), ln2 = std::log(2.0),
+  const double free = static_cast<double>(kinds.size() - 1), ln2 = portable::log(2.0),
                entropy = mean + of_kinds.corrected - of_kinds.plug_in,
                variance = std::max(0.0, square - mean * mean) / n + free / (2 * n * n * ln2 * ln2),
                half = stats::kNormal95 * std::sqrt(variance);

@@ -13,6 +13,7 @@
 #include "experiments/mvue/parts.hpp"
 #include "experiments/mvue/pruned_sample.hpp"
 #include "formats/joined.hpp"
+#include "formats/portable/math.hpp"
 
 namespace numemu::experiments::mvue {
 namespace {
@@ -37,7 +38,7 @@ std::vector<float> along_rows(const LayerGradient& layer) {
 std::pair<double, double> shape_of(const std::vector<float>& x) {
   std::vector<double> logs;
   for (const float v : x) {
-    if (v != 0) logs.push_back(std::log(std::fabs(v)));
+    if (v != 0) logs.push_back(portable::log(std::fabs(v)));
   }
   const auto n = static_cast<std::int64_t>(logs.size());
   if (n == 0) return {1, 0};

@@ -9,6 +9,7 @@
 
 #include "formats/analysis/normal_law.hpp"
 #include "formats/error.hpp"
+#include "formats/portable/math.hpp"
 #include "policies/mask/mvue_variance.hpp"
 
 namespace numemu::experiments::mvue {
@@ -38,15 +39,15 @@ std::vector<Node> nodes(const Distribution& law, double step) {
   constexpr double kTail = 8.3;  // beyond, less than 1e-16 of a normal law
   if (law.name().starts_with("|lognormal")) {
     const auto [p0, p1, p2] = density.moments(0, kInfinity);
-    const double sigma = std::sqrt(std::log(p2 / (p1 * p1)));
+    const double sigma = std::sqrt(portable::log(p2 / (p1 * p1)));
     // Weighed with a^2 the law is the same, 2 sigma further up.
     for (double z = -kTail; z <= kTail + 2 * sigma; z += step)
-      out.push_back({std::exp(sigma * z), normal::pdf(z) * step});
+      out.push_back({portable::exp(sigma * z), normal::pdf(z) * step});
     return out;
   }
   for (double t = -3.7; t <= 3.9; t += step) {
-    const double a = std::exp(t - std::exp(-t));
-    out.push_back({a, density.pdf(a) * a * (1 + std::exp(-t)) * step});
+    const double a = portable::exp(t - portable::exp(-t));
+    out.push_back({a, density.pdf(a) * a * (1 + portable::exp(-t)) * step});
   }
   return out;
 }
@@ -57,7 +58,7 @@ double at_least(int least, int n, double p) {
   for (int k = least; k <= n; ++k) {
     double term = 1;
     for (int i = 0; i < k; ++i) term *= p * (n - i) / (i + 1);
-    sum += term * std::pow(1 - p, n - k);
+    sum += term * portable::pow(1 - p, n - k);
   }
   return sum;
 }
@@ -67,7 +68,7 @@ double pruned_moment(const unit::Sparsity& pattern, const Distribution& law, int
   double sum = 0;
   for (const Node& n : nodes(law, 1.0 / 64)) {
     const double above = law.density().moments(n.a, kInfinity).p0;
-    sum += n.weight * std::pow(n.a, power) * at_least(pattern.kept, pattern.group - 1, above);
+    sum += n.weight * portable::pow(n.a, power) * at_least(pattern.kept, pattern.group - 1, above);
   }
   return sum;
 }

@@ -8,6 +8,7 @@
 
 #include "experiments/predict/block_factors.hpp"
 #include "formats/error.hpp"
+#include "formats/portable/math.hpp"
 #include "policies/recipe/role_quantizer.hpp"
 #include "policies/scale_rule.hpp"
 
@@ -152,11 +153,11 @@ std::optional<FittedNoise> fitted_block_noise(const policies::RolePolicy& policy
     for (const auto& [size, elements] : lengths) {
       const double share = static_cast<double>(elements) / static_cast<double>(layout.elements());
       const auto others = static_cast<double>(size - 1);
-      const double top = std::pow(magnitudes.within(high), others);
-      const double bottom = std::pow(magnitudes.within(low), others);
+      const double top = portable::pow(magnitudes.within(high), others);
+      const double bottom = portable::pow(magnitudes.within(low), others);
       add_within(noise.moments, grid, fit->density, exponent, high, share * top);
       add_within(noise.moments, grid, fit->density, exponent, low, -share * bottom);
-      likely = std::max(likely, std::pow(magnitudes.within(low), static_cast<double>(size)));
+      likely = std::max(likely, portable::pow(magnitudes.within(low), static_cast<double>(size)));
     }
     if (likely < kNegligible || low == 0) break;
     high = low;

@@ -19,6 +19,7 @@
 #include "experiments/predict/listening.hpp"
 #include "experiments/predict/measure_once.hpp"
 #include "experiments/predict/noise_power.hpp"
+#include "formats/portable/math.hpp"
 #include "policies/calibrate/listen.hpp"
 #include "policies/calibrate/static_scale.hpp"
 #include "policies/recipe/choices.hpp"
@@ -48,7 +49,7 @@ double decibel_error(const std::vector<Correlation>& parts) {
   if (signal == 0) return HUGE_VAL;
   std::vector<double> shares;
   for (const Correlation& part : parts) shares.push_back(part.noise / noise - part.xx / signal);
-  return 10 / std::log(10.0) * stats::mean_of(shares).error;
+  return 10 / portable::log(10.0) * stats::mean_of(shares).error;
 }
 
 Correlation correlate(const float* y, const float* x, std::int64_t n) {

@@ -11,6 +11,7 @@
 #include "emu/net/ops/fixed_quantizer.hpp"
 #include "emu/unit/unit.hpp"
 #include "formats/joined.hpp"
+#include "formats/portable/math.hpp"
 #include "policies/recipe/choices.hpp"
 
 namespace numemu::experiments {
@@ -87,7 +88,7 @@ class UnitNoise {
   /// Why the layer has no prediction; empty where its unit's part is small.
   std::string next(const std::string& layer) {
     const auto found = predicted_.units.find(layer);
-    const double predicted = std::pow(10.0, -predicted_.db.at(layer) / 10);
+    const double predicted = portable::pow(10.0, -predicted_.db.at(layer) / 10);
     if (before_ > 0) added_ *= std::min(1.0, predicted / before_);
     before_ = predicted;
     if (found != predicted_.units.end()) {
@@ -99,7 +100,7 @@ class UnitNoise {
       const double signal = predicted_.signal.at(layer);
       if (error.noise > 0) added_ += signal > 0 ? error.noise / signal : HUGE_VAL;
     }
-    const double loss = predicted > 0 ? 10 * std::log10(1 + added_ / predicted) : 0;
+    const double loss = predicted > 0 ? 10 * portable::log10(1 + added_ / predicted) : 0;
     if (!(loss > kMostUnitLoss)) return "";
     return fmt::format("the noise of {}, which takes {:.1f} dB from the SQNR of exact sums", unit_,
                        loss);

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "emu/stats/squares.hpp"
+#include "formats/portable/math.hpp"
 
 namespace numemu::experiments {
 
@@ -17,7 +18,7 @@ double mean_square_difference(const net::Tensor& x, const net::Tensor& y) {
 }
 
 double decibels(double signal, double noise) {
-  return noise == 0 ? HUGE_VAL : 10 * std::log10(signal / noise);
+  return noise == 0 ? HUGE_VAL : 10 * portable::log10(signal / noise);
 }
 
 }  // namespace numemu::experiments

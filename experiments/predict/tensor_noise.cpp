@@ -9,6 +9,7 @@
 #include "experiments/engine/judge.hpp"
 #include "experiments/predict/block_noise.hpp"
 #include "experiments/predict/noise_power.hpp"
+#include "formats/portable/math.hpp"
 #include "policies/quantize_blocks.hpp"
 #include "policies/recipe/random_identity.hpp"
 
@@ -106,9 +107,9 @@ Verdict TensorNoise::fitted_verdict() const {
   if (!fitted) return Verdict::none;
   if (!std::isfinite(measured_mse)) return Verdict::withheld;
   if (!fitted->accepted) return Verdict::refused;
-  const double interval_db =
-      measured_mse > 0 ? 10 * stats::kNormal95 * standard_error / (measured_mse * std::log(10.0))
-                       : 0;
+  const double interval_db = measured_mse > 0 ? 10 * stats::kNormal95 * standard_error /
+                                                    (measured_mse * portable::log(10.0))
+                                              : 0;
   return experiments::fitted_verdict(decibels(empirical.signal, fitted->moments.mse), measured_db(),
                                      interval_db);
 }

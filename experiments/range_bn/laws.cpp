@@ -6,6 +6,7 @@
 
 #include "emu/stats/pairwise.hpp"
 #include "formats/analysis/normal_law.hpp"
+#include "formats/portable/math.hpp"
 
 namespace numemu::experiments::range_bn {
 namespace {
@@ -26,10 +27,12 @@ double cosine_of(const std::vector<float>& x, const Y& y) {
 
 }  // namespace
 
-double most_range(std::int64_t n) { return 2 * std::sqrt(2 * std::log(static_cast<double>(n))); }
+double most_range(std::int64_t n) {
+  return 2 * std::sqrt(2 * portable::log(static_cast<double>(n)));
+}
 
 double least_range(std::int64_t n) {
-  return most_range(n) / (1 + std::sqrt(std::numbers::pi * std::log(4.0)));
+  return most_range(n) / (1 + std::sqrt(std::numbers::pi * portable::log(4.0)));
 }
 
 double published_estimate(std::int64_t n, double d2) { return 2 * d2 / most_range(n); }
@@ -72,11 +75,13 @@ double normal_cosine(double low, double step, int bits) {
 }
 
 double least_cosine(int bits, std::int64_t n) {
-  return (1 << bits) / ((1 << bits) + std::sqrt(std::log(static_cast<double>(n))));
+  return (1 << bits) / ((1 << bits) + std::sqrt(portable::log(static_cast<double>(n))));
 }
 
 double normal_sign_cosine() { return std::sqrt(2 / std::numbers::pi); }
 
-double angle_of(double cosine) { return std::acos(std::min(1.0, cosine)) * 180 / std::numbers::pi; }
+double angle_of(double cosine) {
+  return portable::acos(std::min(1.0, cosine)) * 180 / std::numbers::pi;
+}
 
 }  // namespace numemu::experiments::range_bn

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "experiments/report/findings.hpp"
+#include "formats/portable/math.hpp"
 #include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
@@ -24,7 +25,7 @@ namespace {
 std::string rough(double samples) {
   constexpr double kMillion = 1e6, kTwoDigits = 100;
   if (samples < kTwoDigits) return grouped(samples);
-  const double unit = std::pow(10, std::floor(std::log10(samples)) - 1);
+  const double unit = portable::pow(10, std::floor(portable::log10(samples)) - 1);
   const double round = std::ceil(samples / unit) * unit;
   return round < kMillion ? grouped(round) : fmt::format("{:g} million", round / kMillion);
 }

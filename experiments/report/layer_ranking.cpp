@@ -10,6 +10,7 @@
 #include "emu/stats/interval.hpp"
 #include "experiments/report/percent.hpp"
 #include "formats/joined.hpp"
+#include "formats/portable/math.hpp"
 #include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
@@ -137,7 +138,7 @@ bool too_close(const Record& a, const Record& b) {
   if (loses_numbers(a) || loses_numbers(b) || !a.sqnr_db || !b.sqnr_db) return false;
   if (!a.sqnr_error_db || !b.sqnr_error_db) return false;
   return std::abs(*a.sqnr_db - *b.sqnr_db) <=
-         stats::kNormal95 * std::hypot(*a.sqnr_error_db, *b.sqnr_error_db);
+         stats::kNormal95 * portable::hypot(*a.sqnr_error_db, *b.sqnr_error_db);
 }
 
 std::string sentence(const LayerRanking& ranking, std::size_t c) {

@@ -14,6 +14,7 @@
 #include "experiments/stochastic_pruning/pruned.hpp"
 #include "experiments/stochastic_pruning/watcher.hpp"
 #include "formats/error.hpp"
+#include "formats/portable/math.hpp"
 
 namespace numemu::experiments::stochastic_pruning {
 namespace {
@@ -48,7 +49,7 @@ void judge(const Json& record, const std::string& where, Conclusion& conclusion)
                          at(record, name, "expected", "error_error")};
     // cosine = (1 + error)^(-1/2) but for what the draws add to the product.
     const Estimate cosine{at(record, name, "measured", "cosine"),
-                          error.error / 2 / std::pow(1 + error.value, 1.5)};
+                          error.error / 2 / portable::pow(1 + error.value, 1.5)};
     findings.push_back(model_finding(fmt::format("cosine by the {} law: {}", name, where),
                                      at(record, name, "predicted", "cosine"), cosine.value,
                                      cosine.error, kCosineHolds));

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "formats/analysis/portable_math.hpp"
 #include "formats/error.hpp"
 #include "formats/float_guard.hpp"
+#include "formats/portable/math.hpp"
 
 namespace numemu::experiments::stochastic_pruning {
 namespace {

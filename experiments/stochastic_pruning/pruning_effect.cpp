@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "formats/analysis/normal_law.hpp"
-#include "formats/analysis/portable_math.hpp"
 #include "formats/float_guard.hpp"
+#include "formats/portable/math.hpp"
 
 namespace numemu::experiments::stochastic_pruning {
 namespace {

@@ -10,6 +10,7 @@
 #include "experiments/stochastic_pruning/parts.hpp"
 #include "experiments/stochastic_pruning/pruned.hpp"
 #include "formats/analysis/distribution.hpp"
+#include "formats/portable/math.hpp"
 
 namespace numemu::experiments::stochastic_pruning {
 namespace {
@@ -106,7 +107,7 @@ std::vector<Case> cases_of(const std::vector<double>& shares) {
     const double s = source.truth.spread;
     if (!source.truth.usable()) return 1.0;  // Laplace of scale 1
     return (1 - source.zero) *
-           (source.truth.law == Law::normal ? std::sqrt(2 / M_PI) : std::exp(s * s / 2));
+           (source.truth.law == Law::normal ? std::sqrt(2 / M_PI) : portable::exp(s * s / 2));
   };
   std::vector<Case> cases;
   for (const Source& source : sources()) {

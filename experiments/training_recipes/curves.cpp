@@ -22,6 +22,7 @@
 #include "experiments/engine/trials.hpp"
 #include "experiments/training_recipes/parts.hpp"
 #include "formats/error.hpp"
+#include "formats/portable/math.hpp"
 #include "formats/storage/json_reader.hpp"
 
 namespace numemu::experiments::training_recipes {
@@ -132,7 +133,7 @@ std::vector<double> over_seeds(const std::vector<Curve>& curves, const Value& va
   return values;
 }
 
-double decibels_of(double ratio) { return 10 * std::log10(ratio); }
+double decibels_of(double ratio) { return 10 * portable::log10(ratio); }
 
 /// Means of the loss over equal shares of the steps, in bits: share i of n.
 double share_of(const Curve& curve, std::size_t i, std::size_t n) {

@@ -4,6 +4,7 @@
 
 #include "emu/stats/laws.hpp"
 #include "formats/analysis/normal_law.hpp"
+#include "formats/portable/math.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -30,22 +31,22 @@ double integral(Term&& term) {
 double group_loss(int kept, int group) {
   // An element is pruned if fewer than group - kept of the others are smaller.
   const double lost = integral([&](double x) {
-    const double smaller = std::erf(x / std::sqrt(2.0));
+    const double smaller = portable::erf(x / std::sqrt(2.0));
     double chance = 0;
     for (int i = 0; i < group - kept; ++i) chance += binomial_probability(group - 1, i, smaller);
-    return x * std::sqrt(2 / kPi) * std::exp(-x * x / 2) * chance;
+    return x * std::sqrt(2 / kPi) * portable::exp(-x * x / 2) * chance;
   });
   return lost / mean_magnitude();
 }
 
 double half_loss() {
   const double q = normal::quantile(0.75);
-  return 1 - std::exp(-q * q / 2);
+  return 1 - portable::exp(-q * q / 2);
 }
 
 double diagonal_loss() {
   const double larger = integral([](double s) {
-    const double both = std::erf(s / 2);
+    const double both = portable::erf(s / 2);
     return 1 - both * both * both * both;
   });
   return 1 - larger / (4 * mean_magnitude());

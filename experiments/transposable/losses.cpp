@@ -15,6 +15,7 @@
 #include "experiments/transposable/patterns.hpp"
 #include "formats/analysis/normal_law.hpp"
 #include "formats/digest.hpp"
+#include "formats/portable/math.hpp"
 #include "policies/mask/mask_rule.hpp"
 #include "policies/mask/rules/transposable.hpp"
 #include "policies/mask/rules/transposable_greedy.hpp"
@@ -196,7 +197,8 @@ void report_losses(const Json& measured, std::int64_t blocks, Conclusion& conclu
     predicted.points.push_back({.name = pattern.name, .y = pattern.loss});
     seen.points.push_back(with_error({.name = pattern.name, .y = loss.value}, loss.error));
     losses.add("share of normal magnitudes that " + pattern.name + " prunes", pattern.loss,
-               loss.value, std::hypot(loss.error, pattern.loss_error), kLossHolds * pattern.loss);
+               loss.value, portable::hypot(loss.error, pattern.loss_error),
+               kLossHolds * pattern.loss);
   }
   chart.series = {predicted, seen};
   conclusion.charts.push_back(chart);

@@ -12,6 +12,7 @@
 #include "emu/stats/holm.hpp"
 #include "experiments/engine/judge.hpp"
 #include "experiments/engine/paired_claims.hpp"
+#include "formats/portable/math.hpp"
 #include "policies/zap/position_mask.hpp"
 
 namespace numemu::experiments {
@@ -20,7 +21,7 @@ namespace {
 void bound_shares(const ZapResults& results, const Json& layer, const std::string& where,
                   Judged& shares) {
   const Json &seen = layer["bound_seen"], &bound = layer["bound"];
-  const double error = std::hypot(seen["error"].get<double>(), bound["error"].get<double>());
+  const double error = portable::hypot(seen["error"].get<double>(), bound["error"].get<double>());
   shares.add("bound on the saving of " + where + ": zeros among what is predicted", seen["value"],
              bound["value"], error, kZapShareHolds);
   const Json& random = layer["random"];

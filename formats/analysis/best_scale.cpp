@@ -12,6 +12,7 @@
 #include "formats/analysis/outcome_law.hpp"
 #include "formats/analysis/sample_mse.hpp"
 #include "formats/error.hpp"
+#include "formats/portable/math.hpp"
 
 namespace numemu {
 namespace {
@@ -53,7 +54,7 @@ std::vector<double> evaluate(const std::vector<int>& t, int per_octave,
   std::vector<double> out(t.size());
 #pragma omp parallel for schedule(dynamic)
   for (std::size_t i = 0; i < t.size(); ++i)
-    out[i] = objective(std::exp2(static_cast<double>(t[i]) / per_octave));
+    out[i] = objective(portable::exp2(static_cast<double>(t[i]) / per_octave));
   return out;
 }
 
@@ -102,7 +103,7 @@ double as_float(double scale) {
 bool better(const ScaleChoice& a, const ScaleChoice& b) {
   if (std::abs(a.square - b.square) > kTie * std::min(a.square, b.square))
     return a.square < b.square;
-  return std::abs(std::log2(a.scale)) < std::abs(std::log2(b.scale));
+  return std::abs(portable::log2(a.scale)) < std::abs(portable::log2(b.scale));
 }
 
 ScaleChoice best_power(const std::vector<int>& powers, const std::vector<double>& squares) {
@@ -128,13 +129,13 @@ ScaleChoice best_real(const std::vector<int>& grid, const std::vector<double>& s
 #pragma omp parallel for schedule(dynamic)
   for (std::size_t i = 0; i < minima.size(); ++i) {
     const int t = grid[minima[i]];
-    const auto of_log = [&](double log2_scale) { return objective(std::exp2(log2_scale)); };
+    const auto of_log = [&](double log2_scale) { return objective(portable::exp2(log2_scale)); };
     std::uintmax_t steps = 60;
     const double log2_scale =
         boost::math::tools::brent_find_minima(of_log, (t - 1.0) / per_octave,
                                               (t + 1.0) / per_octave, kBrentBits, steps)
             .first;
-    const double scale = as_float(std::exp2(log2_scale));
+    const double scale = as_float(portable::exp2(log2_scale));
     found[i] = {scale, objective(scale)};
   }
   ScaleChoice best = power;

@@ -1,8 +1,9 @@
 #include "formats/analysis/comparison.hpp"
 
 #include <algorithm>
-#include <boost/math/distributions/binomial.hpp>
 #include <cmath>
+
+#include "formats/portable/gamma.hpp"
 
 namespace numemu {
 namespace {
@@ -17,6 +18,19 @@ double standard_error(double variance, std::int64_t n) {
 }
 
 Verdict verdict(bool holds) { return decide(holds, !holds); }
+
+/// P(X >= count) below and P(X < count) above, 0 < count <= n, of n draws that hit with chance p.
+portable::Shares binomial(double n, double count, double p) {
+  return portable::beta_shares(count, n - count + 1, p, 1 - p);
+}
+
+/// The chance p at which `below` becomes false.
+template <class Below>
+double chance(const Below& below) {
+  double high = 1;
+  while (high > 1e-300 && !below(high / 2)) high /= 2;
+  return portable::crossing(high / 2, high, below);
+}
 
 }  // namespace
 
@@ -37,21 +51,21 @@ Comparison compare_mean(const Figure& predicted, const Figure& measured, std::in
 }
 
 Comparison compare_mass(const Figure& predicted, const Figure& measured, std::int64_t n) {
-  using Binomial = boost::math::binomial_distribution<double>;
   const auto draws = static_cast<double>(n);
   const double count = std::round(measured.mean * draws);
   Comparison out;
-  out.low = count > 0 ? Binomial::find_lower_bound_on_p(draws, count, 0.025) : 0;
-  out.high = count < draws ? Binomial::find_upper_bound_on_p(draws, count, 0.025) : 1;
+  // Clopper and Pearson's interval.
+  const auto too_low = [&](double p) { return binomial(draws, count, p).below < 0.025; };
+  const auto not_too_high = [&](double p) { return binomial(draws, count + 1, p).above > 0.025; };
+  out.low = count > 0 ? chance(too_low) : 0;
+  out.high = count < draws ? chance(not_too_high) : 1;
   const double p = std::clamp(predicted.mean, 0.0, 1.0);
   if (p < 1e-300 || p > 1 - 1e-15) {
     out.verdict = verdict(count == (p < 0.5 ? 0 : draws));
     return out;
   }
-  const Binomial law(draws, p);
-  const double at_most = boost::math::cdf(law, count);
-  const double at_least =
-      count > 0 ? boost::math::cdf(boost::math::complement(law, count - 1)) : 1.0;
+  const double at_most = count < draws ? binomial(draws, count + 1, p).above : 1;
+  const double at_least = count > 0 ? binomial(draws, count, p).below : 1;
   out.verdict = verdict(std::min(at_most, at_least) >= kTail);
   return out;
 }

@@ -8,6 +8,7 @@
 
 #include "formats/analysis/normal_law.hpp"
 #include "formats/error.hpp"
+#include "formats/portable/math.hpp"
 
 namespace numemu {
 namespace {
@@ -48,8 +49,8 @@ class Normal final : public Density {
     // pdf(a) - pdf(b) through expm1: the two are nearly equal in a narrow cell. Beyond 38 sigma
     // both are zero, and expm1 may be infinite.
     const bool inside = std::isfinite(a) && std::isfinite(b) && fa + fb > 0;
-    const double p1 = inside ? (fa > fb ? -fa * std::expm1((a - b) * (a + b) / 2)
-                                        : fb * std::expm1((b - a) * (a + b) / 2))
+    const double p1 = inside ? (fa > fb ? -fa * portable::expm1((a - b) * (a + b) / 2)
+                                        : fb * portable::expm1((b - a) * (a + b) / 2))
                              : fa - fb;
     const double p2 = p0 + (std::isfinite(a) ? a * fa : 0) - (std::isfinite(b) ? b * fb : 0);
     return affine({p0, p1, p2}, mean_, sigma_);
@@ -69,16 +70,16 @@ double lower_gamma(int k, double h) {
   if (h < 1) {  // h^k exp(-h) sum of h^j / (k (k+1) .. (k+j)): the closed form cancels here
     double term = 1.0 / k, sum = term;
     for (int j = 1; j <= 20; ++j) sum += term *= h / (k + j);
-    return sum * std::pow(h, k) * std::exp(-h);
+    return sum * portable::pow(h, k) * portable::exp(-h);
   }
   if (std::isinf(h)) return k == 3 ? 2 : 1;
   switch (k) {
     case 1:
-      return -std::expm1(-h);
+      return -portable::expm1(-h);
     case 2:
-      return 1 - (1 + h) * std::exp(-h);
+      return 1 - (1 + h) * portable::exp(-h);
     default:
-      return 2 - (h * h + 2 * h + 2) * std::exp(-h);
+      return 2 - (h * h + 2 * h + 2) * portable::exp(-h);
   }
 }
 
@@ -90,7 +91,7 @@ class Laplace final : public Density {
   }
   double cdf(double x) const override {
     const double u = (x - location_) / scale_;
-    return u < 0 ? std::exp(u) / 2 : 1 - std::exp(-u) / 2;
+    return u < 0 ? portable::exp(u) / 2 : 1 - portable::exp(-u) / 2;
   }
   Moments moments(double low, double high) const override {
     if (!(low < high)) return {0, 0, 0};
@@ -100,7 +101,7 @@ class Laplace final : public Density {
     return affine({right.p0 + left.p0, right.p1 - left.p1, right.p2 + left.p2}, location_, scale_);
   }
   double pdf(double x) const override {
-    return std::exp(-std::abs(x - location_) / scale_) / (2 * scale_);
+    return portable::exp(-std::abs(x - location_) / scale_) / (2 * scale_);
   }
   std::vector<double> knots() const override {
     constexpr int kReach = 160;  // exp(-80) is left
@@ -111,7 +112,7 @@ class Laplace final : public Density {
   /// Moments of exp(-u)/2 over [a, b], 0 <= a <= b, from u = a + t.
   static Moments half(double a, double b) {
     if (!(a < b)) return {0, 0, 0};
-    const double weight = std::exp(-a) / 2, h = b - a;
+    const double weight = portable::exp(-a) / 2, h = b - a;
     const double g0 = lower_gamma(1, h), g1 = lower_gamma(2, h), g2 = lower_gamma(3, h);
     return {weight * g0, weight * (a * g0 + g1), weight * (a * a * g0 + 2 * a * g1 + g2)};
   }

@@ -8,8 +8,8 @@
 #include <numbers>
 
 #include "formats/analysis/normal_law.hpp"
-#include "formats/analysis/portable_math.hpp"
 #include "formats/error.hpp"
+#include "formats/portable/math.hpp"
 #include "formats/suggest.hpp"
 
 namespace numemu {

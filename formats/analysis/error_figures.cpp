@@ -6,6 +6,8 @@
 #include <limits>
 #include <numbers>
 
+#include "formats/portable/math.hpp"
+
 namespace numemu {
 namespace {
 
@@ -37,7 +39,7 @@ Figure decibels(const FigureSums& s) {
   const double x = s.signal / s.finite, e = s.square / s.finite;
   const double relative = s.signal_square / s.finite / (x * x) + s.fourth / s.finite / (e * e) -
                           2 * s.cross / s.finite / (x * e);
-  return {kDecibels * std::log(x / e),
+  return {kDecibels * portable::log(x / e),
           kDecibels * kDecibels * std::max(0.0, relative) * s.weight / s.finite};
 }
 

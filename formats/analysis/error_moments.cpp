@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "formats/error.hpp"
+#include "formats/portable/math.hpp"
 
 namespace numemu {
 namespace {
@@ -46,7 +47,7 @@ void check(const std::vector<Cell>& cells, double scale) {
 }  // namespace
 
 double ErrorMoments::sqnr_db() const {
-  return mse == 0 ? kInfinity : 10 * std::log10(signal / mse);
+  return mse == 0 ? kInfinity : 10 * portable::log10(signal / mse);
 }
 
 ErrorMoments error_moments(const std::vector<Cell>& cells, double scale, const Density& density) {

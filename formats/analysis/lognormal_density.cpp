@@ -8,6 +8,7 @@
 #include "formats/analysis/density.hpp"
 #include "formats/analysis/normal_law.hpp"
 #include "formats/error.hpp"
+#include "formats/portable/math.hpp"
 
 namespace numemu {
 namespace {
@@ -22,8 +23,8 @@ class Lognormal final : public Density {
   }
 
   double cdf(double x) const override {
-    if (x > 0) return (1 - positive_) + positive_ * normal::cdf((std::log(x) - mu_) / sigma_);
-    if (x < 0) return (1 - positive_) * normal::cdf((mu_ - std::log(-x)) / sigma_);
+    if (x > 0) return (1 - positive_) + positive_ * normal::cdf((portable::log(x) - mu_) / sigma_);
+    if (x < 0) return (1 - positive_) * normal::cdf((mu_ - portable::log(-x)) / sigma_);
     return 1 - positive_;
   }
 
@@ -49,9 +50,9 @@ class Lognormal final : public Density {
     const int count = static_cast<int>(std::ceil(reach * sigma_ / step));
     std::vector<double> points;
     for (int k = count; positive_ < 1 && k >= -count; --k)
-      points.push_back(-std::exp(mu_ + k * step));
+      points.push_back(-portable::exp(mu_ + k * step));
     for (int k = -count; positive_ > 0 && k <= count; ++k)
-      points.push_back(std::exp(mu_ + k * step));
+      points.push_back(portable::exp(mu_ + k * step));
     return points;
   }
 
@@ -68,11 +69,11 @@ class Lognormal final : public Density {
     const double ta = tail_argument(k, a), tb = tail_argument(k, b);
     if (tb >= 0) return tail(k, b, tb) - tail(k, a, ta);
     if (ta <= 0) return tail(k, a, -ta) - tail(k, b, -tb);
-    const double total = std::exp(k * mu_ + k * k * sigma_ * sigma_ / 2);
+    const double total = portable::exp(k * mu_ + k * k * sigma_ * sigma_ / 2);
     return total - tail(k, a, ta) - tail(k, b, -tb);
   }
 
-  double z(double x) const { return (std::log(x) - mu_) / sigma_; }
+  double z(double x) const { return (portable::log(x) - mu_) / sigma_; }
 
   double tail_argument(int k, double x) const {
     return (k * sigma_ - z(x)) * (std::numbers::sqrt2 / 2);
@@ -85,7 +86,7 @@ class Lognormal final : public Density {
     if (x == 0 || std::isinf(x)) return 0;
     const double zx = z(x);
     const double power = k == 0 ? 1 : k == 1 ? x : x * x;
-    return power * std::exp(-zx * zx / 2) * normal::scaled_erfc(t) / 2;
+    return power * portable::exp(-zx * zx / 2) * normal::scaled_erfc(t) / 2;
   }
 
   double mu_, sigma_, positive_;

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "formats/analysis/portable_math.hpp"
+#include "formats/portable/math.hpp"
 
 namespace numemu::normal {
 namespace {
@@ -148,18 +148,18 @@ std::vector<float> sample(const RandomSource& source, std::size_t n, int bits) {
   return x;
 }
 
-double pdf(double z) { return std::exp(-z * z / 2) * kInvSqrtPi * kSqrtHalf; }
+double pdf(double z) { return portable::exp(-z * z / 2) * kInvSqrtPi * kSqrtHalf; }
 
-double cdf(double z) { return std::erfc(-z * kSqrtHalf) / 2; }
+double cdf(double z) { return portable::erfc(-z * kSqrtHalf) / 2; }
 
 double between(double a, double b) {
-  if (a > kErfSide) return (std::erfc(a * kSqrtHalf) - std::erfc(b * kSqrtHalf)) / 2;
-  if (b < -kErfSide) return (std::erfc(-b * kSqrtHalf) - std::erfc(-a * kSqrtHalf)) / 2;
-  return (std::erf(b * kSqrtHalf) - std::erf(a * kSqrtHalf)) / 2;
+  if (a > kErfSide) return (portable::erfc(a * kSqrtHalf) - portable::erfc(b * kSqrtHalf)) / 2;
+  if (b < -kErfSide) return (portable::erfc(-b * kSqrtHalf) - portable::erfc(-a * kSqrtHalf)) / 2;
+  return (portable::erf(b * kSqrtHalf) - portable::erf(a * kSqrtHalf)) / 2;
 }
 
 double scaled_erfc(double t) {
-  if (t < kAsymptotic) return std::exp(t * t) * std::erfc(t);
+  if (t < kAsymptotic) return portable::exp(t * t) * portable::erfc(t);
   // Abramowitz and Stegun 7.1.23: sum of (-1)^m (2m-1)!! / (2 t^2)^m over sqrt(pi) t.
   const double u = 1 / (2 * t * t);
   double sum = 1;

@@ -6,7 +6,7 @@
 
 #include "emu/stats/pairwise.hpp"
 #include "formats/analysis/cells.hpp"
-#include "formats/analysis/portable_math.hpp"
+#include "formats/portable/math.hpp"
 #include "policies/scale_rule.hpp"
 
 namespace numemu::policies {

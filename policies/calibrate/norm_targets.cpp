@@ -8,8 +8,8 @@
 #include "emu/net/ops/batch_norm.hpp"
 #include "emu/net/ops/batch_statistics.hpp"
 #include "emu/net/ops/elementwise.hpp"
-#include "formats/analysis/portable_math.hpp"
 #include "formats/error.hpp"
+#include "formats/portable/math.hpp"
 
 namespace numemu::policies {
 

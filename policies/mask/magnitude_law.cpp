@@ -9,8 +9,8 @@
 #include "emu/net/math_cores.hpp"
 #include "emu/stats/pairwise.hpp"
 #include "formats/analysis/normal_law.hpp"
-#include "formats/analysis/portable_math.hpp"
 #include "formats/float_guard.hpp"
+#include "formats/portable/math.hpp"
 
 namespace numemu::policies {
 namespace {

@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "formats/analysis/portable_math.hpp"
+#include "formats/portable/math.hpp"
 #include "policies/mask/magnitude_law.hpp"
 #include "policies/scale_rule.hpp"
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "emu/net/ops/elementwise.hpp"
+#include "formats/portable/math.hpp"
 #include "policies/embedding/row_codebook.hpp"
 #include "policies/embedding/table_rule.hpp"
 
@@ -57,7 +58,7 @@ struct Options final : TableRule {
     if (n == 0) return 0;
     const double rows = n / static_cast<double>(shape.back());
     const double books = clusters == 0 ? rows : static_cast<double>(clusters);
-    const double number = clusters == 0 ? 0 : std::log2(static_cast<double>(clusters));
+    const double number = clusters == 0 ? 0 : portable::log2(static_cast<double>(clusters));
     return n * static_cast<double>(bits) + rows * number + books * std::ldexp(kEntryBits, bits);
   }
 };

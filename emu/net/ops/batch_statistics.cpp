@@ -8,7 +8,7 @@
 #include "emu/net/ops/float64_sums.hpp"
 #include "emu/net/sums.hpp"
 #include "formats/analysis/normal_law.hpp"
-#include "formats/analysis/portable_math.hpp"
+#include "formats/portable/math.hpp"
 
 namespace numemu::net {
 namespace {

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "formats/error.hpp"
+#include "formats/portable/math.hpp"
 
 namespace numemu::net {
 namespace {
@@ -145,7 +146,7 @@ void add_absolute(const Outcome& o, double* sums) {
 void add_psnr(const Outcome& o, double* sums) {
   double squared[2] = {0, 0};
   add_squared(o, squared);
-  sums[0] = -10 * std::log10(squared[0] / squared[1]);
+  sums[0] = -10 * portable::log10(squared[0] / squared[1]);
   sums[1] = 1;
 }
 
@@ -203,7 +204,7 @@ const Score kScores[] = {
     {"auc", "area under the ROC curve of two classes", is_binary, two, add_logit, auc},
     {"log_loss", "mean cross-entropy of a class, nats", has_classes, two, add_loss, ratio},
     {"perplexity", "e to the mean cross-entropy", has_classes, two, add_loss,
-     [](const ScoreTable& t, const Times& n) { return std::exp(ratio(t, n)); }},
+     [](const ScoreTable& t, const Times& n) { return portable::exp(ratio(t, n)); }},
     {"bits_per_token", "mean cross-entropy of a class, bits", has_classes, two, add_loss,
      [](const ScoreTable& t, const Times& n) { return ratio(t, n) / kLn2; }},
     {"mse", "mean squared error", has_values, two, add_squared, ratio},
@@ -217,8 +218,8 @@ const Score kScores[] = {
     {"cosine", "mean cosine of a sample's outputs and those in float32", has_any, two, add_cosine,
      ratio, true},
     {"sqnr", "power of the outputs in float32 over that of their difference, dB", has_any, two,
-     add_noise, [](const ScoreTable& t, const Times& n) { return 10 * std::log10(ratio(t, n)); },
-     true}};
+     add_noise,
+     [](const ScoreTable& t, const Times& n) { return 10 * portable::log10(ratio(t, n)); }, true}};
 
 std::string_view needs(const Score& score) {
   return score.fits == is_binary    ? "two classes, one per sample"

@@ -10,6 +10,7 @@
 #include "emu/unit/fused/prepare_values.hpp"
 #include "emu/unit/prepared_operand.hpp"
 #include "formats/float_guard.hpp"
+#include "formats/portable/math.hpp"
 
 namespace numemu::unit {
 namespace {
@@ -89,10 +90,10 @@ void measure(FusedOperands& o, const Gemm& gemm) {
   // own, or 2^-25.
   const double roundings = 2 * static_cast<double>(rule.steps(gemm.k)) + 1;
   const double end = std::ldexp(1.0, rule.top - 1);
-  const double limit = rule.nearest
-                           ? std::exp(-roundings * std::ldexp(1.0, -rule.kept_bits - 1)) * end -
-                                 roundings * std::ldexp(1.0, rule.smallest - rule.kept_bits - 1)
-                           : 0.999 * end;
+  const double limit =
+      rule.nearest ? portable::exp(-roundings * std::ldexp(1.0, -rule.kept_bits - 1)) * end -
+                         roundings * std::ldexp(1.0, rule.smallest - rule.kept_bits - 1)
+                   : 0.999 * end;
   const double c = o.c.empty() ? 0 : std::ldexp(1.0, o.c.top);
   const double scale = std::ldexp(1.0, most_scale);
   const double products = none ? 0
