@@ -15,6 +15,7 @@
 #include "experiments/engine/losses_file.hpp"
 #include "experiments/engine/scores.hpp"
 #include "formats/error.hpp"
+#include "formats/portable/math.hpp"
 #include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
@@ -166,7 +167,7 @@ std::string lead_text(const Measure& measure, const PairedLead& lead) {
   int digits = factor == 100 ? 1 : std::min(measure.digits, 2);
   const double nearest = factor * std::min(std::abs(lead.low), std::abs(lead.high));
   const double width = factor * (lead.high - lead.low);
-  while (digits < 8 && std::min(nearest, width) < std::pow(10, -digits)) ++digits;
+  while (digits < 8 && std::min(nearest, width) < portable::pow(10, -digits)) ++digits;
   return fmt::format("{:.{}f} [{:.{}f}, {:.{}f}] {}", factor * lead.difference, digits,
                      factor * lead.low, digits, factor * lead.high, digits, measure.unit);
 }
@@ -219,8 +220,8 @@ Pairing paired(const Configuration& a, const Configuration& b, std::size_t compa
   const std::size_t seeds = samples.leads.size();
   const double of_seeds =
       seeds < 2 ? 0 : stats::student_quantile(static_cast<double>(seeds - 1), tail) * mean.error;
-  PairedLead lead{mean.value, mean.value - std::hypot(mean.value - samples.interval.low, of_seeds),
-                  mean.value + std::hypot(samples.interval.high - mean.value, of_seeds)};
+  PairedLead lead{mean.value, mean.value - portable::hypot(mean.value - samples.interval.low, of_seeds),
+                  mean.value + portable::hypot(samples.interval.high - mean.value, of_seeds)};
   if (!std::isfinite(lead.difference)) return {std::nullopt, "losses that are not finite"};
   return {lead, ""};
 }

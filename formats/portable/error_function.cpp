@@ -1,3 +1,5 @@
+// Near zero by Taylor's series; elsewhere exp(-x^2) times a polynomial, so that the tail keeps its
+// digits.
 #include <cmath>
 
 #include "formats/portable/double_double.hpp"

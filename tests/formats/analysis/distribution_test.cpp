@@ -50,12 +50,12 @@ TEST_CASE("the bits of draws are pinned", "[fast]") {
   CHECK(bits("normal", 12345) == 0xbfe7784a54fb9d1f);
   CHECK(bits("laplace", 0) == 0xbfe026ffa1a3071b);
   CHECK(bits("laplace", 1) == 0xbfef3ed6cfcd3db1);
-  CHECK(bits("laplace", 12345) == 0xbfe89edfb51ae0e6);
+  CHECK(bits("laplace", 12345) == 0xbfe89edfb51ae0e5);
   CHECK(bits("uniform", 0) == 0xbfd95dcc00ea3c76);
   CHECK(bits("uniform", 1) == 0xbfe3f26d63dbeb23);
   CHECK(bits("uniform", 12345) == 0xbfe12cb2654db179);
   CHECK(bits("lognormal:2", 0) == 0x3fd6a8c1000db5cf);
-  CHECK(bits("lognormal:2", 1) == 0xbfc5d7d450810877);
+  CHECK(bits("lognormal:2", 1) == 0xbfc5d7d450810878);
   CHECK(bits("lognormal:2", 12345) == 0x3fcd85d58d45a6ac);
 }
 
