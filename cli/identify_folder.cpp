@@ -22,9 +22,18 @@ std::string finding_text(const RecordedUnit& one, const Finding& f) {
   std::string text = fmt::format("{} {}, {} records: {}{}\n", one.chip, full_name(*one.instruction),
                                  one.answers.size(), f.fits ? "" : "no rule fits, the nearest is ",
                                  unit::description_line(f.description));
+  if (f.changed)
+    text += fmt::format(
+        "  not reproducible: {} records answer a question of one before in another way, first {} "
+        "that of {}\n",
+        f.changes, f.changed->again_record, f.changed->first_record);
   if (!f.fits)
     return text + fmt::format("  contradicted by {} records, first {} ({})\n", f.contradictions,
                               f.contradiction, one.answers[f.contradiction].question.aspect);
+  if (!f.decided)
+    text +=
+        fmt::format("  not decided: {} records had no part in the choice, expected at least {}\n",
+                    f.confirmed, oracle::kFewestConfirming);
   for (const std::string& name : f.presets) text += "  answers as " + name + "\n";
   if (f.presets.empty()) text += "  no unit of the catalogue answers so\n";
   if (f.undetermined.empty()) return text + "  every rule one parameter away is contradicted\n";
@@ -41,6 +50,7 @@ Json finding_json(const RecordedUnit& one, const Finding& f) {
           {"instruction", full_name(*one.instruction)},
           {"records", static_cast<std::int64_t>(one.answers.size())},
           {"fits", f.fits},
+          {"decided", f.fits && f.decided},
           {"presets", f.presets},
           {"undetermined", std::move(open)}};
 }
@@ -56,7 +66,7 @@ int identify_folder(const std::string& folder, const std::string& instr,
   Json all = Json::array();
   for (const RecordedUnit& one : units) {
     const Finding finding = oracle::identify(one.ports, one.answers, options);
-    fits = fits && finding.fits;
+    fits = fits && finding.fits && finding.decided;
     if (json) {
       all.push_back(finding_json(one, finding));
       continue;

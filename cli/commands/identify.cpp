@@ -12,6 +12,7 @@
 
 #include "cli/command.hpp"
 #include "cli/identify_folder.hpp"
+#include "cli/identify_report.hpp"
 #include "cli/product.hpp"
 #include "cli/progress.hpp"
 #include "cli/question_device.hpp"
@@ -19,16 +20,13 @@
 #include "cli/talk.hpp"
 #include "cli/verify_folder.hpp"
 #include "emu/oracle/protocol.hpp"
-#include "emu/oracle/step_map.hpp"
 #include "emu/oracle/summation_tree.hpp"
 #include "emu/unit/description/json.hpp"
-#include "emu/unit/description/words.hpp"
 #include "emu/unit/sparse/pattern.hpp"
 #include "emu/unit/unit.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/distinct_paths.hpp"
-#include "formats/storage/json.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -171,9 +169,9 @@ class Conversation {
   std::size_t asked_ = 0, unanswered_ = 0;
 };
 
-/// All records of the file without unknown digits.
+/// All records of the file without unknown digits, and their lines.
 std::vector<oracle::Answered> read_records(RecordFile& reader, const Ports& ports,
-                                           std::size_t& skipped) {
+                                           std::size_t& skipped, std::vector<std::int64_t>& lines) {
   constexpr std::int64_t kPiece = 1024;
   constexpr std::size_t kMost = 1 << 20;
   const oracle::Layout layout = oracle::record_layout(ports);
@@ -190,6 +188,7 @@ std::vector<oracle::Answered> read_records(RecordFile& reader, const Ports& port
       std::string name(records.class_name(i));
       all.push_back({{name.empty() ? "record" : std::move(name), oracle::dot_of(ports, records, i)},
                      records.code(oracle::find_field(layout, "d"), i)});
+      lines.push_back(records.line[static_cast<std::size_t>(i)]);
     }
   }
   return all;
@@ -222,153 +221,6 @@ class Phases {
   bool quiet_;
 };
 
-struct Report {
-  oracle::Finding finding;
-  std::optional<oracle::SummationNode> tree;
-  std::size_t asked = 0;
-  bool records = false, order_asked = false;
-};
-
-std::string hex(std::uint64_t code) { return fmt::format("{:#x}", code); }
-
-std::string without_end(std::string line) {
-  while (!line.empty() && line.back() == '\n') line.pop_back();
-  return line;
-}
-
-/// A name that no unit of the catalogue has, so that gemm takes the file.
-unit::UnitDescription own_description(const oracle::Finding& finding, const Ports& ports) {
-  unit::UnitDescription u = finding.description;
-  u.name = "identified";
-  u.a = ports.a;
-  u.b = ports.b;
-  return u;
-}
-
-Json report_json(const Report& report, const Ports& ports) {
-  const oracle::Finding& f = report.finding;
-  Json json = {
-      {"fits", f.fits}, {"presets", f.presets}, {"questions", report.asked}, {"tried", f.tried}};
-  const std::string text = unit::description_json(own_description(f, ports));
-  if (!f.steps.empty()) json["steps"] = f.steps;
-  json[f.fits ? "description" : "nearest"] = Json::parse(text);
-  Json open = Json::array();
-  for (const oracle::Undetermined& one : f.undetermined) {
-    Json entry = {{"rival", one.rival}};
-    if (one.separating) entry["separated_by"] = without_end(question_text(ports, *one.separating));
-    open.push_back(std::move(entry));
-  }
-  json["undetermined"] = std::move(open);
-  if (!f.fits && f.contradictions != 0) {
-    const oracle::Answered& first = f.answered[f.contradiction];
-    json["contradiction"] = {{"question", without_end(question_text(ports, first.question.dot))},
-                             {"answer", hex(first.code)},
-                             {"expected", hex(f.expected)},
-                             {"count", static_cast<std::int64_t>(f.contradictions)}};
-  }
-  json["confirmations"] = {{"asked", f.confirmed}, {"differing", f.differing}};
-  if (f.fits && f.confirmed != 0) json["confirmations"]["unseen_at_95"] = f.unseen();
-  if (f.too_late) json["too_late"] = true;
-  if (f.lost) json["lost_product"] = *f.lost;
-  if (f.changed)
-    json["inconsistent"] = {{"question", without_end(question_text(ports, f.changed->dot))},
-                            {"first_answer", hex(f.changed->first)},
-                            {"again", hex(f.changed->again)},
-                            {"count", f.changes},
-                            {"reproducible", f.reproducible}};
-  if (report.tree)
-    json["order"] = {{"words", oracle::order_words(*report.tree)},
-                     {"tree", oracle::to_string(*report.tree)}};
-  return json;
-}
-
-std::string undetermined_text(const Report& report, const Ports& ports) {
-  constexpr std::size_t kShown = 12;
-  const oracle::Finding& f = report.finding;
-  if (f.undetermined.empty()) return "Every rule one parameter away gives another answer.\n";
-  std::string text =
-      fmt::format("Left open, equal in all answers{}:\n",
-                  report.records ? "" : fmt::format(" and on {} questions tried", f.tried));
-  for (std::size_t i = 0; i < std::min(kShown, f.undetermined.size()); ++i)
-    text += "  " + f.undetermined[i].rival + "\n";
-  if (f.undetermined.size() > kShown)
-    text += fmt::format("  and {} more (--json lists them)\n", f.undetermined.size() - kShown);
-  for (const oracle::Undetermined& one : f.undetermined) {
-    if (!one.separating) continue;
-    text += fmt::format("This question would decide whether: {}\n  {}", one.rival,
-                        question_text(ports, *one.separating));
-    break;
-  }
-  return text;
-}
-
-/// "10000 mixed vectors of this rule, asked after it was found, agree: ..."
-std::string confirmed_text(const Report& report) {
-  const oracle::Finding& f = report.finding;
-  std::string text;
-  if (f.too_late) text = "The time is over (--time-limit) before all questions were asked.\n";
-  if (f.confirmed == 0) return text;
-  const char* const what = report.records ? "records that chose no rule" : "mixed vectors of it";
-  return text + fmt::format("{} {} agree: at 95 %, at most 1 of {} such differs (3/n)\n",
-                            f.confirmed, what, static_cast<std::int64_t>(1 / f.unseen()));
-}
-
-std::string changed_text(const oracle::Finding& f, const Ports& ports) {
-  if (!f.changed) return "";
-  return fmt::format(
-      "{} of the questions got another answer when asked again, first {}, then {}:\n"
-      "  {}",
-      f.changes, hex(f.changed->first), hex(f.changed->again),
-      question_text(ports, f.changed->dot));
-}
-
-std::string contradiction_text(const oracle::Finding& f, const Ports& ports) {
-  if (f.contradictions == 0) return "";
-  const oracle::Answered& first = f.answered[f.contradiction];
-  return fmt::format("First contradiction ({}), answered {} where the nearest gives {}:\n  {}",
-                     first.question.aspect, hex(first.code), hex(f.expected),
-                     question_text(ports, first.question.dot));
-}
-
-std::string report_text(const Report& report, const Ports& ports) {
-  const oracle::Finding& f = report.finding;
-  std::string text;
-  if (f.fits) {
-    text = fmt::format("Found after {} {}: {}\n", report.asked,
-                       report.records ? "records" : "questions",
-                       unit::description_line(f.description));
-    if (f.presets.empty()) text += "No unit of the catalogue answers so.\n";
-    for (const std::string& name : f.presets) text += "  answers as " + name + "\n";
-    if (!f.steps.empty())
-      text += fmt::format("Products of one step: {}\n", oracle::step_words(f.steps));
-    text += confirmed_text(report);
-    text += undetermined_text(report, ports);
-  } else {
-    const std::string rule = unit::description_line(f.description);
-    if (!f.reproducible) {
-      text = "The device is not reproducible. " + changed_text(f, ports);
-    } else if (f.found_but()) {
-      text = fmt::format("Found, but {} of {} confirmations differ: {}\n", f.differing, f.confirmed,
-                         rule);
-      if (f.lost)
-        text += fmt::format("Every answer fits if the product at position {} is lost.\n", *f.lost);
-      text += changed_text(f, ports) + contradiction_text(f, ports);
-    } else {
-      text = fmt::format("{} The nearest contradicts {} of {} answers: {}\n",
-                         f.too_late ? "The time is over (--time-limit); no rule fits so far."
-                                    : "No rule fits.",
-                         f.contradictions, f.answered.size(), rule) +
-             contradiction_text(f, ports) + changed_text(f, ports);
-    }
-  }
-  if (report.order_asked && !report.tree)
-    text += "Order of the sum: the answers fit no tree of additions\n";
-  if (report.tree)
-    text += fmt::format("Order of the sum: {}\n  {}\n", oracle::order_words(*report.tree),
-                        oracle::to_string(*report.tree));
-  return text;
-}
-
 int run_identify(const Options& o) {
   if (int{!o.in.empty()} + int{!o.device.empty()} + int{o.live} != 1)
     throw Error("expected one of --in FILE, --device COMMAND and --live");
@@ -388,14 +240,14 @@ int run_identify(const Options& o) {
   options.on_progress = Phases(o.quiet || o.json);
   if (is_folder(o.in)) return identify_folder(o.in, o.instr, options, o.json);
   if (!o.instr.empty()) throw Error("--instr: expected together with --in FOLDER");
-  Report report;
+  IdentifyReport report;
   Ports ports;
   if (!o.in.empty()) {
-    report.records = true;
     RecordFile reader(o.in);
+    report.place = reader.place();
     ports = ports_of_options(o, reader.header());
     std::size_t skipped = 0;
-    const auto records = read_records(reader, ports, skipped);
+    const auto records = read_records(reader, ports, skipped, report.places);
     if (records.empty()) throw Error(o.in + ": expected at least one record");
     if (skipped != 0)
       say("numemu: {}: {} records with unknown digits or beyond 2^20 are ignored", o.in, skipped);
@@ -417,17 +269,17 @@ int run_identify(const Options& o) {
     if (report.order_asked) report.tree = oracle::read_summation_tree(ports, ask);
     report.asked = conversation.asked();
   }
-  if (!o.out.empty() && report.finding.fits)
+  const bool found = report.finding.fits && report.finding.decided;
+  if (!o.out.empty() && found)
     unit::write_description(own_description(report.finding, ports), o.out);
-  const std::string text =
-      o.json ? report_json(report, ports).dump(2) + "\n" : report_text(report, ports);
+  const std::string text = o.json ? identify_json(report, ports) : identify_text(report, ports);
   // Standard output belongs to the questions.
   if (o.live) {
     write_talk(text);
   } else if (!o.quiet || o.json) {
     fmt::print("{}", text);
   }
-  return report.finding.fits ? kFine : kMismatch;
+  return found ? kFine : kMismatch;
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "emu/oracle/lost_products.hpp"
 #include "emu/oracle/rival.hpp"
 #include "emu/unit/description/fields.hpp"
 #include "emu/unit/unit.hpp"
@@ -200,10 +201,8 @@ Evidence Evidence::part(std::span<const std::size_t> positions) const {
   return some;
 }
 
-Evidence Evidence::without(std::size_t position) const {
-  Evidence other = *this;
-  for (Dot& dot : other.dots_) dot.a[position] = dot.b[position] = 0;
-  return other;
+void Evidence::drop_products(const std::vector<int>& positions) {
+  for (Dot& dot : dots_) dot = without_products(std::move(dot), positions);
 }
 
 bool Candidates::add(UnitDescription u) {

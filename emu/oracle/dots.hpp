@@ -1,5 +1,6 @@
 // Independent dot products as codes, and their results under any description.
 #pragma once
+#include <compare>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -35,6 +36,7 @@ struct Dot {
   std::vector<std::uint64_t> a, b;
   std::uint64_t c = 0;
   std::vector<std::uint8_t> scale_a, scale_b, kept;
+  auto operator<=>(const Dot&) const = default;
 };
 
 /// The code of D of every dot, by the reference. A stochastic register draws for each dot as for

@@ -4,87 +4,36 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <numeric>
+#include <set>
 #include <span>
 #include <utility>
 
 #include "emu/oracle/candidates.hpp"
 #include "emu/oracle/generator.hpp"
+#include "emu/oracle/lost_products.hpp"
 #include "emu/oracle/protocol.hpp"
 #include "emu/oracle/rival.hpp"
-#include "emu/oracle/step_map.hpp"
 #include "emu/oracle/summation_tree.hpp"
+#include "emu/oracle/unit_steps.hpp"
 
 namespace numemu::oracle {
 namespace {
 
 using unit::UnitDescription;
 
-constexpr std::size_t kBlock = 96;        ///< questions that are compared at a time
-constexpr std::size_t kRandomPool = 240;  ///< beside the constructed questions
-constexpr std::size_t kFirst = 48;        ///< asked at least before a search
+constexpr std::size_t kBlock = 96;  ///< questions that are compared at a time
+constexpr std::size_t kFirst = 48;  ///< asked at least before a search
 constexpr std::size_t kRepeated = 8;
 constexpr std::size_t kSearched = 256;  ///< answers that a search begins with
 constexpr std::size_t kGuess = 400;     ///< questions before the confirmations, as progress counts
 constexpr int kSearches = 4;            ///< that may fail
 constexpr int kMostSearches = 12;       ///< that found what later answers refuted
 
-/// All questions in an order in which every block has some of each kind.
-std::vector<Question> pool_of(const Ports& ports, std::uint64_t seed) {
-  std::vector<Question> all = constructed_questions(ports);
-  for (Question& question : random_questions(ports, seed, 0, kRandomPool))
-    all.push_back(std::move(question));
-  std::vector<Question> mixed;
-  mixed.reserve(all.size());
-  const std::size_t blocks = (all.size() + kBlock - 1) / kBlock;
-  for (std::size_t first = 0; first < blocks; ++first) {
-    for (std::size_t i = first; i < all.size(); i += blocks) mixed.push_back(std::move(all[i]));
-  }
-  return mixed;
-}
-
 bool same_but_nan(UnitDescription u, const UnitDescription& other) {
   u.nan = other.nan;
   u.nan_code = other.nan_code;
   return same_rule(u, other);
-}
-
-std::vector<int> steps_of_unit(const UnitDescription& u, const Ports& ports);
-
-/// Of sums of outer.every products each: C and opposite products meet in the outer register, which
-/// hides the steps inside. Each sum has those of the unit without the outer register.
-std::vector<int> steps_of_sums(const UnitDescription& u, const Ports& ports) {
-  UnitDescription inner = u;
-  inner.outer = {};
-  inner.c = inner.d = nullptr;
-  Ports of_sum = ports;
-  of_sum.k = u.outer.every * (ports.k / ports.kept());
-  of_sum.c = of_sum.d = inner.accumulator.format;
-  of_sum.bits = inner.accumulator.bits;
-  const std::vector<int> one = steps_of_unit(inner, of_sum);
-  if (one.empty()) return {};
-  const int count = *std::max_element(one.begin(), one.end()) + 1;
-  std::vector<int> steps;
-  for (int p = 0; p < ports.kept(); ++p)
-    steps.push_back(one[static_cast<std::size_t>(p % u.outer.every)] + p / u.outer.every * count);
-  return steps;
-}
-
-/// By the variant of the step map that tells the most steps apart.
-std::vector<int> steps_of_unit(const UnitDescription& u, const Ports& ports) {
-  if (u.outer.every != 0 && u.outer.every < ports.kept()) return steps_of_sums(u, ports);
-  constexpr int kMostPositions = 64;  // as many dots as pairs of them
-  std::vector<int> best;
-  if (ports.kept() > kMostPositions) return best;
-  const auto count = [](const std::vector<int>& steps) {
-    return steps.empty() ? -1 : *std::max_element(steps.begin(), steps.end());
-  };
-  for (const StepVariant variant : kStepVariants) {
-    const std::vector<Dot> dots = step_map_dots(ports, variant);
-    if (dots.empty()) continue;
-    std::vector<int> steps = steps_of(read_step_map(ports, variant, evaluate(u, ports, dots)));
-    if (count(steps) > count(best)) best = std::move(steps);
-  }
-  return best;
 }
 
 class Identification {
@@ -93,7 +42,7 @@ class Identification {
       : ports_(ports),
         device_(device),
         options_(options),
-        pool_(pool_of(ports, options.seed)),
+        pool_(question_pool(ports, options.seed, kBlock)),
         evidence_(ports, options.any_nan) {
     for (const Question& question : pool_) pool_dots_.push_back(question.dot);
     if (options.catalogue) presets_ = presets(ports);
@@ -115,6 +64,10 @@ class Identification {
           continue;
         }
         ask_more();
+        if (find_lost_products()) {
+          begin_again();
+          continue;
+        }
         add_blocks();
         survivors_ = search_answers();
         ++searches;
@@ -123,7 +76,6 @@ class Identification {
           if (searches > kMostSearches) break;
           continue;
         }
-        if (searches == 1 && find_lost_product()) return nothing_fits();
         bool changed = false;
         for (const std::size_t at : std::span(wrong).first(std::min(kRepeated, wrong.size())))
           changed = ask_again(at) || changed;
@@ -142,30 +94,34 @@ class Identification {
                        (confirmed_ || finding_.confirmed > 0);
     if (!found) return nothing_fits();
     if (!finding_.too_late) repeat_some();
-    return finding_.changes == 0 ? finding() : nothing_fits();
+    return finding_.changes == 0 && finding_.lost.empty() ? finding() : nothing_fits();
   }
 
   Finding judge(const std::vector<Answered>& records) {
     for (const Answered& record : records) note(record.question, record.code);
-    std::vector<std::size_t> some = spread();
+    find_contradictory_records();
+    const std::vector<std::size_t> some = spread();
     const Evidence part = evidence_.part(some);
+    std::set<std::size_t> searched(some.begin(), some.end());
     survivors_ = start_.all;
     std::erase_if(survivors_, [&](const UnitDescription& u) {
       if (!part.agrees(u)) return true;
       const auto wrong = evidence_.contradicted(u, 1);
-      some.insert(some.end(), wrong.begin(), wrong.end());
+      searched.insert(wrong.begin(), wrong.end());
       return !wrong.empty();
     });
-    searched_ = some.size();
+    searched_ = searched.size();
     if (survivors_.empty()) survivors_ = search_answers();
     if (!evidence_.agrees(survivors_.front())) return nothing_fits();
     return finding();
   }
 
  private:
+  /// What the unit sees of a dot.
+  Dot seen(const Dot& dot) const { return without_products(dot, finding_.lost); }
   void note(const Question& question, std::uint64_t code) {
     finding_.answered.push_back({question, code});
-    evidence_.add(question.dot, code);
+    evidence_.add(seen(question.dot), code);
   }
   void ask(const Question& question) {
     note(question, (*device_)(question.dot));
@@ -296,10 +252,12 @@ class Identification {
     return more;
   }
 
-  /// The positions of some answers among all.
+  /// The positions of some answers among all; of records at most half, so that others confirm.
   std::vector<std::size_t> spread() const {
+    const std::size_t most =
+        device_ != nullptr ? kSearched : std::min(kSearched, (evidence_.size() + 1) / 2);
     std::vector<std::size_t> some;
-    for (std::size_t i = 0; i < evidence_.size(); i += (evidence_.size() - 1) / kSearched + 1)
+    for (std::size_t i = 0; i < evidence_.size(); i += (evidence_.size() - 1) / most + 1)
       some.push_back(i);
     return some;
   }
@@ -355,15 +313,17 @@ class Identification {
   }
 
   /// Asks mixed vectors of the first survivor. False where one refutes it and `searching` wants to
-  /// know; else all are asked and those that differ are counted.
+  /// know; else those that differ are counted, until more of them are steady than noise explains.
   bool confirm(bool searching) {
     const UnitDescription u = survivors_.front();
-    finding_.confirmed = finding_.differing = 0;
-    confirmed_ = false;
+    forget_confirmations();
     bool refuted = false, late = false;
     mixed_vectors(
         u, options_.confirmations, [&](const Records& records, const std::vector<Dot>& dots) {
           const auto expected = evaluate(u, ports_, dots);
+          std::vector<Dot> without;
+          for (const Dot& dot : dots) without.push_back(seen(dot));
+          const auto of_seen = finding_.lost.empty() ? expected : evaluate(u, ports_, without);
           for (std::size_t i = 0; i < dots.size() && finding_.reproducible; ++i) {
             if ((late = too_late())) return false;
             const Dot& dot = dots[i];
@@ -371,36 +331,63 @@ class Identification {
             ++finding_.confirmed;
             if (options_.on_progress)
               options_.on_progress("confirmations", finding_.confirmed, options_.confirmations);
-            if (evidence_.same(code, expected[i])) continue;
-            ++finding_.differing;
-            const bool noise = changes(dot, code);
-            if (noise || (!searching && finding_.differing > 1)) continue;
-            note({std::string(records.class_name(static_cast<std::int64_t>(i))), dot}, code);
+            if (!evidence_.same(code, expected[i])) ++finding_.differing;
+            if (evidence_.same(code, of_seen[i]) || changes(dot, code)) continue;
+            if (searching || ++finding_.steady == 1)
+              note({std::string(records.class_name(static_cast<std::int64_t>(i))), dot}, code);
             refuted = searching;
-            if (refuted) return false;
+            if (refuted || !noise_explains()) return false;
           }
           return finding_.reproducible;
         });
-    if (refuted) survivors_.clear();
+    if (refuted) {
+      survivors_.clear();
+      forget_confirmations();  // of a rule that is none
+    }
     if (refuted || late) return !refuted;
     confirmed_ = true;
     return true;
   }
 
-  /// Whether a rule fits all answers but for one position whose product is lost: a faulty lane.
-  bool find_lost_product() {
-    constexpr int kMostPositions = 128;
-    if (!ports_.sparsity.dense() || ports_.k > kMostPositions) return false;
-    for (int p = 0; p < ports_.k; ++p) {
-      const Evidence others = evidence_.without(static_cast<std::size_t>(p));
-      const auto found = std::ranges::find_if(
-          start_.all, [&](const UnitDescription& u) { return others.agrees(u); });
-      if (found == start_.all.end()) continue;
-      finding_.lost = p;
-      survivors_ = {*found};
-      return true;
+  void forget_confirmations() {
+    finding_.confirmed = finding_.differing = finding_.steady = 0;
+    confirmed_ = false;
+  }
+
+  /// Some have the same noise twice.
+  bool noise_explains() const {
+    return finding_.steady <= kRepeated || 4 * finding_.steady <= finding_.changes;
+  }
+
+  /// Once: dead lanes. What they lose is no part of any question from then on.
+  bool find_lost_products() {
+    if (std::exchange(lanes_read_, true)) return false;
+    finding_.lost = lost_products(ports_, *device_);
+    if (finding_.lost.empty()) return false;
+    evidence_.drop_products(finding_.lost);
+    for (Dot& dot : pool_dots_) dot = seen(dot);
+    return true;
+  }
+
+  /// Of records: questions with two answers, which no rule gives.
+  void find_contradictory_records() {
+    const auto& all = finding_.answered;
+    std::vector<std::size_t> order(all.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    const auto dot = [&](std::size_t i) -> const Dot& { return all[i].question.dot; };
+    std::ranges::stable_sort(order, {}, dot);
+    for (std::size_t first = 0, i = 1; i < order.size(); ++i) {
+      const std::size_t x = order[first], y = order[i];
+      if (dot(x) != dot(y)) {
+        first = i;
+        continue;
+      }
+      if (evidence_.same(all[x].code, all[y].code)) continue;
+      if (!finding_.changed || x < finding_.changed->first_record)
+        finding_.changed = {dot(x), all[x].code, all[y].code, x, y};
+      ++finding_.changes;
     }
-    return false;
+    finding_.reproducible = finding_.changes == 0;
   }
 
   /// Some early questions again, after all others.
@@ -415,29 +402,41 @@ class Identification {
     if (survivors_.empty()) survivors_ = search_answers();
     finding_.description = survivors_.front();
     auto wrong = evidence_.contradicted(finding_.description, evidence_.size());
-    const bool near = finding_.lost || 2 * wrong.size() < evidence_.size();
-    if (device_ != nullptr && near && !confirmed_ && finding_.reproducible && !too_late()) {
-      confirm(false);
+    const bool near = 2 * wrong.size() < evidence_.size();
+    if (device_ != nullptr && finding_.reproducible) {
+      if (near && !confirmed_ && !too_late()) confirm(false);
       wrong = evidence_.contradicted(finding_.description, evidence_.size());
+      for (const std::size_t at : wrong) {
+        if (!near || !noise_explains() || too_late() || !ask_again(at)) ++finding_.steady;
+      }
+      wrong = evidence_.contradicted(finding_.description, evidence_.size());
+      if (!finding_.lost.empty()) name_presets();
     }
     finding_.contradictions = wrong.size();
     if (!wrong.empty()) {
       finding_.contradiction = wrong.front();
-      const Dot& dot = finding_.answered[finding_.contradiction].question.dot;
+      const Dot dot = seen(finding_.answered[finding_.contradiction].question.dot);
       finding_.expected = evaluate(finding_.description, ports_, {&dot, 1}).front();
     }
     return std::move(finding_);
+  }
+
+  void name_presets() {
+    for (const UnitDescription& u : presets_) {
+      if (evidence_.agrees(u)) finding_.presets.push_back(u.name);
+    }
   }
 
   Finding finding() {
     finding_.fits = true;
     finding_.description = survivors_.front();
     finding_.tried = pool_.size();
-    for (const UnitDescription& u : presets_) {
-      if (evidence_.agrees(u)) finding_.presets.push_back(u.name);
-    }
+    name_presets();
     const auto own = evaluate(finding_.description, ports_, pool_dots_);
-    if (device_ == nullptr) finding_.confirmed = evidence_.size() - searched_;
+    if (device_ == nullptr) {
+      finding_.confirmed = evidence_.size() - searched_;
+      finding_.decided = finding_.confirmed >= kFewestConfirming;
+    }
     if (finding_.presets.empty() && device_ != nullptr) {
       // Of rules with the same results the plainest: also of those that confirmed the one found.
       const UnitDescription found = finding_.description;
@@ -470,7 +469,7 @@ class Identification {
   std::vector<UnitDescription> presets_, survivors_;
   Candidates start_, expanded_;
   std::size_t spread_ = 0, searched_ = 0;
-  bool order_read_ = false, confirmed_ = false;
+  bool order_read_ = false, lanes_read_ = false, confirmed_ = false;
   Finding finding_;
 };
 

@@ -38,6 +38,7 @@ struct Answered {
 struct Changed {
   Dot dot;
   std::uint64_t first = 0, again = 0;
+  std::size_t first_record = 0, again_record = 0;  ///< of records: their positions
 };
 
 /// A parameter that the answers leave open.
@@ -60,22 +61,32 @@ struct Finding {
   std::vector<Answered> answered;
   std::size_t tried = 0;  ///< questions on which what is undetermined agrees
 
-  /// Answers that had no part in the choice of the description, and how many of them differ from
-  /// it: mixed vectors that were asked, or records that were not searched.
+  /// Answers that had no part in the choice of this description, and how many of them differ from
+  /// it: mixed vectors of it that were asked, or records that were not searched.
   std::size_t confirmed = 0, differing = 0;
 
-  /// Where none fits: answers that contradict the description, the first of them, and its result.
+  /// Where none fits: answers that contradict the description and that no lost product explains,
+  /// the first of them, and its result.
   std::size_t contradictions = 0, contradiction = 0;
   std::uint64_t expected = 0;
-  /// Of such a description: the only position whose product is lost, if that explains every answer.
-  std::optional<int> lost;
+  /// Of these and of confirmations: those that were the same when asked again.
+  std::size_t steady = 0;
+  /// Positions whose products have no effect on any answer, where not all have one.
+  std::vector<int> lost;
   /// Questions that got another answer when they were repeated, and the first of them.
   std::size_t changes = 0;
   std::optional<Changed> changed;
-  bool reproducible = true;  ///< false: so many changed that nothing more was asked
+  /// False: so many changed that nothing more was asked; of records, any.
+  bool reproducible = true;
+  /// False: of fewer than kFewestConfirming records that were not searched.
+  bool decided = true;
 
-  /// A rule, although some confirmations differ: less than half, or by one lost product.
-  bool found_but() const { return !fits && reproducible && (lost || 2 * differing < confirmed); }
+  /// A rule, although some answers differ: lost products and noise explain them. Of answers with
+  /// noise, few have the same noise twice.
+  bool found_but() const {
+    const bool asked = confirmed != 0 || (!lost.empty() && !too_late);
+    return !fits && reproducible && asked && 4 * steady <= changes;
+  }
   /// The share of vectors like the confirmations that may differ unseen, at 95 %: the rule of
   /// three.
   double unseen() const { return confirmed == 0 ? 1 : 3 / static_cast<double>(confirmed); }
@@ -86,7 +97,12 @@ struct Finding {
 /// again. Deterministic. Device errors pass through.
 Finding identify(const Ports&, const Device&, const IdentifyOptions& = {});
 
-/// The same from records: nothing can be asked, the answers are all there are.
+/// Records that confirm a rule, at least: with fewer, more than a tenth of records like them may
+/// differ from it (Finding::unseen).
+inline constexpr std::size_t kFewestConfirming = 30;
+
+/// The same from records: nothing can be asked, the answers are all there are. At most half of them
+/// are searched; the others confirm.
 Finding identify(const Ports&, const std::vector<Answered>&, const IdentifyOptions& = {});
 
 }  // namespace numemu::oracle

@@ -40,4 +40,18 @@ std::vector<Question> constructed_questions(const Ports& ports) {
   return all.take();
 }
 
+std::vector<Question> question_pool(const Ports& ports, std::uint64_t seed, std::size_t block) {
+  constexpr std::size_t kRandom = 240;
+  std::vector<Question> all = constructed_questions(ports);
+  for (Question& question : random_questions(ports, seed, 0, kRandom))
+    all.push_back(std::move(question));
+  std::vector<Question> mixed;
+  mixed.reserve(all.size());
+  const std::size_t blocks = (all.size() + block - 1) / block;
+  for (std::size_t first = 0; first < blocks; ++first) {
+    for (std::size_t i = first; i < all.size(); i += blocks) mixed.push_back(std::move(all[i]));
+  }
+  return mixed;
+}
+
 }  // namespace numemu::oracle

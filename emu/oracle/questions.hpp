@@ -34,4 +34,8 @@ std::vector<Question> constructed_questions(const Ports&);
 std::vector<Question> random_questions(const Ports&, std::uint64_t seed, std::uint64_t first,
                                        std::size_t count);
 
+/// The constructed questions and some random ones, in an order in which every block of so many has
+/// some of each kind.
+std::vector<Question> question_pool(const Ports&, std::uint64_t seed, std::size_t block);
+
 }  // namespace numemu::oracle

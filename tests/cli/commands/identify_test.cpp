@@ -8,6 +8,7 @@
 namespace {
 
 using Catch::Contains;
+using Catch::StartsWith;
 using namespace numemu::test;
 using numemu::Json;
 
@@ -162,12 +163,20 @@ TEST_CASE("identify: records of a file", "[fast]") {
       "overflow=ieee seed=0 level=1 k=2 style=mixed\n";
   s.file("good.txt", header + "3F80 0000 3F80 0000 00000000 3F800000 # one\n");
   const Result good = s.run("identify --in good.txt");
-  CHECK(good.code == 0);
+  CHECK(good.code == 1);
+  CHECK_THAT(good.out, StartsWith("Not decided: 0 of 1 records"));
   CHECK_THAT(good.out, Contains("answers as intel.emr.vdpbf16ps.bf16.f32"));
   CHECK_THAT(good.out, Contains("This question would decide whether: "));
   s.file("wrong.txt", header + "3F80 0000 3F80 0000 00000000 3F800001\n");
   check_refused(s.run("identify --in good.txt --out good.txt"),
                 "--out and --in: expected two files, found good.txt twice");
+  s.file("both.txt", read_file(s.path + "/good.txt") + "# comment\n" +
+                         "3F80 0000 3F80 0000 00000000 3F800001\n");
+  const Result both = s.run("identify --in both.txt");
+  CHECK(both.code == 1);
+  CHECK_THAT(both.out,
+             StartsWith("The records are not reproducible: line 4 answers 0x3f800001 to "
+                        "the question of line 2, which has 0x3f800000 (1 such in all):"));
   const Result wrong = s.run("identify --in wrong.txt");
   CHECK(wrong.code == 1);
   CHECK_THAT(wrong.out, Contains("answered 0x3f800001 where the nearest gives 0x3f800000"));

@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "emu/oracle/candidates.hpp"
+#include "emu/oracle/lost_products.hpp"
 #include "emu/oracle/rival.hpp"
 #include "emu/unit/unit.hpp"
 #include "tests/catch.hpp"
@@ -216,9 +217,63 @@ TEST_CASE("identify: a rule is found beside noise and beside a lost product", "[
                                 },
                                 {.confirmations = 100});
   CHECK(lame.found_but());
-  CHECK(lame.lost == 2);
+  CHECK(lame.lost == std::vector<int>{2});
+  CHECK(std::ranges::count(lame.presets, honest.name) == 1);
   CHECK(lame.changes == 0);
   CHECK(differing(lame.description, honest, ports) == 0);
+}
+
+TEST_CASE("identify: dead lanes of a unit that nobody described", "[fast]") {
+  UnitDescription hidden = described("neutral.f32.sequential");
+  hidden.accumulator.rounding = {.mode = RoundingMode::rup};
+  const Ports ports = ports_of(hidden, 6);
+  const std::vector<int> dead = {1, 4};
+  const Finding lame = identify(ports,
+                                [&](const Dot& dot) {
+                                  const Dot seen = without_products(dot, dead);
+                                  return evaluate(hidden, ports, {&seen, 1}).front();
+                                },
+                                {.confirmations = 200});
+  CHECK(lame.found_but());
+  CHECK(lame.lost == dead);
+  CHECK(lame.presets.empty());
+  CHECK(lame.confirmed == 200);
+  CHECK(lame.differing > 50);
+  CHECK(lame.steady == 0);
+  CHECK(differing(lame.description, hidden, ports) == 0);
+}
+
+namespace {
+
+/// Of a device that no description has, whose answers are the same each time.
+void check_not_found(std::uint64_t every) {
+  const UnitDescription& honest = described("neutral.f32.sequential");
+  const Ports ports = ports_of(honest, 4);
+  const Finding finding =
+      identify(ports,
+               [&](const Dot& dot) {
+                 const std::uint64_t code = evaluate(honest, ports, {&dot, 1}).front();
+                 return code % every == 1 ? code ^ 4 : code;
+               },
+               {.confirmations = 3000});
+  CHECK_FALSE(finding.fits);
+  CHECK_FALSE(finding.found_but());
+  CHECK(finding.steady > 0);
+  CHECK(finding.changes == 0);
+  CHECK(finding.lost.empty());
+  // Confirmations are of the rule that is named: a refuted one leaves none behind.
+  CHECK(finding.steady >= finding.differing);
+}
+
+}  // namespace
+
+TEST_CASE("identify: a rule that confirmations refute is not found", "[fast]") {
+  check_not_found(40);
+}
+
+TEST_CASE("identify: nor one that few or most confirmations refute", "[slow]") {
+  check_not_found(5);
+  check_not_found(400);
 }
 
 TEST_CASE("identify: described units are candidates, and time ends the work", "[fast]") {
@@ -257,21 +312,66 @@ TEST_CASE("identify: the steps inside the sums of a rule with two levels", "[fas
   CHECK(finding.steps == std::vector<int>{0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3});
 }
 
-TEST_CASE("identify: records decide what they can, and a question tells the rest apart", "[fast]") {
-  const UnitDescription& hidden = described("nvidia.h100.mma.f16.f32");
-  const Ports ports = ports_of(hidden, 16);
+namespace {
+
+std::vector<Answered> records_of(const UnitDescription& hidden, const Ports& ports,
+                                 std::size_t count) {
   std::vector<Answered> records;
-  for (Question& question : random_questions(ports, 5, 0, 40)) {
+  for (Question& question : random_questions(ports, 5, 0, count)) {
     const std::uint64_t code = evaluate(hidden, ports, {&question.dot, 1}).front();
     records.push_back({std::move(question), code});
   }
-  const Finding finding = identify(ports, records);
+  return records;
+}
+
+}  // namespace
+
+TEST_CASE("identify: records decide what they can, and a question tells the rest apart", "[fast]") {
+  const UnitDescription& hidden = described("nvidia.h100.mma.f16.f32");
+  const Ports ports = ports_of(hidden, 16);
+  const Finding finding = identify(ports, records_of(hidden, ports, 40));
   REQUIRE(finding.fits);
   CHECK(std::find(finding.presets.begin(), finding.presets.end(), hidden.name) !=
         finding.presets.end());
   const auto open = std::find_if(finding.undetermined.begin(), finding.undetermined.end(),
                                  [](const Undetermined& u) { return u.separating.has_value(); });
   CHECK(open != finding.undetermined.end());
+}
+
+TEST_CASE("identify: few records decide nothing, others confirm", "[fast]") {
+  const UnitDescription& hidden = described("nvidia.h100.mma.f16.f32");
+  const Ports ports = ports_of(hidden, 16);
+  for (const std::size_t count : {1, 2, 30}) {
+    const Finding few = identify(ports, records_of(hidden, ports, count));
+    INFO(count);
+    CHECK(few.fits);
+    CHECK_FALSE(few.decided);
+    CHECK(few.confirmed <= count / 2);
+  }
+  const Finding many = identify(ports, records_of(hidden, ports, 200));
+  CHECK(many.fits);
+  CHECK(many.decided);
+  CHECK(many.confirmed >= kFewestConfirming);
+  CHECK(many.confirmed <= 100);
+}
+
+TEST_CASE("identify: records that answer a question in two ways are named", "[fast]") {
+  const UnitDescription& hidden = described("nvidia.h100.mma.f16.f32");
+  const Ports ports = ports_of(hidden, 16);
+  std::vector<Answered> records = records_of(hidden, ports, 60);
+  records.push_back(records[7]);
+  CHECK(identify(ports, records).reproducible);
+  records.insert(records.begin() + 20, records[11]);
+  records[20].code ^= 2;
+  const Finding finding = identify(ports, records);
+  CHECK_FALSE(finding.fits);
+  CHECK_FALSE(finding.reproducible);
+  CHECK_FALSE(finding.found_but());
+  CHECK(finding.changes == 1);
+  REQUIRE(finding.changed);
+  CHECK(finding.changed->first_record == 11);
+  CHECK(finding.changed->again_record == 20);
+  CHECK(finding.changed->again == (finding.changed->first ^ 2));
 }
 
 TEST_CASE("identify: without the catalogue, a unit of each kind", "[slow]") {
