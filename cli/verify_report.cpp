@@ -40,7 +40,7 @@ class Report {
   std::string mismatch_text(const MismatchedRecord&) const;
   std::string finding_text(std::string_view title, const MismatchedRecord&) const;
   std::string rule_text(const Fit&, std::string_view of) const;
-  std::string account_text(const char* title, const oracle::Account&, std::string_view of) const;
+  std::string account_text(const oracle::Account&, std::string_view of) const;
   std::string rules_text() const;
   /// Whether the flags of records are compared, too.
   bool with_flags() const { return v_.flags_field() >= 0; }
@@ -140,7 +140,7 @@ std::string Report::rule_text(const Fit& fit, std::string_view of) const {
       fmt::format("{} ({}): explains {} of {} {}, {}", fit.rule.name, fit.rule.family,
                   fit.explained, fit.of, of,
                   fit.against == 0 ? "there are no matches to compare it with"
-                                   : fmt::format("contradicts none of {} matches", fit.against));
+                                   : fmt::format("contradicts 0 of {} matches", fit.against));
   constexpr std::size_t kShown = 3;
   for (std::size_t i = 0; i < std::min(fit.equal.size(), kShown); ++i)
     text += fmt::format("{}{}", i == 0 ? "; so do: " : ", ", fit.equal[i].name);
@@ -148,13 +148,12 @@ std::string Report::rule_text(const Fit& fit, std::string_view of) const {
   return text;
 }
 
-std::string Report::account_text(const char* title, const oracle::Account& account,
-                                 std::string_view of) const {
+std::string Report::account_text(const oracle::Account& account, std::string_view of) const {
   std::string text;
   for (const Fit& fit : account.fits)
-    text += fmt::format("{:<11} {}\n", text.empty() ? title : "", rule_text(fit, of));
+    text += fmt::format("{:<11} {}\n", text.empty() ? "rule" : "", rule_text(fit, of));
   if (!text.empty() || account.rules == 0) return text;
-  text = fmt::format("{:<11} none of {} fits", title, account.rules);
+  text = fmt::format("{:<11} none of {} fits the {}", "rule", account.rules, of);
   if (const auto& nearest = account.nearest)
     text += fmt::format("; the nearest, {} ({}), contradicts {} of {} records", nearest->rule.name,
                         nearest->rule.family, nearest->not_given(), nearest->of + nearest->against);
@@ -163,8 +162,8 @@ std::string Report::account_text(const char* title, const oracle::Account& accou
 
 std::string Report::rules_text() const {
   if (explanation_.mismatches == 0) return "";
-  std::string text = account_text("rule", explanation_.of_results, of_results()) +
-                     account_text("flags", explanation_.of_flags, "mismatches of flags");
+  std::string text = account_text(explanation_.of_results, of_results()) +
+                     account_text(explanation_.of_flags, "mismatches of flags");
   if (explanation_.mismatches < v_.tally().mismatches())
     text += fmt::format("{:<11} tried on the first {} mismatches and on {} matches\n", "",
                         explanation_.mismatches, explanation_.matches);
