@@ -70,10 +70,13 @@ function(numemu_make_batches)
     list(GET fields 0 target)
     list(GET fields 1 options)
     list(GET fields 2 compiled)
-    # gcc takes an included file for a header: a type of an unnamed namespace there makes it warn.
+    # gcc takes an included file for a header: a type of an unnamed namespace there makes it warn. clang's -Wshadow warns of a
+    # local that hides a name of a header that only another source of the batch includes.
     string(FIND "${compiled}" "${PROJECT_BINARY_DIR}/" generated)
     if(generated EQUAL 0 AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
       list(APPEND options -Wno-subobject-linkage)
+    elseif(generated EQUAL 0)
+      list(APPEND options -Wno-shadow)
     endif()
     set_source_files_properties(${compiled} TARGET_DIRECTORY ${target} PROPERTIES COMPILE_OPTIONS "${options}")
     list(APPEND kept_${target} ${compiled})

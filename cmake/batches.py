@@ -11,7 +11,7 @@ in a batch what it means alone. A source or header may come after another that i
 
 - no mention in it can mean a name that the other declares at namespace scope, namespaces included;
 - a name of a using-declaration or an alias at namespace scope of the other source means the same in it, or does not occur in it;
-- no using-directive at namespace scope of the other source adds a meaning to a name that it mentions.
+- no using-directive at namespace scope of the other source adds a meaning to a name that it mentions, also of what a third source declares.
 
 So many pairs of sources have one order: the source that calls `help()` comes before the one that has a `help()` of its own.
 A name counts as mentioned wherever the identifier stands, but not after `.`, `->` or `std::`, not where it means a member of the class around it or
@@ -60,7 +60,8 @@ class Batch:
             return False
         order, left = [], [*self.sources, source]
         while left:
-            first = next((a for a in left if not any(disturbs(a, b) for b in left if b is not a)), None)
+            first = next((a for a in left if not any(disturbs(a, b) or any(opens_for(a, b, c) for c in self.sources + [source] if c not in (a, b))
+                                                     for b in left if b is not a)), None)
             if first is None:
                 return False
             order.append(first)
@@ -107,6 +108,12 @@ def changes(source, other):
                    for name in mentioned & source.aliases.keys() for scope, text in source.aliases[name])
             or any(means(other, name, scope) and visible(other, name) != {source.target(scope, qualifier)}
                    for name in mentioned & source.used.keys() for scope, qualifier in source.used[name]))
+
+
+@functools.cache
+def opens_for(source, other, third):
+    """Whether a using-directive of `source` shows `other` what `third`, before both, adds to the namespace."""
+    return any(opens(source, other, *directive, third) for directive in source.directives - other.directives)
 
 
 def declares_first(other, name, scope):
@@ -183,22 +190,22 @@ def would_hide(declared, name, other):
     return bool(spaces) and declared.namespace not in spaces
 
 
-def opens(source, other, scope, name):
-    """Whether a using-directive before `other` changes what it means."""
-    namespace = source.target(scope, name)
+def opens(source, other, scope, name, *more):
+    """Whether a using-directive of `source` before `other` changes what it means, where `more` sources are before it, too."""
+    namespace, files = source.target(scope, name), (source, other, *more)
     if namespace not in source.known_namespaces:
         return True
     around = scope
     while around and not namespace.startswith(around + '::'):
         around = around.rpartition('::')[0]  # where the names of the namespace appear
 
-    for inner in source.known_namespaces | other.known_namespaces:
+    for inner in set().union(*(file.known_namespaces for file in files)):
         if inner.startswith(namespace + '::') and last_of(inner) in other.mentions.first:
             known = {known for known in other.known_namespaces if last_of(known) == last_of(inner)}
             if known != {inner} and not found_before(other, around, {known.rpartition('::')[0] for known in known}):
                 return True
-    return any(shows(other, namespace, around, name, function) for names in (source.names_in(namespace), other.names_in(namespace))
-               for name, function in names & other.names_and_calls)
+    return any(shows(other, namespace, around, name, function) for file in files
+               for name, function in file.names_in(namespace) & other.names_and_calls)
 
 
 @functools.cache

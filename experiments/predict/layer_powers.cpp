@@ -74,9 +74,9 @@ std::map<std::string, Power> LayerPowers::means() const {
   std::map<std::string, Power> out;
   for (const auto& [layer, samples] : of_samples()) {
     const auto n = std::ssize(samples);
-    const auto mean = [&](double Power::*part) {
+    const auto mean = [&, &all = samples](double Power::*part) {
       return stats::pairwise_sum(
-                 n, [&](std::int64_t i) { return samples[static_cast<std::size_t>(i)].*part; }) /
+                 n, [&](std::int64_t i) { return all[static_cast<std::size_t>(i)].*part; }) /
              static_cast<double>(std::max<std::int64_t>(1, n));
     };
     out[layer] = {mean(&Power::noise), mean(&Power::signal)};

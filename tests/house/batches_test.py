@@ -216,6 +216,28 @@ class Batches(unittest.TestCase):
             self.assertEqual(order(first % ('x', 'a', 'x'), first % ('y', 'b', 'x'), first % ('z', 'c', 'y')), ['cba'])
             self.assertEqual(order(first % ('x', 'a', 'z'), first % ('y', 'b', 'x'), first % ('z', 'c', 'y')), ['ba', 'c'])
 
+    def test_a_directive_shows_what_a_third_source_declares(self):
+        with tempfile.TemporaryDirectory() as folder:
+            def order(**texts):
+                for name, text in {'m.hpp': 'namespace n::m { struct Kind {}; }', 'h.hpp': 'int help(int);'}.items():
+                    with open(os.path.join(folder, name), 'w', encoding='utf-8') as file:
+                        file.write(text)
+                for name, text in texts.items():
+                    with open(os.path.join(folder, name + '.cpp'), 'w', encoding='utf-8') as file:
+                        file.write(text)
+                batch_source.source_of.cache_clear()
+                return [''.join(source.path[-5] for source in batch.sources)
+                        for batch in batches.batches([batch_source.Source(os.path.join(folder, name + '.cpp')) for name in texts])]
+
+            using = '#include "m.hpp"\nnamespace n { namespace { using namespace m; } int b() { return 1; } }'
+            calls = '#include "h.hpp"\nnamespace n { int c() { return help(1); } }'
+            self.assertEqual(order(b=using, c=calls), ['bc'])
+            for declares in ('namespace n::m { namespace { int help(long x) { return 2; } } int a() { return 1; } }',
+                             'namespace n::m { namespace help { } int a() { return 1; } }'):
+                with self.subTest(declares=declares):
+                    for batch in order(a=declares, b=using, c=calls):
+                        self.assertFalse({'b', 'c'} <= set(batch) and batch.index('b') < batch.index('c'), batch)
+
     def test_functions_of_closed_types(self):
         user = 'void b() { help(1); }'
         for closed in ('enum class Kind { one }; int help(Kind);', 'struct Kind { int x; }; int help(const n::Kind& kind, int);',

@@ -216,4 +216,5 @@ def main():
                 check(path, tree_of(tokens_of(text)), known)
 
 
-main()
+if __name__ == '__main__':
+    main()
