@@ -161,10 +161,8 @@ Json scores_json(bool sequence, const std::vector<const net::Score*>& scores,
   Json list = Json::array();
   for (std::size_t s = 0; s < scores.size(); ++s) {
     const net::ScoreTable &own = evaluation.tables.at(s), &other = baseline.tables.at(s);
-    const auto value = [&](const std::vector<std::int64_t>& t) { return scores[s]->value(own, t); };
-    const auto change = [&](const std::vector<std::int64_t>& t) {
-      return scores[s]->value(own, t) - scores[s]->value(other, t);
-    };
+    const net::Figure value = scores[s]->figure(own), reference = scores[s]->figure(other);
+    const auto change = [&](const std::vector<std::int64_t>& t) { return value(t) - reference(t); };
     const std::optional<stats::PairedAnswers> answers =
         scores[s]->share && block == 1 ? counted(own, other) : std::nullopt;
     stats::Interval ends = answers ? stats::wilson(answers->both + answers->only1, answers->n)
@@ -177,7 +175,7 @@ Json scores_json(bool sequence, const std::vector<const net::Score*>& scores,
       exact.push_back("ci95");
     }
     if (scores[s]->share && difference_ends.low == difference_ends.high) {
-      const double float32 = scores[s]->value(other, once);
+      const double float32 = reference(once);
       difference_ends =
           of_equal_units(difference_ends.low, -1, 1, blocks, heaviest_block(own, block, blocks));
       difference_ends.low = std::max(difference_ends.low, -float32);
@@ -187,7 +185,7 @@ Json scores_json(bool sequence, const std::vector<const net::Score*>& scores,
     list.push_back({{"name", scores[s]->name},
                     {"value", number(value(once))},
                     {"ci95", interval_json(ends)},
-                    {"baseline", number(scores[s]->value(other, once))},
+                    {"baseline", number(reference(once))},
                     {"difference", number(change(once))},
                     {"difference_ci95", interval_json(difference_ends)}});
     if (!answers)
@@ -200,7 +198,7 @@ Json scores_json(bool sequence, const std::vector<const net::Score*>& scores,
     }
     if (const std::string why = why_no_figure(own, value(once)); !why.empty())
       list.back()["why_no_value"] = why;
-    if (const std::string why = why_no_figure(other, scores[s]->value(other, once)); !why.empty())
+    if (const std::string why = why_no_figure(other, reference(once)); !why.empty())
       list.back()["why_no_baseline"] =
           scores[s]->reference ? "float32 is compared with itself" : why;
   }

@@ -11,6 +11,7 @@
 #include "emu/stats/jackknife.hpp"
 #include "emu/stats/laws.hpp"
 #include "emu/stats/mean.hpp"
+#include "emu/stats/pairwise.hpp"
 #include "experiments/engine/answers.hpp"
 #include "experiments/engine/losses_file.hpp"
 #include "experiments/engine/scores.hpp"
@@ -129,28 +130,31 @@ OfSamples of_answers(const std::vector<Pair>& pairs, double tail) {
 OfSamples of_losses(const std::vector<Pair>& pairs, const JudgedFigure& judged, double tail) {
   const double unit = (judged.measure->falls ? -1 : 1) /
                       (judged.measure->relative ? std::abs(judged.baseline.value_or(NAN)) : 1);
-  const auto lead = [&](const Pair& pair, const std::vector<std::int64_t>& times) {
-    const auto& value = pair.a.sums.score->value;
-    return unit * (value(pair.a.sums.table, times) - value(pair.b.sums.table, times));
-  };
+  std::vector<std::pair<net::Figure, net::Figure>> figures;
+  for (const auto& [own, other] : pairs) {
+    figures.emplace_back(own.sums.score->figure(own.sums.table),
+                         own.sums.score->figure(other.sums.table));
+  }
   // Of all seeds alike, as their data are.
   const std::int64_t n = pairs.front().a.sums.table.samples(),
                      block = std::max(block_length(n), n / kMostBlocks),
                      blocks = (n + block - 1) / block;
   std::vector<std::int64_t> times(static_cast<std::size_t>(n), 1);
   OfSamples out;
-  for (const Pair& pair : pairs) out.leads.push_back(lead(pair, times));
+  const auto lead = [&](std::int64_t i) {
+    const auto& both = figures[static_cast<std::size_t>(i)];
+    return unit * (both.first(times) - both.second(times));
+  };
+  for (std::int64_t i = 0; i < std::ssize(pairs); ++i) out.leads.push_back(lead(i));
   const auto all_but = [&](std::int64_t left_out) {
     const auto fill = [&](std::int64_t count) {
       std::fill(times.begin() + left_out * block,
                 times.begin() + std::min(n, (left_out + 1) * block), count);
     };
     fill(0);
-    const double mean = stats::mean_of(std::ssize(pairs), [&](std::int64_t i) {
-                          return lead(pairs[static_cast<std::size_t>(i)], times);
-                        }).value;
+    const double sum = stats::pairwise_sum(std::ssize(pairs), lead);
     fill(1);
-    return mean;
+    return sum / static_cast<double>(pairs.size());
   };
   const double mean = stats::mean_of(out.leads).value;
   const double half = blocks < 2 ? HUGE_VAL
@@ -220,7 +224,8 @@ Pairing paired(const Configuration& a, const Configuration& b, std::size_t compa
   const std::size_t seeds = samples.leads.size();
   const double of_seeds =
       seeds < 2 ? 0 : stats::student_quantile(static_cast<double>(seeds - 1), tail) * mean.error;
-  PairedLead lead{mean.value, mean.value - portable::hypot(mean.value - samples.interval.low, of_seeds),
+  PairedLead lead{mean.value,
+                  mean.value - portable::hypot(mean.value - samples.interval.low, of_seeds),
                   mean.value + portable::hypot(samples.interval.high - mean.value, of_seeds)};
   if (!std::isfinite(lead.difference)) return {std::nullopt, "losses that are not finite"};
   return {lead, ""};

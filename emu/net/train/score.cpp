@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"
@@ -26,6 +27,12 @@ double total(const ScoreTable& table, const Times& times, std::int64_t column) {
       sum += static_cast<double>(times[i]) * table.sums[i * table.columns + column];
   }
   return sum;
+}
+
+/// A figure that its resamples share nothing of.
+template <double (*value)(const ScoreTable&, const Times&)>
+Figure of_each(const ScoreTable& table) {
+  return [&table](const Times& times) { return value(table, times); };
 }
 
 /// Column 0 over column 1.
@@ -103,29 +110,40 @@ void add_logit(const Outcome& o, double* sums) {
   });
 }
 
-/// The share of pairs of a 1 and a 0 whose 1 has the larger logit; ties count half.
-double auc(const ScoreTable& table, const Times& times) {
+/// The share of pairs of a 1 and a 0 whose 1 has the larger logit; ties count half. Sums of halves
+/// of integers are exact below 2^52, so that their order does not matter.
+Figure auc(const ScoreTable& table) {
   std::vector<std::int64_t> order;
   for (std::int64_t i = 0; i < table.samples(); ++i) {
-    if (times[i] != 0 && !std::isnan(table.sums[2 * i])) order.push_back(i);
+    if (!std::isnan(table.sums[2 * i])) order.push_back(i);
   }
-  const auto logit = [&](std::int64_t i) { return table.sums[2 * i]; };
   std::sort(order.begin(), order.end(),
-            [&](std::int64_t a, std::int64_t b) { return logit(a) < logit(b); });
-  double zeros = 0, ones = 0, pairs = 0;
-  for (std::size_t first = 0; first < order.size();) {
-    double tied_zeros = 0, tied_ones = 0;
-    std::size_t last = first;
-    for (; last < order.size() && logit(order[last]) == logit(order[first]); ++last) {
-      (table.sums[2 * order[last] + 1] == 1 ? tied_ones : tied_zeros) +=
-          static_cast<double>(times[order[last]]);
+            [&](std::int64_t a, std::int64_t b) { return table.sums[2 * a] < table.sums[2 * b]; });
+  return [&table, order = std::move(order)](const Times& times) {
+    double zeros = 0, ones = 0, pairs = 0;
+    for (std::size_t i = 0; i < order.size();) {
+      const double logit = table.sums[2 * order[i]];
+      double tied_zeros = 0, tied_ones = 0;
+      for (; i < order.size() && table.sums[2 * order[i]] == logit; ++i) {
+        (table.sums[2 * order[i] + 1] == 1 ? tied_ones : tied_zeros) +=
+            static_cast<double>(times[order[i]]);
+      }
+      pairs += tied_ones * (zeros + tied_zeros / 2);
+      zeros += tied_zeros;
+      ones += tied_ones;
     }
-    pairs += tied_ones * (zeros + tied_zeros / 2);
-    zeros += tied_zeros;
-    ones += tied_ones;
-    first = last;
-  }
-  return pairs / (zeros * ones);
+    return pairs / (zeros * ones);
+  };
+}
+
+double perplexity(const ScoreTable& table, const Times& times) {
+  return portable::exp(ratio(table, times));
+}
+
+double bits(const ScoreTable& table, const Times& times) { return ratio(table, times) / kLn2; }
+
+double decibels(const ScoreTable& table, const Times& times) {
+  return 10 * portable::log10(ratio(table, times));
 }
 
 void add_squared(const Outcome& o, double* sums) {
@@ -197,29 +215,27 @@ void add_noise(const Outcome& o, double* sums) {
 }
 
 const Score kScores[] = {
-    {"top1", "share of classes that are the largest logit", has_classes, two, add_right, ratio,
-     false, true},
-    {"top5", "share of classes among the five largest logits", has_classes, two, add_top5, ratio,
-     false, true},
+    {"top1", "share of classes that are the largest logit", has_classes, two, add_right,
+     of_each<ratio>, false, true},
+    {"top5", "share of classes among the five largest logits", has_classes, two, add_top5,
+     of_each<ratio>, false, true},
     {"auc", "area under the ROC curve of two classes", is_binary, two, add_logit, auc},
-    {"log_loss", "mean cross-entropy of a class, nats", has_classes, two, add_loss, ratio},
-    {"perplexity", "e to the mean cross-entropy", has_classes, two, add_loss,
-     [](const ScoreTable& t, const Times& n) { return portable::exp(ratio(t, n)); }},
+    {"log_loss", "mean cross-entropy of a class, nats", has_classes, two, add_loss, of_each<ratio>},
+    {"perplexity", "e to the mean cross-entropy", has_classes, two, add_loss, of_each<perplexity>},
     {"bits_per_token", "mean cross-entropy of a class, bits", has_classes, two, add_loss,
-     [](const ScoreTable& t, const Times& n) { return ratio(t, n) / kLn2; }},
-    {"mse", "mean squared error", has_values, two, add_squared, ratio},
-    {"mae", "mean absolute error", has_values, two, add_absolute, ratio},
+     of_each<bits>},
+    {"mse", "mean squared error", has_values, two, add_squared, of_each<ratio>},
+    {"mae", "mean absolute error", has_values, two, add_absolute, of_each<ratio>},
     {"psnr", "mean over images on [0, 1] of -10 log10 of their mean squared error, dB", has_images,
-     two, add_psnr, ratio},
+     two, add_psnr, of_each<ratio>},
     {"mean_iou", "intersection over union of answers and class maps, mean over classes", is_mapped,
-     two_of_class, add_unions, mean_iou},
+     two_of_class, add_unions, of_each<mean_iou>},
     {"pixel_accuracy", "share of places of class maps that are the largest logit", is_mapped, two,
-     add_right, ratio, false, true},
+     add_right, of_each<ratio>, false, true},
     {"cosine", "mean cosine of a sample's outputs and those in float32", has_any, two, add_cosine,
-     ratio, true},
+     of_each<ratio>, true},
     {"sqnr", "power of the outputs in float32 over that of their difference, dB", has_any, two,
-     add_noise,
-     [](const ScoreTable& t, const Times& n) { return 10 * portable::log10(ratio(t, n)); }, true}};
+     add_noise, of_each<decibels>, true}};
 
 std::string_view needs(const Score& score) {
   return score.fits == is_binary    ? "two classes, one per sample"

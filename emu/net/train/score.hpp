@@ -1,6 +1,7 @@
 // Figures of a task besides top-1 and loss: sums over samples, so that any resample has its figure.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,6 +30,9 @@ struct ScoreTable {
   }
 };
 
+/// The figure of samples of which sample i counts times[i] times; NaN where they have none.
+using Figure = std::function<double(const std::vector<std::int64_t>& times)>;
+
 struct Score {
   std::string_view name, summary;
   /// Whether a data set has what it compares with.
@@ -36,8 +40,9 @@ struct Score {
   std::int64_t (*columns)(const Dataset&);
   /// Writes the sums of a sample, which are 0 before.
   void (*add)(const Outcome&, double* sums);
-  /// The figure of samples of which sample i counts times[i] times; NaN where it has none.
-  double (*value)(const ScoreTable&, const std::vector<std::int64_t>& times);
+  /// The figure of any resample of the table, which it goes on to read. What all resamples share
+  /// is computed here, once: the order of the samples.
+  Figure (*figure)(const ScoreTable&);
   bool reference = false;  ///< reads Outcome::reference
   bool share = false;      ///< column 0 over column 1, from 0 to 1 in every sample
 };

@@ -1,8 +1,11 @@
 // Scores against figures by hand, and intervals of texts against those of independent samples.
 #include "experiments/engine/scores.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
+#include "formats/random.hpp"
 #include "tests/catch.hpp"
 
 namespace numemu::experiments {
@@ -34,7 +37,7 @@ double figure(const std::string& name, const net::Dataset& data,
   for (std::size_t i = 0; i < outcomes.size(); ++i)
     score.add(outcomes[i], table.sums.data() + static_cast<std::int64_t>(i) * table.columns);
   times.resize(outcomes.size(), 1);
-  return score.value(table, times);
+  return score.figure(table)(times);
 }
 
 TEST_CASE("scores of classes, maps, values and outputs", "[fast]") {
@@ -93,6 +96,43 @@ TEST_CASE("scores of classes, maps, values and outputs", "[fast]") {
                     Catch::StartsWith("metric mse needs numbers as targets, and the data set s has "
                                       "no targets (an array y gives them)"));
   CHECK_THROWS_WITH(net::scores_for(images, {"topp5"}), Catch::Contains("top5"));
+}
+
+TEST_CASE("the AUC of any resample is that of its pairs, counted one by one", "[fast]") {
+  constexpr std::int64_t kSamples = 90;
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  net::ScoreTable table{2, {}};
+  const RandomSource random{.seed = 3};
+  for (std::int64_t i = 0; i < kSamples; ++i) {
+    const double logit = random.bits(static_cast<std::uint64_t>(i), 4);  // with ties
+    table.sums.push_back(i == 7 ? NAN : i == 8 ? kInf : i == 9 ? -kInf : logit);
+    table.sums.push_back(i % 3 == 0);
+  }
+  const auto direct = [&](const std::vector<std::int64_t>& times) {
+    double pairs = 0, all = 0;
+    for (std::int64_t one = 0; one < kSamples; ++one) {
+      for (std::int64_t zero = 0; zero < kSamples; ++zero) {
+        const double z1 = table.sums[2 * one], z0 = table.sums[2 * zero];
+        if (table.sums[2 * one + 1] != 1 || table.sums[2 * zero + 1] != 0) continue;
+        if (std::isnan(z1) || std::isnan(z0)) continue;
+        const auto count = static_cast<double>(times[one] * times[zero]);
+        all += count;
+        pairs += z1 > z0 ? count : z1 == z0 ? count / 2 : 0;
+      }
+    }
+    return pairs / all;
+  };
+  const net::Figure auc = net::find_score("auc").figure(table);
+  std::vector<std::int64_t> times(kSamples, 1);
+  CHECK(auc(times) == direct(times));
+  for (std::int64_t left_out = 0; left_out < kSamples; ++left_out) {
+    CAPTURE(left_out);
+    times[left_out] = 0;
+    CHECK(auc(times) == direct(times));
+    times[left_out] = left_out % 4;  // some counts of 2 and 3 stay
+  }
+  std::fill(times.begin(), times.end(), 0);
+  CHECK(std::isnan(auc(times)));
 }
 
 TEST_CASE("blocks of windows widen the interval of a text whose windows are alike", "[fast]") {

@@ -200,7 +200,7 @@ TEST_CASE("losses stand beside rows: the same for shards, and computed again whe
     const JudgedSums own = read_losses(whole.path, row);
     CHECK(own.score->name == "log_loss");
     CHECK(own.table.samples() == 400);
-    const double mean = own.score->value(own.table, std::vector<std::int64_t>(400, 1));
+    const double mean = own.score->figure(own.table)(std::vector<std::int64_t>(400, 1));
     CHECK(mean == Approx(row["scores"][0]["value"].get<double>()).epsilon(1e-5));
     CHECK(read_losses(split.path, row).table.sums == own.table.sums);
   }
