@@ -3,10 +3,16 @@
 
 #include <cmath>
 #include <filesystem>
+#include <fstream>
+#include <tuple>
 
+#include "emu/net/build/builder.hpp"
+#include "emu/net/nets.hpp"
 #include "experiments/engine/answers.hpp"
 #include "experiments/engine/losses_file.hpp"
+#include "experiments/engine/sweep.hpp"
 #include "formats/random.hpp"
+#include "formats/storage/npy.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/report/sample.hpp"
 #include "tests/files.hpp"
@@ -71,6 +77,26 @@ std::string said(const std::vector<Json>& rows, const std::string& folder = "") 
   const std::vector<Record> records = read_records(rows, folder);
   const std::vector<std::string> all = best_of_widths(configurations(records));
   return all.empty() ? "" : all.front();
+}
+
+/// What a report says of a sweep over formats of 6 bits, whose rows are judged by `score`.
+std::string swept(const std::string& data, net::Builder& builder, const char* score) {
+  const test::TemporaryFolder folder;
+  TrainedNet trained{builder.take(), "", "0123456789abcdef"};
+  net::initialize(trained.graph, 3);
+  Workbench bench(net::load_dataset(data, folder.path()), std::move(trained), 1000);
+  const SweepConfig config = parse_sweep(R"({"numemu_sweep": 1, "net": "mlp", "data": "small",
+      "base": {"numemu_recipe": 1, "roles": {"weight": {"format": "int6"}, "activation": {"format": "int6"}}},
+      "grid": {"roles.weight.format": ["int6", "float6_e3m2fn", "float6_e2m3fn"]},
+      "tie": [["roles.weight.format", "roles.activation.format"]]})",
+                                         "s.json");
+  RowStore store =
+      open_rows(config, bench.dataset, bench.trained, folder.path(), {}, Existing::resume);
+  run_sweep(config, bench, store, folder.path(), {}, {});
+  const std::vector<Json> rows = merge_rows(folder.path());
+  CHECK(rows.size() == 3);
+  for (const Json& row : rows) CHECK(read_losses(folder.path(), row).score->name == score);
+  return said(rows, folder.path());
 }
 
 }  // namespace
@@ -164,4 +190,46 @@ TEST_CASE("pairs: what seeds change counts beside what samples do", "[fast]") {
   CHECK_FALSE(lead.told_apart());
   // Student's 2.776 times 0.0316 / sqrt(5), and little from 512 windows.
   CHECK(lead.high - lead.difference == Approx(0.0393).epsilon(0.1));
+}
+
+TEST_CASE("pairs: a sweep over tokens", "[fast]") {
+  const test::TemporaryFolder folder;
+  std::vector<std::uint16_t> tokens = {0};
+  const RandomSource random{.seed = 1};
+  for (std::uint64_t i = 1; i < 8000; ++i) {
+    const std::uint32_t step = 3 + random.bits(i, 2);
+    tokens.push_back(static_cast<std::uint16_t>((7 * tokens.back() + step) % 20));
+  }
+  const std::string file = folder / "t.bin";
+  std::ofstream(file, std::ios::binary)
+      .write(reinterpret_cast<const char*>(tokens.data()), 2 * std::ssize(tokens));
+  net::Builder net("lm", {16}, 20);
+  net.embedding("embedding", 8).linear("fc1", 16).relu("relu").classifier("fc2");
+  CHECK_THAT(swept("tokens:" + file + ",context=16,vocabulary=20", net, "bits_per_token"),
+             Contains("Best at 6 bits: ") && !Contains("not paired"));
+}
+
+TEST_CASE("pairs: a sweep over numbers", "[fast]") {
+  const test::TemporaryFolder folder;
+  const RandomSource random{.seed = 1};
+  for (const auto& [part, samples, draw] : {std::tuple("", 600, 0), {"_test", 100, 1000}}) {
+    std::vector<float> x, y;
+    for (int i = 0; i < samples; ++i) {
+      float sum = 0;
+      for (int k = 0; k < 6; ++k) {
+        x.push_back(
+            static_cast<float>(random.uniform(static_cast<std::uint64_t>(6 * (draw + i) + k))));
+        sum += x.back();
+      }
+      y.push_back(sum);
+    }
+    write_npy(folder / ("x" + std::string(part) + ".npy"), ArrayType::float32, {samples, 6},
+              x.data());
+    write_npy(folder / ("y" + std::string(part) + ".npy"), ArrayType::float32, {samples, 1},
+              y.data());
+  }
+  net::Builder net("numbers", {6}, 1);
+  net.linear("fc1", 16).relu("relu").linear("fc2", 1);
+  CHECK_THAT(swept("npy:" + folder.path(), net, "mse"),
+             Contains("Best at 6 bits: ") && !Contains("not paired"));
 }
