@@ -1,5 +1,7 @@
 #include "experiments/mask_diversity/patterns.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "formats/error.hpp"
@@ -46,11 +48,11 @@ const std::vector<DiversityPattern>& half_density_patterns() {
   return patterns;
 }
 
-const DiversityPattern& diversity_pattern(const std::string& name) {
+const DiversityPattern& diversity_pattern(std::string_view name) {
   for (const DiversityPattern& pattern : half_density_patterns()) {
     if (pattern.name == name) return pattern;
   }
-  throw Error("no pattern of mask-diversity is called '" + name + "'");
+  throw Error(fmt::format("no pattern of mask-diversity is called '{}'", name));
 }
 
 }  // namespace numemu::experiments

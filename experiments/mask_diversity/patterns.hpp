@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "experiments/mask_diversity/mask_count.hpp"
@@ -36,6 +37,6 @@ inline constexpr std::int64_t kLargestGroup = 16;
 /// From the most diverse (unstructured) on, counted exactly.
 const std::vector<DiversityPattern>& half_density_patterns();
 /// Throws Error for a name that none has.
-const DiversityPattern& diversity_pattern(const std::string& name);
+const DiversityPattern& diversity_pattern(std::string_view name);
 
 }  // namespace numemu::experiments

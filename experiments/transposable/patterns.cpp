@@ -1,5 +1,7 @@
 #include "experiments/transposable/patterns.hpp"
 
+#include <fmt/format.h>
+
 #include "experiments/transposable/closed_forms.hpp"
 #include "formats/error.hpp"
 
@@ -19,13 +21,13 @@ const std::vector<HalfPattern>& half_patterns() {
   return patterns;
 }
 
-const HalfPattern& half_pattern(const std::string& name) {
+const HalfPattern& half_pattern(std::string_view name) {
   std::string known;
   for (const HalfPattern& pattern : half_patterns()) {
     if (pattern.name == name) return pattern;
     known += (known.empty() ? "" : ", ") + pattern.name;
   }
-  throw Error("--set: patterns: expected one of " + known + ", not '" + name + "'");
+  throw Error(fmt::format("--set: patterns: expected one of {}, not '{}'", known, name));
 }
 
 }  // namespace numemu::experiments

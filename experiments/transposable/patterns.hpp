@@ -2,6 +2,7 @@
 #pragma once
 #include <cmath>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace numemu::experiments {
@@ -19,6 +20,6 @@ struct HalfPattern {
 /// From the least loss on.
 const std::vector<HalfPattern>& half_patterns();
 /// Throws Error with the nearest known name.
-const HalfPattern& half_pattern(const std::string& name);
+const HalfPattern& half_pattern(std::string_view name);
 
 }  // namespace numemu::experiments
