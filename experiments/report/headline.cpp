@@ -110,8 +110,8 @@ void say_not_finite(const std::vector<Record>& records, std::vector<std::string>
   if (!outputs.empty())
     out.push_back(fmt::format("NaN or infinite outputs: {}.", listed_names(outputs)));
   if (!inside.empty())
-    out.push_back(fmt::format("NaN or infinite results inside, finite outputs: {}.",
-                              listed_names(inside)));
+    out.push_back(
+        fmt::format("NaN or infinite results inside, finite outputs: {}.", listed_names(inside)));
 }
 
 void say_cheapest(const std::vector<Configuration>& all, std::vector<std::string>& out) {

@@ -18,11 +18,17 @@
 namespace numemu::experiments {
 namespace {
 
-std::string paragraph(const std::vector<std::string>& sentences, const char* between = " ") {
+std::string paragraph(const std::vector<std::string>& sentences) {
   std::string out;
   for (const std::string& sentence : sentences)
-    out += (out.empty() ? "" : between) + html_text(sentence);
+    out += (out.empty() ? "" : " ") + html_text(sentence);
   return out.empty() ? "" : "<p class=\"headline\">" + out + "</p>\n";
+}
+
+std::string list(const std::vector<std::string>& sentences) {
+  std::string out;
+  for (const std::string& sentence : sentences) out += "<li>" + html_text(sentence) + "</li>";
+  return out.empty() ? "" : "<ul class=\"sentences headline\">" + out + "</ul>\n";
 }
 
 /// Longer lists of names fold up.
@@ -222,13 +228,12 @@ std::string answer_section(const std::vector<Record>& records) {
   std::string out;
   if (asks_for_layers(records)) {
     const LayerRanking ranking = rank_layers(records);
-    out = paragraph(ranking_sentences(ranking), "<br>") + ranking_table(ranking) +
-          not_finite_table(records);
+    out = list(ranking_sentences(ranking)) + ranking_table(ranking) + not_finite_table(records);
   } else {
     const std::vector<Configuration> all = configurations(records);
     const Measure& measure = measure_of(records);
-    out = paragraph(best_of_widths(all), "<br>") + paragraph(headline(records)) +
-          best_table(all, measure) + not_finite_table(records) + loss_lists(all, measure);
+    out = list(best_of_widths(all)) + paragraph(headline(records)) + best_table(all, measure) +
+          not_finite_table(records) + loss_lists(all, measure);
   }
   return out;
 }

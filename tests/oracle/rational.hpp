@@ -1,5 +1,5 @@
-// Exact fractions by GMP. Boost.Multiprecision's templates take seconds to compile wherever they are used:
-// one source has them.
+// Exact fractions by GMP. Boost.Multiprecision's templates take seconds to compile wherever they
+// are used: one source has them.
 #pragma once
 #include <compare>
 #include <concepts>

@@ -174,9 +174,8 @@ TEST_CASE("identify: records of a file", "[fast]") {
                          "3F80 0000 3F80 0000 00000000 3F800001\n");
   const Result both = s.run("identify --in both.txt");
   CHECK(both.code == 1);
-  CHECK_THAT(both.out,
-             StartsWith("The records are not reproducible: line 4 answers 0x3f800001 to "
-                        "the question of line 2, which has 0x3f800000 (1 such in all):"));
+  CHECK_THAT(both.out, StartsWith("The records are not reproducible: line 4 answers 0x3f800001 to "
+                                  "the question of line 2, which has 0x3f800000 (1 such in all):"));
   const Result wrong = s.run("identify --in wrong.txt");
   CHECK(wrong.code == 1);
   CHECK_THAT(wrong.out, Contains("answered 0x3f800001 where the nearest gives 0x3f800000"));

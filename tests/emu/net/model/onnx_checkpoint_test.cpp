@@ -122,7 +122,8 @@ TEST_CASE("a mask of minus infinity comes back from a checkpoint, tuned or not",
     CHECK_THROWS_WITH(loaded(damaged), Catch::Contains(text));
   };
   refused(".weight", kHidden, "element 1: expected a finite number, found -inf");
-  refused(".value", std::numeric_limits<float>::quiet_NaN(), "element 1: expected a number, found nan");
+  refused(".value", std::numeric_limits<float>::quiet_NaN(),
+          "element 1: expected a number, found nan");
 }
 
 TEST_CASE("the output of a folded network is its last value", "[fast]") {
