@@ -3,23 +3,26 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace numemu {
 namespace {
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-// Levenshtein distance without regard to case, one row of the table at a time.
+// The fewest letters to add, drop, replace or exchange with the next one, without regard to case:
+// optimal string alignment, three rows of the table at a time.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
+  std::vector<std::size_t> before, last(b.size() + 1), row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
+  const auto same = [&](std::size_t i, std::size_t j) { return lower(a[i]) == lower(b[j]); };
   for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0];
+    before = std::exchange(last, row);
     row[0] = i + 1;
     for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t replaced = diagonal + (lower(a[i]) != lower(b[j]));
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({row[j] + 1, row[j + 1] + 1, replaced});
+      row[j + 1] = std::min({row[j] + 1, last[j + 1] + 1, last[j] + !same(i, j)});
+      if (i > 0 && j > 0 && same(i, j - 1) && same(i - 1, j))
+        row[j + 1] = std::min(row[j + 1], before[j - 1] + 1);
     }
   }
   return row.back();
@@ -58,11 +61,9 @@ std::optional<std::string> suggested_name(std::string_view name,
   if (known.empty()) return std::nullopt;
   name = name.substr(0, kLongestName);
   std::string nearest = nearest_name(name, known);
-  // Two of three letters may change places ('sdg'), but not differ: 'div' does not mean 'dot'.
-  const bool moved = std::is_permutation(name.begin(), name.end(), nearest.begin(), nearest.end());
+  // Two of three letters do not differ: 'div' does not mean 'dot'.
   const std::size_t most = std::max<std::size_t>(2, name.size() / 3);
-  if (edit_distance(name, nearest) > (moved ? most : std::min(most, name.size() / 2)))
-    return std::nullopt;
+  if (edit_distance(name, nearest) > std::min(most, name.size() / 2)) return std::nullopt;
   return nearest;
 }
 

@@ -50,7 +50,7 @@ constexpr std::string_view kNone = "none";
 std::vector<std::string> names_of(std::string_view key) {
   std::vector<std::string> names;
   for (const PolicyKind* kind : all_policies()) {
-    if (kind->key == key) names.emplace_back(kind->name);
+    if (kind->key == key && !kind->name.empty()) names.emplace_back(kind->name);
   }
   return names;
 }
@@ -58,7 +58,7 @@ std::vector<std::string> names_of(std::string_view key) {
 /// The policy of an object without a rule; null where the key has none.
 const PolicyKind* usual_of(std::string_view key) {
   for (const PolicyKind* kind : all_policies()) {
-    if (kind->key == key && kind->usual) return kind;
+    if (kind->key == key && (kind->usual || kind->name.empty())) return kind;
   }
   return nullptr;
 }
@@ -144,7 +144,8 @@ std::optional<PolicyChoice> read_policy(const JsonReader& given, std::string_vie
                                         std::string_view plain) {
   if (given.is_null() || given.value() == kNone) return std::nullopt;
   const std::vector<std::string> names = names_of(key);
-  const bool only = names.size() == 1 && names[0].empty();
+  const PolicyKind* const usual = usual_of(key);
+  const bool only = names.empty() && usual != nullptr;
   std::unique_ptr<PolicyOptions> options;
   if (given.value().is_string() && !only) {
     const std::string text = given.text("");
@@ -160,20 +161,20 @@ std::optional<PolicyChoice> read_policy(const JsonReader& given, std::string_vie
   }
   PolicyChoice choice;
   std::vector<std::string> keys;
-  if (only) {
-    choice.kind = &find_policy(key, "");
-    options = choice.kind->options();
+  if (!only) keys.emplace_back("rule");
+  const JsonReader rule = given.member("rule");
+  if (only || (usual != nullptr && usual->name.empty() && rule.is_null())) {
+    choice.kind = usual;
+    options = usual->options();
   } else {
-    const JsonReader rule = given.member("rule");
-    const PolicyKind* const usual = given.value().empty() ? nullptr : usual_of(key);
-    if (rule.is_null() && usual == nullptr && !given.value().empty()) given.fail("a key 'rule'");
-    const std::string text = rule.text(std::string(usual == nullptr ? kNone : usual->name));
+    const bool none = usual == nullptr || given.value().empty();
+    if (rule.is_null() && none && !given.value().empty()) given.fail("a key 'rule'");
+    const std::string text = rule.text(std::string(none ? kNone : usual->name));
     if (text == kNone || text == plain) {
       given.require_keys({"rule"});
       return std::nullopt;
     }
     choice = read_call(rule, key, text, options);
-    keys.emplace_back("rule");
   }
   const std::vector<Option> known = options->list();
   for (const Option& option : known) keys.emplace_back(option.key);

@@ -103,7 +103,7 @@ class Policy : public net::Forwarding {
 /// A row of the table of policies.
 struct PolicyKind {
   std::string_view key;      ///< of the recipe: "penalty", "update.rule"; see policy_slots()
-  std::string_view name;     ///< the value of the rule; "" where the key has no other policy
+  std::string_view name;     ///< the value of the rule; "": of an object without a rule
   std::string_view summary;  ///< what it does, for help and docs
   std::string_view source;   ///< publication
   std::unique_ptr<PolicyOptions> (*options)() = nullptr;
@@ -142,8 +142,8 @@ struct PolicyChoice {
 };
 
 /// "NAME", "NAME(A,B)", {"rule": "NAME", "KEY": VALUE, ...}, or {"KEY": VALUE, ...} for a key with
-/// one policy or a usual one. null, "none", `plain` and {} without a rule choose no policy. Throws
-/// Error naming the key.
+/// an unnamed policy or a usual one. null, "none", `plain` and {} without a rule choose no policy.
+/// Throws Error naming the key.
 std::optional<PolicyChoice> read_policy(const JsonReader&, std::string_view key,
                                         std::string_view plain = "none");
 /// The choices of an object (a whole recipe, or an entry of `layers`), one for each of

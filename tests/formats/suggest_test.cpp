@@ -11,6 +11,8 @@ TEST_CASE("suggest: smallest edit distance, the earliest of equals", "[fast]") {
   CHECK(nearest_name("int88", known) == "int8");
   CHECK(nearest_name("intt", known) == "int4");
   CHECK(nearest_name("flaot16", known) == "float16");
+  CHECK(nearest_name("adma", {"aaa", "adam"}) == "adam");  // one exchange of two letters
+  CHECK(nearest_name("BA", {"ac", "ab"}) == "ab");
   CHECK(nearest_name("", known) == "int4");
   CHECK(nearest_name("x", {}).empty());
   CHECK(nearest_name(std::string(1 << 20, 'f'), known) == "float16");

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # A scale rule, a mask rule, a penalty, an optimizer and an objective are one new file each that nothing else mentions: adds the examples of
 # CONTRIBUTING.md to a configured scratch copy, sees them listed, and `numemu config --print` accept the penalty. A file beside the mask rules that is
-# none is not listed. Every C++ example of that page is compiled, that of a command too.
+# none is not listed. Every C++ example of that page is compiled, that of a command too. They are named `aaa`, and so is a policy of every other key:
+# recipes mean the same beside policies that stand before all others.
 # usage: policy_discovery_test.sh [--self-test] ROOT BUILD COMPILER [FLAG...]     (BUILD: where the libraries of this tree are)
 # --self-test: succeeds if a tree whose build does not look for new files is caught.
 set -euo pipefail
@@ -32,13 +33,23 @@ awk -v folder="$scratch/examples/" '
   /^```cpp$/ { inside = 1; print path == "" ? "an example without a path" : path; next }
   /^```/ { if (inside) path = ""; inside = 0 }
   inside { print > (folder path) }' "$root/CONTRIBUTING.md" >"$scratch/paths"
-mapfile -t policies < <(grep -v ^cli/ "$scratch/paths")
-for example in "${policies[@]}"; do cp "$scratch/examples/$example" "$tree/$example"; done
+policies=()
+add() { # add EXAMPLE FOLDER COMMAND: the example as FOLDER/aaa.cpp, edited by the command of sed
+  local name=${1##*/}
+  name=${name%.cpp}
+  sed "s/_$name\b/_aaa/; s/\"$name\"/\"aaa\"/; $3" "$scratch/examples/$1" >"$tree/$2/aaa.cpp"
+  policies+=("$2/aaa.cpp")
+}
+while read -r example; do add "$example" "${example%/*}" ""; done < <(grep -v ^cli/ "$scratch/paths")
+for kind in exchange norm quantizers saved table transform update; do
+  key=$kind
+  if [[ $kind == update ]]; then key=update.rule; fi
+  add policies/penalty/half.cpp "policies/$kind" "s/penalty_/${kind}_/; s/\"penalty\"/\"$key\"/; s/\bOptions\b/Of$kind/g; s/\bHalf\b/As$kind/g"
+done
 echo '// A helper.' | tee "$tree/policies/mask/zz_helper.cpp" >"$tree/policies/mask/kernels/zz_helper.cpp"
 cmake --build "$scratch/build" --target build.ninja >>"$scratch/log" 2>&1 || { cat "$scratch/log" && exit 1; } # what every build does first
 for example in "${policies[@]}"; do
-  name=${example##*/}
-  if ! grep -qw "${name%.cpp}" "$tables/${example%/*}/table.inc"; then
+  if ! grep -qw aaa "$tables/${example%/*}/table.inc"; then
     echo "the next build did not see $example"
     [[ $self_test == yes ]]
     exit
@@ -51,14 +62,22 @@ cat >"$scratch/list.cpp" <<'TEXT'
 #include <cstdio>
 #include "emu/net/train/objective.hpp"
 #include "emu/net/train/optimizer.hpp"
+#include "formats/block_format.hpp"
 #include "policies/mask/mask_rule.hpp"
 #include "policies/scale_rule.hpp"
 int main() {
   for (const auto* rule : numemu::policies::all_scale_rules()) std::printf("%s\n", rule->name.c_str());
-  std::printf("%s\n", numemu::policies::find_mask_rule("first").summary);
-  numemu::net::find_objective("hinge");
-  numemu::net::require_optimizer("sign");
-  return numemu::policies::find_scale_rule("half").name.empty();
+  std::printf("%s\n", numemu::policies::find_mask_rule("aaa").summary);
+  numemu::net::find_objective("aaa");
+  numemu::net::require_optimizer("aaa");
+  // As the rules of policies/scale: for a block format a value of its scale format, 1 of zeros alone.
+  const numemu::BlockFormat& block = numemu::find_block_format("group(int4,32,float16)");
+  const numemu::Conversion conversion{.format = block.element};
+  const float x[] = {0.3f, -1.7f, 0};
+  const auto& rule = numemu::policies::find_scale_rule("aaa");
+  const numemu::policies::ScaleRequest some{x, 3, &conversion, &block}, zero{x + 2, 1, &conversion, &block};
+  const float scale = rule.scale(some);
+  return scale == numemu::policies::round_scale(some, scale) && rule.scale(zero) == 1 ? 0 : 1;
 }
 TEXT
 compile() { # compile OUTPUT SOURCE... [FLAG...]: with the tables of the scratch copy
@@ -73,7 +92,7 @@ compile "$scratch/rules.o" -c "$scratch/rules.cpp"
 compile "$scratch/list" "$scratch/list.cpp" "$scratch/rules.o" \
   -Wl,--start-group "$build"/policies/lib*.a "$build"/emu/*/lib*.a "$build"/formats/lib*.a -Wl,--end-group "${libraries[@]}"
 "$scratch/list" | tee "$scratch/names"
-grep -qx 'half' "$scratch/names"
+grep -qx 'aaa' "$scratch/names"
 grep -qx 'absmax' "$scratch/names"
 grep -q '^keeps the first N of every M' "$scratch/names"
 grep ^cli/ "$scratch/paths" | while read -r example; do compile "$scratch/example.o" -fsyntax-only "$scratch/examples/$example"; done
@@ -82,7 +101,14 @@ grep ^cli/ "$scratch/paths" | while read -r example; do compile "$scratch/exampl
 mapfile -t program < <(ninja -C "$build" -t query cli/numemu-networks | sed -nE "s|^ *(cli/.*\.o)$|$build/\1|p")
 compile "$scratch/numemu" "$scratch/rules.o" "${program[@]}" -Wl,--start-group \
   "$build"/cli/lib*.a "$build"/experiments/lib*.a "$build"/policies/lib*.a "$build"/emu/*/lib*.a "$build"/formats/lib*.a -Wl,--end-group "${libraries[@]}"
-echo '{"numemu_recipe": 1, "penalty": "half(0.5)"}' >"$scratch/recipe.json"
+echo '{"numemu_recipe": 1, "penalty": "aaa(0.5)"}' >"$scratch/recipe.json"
 "$scratch/numemu" config --print "$scratch/recipe.json" >"$scratch/printed"
-grep -q '"rule": "half"' "$scratch/printed"
+grep -q '"rule": "aaa"' "$scratch/printed"
 grep -q '"weight": 0.5' "$scratch/printed"
+
+echo '{"numemu_recipe": 1, "norm": {"statistic": "shift"}, "saved": {"group": 128}}' >"$scratch/no_rule.json"
+for recipe in "$scratch/no_rule.json" "$root"/data/recipes/*.json; do
+  "$build/cli/numemu-networks" config --print "$recipe" >"$scratch/without"
+  "$scratch/numemu" config --print "$recipe" >"$scratch/with"
+  cmp "$scratch/without" "$scratch/with" || { echo "means another beside new policies: $recipe" && exit 1; }
+done

@@ -238,20 +238,25 @@ TEST_CASE("policies: errors give the path in JSON, and the nearest name", "[fast
   CHECK(message_of(R"j({"rule": 3})j") == "r.json: rule: expected a string");
   for (const char* text : {"3", "true", "[]", R"j(["kure"])j"}) {
     INFO(text);
-    CHECK(message_of(text) == "r.json: expected a rule such as \"kure\", an object or null");
+    CHECK_THAT(message_of(text), Catch::StartsWith("r.json: expected a rule such as \"") &&
+                                     Catch::EndsWith("\", an object or null"));
   }
   CHECK_THROWS_WITH(find_policy("penalty", "all"), Catch::StartsWith("unknown penalty 'all'"));
   for (const char* text : {R"j("mean")j", R"j({"rule": "mean"})j", R"j("none")j"})
     CHECK_FALSE(read_policy(JsonReader(parse_json(text, "r.json"), "r.json"), "exchange", "mean"));
   CHECK(parsed(R"j("exchange": "mean")j") == parsed(R"j("exchange": null)j"));
-  // Keys without any policy have messages, too; a key with one policy without a name takes no text.
+  // Keys without any policy have messages, too; a key whose policy has no name takes no text.
   for (const PolicySlot& slot : policy_slots()) {
     if (slot.object.empty()) continue;
     INFO(slot.key);
     CHECK(message_of("3", std::string(slot.key)).find("r.json: expected ") == 0);
-    const std::string message = message_of(R"j("nobody")j", std::string(slot.key));
-    CHECK(message.find(slot.key == "norm" ? "expected an object or null" : "unknown ") !=
-          std::string::npos);
+    std::set<std::string_view> names;
+    for (const PolicyKind* kind : all_policies()) {
+      if (kind->key == slot.key) names.insert(kind->name);
+    }
+    const bool unnamed = names == std::set<std::string_view>{""};
+    CHECK_THAT(message_of(R"j("nobody")j", std::string(slot.key)),
+               Catch::Contains(unnamed ? "expected an object or null" : "unknown "));
   }
 }
 

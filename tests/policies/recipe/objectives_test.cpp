@@ -1,6 +1,12 @@
 // The key objectives of a recipe: names and objects, the canonical form, training options.
 #include "policies/recipe/objectives.hpp"
 
+#include <string>
+#include <vector>
+
+#include "emu/net/train/objective.hpp"
+#include "emu/net/train/optimizer.hpp"
+#include "formats/joined.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
@@ -46,18 +52,21 @@ TEST_CASE("objectives: names and objects have one canonical form", "[fast]") {
 }
 
 TEST_CASE("objectives: errors give the path and the nearest name", "[fast]") {
+  const auto known = [](const std::vector<std::string>& names) {
+    return "(known: " + joined(names, ", ") + ")";
+  };
   CHECK(refused(R"j("complement")j") ==
         "r.json: objectives: expected a list of at least one objective, or null");
   CHECK(refused("[]") == "r.json: objectives: expected a list of at least one objective, or null");
   CHECK(refused(R"j(["cross_entropy", "complemnt"])j") ==
-        "r.json: objectives[1]: unknown objective 'complemnt'; did you mean 'complement'? "
-        "(known: complement, cross_entropy)");
+        "r.json: objectives[1]: unknown objective 'complemnt'; did you mean 'complement'? " +
+            known(net::objective_names()));
   CHECK(refused(R"j([{"rule": "complemnt"}])j") ==
-        "r.json: objectives[0].rule: unknown objective 'complemnt'; did you mean 'complement'? "
-        "(known: complement, cross_entropy)");
+        "r.json: objectives[0].rule: unknown objective 'complemnt'; did you mean 'complement'? " +
+            known(net::objective_names()));
   CHECK(refused(R"j([{"rule": "complement", "optimizer": "sdg"}])j") ==
-        "r.json: objectives[0].optimizer: unknown optimizer 'sdg'; did you mean 'sgd'? (known: "
-        "adam, adamw, adam-l2, adamax, shift-adamax, sgd)");
+        "r.json: objectives[0].optimizer: unknown optimizer 'sdg'; did you mean 'sgd'? " +
+            known(net::optimizer_names()));
   CHECK(refused(R"j([{"optimizer": "sgd"}])j") == "r.json: objectives[0]: expected a key 'rule'");
   CHECK(refused(R"j([{"rule": "complement", "optimiser": "sgd"}])j") ==
         "r.json: objectives[0]: unknown key 'optimiser'; did you mean 'optimizer'?");

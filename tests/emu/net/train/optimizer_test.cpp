@@ -13,6 +13,7 @@ using test::options_of;
 using test::Three;
 
 TEST_CASE("an optimizer given another's state continues with its bits", "[fast]") {
+  std::size_t tensors = 0;
   for (const std::string& name : optimizer_names()) {
     const Three p;
     const auto first = make_optimizer(options_of(name, 0.01), p.all),
@@ -23,7 +24,7 @@ TEST_CASE("an optimizer given another's state continues with its bits", "[fast]"
       optimizer.step(0, p.weight, Tensor({1, 1}, 0.3f * static_cast<float>(t - 2)), out);
     };
     for (int t = 0; t < 3; ++t) step(*first, t, delta);
-    REQUIRE(!first->state(0).empty());
+    tensors += first->state(0).size();
     for (std::size_t k = 0; k < first->state(0).size(); ++k) {
       CHECK(first->state(0)[k].value->shape == p.weight.value.shape);
       CHECK(first->state(0)[k].value->data != second->state(0)[k].value->data);
@@ -40,6 +41,7 @@ TEST_CASE("an optimizer given another's state continues with its bits", "[fast]"
     CHECK(first->state(1).size() == first->state(0).size());
     CHECK(first->state(2).empty());  // not trained
   }
+  CHECK(tensors > 0);
 }
 
 TEST_CASE("each objective has an optimizer state of its own, and all of it is stored", "[fast]") {

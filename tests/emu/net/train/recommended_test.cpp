@@ -16,10 +16,10 @@ TEST_CASE("every optimizer has rates on every network, and they are allowed", "[
     for (const std::string& name : optimizer_names()) {
       TrainOptions options;
       options.optimizer = name;
-      options.learning_rate = options.weight_decay = 0;
+      options.learning_rate = options.weight_decay = -1;
       use_recommended_rates(options, net);
       CHECK(options.learning_rate > 0);
-      CHECK(options.weight_decay > 0);
+      CHECK(options.weight_decay >= 0);
       CHECK_NOTHROW(check(options));
     }
   }
