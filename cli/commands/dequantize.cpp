@@ -159,7 +159,8 @@ int run_dequantize(const DequantizeOptions& options) {
     told.axis = *sidecar->axis;
     known.axis_by = sidecar_path(options.codes) + ": axis:";
   }
-  const Format& element = named != nullptr ? *named->element : find_format(told.format);
+  const Format* const own = named != nullptr ? named->element : &find_format(told.format);
+  const Format& element = *own;
   const std::string elements = named != nullptr ? named->name + ", whose elements are" : "--format";
   const Codes codes = read_codes(inputs.codes, {.format = &element, .told_by = elements});
   const ArrayShape& shape = codes.array.shape;

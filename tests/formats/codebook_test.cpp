@@ -34,7 +34,7 @@ std::string file_of(const TemporaryFolder& folder, const std::vector<double>& en
   return path;
 }
 
-const Format& format_of(const TemporaryFolder& folder, const std::vector<double>& entries) {
+const Format& format_of(const TemporaryFolder& folder, std::vector<double> entries) {
   return find_format("codebook(" + file_of(folder, entries) + ")");
 }
 
