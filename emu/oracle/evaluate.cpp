@@ -40,8 +40,8 @@ void evaluate(const Subject& s, Records& records, const unit::ShortEnds* ends) {
   if (s.operation == Operation::unit) {
     UnitDot dot(s, layout);
     return for_each_record(layout, records, [&](std::int64_t i) {
-      const auto [code, raised] = dot.outcome(records, i, ends);
-      return Encoded{code, raised};
+      const unit::Outcome outcome = dot.outcome(records, i, ends);
+      return Encoded{outcome.code, outcome.flags};
     });
   }
   ExactSum sum(s, layout);

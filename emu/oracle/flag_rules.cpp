@@ -110,8 +110,12 @@ std::vector<Rule> flag_rules(const Subject& s) {
                                    {"UF", kUnderflow},
                                    {"OF", kOverflow},
                                    {"DZ", kDivideByZero},
-                                   {"NV", kInvalid}})
+                                   {"NV", kInvalid}}) {
     masked(fmt::format("{} never raised", name), flag);
+    add(fmt::format("{} always raised", name), [at, flag = flag](Records& records, const Sample&) {
+      for (std::uint64_t& flags : records.columns[at]) flags |= flag;
+    });
+  }
   add("flags are those of the right results",
       [at](Records& records, const Sample& sample) { records.columns[at] = sample.want_flags; });
   const int d = find_field(layout, s.unit != nullptr ? "d" : "out");

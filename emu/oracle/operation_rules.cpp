@@ -38,6 +38,8 @@ Rule rounding_rule(const Subject& s, std::string family, std::string name, Round
           }};
 }
 
+constexpr int kWideBits = 32;  ///< of the register before a narrow integer
+
 bool floating(const Format& f) { return f.kind == Kind::floating; }
 
 int leading_exponent(const Value& v) {
@@ -112,6 +114,37 @@ void add_overflows(const Subject& s, std::vector<Rule>& rules) {
   }
 }
 
+/// Conversions to integers that keep low bits.
+void add_wraps(const Subject& s, std::vector<Rule>& rules) {
+  const Format& to = *s.to;
+  if (to.kind != Kind::integer || to.bits >= kWideBits) return;
+  for (const bool whole : {true, false})
+    rules.push_back(
+        rounding_rule(s, "saturation",
+                      whole ? fmt::format("results beyond the range wrap modulo 2^{}", to.bits)
+                            : fmt::format("results are the low {} bits of an int{} that saturates",
+                                          to.bits, kWideBits),
+                      [s, whole](const Value& v, std::uint32_t random) {
+                        Encoded e = encode(*s.to, v, s.rounding, s.overflow, random);
+                        if (v.kind != Class::finite && (whole || v.kind == Class::nan)) return e;
+                        Format wide;
+                        wide.kind = Kind::integer;
+                        wide.bits = kWideBits;
+                        e.code = encode(wide, v, s.rounding, Overflow::saturate, random).code;
+                        // Whole numbers from 2^31 on: those of 64 bits keep their own low bits.
+                        if (whole && leading_exponent(v) >= kWideBits - 1) {
+                          const int shift = v.exponent;
+                          const std::uint64_t low = shift >= 64   ? 0
+                                                    : shift >= 0  ? v.significand << shift
+                                                    : shift > -64 ? v.significand >> -shift
+                                                                  : 0;
+                          e.code = v.negative ? ~low + 1 : low;
+                        }
+                        e.code &= s.to->code_mask();
+                        return e;
+                      }));
+}
+
 void add_flushes(const Subject& s, std::vector<Rule>& rules) {
   const Format& to = *s.to;
   if (floating(to) && to.field_zero == FieldZero::subnormal && to.mantissa_bits > 0) {
@@ -120,15 +153,19 @@ void add_flushes(const Subject& s, std::vector<Rule>& rules) {
                       [s](const Value& v, std::uint32_t random) {
                         return flushed(*s.to, encode(*s.to, v, s.rounding, s.overflow, random));
                       }));
-    rules.push_back(rounding_rule(
-        s, "flush", "subnormal results become zero, as judged before rounding",
-        [s](const Value& v, std::uint32_t random) {
-          Encoded e = encode(*s.to, v, s.rounding, s.overflow, random);
-          const bool tiny = v.kind == Class::finite &&
-                            leading_exponent(v) < unit::smallest_normal_exponent(*s.to);
-          if (tiny) e.code = s.to->has_negative_zero() && v.negative ? s.to->sign_bit() : 0;
-          return e;
-        }));
+    for (const bool keeps_sign : {true, false})
+      rules.push_back(rounding_rule(
+          s, "flush",
+          fmt::format("subnormal results become {}zero, as judged before rounding",
+                      keeps_sign ? "" : "plus "),
+          [s, keeps_sign](const Value& v, std::uint32_t random) {
+            Encoded e = encode(*s.to, v, s.rounding, s.overflow, random);
+            const bool tiny = v.kind == Class::finite &&
+                              leading_exponent(v) < unit::smallest_normal_exponent(*s.to);
+            const bool minus = keeps_sign && s.to->has_negative_zero() && v.negative;
+            if (tiny) e.code = minus ? s.to->sign_bit() : 0;
+            return e;
+          }));
   }
   const Format& from = *s.a;
   if (!floating(from) || from.field_zero != FieldZero::subnormal || from.mantissa_bits == 0) return;
@@ -229,6 +266,7 @@ std::vector<Rule> operation_rules(const Subject& s) {
   std::vector<Rule> rules;
   add_roundings(s, rules);
   add_overflows(s, rules);
+  add_wraps(s, rules);
   add_flushes(s, rules);
   add_sticky_losses(s, rules);
   add_double_roundings(s, rules);

@@ -1,6 +1,7 @@
 // Rules of results that are right until the last moment.
 #include <fmt/format.h>
 
+#include <memory>
 #include <utility>
 
 #include "emu/oracle/code_changes.hpp"
@@ -48,6 +49,35 @@ void add_short_ends(const Subject& s, std::vector<Rule>& rules) {
                      }});
 }
 
+/// Subnormal results without their sign, also of a unit that flushes them to zeros of their sign.
+void add_flush_to_plus_zero(const Subject& s, const Layout& layout, int field,
+                            std::vector<Rule>& rules) {
+  const Format* const format = layout[static_cast<std::size_t>(field)].format;
+  if (format == nullptr || format->kind != Kind::floating || format->mantissa_bits == 0 ||
+      format->field_zero != FieldZero::subnormal || !format->has_negative_zero())
+    return;
+  Rule rule{.family = "flush", .name = "subnormal results become plus zero"};
+  if (s.unit != nullptr && s.unit->description()->subnormals.flush_results) {
+    unit::UnitDescription u = *s.unit->description();
+    u.name = "rival";
+    u.subnormals.flush_results = u.subnormals.tiny_before_rounding = false;
+    const std::shared_ptr<const unit::Unit> writes = unit::make_unit(u);
+    const Subject theirs = unit_subject(*writes, s.k, s.a, s.b);
+    rule.compute = [theirs, writes](Records& records) { evaluate(theirs, records); };
+  }
+  rule.results = [format, d = static_cast<std::size_t>(field), flags = find_field(layout, "flags")](
+                     Records& records, const Sample&) {
+    for (std::size_t i = 0; i < records.columns[d].size(); ++i) {
+      std::uint64_t& code = records.columns[d][i];
+      const std::uint64_t magnitude = code & ~format->sign_bit();
+      if (magnitude == 0 || magnitude >> format->mantissa_bits != 0) continue;
+      code = 0;
+      if (flags >= 0) records.columns[static_cast<std::size_t>(flags)][i] |= kUnderflow | kInexact;
+    }
+  };
+  rules.push_back(std::move(rule));
+}
+
 bool is_nan(const Field& f, std::uint64_t code) {
   return f.format != nullptr && decode(*f.format, code).kind == Class::nan;
 }
@@ -70,6 +100,7 @@ std::vector<Rule> result_rules(const Subject& s) {
   };
   if (f.format != nullptr && f.format->has_negative_zero())
     add("zero", "-0 becomes +0", [f](std::uint64_t code) { return plus_zero(f, code); });
+  add_flush_to_plus_zero(s, layout, field, rules);
   const bool is_signed = f.format == nullptr || f.format->is_signed;
   if (f.bits > 2) {
     const Ends e = ends_of(f);

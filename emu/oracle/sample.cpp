@@ -22,6 +22,7 @@ void append_record(const Layout& layout, const Sample& from, std::int64_t i, Sam
   const auto at = static_cast<std::size_t>(i);
   append_record(layout, from.records, i, to.records);
   append_record(layout, from.before, i, to.before);
+  append_record(layout, from.earlier, i, to.earlier);
   to.want.push_back(from.want[at]);
   to.want_flags.push_back(from.want_flags[at]);
   to.number.push_back(from.number[at]);

@@ -12,7 +12,8 @@ namespace numemu::oracle {
 /// Records as they were given, beside the results that they must have.
 struct Sample {
   Records records;
-  Records before;  ///< the record before each of them; of the first, itself
+  Records before;   ///< the record before each of them; of the first, itself
+  Records earlier;  ///< the record before that; of the first two, the first
   std::vector<std::uint64_t> want, want_flags;
   std::vector<std::int64_t> number;  ///< of the record in the file, from 0
   std::int64_t size() const { return records.size; }

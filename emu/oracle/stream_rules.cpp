@@ -11,10 +11,10 @@
 namespace numemu::oracle {
 namespace {
 
-/// Of the first record nobody knows what was before it: it is no evidence.
-void leave_first(const Layout& layout, Records& records, const Sample& sample) {
+/// Of the first `count` records nobody knows what was before them: they are no evidence.
+void leave_first(int count, const Layout& layout, Records& records, const Sample& sample) {
   for (std::int64_t i = 0; i < records.size; ++i) {
-    if (sample.number[static_cast<std::size_t>(i)] != 0) continue;
+    if (sample.number[static_cast<std::size_t>(i)] >= count) continue;
     for (std::size_t f = 0; f < layout.size(); ++f) {
       if (layout[f].result)
         records.columns[f][static_cast<std::size_t>(i)] =
@@ -47,12 +47,12 @@ void add_to(const Subject& s, const Field& field, std::vector<std::uint64_t>& c,
 std::vector<Rule> stream_rules(const Subject& s) {
   std::vector<Rule> rules;
   const Layout layout = layout_of(s);
-  const auto add = [&](const char* family, std::string name, Rule::Change inputs) {
+  const auto add = [&](const char* family, std::string name, Rule::Change inputs, int late = 1) {
     rules.push_back({.family = family,
                      .name = std::move(name),
                      .inputs = std::move(inputs),
-                     .results = [layout](Records& records, const Sample& sample) {
-                       leave_first(layout, records, sample);
+                     .results = [layout, late](Records& records, const Sample& sample) {
+                       leave_first(late, layout, records, sample);
                      }});
   };
   const auto earlier = [&](std::vector<std::size_t> fields) {
@@ -76,6 +76,12 @@ std::vector<Rule> stream_rules(const Subject& s) {
   }
   add("latency", s.unit != nullptr ? "D of the record before" : "result of the record before",
       earlier(all));
+  add(
+      "latency", fmt::format("{} of two records before", s.unit != nullptr ? "D" : "result"),
+      [all](Records& records, const Sample& sample) {
+        for (const std::size_t f : all) records.columns[f] = sample.earlier.columns[f];
+      },
+      2);
   for (const std::size_t f : all) {
     if (all.size() == 1) break;
     for (const auto& [name, words] : kNames) {

@@ -68,8 +68,8 @@ Verifier::Verifier(const Subject& subject, const Compared& compared)
       flags_(compared.flags ? find_field(layout_, "flags") : -1),
       comparer_(comparer_of(subject, layout_[static_cast<std::size_t>(result_)].bits,
                             compared.tolerance)) {
-  // Each with the record before it.
-  const std::int64_t most = std::max<std::int64_t>(kMostKept / (2 * codes_of(layout_)), 4);
+  // Each with the two records before it.
+  const std::int64_t most = std::max<std::int64_t>(kMostKept / (3 * codes_of(layout_)), 4);
   most_wrong_ = std::min(kMostWrong, most);
   most_right_ = std::min(kMostRight, most);
 }
@@ -130,19 +130,25 @@ bool Verifier::take(const Checked& checked) {
       return false;
   }
   if (checked.compared.empty()) return true;
-  last_ = {};
-  checked.append(std::ssize(checked.compared) - 1, last_);
+  const std::int64_t size = std::ssize(checked.compared);
+  Records last;
+  for (std::int64_t back = std::min<std::int64_t>(2, size + last_.size); back > 0; --back)
+    append_earlier(checked, size, back, last);
+  last_ = std::move(last);
   return true;
+}
+
+void Verifier::append_earlier(const Checked& checked, std::int64_t i, std::int64_t back,
+                              Records& to) const {
+  if (i >= back || last_.size == 0) return checked.append(std::max<std::int64_t>(i - back, 0), to);
+  append_record(layout_, last_, std::max<std::int64_t>(last_.size + i - back, 0), to);
 }
 
 void Verifier::add_to(Sample& sample, const Checked& checked, std::int64_t i) const {
   const auto at = static_cast<std::size_t>(i);
   checked.append(i, sample.records);
-  if (i == 0 && last_.size != 0) {
-    append_record(layout_, last_, 0, sample.before);
-  } else {
-    checked.append(std::max<std::int64_t>(i - 1, 0), sample.before);
-  }
+  append_earlier(checked, i, 1, sample.before);
+  append_earlier(checked, i, 2, sample.earlier);
   sample.want.push_back(checked.want[at]);
   sample.want_flags.push_back(checked.want_flags.empty() ? 0 : checked.want_flags[at]);
   sample.number.push_back(tally_.records);

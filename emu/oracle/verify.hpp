@@ -90,6 +90,8 @@ class Verifier {
  private:
   Checked checked(const Records&) const;
   void add_to(Sample&, const Checked&, std::int64_t i) const;
+  /// Appends the record that is `back` before record i, or the file's first.
+  void append_earlier(const Checked&, std::int64_t i, std::int64_t back, Records& to) const;
   void find(const Checked&, std::int64_t i, ClassTally&);
   void keep_right(const Checked&, std::int64_t i);
   ClassTally& class_tally(std::string_view name);
@@ -103,7 +105,7 @@ class Verifier {
   std::vector<ClassTally> classes_;
   std::optional<MismatchedRecord> first_, worst_;
   Sample wrong_, right_;
-  Records last_;  ///< of the batches so far
+  Records last_;  ///< the last two of the batches so far
   std::int64_t most_wrong_, most_right_, stride_ = 1;
 };
 

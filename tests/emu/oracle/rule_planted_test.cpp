@@ -62,11 +62,17 @@ TEST_CASE("planted faults of a float32 kernel are named", "[fast]") {
        {"D big endian", "bytes of the codes of D in reverse order", writes(bytes_reversed)},
        {"D with the other sign", "results negated",
         writes([](std::uint64_t d) { return d ^ 0x80000000; })},
+       {"subnormal D flushed to +0", "subnormal results become plus zero",
+        writes([](std::uint64_t d) { return (d & 0x7f800000) == 0 && d != 0x80000000 ? 0 : d; })},
        {"-0 written as +0", "-0 becomes +0",
         writes([](std::uint64_t d) { return d == 0x80000000 ? 0 : d; })},
        {"D a cycle late", "D of the record before",
         [](const Machine& m, const auto& calls, std::size_t n, const auto&) {
           return n == 0 ? Answer{0xdeadbeef} : m(calls[n - 1]);
+        }},
+       {"D two cycles late", "D of two records before",
+        [](const Machine& m, const auto& calls, std::size_t n, const auto&) {
+          return n < 2 ? Answer{0xdeadbeef} : m(calls[n - 2]);
         }},
        {"C a cycle late", "C of the record before", late(&Call::c)},
        {"B a cycle late", "B of the record before", late(&Call::b)},
@@ -154,7 +160,7 @@ TEST_CASE("planted faults of an adder tree are named", "[fast]") {
 /// float32 to bfloat16 to nearest even with IEEE's flags, and what a machine may do instead.
 struct Bfloat16 {
   bool tiny_before = false, signalling = true, away = false, cut = false, sticky = true,
-       flush = false, tf32_first = false, flags_of_both = false;
+       flush = false, plus = false, tf32_first = false, flags_of_both = false;
 
   Answer operator()(const Call& call) const {
     auto x = static_cast<std::uint32_t>(call.a[0]);
@@ -178,7 +184,7 @@ struct Bfloat16 {
     if (inexact) flags |= 1;
     if (inexact && below && (tiny_before || !half_way(x, 16))) flags |= 2;
     if ((y & 0x7f80) == 0x7f80 && (x & 0x7f800000) != 0x7f800000) flags |= 5;
-    if (flush && (y & 0x7f80) == 0 && (y & 0x7fff) != 0) return {sign, flags | 3};
+    if (flush && (y & 0x7f80) == 0 && (y & 0x7fff) != 0) return {plus ? 0 : sign, flags | 3};
     return {y & 0xffff, flags};
   }
 
@@ -236,12 +242,50 @@ TEST_CASE("planted faults of a conversion and its flags are named", "[fast]") {
         "rounding rna in place of rne; NV is not raised by signalling NaN operands",
         by(Bfloat16{.signalling = false, .away = true})},
        {"subnormal results flushed", "subnormal results become zero", by(Bfloat16{.flush = true})},
+       {"subnormal results flushed to +0", "subnormal results become plus zero",
+        by(Bfloat16{.flush = true, .plus = true})},
+       {"NX stuck at 1", "NX always raised", flags([](auto f) { return f | 1; })},
+       {"OF stuck at 1", "OF always raised", flags([](auto f) { return f | 4; })},
        {"NX where the code is odd (not in the tables)", "",
         [](const Machine& m, const auto& calls, std::size_t n, const auto&) {
           Answer answer = m(calls[n]);
           answer.flags = (answer.flags & ~1u) | (answer.code & 1);
           return answer;
         }}});
+  CHECK(named);
+}
+
+/// float32 to int8 to nearest even, 127 of NaN.
+std::int64_t to_int8(std::uint64_t code, const std::function<std::int64_t(double)>& held) {
+  const float x = as_float(code);
+  if (std::isnan(x)) return 127;
+  return std::isinf(x) ? (x > 0 ? 127 : -128) : held(std::nearbyint(double{x}));
+}
+
+TEST_CASE("planted faults of a conversion to integers are named", "[fast]") {
+  const Subject subject = operation_subject(Operation::convert, find_format("float32"),
+                                            find_format("int8"), {}, Overflow::saturate);
+  const auto machine = [](std::function<std::int64_t(double)> held) {
+    return [held = std::move(held)](const Call& call) {
+      return Answer{static_cast<std::uint64_t>(to_int8(call.a[0], held)) & 0xff};
+    };
+  };
+  const auto clamped = [](double x, double most) {
+    return static_cast<std::int64_t>(std::clamp(x, -most - 1, most));
+  };
+  const bool named = all_named(
+      {subject, machine([&](double x) { return clamped(x, 127); })},
+      {{"the output wraps", "results beyond the range wrap modulo 2^8",
+        by(machine([](double x) { return static_cast<std::int64_t>(std::fmod(x, 256.0)); }))},
+       {"the low byte of an int32", "results are the low 8 bits of an int32 that saturates",
+        by([&](const Call& call) {
+          const float x = as_float(call.a[0]);
+          if (std::isnan(x)) return Answer{127};
+          const std::int64_t whole = clamped(std::nearbyint(double{x}), 2147483647);
+          return Answer{static_cast<std::uint64_t>(whole) & 0xff};
+        })},
+       {"saturates at -127", "the lowest number becomes the one above it",
+        writes([](std::uint64_t d) { return d == 0x80 ? 0x81 : d; })}});
   CHECK(named);
 }
 
