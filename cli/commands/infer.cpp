@@ -106,11 +106,12 @@ class Noise {
     return notes;
   }
 
-  /// Predicts, then measures by a pass under `heard`, and lets the float32 values go; `numerics`
-  /// are frozen. Weights may be released in that pass.
-  void measure(policies::RecipeNumerics& numerics, net::Numerics& heard, bool releases) {
+  /// Predicts, then measures by a pass under `heard`, which tells `lost`, and lets the float32
+  /// values go; `numerics` are frozen. Weights may be released in that pass.
+  void measure(policies::RecipeNumerics& numerics, net::Numerics& heard,
+               const experiments::NotFinite& lost, bool releases) {
     samples_ = reference_.samples();
-    if (!options_.outputs_only && samples_ > 0) compare(numerics, heard, releases);
+    if (!options_.outputs_only && samples_ > 0) compare(numerics, heard, lost, releases);
     reference_ = {};
     claim_.reset();
   }
@@ -124,7 +125,8 @@ class Noise {
   }
 
  private:
-  void compare(policies::RecipeNumerics& numerics, net::Numerics& heard, bool releases) {
+  void compare(policies::RecipeNumerics& numerics, net::Numerics& heard,
+               const experiments::NotFinite& lost, bool releases) {
     const net::Section section(net::SectionKind::data, "", "noise on the first samples");
     figures_.emplace();
     figures_->predictions = !options_.no_predictions;
@@ -135,7 +137,6 @@ class Noise {
           experiments::predict_tensors(recipe_, graph_, reference_, fits, numerics.static_scales());
       figures_->predicted =
           experiments::predict_layers(recipe_, graph_, reference_, numerics.static_scales());
-      experiments::leave_out(figures_->predicted, recipe_, graph_, figures_->tensors);
     } else {
       figures_->predicted.output_left_out = "predictions are turned off";
     }
@@ -144,6 +145,10 @@ class Noise {
     };
     figures_->measured = experiments::measure_once(figures_->tensors, recipe_, graph_, numerics,
                                                    heard, reference_, after);
+    if (figures_->predictions) {
+      lost.add_overflows(figures_->predicted);
+      experiments::leave_out(figures_->predicted, recipe_, graph_, figures_->tensors);
+    }
     numerics.reset_counts();
   }
 
@@ -295,7 +300,7 @@ int run_infer(const InferOptions& options) {
     noise.emplace(options, recipe, model.graph, inputs);
     std::ranges::move(noise->notes(), std::back_inserter(notes));
     std::ranges::move(policies::notes_on_ranges(recipe), std::back_inserter(notes));
-    noise->measure(quantized, numerics, releases);
+    noise->measure(quantized, numerics, lost, releases);
     lost.reset();
     watch.mark("noise");
   }

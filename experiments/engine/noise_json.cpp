@@ -110,10 +110,7 @@ void add_noise(Json& row, const NoiseFigures& noise, const net::Graph& graph,
          {"underflow", number(static_cast<double>(counts.underflow) / elements)},
          {"invalid", number(static_cast<double>(counts.invalid) / elements)}});
     const policies::SaturationCounts results = numerics.saturation(name);
-    if (results.saturated > 0) {
-      row["layers"].back()["saturated"] =
-          number(static_cast<double>(results.saturated) / static_cast<double>(results.results));
-    }
+    if (results.any()) row["layers"].back()["saturated"] = number(results.share());
     if (const auto why = noise.predicted.left_out.find(name); why != noise.predicted.left_out.end())
       row["layers"].back()["left_out"] = why->second;
   }

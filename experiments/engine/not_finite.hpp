@@ -6,6 +6,7 @@
 #include <string>
 
 #include "emu/stats/finite_counts.hpp"
+#include "experiments/predict/layer_noise.hpp"
 #include "formats/storage/json.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 
@@ -28,6 +29,9 @@ class NotFinite {
   /// counts those of samples whose operands were not finite before the product, `causes` says in
   /// words where the others come from. null where the outputs and every product are finite.
   Json json(std::int64_t samples, const stats::FiniteCounts& outputs) const;
+  /// Adds to a prediction's `units` the share of a layer's results whose register overflowed in
+  /// these passes: saturated, wrapped, or not finite of finite operands.
+  void add_overflows(LayerPrediction&) const;
 
  private:
   struct Layer {

@@ -250,7 +250,6 @@ Json run_point(const Point& point, Workbench& bench, const OnWork& on_work, Judg
         predict_tensors(recipe, graph, bench.reference, bench.fits, numerics.static_scales());
     work.begin("predictions", layers_cost(samples));
     noise.predicted = predict_layers(recipe, graph, bench.reference, numerics.static_scales());
-    leave_out(noise.predicted, recipe, graph, noise.tensors);
   } else {
     noise.predicted.output_left_out = "predictions are turned off";
   }
@@ -261,6 +260,10 @@ Json run_point(const Point& point, Workbench& bench, const OnWork& on_work, Judg
       numerics, [&](const net::Product& p) { lost.add_stored(p); },
       [&](std::int64_t n) { work.add(n, bench.eval_images); });
   noise.measured = measure_layers(graph, listening, bench.reference, behind_reference(bench));
+  if (predictions) {
+    lost.add_overflows(noise.predicted);
+    leave_out(noise.predicted, recipe, graph, noise.tensors);
+  }
   measure_tensors(noise.tensors, recipe, graph, bench.reference, &numerics);
   const Json lost_reference = lost.json(noise.measured.samples, noise.measured.outputs);
   lost.reset();

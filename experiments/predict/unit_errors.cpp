@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <utility>
 
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/product.hpp"
@@ -16,7 +17,6 @@ namespace {
 
 constexpr std::int64_t kMostLines = 16;                        // of either operand, in one product
 constexpr std::int64_t kMostProducts = std::int64_t{1} << 18;  // in one product, where K is long
-constexpr std::int64_t kMostChunks = 8;
 
 /// The unit with operands and results of float32, so that it takes numbers that are not rounded.
 /// Block scales are part of the numbers; operands that are quantized are in the unit's formats.
@@ -64,51 +64,77 @@ net::Tensor unscaled(const net::Tensor& x, const UnitErrors::Scales& scales, boo
   return v;
 }
 
-/// Some lines of a side of one matrix, evenly spaced.
+/// Some lines of a side of one matrix, evenly spaced, one after the other.
 struct Lines {
-  net::Tensor numbers;
-  unit::Gather gather;
-  std::vector<std::byte> matrix;
+  std::vector<float> numbers;
   std::vector<double> scales;
+  std::int64_t depth = 0;
 
-  unit::Operand operand(const unit::Gather& own) const {
-    return {&policies::float32(), matrix.data(), &own, nullptr};
+  std::int64_t count() const { return std::ssize(scales); }
+  float at(std::int64_t line, std::int64_t k) const {
+    return numbers[static_cast<std::size_t>(line * depth + k)];
   }
 };
 
 Lines lines_of(const net::ProductSide& side, std::int64_t matrix, std::int64_t rows,
                std::int64_t most, const UnitErrors::Scales& scales, bool codes) {
-  Lines out;
-  out.numbers = unscaled(*side.source, scales, codes);
+  const net::Tensor numbers = unscaled(*side.source, scales, codes);
   const std::int64_t height = side.stack.rows(side.source->size());
   const std::int64_t bytes = side.stack.width * static_cast<std::int64_t>(sizeof(float));
   const std::int64_t b = side.stack.count() == 1 ? 0 : matrix;
-  net::StackReader read(side.stack, height, bytes, out.numbers.data.data());
-  const std::byte* const from = read.at(b);
-  out.matrix.assign(from, from + height * bytes);
-  out.gather.padding = side.gather->padding;
-  out.gather.depth = side.gather->depth;
+  const unit::Gather& gather = *side.gather;
+  Lines out;
+  out.depth = std::ssize(gather.depth);
   const std::int64_t count = std::min(rows, most);
-  for (std::int64_t i = 0; i < count; ++i)
-    out.gather.row.push_back(side.gather->row[static_cast<std::size_t>(i * rows / count)]);
-  out.scales.assign(static_cast<std::size_t>(count), 1);
+  const auto for_each = [&](const float* source, const auto& visit) {
+    net::StackReader read(side.stack, height, bytes, source);
+    const auto* const own = reinterpret_cast<const float*>(read.at(b));
+    std::vector<float> padded;
+    if (!gather.padding.identity()) {
+      padded.resize(static_cast<std::size_t>(gather.padding.padded_size()));
+      unit::pad(gather.padding, own, padded.data(), 0.0f);
+    }
+    const float* const elements = padded.empty() ? own : padded.data();
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int32_t row = gather.row[static_cast<std::size_t>(i * rows / count)];
+      for (const std::int32_t k : gather.depth) visit(i, elements[row + k]);
+    }
+  };
+  for_each(numbers.data.data(), [&](std::int64_t, float x) { out.numbers.push_back(x); });
+  out.scales.assign(static_cast<std::size_t>(count), scales.of_elements.empty() ? 1 : 0);
   if (scales.of_elements.empty()) return out;
   // The scale of a line is that of its elements; padding has none.
-  net::StackReader read_scales(side.stack, height, bytes, scales.of_elements.data());
-  const auto* const of_matrix = reinterpret_cast<const float*>(read_scales.at(b));
-  std::vector<float> padded(static_cast<std::size_t>(out.gather.padding.padded_size()));
-  const float* elements = of_matrix;
-  if (!out.gather.padding.identity()) {
-    unit::pad(out.gather.padding, of_matrix, padded.data(), 0.0f);
-    elements = padded.data();
-  }
-  for (std::int64_t i = 0; i < count; ++i) {
-    float largest = 0;
-    for (const std::int32_t k : out.gather.depth)
-      largest = std::max(largest, elements[out.gather.row[static_cast<std::size_t>(i)] + k]);
-    out.scales[static_cast<std::size_t>(i)] = largest;
-  }
+  for_each(scales.of_elements.data(), [&](std::int64_t i, float scale) {
+    double& largest = out.scales[static_cast<std::size_t>(i)];
+    largest = std::max(largest, double{scale});
+  });
   return out;
+}
+
+bool wraps(const unit::Register& r) {
+  return r.format == nullptr && r.integer == unit::IntegerOverflow::wrap;
+}
+
+/// Whether a register's sums come within a factor of two of its largest value, on the way, too, but
+/// where it wraps: that leaves no trace. Those of `chunk` products each begin at 0 and end in
+/// `outer`.
+bool comes_near_end(const Lines& a, const Lines& b, std::int64_t chunk, const unit::Register& r,
+                    const unit::Register& outer) {
+  const double most = largest_of(r) / 2, outer_most = largest_of(outer) / 2;
+  for (std::int64_t i = 0; i < a.count(); ++i) {
+    for (std::int64_t j = 0; j < b.count(); ++j) {
+      double total = 0, sum = 0;
+      for (std::int64_t k = 0; k < a.depth; ++k) {
+        sum += double{a.at(i, k)} * b.at(j, k);
+        const bool last = (k + 1) % chunk == 0 || k + 1 == a.depth;
+        if ((last || !wraps(r)) && !(std::fabs(sum) <= most)) return true;
+        if (!last) continue;
+        total += std::exchange(sum, 0);
+        if ((k + 1 == a.depth || !wraps(outer)) && !(std::fabs(total) <= outer_most)) return true;
+      }
+    }
+  }
+  return false;
 }
 
 }  // namespace
@@ -162,50 +188,35 @@ void UnitErrors::add(const net::Product& p, const Scales& left, const Scales& ri
   const std::int64_t most = std::clamp<std::int64_t>(affordable, 2, kMostLines);
   const Lines a = lines_of(p.a, middle, p.m, most, left, codes),
               b = lines_of(p.b, middle, p.n, most, right, codes);
-  const std::int64_t m = std::ssize(a.scales), n = std::ssize(b.scales);
+  const std::int64_t m = a.count(), n = b.count();
   std::vector<float> exact(static_cast<std::size_t>(m * n)), own(exact.size());
-  const auto multiply = [&](const unit::Unit& unit, std::int64_t first, std::int64_t depth,
-                            float* d) {
-    unit::Gather ga = a.gather, gb = b.gather;
-    for (unit::Gather* gather : {&ga, &gb})
-      gather->depth.assign(gather->depth.begin() + first, gather->depth.begin() + first + depth);
+  const unit::Gather ga = unit::Gather::matrix(m, p.k), gb = unit::Gather::matrix(n, p.k);
+  const auto multiply = [&](const unit::Unit& unit, void* d) {
     unit.multiply({.m = m,
                    .n = n,
-                   .k = depth,
-                   .a = a.operand(ga),
-                   .b = b.operand(gb),
+                   .k = p.k,
+                   .a = {&policies::float32(), a.numbers.data(), &ga, nullptr},
+                   .b = {&policies::float32(), b.numbers.data(), &gb, nullptr},
                    .c = nullptr,
                    .d = d,
                    .seed = seed_});
   };
-  const auto check_range = [&](const unit::Register& r) {
-    const double largest = largest_of(r);
-    for (const float sum : exact)
-      layer.overflows = layer.overflows || !(2 * std::fabs(double{sum}) <= largest);
-  };
-  const unit::Unit& exactly = unit::find_unit("exact");
   // Chunks have sums of their own; all together make that of the register they end in.
-  const std::int64_t chunk =
-      std::max<std::int64_t>(1, layer.own.outer.every != 0   ? layer.own.outer.every
-                                : layer.own.chain.chunk != 0 ? layer.own.chain.chunk
-                                                             : p.k);
-  const std::int64_t chunks = (p.k + chunk - 1) / chunk, looked_at = std::min(chunks, kMostChunks);
-  for (std::int64_t i = 0; i < looked_at && chunks > 1; ++i) {
-    const std::int64_t first = i * chunks / looked_at * chunk;
-    multiply(exactly, first, std::min(chunk, p.k - first), exact.data());
-    check_range(layer.own.accumulator);
-  }
-  multiply(exactly, 0, p.k, exact.data());
-  check_range(unit::result_register(layer.own));
+  const std::int64_t chunk = layer.own.outer.every != 0   ? layer.own.outer.every
+                             : layer.own.chain.chunk != 0 ? layer.own.chain.chunk
+                                                          : p.k;
+  layer.overflows = layer.overflows || comes_near_end(a, b, chunk, layer.own.accumulator,
+                                                      unit::result_register(layer.own));
   if (layer.on_float32 == nullptr) return;
   const bool fixed = layer.on_float32->d_format() == nullptr;
   if (const Format* const d = layer.on_float32->d_format(); d != nullptr && d->bits > 32) {
     std::vector<double> wide(exact.size());
-    multiply(*layer.on_float32, 0, p.k, reinterpret_cast<float*>(wide.data()));
+    multiply(*layer.on_float32, wide.data());
     std::copy(wide.begin(), wide.end(), own.begin());
   } else {
-    multiply(*layer.on_float32, 0, p.k, own.data());
+    multiply(*layer.on_float32, own.data());
   }
+  multiply(unit::find_unit("exact"), exact.data());
   for (std::int64_t i = 0; i < m * n; ++i) {
     const auto at = static_cast<std::size_t>(i);
     const double result =

@@ -1,6 +1,7 @@
 // Counts of elements of an operand that overflowed, underflowed or were invalid, and of saturated
 // results.
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -42,9 +43,29 @@ class SharedCounts {
   std::atomic<std::int64_t> elements_{0}, overflow_{0}, underflow_{0}, invalid_{0};
 };
 
-/// Results of a unit whose register saturates, and those at an end of it when the sum was done.
+/// Results of a unit whose register saturates, wraps or stops at its largest number.
 struct SaturationCounts {
-  std::int64_t results = 0, saturated = 0;
+  /// Of a register that saturates or stops: all results, and those at an end of it.
+  std::int64_t results = 0, at_end = 0;
+  /// Results that the reference computed again, and those whose register saturated or stopped at
+  /// any addition, or whose sum wrapped.
+  std::int64_t sampled = 0, overflowed = 0;
+
+  bool any() const { return at_end + overflowed > 0; }
+  /// The larger share: sums may leave an end again, and a sample misses what is rare.
+  double share() const {
+    const auto part = [](std::int64_t some, std::int64_t all) {
+      return all > 0 ? static_cast<double>(some) / static_cast<double>(all) : 0;
+    };
+    return std::max(part(at_end, results), part(overflowed, sampled));
+  }
+  SaturationCounts& operator+=(const SaturationCounts& other) {
+    results += other.results;
+    at_end += other.at_end;
+    sampled += other.sampled;
+    overflowed += other.overflowed;
+    return *this;
+  }
 };
 
 }  // namespace numemu::policies

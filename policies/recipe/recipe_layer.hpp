@@ -70,7 +70,8 @@ struct RecipeLayer {
     return counts[static_cast<std::size_t>(kind)][static_cast<std::size_t>(role)];
   }
 
-  std::atomic<std::int64_t> results = 0, saturated = 0;  ///< of fprop, where the register saturates
+  std::mutex saturation_mutex;
+  SaturationCounts saturation;  ///< of fprop
 
   /// The weight where fprop multiplies slices; `frozen_weight` is empty then.
   std::shared_ptr<const SlicedSide> sliced_weight;

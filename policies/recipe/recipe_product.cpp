@@ -13,6 +13,7 @@
 #include "formats/error.hpp"
 #include "policies/recipe/block_lines.hpp"
 #include "policies/recipe/gathered_side.hpp"
+#include "policies/recipe/overflow_sample.hpp"
 #include "policies/recipe/plain_operand.hpp"
 #include "policies/recipe/random_identity.hpp"
 #include "policies/recipe/scaled_side.hpp"
@@ -51,6 +52,8 @@ class Run {
         p_(product),
         run_(run),
         unit_(layer.recipe.unit(product.kind)),
+        sampled_(unit_),
+        multiplier_(product.kind == GemmKind::fprop ? sampled_ : unit_),
         a_(side(product.a)),
         b_(side(product.b)) {}
 
@@ -71,9 +74,9 @@ class Run {
       multiply_plain(result.target(), a, b);
     }
     if (p_.kind == GemmKind::fprop) {
-      const SaturationCounts counts = result.saturation();
-      layer_.results += counts.results;
-      layer_.saturated += counts.saturated;
+      const std::lock_guard lock(layer_.saturation_mutex);
+      layer_.saturation += result.saturation();
+      layer_.saturation += sampled_.counts();
     }
     result.finish(a, b, zero_);
     const bool weight = a_.source.role == net::Role::weight || b_.source.role == net::Role::weight;
@@ -229,7 +232,7 @@ class Run {
     const net::SourceCodes left = plain_codes(a_, scratch_a, a);
     const net::SourceCodes right = plain_codes(b_, scratch_b, b);
     if (a_.zero != 0 || b_.zero != 0) return multiply_shifted(result, left, right);
-    net::multiply(unit_, p_, left, right, unit_random(), result);
+    net::multiply(multiplier_, p_, left, right, unit_random(), result);
   }
 
   /// Codes with zero points: borders have the code that means 0, and zero_ gets what the zero
@@ -251,7 +254,7 @@ class Run {
     zero_ = {.a = a_.zero, .b = b_.zero, .depth = p_.k, .a_sums = {}, .b_sums = {}};
     if (a_.zero != 0) zero_.b_sums = code_sums(shifted.b, right, p_.k);
     if (b_.zero != 0) zero_.a_sums = code_sums(shifted.a, left, p_.k);
-    net::multiply(unit_, shifted, left, right, unit_random(), result);
+    net::multiply(multiplier_, shifted, left, right, unit_random(), result);
   }
 
   void multiply_compressed(const net::ProductResult& result, OperandScales& a, OperandScales& b) {
@@ -263,8 +266,8 @@ class Run {
     thread_local PlainOperand scratch_a, scratch_b;
     const net::SourceCodes left = plain_codes(a_, scratch_a, a);
     const net::SourceCodes right = plain_codes(b_, scratch_b, b);
-    multiply_sparse(unit_, p_, *sparse_side(layer_.recipe, p_.kind), left, right, unit_random(),
-                    result);
+    multiply_sparse(multiplier_, p_, *sparse_side(layer_.recipe, p_.kind), left, right,
+                    unit_random(), result);
   }
 
   void multiply_gathered(const net::ProductResult& result, OperandScales& a, OperandScales& b) {
@@ -276,7 +279,7 @@ class Run {
                                          &s == &a_ ? p_.m : p_.n, p_.k);
     };
     const auto left = make(a_, scratch_a, a), right = make(b_, scratch_b, b);
-    multiply_tiles(unit_, p_, *left, *right, unit_random(), result);
+    multiply_tiles(multiplier_, p_, *left, *right, unit_random(), result);
     count_side(a_, *left);
     count_side(b_, *right);
   }
@@ -363,7 +366,7 @@ class Run {
                                           s.how.random, s.how.samples);
     };
     const auto left = make(a_, ga), right = make(b_, gb);
-    multiply_tiles(unit_, p_, *left, *right, unit_random(), result);
+    multiply_tiles(multiplier_, p_, *left, *right, unit_random(), result);
     count_side(a_, *left);
     count_side(b_, *right);
     a = left->scales();
@@ -374,6 +377,8 @@ class Run {
   const net::Product& p_;
   const ProductRun& run_;
   const unit::Unit& unit_;
+  OverflowSample sampled_;
+  const unit::Unit& multiplier_;  ///< the unit, which of fprop counts what overflows
   ReadSide a_, b_;
   ZeroPoints zero_;
   bool held_ = false;  ///< the weight was read as it is kept for later passes

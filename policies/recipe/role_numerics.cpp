@@ -209,13 +209,14 @@ OperandCounts RoleNumerics::counts(std::string_view name, net::GemmKind kind) co
 }
 
 SaturationCounts RoleNumerics::saturation(std::string_view name) const {
-  const RecipeLayer& found = layer(name);
-  return {found.results, found.saturated};
+  RecipeLayer& found = layer(name);
+  const std::lock_guard lock(found.saturation_mutex);
+  return found.saturation;
 }
 
 void RoleNumerics::reset_counts() {
   for (auto& [name, layer] : layers_) {
-    layer->results = layer->saturated = 0;
+    layer->saturation = {};
     for (auto& kind : layer->counts) {
       for (SharedCounts& operand : kind) operand.set({});
     }

@@ -149,16 +149,14 @@ std::vector<std::string> notes_on_counts(const RecipeNumerics& numerics, const n
   std::map<std::string, std::vector<std::string>> saturated;  // by unit
   for (const std::string& layer : net::gemm_layer_names(graph)) {
     const SaturationCounts counts = numerics.saturation(layer);
-    if (counts.saturated == 0) continue;
-    const double share =
-        static_cast<double>(counts.saturated) / static_cast<double>(counts.results);
+    if (!counts.any()) continue;
     saturated[numerics.recipe(layer).fprop->row().name].push_back(
-        fmt::format("{:.3g} % of the results of {}", 100 * share, layer));
+        fmt::format("{:.3g} % of the results of {}", 100 * counts.share(), layer));
   }
   for (auto& [unit, layers] : saturated) {
     const std::size_t more = layers.size() > kMostNamed ? layers.size() - kMostNamed : 0;
     layers.resize(layers.size() - more);
-    notes.push_back(fmt::format("The register of {} ended saturated in {}{}.", unit,
+    notes.push_back(fmt::format("The register of {} saturated or wrapped in {}{}.", unit,
                                 joined(layers, ", "),
                                 more > 0 ? fmt::format(" and in {} more layers", more) : ""));
   }

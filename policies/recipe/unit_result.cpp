@@ -8,6 +8,7 @@
 #include "formats/codec.hpp"
 #include "formats/convert.hpp"
 #include "policies/recipe/half_values.hpp"
+#include "policies/recipe/overflow_sample.hpp"
 #include "policies/recipe/plain_operand.hpp"
 #include "policies/recipe/quantized_tensor.hpp"
 
@@ -65,9 +66,8 @@ SaturationCounts UnitResult::saturation() const {
   const unit::UnitDescription* const u = unit_.description();
   if (u == nullptr) return {};
   const unit::Register& r = unit::result_register(*u);
-  const bool saturates = r.format != nullptr ? r.overflow == Overflow::saturate
-                                             : r.integer != unit::IntegerOverflow::wrap;
-  if (!saturates) return {};
+  if (!hides_overflow(r) || (r.format == nullptr && r.integer == unit::IntegerOverflow::wrap))
+    return {};
   // D holds the register's values; both ends as its codes.
   std::uint64_t ends[2];
   for (const bool low : {false, true}) {
@@ -86,7 +86,7 @@ SaturationCounts UnitResult::saturation() const {
     std::int64_t found = 0;
 #pragma omp parallel for simd schedule(static) reduction(+ : found) if (counts.results > 65536)
     for (std::int64_t i = 0; i < counts.results; ++i) found += codes[i] == high || codes[i] == low;
-    counts.saturated = found;
+    counts.at_end = found;
   };
   const void* const codes = codes_ != nullptr ? static_cast<const void*>(codes_) : product_.d;
   switch (bytes_) {

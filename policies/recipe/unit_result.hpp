@@ -14,7 +14,7 @@ class UnitResult {
   UnitResult(const unit::Unit&, const net::Product&);
   net::ProductResult target();
   /// Of results that are not scaled yet: those at an end of the unit's register. None of a register
-  /// that does not saturate.
+  /// that neither saturates nor stops at its largest number.
   SaturationCounts saturation() const;
   /// D = RNE_f32(alpha * result), the result exact, of any width; alpha as apply_scales().
   /// With zero points, what they leave in the results is subtracted first: exactly, and of two's

@@ -226,7 +226,9 @@ Outcome ReferenceDot::outcome(std::int64_t i, std::int64_t j, std::int64_t c_ele
   std::uint64_t code = code_of(d, r, c, unit.nan_code);
   if (unit.nan == NanRule::x86 && c.kind == Class::nan) code = x86_nan(*d, c, unit.nan_code);
   if (trace != nullptr) trace->result = code;
-  return {code, r.format != nullptr ? flags : std::uint8_t{0}};
+  const auto raised = static_cast<std::uint8_t>(flags & ~kSaturated);
+  return {code, r.format != nullptr ? raised : std::uint8_t{0},
+          (flags & (kOverflow | kSaturated)) != 0};
 }
 
 Value ReferenceDot::exact(std::int64_t i, std::int64_t j, std::initializer_list<Value> more) const {

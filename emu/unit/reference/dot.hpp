@@ -19,6 +19,8 @@ struct ShortEnds;
 struct Outcome {
   std::uint64_t code = 0;
   std::uint8_t flags = 0;
+  /// A register did not hold a number that was written to it: it saturated, or became infinite.
+  bool overflowed = false;
 };
 
 /// Outputs of one product by the rules of a description: this is the specification of every fast

@@ -33,7 +33,7 @@ Value value_of_whole(std::int64_t n) {
 /// What the register holds of a sum of whole numbers.
 std::int64_t held(const Machine& m, std::int64_t sum) {
   const Register& r = m.unit.accumulator;
-  return whole_number(within(r, m.ends, round_to(r, value_of_whole(sum))));
+  return whole_number(within(r, m.ends, round_to(r, value_of_whole(sum), 0, &m.flags)));
 }
 
 }  // namespace

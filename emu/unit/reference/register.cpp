@@ -81,7 +81,7 @@ std::int64_t low_bits(const Register& r, const Value& v) {
   return static_cast<std::int64_t>(v.negative ? ~magnitude + 1 : magnitude);
 }
 
-Value round_integer(const Register& r, const Value& v, std::uint32_t random) {
+Value round_integer(const Register& r, const Value& v, std::uint32_t random, std::uint8_t* flags) {
   const bool exact = v.kind == Class::finite && !v.sticky &&
                      v.exponent + std::countr_zero(v.significand) + r.fraction >= 0 &&
                      v.exponent + r.fraction >= 0;
@@ -89,7 +89,9 @@ Value round_integer(const Register& r, const Value& v, std::uint32_t random) {
     return from_whole(r, wrapped(exact ? low_bits(r, v) : whole(r, v, random), r.bits));
   }
   const std::int64_t most = (std::int64_t{1} << (r.bits - 1)) - 1;
-  return from_whole(r, std::clamp(whole(r, v, random), -most - 1, most));
+  const std::int64_t rounded = whole(r, v, random), held = std::clamp(rounded, -most - 1, most);
+  if (flags != nullptr && held != rounded) *flags |= kSaturated;
+  return from_whole(r, held);
 }
 
 /// The container of a format that has one: its bytes.
@@ -101,7 +103,7 @@ int bytes_of(const Format& format) {
 }  // namespace
 
 Value round_to(const Register& r, const Value& exact, std::uint32_t random, std::uint8_t* flags) {
-  if (r.format == nullptr) return round_integer(r, exact, random);
+  if (r.format == nullptr) return round_integer(r, exact, random, flags);
   if (exact.kind == Class::nan) return exact;
   const Encoded encoded = encode(*r.format, exact, r.rounding, r.overflow, random);
   if (flags != nullptr) *flags |= encoded.flags;
@@ -156,9 +158,13 @@ Value read_element(const Format* format, const Register& r, const void* array, s
   std::uint64_t code = 0;
   std::memcpy(&code, static_cast<const char*>(array) + index * bytes,
               static_cast<std::size_t>(bytes));
-  if (format != nullptr)
-    return decode(*format, code >> format->container_shift & format->code_mask());
-  return from_whole(r, wrapped(static_cast<std::int64_t>(code), r.bits));
+  if (format != nullptr) code = code >> format->container_shift & format->code_mask();
+  return element_value(format, r, code);
+}
+
+Value element_value(const Format* format, const Register& r, std::uint64_t code) {
+  return format != nullptr ? decode(*format, code)
+                           : from_whole(r, wrapped(static_cast<std::int64_t>(code), r.bits));
 }
 
 std::uint64_t code_of(const Format* format, const Register& r, const Value& v,

@@ -8,9 +8,12 @@
 
 namespace numemu::unit {
 
+/// Beside exception flags: a two's complement register saturated, which raises none.
+inline constexpr std::uint8_t kSaturated = 0x80;
+
 /// The value the register holds after `exact` is written to it. NaN and infinity pass where the
 /// register has them. `random` as encode() takes it. A floating register adds its exception flags
-/// to `flags`, where given.
+/// to `flags`, where given, one of two's complement kSaturated.
 Value round_to(const Register&, const Value& exact, std::uint32_t random = 0,
                std::uint8_t* flags = nullptr);
 /// The same with the unit's treatment of tiny results; a flushed one is inexact, hence underflow.
@@ -33,6 +36,8 @@ Value flushed(const Format&, const Value&, bool to_plus_zero);
 int bytes_of(const Format* format, const Register&);
 /// Element `index` of C, as a value.
 Value read_element(const Format* format, const Register&, const void* array, std::int64_t index);
+/// The value of a code that the format, or the register, has.
+Value element_value(const Format* format, const Register&, std::uint64_t code);
 /// The code of a value that the format, or the register, holds exactly; NaN becomes `nan_code`.
 std::uint64_t code_of(const Format* format, const Register&, const Value&, std::uint64_t nan_code);
 /// The x86 code of a NaN: quieted with its sign and payload, or `default_code` where an invalid

@@ -2,6 +2,7 @@
 // predictions that stop where it is not small.
 #include "experiments/predict/unit_errors.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include "emu/net/ops/linear.hpp"
@@ -59,6 +60,31 @@ TEST_CASE("unit errors: chains have the noise of the closed form", "[fast]") {
   }
   CHECK(predict("f32.sequential", "int8").units.empty());
   CHECK(predict("exact", "int8").units.empty());
+}
+
+TEST_CASE("unit errors: registers that sums leave on the way, and come back", "[fast]") {
+  net::Graph graph;
+  graph.inputs = {{"input", {kDepth}}};
+  graph.add("fc", std::make_unique<net::Linear>(kDepth, kOutputs, false));
+  net::Tensor& weight = graph.parameters().front()->value;
+  for (std::size_t i = 0; i < weight.data.size(); ++i)
+    weight.data[i] = i % kDepth < kDepth / 2 ? 1 : -1;
+  net::Tensor x({kSamples, kDepth});
+  std::fill(x.data.begin(), x.data.end(), 1.0f);
+  const auto overflows = [&](const std::string& unit) {
+    const LayerPrediction p = predict_layers(
+        policies::Recipe::parse_text(
+            R"({"numemu_recipe": 1, "roles": {"weight": {"format": "int8"}, "activation": )"
+            R"({"format": "int8"}}, "gemms": {"fprop": {"unit": ")" + unit + "\"}}}",
+            "recipe"),
+        graph, policies::float_reference(graph, x));
+    return p.units.at("fc").overflows;
+  };
+  CHECK(overflows("neutral.mac.int16.saturate"));
+  CHECK_FALSE(overflows("neutral.mac.int16.wrap"));  // the same result
+  CHECK_FALSE(overflows("neutral.mac.int24.saturate"));
+  CHECK(overflows("neutral.mac.float16.rne"));  // 127 * 127 * 128
+  CHECK_FALSE(overflows("neutral.mac.e8m10.rne"));
 }
 
 TEST_CASE("unit errors: registers that sums may leave", "[fast]") {

@@ -168,22 +168,26 @@ TEST_CASE("notes: results at an end of a register that saturates", "[fast]") {
     const SaturationCounts counts = numerics.saturation("fc");
     const std::vector<std::string> notes = notes_on_counts(numerics, graph);
     numerics.reset_counts();
-    CHECK(numerics.saturation("fc").results == 0);
+    CHECK_FALSE(numerics.saturation("fc").any());
     return std::pair(counts, notes);
   };
   const auto [narrow, notes] = run("neutral.mac.int8.saturate");
   CHECK(narrow.results == 5);
-  CHECK(narrow.saturated == 4);  // 127, 127, -128, -128 and 0, which is no end
-  CHECK(notes == std::vector<std::string>{"The register of neutral.mac.int8.saturate ended "
-                                          "saturated in 80 % of the results of fc."});
-  for (const char* unit : {"neutral.mac.int8.wrap", "neutral.mac.int32.saturate", "exact",
-                           "nvidia.h100.mma.s8.s32.satfinite"}) {
+  CHECK(narrow.at_end == 4);  // 127, 127, -128, -128 and 0, which is no end
+  // The first four rows are computed again: 128 and -254 saturate, 127 and -128 do not.
+  CHECK(narrow.sampled == 4);
+  CHECK(narrow.overflowed == 2);
+  CHECK(notes == std::vector<std::string>{"The register of neutral.mac.int8.saturate saturated or "
+                                          "wrapped in 80 % of the results of fc."});
+  for (const char* unit :
+       {"neutral.mac.int32.saturate", "exact", "nvidia.h100.mma.s8.s32.satfinite"}) {
     const auto [counts, none] = run(unit);
-    CHECK(counts.saturated == 0);
+    CHECK_FALSE(counts.any());
+    CHECK(counts.sampled == 0);  // no sum of so few can leave the register
     CHECK(none.empty());
   }
   const auto [floating, of_floats] = run("neutral.mac.float8_e4m3fn.rne.saturate");
   CHECK(floating.results == 5);
-  CHECK(floating.saturated == 0);
+  CHECK(floating.at_end == 0);
   CHECK(of_floats.empty());
 }
