@@ -17,6 +17,15 @@ namespace numemu::cli {
 
 std::string decibels(const Json& value) { return number_text(value, "{:.2f}"); }
 
+namespace {
+
+/// "inf" without noise, "-" without a figure.
+std::string decibels(const std::optional<double>& db) {
+  return db ? fmt::format("{:.2f}", *db) : "-";
+}
+
+}  // namespace
+
 void print_noise(const Json& row, const std::string& of_noise, const std::string& of_counts) {
   // Without any, the reasons are below the table, or nothing is quantized.
   const Json &metrics = row["metrics"], &predicted = row["predicted"];
@@ -67,7 +76,7 @@ void print_noise(const Json& row, const std::string& of_noise, const std::string
   header.insert(header.end(), counts.begin(), counts.end());
   fmt::print("{}SQNR{} on {}; overflow, underflow and invalid: shares of the operands on {}{}\n",
              text_table(header, layers), predictions ? " and predictions" : "", of_noise, of_counts,
-             saturated ? "; saturated: of the results at an end of the unit's register" : "");
+             saturated ? "; saturated: of the results whose register overflowed" : "");
   if (starred) fmt::print("{}\n", kUnitLeftOut);
   if (metrics["sqnr_db"].is_number()) {
     const bool known = predicted["sqnr_db"].is_number();
@@ -81,13 +90,13 @@ void print_noise(const Json& row, const std::string& of_noise, const std::string
                    : "",
                known ? fmt::format(", predicted {}{}", decibels(predicted["sqnr_db"]), star) : "",
                known && verdict.is_string() ? ": " + verdict.get<std::string>() : "");
-    const auto centred = experiments::read_records({row}).at(0).hidden_by_mean();
-    if (centred)
+    const experiments::Record record = experiments::read_records({row}).at(0);
+    if (const auto centred = record.hidden_by_mean())
       fmt::print("output without its mean over samples: SQNR {:.2f} dB; the mean makes the rest\n",
                  *centred);
     fmt::print("output scaled by its best gain, {}: {} dB{}; a common gain changes no decision\n",
-               decibels(metrics["gain"]), decibels(metrics["sqnr_gained_db"]),
-               known ? fmt::format(", predicted {}{} at {}", decibels(predicted["sqnr_gained_db"]),
+               decibels(metrics["gain"]), decibels(record.gained_db),
+               known ? fmt::format(", predicted {}{} at {}", decibels(record.predicted_gained_db),
                                    star, decibels(predicted["gain"]))
                      : "");
   }

@@ -23,8 +23,10 @@ std::string html_number(const std::optional<double>& x, int digits, bool sign) {
 }
 
 std::string html_number_cell(const std::optional<double>& value, const std::string& shown) {
-  return value ? fmt::format("<td class=\"n\" data-v=\"{}\">{}</td>", *value, shown)
-               : fmt::format("<td class=\"n\" data-v=\"\">{}</td>", shown);
+  constexpr double kMost = 1e9;  // that tables sort by
+  return value
+             ? fmt::format("<td class=\"n\" data-v=\"{}\">{}</td>", std::min(*value, kMost), shown)
+             : fmt::format("<td class=\"n\" data-v=\"\">{}</td>", shown);
 }
 
 std::string html_verdict_cell(Verdict verdict, const std::string& shown) {

@@ -191,6 +191,11 @@ Record read_record(const Json& row, std::size_t position) {
   r.gain = json_number(row, {"metrics", "gain"});
   r.predicted_gained_db = json_number(row, {"predicted", "sqnr_gained_db"});
   r.predicted_gain = json_number(row, {"predicted", "gain"});
+  // Beside outputs of another gain alone there is no noise: rows, which hold no infinity, have
+  // null.
+  if (!r.gained_db && r.sqnr_db && r.gain) r.gained_db = HUGE_VAL;
+  if (!r.predicted_gained_db && r.predicted_sqnr_db && r.predicted_gain)
+    r.predicted_gained_db = HUGE_VAL;
   // That predictions are turned off is no finding about a row.
   if (json_text(row, {"point", "predictions"}) != "false")
     r.left_out = json_text(row, {"predicted", "left_out"});

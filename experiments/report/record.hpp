@@ -53,7 +53,7 @@ struct Record {
   std::optional<double> baseline_top1, difference, difference_low, difference_high;
   std::optional<double> predicted_sqnr_db;
   std::optional<double> centred_db;  ///< SQNR of the output beside its mean over samples
-  std::optional<double> gained_db, predicted_gained_db;  ///< SQNR of the output at its best gain
+  std::optional<double> gained_db, predicted_gained_db;  ///< SQNR at the best gain, or +inf
   std::optional<double> gain, predicted_gain;
   std::string left_out;            ///< why no SQNR is predicted, if the row has a reason
   std::vector<std::string> notes;  ///< notes of the row for readers

@@ -231,6 +231,13 @@ TEST_CASE("the table of points has the SQNR at the best gain where rows have one
   const std::string page = render(rows, nullptr, "");
   CHECK(has(page, "SQNR at best gain, dB</button>"));
   CHECK(has(page, "data-v=\"14.94\">14.9 <small>predicted 16.2</small></td>"));
+  // Outputs that differ by a gain alone: rows, which hold no infinity, have null.
+  rows[0]["metrics"]["sqnr_gained_db"] = nullptr;
+  rows[0]["metrics"]["gain"] = 0.5;
+  rows[0]["predicted"].erase("sqnr_gained_db");
+  CHECK(has(render(rows, nullptr, ""), "data-v=\"1000000000\">inf</td>"));
+  rows[0]["metrics"]["gain"] = nullptr;
+  CHECK_FALSE(has(render(rows, nullptr, ""), ">inf</td>"));
 }
 
 TEST_CASE("a prediction that is withheld gives its reason, one without the unit says so",
