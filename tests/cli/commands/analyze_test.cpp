@@ -101,6 +101,17 @@ TEST_CASE("analyze: formats without sign get the law of |x|, infinite means are 
   CHECK(json["figures"]["relative_square"]["verdict"] == "undecided");
 }
 
+TEST_CASE("analyze: means of errors are undecided where the MSE that they are judged by is",
+          "[fast]") {
+  const AnalyzeScratch s;
+  const Json figures = s.json("--format float8_e4m3fn --dist lognormal:4 --n 20000")["figures"];
+  for (const char* figure : {"mse", "mean_error", "outward_error", "gain_error", "sqnr_db"})
+    CHECK(figures[figure]["verdict"] == "undecided");
+  CHECK(s.json(
+            "--format float8_e4m3fn --dist normal --n 20000")["figures"]["mean_error"]["verdict"] ==
+        "holds");
+}
+
 TEST_CASE("analyze: results that are not finite are counted and left out of the errors", "[fast]") {
   const AnalyzeScratch s;
   const Json json = s.json(

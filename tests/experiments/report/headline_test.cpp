@@ -71,6 +71,23 @@ TEST_CASE("an interval that reaches over the limit decides nothing", "[fast]") {
   CHECK(labels_by_loss(configurations(records), Verdict::fails).empty());
 }
 
+TEST_CASE("results inside a network that are not finite are told from outputs", "[fast]") {
+  Json inside = sample::not_finite_row();
+  inside["metrics"]["sqnr_db"] = 20.0;
+  inside["not_finite"]["test"]["outputs"]["nan"] = 0;
+  inside["not_finite"]["test"]["outputs"]["infinite"] = 0;
+  std::vector<Json> rows = {baseline(), inside};
+  std::vector<Record> records = read_records(rows);
+  std::string text = joined(headline(records));
+  CHECK(text.find("NaN or infinite results inside, finite outputs: int4") != text.npos);
+  CHECK(text.find("NaN or infinite outputs") == text.npos);
+  rows = {baseline(), sample::not_finite_row()};
+  records = read_records(rows);
+  text = joined(headline(records));
+  CHECK(text.find("NaN or infinite outputs: int4") != text.npos);
+  CHECK(text.find("results inside") == text.npos);
+}
+
 TEST_CASE("a sum compared with itself is not among the predictions", "[fast]") {
   const std::vector<Json> rows = sample::rows();
   const Verdicts verdicts = judge_predictions(read_records(rows));

@@ -20,6 +20,8 @@
 using namespace numemu;
 using namespace numemu::experiments;
 using Catch::Contains;
+using Catch::EndsWith;
+using Catch::StartsWith;
 
 namespace {
 
@@ -109,6 +111,16 @@ TEST_CASE("pairs: the best of a width, and what is not told apart from it", "[fa
   CHECK_THAT(said[0], Contains("Best at 6 bits: e2m3") && Contains("by 2.0 [1.") &&
                           Contains("points over e3m2") && Contains("int6") &&
                           Contains("is not told apart from it"));
+  CHECK_THAT(said[0], EndsWith("; int6 is not told apart from it."));
+  // One is named as the best, however many are like it.
+  std::vector<Json> more = rows;
+  more.push_back(row(3, 1, 100, 3, 25, "narrow"));
+  records = read_records(more);
+  said = best_of_widths(configurations(records));
+  REQUIRE(said.size() == 1);
+  CHECK_THAT(said[0], StartsWith("Best at 6 bits: e2m3fn") &&
+                          Contains("; 2 others are not told apart from it: ") && Contains("int6"));
+  records = read_records(rows);
   rows[1].erase("answers");  // as of an earlier program
   records = read_records(rows);
   CHECK_THAT(best_of_widths(configurations(records)).at(0),
