@@ -20,8 +20,8 @@ bool unit_is_ignored(const std::string& unit);
 /// rounding, infinities, batch normalisation by shifts) the prediction becomes NaN and `left_out`
 /// gives the reason; likewise where nothing is quantized but a unit rounds, where a unit's own
 /// noise (LayerPrediction::units) takes more than kMostUnitLoss from the predicted SQNR, and where
-/// its register may overflow, or did when the network ran, or its products are not exact. `ignores` names what the figures that
-/// remain do not count: the rounding of units.
+/// its register may overflow, or did when the network ran, or its products are not exact. `ignores`
+/// names what the figures that remain do not count: the rounding of units.
 void leave_out(LayerPrediction&, const policies::Recipe&, const net::Graph&,
                const std::vector<TensorNoise>&);
 
