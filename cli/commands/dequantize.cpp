@@ -159,16 +159,16 @@ int run_dequantize(const DequantizeOptions& options) {
     told.axis = *sidecar->axis;
     known.axis_by = sidecar_path(options.codes) + ": axis:";
   }
-  const Format* const own = named != nullptr ? named->element : &find_format(told.format);
-  const Format& element = *own;
+  const Format& element = named != nullptr ? *named->element : find_format(told.format);
   const std::string elements = named != nullptr ? named->name + ", whose elements are" : "--format";
   const Codes codes = read_codes(inputs.codes, {.format = &element, .told_by = elements});
   const ArrayShape& shape = codes.array.shape;
   DequantizeOptions settled = options;
   settled.block = told;
-  const BlockFormat& f =
-      named != nullptr ? *named
-                       : inferred_format(settled, element, shape, read_array(inputs.scales).shape);
+  const BlockFormat* const chosen =
+      named != nullptr ? named
+                       : &inferred_format(settled, element, shape, read_array(inputs.scales).shape);
+  const BlockFormat& f = *chosen;
   const BlockLayout layout = [&] {
     try {
       return block_layout(f, shape, told.axis_or_last());
