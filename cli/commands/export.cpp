@@ -25,6 +25,7 @@
 #include "policies/recipe/canonical_json.hpp"
 #include "policies/recipe/onnx_layers.hpp"
 #include "policies/tuning/checkpoint.hpp"
+#include "policies/tuning/coded_ranges.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -67,17 +68,7 @@ net::Checkpoint described(const experiments::TrainedNet& trained, bool folded,
   out.metadata = {{"net", trained.graph.name},
                   {"data", dataset.name()},
                   {"recipe", policies::canonical_json(recipe.json())}};
-  policies::FixedRanges ranges;
-  for (const auto& [name, layer] : layers) {
-    const policies::LayerRecipe roles = recipe.layer(name);
-    if (layer.weight)
-      for (const float scale : layer.weight->scales)
-        ranges[name].weight.push_back(policies::range_of(*roles.weight, {scale}));
-    if (layer.activation)
-      ranges[name].activation = policies::range_of(
-          *roles.activation, {layer.activation->scales[0], layer.activation->zero_point});
-  }
-  policies::add_ranges(out, ranges);
+  policies::add_ranges(out, policies::ranges_of_codes(recipe, layers));
   if (folded) net::mark_folded(out);
   if (!trained.source.empty()) net::add_graph(out, net::load_network(trained.path, dataset).onnx);
   return out;

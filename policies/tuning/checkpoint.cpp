@@ -8,6 +8,7 @@
 #include "formats/storage/input_file.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "formats/storage/safetensors_header.hpp"
+#include "policies/recipe/coded_ranges.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -36,13 +37,16 @@ void add_ranges(net::Checkpoint& checkpoint, const FixedRanges& ranges) {
 FixedRanges checkpoint_ranges(const std::string& path) {
   const std::optional<SafetensorsHeader> header = header_of(path);
   if (!header) return {};
-  for (const auto& [key, value] : header->metadata) {
-    if (key != kKey) continue;
+  FixedRanges ranges;
+  const auto found =
+      std::ranges::find(header->metadata, kKey, &std::pair<std::string, std::string>::first);
+  if (found != header->metadata.end()) {
     const std::string where = path + ": metadata: ranges";
-    const Json json = parse_json(value, where);
-    return read_ranges(JsonReader(json, where));
+    const Json json = parse_json(found->second, where);
+    ranges = read_ranges(JsonReader(json, where));
   }
-  return {};
+  require_ranges_of_codes(path, ranges);
+  return ranges;
 }
 
 bool trained_without_before(const std::string& path) {
@@ -70,9 +74,8 @@ std::vector<std::string> notes_on_baseline(const std::string& path, bool before)
 
 Recipe with_checkpoint_ranges(const Recipe& recipe, const std::string& path,
                               const std::string& where) {
-  if (!ranges_of(recipe).empty()) return recipe;
   const FixedRanges ranges = checkpoint_ranges(path);
-  return ranges.empty() ? recipe : with_ranges(recipe, ranges, where);
+  return ranges.empty() || !ranges_of(recipe).empty() ? recipe : with_ranges(recipe, ranges, where);
 }
 
 }  // namespace numemu::policies

@@ -12,7 +12,7 @@ namespace numemu::policies {
 /// Adds ranges to the metadata.
 void add_ranges(net::Checkpoint&, const FixedRanges&);
 /// Those of a .safetensors file; none for any other file, and without the metadata. Throws Error
-/// naming the file where they are damaged.
+/// naming the file where they are damaged, or are not those of the scales that the file also has.
 FixedRanges checkpoint_ranges(const std::string& path);
 
 /// A recipe for the network of a checkpoint: with its ranges, unless the recipe has some itself.

@@ -23,7 +23,8 @@ namespace {
 
 constexpr std::string_view kParameters = "parameters", kScale = "_scale", kFormat = "_format",
                            kInput = ".input", kInputScale = ".input_scale",
-                           kInputZero = ".input_zero_point";
+                           kInputZero = ".input_zero_point", kInputFormat = ".input_format",
+                           kWeight = ".weight", kWeightFormat = ".weight_format";
 
 std::string_view type_of(const Format& format, OnnxType type) {
   if (format.kind != Kind::integer)
@@ -93,21 +94,27 @@ bool holds(const Format& format, double largest, float x) {
   return x >= least && x <= largest;
 }
 
+[[noreturn]] void fail(const std::string& path, const std::string& tensor,
+                       const std::string& expected) {
+  throw Error(fmt::format("{}: tensor {}: expected {}", path, quote_name(tensor), expected));
+}
+
+void require_scales(const std::string& path, const NamedTensor& scale) {
+  if (!std::ranges::all_of(scale.value.data, [](float x) { return x > 0 && std::isfinite(x); }))
+    fail(path, scale.name, "positive and finite scales");
+}
+
 void decode_weight(const std::string& path, const NamedTensor& scale, const Format& format,
                    NamedTensor& weight) {
-  const auto fail = [&](const NamedTensor& tensor, const std::string& expected) {
-    throw Error(fmt::format("{}: tensor {}: expected {}", path, quote_name(tensor.name), expected));
-  };
   Tensor& value = weight.value;
   const std::vector<float>& scales = scale.value.data;
   const std::int64_t groups = scale.value.size();
   if (groups < 1 || (groups > 1 && (value.shape.empty() || groups != value.dim(0))))
-    fail(scale, "one scale or one per index of axis 0");
-  if (!std::ranges::all_of(scales, [](float x) { return x > 0 && std::isfinite(x); }))
-    fail(scale, "positive and finite scales");
+    fail(path, scale.name, "one scale or one per index of axis 0");
+  require_scales(path, scale);
   const double largest = largest_value(format);
   if (!std::ranges::all_of(value.data, [&](float x) { return holds(format, largest, x); }))
-    fail(weight, "codes of " + format.name);
+    fail(path, weight.name, "codes of " + format.name);
   const std::int64_t each = std::max<std::int64_t>(1, value.size() / groups);
   for (std::int64_t j = 0; j < value.size(); ++j)
     value.data[static_cast<std::size_t>(j)] *= scales[static_cast<std::size_t>(j / each)];
@@ -146,7 +153,7 @@ void write_coded(const std::string& path, const Graph& graph, const OnnxLayers& 
     const auto found = layers.find(node.name);
     const OnnxLayer none, &layer = found == layers.end() ? none : found->second;
     for (const Parameter& parameter : std::as_const(*node.op).parameters()) {
-      if (layer.weight && parameter.name == node.name + ".weight") {
+      if (layer.weight && parameter.name == node.name + std::string(kWeight)) {
         add_weight(file, node.name, parameter, *layer.weight);
       } else {
         file.floats(parameter.name, parameter.value.shape, parameter.value.data.data());
@@ -157,8 +164,7 @@ void write_coded(const std::string& path, const Graph& graph, const OnnxLayers& 
     const auto zero = static_cast<float>(input.zero_point);
     file.floats(node.name + std::string(kInputScale), {1}, input.scales.data());
     file.floats(node.name + std::string(kInputZero), {1}, &zero);
-    file.header.metadata.emplace_back(node.name + std::string(kInput) + std::string(kFormat),
-                                      input.format->name);
+    file.header.metadata.emplace_back(node.name + std::string(kInputFormat), input.format->name);
   }
   for (const NamedBytes& bytes : described.bytes)
     file.add(bytes.name, "U8", {static_cast<std::int64_t>(bytes.data.size())}, bytes.data);
@@ -182,42 +188,76 @@ std::int64_t coded_weights_of(const std::string& path) {
 
 namespace {
 
-/// How an exported layer codes its input: a scale, a zero point and a format, all or none. Nothing
-/// multiplies by them here, but a file in which they are wrong is no export.
-void check_inputs(const std::map<std::string, Tensor*>& tensors, const Checkpoint& checkpoint,
-                  const std::string& path) {
-  const auto layer_of = [](std::string_view name, std::string_view end) {
-    return name.ends_with(end) ? std::string(name.substr(0, name.size() - end.size())) : "";
-  };
+/// The layer where a name has such an end, else "".
+std::string layer_of(std::string_view name, std::string_view end) {
+  return name.ends_with(end) ? std::string(name.substr(0, name.size() - end.size())) : "";
+}
+
+/// How exported layers code their inputs: a scale, a zero point and a format, all or none.
+OnnxLayers inputs_of(const std::map<std::string, Tensor*>& tensors, const Checkpoint& checkpoint,
+                     const std::string& path) {
   std::set<std::string> layers;
   for (const auto& [name, tensor] : tensors) {
     for (const std::string_view end : {kInputScale, kInputZero}) layers.insert(layer_of(name, end));
   }
-  for (const auto& [key, text] : checkpoint.metadata)
-    layers.insert(layer_of(key, std::string(kInput) + std::string(kFormat)));
+  for (const auto& [key, text] : checkpoint.metadata) layers.insert(layer_of(key, kInputFormat));
   layers.erase("");
+  OnnxLayers out;
   for (const std::string& layer : layers) {
     const auto number = [&](std::string_view end, const std::string& expected, const auto& holds) {
       const std::string name = layer + std::string(end);
       const auto found = tensors.find(name);
-      if (found != tensors.end() && found->second->size() == 1 && holds(found->second->data[0]))
-        return;
-      throw Error(fmt::format("{}: tensor {}: expected {}", path, quote_name(name), expected));
+      if (found == tensors.end() || found->second->size() != 1 || !holds(found->second->data[0]))
+        fail(path, name, expected);
+      return found->second->data[0];
     };
-    const std::string input = layer + std::string(kInput);
-    const std::string* const named = sorted_metadata_of(checkpoint, input + std::string(kFormat));
-    const Format& format = code_format(path, input, named == nullptr ? "" : *named);
-    number(kInputScale, "one positive and finite scale",
-           [](float x) { return x > 0 && std::isfinite(x); });
-    number(kInputZero, "one zero point, a code of " + format.name, [&](float x) {
+    const std::string* const named =
+        sorted_metadata_of(checkpoint, layer + std::string(kInputFormat));
+    const Format& format =
+        code_format(path, layer + std::string(kInput), named == nullptr ? "" : *named);
+    const float scale = number(kInputScale, "one positive and finite scale",
+                               [](float x) { return x > 0 && std::isfinite(x); });
+    const float zero = number(kInputZero, "one zero point, a code of " + format.name, [&](float x) {
       return format.kind == Kind::integer
                  ? std::nearbyint(x) == x && holds(format, largest_value(format), x)
                  : x == 0;
     });
+    out[layer].activation = {
+        .format = &format, .scales = {scale}, .zero_point = static_cast<std::int32_t>(zero)};
   }
+  return out;
+}
+
+std::map<std::string, Tensor*> by_name(Checkpoint& checkpoint) {
+  std::map<std::string, Tensor*> tensors;
+  for (NamedTensor& tensor : checkpoint.tensors) tensors[tensor.name] = &tensor.value;
+  return tensors;
 }
 
 }  // namespace
+
+std::optional<OnnxLayers> coded_layers_of(const std::string& path) {
+  std::error_code ignored;
+  if (!path.ends_with(".safetensors") || !std::filesystem::exists(path, ignored)) return {};
+  Checkpoint checkpoint = read_safetensors(path, true, true, [](std::string_view name) {
+    return name.ends_with(kScale) || name.ends_with(kInputZero);
+  });
+  if (sorted_metadata_of(checkpoint, std::string(kParameters)) == nullptr) return {};
+  const std::map<std::string, Tensor*> tensors = by_name(checkpoint);
+  OnnxLayers layers = inputs_of(tensors, checkpoint, path);
+  for (const auto& [key, text] : checkpoint.metadata) {
+    const std::string layer = layer_of(key, kWeightFormat);
+    if (layer.empty()) continue;
+    const std::string weight = layer + std::string(kWeight), scale = weight + std::string(kScale);
+    const auto found = tensors.find(scale);
+    if (found == tensors.end() || found->second->size() < 1)
+      fail(path, scale, "one scale or one per index of axis 0");
+    require_scales(path, {scale, *found->second});
+    layers[layer].weight = {.format = &code_format(path, weight, text),
+                            .scales = found->second->data};
+  }
+  return layers;
+}
 
 void decode_weights(Checkpoint& checkpoint, const std::string& path) {
   const std::string* const list = sorted_metadata_of(checkpoint, std::string(kParameters));
@@ -226,8 +266,7 @@ void decode_weights(Checkpoint& checkpoint, const std::string& path) {
   const Json json = parse_json(*list, where);
   const JsonReader names(json, where);
   if (!json.is_array()) names.fail("a list of names");
-  std::map<std::string, Tensor*> tensors;
-  for (NamedTensor& tensor : checkpoint.tensors) tensors[tensor.name] = &tensor.value;
+  std::map<std::string, Tensor*> tensors = by_name(checkpoint);
   // Each once: a list that repeats a name must not multiply its tensor.
   const auto take = [&](const std::string& name) {
     const auto found = tensors.find(name);
@@ -248,7 +287,7 @@ void decode_weights(Checkpoint& checkpoint, const std::string& path) {
     }
     parameters.push_back(std::move(weight));
   }
-  check_inputs(tensors, checkpoint, path);
+  inputs_of(tensors, checkpoint, path);
   checkpoint.tensors = std::move(parameters);
 }
 

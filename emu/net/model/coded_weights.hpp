@@ -1,6 +1,7 @@
 // Checkpoints whose weights are codes with scales, for other programs and to be read back.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,6 +22,10 @@ void write_coded(const std::string& path, const Graph&, const OnnxLayers&,
 /// Weights that are codes in the safetensors file at `path`; 0 for any other file, and where the
 /// file also has the network before that (emu/net/model/tuned_from.hpp).
 std::int64_t coded_weights_of(const std::string& path);
+
+/// Formats, scales and zero points of the layers of a file of write_coded(), without codes; nothing
+/// of any other file. Throws Error as read_weights() does where they are wrong.
+std::optional<OnnxLayers> coded_layers_of(const std::string& path);
 
 /// The format of codes that a file's metadata names for a tensor. Throws Error naming both for a
 /// name that is none, or that no type stores.

@@ -118,7 +118,8 @@ const std::string* sorted_metadata_of(const Checkpoint& checkpoint, const std::s
   return found == checkpoint.metadata.end() || found->first != key ? nullptr : &found->second;
 }
 
-Checkpoint read_safetensors(const std::string& path, bool with_bytes, bool with_codes) {
+Checkpoint read_safetensors(const std::string& path, bool with_bytes, bool with_codes,
+                            const std::function<bool(std::string_view)>& wanted) {
   const Section section(SectionKind::data, "", "safetensors");
   InputFile file(path);
   SafetensorsHeader header = read_safetensors_header(file, with_codes   ? kWithCodes
@@ -133,6 +134,10 @@ Checkpoint read_safetensors(const std::string& path, bool with_bytes, bool with_
     const bool is_bytes = format == nullptr && entry.type->name == std::string_view("U8");
     if (format != nullptr || (!is_bytes && stored_type(entry.type->name) == nullptr))
       require_code_type(path, entry, format);
+    if (wanted && !wanted(entry.name)) {
+      file.skip(entry.end - entry.begin);
+      continue;
+    }
     std::string bytes = file.read(entry.end - entry.begin);
     if (is_bytes) {
       checkpoint.bytes.push_back({std::move(entry.name), std::move(bytes)});

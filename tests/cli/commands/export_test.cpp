@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
+#include <functional>
 #include <tuple>
 
 #include "emu/net/model/safetensors.hpp"
@@ -162,6 +164,75 @@ TEST_CASE("float32 of an exported network is that network, which notes and gates
   CHECK_THAT(inferred.err, Contains("nothing is calibrated") && !Contains("scales calibrated on"));
   CHECK(Json::parse(inferred.out)["calibration"]["samples"] == 0);
   CHECK_THAT(inferred.out, Contains("relative to the exported network"));
+}
+
+/// The file with the element `i` of a float32 tensor changed.
+void change(const std::string& from, const std::string& to, const std::string& tensor,
+            std::size_t i, const std::function<float(float)>& changed) {
+  std::string bytes = read_file(from);
+  std::uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), sizeof length);
+  const Json header = Json::parse(bytes.substr(sizeof length, length));
+  const std::size_t at = sizeof length + length +
+                         header.at(tensor)["data_offsets"][0].get<std::size_t>() +
+                         i * sizeof(float);
+  float value = 0;
+  std::memcpy(&value, bytes.data() + at, sizeof value);
+  value = changed(value);
+  std::memcpy(bytes.data() + at, &value, sizeof value);
+  write_file(to, bytes);
+}
+
+TEST_CASE("scales, zero points and formats that contradict the ranges are refused", "[fast]") {
+  const Scratch s;
+  write_inputs(s);
+  s.file("r.json", R"({"numemu_recipe": 1, "roles": {
+      "weight": {"format": "int4", "granularity": "channel"}, "activation": {"format": "int8"}},
+      "layers": [{"match": "fc3", "roles": {"activation": {"format": "uint8",
+                                                           "zero_point": "calibrated"}}}]})");
+  const std::string data = " --data npy:x=x.npy,y=y.npy,test=16,classes=10 --quiet ";
+  const Result exported = s.run("export --net lenet=n.safetensors --recipe r.json" + data +
+                                "--samples 16 --out m.safetensors");
+  INFO(exported.err);
+  REQUIRE(exported.code == 0);
+  const std::string m = s.path + "/m.safetensors", bad = s.path + "/bad.safetensors";
+  const auto refused = [&](const std::string& text) {
+    INFO(text);
+    check_refused(s.run("eval --net bad.safetensors --recipe r.json" + data), text);
+    check_refused(s.run("infer --model bad.safetensors --in last.npy --out y.npy --recipe r.json "
+                        "--quiet --outputs-only"),
+                  text);
+  };
+  const auto times_ten = [](float x) { return 10 * x; };
+  const auto next = [](float x) { return std::nextafter(x, 2 * x); };
+  for (const auto& changed : {std::function<float(float)>(times_ten), {next}}) {
+    change(m, bad, "fc1.input_scale", 0, changed);
+    refused("tensor 'fc1.input_scale': element 0: expected a scale of the range [");
+    change(m, bad, "fc3.input_scale", 0, changed);
+    refused("tensor 'fc3.input_scale': element 0: expected a scale and its zero point of the ra");
+    change(m, bad, "fc2.weight_scale", 3, changed);
+    refused("tensor 'fc2.weight_scale': element 3: expected a scale of the range [");
+  }
+  change(m, bad, "fc3.input_zero_point", 0, [](float x) { return x == 0 ? 1 : x - 1; });
+  refused("tensor 'fc3.input_scale': element 0: expected a scale and its zero point of the range");
+  change(m, bad, "fc1.input_zero_point", 0, [](float) { return 1.0f; });
+  refused("tensor 'fc1.input_zero_point': expected 0, as metadata 'recipe' has no zero point, f");
+
+  const auto replaced = [&](const std::string& from, const std::string& to) {
+    std::string bytes = read_file(m);
+    const std::size_t at = bytes.find(from);
+    REQUIRE(at != std::string::npos);
+    bytes.replace(at, from.size(), to);
+    write_file(bad, bytes);
+  };
+  replaced(R"("fc1.input_format":"int8")", R"("fc1.input_format":"int7")");
+  refused("metadata: 'fc1.input_format': expected int8 as metadata 'recipe' has it, found int7");
+  replaced(R"("fc1.weight_format":"int4")", R"("fc1.weight_format":"int5")");
+  refused("metadata: 'fc1.weight_format': expected int4 as metadata 'recipe' has it, found int5");
+  replaced(R"("ranges":)", R"("Ranges":)");
+  refused("expected none, as metadata 'ranges' has no range of it, found one of the ra");
+  replaced(R"("recipe":)", R"("Recipe":)");
+  refused("metadata: expected the recipe of the codes under 'recipe', found none");
 }
 
 TEST_CASE("export uses the ranges of a tuned checkpoint", "[fast]") {
