@@ -16,6 +16,7 @@
 #include "emu/net/model/load_network.hpp"
 #include "emu/net/model/onnx_checkpoint.hpp"
 #include "emu/net/model/weights.hpp"
+#include "emu/net/planned_pass.hpp"
 #include "experiments/engine/run_point.hpp"
 #include "experiments/engine/workbench.hpp"
 #include "formats/error.hpp"
@@ -23,9 +24,9 @@
 #include "formats/storage/distinct_paths.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "policies/recipe/canonical_json.hpp"
+#include "policies/recipe/coded_ranges.hpp"
 #include "policies/recipe/onnx_layers.hpp"
 #include "policies/tuning/checkpoint.hpp"
-#include "policies/tuning/coded_ranges.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -81,6 +82,22 @@ void print_agreement(const Agreement& a) {
       a.same_bits, a.outputs, a.same_class, a.samples, a.difference, a.largest);
 }
 
+/// Refuses what would not fit before anything is computed or written: calibration, the batch that
+/// is compared, and beside its outputs the network that is read back.
+void require_export_memory(const net::Graph& graph, std::int64_t samples,
+                           std::int64_t calibration) {
+  constexpr std::int64_t kAtOnce = 32;  // policies::Calibration::for_each
+  // The file's bytes, its tensors, the network's parameters, their codes and what units prepare.
+  constexpr std::int64_t kTimes = 5;
+  const std::int64_t all = std::max(samples, std::min(kAtOnce, calibration));
+  std::vector<net::Shape> inputs = net::batch_shapes(graph, all);
+  std::int64_t beside = kTimes * graph.parameter_count();
+  for (const net::Shape& shape : inputs) beside += net::element_count(shape);
+  beside += net::element_count(net::value_shapes(graph, inputs).back());
+  const net::PlannedPass pass{graph, std::move(inputs), net::Keeps::nothing, 1, beside};
+  net::require_memory(std::span(&pass, 1));
+}
+
 /// Whether the parameters are those of a graph whose batch normalisation was folded.
 bool is_folded(const ExportOptions& options, const experiments::TrainedNet& trained) {
   return options.fold || (trained.path.ends_with(".safetensors") &&
@@ -107,6 +124,8 @@ int run_export(const ExportOptions& options) {
   const net::Graph& graph = trained.graph;
   policies::require_untransformed(recipe, graph);
   if (onnx) policies::require_onnx_operators(recipe, graph);
+  const std::int64_t samples = std::min(options.samples, dataset.calibration_count());
+  require_export_memory(graph, samples, dataset.calibration_count());
   const std::string where = options.recipe.empty() ? "recipe" : options.recipe;
   policies::RecipeNumerics numerics(policies::with_checkpoint_ranges(recipe, trained.path, where),
                                     graph, options.recipe);
@@ -117,8 +136,7 @@ int run_export(const ExportOptions& options) {
   };
   numerics.freeze(graph, dataset.calibration_count(), calibration);
   net::Targets targets;
-  const net::Tensor batch =
-      dataset.calibration_batch(0, std::min(options.samples, dataset.calibration_count()), targets);
+  const net::Tensor batch = dataset.calibration_batch(0, samples, targets);
   const net::Tensor own = net::forward(graph, batch, numerics);
   const net::OnnxLayers layers = policies::onnx_layers(numerics, graph);
   if (!onnx) policies::require_coded_layers(layers, graph);

@@ -9,6 +9,12 @@ namespace numemu::net {
 /// sets, references and networks. Null, as at first: they are not counted.
 void count_held_memory(std::int64_t (*held)());
 
+/// The sum of all claims (memory.hpp).
+std::int64_t memory_claimed();
+
+/// What is held now; 0 where nothing is counted.
+std::int64_t memory_held();
+
 /// The budget less what is held; never negative. No bound where none is set or nothing is counted.
 std::int64_t memory_beside_held();
 

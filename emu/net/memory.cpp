@@ -31,6 +31,8 @@ void set_memory_budget(std::int64_t bytes) { budget = bytes; }
 
 std::int64_t memory_budget() { return budget; }
 
+std::int64_t memory_claimed() { return claimed; }
+
 std::int64_t memory_left() {
   const std::int64_t bytes = budget;
   return bytes == kNoBound ? kNoBound : std::max<std::int64_t>(0, bytes - claimed);
@@ -60,11 +62,15 @@ MemoryClaim::~MemoryClaim() { claimed -= bytes_; }
 
 void count_held_memory(std::int64_t (*counted)()) { held = counted; }
 
+std::int64_t memory_held() {
+  std::int64_t (*const counted)() = held;
+  return counted == nullptr ? 0 : counted();
+}
+
 std::int64_t memory_beside_held() {
   const std::int64_t bytes = budget;
-  std::int64_t (*const counted)() = held;
-  if (bytes == kNoBound || counted == nullptr) return kNoBound;
-  return std::max<std::int64_t>(0, bytes - counted());
+  if (bytes == kNoBound || held.load() == nullptr) return kNoBound;
+  return std::max<std::int64_t>(0, bytes - memory_held());
 }
 
 void require_beside_held(std::int64_t bytes, std::string_view what) {

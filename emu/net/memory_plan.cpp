@@ -12,6 +12,7 @@
 #include "emu/net/backward_plan.hpp"
 #include "emu/net/held_memory.hpp"
 #include "emu/net/memory.hpp"
+#include "emu/net/planned_pass.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::net {
@@ -27,24 +28,49 @@ std::vector<Shape> inputs_of(const Graph& graph, std::size_t node,
   return inputs;
 }
 
+// Sums that only say how much is missing stay in range.
+constexpr std::int64_t kMost = std::int64_t{1} << 60;
+std::int64_t plus(std::int64_t a, std::int64_t b) {
+  return std::min(kMost, std::min(a, kMost) + std::min(b, kMost));
+}
+std::int64_t minus(std::int64_t a, std::int64_t b) { return std::max<std::int64_t>(0, a - b); }
+
 class Walk {
  public:
-  Walk(const Graph& graph, std::span<const Shape> inputs, Keeps keeps)
-      : graph_(graph), keeps_(keeps), passes_(omp_get_num_threads()), last_(last_readers(graph)) {
-    std::int64_t parameters = 0;
-    for (const Parameter* parameter : graph.parameters()) parameters += parameter->value.size();
-    parameters *= keeps == Keeps::for_backward ? 4 : 3;
+  explicit Walk(const PlannedPass& pass)
+      : graph_(pass.graph), keeps_(pass.keeps), at_once_(pass.at_once) {
+    last_ = last_readers(graph_);
+    for (const Parameter* parameter : graph_.parameters()) parameters_ += parameter->value.size();
+    parameters_ *= keeps_ == Keeps::for_backward ? 4 : 3;
     // What is held already has parameters among it, their values at least.
-    most_ = std::min(std::max<std::int64_t>(0, memory_left() / kFloat - parameters),
-                     memory_beside_held() / kFloat) /
-            passes_;
-    shapes_.assign(inputs.begin(), inputs.end());
+    std::int64_t most = minus(memory_left() / kFloat, parameters_);
+    // Inside a parallel region that is what the passes beside this one hold.
+    if (omp_get_num_threads() == 1) most = std::min(most, memory_beside_held() / kFloat);
+    most_ = minus(most, pass.beside) / at_once_;
+    beside_ = pass.beside;
+    shapes_ = pass.inputs;
     // A tape copies what it keeps of the inputs.
-    const int copies = keeps == Keeps::for_backward ? 2 : 1;
-    for (const Shape& shape : inputs) held_ += copies * element_count(shape);
-    owned_.resize(graph.value_count(), 0);
-    if (held_ > most_) fail(graph.inputs.at(0).name, "input", inputs[0]);
+    for (const Shape& shape : shapes_) {
+      held_ = plus(held_, element_count(shape));
+      if (keeps_ == Keeps::for_backward) held_ = plus(held_, element_count(shape));
+    }
+    owned_.resize(graph_.value_count(), 0);
+    need(held_);
+    if (held_ > most_) refuse(graph_.inputs.at(0).name, "input", shapes_[0]);
   }
+
+  /// Where the pass does not fit: the first such node; "" where it does.
+  const std::string& refusal() const { return refusal_; }
+  /// The least budget in bytes, kMost for more than can be said.
+  std::int64_t least() const {
+    const std::int64_t pass =
+        plus(beside_, needed_ > kMost / at_once_ ? kMost : needed_ * at_once_);
+    const std::int64_t claims = plus(pass, parameters_);
+    if (claims > kMost / kFloat) return kMost;
+    return std::max(plus(memory_claimed(), claims * kFloat), plus(memory_held(), pass * kFloat));
+  }
+  /// Elements that Keeps::products left to the caller so far.
+  std::int64_t copied() const { return copied_; }
 
   void forward() {
     const std::vector<Uses> kept =
@@ -67,7 +93,8 @@ class Walk {
     const BackwardPlan plan = plan_backward(graph_);
     std::vector<std::int64_t> gradients(graph_.value_count(), 0);  // elements, over all readers
     gradients.back() = elements(graph_.value_count() - 1);
-    hold(graph_.nodes.size() - 1, 2 * gradients.back());  // it, and the tape's copy of the output
+    hold(graph_.nodes.size() - 1,
+         plus(gradients.back(), gradients.back()));  // it, and the tape's copy of the output
     for (std::size_t i = graph_.nodes.size(); i-- > 0;) {
       const auto own = static_cast<std::size_t>(graph_.value_of(i));
       if (!plan.gradient[own]) continue;
@@ -77,12 +104,12 @@ class Walk {
       for (const int read : reads) {
         const auto v = static_cast<std::size_t>(read);
         if (plan.gradient[v]) {
-          gradients[v] += elements(v);
+          gradients[v] = plus(gradients[v], elements(v));
         } else {
-          held_ -= elements(v);
+          held_ = minus(held_, elements(v));
         }
       }
-      held_ -= std::exchange(gradients[own], 0);
+      held_ = minus(held_, std::exchange(gradients[own], 0));
     }
   }
 
@@ -110,10 +137,14 @@ class Walk {
       hold(i, shape, size);
     }
     if (node.op->result() == ResultKind::product) {
-      std::int64_t codes = size;
-      for (const Shape& input : inputs) codes += element_count(input);
-      if (keeps_ == Keeps::products) hold(i, shape, codes);
-      for (const Parameter& p : std::as_const(*node.op).parameters()) codes += p.value.size();
+      std::int64_t codes = std::min(size, kMost);
+      for (const Shape& input : inputs) codes = plus(codes, element_count(input));
+      if (keeps_ == Keeps::products) {
+        hold(i, shape, codes);
+        copied_ = plus(copied_, codes);
+      }
+      for (const Parameter& p : std::as_const(*node.op).parameters())
+        codes = plus(codes, p.value.size());
       codes_ = std::max(codes_, codes);
     }
     const OperatorMemory more = own_memory(i);
@@ -124,7 +155,7 @@ class Walk {
   void release(int value, const std::vector<Uses>& kept) {
     const auto v = static_cast<std::size_t>(value);
     if (v >= graph_.inputs.size() && (keeps_ != Keeps::for_backward || kept[v].none()))
-      held_ -= std::exchange(owned_[v], 0);
+      held_ = minus(held_, std::exchange(owned_[v], 0));
   }
 
   void hold(std::size_t node, std::int64_t count) {
@@ -132,46 +163,57 @@ class Walk {
   }
   void hold(std::size_t node, const Shape& result, std::int64_t count) {
     check(node, count, result);
-    held_ += count;
+    held_ = plus(held_, count);
   }
   void check(std::size_t node, std::int64_t more) {
     check(node, more, shapes_[static_cast<std::size_t>(graph_.value_of(node))]);
   }
   void check(std::size_t node, std::int64_t more, const Shape& result) {
-    // Each of the terms is at most most_ or refused at once, so that nothing overflows.
-    if (more <= most_ && held_ + more <= most_) {
-      // In inference what the largest node needed stays for later results (ReusePlan).
-      const bool recycles = keeps_ != Keeps::for_backward;
-      peak_ = recycles ? std::max(peak_, held_ + more) : held_ + more;
-      if (codes_ <= most_ - peak_) return;
-    }
-    fail(graph_.nodes[node].name, graph_.nodes[node].op->kind(), result);
+    // In inference what the largest node needed stays for later results (ReusePlan).
+    const bool recycles = keeps_ != Keeps::for_backward;
+    const std::int64_t now = plus(held_, more);
+    peak_ = recycles ? std::max(peak_, now) : now;
+    const std::int64_t with_codes = plus(peak_, codes_);
+    need(with_codes);
+    if (with_codes > most_) refuse(graph_.nodes[node].name, graph_.nodes[node].op->kind(), result);
   }
+  void need(std::int64_t elements) { needed_ = std::max(needed_, elements); }
 
-  [[noreturn]] void fail(std::string_view name, std::string_view kind, const Shape& result) const {
+  void refuse(std::string_view name, std::string_view kind, const Shape& result) {
+    if (!refusal_.empty()) return;
     const std::int64_t count = element_count(result);
     const std::string size = count > std::numeric_limits<std::int64_t>::max() / kFloat
                                  ? "2^63 bytes or more"
                                  : bytes_text(count * kFloat);
-    throw Error(fmt::format(
+    refusal_ = fmt::format(
         "network {}: '{}' ({}): its result {} of {} and the other tensors in memory{} do not fit "
         "the memory budget of {} (--memory)",
         graph_.name.substr(0, kLongName), name.substr(0, kLongName), kind, to_string(result), size,
-        passes_ > 1 ? fmt::format(", on {} threads,", passes_) : "", bytes_text(memory_budget())));
+        at_once_ > 1 ? fmt::format(", on {} threads,", at_once_) : "", bytes_text(memory_budget()));
   }
 
   static constexpr std::size_t kLongName = 60;
 
   const Graph& graph_;
   Keeps keeps_;
-  int passes_;
+  std::int64_t at_once_, beside_ = 0;
   std::vector<int> last_;
   std::vector<Shape> shapes_;
   std::vector<std::int64_t> owned_;   // elements that a value holds, by value
+  std::int64_t parameters_ = 0;       // elements, as often as they are counted
   std::int64_t most_ = 0;             // elements that a pass may hold
   std::int64_t held_ = 0, peak_ = 0;  // elements in memory, now and at the largest node so far
   std::int64_t codes_ = 0;            // of the largest product so far
+  std::int64_t needed_ = 0;           // elements at the peak
+  std::int64_t copied_ = 0;
+  std::string refusal_;
 };
+
+/// The least budget that does, in the unit of --memory; "" where none is known to.
+std::string least_text(std::int64_t bytes) {
+  constexpr std::int64_t kMiB = 1 << 20;
+  return bytes >= kMost ? "" : fmt::format("; {}M would do", (bytes + kMiB - 1) / kMiB);
+}
 
 }  // namespace
 
@@ -212,17 +254,52 @@ bool works_in_place(const Graph& graph, std::size_t node, const std::vector<int>
   return first >= graph.inputs.size() && last_readers[first] == static_cast<int>(node);
 }
 
+void require_memory(std::span<const PlannedPass> passes) {
+  if (memory_budget() == std::numeric_limits<std::int64_t>::max()) return;
+  std::string refusal;
+  std::int64_t least = 0;
+  for (const PlannedPass& pass : passes) {
+    if (pass.graph.nodes.empty()) continue;
+    Walk walk(pass);
+    try {
+      walk.forward();
+      if (pass.keeps == Keeps::for_backward) walk.backward();
+      least = std::max(least, walk.least());
+    } catch (const Error&) {  // behind a node that does not fit, shapes may exceed all bounds
+      if (walk.refusal().empty()) throw;
+      least = kMost;
+    }
+    if (refusal.empty()) refusal = walk.refusal();
+  }
+  if (!refusal.empty()) throw Error(refusal + least_text(least));
+}
+
 void require_memory(const Graph& graph, std::span<const Shape> inputs, Keeps keeps) {
-  if (memory_budget() == std::numeric_limits<std::int64_t>::max() || graph.nodes.empty()) return;
-  Walk walk(graph, inputs, keeps);
-  walk.forward();
-  if (keeps == Keeps::for_backward) walk.backward();
+  const PlannedPass pass{graph, {inputs.begin(), inputs.end()}, keeps, omp_get_num_threads()};
+  require_memory(std::span(&pass, 1));
 }
 
 void require_memory(const Graph& graph, std::span<const Tensor> inputs, Keeps keeps) {
   std::vector<Shape> shapes;
   for (const Tensor& input : inputs) shapes.push_back(input.shape);
   require_memory(graph, shapes, keeps);
+}
+
+std::int64_t kept_products(const Graph& graph, const std::vector<Shape>& inputs) {
+  Walk walk({graph, inputs, Keeps::products});
+  walk.forward();
+  std::int64_t kept = walk.copied();
+  for (const Shape& shape : inputs) kept = plus(kept, element_count(shape));
+  return kept;
+}
+
+std::vector<Shape> batch_shapes(const Graph& graph, std::int64_t samples) {
+  std::vector<Shape> shapes;
+  for (const GraphInput& input : graph.inputs) {
+    shapes.push_back(input.shape);
+    shapes.back().insert(shapes.back().begin(), samples);
+  }
+  return shapes;
 }
 
 }  // namespace numemu::net

@@ -12,6 +12,7 @@
 #include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
 #include "experiments/engine/baseline_cache.hpp"
+#include "experiments/engine/bench_memory.hpp"
 #include "experiments/predict/listening.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
@@ -33,6 +34,7 @@ class Activations : public net::Numerics {
 policies::FloatReference float32_reference(const TrainedNet& trained, const net::Dataset& dataset,
                                            std::int64_t images, const BenchOptions& options,
                                            std::set<std::int64_t>& odd) {
+  require_bench_memory(trained.graph, baseline_graph(trained), dataset, images);
   net::Tensor batch = reference_batch(trained.graph, dataset, &odd);
   const std::int64_t count = batch.dim(0);
   Work work(options.on_work, bench_cost(images, count));
@@ -130,8 +132,7 @@ std::int64_t reference_count(const net::Graph& graph, const net::Dataset& datase
   net::Targets targets;
   Activations one;
   net::forward(graph, dataset.calibration_batch(0, 1, targets), one);
-  const std::int64_t most = Workbench::kReferenceElements / std::max<std::int64_t>(1, one.elements);
-  return std::clamp<std::int64_t>(most, 1, dataset.calibration_count());
+  return std::clamp<std::int64_t>(most_samples(one.elements), 1, dataset.calibration_count());
 }
 
 net::Tensor reference_batch(const net::Graph& graph, const net::Dataset& dataset,

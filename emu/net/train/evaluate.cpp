@@ -11,6 +11,7 @@
 
 #include "emu/net/ops/cross_entropy.hpp"
 #include "emu/net/train/evaluate_against.hpp"
+#include "emu/net/train/evaluation_pass.hpp"
 #include "emu/stats/pairwise.hpp"
 #include "formats/error.hpp"
 #include "formats/float_guard.hpp"
@@ -117,6 +118,16 @@ void require_values(const Tensor& output, const Targets& targets, const Dataset&
 
 }  // namespace
 
+PlannedPass evaluation_pass(const Graph& graph, std::int64_t samples, std::int64_t beside,
+                            std::int64_t batch) {
+  const std::int64_t batches = (samples + batch - 1) / batch;
+  return {.graph = graph,
+          .inputs = batch_shapes(graph, std::clamp<std::int64_t>(samples, 1, batch)),
+          .at_once =
+              std::clamp<std::int64_t>(batches, 1, omp_get_max_threads()) * omp_get_num_threads(),
+          .beside = beside};
+}
+
 Evaluation evaluate(const Graph& graph, const Dataset& data, Split split, std::int64_t count,
                     Numerics& numerics, const std::vector<const Score*>& scores,
                     std::int64_t batch) {
@@ -154,6 +165,9 @@ Evaluation evaluate_against(const Graph& graph, const Graph& reference_graph, co
   std::vector<std::exception_ptr> failures(static_cast<std::size_t>(batches));
   std::atomic<bool> failed = false;
 
+  const PlannedPass passes[] = {evaluation_pass(graph, result.samples, 0, batch),
+                                evaluation_pass(reference_graph, result.samples, 0, batch)};
+  require_memory(std::span(passes, compares ? 2 : 1));
   // Each thread holds the values of a batch.
   const int threads = static_cast<int>(std::clamp<std::int64_t>(batches, 1, omp_get_max_threads()));
 #pragma omp parallel for schedule(dynamic) num_threads(threads)

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "emu/net/profile.hpp"
+#include "emu/net/train/evaluation_pass.hpp"
 #include "emu/net/train/optimizer.hpp"
 #include "emu/net/train/schedule.hpp"
 #include "emu/net/train/shuffle.hpp"
@@ -200,6 +201,11 @@ std::vector<EpochMetrics> train(Graph& graph, const Dataset& data, const TrainOp
                                 Numerics& numerics, const TrainHooks& hooks, const RunFile& file) {
   const FloatGuard guard;
   require_fit(graph, data, options);
+  if (data.validation_count() > 0) {  // beside gradients and two tensors of an optimizer
+    const PlannedPass validation =
+        evaluation_pass(graph, data.validation_count(), 3 * graph.parameter_count());
+    require_memory(std::span(&validation, 1));
+  }
   return Loop(graph, data, options, numerics, hooks, file).run();
 }
 
