@@ -15,6 +15,7 @@
 #include "emu/net/model/stored_type.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
+#include "formats/storage/element_type.hpp"
 #include "formats/storage/npy.hpp"
 
 namespace numemu::net {
@@ -39,40 +40,11 @@ struct Source {
   Array array;
 };
 
-/// What `f` makes of the elements, given as a pointer to their type; float16 has none here.
-template <class F>
-auto with_elements(const Array& a, const F& f) {
-  switch (a.type) {
-    case ArrayType::int8:
-      return f(a.as<std::int8_t>());
-    case ArrayType::uint8:
-      return f(a.as<std::uint8_t>());
-    case ArrayType::int16:
-      return f(a.as<std::int16_t>());
-    case ArrayType::uint16:
-      return f(a.as<std::uint16_t>());
-    case ArrayType::int32:
-      return f(a.as<std::int32_t>());
-    case ArrayType::uint32:
-      return f(a.as<std::uint32_t>());
-    case ArrayType::int64:
-      return f(a.as<std::int64_t>());
-    case ArrayType::uint64:
-      return f(a.as<std::uint64_t>());
-    case ArrayType::float32:
-      return f(a.as<float>());
-    case ArrayType::float64:
-      return f(a.as<double>());
-    case ArrayType::float16:
-      break;
-  }
-  throw Error(std::string(to_string(a.type)) + ": expected another type of numbers");
-}
-
 /// An element of an array of integers, whatever their type: no float32 holds all of them.
 __extension__ using Whole = __int128;
 Whole whole_at(const Array& a, std::size_t i) {
-  return with_elements(a, [i](const auto* x) { return static_cast<Whole>(x[i]); });
+  return with_element_type(
+      a.type, [&](auto type) { return static_cast<Whole>(a.as<decltype(type)>()[i]); });
 }
 
 /// Rounded once, to nearest even.
@@ -84,7 +56,10 @@ std::vector<float> floats(const Source& source) {
          values);
     return values;
   }
-  return with_elements(a, [&](const auto* x) { return std::vector<float>(x, x + a.elements()); });
+  return with_element_type(a.type, [&](auto type) {
+    const auto* const x = a.as<decltype(type)>();
+    return std::vector<float>(x, x + a.elements());
+  });
 }
 
 Array array_of(const std::string& file) {

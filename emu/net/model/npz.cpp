@@ -10,6 +10,7 @@
 #include "emu/net/model/npz_zip.hpp"
 #include "emu/net/model/stored_type.hpp"
 #include "formats/error.hpp"
+#include "formats/storage/element_type.hpp"
 #include "formats/storage/npy_header.hpp"
 #include "formats/storage/safetensors_header.hpp"
 
@@ -84,30 +85,8 @@ void convert_halves(const StoredArray& array, std::vector<float>& values) {
 
 /// The elements in the order of the file.
 void convert_elements(const StoredArray& array, std::vector<float>& values) {
-  switch (array.header.type) {
-    case ArrayType::int8:
-      return convert<std::int8_t>(array, values);
-    case ArrayType::uint8:
-      return convert<std::uint8_t>(array, values);
-    case ArrayType::int16:
-      return convert<std::int16_t>(array, values);
-    case ArrayType::uint16:
-      return convert<std::uint16_t>(array, values);
-    case ArrayType::int32:
-      return convert<std::int32_t>(array, values);
-    case ArrayType::uint32:
-      return convert<std::uint32_t>(array, values);
-    case ArrayType::int64:
-      return convert<std::int64_t>(array, values);
-    case ArrayType::uint64:
-      return convert<std::uint64_t>(array, values);
-    case ArrayType::float16:
-      return convert_halves(array, values);
-    case ArrayType::float32:
-      return convert<float>(array, values);
-    case ArrayType::float64:
-      return convert<double>(array, values);
-  }
+  if (array.header.type == ArrayType::float16) return convert_halves(array, values);
+  with_element_type(array.header.type, [&](auto type) { convert<decltype(type)>(array, values); });
 }
 
 /// From the first axis fastest to the last axis fastest.
