@@ -299,7 +299,7 @@ std::string table_of(const std::vector<Record>& records, Columns columns) {
       const std::vector<std::string> own = judged_cells(r, judged);
       line.insert(line.end(), own.begin(), own.end());
     }
-    if (texts) line.push_back(figure(r.perplexity, "{:.3f}"));
+    if (texts) line.push_back(r.perplexity ? experiments::decimal_text(*r.perplexity, 3) : "-");
     if (classes) line.push_back(percent(r.top1, "{:.2f}"));
     if (classes && ends_of_top1) line.push_back(ends(r.ci_low, r.ci_high, "{:.2f}"));
     if (classes) {

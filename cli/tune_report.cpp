@@ -10,9 +10,11 @@
 #include "emu/net/at_layer.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/model/load_network.hpp"
+#include "experiments/engine/bench_memory.hpp"
 #include "experiments/engine/scores.hpp"
 #include "experiments/engine/workbench.hpp"
 #include "experiments/report/judged_evaluation.hpp"
+#include "experiments/report/percent.hpp"
 #include "policies/recipe/canonical_json.hpp"
 #include "policies/tuning/checkpoint.hpp"
 
@@ -82,6 +84,7 @@ Json TuneReport::metrics_json(const std::optional<net::Evaluation>& metrics) con
 TuneSamples tune_samples(const net::Graph& graph, const net::Dataset& dataset,
                          std::int64_t images) {
   TuneSamples samples;
+  experiments::require_bench_memory(graph, graph, dataset, images, kNoiseSamples);
   const std::int64_t most = std::min(kNoiseSamples, experiments::reference_count(graph, dataset));
   const std::int64_t available = dataset.validation_count();
   if (available == 0) samples.split = net::Split::calibration;
@@ -181,7 +184,7 @@ std::string TuneReport::text() const {
     rows.push_back({name, experiments::figure_text(measure, of.value),
                     experiments::interval_text(measure, of.low, of.high),
                     itself ? "-" : experiments::figure_text(measure, of.difference, true),
-                    itself ? "-" : change(of), fmt::format("{:.4f}", metrics.loss)});
+                    itself ? "-" : change(of), experiments::decimal_text(metrics.loss, 4)});
   };
   add("float32", *float32_);
   add("before", *before_.metrics);

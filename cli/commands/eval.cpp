@@ -21,6 +21,7 @@
 #include "emu/net/data/view.hpp"
 #include "experiments/engine/recipe_files.hpp"
 #include "experiments/engine/run_point.hpp"
+#include "experiments/report/percent.hpp"
 #include "experiments/report/record.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/json_reader.hpp"
@@ -67,7 +68,9 @@ void print_row(const Json& row, bool apart) {
   if (metrics.contains("top1")) {
     fmt::print("float32 {} %, difference {}, loss {}\n\n",
                number_text(metrics["baseline_top1"], "{:.2f}", 100), difference,
-               number_text(metrics["loss"], "{:.4f}"));
+               metrics["loss"].is_number()
+                   ? experiments::decimal_text(metrics["loss"].get<double>(), 4)
+                   : "-");
   }
   if (row.contains("scores")) print_scores(row["scores"], compared);
   print_noise(row, apart ? "calibration samples" : "the first test samples", "test samples");

@@ -8,7 +8,7 @@
 #include "emu/net/data/view.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/math.hpp"
-#include "emu/net/memory_plan.hpp"
+#include "emu/net/planned_pass.hpp"
 #include "emu/net/profile.hpp"
 #include "emu/stats/interval.hpp"
 #include "experiments/engine/answers.hpp"
@@ -20,10 +20,9 @@
 #include "experiments/predict/listening.hpp"
 #include "experiments/predict/model_notes.hpp"
 #include "formats/version.hpp"
-#include "policies/calibrate/static_scale.hpp"
+#include "policies/calibrate/is_calibrated.hpp"
 #include "policies/recipe/bits.hpp"
 #include "policies/recipe/canonical_json.hpp"
-#include "policies/recipe/fixed_scales.hpp"
 #include "policies/recipe/notes.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 #include "policies/recipe/silent_notes.hpp"
@@ -75,12 +74,7 @@ bool gives_top5(const Workbench& bench) {
   constexpr std::int64_t kTop = 5;
   const net::Graph& graph = bench.trained.graph;
   if (std::ranges::find(bench.scores, &net::find_score("top5")) == bench.scores.end()) return false;
-  std::vector<net::Shape> samples;
-  for (const net::GraphInput& input : graph.inputs) {
-    samples.push_back(input.shape);
-    samples.back().insert(samples.back().begin(), 1);
-  }
-  const std::vector<net::Shape> values = net::value_shapes(graph, samples);
+  const std::vector<net::Shape> values = net::value_shapes(graph, net::batch_shapes(graph, 1));
   return !values.back().empty() && values.back().back() <= kTop;
 }
 
@@ -177,8 +171,8 @@ std::int64_t calibration_samples(const policies::Recipe& recipe, const net::Grap
     const policies::LayerRecipe layer = recipe.layer(gemm.name);
     for (const net::Role role : {net::Role::activation, gemm.right}) {
       const std::optional<policies::RolePolicy>& policy = layer.role(role, net::GemmKind::fprop);
-      if (role != net::Role::weight && policy && !policies::has_fixed_scales(policy->scale) &&
-          policies::has_static_scale(recipe.calibration(), *policy))
+      if (role != net::Role::weight && policy &&
+          policies::is_calibrated(recipe.calibration(), *policy))
         return std::min(available, recipe.calibration().samples);
     }
   }
@@ -220,7 +214,7 @@ Json run_point(const Point& point, Workbench& bench, const OnWork& on_work, Judg
   const std::int64_t calibration =
       calibration_samples(recipe, graph, bench.dataset.calibration_count());
   Work work(on_work, cost_of(point, bench));
-  work.begin("calibration", calibration_cost(calibration));
+  if (calibration > 0) work.begin("calibration", calibration_cost(calibration));
   policies::RecipeNumerics numerics(recipe, graph, point.where);
   bool reads = false;  // else an earlier point's statistics serve, or nothing is calibrated
   {

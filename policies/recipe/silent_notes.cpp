@@ -17,9 +17,8 @@
 #include "emu/net/model/onnx_file.hpp"
 #include "emu/net/ops/fixed_quantizer.hpp"
 #include "formats/joined.hpp"
-#include "policies/calibrate/static_scale.hpp"
+#include "policies/calibrate/is_calibrated.hpp"
 #include "policies/recipe/choices.hpp"
-#include "policies/recipe/fixed_scales.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -123,9 +122,7 @@ std::vector<std::string> notes_on_calibration(const Recipe& recipe, const net::G
     const LayerRecipe layer = recipe.layer(gemm.name);
     for (const net::Role role : {net::Role::activation, gemm.right}) {
       const std::optional<RolePolicy>& policy = layer.role(role, net::GemmKind::fprop);
-      if (role != net::Role::weight && policy && has_static_scale(any, *policy) &&
-          policy->scale != "none" && !has_fixed_scales(policy->scale))
-        return {};
+      if (role != net::Role::weight && policy && is_calibrated(any, *policy)) return {};
     }
   }
   return {"Without effect: calibrate, as no scale of an activation is calibrated."};
