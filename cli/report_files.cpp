@@ -10,6 +10,7 @@
 #include "cli/table.hpp"
 #include "cli/talk.hpp"
 #include "emu/stats/interval.hpp"
+#include "experiments/engine/losses_file.hpp"
 #include "experiments/engine/row_store.hpp"
 #include "experiments/engine/scores.hpp"
 #include "experiments/engine/sweep_config.hpp"
@@ -188,6 +189,15 @@ void require_report_files(const std::string& folder, const ReportPaths& paths) {
       read.push_back({"the folder's " + name, entry.path().string(), false});
   }
   require_distinct_paths(outputs, read);
+  const std::string losses = experiments::losses_folder(folder);
+  for (const NamedPath& output : outputs) {
+    const std::filesystem::path parent = std::filesystem::path(output.path).parent_path();
+    std::error_code none;
+    if (!output.path.empty() &&
+        std::filesystem::equivalent(parent.empty() ? "." : parent, losses, none))
+      throw Error(fmt::format("{}: {}: expected another folder than that of the rows' losses",
+                              output.option, output.path));
+  }
 }
 
 WrittenReport write_report(const std::string& folder, const ReportPaths& paths, bool predictions,

@@ -25,13 +25,15 @@ bool is_key(std::string_view text) {
 
 }  // namespace
 
+std::string losses_folder(const std::string& folder) { return folder + "/" + kFolder; }
+
 Json write_losses(const std::string& folder, const std::string& key, const JudgedSums& sums) {
   const net::ScoreTable& table = sums.table;
   if (sums.score == nullptr || table.sums.size() * sizeof(double) > kMostLossBytes) return nullptr;
   std::error_code error;
-  std::filesystem::create_directories(folder + "/" + kFolder, error);
+  std::filesystem::create_directories(losses_folder(folder), error);
   if (error)
-    throw Error(fmt::format("{}/{}: cannot be created ({})", folder, kFolder, error.message()));
+    throw Error(fmt::format("{}: cannot be created ({})", losses_folder(folder), error.message()));
   PendingFile file = pending_npy(folder + "/" + file_of(key), ArrayType::float64,
                                  {table.samples(), table.columns}, table.sums.data());
   const Json json = {
@@ -69,7 +71,7 @@ void require_losses(const std::string& folder, const Json& row) {
 
 void remove_losses(const std::string& folder) {
   std::error_code error;
-  const std::filesystem::path losses = folder + "/" + kFolder;
+  const std::filesystem::path losses = losses_folder(folder);
   std::vector<std::filesystem::path> files;
   for (std::filesystem::directory_iterator at(losses, error), end; !error && at != end;
        at.increment(error)) {

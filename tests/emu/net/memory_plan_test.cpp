@@ -14,6 +14,7 @@
 #include "emu/net/ops/pad.hpp"
 #include "emu/net/ops/pointwise.hpp"
 #include "emu/net/ops/transpose.hpp"
+#include "emu/net/planned_pass.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/memory_budget.hpp"
@@ -118,7 +119,8 @@ TEST_CASE("a refusal names network, node, result and budget", "[fast]") {
   const test::MemoryBudget budget(1 << 20);
   CHECK_THROWS_WITH(forward(graph, x, numerics),
                     "network m: 'huge' (pad): its result [1, 5, 1048578] of 20.0 MiB and the "
-                    "other tensors in memory do not fit the memory budget of 1.0 MiB (--memory)");
+                    "other tensors in memory do not fit the memory budget of 1.0 MiB (--memory); "
+                    "21M would do");
   const MemoryClaim rest((1 << 18) - 19, "what stays");
   CHECK_THROWS_WITH(forward(graph, x, numerics), Contains("'small'"));
 }
@@ -138,6 +140,31 @@ TEST_CASE("threads that run passes at the same time share the budget", "[fast]")
     ++refused;
   }
   CHECK(refused == 2);
+}
+
+TEST_CASE("passes to come are refused with the least budget that does for all", "[fast]") {
+  Graph graph = graph_of({2, 5});
+  graph.add("a", turn());
+  constexpr std::int64_t kMiB = 1 << 20;
+  const std::vector<Shape> small{{1, 2, 5}}, large{{26214, 2, 5}};  // 26214 x 10 floats: 1 MiB
+  const PlannedPass passes[] = {{graph, small}, {graph, large, Keeps::nothing, 3, 2 * kMiB / 4}};
+  {
+    const test::MemoryBudget budget(kMiB);
+    CHECK_THROWS_WITH(require_memory(passes),
+                      Contains("on 3 threads,") && Catch::EndsWith("; 8M would do"));
+  }
+  {
+    const test::MemoryBudget budget(8 * kMiB - 4096);
+    CHECK_THROWS_WITH(require_memory(passes), Contains("8M would do"));
+  }
+  const test::MemoryBudget budget(8 * kMiB);
+  CHECK_NOTHROW(require_memory(passes));
+}
+
+TEST_CASE("a reference keeps its batch, and operands and result of each product", "[fast]") {
+  Graph graph = graph_of({4});
+  graph.add("fc", std::make_unique<Linear>(4, 3, true));
+  CHECK(kept_products(graph, batch_shapes(graph, 5)) == 5 * 4 + 5 * 4 + 5 * 3);
 }
 
 TEST_CASE("no reference network is refused what its tensors take", "[fast]") {
