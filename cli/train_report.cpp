@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "experiments/engine/scores.hpp"
+#include "experiments/report/decimals.hpp"
 #include "experiments/report/judged_evaluation.hpp"
 #include "experiments/report/percent.hpp"
 #include "formats/error.hpp"

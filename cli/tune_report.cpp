@@ -13,8 +13,8 @@
 #include "experiments/engine/bench_memory.hpp"
 #include "experiments/engine/scores.hpp"
 #include "experiments/engine/workbench.hpp"
+#include "experiments/report/decimals.hpp"
 #include "experiments/report/judged_evaluation.hpp"
-#include "experiments/report/percent.hpp"
 #include "policies/recipe/canonical_json.hpp"
 #include "policies/tuning/checkpoint.hpp"
 

@@ -21,7 +21,7 @@
 #include "emu/net/data/view.hpp"
 #include "experiments/engine/recipe_files.hpp"
 #include "experiments/engine/run_point.hpp"
-#include "experiments/report/percent.hpp"
+#include "experiments/report/decimals.hpp"
 #include "experiments/report/record.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/json_reader.hpp"

@@ -22,7 +22,7 @@
 #include "emu/net/model/load_network.hpp"
 #include "emu/net/model/onnx_checkpoint.hpp"
 #include "emu/net/model/tuned_from.hpp"
-#include "experiments/report/percent.hpp"
+#include "experiments/report/decimals.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/array.hpp"
 #include "formats/storage/atomic_file.hpp"

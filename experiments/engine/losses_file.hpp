@@ -34,7 +34,4 @@ void require_losses(const std::string& folder, const Json& row);
 /// Removes the losses of all rows in the folder; other files stay.
 void remove_losses(const std::string& folder);
 
-/// The folder of these files in a folder of rows.
-std::string losses_folder(const std::string& folder);
-
 }  // namespace numemu::experiments

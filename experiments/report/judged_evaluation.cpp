@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "experiments/engine/run_point.hpp"
+#include "experiments/report/decimals.hpp"
 #include "experiments/report/percent.hpp"
 #include "formats/error.hpp"
 #include "policies/recipe/canonical_json.hpp"

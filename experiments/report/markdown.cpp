@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "experiments/report/decimals.hpp"
 #include "experiments/report/escape.hpp"
 #include "experiments/report/findings.hpp"
 #include "experiments/report/gate_text.hpp"

@@ -7,6 +7,7 @@
 
 #include <cmath>
 
+#include "experiments/report/decimals.hpp"
 #include "experiments/report/findings.hpp"
 #include "experiments/report/percent.hpp"
 #include "experiments/report/record.hpp"

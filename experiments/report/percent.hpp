@@ -1,4 +1,4 @@
-// Shares and numbers as people read them, the same digits wherever they are printed.
+// A share as people read it, the same digits wherever it is printed.
 #pragma once
 #include <string>
 
@@ -11,11 +11,5 @@ double shown_percent(double share);
 std::string percent_text(double share, const char* format = "{:.2f}");
 /// "[14.21, 14.55]"; "-" where there is no interval.
 std::string percent_interval(double low, double high, const char* format = "{:.2f}");
-
-/// How many decimals of a number are shown: `most`, fewer where it would have more than five digits
-/// that count: 0.0123 and 2103.3 under 4.
-int shown_decimals(double x, int most);
-/// A loss, a log loss or another number that people read with `most` decimals.
-std::string decimal_text(double x, int most, bool sign = false);
 
 }  // namespace numemu::experiments

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "emu/net/model/safetensors_part.hpp"
 #include "emu/net/model/tuned_from.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
@@ -239,7 +240,7 @@ std::map<std::string, Tensor*> by_name(Checkpoint& checkpoint) {
 std::optional<OnnxLayers> coded_layers_of(const std::string& path) {
   std::error_code ignored;
   if (!path.ends_with(".safetensors") || !std::filesystem::exists(path, ignored)) return {};
-  Checkpoint checkpoint = read_safetensors(path, true, true, [](std::string_view name) {
+  Checkpoint checkpoint = read_safetensors_part(path, true, true, [](std::string_view name) {
     return name.ends_with(kScale) || name.ends_with(kInputZero);
   });
   if (sorted_metadata_of(checkpoint, std::string(kParameters)) == nullptr) return {};

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "emu/net/model/coded_weights.hpp"
+#include "emu/net/model/safetensors_part.hpp"
 #include "emu/net/model/stored_type.hpp"
 #include "emu/net/profile.hpp"
 #include "formats/error.hpp"
@@ -118,8 +119,12 @@ const std::string* sorted_metadata_of(const Checkpoint& checkpoint, const std::s
   return found == checkpoint.metadata.end() || found->first != key ? nullptr : &found->second;
 }
 
-Checkpoint read_safetensors(const std::string& path, bool with_bytes, bool with_codes,
-                            const std::function<bool(std::string_view)>& wanted) {
+Checkpoint read_safetensors(const std::string& path, bool bytes, bool codes) {
+  return read_safetensors_part(path, bytes, codes, {});
+}
+
+Checkpoint read_safetensors_part(const std::string& path, bool with_bytes, bool with_codes,
+                                 const std::function<bool(std::string_view)>& wanted) {
   const Section section(SectionKind::data, "", "safetensors");
   InputFile file(path);
   SafetensorsHeader header = read_safetensors_header(file, with_codes   ? kWithCodes

@@ -1,8 +1,6 @@
 // Checkpoints as safetensors: 8-byte header length, JSON header, raw little-endian tensors.
 #pragma once
-#include <functional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -34,11 +32,9 @@ struct Checkpoint {
 void write_safetensors(const std::string& path, const Checkpoint&, StorageType = StorageType::f32);
 /// Reads F32, F16 and BF16 tensors, with `bytes` also U8 (of any shape, as one string). With
 /// `codes`, where the metadata has `parameters`, a tensor with NAME_format there is read as the
-/// numbers that its codes are; it must have that format's type (code_type()). Passes over tensors
-/// that are not `wanted` by name, where given. Hostile input: sizes are checked before allocating;
-/// throws Error naming file and offset.
-Checkpoint read_safetensors(const std::string& path, bool bytes = false, bool codes = false,
-                            const std::function<bool(std::string_view name)>& wanted = {});
+/// numbers that its codes are; it must have that format's type (code_type()). Hostile input: sizes
+/// are checked before allocating; throws Error naming file and offset.
+Checkpoint read_safetensors(const std::string& path, bool bytes = false, bool codes = false);
 
 /// The value of a key of a file's metadata, which is sorted by key; nullptr without.
 const std::string* sorted_metadata_of(const Checkpoint&, const std::string& key);
