@@ -87,12 +87,11 @@ std::string footnotes(const std::vector<Record>& records, const std::string& unf
   }
   for (const std::string& sentence : experiments::gate_sentences(records, unfinished))
     say(sentence);
-  for (const auto& kind : experiments::note_kinds(experiments::shared_notes(records))) {
-    const std::size_t shown = records.size() > 1 ? 1 : kind.notes.size();
-    for (std::size_t i = 0; i < shown; ++i)
-      say("note: " + kind.notes[i].text + of(kind.notes[i].names));
-    if (shown < kind.notes.size())
-      say(fmt::format("      and {} more of this kind, in the report", kind.notes.size() - shown));
+  for (const auto& kind : experiments::by_kind(experiments::shared_notes(records))) {
+    const std::size_t shown = records.size() > 1 ? 1 : kind.size();
+    for (std::size_t i = 0; i < shown; ++i) say("note: " + kind[i].text + of(kind[i].names));
+    if (shown < kind.size())
+      say(fmt::format("      and {} more of this kind, in the report", kind.size() - shown));
   }
   return out;
 }
