@@ -81,10 +81,10 @@ Json TuneReport::metrics_json(const std::optional<net::Evaluation>& metrics) con
   return json;
 }
 
-TuneSamples tune_samples(const net::Graph& graph, const net::Dataset& dataset,
-                         std::int64_t images) {
+TuneSamples tune_samples(const net::Graph& graph, const net::Dataset& dataset, std::int64_t images,
+                         std::int64_t beside) {
   TuneSamples samples;
-  experiments::require_bench_memory(graph, graph, dataset, images, kNoiseSamples);
+  experiments::require_bench_memory(graph, graph, dataset, images, beside, kNoiseSamples);
   const std::int64_t most = std::min(kNoiseSamples, experiments::reference_count(graph, dataset));
   const std::int64_t available = dataset.validation_count();
   if (available == 0) samples.split = net::Split::calibration;
@@ -105,6 +105,7 @@ TuneReport::Figures TuneReport::measure(const net::Graph& graph, net::Numerics& 
 
 void TuneReport::refer_to(const net::Graph& reference) {
   net::Targets targets;
+  reference_ = {};  // not beside the new one
   reference_ = policies::float_reference(
       reference, samples_.split == net::Split::validation
                      ? dataset_.validation_batch(0, samples_.noise, targets)

@@ -19,6 +19,7 @@
 #include "cli/table.hpp"
 #include "cli/talk.hpp"
 #include "emu/net/data/view.hpp"
+#include "experiments/engine/bench_memory.hpp"
 #include "experiments/engine/recipe_files.hpp"
 #include "experiments/engine/run_point.hpp"
 #include "experiments/report/decimals.hpp"
@@ -143,8 +144,10 @@ int run_eval(const EvalOptions& options) {
   dataset = experiments::with_reference(std::move(dataset), trained.graph, {used});
   if (!options.quiet && !options.recipe.empty()) note_short_names_in(options.recipe);
   if (!options.quiet) say("evaluating {} on {}", options.net, options.data);
-  const std::int64_t images = options.images == 0 ? dataset.test_count() : options.images,
-                     reference = experiments::reference_count(trained.graph, dataset);
+  const std::int64_t images = options.images == 0 ? dataset.test_count() : options.images;
+  experiments::require_bench_memory(trained.graph, experiments::baseline_graph(trained), dataset,
+                                    images, experiments::calibration_elements(used, trained.graph));
+  const std::int64_t reference = experiments::reference_count(trained.graph, dataset);
   const double shared = experiments::bench_cost(images, reference);
   const std::int64_t calibration =
       experiments::calibration_samples(used, trained.graph, dataset.calibration_count());
