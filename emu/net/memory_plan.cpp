@@ -212,7 +212,7 @@ class Walk {
 /// The least budget that does, in the unit of --memory; "" where none is known to.
 std::string least_text(std::int64_t bytes) {
   constexpr std::int64_t kMiB = 1 << 20;
-  return bytes >= kMost ? "" : fmt::format("; {}M would do", (bytes + kMiB - 1) / kMiB);
+  return bytes >= kMost ? "" : fmt::format("; needs at least {}M", (bytes + kMiB - 1) / kMiB);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <filesystem>
+#include <string_view>
 
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
@@ -36,10 +37,11 @@ Run measured(const Scratch& s, const std::string& arguments) {
           read_file(s.path + "/err")};
 }
 
-/// The N of "; NM would do"; 0 without.
+/// The N of "; needs at least NM"; 0 without.
 int least_of(const std::string& err) {
-  const std::size_t at = err.rfind("M would do");
-  return at == err.npos ? 0 : std::stoi(err.substr(err.rfind(' ', at) + 1));
+  constexpr std::string_view kBefore = "needs at least ";
+  const std::size_t at = err.rfind(kBefore);
+  return at == err.npos ? 0 : std::stoi(err.substr(at + kBefore.size()));
 }
 
 }  // namespace

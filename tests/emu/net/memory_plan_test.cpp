@@ -120,7 +120,7 @@ TEST_CASE("a refusal names network, node, result and budget", "[fast]") {
   CHECK_THROWS_WITH(forward(graph, x, numerics),
                     "network m: 'huge' (pad): its result [1, 5, 1048578] of 20.0 MiB and the "
                     "other tensors in memory do not fit the memory budget of 1.0 MiB (--memory); "
-                    "21M would do");
+                    "needs at least 21M");
   const MemoryClaim rest((1 << 18) - 19, "what stays");
   CHECK_THROWS_WITH(forward(graph, x, numerics), Contains("'small'"));
 }
@@ -151,11 +151,11 @@ TEST_CASE("passes to come are refused with the least budget that does for all", 
   {
     const test::MemoryBudget budget(kMiB);
     CHECK_THROWS_WITH(require_memory(passes),
-                      Contains("on 3 threads,") && Catch::EndsWith("; 8M would do"));
+                      Contains("on 3 threads,") && Catch::EndsWith("; needs at least 8M"));
   }
   {
     const test::MemoryBudget budget(8 * kMiB - 4096);
-    CHECK_THROWS_WITH(require_memory(passes), Contains("8M would do"));
+    CHECK_THROWS_WITH(require_memory(passes), Contains("needs at least 8M"));
   }
   const test::MemoryBudget budget(8 * kMiB);
   CHECK_NOTHROW(require_memory(passes));
