@@ -7,9 +7,10 @@
 #include <set>
 
 #include "cli/command.hpp"
-#include "cli/table.hpp"
+#include "cli/sweep_table.hpp"
 #include "cli/talk.hpp"
 #include "emu/stats/interval.hpp"
+#include "experiments/engine/losses_folder.hpp"
 #include "experiments/engine/row_store.hpp"
 #include "experiments/engine/scores.hpp"
 #include "experiments/engine/sweep_config.hpp"
@@ -55,47 +56,6 @@ std::string tell_missing(const std::vector<Json>& rows, const std::string& sweep
   }
 }
 
-std::string figure(const std::optional<double>& x, const char* format) {
-  return x ? fmt::format(fmt::runtime(format), *x) : "-";
-}
-
-std::string percent(const std::optional<double>& share, const char* format) {
-  return share ? experiments::percent_text(*share, format) : "-";
-}
-
-const char* short_bits(const experiments::Measure& measure) {
-  return std::string_view(measure.name) == "bits_per_token" ? "bits/token" : "bits/char";
-}
-
-/// What a row is judged by, where that is not top-1: figure, change, and the change's interval.
-std::vector<std::string> judged_cells(const Record& r, const experiments::Measure& heading) {
-  const experiments::JudgedFigure& judged = r.judged;
-  if (judged.measure != &heading) return {"-", "-", "-"};
-  const bool interval = judged.difference_low && judged.difference_high &&
-                        *judged.difference_low < *judged.difference_high && !r.is_baseline();
-  return {experiments::figure_text(heading, judged.value),
-          experiments::figure_text(heading, judged.difference, true),
-          interval ? experiments::interval_text(heading, judged.difference_low,
-                                                judged.difference_high, true)
-                   : "-"};
-}
-
-std::string ends(const std::optional<double>& low, const std::optional<double>& high,
-                 const char* format) {
-  if (!low || !high) return "-";
-  return fmt::format("[{}, {}]", percent(low, format), percent(high, format));
-}
-
-/// "int8 rne saturate absmax/tensor" as the row's role has them; a mask alone "float32 MASK".
-std::string role_text(const experiments::RoleRecord& role) {
-  std::string out = role.format;
-  for (const std::string& part : {role.rounding, role.overflow}) {
-    if (!part.empty()) out += " " + part;
-  }
-  if (!role.scale.empty()) out += " " + role.scale + "/" + role.granularity;
-  return role.mask.empty() ? out : out + " " + role.mask;
-}
-
 /// Explains the cells of the table: why no SQNR is predicted, what predictions leave out,
 /// where numbers stop being finite, and notes.
 std::string footnotes(const std::vector<Record>& records, const std::string& unfinished) {
@@ -127,12 +87,11 @@ std::string footnotes(const std::vector<Record>& records, const std::string& unf
   }
   for (const std::string& sentence : experiments::gate_sentences(records, unfinished))
     say(sentence);
-  for (const auto& kind : experiments::note_kinds(experiments::shared_notes(records))) {
-    const std::size_t shown = records.size() > 1 ? 1 : kind.notes.size();
-    for (std::size_t i = 0; i < shown; ++i)
-      say("note: " + kind.notes[i].text + of(kind.notes[i].names));
-    if (shown < kind.notes.size())
-      say(fmt::format("      and {} more of this kind, in the report", kind.notes.size() - shown));
+  for (const auto& kind : experiments::by_kind(experiments::shared_notes(records))) {
+    const std::size_t shown = records.size() > 1 ? 1 : kind.size();
+    for (std::size_t i = 0; i < shown; ++i) say("note: " + kind[i].text + of(kind[i].names));
+    if (shown < kind.size())
+      say(fmt::format("      and {} more of this kind, in the report", kind.size() - shown));
   }
   return out;
 }
@@ -188,6 +147,15 @@ void require_report_files(const std::string& folder, const ReportPaths& paths) {
       read.push_back({"the folder's " + name, entry.path().string(), false});
   }
   require_distinct_paths(outputs, read);
+  const std::string losses = experiments::losses_folder(folder);
+  for (const NamedPath& output : outputs) {
+    const std::filesystem::path parent = std::filesystem::path(output.path).parent_path();
+    std::error_code none;
+    if (!output.path.empty() &&
+        std::filesystem::equivalent(parent.empty() ? "." : parent, losses, none))
+      throw Error(fmt::format("{}: {}: expected another folder than that of the rows' losses",
+                              output.option, output.path));
+  }
 }
 
 WrittenReport write_report(const std::string& folder, const ReportPaths& paths, bool predictions,
@@ -228,134 +196,9 @@ std::string gate_lines(const WrittenReport& report) {
   return out;
 }
 
-namespace {
-
-/// Resamples draw samples of several classes, and none of them differs in top-1.
-bool top1_is_alike(const Record& r) {
-  if (!r.eval_images) return false;
-  const Json scores = r.row->value("scores", Json(Json::array()));
-  return std::ranges::any_of(scores, [&](const Json& score) {
-    return score["name"] == "top1" &&
-           !none_differs(score, static_cast<std::int64_t>(*r.eval_images)).empty();
-  });
-}
-
-}  // namespace
-
-namespace {
-
-/// Columns of a terminal that a sweep's table is meant for.
-constexpr std::size_t kTableWidth = 120;
-
-/// How much of a sweep's columns is left to report.csv.
-enum class Columns : std::uint8_t { all, formats, short_units, fewest };
-
-std::string table_of(const std::vector<Record>& records, Columns columns) {
-  const auto any = [&records](auto test) {
-    return std::any_of(records.begin(), records.end(), test);
-  };
-  const experiments::Measure& judged = experiments::measure_of(records);
-  const bool texts = any([](const Record&r) { return r.perplexity.has_value(); }),
-             classes = judged.is_top1() || any([](const Record&r) { return r.top1.has_value(); }),
-             other = any([](const Record&r) { return !r.other.empty(); }),
-             settings = any([](const Record&r) { return !r.settings.empty(); }),
-             recipes = records.size() > 1 && any([](const Record&r) { return !r.recipe.empty(); });
-  std::vector<std::string> header;
-  if (recipes) header.emplace_back("recipe");
-  header.insert(header.end(), {"weights", "activations"});
-  if (other) header.emplace_back("layers");
-  if (settings) header.emplace_back("settings");
-  header.insert(header.end(), {"unit", "W bits", "A bits"});
-  if (!judged.is_top1())
-    header.insert(header.end(),
-                  {judged.is_bits() ? short_bits(judged) : judged.title, "change", "95 %"});
-  if (texts) header.emplace_back("perplexity");
-  const bool ends_of_top1 = columns < Columns::fewest;
-  if (classes) header.emplace_back("top-1 %");
-  if (classes && ends_of_top1) header.emplace_back("95 %");
-  if (classes) header.insert(header.end(), {"change", "95 %"});
-  const bool gates = experiments::any_gate(records);
-  if (gates) header.emplace_back("gate");
-  // Beside that of the test samples.
-  header.emplace_back(std::string_view(judged.name) == "sqnr" ? "SQNR dB (reference)" : "SQNR dB");
-  const bool predictions = experiments::any_predictions(records);
-  if (predictions) header.emplace_back("predicted");
-  std::vector<std::vector<std::string>> cells;
-  for (const Record& r : records) {
-    std::vector<std::string> line;
-    if (recipes) line.push_back(r.recipe.empty() ? "-" : r.recipe);
-    if (columns == Columns::all) {
-      line.insert(line.end(), {role_text(r.weight), role_text(r.activation)});
-    } else {
-      line.insert(line.end(), {experiments::short_format(r.weight.format),
-                               experiments::short_format(r.activation.format)});
-    }
-    if (other) line.push_back(r.other);
-    if (settings) line.push_back(r.settings);
-    line.insert(line.end(),
-                {columns >= Columns::short_units ? experiments::short_unit(r.unit) : r.unit,
-                 figure(r.bits_weight, "{:.2f}"), figure(r.bits_activation, "{:.2f}")});
-    if (!judged.is_top1()) {
-      const std::vector<std::string> own = judged_cells(r, judged);
-      line.insert(line.end(), own.begin(), own.end());
-    }
-    if (texts) line.push_back(figure(r.perplexity, "{:.3f}"));
-    if (classes) line.push_back(percent(r.top1, "{:.2f}"));
-    if (classes && ends_of_top1) line.push_back(ends(r.ci_low, r.ci_high, "{:.2f}"));
-    if (classes) {
-      line.insert(line.end(),
-                  {r.is_baseline() ? "-" : percent(r.difference, "{:+.2f}"),
-                   r.is_baseline()    ? "-"
-                   : top1_is_alike(r) ? "none differs"
-                                      : ends(r.difference_low, r.difference_high, "{:+.2f}")});
-    }
-    if (gates) line.push_back(experiments::gate_words(r));
-    const auto sqnr = r.sqnr_interval();
-    line.push_back(
-        r.not_finite && !r.sqnr_db
-            ? "NaN"
-            : figure(r.sqnr_db, "{:.1f}") +
-                  (sqnr ? fmt::format(" [{:.1f}, {:.1f}]", sqnr->first, sqnr->second) : ""));
-    if (predictions)
-      line.push_back(figure(r.predicted_sqnr_db, "{:.1f}") + (r.unit_ignored() ? "*" : ""));
-    cells.push_back(std::move(line));
-  }
-  return text_table(header, cells);
-}
-
-/// What a table of formats alone leaves out: rounding, overflow and scale rule.
-std::string conversions(const std::vector<Record>& records) {
-  std::set<std::string> all;
-  for (const Record& r : records) {
-    for (const experiments::RoleRecord* role : {&r.weight, &r.activation}) {
-      const std::string text = role_text(*role);
-      const std::size_t behind = text.find(' ');
-      if (behind != std::string::npos) all.insert(text.substr(behind + 1));
-    }
-  }
-  if (all.size() == 1) return "rounding, overflow and scale rule: " + *all.begin() + "\n";
-  return "rounding, overflow, scale rule and whole names of units: in the report and report.csv\n";
-}
-
-}  // namespace
-
 std::string summary_table(const std::vector<Json>& rows, const std::string& unfinished) {
   const std::vector<Record> records = experiments::read_records(rows);
-  std::string table = table_of(records, Columns::all);
-  const auto width = [&] {
-    std::size_t widest = 0;
-    for (std::size_t at = 0; at < table.size(); at = table.find('\n', at) + 1)
-      widest = std::max(widest, table.find('\n', at) - at);
-    return widest;
-  };
-  bool full = true;
-  for (const Columns columns : {Columns::formats, Columns::short_units, Columns::fewest}) {
-    if (records.size() < 2 || width() <= kTableWidth) break;
-    full = false;
-    table = table_of(records, columns);
-  }
-  if (!full) table += conversions(records);
-  return table + footnotes(records, unfinished);
+  return sweep_table(records) + footnotes(records, unfinished);
 }
 
 }  // namespace numemu::cli

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "experiments/engine/scores.hpp"
+#include "experiments/report/decimals.hpp"
 #include "experiments/report/judged_evaluation.hpp"
 #include "experiments/report/percent.hpp"
 #include "formats/error.hpp"
@@ -87,9 +88,11 @@ void MetricsFile::append(const net::EpochMetrics& epoch) { append_text(path_, ro
 
 std::string epoch_line(const net::EpochMetrics& epoch, const net::Dataset& data) {
   const bool validated = data.validation_count() > 0;
-  std::string line = fmt::format("epoch {:3}  loss {:.4f}  train {} %", epoch.epoch,
-                                 epoch.train_loss, experiments::percent_text(epoch.train_top1));
-  line += validated ? fmt::format("  validation loss {:.4f}  {} %", epoch.validation_loss,
+  std::string line = fmt::format("epoch {:3}  loss {}  train {} %", epoch.epoch,
+                                 experiments::decimal_text(epoch.train_loss, 4),
+                                 experiments::percent_text(epoch.train_top1));
+  line += validated ? fmt::format("  validation loss {}  {} %",
+                                  experiments::decimal_text(epoch.validation_loss, 4),
                                   experiments::percent_text(epoch.validation_top1))
                     : "  no validation samples";
   if (validated && data.kind() == net::DataKind::text) {
@@ -142,12 +145,12 @@ Json test_json(const net::Evaluation& tested, const net::Dataset& data) {
 std::string test_line(const net::Evaluation& tested, const net::Dataset& data) {
   const stats::Interval interval = interval_of(tested, data);
   std::string line = fmt::format(
-      "test {} % of {}, {}, loss {:.4f}", experiments::percent_text(top1(tested)),
+      "test {} % of {}, {}, loss {}", experiments::percent_text(top1(tested)),
       experiments::targets_text(data, tested),
       std::isfinite(interval.low)
           ? "95 % interval " + experiments::percent_interval(interval.low, interval.high)
           : "no interval",
-      tested.loss);
+      experiments::decimal_text(tested.loss, 4));
   if (data.kind() == net::DataKind::text) {
     line += fmt::format(", perplexity {:.3f}, {:.4f} {}", net::perplexity(tested.loss),
                         net::bits_per_character(tested.loss), bits_words(data));

@@ -10,8 +10,10 @@
 #include "emu/net/at_layer.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/model/load_network.hpp"
+#include "experiments/engine/bench_memory.hpp"
 #include "experiments/engine/scores.hpp"
 #include "experiments/engine/workbench.hpp"
+#include "experiments/report/decimals.hpp"
 #include "experiments/report/judged_evaluation.hpp"
 #include "policies/recipe/canonical_json.hpp"
 #include "policies/tuning/checkpoint.hpp"
@@ -79,9 +81,10 @@ Json TuneReport::metrics_json(const std::optional<net::Evaluation>& metrics) con
   return json;
 }
 
-TuneSamples tune_samples(const net::Graph& graph, const net::Dataset& dataset,
-                         std::int64_t images) {
+TuneSamples tune_samples(const net::Graph& graph, const net::Dataset& dataset, std::int64_t images,
+                         std::int64_t beside) {
   TuneSamples samples;
+  experiments::require_bench_memory(graph, graph, dataset, images, beside, kNoiseSamples);
   const std::int64_t most = std::min(kNoiseSamples, experiments::reference_count(graph, dataset));
   const std::int64_t available = dataset.validation_count();
   if (available == 0) samples.split = net::Split::calibration;
@@ -102,6 +105,7 @@ TuneReport::Figures TuneReport::measure(const net::Graph& graph, net::Numerics& 
 
 void TuneReport::refer_to(const net::Graph& reference) {
   net::Targets targets;
+  reference_ = {};  // not beside the new one
   reference_ = policies::float_reference(
       reference, samples_.split == net::Split::validation
                      ? dataset_.validation_batch(0, samples_.noise, targets)
@@ -181,7 +185,7 @@ std::string TuneReport::text() const {
     rows.push_back({name, experiments::figure_text(measure, of.value),
                     experiments::interval_text(measure, of.low, of.high),
                     itself ? "-" : experiments::figure_text(measure, of.difference, true),
-                    itself ? "-" : change(of), fmt::format("{:.4f}", metrics.loss)});
+                    itself ? "-" : change(of), experiments::decimal_text(metrics.loss, 4)});
   };
   add("float32", *float32_);
   add("before", *before_.metrics);

@@ -22,7 +22,8 @@ struct TuneSamples {
   std::int64_t noise = 0;    ///< samples of the SQNR: fewer of large networks
   bool unread = true;        ///< no step reads the validation samples; another set may hold them
 };
-TuneSamples tune_samples(const net::Graph&, const net::Dataset&, std::int64_t images);
+TuneSamples tune_samples(const net::Graph&, const net::Dataset&, std::int64_t images,
+                         std::int64_t beside);
 
 class TuneReport {
  public:

@@ -17,6 +17,7 @@
 #include "experiments/engine/paired_claims.hpp"
 #include "experiments/engine/scores.hpp"
 #include "experiments/engine/trials.hpp"
+#include "experiments/report/decimals.hpp"
 #include "experiments/report/judged_evaluation.hpp"
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
@@ -279,7 +280,7 @@ Conclusion run_post_training(const ExperimentRun& run) {
                        gain = judged_of(data, subject.scores, own, evaluations[naive[bits]]);
     table.rows.push_back({bits, chain, figure_text(measure, figure.value), change_text(figure),
                           chain == kNaive ? "" : change_text(gain),
-                          std::isfinite(own.loss) ? fmt::format("{:.4f}", own.loss) : "-"});
+                          std::isfinite(own.loss) ? decimal_text(own.loss, 4) : "-"});
     if (chain == kNaive) continue;
     const std::string what =
         fmt::format("{} of {}{} after {}", measure.words, bits,

@@ -19,8 +19,10 @@
 #include "cli/table.hpp"
 #include "cli/talk.hpp"
 #include "emu/net/data/view.hpp"
+#include "experiments/engine/bench_memory.hpp"
 #include "experiments/engine/recipe_files.hpp"
 #include "experiments/engine/run_point.hpp"
+#include "experiments/report/decimals.hpp"
 #include "experiments/report/record.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/json_reader.hpp"
@@ -67,7 +69,9 @@ void print_row(const Json& row, bool apart) {
   if (metrics.contains("top1")) {
     fmt::print("float32 {} %, difference {}, loss {}\n\n",
                number_text(metrics["baseline_top1"], "{:.2f}", 100), difference,
-               number_text(metrics["loss"], "{:.4f}"));
+               metrics["loss"].is_number()
+                   ? experiments::decimal_text(metrics["loss"].get<double>(), 4)
+                   : "-");
   }
   if (row.contains("scores")) print_scores(row["scores"], compared);
   print_noise(row, apart ? "calibration samples" : "the first test samples", "test samples");
@@ -140,8 +144,10 @@ int run_eval(const EvalOptions& options) {
   dataset = experiments::with_reference(std::move(dataset), trained.graph, {used});
   if (!options.quiet && !options.recipe.empty()) note_short_names_in(options.recipe);
   if (!options.quiet) say("evaluating {} on {}", options.net, options.data);
-  const std::int64_t images = options.images == 0 ? dataset.test_count() : options.images,
-                     reference = experiments::reference_count(trained.graph, dataset);
+  const std::int64_t images = options.images == 0 ? dataset.test_count() : options.images;
+  experiments::require_bench_memory(trained.graph, experiments::baseline_graph(trained), dataset,
+                                    images, experiments::calibration_elements(used, trained.graph));
+  const std::int64_t reference = experiments::reference_count(trained.graph, dataset);
   const double shared = experiments::bench_cost(images, reference);
   const std::int64_t calibration =
       experiments::calibration_samples(used, trained.graph, dataset.calibration_count());

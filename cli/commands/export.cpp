@@ -17,6 +17,7 @@
 #include "emu/net/model/onnx_checkpoint.hpp"
 #include "emu/net/model/weights.hpp"
 #include "emu/net/planned_pass.hpp"
+#include "experiments/engine/bench_memory.hpp"
 #include "experiments/engine/run_point.hpp"
 #include "experiments/engine/workbench.hpp"
 #include "formats/error.hpp"
@@ -84,18 +85,21 @@ void print_agreement(const Agreement& a) {
 
 /// Refuses what would not fit before anything is computed or written: calibration, the batch that
 /// is compared, and beside its outputs the network that is read back.
-void require_export_memory(const net::Graph& graph, std::int64_t samples,
-                           std::int64_t calibration) {
+void require_export_memory(const policies::Recipe& recipe, const net::Graph& graph,
+                           std::int64_t samples, std::int64_t calibration) {
   constexpr std::int64_t kAtOnce = 32;  // policies::Calibration::for_each
-  // The file's bytes, its tensors, the network's parameters, their codes and what units prepare.
-  constexpr std::int64_t kTimes = 5;
-  const std::int64_t all = std::max(samples, std::min(kAtOnce, calibration));
-  std::vector<net::Shape> inputs = net::batch_shapes(graph, all);
-  std::int64_t beside = kTimes * graph.parameter_count();
-  for (const net::Shape& shape : inputs) beside += net::element_count(shape);
-  beside += net::element_count(net::value_shapes(graph, inputs).back());
-  const net::PlannedPass pass{graph, std::move(inputs), net::Keeps::nothing, 1, beside};
-  net::require_memory(std::span(&pass, 1));
+  const std::int64_t scratch = experiments::scratch_elements(),
+                     parameters = graph.parameter_count();
+  const std::vector<net::Shape> compared = net::batch_shapes(graph, samples);
+  // Codes and what units prepare of them, the file, its tensors, the network that is read back.
+  std::int64_t beside = scratch + 6 * parameters;
+  for (const net::Shape& shape : compared) beside += net::element_count(shape);
+  beside += net::element_count(net::value_shapes(graph, compared).back());
+  const net::PlannedPass passes[] = {
+      {graph, net::batch_shapes(graph, std::max<std::int64_t>(1, std::min(kAtOnce, calibration))),
+       net::Keeps::nothing, 1, scratch + experiments::calibration_elements(recipe, graph)},
+      {graph, compared, net::Keeps::nothing, 1, beside}};
+  net::require_memory(passes);
 }
 
 /// Whether the parameters are those of a graph whose batch normalisation was folded.
@@ -125,10 +129,10 @@ int run_export(const ExportOptions& options) {
   policies::require_untransformed(recipe, graph);
   if (onnx) policies::require_onnx_operators(recipe, graph);
   const std::int64_t samples = std::min(options.samples, dataset.calibration_count());
-  require_export_memory(graph, samples, dataset.calibration_count());
   const std::string where = options.recipe.empty() ? "recipe" : options.recipe;
-  policies::RecipeNumerics numerics(policies::with_checkpoint_ranges(recipe, trained.path, where),
-                                    graph, options.recipe);
+  const policies::Recipe ranged = policies::with_checkpoint_ranges(recipe, trained.path, where);
+  require_export_memory(ranged, graph, samples, dataset.calibration_count());
+  policies::RecipeNumerics numerics(ranged, graph, options.recipe);
   if (!options.quiet && !options.recipe.empty()) note_short_names_in(options.recipe);
   const auto calibration = [&](std::int64_t first, std::int64_t count) {
     net::Targets targets;

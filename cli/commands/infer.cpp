@@ -84,7 +84,7 @@ class Noise {
     std::vector<net::Tensor> first =
         finite.kept.empty() ? batch(0, samples) : samples_of(batch, finite.kept);
     if (options.outputs_only) {
-      notes_ = policies::recipe_notes(recipe, graph, first);
+      notes_ = policies::texts_of(policies::recipe_notes(recipe, graph, first));
       return;
     }
     if (!finite.kept.empty() && !finite.left_out.empty())
@@ -94,13 +94,14 @@ class Noise {
           finite.left_out.size(), samples, finite.left_out.front());
     claim_.emplace(2 * samples * elements, "the float32 values of the first samples");
     reference_ = policies::float_reference(graph, std::move(first));
-    notes_ = policies::recipe_notes(recipe, graph, reference_);
+    notes_ = policies::texts_of(policies::recipe_notes(recipe, graph, reference_));
   }
 
   std::vector<std::string> notes() const {
-    std::vector<std::string> notes = policies::notes_on_tables(recipe_, graph_);
+    std::vector<std::string> notes = policies::texts_of(policies::notes_on_tables(recipe_, graph_));
     if (!options_.outputs_only && !options_.no_predictions)
-      std::ranges::move(experiments::model_notes(recipe_, graph_), std::back_inserter(notes));
+      std::ranges::move(policies::texts_of(experiments::model_notes(recipe_, graph_)),
+                        std::back_inserter(notes));
     std::ranges::copy(notes_, std::back_inserter(notes));
     if (!left_out_.empty()) notes.push_back(left_out_);
     return notes;
@@ -290,13 +291,14 @@ int run_infer(const InferOptions& options) {
     if (!options.quiet) note_short_names_in(options.recipe);
     report["calibration"] = calibrate(options, recipe, model, inputs, quantized);
     watch.mark("calibrate");
-    notes = policies::notes_on_training(recipe, given.stages().size());
+    notes = policies::texts_of(policies::notes_on_training(recipe, given.stages().size()));
     for (std::string& note : policies::notes_on_baseline(named(options.model).second, false))
       notes.push_back(std::move(note));
     std::ranges::move(policies::notes_on_quantizers(model.graph, named(options.model).second),
                       std::back_inserter(notes));
-    std::ranges::move(policies::notes_on_calibration(recipe, model.graph, false),
-                      std::back_inserter(notes));
+    std::ranges::move(
+        policies::texts_of(policies::notes_on_calibration(recipe, model.graph, false)),
+        std::back_inserter(notes));
     noise.emplace(options, recipe, model.graph, inputs);
     std::ranges::move(noise->notes(), std::back_inserter(notes));
     std::ranges::move(policies::notes_on_ranges(recipe), std::back_inserter(notes));
@@ -375,7 +377,8 @@ int run_infer(const InferOptions& options) {
   }
   write_results(files, results);
   if (recipe_given)
-    std::ranges::copy(policies::notes_on_counts(quantized, model.graph), std::back_inserter(notes));
+    std::ranges::copy(policies::texts_of(policies::notes_on_counts(quantized, model.graph)),
+                      std::back_inserter(notes));
   for (const std::string& note : notes) {
     if (!options.quiet) say("note: {}", note);
   }

@@ -22,6 +22,7 @@
 #include "emu/net/model/load_network.hpp"
 #include "emu/net/model/onnx_checkpoint.hpp"
 #include "emu/net/model/tuned_from.hpp"
+#include "experiments/report/decimals.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/array.hpp"
 #include "formats/storage/atomic_file.hpp"
@@ -150,7 +151,7 @@ std::int64_t train(net::LoadedNetwork& network, const net::Dataset& dataset,
                                           options.quiet);
   };
   hooks.on_step = [&](std::int64_t step, std::int64_t, double loss) {
-    progress->show(step + 1, fmt::format("loss {:.4f}", loss), behind);
+    progress->show(step + 1, "loss " + experiments::decimal_text(loss, 4), behind);
   };
   hooks.on_epoch = [&](const net::EpochMetrics& epoch) {
     if (!std::isfinite(epoch.train_loss)) {

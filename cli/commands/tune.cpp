@@ -21,6 +21,7 @@
 #include "emu/net/model/load_network.hpp"
 #include "emu/net/model/onnx_checkpoint.hpp"
 #include "emu/net/model/tuned_from.hpp"
+#include "experiments/engine/bench_memory.hpp"
 #include "experiments/engine/network_identity.hpp"
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
@@ -169,7 +170,8 @@ int run_tune(const TuneOptions& options) {
   net::Graph reference = load(options, dataset, folders).graph;
   if (!source.before) source.before = load(options, dataset, folders).graph;
   TuneSamples measured =
-      tune_samples(source.graph, dataset, options.images > 0 ? options.images : kImages);
+      tune_samples(source.graph, dataset, options.images > 0 ? options.images : kImages,
+                   experiments::calibration_elements(recipe, source.graph));
   measured.unread = options.calibrate_on.empty();
   if (!options.quiet) note_short_names_in(options.recipe);
 

@@ -1,9 +1,15 @@
 #include "experiments/engine/bench_memory.hpp"
 
+#include <omp.h>
+
 #include <algorithm>
 
+#include "emu/net/gemm_layers.hpp"
 #include "emu/net/train/evaluation_pass.hpp"
 #include "experiments/engine/workbench.hpp"
+#include "policies/calibrate/is_calibrated.hpp"
+#include "policies/calibrate/magnitude_histogram.hpp"
+#include "policies/calibrate/static_scale.hpp"
 
 namespace numemu::experiments {
 
@@ -11,23 +17,49 @@ std::int64_t most_samples(std::int64_t elements) {
   return Workbench::kReferenceElements / std::max<std::int64_t>(1, elements);
 }
 
+std::int64_t scratch_elements() {
+  constexpr std::int64_t kOfThread = std::int64_t{1} << 20;
+  return kOfThread * omp_get_max_threads();
+}
+
+std::int64_t calibration_elements(const policies::Recipe& recipe, const net::Graph& graph) {
+  // Counts of 8 bytes of one sign, and of both for a few layers.
+  constexpr std::int64_t kHistogram = policies::MagnitudeHistogram::kBins * 5 / 2;
+  const policies::CalibrationPolicy& calibration = recipe.calibration();
+  const std::vector<net::Shape> values = net::value_shapes(graph, net::batch_shapes(graph, 1));
+  std::int64_t elements = 0;
+  for (const net::GemmLayer& gemm : net::gemm_layers(graph)) {
+    const policies::LayerRecipe layer = recipe.layer(gemm.name);
+    for (const net::Role role : {net::Role::activation, gemm.right}) {
+      const std::optional<policies::RolePolicy>& policy = layer.role(role, net::GemmKind::fprop);
+      if (role == net::Role::weight || !policy || !policies::is_calibrated(calibration, *policy))
+        continue;
+      if (calibration.rule != policies::CalibrationPolicy::Rule::absmax) {
+        elements += kHistogram;
+      } else if (!policies::RoleQuantizer(*policy).largest_only()) {
+        const net::Shape& read = values[static_cast<std::size_t>(gemm.node->inputs[0])];
+        elements += std::min(policies::StaticScale::kMostElements,
+                             calibration.samples * net::element_count(read));
+      }
+    }
+  }
+  return elements;
+}
+
 void require_bench_memory(const net::Graph& graph, const net::Graph& baseline,
-                          const net::Dataset& dataset, std::int64_t images, std::int64_t most) {
+                          const net::Dataset& dataset, std::int64_t images, std::int64_t beside,
+                          std::int64_t most) {
   const auto kept = [&](std::int64_t samples) {
     return net::kept_products(graph, net::batch_shapes(graph, samples));
   };
   const std::int64_t samples =
       std::clamp<std::int64_t>(std::min(most, most_samples(kept(1))), 1,
                                std::max<std::int64_t>(1, dataset.calibration_count()));
-  // Also a batch on its way to a pass, codes of weights and what units prepare of them, small
-  // tables.
-  constexpr std::int64_t kSmall = std::int64_t{1} << 18;
-  std::int64_t beside = kSmall + 2 * graph.parameter_count();
-  for (const net::Shape& shape : net::batch_shapes(graph, net::kEvaluationBatch))
-    beside += net::element_count(shape);
   const std::vector<net::Shape> all = net::batch_shapes(graph, samples);
-  const std::int64_t behind = beside + kept(samples);
-  const net::PlannedPass passes[] = {{graph, all, net::Keeps::products, 1, beside},
+  const std::int64_t scratch = scratch_elements(),
+                     // Also codes of weights and what units prepare of them.
+      behind = beside + scratch + 2 * graph.parameter_count() + kept(samples);
+  const net::PlannedPass passes[] = {{graph, all, net::Keeps::products, 1, scratch},
                                      {graph, all, net::Keeps::nothing, 1, behind},
                                      net::evaluation_pass(baseline, images, behind),
                                      net::evaluation_pass(graph, images, behind)};

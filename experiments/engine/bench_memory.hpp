@@ -1,21 +1,31 @@
-// Refuses, before any of it runs, a workbench that the memory budget does not hold.
+// Refuses, before any of it runs, what the memory budget does not hold.
 #pragma once
 #include <cstdint>
 #include <limits>
 
 #include "emu/net/data/dataset.hpp"
 #include "emu/net/graph.hpp"
+#include "policies/recipe/recipe.hpp"
 
 namespace numemu::experiments {
 
 /// How many samples a float32 reference may hold where one has so many elements.
 std::int64_t most_samples(std::int64_t elements);
 
+/// float32 elements that threads hold beside the tensors of a pass: tiles of products, a batch on
+/// its way, small tables.
+std::int64_t scratch_elements();
+
+/// float32 elements of what calibration keeps of the activations of a recipe: histograms of those
+/// that a rule clips, elements where a scale rule reads them.
+std::int64_t calibration_elements(const policies::Recipe&, const net::Graph&);
+
 /// Throws Error where the memory budget does not hold a float32 reference of at most `most`
-/// calibration samples and what is measured beside it: passes over its samples, the evaluation of
-/// `images` by the network and by its baseline. It names the least budget that does.
+/// calibration samples and what is measured beside it and `beside` elements: passes over its
+/// samples, the evaluation of `images` by the network and by its baseline. It names a budget that
+/// does, by estimate the least.
 void require_bench_memory(const net::Graph&, const net::Graph& baseline, const net::Dataset&,
-                          std::int64_t images,
+                          std::int64_t images, std::int64_t beside = 0,
                           std::int64_t most = std::numeric_limits<std::int64_t>::max());
 
 }  // namespace numemu::experiments

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "experiments/engine/losses_folder.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/npy.hpp"
 
@@ -29,9 +30,9 @@ Json write_losses(const std::string& folder, const std::string& key, const Judge
   const net::ScoreTable& table = sums.table;
   if (sums.score == nullptr || table.sums.size() * sizeof(double) > kMostLossBytes) return nullptr;
   std::error_code error;
-  std::filesystem::create_directories(folder + "/" + kFolder, error);
+  std::filesystem::create_directories(losses_folder(folder), error);
   if (error)
-    throw Error(fmt::format("{}/{}: cannot be created ({})", folder, kFolder, error.message()));
+    throw Error(fmt::format("{}: cannot be created ({})", losses_folder(folder), error.message()));
   PendingFile file = pending_npy(folder + "/" + file_of(key), ArrayType::float64,
                                  {table.samples(), table.columns}, table.sums.data());
   const Json json = {
@@ -69,7 +70,7 @@ void require_losses(const std::string& folder, const Json& row) {
 
 void remove_losses(const std::string& folder) {
   std::error_code error;
-  const std::filesystem::path losses = folder + "/" + kFolder;
+  const std::filesystem::path losses = losses_folder(folder);
   std::vector<std::filesystem::path> files;
   for (std::filesystem::directory_iterator at(losses, error), end; !error && at != end;
        at.increment(error)) {

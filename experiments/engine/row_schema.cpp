@@ -67,8 +67,9 @@ constexpr Needed kNeeded[] = {
 /// All keys of rows without a digest. A digest would reveal a renamed key; here only
 /// its name can.
 const std::vector<std::string> kRowKeys = {
-    "key",     "point",  "bits",        "metrics", "predicted",    "layers", "notes",
-    "version", "scores", "recipe_name", "answers", "baseline_has", "losses"};
+    "key",     "point",        "bits",    "metrics",    "predicted",
+    "layers",  "notes",        "version", "scores",     "recipe_name",
+    "answers", "baseline_has", "losses",  "note_kinds", "fixed_activations"};
 const std::vector<std::string> kBitsKeys = {"weight", "activation", "product_weight"};
 const std::vector<std::string> kMetricKeys = {"top1",
                                               "n",

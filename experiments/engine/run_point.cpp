@@ -8,7 +8,7 @@
 #include "emu/net/data/view.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/math.hpp"
-#include "emu/net/memory_plan.hpp"
+#include "emu/net/planned_pass.hpp"
 #include "emu/net/profile.hpp"
 #include "emu/stats/interval.hpp"
 #include "experiments/engine/answers.hpp"
@@ -20,7 +20,7 @@
 #include "experiments/predict/listening.hpp"
 #include "experiments/predict/model_notes.hpp"
 #include "formats/version.hpp"
-#include "policies/calibrate/static_scale.hpp"
+#include "policies/calibrate/is_calibrated.hpp"
 #include "policies/recipe/bits.hpp"
 #include "policies/recipe/canonical_json.hpp"
 #include "policies/recipe/fixed_scales.hpp"
@@ -75,12 +75,7 @@ bool gives_top5(const Workbench& bench) {
   constexpr std::int64_t kTop = 5;
   const net::Graph& graph = bench.trained.graph;
   if (std::ranges::find(bench.scores, &net::find_score("top5")) == bench.scores.end()) return false;
-  std::vector<net::Shape> samples;
-  for (const net::GraphInput& input : graph.inputs) {
-    samples.push_back(input.shape);
-    samples.back().insert(samples.back().begin(), 1);
-  }
-  const std::vector<net::Shape> values = net::value_shapes(graph, samples);
+  const std::vector<net::Shape> values = net::value_shapes(graph, net::batch_shapes(graph, 1));
   return !values.back().empty() && values.back().back() <= kTop;
 }
 
@@ -106,34 +101,48 @@ MoreSamples behind_reference(const Workbench& bench) {
 }
 
 /// `reads`: something read calibration samples, which scales may do without.
-std::vector<std::string> notes_on_data(const Point& point, const Workbench& bench,
-                                       std::int64_t calibration, bool reads) {
-  std::vector<std::string> notes;
+std::vector<policies::Note> notes_on_data(const Point& point, const Workbench& bench,
+                                          std::int64_t calibration, bool reads) {
+  using policies::NoteKind;
+  std::vector<policies::Note> notes;
   const std::string note = net::calibration_note(bench.dataset, calibration > 0 || reads);
-  if (!note.empty()) notes.push_back(note);
+  if (!note.empty()) notes.push_back({NoteKind::calibration_data, note});
   for (const std::string& baseline :
        policies::notes_on_baseline(bench.trained.path, bench.trained.before.has_value()))
-    notes.push_back(baseline);
+    notes.push_back({NoteKind::baseline, baseline});
   if (const std::int64_t asked = point.recipe.calibration().samples;
       calibration > 0 && calibration < asked)
-    notes.push_back(fmt::format(
-        "Calibrated on {} samples, as the data set has no more; the recipe asks for {}.",
-        calibration, asked));
+    notes.push_back(
+        {NoteKind::few_samples,
+         fmt::format("Calibrated on {} samples, as the data set has no more; the recipe asks for "
+                     "{}.",
+                     calibration, asked)});
   if (gives_top5(bench))
-    notes.emplace_back("top5 of a network with five outputs or fewer is 100 % of any answers.");
+    notes.push_back(
+        {NoteKind::top5, "top5 of a network with five outputs or fewer is 100 % of any answers."});
   const auto odd =
       std::distance(bench.odd_samples.begin(), bench.odd_samples.lower_bound(calibration));
   if (odd > 0)
-    notes.push_back(fmt::format(
-        "{} of the {} calibration samples hold NaN or infinite numbers, the first is sample {}.",
-        odd, calibration, *bench.odd_samples.begin()));
+    notes.push_back({NoteKind::odd_samples,
+                     fmt::format("{} of the {} calibration samples hold NaN or infinite numbers, "
+                                 "the first is sample {}.",
+                                 odd, calibration, *bench.odd_samples.begin())});
   const std::int64_t read = read_by_reference(bench);
   if (read > bench.reference.samples())
-    notes.push_back(fmt::format(
-        "SQNR and predictions leave out {} of the first {} calibration samples, which hold NaN or "
-        "infinite numbers; the first is sample {}.",
-        read - bench.reference.samples(), read, *bench.odd_samples.begin()));
+    notes.push_back(
+        {NoteKind::left_out_samples,
+         fmt::format("SQNR and predictions leave out {} of the first {} calibration samples, which "
+                     "hold NaN or infinite numbers; the first is sample {}.",
+                     read - bench.reference.samples(), read, *bench.odd_samples.begin())});
   return notes;
+}
+
+/// Layers whose activation has a scale that ranges fix.
+std::int64_t fixed_activations(const policies::Recipe& recipe, const net::Graph& graph) {
+  return std::ranges::count_if(net::gemm_layer_names(graph), [&](const std::string& name) {
+    const policies::LayerRecipe layer = recipe.layer(name);
+    return layer.activation && policies::has_fixed_scales(layer.activation->scale);
+  });
 }
 
 JudgedSums judged_sums(const Point& point, const Workbench& bench,
@@ -177,8 +186,8 @@ std::int64_t calibration_samples(const policies::Recipe& recipe, const net::Grap
     const policies::LayerRecipe layer = recipe.layer(gemm.name);
     for (const net::Role role : {net::Role::activation, gemm.right}) {
       const std::optional<policies::RolePolicy>& policy = layer.role(role, net::GemmKind::fprop);
-      if (role != net::Role::weight && policy && !policies::has_fixed_scales(policy->scale) &&
-          policies::has_static_scale(recipe.calibration(), *policy))
+      if (role != net::Role::weight && policy &&
+          policies::is_calibrated(recipe.calibration(), *policy))
         return std::min(available, recipe.calibration().samples);
     }
   }
@@ -220,7 +229,7 @@ Json run_point(const Point& point, Workbench& bench, const OnWork& on_work, Judg
   const std::int64_t calibration =
       calibration_samples(recipe, graph, bench.dataset.calibration_count());
   Work work(on_work, cost_of(point, bench));
-  work.begin("calibration", calibration_cost(calibration));
+  if (calibration > 0) work.begin("calibration", calibration_cost(calibration));
   policies::RecipeNumerics numerics(recipe, graph, point.where);
   bool reads = false;  // else an earlier point's statistics serve, or nothing is calibrated
   {
@@ -288,17 +297,24 @@ Json run_point(const Point& point, Workbench& bench, const OnWork& on_work, Judg
     row["answers"] = answers_json(evaluation.right);
   if (judged != nullptr) *judged = judged_sums(point, bench, evaluation);
   add_noise(row, noise, graph, numerics);
-  for (const std::vector<std::string>& notes :
+  using policies::NoteKind, policies::notes_of;
+  for (const std::vector<policies::Note>& notes :
        {policies::notes_on_training(recipe, point.stage),
-        policies::recipe_notes(recipe, graph, bench.reference), policies::notes_on_ranges(recipe),
-        policies::notes_on_quantizers(graph, bench.trained.path),
+        policies::recipe_notes(recipe, graph, bench.reference),
+        notes_of(NoteKind::ranges, policies::notes_on_ranges(recipe)),
+        notes_of(NoteKind::quantizers, policies::notes_on_quantizers(graph, bench.trained.path)),
         policies::notes_on_calibration(recipe, graph,
                                        point.recipe_name.find("calibrate.") != std::string::npos),
         policies::notes_on_tables(recipe, graph), policies::notes_on_counts(numerics, graph),
-        predictions ? model_notes(recipe, graph) : std::vector<std::string>(),
+        predictions ? model_notes(recipe, graph) : std::vector<policies::Note>(),
         notes_on_data(point, bench, calibration, reads)}) {
-    for (const std::string& note : notes) row["notes"].push_back(note);
+    for (const policies::Note& note : notes) {
+      row["notes"].push_back(note.text);
+      row["note_kinds"].push_back(std::string(policies::to_string(note.kind)));
+    }
   }
+  if (const std::int64_t fixed = fixed_activations(recipe, graph); fixed > 0)
+    row["fixed_activations"] = fixed;
   if (!lost_test.is_null()) row["not_finite"]["test"] = lost_test;
   if (!lost_reference.is_null()) row["not_finite"]["reference"] = lost_reference;
   row["version"] = kNumericsVersion;

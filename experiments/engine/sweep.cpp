@@ -11,6 +11,7 @@
 #include "emu/net/data/view.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/train/score.hpp"
+#include "experiments/engine/bench_memory.hpp"
 #include "experiments/engine/run_point.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
@@ -99,6 +100,14 @@ std::pair<net::Dataset, TrainedNet> load_sweep(const SweepConfig& config, const 
   if (config.fold_batch_norm) fold_batch_norm(trained);
   net::scores_for(dataset, config.metrics);  // a metric that does not fit, before any work
   dataset = with_reference(std::move(dataset), trained, config.points);
+  std::int64_t calibration = 0;
+  for (const Point& point : config.points)
+    calibration = std::max(
+        calibration, calibration_elements(
+                         policies::with_checkpoint_ranges(point.recipe, trained.path, point.where),
+                         trained.graph));
+  require_bench_memory(trained.graph, baseline_graph(trained), dataset,
+                       std::min(config.eval_images, dataset.test_count()), calibration);
   return {std::move(dataset), std::move(trained)};
 }
 

@@ -50,14 +50,15 @@ bool quantizes(const policies::Recipe& recipe, const net::Graph& graph) {
 
 }  // namespace
 
-std::vector<std::string> model_notes(const policies::Recipe& recipe, const net::Graph& graph) {
-  std::vector<std::string> notes;
+std::vector<policies::Note> model_notes(const policies::Recipe& recipe, const net::Graph& graph) {
+  std::vector<policies::Note> notes;
   for (const std::vector<std::string>& names : sharing(recipe, graph)) {
     notes.push_back(
-        fmt::format("Layers {} have the same weight and so the same errors, which predictions take "
-                    "as independent: differences of their results have less noise than predicted, "
-                    "sums more.",
-                    listed(names)));
+        {policies::NoteKind::shared_weights,
+         fmt::format("Layers {} have the same weight and so the same errors, which predictions "
+                     "take as independent: differences of their results have less noise than "
+                     "predicted, sums more.",
+                     listed(names))});
   }
   std::vector<std::string> choices;
   for (const net::Node& node : graph.nodes) {
@@ -65,9 +66,10 @@ std::vector<std::string> model_notes(const policies::Recipe& recipe, const net::
   }
   if (!choices.empty() && quantizes(recipe, graph))
     notes.push_back(
-        fmt::format("{} choose{} by value; where noise changes a choice, results differ by more "
-                    "than predicted.",
-                    listed(choices), choices.size() == 1 ? "s" : ""));
+        {policies::NoteKind::choices,
+         fmt::format("{} choose{} by value; where noise changes a choice, results differ by more "
+                     "than predicted.",
+                     listed(choices), choices.size() == 1 ? "s" : "")});
   return notes;
 }
 

@@ -108,15 +108,12 @@ std::size_t compared_units(const std::vector<Configuration>&);
 struct SharedNote {
   std::string text;
   std::vector<std::string> names;
+  std::string kind = "other";  ///< policies::NoteKind; "other" in rows of earlier programs
 };
 /// The notes of all rows, each once, in order of appearance.
 std::vector<SharedNote> shared_notes(const std::vector<Record>&);
-/// Notes that differ in names and numbers alone, in order of appearance.
-struct NoteKind {
-  std::string words;  ///< the words that all share, "..." for the rest
-  std::vector<SharedNote> notes;
-};
-std::vector<NoteKind> note_kinds(const std::vector<SharedNote>&);
+/// The notes of each kind, in order of appearance. One whose kind is "other" stands alone.
+std::vector<std::vector<SharedNote>> by_kind(const std::vector<SharedNote>&);
 /// "int8 on exact; int4 on exact and 3 more": names hold commas.
 std::string listed_names(const std::vector<std::string>& names, std::size_t most = 3);
 

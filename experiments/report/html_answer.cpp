@@ -240,9 +240,9 @@ std::string answer_section(const std::vector<Record>& records) {
 
 std::string notes_section(const std::vector<Record>& records) {
   std::string out;
-  for (const NoteKind& kind : note_kinds(shared_notes(records))) {
+  for (const std::vector<SharedNote>& kind : by_kind(shared_notes(records))) {
     std::vector<std::string> lines;
-    for (const SharedNote& note : kind.notes) {
+    for (const SharedNote& note : kind) {
       const bool all = note.names.size() == records.size();
       lines.push_back(
           html_text(note.text) +

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "experiments/report/decimals.hpp"
 #include "experiments/report/escape.hpp"
 #include "experiments/report/percent.hpp"
 
@@ -64,7 +65,8 @@ std::string html_share(const std::optional<double>& x, const std::optional<doubl
 
 std::string html_figure(const Measure& measure, const std::optional<double>& x, bool change) {
   if (x && measure.factor == 100) return html_number(shown_percent(*x), measure.digits, change);
-  return html_number(x ? std::optional(measure.factor * *x) : std::nullopt, measure.digits, change);
+  return html_number(x ? std::optional(measure.factor * *x) : std::nullopt,
+                     shown_decimals(measure.factor * x.value_or(0), measure.digits), change);
 }
 
 std::string html_change_cell(const Record& r) {

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "experiments/engine/run_point.hpp"
+#include "experiments/report/decimals.hpp"
 #include "experiments/report/percent.hpp"
 #include "formats/error.hpp"
 #include "policies/recipe/canonical_json.hpp"
@@ -93,8 +94,7 @@ net::Evaluation evaluation_of(const Json& json, const std::vector<const net::Sco
 std::string figure_text(const Measure& measure, const std::optional<double>& value, bool sign) {
   if (!value) return "-";
   if (measure.factor == 100) return percent_text(*value, sign ? "{:+.2f}" : "{:.2f}");
-  return sign ? fmt::format("{:+.{}f}", measure.factor * *value, measure.digits)
-              : fmt::format("{:.{}f}", measure.factor * *value, measure.digits);
+  return decimal_text(measure.factor * *value, measure.digits, sign);
 }
 
 std::string interval_text(const Measure& measure, const std::optional<double>& low,

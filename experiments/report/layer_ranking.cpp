@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "emu/stats/interval.hpp"
+#include "experiments/report/decimals.hpp"
 #include "experiments/report/percent.hpp"
 #include "formats/joined.hpp"
 #include "formats/portable/math.hpp"
@@ -118,7 +119,11 @@ std::string loss_words(const Record& r, const Record* base) {
                            : measure.factor == 100 && !measure.is_top1()
                                ? fmt::format("{} of {}", measure.unit, measure.words)
                                : measure.unit;
-  std::string out = fmt::format(", {:+.{}f} {}", change, share ? 2 : measure.digits, unit);
+  std::string out = fmt::format(", {:+.{}f} {}", change,
+                                share                   ? 2
+                                : measure.factor == 100 ? measure.digits
+                                                        : shown_decimals(change, measure.digits),
+                                unit);
   if (base && measure.is_top1() && base->difference)
     out += fmt::format(" ({})", percent_text(*r.difference - *base->difference, "{:+.2f}"));
   return out;

@@ -7,7 +7,6 @@
 #include <map>
 #include <set>
 #include <span>
-#include <sstream>
 #include <tuple>
 
 #include "experiments/engine/judge.hpp"
@@ -245,45 +244,30 @@ const Measure& measure_of(const std::vector<Record>& records) {
 std::vector<SharedNote> shared_notes(const std::vector<Record>& records) {
   std::vector<SharedNote> out;
   for (const Record& r : records) {
-    for (const std::string& note : r.notes) {
-      const auto found =
-          std::find_if(out.begin(), out.end(), [&](const SharedNote& n) { return n.text == note; });
-      if (found == out.end()) {
-        out.push_back({note, {r.name}});
-      } else {
+    const Json* const kinds = r.row == nullptr ? nullptr : json_at(*r.row, {"note_kinds"});
+    const bool typed = kinds != nullptr && kinds->is_array() && kinds->size() == r.notes.size();
+    for (std::size_t i = 0; i < r.notes.size(); ++i) {
+      const auto found = std::ranges::find(out, r.notes[i], &SharedNote::text);
+      if (found != out.end()) {
         found->names.push_back(r.name);
+        continue;
       }
+      out.push_back({r.notes[i], {r.name}});
+      if (typed && (*kinds)[i].is_string()) out.back().kind = (*kinds)[i].get<std::string>();
     }
   }
   return out;
 }
 
-std::vector<NoteKind> note_kinds(const std::vector<SharedNote>& notes) {
-  // Names of layers, formats and units, numbers and lists hold digits, dots, commas or underscores.
-  const auto words_of = [](const std::string& text) {
-    std::string out;
-    std::istringstream in(text);
-    for (std::string word; in >> word;) {
-      const bool plain = std::all_of(word.begin(), word.end() - 1,
-                                     [](char c) { return std::isalpha(c) || c == '-'; }) &&
-                         word.back() != ',';
-      if (plain && !std::isdigit(static_cast<unsigned char>(word.back()))) {
-        out += (out.empty() ? "" : " ") + word;
-      } else if (!out.ends_with("...")) {
-        out += out.empty() ? "..." : " ...";
-      }
-    }
-    return out;
-  };
-  std::vector<NoteKind> out;
+std::vector<std::vector<SharedNote>> by_kind(const std::vector<SharedNote>& notes) {
+  std::vector<std::vector<SharedNote>> out;
   for (const SharedNote& note : notes) {
-    const std::string words = words_of(note.text);
-    const auto found = std::find_if(out.begin(), out.end(),
-                                    [&](const NoteKind& kind) { return kind.words == words; });
+    const auto found = std::ranges::find_if(
+        out, [&](const auto& kind) { return note.kind != "other" && kind[0].kind == note.kind; });
     if (found == out.end()) {
-      out.push_back({words, {note}});
+      out.push_back({note});
     } else {
-      found->notes.push_back(note);
+      found->push_back(note);
     }
   }
   return out;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "experiments/report/decimals.hpp"
 #include "experiments/report/escape.hpp"
 #include "experiments/report/findings.hpp"
 #include "experiments/report/gate_text.hpp"
@@ -186,7 +187,12 @@ std::string points_part(const std::vector<Record>& records) {
     if (!judged.is_top1()) {
       const bool same = r.judged.measure == &judged;
       const auto cell = [&](const std::optional<double>& x) {
-        return same ? number(x, judged.digits, judged.factor) : "";
+        return same ? number(x,
+                             judged.factor == 100
+                                 ? judged.digits
+                                 : shown_decimals(judged.factor * x.value_or(0), judged.digits),
+                             judged.factor)
+                    : "";
       };
       cells.insert(cells.end(), {cell(r.judged.value), cell(r.judged.difference)});
     }

@@ -7,6 +7,7 @@
 
 #include <cmath>
 
+#include "experiments/report/decimals.hpp"
 #include "experiments/report/findings.hpp"
 #include "experiments/report/percent.hpp"
 #include "experiments/report/record.hpp"
@@ -117,8 +118,10 @@ bool Measure::is_top1() const { return this == &kMeasures[0]; }
 bool Measure::is_bits() const { return this == &kMeasures[1] || this == &kMeasures[2]; }
 
 std::string Measure::text(double value) const {
-  return fmt::format("{:.{}f}{}{} {}", factor == 100 ? shown_percent(value) : factor * value,
-                     digits, *prefix == 0 ? "" : " ", prefix, words);
+  const double shown = factor == 100 ? shown_percent(value) : factor * value;
+  return fmt::format("{:.{}f}{}{} {}", shown,
+                     factor == 100 ? digits : shown_decimals(shown, digits),
+                     *prefix == 0 ? "" : " ", prefix, words);
 }
 
 std::string Measure::loss_text(double loss) const {

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "emu/stats/interval.hpp"
@@ -111,22 +110,14 @@ bool is_put_back(const Json& recipe) {
 }
 
 /// Whether ranges fix the scales of all activations, so that none is calibrated. A point has no
-/// more than the digest of a checkpoint's ranges; the note on them (policies::notes_on_ranges)
-/// counts those in use.
+/// more than the digest of a checkpoint's ranges; rows of earlier programs do not count those in
+/// use.
 bool fixes_activations(const Json& row) {
   if (!json_at(row, {"point", "ranges"}) && !json_at(row, {"point", "recipe", "ranges"}))
     return false;
-  const Json *notes = json_at(row, {"notes"}), *layers = json_at(row, {"layers"});
-  if (!notes || !notes->is_array() || !layers || !layers->is_array()) return true;
-  constexpr std::string_view kFixed = "the ranges are fixed of ", kCount = "activations of ";
-  std::size_t activations = 0;
-  for (const Json& note : *notes) {
-    const std::string text = note.is_string() ? note.get<std::string>() : "";
-    const std::size_t at = text.find(kCount);
-    if (text.starts_with(kFixed) && at != text.npos)
-      std::from_chars(text.data() + at + kCount.size(), text.data() + text.size(), activations);
-  }
-  return activations >= layers->size();
+  const Json* layers = json_at(row, {"layers"});
+  if (!layers || !layers->is_array() || !json_at(row, {"note_kinds"})) return true;
+  return json_number(row, {"fixed_activations"}).value_or(0) >= static_cast<double>(layers->size());
 }
 
 /// The rule of calibration where it clips what the scale rule then reads.

@@ -3,13 +3,20 @@
 #include <algorithm>
 #include <cmath>
 
+#include "policies/calibrate/is_calibrated.hpp"
 #include "policies/calibrate/observers.hpp"
+#include "policies/recipe/fixed_scales.hpp"
 
 namespace numemu::policies {
 
 bool has_static_scale(const CalibrationPolicy& calibration, const RolePolicy& policy) {
   return policy.granularity == Granularity::tensor && policy.block == nullptr &&
          calibration.rule != CalibrationPolicy::Rule::dynamic;
+}
+
+bool is_calibrated(const CalibrationPolicy& calibration, const RolePolicy& policy) {
+  return has_static_scale(calibration, policy) && (policy.scale != "none" || policy.zero_point) &&
+         !has_fixed_scales(policy.scale);
 }
 
 StaticScale::StaticScale(const CalibrationPolicy& calibration, const RolePolicy& policy)

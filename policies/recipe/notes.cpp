@@ -21,8 +21,14 @@ namespace {
 constexpr std::size_t kNamedPlaces = 5;  // of a sentence; the others are counted
 constexpr double kNotable = 0.01;        // share by which stored bits differ from the name's
 
-/// Where each cause was met: a sentence without its places.
-using Causes = std::map<std::string, std::vector<std::string>>;
+/// What was met: a sentence without its places.
+struct Cause {
+  std::string text;
+  NoteKind kind;
+  friend auto operator<=>(const Cause&, const Cause&) = default;
+};
+/// Where each cause was met.
+using Causes = std::map<Cause, std::vector<std::string>>;
 
 /// "weight of conv1, weight of conv2 and 3 more"
 std::string first_places(const std::vector<std::string>& places) {
@@ -73,8 +79,9 @@ void note_scales(const RolePolicy& policy, const net::Shape& shape, std::int64_t
       why = serves("the scale", n);
       break;
   }
-  causes[fmt::format("{}: {:.3g} bits an element, not {:.3g}", why, bits, nominal)].push_back(
-      place);
+  causes[{fmt::format("{}: {:.3g} bits an element, not {:.3g}", why, bits, nominal),
+          NoteKind::scale_elements}]
+      .push_back(place);
 }
 
 /// Codes without a sign that no zero point moves.
@@ -86,8 +93,9 @@ void note_lost_signs(const RolePolicy& policy, const net::Tensor& x, const std::
   const auto negative = std::count_if(x.data.begin(), x.data.end(), [](float v) { return v < 0; });
   if (negative == 0) return;
   const double share = static_cast<double>(negative) / static_cast<double>(x.size());
-  causes[fmt::format("{} has no negative numbers, which become its lowest value",
-                     policy.format->name)]
+  causes[{fmt::format("{} has no negative numbers, which become its lowest value",
+                      policy.format->name),
+          NoteKind::lost_signs}]
       .push_back(fmt::format("{} ({:.1f} % negative)", place, 100 * share));
 }
 
@@ -99,8 +107,9 @@ void note_wider(const LayerRecipe& layer, const std::optional<RolePolicy>& polic
   const bool turned = sparse_side(layer, net::GemmKind::fprop) == Side::b;
   const Format* const wide = wider_operand(unit, policy, left != turned ? Side::a : Side::b);
   if (wide == nullptr) return;
-  causes[fmt::format("{} reads codes of {} as {}, which has all their values", unit.row().name,
-                     policy->format->name, wide->name)]
+  causes[{fmt::format("{} reads codes of {} as {}, which has all their values", unit.row().name,
+                      policy->format->name, wide->name),
+          NoteKind::wider_codes}]
       .push_back(place);
 }
 
@@ -151,7 +160,7 @@ class Notes {
     note_operand(recipe_.layer(layer.name).output, x, 0, true, "output of " + layer.name, causes);
   }
 
-  std::vector<std::string> sentences() const;
+  std::vector<Note> sentences() const;
 
  private:
   struct OfLayer {
@@ -164,7 +173,7 @@ class Notes {
   std::map<std::string, std::size_t, std::less<>> numbers_;
 };
 
-std::vector<std::string> Notes::sentences() const {
+std::vector<Note> Notes::sentences() const {
   Causes causes;
   for (const OfLayer& of : layers_) {
     for (const auto& [cause, places] : of.causes)
@@ -173,20 +182,21 @@ std::vector<std::string> Notes::sentences() const {
   for (const std::string& layer : net::layers_across_samples(graph_)) {
     const std::optional<RolePolicy>& policy = recipe_.layer(layer).activation;
     if (!policy || has_static_scale(recipe_.calibration(), *policy)) continue;
-    causes
-        ["samples are not on the first axis, so a scale may serve several samples of a batch, and "
-         "the batch changes bits; expected the model with the batch first"]
-            .push_back("activation of " + layer);
+    causes[{"samples are not on the first axis, so a scale may serve several samples of a batch, "
+            "and the batch changes bits; expected the model with the batch first",
+            NoteKind::samples_apart}]
+        .push_back("activation of " + layer);
   }
-  std::vector<std::string> notes;
-  for (const auto& [cause, places] : causes) notes.push_back(cause + ": " + first_places(places));
+  std::vector<Note> notes;
+  for (const auto& [cause, places] : causes)
+    notes.push_back({cause.kind, cause.text + ": " + first_places(places)});
   return notes;
 }
 
 }  // namespace
 
-std::vector<std::string> recipe_notes(const Recipe& recipe, const net::Graph& graph,
-                                      const FloatReference& reference) {
+std::vector<Note> recipe_notes(const Recipe& recipe, const net::Graph& graph,
+                               const FloatReference& reference) {
   Notes notes(recipe, graph);
   for (const auto& [layer, x] : reference.inputs) notes.operand(layer, x, false);
   for (const auto& [layer, x] : reference.seconds) notes.operand(layer, x, true);
@@ -194,8 +204,8 @@ std::vector<std::string> recipe_notes(const Recipe& recipe, const net::Graph& gr
   return notes.sentences();
 }
 
-std::vector<std::string> recipe_notes(const Recipe& recipe, const net::Graph& graph,
-                                      const std::vector<net::Tensor>& batch) {
+std::vector<Note> recipe_notes(const Recipe& recipe, const net::Graph& graph,
+                               const std::vector<net::Tensor>& batch) {
   Notes notes(recipe, graph);
   listen(graph, batch,
          {.operands =

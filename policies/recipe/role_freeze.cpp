@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "formats/error.hpp"
+#include "policies/calibrate/is_calibrated.hpp"
 #include "policies/calibrate/listen.hpp"
 #include "policies/calibrate/static_scale.hpp"
 #include "policies/recipe/fixed_scales.hpp"
@@ -41,8 +42,11 @@ void RoleNumerics::freeze(const net::Graph& graph, const Calibration& calibratio
   const auto key = [&](const std::string& layer, const char* side) {
     return fmt::format("{} {} {}", calibration.samples, layer, side);
   };
-  const auto known = [&](std::optional<StaticScale>& scale, const std::string& layer,
+  const auto known = [&](std::optional<StaticScale>& scale,
+                         const std::optional<RoleQuantizer>& quantizer, const std::string& layer,
                          const char* side) {
+    // A scale of 1 needs no samples.
+    if (scale && !is_calibrated(recipe_.calibration(), quantizer->policy())) return true;
     if (!scale || shared == nullptr || read) return false;
     const auto found = shared->find(key(layer, side));
     if (found == shared->end()) return false;
@@ -51,8 +55,9 @@ void RoleNumerics::freeze(const net::Graph& graph, const Calibration& calibratio
   };
   bool waits = false;
   for (auto& [name, scale] : scales) {
-    scale.saw_left = known(scale.left, name, "left");
-    scale.saw_right = known(scale.right, name, "right");
+    const RecipeLayer& layer = *layers_.find(name)->second;
+    scale.saw_left = known(scale.left, layer.activation, name, "left");
+    scale.saw_right = known(scale.right, layer.second, name, "right");
     scale.waits_left = scale.left && !scale.saw_left;
     scale.waits_right = scale.right && !scale.saw_right;
     waits = waits || scale.waits_left || scale.waits_right;

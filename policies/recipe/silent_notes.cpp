@@ -17,9 +17,8 @@
 #include "emu/net/model/onnx_file.hpp"
 #include "emu/net/ops/fixed_quantizer.hpp"
 #include "formats/joined.hpp"
-#include "policies/calibrate/static_scale.hpp"
+#include "policies/calibrate/is_calibrated.hpp"
 #include "policies/recipe/choices.hpp"
-#include "policies/recipe/fixed_scales.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -44,17 +43,19 @@ std::int64_t weights_as_codes(const std::string& path) {
 
 }  // namespace
 
-std::vector<std::string> notes_on_training(const Recipe& recipe, std::size_t stage) {
-  std::vector<std::string> notes;
+std::vector<Note> notes_on_training(const Recipe& recipe, std::size_t stage) {
+  std::vector<Note> notes;
   if (stage > 0)
-    notes.push_back(fmt::format("The recipe has stages; this is the last one, stage {}.", stage));
+    notes.push_back({NoteKind::stages,
+                     fmt::format("The recipe has stages; this is the last one, stage {}.", stage)});
   const std::vector<std::string> keys = recipe.training_keys();
   if (!keys.empty())
-    notes.push_back(fmt::format("Without effect in inference: {}.", joined(keys, ", ")));
+    notes.push_back({NoteKind::training_keys,
+                     fmt::format("Without effect in inference: {}.", joined(keys, ", "))});
   return notes;
 }
 
-std::vector<std::string> notes_on_tables(const Recipe& recipe, const net::Graph& graph) {
+std::vector<Note> notes_on_tables(const Recipe& recipe, const net::Graph& graph) {
   bool quantizes = false;
   std::set<const net::Tensor*> weights;
   for (const net::GemmLayer& layer : net::gemm_layers(graph)) {
@@ -81,9 +82,11 @@ std::vector<std::string> notes_on_tables(const Recipe& recipe, const net::Graph&
   names.resize(names.size() - more);
   const double share =
       100 * static_cast<double>(elements) / static_cast<double>(graph.parameter_count());
-  return {fmt::format(
-      "Role weight is that of products; tables stay float32: {}{}, {:.3g} % of the parameters.",
-      joined(names, ", "), more > 0 ? fmt::format(" and {} more", more) : "", share)};
+  return {
+      {NoteKind::tables,
+       fmt::format("Role weight is that of products; tables stay float32: {}{}, {:.3g} % of "
+                   "the parameters.",
+                   joined(names, ", "), more > 0 ? fmt::format(" and {} more", more) : "", share)}};
 }
 
 std::string own_quantizers(const net::Graph& graph, const std::string& path) {
@@ -113,8 +116,7 @@ std::vector<std::string> notes_on_quantizers(const net::Graph& graph, const std:
       exported ? "the exported network, not to the one before" : "the network as it stands")};
 }
 
-std::vector<std::string> notes_on_calibration(const Recipe& recipe, const net::Graph& graph,
-                                              bool named) {
+std::vector<Note> notes_on_calibration(const Recipe& recipe, const net::Graph& graph, bool named) {
   const CalibrationPolicy& calibration = recipe.calibration();
   if (!named && recipe.json()["calibrate"] == Recipe().json()["calibrate"]) return {};
   CalibrationPolicy any = calibration;  // `dynamic` is a choice where another rule would be one
@@ -123,17 +125,16 @@ std::vector<std::string> notes_on_calibration(const Recipe& recipe, const net::G
     const LayerRecipe layer = recipe.layer(gemm.name);
     for (const net::Role role : {net::Role::activation, gemm.right}) {
       const std::optional<RolePolicy>& policy = layer.role(role, net::GemmKind::fprop);
-      if (role != net::Role::weight && policy && has_static_scale(any, *policy) &&
-          policy->scale != "none" && !has_fixed_scales(policy->scale))
-        return {};
+      if (role != net::Role::weight && policy && is_calibrated(any, *policy)) return {};
     }
   }
-  return {"Without effect: calibrate, as no scale of an activation is calibrated."};
+  return {{NoteKind::calibration_key,
+           "Without effect: calibrate, as no scale of an activation is calibrated."}};
 }
 
-std::vector<std::string> notes_on_counts(const RecipeNumerics& numerics, const net::Graph& graph) {
+std::vector<Note> notes_on_counts(const RecipeNumerics& numerics, const net::Graph& graph) {
   constexpr net::GemmKind kForward = net::GemmKind::fprop;
-  std::vector<std::string> notes;
+  std::vector<Note> notes;
   for (const std::string& layer : net::gemm_layer_names(graph)) {
     for (const net::Role role : {net::Role::weight, net::Role::activation}) {
       const std::optional<RolePolicy>& policy = numerics.recipe(layer).role(role, kForward);
@@ -141,9 +142,12 @@ std::vector<std::string> notes_on_counts(const RecipeNumerics& numerics, const n
       if (!policy || policy->format->has_nan() || !policy->format->is_signed) continue;
       const OperandCounts counts = numerics.counts(layer, kForward, role);
       if (counts.invalid == 0) continue;
-      notes.push_back(fmt::format(
-          "Layer {}: {} of {} elements of its {}s were NaN; {} has none and made numbers of them.",
-          layer, counts.invalid, counts.elements, net::to_string(role), policy->format->name));
+      notes.push_back(
+          {NoteKind::lost_nan,
+           fmt::format("Layer {}: {} of {} elements of its {}s were NaN; {} has none and made "
+                       "numbers of them.",
+                       layer, counts.invalid, counts.elements, net::to_string(role),
+                       policy->format->name)});
     }
   }
   std::map<std::string, std::vector<std::string>> saturated;  // by unit
@@ -156,9 +160,10 @@ std::vector<std::string> notes_on_counts(const RecipeNumerics& numerics, const n
   for (auto& [unit, layers] : saturated) {
     const std::size_t more = layers.size() > kMostNamed ? layers.size() - kMostNamed : 0;
     layers.resize(layers.size() - more);
-    notes.push_back(fmt::format("The register of {} saturated or wrapped in {}{}.", unit,
-                                joined(layers, ", "),
-                                more > 0 ? fmt::format(" and in {} more layers", more) : ""));
+    notes.push_back(
+        {NoteKind::saturated,
+         fmt::format("The register of {} saturated or wrapped in {}{}.", unit, joined(layers, ", "),
+                     more > 0 ? fmt::format(" and in {} more layers", more) : "")});
   }
   return notes;
 }

@@ -117,6 +117,10 @@ def prepare(folder, program):
     small["grid"] = {"roles.weight.format": ["int8", "int4"]}
     write("small.json", small)
     program.must(folder, ["sweep", "small.json", "--out", "out", "--quiet"])
+    write("judged.json", {**small, "metrics": ["log_loss"], "grid": {"roles.weight.format": ["int8"]}})
+    program.must(folder, ["sweep", "judged.json", "--out", "judged", "--quiet"])
+    losses, = os.listdir(f"{folder}/judged/losses")  # named by the row's key
+    kind("losses of a row", f"judged/losses/{losses}", "report judged --csv o.csv", ("judged/rows.jsonl", "judged/sweep.json", "judged/times.jsonl"))
     for name, (file, others, arguments, _) in KINDS.items():
         for needed in (file, *others):
             if not os.path.exists(f"{folder}/{needed}"):

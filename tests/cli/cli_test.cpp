@@ -161,6 +161,13 @@ TEST_CASE("a report replaces nothing that it is made from", "[fast]") {
   check_refused(s.run("report r --sqlite r/../r/sweep.json"),
                 "--sqlite and the folder's sweep.json");
   check_refused(s.run("report r --csv x --sqlite x"), "--csv and --sqlite: expected two files");
+  std::filesystem::create_directory(s.path + "/r/losses");
+  s.file("r/losses/k.npy", "sums");
+  const std::string expected = ": expected another folder than that of the rows' losses";
+  for (const char* const file : {"r/losses/k.npy", "r/losses/new.html", "r/../r/losses/k.npy"})
+    check_refused(s.run(std::string("report r -o ") + file), file + expected);
+  check_refused(s.run("report r --csv r/losses/k.npy"), "--csv: r/losses/k.npy" + expected);
+  CHECK(read_file(s.path + "/r/losses/k.npy") == "sums");
   CHECK(read_file(s.path + "/r/rows.jsonl") == rows);
   CHECK(read_file(s.path + "/r/sweep.json") == "{}");
 }

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <filesystem>
+#include <string_view>
 
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
@@ -35,7 +37,45 @@ Run measured(const Scratch& s, const std::string& arguments) {
           read_file(s.path + "/err")};
 }
 
+/// The N of "; needs at least NM"; 0 without.
+int least_of(const std::string& err) {
+  constexpr std::string_view kBefore = "needs at least ";
+  const std::size_t at = err.rfind(kBefore);
+  return at == err.npos ? 0 : std::stoi(err.substr(at + kBefore.size()));
+}
+
 }  // namespace
+
+TEST_CASE("a refused command names a limit that does, before it writes anything", "[slow]") {
+  const Scratch s;
+  s.file("s.json", R"({"numemu_sweep": 1, "eval_images": 64, "net": "lenet",
+      "grid": {"roles.weight.format": ["int8"]}})");
+  REQUIRE(s.run("eval --net lenet --data glyphs --images 32 --quiet").code == 0);  // draws the set
+  for (const char* command :
+       {"eval --net lenet --data glyphs --recipe mxfp4 --images 640 --fresh",
+        "export --net lenet --data glyphs --recipe int8-static --out x.onnx",
+        "export --net lenet --data glyphs --recipe int8-static --out x.safetensors --samples 512",
+        "tune --net lenet --data glyphs --recipe int8-static --out t --fresh",
+        "sweep s.json --out w --fresh"}) {
+    const auto at = [&](int limit) {
+      return measured(
+          s, std::string(command) + " --quiet --threads 4 --memory " + std::to_string(limit) + "M");
+    };
+    Run run = at(50);
+    INFO(command << ": " << run.err);
+    REQUIRE(run.code == 2);
+    const int least = least_of(run.err);
+    CHECK(least > 50);
+    for (const char* written : {"x.onnx", "x.safetensors", "t", "w/rows.jsonl"})
+      CHECK_FALSE(std::filesystem::exists(s.path + "/" + written));
+    // The estimate leaves out what a run allocates in small pieces.
+    run = at(least + least / 5 + 20);
+    INFO("at " << least + least / 5 + 20 << " MiB " << run.peak << ", " << run.err);
+    CHECK(run.code == 0);
+    for (const char* written : {"x.onnx", "x.safetensors", "t", "w"})
+      std::filesystem::remove_all(s.path + "/" + written);
+  }
+}
 
 TEST_CASE("the memory limit counts what a command holds", "[slow]") {
   const Scratch s;

@@ -23,10 +23,11 @@ TEST_CASE("layers of one weight and operators that choose are named where someth
   graph.add("left", std::make_unique<net::Linear>(weight, false));
   graph.add("right", std::make_unique<net::Linear>(weight, false));
   REQUIRE(model_notes(int8, graph).size() == 1);
-  CHECK_THAT(model_notes(int8, graph)[0], Catch::StartsWith("Layers left, right have the same"));
+  CHECK_THAT(model_notes(int8, graph)[0].text,
+             Catch::StartsWith("Layers left, right have the same"));
   graph.add("choice", std::make_unique<net::TopK>(net::TopKOptions{.k = 2}));
   REQUIRE(model_notes(int8, graph).size() == 2);
-  CHECK_THAT(model_notes(int8, graph)[1], Catch::StartsWith("choice chooses by value"));
+  CHECK_THAT(model_notes(int8, graph)[1].text, Catch::StartsWith("choice chooses by value"));
   CHECK(model_notes(none, graph).empty());
 }
 

@@ -284,15 +284,22 @@ TEST_CASE("the headline says so where most predictions fail", "[fast]") {
   CHECK(joined(headline(read_records(rows))).find("predictions of") == std::string::npos);
 }
 
-TEST_CASE("notes that differ in names and numbers alone are of one kind", "[fast]") {
-  const std::vector<NoteKind> kinds = note_kinds(
-      {{"blocks of mxfp4 are cut (axis of 1): 12 bits an element: weight of conv1", {"a"}},
-       {"conv1 sees no sample", {}},
-       {"blocks of nvfp4 are cut (axis of 24): 4.5 bits an element: weight of fc_2", {"b"}}});
-  REQUIRE(kinds.size() == 2);
-  REQUIRE(kinds[0].notes.size() == 2);
-  CHECK(kinds[0].notes[1].names == std::vector<std::string>{"b"});
-  CHECK(kinds[1].notes[0].text == "conv1 sees no sample");
+TEST_CASE("notes are grouped by the kinds that rows name, those of earlier rows stand alone",
+          "[fast]") {
+  std::vector<Json> rows = {baseline(), row(14, 8, 0.98), row(10, 4, 0.9)};
+  rows[1]["notes"] = {"blocks of mxfp4 are cut", "conv1 sees no sample"};
+  rows[1]["note_kinds"] = {"scale elements", "odd samples"};
+  rows[2]["notes"] = Json::array({"blocks of nvfp4 are cut"});
+  const auto grouped = [&] { return by_kind(shared_notes(read_records(rows))); };
+  CHECK(grouped().size() == 3);  // a row without kinds
+  rows[2]["note_kinds"] = Json::array({"scale elements"});
+  REQUIRE(grouped().size() == 2);
+  REQUIRE(grouped()[0].size() == 2);
+  CHECK(grouped()[0][1].text == "blocks of nvfp4 are cut");
+  CHECK(grouped()[0][1].names == std::vector<std::string>{"int4"});
+  CHECK(grouped()[1][0].text == "conv1 sees no sample");
+  rows[2]["note_kinds"] = {"scale elements", "too many"};
+  CHECK(grouped().size() == 3);
 }
 
 TEST_CASE("notes of several rows stand once", "[fast]") {

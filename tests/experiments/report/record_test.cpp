@@ -4,13 +4,11 @@
 #include <algorithm>
 #include <string>
 
-#include "policies/recipe/fixed_ranges.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/report/sample.hpp"
 
 using namespace numemu::experiments;
 using numemu::Json;
-namespace policies = numemu::policies;
 
 TEST_CASE("a record of a quantized row", "[fast]") {
   const std::vector<Json> rows = sample::rows();
@@ -162,32 +160,21 @@ TEST_CASE("calibration that clips is named unless ranges fix every activation", 
   row["point"]["recipe"]["calibrate"]["rule"] = "percentile(99.9)";
   CHECK(scale() == "absmax, percentile(99.9)");
   REQUIRE(row["layers"].size() == 5);
-  const policies::Recipe integers = policies::Recipe::parse_text(
-      R"({"numemu_recipe": 1, "roles": {"weight": {"format": "int8"}, "activation": {"format": "int8"}}})",
-      "recipe");
-  const auto fixed = [&](int weights, int activations) {
-    policies::FixedRanges ranges;
-    for (int i = 0; i < std::max(weights, activations); ++i) {
-      policies::LayerRanges& of = ranges["layer" + std::to_string(i)];
-      if (i < weights) of.weight.push_back({-1, 1});
-      if (i < activations) of.activation = policies::ValueRange{-1, 1};
-    }
-    row["notes"] = Json::array();
-    row["notes"].push_back("another note");
-    for (const std::string& note :
-         policies::notes_on_ranges(policies::with_ranges(integers, ranges)))
-      row["notes"].push_back(note);
+  const auto fixed = [&](int activations) {
+    row["note_kinds"] = Json::array({"ranges"});
+    row.erase("fixed_activations");
+    if (activations > 0) row["fixed_activations"] = activations;
   };
   row["point"]["ranges"] = "0123456789abcdef";  // of a tuned checkpoint
-  CHECK(scale() == "absmax");                   // without notes
-  fixed(0, 5);
+  CHECK(scale() == "absmax");                   // a row of an earlier program
+  fixed(5);
   CHECK(scale() == "absmax");
-  fixed(5, 0);
+  fixed(0);
   CHECK(scale() == "absmax, percentile(99.9)");
-  fixed(5, 4);
+  fixed(4);
   CHECK(scale() == "absmax, percentile(99.9)");
   row["point"].erase("ranges");
   row["point"]["recipe"]["ranges"] = {{"fc1", {{"activation", {-1, 1}}}}};
-  fixed(0, 1);
+  fixed(1);
   CHECK(scale() == "absmax, percentile(99.9)");
 }

@@ -1,6 +1,8 @@
 // Notes of a recipe: blocks that an axis cuts short, signs that a format loses.
 #include "policies/recipe/notes.hpp"
 
+#include <algorithm>
+
 #include "emu/net/nets.hpp"
 #include "tests/catch.hpp"
 
@@ -9,7 +11,7 @@ using namespace numemu::policies;
 
 namespace {
 
-std::vector<std::string> notes_of(const std::string& roles) {
+std::vector<Note> typed_notes_of(const std::string& roles) {
   net::Graph graph = net::build_net("mlp", {3, 2, 1}, 10);  // 6-256-128-10
   net::initialize(graph, 0);
   net::Tensor images({4, 3, 2, 1});
@@ -18,6 +20,10 @@ std::vector<std::string> notes_of(const std::string& roles) {
   return recipe_notes(
       Recipe::parse_text(R"j({"numemu_recipe": 1, "roles": )j" + roles + "}", "recipe"), graph,
       float_reference(graph, images));
+}
+
+std::vector<std::string> notes_of(const std::string& roles) {
+  return texts_of(typed_notes_of(roles));
 }
 
 }  // namespace
@@ -75,4 +81,15 @@ TEST_CASE("notes: an unsigned format says the share of negative numbers", "[fast
   REQUIRE(weights.size() == 1);
   CHECK(weights[0].find("weight of fc1 (") != std::string::npos);
   CHECK(weights[0].find("weight of fc3 (") != std::string::npos);
+}
+
+TEST_CASE("notes of one kind differ in names and numbers alone", "[fast]") {
+  std::vector<NoteKind> kinds;
+  for (const Note& note : typed_notes_of(R"j({"weight": {"format": "group(int4,200,float16)"},
+                                              "activation": {"format": "uint8"}})j"))
+    kinds.push_back(note.kind);
+  CHECK(std::ranges::count(kinds, NoteKind::scale_elements) == 3);
+  CHECK(std::ranges::count(kinds, NoteKind::lost_signs) == 1);
+  CHECK(kinds.size() == 4);
+  CHECK(to_string(NoteKind::lost_signs) == "lost signs");
 }

@@ -27,7 +27,7 @@ TEST_CASE("notes: embedding tables stay float32 where weights are quantized", "[
   const Recipe int4 = recipe(R"("weight": {"format": "int4"})");
   CHECK(notes_on_tables(int4, images).empty());
   CHECK(notes_on_tables(recipe(R"("activation": {"format": "int4"})"), text).empty());
-  const std::vector<std::string> notes = notes_on_tables(int4, text);
+  const std::vector<std::string> notes = texts_of(notes_on_tables(int4, text));
   REQUIRE(notes.size() == 1);
   CHECK_THAT(notes[0], Catch::StartsWith("Role weight is that of products; tables stay float32: "
                                          "embedding.weight, "));
@@ -79,8 +79,8 @@ TEST_CASE("notes: quantizers of a network, and weights that its file has as code
 TEST_CASE("notes: a rule of calibration without a scale that it gives", "[fast]") {
   const net::Graph graph = net::build_net("mlp", {8, 8, 1}, 10);
   const auto notes = [&](const std::string& keys, bool named = false) {
-    return notes_on_calibration(
-        Recipe::parse_text(R"j({"numemu_recipe": 1, "roles": )j" + keys + "}", "r"), graph, named);
+    return texts_of(notes_on_calibration(
+        Recipe::parse_text(R"j({"numemu_recipe": 1, "roles": )j" + keys + "}", "r"), graph, named));
   };
   const std::vector<std::string> told = {
       "Without effect: calibrate, as no scale of an activation is calibrated."};
@@ -102,8 +102,8 @@ TEST_CASE("notes: a rule of calibration without a scale that it gives", "[fast]"
 
 TEST_CASE("notes: stages, and keys that act in training alone", "[fast]") {
   const auto notes = [](const std::string& keys, std::size_t stage = 0) {
-    return notes_on_training(Recipe::parse_text(R"j({"numemu_recipe": 1, )j" + keys + "}", "r"),
-                             stage);
+    return texts_of(notes_on_training(
+        Recipe::parse_text(R"j({"numemu_recipe": 1, )j" + keys + "}", "r"), stage));
   };
   using Notes = std::vector<std::string>;
   CHECK(notes(R"j("seed": 1, "penalty": null, "objectives": ["cross_entropy"])j").empty());
@@ -140,7 +140,7 @@ TEST_CASE("notes: NaN in a signed format without any", "[fast]") {
   const auto notes = [&](const std::string& format) {
     RecipeNumerics numerics(recipe(R"("activation": {"format": ")" + format + R"("})"), graph);
     net::forward(graph, x, numerics);
-    return notes_on_counts(numerics, graph);
+    return texts_of(notes_on_counts(numerics, graph));
   };
   CHECK(notes("int8") == std::vector<std::string>{
                              "Layer fc: 1 of 4 elements of its activations were NaN; int8 has none "
@@ -166,7 +166,7 @@ TEST_CASE("notes: results at an end of a register that saturates", "[fast]") {
         graph);
     net::forward(graph, x, numerics);
     const SaturationCounts counts = numerics.saturation("fc");
-    const std::vector<std::string> notes = notes_on_counts(numerics, graph);
+    const std::vector<std::string> notes = texts_of(notes_on_counts(numerics, graph));
     numerics.reset_counts();
     CHECK_FALSE(numerics.saturation("fc").any());
     return std::pair(counts, notes);
