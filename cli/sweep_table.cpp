@@ -71,13 +71,13 @@ enum class Kind : std::uint8_t {
   conversions,  ///< rounding, overflow and scale rule beside formats
   unit_names,   ///< the first parts of units' names
   top1_interval,
-  layers,
-  settings,
   perplexity,
-  unit,
-  top1,  ///< where rows are judged by another figure
-  predicted,
   bits,
+  top1,  ///< where rows are judged by another figure
+  layers,
+  unit,
+  settings,
+  predicted,
   formats,  ///< of rows with names
   names,    ///< the ends of long names
 };
@@ -89,13 +89,13 @@ struct KindWords {
 constexpr KindWords kGivenUp[] = {{Kind::conversions, "rounding, overflow and scale rule"},
                                   {Kind::unit_names, "whole names of units"},
                                   {Kind::top1_interval, "intervals of top-1"},
-                                  {Kind::layers, "layers"},
-                                  {Kind::settings, "settings"},
                                   {Kind::perplexity, "perplexity"},
-                                  {Kind::unit, "unit"},
-                                  {Kind::top1, "top-1"},
-                                  {Kind::predicted, "predictions"},
                                   {Kind::bits, "bits"},
+                                  {Kind::top1, "top-1"},
+                                  {Kind::layers, "layers"},
+                                  {Kind::unit, "unit"},
+                                  {Kind::settings, "settings"},
+                                  {Kind::predicted, "predictions"},
                                   {Kind::formats, "formats"},
                                   {Kind::names, "whole names"}};
 using Kinds = std::set<Kind>;

@@ -34,8 +34,9 @@ TEST_CASE("a workbench and a point tell their phases up to the end", "[fast]") {
   CHECK(shared.done == shared.total);
   CHECK(shared.rises);
 
-  SweepConfig config =
-      parse_sweep(R"({"numemu_sweep": 1, "grid": {"roles.weight.format": ["int4"]}})", "s.json");
+  SweepConfig config = parse_sweep(R"({"numemu_sweep": 1, "grid":
+      {"roles.weight.format": ["int4"], "roles.activation.format": ["int8"]}})",
+                                   "s.json");
   run_point(config.points[0], bench, point.hook());
   CHECK(point.phases == std::vector<std::string>{"calibration", "predictions",
                                                  "noise on the reference", "evaluation"});
@@ -46,6 +47,13 @@ TEST_CASE("a workbench and a point tell their phases up to the end", "[fast]") {
   CHECK(measured.phases ==
         std::vector<std::string>{"calibration", "noise on the reference", "evaluation"});
   CHECK(measured.done == Approx(measured.total));
+
+  Told weights;
+  config =
+      parse_sweep(R"({"numemu_sweep": 1, "grid": {"roles.weight.format": ["int4"]}})", "s.json");
+  run_point(config.points[0], bench, weights.hook());
+  CHECK(weights.phases ==
+        std::vector<std::string>{"predictions", "noise on the reference", "evaluation"});
 }
 
 TEST_CASE("a phase that is skipped is free", "[fast]") {
