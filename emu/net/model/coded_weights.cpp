@@ -214,8 +214,8 @@ OnnxLayers inputs_of(const std::map<std::string, Tensor*>& tensors, const Checkp
     };
     const std::string* const named =
         sorted_metadata_of(checkpoint, layer + std::string(kInputFormat));
-    const Format& format =
-        code_format(path, layer + std::string(kInput), named == nullptr ? "" : *named);
+    const std::string input = layer + std::string(kInput);
+    const Format& format = code_format(path, input, named == nullptr ? "" : *named);
     const float scale = number(kInputScale, "one positive and finite scale",
                                [](float x) { return x > 0 && std::isfinite(x); });
     const float zero = number(kInputZero, "one zero point, a code of " + format.name, [&](float x) {
