@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <string_view>
 
+#include "emu/unit/lanes/flush_guard.hpp"
 #include "formats/containers.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
@@ -61,6 +63,10 @@ TEST_CASE("prepared operands: later products read no codes again", "[fast]") {
                            "amd.mi300.mfma.f16.f32", "amd.mi200.mfma.f16.f32",
                            "neutral.mac.hfp16_e6m9", "neutral.f32.sequential"}) {
     const Unit& unit = find_unit(name);
+    if (!FlushGuard::kSupported && std::string_view(name) == "amd.mi200.mfma.f16.f32") {
+      WARN("skipped: this CPU computes " << name << " by the reference alone");
+      continue;
+    }
     AnyProduct product(unit, 5, 40, 64, Data::moderate, 3);
     Gemm g = product.gemm();
     const Format& format = *g.b.format;
