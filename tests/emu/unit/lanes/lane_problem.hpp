@@ -11,12 +11,20 @@
 #include <vector>
 
 #include "emu/unit/description.hpp"
+#include "emu/unit/lanes/flush_guard.hpp"
 #include "emu/unit/reference/dot.hpp"
 #include "formats/codec.hpp"
+#include "tests/catch.hpp"
 #include "tests/emu/unit/by_path.hpp"
 #include "tests/emu/unit/problem.hpp"
 
 namespace numemu::unit::test {
+
+/// Whether the host flushes subnormals as x86 does; says so where it does not.
+inline bool flushes() {
+  if (!FlushGuard::kSupported) WARN("skipped: this CPU has no FTZ and DAZ of x86");
+  return FlushGuard::kSupported;
+}
 
 enum class LaneData {
   gaussian,

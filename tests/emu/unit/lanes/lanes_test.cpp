@@ -2,18 +2,11 @@
 #include "emu/unit/lanes/lanes.hpp"
 
 #include "emu/unit/catalogue/models.hpp"
-#include "emu/unit/lanes/flush_guard.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/unit/lanes/lane_problem.hpp"
 
 namespace numemu::unit::test {
 namespace {
-
-/// Whether the host flushes subnormals as x86 does; says so where it does not.
-bool flushes() {
-  if (!FlushGuard::kSupported) WARN("skipped: this CPU has no FTZ and DAZ of x86");
-  return FlushGuard::kSupported;
-}
 
 TEST_CASE("chains under FTZ and DAZ give the reference's bits", "[fast]") {
   if (!flushes()) return;
