@@ -14,6 +14,10 @@ target_compile_options(numemu_flags INTERFACE -ffp-contract=off -Wall -Wextra -W
 target_compile_options(numemu_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:SHELL:--param ggc-min-heapsize=1048576>)
 # `omp simd` is a permission here: clang warns of a loop that it leaves scalar, gcc does not.
 target_compile_options(numemu_flags INTERFACE $<$<CXX_COMPILER_ID:Clang,AppleClang>:-Wno-pass-failed>)
+# gcc 13 and later take a reference into a table, looked up by a temporary name, for dangling; gcc 12 would not show where.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+  target_compile_options(numemu_flags INTERFACE -Wno-dangling-reference)
+endif()
 target_link_libraries(numemu_flags INTERFACE OpenMP::OpenMP_CXX fmt::fmt hwy::hwy)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   set(intrinsics <immintrin.h>)
