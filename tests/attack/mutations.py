@@ -235,7 +235,9 @@ def complaint(code, err, seconds):
         return f"exit {code}"
     lines = err.splitlines()
     errors = [line for line in lines if line.startswith("numemu: ") and not line.startswith(("numemu: note", "numemu: warning"))]
-    if code == 2 and (len(errors) != 1 or err[-1:] != "\n"):
+    # All problems of a unit's description are told, a line each.
+    described = len(errors) > 1 and all(line.startswith(errors[0].split(".json: ")[0] + ".json: ") for line in errors)
+    if code == 2 and ((len(errors) != 1 and not described) or err[-1:] != "\n"):
         return f"exit 2 with {len(errors)} lines that begin with numemu:"
     if code == 2 and len(lines) > len([line for line in lines if line.startswith("numemu: ")]):
         return "exit 2 with more than its line on stderr"

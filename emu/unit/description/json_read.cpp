@@ -217,6 +217,9 @@ class DescriptionReader {
                                     : fmt::format("unknown key '{}'; did you mean '{}'?", key,
                                                   joined(elsewhere, "' or '"))));
       });
+      // What the misspelt key holds is not missing.
+      if (const auto meant = suggested_name(key, known))
+        failed_.push_back(path.empty() ? *meant : path + "." + *meant);
     }
   }
 

@@ -192,6 +192,10 @@ TEST_CASE("description json: all that is wrong at once, a line each", "[fast]") 
           "u.json: mine: group: expected a divisor of k, 32",
           "u.json: mine: accumulator.bits: expected together with accumulator.format null",
           "u.json: mine: tree.leaf: expected together with core tree"});
+  // What a misspelt key holds is not missing.
+  CHECK(lines_of(R"({"numemu_unit": 1, "core": "fused", "a": "e4m3fn", "b": "e4m3fn",
+                     "aluignment": {"fraction_bits": 13}})") ==
+        std::vector<std::string>{"u.json: unknown key 'aluignment'; did you mean 'alignment'?"});
   // Without a core nothing is known of the other fields.
   CHECK(lines_of(R"({"numemu_unit": 2, "core": "fuse", "k": -1})") ==
         std::vector<std::string>{
