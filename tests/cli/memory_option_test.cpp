@@ -61,11 +61,11 @@ TEST_CASE("a refused command names a limit that does, before it writes anything"
       return measured(
           s, std::string(command) + " --quiet --threads 4 --memory " + std::to_string(limit) + "M");
     };
-    Run run = at(50);
+    Run run = at(60);  // the data set takes 53
     INFO(command << ": " << run.err);
     REQUIRE(run.code == 2);
     const int least = least_of(run.err);
-    CHECK(least > 50);
+    CHECK(least > 60);
     for (const char* written : {"x.onnx", "x.safetensors", "t", "w/rows.jsonl"})
       CHECK_FALSE(std::filesystem::exists(s.path + "/" + written));
     // The estimate leaves out what a run allocates in small pieces.
