@@ -4,8 +4,8 @@
 
 namespace numemu::policies {
 
-/// Whether a role has a static scale (static_scale.hpp) that samples give: not the one of scale rule
-/// `none`, which is 1, nor one that ranges fix.
+/// Whether a role has a static scale (static_scale.hpp) that samples give: not the one of scale
+/// rule `none`, which is 1, nor one that ranges fix.
 bool is_calibrated(const CalibrationPolicy&, const RolePolicy&);
 
 }  // namespace numemu::policies

@@ -75,7 +75,8 @@ TEST_CASE("unit errors: registers that sums leave on the way, and come back", "[
     const LayerPrediction p = predict_layers(
         policies::Recipe::parse_text(
             R"({"numemu_recipe": 1, "roles": {"weight": {"format": "int8"}, "activation": )"
-            R"({"format": "int8"}}, "gemms": {"fprop": {"unit": ")" + unit + "\"}}}",
+            R"({"format": "int8"}}, "gemms": {"fprop": {"unit": ")" +
+                unit + "\"}}}",
             "recipe"),
         graph, policies::float_reference(graph, x));
     return p.units.at("fc").overflows;
