@@ -74,9 +74,10 @@ void print_noise(const Json& row, const std::string& of_noise, const std::string
   std::vector<std::string> header = {"layer", "unit", "SQNR dB", "95 %"};
   if (predictions) header.insert(header.end(), {"predicted", "verdict"});
   header.insert(header.end(), counts.begin(), counts.end());
-  fmt::print("{}SQNR{} on {}; overflow, underflow and invalid: shares of the operands on {}{}\n",
-             text_table(header, layers), predictions ? " and predictions" : "", of_noise, of_counts,
-             saturated ? "; saturated: of the results whose register overflowed" : "");
+  fmt::print(
+      "{}SQNR{} on {}; overflow, underflow and invalid: shares of the operands on {}{}\n",
+      text_table(header, layers), predictions ? " and predictions" : "", of_noise, of_counts,
+      saturated ? "; saturated: of the results looked at, those whose register overflowed" : "");
   if (starred) fmt::print("{}\n", kUnitLeftOut);
   if (metrics["sqnr_db"].is_number()) {
     const bool known = predicted["sqnr_db"].is_number();

@@ -10,7 +10,7 @@
 #include "cli/sweep_table.hpp"
 #include "cli/talk.hpp"
 #include "emu/stats/interval.hpp"
-#include "experiments/engine/losses_folder.hpp"
+#include "experiments/engine/losses_file.hpp"
 #include "experiments/engine/row_store.hpp"
 #include "experiments/engine/scores.hpp"
 #include "experiments/engine/sweep_config.hpp"

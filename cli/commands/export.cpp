@@ -16,7 +16,6 @@
 #include "emu/net/model/load_network.hpp"
 #include "emu/net/model/onnx_checkpoint.hpp"
 #include "emu/net/model/weights.hpp"
-#include "emu/net/planned_pass.hpp"
 #include "experiments/engine/bench_memory.hpp"
 #include "experiments/engine/run_point.hpp"
 #include "experiments/engine/workbench.hpp"
@@ -83,25 +82,6 @@ void print_agreement(const Agreement& a) {
       a.same_bits, a.outputs, a.same_class, a.samples, a.difference, a.largest);
 }
 
-/// Refuses what would not fit before anything is computed or written: calibration, the batch that
-/// is compared, and beside its outputs the network that is read back.
-void require_export_memory(const policies::Recipe& recipe, const net::Graph& graph,
-                           std::int64_t samples, std::int64_t calibration) {
-  constexpr std::int64_t kAtOnce = 32;  // policies::Calibration::for_each
-  const std::int64_t scratch = experiments::scratch_elements(),
-                     parameters = graph.parameter_count();
-  const std::vector<net::Shape> compared = net::batch_shapes(graph, samples);
-  // Codes and what units prepare of them, the file, its tensors, the network that is read back.
-  std::int64_t beside = scratch + 6 * parameters;
-  for (const net::Shape& shape : compared) beside += net::element_count(shape);
-  beside += net::element_count(net::value_shapes(graph, compared).back());
-  const net::PlannedPass passes[] = {
-      {graph, net::batch_shapes(graph, std::max<std::int64_t>(1, std::min(kAtOnce, calibration))),
-       net::Keeps::nothing, 1, scratch + experiments::calibration_elements(recipe, graph)},
-      {graph, compared, net::Keeps::nothing, 1, beside}};
-  net::require_memory(passes);
-}
-
 /// Whether the parameters are those of a graph whose batch normalisation was folded.
 bool is_folded(const ExportOptions& options, const experiments::TrainedNet& trained) {
   return options.fold || (trained.path.ends_with(".safetensors") &&
@@ -131,7 +111,7 @@ int run_export(const ExportOptions& options) {
   const std::int64_t samples = std::min(options.samples, dataset.calibration_count());
   const std::string where = options.recipe.empty() ? "recipe" : options.recipe;
   const policies::Recipe ranged = policies::with_checkpoint_ranges(recipe, trained.path, where);
-  require_export_memory(ranged, graph, samples, dataset.calibration_count());
+  experiments::require_export_memory(ranged, graph, samples, dataset.calibration_count());
   policies::RecipeNumerics numerics(ranged, graph, options.recipe);
   if (!options.quiet && !options.recipe.empty()) note_short_names_in(options.recipe);
   const auto calibration = [&](std::int64_t first, std::int64_t count) {

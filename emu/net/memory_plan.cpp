@@ -12,7 +12,6 @@
 #include "emu/net/backward_plan.hpp"
 #include "emu/net/held_memory.hpp"
 #include "emu/net/memory.hpp"
-#include "emu/net/planned_pass.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::net {

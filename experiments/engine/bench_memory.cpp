@@ -5,21 +5,25 @@
 #include <algorithm>
 
 #include "emu/net/gemm_layers.hpp"
-#include "emu/net/train/evaluation_pass.hpp"
+#include "emu/net/train/evaluate.hpp"
 #include "experiments/engine/workbench.hpp"
-#include "policies/calibrate/is_calibrated.hpp"
 #include "policies/calibrate/magnitude_histogram.hpp"
 #include "policies/calibrate/static_scale.hpp"
 
 namespace numemu::experiments {
+namespace {
 
-std::int64_t most_samples(std::int64_t elements) {
-  return Workbench::kReferenceElements / std::max<std::int64_t>(1, elements);
-}
-
+/// float32 elements that threads hold beside the tensors of a pass: tiles of products, a batch on
+/// its way, small tables.
 std::int64_t scratch_elements() {
   constexpr std::int64_t kOfThread = std::int64_t{1} << 20;
   return kOfThread * omp_get_max_threads();
+}
+
+}  // namespace
+
+std::int64_t most_samples(std::int64_t elements) {
+  return Workbench::kReferenceElements / std::max<std::int64_t>(1, elements);
 }
 
 std::int64_t calibration_elements(const policies::Recipe& recipe, const net::Graph& graph) {
@@ -63,6 +67,22 @@ void require_bench_memory(const net::Graph& graph, const net::Graph& baseline,
                                      {graph, all, net::Keeps::nothing, 1, behind},
                                      net::evaluation_pass(baseline, images, behind),
                                      net::evaluation_pass(graph, images, behind)};
+  net::require_memory(passes);
+}
+
+void require_export_memory(const policies::Recipe& recipe, const net::Graph& graph,
+                           std::int64_t samples, std::int64_t calibration) {
+  constexpr std::int64_t kAtOnce = 32;  // policies::Calibration::for_each
+  const std::int64_t scratch = scratch_elements(), parameters = graph.parameter_count();
+  const std::vector<net::Shape> compared = net::batch_shapes(graph, samples);
+  // Codes and what units prepare of them, the file, its tensors, the network that is read back.
+  std::int64_t beside = scratch + 6 * parameters;
+  for (const net::Shape& shape : compared) beside += net::element_count(shape);
+  beside += net::element_count(net::value_shapes(graph, compared).back());
+  const net::PlannedPass passes[] = {
+      {graph, net::batch_shapes(graph, std::max<std::int64_t>(1, std::min(kAtOnce, calibration))),
+       net::Keeps::nothing, 1, scratch + calibration_elements(recipe, graph)},
+      {graph, compared, net::Keeps::nothing, 1, beside}};
   net::require_memory(passes);
 }
 

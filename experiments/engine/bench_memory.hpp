@@ -12,10 +12,6 @@ namespace numemu::experiments {
 /// How many samples a float32 reference may hold where one has so many elements.
 std::int64_t most_samples(std::int64_t elements);
 
-/// float32 elements that threads hold beside the tensors of a pass: tiles of products, a batch on
-/// its way, small tables.
-std::int64_t scratch_elements();
-
 /// float32 elements of what calibration keeps of the activations of a recipe: histograms of those
 /// that a rule clips, elements where a scale rule reads them.
 std::int64_t calibration_elements(const policies::Recipe&, const net::Graph&);
@@ -27,5 +23,10 @@ std::int64_t calibration_elements(const policies::Recipe&, const net::Graph&);
 void require_bench_memory(const net::Graph&, const net::Graph& baseline, const net::Dataset&,
                           std::int64_t images, std::int64_t beside = 0,
                           std::int64_t most = std::numeric_limits<std::int64_t>::max());
+
+/// The same of an export, before anything is computed or written: `calibration` samples, the
+/// `samples` that are compared, and beside their outputs the network that is read back.
+void require_export_memory(const policies::Recipe&, const net::Graph&, std::int64_t samples,
+                           std::int64_t calibration);
 
 }  // namespace numemu::experiments

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <string_view>
 
-#include "experiments/engine/losses_folder.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/npy.hpp"
 
@@ -25,6 +24,8 @@ bool is_key(std::string_view text) {
 }
 
 }  // namespace
+
+std::string losses_folder(const std::string& folder) { return folder + "/" + kFolder; }
 
 Json write_losses(const std::string& folder, const std::string& key, const JudgedSums& sums) {
   const net::ScoreTable& table = sums.table;

@@ -19,6 +19,9 @@ struct JudgedSums {
 /// Larger tables, of thousands of classes, are not kept.
 inline constexpr std::int64_t kMostLossBytes = std::int64_t{1} << 26;
 
+/// The folder of the losses of the rows in `folder`.
+std::string losses_folder(const std::string& folder);
+
 /// Writes losses/KEY.npy below `folder`, float64 [samples, columns]. {"file", "digest", "score"}
 /// for the row: the path below `folder`, the SHA-256 of the file, the name of the score. Null, and
 /// no file, of sums that are not kept.

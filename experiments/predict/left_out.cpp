@@ -96,7 +96,7 @@ class UnitNoise {
       unit_ = error.unit;
       if (error.approximates) return fmt::format("the products of the table of {}", error.unit);
       if (error.overflowed > 0)
-        return fmt::format("the overflow of {} ({:.3g} % of its results)", error.unit,
+        return fmt::format("the overflow of {} ({:.3g} % of the results looked at)", error.unit,
                            100 * error.overflowed);
       if (error.overflows)
         return fmt::format("the overflow of {}, whose largest value is near its sums", error.unit);

@@ -17,7 +17,7 @@ struct UnitError {
   double noise = 0;           ///< mean square, in the units of the layer's output
   bool overflows = false;     ///< a sum comes within a factor of two of a register's largest value
   bool approximates = false;  ///< a table whose products are not exact
-  double overflowed = 0;      ///< share of the results whose register overflowed in a measured pass
+  double overflowed = 0;      ///< share of a measured pass's results (SaturationCounts)
 };
 
 /// Samples some outputs of every forward product and computes each by the layer's unit and exactly.

@@ -15,6 +15,7 @@
 #include "experiments/engine/answers.hpp"
 #include "experiments/engine/losses_file.hpp"
 #include "experiments/engine/scores.hpp"
+#include "formats/analysis/normal_law.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"
 #include "formats/storage/json.hpp"
@@ -121,9 +122,8 @@ OfSamples of_answers(const std::vector<Pair>& pairs, double tail) {
     all = {all.both + counts.both, all.only1 + counts.only1, all.only2 + counts.only2,
            all.n + counts.n};
   }
-  constexpr double kMany = 1e12;  // degrees of freedom: the normal law
-  out.interval = stats::paired_share(all, 1, stats::student_quantile(kMany, tail),
-                                     1 / static_cast<double>(pairs.size()));
+  out.interval =
+      stats::paired_share(all, 1, -normal::quantile(tail), 1 / static_cast<double>(pairs.size()));
   return out;
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "policies/calibrate/is_calibrated.hpp"
 #include "policies/calibrate/observers.hpp"
 #include "policies/recipe/fixed_scales.hpp"
 

@@ -16,6 +16,9 @@ namespace numemu::policies {
 
 /// Whether the role has a static scale: one scale for the tensor, and a rule that is not `dynamic`.
 bool has_static_scale(const CalibrationPolicy&, const RolePolicy&);
+/// Whether samples give that scale: not that of scale rule `none`, which is 1, nor one that ranges
+/// fix.
+bool is_calibrated(const CalibrationPolicy&, const RolePolicy&);
 
 /// What static scales read of a tensor that was seen piece by piece: as much of it as one of them
 /// needs.

@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "formats/error.hpp"
-#include "policies/calibrate/is_calibrated.hpp"
 #include "policies/calibrate/listen.hpp"
 #include "policies/calibrate/static_scale.hpp"
 #include "policies/recipe/fixed_scales.hpp"

@@ -17,7 +17,7 @@
 #include "emu/net/model/onnx_file.hpp"
 #include "emu/net/ops/fixed_quantizer.hpp"
 #include "formats/joined.hpp"
-#include "policies/calibrate/is_calibrated.hpp"
+#include "policies/calibrate/static_scale.hpp"
 #include "policies/recipe/choices.hpp"
 
 namespace numemu::policies {
@@ -154,8 +154,8 @@ std::vector<Note> notes_on_counts(const RecipeNumerics& numerics, const net::Gra
   for (const std::string& layer : net::gemm_layer_names(graph)) {
     const SaturationCounts counts = numerics.saturation(layer);
     if (!counts.any()) continue;
-    saturated[numerics.recipe(layer).fprop->row().name].push_back(
-        fmt::format("{:.3g} % of the results of {}", 100 * counts.share(), layer));
+    saturated[numerics.recipe(layer).fprop->row().name].push_back(fmt::format(
+        "{:.3g} % of the results of {} that were looked at", 100 * counts.share(), layer));
   }
   for (auto& [unit, layers] : saturated) {
     const std::size_t more = layers.size() > kMostNamed ? layers.size() - kMostNamed : 0;

@@ -11,7 +11,7 @@
 #include <system_error>
 #include <utility>
 
-#include "emu/net/model/safetensors_part.hpp"
+#include "emu/net/model/safetensors.hpp"
 #include "emu/net/model/tuned_from.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"

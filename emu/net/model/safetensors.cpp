@@ -7,7 +7,6 @@
 #include <cstring>
 
 #include "emu/net/model/coded_weights.hpp"
-#include "emu/net/model/safetensors_part.hpp"
 #include "emu/net/model/stored_type.hpp"
 #include "emu/net/profile.hpp"
 #include "formats/error.hpp"

@@ -1,6 +1,8 @@
 // Checkpoints as safetensors: 8-byte header length, JSON header, raw little-endian tensors.
 #pragma once
+#include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -35,6 +37,10 @@ void write_safetensors(const std::string& path, const Checkpoint&, StorageType =
 /// numbers that its codes are; it must have that format's type (code_type()). Hostile input: sizes
 /// are checked before allocating; throws Error naming file and offset.
 Checkpoint read_safetensors(const std::string& path, bool bytes = false, bool codes = false);
+/// The same of the tensors that are `wanted` by name, without memory for the others; of all where
+/// that is empty.
+Checkpoint read_safetensors_part(const std::string& path, bool bytes, bool codes,
+                                 const std::function<bool(std::string_view name)>& wanted);
 
 /// The value of a key of a file's metadata, which is sorted by key; nullptr without.
 const std::string* sorted_metadata_of(const Checkpoint&, const std::string& key);

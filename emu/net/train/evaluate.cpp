@@ -1,4 +1,6 @@
 // Batches have a fixed size and losses are summed by a fixed tree, so threads change no bit.
+#include "emu/net/train/evaluate.hpp"
+
 #include <fmt/format.h>
 #include <omp.h>
 
@@ -11,7 +13,6 @@
 
 #include "emu/net/ops/cross_entropy.hpp"
 #include "emu/net/train/evaluate_against.hpp"
-#include "emu/net/train/evaluation_pass.hpp"
 #include "emu/stats/pairwise.hpp"
 #include "formats/error.hpp"
 #include "formats/float_guard.hpp"

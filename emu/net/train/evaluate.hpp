@@ -5,6 +5,7 @@
 
 #include "emu/net/data/dataset.hpp"
 #include "emu/net/graph.hpp"
+#include "emu/net/memory_plan.hpp"
 #include "emu/net/train/score.hpp"
 #include "emu/stats/finite_counts.hpp"
 
@@ -32,5 +33,10 @@ inline constexpr std::int64_t kEvaluationBatch = 32;
 /// do not fit the targets.
 Evaluation evaluate(const Graph&, const Dataset&, Split, std::int64_t count, Numerics&,
                     const std::vector<const Score*>& = {}, std::int64_t batch = kEvaluationBatch);
+
+/// A batch of evaluate() on each thread, for those who refuse before they begin; `beside` elements
+/// are held by then.
+PlannedPass evaluation_pass(const Graph&, std::int64_t samples, std::int64_t beside = 0,
+                            std::int64_t batch = kEvaluationBatch);
 
 }  // namespace numemu::net

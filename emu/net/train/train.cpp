@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "emu/net/profile.hpp"
-#include "emu/net/train/evaluation_pass.hpp"
+#include "emu/net/train/evaluate.hpp"
 #include "emu/net/train/optimizer.hpp"
 #include "emu/net/train/schedule.hpp"
 #include "emu/net/train/shuffle.hpp"

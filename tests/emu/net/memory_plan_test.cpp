@@ -14,7 +14,6 @@
 #include "emu/net/ops/pad.hpp"
 #include "emu/net/ops/pointwise.hpp"
 #include "emu/net/ops/transpose.hpp"
-#include "emu/net/planned_pass.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/memory_budget.hpp"

@@ -32,7 +32,21 @@ TEST_CASE("Student's quantiles in closed form for one and two degrees", "[fast]"
     CHECK(student_quantile(2, tail) ==
           Approx((1 - 2 * tail) * std::sqrt(2 / (4 * tail * (1 - tail)))).epsilon(1e-12));
   }
-  CHECK(student_quantile(1e6, 0.025) == Approx(1.959964).epsilon(1e-5));
+}
+
+TEST_CASE("Student's quantiles of many degrees are the normal law's and a series", "[fast]") {
+  for (const auto& [tail, z] : {std::pair(0.025, 1.9599639845400542), {1e-4, 3.7190164854556809}}) {
+    const double square = z * z;
+    // Abramowitz and Stegun 26.7.5; the fourth term is below 1e-14 of the sum. Below 10000 degrees
+    // the beta law's shares lose as many digits as the degrees have.
+    const auto series = [&z = z, square](double n) {
+      return z + z * (square + 1) / (4 * n) + z * ((5 * square + 16) * square + 3) / (96 * n * n) +
+             z * (((3 * square + 19) * square + 17) * square - 15) / (384 * n * n * n);
+    };
+    for (const double n : {1e4, 1e6, 1e9, 1e12})
+      CHECK(student_quantile(n, tail) == Approx(series(n)).epsilon(2e-14));
+    CHECK(student_quantile(9999, tail) == Approx(series(9999)).epsilon(1e-12));
+  }
 }
 
 TEST_CASE("the chi-square tail is an exponential for two degrees, a normal tail for one",

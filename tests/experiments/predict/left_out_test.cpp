@@ -150,7 +150,7 @@ TEST_CASE("left out: from the layer on whose unit adds more noise than predictio
   const LayerPrediction ran = predicted({"narrow", 2 * allowed, true, false, 0.031});
   CHECK(ran.left_out.count("fc1") == 0);
   CHECK(ran.left_out.at("fc2") ==
-        "the overflow of narrow (3.1 % of its results), in fc2, is not modelled");
+        "the overflow of narrow (3.1 % of the results looked at), in fc2, is not modelled");
   CHECK_THAT(predicted({"narrow", 0, false, true}).output_left_out,
              Contains("the table of narrow"));
 }

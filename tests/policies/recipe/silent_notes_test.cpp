@@ -177,8 +177,9 @@ TEST_CASE("notes: results at an end of a register that saturates", "[fast]") {
   // The first four rows are computed again: 128 and -254 saturate, 127 and -128 do not.
   CHECK(narrow.sampled == 4);
   CHECK(narrow.overflowed == 2);
-  CHECK(notes == std::vector<std::string>{"The register of neutral.mac.int8.saturate saturated or "
-                                          "wrapped in 80 % of the results of fc."});
+  CHECK(notes ==
+        std::vector<std::string>{"The register of neutral.mac.int8.saturate saturated or "
+                                 "wrapped in 80 % of the results of fc that were looked at."});
   for (const char* unit :
        {"neutral.mac.int32.saturate", "exact", "nvidia.h100.mma.s8.s32.satfinite"}) {
     const auto [counts, none] = run(unit);
