@@ -7,7 +7,7 @@ readonly kPage=docs/architecture.md
 # paths: what the page has in backticks with a slash behind a folder of the tree, or with the ending of a document; then the targets of
 # its links to files, relative to docs/.
 paths() {
-  grep -oE '`(formats|emu|policies|experiments|cli|bindings|tests|bench|data|docs|cmake)/[^`]*`|`[A-Za-z0-9_./-]+\.(md|txt)`' $kPage | tr -d '`'
+  grep -oE '`(formats|emu|policies|experiments|api|cli|bindings|tests|bench|data|docs|cmake)/[^`]*`|`[A-Za-z0-9_./-]+\.(md|txt)`' $kPage | tr -d '`'
   grep -oE '\]\([^)#:]+[)#]' $kPage | sed 's|^](|docs/|; s|[)#]$||'
 }
 

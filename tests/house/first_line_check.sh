@@ -12,7 +12,7 @@ without_header() {
 check() {
   {
     sources '[^/]*\.(cpp|hpp|h|c|def|sh|cmake|py|js|mjs|sv)|CMakeLists\.txt' \
-      formats emu policies experiments cli bindings tests bench cmake docs
+      formats emu policies experiments api cli bindings tests bench cmake docs
     find . -maxdepth 2 \( -path ./CMakeLists.txt -o -path ./numemu -o -path ./.ci/run \)
   } | without_header | xargs -r -d '\n' awk '
     FNR == 1 && /^#!/ { script = FILENAME; next }

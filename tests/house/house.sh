@@ -8,7 +8,7 @@ set -uo pipefail
 sources() {
   local pattern=$1 folder folders=()
   shift
-  if (($# == 0)); then set -- formats emu policies experiments cli bindings tests bench; fi
+  if (($# == 0)); then set -- formats emu policies experiments api cli bindings tests bench; fi
   for folder in "$@"; do if [[ -d $folder ]]; then folders+=("$folder"); fi; done
   if ((${#folders[@]})); then
     find "${folders[@]}" -name node_modules -prune -o -type f -regextype posix-extended -regex ".*/($pattern)" -print | sort

@@ -14,10 +14,11 @@ emu/net            formats emu/unit emu/stats
 policies           formats emu
 experiments        formats emu policies
 bindings/c         formats emu/unit
-bindings           formats emu policies experiments
-cli                formats emu policies experiments
-bench              formats emu policies experiments
-tests              formats emu policies experiments cli bindings bench
+api                formats emu policies experiments
+bindings           formats emu policies experiments api
+cli                formats emu policies experiments api
+bench              formats emu policies experiments api
+tests              formats emu policies experiments api cli bindings bench
 '
 
 check() {
@@ -28,7 +29,7 @@ check() {
         order[++n] = word[1]
         allowed[word[1]] = line[i]
       }
-      ours = "^(formats|emu|policies|experiments|cli|bindings|bench|tests)/"
+      ours = "^(formats|emu|policies|experiments|api|cli|bindings|bench|tests)/"
     }
     FNR == 1 {
       floor = ""
@@ -62,6 +63,8 @@ bad_unit_sees_stats() { put emu/unit/a.cpp '#  include "emu/stats/fit.hpp"'; }
 bad_stats_sees_net() { put emu/stats/a.hpp '#include <emu/net/op.hpp>'; }
 bad_net_sees_policies() { put emu/net/deep/a.cpp '#include "policies/scale_rule.hpp"'; }
 bad_policies_see_experiments() { put policies/a.cpp '#include "experiments/report/report.hpp"'; }
+bad_experiments_see_api() { put experiments/a.cpp '#include "api/units.hpp"'; }
+bad_api_sees_cli() { put api/a.cpp '#include "cli/bar.hpp"'; }
 bad_experiments_see_cli() { put experiments/a.cpp '#include "cli/bar.hpp"'; }
 bad_c_binding_sees_net() { put bindings/c/a.cpp '#include "emu/net/op.hpp"'; }
 bad_program_sees_tests() { put cli/a.cpp '#include "tests/catch.hpp"'; }

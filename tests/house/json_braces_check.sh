@@ -6,7 +6,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/house.sh"
 check() {
   local inner='([^{}()]|\([^{}()]*\))*'
   local one="[[:space:]]*[^{},()[:space:]]([^{},()]|\($inner\))*"
-  sources '[^/]*\.(cpp|hpp)' formats emu policies experiments cli tests bench | xargs -r -d '\n' awk -v one="$one" '
+  sources '[^/]*\.(cpp|hpp)' formats emu policies experiments api cli tests bench | xargs -r -d '\n' awk -v one="$one" '
     function indent() { match($0, /^ */); return RLENGTH }
     function opens(type) { of_json[++depth] = type; at[depth] = indent() }
     function offends() { print FILENAME ":" FNR ": " $0 }

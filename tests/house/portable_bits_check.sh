@@ -5,13 +5,13 @@ source "$(dirname "${BASH_SOURCE[0]}")/house.sh"
 
 check() {
   {
-    sources '[^/]*\.cmake|CMakeLists\.txt' formats emu policies experiments cli bindings tests cmake
+    sources '[^/]*\.cmake|CMakeLists\.txt' formats emu policies experiments api cli bindings tests cmake
     find . -maxdepth 2 \( -path ./CMakeLists.txt -o -path ./CMakePresets.json -o -path ./numemu -o -path ./.ci/run \)
   } | xargs -r -d '\n' grep -HnE -e '^[^#]*-(march=native|mtune=native|ffast-math|Ofast|funsafe-math-optimizations|ffp-contract=(fast|on))'
-  sources '[^/]*\.(cpp|hpp)' formats emu policies experiments cli bindings |
+  sources '[^/]*\.(cpp|hpp)' formats emu policies experiments api cli bindings |
     xargs -r -d '\n' grep -HnE '^[[:space:]]*#[[:space:]]*pragma[[:space:]]+(GCC[[:space:]]+optimize|STDC[[:space:]]+FP_CONTRACT[[:space:]]+ON|clang[[:space:]]+fp)'
   local rounded='a?(sin|cos|tan|sinh|cosh|tanh)|atan2|exp|exp2|expm1|log|log2|log10|log1p|pow|hypot|cbrt|[lt]gamma|erfc?'
-  sources '[^/]*\.(cpp|hpp)' formats emu policies experiments cli bindings |
+  sources '[^/]*\.(cpp|hpp)' formats emu policies experiments api cli bindings |
     xargs -r -d '\n' grep -HnE "^[^\"/]*(\bstd::($rounded|[a-z_]+_distribution|generate_canonical|beta|complex)\b|\blong double\b|#include <boost/math/(special_functions|distributions))" |
     grep -vE '^[^:]*:[0-9]+: *//'
 }

@@ -4,7 +4,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/house.sh"
 
 check() {
-  sources '[^/]*\.(cpp|hpp)' formats emu policies experiments | xargs -r -d '\n' awk '
+  sources '[^/]*\.(cpp|hpp)' formats emu policies experiments api | xargs -r -d '\n' awk '
     {
       code = $0
       gsub(/"([^"\\]|\\.)*"/, "\"\"", code)
@@ -28,6 +28,7 @@ bad_stream() { put formats/a.cpp 'std::cerr << x;'; }
 bad_printf() { put emu/net/a.cpp 'std::printf("%d", x);'; }
 bad_fprintf() { put emu/net/a.cpp '  fprintf(stderr, "x");'; }
 bad_fmt() { put experiments/a.cpp 'fmt::print("x");'; }
+bad_api() { put api/a.cpp 'fmt::print(text);'; }
 bad_exit() { put policies/a.cpp 'if (bad) std::exit(2);'; }
 bad_abort() { put emu/unit/a.hpp 'abort();'; }
 bad_clock() { put experiments/engine/a.cpp 'auto t = std::chrono::steady_clock::now();'; }

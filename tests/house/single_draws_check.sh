@@ -4,7 +4,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/house.sh"
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
-check() { sources '[^/]*\.(cpp|hpp)' formats emu policies experiments cli | python3 "$here/single_draws.py"; }
+check() { sources '[^/]*\.(cpp|hpp)' formats emu policies experiments api cli | python3 "$here/single_draws.py"; }
 
 dice() {
   put emu/dice.hpp 'class Dice {' ' public:' '  std::uint32_t word() { return source_.bits(next_++, 32); }' \
