@@ -10,7 +10,7 @@
 #include "formats/convert.hpp"
 #include "formats/error.hpp"
 #include "formats/float32_converter.hpp"
-#include "policies/fast_blocks.hpp"
+#include "formats/scaling/fast_blocks.hpp"
 
 namespace numemu::bench {
 namespace {
@@ -67,11 +67,10 @@ ConversionCase scalar_case(const std::string& format, const std::string& roundin
 // Quantizes and dequantizes rows of 4096 elements; the tensor scale's pass is part of it.
 ConversionCase block_case(const std::string& name, double instructions) {
   const BlockFormat& format = find_block_format(name);
-  policies::BlockQuantization how{.format = &format,
-                                  .rule = &policies::find_scale_rule(format.default_rule, format)};
-  const auto flagged = std::make_shared<const policies::FastBlocks>(how);
+  BlockQuantization how{.format = &format, .rule = &find_scale_rule(format.default_rule, format)};
+  const auto flagged = std::make_shared<const FastBlocks>(how);
   how.count_flags = false;
-  const auto bare = std::make_shared<const policies::FastBlocks>(how);
+  const auto bare = std::make_shared<const FastBlocks>(how);
   const auto layout_of = [&format](const Arrays& a) {
     constexpr std::int64_t kColumns = 4096;
     return block_layout(format, {a.n / kColumns, kColumns}, -1);
@@ -81,7 +80,7 @@ ConversionCase block_case(const std::string& name, double instructions) {
                         .has_flags = true};
   result.run = [how, layout_of, flagged, bare](Arrays& a, bool with_flags) {
     const BlockLayout layout = layout_of(a);
-    const float t = policies::tensor_scale_of(how, a.x, a.n);
+    const float t = tensor_scale_of(how, a.x, a.n);
     (with_flags ? flagged : bare)->quantize(layout, a.x, t, 0, layout.blocks, {}, a.y);
   };
   result.require_equal = [how, layout_of, name, run = result.run](Arrays& a) {

@@ -13,9 +13,9 @@
 #include "bench/run_main.hpp"
 #include "bench/timing.hpp"
 #include "formats/error.hpp"
-#include "policies/element_grid.hpp"
-#include "policies/scale_rule.hpp"
-#include "policies/scale_search.hpp"
+#include "formats/scaling/element_grid.hpp"
+#include "formats/scaling/scale_rule.hpp"
+#include "formats/scaling/scale_search.hpp"
 
 namespace numemu::bench {
 namespace {
@@ -24,8 +24,8 @@ constexpr int kRounds = 5;
 constexpr std::int64_t kElements = std::int64_t{1} << 17, kTensor = std::int64_t{1} << 20;
 
 /// What a rule chooses for every `size` elements, as factors.
-std::vector<double> scales_of(const policies::ScaleRule& rule, const BlockFormat& f,
-                              const Arrays& a, std::int64_t size) {
+std::vector<double> scales_of(const ScaleRule& rule, const BlockFormat& f, const Arrays& a,
+                              std::int64_t size) {
   Conversion c;
   c.format = f.element;
   const std::int64_t blocks = a.n / size;
@@ -39,7 +39,7 @@ std::vector<double> scales_of(const policies::ScaleRule& rule, const BlockFormat
   std::vector<std::int64_t> offsets(scales.size() + 1);
   std::vector<std::int32_t> exponents(scales.size());
   for (std::int64_t b = 0; b < blocks; ++b) {
-    amax[b] = static_cast<float>(policies::largest_magnitude(a.x + b * size, size));
+    amax[b] = static_cast<float>(largest_magnitude(a.x + b * size, size));
     offsets[b + 1] = (b + 1) * size;
   }
   rule.exponents({&f, &c, blocks, amax.data(), a.x, offsets.data(), exponents.data()});
@@ -52,8 +52,7 @@ double error_of(const BlockFormat& f, const Arrays& a, std::int64_t block, std::
                 double scale) {
   Conversion c;
   c.format = f.element;
-  return policies::squared_error(policies::element_grids(c).line, a.x + block * size, size, scale)
-      .sum;
+  return squared_error(element_grids(c).line, a.x + block * size, size, scale).sum;
 }
 
 /// Decibels that the new rule gains.
@@ -64,7 +63,7 @@ double compared(const BlockFormat& f, const Arrays& a, std::int64_t size,
     const auto block = static_cast<std::int64_t>(b);
     const double was = error_of(f, a, block, size, old[b]);
     const double is = error_of(f, a, block, size, exact[b]);
-    if (is > was * (1 + policies::kSearchTolerance))
+    if (is > was * (1 + kSearchTolerance))
       throw Error(fmt::format("{}: block {}: more error than mse(17)", f.name, b));
     before += was;
     after += is;
@@ -78,8 +77,7 @@ void time_case(const Arrays& a, const std::string& element, std::int64_t size,
   std::vector<double> chosen[2], rates[2];
   for (int round = 0; round < kRounds; ++round) {
     for (const int rule : {0, 1}) {
-      const policies::ScaleRule& r =
-          policies::find_scale_rule(rule == 0 ? "mse(17)" : "mse(exact)", f);
+      const ScaleRule& r = find_scale_rule(rule == 0 ? "mse(17)" : "mse(exact)", f);
       const double taken = seconds([&] { chosen[rule] = scales_of(r, f, a, size); });
       rates[rule].push_back(static_cast<double>(a.n) / taken);
     }

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "cli/options.hpp"
-#include "formats/block_format.hpp"
+#include "formats/blocks/block_format.hpp"
 #include "formats/storage/array.hpp"
 
 namespace numemu::cli {

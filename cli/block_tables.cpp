@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 
 #include "cli/table.hpp"
-#include "policies/scale_rule.hpp"
+#include "formats/scaling/scale_rule.hpp"
 
 namespace numemu::cli {
 
 Json block_json(const BlockFormat& f) {
   std::vector<std::string> rules;
-  for (const policies::ScaleRule* rule : policies::all_scale_rules())
+  for (const ScaleRule* rule : all_scale_rules())
     if (serves(*rule, f)) rules.emplace_back(rule->name);
   Json json = {{"name", f.name},
                {"doc", f.doc},

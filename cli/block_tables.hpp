@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "formats/block_format.hpp"
+#include "formats/blocks/block_format.hpp"
 #include "formats/storage/json.hpp"
 
 namespace numemu::cli {

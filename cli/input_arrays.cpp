@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
-#include "formats/block_format.hpp"
+#include "formats/blocks/block_format.hpp"
 #include "formats/error.hpp"
-#include "policies/scale_rule.hpp"
+#include "formats/scaling/scale_rule.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -16,11 +16,10 @@ void check_scale_rule(const std::string& path, const Sidecar& sidecar) {
   // and a real scale the other.
   try {
     try {
-      policies::find_scale_rule(*sidecar.scale_rule,
-                                find_block_format(sidecar.block.value_or("mxfp4")));
+      find_scale_rule(*sidecar.scale_rule, find_block_format(sidecar.block.value_or("mxfp4")));
     } catch (const Error&) {
       if (sidecar.block) throw;
-      policies::find_scale_rule(*sidecar.scale_rule);
+      find_scale_rule(*sidecar.scale_rule);
     }
   } catch (const Error& error) {
     throw Error(fmt::format("{}: scale_rule: {}", sidecar_path(path), error.what()));

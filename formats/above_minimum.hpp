@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-#include "formats/block_convert.hpp"
+#include "formats/blocks/block_convert.hpp"
 
 namespace numemu {
 

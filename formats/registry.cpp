@@ -5,7 +5,7 @@
 #include <mutex>
 #include <optional>
 
-#include "formats/block_format.hpp"
+#include "formats/blocks/block_format.hpp"
 #include "formats/codebook.hpp"
 #include "formats/descriptor.hpp"
 #include "formats/error.hpp"

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "policies/call_text.hpp"
+#include "formats/call_text.hpp"
 #include "policies/recipe/canonical_json.hpp"
 #include "policies/recipe/error_at.hpp"
 
@@ -68,7 +68,7 @@ Json argument_json(const Option& option, const std::string& text) {
   if (std::holds_alternative<std::string*>(option.value)) return text;
   if (std::holds_alternative<bool*>(option.value))
     return text == "true" || text == "false" ? Json(text == "true") : Json(text);
-  const std::optional<double> number = parse_number(text);
+  const std::optional<double> number = number_argument(text);
   return number ? Json(*number) : Json(text);
 }
 

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "formats/call_text.hpp"
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
 #include "formats/suggest.hpp"
-#include "policies/call_text.hpp"
 #include "policies/option_text.hpp"
 #include "policies/recipe/error_at.hpp"
 

@@ -15,10 +15,10 @@
 #include "formats/analysis/monte_carlo.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"
+#include "formats/scaling/scale_rule.hpp"
 #include "formats/storage/json.hpp"
 #include "formats/storage/npy.hpp"
 #include "formats/storage/utf8.hpp"
-#include "policies/scale_rule.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -93,7 +93,7 @@ struct Subject {
 /// The scale that a rule chooses for the numbers of the file, or for all draws of the law, each
 /// rounded to float32.
 double scale_by_rule(const std::string& name, const Subject& s) {
-  const policies::ScaleRule& rule = policies::find_scale_rule(name);
+  const ScaleRule& rule = find_scale_rule(name);
   std::vector<float> x(static_cast<std::size_t>(s.n));
   RandomSource source = s.conversion.random;
   source.stream = Stream::data;
@@ -202,7 +202,7 @@ Json report_json(const Subject& s, const AnalyzeOptions& options, const std::vec
                {"dist", s.law ? s.law->name() : utf8_text(options.dist)},
                {"n", s.n},
                {"seed", options.seed}};
-  if (!options.rule.empty()) json["scale_rule"] = policies::scale_rule_name(options.rule);
+  if (!options.rule.empty()) json["scale_rule"] = scale_rule_name(options.rule);
   for (const Row& row : rows) {
     json["figures"][row.key] = {{"predicted", row.predicted.mean},
                                 {"measured", row.measured.mean},

@@ -10,17 +10,17 @@
 #include "cli/float32_input.hpp"
 #include "cli/format_names.hpp"
 #include "cli/talk.hpp"
-#include "emu/stats/pairwise.hpp"
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
 #include "formats/portable/math.hpp"
+#include "formats/portable/pairwise.hpp"
+#include "formats/scaling/quantize_blocks.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/codes.hpp"
 #include "formats/storage/distinct_paths.hpp"
 #include "formats/storage/json.hpp"
 #include "formats/storage/output_files.hpp"
 #include "formats/storage/utf8.hpp"
-#include "policies/quantize_blocks.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -79,16 +79,16 @@ void check_options(const QuantizeOptions& options, const BlockFormat& f) {
     throw Error(fmt::format("--scale-round: the scales of {} are not rounded up", f.name));
 }
 
-policies::BlockQuantization quantization_of(const QuantizeOptions& options, const BlockFormat& f,
-                                            const Conversion& conversion) {
-  policies::BlockQuantization how;
+BlockQuantization quantization_of(const QuantizeOptions& options, const BlockFormat& f,
+                                  const Conversion& conversion) {
+  BlockQuantization how;
   how.format = &f;
-  how.rule = &policies::find_scale_rule(options.rule.empty() ? f.default_rule : options.rule, f);
+  how.rule = &find_scale_rule(options.rule.empty() ? f.default_rule : options.rule, f);
   how.element = conversion;
   how.element.symmetric = !options.full_range;
   if (!options.scale_round.empty()) how.scale_rounding = parse_rounding(options.scale_round).mode;
   if (f.tensor_scale) how.scale_rounding = RoundingMode::rne;
-  if (options.nonfinite == "ignore") how.nonfinite = policies::Nonfinite::ignore;
+  if (options.nonfinite == "ignore") how.nonfinite = Nonfinite::ignore;
   how.use_tensor_scale = !options.no_tensor_scale;
   return how;
 }
@@ -125,7 +125,7 @@ struct Sqnr {
 
 Sqnr sqnr_of(const float* x, const float* y, std::int64_t n) {
   const auto sum = [&](const auto& term) {
-    return stats::pairwise_sum(n, [&](std::int64_t i) {
+    return pairwise_sum(n, [&](std::int64_t i) {
       return std::isfinite(x[i]) && std::isfinite(y[i]) ? term(double{x[i]}, double{y[i]}) : 0.0;
     });
   };
@@ -169,10 +169,10 @@ void write_outputs(const QuantizeOptions& options, const BlockFormat& f, const S
 
 struct Summary {
   const QuantizeOptions& options;
-  const policies::BlockQuantization& how;
+  const BlockQuantization& how;
   const BlockLayout& layout;
   const Sidecar& about;
-  const policies::BlockCounts& counts;
+  const BlockCounts& counts;
   const ArrayShape& shape;
   const Sqnr& sqnr;
 };
@@ -229,7 +229,7 @@ int run_quantize(const QuantizeOptions& options) {
   check_options(options, f);
   parse_rounding(options.conversion.rounding);
   parse_overflow(options.conversion.overflow);
-  policies::find_scale_rule(options.rule.empty() ? f.default_rule : options.rule, f);
+  find_scale_rule(options.rule.empty() ? f.default_rule : options.rule, f);
   const Array x = read_float32(options.in, options.from);
   const int axis = options.block.axis_or_last();
   const BlockLayout layout = [&] {
@@ -240,12 +240,11 @@ int run_quantize(const QuantizeOptions& options) {
     }
   }();
   const SettledConversion settled = settle(options.conversion, *f.element, x.shape);
-  const policies::BlockQuantization how = quantization_of(options, f, settled.conversion);
+  const BlockQuantization how = quantization_of(options, f, settled.conversion);
   Outputs outputs(options, f, layout, x.shape);
   const float* numbers = x.as<float>();
   float* y = outputs.y.as<float>();
-  const policies::BlockCounts counts =
-      policies::quantize_blocks(how, layout, numbers, outputs.arrays(), y);
+  const BlockCounts counts = quantize_blocks(how, layout, numbers, outputs.arrays(), y);
   Sidecar about;
   about.numemu = NUMEMU_VERSION;
   about.block = f.name;

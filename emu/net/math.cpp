@@ -7,8 +7,8 @@
 #include <initializer_list>
 #include <limits>
 
-#include "emu/net/math_cores.hpp"
 #include "emu/net/ops/elementwise.hpp"
+#include "formats/portable/vector_functions.hpp"
 
 namespace numemu::net {
 namespace {

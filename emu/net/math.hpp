@@ -5,7 +5,7 @@
 namespace numemu::net {
 
 // Loops over large tensors use the same functions in float64, which vectorise:
-// emu/net/math_cores.hpp.
+// formats/portable/vector_functions.hpp.
 
 /// e^x within 1 ulp of float32; 0 below -103.98, +inf above 88.73, NaN for NaN.
 float exp(float x);

@@ -8,8 +8,8 @@
 namespace numemu::net {
 namespace {
 
-// As in emu/stats/pairwise.hpp, which splits at multiples of its leaf: its leaves are runs of 64
-// rows from row 0.
+// As in formats/portable/pairwise.hpp, which splits at multiples of its leaf: its leaves are runs
+// of 64 rows from row 0.
 constexpr std::int64_t kLeaf = 64;
 
 // The tree over the sums of the leaves that hold rows [first, first + rows).

@@ -6,9 +6,9 @@
 #include <numeric>
 
 #include "emu/stats/laws.hpp"
-#include "emu/stats/pairwise.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"
+#include "formats/portable/pairwise.hpp"
 
 namespace numemu::stats {
 namespace {

@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "emu/stats/kolmogorov.hpp"
-#include "emu/stats/pairwise.hpp"
 #include "formats/portable/math.hpp"
+#include "formats/portable/pairwise.hpp"
 
 namespace numemu::stats {
 namespace {

@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "emu/stats/pairwise.hpp"
+#include "formats/portable/pairwise.hpp"
 
 namespace numemu::stats {
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <vector>
 
-#include "emu/stats/pairwise.hpp"
+#include "formats/portable/pairwise.hpp"
 
 namespace numemu::stats {
 namespace {

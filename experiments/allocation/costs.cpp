@@ -6,7 +6,7 @@
 #include <map>
 
 #include "emu/net/multiply_adds.hpp"
-#include "formats/block_format.hpp"
+#include "formats/blocks/block_format.hpp"
 #include "formats/error.hpp"
 #include "formats/glob.hpp"
 #include "formats/storage/json_reader.hpp"

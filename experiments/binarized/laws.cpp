@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
-#include "emu/net/math_cores.hpp"
 #include "formats/analysis/normal_law.hpp"
+#include "formats/portable/vector_functions.hpp"
 
 namespace numemu::experiments::binarized {
 
@@ -22,7 +22,7 @@ double power_gain(double deviation, double boundary) {
 
 double shift_deviation(double deviation) {
   const double v = power_gain(deviation, kApproximate) * deviation * deviation;
-  return deviation * net::core::power_of_two(1 / std::sqrt(v));
+  return deviation * core::power_of_two(1 / std::sqrt(v));
 }
 
 Threshold fold(double scale, double mean, double bias) {

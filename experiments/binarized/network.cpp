@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "emu/net/gemm_layers.hpp"
-#include "emu/net/math_cores.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/batch_norm.hpp"
 #include "emu/net/ops/batch_statistics.hpp"
@@ -18,6 +17,7 @@
 #include "experiments/binarized/sign_products.hpp"
 #include "experiments/engine/trials.hpp"
 #include "formats/error.hpp"
+#include "formats/portable/vector_functions.hpp"
 #include "policies/recipe/bits.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 
@@ -58,8 +58,8 @@ Json compare_thresholds(const net::Node& node, std::int64_t depth, const Json& r
   for (std::int64_t c = 0; c < channels; ++c) {
     const double weight = values[0].value.data[c], variance = values[3].value.data[c];
     const double inverse = 1 / std::sqrt(variance + norm.options().epsilon);
-    const double scale = shift ? net::core::power_of_two(weight) * net::core::power_of_two(inverse)
-                               : weight * inverse;
+    const double scale =
+        shift ? core::power_of_two(weight) * core::power_of_two(inverse) : weight * inverse;
     const Threshold threshold = fold(scale, values[2].value.data[c], values[1].value.data[c]);
     for (std::int64_t i = 0; i <= depth; ++i)
       differ += threshold.fires(2 * i - depth) != (y.data[i * channels + c] >= 0);

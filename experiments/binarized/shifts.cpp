@@ -4,12 +4,12 @@
 
 #include <cmath>
 
-#include "emu/net/math_cores.hpp"
 #include "emu/net/ops/batch_statistics.hpp"
 #include "emu/stats/mean.hpp"
 #include "experiments/binarized/laws.hpp"
 #include "experiments/binarized/parts.hpp"
 #include "formats/analysis/normal_law.hpp"
+#include "formats/portable/vector_functions.hpp"
 #include "formats/quantize.hpp"
 #include "formats/random.hpp"
 
@@ -63,7 +63,7 @@ void add_shifts(const ExperimentRun& run, Conclusion& conclusion) {
       gains.push_back(shift.variance[part] / exact.variance[part]);
       deviations.push_back(std::sqrt(exact.variance[part]) *
 
-                           net::core::power_of_two(1 / std::sqrt(shift.variance[part])));
+                           core::power_of_two(1 / std::sqrt(shift.variance[part])));
     }
     const auto judge = [&](const char* what, double predicted, const std::vector<double>& parts,
                            std::size_t series) {

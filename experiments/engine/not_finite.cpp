@@ -9,8 +9,8 @@
 #include "emu/net/at_layer.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "formats/joined.hpp"
+#include "formats/scaling/scale_rule.hpp"
 #include "policies/recipe/fixed_scales.hpp"
-#include "policies/scale_rule.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -30,9 +30,7 @@ std::string overflow_of(const policies::RolePolicy& role) {
   return fmt::format("{}, overflow {}", role.format->name, to_string(role.overflow));
 }
 
-double largest_of(const net::Tensor& x) {
-  return policies::largest_magnitude(x.data.data(), x.size());
-}
+double largest_of(const net::Tensor& x) { return largest_magnitude(x.data.data(), x.size()); }
 
 /// The largest finite magnitude of an operand as the unit reads it, whose numbers are at most
 /// `own`: under a scale the format's, else that of the numbers; those of a block differ from its

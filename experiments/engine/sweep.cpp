@@ -14,12 +14,12 @@
 #include "experiments/engine/bench_memory.hpp"
 #include "experiments/engine/run_point.hpp"
 #include "formats/error.hpp"
+#include "formats/scaling/scale_rule.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "formats/storage/output_folder.hpp"
 #include "policies/recipe/canonical_json.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
-#include "policies/scale_rule.hpp"
 #include "policies/tuning/checkpoint.hpp"
 
 namespace numemu::experiments {
@@ -51,7 +51,7 @@ void append_time(const std::string& path, const std::string& key, double seconds
 
 Json histogram(const std::string& layer, net::Role role, const net::Tensor& x) {
   const auto [low, high] = std::minmax_element(x.data.begin(), x.data.end());
-  const double absmax = policies::largest_magnitude(x.data.data(), x.size());
+  const double absmax = largest_magnitude(x.data.data(), x.size());
   const bool one_sided = x.size() == 0 || *low >= 0;
   const double from = one_sided ? 0 : -absmax, width = (absmax - from) / kHistogramBins;
   std::vector<std::int64_t> counts(kHistogramBins);

@@ -4,14 +4,14 @@
 
 #include <optional>
 
+#include "formats/call_text.hpp"
 #include "formats/error.hpp"
-#include "policies/call_text.hpp"
 
 namespace numemu::experiments::fractrain {
 
 Precision Precision::parse(const std::string& text) {
   const std::size_t slash = text.find('/');
-  const auto bits = [&](const std::string& part) { return policies::parse_whole(part, 2, 8); };
+  const auto bits = [&](const std::string& part) { return whole_argument(part, 2, 8); };
   const auto forward = bits(text.substr(0, slash));
   const auto backward = slash == std::string::npos ? std::nullopt : bits(text.substr(slash + 1));
   if (!forward || !backward) {

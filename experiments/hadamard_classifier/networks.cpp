@@ -14,7 +14,7 @@
 #include "experiments/engine/training_settings.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/hadamard_classifier/parts.hpp"
-#include "formats/block_format.hpp"
+#include "formats/blocks/block_format.hpp"
 #include "formats/portable/math.hpp"
 #include "formats/quantize.hpp"
 #include "policies/recipe/recipe_numerics.hpp"

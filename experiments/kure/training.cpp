@@ -7,7 +7,6 @@
 #include "emu/net/nets.hpp"
 #include "emu/net/train/train.hpp"
 #include "emu/stats/paired.hpp"
-#include "emu/stats/pairwise.hpp"
 #include "experiments/engine/paired_gains.hpp"
 #include "experiments/engine/train_trial.hpp"
 #include "experiments/engine/training_settings.hpp"
@@ -15,6 +14,7 @@
 #include "experiments/kure/parts.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"
+#include "formats/portable/pairwise.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 
 namespace numemu::experiments::kure {
@@ -60,7 +60,7 @@ Plan plan_of(const ExperimentRun& run) {
 double kurtosis_of(const net::Tensor& w) {
   const std::int64_t n = w.size();
   const auto mean_of = [&](auto term) {
-    return stats::pairwise_sum(n, [&](std::int64_t i) { return term(double{w.data[i]}); }) /
+    return pairwise_sum(n, [&](std::int64_t i) { return term(double{w.data[i]}); }) /
            static_cast<double>(n);
   };
   const double mean = mean_of([](double x) { return x; });

@@ -6,9 +6,9 @@
 #include <numbers>
 
 #include "emu/stats/fit.hpp"
-#include "emu/stats/pairwise.hpp"
+#include "formats/analysis/magnitude_law.hpp"
 #include "formats/portable/math.hpp"
-#include "policies/mask/magnitude_law.hpp"
+#include "formats/portable/pairwise.hpp"
 
 namespace numemu::experiments::lognormal_gradients {
 namespace {
@@ -25,8 +25,7 @@ Json look_at(const std::vector<float>& g, const std::vector<Candidate>& candidat
   std::vector<float> nonzero;
   std::copy_if(g.begin(), g.end(), std::back_inserter(nonzero), [](float x) { return x != 0; });
   const auto n = static_cast<std::int64_t>(nonzero.size());
-  const policies::MagnitudeLaw law =
-      policies::fit_law(policies::Law::lognormal, g.data(), std::ssize(g));
+  const MagnitudeLaw law = fit_law(ThresholdLaw::lognormal, g.data(), std::ssize(g));
   if (!law.usable() || !(law.spread > 0)) return nullptr;
   const double mean = portable::log2(law.scale), sigma = law.spread / std::numbers::ln2;
   Json record = {{"n", g.size()},
@@ -37,7 +36,7 @@ Json look_at(const std::vector<float>& g, const std::vector<Candidate>& candidat
                  {"errors", Json::array()}};
   for (const Candidate& candidate : candidates) {
     const double target = candidate.grid.best_mean(sigma), factor = portable::exp2(target - mean);
-    const double sum = stats::pairwise_sum(n, [&](std::int64_t i) {
+    const double sum = pairwise_sum(n, [&](std::int64_t i) {
       return candidate.grid.error_of(factor * std::fabs(double{nonzero[i]}));
     });
     record["errors"].push_back({{"mean", target},

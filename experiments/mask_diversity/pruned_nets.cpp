@@ -9,12 +9,12 @@
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/train/train.hpp"
-#include "emu/stats/pairwise.hpp"
 #include "experiments/engine/network_identity.hpp"
 #include "experiments/engine/train_trial.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/mask_diversity/patterns.hpp"
 #include "experiments/mask_diversity/pieces.hpp"
+#include "formats/portable/pairwise.hpp"
 #include "policies/mask/weight_mask.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 
@@ -48,7 +48,7 @@ Json kept_of(const net::Graph& graph, const policies::Recipe& recipe,
       const RandomSource random = policies::weight_mask_random(recipe.seed(), layer, *policy);
       keep = policies::WeightMask(*policy, random).mask_of(weight, 1);
     }
-    const auto sum = [&](auto&& term) { return stats::pairwise_sum(weight.size(), term); };
+    const auto sum = [&](auto&& term) { return pairwise_sum(weight.size(), term); };
     elements += static_cast<double>(weight.size());
     kept += sum([&](std::int64_t i) { return keep[i] != 0 ? 1.0 : 0.0; });
     magnitude += sum([&](std::int64_t i) { return std::fabs(double{weight.data[i]}); });

@@ -8,12 +8,12 @@
 
 #include "emu/net/nets.hpp"
 #include "emu/net/train/train.hpp"
-#include "emu/stats/pairwise.hpp"
 #include "experiments/engine/train_trial.hpp"
 #include "experiments/mvue/parts.hpp"
 #include "experiments/mvue/pruned_sample.hpp"
 #include "formats/joined.hpp"
 #include "formats/portable/math.hpp"
+#include "formats/portable/pairwise.hpp"
 
 namespace numemu::experiments::mvue {
 namespace {
@@ -42,9 +42,9 @@ std::pair<double, double> shape_of(const std::vector<float>& x) {
   }
   const auto n = static_cast<std::int64_t>(logs.size());
   if (n == 0) return {1, 0};
-  const double mean = stats::pairwise_sum(n, [&](std::int64_t i) { return logs[i]; }) / n;
+  const double mean = pairwise_sum(n, [&](std::int64_t i) { return logs[i]; }) / n;
   const double variance =
-      stats::pairwise_sum(n, [&](std::int64_t i) { return (logs[i] - mean) * (logs[i] - mean); }) /
+      pairwise_sum(n, [&](std::int64_t i) { return (logs[i] - mean) * (logs[i] - mean); }) /
       static_cast<double>(n);
   return {1 - static_cast<double>(n) / static_cast<double>(x.size()), std::sqrt(variance)};
 }

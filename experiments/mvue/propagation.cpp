@@ -13,12 +13,12 @@
 #include "emu/net/train/train.hpp"
 #include "emu/stats/laws.hpp"
 #include "emu/stats/paired.hpp"
-#include "emu/stats/pairwise.hpp"
 #include "experiments/engine/judge.hpp"
 #include "experiments/mvue/parts.hpp"
 #include "experiments/mvue/pruned_sample.hpp"
 #include "experiments/mvue/recipes.hpp"
 #include "formats/float_guard.hpp"
+#include "formats/portable/pairwise.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 
 namespace numemu::experiments::mvue {
@@ -59,8 +59,8 @@ const Gradients& pass(const net::Graph& graph, const net::Tensor& x,
 /// <g, h> / <h, h>; NaN where h is nothing but zeros.
 double projection(const std::vector<float>& g, const std::vector<float>& h) {
   const auto n = static_cast<std::int64_t>(h.size());
-  return stats::pairwise_sum(n, [&](std::int64_t i) { return double{g[i]} * h[i]; }) /
-         stats::pairwise_sum(n, [&](std::int64_t i) { return double{h[i]} * h[i]; });
+  return pairwise_sum(n, [&](std::int64_t i) { return double{g[i]} * h[i]; }) /
+         pairwise_sum(n, [&](std::int64_t i) { return double{h[i]} * h[i]; });
 }
 
 /// With the width that Student's t law gives what 4 standard errors are of a normal one.

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "emu/stats/interval.hpp"
-#include "emu/stats/pairwise.hpp"
 #include "experiments/engine/judge.hpp"
+#include "formats/portable/pairwise.hpp"
 
 namespace numemu::experiments::mvue {
 namespace {
@@ -26,11 +26,11 @@ struct GroupSums {
 template <class A, class B>
 Estimate ratio_of(const std::vector<GroupSums>& groups, double ratio, const A& a, const B& b) {
   const auto n = static_cast<std::int64_t>(groups.size());
-  const double over = stats::pairwise_sum(n, [&](std::int64_t i) { return a(groups[i]); });
-  const double under = stats::pairwise_sum(n, [&](std::int64_t i) { return b(groups[i]); });
+  const double over = pairwise_sum(n, [&](std::int64_t i) { return a(groups[i]); });
+  const double under = pairwise_sum(n, [&](std::int64_t i) { return b(groups[i]); });
   if (under == 0) return {NAN, NAN};
   const double about = std::isnan(ratio) ? over / under : ratio;
-  const double spread = stats::pairwise_sum(n, [&](std::int64_t i) {
+  const double spread = pairwise_sum(n, [&](std::int64_t i) {
     const double d = a(groups[i]) - about * b(groups[i]);
     return d * d;
   });
@@ -90,9 +90,9 @@ PrunedSample prune_and_measure(const policies::MaskPolicy& policy, const std::ve
       [](const GroupSums& g) { return g.magnitude; });
   out.closed_nsr = ratio_of(groups, NAN, closed, signal).value;
   const auto effective = [&](const auto& of) {
-    const double sum = stats::pairwise_sum(count, [&](std::int64_t g) { return of(groups[g]); });
+    const double sum = pairwise_sum(count, [&](std::int64_t g) { return of(groups[g]); });
     const double squares =
-        stats::pairwise_sum(count, [&](std::int64_t g) { return of(groups[g]) * of(groups[g]); });
+        pairwise_sum(count, [&](std::int64_t g) { return of(groups[g]) * of(groups[g]); });
     return squares > 0 ? sum * sum / squares : 0;
   };
   out.effective = effective(signal);

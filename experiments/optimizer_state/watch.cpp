@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "formats/block_format.hpp"
+#include "formats/blocks/block_format.hpp"
 
 namespace numemu::experiments::optimizer_state {
 namespace {

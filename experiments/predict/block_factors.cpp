@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "formats/scaling/quantize_blocks.hpp"
 #include "formats/simd/block_scales.hpp"
-#include "policies/quantize_blocks.hpp"
 #include "policies/recipe/role_quantizer.hpp"
 
 namespace numemu::experiments {
@@ -48,7 +48,7 @@ std::vector<double> powers(const policies::RolePolicy& policy, const Elements& b
     largest[b] = largest_number(blocks.x + blocks.offsets[b], blocks.size(b));
   const Conversion conversion = policies::conversion_of(policy);
   std::vector<std::int32_t> exponents(largest.size());
-  policies::find_scale_rule(policy.scale, format)
+  find_scale_rule(policy.scale, format)
       .exponents({&format, &conversion, count, largest.data(), blocks.x, blocks.offsets.data(),
                   exponents.data()});
   std::vector<double> factors(largest.size());
@@ -59,15 +59,15 @@ std::vector<double> powers(const policies::RolePolicy& policy, const Elements& b
 
 std::vector<double> real_scales(const policies::RolePolicy& policy, const Elements& blocks) {
   const BlockFormat& format = *policy.block;
-  const policies::ScaleRule& rule = policies::find_scale_rule(policy.scale, format);
+  const ScaleRule& rule = find_scale_rule(policy.scale, format);
   const Conversion conversion = policies::conversion_of(policy);
-  policies::BlockQuantization how;
+  BlockQuantization how;
   how.format = &format;
   how.element = conversion;
-  policies::ScaleRequest request;
+  ScaleRequest request;
   request.conversion = &conversion;
   request.block = &format;
-  request.tensor_scale = policies::tensor_scale_of(how, blocks.x, blocks.offsets.back());
+  request.tensor_scale = tensor_scale_of(how, blocks.x, blocks.offsets.back());
   if (format.tensor_scale) request.scale_rounding = RoundingMode::rne;
   std::vector<double> factors(blocks.offsets.size() - 1);
   for (std::size_t b = 0; b < factors.size(); ++b) {

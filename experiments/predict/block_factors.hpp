@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "formats/block_layout.hpp"
+#include "formats/blocks/block_layout.hpp"
 #include "policies/recipe/role_policy.hpp"
 
 namespace numemu::experiments {

@@ -9,8 +9,8 @@
 #include "experiments/predict/block_factors.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"
+#include "formats/scaling/scale_rule.hpp"
 #include "policies/recipe/role_quantizer.hpp"
-#include "policies/scale_rule.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -28,14 +28,14 @@ class PowerRule {
  public:
   explicit PowerRule(const policies::RolePolicy& policy)
       : format_(*policy.block),
-        rule_(policies::find_scale_rule(policy.scale, format_)),
+        rule_(find_scale_rule(policy.scale, format_)),
         conversion_(policies::conversion_of(policy)) {}
 
   bool reads_elements() const { return rule_.reads_elements; }
 
   int exponent(float amax) const {
     std::int32_t exponent = 0;
-    policies::ExponentRequest request;
+    ExponentRequest request;
     request.format = &format_;
     request.conversion = &conversion_;
     request.blocks = 1;
@@ -47,7 +47,7 @@ class PowerRule {
 
  private:
   const BlockFormat& format_;
-  const policies::ScaleRule& rule_;
+  const ScaleRule& rule_;
   Conversion conversion_;
 };
 
@@ -75,8 +75,7 @@ ErrorMoments block_moments(const policies::RolePolicy& policy, const BlockLayout
     const BlockElements elements = layout.block(b);
     block.resize(static_cast<std::size_t>(elements.size()));
     elements.gather(x, block.data());
-    const auto amax =
-        static_cast<float>(policies::largest_magnitude(block.data(), elements.size()));
+    const auto amax = static_cast<float>(largest_magnitude(block.data(), elements.size()));
     if (amax == 0) continue;  // zeros are exact under any scale
     const double factor = factors[b];
     if (factor == 0) {  // a scale that underflowed: every element becomes zero
@@ -129,7 +128,7 @@ std::optional<FittedNoise> fitted_block_noise(const policies::RolePolicy& policy
   FittedNoise noise{fit->family, fit->ks_distance, fit->threshold, fit->accepted(), {}};
   const Grid grid = grid_of(policy);
   const Magnitudes magnitudes{*fit->density};
-  const double largest = policies::largest_magnitude(x, layout.elements());
+  const double largest = largest_magnitude(x, layout.elements());
 
   std::map<std::int64_t, std::int64_t> lengths;  // block length -> elements in such blocks
   for (std::int64_t b = 0; b < layout.blocks; ++b) {

@@ -6,7 +6,7 @@
 
 #include "experiments/predict/fitted_noise.hpp"
 #include "formats/analysis/error_moments.hpp"
-#include "formats/block_layout.hpp"
+#include "formats/blocks/block_layout.hpp"
 #include "policies/recipe/role_policy.hpp"
 
 namespace numemu::experiments {

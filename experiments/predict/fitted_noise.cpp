@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "emu/stats/pairwise.hpp"
+#include "formats/portable/pairwise.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -46,7 +46,7 @@ const FitCache::TensorFit& FitCache::fit(const TensorSource& source, const net::
   for (std::int64_t g = 0; g < groups; ++g) {
     const float* group = x.data.data() + g * size;
     const std::int64_t extreme = index_of_extreme(group, size);
-    const double others = stats::pairwise_sum(
+    const double others = pairwise_sum(
         size, [&](std::int64_t i) { return i == extreme ? 0 : double{group[i]} * group[i]; });
     const double rms = size > 1 ? std::sqrt(others / (size - 1)) : 0;
     fit.groups.push_back({group[extreme], rms});

@@ -10,8 +10,8 @@
 #include "experiments/predict/block_factors.hpp"
 #include "experiments/predict/weight_errors.hpp"
 #include "formats/digest.hpp"
+#include "formats/scaling/quantize_columns.hpp"
 #include "policies/calibrate/static_scale.hpp"
-#include "policies/quantize_columns.hpp"
 #include "policies/recipe/block_lines.hpp"
 #include "policies/recipe/operand_scales.hpp"
 #include "policies/recipe/quantized_tensor.hpp"
@@ -87,7 +87,7 @@ void line_scales(const InjectedRoles::Operand& operand, const net::Product& p,
   if (turned) {
     copy.resize(static_cast<std::size_t>(lines.elements()));
     factors.resize(copy.size());
-    policies::transpose(x, lines.outer, lines.length, lines.across, copy.data());
+    transpose(x, lines.outer, lines.length, lines.across, copy.data());
     x = copy.data();
   }
   float* const to = turned ? factors.data() : scales;
@@ -99,7 +99,7 @@ void line_scales(const InjectedRoles::Operand& operand, const net::Product& p,
   for (std::int64_t s = 0; s < samples; ++s)
     expand(layout, block_factors(policy, layout, x + s * share * lines.length),
            to + s * share * lines.length);
-  if (turned) policies::transpose(to, lines.outer, lines.across, lines.length, scales);
+  if (turned) transpose(to, lines.outer, lines.across, lines.length, scales);
 }
 
 /// Gives the errors of `y`, which are drawn, the coherent part and the power that the rounding

@@ -11,7 +11,6 @@
 #include "emu/net/require_elements.hpp"
 #include "emu/stats/interval.hpp"
 #include "emu/stats/mean.hpp"
-#include "emu/stats/pairwise.hpp"
 #include "emu/stats/squares.hpp"
 #include "experiments/engine/judge.hpp"
 #include "experiments/predict/injected_noise.hpp"
@@ -20,6 +19,7 @@
 #include "experiments/predict/measure_once.hpp"
 #include "experiments/predict/noise_power.hpp"
 #include "formats/portable/math.hpp"
+#include "formats/portable/pairwise.hpp"
 #include "policies/calibrate/listen.hpp"
 #include "policies/calibrate/static_scale.hpp"
 #include "policies/recipe/choices.hpp"
@@ -53,7 +53,7 @@ double decibel_error(const std::vector<Correlation>& parts) {
 }
 
 Correlation correlate(const float* y, const float* x, std::int64_t n) {
-  const auto mean = [&](const auto& term) { return stats::pairwise_sum(n, term) / n; };
+  const auto mean = [&](const auto& term) { return pairwise_sum(n, term) / n; };
   return {mean([&](std::int64_t i) {
             const double error = double{y[i]} - x[i];
             return error * error;
@@ -246,11 +246,11 @@ class Measured {
   /// Mean over the outputs of the square of their mean over samples.
   double mean_power() const {
     const auto n = static_cast<double>(outputs_.size());
-    return stats::pairwise_sum(std::ssize(sums_),
-                               [&](std::int64_t i) {
-                                 const double mean = sums_[static_cast<std::size_t>(i)] / n;
-                                 return mean * mean;
-                               }) /
+    return pairwise_sum(std::ssize(sums_),
+                        [&](std::int64_t i) {
+                          const double mean = sums_[static_cast<std::size_t>(i)] / n;
+                          return mean * mean;
+                        }) /
            static_cast<double>(std::max<std::size_t>(1, sums_.size()));
   }
 
@@ -409,14 +409,14 @@ LayerPrediction predict_layers(const policies::Recipe& recipe, const net::Graph&
   const auto count = static_cast<std::int64_t>(probes.size());
   for (const std::string& layer : net::gemm_layer_names(graph)) {
     const auto total = [&](double Power::*part) {
-      return stats::pairwise_sum(
+      return pairwise_sum(
           count, [&](std::int64_t k) { return net::at_layer(probes[k].layers, layer).*part; });
     };
     prediction.db[layer] = decibels(total(&Power::signal), total(&Power::noise));
     prediction.signal[layer] = total(&Power::signal) / static_cast<double>(count);
   }
   const auto total = [&](double Correlation::*part) {
-    return stats::pairwise_sum(count, [&](std::int64_t k) { return probes[k].output.*part; });
+    return pairwise_sum(count, [&](std::int64_t k) { return probes[k].output.*part; });
   };
   const Correlation all{total(&Correlation::noise), total(&Correlation::xx),
                         total(&Correlation::yy), total(&Correlation::xy)};

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "emu/net/gemm_layers.hpp"
-#include "emu/stats/pairwise.hpp"
 #include "emu/stats/squares.hpp"
+#include "formats/portable/pairwise.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -75,8 +75,8 @@ std::map<std::string, Power> LayerPowers::means() const {
   for (const auto& [layer, samples] : of_samples()) {
     const auto n = std::ssize(samples);
     const auto mean = [&, &all = samples](double Power::*part) {
-      return stats::pairwise_sum(
-                 n, [&](std::int64_t i) { return all[static_cast<std::size_t>(i)].*part; }) /
+      return pairwise_sum(n,
+                          [&](std::int64_t i) { return all[static_cast<std::size_t>(i)].*part; }) /
              static_cast<double>(std::max<std::int64_t>(1, n));
     };
     out[layer] = {mean(&Power::noise), mean(&Power::signal)};

@@ -10,7 +10,7 @@
 #include "experiments/predict/block_noise.hpp"
 #include "experiments/predict/noise_power.hpp"
 #include "formats/portable/math.hpp"
-#include "policies/quantize_blocks.hpp"
+#include "formats/scaling/quantize_blocks.hpp"
 #include "policies/recipe/random_identity.hpp"
 
 namespace numemu::experiments {
@@ -55,9 +55,9 @@ std::vector<double> block_values(const TensorNoise& noise, const net::Tensor& x,
                                  const RandomSource& random) {
   const BlockFormat& format = *noise.policy.block;
   const BlockLayout layout = layout_of(noise, x);
-  policies::BlockQuantization how;
+  BlockQuantization how;
   how.format = &format;
-  how.rule = &policies::find_scale_rule(noise.policy.scale, format);
+  how.rule = &find_scale_rule(noise.policy.scale, format);
   how.element = policies::conversion_of(noise.policy, random);
   policies::QuantizedTensor quantized;
   quantized.format = format.element;
@@ -69,7 +69,7 @@ std::vector<double> block_values(const TensorNoise& noise, const net::Tensor& x,
   arrays.codes = const_cast<void*>(quantized.codes());
   arrays.scales = scales.data();
   arrays.tensor_scale = &tensor_scale;
-  policies::quantize_blocks(how, layout, x.data.data(), arrays, nullptr);
+  quantize_blocks(how, layout, x.data.data(), arrays, nullptr);
   const std::vector<double> factors = scale_values(*format.scale, scales, layout.blocks);
   const float* const table = policies::value_table(*format.element);
   const double unit = std::ldexp(1.0, format.element_exponent);

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <numbers>
 
-#include "emu/stats/pairwise.hpp"
 #include "formats/analysis/normal_law.hpp"
 #include "formats/portable/math.hpp"
+#include "formats/portable/pairwise.hpp"
 
 namespace numemu::experiments::range_bn {
 namespace {
@@ -16,7 +16,7 @@ template <class Y>
 double cosine_of(const std::vector<float>& x, const Y& y) {
   const auto n = static_cast<std::int64_t>(x.size());
   const auto sum = [&](auto term) {
-    return stats::pairwise_sum(n, [&](std::int64_t i) {
+    return pairwise_sum(n, [&](std::int64_t i) {
       return term(double{x[static_cast<std::size_t>(i)]}, y(static_cast<std::size_t>(i)));
     });
   };

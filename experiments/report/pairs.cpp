@@ -11,13 +11,13 @@
 #include "emu/stats/jackknife.hpp"
 #include "emu/stats/laws.hpp"
 #include "emu/stats/mean.hpp"
-#include "emu/stats/pairwise.hpp"
 #include "experiments/engine/answers.hpp"
 #include "experiments/engine/losses_file.hpp"
 #include "experiments/engine/scores.hpp"
 #include "formats/analysis/normal_law.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"
+#include "formats/portable/pairwise.hpp"
 #include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
@@ -152,7 +152,7 @@ OfSamples of_losses(const std::vector<Pair>& pairs, const JudgedFigure& judged, 
                 times.begin() + std::min(n, (left_out + 1) * block), count);
     };
     fill(0);
-    const double sum = stats::pairwise_sum(std::ssize(pairs), lead);
+    const double sum = pairwise_sum(std::ssize(pairs), lead);
     fill(1);
     return sum / static_cast<double>(pairs.size());
   };

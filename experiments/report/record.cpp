@@ -11,7 +11,7 @@
 #include "experiments/report/names.hpp"
 #include "experiments/report/not_finite_text.hpp"
 #include "experiments/report/row_scores.hpp"
-#include "formats/block_format.hpp"
+#include "formats/blocks/block_format.hpp"
 #include "formats/error.hpp"
 #include "formats/format.hpp"
 #include "formats/joined.hpp"

@@ -19,9 +19,6 @@
 namespace numemu::experiments::stochastic_pruning {
 namespace {
 
-using policies::Law;
-using policies::MagnitudeLaw;
-
 /// Distance of cosines that a law is trusted with.
 constexpr double kCosineHolds = 0.02;
 
@@ -244,8 +241,8 @@ std::vector<ObservedLayer> add_gradients(const ExperimentRun& run, const std::st
   for (const Json& record : records) {
     if (record.at("step") != middle) continue;
     const Json& fitted = record.at(normal ? "normal" : "lognormal, cut");
-    MagnitudeLaw of_layer{normal ? Law::normal : Law::lognormal, fitted.at("scale"),
-                          fitted.at("spread"), record.at("nonzero")};
+    MagnitudeLaw of_layer{normal ? ThresholdLaw::normal : ThresholdLaw::lognormal,
+                          fitted.at("scale"), fitted.at("spread"), record.at("nonzero")};
     if (fitted.at("cut").is_number()) of_layer.cut = fitted.at("cut");
     layers.push_back({record.at("layer"), {of_layer, record.at("n"), 1}});
   }

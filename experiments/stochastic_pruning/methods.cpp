@@ -19,7 +19,7 @@ std::map<std::string, std::string> masks_of(const std::vector<ObservedLayer>& la
   constexpr double kLeast = 1e-4;  // as many digits as the text has
   std::map<std::string, std::string> masks;
   for (std::size_t l = 0; l < layers.size(); ++l) {
-    const policies::MagnitudeLaw& law = layers[l].magnitudes.law;
+    const MagnitudeLaw& law = layers[l].magnitudes.law;
     const double share = effect(Pruning::stochastic, law, thresholds[l]).below;
     if (share < kLeast) {
       masks[layers[l].layer] = "";
@@ -27,7 +27,7 @@ std::map<std::string, std::string> masks_of(const std::vector<ObservedLayer>& la
     }
     masks[layers[l].layer] =
         fmt::format("stochastic({:.4f},law={},history={})", std::min(share, 1 - kLeast),
-                    law.law == policies::Law::normal ? "normal" : "lognormal", history);
+                    law.law == ThresholdLaw::normal ? "normal" : "lognormal", history);
   }
   return masks;
 }

@@ -13,8 +13,6 @@
 namespace numemu::experiments::stochastic_pruning {
 namespace {
 
-using policies::Law;
-
 std::int32_t magnitude_bits(float x) { return std::bit_cast<std::int32_t>(x) & 0x7fffffff; }
 
 // portable::exp with its range as bounds: what multiplies the result is 0 long before.
@@ -46,7 +44,8 @@ Below lognormal_below(double ln_t, const MagnitudeLaw& law) {
 }
 
 Below below_of(const MagnitudeLaw& law, double ln_t) {
-  return law.law == Law::normal ? normal_below(bounded_exp(ln_t)) : lognormal_below(ln_t, law);
+  return law.law == ThresholdLaw::normal ? normal_below(bounded_exp(ln_t))
+                                         : lognormal_below(ln_t, law);
 }
 
 PruningEffect effect_at(Pruning pruning, const MagnitudeLaw& law, double ln_t) {
@@ -74,7 +73,7 @@ double threshold_where(const MagnitudeLaw& law, Enough&& enough) {
 
 MagnitudeLaw with_cut(const MagnitudeLaw& law, const float* x, std::int64_t n) {
   constexpr std::ptrdiff_t kOneOf = 300;
-  if (law.law == Law::normal || !law.usable() || !(law.spread > 0)) return law;
+  if (law.law == ThresholdLaw::normal || !law.usable() || !(law.spread > 0)) return law;
   const FloatGuard guard;
   std::vector<std::int32_t> magnitudes;  // bits, which are in the same order
   for (std::int64_t i = 0; i < n; ++i) {
@@ -102,7 +101,7 @@ double second_moment(const MagnitudeLaw& law) {
   const FloatGuard guard;
   if (!law.usable()) return 0;
   const double of_unit =
-      law.law == Law::normal ? 1 : bounded_exp(2 * law.spread * law.spread) * counted(law);
+      law.law == ThresholdLaw::normal ? 1 : bounded_exp(2 * law.spread * law.spread) * counted(law);
   return law.nonzero * law.scale * law.scale * of_unit;
 }
 

@@ -3,11 +3,9 @@
 #pragma once
 #include <cstdint>
 
-#include "policies/mask/magnitude_law.hpp"
+#include "formats/analysis/magnitude_law.hpp"
 
 namespace numemu::experiments::stochastic_pruning {
-
-using policies::MagnitudeLaw;
 
 // IEEE operations in a fixed order, as in magnitude_law.hpp: the same bits on every machine.
 

@@ -15,9 +15,6 @@
 namespace numemu::experiments::stochastic_pruning {
 namespace {
 
-using policies::Law;
-using policies::MagnitudeLaw;
-
 /// Numbers of a law, the share `zero` of them zero in between.
 struct Source {
   const char* name;
@@ -28,12 +25,12 @@ struct Source {
 
 const std::vector<Source>& sources() {
   static const std::vector<Source> all = {
-      {"normal", "normal", 0, {Law::normal, 1, 0, 1}},
-      {"lognormal s = 0.5", "lognormal:0.5", 0, {Law::lognormal, 1, 0.5, 1}},
-      {"lognormal s = 1", "lognormal:1", 0, {Law::lognormal, 1, 1, 1}},
-      {"lognormal s = 2", "lognormal:2", 0, {Law::lognormal, 1, 2, 1}},
+      {"normal", "normal", 0, {ThresholdLaw::normal, 1, 0, 1}},
+      {"lognormal s = 0.5", "lognormal:0.5", 0, {ThresholdLaw::lognormal, 1, 0.5, 1}},
+      {"lognormal s = 1", "lognormal:1", 0, {ThresholdLaw::lognormal, 1, 1, 1}},
+      {"lognormal s = 2", "lognormal:2", 0, {ThresholdLaw::lognormal, 1, 2, 1}},
       {"Laplace", "laplace", 0, {}},
-      {"normal, half of it zero", "normal", 0.5, {Law::normal, 1, 0, 0.5}}};
+      {"normal, half of it zero", "normal", 0.5, {ThresholdLaw::normal, 1, 0, 0.5}}};
   return all;
 }
 
@@ -106,8 +103,9 @@ std::vector<Case> cases_of(const std::vector<double>& shares) {
   const auto mean = [](const Source& source) {
     const double s = source.truth.spread;
     if (!source.truth.usable()) return 1.0;  // Laplace of scale 1
-    return (1 - source.zero) *
-           (source.truth.law == Law::normal ? std::sqrt(2 / M_PI) : portable::exp(s * s / 2));
+    return (1 - source.zero) * (source.truth.law == ThresholdLaw::normal
+                                    ? std::sqrt(2 / M_PI)
+                                    : portable::exp(s * s / 2));
   };
   std::vector<Case> cases;
   for (const Source& source : sources()) {
@@ -116,7 +114,7 @@ std::vector<Case> cases_of(const std::vector<double>& shares) {
         if (source.truth.usable()) cases.push_back({&source, pruning, share, source.truth});
       }
       if (source.law != std::string("normal") || source.zero > 0) {
-        const MagnitudeLaw naive{Law::normal, std::sqrt(M_PI / 2) * mean(source), 0, 1};
+        const MagnitudeLaw naive{ThresholdLaw::normal, std::sqrt(M_PI / 2) * mean(source), 0, 1};
         cases.push_back({&source, Pruning::stochastic, share, naive});
       }
     }

@@ -8,17 +8,14 @@
 
 namespace numemu::experiments::stochastic_pruning {
 
-using policies::Law;
-using policies::MagnitudeLaw;
-
 void Watcher::see(const net::Product& product, std::int64_t step) {
   if (product.kind != net::GemmKind::wgrad) return;
   const std::string layer(product.layer);
   const std::vector<float>& g = product.a.source->data;
   const auto n = static_cast<std::int64_t>(g.size());
   policies::ThresholdHistory& history = histories_[layer];
-  const MagnitudeLaw normal = policies::fit_law(Law::normal, g.data(), n);
-  const double own = policies::threshold_below(normal, plan_.share);
+  const MagnitudeLaw normal = fit_law(ThresholdLaw::normal, g.data(), n);
+  const double own = threshold_below(normal, plan_.share);
   if (plan_.observes(step) && normal.usable()) {
     Json record = {{"step", step}, {"layer", layer}, {"n", n}, {"nonzero", normal.nonzero}};
     const RandomSource random{plan_.seed, Stream::mask,
@@ -37,9 +34,9 @@ void Watcher::see(const net::Product& product, std::int64_t step) {
 Json Watcher::of_model(const Model& model, const std::vector<float>& g,
                        const RandomSource& random) const {
   const auto n = static_cast<std::int64_t>(g.size());
-  MagnitudeLaw fitted = policies::fit_law(model.law, g.data(), n);
+  MagnitudeLaw fitted = fit_law(model.law, g.data(), n);
   if (model.cut) fitted = with_cut(fitted, g.data(), n);
-  const double threshold = policies::threshold_below(fitted, plan_.share);
+  const double threshold = threshold_below(fitted, plan_.share);
   const PruningEffect effect = stochastic_pruning::effect(Pruning::stochastic, fitted, threshold);
   const PrunedTensor t = prune_and_measure(Pruning::stochastic, g.data(), n, threshold, random);
   const double count = static_cast<double>(n), squares = t.squares;

@@ -18,13 +18,13 @@ namespace numemu::experiments::stochastic_pruning {
 /// errors and cosines, not its zeros.
 struct Model {
   const char* name;
-  policies::Law law;
+  ThresholdLaw law;
   bool cut;
 };
 inline constexpr std::array<Model, 3> kModels = {
-    {{"normal", policies::Law::normal, false},
-     {"lognormal", policies::Law::lognormal, false},
-     {"lognormal, cut", policies::Law::lognormal, true}}};
+    {{"normal", ThresholdLaw::normal, false},
+     {"lognormal", ThresholdLaw::lognormal, false},
+     {"lognormal, cut", ThresholdLaw::lognormal, true}}};
 
 /// What is looked at, and when.
 struct WatchPlan {

@@ -13,7 +13,6 @@
 #include "emu/net/train/evaluate.hpp"
 #include "emu/net/train/train.hpp"
 #include "emu/stats/paired.hpp"
-#include "emu/stats/pairwise.hpp"
 #include "emu/stats/spearman.hpp"
 #include "experiments/engine/paired_claims.hpp"
 #include "experiments/engine/recipe_files.hpp"
@@ -23,6 +22,7 @@
 #include "experiments/training_recipes/parts.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"
+#include "formats/portable/pairwise.hpp"
 #include "formats/storage/json_reader.hpp"
 
 namespace numemu::experiments::training_recipes {
@@ -285,8 +285,8 @@ Events events_of(const std::vector<double>& losses, double threshold, std::size_
       break;
     }
     if (s + 1 < window) continue;
-    const double mean = stats::pairwise_sum(static_cast<std::int64_t>(window),
-                                            [&](std::int64_t i) { return losses[s - i]; }) /
+    const double mean = pairwise_sum(static_cast<std::int64_t>(window),
+                                     [&](std::int64_t i) { return losses[s - i]; }) /
                         static_cast<double>(window);
     if (events.spike < 0 && mean > least + threshold) events.spike = static_cast<std::int64_t>(s);
     least = std::min(least, mean);

@@ -14,8 +14,8 @@
 #include "experiments/training_recipes/parts.hpp"
 #include "formats/analysis/cells.hpp"
 #include "formats/float_guard.hpp"
+#include "formats/scaling/quantize_columns.hpp"
 #include "policies/policy.hpp"
-#include "policies/quantize_columns.hpp"
 #include "policies/recipe/choices.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 #include "policies/rotation.hpp"
@@ -101,7 +101,7 @@ std::vector<float> lines_of(const net::Tensor& x, std::int64_t block, bool left,
   if (block > 0)
     policies::rotate(x.data.data(), copy.data(), 1, width,
                      policies::random_signs({.seed = seed}, rows), block, left);
-  policies::transpose(copy.data(), 1, rows, width, lines.data());
+  transpose(copy.data(), 1, rows, width, lines.data());
   return lines;
 }
 

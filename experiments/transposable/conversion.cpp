@@ -9,7 +9,6 @@
 
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/ops/elementwise.hpp"
-#include "emu/stats/pairwise.hpp"
 #include "experiments/engine/judge.hpp"
 #include "experiments/engine/network_identity.hpp"
 #include "experiments/engine/trials.hpp"
@@ -17,6 +16,7 @@
 #include "experiments/transposable/layers.hpp"
 #include "experiments/transposable/parts.hpp"
 #include "formats/digest.hpp"
+#include "formats/portable/pairwise.hpp"
 #include "policies/mask/mask_rule.hpp"
 #include "policies/mask/rules/unstructured.hpp"
 
@@ -39,9 +39,9 @@ struct Estimate {
 Estimate mean_of(const std::vector<double>& values) {
   const auto n = static_cast<std::int64_t>(values.size());
   const auto at = [&](std::int64_t i) { return values[static_cast<std::size_t>(i)]; };
-  const double mean = stats::pairwise_sum(n, at) / static_cast<double>(n);
+  const double mean = pairwise_sum(n, at) / static_cast<double>(n);
   const double squares =
-      stats::pairwise_sum(n, [&](std::int64_t i) { return (at(i) - mean) * (at(i) - mean); });
+      pairwise_sum(n, [&](std::int64_t i) { return (at(i) - mean) * (at(i) - mean); });
   return {mean, n > 1 ? std::sqrt(squares / static_cast<double>(n) / static_cast<double>(n - 1))
                       : HUGE_VAL};
 }

@@ -7,7 +7,6 @@
 #include "emu/net/ops/elementwise.hpp"
 #include "emu/stats/holm.hpp"
 #include "emu/stats/interval.hpp"
-#include "emu/stats/pairwise.hpp"
 #include "experiments/engine/judge.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/transposable/closed_forms.hpp"
@@ -16,6 +15,7 @@
 #include "formats/analysis/normal_law.hpp"
 #include "formats/digest.hpp"
 #include "formats/portable/math.hpp"
+#include "formats/portable/pairwise.hpp"
 #include "policies/mask/mask_rule.hpp"
 #include "policies/mask/rules/transposable.hpp"
 #include "policies/mask/rules/transposable_greedy.hpp"
@@ -46,7 +46,7 @@ double pruned_magnitude(const policies::MaskPolicy& policy, const std::vector<fl
   std::vector<std::uint8_t> keep(x.size());
   policy.rule->prune(policy, {},
                      {.x = x.data(), .keep = keep.data(), .count = kBlock / piece_of(policy)});
-  return stats::pairwise_sum(kBlock, [&](std::int64_t i) {
+  return pairwise_sum(kBlock, [&](std::int64_t i) {
     return keep[static_cast<std::size_t>(i)] != 0
                ? 0.0
                : std::fabs(double{x[static_cast<std::size_t>(i)]});
@@ -62,8 +62,8 @@ template <class Part>
 Share share_of(const std::vector<double>& whole, Part&& part) {
   const auto n = static_cast<std::int64_t>(whole.size());
   const auto at = [&](std::int64_t b) { return whole[static_cast<std::size_t>(b)]; };
-  const double total = stats::pairwise_sum(n, at), share = stats::pairwise_sum(n, part) / total;
-  const double squares = stats::pairwise_sum(n, [&](std::int64_t b) {
+  const double total = pairwise_sum(n, at), share = pairwise_sum(n, part) / total;
+  const double squares = pairwise_sum(n, [&](std::int64_t b) {
     const double rest = part(b) - share * at(b);
     return rest * rest;
   });
@@ -88,7 +88,7 @@ Json measure_losses(std::int64_t blocks, std::uint64_t seed) {
   net::for_each_row(blocks, 1000 * kBlock, [&](std::int64_t b) {
     const std::vector<float> x = normal_block(random, b);
     const auto block = static_cast<std::size_t>(b);
-    whole[block] = stats::pairwise_sum(
+    whole[block] = pairwise_sum(
         kBlock, [&](std::int64_t i) { return std::fabs(double{x[static_cast<std::size_t>(i)]}); });
     for (std::size_t p = 0; p < policies.size(); ++p)
       pruned[p][block] = pruned_magnitude(policies[p], x);

@@ -6,8 +6,8 @@
 
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/train/evaluate.hpp"
-#include "emu/stats/pairwise.hpp"
 #include "experiments/transposable/layers.hpp"
+#include "formats/portable/pairwise.hpp"
 #include "policies/calibrate/adaprune.hpp"
 #include "policies/mask/weight_mask.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
@@ -77,7 +77,7 @@ Json shares(const net::Graph& graph, const Seen& seen, const std::string& mask,
                              ? Masked{weight, std::vector<std::uint8_t>(weight.data.size(), 1)}
                              : masked(layer, weight, mask, seed, seen.adaprune);
     const auto sum = [&](bool all) {
-      return stats::pairwise_sum(weight.size(), [&](std::int64_t i) {
+      return pairwise_sum(weight.size(), [&](std::int64_t i) {
         const auto at = static_cast<std::size_t>(i);
         return all || under.keep[at] == 0 ? std::fabs(double{weight.data[at]}) : 0.0;
       });

@@ -4,25 +4,24 @@
 #include <cmath>
 #include <utility>
 
-#include "emu/stats/pairwise.hpp"
 #include "formats/digest.hpp"
 #include "formats/float_guard.hpp"
+#include "formats/portable/pairwise.hpp"
 #include "formats/random.hpp"
 
 namespace numemu::experiments {
 
 RatioEstimate ratio_of(const std::vector<double>& parts, const std::vector<double>& wholes) {
   const auto n = static_cast<std::int64_t>(parts.size());
-  const double whole = stats::pairwise_sum(n, [&](std::int64_t i) { return wholes[i]; });
+  const double whole = pairwise_sum(n, [&](std::int64_t i) { return wholes[i]; });
   if (whole == 0) return {};
   RatioEstimate ratio;
-  ratio.value = stats::pairwise_sum(n, [&](std::int64_t i) { return parts[i]; }) / whole;
-  ratio.error = std::sqrt(stats::pairwise_sum(n,
-                                              [&](std::int64_t i) {
-                                                const double residual =
-                                                    parts[i] - ratio.value * wholes[i];
-                                                return residual * residual;
-                                              })) /
+  ratio.value = pairwise_sum(n, [&](std::int64_t i) { return parts[i]; }) / whole;
+  ratio.error = std::sqrt(pairwise_sum(n,
+                                       [&](std::int64_t i) {
+                                         const double residual = parts[i] - ratio.value * wholes[i];
+                                         return residual * residual;
+                                       })) /
                 std::fabs(whole);
   return ratio;
 }
@@ -68,8 +67,8 @@ RatioEstimate PredictedMaps::error_where(const std::function<bool(std::int64_t)>
   std::vector<double> lost, all;
   for (std::int64_t n = 0; n < images; ++n) {
     const auto value = [&](std::int64_t i) { return static_cast<double>(x_.data[i]); };
-    all.push_back(stats::pairwise_sum(each, value, n * each));
-    lost.push_back(stats::pairwise_sum(
+    all.push_back(pairwise_sum(each, value, n * each));
+    lost.push_back(pairwise_sum(
         each, [&](std::int64_t i) { return skips(i) ? value(i) : 0; }, n * each));
   }
   return ratio_of(lost, all);

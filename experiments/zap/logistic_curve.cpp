@@ -7,10 +7,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "emu/net/math_cores.hpp"
-#include "emu/stats/pairwise.hpp"
 #include "formats/error.hpp"
 #include "formats/float_guard.hpp"
+#include "formats/portable/pairwise.hpp"
+#include "formats/portable/vector_functions.hpp"
 #include "policies/calibrate/cholesky.hpp"
 
 namespace numemu::experiments {
@@ -19,9 +19,7 @@ namespace {
 constexpr std::int64_t kParameters = 4;
 using Vector = std::array<double, kParameters>;  // a, b, c, d
 
-double share(const LogisticCurve& curve, double x) {
-  return net::core::sigmoid(curve.b * x - curve.c);
-}
+double share(const LogisticCurve& curve, double x) { return core::sigmoid(curve.b * x - curve.c); }
 
 /// Half the gradient and the Gauss-Newton matrix of the sum of squared residuals.
 struct Normal {
@@ -32,7 +30,7 @@ struct Normal {
 
 double squares_of(const LogisticCurve& curve, std::span<const double> x,
                   std::span<const double> y) {
-  return stats::pairwise_sum(static_cast<std::int64_t>(x.size()), [&](std::int64_t i) {
+  return pairwise_sum(static_cast<std::int64_t>(x.size()), [&](std::int64_t i) {
     const double residual = y[i] - curve.at(x[i]);
     return residual * residual;
   });

@@ -22,7 +22,7 @@ struct Sums {
   }
 };
 
-/// Sum of leaf(first, count) over [first, first + n), the tree of stats::pairwise_sum.
+/// Sum of leaf(first, count) over [first, first + n), the tree of pairwise_sum.
 template <class Leaf>
 Sums tree_sum(std::int64_t first, std::int64_t n, std::int64_t width, const Leaf& leaf) {
   if (n <= width) return leaf(first, n);

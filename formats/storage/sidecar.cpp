@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "formats/block_format.hpp"
+#include "formats/blocks/block_format.hpp"
 #include "formats/error.hpp"
 #include "formats/rounding.hpp"
 #include "formats/storage/codebook_identity.hpp"

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <vector>
 
-#include "emu/stats/pairwise.hpp"
 #include "formats/analysis/cells.hpp"
 #include "formats/portable/math.hpp"
-#include "policies/scale_rule.hpp"
+#include "formats/portable/pairwise.hpp"
+#include "formats/scaling/scale_rule.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -32,8 +32,8 @@ double summed_error(const std::vector<Cell>& grid, double scale, const Points& p
     }
     errors[i] = static_cast<double>(points[i].count) * error(x, grid[cell]);
   }
-  return stats::pairwise_sum(static_cast<std::int64_t>(errors.size()),
-                             [&](std::int64_t i) { return errors[i]; });
+  return pairwise_sum(static_cast<std::int64_t>(errors.size()),
+                      [&](std::int64_t i) { return errors[i]; });
 }
 
 double squared(double x) { return x * x; }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "policies/scale_rule.hpp"
+#include "formats/scaling/scale_rule.hpp"
 
 namespace numemu::policies {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "formats/error.hpp"
+#include "formats/scaling/scale_rule.hpp"
 #include "policies/calibrate/clip_thresholds.hpp"
-#include "policies/scale_rule.hpp"
 
 namespace numemu::policies {
 namespace {

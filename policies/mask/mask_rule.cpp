@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <optional>
 
+#include "formats/call_text.hpp"
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
 #include "formats/suggest.hpp"
-#include "policies/call_text.hpp"
 #include "policies/mask/tile_costs.hpp"
 
 namespace numemu::policies {
@@ -63,7 +63,7 @@ Enumeration value_of(std::string_view text, std::string_view key, std::string_vi
 
 std::int64_t whole_of(std::string_view text, std::string_view key, std::string_view value,
                       std::int64_t least, std::int64_t most) {
-  const auto number = parse_whole(value, least, most);
+  const auto number = whole_argument(value, least, most);
   if (!number) fail(text, fmt::format("{}= a whole number from {} to {}", key, least, most));
   return *number;
 }
@@ -83,7 +83,7 @@ void read_option(std::string_view text, std::string_view key, std::string_view v
   } else if (key == "refresh") {
     policy.refresh = whole_of(text, key, value, 0, kLongestRefresh);
   } else if (key == "law") {
-    policy.law = value_of<Law>(text, key, value, kLaws);
+    policy.law = value_of<ThresholdLaw>(text, key, value, kLaws);
   } else if (key == "history") {
     policy.history = whole_of(text, key, value, 0, kLongestHistory);
   } else {
@@ -97,8 +97,8 @@ unit::Pattern pattern_of(std::string_view text, const std::string& argument, Mas
   const std::size_t colon = argument.find(':');
   std::optional<std::int64_t> kept, group;
   if (colon != std::string::npos) {
-    group = parse_whole(argument.substr(colon + 1), 1, kMostTile);
-    if (group) kept = parse_whole(argument.substr(0, colon), 1, *group);
+    group = whole_argument(argument.substr(colon + 1), 1, kMostTile);
+    if (group) kept = whole_argument(argument.substr(0, colon), 1, *group);
   }
   if (!kept) fail(text, fmt::format("NAME(N:M) with 1 <= N <= M <= {}", kMostTile));
   return {{static_cast<int>(*kept), static_cast<int>(*group)}, false};
@@ -135,7 +135,7 @@ MaskPolicy parse_mask(std::string_view text) {
   }
   const std::string& argument = call.arguments[0];
   if (of_tensor) {
-    const auto share = parse_number(argument);
+    const auto share = number_argument(argument);
     if (!share || !(*share > 0 && *share < 1))
       fail(text, fmt::format("{}(SHARE) with a share between 0 and 1", call.name));
     policy.share = *share;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "emu/unit/sparse/pattern.hpp"
+#include "formats/analysis/magnitude_law.hpp"
 #include "formats/random.hpp"
 
 namespace numemu::policies {
@@ -45,9 +46,6 @@ enum class Repair : std::uint8_t {
   adaprune,  ///< least squares on calibration inputs, layer by layer (inference)
 };
 
-/// The law that a threshold is computed under.
-enum class Law : std::uint8_t { normal, lognormal };
-
 struct MaskRule;
 
 /// The fields of a text like "greedy(2:4,remainder=pad)".
@@ -61,7 +59,7 @@ struct MaskPolicy {
   Repair repair = Repair::none;
   std::int64_t refresh = 1;  ///< weights in training: steps that a mask serves; 0: all of them;
                              ///< default for tiles: 40
-  Law law = Law::normal;
+  ThresholdLaw law = ThresholdLaw::normal;
   std::int64_t history = 0;  ///< thresholds averaged for the next one; 0: that of the tensor
   bool propagated = false;   ///< gradients: prunes what dgrad gives, not what it reads
 };

@@ -2,8 +2,8 @@
 // bears any quantizer (Shkolnik et al., Robust Quantization, NeurIPS 2020).
 #include <cmath>
 
-#include "emu/stats/pairwise.hpp"
 #include "formats/error.hpp"
+#include "formats/portable/pairwise.hpp"
 #include "policies/policy.hpp"
 
 namespace numemu::policies {
@@ -32,7 +32,7 @@ class Kure final : public Policy {
     if (options == nullptr || value.shape.size() < 2 || n == 0) return below;
     const float* const w = value.data.data();
     const auto mean_of = [&](auto term) {
-      return stats::pairwise_sum(n, [&](std::int64_t i) { return term(double{w[i]}); }) /
+      return pairwise_sum(n, [&](std::int64_t i) { return term(double{w[i]}); }) /
              static_cast<double>(n);
     };
     const double mean = mean_of([](double x) { return x; });

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "emu/net/memory_plan.hpp"
-#include "formats/block_layout.hpp"
+#include "formats/blocks/block_layout.hpp"
 #include "policies/calibrate/static_scale.hpp"
 #include "policies/embedding/table_rule.hpp"
 #include "policies/mask/weight_mask.hpp"

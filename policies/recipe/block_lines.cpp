@@ -4,7 +4,7 @@
 
 #include "emu/net/ops/elementwise.hpp"
 #include "formats/containers.hpp"
-#include "policies/quantize_columns.hpp"
+#include "formats/scaling/quantize_columns.hpp"
 
 namespace numemu::policies {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "formats/block_format.hpp"
+#include "formats/blocks/block_format.hpp"
+#include "formats/call_text.hpp"
 #include "formats/error.hpp"
-#include "policies/call_text.hpp"
 #include "policies/recipe/error_at.hpp"
 #include "policies/recipe/recipe.hpp"
 #include "policies/recipe/role_json.hpp"

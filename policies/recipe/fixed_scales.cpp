@@ -4,7 +4,7 @@
 
 #include <charconv>
 
-#include "policies/scale_rule.hpp"
+#include "formats/scaling/scale_rule.hpp"
 
 namespace numemu::policies {
 namespace {

@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
+#include "formats/call_text.hpp"
+#include "formats/scaling/scale_rule.hpp"
 #include "formats/suggest.hpp"
-#include "policies/call_text.hpp"
 #include "policies/mask/mask_rule.hpp"
 #include "policies/recipe/error_at.hpp"
 #include "policies/recipe/fixed_scales.hpp"
 #include "policies/recipe/role_quantizer.hpp"
-#include "policies/scale_rule.hpp"
 #include "policies/zap/zap_mask.hpp"
 
 namespace numemu::policies {
@@ -117,8 +117,9 @@ std::string default_rule(const RolePolicy& policy, const RoleSchema& schema) {
 void read_delayed(const CallText& call, const JsonReader& key, const RoleSchema& schema,
                   RolePolicy& policy) {
   const std::size_t count = call.arguments.size();
-  const auto steps =
-      count == 1 || count == 2 ? parse_whole(call.arguments[0], 1, kLongestHistory) : std::nullopt;
+  const auto steps = count == 1 || count == 2
+                         ? whole_argument(call.arguments[0], 1, kLongestHistory)
+                         : std::nullopt;
   if (!steps) {
     key.fail(fmt::format("delayed(N) or delayed(N,RULE) with a number of steps N from 1 to {}",
                          kLongestHistory));
@@ -334,7 +335,7 @@ Json with_canonical_names(Json patch) {
     RolePolicy policy;
     policy.scale = scale_rule_name(text);
     if (const CallText call = parse_call(text); call.name == "delayed") {
-      policy.history = parse_whole(call.arguments[0], 1, kLongestHistory).value_or(1);
+      policy.history = whole_argument(call.arguments[0], 1, kLongestHistory).value_or(1);
       policy.scale = call.arguments.size() == 2 ? scale_rule_name(call.arguments[1]) : "absmax";
     }
     value = scale_text(policy);

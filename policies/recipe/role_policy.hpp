@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "formats/block_format.hpp"
+#include "formats/blocks/block_format.hpp"
 #include "formats/format.hpp"
 #include "formats/rounding.hpp"
 

@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "formats/block_convert.hpp"
+#include "formats/blocks/block_convert.hpp"
 #include "formats/quantize.hpp"
+#include "formats/scaling/quantize_columns.hpp"
 #include "formats/simd/philox.hpp"
-#include "policies/quantize_columns.hpp"
 #include "policies/recipe/fixed_scales.hpp"
 
 namespace numemu::policies {
@@ -128,7 +128,7 @@ BlockCounts RoleQuantizer::quantize(const BlockLayout& layout, const float* x,
 BlockCounts RoleQuantizer::quantize_columns(std::int64_t outer, std::int64_t length,
                                             std::int64_t across, const float* x,
                                             const RandomPiece& random, float* y) const {
-  return policies::quantize_columns(
+  return numemu::quantize_columns(
       quantization(block_format(), conversion(random, outer * length * across)), outer, length,
       across, x, y);
 }

@@ -6,9 +6,9 @@
 #include <string>
 
 #include "emu/net/tensor.hpp"
-#include "policies/quantize_blocks.hpp"
+#include "formats/scaling/quantize_blocks.hpp"
+#include "formats/scaling/scale_rule.hpp"
 #include "policies/recipe/role_policy.hpp"
-#include "policies/scale_rule.hpp"
 
 namespace numemu::policies {
 

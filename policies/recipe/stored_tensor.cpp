@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-#include "formats/block_convert.hpp"
+#include "formats/blocks/block_convert.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/packing.hpp"
 #include "policies/recipe/quantized_tensor.hpp"

@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "emu/net/train/optimizer.hpp"
+#include "formats/call_text.hpp"
 #include "formats/suggest.hpp"
-#include "policies/call_text.hpp"
 #include "policies/recipe/canonical_json.hpp"
 #include "policies/recipe/error_at.hpp"
 
@@ -38,7 +38,7 @@ const std::vector<std::string> kRules = {"absmax", "percentile", "mse", "kl", "d
 
 /// A factor that keeps its reciprocal in float32.
 std::optional<double> factor(const std::string& text) {
-  const std::optional<double> value = parse_number(text);
+  const std::optional<double> value = number_argument(text);
   constexpr double kLargest = 0x1p126;
   return value && *value >= 1 / kLargest && *value <= kLargest ? value : std::nullopt;
 }
@@ -56,7 +56,7 @@ LossScale read_loss_scale(const JsonReader& key) {
     scale = {LossScale::Kind::dynamic, kFirstDynamicScale, kGrowthInterval};
     if (arguments.empty()) return scale;
     const auto value = factor(arguments[0]);
-    const auto interval = parse_whole(arguments[1], 1, kLongestInterval);
+    const auto interval = whole_argument(arguments[1], 1, kLongestInterval);
     if (value && interval) return scale.value = *value, scale.growth_interval = *interval, scale;
   }
   unknown(key, "loss scale policy", call, {"none", "static", "dynamic"},
@@ -114,7 +114,7 @@ CalibrationPolicy read_calibration(const JsonReader& calibrate) {
   const bool percentile = policy.rule == CalibrationPolicy::Rule::percentile;
   bool valid = found != kRules.end() && call.arguments.size() == (percentile ? 1 : 0);
   if (valid && percentile) {
-    const std::optional<double> share = parse_number(call.arguments[0]);
+    const std::optional<double> share = number_argument(call.arguments[0]);
     valid = share && *share > 0 && *share <= 100;
     policy.percentile = share.value_or(policy.percentile);
   }

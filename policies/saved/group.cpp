@@ -8,9 +8,9 @@
 #include <optional>
 
 #include "emu/net/ops/elementwise.hpp"
+#include "formats/call_text.hpp"
 #include "formats/error.hpp"
 #include "policies/bits/sample_bits.hpp"
-#include "policies/call_text.hpp"
 #include "policies/policy.hpp"
 #include "policies/recipe/canonical_json.hpp"
 #include "policies/recipe/random_identity.hpp"
@@ -31,7 +31,7 @@ std::optional<double> average_of(const std::string& text) {
   if (text == kFixed) return std::nullopt;
   const CallText call = parse_call(text);
   const std::optional<double> bits = call.name == "greedy" && call.arguments.size() == 1
-                                         ? parse_number(call.arguments[0])
+                                         ? number_argument(call.arguments[0])
                                          : std::nullopt;
   if (!bits || !(*bits >= 1 && *bits <= kMostItemBits))
     throw Error(fmt::format("expected fixed, or greedy(B) with B from 1 to {}, not '{}'",

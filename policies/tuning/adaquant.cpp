@@ -9,9 +9,9 @@
 #include "emu/net/ops/elementwise.hpp"
 #include "emu/net/train/optimizer.hpp"
 #include "emu/net/train/shuffle.hpp"
-#include "emu/stats/pairwise.hpp"
 #include "emu/stats/squares.hpp"
 #include "formats/error.hpp"
+#include "formats/portable/pairwise.hpp"
 #include "policies/calibrate/least_squares.hpp"
 #include "policies/calibrate/reference.hpp"
 #include "policies/tuning/gptq.hpp"
@@ -198,7 +198,7 @@ class Tuning {
   /// The sum of squared differences of outputs y of the samples from `first` on.
   double squared_error(const net::Tensor& y, std::int64_t first, bool relu) const {
     const float* const wanted = layer_.target.data.data() + first * (y.size() / y.dim(0));
-    return stats::pairwise_sum(y.size(), [&](std::int64_t i) {
+    return pairwise_sum(y.size(), [&](std::int64_t i) {
       const double a = relu ? std::max(y.data[i], 0.0f) : y.data[i],
                    b = relu ? std::max(wanted[i], 0.0f) : wanted[i];
       return (a - b) * (a - b);

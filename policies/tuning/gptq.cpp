@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "emu/net/ops/elementwise.hpp"
-#include "emu/stats/pairwise.hpp"
 #include "formats/error.hpp"
+#include "formats/portable/pairwise.hpp"
 #include "policies/calibrate/cholesky.hpp"
 #include "policies/tuning/weight_grid.hpp"
 
@@ -181,8 +181,8 @@ std::vector<double> output_errors(const net::Tensor& weight, const net::Tensor& 
 double output_error(const net::Tensor& weight, const net::Tensor& changed,
                     const std::vector<Matrix>& hessians) {
   const std::vector<double> errors = output_errors(weight, changed, hessians);
-  return stats::pairwise_sum(static_cast<std::int64_t>(errors.size()),
-                             [&](std::int64_t i) { return errors[i]; });
+  return pairwise_sum(static_cast<std::int64_t>(errors.size()),
+                      [&](std::int64_t i) { return errors[i]; });
 }
 
 }  // namespace numemu::policies

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "emu/net/math.hpp"
-#include "emu/stats/pairwise.hpp"
 #include "formats/error.hpp"
+#include "formats/portable/pairwise.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -23,7 +23,7 @@ void set(Probabilities& p, const float* z, std::int64_t classes) {
   if (!std::isfinite(largest))
     throw Error("kl_divergence: expected logits with a finite largest one in every row");
   for (std::int64_t c = 0; c < classes; ++c) p.value[c] = net::exp(z[c] - largest);
-  const double sum = stats::pairwise_sum(classes, [&](std::int64_t c) { return p.value[c]; });
+  const double sum = pairwise_sum(classes, [&](std::int64_t c) { return p.value[c]; });
   const double log_sum = net::log(static_cast<float>(sum));
   for (std::int64_t c = 0; c < classes; ++c) {
     p.value[c] /= sum;
@@ -44,7 +44,7 @@ double kl_divergence(const net::Tensor& f, const net::Tensor& q, net::Tensor* gr
   for (std::int64_t r = 0; r < rows; ++r) {
     set(of_f, f.data.data() + r * classes, classes);
     set(of_q, q.data.data() + r * classes, classes);
-    losses.push_back(stats::pairwise_sum(classes, [&](std::int64_t c) {
+    losses.push_back(pairwise_sum(classes, [&](std::int64_t c) {
       return of_f.value[c] == 0 ? 0 : of_f.value[c] * (of_f.log[c] - of_q.log[c]);
     }));
     if (gradient == nullptr) continue;
@@ -52,8 +52,7 @@ double kl_divergence(const net::Tensor& f, const net::Tensor& q, net::Tensor* gr
       gradient->data[r * classes + c] =
           static_cast<float>((of_q.value[c] - of_f.value[c]) / static_cast<double>(rows));
   }
-  return stats::pairwise_sum(rows, [&](std::int64_t r) { return losses[r]; }) /
-         static_cast<double>(rows);
+  return pairwise_sum(rows, [&](std::int64_t r) { return losses[r]; }) / static_cast<double>(rows);
 }
 
 }  // namespace numemu::policies

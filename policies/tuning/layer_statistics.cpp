@@ -4,7 +4,7 @@
 
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/subgraph.hpp"
-#include "emu/stats/pairwise.hpp"
+#include "formats/portable/pairwise.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -53,9 +53,9 @@ ChannelStatistics channel_statistics(net::Graph& graph, const std::string& node,
 #pragma omp parallel for schedule(static)
     for (std::int64_t c = 0; c < channels; ++c) {
       const auto at = [&](std::int64_t i) { return double{y.data[i * channels + c]}; };
-      const double mean = stats::pairwise_sum(n, at) / static_cast<double>(n);
+      const double mean = pairwise_sum(n, at) / static_cast<double>(n);
       const double squares =
-          stats::pairwise_sum(n, [&](std::int64_t i) { return (at(i) - mean) * (at(i) - mean); });
+          pairwise_sum(n, [&](std::int64_t i) { return (at(i) - mean) * (at(i) - mean); });
       merge(before, static_cast<double>(n), mean, squares, statistics.mean[c],
             statistics.variance[c]);
     }

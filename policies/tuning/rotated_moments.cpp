@@ -4,14 +4,14 @@
 #include <cmath>
 
 #include "emu/net/math.hpp"
-#include "emu/stats/pairwise.hpp"
 #include "emu/stats/squares.hpp"
+#include "formats/portable/pairwise.hpp"
 
 namespace numemu::policies {
 namespace {
 
 double mean_of(std::int64_t n, const auto& term) {
-  return n == 0 ? 0 : stats::pairwise_sum(n, term) / static_cast<double>(n);
+  return n == 0 ? 0 : pairwise_sum(n, term) / static_cast<double>(n);
 }
 
 double fourth(float x) {
@@ -42,12 +42,12 @@ RawMoments rotated_moments(const float* x, std::int64_t n, std::int64_t block) {
   moments.fourth = mean_of(n / block, [&](std::int64_t i) {
     const float* const line = x + i * block;
     const double s2 = stats::sum_of_squares(block, line);
-    const double s4 = stats::pairwise_sum(block, [&](std::int64_t k) { return fourth(line[k]); });
+    const double s4 = pairwise_sum(block, [&](std::int64_t k) { return fourth(line[k]); });
     return (3 * s2 * s2 - 2 * s4) / (b * b);
   });
   for (std::int64_t i = 0; i < n; i += block) {
     const double sum =
-        stats::pairwise_sum(block, [&](std::int64_t k) { return std::abs(double{x[i + k]}); });
+        pairwise_sum(block, [&](std::int64_t k) { return std::abs(double{x[i + k]}); });
     moments.largest = std::max(moments.largest, sum / std::sqrt(b));
   }
   return moments;

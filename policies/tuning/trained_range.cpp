@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "emu/net/ops/elementwise.hpp"
-#include "emu/stats/pairwise.hpp"
+#include "formats/portable/pairwise.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -93,14 +93,14 @@ void TrainedRange::backward(const net::Tensor& x, net::Tensor& gradient,
     const float step = scale.scale, zero = static_cast<float>(scale.zero_point);
     const float* const from = x.data.data() + g * each + begin;
     float* const slope = gradient.data.data() + g * each + begin;
-    along_range[task] = stats::pairwise_sum(count, [&](std::int64_t i) {
+    along_range[task] = pairwise_sum(count, [&](std::int64_t i) {
       const float quotient = from[i] / step, code = quotient + zero;
       const float factor = code < low    ? at_low
                            : code > high ? at_high
                                          : (rounded(code) - zero - quotient) / steps;
       return double{slope[i]} * double{factor};
     });
-    along_least[task] = stats::pairwise_sum(count, [&](std::int64_t i) {
+    along_least[task] = pairwise_sum(count, [&](std::int64_t i) {
       const float code = from[i] / step + zero;
       return code < low || code > high ? double{slope[i]} : 0.0;
     });
@@ -112,7 +112,7 @@ void TrainedRange::backward(const net::Tensor& x, net::Tensor& gradient,
   for (std::int64_t g = 0; g < groups(); ++g) {
     const auto sum = [&](const std::vector<double>& parts) {
       return static_cast<float>(
-          stats::pairwise_sum(pieces, [&](std::int64_t i) { return parts[g * pieces + i]; }));
+          pairwise_sum(pieces, [&](std::int64_t i) { return parts[g * pieces + i]; }));
     };
     parameters[0].data[g] = sum(along_range);
     if (shifted) parameters[1].data[g] = sum(along_least);

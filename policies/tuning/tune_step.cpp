@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <iterator>
 
+#include "formats/call_text.hpp"
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
 #include "formats/suggest.hpp"
-#include "policies/call_text.hpp"
 #include "policies/option_text.hpp"
 
 namespace numemu::policies {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "emu/net/tensor.hpp"
-#include "formats/block_convert.hpp"
+#include "formats/blocks/block_convert.hpp"
 #include "policies/recipe/role_policy.hpp"
 
 namespace numemu::policies {

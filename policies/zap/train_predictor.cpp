@@ -8,9 +8,9 @@
 #include "emu/net/train/optimizer.hpp"
 #include "emu/net/train/options.hpp"
 #include "emu/net/train/shuffle.hpp"
-#include "emu/stats/pairwise.hpp"
 #include "formats/error.hpp"
 #include "formats/float_guard.hpp"
+#include "formats/portable/pairwise.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -84,11 +84,11 @@ double zap_loss(const PositionMask& mask, const net::Tensor& x, const net::Tenso
       }
     });
   }
-  return stats::pairwise_sum(n,
-                             [&](std::int64_t i) {
-                               const double e = predicted(i) ? error(i) : 0;
-                               return e * e;
-                             }) /
+  return pairwise_sum(n,
+                      [&](std::int64_t i) {
+                        const double e = predicted(i) ? error(i) : 0;
+                        return e * e;
+                      }) /
          static_cast<double>(n);
 }
 

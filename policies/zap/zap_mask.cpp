@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "formats/call_text.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/json_reader.hpp"
-#include "policies/call_text.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -32,7 +32,7 @@ ZapMask parse_zap_mask(std::string_view text) {
     if (equals == std::string::npos) fail(text);
     const std::string value = option.substr(equals + 1);
     if (key == "threshold" && !mask.threshold) {
-      const auto number = parse_number(value);
+      const auto number = number_argument(value);
       if (!number) fail(text);
       mask.threshold = static_cast<float>(*number);
     } else if (key == "sha256" && mask.digest.empty() && value.size() == kDigits) {

@@ -2,13 +2,13 @@
 #include <bit>
 #include <cmath>
 
-#include "emu/net/math_cores.hpp"
 #include "emu/net/ops/batch_statistics.hpp"
 #include "experiments/binarized/laws.hpp"
 #include "experiments/binarized/parts.hpp"
 #include "experiments/binarized/recipes.hpp"
 #include "experiments/binarized/sign_products.hpp"
 #include "formats/analysis/normal_law.hpp"
+#include "formats/portable/vector_functions.hpp"
 #include "formats/quantize.hpp"
 #include "formats/random.hpp"
 #include "tests/catch.hpp"
@@ -73,7 +73,7 @@ TEST_CASE("binarized: the shift-based variance of normal numbers", "[fast]") {
   const double exact = variance(net::NormRule::Statistic::variance),
                shift = variance(net::NormRule::Statistic::shift);
   CHECK(shift / exact == Approx(power_gain(3, kApproximate)).margin(4 * 0.0011).epsilon(0));
-  CHECK(std::sqrt(exact) * net::core::power_of_two(1 / std::sqrt(shift)) ==
+  CHECK(std::sqrt(exact) * core::power_of_two(1 / std::sqrt(shift)) ==
         Approx(0.75).margin(0.75 * 4 / std::sqrt(2 * 100000.0)).epsilon(0));
 }
 
@@ -102,7 +102,7 @@ TEST_CASE("binarized: a format without mantissa is LogQuant but for its boundary
   for (const float size : {0.25f, 1.0f, 64.0f}) {
     for (const float x : {0.7072f, 1.0f, 1.3f, 1.414f, 1.4143f, 1.49f, 1.51f, 1.9f}) {
       CAPTURE(size, x);
-      const auto power = static_cast<float>(net::core::power_of_two(double{x} * size));
+      const auto power = static_cast<float>(core::power_of_two(double{x} * size));
       int exponent = 0;
       const double mantissa = 2 * std::frexp(x, &exponent);
       const bool between = mantissa > std::sqrt(2.0) && mantissa < 1.5;  // the nearest is below

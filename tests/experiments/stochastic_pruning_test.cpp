@@ -117,9 +117,8 @@ TEST_CASE("a whole run on a small network", "[fast]") {
 TEST_CASE("methods are masks of recipes, and plans share the zeros of equal p", "[fast]") {
   const TemporaryFolder folder;
   const ExperimentRun run = stochastic_pruning_run(folder, {"plan_share=0.7", "shares=0.9"});
-  const std::vector<ObservedLayer> layers = {
-      {"a", {{policies::Law::lognormal, 1e-3, 1, 0.5}, 1000}},
-      {"b", {{policies::Law::lognormal, 1e-5, 2, 1}, 3000}}};
+  const std::vector<ObservedLayer> layers = {{"a", {{ThresholdLaw::lognormal, 1e-3, 1, 0.5}, 1000}},
+                                             {"b", {{ThresholdLaw::lognormal, 1e-5, 2, 1}, 3000}}};
   const std::vector<Method> methods = methods_of(run, layers);
   REQUIRE(methods.size() == 8);
   CHECK(recipe_of(methods[0]).empty());
@@ -135,7 +134,7 @@ TEST_CASE("methods are masks of recipes, and plans share the zeros of equal p", 
   for (std::size_t m = 4; m < 8; ++m) {
     double reached = 0;
     for (const ObservedLayer& layer : layers) {
-      const policies::MagnitudeLaw& law = layer.magnitudes.law;
+      const MagnitudeLaw& law = layer.magnitudes.law;
       const std::string& mask = methods[m].mask_of(layer.layer);
       const double share = mask.empty() ? 0 : policies::parse_mask(mask).share;
       reached += layer.magnitudes.elements *

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <limits>
 
-#include "formats/block_format.hpp"
+#include "formats/blocks/block_format.hpp"
 #include "formats/codec.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
@@ -129,7 +129,7 @@ TEST_CASE("conformance: every row names its source, known formats, blocks and ru
     CHECK(sourced(claim.origin));
     CHECK(!claim.note.empty());
     for (const std::string& block : claim.blocks) CHECK_NOTHROW(find_block_format(block));
-    const std::string rule = NUMEMU_SOURCE "/policies/scale/" + claim.rule + ".cpp";
+    const std::string rule = NUMEMU_SOURCE "/formats/scaling/rules/" + claim.rule + ".cpp";
     CHECK((claim.rule.empty() || std::filesystem::exists(rule)));
   }
 }

@@ -4,7 +4,7 @@
 #include <set>
 #include <sstream>
 
-#include "formats/block_format.hpp"
+#include "formats/blocks/block_format.hpp"
 #include "formats/descriptor.hpp"
 #include "tests/catch.hpp"
 #include "tests/oracle/proof.hpp"

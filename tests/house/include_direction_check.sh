@@ -5,6 +5,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/house.sh"
 
 # Folder (the first that fits counts), and what it may include beside its own files.
 floors='
+formats/scaling    formats
 formats/analysis   formats
 formats
 emu/unit           formats
@@ -44,7 +45,8 @@ check() {
       fits = 0
       split(allowed[floor], word, " ")
       for (i in word) if (index(target, word[i] "/") == 1) fits = 1
-      if (floor == "formats" && target ~ /^formats\/analysis\//) fits = 0
+      if (floor == "formats" && target ~ /^formats\/(analysis|scaling)\//) fits = 0
+      if (floor == "formats/analysis" && target ~ /^formats\/scaling\//) fits = 0
       if (!fits) print FILENAME ":" FNR ": " floor " may not include " target
     }'
 }
@@ -53,15 +55,17 @@ good_downward() {
   put formats/value.hpp '#include "formats/error.hpp"'
   put formats/analysis/cells.hpp '#include "formats/value.hpp"'
   put emu/net/op.cpp '#include "emu/unit/unit.hpp"' '#include "emu/stats/fit.hpp"' '#include <vector>'
-  put policies/a.cpp '#include "policies/scale/table.inc"' '#include "emu/net/op.hpp"'
+  put policies/a.cpp '#include "policies/mask/rules/table.inc"' '#include "emu/net/op.hpp"'
   put tests/cli/a_test.cpp '#include "cli/a.hpp"' '#include "tests/catch.hpp"'
 }
 bad_formats_sees_emu() { put formats/a.hpp '#include "emu/unit/unit.hpp"'; }
 bad_formats_sees_analysis() { put formats/a.cpp '#include "formats/analysis/cells.hpp"'; }
+bad_formats_sees_scaling() { put formats/a.cpp '#include "formats/scaling/scale_rule.hpp"'; }
+bad_analysis_sees_scaling() { put formats/analysis/a.cpp '#include "formats/scaling/scale_rule.hpp"'; }
 bad_unit_sees_net() { put emu/unit/a.cpp '#include "emu/net/op.hpp"'; }
 bad_unit_sees_stats() { put emu/unit/a.cpp '#  include "emu/stats/fit.hpp"'; }
 bad_stats_sees_net() { put emu/stats/a.hpp '#include <emu/net/op.hpp>'; }
-bad_net_sees_policies() { put emu/net/deep/a.cpp '#include "policies/scale_rule.hpp"'; }
+bad_net_sees_policies() { put emu/net/deep/a.cpp '#include "policies/policy.hpp"'; }
 bad_policies_see_experiments() { put policies/a.cpp '#include "experiments/report/report.hpp"'; }
 bad_experiments_see_api() { put experiments/a.cpp '#include "api/units.hpp"'; }
 bad_api_sees_cli() { put api/a.cpp '#include "cli/bar.hpp"'; }

@@ -26,7 +26,7 @@ if [[ $self_test == yes ]]; then
 fi
 cmake -S "$tree" -B "$scratch/build" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" -DNUMEMU_TESTS=OFF >"$scratch/log" 2>&1 ||
   { cat "$scratch/log" && exit 1; }
-# An example is a fenced block behind the path of its file: `policies/scale/half.cpp`:
+# An example is a fenced block behind the path of its file: `formats/scaling/rules/half.cpp`:
 mkdir -p "$scratch"/examples/{cli/commands,policies/{scale,mask/rules,penalty},emu/net/train/{optimizers,objectives}}
 awk -v folder="$scratch/examples/" '
   /`[a-z_\/]+\.cpp`:$/ { path = $0; sub(/`:$/, "", path); sub(/.*`/, "", path) }
@@ -62,11 +62,11 @@ cat >"$scratch/list.cpp" <<'TEXT'
 #include <cstdio>
 #include "emu/net/train/objective.hpp"
 #include "emu/net/train/optimizer.hpp"
-#include "formats/block_format.hpp"
+#include "formats/blocks/block_format.hpp"
 #include "policies/mask/mask_rule.hpp"
-#include "policies/scale_rule.hpp"
+#include "formats/scaling/scale_rule.hpp"
 int main() {
-  for (const auto* rule : numemu::policies::all_scale_rules()) std::printf("%s\n", rule->name.c_str());
+  for (const auto* rule : numemu::all_scale_rules()) std::printf("%s\n", rule->name.c_str());
   std::printf("%s\n", numemu::policies::find_mask_rule("aaa").summary);
   numemu::net::find_objective("aaa");
   numemu::net::require_optimizer("aaa");
@@ -74,10 +74,10 @@ int main() {
   const numemu::BlockFormat& block = numemu::find_block_format("group(int4,32,float16)");
   const numemu::Conversion conversion{.format = block.element};
   const float x[] = {0.3f, -1.7f, 0};
-  const auto& rule = numemu::policies::find_scale_rule("aaa");
-  const numemu::policies::ScaleRequest some{x, 3, &conversion, &block}, zero{x + 2, 1, &conversion, &block};
+  const auto& rule = numemu::find_scale_rule("aaa");
+  const numemu::ScaleRequest some{x, 3, &conversion, &block}, zero{x + 2, 1, &conversion, &block};
   const float scale = rule.scale(some);
-  return scale == numemu::policies::round_scale(some, scale) && rule.scale(zero) == 1 ? 0 : 1;
+  return scale == numemu::round_scale(some, scale) && rule.scale(zero) == 1 ? 0 : 1;
 }
 TEXT
 compile() { # compile OUTPUT SOURCE... [FLAG...]: with the tables of the scratch copy

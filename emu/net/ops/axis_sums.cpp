@@ -5,7 +5,7 @@
 
 #include "emu/net/ops/elementwise.hpp"
 #include "emu/net/sums.hpp"
-#include "emu/stats/pairwise.hpp"
+#include "formats/portable/pairwise.hpp"
 
 namespace numemu::net {
 namespace {
@@ -63,7 +63,7 @@ std::vector<double> axis_sums(const float* x, const Shape& shape, const std::vec
     double* const out = sums.data();
     for_each_row(columns, rows, [=](std::int64_t c) {
       const float* const line = x + c * rows;
-      out[c] = stats::pairwise_sum(rows, [=](std::int64_t r) { return line[r]; });
+      out[c] = pairwise_sum(rows, [=](std::int64_t r) { return line[r]; });
     });
     return sums;
   }

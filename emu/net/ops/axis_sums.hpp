@@ -7,8 +7,8 @@
 namespace numemu::net {
 
 /// The sums of x [shape] over the axes where `summed`, one for each place in the other axes in
-/// row-major order: each the pairwise sum in float64 (emu/stats/pairwise.hpp) of its elements in
-/// row-major order.
+/// row-major order: each the pairwise sum in float64 (formats/portable/pairwise.hpp) of its
+/// elements in row-major order.
 std::vector<double> axis_sums(const float* x, const Shape& shape, const std::vector<bool>& summed);
 
 /// small = sums of `x` over the axes along which small, broadcast as in numpy, is repeated in x;

@@ -3,10 +3,10 @@
 
 #include <cmath>
 
-#include "emu/net/math_cores.hpp"
 #include "emu/net/ops/batch_statistics.hpp"
 #include "emu/net/ops/float64_sums.hpp"
 #include "formats/error.hpp"
+#include "formats/portable/vector_functions.hpp"
 
 namespace numemu::net {
 namespace {

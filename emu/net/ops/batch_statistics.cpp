@@ -4,11 +4,11 @@
 #include <cmath>
 #include <numbers>
 
-#include "emu/net/math_cores.hpp"
 #include "emu/net/ops/float64_sums.hpp"
 #include "emu/net/sums.hpp"
 #include "formats/analysis/normal_law.hpp"
 #include "formats/portable/math.hpp"
+#include "formats/portable/vector_functions.hpp"
 
 namespace numemu::net {
 namespace {

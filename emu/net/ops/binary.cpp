@@ -5,10 +5,10 @@
 #include <type_traits>
 
 #include "emu/net/math.hpp"
-#include "emu/net/math_cores.hpp"
 #include "emu/net/ops/axis_sums.hpp"
 #include "emu/net/ops/broadcast.hpp"
 #include "formats/error.hpp"
+#include "formats/portable/vector_functions.hpp"
 #include "formats/suggest.hpp"
 
 namespace numemu::net {

@@ -3,7 +3,7 @@
 #include "emu/net/ops/cross_entropy.hpp"
 
 #include "emu/net/math.hpp"
-#include "emu/stats/pairwise.hpp"
+#include "formats/portable/pairwise.hpp"
 
 namespace numemu::net {
 namespace {
@@ -13,8 +13,7 @@ double row_loss(const LogitRow& row, std::span<double> derivative) {
   const auto classes = static_cast<std::int64_t>(z.size());
   std::vector<float> exponential(z.size());
   for (std::int64_t c = 0; c < classes; ++c) exponential[c] = exp(z[c] - row.largest);
-  const double sum =
-      stats::pairwise_sum(classes, [&](std::int64_t c) { return double{exponential[c]}; });
+  const double sum = pairwise_sum(classes, [&](std::int64_t c) { return double{exponential[c]}; });
   for (std::size_t c = 0; c < derivative.size(); ++c) {
     derivative[c] = exponential[c] / sum - (static_cast<std::int64_t>(c) == row.label ? 1 : 0);
   }

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "emu/net/ops/elementwise.hpp"
-#include "emu/stats/pairwise.hpp"
 #include "formats/error.hpp"
+#include "formats/portable/pairwise.hpp"
 
 namespace numemu::net {
 
@@ -89,8 +89,8 @@ void Embedding::backward(const OpCall& call, std::span<const Tensor* const> inpu
   for_each_row(count_, work, [&](std::int64_t row) {
     const std::int64_t* const mine = readers.data() + first[row];
     for (std::int64_t c = 0; c < width; ++c) {
-      gradient[row * width + c] = neutral(
-          static_cast<float>(stats::pairwise_sum(first[row + 1] - first[row], [=](std::int64_t i) {
+      gradient[row * width + c] =
+          neutral(static_cast<float>(pairwise_sum(first[row + 1] - first[row], [=](std::int64_t i) {
             return double{g[mine[i] * width + c]};
           })));
     }

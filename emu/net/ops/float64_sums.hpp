@@ -6,18 +6,18 @@
 #include <vector>
 
 #include "emu/net/ops/elementwise.hpp"
-#include "emu/stats/pairwise.hpp"
+#include "formats/portable/pairwise.hpp"
 
 namespace numemu::net {
 
-/// The sum of term(i), i in [0, n): as stats::pairwise_sum over blocks of 8 terms, except that the
+/// The sum of term(i), i in [0, n): as pairwise_sum over blocks of 8 terms, except that the
 /// 8 blocks of a leaf are added as vectors, then their 8 lanes pairwise. No addition waits for the
 /// one before it, so it runs at about four times the speed.
 template <class Term>
 double line_sum(std::int64_t n, const Term& term, std::int64_t first = 0) {
   constexpr std::int64_t kLanes = 8;
-  if (n > stats::kPairwiseLeaf) {
-    const std::int64_t half = stats::left_branch(n);
+  if (n > kPairwiseLeaf) {
+    const std::int64_t half = left_branch(n);
     return line_sum(half, term, first) + line_sum(n - half, term, first + half);
   }
   double lanes[kLanes] = {};
@@ -34,7 +34,7 @@ double line_sum(std::int64_t n, const Term& term, std::int64_t first = 0) {
 /// sums[column]: the tree of net::column_sums, over OpenMP threads.
 template <class AddRow>
 std::vector<double> column_tree(std::int64_t rows, std::int64_t columns, const AddRow& add_row) {
-  constexpr std::int64_t kLeaf = stats::kPairwiseLeaf;
+  constexpr std::int64_t kLeaf = kPairwiseLeaf;
   const std::int64_t leaves = std::max<std::int64_t>(1, (rows + kLeaf - 1) / kLeaf);
   std::vector<double> partial(static_cast<std::size_t>(leaves * columns));
   double* const sums = partial.data();
@@ -47,7 +47,7 @@ std::vector<double> column_tree(std::int64_t rows, std::int64_t columns, const A
     double* const total = sums + first * columns;
     if (count == 1) return total;
     const std::int64_t here = std::min(count * kLeaf, rows - first * kLeaf);
-    const std::int64_t half = stats::left_branch(here) / kLeaf;
+    const std::int64_t half = left_branch(here) / kLeaf;
     self(self, first, half);
     const double* const right = self(self, first + half, count - half);
 #pragma omp simd

@@ -1,8 +1,8 @@
 #include "emu/net/ops/log_softmax.hpp"
 
-#include "emu/net/math_cores.hpp"
 #include "emu/net/ops/softmax_lines.hpp"
 #include "formats/error.hpp"
+#include "formats/portable/vector_functions.hpp"
 
 namespace numemu::net {
 

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <limits>
 
-#include "emu/net/math_cores.hpp"
 #include "emu/net/ops/pointwise_row.hpp"
 #include "formats/error.hpp"
+#include "formats/portable/vector_functions.hpp"
 #include "formats/suggest.hpp"
 
 namespace numemu::net {

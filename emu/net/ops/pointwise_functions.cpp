@@ -3,8 +3,8 @@
 #include <limits>
 
 #include "emu/net/math.hpp"
-#include "emu/net/math_cores.hpp"
 #include "emu/net/ops/pointwise_row.hpp"
+#include "formats/portable/vector_functions.hpp"
 
 namespace numemu::net {
 namespace {

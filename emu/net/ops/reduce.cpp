@@ -4,13 +4,13 @@
 #include <cmath>
 #include <limits>
 
-#include "emu/net/math_cores.hpp"
 #include "emu/net/ops/axis_sums.hpp"
 #include "emu/net/ops/broadcast.hpp"
 #include "emu/net/ops/elementwise.hpp"
 #include "emu/net/ops/strided_copy.hpp"
-#include "emu/stats/pairwise.hpp"
 #include "formats/error.hpp"
+#include "formats/portable/pairwise.hpp"
+#include "formats/portable/vector_functions.hpp"
 #include "formats/suggest.hpp"
 
 namespace numemu::net {
@@ -108,17 +108,16 @@ double total(Over over, const Line& x, float largest) {
     case Over::least:
       return extreme(x, false);
     case Over::magnitude:
-      return stats::pairwise_sum(x.n, [&](std::int64_t i) { return std::fabs(double{x[i]}); });
+      return pairwise_sum(x.n, [&](std::int64_t i) { return std::fabs(double{x[i]}); });
     case Over::square:
-      return stats::pairwise_sum(x.n, [&](std::int64_t i) { return double{x[i]} * x[i]; });
+      return pairwise_sum(x.n, [&](std::int64_t i) { return double{x[i]} * x[i]; });
     case Over::exponential:
-      return stats::pairwise_sum(x.n,
-                                 [&](std::int64_t i) { return core::exp(double{x[i]} - largest); });
+      return pairwise_sum(x.n, [&](std::int64_t i) { return core::exp(double{x[i]} - largest); });
     case Over::sum:
     case Over::mean:
       break;
   }
-  return stats::pairwise_sum(x.n, [&](std::int64_t i) { return double{x[i]}; });
+  return pairwise_sum(x.n, [&](std::int64_t i) { return double{x[i]}; });
 }
 
 double line_result(const ReduceRule& rule, const Line& x) {

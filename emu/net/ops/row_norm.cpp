@@ -5,8 +5,8 @@
 #include "emu/net/ops/bias.hpp"
 #include "emu/net/ops/float64_sums.hpp"
 #include "emu/net/sums.hpp"
-#include "emu/stats/pairwise.hpp"
 #include "formats/error.hpp"
+#include "formats/portable/pairwise.hpp"
 
 namespace numemu::net {
 namespace {
@@ -104,7 +104,7 @@ void RowNorm::sum_to_parameter(const Rows& rows, Tensor& gradient, const Term& t
   const std::int64_t each = rows.length / rows.run, run = rows.run;
   if (gradient.empty()) return;
   for_each_row(size_, rows.count / rows.groups * run, [&](std::int64_t c) {
-    const double sum = stats::pairwise_sum(rows.count / rows.groups, [&](std::int64_t sample) {
+    const double sum = pairwise_sum(rows.count / rows.groups, [&](std::int64_t sample) {
       const std::int64_t row = sample * rows.groups + c / each, first = c % each * run;
       return line_sum(run, [&](std::int64_t i) { return term(row, first + i); });
     });

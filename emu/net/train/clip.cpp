@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "emu/net/ops/elementwise.hpp"
-#include "emu/stats/pairwise.hpp"
+#include "formats/portable/pairwise.hpp"
 
 namespace numemu::net {
 namespace {
@@ -16,7 +16,7 @@ constexpr std::int64_t kBlock = 4096, kLanes = 8;
 double block_sum(const float* x, std::int64_t n) {
   std::array<double, kLanes> lanes{};
   for (std::int64_t i = 0; i < n; ++i) lanes[i % kLanes] += double{x[i]} * double{x[i]};
-  return stats::pairwise_sum(kLanes, [&](std::int64_t lane) { return lanes[lane]; });
+  return pairwise_sum(kLanes, [&](std::int64_t lane) { return lanes[lane]; });
 }
 
 double sum_of_squares(const Tensor& tensor) {
@@ -27,7 +27,7 @@ double sum_of_squares(const Tensor& tensor) {
   for_each_row(blocks, kBlock, [=, n = tensor.size()](std::int64_t b) {
     out[b] = block_sum(x + b * kBlock, std::min(kBlock, n - b * kBlock));
   });
-  return stats::pairwise_sum(blocks, [&](std::int64_t b) { return sums[b]; });
+  return pairwise_sum(blocks, [&](std::int64_t b) { return sums[b]; });
 }
 
 }  // namespace
@@ -35,8 +35,8 @@ double sum_of_squares(const Tensor& tensor) {
 double global_norm(std::span<const Tensor> tensors) {
   std::vector<double> sums;
   for (const Tensor& tensor : tensors) sums.push_back(sum_of_squares(tensor));
-  return std::sqrt(stats::pairwise_sum(static_cast<std::int64_t>(sums.size()),
-                                       [&](std::int64_t t) { return sums[t]; }));
+  return std::sqrt(pairwise_sum(static_cast<std::int64_t>(sums.size()),
+                                [&](std::int64_t t) { return sums[t]; }));
 }
 
 void clip_to_norm(std::span<Tensor> tensors, double norm, double limit) {

@@ -13,9 +13,9 @@
 
 #include "emu/net/ops/cross_entropy.hpp"
 #include "emu/net/train/evaluate_against.hpp"
-#include "emu/stats/pairwise.hpp"
 #include "formats/error.hpp"
 #include "formats/float_guard.hpp"
+#include "formats/portable/pairwise.hpp"
 
 namespace numemu::net {
 namespace {
@@ -221,8 +221,8 @@ Evaluation evaluate_against(const Graph& graph, const Graph& reference_graph, co
   if (!classes && !values) {
     result.loss = std::numeric_limits<double>::quiet_NaN();
   } else if (result.n > 0) {
-    result.loss = stats::pairwise_sum(static_cast<std::int64_t>(losses.size()),
-                                      [&](std::int64_t i) { return losses[i]; }) /
+    result.loss = pairwise_sum(static_cast<std::int64_t>(losses.size()),
+                               [&](std::int64_t i) { return losses[i]; }) /
                   static_cast<double>(result.n);
   }
   return result;

@@ -4,14 +4,13 @@
 #include <numeric>
 
 #include "emu/net/math.hpp"
-#include "emu/stats/pairwise.hpp"
+#include "formats/portable/pairwise.hpp"
 
 namespace numemu::net {
 
 double EpochSums::add(const StepResult& step, double rate) {
   const auto count = static_cast<std::int64_t>(step.seen.loss.size());
-  const double step_loss =
-      stats::pairwise_sum(count, [&](std::int64_t i) { return step.seen.loss[i]; });
+  const double step_loss = pairwise_sum(count, [&](std::int64_t i) { return step.seen.loss[i]; });
   const std::int64_t counted = step.seen.counted;
   loss += step_loss + step.penalty * static_cast<double>(counted);
   targets += counted;

@@ -3,9 +3,9 @@
 #include <bit>
 #include <cmath>
 
-#include "emu/stats/pairwise.hpp"
+#include "formats/analysis/magnitude_law.hpp"
 #include "formats/float_guard.hpp"
-#include "policies/mask/magnitude_law.hpp"
+#include "formats/portable/pairwise.hpp"
 #include "policies/mask/rules/stochastic.hpp"
 
 namespace numemu::policies {
@@ -31,7 +31,7 @@ void prune_hard(const MaskRun& run) {
 double hard_error(const float* x, std::int64_t n, double threshold) {
   const FloatGuard guard;
   const double tau = threshold_value(threshold);
-  return stats::pairwise_sum(n, [&](std::int64_t i) {
+  return pairwise_sum(n, [&](std::int64_t i) {
     const double magnitude = std::fabs(static_cast<double>(x[i]));
     return magnitude < tau ? magnitude * magnitude : 0.0;
   });

@@ -9,11 +9,11 @@
 #include <cmath>
 #include <string>
 
-#include "emu/stats/pairwise.hpp"
+#include "formats/analysis/magnitude_law.hpp"
 #include "formats/error.hpp"
 #include "formats/float_guard.hpp"
+#include "formats/portable/pairwise.hpp"
 #include "formats/simd/philox.hpp"
-#include "policies/mask/magnitude_law.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "policies/mask/rules/stochastic.cpp"
@@ -174,7 +174,7 @@ void prune_stochastic(const RandomSource& random, const MaskRun& run) {
 double stochastic_error(const float* x, std::int64_t n, double threshold) {
   const FloatGuard guard;
   const double tau = threshold_value(threshold);
-  return stats::pairwise_sum(n, [&](std::int64_t i) {
+  return pairwise_sum(n, [&](std::int64_t i) {
     const double magnitude = std::fabs(static_cast<double>(x[i]));
     return magnitude < tau ? magnitude * (tau - magnitude) : 0.0;
   });

@@ -5,7 +5,7 @@
 #include <array>
 #include <cmath>
 
-#include "emu/stats/pairwise.hpp"
+#include "formats/portable/pairwise.hpp"
 #include "policies/mask/kept_bits.hpp"
 
 namespace numemu::policies {
@@ -96,7 +96,7 @@ const MaskRule mask_unstructured{
     .error =
         [](const MaskPolicy& policy, const float* x, std::int64_t n, double) {
           const Cut cut = find_cut(x, n, kept_of(policy.share, n));
-          return stats::pairwise_sum(n, [&](std::int64_t i) {
+          return pairwise_sum(n, [&](std::int64_t i) {
             return cut.keeps(magnitude_bits(x[i]), i) ? 0.0 : double{x[i]} * x[i];
           });
         }};

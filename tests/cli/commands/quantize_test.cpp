@@ -4,10 +4,10 @@
 #include <cstring>
 #include <filesystem>
 
+#include "formats/scaling/quantize_blocks.hpp"
 #include "formats/storage/json.hpp"
 #include "formats/storage/npy.hpp"
 #include "formats/storage/sidecar.hpp"
-#include "policies/quantize_blocks.hpp"
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
 
@@ -52,9 +52,9 @@ TEST_CASE("quantize writes what the library computes", "[fast]") {
   CHECK(result.err.empty());
   CHECK_THAT(result.out, Contains("y.npy: mxfp4 sr(8) saturate scale rule ceil, [5, 70]") &&
                              Contains("70 scales") && Contains("inexact") && Contains(" dB"));
-  policies::BlockQuantization how;
+  BlockQuantization how;
   how.format = &find_block_format("mxfp4");
-  how.rule = &policies::find_scale_rule("ceil", *how.format);
+  how.rule = &find_scale_rule("ceil", *how.format);
   how.element.rounding = parse_rounding("sr(8)");
   how.element.random.seed = 5;
   std::vector<float> y(s.x.size());

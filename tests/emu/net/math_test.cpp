@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "emu/net/math_cores.hpp"
+#include "formats/portable/vector_functions.hpp"
 #include "tests/catch.hpp"
 
 namespace numemu::net {

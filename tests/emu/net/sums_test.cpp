@@ -3,7 +3,7 @@
 
 #include <omp.h>
 
-#include "emu/stats/pairwise.hpp"
+#include "formats/portable/pairwise.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
 
@@ -19,8 +19,8 @@ TEST_CASE("column sums are pairwise sums bit for bit, for 1, 2 and 3 threads", "
       omp_set_num_threads(threads);
       const std::vector<double> sums = column_sums(x.data.data(), rows, kColumns);
       for (std::int64_t c = 0; c < kColumns; ++c) {
-        const double expected = stats::pairwise_sum(
-            rows, [&](std::int64_t r) { return double{x.data[r * kColumns + c]}; });
+        const double expected =
+            pairwise_sum(rows, [&](std::int64_t r) { return double{x.data[r * kColumns + c]}; });
         CHECK(sums[c] == expected);
       }
     }

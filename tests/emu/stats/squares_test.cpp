@@ -4,9 +4,10 @@
 #include <cmath>
 #include <vector>
 
-#include "emu/stats/pairwise.hpp"
+#include "formats/portable/pairwise.hpp"
 #include "tests/catch.hpp"
 
+using namespace numemu;
 using namespace numemu::stats;
 
 TEST_CASE("sums of squares have the bits of the pairwise tree", "[fast]") {

@@ -9,9 +9,9 @@
 #include "emu/net/train/train.hpp"
 #include "emu/stats/laws.hpp"
 #include "emu/stats/paired.hpp"
-#include "emu/stats/pairwise.hpp"
 #include "experiments/engine/train_trial.hpp"
 #include "experiments/mvue/pruned_sample.hpp"
+#include "formats/portable/pairwise.hpp"
 #include "tests/catch.hpp"
 
 using namespace numemu;
@@ -72,7 +72,7 @@ int sums_missed(const policies::MaskPolicy& policy, const std::vector<float>& x,
   for (std::int64_t i = 0; i < n; ++i) bits[i] = coins.bits(static_cast<std::uint64_t>(i), 32);
   const auto sign = [&](int k, std::int64_t i) { return (bits[i] >> k & 1U) != 0 ? 1.0 : -1.0; };
   const auto sum = [&](int k, const std::vector<float>& of) {
-    return stats::pairwise_sum(n, [&](std::int64_t i) { return sign(k, i) * of[i]; });
+    return pairwise_sum(n, [&](std::int64_t i) { return sign(k, i) * of[i]; });
   };
   std::vector<std::vector<double>> errors(static_cast<std::size_t>(signs));
   std::vector<double> exact;
@@ -90,7 +90,7 @@ int sums_missed(const policies::MaskPolicy& policy, const std::vector<float>& x,
                         .first = static_cast<std::uint64_t>(d * groups)});
     for (int k = 0; k < signs; ++k) errors[k].push_back(sum(k, y) - exact[k]);
   }
-  const double size = stats::pairwise_sum(n, [&](std::int64_t i) { return std::fabs(x[i]); });
+  const double size = pairwise_sum(n, [&](std::int64_t i) { return std::fabs(x[i]); });
   // y is x over a probability, each rounded to float32 a few times.
   const double rounding = 4 * 0x1p-24 * size;
   constexpr double kTail = 3.167e-5;  // of a normal law beyond 4

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "emu/stats/pairwise.hpp"
 #include "experiments/predict/tensor_noise.hpp"
+#include "formats/portable/pairwise.hpp"
 #include "formats/random.hpp"
-#include "policies/quantize_blocks.hpp"
+#include "formats/scaling/quantize_blocks.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
@@ -50,21 +50,21 @@ struct Measured {
 
 Measured measure(const policies::RolePolicy& policy, const BlockLayout& layout,
                  const std::vector<float>& x) {
-  policies::BlockQuantization how;
+  BlockQuantization how;
   how.format = policy.block;
-  how.rule = &policies::find_scale_rule(policy.scale, *policy.block);
+  how.rule = &find_scale_rule(policy.scale, *policy.block);
   how.element.rounding = policy.rounding;
   how.element.overflow = policy.overflow;
   std::vector<float> y(x.size());
-  policies::quantize_blocks(how, layout, x.data(), {}, y.data());
+  quantize_blocks(how, layout, x.data(), {}, y.data());
   Measured out;
   out.of_block.resize(static_cast<std::size_t>(layout.blocks));
   const std::int64_t n = layout.elements();
   const auto square = [&](std::int64_t i) { return (double{y[i]} - x[i]) * (double{y[i]} - x[i]); };
   for (std::int64_t i = 0; i < n; ++i) out.of_block[layout.block_of(i)] += square(i);
-  out.mse = stats::pairwise_sum(n, square) / static_cast<double>(n);
-  out.signal = stats::pairwise_sum(n, [&](std::int64_t i) { return double{x[i]} * x[i]; }) /
-               static_cast<double>(n);
+  out.mse = pairwise_sum(n, square) / static_cast<double>(n);
+  out.signal =
+      pairwise_sum(n, [&](std::int64_t i) { return double{x[i]} * x[i]; }) / static_cast<double>(n);
   return out;
 }
 
@@ -98,8 +98,8 @@ TEST_CASE("the empirical prediction of blocks is the quantizer's error for every
   int rules = 0;
   for (const char* format : kFormats) {
     const BlockLayout layout = block_layout(find_block_format(format), {kLines, kWidth}, -1);
-    for (const policies::ScaleRule* rule : policies::all_scale_rules()) {
-      if (!policies::serves(*rule, find_block_format(format))) continue;
+    for (const ScaleRule* rule : all_scale_rules()) {
+      if (!serves(*rule, find_block_format(format))) continue;
       for (const RoundingMode rounding :
            {RoundingMode::rne, RoundingMode::rtz, RoundingMode::rup}) {
         const policies::RolePolicy policy = policy_of(format, rule->name, rounding);

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "formats/block_format.hpp"
+#include "formats/blocks/block_format.hpp"
 #include "formats/format.hpp"
 #include "formats/random.hpp"
 #include "policies/recipe/quantized_tensor.hpp"

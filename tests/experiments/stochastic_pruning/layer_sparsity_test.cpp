@@ -8,13 +8,13 @@
 #include "tests/files.hpp"
 
 using namespace numemu::experiments::stochastic_pruning;
-using namespace numemu::policies;
+using namespace numemu;
 
 namespace {
 
-const std::vector<LayerMagnitudes> kLayers = {{{Law::normal, 1, 0, 1}, 1000},
-                                              {{Law::lognormal, 0.1, 2, 0.8}, 4000},
-                                              {{Law::lognormal, 3, 1, 0.5}, 500}};
+const std::vector<LayerMagnitudes> kLayers = {{{ThresholdLaw::normal, 1, 0, 1}, 1000},
+                                              {{ThresholdLaw::lognormal, 0.1, 2, 0.8}, 4000},
+                                              {{ThresholdLaw::lognormal, 3, 1, 0.5}, 500}};
 
 /// Bisection ends at the last bit of its parameter.
 constexpr double kExact = 1e-9;

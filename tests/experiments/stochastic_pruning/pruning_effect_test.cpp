@@ -27,8 +27,10 @@ constexpr double kPrinted = 1e-6;
 /// Rounding of moments made of a dozen operations on numbers up to the largest of them.
 constexpr double kClosed = 1e-12;
 
-MagnitudeLaw normal_law(double nonzero = 1) { return {Law::normal, 1, 0, nonzero}; }
-MagnitudeLaw lognormal_law(double s, double nonzero = 1) { return {Law::lognormal, 1, s, nonzero}; }
+MagnitudeLaw normal_law(double nonzero = 1) { return {ThresholdLaw::normal, 1, 0, nonzero}; }
+MagnitudeLaw lognormal_law(double s, double nonzero = 1) {
+  return {ThresholdLaw::lognormal, 1, s, nonzero};
+}
 
 double integral(const std::function<double(double)>& f, double low, double high) {
   return boost::math::quadrature::gauss_kronrod<double, 61>::integrate(f, low, high, 12, 1e-13);
@@ -212,7 +214,7 @@ TEST_CASE("effects of a fitted law, structural zeros aside", "[fast]") {
     const double nonzero = zeros ? 0.75 : 1;
     const std::vector<float> normal = sample(
         kN, [&](std::uint64_t i) { return zeros && i % 4 == 1 ? 0 : 3e-7 * normal_sample(i); });
-    const MagnitudeLaw fitted = fit_law(Law::normal, normal.data(), kN);
+    const MagnitudeLaw fitted = fit_law(ThresholdLaw::normal, normal.data(), kN);
     // The share of all elements: the structural zeros and p' of the rest.
     const double p = share_of_nonzeros(fitted, 0.8);
     CHECK(p == Approx(zeros ? (0.8 - 0.25) / 0.75 : 0.8));
@@ -227,9 +229,9 @@ TEST_CASE("effects of a fitted law, structural zeros aside", "[fast]") {
                                                  .zeros));
     CHECK(std::fabs(by_chance.zeros - expected.zeros) < four_errors(expected.zeros, kN));
   }
-  CHECK(share_of_nonzeros({Law::normal, 1, 0, 0.3}, 0.5) == 0);
+  CHECK(share_of_nonzeros({ThresholdLaw::normal, 1, 0, 0.3}, 0.5) == 0);
   // A law that is not usable changes nothing.
-  CHECK(effect(Pruning::stochastic, {Law::normal, 0, 0, 1}, 1).cosine == 1);
+  CHECK(effect(Pruning::stochastic, {ThresholdLaw::normal, 0, 0, 1}, 1).cosine == 1);
 }
 
 TEST_CASE("what a normal threshold does to other laws", "[fast]") {
@@ -273,16 +275,17 @@ TEST_CASE("what a normal threshold does to other laws", "[fast]") {
     measured(lognormal, t * mean, of_lognormal.below, of_lognormal.zeros);
     measured(half, half_tau, 0.5 + 0.5 * of_half.below, of_half.zeros);
     // The fit leaves structural zeros out, so that p means what it says.
-    const MagnitudeLaw fitted = fit_law(Law::normal, half.data(), kN);
+    const MagnitudeLaw fitted = fit_law(ThresholdLaw::normal, half.data(), kN);
     const Measured right = measure(Pruning::hard, half, threshold_below(fitted, row.p));
     CHECK(std::fabs(right.zeros - (0.5 + 0.5 * row.p)) < four_errors(0.5 * row.p, kN));
   }
 }
 
 TEST_CASE("thresholds for a cosine or for a share of zeros", "[fast]") {
-  for (const MagnitudeLaw& law :
-       {MagnitudeLaw{Law::normal, 3e-6, 0, 1}, MagnitudeLaw{Law::normal, 2, 0, 0.6},
-        MagnitudeLaw{Law::lognormal, 1e-9, 1, 1}, MagnitudeLaw{Law::lognormal, 1, 5, 0.6}}) {
+  for (const MagnitudeLaw& law : {MagnitudeLaw{ThresholdLaw::normal, 3e-6, 0, 1},
+                                  MagnitudeLaw{ThresholdLaw::normal, 2, 0, 0.6},
+                                  MagnitudeLaw{ThresholdLaw::lognormal, 1e-9, 1, 1},
+                                  MagnitudeLaw{ThresholdLaw::lognormal, 1, 5, 0.6}}) {
     for (const Pruning pruning : {Pruning::stochastic, Pruning::hard}) {
       for (const double target : {0.5, 0.9, 0.99}) {
         const double by_cosine = threshold_for_cosine(pruning, law, target);
@@ -300,7 +303,7 @@ TEST_CASE("thresholds for a cosine or for a share of zeros", "[fast]") {
 TEST_CASE("second moments without the largest elements", "[fast]") {
   constexpr std::int64_t kN = 100'000;
   const std::vector<float> x = sample(kN, [](std::uint64_t i) { return lognormal_sample(i, 2); });
-  const MagnitudeLaw fitted = fit_law(Law::lognormal, x.data(), kN),
+  const MagnitudeLaw fitted = fit_law(ThresholdLaw::lognormal, x.data(), kN),
                      cut = with_cut(fitted, x.data(), kN);
   CHECK(std::isinf(fitted.cut));
   // The normal law leaves 1/300 above 2.713; a quantile's standard error is sqrt(p q / n) / pdf.
@@ -308,7 +311,7 @@ TEST_CASE("second moments without the largest elements", "[fast]") {
   CHECK(std::fabs(cut.cut - z) < 4 * std::sqrt(p * (1 - p) / kN) / normal::pdf(z) + 4 * 2e-3);
   CHECK(cut.scale == fitted.scale);
   for (const double tau : {0.5, 3.0, 20.0}) {
-    const MagnitudeLaw law{Law::lognormal, 1, 2, 1, 2.5};
+    const MagnitudeLaw law{ThresholdLaw::lognormal, 1, 2, 1, 2.5};
     const double end = 2 * 2.5;
     const auto moment = [](int power, double to) {
       return integral([=](double z_) { return std::exp(power * 2 * z_) * normal::pdf(z_); }, -12,

@@ -7,8 +7,8 @@
 
 #include "formats/codec.hpp"
 #include "formats/random.hpp"
+#include "formats/scaling/scale_rule.hpp"
 #include "formats/value.hpp"
-#include "policies/scale_rule.hpp"
 #include "tests/catch.hpp"
 
 using namespace numemu;

@@ -7,8 +7,8 @@
 
 #include "formats/error.hpp"
 #include "formats/random.hpp"
+#include "formats/scaling/scale_rule.hpp"
 #include "policies/calibrate/clip_thresholds.hpp"
-#include "policies/scale_rule.hpp"
 #include "tests/catch.hpp"
 
 using namespace numemu;

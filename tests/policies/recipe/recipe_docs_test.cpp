@@ -7,11 +7,11 @@
 #include "emu/net/nets.hpp"
 #include "formats/error.hpp"
 #include "formats/random.hpp"
+#include "formats/scaling/scale_rule.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "policies/recipe/recipe.hpp"
 #include "policies/recipe/recipe_numerics.hpp"
 #include "policies/recipe/role_json.hpp"
-#include "policies/scale_rule.hpp"
 #include "tests/catch.hpp"
 
 using namespace numemu;

@@ -9,7 +9,7 @@
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/matmul.hpp"
 #include "formats/error.hpp"
-#include "policies/quantize_blocks.hpp"
+#include "formats/scaling/quantize_blocks.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/one_layer.hpp"
 #include "tests/policies/recipe/by_hand.hpp"

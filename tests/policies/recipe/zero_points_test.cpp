@@ -2,7 +2,7 @@
 #include "policies/recipe/zero_points.hpp"
 
 #include "emu/net/ops/conv.hpp"
-#include "formats/block_convert.hpp"
+#include "formats/blocks/block_convert.hpp"
 #include "policies/recipe/recipe_product.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/recipe/by_hand.hpp"

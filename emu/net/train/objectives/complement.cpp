@@ -5,7 +5,7 @@
 
 #include "emu/net/math.hpp"
 #include "emu/net/train/objective.hpp"
-#include "emu/stats/pairwise.hpp"
+#include "formats/portable/pairwise.hpp"
 
 namespace numemu::net {
 namespace {
@@ -23,14 +23,13 @@ double row_loss(const LogitRow& row, std::span<double> derivative) {
   for (std::int64_t c = 0; c < classes; ++c) {
     if (c != row.label) q[c] = double{exp(z[c] - largest)};
   }
-  const double sum = stats::pairwise_sum(classes, [&](std::int64_t c) { return q[c]; });
+  const double sum = pairwise_sum(classes, [&](std::int64_t c) { return q[c]; });
   const double log_sum = double{log(static_cast<float>(sum))};
   for (std::int64_t c = 0; c < classes; ++c) {
     q[c] /= sum;
     if (q[c] != 0) log_q[c] = double{z[c]} - double{largest} - log_sum;  // q ln q is 0 at 0
   }
-  const double entropy =
-      -stats::pairwise_sum(classes, [&](std::int64_t c) { return q[c] * log_q[c]; });
+  const double entropy = -pairwise_sum(classes, [&](std::int64_t c) { return q[c] * log_q[c]; });
   const auto k = static_cast<double>(classes);
   for (std::size_t c = 0; c < derivative.size(); ++c)
     derivative[c] = q[c] * (log_q[c] + entropy) / k;

@@ -2,9 +2,9 @@
 // et al. 2016, algorithm 4), whose factors on the first moment are powers of two.
 #include <cmath>
 
-#include "emu/net/math_cores.hpp"
 #include "emu/net/ops/elementwise.hpp"
 #include "emu/net/train/optimizer.hpp"
+#include "formats/portable/vector_functions.hpp"
 
 namespace numemu::net {
 namespace {

@@ -1,7 +1,7 @@
 // Sums over axes: exact on integers, the pairwise tree of each line bit for bit.
 #include "emu/net/ops/axis_sums.hpp"
 
-#include "emu/stats/pairwise.hpp"
+#include "formats/portable/pairwise.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
 
@@ -27,8 +27,8 @@ TEST_CASE("axis_sums is the pairwise sum of each place's elements in order", "[f
     }
     std::vector<double> expected;
     for (const std::vector<float>& line : lines) {
-      expected.push_back(stats::pairwise_sum(static_cast<std::int64_t>(line.size()),
-                                             [&](std::int64_t i) { return line[i]; }));
+      expected.push_back(pairwise_sum(static_cast<std::int64_t>(line.size()),
+                                      [&](std::int64_t i) { return line[i]; }));
     }
     CAPTURE(pattern);
     CHECK(axis_sums(x.data.data(), shape, summed) == expected);

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "policies/mask/magnitude_law.hpp"
+#include "formats/analysis/magnitude_law.hpp"
 #include "policies/mask/mask_rule.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
@@ -38,7 +38,7 @@ TEST_CASE("both rules take the threshold of their law and share", "[fast]") {
     CHECK(rule->options == std::vector<std::string_view>{"law", "history", "at"});
     CHECK(rule->random == (rule == &mask_stochastic));
     CHECK(rule->unbiased == rule->random);
-    for (const Law law : {Law::normal, Law::lognormal}) {
+    for (const ThresholdLaw law : {ThresholdLaw::normal, ThresholdLaw::lognormal}) {
       MaskPolicy policy;
       policy.rule = rule;
       policy.share = 0.8;

@@ -1,0 +1,58 @@
+// Quantizes a tensor by blocks: scale rule, layout and conversion together.
+#pragma once
+#include <cstdint>
+
+#include "formats/blocks/block_convert.hpp"
+#include "formats/blocks/block_format.hpp"
+#include "formats/blocks/block_layout.hpp"
+#include "formats/conversion.hpp"
+#include "formats/scaling/scale_rule.hpp"
+
+namespace numemu {
+
+/// What a block with NaN or infinite elements becomes.
+enum class Nonfinite : std::uint8_t {
+  propagate,  ///< a NaN block: NaN scale, elements 0
+  ignore,     ///< scaled by its finite elements; each element is converted for itself
+};
+
+struct BlockQuantization {
+  const BlockFormat* format = nullptr;
+  const ScaleRule* rule = nullptr;  ///< one that serves() the format
+  /// Rounding, overflow, random bits (by the index in the tensor) and symmetric use of integers;
+  /// its format is taken from the block format.
+  Conversion element = {};
+  /// Of real scales to the scale format. Formats with a tensor scale always round to nearest even.
+  RoundingMode scale_rounding = RoundingMode::rup;
+  Nonfinite nonfinite = Nonfinite::propagate;
+  bool use_tensor_scale = true;  ///< false: the tensor scale is 1
+  bool count_flags = true;       ///< false: BlockCounts::elements has the number of elements only
+};
+
+/// Counts of elements and blocks.
+struct BlockCounts {
+  FlagCounts elements = {};
+  std::int64_t blocks = 0;
+  std::int64_t zero_blocks = 0;  ///< nothing but zeros
+  std::int64_t nan_blocks = 0;
+  float tensor_scale = 1;
+
+  BlockCounts& operator+=(const BlockCounts&);
+  friend bool operator==(const BlockCounts&, const BlockCounts&) = default;
+};
+
+/// Quantizes x (layout.elements() numbers, C order) into the arrays that are given; y is their
+/// value, decode_in_block() of each, and may be null; y may not be x. Throws Error where a block is
+/// to be NaN and the scale format has none. Uses OpenMP threads; the same bits for any number of
+/// them.
+BlockCounts quantize_blocks(const BlockQuantization&, const BlockLayout&, const float* x,
+                            const BlockArrays&, float* y);
+/// The same block after block in one thread: the reference.
+BlockCounts quantize_blocks_reference(const BlockQuantization&, const BlockLayout&, const float* x,
+                                      const BlockArrays&, float* y);
+
+/// The tensor scale: RNE_f32(amax / (largest element * largest scale)), amax over the finite
+/// elements; 1 if that is 0, at least 2^-126. 1 for formats without one and where it is not used.
+float tensor_scale_of(const BlockQuantization&, const float* x, std::int64_t n);
+
+}  // namespace numemu
