@@ -27,7 +27,7 @@ fi
 cmake -S "$tree" -B "$scratch/build" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" -DNUMEMU_TESTS=OFF >"$scratch/log" 2>&1 ||
   { cat "$scratch/log" && exit 1; }
 # An example is a fenced block behind the path of its file: `formats/scaling/rules/half.cpp`:
-mkdir -p "$scratch"/examples/{cli/commands,policies/{scale,mask/rules,penalty},emu/net/train/{optimizers,objectives}}
+mkdir -p "$scratch"/examples/{cli/commands,formats/scaling/rules,policies/{mask/rules,penalty},emu/net/train/{optimizers,objectives}}
 awk -v folder="$scratch/examples/" '
   /`[a-z_\/]+\.cpp`:$/ { path = $0; sub(/`:$/, "", path); sub(/.*`/, "", path) }
   /^```cpp$/ { inside = 1; print path == "" ? "an example without a path" : path; next }
@@ -70,7 +70,7 @@ int main() {
   std::printf("%s\n", numemu::policies::find_mask_rule("aaa").summary);
   numemu::net::find_objective("aaa");
   numemu::net::require_optimizer("aaa");
-  // As the rules of policies/scale: for a block format a value of its scale format, 1 of zeros alone.
+  // As the shipped rules: for a block format a value of its scale format, 1 of zeros alone.
   const numemu::BlockFormat& block = numemu::find_block_format("group(int4,32,float16)");
   const numemu::Conversion conversion{.format = block.element};
   const float x[] = {0.3f, -1.7f, 0};
@@ -87,7 +87,7 @@ flags=("$@")
 if type -P ld.gold >/dev/null; then flags+=(-fuse-ld=gold); fi # a third of the time of the default linker
 libraries=(-lfmt -lcrypto -lhwy -lz -lzip -lpng -ljpeg -lsqlite3)
 # The sources as one: most of their time goes into headers that they share. The libraries hold each of the old ones as an object of its own, which is not linked then.
-printf '#include "%s"\n' policies/{policy,scale_rule,mask/mask_rule}.cpp emu/net/train/{objective,optimizer}.cpp "${policies[@]}" >"$scratch/rules.cpp"
+printf '#include "%s"\n' formats/scaling/scale_rule.cpp policies/{policy,mask/mask_rule}.cpp emu/net/train/{objective,optimizer}.cpp "${policies[@]}" >"$scratch/rules.cpp"
 compile "$scratch/rules.o" -c "$scratch/rules.cpp"
 compile "$scratch/list" "$scratch/list.cpp" "$scratch/rules.o" \
   -Wl,--start-group "$build"/policies/lib*.a "$build"/emu/*/lib*.a "$build"/formats/lib*.a -Wl,--end-group "${libraries[@]}"
