@@ -1,57 +1,58 @@
-// Random bits are 0-seeded or supplied, never both.
 #include "cli/conversion_options.hpp"
 
 #include <fmt/format.h>
 
-#include "formats/error.hpp"
-#include "formats/storage/codes.hpp"
-#include "formats/storage/npy.hpp"
-
 namespace numemu::cli {
+namespace {
 
-void add_conversion_options(Command& command, ConversionOptions& options) {
+constexpr std::int64_t kMostAxes = 64;
+
+}  // namespace
+
+void add_conversion_options(Command& command, api::RoundingWords& words, std::string& random_bits) {
   command
-      .option("--rounding R", options.rounding,
+      .option("--rounding R", words.rounding,
               "rne, rna, rtz, rup, rdn, rodd, sr(N) or sr(N,a|b|c|odd)")
       .show_default();
-  command.option("--overflow O", options.overflow, "saturate, propagate or ieee").show_default();
-  Option bits = command.option("--random-bits R.npy", options.random_bits,
+  command.option("--overflow O", words.overflow, "saturate, propagate or ieee").show_default();
+  Option bits = command.option("--random-bits R.npy", random_bits,
                                "Random bits of sr(N): uint32, one word per element");
-  command.option("--seed S", options.seed, "Seed of the counter-based random bits (default: 0)")
+  command.option("--seed S", words.seed, "Seed of the counter-based random bits (default: 0)")
       .excludes(bits);
 }
 
-SettledConversion settle(const ConversionOptions& options, const Format& format,
-                         const ArrayShape& shape) {
-  SettledConversion settled;
-  Conversion& conversion = settled.conversion;
-  conversion.format = &format;
-  conversion.rounding = parse_rounding(options.rounding);
-  conversion.overflow = parse_overflow(options.overflow);
-  conversion.symmetric = false;
-  if (options.random_bits.empty()) {
-    settled.seed = options.seed.value_or(0);
-    conversion.random.seed = *settled.seed;
-    return settled;
-  }
-  if (!conversion.rounding.stochastic()) {
-    throw Error(fmt::format("--random-bits: expected --rounding sr(N), found {}",
-                            to_string(conversion.rounding)));
-  }
-  const std::string& path = options.random_bits;
-  settled.random_words = read_npy(path);
-  require_type(path, settled.random_words.type, {ArrayType::uint32}, "random bits");
-  if (settled.random_words.shape != shape) {
-    throw Error(fmt::format("{}: shape: expected {}, one word per element, found {}", path,
-                            shape_text(shape), shape_text(settled.random_words.shape)));
-  }
-  conversion.random_words = settled.random_words.as<std::uint32_t>();
-  return settled;
+void add_block_options(Command& command, api::BlockTold& options) {
+  Option block = command.option(
+      "--block B", options.block,
+      "mxfp4, mxfp6_e2m3, mxfp6_e3m2, mxfp8_e4m3, mxfp8_e5m2, mxint8, nvfp4, mx(ELEM,SIZE), "
+      "bfp(K,SIZE) or group(ELEM,SIZE|tensor|channel|row,SCALE[,sym|zp|min])");
+  command.option("--format F", options.format, "Element format with float32 scales")
+      .excludes(block);
+  command
+      .option("--granularity G", options.granularity,
+              "With --format: tensor, channel, row or block")
+      .excludes(block);
+  command
+      .option("--block-size SIZE", options.size,
+              "With --granularity block: elements per scale (default: 32)")
+      .whole(1, kLargestBlock)
+      .excludes(block);
+  command
+      .option("--axis AXIS", options.axis,
+              "Axis of the blocks or channels; negative counts from the end (default: -1)")
+      .whole(-kMostAxes, kMostAxes - 1);
 }
 
 std::string flags_text(const FlagCounts& flags) {
   return fmt::format("{} inexact, {} underflow, {} overflow, {} invalid", flags.inexact,
                      flags.underflow, flags.overflow, flags.invalid);
+}
+
+Json flags_json(const FlagCounts& flags) {
+  return {{"inexact", flags.inexact},
+          {"underflow", flags.underflow},
+          {"overflow", flags.overflow},
+          {"invalid", flags.invalid}};
 }
 
 }  // namespace numemu::cli

@@ -1,5 +1,4 @@
-#include "cli/folder_report.hpp"
-
+// Folders of recordings as text, JSON and JUnit's XML.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -139,51 +138,9 @@ Json verdict_json(const Verdict& v) {
   return json;
 }
 
-std::string junit_case(const std::string& name, const std::string& class_name,
-                       const std::string& failure, const std::string& lines) {
-  const std::string head =
-      fmt::format("  <testcase classname=\"{}\" name=\"{}\"", xml_text(class_name), xml_text(name));
-  if (failure.empty()) return head + "/>\n";
-  return fmt::format("{}>\n    <failure message=\"{}\">{}</failure>\n  </testcase>\n", head,
-                     xml_text(failure), xml_text(lines));
-}
-
-std::string junit_suite(const std::string& folder, std::int64_t tests, std::int64_t failures,
-                        const std::string& cases) {
-  return fmt::format(
-      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"numemu verify {}\" "
-      "tests=\"{}\" failures=\"{}\">\n{}</testsuite>\n",
-      xml_text(folder), tests, failures, cases);
-}
-
 }  // namespace
 
-std::int64_t FolderReport::records() const {
-  std::int64_t sum = 0;
-  for (const Judgement& j : judgements) sum += j.file->count;
-  return sum;
-}
-
-std::int64_t FolderReport::without_rule() const {
-  std::int64_t sum = 0;
-  for (const Judgement& j : judgements) sum += j.verdicts.empty() ? j.file->count : 0;
-  return sum;
-}
-
-std::int64_t FolderReport::mismatches() const {
-  std::int64_t sum = 0;
-  for (const Judgement& j : judgements)
-    sum += j.verdicts.empty() ? 0 : j.verdicts.front().mismatches;
-  return sum;
-}
-
-std::int64_t FolderReport::wrong_conversions() const {
-  return std::ranges::count_if(conversions, [](const ConversionVerdict& v) {
-    return v.rule.question.empty() && !v.holds();
-  });
-}
-
-std::string folder_text(const FolderReport& r) {
+std::string folder_text(const api::VerifiedFolder& r) {
   std::string text;
   for (const oracle::SkippedFile& file : r.folder.skipped)
     text += fmt::format("{}: left out, {}\n", file.file, file.reason);
@@ -197,7 +154,7 @@ std::string folder_text(const FolderReport& r) {
                             r.judgements.size(), r.records(), r.mismatches(), r.without_rule());
 }
 
-Json folder_json(const FolderReport& r) {
+Json folder_json(const api::VerifiedFolder& r) {
   Json files = Json::array(), questions = Json::array(), conversions = Json::array(),
        wrong = Json::array(), skipped = Json::array();
   for (const Judgement& j : r.judgements) {
@@ -245,28 +202,22 @@ Json folder_json(const FolderReport& r) {
           {"left_out", std::move(skipped)}};
 }
 
-std::string folder_junit(const FolderReport& r, const std::string& folder) {
-  std::string cases;
-  std::int64_t tests = 0, failures = 0;
+std::string folder_junit(const api::VerifiedFolder& r, const std::string& folder) {
+  Junit junit;
   for (const Judgement& j : r.judgements) {
     std::string failure;
     if (!j.holds())
       failure =
           fmt::format("{} of {} records differ", j.verdicts.front().mismatches, j.file->count);
-    cases += junit_case(j.file->file, j.file->unit + " " + full_name(*j.file->instruction), failure,
-                        file_text(j));
-    ++tests;
-    failures += !j.holds();
+    junit.add(j.file->unit + " " + full_name(*j.file->instruction), j.file->file, failure,
+              file_text(j));
   }
   for (const ConversionVerdict& v : r.conversions) {
     if (!v.rule.question.empty()) continue;
-    cases +=
-        junit_case(std::string("cvt ") + v.conversion->name, v.unit,
-                   v.holds() ? "" : "the conversion differs from its rule", conversion_text(v));
-    ++tests;
-    failures += !v.holds();
+    junit.add(v.unit, std::string("cvt ") + v.conversion->name,
+              v.holds() ? "" : "the conversion differs from its rule", conversion_text(v));
   }
-  return junit_suite(folder, tests, failures, cases);
+  return junit.suite(folder);
 }
 
 std::string hash_line(const oracle::HashVerdict& v) {
@@ -282,15 +233,12 @@ std::string hash_line(const oracle::HashVerdict& v) {
 }
 
 std::string hashes_junit(const std::vector<oracle::HashVerdict>& all, const std::string& folder) {
-  std::string cases;
+  Junit junit;
   for (const oracle::HashVerdict& v : all)
-    cases +=
-        junit_case(v.instruction, v.unit.empty() ? v.chip : v.unit,
-                   v.differ == 0 ? "" : fmt::format("{} of {} hashes differ", v.differ, v.hashes),
-                   hash_line(v));
-  const auto failures =
-      std::ranges::count_if(all, [](const oracle::HashVerdict& v) { return v.differ != 0; });
-  return junit_suite(folder, std::ssize(all), failures, cases);
+    junit.add(v.unit.empty() ? v.chip : v.unit, v.instruction,
+              v.differ == 0 ? "" : fmt::format("{} of {} hashes differ", v.differ, v.hashes),
+              hash_line(v));
+  return junit.suite(folder);
 }
 
 Json hashes_json(const std::vector<oracle::HashVerdict>& all) {

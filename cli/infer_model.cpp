@@ -9,10 +9,9 @@
 #include <memory>
 #include <optional>
 
+#include "api/array_files.hpp"
 #include "cli/command.hpp"
-#include "cli/float32_input.hpp"
 #include "cli/infer_results.hpp"
-#include "cli/input_arrays.hpp"
 #include "cli/talk.hpp"
 #include "emu/net/data/dataset.hpp"
 #include "emu/net/data/images.hpp"
@@ -106,7 +105,8 @@ net::ImportedModel checkpoint_model(const std::string& model_name,
 
 /// An array of uint8, where there are options for its numbers.
 std::optional<Array> bytes_of(const std::string& path, const PixelOptions& pixels) {
-  if (pixels.empty() || !path.ends_with(".npy") || open_input(path).sidecar) return std::nullopt;
+  if (pixels.empty() || !path.ends_with(".npy") || api::open_input(path).sidecar)
+    return std::nullopt;
   Array array = read_npy(path);
   return array.type == ArrayType::uint8 ? std::optional(std::move(array)) : std::nullopt;
 }
@@ -114,9 +114,9 @@ std::optional<Array> bytes_of(const std::string& path, const PixelOptions& pixel
 /// read_float32() with a better word on pixels.
 Array numbers_of(const std::string& path, std::int64_t& rounded) {
   try {
-    return read_float32(path, "", &rounded);
+    return api::read_float32(path, "", &rounded);
   } catch (const Error&) {
-    if (path.ends_with(".npy") && !open_input(path).sidecar &&
+    if (path.ends_with(".npy") && !api::open_input(path).sidecar &&
         read_npy(path).type == ArrayType::uint8)
       throw Error(path +
                   ": uint8: expected --normalize imagenet|cifar|none, or --mean and --deviation");

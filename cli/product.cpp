@@ -1,172 +1,343 @@
-// Computes piece by piece, writes and prints.
 #include "cli/product.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
+#include <cmath>
+#include <sstream>
 
-#include "cli/product_compare.hpp"
-#include "cli/product_summary.hpp"
+#include "api/array_files.hpp"
+#include "cli/format_names.hpp"
 #include "cli/progress.hpp"
+#include "cli/table.hpp"
+#include "cli/talk.hpp"
 #include "cli/unit_trace.hpp"
-#include "emu/unit/reference/dot.hpp"
-#include "emu/unit/reference/register.hpp"
 #include "formats/error.hpp"
-#include "formats/float_guard.hpp"
-#include "formats/storage/json.hpp"
-#include "formats/storage/output_files.hpp"
+#include "formats/storage/atomic_file.hpp"
+#include "formats/storage/distinct_paths.hpp"
+#include "formats/storage/number_text.hpp"
+#include "formats/storage/utf8.hpp"
 
 namespace numemu::cli {
 namespace {
 
-/// Pieces of work small enough that long work shows itself. A stochastic register counts its
-/// elements in the whole batch, which is then one piece.
-class Multiplier {
+using api::ComparedOutput;
+using api::Product;
+using api::TracedOutput;
+using unit::Nearer;
+
+constexpr std::int64_t kWorst = 5;
+
+/// Throws Error for what can be refused before anything is read.
+void check_product_options(const ProductOptions& options) {
+  const api::ProductFiles& files = options.files;
+  api::check_meta_layout(files);
+  if (options.alpha && !options.trace.empty())
+    throw Error("--alpha: not allowed with --trace: alpha is applied outside the unit");
+  if (options.alpha && !std::isfinite(*options.alpha))
+    throw Error("--alpha: expected a finite float32 number");
+  const bool compares = !options.compare.empty();
+  if (options.out.empty() && options.trace.empty() && !compares)
+    throw Error("--out: expected a file (or --trace PLACE, --compare OTHER)");
+  if (!options.trace.empty() && (!options.out.empty() || compares))
+    throw Error(compares ? "--trace: not allowed with --compare"
+                         : "--trace: not allowed with --out");
+  if (options.worst && !compares) throw Error("--worst: expected --compare OTHER, too");
+  if (compares && options.alpha)
+    throw Error("--compare: not allowed with --alpha, which is applied outside the unit");
+  if (!options.flags.empty() && options.out.empty() && options.trace.empty())
+    throw Error("--flags: expected --out, too");
+  if (options.alpha && !options.flags.empty())
+    throw Error("--flags: not allowed with --alpha, which is applied outside the unit");
+  if (!options.flags.empty() && !options.trace.empty())
+    throw Error("--flags: not allowed with --trace");
+  for (const auto& [option, path] : {std::pair("--a", &files.a),
+                                     {"--b", &files.b},
+                                     {"--c", &files.c},
+                                     {"--scale-a", &files.scale_a},
+                                     {"--scale-b", &files.scale_b},
+                                     {"--meta", &files.meta}})
+    api::require_file(option, *path);
+  for (const auto& [option, path] :
+       {std::pair("--out", &options.out), {"--flags", &options.flags}}) {
+    if (path->empty()) continue;
+    api::require_file(option, *path);
+    require_replaceable(*path);
+  }
+  require_distinct_paths(
+      {{"--out", options.out}, {"--flags", options.flags}},
+      {{"--a", files.a},
+       {"--b", files.b},
+       {"--c", files.c},
+       {"--scale-a", files.scale_a},
+       {"--scale-b", files.scale_b},
+       {"--meta", files.meta, false},
+       {"--compare", api::is_results_file(options.compare) ? options.compare : ""},
+       {"--unit", api::is_unit_file(options.unit) ? options.unit : "", false}});
+}
+
+/// Of the register; where C is added apart, of that addition, too.
+std::string rounding_text(const unit::UnitDescription* u) {
+  if (u == nullptr) return "host";
+  const unit::Register& r = u->accumulator;
+  if (r.format == nullptr && r.fraction == 0 && r.rounding == Rounding{}) return "exact";
+  const bool apart = u->c_entry == unit::CEntry::after_rounding && !(u->c_rounding == r.rounding);
+  const bool outer = u->outer.every != 0;
+  return to_string(r.rounding) + (apart ? ", C " + to_string(u->c_rounding) : "") +
+         (outer ? ", outer " + to_string(u->outer.accumulator.rounding) : "");
+}
+
+std::string overflow_text(const unit::UnitDescription* u) {
+  if (u == nullptr) return "ieee";
+  const unit::Register& r = unit::result_register(*u);
+  if (r.format == nullptr) return r.integer == unit::IntegerOverflow::wrap ? "wrap" : "saturate";
+  return r.overflow_to_infinity ? "infinity" : to_string(r.overflow);
+}
+
+/// A line, or with --json an object; nothing with --quiet.
+void print_summary(const ProductOptions& options, const Product& p) {
+  const unit::UnitRow& row = p.unit->row();
+  const unit::Gemm& g = p.gemm;
+  const unit::UnitDescription* u = p.unit->description();
+  const std::string rounding = rounding_text(u), overflow = overflow_text(u);
+  const std::string scale =
+      g.scale_a == nullptr ? "none"
+                           : fmt::format("{} per {}", u->scaling.format->name, u->scaling.block);
+  const std::string alpha = options.alpha ? fmt::format("{}", *options.alpha) : "none";
+  if (options.json) {
+    fmt::print("{}\n", Json({{"out", utf8_text(options.out)},
+                             {"unit", row.name},
+                             {"grade", unit::to_string(row.grade)},
+                             {"format_a", g.a.format->name},
+                             {"format_b", g.b.format->name},
+                             {"format_d", row.result},
+                             {"rounding", rounding},
+                             {"overflow", overflow},
+                             {"scale", scale},
+                             {"m", g.m},
+                             {"n", g.n},
+                             {"k", g.k},
+                             {"products", p.batch.count},
+                             {"c", !options.files.c.empty()},
+                             {"alpha", options.alpha ? Json(*options.alpha) : Json()},
+                             {"seed", options.files.seed},
+                             {"nan_scales", p.nan_scales}})
+                           .dump(2));
+    return;
+  }
+  if (options.quiet) return;
+  note_short_names("--format-a", options.files.format_a);
+  note_short_names("--format-b", options.files.format_b);
+  fmt::print(
+      "{}: {} {} = {} of {} x {}, K = {}, C {}; register {}, overflow {}, "
+      "scales {}{}; evidence: {}\n",
+      harmless(options.out), row.result, shape_text(p.d.shape), row.name, g.a.format->name,
+      g.b.format->name, g.k, options.files.c.empty() ? "+0" : harmless(options.files.c), rounding,
+      overflow, scale, options.alpha ? ", alpha " + alpha + " outside the unit" : "",
+      unit::to_string(row.grade));
+  if (p.nan_scales != 0)
+    say("numemu: {}, {}: {}; outputs that use them are NaN", options.files.scale_a,
+        options.files.scale_b, counted(p.nan_scales, "NaN scale"));
+}
+
+void print_trace(const ProductOptions& options, const Product& p) {
+  if (p.unit->description() == nullptr) api::trace(p, {});  // refuses
+  const api::Place place = api::parse_place("--trace", options.trace, p);
+  const TracedOutput traced = api::trace(p, place);
+  if (options.json) {
+    Json json = trace_json(traced);
+    add_place(place, p, json);
+    fmt::print("{}\n", json.dump(2));
+  } else {
+    fmt::print("{}", trace_text(traced, api::place_text(place, p)));
+  }
+}
+
+/// Two texts as two columns.
+std::string side_by_side(const std::string& left, const std::string& right) {
+  const auto lines_of = [](const std::string& text) {
+    std::istringstream in(text);
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(in, line);) lines.push_back(line);
+    return lines;
+  };
+  std::vector<std::string> a = lines_of(left), b = lines_of(right);
+  std::size_t width = 0;
+  for (const std::string& line : a) width = std::max(width, line.size());
+  a.resize(std::max(a.size(), b.size()));
+  b.resize(a.size());
+  std::string text;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::string line = fmt::format("{:{}} | {}", a[i], width, b[i]);
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+/// Counts, which of the two is nearer to the exact sums, and the worst outputs with the step in
+/// which the two part.
+class ComparisonWords {
  public:
-  Multiplier(const unit::Unit& unit, const ProductOptions& options, Array& flags)
-      : unit_(unit), options_(options), flags_(flags.as<std::uint8_t>()) {
-    if (flags.elements() == 0) flags_ = nullptr;
-    constexpr std::int64_t kQuick = std::int64_t{1} << 30, kSlowRate = 1 << 6;
-    const unit::UnitDescription* u = unit.description();
-    whole_ = u != nullptr && u->accumulator.rounding.stochastic();
-    budget_ = by_reference() ? kQuick / kSlowRate : kQuick;
+  ComparisonWords(const api::Comparison& comparison, const std::string& other)
+      : c_(comparison),
+        p_(*comparison.product),
+        unit_(p_.unit->row().name),
+        other_(c_.other == nullptr ? harmless(other) : c_.other->row().name) {}
+
+  void print() const {
+    fmt::print("{} against {}: {} of {} outputs differ", other_, unit_, c_.differ, c_.outputs);
+    if (c_.differ == 0) return fmt::print("\n");
+    fmt::print(", by at most {}\n", ulps_text(c_.most_ulps));
+    fmt::print("nearer to the exact sum: {} {}, {} {}, neither {}{}\n", other_, c_.other_nearer,
+               unit_, c_.unit_nearer, c_.judged - c_.other_nearer - c_.unit_nearer,
+               c_.judged < c_.differ ? fmt::format(" (of {} outputs judged)", c_.judged) : "");
+    const bool whole = whole_numbers(*p_.unit, p_.batch.first);
+    std::vector<std::vector<std::string>> rows;
+    for (const ComparedOutput& one : c_.worst)
+      rows.push_back({"D[" + api::place_text(one.place, p_) + "]", value_text(one.own, whole),
+                      value_text(one.given, whole), ulps_text(one.ulps),
+                      value_text(one.exact, whole), nearer_name(one.nearer)});
+    fmt::print("{}", text_table({"output", unit_, other_, "apart", "exact sum", "nearer"}, rows));
+    for (const ComparedOutput& one : c_.worst) print_parting(one);
   }
 
-  void multiply(const unit::Batch& batch) {
-    if (batch.count == 1) return by_rows(batch);
-    const unit::Gemm& g = batch.first;
-    const std::int64_t macs = std::max<std::int64_t>(g.m * g.n * g.k, 1);
-    each_piece(batch.count, macs, "products", [&](std::int64_t begin, std::int64_t end) {
-      run(unit::slice(unit_, batch, begin, end), begin * g.m * g.n);
-    });
+  Json json() const {
+    Json json = {{"unit", unit_},
+                 {"other", utf8_text(other_)},
+                 {"outputs", c_.outputs},
+                 {"differ", c_.differ},
+                 {"judged", c_.judged},
+                 {"unit_nearer", c_.unit_nearer},
+                 {"other_nearer", c_.other_nearer}};
+    if (c_.most_ulps) json["most_ulps"] = *c_.most_ulps;
+    Json list = Json::array();
+    for (const ComparedOutput& one : c_.worst) {
+      Json entry = {{"unit", hex_text(one.own)},
+                    {"other", hex_text(one.given)},
+                    {"exact", hex_text(one.exact)},
+                    {"nearer", nearer_name(one.nearer)}};
+      add_place(one.place, p_, entry);
+      if (one.ulps) entry["ulps"] = *one.ulps;
+      add_parting(one, entry);
+      list.push_back(entry);
+    }
+    json["worst"] = list;
+    return json;
   }
 
  private:
-  bool by_reference() const { return options_.reference || flags_ != nullptr; }
+  std::string nearer_name(Nearer n) const {
+    return n == Nearer::first ? unit_ : n == Nearer::second ? other_ : "neither";
+  }
+  static std::string ulps_text(const std::optional<std::uint64_t>& ulps) {
+    return ulps ? counted(static_cast<std::int64_t>(*ulps), "ulp") : "NaN";
+  }
+  TracedOutput traced(const unit::Unit& unit, const ComparedOutput& one,
+                      unit::DivergentSide& side) const {
+    const api::Place& place = one.place;
+    return {unit, unit::slice(*p_.unit, p_.batch, place.product, place.product + 1).first, place.i,
+            place.j, std::move(side.trace)};
+  }
+  static TraceWindow window(const unit::DivergentSide& side) {
+    return {side.begin, side.end, side.begin_term, side.end_term};
+  }
 
-  void run(const unit::Batch& part, std::int64_t first_output) const {
-    if (by_reference()) {
-      unit::multiply_batch_reference(unit_, part,
-                                     flags_ == nullptr ? nullptr : flags_ + first_output);
-    } else {
-      unit::multiply_batch(unit_, part);
+  void print_parting(const ComparedOutput& one) const {
+    const std::string place = api::place_text(one.place, p_);
+    if (c_.other == nullptr) {
+      for (const std::string& line : api::explain(c_, one)) fmt::print("D[{}]: {}\n", place, line);
+      return;
     }
+    unit::Divergence d = api::find_divergence(c_, one);
+    fmt::print("\nD[{}] parts in {}\n", place, unit::divergence_line(d));
+    if (d.agreed > 0) fmt::print("the first {} agree\n", counted(d.agreed, "product"));
+    const TracedOutput first = traced(*p_.unit, one, d.first),
+                       second = traced(*c_.other, one, d.second);
+    fmt::print("{}", side_by_side(unit_ + "\n" + steps_text(first, window(d.first)),
+                                  other_ + "\n" + steps_text(second, window(d.second))));
   }
 
-  template <class Piece>
-  void each_piece(std::int64_t count, std::int64_t macs, const char* unit, const Piece& piece) {
-    const std::int64_t size = whole_ ? count : std::max<std::int64_t>(budget_ / macs, 1);
-    if (size >= count) return piece(std::int64_t{0}, count);
-    Progress progress(options_.files.shape == GemmShape::dots ? "dot" : "gemm", count, unit,
-                      options_.quiet);
-    for (std::int64_t begin = 0; begin < count; begin += size) {
-      const std::int64_t end = std::min(count, begin + size);
-      piece(begin, end);
-      progress.show(end);
+  void add_parting(const ComparedOutput& one, Json& json) const {
+    if (c_.other == nullptr) {
+      json["explanation"] = Json(api::explain(c_, one));
+      return;
     }
+    unit::Divergence d = api::find_divergence(c_, one);
+    json["parts_in"] = unit::divergence_line(d);
+    json["products_agreed"] = d.agreed;
+    json["unit_steps"] = steps_json(traced(*p_.unit, one, d.first), window(d.first));
+    json["other_steps"] = steps_json(traced(*c_.other, one, d.second), window(d.second));
   }
 
-  void by_rows(const unit::Batch& batch) {
-    const unit::Gemm& g = batch.first;
-    const auto kept = static_cast<std::int64_t>(g.a.gather->depth.size());
-    const unit::UnitDescription* u = unit_.description();
-    const std::int64_t blocks =
-        u != nullptr && u->scaling.block != 0 ? (g.k + u->scaling.block - 1) / u->scaling.block : 0;
-    const std::int64_t c_bytes = g.m * g.n == 0 ? 0 : bytes_of_result(unit_, unit_.c_format());
-    const std::int64_t d_bytes = g.m * g.n == 0 ? 0 : bytes_of_result(unit_, unit_.d_format());
-    const std::int64_t macs = std::max<std::int64_t>(g.n * g.k, 1);
-    each_piece(g.m, macs, "rows", [&](std::int64_t begin, std::int64_t end) {
-      unit::Batch rows = batch;
-      unit::Gemm& part = rows.first;
-      part.m = end - begin;
-      unit::Gather own = *g.a.gather;
-      own.row.assign(g.a.gather->row.begin() + begin, g.a.gather->row.begin() + end);
-      part.a.gather = &own;
-      if (g.c != nullptr) part.c = static_cast<const std::byte*>(g.c) + begin * g.n * c_bytes;
-      part.d = static_cast<std::byte*>(g.d) + begin * g.n * d_bytes;
-      if (g.scale_a != nullptr) part.scale_a = g.scale_a + begin * blocks;
-      if (g.kept != nullptr) part.kept = g.kept + begin * kept;
-      run(rows, begin * g.n);
-    });
-  }
-  static std::int64_t bytes_of_result(const unit::Unit& unit, const Format* format) {
-    return unit::bytes_of(format, unit.description() == nullptr
-                                      ? unit::Register{}
-                                      : unit::result_register(*unit.description()));
-  }
-
-  const unit::Unit& unit_;
-  const ProductOptions& options_;
-  std::uint8_t* flags_;
-  bool whole_ = false;
-  std::int64_t budget_ = 0;
+  const api::Comparison& c_;
+  const Product& p_;
+  const std::string unit_, other_;
 };
-
-/// D = RNE(RNE(alpha * acc) + C), acc the product without C.
-void apply_alpha(float alpha, GemmArrays& arrays) {
-  const FloatGuard guard;
-  auto* values = arrays.d.as<float>();
-  const auto* c = static_cast<const float*>(arrays.gemm.c);
-  const std::int64_t own = arrays.batch.c_shared ? arrays.c.elements() : arrays.d.elements();
-  for (std::int64_t i = 0; i < arrays.d.elements(); ++i) {
-    const float scaled = alpha * values[i];
-    const float sum = scaled + (c == nullptr ? 0.0f : c[i % own]);
-    values[i] = sum != sum ? std::bit_cast<float>(0x7fc00000u) : sum;
-  }
-}
-
-int print_trace(const ProductOptions& options, const unit::Unit& unit, const GemmArrays& arrays) {
-  const unit::UnitDescription* u = unit.description();
-  if (u == nullptr)
-    throw Error("--trace: unit " + unit.row().name + " has no description and cannot be traced");
-  const Place place = parse_place("--trace", options.trace, arrays);
-  const unit::Gemm g = unit::slice(unit, arrays.batch, place.product, place.product + 1).first;
-  unit::Trace trace;
-  unit::ReferenceDot(*u, g).outcome(place.i, place.j, place.i * g.n + place.j,
-                                    output_of(place, arrays.batch), &trace);
-  const UnitTrace words(unit, g, place.i, place.j, std::move(trace));
-  if (options.json) {
-    Json json = words.json();
-    add_place(place, arrays, json);
-    fmt::print("{}\n", json.dump(2));
-  } else {
-    fmt::print("{}", words.text(place_text(place, arrays)));
-  }
-  return kFine;
-}
 
 }  // namespace
 
+void add_place(const api::Place& place, const Product& p, Json& json) {
+  const std::size_t axes = p.d.shape.size();
+  if (axes == 3) json["b"] = place.product;
+  if (axes > 1) json["m"] = place.i;
+  json["n"] = axes == 1 ? place.product : place.j;
+}
+
 int run_product(const ProductOptions& options) {
   check_product_options(options);
-  const unit::Unit& unit = unit_named(options.unit);
-  if (!options.flags.empty()) unit::require_flags(unit);
-  GemmArrays arrays;
-  read_gemm(unit, options.files, arrays);
-  arrays.gemm.seed = options.seed;
-  if (!options.trace.empty()) return print_trace(options, unit, arrays);
-  Array flags(ArrayType::uint8, options.flags.empty() ? ArrayShape{0} : arrays.d.shape);
-  if (!options.alpha) {
-    Multiplier(unit, options, flags).multiply(arrays.batch);
-  } else {
-    if (unit.d_format() == nullptr || unit.d_format()->name != "float32")
-      throw Error(fmt::format("--alpha: expected a unit with float32 results, {} gives {}",
-                              unit.row().name, unit.row().result));
-    unit::Batch products = arrays.batch;
-    products.first.c = nullptr;
-    Multiplier(unit, options, flags).multiply(products);
-    apply_alpha(*options.alpha, arrays);
+  const api::UnitPtr unit = api::open_unit(options.unit);
+  if (!options.flags.empty()) unit::require_flags(*unit);
+  api::ProductFiles files = options.files;
+  files.b_by_columns = options.b_layout == "nk";
+  const std::unique_ptr<Product> product = api::read_product(unit, files);
+  if (!options.trace.empty()) {
+    print_trace(options, *product);
+    return kFine;
   }
-  if (!options.compare.empty()) print_comparison(options, unit, arrays);
+  const char* const name = files.shape == api::ProductShape::dots ? "dot" : "gemm";
+  api::multiply(*product, {.alpha = options.alpha,
+                           .reference = options.reference,
+                           .flags = !options.flags.empty(),
+                           .on_progress = progress_of(name, options.quiet)});
+  if (!options.compare.empty()) {
+    const api::Comparison comparison = api::compare(
+        *product, options.compare, static_cast<std::size_t>(options.worst.value_or(kWorst)));
+    const ComparisonWords words(comparison, options.compare);
+    if (options.json) {
+      fmt::print("{}\n", words.json().dump(2));
+    } else {
+      words.print();
+    }
+  }
   if (options.out.empty()) return kFine;
-  OutputFiles files;
-  add_gemm_result(unit, options.out, arrays.d, options.seed, files);
-  if (!options.flags.empty())
-    files.add_array("flags", options.flags, flags.type, flags.shape, flags.data.data());
-  files.publish();
-  if (options.compare.empty()) print_summary(options, unit, arrays);
+  api::write_result(*product, options.out, options.flags);
+  if (options.compare.empty()) print_summary(options, *product);
   return kFine;
+}
+
+void add_product_options(Command& command, ProductOptions& options) {
+  api::ProductFiles& files = options.files;
+  command.option("--unit U", options.unit, "A unit's name (numemu units) or a file unit.json")
+      .required();
+  command.option("--format-a F", files.format_a, "Format of A if the unit takes any format");
+  command.option("--format-b F", files.format_b, "Format of B if the unit takes any format");
+  command.option("--format-d F", files.format_d, "Format of D; must be the unit's");
+  command.option("--meta E.npy", files.meta, "Metadata of a sparse A");
+  command.option("--meta-layout LAYOUT", files.meta_layout, "Of --meta: index (default) or ptx");
+  command.option("--flags F.npy", options.flags,
+                 "Exception flags of each output, uint8 (by the reference)");
+  command.option("--compare OTHER", options.compare,
+                 "Compare with OTHER.npy, or with another unit: where they part, which is nearer");
+  command
+      .option("--worst N", options.worst,
+              fmt::format("Outputs that --compare explains (default: {})", kWorst))
+      .whole(0, 1000);
+  command.option("--seed S", files.seed, "Seed of stochastic registers (default: 0)");
+  command.flag("--reference", options.reference, "Use the reference implementation (slow)");
+  command.flag("--json", options.json, "Print JSON");
+  command.flag("--quiet", options.quiet, "No progress, no summary");
+  add_threads(command);
 }
 
 }  // namespace numemu::cli

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <memory>
+#include <utility>
 
 #include "cli/command.hpp"
 #include "cli/talk.hpp"
@@ -80,6 +82,16 @@ void Progress::show(double done, const std::string& note, double free) {
   } else {
     say("{} {:3} %  {}", title_, percent, tail);
   }
+}
+
+api::OnProgress progress_of(std::string title, bool quiet) {
+  return [title = std::move(title), quiet, bar = std::shared_ptr<Progress>()](
+             std::string_view unit, double done, double total) mutable {
+    if (bar == nullptr)
+      bar = std::make_shared<Progress>(title, static_cast<std::int64_t>(total), std::string(unit),
+                                       quiet);
+    if (done > 0) bar->show(done);
+  };
 }
 
 }  // namespace numemu::cli

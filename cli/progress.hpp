@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string>
 
+#include "api/progress.hpp"
+
 namespace numemu::cli {
 
 class Progress {
@@ -23,5 +25,8 @@ class Progress {
   double start_, last_draw_ = -1;
   std::int64_t last_percent_ = 0;
 };
+
+/// Draws what a function of api tells of its work.
+api::OnProgress progress_of(std::string title, bool quiet);
 
 }  // namespace numemu::cli

@@ -94,6 +94,12 @@ int run(int argc, char** argv, Group own, void (*add_commands)(Program&)) {
   // time, a tenth of a training step.
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  return run_commands(argc, argv, add_commands);
+}
+
+}  // namespace
+
+int run_commands(int argc, char** argv, void (*add_commands)(Program&)) {
   Program program("numemu",
                   "numemu: bit-exact emulation of number formats, matrix units and networks",
                   fmt::format("numemu {} (numerics {})", NUMEMU_VERSION, kNumericsVersion));
@@ -120,8 +126,6 @@ int run(int argc, char** argv, Group own, void (*add_commands)(Program&)) {
     return complain(fmt::format("internal error: {}", error.what()));
   }
 }
-
-}  // namespace
 
 int run_program(int argc, char** argv, Group own, void (*add_commands)(Program&)) {
   std::atexit(refuse_to_vanish);

@@ -9,4 +9,7 @@ namespace numemu::cli {
 /// command is of another group.
 int run_program(int argc, char** argv, Group own, void (*add_commands)(Program&));
 
+/// The same within the process, of its own commands alone; it stays as it was.
+int run_commands(int argc, char** argv, void (*add_commands)(Program&));
+
 }  // namespace numemu::cli

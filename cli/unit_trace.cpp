@@ -1,4 +1,3 @@
-// Traces as text and as JSON: a table of terms for every step, exact numbers.
 #include "cli/unit_trace.hpp"
 
 #include <fmt/format.h>
@@ -48,19 +47,17 @@ std::string whole_text(const Value& v) {
 
 class TraceWords {
  public:
-  TraceWords(const unit::Unit& unit, const unit::Gemm& g, const Trace& trace,
-             const std::vector<StepLosses>& losses)
-      : u_(*unit.description()),
-        trace_(trace),
-        losses_(losses),
-        whole_(whole_numbers(unit, g)),
-        a_digits_(hex_digits(g.a.format->bits)),
-        b_digits_(hex_digits(g.b.format->bits)) {}
+  explicit TraceWords(const api::TracedOutput& traced)
+      : u_(*traced.unit->description()),
+        trace_(traced.trace),
+        losses_(traced.losses),
+        whole_(whole_numbers(*traced.unit, traced.gemm)),
+        a_digits_(hex_digits(traced.gemm.a.format->bits)),
+        b_digits_(hex_digits(traced.gemm.b.format->bits)) {}
 
-  using Window = UnitTrace::Window;
-  Window all() const { return {0, trace_.steps.size()}; }
+  TraceWindow all() const { return {0, trace_.steps.size()}; }
 
-  std::string text(const Window& window) const {
+  std::string text(const TraceWindow& window) const {
     std::string text;
     for (std::size_t i = window.begin; i < window.end; ++i) {
       const TraceStep& step = trace_.steps[i];
@@ -72,7 +69,7 @@ class TraceWords {
     return text;
   }
 
-  Json steps(const Window& window) const {
+  Json steps(const TraceWindow& window) const {
     Json list = Json::array();
     for (std::size_t i = window.begin; i < window.end; ++i)
       list.push_back(step_json(trace_.steps[i], losses_[i], terms(window, i)));
@@ -92,7 +89,7 @@ class TraceWords {
     std::size_t begin = 0, end = 0;
     bool to_the_end = true;
   };
-  Terms terms(const Window& window, std::size_t step) const {
+  Terms terms(const TraceWindow& window, std::size_t step) const {
     const std::size_t count = trace_.steps[step].terms.size();
     const bool cut = step + 1 == window.end && window.end_term && *window.end_term < count;
     return {step == window.begin ? window.begin_term : 0, cut ? *window.end_term : count, !cut};
@@ -226,8 +223,6 @@ class TraceWords {
 
 }  // namespace
 
-std::string value_text(const Value& v) { return value_text(v, false); }
-
 std::string value_text(const Value& v, bool whole) {
   if (whole) return whole_text(v);
   const std::string exact = exact_text(v);
@@ -241,37 +236,32 @@ bool whole_numbers(const unit::Unit& unit, const unit::Gemm& g) {
           g.a.format->kind == Kind::integer && g.b.format->kind == Kind::integer);
 }
 
-UnitTrace::UnitTrace(const unit::Unit& unit, const unit::Gemm& g, std::int64_t i, std::int64_t j,
-                     Trace trace)
-    : unit_(unit),
-      gemm_(g),
-      trace_(std::move(trace)),
-      losses_(unit::find_losses(*unit.description(), g, i, j, trace_)) {}
-
-std::string UnitTrace::text(const std::string& place) const {
-  const TraceWords words(unit_, gemm_, trace_, losses_);
-  const Format* input = unit_.description()->input.format;
-  return fmt::format("D[{}] of {}: {} x {}, K = {}{}\n", place, unit_.row().name,
-                     gemm_.a.format->name, gemm_.b.format->name, gemm_.k,
+std::string trace_text(const api::TracedOutput& traced, const std::string& place) {
+  const TraceWords words(traced);
+  const unit::Gemm& g = traced.gemm;
+  const Format* input = traced.unit->description()->input.format;
+  return fmt::format("D[{}] of {}: {} x {}, K = {}{}\n", place, traced.unit->row().name,
+                     g.a.format->name, g.b.format->name, g.k,
                      input == nullptr ? "" : ", operands rounded to " + input->name) +
          words.text(words.all()) +
          fmt::format("D[{}] = {} = {}\n", place, words.result_code(), words.result_text());
 }
 
-std::string UnitTrace::text(const Window& window) const {
-  return TraceWords(unit_, gemm_, trace_, losses_).text(window);
-}
-
-Json UnitTrace::json() const {
-  const TraceWords words(unit_, gemm_, trace_, losses_);
-  return {{"unit", unit_.row().name},          {"format_a", gemm_.a.format->name},
-          {"format_b", gemm_.b.format->name},  {"k", gemm_.k},
+Json trace_json(const api::TracedOutput& traced) {
+  const TraceWords words(traced);
+  const unit::Gemm& g = traced.gemm;
+  return {{"unit", traced.unit->row().name},   {"format_a", g.a.format->name},
+          {"format_b", g.b.format->name},      {"k", g.k},
           {"steps", words.steps(words.all())}, {"d", words.result_code()},
           {"value", words.result_number()}};
 }
 
-Json UnitTrace::json(const Window& window) const {
-  return TraceWords(unit_, gemm_, trace_, losses_).steps(window);
+std::string steps_text(const api::TracedOutput& traced, const TraceWindow& window) {
+  return TraceWords(traced).text(window);
+}
+
+Json steps_json(const api::TracedOutput& traced, const TraceWindow& window) {
+  return TraceWords(traced).steps(window);
 }
 
 }  // namespace numemu::cli

@@ -24,8 +24,8 @@ using oracle::Tally;
 
 class Report {
  public:
-  Report(const Verified& verified, const Explanation& explanation)
-      : v_(verified.verifier), verified_(verified), explanation_(explanation) {}
+  explicit Report(const api::Verified& verified)
+      : v_(verified.verifier), verified_(verified), explanation_(verified.explanation) {}
 
   std::string text() const;
   Json json() const;
@@ -51,7 +51,7 @@ class Report {
   Json finding_json(const MismatchedRecord&) const;
 
   const oracle::Verifier& v_;
-  const Verified& verified_;
+  const api::Verified& verified_;
   const Explanation& explanation_;
 };
 
@@ -91,9 +91,9 @@ std::string Report::code_text(std::uint64_t code) const {
 
 std::string Report::place(const MismatchedRecord& f) const {
   const std::int64_t number = f.one.number[0];
-  if (verified_.arrays != nullptr) {
-    const GemmArrays& arrays = *verified_.arrays;
-    return fmt::format("D[{}]", place_text(place_of(number, arrays.batch), arrays));
+  if (verified_.product != nullptr) {
+    const api::Product& p = *verified_.product;
+    return fmt::format("D[{}]", api::place_text(api::place_of(number, p.batch), p));
   }
   const std::string name(f.one.records.class_name(0));
   return fmt::format("{} {}{}", verified_.place, f.one.records.line[0],
@@ -208,8 +208,8 @@ std::string Report::text() const {
 Json Report::finding_json(const MismatchedRecord& f) const {
   const std::int64_t number = f.one.number[0];
   Json json = {{"record", number}, {"class", utf8_text(std::string(f.one.records.class_name(0)))}};
-  if (verified_.arrays != nullptr) {
-    add_place(place_of(number, verified_.arrays->batch), *verified_.arrays, json);
+  if (verified_.product != nullptr) {
+    add_place(api::place_of(number, verified_.product->batch), *verified_.product, json);
   } else {
     json[verified_.place] = f.one.records.line[0];
   }
@@ -280,34 +280,21 @@ Json Report::json() const {
 }
 
 std::string Report::junit() const {
-  std::int64_t failed = 0;
-  std::string cases;
+  Junit junit;
   for (const auto& [name, tally, first] : v_.classes()) {
-    cases += fmt::format("  <testcase classname=\"{}\" name=\"{}\"", xml_text(subject_text()),
-                         name.empty() ? "records" : xml_text(name));
+    const std::string shown = name.empty() ? "records" : name;
     if (tally.mismatches() == 0) {
-      cases += "/>\n";
-      continue;
+      junit.add(subject_text(), shown);
+    } else {
+      junit.add(subject_text(), shown,
+                fmt::format("{} of {} records differ", tally.mismatches(), tally.records),
+                finding_text("first", *first) + rules_text(), true);
     }
-    ++failed;
-    cases += fmt::format(">\n    <failure message=\"{} of {} records differ\">", tally.mismatches(),
-                         tally.records);
-    std::string lines = finding_text("first", *first) + rules_text();
-    for (std::size_t begin = 0; begin < lines.size();) {
-      const std::size_t end = std::min(lines.find('\n', begin), lines.size());
-      cases += xml_text(std::string_view(lines).substr(begin, end - begin)) + "\n";
-      begin = end + 1;
-    }
-    cases += "</failure>\n  </testcase>\n";
   }
-  return fmt::format(
-      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"numemu verify {}\" "
-      "tests=\"{}\" failures=\"{}\">\n{}</testsuite>\n",
-      xml_text(verified_.name), v_.classes().size(), failed, cases);
+  return junit.suite(verified_.name);
 }
 
-}  // namespace
-
+/// Text as XML has it, in attributes and elements; control characters are left out.
 std::string xml_text(std::string_view text) {
   std::string escaped;
   for (const char c : harmless(text)) {
@@ -325,8 +312,37 @@ std::string xml_text(std::string_view text) {
   return escaped;
 }
 
-std::string verify_text(const Verified& v, const Explanation& e) { return Report(v, e).text(); }
-Json verify_json(const Verified& v, const Explanation& e) { return Report(v, e).json(); }
-std::string verify_junit(const Verified& v, const Explanation& e) { return Report(v, e).junit(); }
+}  // namespace
+
+void Junit::add(const std::string& class_name, const std::string& name, const std::string& failure,
+                const std::string& lines, bool whole_lines) {
+  ++tests_;
+  cases_ +=
+      fmt::format("  <testcase classname=\"{}\" name=\"{}\"", xml_text(class_name), xml_text(name));
+  if (failure.empty()) {
+    cases_ += "/>\n";
+    return;
+  }
+  ++failures_;
+  cases_ += fmt::format(">\n    <failure message=\"{}\">", xml_text(failure));
+  if (!whole_lines) cases_ += xml_text(lines);
+  for (std::size_t begin = 0; whole_lines && begin < lines.size();) {
+    const std::size_t end = std::min(lines.find('\n', begin), lines.size());
+    cases_ += xml_text(std::string_view(lines).substr(begin, end - begin)) + "\n";
+    begin = end + 1;
+  }
+  cases_ += "</failure>\n  </testcase>\n";
+}
+
+std::string Junit::suite(const std::string& what) const {
+  return fmt::format(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"numemu verify {}\" "
+      "tests=\"{}\" failures=\"{}\">\n{}</testsuite>\n",
+      xml_text(what), tests_, failures_, cases_);
+}
+
+std::string verify_text(const api::Verified& v) { return Report(v).text(); }
+Json verify_json(const api::Verified& v) { return Report(v).json(); }
+std::string verify_junit(const api::Verified& v) { return Report(v).junit(); }
 
 }  // namespace numemu::cli

@@ -6,9 +6,9 @@ namespace numemu::cli {
 
 void add_dot(Program& program) {
   auto options = std::make_shared<ProductOptions>();
-  options->files.shape = GemmShape::dots;
+  options->files.shape = api::ProductShape::dots;
   Command& command = program.command("dot", [options] { return run_product(*options); });
-  GemmFiles& files = options->files;
+  api::ProductFiles& files = options->files;
   add_product_options(command, *options);
   command
       .option("--a A.npy", files.a,

@@ -1,19 +1,19 @@
 // numemu formats: every scalar and block format, or one with all its parameters, limits and values.
+#include "api/formats.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
-#include "cli/block_tables.hpp"
 #include "cli/command.hpp"
 #include "cli/table.hpp"
 #include "cli/talk.hpp"
 #include "formats/codec.hpp"
 #include "formats/conformance.hpp"
 #include "formats/error.hpp"
-#include "formats/format.hpp"
 #include "formats/joined.hpp"
 #include "formats/storage/json.hpp"
-#include "formats/suggest.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -77,22 +77,11 @@ std::string_view to_text(FieldZero field_zero) {
 }
 
 /// null where the limit is not a double (e15m2).
-Json limit(double (*of)(const Format&), const Format& format) {
-  try {
-    return of(format);
-  } catch (const Error&) {
-    return nullptr;
-  }
-}
-
-/// The least code of an integer format as a number; it has no subnormal numbers to tell from
-/// normal ones.
-double lowest_integer(const Format& format) {
-  return format.is_signed ? to_double(decode(format, format.sign_bit())) : 0;
-}
+Json limit(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
 
 Json format_json(const Format& format) {
   const bool floating = format.kind == Kind::floating;
+  const api::FormatFacts facts = api::facts_of(format);
   Json json = {{"name", format.name},
                {"doc", format.doc},
                {"kind", to_text(format.kind)},
@@ -109,16 +98,47 @@ Json format_json(const Format& format) {
   json.update({{"infinity", format.has_infinity()},
                {"nan", format.has_nan()},
                {"negative_zero", format.has_negative_zero()},
-               {"largest", limit(largest_value, format)}});
+               {"largest", limit(facts.largest)}});
   if (format.kind == Kind::integer) {
-    json.update({{"lowest", lowest_integer(format)}, {"smallest_normal", nullptr}});
+    json.update({{"lowest", limit(facts.lowest)}, {"smallest_normal", nullptr}});
   } else {
-    json["smallest_normal"] = limit(smallest_normal, format);
+    json["smallest_normal"] = limit(facts.smallest_normal);
   }
-  json.update({{"smallest", limit(smallest_value, format)},
-               {"aliases", aliases_of(format)},
-               {"source", format.source}});
+  json.update(
+      {{"smallest", limit(facts.smallest)}, {"aliases", facts.aliases}, {"source", format.source}});
   return json;
+}
+
+Json block_json(const BlockFormat& f) {
+  Json json = {{"name", f.name},
+               {"doc", f.doc},
+               {"kind", "block"},
+               {"element", f.element->name},
+               {"element_exponent", f.element_exponent},
+               {"largest_element", to_double(largest_element(f))},
+               {"scale", f.scale->name},
+               {"granularity", to_string(f.span)}};
+  json["block"] = f.span == Span::block ? Json(f.size) : Json();
+  json.update(Json({{"affine", to_string(f.affine)},
+                    {"tensor_scale", f.tensor_scale},
+                    {"bits", f.bits_per_element()},
+                    {"scale_rule", f.default_rule},
+                    {"scale_rules", api::scale_rules_of(f)},
+                    {"source", f.source}}));
+  return json;
+}
+
+/// A table of the named block formats.
+std::string block_table() {
+  std::vector<std::vector<std::string>> rows;
+  for (const BlockFormat* f : named_block_formats()) {
+    rows.push_back({f->name, f->element->name, f->scale->name, fmt::format("{}", f->size),
+                    f->tensor_scale ? "float32" : "", fmt::format("{:g}", f->bits_per_element()),
+                    f->default_rule, f->source});
+  }
+  return text_table(
+      {"block format", "element", "scale", "block", "tensor scale", "bits", "rule", "source"},
+      rows);
 }
 
 /// `number` writes a double; a value beyond the doubles is written as integer * 2^exponent.
@@ -172,23 +192,6 @@ int print_block(const BlockFormat& format, bool as_json) {
     print_properties(json);
   }
   return kFine;
-}
-
-/// The scalar format of that name; where nothing is, the nearest scalar or block format is offered.
-const Format& find_or_suggest(const std::string& name) {
-  try {
-    return find_format(name);
-  } catch (const Error& error) {
-    const std::string_view text = error.what();
-    if (!text.starts_with("unknown format") || text.find("': expected ") != text.npos) throw;
-    std::vector<std::string> known;
-    for (const Format* format : named_formats()) {
-      known.push_back(format->name);
-      for (const std::string& alias : aliases_of(*format)) known.push_back(alias);
-    }
-    for (const BlockFormat* format : named_block_formats()) known.push_back(format->name);
-    throw Error(unknown_name("format", name, known));
-  }
 }
 
 int print_one(const Format& format, bool as_json) {
@@ -257,9 +260,9 @@ int print_conformance() {
 int run_formats(const FormatsOptions& options) {
   if (options.conformance) return print_conformance();
   if (options.name.empty()) return print_all(options.json);
-  if (is_block_name(options.name))
+  if (api::is_block_name(options.name))
     return print_block(find_block_format(options.name), options.json);
-  return print_one(find_or_suggest(options.name), options.json);
+  return print_one(api::find_scalar_format(options.name), options.json);
 }
 
 }  // namespace

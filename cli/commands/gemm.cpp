@@ -7,16 +7,16 @@ namespace numemu::cli {
 
 void add_gemm(Program& program) {
   auto options = std::make_shared<ProductOptions>();
-  options->files.shape = GemmShape::batches;
+  options->files.shape = api::ProductShape::batches;
   Command& command = program.command("gemm", [options] { return run_product(*options); });
-  GemmFiles& files = options->files;
+  api::ProductFiles& files = options->files;
   add_product_options(command, *options);
   command
       .option("--a A.npy", files.a,
               "Codes of A, [batch x] M x K (sparse units: the kept ones); without batch: for all")
       .required();
   command.option("--b B.npy", files.b, "Codes of B, [batch x] K x N").required();
-  command.option("--b-layout LAYOUT", files.b_layout, "kn, or nk where B is [batch x] N x K")
+  command.option("--b-layout LAYOUT", options->b_layout, "kn, or nk where B is [batch x] N x K")
       .one_of({"kn", "nk"});
   command.option("--c C.npy", files.c, "C, [batch x] M x N (default: +0)");
   command.option("--out D.npy", options->out, "D, [batch x] M x N");

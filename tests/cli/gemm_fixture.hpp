@@ -32,7 +32,7 @@ struct GemmFolder : Scratch {
     bytes("b.npy", {4, 3}, std::vector<std::uint8_t>(12, 0x38));
   }
   Result gemm(const std::string& unit, const std::string& more = "--out d.npy") const {
-    return run("gemm --unit '" + unit + "' --a a.npy --b b.npy " + more);
+    return call("gemm --unit '" + unit + "' --a a.npy --b b.npy " + more);
   }
   Array npy(const std::string& name = "d.npy") const { return read_npy(path + "/" + name); }
   std::string text(const std::string& name) const { return read_file(path + "/" + name); }

@@ -21,7 +21,7 @@ struct CompareFolder : GemmFolder {
     floats("other.npy", {2}, {256 + 0x1.8p-8f, 2});
   }
   Result dot(const std::string& more, const std::string& unit = kUnit) const {
-    return run("dot --unit " + unit + " --a a.npy --b b.npy " + more);
+    return call("dot --unit " + unit + " --a a.npy --b b.npy " + more);
   }
 };
 

@@ -1,6 +1,7 @@
 // The program as a user runs it: in a scratch folder, with its exit code and both streams.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
@@ -21,9 +22,20 @@ struct Scratch {
   /// `before` stands in front of the program ("ulimit -f 8;"), `err` is where its stderr goes.
   Result run(const std::string& arguments, const std::string& before = "",
              const std::string& err = "err.txt") const;
+  /// The same without a process, of commands on numbers and on vectors; no shell reads the
+  /// arguments, but quotes count.
+  Result call(const std::string& arguments) const;
 };
 
 /// Exit code 2, nothing on stdout, one line on stderr that holds the text.
 void check_refused(const Result& result, const std::string& text);
+
+/// Arguments of a command, as a shell reads them, and what the line on stderr holds.
+struct Refusal {
+  std::string arguments, text;
+};
+/// check_refused() of each row, in the folder. Commands on numbers and on vectors run within this
+/// process: it starts none.
+void check_refusals(const Scratch&, const std::vector<Refusal>&);
 
 }  // namespace numemu::test

@@ -100,7 +100,7 @@ grep ^cli/ "$scratch/paths" | while read -r example; do compile "$scratch/exampl
 # The program as it is built, of the objects that it is linked from: nothing of it is compiled again.
 mapfile -t program < <(ninja -C "$build" -t query cli/numemu-networks | sed -nE "s|^ *(cli/.*\.o)$|$build/\1|p")
 compile "$scratch/numemu" "$scratch/rules.o" "${program[@]}" -Wl,--start-group \
-  "$build"/cli/lib*.a "$build"/experiments/lib*.a "$build"/policies/lib*.a "$build"/emu/*/lib*.a "$build"/formats/lib*.a -Wl,--end-group "${libraries[@]}"
+  "$build"/cli/lib*.a "$build"/api/lib*.a "$build"/experiments/lib*.a "$build"/policies/lib*.a "$build"/emu/*/lib*.a "$build"/formats/lib*.a -Wl,--end-group "${libraries[@]}"
 echo '{"numemu_recipe": 1, "penalty": "aaa(0.5)"}' >"$scratch/recipe.json"
 "$scratch/numemu" config --print "$scratch/recipe.json" >"$scratch/printed"
 grep -q '"rule": "aaa"' "$scratch/printed"

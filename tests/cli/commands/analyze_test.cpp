@@ -18,7 +18,7 @@ using numemu::Json;
 using namespace numemu::test;
 
 struct AnalyzeScratch : Scratch {
-  Result analyze(const std::string& arguments) const { return run("analyze " + arguments); }
+  Result analyze(const std::string& arguments) const { return call("analyze " + arguments); }
   Json json(const std::string& arguments) const {
     const Result r = analyze(arguments + " --json");
     INFO(arguments << "\n" << r.err);

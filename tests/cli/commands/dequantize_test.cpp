@@ -33,7 +33,7 @@ struct Folder : test::Scratch {
     REQUIRE(result.code == 0);
   }
   Result back(const std::string& options) const {
-    return run("dequantize " + options + " --codes c.npy --scales s.npy --out y2.npy");
+    return call("dequantize " + options + " --codes c.npy --scales s.npy --out y2.npy");
   }
   bool same() const {
     return test::read_file(path + "/y.npy") == test::read_file(path + "/y2.npy");
@@ -144,10 +144,10 @@ TEST_CASE("contradicting arrays and sidecars are refused", "[fast]") {
   check_refused(s.back("--block mxfp4 --tensor-scale x.npy"), "mxfp4 has no tensor scale");
   check_refused(s.back("--block 'group(uint4,32,float8_e4m3fn,zp)'"), "--zero-points: expected");
   check_refused(s.back(""), "expected --block B");
-  check_refused(s.run("dequantize --block mxfp4 --codes c.npy --out y.npy"), "--scales");
+  check_refused(s.call("dequantize --block mxfp4 --codes c.npy --out y.npy"), "--scales");
   const std::uint8_t wide[2] = {1, 16};
   write_npy(s.path + "/w.npy", ArrayType::uint8, {2}, wide);
-  check_refused(s.run("dequantize --block mxfp4 --codes w.npy --scales s.npy --out y.npy"),
+  check_refused(s.call("dequantize --block mxfp4 --codes w.npy --scales s.npy --out y.npy"),
                 "w.npy: element 1");
   const float two[2] = {1, 2};
   write_npy(s.path + "/t.npy", ArrayType::float32, {2}, two);
@@ -156,11 +156,11 @@ TEST_CASE("contradicting arrays and sidecars are refused", "[fast]") {
   const std::uint8_t code = 3;
   write_npy(s.path + "/c1.npy", ArrayType::uint8, {1}, &code);
   check_refused(
-      s.run("dequantize --block nvfp4 --codes c1.npy --scales s1.npy --tensor-scale t.npy "
-            "--out y.npy"),
+      s.call("dequantize --block nvfp4 --codes c1.npy --scales s1.npy --tensor-scale t.npy "
+             "--out y.npy"),
       "t.npy: shape: expected [] for a tensor scale, found [2]");
-  check_refused(s.run("dequantize --block 'group(int4,32,float16)' --codes c1.npy --scales s1.npy "
-                      "--out y.npy"),
+  check_refused(s.call("dequantize --block 'group(int4,32,float16)' --codes c1.npy --scales s1.npy "
+                       "--out y.npy"),
                 "s1.npy: dtype");
 }
 
@@ -184,15 +184,15 @@ TEST_CASE("a contradiction between two sidecars names both, and no option", "[fa
 TEST_CASE("codes, scales and tensor scale of two runs are refused", "[fast]") {
   const Folder s;
   const auto quantized = [&](const std::string& in, const std::string& to) {
-    REQUIRE(s.run("quantize --block nvfp4 --in " + in + " --out y.npy --codes " + to +
-                  "c.npy --scales " + to + "s.npy --tensor-scale " + to + "t.npy")
+    REQUIRE(s.call("quantize --block nvfp4 --in " + in + " --out y.npy --codes " + to +
+                   "c.npy --scales " + to + "s.npy --tensor-scale " + to + "t.npy")
                 .code == 0);
   };
   quantized("x.npy", "");
   quantized("square.npy", "o");
   const auto back = [&](const std::string& c, const std::string& sc, const std::string& t) {
-    return s.run("dequantize --codes " + c + " --scales " + sc + " --tensor-scale " + t +
-                 " --out y2.npy");
+    return s.call("dequantize --codes " + c + " --scales " + sc + " --tensor-scale " + t +
+                  " --out y2.npy");
   };
   CHECK(back("c.npy", "s.npy", "t.npy").code == 0);
   check_refused(back("c.npy", "s.npy", "ot.npy"),
@@ -205,8 +205,8 @@ TEST_CASE("codes, scales and tensor scale of two runs are refused", "[fast]") {
   s.remove("c.npy.json");
   check_refused(back("c.npy", "s.npy", "t.npy"), "s.npy.json: written_with: t.npy");
   s.remove("s.npy.json");
-  CHECK(s.run("dequantize --block nvfp4 --codes c.npy --scales s.npy --tensor-scale t.npy "
-              "--out y2.npy")
+  CHECK(s.call("dequantize --block nvfp4 --codes c.npy --scales s.npy --tensor-scale t.npy "
+               "--out y2.npy")
             .code == 0);
 }
 
@@ -265,7 +265,7 @@ TEST_CASE("dequantize does not write over what it reads", "[fast]") {
   for (const std::string out : {"c.npy", "s.npy", "./c.npy", "c.npy.json", "s.npy.json"}) {
     CAPTURE(out);
     const std::string before = test::read_file(s.path + "/" + out);
-    check_refused(s.run("dequantize --codes c.npy --scales s.npy --out " + out),
+    check_refused(s.call("dequantize --codes c.npy --scales s.npy --out " + out),
                   "expected two files, found");
     CHECK(test::read_file(s.path + "/" + out) == before);
   }

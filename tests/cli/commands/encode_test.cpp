@@ -64,7 +64,7 @@ Conversion to(const std::string& format) {
 
 TEST_CASE("codes, flags and sidecar", "[fast]") {
   const Folder s;
-  const Result result = s.run("encode --format e4m3fn --in x.npy --out c.npy --flags f.npy");
+  const Result result = s.call("encode --format e4m3fn --in x.npy --out c.npy --flags f.npy");
   REQUIRE(result.code == 0);
   CHECK(result.err.empty());
   std::vector<std::uint8_t> flags;
@@ -89,8 +89,8 @@ TEST_CASE("codes, flags and sidecar", "[fast]") {
 
 TEST_CASE("the summary as JSON", "[fast]") {
   const Folder s;
-  const Json json = Json::parse(s.run("encode --format e2m1 --rounding 'sr(4,a)' --overflow "
-                                      "ieee --in x.npy --out c.npy --json")
+  const Json json = Json::parse(s.call("encode --format e2m1 --rounding 'sr(4,a)' --overflow "
+                                       "ieee --in x.npy --out c.npy --json")
                                     .out);
   CHECK(json["format"] == "float4_e2m1fn");
   CHECK(json["rounding"] == "sr(4,a)");
@@ -108,7 +108,7 @@ TEST_CASE("containers of wider formats", "[fast]") {
                                      {"tfloat32", ArrayType::float32},
                                      {"float64", ArrayType::float64},
                                      {"int4", ArrayType::uint8}}) {
-    REQUIRE(s.run(std::string("encode --in x.npy --out c.npy --format ") + format).code == 0);
+    REQUIRE(s.call(std::string("encode --in x.npy --out c.npy --format ") + format).code == 0);
     CHECK(s.npy("c.npy").type == type);
     CHECK(octets(s.npy("c.npy")) == expected(to(format)));
   }
@@ -116,33 +116,33 @@ TEST_CASE("containers of wider formats", "[fast]") {
 
 TEST_CASE("integers use their most negative code", "[fast]") {
   const Folder s;
-  REQUIRE(s.run("encode --in x.npy --out c.npy --format int4").code == 0);
+  REQUIRE(s.call("encode --in x.npy --out c.npy --format int4").code == 0);
   CHECK(octets(s.npy("c.npy"))[5] == 0x8);
 }
 
 TEST_CASE("packed rows start on a byte, in both orders", "[fast]") {
   const Folder s;
   write_npy(s.path + "/v.npy", ArrayType::float32, {2, 3}, kNumbers.data());
-  REQUIRE(s.run("encode --in v.npy --out c.npy --format e2m1").code == 0);
+  REQUIRE(s.call("encode --in v.npy --out c.npy --format e2m1").code == 0);
   const std::vector<std::uint8_t> codes = octets(s.npy("c.npy"));
-  REQUIRE(s.run("encode --in v.npy --out p.npy --format e2m1 --packed").code == 0);
+  REQUIRE(s.call("encode --in v.npy --out p.npy --format e2m1 --packed").code == 0);
   CHECK(s.npy("p.npy").shape == ArrayShape{2, 2});
   CHECK(octets(s.npy("p.npy")) ==
         std::vector<std::uint8_t>{static_cast<std::uint8_t>(codes[0] | codes[1] << 4), codes[2],
                                   static_cast<std::uint8_t>(codes[3] | codes[4] << 4), codes[5]});
-  REQUIRE(s.run("encode --in v.npy --out h.npy --format e2m1 --packed --order high-first").code ==
+  REQUIRE(s.call("encode --in v.npy --out h.npy --format e2m1 --packed --order high-first").code ==
           0);
   CHECK(octets(s.npy("h.npy"))[0] == (codes[0] << 4 | codes[1]));
   CHECK(octets(s.npy("h.npy"))[1] == codes[2] << 4);
   CHECK(read_sidecar(s.path + "/h.npy")->order == BitOrder::high_first);
-  check_refused(s.run("encode --in x.npy --out p.npy --format e3m2 --packed --order high-first"),
-                "order high-first needs codes of 1, 2 or 4 bits, found 6 bits");
-  check_refused(s.run("encode --in x.npy --out p.npy --format e2m1 --packed --order highfirst"),
-                "unknown bit order 'highfirst'; did you mean 'high-first'?");
-  check_refused(s.run("encode --in x.npy --out p.npy --format e2m1 --order high-first"),
-                "--order: expected together with --packed");
-  check_refused(s.run("encode --in x.npy --out p.npy --format float16 --packed"),
-                "codes of 16 bits cannot be packed: expected 1 to 8 bits");
+  check_refusals(s, {{"encode --in x.npy --out p.npy --format e3m2 --packed --order high-first",
+                      "order high-first needs codes of 1, 2 or 4 bits, found 6 bits"},
+                     {"encode --in x.npy --out p.npy --format e2m1 --packed --order highfirst",
+                      "unknown bit order 'highfirst'; did you mean 'high-first'?"},
+                     {"encode --in x.npy --out p.npy --format e2m1 --order high-first",
+                      "--order: expected together with --packed"},
+                     {"encode --in x.npy --out p.npy --format float16 --packed",
+                      "codes of 16 bits cannot be packed: expected 1 to 8 bits"}});
 }
 
 TEST_CASE("random bits from a seed or from the caller", "[fast]") {
@@ -150,66 +150,68 @@ TEST_CASE("random bits from a seed or from the caller", "[fast]") {
   const std::string encode = "encode --in x.npy --out c.npy --format e4m3fn --rounding 'sr(8)' ";
   Conversion conversion = to("float8_e4m3fn");
   conversion.rounding = parse_rounding("sr(8)");
-  REQUIRE(s.run(encode).code == 0);
+  REQUIRE(s.call(encode).code == 0);
   CHECK(octets(s.npy("c.npy")) == expected(conversion));
   conversion.random.seed = 77;
-  REQUIRE(s.run(encode + "--seed 77").code == 0);
+  REQUIRE(s.call(encode + "--seed 77").code == 0);
   CHECK(octets(s.npy("c.npy")) == expected(conversion));
   CHECK(read_sidecar(s.path + "/c.npy")->seed == 77);
   std::vector<std::uint32_t> words;
   for (std::uint32_t i = 0; i < 12; ++i) words.push_back(i * 23 & 255);
   write_npy(s.path + "/r.npy", ArrayType::uint32, {3, 4}, words.data());
   conversion.random_words = words.data();
-  REQUIRE(s.run(encode + "--random-bits r.npy").code == 0);
+  REQUIRE(s.call(encode + "--random-bits r.npy").code == 0);
   CHECK(octets(s.npy("c.npy")) == expected(conversion));
   CHECK_FALSE(read_sidecar(s.path + "/c.npy")->seed.has_value());
 
-  check_refused(s.run(encode + "--random-bits r.npy --seed 1"), "--seed");
-  check_refused(s.run("encode --in x.npy --out c.npy --format e4m3fn --random-bits r.npy"),
-                "--random-bits: expected --rounding sr(N), found rne");
+  check_refusals(s, {{encode + "--random-bits r.npy --seed 1", "--seed"},
+                     {"encode --in x.npy --out c.npy --format e4m3fn --random-bits r.npy",
+                      "--random-bits: expected --rounding sr(N), found rne"}});
   write_npy(s.path + "/r.npy", ArrayType::uint32, {12}, words.data());
-  check_refused(s.run(encode + "--random-bits r.npy"),
+  check_refused(s.call(encode + "--random-bits r.npy"),
                 "r.npy: shape: expected [3, 4], one word per element, found [12]");
   write_npy(s.path + "/r.npy", ArrayType::int32, {3, 4}, words.data());
-  check_refused(s.run(encode + "--random-bits r.npy"),
-                "r.npy: dtype: expected uint32 random bits, found int32");
-  check_refused(s.run(encode + "--seed -1"), "--seed: expected a whole number from 0 to");
+  check_refusals(s, {{encode + "--random-bits r.npy",
+                      "r.npy: dtype: expected uint32 random bits, found int32"},
+                     {encode + "--seed -1", "--seed: expected a whole number from 0 to"}});
 }
 
 TEST_CASE("sources: float16, float64, bfloat16 codes, another format's codes", "[fast]") {
   const Folder s;
   const std::uint16_t halves[2] = {0x3c01, 0xfbff};
   write_npy(s.path + "/h.npy", ArrayType::float16, {2}, halves);
-  CHECK_THAT(s.run("encode --in h.npy --out c.npy --format e5m2 --overflow ieee").out,
+  CHECK_THAT(s.call("encode --in h.npy --out c.npy --format e5m2 --overflow ieee").out,
              Contains("of float16 [2]"));
   CHECK(octets(s.npy("c.npy")) == std::vector<std::uint8_t>{0x3c, 0xfc});
   // 1 + 2^-3 + 2^-40 lies above the midpoint of 1 and 1.25: a float32 in between would lose that.
   const double above = 1.125 + 0x1p-40;
   write_npy(s.path + "/d.npy", ArrayType::float64, {1}, &above);
-  REQUIRE(s.run("encode --in d.npy --out c.npy --format e5m2").code == 0);
+  REQUIRE(s.call("encode --in d.npy --out c.npy --format e5m2").code == 0);
   CHECK(octets(s.npy("c.npy")) == std::vector<std::uint8_t>{0x3d});
   const std::uint16_t brains[2] = {0x3f80, 0xc000};
   write_npy(s.path + "/b.npy", ArrayType::uint16, {2}, brains);
-  REQUIRE(s.run("encode --in b.npy --from bfloat16 --out c.npy --format e4m3fn").code == 0);
+  REQUIRE(s.call("encode --in b.npy --from bfloat16 --out c.npy --format e4m3fn").code == 0);
   CHECK(octets(s.npy("c.npy")) == std::vector<std::uint8_t>{0x38, 0xc0});
   // The sidecar of c.npy gives the format of its codes.
-  CHECK_THAT(s.run("encode --in c.npy --out d.npy --format e5m2").out,
+  CHECK_THAT(s.call("encode --in c.npy --out d.npy --format e5m2").out,
              Contains("of float8_e4m3fn [2]"));
   CHECK(octets(s.npy("d.npy")) == std::vector<std::uint8_t>{0x3c, 0xc0});
-  check_refused(s.run("encode --in c.npy --from e5m2 --out d.npy --format e5m2"),
-                "c.npy.json: format: 'float8_e4m3fn' contradicts --from 'float8_e5m2'");
-  check_refused(s.run("encode --in b.npy --out c.npy --format e4m3fn"),
-                "b.npy: dtype: expected float16 or float32 or float64 numbers (for codes: --from "
-                "FORMAT), found uint16");
-  check_refused(s.run("encode --in x.npy --from bfloat16 --out c.npy --format e4m3fn"),
-                "x.npy: dtype: expected uint16 codes of bfloat16, found float32");
+  check_refusals(
+      s, {{"encode --in c.npy --from e5m2 --out d.npy --format e5m2",
+           "c.npy.json: format: 'float8_e4m3fn' contradicts --from 'float8_e5m2'"},
+          {"encode --in b.npy --out c.npy --format e4m3fn",
+           "b.npy: dtype: expected float16 or float32 or float64 numbers (for codes: --from "
+           "FORMAT), found uint16"},
+          {"encode --in x.npy --from bfloat16 --out c.npy --format e4m3fn",
+           "x.npy: dtype: expected uint16 codes of bfloat16, found float32"}});
 }
 
 TEST_CASE("signalling NaNs raise NV, whatever array they come in", "[fast]") {
   const Folder s;
   const auto flags = [&](const std::string& more) {
     INFO(more);
-    REQUIRE(s.run("encode --in n.npy --out c.npy --flags f.npy --format e4m3fn " + more).code == 0);
+    REQUIRE(s.call("encode --in n.npy --out c.npy --flags f.npy --format e4m3fn " + more).code ==
+            0);
     CHECK(octets(s.npy("c.npy")) == std::vector<std::uint8_t>{0x7f, 0x7f, 0xff});
     return octets(s.npy("f.npy"));
   };
@@ -236,7 +238,7 @@ TEST_CASE("text", "[fast]") {
   const Folder s;
   s.file("x.txt", "0x1.8p0\n-0.1\nnan\r\n1e300");
   const Result result =
-      s.run("encode --text --in x.txt --out c.npy --format bfloat16 --overflow ieee");
+      s.call("encode --text --in x.txt --out c.npy --format bfloat16 --overflow ieee");
   REQUIRE(result.code == 0);
   CHECK(result.out ==
         "c.npy: bfloat16 rne ieee of text [4], 4 elements: 2 inexact, 0 underflow, "
@@ -247,20 +249,21 @@ TEST_CASE("text", "[fast]") {
   REQUIRE(s.run("encode --text --in - --out c.npy --format e4m3fn <x.txt").code == 0);
   CHECK(s.npy("c.npy").shape == ArrayShape{4});
   s.file("bad.txt", "1\n2,5\n");
-  check_refused(s.run("encode --text --in bad.txt --out c.npy --format e4m3fn"),
-                "bad.txt: line 2: expected a number, found '2,5'");
-  check_refused(s.run("encode --text --in bad.txt --from e5m2 --out c.npy --format e4m3fn"),
-                "--from: not allowed with --text");
+  check_refusals(s, {{"encode --text --in bad.txt --out c.npy --format e4m3fn",
+                      "bad.txt: line 2: expected a number, found '2,5'"},
+                     {"encode --text --in bad.txt --from e5m2 --out c.npy --format e4m3fn",
+                      "--from: not allowed with --text"}});
   s.file("long.txt", "0x1.00000000000000000001p0\n");
   check_refused(
-      s.run("encode --text --in long.txt --out c.npy --format float64 --rounding 'sr(10)'"),
+      s.call("encode --text --in long.txt --out c.npy --format float64 --rounding 'sr(10)'"),
       "long.txt: line 1: expected at most 64 significant bits for float64 with sr(10)");
-  CHECK(s.run("encode --text --in long.txt --out c.npy --format float64 --rounding rup").code == 0);
+  CHECK(s.call("encode --text --in long.txt --out c.npy --format float64 --rounding rup").code ==
+        0);
 }
 
 TEST_CASE("safetensors", "[fast]") {
   const Folder s;
-  REQUIRE(s.run("encode --in x.npy --out c.safetensors --format e2m1").code == 0);
+  REQUIRE(s.call("encode --in x.npy --out c.safetensors --format e2m1").code == 0);
   const StoredTensor tensor = s.tensor("codes");
   CHECK(tensor.type->name == "F4");
   CHECK(tensor.shape == ArrayShape{3, 4});
@@ -268,32 +271,32 @@ TEST_CASE("safetensors", "[fast]") {
   for (const auto& [format, name] :
        {std::pair("e4m3fn", "F8_E4M3"), {"e5m2", "F8_E5M2"}, {"e8m0", "F8_E8M0"}}) {
     REQUIRE(
-        s.run(std::string("encode --in x.npy --out c.safetensors --tensor w --format ") + format)
+        s.call(std::string("encode --in x.npy --out c.safetensors --tensor w --format ") + format)
             .code == 0);
     CHECK(s.tensor("w").type->name == name);
   }
-  check_refused(s.run("encode --in x.npy --out c.safetensors --format int4"),
+  check_refused(s.call("encode --in x.npy --out c.safetensors --format int4"),
                 "c.safetensors: safetensors has no dtype for int4; it has F4, ");
   write_npy(s.path + "/v.npy", ArrayType::float32, {3}, kNumbers.data());
   check_refused(
-      s.run("encode --in v.npy --out c.safetensors --format e2m1"),
+      s.call("encode --in v.npy --out c.safetensors --format e2m1"),
       "c.safetensors: shape: expected a whole number of bytes, found 3 elements of 4 bits");
 }
 
 TEST_CASE("unknown names offer the nearest", "[fast]") {
   const Folder s;
-  check_refused(s.run("encode --in x.npy --out c.npy --format float8_e4m3fm"),
-                "unknown format 'float8_e4m3fm'; did you mean 'float8_e4m3fn'?");
-  check_refused(s.run("encode --in x.npy --out c.npy --format e4m3 --from flaot32"),
-                "unknown format 'flaot32'; did you mean 'float32'?");
-  check_refused(s.run("encode --in x.npy --out c.npy --format e4m3 --rounding rnee"),
-                "unknown rounding 'rnee'; did you mean 'rne'?");
-  check_refused(s.run("encode --in x.npy --out c.npy --format e4m3 --overflow saturated"),
-                "unknown overflow mode 'saturated'; did you mean 'saturate'?");
-  check_refused(s.run("encode --in x.npy --out c.npy --format e16m2"), "e16m2");
-  check_refused(s.run("encode --in x.npy --out c.npy --format e4m3 --roundin rne"),
-                "did you mean '--rounding'?");
-  check_refused(s.run("encode --in x.npy --out c.npy"), "--format");
+  check_refusals(s, {{"encode --in x.npy --out c.npy --format float8_e4m3fm",
+                      "unknown format 'float8_e4m3fm'; did you mean 'float8_e4m3fn'?"},
+                     {"encode --in x.npy --out c.npy --format e4m3 --from flaot32",
+                      "unknown format 'flaot32'; did you mean 'float32'?"},
+                     {"encode --in x.npy --out c.npy --format e4m3 --rounding rnee",
+                      "unknown rounding 'rnee'; did you mean 'rne'?"},
+                     {"encode --in x.npy --out c.npy --format e4m3 --overflow saturated",
+                      "unknown overflow mode 'saturated'; did you mean 'saturate'?"},
+                     {"encode --in x.npy --out c.npy --format e16m2", "e16m2"},
+                     {"encode --in x.npy --out c.npy --format e4m3 --roundin rne",
+                      "did you mean '--rounding'?"},
+                     {"encode --in x.npy --out c.npy", "--format"}});
   CHECK_FALSE(std::filesystem::exists(s.path + "/c.npy"));
 }
 
@@ -302,7 +305,7 @@ TEST_CASE("foreign and broken files", "[fast]") {
   const std::string encode = "encode --format e4m3fn --out c.npy --in ";
   const std::string little = s.text("x.npy");
   // Big-endian and Fortran order are converted: the same codes, the latter transposed.
-  REQUIRE(s.run(encode + "x.npy").code == 0);
+  REQUIRE(s.call(encode + "x.npy").code == 0);
   const std::vector<std::uint8_t> codes = octets(s.npy("c.npy"));
   std::string big = little;
   big[big.find("'<f4'") + 1] = '>';
@@ -310,12 +313,12 @@ TEST_CASE("foreign and broken files", "[fast]") {
     std::reverse(big.begin() + static_cast<std::ptrdiff_t>(i),
                  big.begin() + static_cast<std::ptrdiff_t>(i) + 4);
   s.file("big.npy", big);
-  REQUIRE(s.run(encode + "big.npy").code == 0);
+  REQUIRE(s.call(encode + "big.npy").code == 0);
   CHECK(octets(s.npy("c.npy")) == codes);
   std::string fortran = little;
   fortran.replace(fortran.find("False"), 5, "True ");
   s.file("fortran.npy", fortran);
-  REQUIRE(s.run(encode + "fortran.npy").code == 0);
+  REQUIRE(s.call(encode + "fortran.npy").code == 0);
   CHECK(s.npy("c.npy").shape == ArrayShape{3, 4});
   for (std::size_t row = 0; row < 3; ++row) {
     for (std::size_t column = 0; column < 4; ++column)
@@ -323,36 +326,36 @@ TEST_CASE("foreign and broken files", "[fast]") {
   }
 
   s.file("short.npy", little.substr(0, little.size() - 1));
-  check_refused(s.run(encode + "short.npy"),
+  check_refused(s.call(encode + "short.npy"),
                 "short.npy: byte 128: expected 48 bytes for float32 of shape [3, 4], found 47");
   s.file("long.npy", little + "x");
-  check_refused(s.run(encode + "long.npy"), "found 49");
+  check_refused(s.call(encode + "long.npy"), "found 49");
   s.file("header.npy", little.substr(0, 40));
-  check_refused(s.run(encode + "header.npy"), "header.npy: byte 10: expected a header of at most");
+  check_refused(s.call(encode + "header.npy"), "header.npy: byte 10: expected a header of at most");
   s.file("text.npy", "1 2 3\n");
-  check_refused(s.run(encode + "text.npy"), "text.npy: byte 0: expected a .npy file");
+  check_refused(s.call(encode + "text.npy"), "text.npy: byte 0: expected a .npy file");
   std::string complex = little;
   complex.replace(complex.find("'<f4'"), 5, "'<c8'");
   s.file("complex.npy", complex);
-  check_refused(s.run(encode + "complex.npy"), "found '<c8' (complex)");
+  check_refused(s.call(encode + "complex.npy"), "found '<c8' (complex)");
   const std::int32_t whole[2] = {1, 2};
   write_npy(s.path + "/i.npy", ArrayType::int32, {2}, whole);
-  check_refused(s.run(encode + "i.npy"), "i.npy: dtype: expected float16 or float32 or float64");
-  check_refused(s.run(encode + "none.npy"), "none.npy: cannot open: No such file or directory");
-  check_refused(s.run("encode --format e4m3fn --in x.npy --out /dev/null"),
-                "/dev/null: expected a regular file or a new name");
-  check_refused(s.run("encode --format e4m3fn --in x.npy --out no/c.npy"), "no: no such folder");
-  check_refused(s.run("encode --format e4m3fn --in x.npy --out c.npy --flags ."),
-                ".: expected a regular file or a new name");
+  check_refusals(s, {{encode + "i.npy", "i.npy: dtype: expected float16 or float32 or float64"},
+                     {encode + "none.npy", "none.npy: cannot open: No such file or directory"},
+                     {"encode --format e4m3fn --in x.npy --out /dev/null",
+                      "/dev/null: expected a regular file or a new name"},
+                     {"encode --format e4m3fn --in x.npy --out no/c.npy", "no: no such folder"},
+                     {"encode --format e4m3fn --in x.npy --out c.npy --flags .",
+                      ".: expected a regular file or a new name"}});
 }
 
 TEST_CASE("an empty array and a scalar", "[fast]") {
   const Folder s;
   write_npy(s.path + "/none.npy", ArrayType::float32, {0, 3}, nullptr);
-  REQUIRE(s.run("encode --in none.npy --out c.npy --format e2m1 --packed").code == 0);
+  REQUIRE(s.call("encode --in none.npy --out c.npy --format e2m1 --packed").code == 0);
   CHECK(s.npy("c.npy").shape == ArrayShape{0, 2});
   write_npy(s.path + "/one.npy", ArrayType::float32, {}, &kNumbers[2]);
-  REQUIRE(s.run("encode --in one.npy --out c.npy --format e4m3fn").code == 0);
+  REQUIRE(s.call("encode --in one.npy --out c.npy --format e4m3fn").code == 0);
   CHECK(s.npy("c.npy").shape.empty());
   CHECK(octets(s.npy("c.npy")) == std::vector<std::uint8_t>{0x38});
 }
@@ -361,33 +364,32 @@ TEST_CASE("two options, one file", "[fast]") {
   const Folder s;
   const std::string before = s.text("x.npy");
   const std::string encode = "encode --format e4m3fn --in x.npy ";
-  check_refused(s.run(encode + "--out a.npy --flags ./a.npy"),
-                "--out and --flags: expected two files, found ./a.npy twice");
-  check_refused(s.run(encode + "--out a.npy --flags x.npy"),
-                "--flags and --in: expected two files, found x.npy twice");
-  check_refused(s.run(encode + "--out a.npy --flags a.npy.json"),
-                "--flags and --out: expected two files, found a.npy.json, the sidecar of a.npy");
-  check_refused(s.run(encode + "--rounding 'sr(4)' --random-bits r.npy --out r.npy"),
-                "--out and --random-bits: expected two files, found r.npy twice");
+  check_refusals(s,
+                 {{encode + "--out a.npy --flags ./a.npy",
+                   "--out and --flags: expected two files, found ./a.npy twice"},
+                  {encode + "--out a.npy --flags x.npy",
+                   "--flags and --in: expected two files, found x.npy twice"},
+                  {encode + "--out a.npy --flags a.npy.json",
+                   "--flags and --out: expected two files, found a.npy.json, the sidecar of a.npy"},
+                  {encode + "--rounding 'sr(4)' --random-bits r.npy --out r.npy",
+                   "--out and --random-bits: expected two files, found r.npy twice"}});
   const double entries[2] = {0, 1};
   write_npy(s.path + "/book.npy", ArrayType::float64, {2}, entries);
-  check_refused(s.run("encode --format 'codebook(book.npy)' --in x.npy --out book.npy"),
+  check_refused(s.call("encode --format 'codebook(book.npy)' --in x.npy --out book.npy"),
                 "--out and --format: expected two files, found book.npy twice");
   CHECK(s.text("x.npy") == before);
   CHECK_FALSE(std::filesystem::exists(s.path + "/a.npy"));
-  CHECK(s.run(encode + "--out x.npy").code == 0);
+  CHECK(s.call(encode + "--out x.npy").code == 0);
 }
 
 TEST_CASE("arrays need files", "[fast]") {
   const Folder s;
-  check_refused(s.run("encode --format e4m3fn --in - --out c.npy"),
-                "--in: expected a file, found -");
-  check_refused(s.run("encode --format e4m3fn --in x.npy --out -"),
-                "--out: expected a file, found -");
-  check_refused(s.run("encode --format e4m3fn --text --in x.txt --out -"),
-                "--out: expected a file, found -");
-  check_refused(s.run("encode --format e4m3fn --in x.npy --out c.npy --flags -"),
-                "--flags: expected a file, found -");
+  check_refusals(
+      s, {{"encode --format e4m3fn --in - --out c.npy", "--in: expected a file, found -"},
+          {"encode --format e4m3fn --in x.npy --out -", "--out: expected a file, found -"},
+          {"encode --format e4m3fn --text --in x.txt --out -", "--out: expected a file, found -"},
+          {"encode --format e4m3fn --in x.npy --out c.npy --flags -",
+           "--flags: expected a file, found -"}});
 }
 
 TEST_CASE("a standard output that cannot be written is a failure", "[fast]") {
@@ -423,13 +425,13 @@ TEST_CASE("all 64 bits of a seed", "[fast]") {
   conversion.rounding = parse_rounding("sr(8)");
   for (const std::uint64_t seed : {~std::uint64_t{0}, (std::uint64_t{1} << 53) + 1}) {
     conversion.random.seed = seed;
-    REQUIRE(s.run(encode + "--seed " + std::to_string(seed)).code == 0);
+    REQUIRE(s.call(encode + "--seed " + std::to_string(seed)).code == 0);
     CHECK(octets(s.npy("c.npy")) == expected(conversion));
     CHECK(read_sidecar(s.path + "/c.npy")->seed == seed);
-    CHECK(s.run("decode --in c.npy --out y.npy").code == 0);
+    CHECK(s.call("decode --in c.npy --out y.npy").code == 0);
   }
   for (const std::string wrong : {"18446744073709551616", "-1", "1.0", "+1", "''"}) {
-    check_refused(s.run(encode + "--seed " + wrong),
+    check_refused(s.call(encode + "--seed " + wrong),
                   "--seed: expected a whole number from 0 to 2^64-1, not");
   }
 }
@@ -438,15 +440,15 @@ TEST_CASE("one element, spaces, a blank end, infinity; quiet", "[fast]") {
   const Folder s;
   s.file("x.txt", " \t1 \r\n\n  \n");
   const std::string encode = "encode --text --format e4m3fn --out c.npy --in ";
-  CHECK_THAT(s.run(encode + "x.txt").out, Contains(" [1], 1 element: 0 inexact"));
-  CHECK(s.run(encode + "x.txt --quiet").out.empty());
-  CHECK_THAT(s.run(encode + "x.txt --quiet --json").out, Contains("\"n\": 1"));
+  CHECK_THAT(s.call(encode + "x.txt").out, Contains(" [1], 1 element: 0 inexact"));
+  CHECK(s.call(encode + "x.txt --quiet").out.empty());
+  CHECK_THAT(s.call(encode + "x.txt --quiet --json").out, Contains("\"n\": 1"));
   s.file("x.txt", "1\n\n2\n");
-  check_refused(s.run(encode + "x.txt"), "x.txt: line 2: expected a number, found ''");
+  check_refused(s.call(encode + "x.txt"), "x.txt: line 2: expected a number, found ''");
   s.file("x.txt", "1 2\n");
-  check_refused(s.run(encode + "x.txt"), "x.txt: line 1: expected a number, found '1 2'");
+  check_refused(s.call(encode + "x.txt"), "x.txt: line 1: expected a number, found '1 2'");
   s.file("x.txt", "-infinity");
-  CHECK_THAT(s.run(encode + "x.txt").out, Contains("1 overflow"));
+  CHECK_THAT(s.call(encode + "x.txt").out, Contains("1 overflow"));
 }
 
 TEST_CASE("an output that is a link", "[fast]") {
@@ -454,12 +456,12 @@ TEST_CASE("an output that is a link", "[fast]") {
   std::filesystem::create_directory(s.path + "/store");
   s.file("store/c.npy", "old");
   std::filesystem::create_symlink("store/c.npy", s.path + "/l.npy");
-  REQUIRE(s.run("encode --format e4m3fn --in x.npy --out l.npy").code == 0);
+  REQUIRE(s.call("encode --format e4m3fn --in x.npy --out l.npy").code == 0);
   CHECK(std::filesystem::is_symlink(s.path + "/l.npy"));
   CHECK(octets(s.npy("store/c.npy")) == expected(to("float8_e4m3fn")));
-  CHECK(s.run("decode --in l.npy --out y.npy").code == 0);
-  CHECK(s.run("decode --in store/c.npy --out y.npy").code == 0);
+  CHECK(s.call("decode --in l.npy --out y.npy").code == 0);
+  CHECK(s.call("decode --in store/c.npy --out y.npy").code == 0);
   std::filesystem::create_symlink("/dev/null", s.path + "/n.npy");
-  check_refused(s.run("encode --format e4m3fn --in x.npy --out n.npy"),
+  check_refused(s.call("encode --format e4m3fn --in x.npy --out n.npy"),
                 "n.npy: expected a regular file or a new name");
 }

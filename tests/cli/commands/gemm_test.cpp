@@ -36,7 +36,7 @@ TEST_CASE("gemm: results that are codes have a sidecar", "[fast]") {
   REQUIRE(s.gemm("nvidia.h100.wgmma.e4m3.f16").code == 0);
   CHECK(s.result<std::uint16_t>(ArrayType::uint16) == std::vector<std::uint16_t>(6, 0x4400));
   CHECK(Json::parse(s.text("d.npy.json"))["format"] == "float16");
-  CHECK(s.run("decode --format float16 --in d.npy --out y.npy --quiet").code == 0);
+  CHECK(s.call("decode --format float16 --in d.npy --out y.npy --quiet").code == 0);
   // The old sidecar must not describe the new file of numbers.
   REQUIRE(s.gemm("nvidia.h100.wgmma.e4m3.f32").code == 0);
   CHECK_FALSE(std::filesystem::exists(s.path + "/d.npy.json"));
@@ -83,7 +83,7 @@ TEST_CASE("gemm: unknown units offer the nearest, short ones that fit several li
   check_refused(s.gemm("tensorcore"), "unknown unit 'tensorcore'; the command units lists them");
   check_refused(s.gemm("neutral.mac.float16.rnd"), "unknown rounding 'rnd'");
   check_refused(s.gemm("nvidia.a100.mma.f16.f32.pairwise"), "has no modifier 'pairwise'");
-  check_refused(s.run("gemm --a a.npy --b b.npy --out d.npy"), "--unit");
+  check_refused(s.call("gemm --a a.npy --b b.npy --out d.npy"), "--unit");
 }
 
 TEST_CASE("gemm: alpha is a product and a sum, each rounded", "[fast]") {
@@ -115,7 +115,7 @@ TEST_CASE("gemm: alpha is a product and a sum, each rounded", "[fast]") {
 TEST_CASE("gemm: a unit of one's own from a file", "[fast]") {
   const GemmFolder s;
   s.e4m3();
-  const Json row = Json::parse(s.run("units nvidia.h100.wgmma.e4m3.f16 --json").out);
+  const Json row = Json::parse(s.call("units nvidia.h100.wgmma.e4m3.f16 --json").out);
   Json parameters = row["parameters"];
   parameters["name"] = "mine";
   s.file("u.json", parameters.dump());

@@ -45,7 +45,7 @@ bool same_bytes(const Array& array, const void* expected, std::size_t bytes) {
 
 TEST_CASE("quantize writes what the library computes", "[fast]") {
   const Folder s;
-  const Result result = s.run(
+  const Result result = s.call(
       "quantize --block mxfp4 --in x.npy --out y.npy --codes c.npy --scales s.npy --axis 0 "
       "--scale-rule ceil --rounding 'sr(8)' --seed 5");
   REQUIRE(result.code == 0);
@@ -103,8 +103,8 @@ TEST_CASE("arrays have the shapes and types of the contract", "[fast]") {
   };
   for (const Case& one : cases) {
     CAPTURE(one.options);
-    const Result result = s.run(std::string("quantize ") + one.options +
-                                " --in x.npy --out y.npy --codes c.npy --scales s.npy");
+    const Result result = s.call(std::string("quantize ") + one.options +
+                                 " --in x.npy --out y.npy --codes c.npy --scales s.npy");
     REQUIRE(result.code == 0);
     CHECK(s.npy("y.npy").type == ArrayType::float32);
     CHECK(s.npy("c.npy").type == one.codes);
@@ -112,16 +112,16 @@ TEST_CASE("arrays have the shapes and types of the contract", "[fast]") {
     CHECK(s.npy("s.npy").type == one.scales);
     CHECK(s.npy("s.npy").shape == one.shape);
   }
-  REQUIRE(s.run("quantize --block nvfp4 --in x.npy --out y.npy --tensor-scale t.npy").code == 0);
+  REQUIRE(s.call("quantize --block nvfp4 --in x.npy --out y.npy --tensor-scale t.npy").code == 0);
   CHECK(s.npy("t.npy").shape.empty());
   CHECK(s.npy("t.npy").type == ArrayType::float32);
-  REQUIRE(s.run("quantize --block 'group(uint4,32,float16,zp)' --in x.npy --out y.npy "
-                "--zero-points z.npy")
+  REQUIRE(s.call("quantize --block 'group(uint4,32,float16,zp)' --in x.npy --out y.npy "
+                 "--zero-points z.npy")
               .code == 0);
   CHECK(s.npy("z.npy").type == ArrayType::uint8);
   CHECK(s.npy("z.npy").shape == ArrayShape{5, 3});
-  REQUIRE(s.run("quantize --block 'group(uint4,32,float16,min)' --in x.npy --out y.npy "
-                "--zero-points z.npy")
+  REQUIRE(s.call("quantize --block 'group(uint4,32,float16,min)' --in x.npy --out y.npy "
+                 "--zero-points z.npy")
               .code == 0);
   CHECK(s.npy("z.npy").type == ArrayType::float32);
 }
@@ -129,11 +129,11 @@ TEST_CASE("arrays have the shapes and types of the contract", "[fast]") {
 TEST_CASE("the summary says what was done", "[fast]") {
   const Folder s;
   s.floats("odd.npy", {4, 2}, {7, 1, 0, 0, NAN, 1, 1, HUGE_VALF});
-  const Result text = s.run("quantize --block 'mx(e2m1,2)' --in odd.npy --out y.npy");
+  const Result text = s.call("quantize --block 'mx(e2m1,2)' --in odd.npy --out y.npy");
   CHECK_THAT(text.out, Contains("4 scales, 1 zero blocks, 2 NaN blocks, 8 bits: 1 inexact, 0 "
                                 "underflow, 1 overflow, 0 invalid"));
   const Json json =
-      Json::parse(s.run("quantize --block nvfp4 --in x.npy --out y.npy --json --quiet").out);
+      Json::parse(s.call("quantize --block nvfp4 --in x.npy --out y.npy --json --quiet").out);
   CHECK(json["block"] == "nvfp4");
   CHECK(json["format"] == "float4_e2m1fn");
   CHECK(json["axis"] == 1);
@@ -153,13 +153,13 @@ TEST_CASE("the summary says what was done", "[fast]") {
     noise += std::pow(double{y.as<float>()[i]} - s.x[i], 2);
   }
   CHECK(sqnr == Approx(10 * std::log10(signal / noise)));
-  CHECK_THAT(s.run("quantize --block mxfp4 --in odd.npy --out y.npy --nonfinite ignore").out,
+  CHECK_THAT(s.call("quantize --block mxfp4 --in odd.npy --out y.npy --nonfinite ignore").out,
              Contains("1 invalid"));
   s.floats("exact.npy", {2}, {6, 1});
-  CHECK_THAT(s.run("quantize --block mxfp4 --in exact.npy --out y.npy").out,
+  CHECK_THAT(s.call("quantize --block mxfp4 --in exact.npy --out y.npy").out,
              Contains("SQNR infinite"));
   CHECK(
-      Json::parse(s.run("quantize --block mxfp4 --in exact.npy --out y.npy --json").out)["sqnr_db"]
+      Json::parse(s.call("quantize --block mxfp4 --in exact.npy --out y.npy --json").out)["sqnr_db"]
           .is_null());
 }
 
@@ -167,7 +167,7 @@ TEST_CASE("switches reach the library", "[fast]") {
   const Folder s;
   s.floats("v.npy", {4}, {-1.999f, 1.999f, 0.25f, 0.5f});
   const auto first = [&](const std::string& options) {
-    REQUIRE(s.run("quantize --in v.npy --out y.npy " + options).code == 0);
+    REQUIRE(s.call("quantize --in v.npy --out y.npy " + options).code == 0);
     return s.npy("y.npy").as<float>()[0];
   };
   CHECK(first("--block mxint8") == -127 / 64.0f);
@@ -193,18 +193,18 @@ TEST_CASE("float16 is widened, codes need --from", "[fast]") {
   const Folder s;
   const std::uint16_t halves[2] = {0x3c00, 0xc100};
   write_npy(s.path + "/h.npy", ArrayType::float16, {2}, halves);
-  REQUIRE(s.run("quantize --block mxfp4 --in h.npy --out y.npy").code == 0);
+  REQUIRE(s.call("quantize --block mxfp4 --in h.npy --out y.npy").code == 0);
   CHECK(s.npy("y.npy").as<float>()[1] == -2);
   write_npy(s.path + "/u.npy", ArrayType::uint16, {2}, halves);
-  check_refused(s.run("quantize --block mxfp4 --in u.npy --out y.npy"),
+  check_refused(s.call("quantize --block mxfp4 --in u.npy --out y.npy"),
                 "float64 numbers (for codes: --from FORMAT), found uint16");
-  REQUIRE(s.run("quantize --block mxfp4 --in u.npy --from float16 --out y.npy").code == 0);
+  REQUIRE(s.call("quantize --block mxfp4 --in u.npy --from float16 --out y.npy").code == 0);
   CHECK(s.npy("y.npy").as<float>()[1] == -2);
   const std::uint16_t brains[2] = {0x3f80, 0xc000};  // 1, -2
   write_npy(s.path + "/u.npy", ArrayType::uint16, {2}, brains);
-  REQUIRE(s.run("quantize --block mxfp4 --in u.npy --from bfloat16 --out y.npy").code == 0);
+  REQUIRE(s.call("quantize --block mxfp4 --in u.npy --from bfloat16 --out y.npy").code == 0);
   CHECK(s.npy("y.npy").as<float>()[1] == -2);
-  check_refused(s.run("quantize --block mxfp4 --in u.npy --from bfloat --out y.npy"),
+  check_refused(s.call("quantize --block mxfp4 --in u.npy --from bfloat --out y.npy"),
                 "unknown format 'bfloat'");
 }
 
@@ -213,20 +213,20 @@ TEST_CASE("float64 and signed integers that are float32 numbers are taken", "[fa
   const std::string command = "quantize --block mxfp4 --in d.npy --out y.npy";
   const auto taken = [&](ArrayType type, const void* data) {
     write_npy(s.path + "/d.npy", type, {3}, data);
-    const Result result = s.run(command);
+    const Result result = s.call(command);
     CAPTURE(result.err);
     REQUIRE(result.code == 0);
     CHECK(s.npy("y.npy").as<float>()[1] == -2);
   };
   const auto refused = [&](ArrayType type, const void* data, const std::string& text) {
     write_npy(s.path + "/d.npy", type, {3}, data);
-    check_refused(s.run(command), text);
+    check_refused(s.call(command), text);
   };
   const double doubles[3] = {1, -2, 0x1p-149}, nan[3] = {1, -2, NAN}, tenth[3] = {1, 0.1, 0.2},
                huge[3] = {1, -2, 1e39};
   taken(ArrayType::float64, doubles);
   write_npy(s.path + "/d.npy", ArrayType::float64, {3}, nan);
-  CHECK_THAT(s.run(command).out, Contains("1 NaN blocks"));
+  CHECK_THAT(s.call(command).out, Contains("1 NaN blocks"));
   refused(ArrayType::float64, tenth, "d.npy: element 1 is 0.1, which float32 cannot represent");
   refused(ArrayType::float64, huge, "d.npy: element 2 is 1e+39, which float32 cannot represent");
   const std::int8_t bytes[3] = {1, -2, 0};
@@ -247,7 +247,7 @@ TEST_CASE("bad usage of quantize is one line", "[fast]") {
   const std::string io = " --in x.npy --out y.npy";
   const auto refused = [&](const std::string& options, const std::string& text) {
     CAPTURE(options);
-    check_refused(s.run("quantize " + options + io), text);
+    check_refused(s.call("quantize " + options + io), text);
   };
   refused("", "expected --block B, or --format F with --granularity G");
   refused("--block mxfp5", "did you mean 'mxfp4'");
@@ -279,14 +279,15 @@ TEST_CASE("bad usage of quantize is one line", "[fast]") {
             "has no blocks or channels along an axis");
   }
   refused("--block mxfp4 --nonfinite drop", "--nonfinite");
-  check_refused(s.run("quantize --block mxfp4 --in x.npy --out /dev/null"), "/dev/null");
+  check_refused(s.call("quantize --block mxfp4 --in x.npy --out /dev/null"), "/dev/null");
   refused("--block mxfp4 --seed -1", "--seed");
-  check_refused(s.run("quantize --block mxfp4 --in none.npy --out y.npy"), "none.npy: cannot open");
+  check_refused(s.call("quantize --block mxfp4 --in none.npy --out y.npy"),
+                "none.npy: cannot open");
   s.floats("scalar.npy", {}, {1});
-  check_refused(s.run("quantize --block mxfp4 --in scalar.npy --out y.npy"),
+  check_refused(s.call("quantize --block mxfp4 --in scalar.npy --out y.npy"),
                 "scalar.npy: a scalar");
   s.floats("nan.npy", {2}, {NAN, 1});
-  check_refused(s.run("quantize --block 'group(int4,2,hfp8_e4m3)' --in nan.npy --out y.npy"),
+  check_refused(s.call("quantize --block 'group(int4,2,hfp8_e4m3)' --in nan.npy --out y.npy"),
                 "has no NaN");
   s.floats("r.npy", {2}, {1, 1});
   refused("--block mxfp4 --rounding 'sr(8)' --random-bits r.npy", "r.npy: dtype");
@@ -297,7 +298,7 @@ TEST_CASE("a SQNR that is none says so", "[fast]") {
   const Folder s;
   const auto summary = [&](const std::vector<float>& v, const std::string& more) {
     s.floats("v.npy", {static_cast<std::int64_t>(v.size())}, v);
-    return s.run("quantize --block mxfp4 --in v.npy --out y.npy " + more).out;
+    return s.call("quantize --block mxfp4 --in v.npy --out y.npy " + more).out;
   };
   CHECK_THAT(summary({NAN, 1}, ""), Contains("SQNR undefined (no finite element)"));
   CHECK_THAT(summary({}, ""), Contains("SQNR undefined (no finite element)"));
@@ -315,7 +316,7 @@ TEST_CASE("a SQNR that is none says so", "[fast]") {
 TEST_CASE("codes that cannot be decoded later are warned of", "[fast]") {
   const Folder s;
   const auto warning = [&](const std::string& options) {
-    const Result result = s.run("quantize --in x.npy --out y.npy --codes c.npy " + options);
+    const Result result = s.call("quantize --in x.npy --out y.npy --codes c.npy " + options);
     CHECK(result.code == 0);
     CHECK(std::count(result.err.begin(), result.err.end(), '\n') == (result.err.empty() ? 0 : 1));
     return result.err;
@@ -333,14 +334,14 @@ TEST_CASE("codes that cannot be decoded later are warned of", "[fast]") {
     CHECK_THAT(warning(block), Contains("the output of --zero-points\n"));
     CHECK(warning(block + " --zero-points z.npy").empty());
   }
-  CHECK(s.run("quantize --block mxfp4 --in x.npy --out y.npy").err.empty());
+  CHECK(s.call("quantize --block mxfp4 --in x.npy --out y.npy").err.empty());
 }
 
 TEST_CASE("quantize writes every array to a file of its own", "[fast]") {
   const Folder s;
   const auto refused = [&](const std::string& options) {
     CAPTURE(options);
-    check_refused(s.run("quantize --block mxfp4 --in x.npy " + options),
+    check_refused(s.call("quantize --block mxfp4 --in x.npy " + options),
                   "expected two files, found");
   };
   refused("--out y.npy --codes y.npy");
@@ -349,13 +350,13 @@ TEST_CASE("quantize writes every array to a file of its own", "[fast]") {
   refused("--out y.npy --codes x.npy");
   refused("--out r.npy --rounding 'sr(8)' --random-bits r.npy");
   CHECK_FALSE(std::filesystem::exists(s.path + "/y.npy"));
-  CHECK(s.run("quantize --block mxfp4 --in x.npy --out x.npy").code == 0);
+  CHECK(s.call("quantize --block mxfp4 --in x.npy --out x.npy").code == 0);
 }
 
 TEST_CASE("quiet: --quiet leaves out the summary of quantize", "[fast]") {
   const Folder s;
   const std::string command = "quantize --block mxfp4 --in x.npy --out y.npy --quiet";
-  CHECK(s.run(command).out.empty());
+  CHECK(s.call(command).out.empty());
   CHECK(s.npy("y.npy").shape == ArrayShape{kRows, kColumns});
-  CHECK(Json::parse(s.run(command + " --json").out)["block"] == "mxfp4");
+  CHECK(Json::parse(s.call(command + " --json").out)["block"] == "mxfp4");
 }

@@ -34,8 +34,8 @@ std::string flowing(std::string text) {
 
 TEST_CASE("units: the lists, their JSON and the Markdown hold the same units", "[fast]") {
   const Scratch s;
-  const Result list = s.run("units '*'"), markdown = s.run("units --markdown");
-  const Json all = Json::parse(s.run("units --json").out);
+  const Result list = s.call("units '*'"), markdown = s.call("units --markdown");
+  const Json all = Json::parse(s.call("units --json").out);
   CHECK(list.code == 0);
   CHECK(list.err.empty());
   CHECK(markdown.code == 0);
@@ -53,7 +53,7 @@ TEST_CASE("units: the lists, their JSON and the Markdown hold the same units", "
 
 TEST_CASE("units: chips and instructions on 80 columns, neutral ones first, counted", "[fast]") {
   const Scratch s;
-  const std::string list = s.run("units").out, all = s.run("units '*'").out;
+  const std::string list = s.call("units").out, all = s.call("units '*'").out;
   for (const std::string& text : {list, all}) {
     std::istringstream stream(text);
     for (std::string line; std::getline(stream, line);) {
@@ -81,29 +81,29 @@ TEST_CASE("units: chips and instructions on 80 columns, neutral ones first, coun
     std::int64_t count = 0;
     if (std::istringstream(line) >> name >> count) sum += count;
   }
-  CHECK(sum == static_cast<std::int64_t>(Json::parse(s.run("units --json").out).size()));
+  CHECK(sum == static_cast<std::int64_t>(Json::parse(s.call("units --json").out).size()));
 }
 
 TEST_CASE("units: patterns", "[fast]") {
   const Scratch s;
-  const Result wgmma = s.run("units h100.wgmma");
+  const Result wgmma = s.call("units h100.wgmma");
   CHECK(wgmma.code == 0);
   CHECK(lines(wgmma.out) == 1 + 16 + 2);
   CHECK_THAT(wgmma.out, Contains("\nnvidia.h100.wgmma.e4m3.f32       H   32+C F13 rtz->e8m13\n") &&
                             Contains("modifiers: .leeds .mmasim .sp24 .satfinite; see units NAME"));
-  const Json mixed = Json::parse(s.run("units 'nvidia.h?00.wgmma.e4m3x*' --json").out);
+  const Json mixed = Json::parse(s.call("units 'nvidia.h?00.wgmma.e4m3x*' --json").out);
   REQUIRE(mixed.size() == 4);
   CHECK(mixed.at(0)["name"] == "nvidia.h100.wgmma.e4m3xe5m2.f32");
   // A pattern that fits one unit describes it; a short form is one unit's where others only hold
   // it.
-  CHECK(s.run("units '*.tdpbssd.*'").out.starts_with("intel.emr.tdpbssd.s8.s32\n\n"));
-  CHECK(s.run("units h100.mma.f16.f32").out.starts_with("nvidia.h100.mma.f16.f32\n\n"));
-  check_refused(s.run("units '*.e9m9.*'"), "no unit fits '*.e9m9.*'");
+  CHECK(s.call("units '*.tdpbssd.*'").out.starts_with("intel.emr.tdpbssd.s8.s32\n\n"));
+  CHECK(s.call("units h100.mma.f16.f32").out.starts_with("nvidia.h100.mma.f16.f32\n\n"));
+  check_refused(s.call("units '*.e9m9.*'"), "no unit fits '*.e9m9.*'");
 }
 
 TEST_CASE("units: one unit in words", "[fast]") {
   const Scratch s;
-  const Result one = s.run("units h100.wgmma.e4m3.f32");
+  const Result one = s.call("units h100.wgmma.e4m3.f32");
   CHECK(one.code == 0);
   CHECK(one.out.starts_with("nvidia.h100.wgmma.e4m3.f32\n\n"));
   CHECK(widest(one.out) <= 80);
@@ -113,12 +113,12 @@ TEST_CASE("units: one unit in words", "[fast]") {
                                    Contains("cut 13 bits below the largest exponent") &&
                                    Contains("toward zero (rtz)") && Contains("0x7fffffff") &&
                                    Contains("multiple of 32"));
-  CHECK_THAT(flowing(s.run("units exact").out),
+  CHECK_THAT(flowing(s.call("units exact").out),
              Contains("alias      exact") && Contains("any format of at most 16 bits"));
-  CHECK_THAT(flowing(s.run("units neutral.mac.e5m10.sr8").out),
+  CHECK_THAT(flowing(s.call("units neutral.mac.e5m10.sr8").out),
              Contains("neutral.mac.float16.sr8\n") && Contains("8 random bits"));
-  CHECK_THAT(s.run("units host.eigen.f32").out, Contains("not reproducible"));
-  CHECK_THAT(flowing(s.run("units intel.emr.tdpbf16ps.bf16.f32").out),
+  CHECK_THAT(s.call("units host.eigen.f32").out, Contains("not reproducible"));
+  CHECK_THAT(flowing(s.call("units intel.emr.tdpbf16ps.bf16.f32").out),
              Contains("judged after rounding") && Contains("2 chains") && Contains("0xffc00000") &&
                  Contains("a NaN in C comes first"));
 }
@@ -130,12 +130,12 @@ TEST_CASE("units: the parameters of each unit are a unit file", "[fast]") {
         "amd.mi300.mfma.e4m3fnuz.f32", "amd.mi200.mfma.f16.f32", "intel.emr.vpdpbusds.u8xs8.s32",
         "arm.neoverse.bfdot.bf16.f32.ebf1", "neutral.xnor", "neutral.chunk64.hfp16_e6m9.sr8",
         "neutral.mac.fixed24q12.saturate", "nvidia.a100.mma.s4.s32.sp24"}) {
-    const Result one = s.run("units --json " + std::string(name));
+    const Result one = s.call("units --json " + std::string(name));
     INFO(name);
     REQUIRE(one.code == 0);
     s.file("u.json", Json::parse(one.out)["parameters"].dump());
     // It is read, and what is missing are the operands.
-    check_refused(s.run("gemm --unit u.json --a no.npy --b no.npy --out d.npy --format-a e4m3fn"),
+    check_refused(s.call("gemm --unit u.json --a no.npy --b no.npy --out d.npy --format-a e4m3fn"),
                   Json::parse(one.out)["operand"] == "any" ? "no.npy" : "");
   }
 }
@@ -145,7 +145,7 @@ TEST_CASE("units: a file in words, its canonical form and its fast path", "[fast
   s.file("u.json", R"({"numemu_unit": 1, "core": "fused", "name": "mine", "a": "e4m3fn",
       "b": "e4m3fn", "group": 0, "k": 32, "alignment": {"fraction_bits": 14, "rounding": "rodd"},
       "accumulator": {"format": "float32", "rounding": "rtz", "overflow_to_infinity": true}})");
-  const Result words = s.run("units u.json");
+  const Result words = s.call("units u.json");
   CHECK(words.code == 0);
   CHECK(words.out.starts_with("mine\n\n"));
   CHECK_THAT(words.out, Contains("\n  \"a\": \"float8_e4m3fn\",\n"));
@@ -154,12 +154,12 @@ TEST_CASE("units: a file in words, its canonical form and its fast path", "[fast
                                      Contains("fast path  none: the reference") &&
                                      Contains("alignment.rounding rtz in place of rodd") &&
                                      Contains("cut 14 bits below the largest exponent"));
-  const Json json = Json::parse(s.run("units u.json --json").out);
+  const Json json = Json::parse(s.call("units u.json --json").out);
   CHECK(json["grade"] == "described by you");
   CHECK(json["fast_path"].is_null());
   CHECK(json["parameters"]["alignment"]["fraction_bits"] == 14);
 
-  const Result wrong = s.run(
+  const Result wrong = s.call(
       "units " + s.file("v.json", R"({"numemu_unit": 1, "core": "tree", "leaf": 2, "k": -1})"));
   CHECK(wrong.code == 2);
   CHECK(wrong.out.empty());
@@ -169,20 +169,20 @@ TEST_CASE("units: a file in words, its canonical form and its fast path", "[fast
 
 TEST_CASE("units: templates and the schema", "[fast]") {
   const Scratch s;
-  s.file("t.json", s.run("units --template chain").out);
-  CHECK_THAT(s.run("units t.json").out,
+  s.file("t.json", s.call("units --template chain").out);
+  CHECK_THAT(s.call("units t.json").out,
              Contains("fma rne->f32") && Contains("fast path  float chain"));
-  check_refused(s.run("units --template wave"), "--template");
-  CHECK(Json::parse(s.run("units --schema").out)["properties"].contains("outer"));
+  check_refused(s.call("units --template wave"), "--template");
+  CHECK(Json::parse(s.call("units --schema").out)["properties"].contains("outer"));
 }
 
 TEST_CASE("units: unknown names and contradicting options", "[fast]") {
   const Scratch s;
-  check_refused(s.run("units nvidia.h100.wgmma.e4m3.f23"), "did you mean");
-  check_refused(s.run("units fp32"), "a format; did you mean 'f32.sequential' or 'exact'?");
-  check_refused(s.run("units fp16"), "a format; did you mean 'neutral.mac.float16' or 'exact'?");
-  check_refused(s.run("gemm --unit mma.s8.s32 --a a.npy --b b.npy --out d.npy"),
-                "short for several");
-  check_refused(s.run("units exact --markdown"), "--markdown: expected no unit name");
-  check_refused(s.run("units a b"), "unexpected argument 'b'");
+  check_refusals(s,
+                 {{"units nvidia.h100.wgmma.e4m3.f23", "did you mean"},
+                  {"units fp32", "a format; did you mean 'f32.sequential' or 'exact'?"},
+                  {"units fp16", "a format; did you mean 'neutral.mac.float16' or 'exact'?"},
+                  {"gemm --unit mma.s8.s32 --a a.npy --b b.npy --out d.npy", "short for several"},
+                  {"units exact --markdown", "--markdown: expected no unit name"},
+                  {"units a b", "unexpected argument 'b'"}});
 }

@@ -8,7 +8,7 @@ namespace {
 
 TEST_CASE("vectors: a header line, then records with their class", "[fast]") {
   const Scratch s;
-  const Result r = s.run("vectors --op mul --format float16 --style exhaustive --n 2");
+  const Result r = s.call("vectors --op mul --format float16 --style exhaustive --n 2");
   CHECK(r.code == 0);
   CHECK(r.err.empty());
   CHECK(
@@ -25,15 +25,15 @@ TEST_CASE("vectors: the same bytes for any number of threads, in files and strea
     INFO(subject);
     for (const std::string form : {"text", "csv", "jsonl"}) {
       const std::string run = "vectors --quiet " + subject + " --file-format " + form;
-      const Result one = s.run(run + " --threads 1"), two = s.run(run + " --threads 2");
+      const Result one = s.call(run + " --threads 1"), two = s.call(run + " --threads 2");
       REQUIRE(one.code == 0);
       CHECK(one.out == two.out);
-      CHECK(s.run(run + " --out v.txt").out.empty());
+      CHECK(s.call(run + " --out v.txt").out.empty());
       CHECK(read_file(s.path + "/v.txt") == one.out);
     }
-    REQUIRE(s.run("vectors --quiet --threads 1 --file-format npz --out 1.npz " + subject).code ==
+    REQUIRE(s.call("vectors --quiet --threads 1 --file-format npz --out 1.npz " + subject).code ==
             0);
-    REQUIRE(s.run("vectors --quiet --threads 2 --file-format npz --out 2.npz " + subject).code ==
+    REQUIRE(s.call("vectors --quiet --threads 2 --file-format npz --out 2.npz " + subject).code ==
             0);
     CHECK(read_file(s.path + "/1.npz") == read_file(s.path + "/2.npz"));
   }
@@ -41,7 +41,7 @@ TEST_CASE("vectors: the same bytes for any number of threads, in files and strea
 
 TEST_CASE("vectors: a file for each port", "[fast]") {
   const Scratch s;
-  REQUIRE(s.run("vectors --unit h100.wgmma.e4m3.f32 --k 4 --n 3 --file-format readmemh --out tb")
+  REQUIRE(s.call("vectors --unit h100.wgmma.e4m3.f32 --k 4 --n 3 --file-format readmemh --out tb")
               .code == 0);
   for (const std::string port : {"a", "b", "c", "d", "flags"}) {
     INFO(port);
@@ -55,7 +55,7 @@ TEST_CASE("vectors: wrong options are refused before any output", "[fast]") {
   const Scratch s;
   const auto refused = [&](const std::string& arguments, const std::string& text) {
     INFO(arguments);
-    check_refused(s.run("vectors " + arguments), text);
+    check_refused(s.call("vectors " + arguments), text);
   };
   refused("", "expected --unit or --op, one of them");
   refused("--op mul", "expected --format F, the format of the operands");

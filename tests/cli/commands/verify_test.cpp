@@ -78,7 +78,7 @@ TEST_CASE("verify: a planted fault is named, with its line and step", "[fast]") 
   Subject other = subject;
   other.unit = unit.get();
   s.file("sim.txt", simulator_text(subject, dots(other, 300)));
-  const Result r = s.run("verify " + kForeign + " --in sim.txt --junit report.xml");
+  const Result r = s.call("verify " + kForeign + " --in sim.txt --junit report.xml");
   CHECK(r.code == 1);
   CHECK_THAT(r.out, Catch::Contains("first       line ") && Catch::Contains("step 0, k 0..31: ") &&
                         Catch::Contains("rule        12 fraction bits kept instead of 13 "
@@ -88,8 +88,8 @@ TEST_CASE("verify: a planted fault is named, with its line and step", "[fast]") 
   CHECK_THAT(xml, Catch::Contains("tests=\"1\" failures=\"1\"") &&
                       Catch::Contains("12 fraction bits kept instead of 13"));
   for (const char* threads : {"1", "3"})
-    CHECK(s.run("verify " + kForeign + " --in sim.txt --threads " + threads).out == r.out);
-  const Json json = Json::parse(s.run("verify " + kForeign + " --in sim.txt --json").out);
+    CHECK(s.call("verify " + kForeign + " --in sim.txt --threads " + threads).out == r.out);
+  const Json json = Json::parse(s.call("verify " + kForeign + " --in sim.txt --json").out);
   CHECK(json["records"] == 300);
   CHECK(json["rules"][0]["family"].text() == "alignment");
   CHECK(json["rules"][0]["contradicted"] == 0);
@@ -111,16 +111,16 @@ TEST_CASE("verify: TestFloat's lines with a fault in the ties", "[fast]") {
   append_text(layout_of(subject), records, text);
   s.file("results.txt", text);
   const std::string command = "verify --in results.txt --op mul --from float16 --overflow ieee";
-  const Result r = s.run(command);
+  const Result r = s.call(command);
   CHECK(r.code == 1);
   CHECK_THAT(r.out, Catch::Contains("rounding rna in place of rne (rounding)") &&
                         Catch::Contains("halfway between"));
-  CHECK(s.run(command + " --rounding rna").code == 0);
-  CHECK(s.run(command + " --ulp 1").code == 0);
+  CHECK(s.call(command + " --rounding rna").code == 0);
+  CHECK(s.call(command + " --ulp 1").code == 0);
   // The same with a first line that says what the file is about.
   s.file("results.txt", header_line(other) + "\n" + text);
-  CHECK(s.run("verify --in results.txt").code == 0);
-  CHECK(s.run("verify --in results.txt --rounding rne --max-errors 1").code == 1);
+  CHECK(s.call("verify --in results.txt").code == 0);
+  CHECK(s.call("verify --in results.txt --rounding rne --max-errors 1").code == 1);
 }
 
 TEST_CASE("verify: arrays of a kernel", "[fast]") {
@@ -129,18 +129,18 @@ TEST_CASE("verify: arrays of a kernel", "[fast]") {
   CHECK(s.gemm(kUnit, "--out d.npy").code == 0);
   const std::string command =
       std::string("verify --unit ") + kUnit + " --a a.npy --b b.npy --d d.npy";
-  const Result fine = s.run(command);
+  const Result fine = s.call(command);
   CHECK(fine.code == 0);
   CHECK_THAT(fine.out, Catch::Contains("records     6\nmatches     6\n"));
   std::vector<float> d = s.result<float>(ArrayType::float32);
   d[4] = std::bit_cast<float>(0x7fc00000u);
   s.floats("d.npy", {2, 3}, d);
-  const Result wrong = s.run(command);
+  const Result wrong = s.call(command);
   CHECK(wrong.code == 1);
   CHECK_THAT(wrong.out, Catch::Contains("first       D[1,1]: expected 40800000") &&
                             Catch::Contains("  NaN                  1\n"));
   s.floats("d.npy", {3, 2}, d);
-  check_refused(s.run(command), "d.npy: shape: expected [2, 3] (the shape of D), found [3, 2]");
+  check_refused(s.call(command), "d.npy: shape: expected [2, 3] (the shape of D), found [3, 2]");
 }
 
 TEST_CASE("verify: arrays in another order are named", "[fast]") {
@@ -194,7 +194,7 @@ TEST_CASE("verify: arrays in another order are named", "[fast]") {
   for (const auto& [name, kernel] : kRows) {
     INFO(name);
     floats("d.npy", kM, kN, kernel);
-    const Result r = s.run(
+    const Result r = s.call(
         "verify --unit f32.sequential --format-a float32 --format-b float32 "
         "--a a.npy --b b.npy --c c.npy --d d.npy");
     CHECK(r.code == 1);
@@ -216,26 +216,26 @@ TEST_CASE("verify: arrays of dots, of a batch, and B as N x K", "[fast]") {
   codes("b3.npy", {3, 5, 32}, 2000);
   const auto check = [&](const std::string& make, const std::string& verify, const char* last) {
     INFO(verify);
-    CHECK(s.run(make + " --out d.npy --unit " + kUnit).code == 0);
-    CHECK(s.run("verify --d d.npy " + verify + " --unit " + kUnit).code == 0);
+    CHECK(s.call(make + " --out d.npy --unit " + kUnit).code == 0);
+    CHECK(s.call("verify --d d.npy " + verify + " --unit " + kUnit).code == 0);
     Array d = read_npy(s.path + "/d.npy");
     d.data.data()[d.data.size() - 2] ^= std::byte{0x80};
     write_npy(s.path + "/d.npy", d);
-    const Result wrong = s.run("verify --d d.npy " + verify + " --unit " + kUnit);
+    const Result wrong = s.call("verify --d d.npy " + verify + " --unit " + kUnit);
     CHECK(wrong.code == 1);
     CHECK_THAT(wrong.out, Catch::Contains("mismatches  1\n") && Catch::Contains(last));
   };
   const std::string dots = "--a a.npy --b b.npy", batch = "--a a3.npy --b b3.npy --b-layout nk";
   check("dot " + dots, dots + " --dots", "first       D[11]: ");
   check("gemm " + batch, batch, "first       D[2,3,4]: ");
-  check_refused(s.run("verify --d d.npy " + batch + " --dots --unit " + kUnit),
+  check_refused(s.call("verify --d d.npy " + batch + " --dots --unit " + kUnit),
                 "--b-layout: not allowed with --dots");
 }
 
 TEST_CASE("verify: options that contradict the file or would be ignored are refused", "[fast]") {
   const Scratch s;
-  CHECK(s.run("vectors --op mul --format float32 --n 9 --out mul.txt").code == 0);
-  CHECK(s.run("verify --in mul.txt --from float32").code == 0);
+  CHECK(s.call("vectors --op mul --format float32 --n 9 --out mul.txt").code == 0);
+  CHECK(s.call("verify --in mul.txt --from float32").code == 0);
   for (const auto& [options, message] :
        {std::pair{"--k 3", "--k: expected 1 or nothing, as mul.txt has it"},
         {"--from float16", "--from: expected float32 or nothing"},
@@ -245,14 +245,14 @@ TEST_CASE("verify: options that contradict the file or would be ignored are refu
         {"--meta-layout ptx", "--meta-layout: not allowed with --in"},
         {"--element-order msb", "--element-order: expected together with --fields"},
         {"--dots", "--dots: not allowed with --in"}})
-    check_refused(s.run(std::string("verify --in mul.txt ") + options), message);
-  CHECK(s.run(std::string("vectors --n 9 --out u.txt --unit ") + kUnit).code == 0);
-  check_refused(s.run("verify --in u.txt --rounding rne"), "--rounding: not allowed with");
-  check_refused(s.run(std::string("verify --in u.txt --rounding rne --unit ") + kUnit),
-                "--rounding: not allowed with --unit");
-  check_refused(s.run("verify --in v.npz"), "v.npz: cannot open");
+    check_refused(s.call(std::string("verify --in mul.txt ") + options), message);
+  CHECK(s.call(std::string("vectors --n 9 --out u.txt --unit ") + kUnit).code == 0);
+  check_refusals(s, {{"verify --in u.txt --rounding rne", "--rounding: not allowed with"},
+                     {std::string("verify --in u.txt --rounding rne --unit ") + kUnit,
+                      "--rounding: not allowed with --unit"},
+                     {"verify --in v.npz", "v.npz: cannot open"}});
   s.file("mine.txt", "# numemu-vectors 1 unit=my.unit k=4\n");
-  check_refused(s.run("verify --in mine.txt"), "if it is yours, give its description FILE.json");
+  check_refused(s.call("verify --in mine.txt"), "if it is yours, give its description FILE.json");
 }
 
 TEST_CASE("verify: files of every form, as vectors writes them", "[fast]") {
@@ -270,21 +270,21 @@ TEST_CASE("verify: files of every form, as vectors writes them", "[fast]") {
                                      {"npz", "v.npz"},
                                      {"readmemh", "tb"}}) {
       INFO(form);
-      REQUIRE(s.run(make + form + " --out " + file).code == 0);
-      const Result r = s.run(std::string("verify --in ") + file);
+      REQUIRE(s.call(make + form + " --out " + file).code == 0);
+      const Result r = s.call(std::string("verify --in ") + file);
       CHECK(r.err.empty());
       CHECK(r.code == 0);
       CHECK_THAT(r.out, Catch::StartsWith(file) && Catch::Contains("records     700\nmatches     7"
                                                                    "00\n"));
     }
-    CHECK(s.run("verify --in tb.flags.hex").code ==
+    CHECK(s.call("verify --in tb.flags.hex").code ==
           (subject.find("s32") == std::string::npos ? 0 : 2));
   }
 }
 
 TEST_CASE("verify: results of ports with X digits and faults, and without flags", "[fast]") {
   const Scratch s;
-  REQUIRE(s.run(std::string("vectors --k 4 --n 9 --file-format readmemh --out tb --unit ") + kUnit)
+  REQUIRE(s.call(std::string("vectors --k 4 --n 9 --file-format readmemh --out tb --unit ") + kUnit)
               .code == 0);
   const auto words = [&](const char* file, auto change) {
     std::string text = read_file(s.path + "/" + file);
@@ -298,30 +298,30 @@ TEST_CASE("verify: results of ports with X digits and faults, and without flags"
     char& digit = text[text.find('\n') + 8];
     digit = digit == '0' ? '1' : '0';
   });
-  const Result r = s.run("verify --in tb");
+  const Result r = s.call("verify --in tb");
   CHECK(r.code == 1);
   CHECK_THAT(r.out, Catch::Contains("mismatches  2\n  X or Z digits        1\n") &&
                         Catch::Contains("first       line 2 ["));
   words("tb.d.hex", [](std::string& text) { text += "00000000\n"; });
-  check_refused(s.run("verify --in tb"),
+  check_refused(s.call("verify --in tb"),
                 "tb.d.hex: expected as many records as tb.a.hex, found more");
   words("tb.d.hex", [](std::string& text) { text.replace(0, 8, "123456789"); });
-  check_refused(s.run("verify --in tb"), "tb.d.hex: line 1: d: expected at most 8 digits");
+  check_refused(s.call("verify --in tb"), "tb.d.hex: line 1: d: expected at most 8 digits");
   words("tb.b.hex", [](std::string& text) { text.insert(text.find("seed=0") + 5, "1"); });
-  check_refused(s.run("verify --in tb"), "tb.b.hex: line 1: expected that of tb.a.hex, or none");
+  check_refused(s.call("verify --in tb"), "tb.b.hex: line 1: expected that of tb.a.hex, or none");
   s.file("tb.in.hex", "");
-  check_refused(s.run("verify --in tb"), "tb.a.hex, tb.in.hex: expected one of them, found both");
+  check_refused(s.call("verify --in tb"), "tb.a.hex, tb.in.hex: expected one of them, found both");
   std::filesystem::remove(s.path + "/tb.in.hex");
   std::filesystem::remove(s.path + "/tb.b.hex");
-  check_refused(s.run("verify --in tb"), "tb.b.hex: cannot open");
-  check_refused(s.run("verify --in tb --fields a:f32 --op mul --from f32 --overflow ieee"),
-                "--fields: not allowed with tb, whose fields have names");
+  check_refusals(s, {{"verify --in tb", "tb.b.hex: cannot open"},
+                     {"verify --in tb --fields a:f32 --op mul --from f32 --overflow ieee",
+                      "--fields: not allowed with tb, whose fields have names"}});
 }
 
 TEST_CASE("verify: arrays of an npz file with faults, options in place of its header", "[fast]") {
   const Scratch s;
   const std::string make = std::string("vectors --k 4 --n 9 --file-format npz --out v.npz --unit ");
-  REQUIRE(s.run(make + kUnit).code == 0);
+  REQUIRE(s.call(make + kUnit).code == 0);
   std::map<std::string, Array> arrays = net::read_npz_arrays(s.path + "/v.npz", true);
   const auto put = [&](std::map<std::string, Array>& from) {
     std::vector<net::test::ZipItem> items;
@@ -336,17 +336,17 @@ TEST_CASE("verify: arrays of an npz file with faults, options in place of its he
   arrays.at("d").as<std::uint32_t>()[5] ^= 0x80000000;
   arrays.erase("flags");
   put(arrays);
-  check_refused(s.run("verify --in w.npz"),
+  check_refused(s.call("verify --in w.npz"),
                 "--unit or --op: expected one, as the file has no first line with it");
   const std::string command = std::string("verify --in w.npz --unit ") + kUnit;
-  const Result r = s.run(command);
+  const Result r = s.call(command);
   CHECK(r.code == 1);
   CHECK_THAT(r.out, Catch::Contains("K = 4") && Catch::Contains("mismatches  1\n") &&
                         Catch::Contains("first       record 5: expected"));
-  CHECK(Json::parse(s.run(command + " --json").out)["first"]["record"] == 5);
+  CHECK(Json::parse(s.call(command + " --json").out)["first"]["record"] == 5);
   arrays.at("d").shape = {3, 3};
   put(arrays);
-  check_refused(s.run(command), "w.npz: d: shape: expected [records], found [3, 3]");
+  check_refused(s.call(command), "w.npz: d: shape: expected [records], found [3, 3]");
 }
 
 TEST_CASE("verify: vectors of a described unit need no description beside them", "[fast]") {
@@ -361,42 +361,42 @@ TEST_CASE("verify: vectors of a described unit need no description beside them",
                                    {"npz", "v.npz"},
                                    {"readmemh", "tb"}}) {
     INFO(form);
-    REQUIRE(s.run(std::string("vectors --unit mine.json --n 300 --file-format ") + form +
-                  " --out " + file)
+    REQUIRE(s.call(std::string("vectors --unit mine.json --n 300 --file-format ") + form +
+                   " --out " + file)
                 .code == 0);
     const std::string in = std::string(" --in ") + file;
-    CHECK_THAT(s.run("verify" + in).out,
+    CHECK_THAT(s.call("verify" + in).out,
                Catch::Contains("my.unit: ") && Catch::Contains("matches     300\n"));
-    CHECK(s.run("verify --unit mine.json" + in).code == 0);
+    CHECK(s.call("verify --unit mine.json" + in).code == 0);
   }
-  const Result found = s.run("identify --in v.txt");
+  const Result found = s.call("identify --in v.txt");
   CHECK(found.code == 0);
   CHECK_THAT(found.out, Catch::Contains("12 bits kept"));
   s.file("v.txt",
          "# numemu-vectors 1 unit=my.unit description={\"numemu_unit\":1,\"core\":\"x\"}\n");
-  check_refused(s.run("verify --in v.txt"), "v.txt: line 1: description: ");
+  check_refused(s.call("verify --in v.txt"), "v.txt: line 1: description: ");
 }
 
 TEST_CASE("verify: a byte-order mark is passed over, UTF-16 and zip archives are named", "[fast]") {
   const Scratch s;
-  const std::string text = s.run("vectors --op mul --format float16 --n 5").out;
+  const std::string text = s.call("vectors --op mul --format float16 --n 5").out;
   s.file("v.txt", "\xef\xbb\xbf" + text);
-  CHECK(s.run("verify --in v.txt").code == 0);
+  CHECK(s.call("verify --in v.txt").code == 0);
   s.file("v.txt", "\xff\xfe#\0 \0");
-  check_refused(s.run("verify --in v.txt"), "v.txt: expected UTF-8 text, found UTF-16");
+  check_refused(s.call("verify --in v.txt"), "v.txt: expected UTF-8 text, found UTF-16");
   s.file("v.txt", net::test::zip({{"a.npy", "x"}}));
-  check_refused(s.run("verify --in v.txt"), "v.txt: expected text, found a zip archive");
+  check_refused(s.call("verify --in v.txt"), "v.txt: expected text, found a zip archive");
 }
 
 TEST_CASE("verify: one scale a record may stand without its axis", "[fast]") {
   const Scratch s;
-  REQUIRE(s.run("vectors --unit b200.tcgen05.e2m1.f32.nv16 --k 16 --n 50 --file-format npz --out "
-                "v.npz")
+  REQUIRE(s.call("vectors --unit b200.tcgen05.e2m1.f32.nv16 --k 16 --n 50 --file-format npz --out "
+                 "v.npz")
               .code == 0);
   for (const auto& [name, array] : net::read_npz_arrays(s.path + "/v.npz", true))
     write_npy(s.path + "/" + name + ".npy", array);
-  CHECK(s.run("verify --unit b200.tcgen05.e2m1.f32.nv16 --dots --a a.npy --b b.npy --c c.npy "
-              "--scale-a sa.npy --scale-b sb.npy --d d.npy")
+  CHECK(s.call("verify --unit b200.tcgen05.e2m1.f32.nv16 --dots --a a.npy --b b.npy --c c.npy "
+               "--scale-a sa.npy --scale-b sb.npy --d d.npy")
             .code == 0);
 }
 
@@ -404,9 +404,9 @@ TEST_CASE("verify: a rule explains results with their flags where the file has t
   const Scratch s;
   const std::string command =
       "vectors --op convert --from float32 --to bfloat16 --style ties --n 50";
-  const std::string text = s.run(command).out, away = s.run(command + " --rounding rna").out;
+  const std::string text = s.call(command).out, away = s.call(command + " --rounding rna").out;
   s.file("v.txt", text.substr(0, text.find('\n') + 1) + away.substr(away.find('\n') + 1));
-  const Result r = s.run("verify --in v.txt");
+  const Result r = s.call("verify --in v.txt");
   CHECK(r.code == 1);
   CHECK_THAT(r.out, Catch::Contains("rounding rna in place of rne") &&
                         Catch::Contains(" mismatches with their flags, contradicts 0 of "));
@@ -414,17 +414,17 @@ TEST_CASE("verify: a rule explains results with their flags where the file has t
 
 TEST_CASE("verify: conversions to integers out of range have the flags of vectors", "[fast]") {
   const Scratch s;
-  std::string text = s.run("vectors --op convert --from float32 --to int8 --n 400").out;
+  std::string text = s.call("vectors --op convert --from float32 --to int8 --n 400").out;
   // 10^9 is far beyond int8: NV alone, as RISC-V's fcvt has it.
   text =
       text.substr(0, text.find('\n') + 1) + "4E6E6B28 7F 10\n" + text.substr(text.find('\n') + 1);
   CHECK(text.find(" 7F 05 ") == text.npos);
   CHECK(text.find(" 80 05 ") == text.npos);
   s.file("v.txt", text);
-  CHECK(s.run("verify --in v.txt").code == 0);
+  CHECK(s.call("verify --in v.txt").code == 0);
   text.replace(text.find("7F 10\n"), 5, "7F 05");
   s.file("v.txt", text);
-  const Result r = s.run("verify --in v.txt");
+  const Result r = s.call("verify --in v.txt");
   CHECK(r.code == 1);
   CHECK_THAT(r.out, Catch::Contains("mismatches  1\n") && Catch::Contains("flags"));
 }
@@ -435,10 +435,10 @@ TEST_CASE("verify: metadata that is not a legal pattern is refused with its line
       "verify --unit a100.mma.f16.f32.sp24 --fields a:4xf16,b:8xf16,e:4x2,d:f32 --in sim.txt";
   const std::string operands = "3c003c003c003c00 3c003c003c003c003c003c003c003c00 ";
   s.file("sim.txt", "// e, d\n" + operands + "99 40800000\n" + operands + "93 40800000\n");
-  check_refused(s.run(command), "sim.txt: line 3: meta row 0, position 1: index 0 after 3");
+  check_refused(s.call(command), "sim.txt: line 3: meta row 0, position 1: index 0 after 3");
   // What nobody knows is no error, but a class of mismatch.
   s.file("sim.txt", "// e, d\n" + operands + "99 40800000\n" + operands + "xx 40800000\n");
-  const Result r = s.run(command);
+  const Result r = s.call(command);
   CHECK(r.code == 1);
   CHECK_THAT(r.out, Catch::Contains("mismatches  1\n  X or Z digits        1\n"));
 }
@@ -446,20 +446,19 @@ TEST_CASE("verify: metadata that is not a legal pattern is refused with its line
 TEST_CASE("verify: wrong files and options are refused", "[fast]") {
   const Scratch s;
   s.file("sim.txt", "# nothing\n");
-  check_refused(s.run("verify " + kForeign + " --in sim.txt"),
-                "sim.txt: expected records, found none");
-  check_refused(s.run("verify --in sim.txt"),
-                "--unit or --op: expected one, as the file has no first line with it");
+  check_refusals(s,
+                 {{"verify " + kForeign + " --in sim.txt", "sim.txt: expected records, found none"},
+                  {"verify --in sim.txt",
+                   "--unit or --op: expected one, as the file has no first line with it"}});
   s.file("sim.txt", "00 11 22\n");
-  check_refused(s.run("verify " + kForeign + " --in sim.txt"),
-                "sim.txt: first record: expected 4 words");
-  check_refused(s.run("verify " + kForeign), "--in: expected a file of records");
-  check_refused(s.run("verify " + kForeign + " --in none.txt"), "none.txt: cannot open");
-  check_refused(s.run("verify --in sim.txt --unit exact --op mul"),
-                "--op: not allowed with --unit");
-  check_refused(s.run("verify " + kForeign + " --in sim.txt --junit sim.txt"), "--junit");
+  check_refusals(
+      s, {{"verify " + kForeign + " --in sim.txt", "sim.txt: first record: expected 4 words"},
+          {"verify " + kForeign, "--in: expected a file of records"},
+          {"verify " + kForeign + " --in none.txt", "none.txt: cannot open"},
+          {"verify --in sim.txt --unit exact --op mul", "--op: not allowed with --unit"},
+          {"verify " + kForeign + " --in sim.txt --junit sim.txt", "--junit"}});
   s.file("sim.txt", "# numemu-vectors 1 op=mul from=float16 rounding=up overflow=ieee\n");
-  check_refused(s.run("verify --in sim.txt"), "sim.txt: line 1: ");
+  check_refused(s.call("verify --in sim.txt"), "sim.txt: line 1: ");
 }
 
 }  // namespace

@@ -1,0 +1,238 @@
+#include "api/formats.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <utility>
+
+#include "formats/blocks/block_convert.hpp"
+#include "formats/containers.hpp"
+#include "formats/convert.hpp"
+#include "formats/error.hpp"
+#include "formats/portable/math.hpp"
+#include "formats/portable/pairwise.hpp"
+#include "formats/scaling/scale_rule.hpp"
+#include "formats/suggest.hpp"
+
+namespace numemu::api {
+namespace {
+
+/// Nothing where the limit is not a double (e15m2).
+std::optional<double> limit(double (*of)(const Format&), const Format& format) {
+  try {
+    return of(format);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+/// A number may have more digits than the 64 bits of a Value hold. It is refused if these are too
+/// few for a single rounding.
+void check_precision(const std::string& name, const Conversion& conversion, const Value& value,
+                     std::size_t line) {
+  constexpr int kSignificand = 64;
+  const int needed = conversion.format->mantissa_bits + 3 + conversion.rounding.random_bits;
+  if (!value.sticky || needed <= kSignificand) return;
+  throw Error(fmt::format("{}: line {}: expected at most {} significant bits for {} with {}", name,
+                          line, kSignificand, conversion.format->name,
+                          to_string(conversion.rounding)));
+}
+
+Conversion conversion_of(const Format& format, const RoundingWords& words) {
+  return {.format = &format,
+          .rounding = parse_rounding(words.rounding),
+          .overflow = parse_overflow(words.overflow),
+          .symmetric = false,
+          .random = {.seed = words.seed.value_or(0)}};
+}
+
+}  // namespace
+
+FormatFacts facts_of(const Format& format) {
+  FormatFacts facts;
+  facts.aliases = aliases_of(format);
+  facts.largest = limit(largest_value, format);
+  facts.smallest = limit(smallest_value, format);
+  if (format.kind != Kind::integer) {
+    facts.smallest_normal = limit(smallest_normal, format);
+  } else {
+    // It has no subnormal numbers to tell from normal ones.
+    facts.lowest = format.is_signed ? to_double(numemu::decode(format, format.sign_bit())) : 0;
+  }
+  return facts;
+}
+
+const Format& find_scalar_format(const std::string& name) {
+  try {
+    return find_format(name);
+  } catch (const Error& error) {
+    const std::string_view text = error.what();
+    if (!text.starts_with("unknown format") || text.find("': expected ") != text.npos) throw;
+    std::vector<std::string> known;
+    for (const Format* format : named_formats()) {
+      known.push_back(format->name);
+      for (const std::string& alias : aliases_of(*format)) known.push_back(alias);
+    }
+    for (const BlockFormat* format : named_block_formats()) known.push_back(format->name);
+    throw Error(unknown_name("format", name, known));
+  }
+}
+
+bool is_block_name(std::string_view text) { return block_format_meant(text) == text; }
+
+std::vector<std::string> scale_rules_of(const BlockFormat& f) {
+  std::vector<std::string> rules;
+  for (const ScaleRule* rule : all_scale_rules())
+    if (serves(*rule, f)) rules.emplace_back(rule->name);
+  return rules;
+}
+
+Codes float32(ArrayShape shape, const std::vector<float>& numbers) {
+  return codes_of("float32", array_of(ArrayType::float32, std::move(shape), numbers));
+}
+
+Codes codes_of(const std::string& format, Array array) {
+  return checked_codes("codes", find_format(format), std::move(array));
+}
+
+EncodedArray encode(const Codes& numbers, const std::string& format, const RoundingWords& words,
+                    bool flags) {
+  return encode(numbers, conversion_of(find_format(format), words), flags);
+}
+
+EncodedArray encode(const Codes& numbers, const Conversion& conversion, bool flags,
+                    const OnProgress& on_progress) {
+  constexpr std::int64_t kChunk = std::int64_t{1} << 24;  // elements between two looks at the clock
+  constexpr std::int64_t kLong = std::int64_t{1} << 27;   // elements from which progress is told
+  const Format& format = *conversion.format;
+  const std::int64_t n = numbers.array.elements();
+  EncodedArray result{{&format, Array(container_type(format), numbers.array.shape)},
+                      Array(ArrayType::uint8, flags ? numbers.array.shape : ArrayShape{0}),
+                      {}};
+  const auto tell = [&](std::int64_t done) {
+    if (on_progress && n >= kLong)
+      on_progress("elements", static_cast<double>(done), static_cast<double>(n));
+  };
+  tell(0);
+  const int in_bytes = bytes_of(numbers.array.type), out_bytes = bytes_of(result.codes.array.type);
+  for (std::int64_t first = 0; first < n; first += kChunk) {
+    const std::int64_t count = std::min(kChunk, n - first);
+    result.counts +=
+        convert_codes(conversion, *numbers.format, numbers.array.data.data() + first * in_bytes,
+                      count, result.codes.array.data.data() + first * out_bytes,
+                      flags ? result.flags.as<std::uint8_t>() + first : nullptr, first);
+    tell(first + count);
+  }
+  return result;
+}
+
+EncodedArray encode(const std::vector<Value>& numbers, const Conversion& conversion,
+                    const std::string& name) {
+  const Format& format = *conversion.format;
+  const ArrayShape shape = {std::ssize(numbers)};
+  EncodedArray result{
+      {&format, Array(container_type(format), shape)}, Array(ArrayType::uint8, shape), {}};
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    check_precision(name, conversion, numbers[i], i + 1);
+    const auto at = static_cast<std::int64_t>(i);
+    const Encoded encoded = encode_element(conversion, numbers[i], at);
+    store_code(format, result.codes.array.data.data(), at, encoded.code);
+    result.flags.as<std::uint8_t>()[i] = encoded.flags;
+    result.counts.add(encoded.flags);
+  }
+  return result;
+}
+
+const Format& decoded_type(const Format& format, const std::string& type, const std::string& name) {
+  const std::vector<std::string> candidates = type.empty()
+                                                  ? std::vector<std::string>{"float32", "float64"}
+                                                  : std::vector<std::string>{type};
+  for (const std::string& candidate : candidates) {
+    if (exact_in(format, find_format(candidate))) return find_format(candidate);
+  }
+  const bool wider = type == "float32" && exact_in(format, find_format("float64"));
+  throw Error(fmt::format("{}: values of {} are not exact in {}: use --text{}", name, format.name,
+                          candidates.back(), wider ? " or --dtype float64" : ""));
+}
+
+Array decode(const Codes& codes, const std::string& type, const std::string& name) {
+  const Format& target = decoded_type(*codes.format, type, name);
+  Array values(container_type(target), codes.array.shape);
+  // Every value is exact, so only the infinities need a rule: they stay.
+  convert_codes({.format = &target, .overflow = Overflow::propagate}, *codes.format,
+                codes.array.data.data(), codes.array.elements(), values.data.data());
+  return values;
+}
+
+BlockQuantization quantization_of(const QuantizeOptions& options, const BlockFormat& f,
+                                  const Conversion& conversion) {
+  BlockQuantization how;
+  how.format = &f;
+  how.rule = &find_scale_rule(options.rule.empty() ? f.default_rule : options.rule, f);
+  how.element = conversion;
+  how.element.symmetric = !options.full_range;
+  if (!options.scale_round.empty()) how.scale_rounding = parse_rounding(options.scale_round).mode;
+  if (f.tensor_scale) how.scale_rounding = RoundingMode::rne;
+  if (options.ignore_nonfinite) how.nonfinite = Nonfinite::ignore;
+  how.use_tensor_scale = !options.no_tensor_scale;
+  return how;
+}
+
+QuantizedArray quantize(const Array& x, const QuantizeOptions& options) {
+  require_type("x", x.type, {ArrayType::float32}, "numbers");
+  const BlockFormat& f = find_block_format(options.block);
+  return quantize(x, quantization_of(options, f, conversion_of(*f.element, options.words)),
+                  block_layout(f, x.shape, options.axis), {.zero_points = f.affine != Affine::sym});
+}
+
+QuantizedArray quantize(const Array& x, const BlockQuantization& how, const BlockLayout& layout,
+                        const QuantizedParts& parts) {
+  const BlockFormat& f = *how.format;
+  QuantizedArray q{how, layout, Array(ArrayType::float32, x.shape), {}, {}, {}, {}};
+  if (parts.codes) q.codes = Array(container_type(*f.element), x.shape);
+  if (parts.scales) q.scales = Array(container_type(*f.scale), layout.scale_shape);
+  if (parts.zero_points)
+    q.zero_points = Array(f.affine == Affine::min ? ArrayType::float32 : container_type(*f.element),
+                          layout.scale_shape);
+  float tensor_scale = 1;
+  q.counts = quantize_blocks(
+      how, layout, x.as<float>(),
+      {q.codes.data.data(), q.scales.data.data(), q.zero_points.data.data(), &tensor_scale},
+      q.values.as<float>());
+  return q;
+}
+
+Sqnr sqnr_of(const Array& before, const Array& after) {
+  const float *x = before.as<float>(), *y = after.as<float>();
+  const std::int64_t n = before.elements();
+  const auto sum = [&](const auto& term) {
+    return pairwise_sum(n, [&](std::int64_t i) {
+      return std::isfinite(x[i]) && std::isfinite(y[i]) ? term(double{x[i]}, double{y[i]}) : 0.0;
+    });
+  };
+  const double signal = sum([](double a, double) { return a * a; });
+  const double noise = sum([](double a, double b) { return (b - a) * (b - a); });
+  Sqnr sqnr;
+  sqnr.n = n;
+  for (std::int64_t i = 0; i < n; ++i) sqnr.finite += std::isfinite(x[i]) && std::isfinite(y[i]);
+  if (noise > 0) {
+    sqnr.kind = Sqnr::Kind::measured;
+    sqnr.db = 10 * portable::log10(signal / noise);
+  } else if (signal > 0) {
+    sqnr.kind = Sqnr::Kind::infinite;
+  }
+  return sqnr;
+}
+
+Array dequantize(const QuantizedArray& q) {
+  Array y(ArrayType::float32, q.values.shape);
+  dequantize_blocks(
+      *q.how.format, q.layout,
+      {q.codes.data.data(), q.scales.data.data(), q.zero_points.data.data(), q.counts.tensor_scale},
+      y.as<float>());
+  return y;
+}
+
+}  // namespace numemu::api

@@ -1,0 +1,240 @@
+#include "api/units.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "emu/unit/description/json.hpp"
+#include "emu/unit/reference/dot.hpp"
+#include "emu/unit/reference/register.hpp"
+#include "formats/error.hpp"
+#include "formats/float_guard.hpp"
+#include "formats/joined.hpp"
+
+namespace numemu::api {
+namespace {
+
+/// Pieces of work small enough that long work shows itself. A stochastic register counts its
+/// elements in the whole batch, which is then one piece.
+class Multiplier {
+ public:
+  Multiplier(const unit::Unit& unit, const MultiplyOptions& options, Array& flags)
+      : unit_(unit), options_(options), flags_(options.flags ? flags.as<std::uint8_t>() : nullptr) {
+    constexpr std::int64_t kQuick = std::int64_t{1} << 30, kSlowRate = 1 << 6;
+    const unit::UnitDescription* u = unit.description();
+    whole_ = u != nullptr && u->accumulator.rounding.stochastic();
+    budget_ = by_reference() ? kQuick / kSlowRate : kQuick;
+  }
+
+  void multiply(const unit::Batch& batch) {
+    if (batch.count == 1) return by_rows(batch);
+    const unit::Gemm& g = batch.first;
+    const std::int64_t macs = std::max<std::int64_t>(g.m * g.n * g.k, 1);
+    each_piece(batch.count, macs, "products", [&](std::int64_t begin, std::int64_t end) {
+      run(unit::slice(unit_, batch, begin, end), begin * g.m * g.n);
+    });
+  }
+
+ private:
+  bool by_reference() const { return options_.reference || flags_ != nullptr; }
+
+  void run(const unit::Batch& part, std::int64_t first_output) const {
+    if (by_reference()) {
+      unit::multiply_batch_reference(unit_, part,
+                                     flags_ == nullptr ? nullptr : flags_ + first_output);
+    } else {
+      unit::multiply_batch(unit_, part);
+    }
+  }
+
+  template <class Piece>
+  void each_piece(std::int64_t count, std::int64_t macs, const char* unit, const Piece& piece) {
+    const std::int64_t size = whole_ ? count : std::max<std::int64_t>(budget_ / macs, 1);
+    if (size >= count) return piece(std::int64_t{0}, count);
+    const auto tell = [&](std::int64_t done) {
+      if (options_.on_progress)
+        options_.on_progress(unit, static_cast<double>(done), static_cast<double>(count));
+    };
+    tell(0);
+    for (std::int64_t begin = 0; begin < count; begin += size) {
+      const std::int64_t end = std::min(count, begin + size);
+      piece(begin, end);
+      tell(end);
+    }
+  }
+
+  void by_rows(const unit::Batch& batch) {
+    const unit::Gemm& g = batch.first;
+    const auto kept = static_cast<std::int64_t>(g.a.gather->depth.size());
+    const unit::UnitDescription* u = unit_.description();
+    const std::int64_t blocks =
+        u != nullptr && u->scaling.block != 0 ? (g.k + u->scaling.block - 1) / u->scaling.block : 0;
+    const std::int64_t c_bytes = g.m * g.n == 0 ? 0 : bytes_of_result(unit_, unit_.c_format());
+    const std::int64_t d_bytes = g.m * g.n == 0 ? 0 : bytes_of_result(unit_, unit_.d_format());
+    const std::int64_t macs = std::max<std::int64_t>(g.n * g.k, 1);
+    each_piece(g.m, macs, "rows", [&](std::int64_t begin, std::int64_t end) {
+      unit::Batch rows = batch;
+      unit::Gemm& part = rows.first;
+      part.m = end - begin;
+      unit::Gather own = *g.a.gather;
+      own.row.assign(g.a.gather->row.begin() + begin, g.a.gather->row.begin() + end);
+      part.a.gather = &own;
+      if (g.c != nullptr) part.c = static_cast<const std::byte*>(g.c) + begin * g.n * c_bytes;
+      part.d = static_cast<std::byte*>(g.d) + begin * g.n * d_bytes;
+      if (g.scale_a != nullptr) part.scale_a = g.scale_a + begin * blocks;
+      if (g.kept != nullptr) part.kept = g.kept + begin * kept;
+      run(rows, begin * g.n);
+    });
+  }
+  static std::int64_t bytes_of_result(const unit::Unit& unit, const Format* format) {
+    return unit::bytes_of(format, unit.description() == nullptr
+                                      ? unit::Register{}
+                                      : unit::result_register(*unit.description()));
+  }
+
+  const unit::Unit& unit_;
+  const MultiplyOptions& options_;
+  std::uint8_t* flags_;
+  bool whole_ = false;
+  std::int64_t budget_ = 0;
+};
+
+/// D = RNE(RNE(alpha * acc) + C), acc the product without C.
+void apply_alpha(float alpha, Product& p) {
+  const FloatGuard guard;
+  auto* values = p.d.as<float>();
+  const auto* c = static_cast<const float*>(p.gemm.c);
+  const std::int64_t own = p.batch.c_shared ? p.c.elements() : p.d.elements();
+  for (std::int64_t i = 0; i < p.d.elements(); ++i) {
+    const float scaled = alpha * values[i];
+    const float sum = scaled + (c == nullptr ? 0.0f : c[i % own]);
+    values[i] = sum != sum ? std::bit_cast<float>(0x7fc00000u) : sum;
+  }
+}
+
+/// "m < 2 and n < 3"
+std::string limits(const std::vector<std::string>& axes, const ArrayShape& d) {
+  std::string text;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    text += i == 0 ? "" : i + 1 == axes.size() ? " and " : ", ";
+    text += fmt::format("{} < {}", axes[i], d[i]);
+  }
+  return text;
+}
+
+}  // namespace
+
+UnitPtr open_unit(const std::string& name) {
+  if (is_unit_file(name)) return unit::make_unit(unit::read_description(name));
+  return {UnitPtr(), &unit::find_unit(name)};  // lives as long as the program
+}
+
+std::vector<const unit::Unit*> find_units(const std::string& pattern) {
+  if (pattern.empty()) return unit::all_units();
+  std::vector<const unit::Unit*> units = unit::units_like(pattern);
+  if (pattern.find_first_of("*?") == pattern.npos) {
+    try {
+      return {&unit::find_unit(pattern)};
+    } catch (const Error&) {
+      if (units.size() < 2) throw;
+    }
+  }
+  if (units.empty()) throw Error("no unit fits '" + pattern + "'; the command units lists them");
+  return units;
+}
+
+void multiply(Product& p, const MultiplyOptions& options) {
+  const unit::Unit& unit = *p.unit;
+  if (options.flags) unit::require_flags(unit);
+  if (options.alpha && (unit.d_format() == nullptr || unit.d_format()->name != "float32"))
+    throw Error(fmt::format("--alpha: expected a unit with float32 results, {} gives {}",
+                            unit.row().name, unit.row().result));
+  p.flags = Array(ArrayType::uint8, options.flags ? p.d.shape : ArrayShape{0});
+  unit::Batch batch = p.batch;
+  if (options.alpha) batch.first.c = nullptr;
+  Multiplier(unit, options, p.flags).multiply(batch);
+  if (options.alpha) apply_alpha(*options.alpha, p);
+}
+
+std::unique_ptr<Product> gemm(UnitPtr unit, Operands operands, const MultiplyOptions& options) {
+  std::unique_ptr<Product> product = make_product(std::move(unit), std::move(operands));
+  multiply(*product, options);
+  return product;
+}
+
+std::unique_ptr<Product> dot(UnitPtr unit, Operands operands, const MultiplyOptions& options) {
+  operands.shape = ProductShape::dots;
+  return gemm(std::move(unit), std::move(operands), options);
+}
+
+std::int64_t output_of(const Place& place, const unit::Batch& batch) {
+  return (place.product * batch.first.m + place.i) * batch.first.n + place.j;
+}
+
+Place place_of(std::int64_t output, const unit::Batch& batch) {
+  const std::int64_t row = output / batch.first.n;
+  return {row / batch.first.m, row % batch.first.m, output % batch.first.n};
+}
+
+std::string place_text(const Place& place, const Product& p) {
+  switch (p.d.shape.size()) {
+    case 1:
+      return fmt::format("{}", place.product);
+    case 2:
+      return fmt::format("{},{}", place.i, place.j);
+    default:
+      return fmt::format("{},{},{}", place.product, place.i, place.j);
+  }
+}
+
+Place parse_place(const std::string& option, const std::string& text, const Product& p) {
+  constexpr std::array<const char*, 3> kAxes = {"b", "m", "n"};
+  const ArrayShape& d = p.d.shape;
+  const std::vector<std::string> axes(kAxes.end() - static_cast<std::ptrdiff_t>(d.size()),
+                                      kAxes.end());
+  const auto fail = [&](const std::string& what) {
+    return Error(fmt::format("{} {}: expected {} with {}{}", option, text, joined(axes, ","),
+                             limits(axes, d), what));
+  };
+  ArrayShape place;
+  const char *at = text.data(), *end = at + text.size();
+  for (std::size_t axis = 0; axis < axes.size(); ++axis) {
+    if (axis > 0 && (at == end || at + 1 == end))
+      throw fail(fmt::format(", {} is missing", axes[axis]));
+    if (axis > 0 && *at++ != ',') throw fail("");
+    std::int64_t number = -1;
+    const auto read = std::from_chars(at, end, number);
+    if (read.ec != std::errc{} || number < 0 || number >= d[axis]) throw fail("");
+    at = read.ptr;
+    place.push_back(number);
+  }
+  if (at != end) throw fail("");
+  if (place.size() == 1) return {place[0], 0, 0};
+  const std::size_t last = place.size() - 1;
+  return {last == 2 ? place[0] : 0, place[last - 1], place[last]};
+}
+
+TracedOutput::TracedOutput(const unit::Unit& traced, const unit::Gemm& g, std::int64_t i,
+                           std::int64_t j, unit::Trace steps)
+    : unit(&traced),
+      gemm(g),
+      trace(std::move(steps)),
+      losses(unit::find_losses(*traced.description(), g, i, j, trace)) {}
+
+TracedOutput trace(const Product& p, const Place& place) {
+  const unit::UnitDescription* u = p.unit->description();
+  if (u == nullptr)
+    throw Error("--trace: unit " + p.unit->row().name + " has no description and cannot be traced");
+  const unit::Gemm g = unit::slice(*p.unit, p.batch, place.product, place.product + 1).first;
+  unit::Trace steps;
+  unit::ReferenceDot(*u, g).outcome(place.i, place.j, place.i * g.n + place.j,
+                                    output_of(place, p.batch), &steps);
+  return {*p.unit, g, place.i, place.j, std::move(steps)};
+}
+
+}  // namespace numemu::api

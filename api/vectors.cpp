@@ -1,0 +1,195 @@
+#include "api/vectors.hpp"
+
+#include <fmt/format.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+#include <vector>
+
+#include "formats/error.hpp"
+#include "formats/storage/output_files.hpp"
+
+namespace numemu::api {
+namespace {
+
+using namespace oracle;
+
+/// Records of one level where their number is not given.
+constexpr std::int64_t kUsual[] = {10000, 1000000};
+/// The most bytes of files that are made in memory.
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 32;
+
+/// Options that say what a unit's description says already.
+void refuse_beside_unit(const VectorOptions& o) {
+  for (const auto& [option, value] : {std::pair("--format", &o.format),
+                                      {"--from", &o.from},
+                                      {"--to", &o.to},
+                                      {"--rounding", &o.rounding},
+                                      {"--overflow", &o.overflow}}) {
+    if (!value->empty())
+      throw Error(
+          fmt::format("{}: expected with --op: a unit has its own{}", option,
+                      value == &o.format ? " (--format-a, --format-b where it takes any)" : ""));
+  }
+}
+
+Subject operation_of(const VectorOptions& o) {
+  if (o.op.empty()) throw Error("expected --unit or --op, one of them");
+  const Operation operation = parse_operation(o.op);
+  for (const auto& [option, value] :
+       {std::pair("--format-a", &o.format_a), {"--format-b", &o.format_b}}) {
+    if (!value->empty()) throw Error(fmt::format("{}: expected with --unit", option));
+  }
+  if (!o.format.empty() && !o.from.empty()) throw Error("--format, --from: expected one of them");
+  const std::string& from = o.from.empty() ? o.format : o.from;
+  if (from.empty())
+    throw Error(operation == Operation::convert
+                    ? "expected --from F and --to F"
+                    : "expected --format F, the format of the operands");
+  if (operation == Operation::convert && o.to.empty()) throw Error("expected --to F");
+  if (o.k && operation != Operation::dot) throw Error("--k: expected with --op dot or --unit");
+  // Conversions default as `encode` does, arithmetic as IEEE 754.
+  const std::string usual = operation == Operation::convert ? "saturate" : "ieee";
+  constexpr std::int64_t kProducts = 32;
+  return operation_subject(operation, find_format(from), find_format(o.to.empty() ? from : o.to),
+                           parse_rounding(o.rounding.empty() ? "rne" : o.rounding),
+                           parse_overflow(o.overflow.empty() ? usual : o.overflow),
+                           operation == Operation::dot ? o.k.value_or(kProducts) : 1);
+}
+
+Subject subject_of(const VectorOptions& o, UnitPtr& own) {
+  Subject s;
+  if (o.unit.empty()) {
+    s = operation_of(o);
+  } else {
+    if (!o.op.empty()) throw Error("--unit, --op: expected one of them");
+    refuse_beside_unit(o);
+    if (is_unit_file(o.unit)) own = open_unit(o.unit);
+    const Format* a = o.format_a.empty() ? nullptr : &find_format(o.format_a);
+    const Format* b = o.format_b.empty() ? a : &find_format(o.format_b);
+    if (own == nullptr) own = open_unit(o.unit);
+    s = unit_subject(*own, o.k.value_or(0), a, b);
+  }
+  s.seed = o.seed;
+  s.level = static_cast<int>(o.level);
+  s.style = o.style;
+  return s;
+}
+
+std::int64_t number_of(const VectorOptions& o, const Generator& generator) {
+  const std::int64_t limit = generator.limit(), usual = kUsual[o.level - 1];
+  if (o.style == "exhaustive") {
+    if (o.n && *o.n > limit)
+      throw Error(
+          fmt::format("--n: expected at most {}, the inputs there are, found {}", limit, *o.n));
+    return o.n.value_or(limit);
+  }
+  // All combinations of edges where they are not many more than the usual records.
+  constexpr std::int64_t kSome = 10;
+  return o.n.value_or(limit != 0 && limit <= kSome * usual ? limit : usual);
+}
+
+/// Throws where files that are made in memory would be too large.
+void require_room(std::int64_t n, std::int64_t record_bytes) {
+  const std::int64_t most = kMostBytes / record_bytes;
+  if (n > most)
+    throw Error(
+        fmt::format("--n: expected at most {} records in a file made in memory, found {}: "
+                    "text, csv and jsonl go to standard output in any number",
+                    most, n));
+}
+
+}  // namespace
+
+Vectors::Vectors(const VectorOptions& o) {
+  generator_.emplace(subject_of(o, unit_));
+  size_ = number_of(o, *generator_);
+}
+
+template <class Piece>
+void Vectors::in_order(const std::function<void(Records&, Piece&)>& make,
+                       const std::function<void(Piece&)>& use,
+                       const OnProgress& on_progress) const {
+  constexpr std::int64_t kBatchCodes = 1 << 15, kLong = 1 << 20;
+  const std::int64_t n = size_;
+  std::int64_t codes = 0;
+  for (const Field& f : layout()) codes += f.count;
+  const std::int64_t batch = std::clamp<std::int64_t>(kBatchCodes / codes, 16, 8192);
+  const std::int64_t round = batch * omp_get_max_threads() * 4;
+  const auto tell = [&](std::int64_t done) {
+    if (on_progress && n * codes >= kLong)
+      on_progress("records", static_cast<double>(done), static_cast<double>(n));
+  };
+  tell(0);
+  for (std::int64_t first = 0; first < n; first += round) {
+    const std::int64_t count = std::min(round, n - first), batches = (count + batch - 1) / batch;
+    std::vector<Piece> pieces(static_cast<std::size_t>(batches));
+    std::vector<std::exception_ptr> errors(pieces.size());
+#pragma omp parallel for schedule(dynamic)
+    for (std::int64_t b = 0; b < batches; ++b) {
+      try {
+        Records records(layout(), std::min(batch, count - b * batch));
+        fill(first + b * batch, records);
+        make(records, pieces[static_cast<std::size_t>(b)]);
+      } catch (...) {
+        errors[static_cast<std::size_t>(b)] = std::current_exception();
+      }
+    }
+    for (std::size_t b = 0; b < pieces.size(); ++b) {
+      if (errors[b] != nullptr) std::rethrow_exception(errors[b]);
+      use(pieces[b]);
+    }
+    tell(first + count);
+  }
+}
+
+void Vectors::write(FileForm form, const std::function<void(const std::string&)>& to,
+                    const OnProgress& on_progress) const {
+  to(form_head(form, subject(), layout()));
+  in_order<std::string>(
+      [&](Records& r, std::string& text) { append_records(form, layout(), r, text); },
+      [&](std::string& text) { to(text); }, on_progress);
+}
+
+void Vectors::write_file(FileForm form, const std::string& path,
+                         const OnProgress& on_progress) const {
+  OutputFiles files;
+  if (form == FileForm::npz) {
+    require_room(size_, NpzWriter::record_bytes(layout()));
+    NpzWriter writer(subject(), layout());
+    in_order<Records>([](Records& r, Records& made) { made = std::move(r); },
+                      [&](Records& made) { writer.append(made); }, on_progress);
+    files.add_text("vectors", path, writer.file());
+  } else if (form == FileForm::readmemh) {
+    std::int64_t bytes = 0;
+    constexpr std::int64_t kClass = 20;
+    for (const Field& f : layout()) bytes += (f.count * f.bits + 3) / 4 + kClass;
+    require_room(size_, bytes);
+    std::vector<std::string> ports(layout().size(), port_head(subject()));
+    in_order<std::vector<std::string>>(
+        [&](Records& r, std::vector<std::string>& texts) {
+          texts.resize(layout().size());
+          for (std::size_t f = 0; f < layout().size(); ++f)
+            append_port(layout()[f], r, static_cast<int>(f), texts[f]);
+        },
+        [&](std::vector<std::string>& texts) {
+          for (std::size_t f = 0; f < layout().size(); ++f) ports[f] += texts[f];
+        },
+        on_progress);
+    for (std::size_t f = 0; f < layout().size(); ++f)
+      files.add_text(layout()[f].name, path + "." + layout()[f].name + ".hex", ports[f]);
+  } else {
+    std::string all, sample;
+    append_records(form, layout(), Records(layout(), 1), sample);
+    constexpr std::int64_t kClass = 16;
+    require_room(size_, static_cast<std::int64_t>(sample.size()) + kClass);
+    write(
+        form, [&](const std::string& text) { all += text; }, on_progress);
+    files.add_text("vectors", path, all);
+  }
+  files.publish();
+}
+
+}  // namespace numemu::api
