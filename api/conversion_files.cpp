@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 
 #include <utility>
+#include <vector>
 
 #include "api/array_files.hpp"
+#include "formats/blocks/block_convert.hpp"
 #include "formats/error.hpp"
+#include "formats/joined.hpp"
+#include "formats/scaling/scale_rule.hpp"
 #include "formats/storage/codebook_identity.hpp"
 #include "formats/storage/codes_file.hpp"
 #include "formats/storage/distinct_paths.hpp"
@@ -38,6 +42,204 @@ void check_request(const EncodeRequest& o, const Format& format) {
   if (o.text && !o.hex_codes && !o.from.empty())
     throw Error(
         "--from: not allowed with --text, whose numbers have no format (for codes: --codes hex)");
+}
+
+/// The block of OCP MX, where --granularity block comes without a size.
+constexpr std::int64_t kUsualBlock = 32;
+
+/// Throws Error where --tensor-scale `path` or --no-tensor-scale (`without`) is given for a format
+/// that has no tensor scale.
+void check_tensor_scale(const BlockFormat& f, const std::string& path, bool without) {
+  if (f.tensor_scale) return;
+  for (const char* option :
+       {path.empty() ? nullptr : "--tensor-scale", without ? "--no-tensor-scale" : nullptr}) {
+    if (option != nullptr) throw Error(fmt::format("{}: {} has no tensor scale", option, f.name));
+  }
+}
+
+/// The axis that a sidecar names: counted from 0, and only where blocks or channels follow one.
+std::optional<std::int64_t> sidecar_axis(const BlockFormat& f, const ArrayShape& shape, int axis) {
+  if (f.span != Span::block && f.span != Span::channel) return std::nullopt;
+  return axis < 0 ? axis + static_cast<std::int64_t>(shape.size()) : axis;
+}
+
+BlockLayout layout_of(const std::string& path, const BlockFormat& f, const ArrayShape& shape,
+                      int axis) {
+  try {
+    return block_layout(f, shape, axis);
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}: {}", path, error.what()));
+  }
+}
+
+/// Everything that can be refused before anything is read.
+void check_request(const QuantizeRequest& o, const BlockFormat& f) {
+  for (const std::string& path :
+       {o.out, o.parts.codes, o.parts.scales, o.parts.tensor_scale, o.parts.zero_points}) {
+    if (!path.empty()) require_replaceable(path);
+  }
+  require_distinct_paths({{"--out", o.out},
+                          {"--codes", o.parts.codes},
+                          {"--scales", o.parts.scales},
+                          {"--tensor-scale", o.parts.tensor_scale},
+                          {"--zero-points", o.parts.zero_points}},
+                         {{"--in", o.in, true, true}, {"--random-bits", o.random_bits, false}});
+  check_tensor_scale(f, o.parts.tensor_scale, o.options.no_tensor_scale);
+  if (o.block.axis && (f.span == Span::tensor || f.span == Span::row))
+    throw Error(fmt::format("--axis: {} has no blocks or channels along an axis", f.name));
+  if (!o.parts.zero_points.empty() && f.affine == Affine::sym)
+    throw Error(fmt::format("--zero-points: {} has no zero points", f.name));
+  const bool symmetric_integers =
+      f.element->kind == Kind::integer && f.element->is_signed && f.affine == Affine::sym;
+  if (o.options.full_range && !symmetric_integers)
+    throw Error(fmt::format("--full-range: {} has no symmetric integers", f.name));
+  if (!o.options.scale_round.empty() && (f.power_of_two_scale() || f.tensor_scale))
+    throw Error(fmt::format("--scale-round: the scales of {} are not rounded up", f.name));
+}
+
+/// What decoding the codes will need and this run does not write; "" for nothing.
+std::string missing_to_decode(const QuantizeRequest& o, const BlockFormat& f) {
+  if (o.parts.codes.empty()) return "";
+  std::vector<std::string> missing;
+  if (o.parts.scales.empty()) missing.emplace_back("--scales");
+  if (f.tensor_scale && o.parts.tensor_scale.empty() && !o.options.no_tensor_scale)
+    missing.emplace_back("--tensor-scale");
+  if (f.affine != Affine::sym && o.parts.zero_points.empty()) missing.emplace_back("--zero-points");
+  return joined(missing, " and ");
+}
+
+void write_parts(const QuantizeRequest& o, const Sidecar& about, const QuantizedArray& q) {
+  const BlockFormat& f = *q.how.format;
+  OutputFiles files;
+  // float32 scales and minima are numbers, everything else is codes of a format.
+  const auto add = [&](std::string_view role, const std::string& path, const Format& format,
+                       const Array& array) {
+    if (path.empty()) return;
+    if (array.type == ArrayType::float32) {
+      files.add_numbers(role, path, find_format("float32"), array);
+    } else {
+      files.add_codes(role, path, format, array.shape, array.data.data(), about);
+    }
+  };
+  add("values", o.out, find_format("float32"), q.values);
+  add("codes", o.parts.codes, *f.element, q.codes);
+  add("scales", o.parts.scales, *f.scale, q.scales);
+  add("zero_points", o.parts.zero_points, *f.element, q.zero_points);
+  if (!o.parts.tensor_scale.empty())
+    files.add_array("tensor_scale", o.parts.tensor_scale, ArrayType::float32, {},
+                    &q.counts.tensor_scale);
+  files.publish();
+}
+
+void require_shape(const std::string& path, const ArrayShape& found, const ArrayShape& expected,
+                   const std::string& why) {
+  if (found == expected) return;
+  throw Error(fmt::format("{}: shape: expected {} {}, found {}", path, shape_text(expected), why,
+                          shape_text(found)));
+}
+
+/// What --format means without --granularity and sidecar: the one span whose scales have that
+/// shape.
+const BlockFormat& inferred_format(const DequantizeRequest& options, const Format& element,
+                                   const ArrayShape& shape, const ArrayShape& scales) {
+  std::vector<Span> fitting;
+  for (const Span span : {Span::tensor, Span::channel, Span::row}) {
+    if (span != Span::tensor && shape.empty()) continue;
+    // A row of one axis is the tensor.
+    if (span == Span::row && shape.size() == 1) continue;
+    const BlockFormat& f = scaled_format(element, span, 0);
+    if (block_layout(f, shape, options.block.axis_or_last()).scale_shape == scales)
+      fitting.push_back(span);
+  }
+  if (fitting.size() == 1) return scaled_format(element, fitting[0], 0);
+  throw Error(fmt::format("{}: shape: {} fits {} of {}: expected --granularity to choose one",
+                          options.parts.scales, shape_text(scales),
+                          fitting.empty() ? "neither the tensor, the channels nor the rows"
+                                          : "the channels and the rows",
+                          shape_text(shape)));
+}
+
+/// The files that are read, opened together.
+struct Inputs {
+  explicit Inputs(const DequantizeRequest& o)
+      : all(open_inputs({{o.parts.codes, "codes"},
+                         {o.parts.scales, "scales"},
+                         {o.parts.zero_points, "zero_points"},
+                         {o.parts.tensor_scale, "tensor_scale"}})) {}
+  std::vector<StoredArray> all;
+  StoredArray &codes = all[0], &scales = all[1], &zero_points = all[2], &tensor_scale = all[3];
+};
+
+/// The block format that the sidecar of the codes names, else that of the scales; null where
+/// neither does. Refused where --format names other elements.
+const BlockFormat* format_in_sidecars(const DequantizeRequest& options, const Inputs& inputs) {
+  for (const StoredArray* array : {&inputs.codes, &inputs.scales}) {
+    if (!array->sidecar || !array->sidecar->block) continue;
+    const BlockFormat& f = find_block_format(*array->sidecar->block);
+    const std::string& asked = options.block.format;
+    if (asked.empty() || f.element == &find_format(asked)) return &f;
+    throw Error(fmt::format("{}: block: {} contradicts --format {}", sidecar_path(array->path()),
+                            f.name, find_format(asked).name));
+  }
+  return nullptr;
+}
+
+/// The block format of the codes: from the options or a sidecar; null where the shapes decide.
+const BlockFormat* told_format(const DequantizeRequest& options, const Inputs& inputs) {
+  const BlockTold& block = options.block;
+  if (!block.block.empty() || !block.granularity.empty()) return &block_format_of(block);
+  const BlockFormat* f = format_in_sidecars(options, inputs);
+  return f != nullptr || !block.format.empty() ? f : &block_format_of(block);
+}
+
+/// The one number of the tensor scale; 1 where there is none.
+float read_tensor_scale(const DequantizeRequest& options, const BlockFormat& f, Inputs& inputs) {
+  const std::string& path = options.parts.tensor_scale;
+  check_tensor_scale(f, path, options.no_tensor_scale);
+  if (!path.empty() && options.no_tensor_scale)
+    throw Error("--no-tensor-scale: not allowed with --tensor-scale");
+  if (path.empty()) {
+    if (f.tensor_scale && !options.no_tensor_scale)
+      throw Error(fmt::format(
+          "--tensor-scale: expected a file for {}, or --no-tensor-scale where it is 1", f.name));
+    return 1;
+  }
+  const Array scale = read_array(inputs.tensor_scale);
+  require_type(path, scale.type, {ArrayType::float32}, "tensor scale");
+  require_shape(path, scale.shape, {}, "for a tensor scale");
+  return *scale.as<float>();
+}
+
+Array read_zero_points(const std::string& path, const BlockFormat& f, const ArrayShape& expected,
+                       Inputs& inputs) {
+  if (f.affine == Affine::sym) {
+    if (!path.empty()) throw Error(fmt::format("--zero-points: {} has no zero points", f.name));
+    return {};
+  }
+  if (path.empty()) throw Error(fmt::format("--zero-points: expected a file for {}", f.name));
+  const Format& format = f.affine == Affine::min ? find_format("float32") : *f.element;
+  Array array = read_codes(inputs.zero_points,
+                           {.format = &format, .told_by = f.name + ", whose zero points are"})
+                    .array;
+  require_shape(path, array.shape, expected, "as the scales");
+  return array;
+}
+
+/// The source of the block format, for messages.
+std::string block_said_by(const DequantizeRequest& options, const Inputs& inputs) {
+  if (!options.block.block.empty()) return "--block";
+  if (!options.block.granularity.empty()) return "--granularity, which means";
+  for (const StoredArray* array : {&inputs.codes, &inputs.scales}) {
+    if (array->sidecar && array->sidecar->block) return sidecar_path(array->path()) + ": block:";
+  }
+  return "the shapes, which are those of";
+}
+
+/// Compares the sidecars with the options, before any codes are read as another format.
+void check_sidecars(const Inputs& inputs, const SidecarTold& told) {
+  for (const StoredArray* array : {&inputs.codes, &inputs.scales, &inputs.zero_points}) {
+    if (array->sidecar) check_sidecar(array->path(), *array->sidecar, told);
+  }
 }
 
 }  // namespace
@@ -147,6 +349,98 @@ void write_decoded(const DecodeRequest& o, const DecodedFile& file) {
   OutputFiles files;
   files.add_text("values", o.out, text_of_numbers(file.codes));
   files.publish();
+}
+
+const BlockFormat& block_format_of(const BlockTold& options) {
+  if (!options.block.empty()) return find_block_format(options.block);
+  if (options.format.empty()) throw Error("expected --block B, or --format F with --granularity G");
+  if (options.granularity.empty())
+    throw Error("--format: expected together with --granularity tensor, channel, row or block");
+  const Span span = parse_span(options.granularity);
+  if (options.size && span != Span::block)
+    throw Error("--block-size: expected together with --granularity block");
+  return scaled_format(find_format(options.format), span, options.size.value_or(kUsualBlock));
+}
+
+QuantizedFile quantize_file(const QuantizeRequest& o) {
+  const BlockFormat& f = block_format_of(o.block);
+  check_request(o, f);
+  parse_rounding(o.options.words.rounding);
+  parse_overflow(o.options.words.overflow);
+  find_scale_rule(o.options.rule.empty() ? f.default_rule : o.options.rule, f);
+  QuantizedFile file;
+  file.numbers = read_float32(o.in, o.from);
+  const ArrayShape& shape = file.numbers.shape;
+  const int axis = o.block.axis_or_last();
+  const BlockLayout layout = layout_of(o.in, f, shape, axis);
+  const SettledConversion settled = settle(o.options.words, o.random_bits, *f.element, shape);
+  file.quantized = quantize(file.numbers, quantization_of(o.options, f, settled.conversion), layout,
+                            {.codes = !o.parts.codes.empty(),
+                             .scales = !o.parts.scales.empty(),
+                             .zero_points = !o.parts.zero_points.empty()});
+  file.quantized.how.element.random_words = nullptr;  // they end here
+  Sidecar& about = file.about;
+  about.numemu = NUMEMU_VERSION;
+  about.block = f.name;
+  about.axis = sidecar_axis(f, shape, axis);
+  about.packed = false;
+  about.rounding = to_string(settled.conversion.rounding);
+  about.overflow = to_string(settled.conversion.overflow);
+  about.scale_rule = file.quantized.how.rule->name;
+  about.seed = settled.seed;
+  write_parts(o, about, file.quantized);
+  file.missing = missing_to_decode(o, f);
+  return file;
+}
+
+DequantizedFile dequantize_file(const DequantizeRequest& o) {
+  require_replaceable(o.out);
+  require_distinct_paths({{"--out", o.out}}, {{"--codes", o.parts.codes},
+                                              {"--scales", o.parts.scales},
+                                              {"--zero-points", o.parts.zero_points},
+                                              {"--tensor-scale", o.parts.tensor_scale}});
+  Inputs inputs(o);
+  const BlockFormat* const named = told_format(o, inputs);
+  SidecarTold known;
+  known.block_by = block_said_by(o, inputs);
+  if (named != nullptr) known.block = named->name;
+  check_sidecars(inputs, known);
+  BlockTold told = o.block;
+  const std::optional<Sidecar>& sidecar = inputs.codes.sidecar;
+  if (!told.axis) known.axis_by = "the last axis,";
+  if (!told.axis && sidecar && sidecar->axis) {
+    told.axis = *sidecar->axis;
+    known.axis_by = sidecar_path(o.parts.codes) + ": axis:";
+  }
+  const Format& element = named != nullptr ? *named->element : find_format(told.format);
+  const std::string elements = named != nullptr ? named->name + ", whose elements are" : "--format";
+  const Codes codes = read_codes(inputs.codes, {.format = &element, .told_by = elements});
+  const ArrayShape& shape = codes.array.shape;
+  DequantizeRequest settled = o;
+  settled.block = told;
+  const BlockFormat* const chosen =
+      named != nullptr ? named
+                       : &inferred_format(settled, element, shape, read_array(inputs.scales).shape);
+  const BlockFormat& f = *chosen;
+  const BlockLayout layout = layout_of(o.parts.codes, f, shape, told.axis_or_last());
+  known.block = f.name;
+  known.axis = sidecar_axis(f, shape, told.axis_or_last());
+  check_sidecars(inputs, known);
+  const Array scales =
+      read_codes(inputs.scales, {.format = f.scale, .told_by = f.name + ", whose scales are"})
+          .array;
+  require_shape(o.parts.scales, scales.shape, layout.scale_shape,
+                fmt::format("for {} of {}", f.name, shape_text(shape)));
+  const Array zero_points = read_zero_points(o.parts.zero_points, f, layout.scale_shape, inputs);
+  const float tensor_scale = read_tensor_scale(o, f, inputs);
+  Array y(ArrayType::float32, shape);
+  dequantize_blocks(
+      f, layout,
+      {codes.array.data.data(), scales.data.data(), zero_points.data.data(), tensor_scale,
+       o.parts.codes, o.parts.scales, o.parts.zero_points, o.parts.tensor_scale},
+      y.as<float>());
+  write_numbers(o.out, find_format("float32"), y);
+  return {&f, layout, std::move(y)};
 }
 
 }  // namespace numemu::api

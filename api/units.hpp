@@ -1,8 +1,7 @@
 // Matrix units: open one, multiply with it bit for bit, see how a result came about.
 //
 // All functions throw numemu::Error: one line that names the file, array or option and what was
-// expected. Vectors, verification and identification of units: api/vectors.hpp, api/verify.hpp and
-// api/identify.hpp.
+// expected. Vectors, verification and identification of units: api/oracle.hpp.
 #pragma once
 #include <cstdint>
 #include <memory>

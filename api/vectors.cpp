@@ -1,5 +1,4 @@
-#include "api/vectors.hpp"
-
+// Test vectors: records by batches on all threads, in their order.
 #include <fmt/format.h>
 #include <omp.h>
 
@@ -8,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/oracle.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/output_files.hpp"
 

@@ -1,5 +1,4 @@
-#include "api/verify.hpp"
-
+// Results made elsewhere: files of records, arrays of a kernel, folders that GPUs recorded.
 #include <fmt/format.h>
 #include <omp.h>
 
@@ -10,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "api/oracle.hpp"
 #include "api/records.hpp"
 #include "emu/oracle/layout.hpp"
 #include "emu/unit/reference/step.hpp"

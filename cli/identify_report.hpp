@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "api/identify.hpp"
+#include "api/oracle.hpp"
 #include "formats/storage/json.hpp"
 
 namespace numemu::cli {

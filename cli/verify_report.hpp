@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "api/verify.hpp"
+#include "api/oracle.hpp"
 #include "formats/storage/json.hpp"
 
 namespace numemu::cli {

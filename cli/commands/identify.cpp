@@ -1,7 +1,5 @@
 // numemu identify: the rule of an unknown unit, from its answers to questions that tell units
 // apart.
-#include "api/identify.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "api/verify.hpp"
+#include "api/oracle.hpp"
 #include "cli/command.hpp"
 #include "cli/identify_report.hpp"
 #include "cli/progress.hpp"

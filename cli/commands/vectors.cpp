@@ -1,12 +1,11 @@
 // numemu vectors: records of inputs and expected results, for testbenches and kernels.
-#include "api/vectors.hpp"
-
 #include <fmt/format.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <system_error>
 
+#include "api/oracle.hpp"
 #include "cli/command.hpp"
 #include "cli/format_names.hpp"
 #include "cli/progress.hpp"

@@ -1,12 +1,11 @@
 // numemu verify: results made elsewhere, held against those that an operation or a unit must give.
-#include "api/verify.hpp"
-
 #include <fmt/format.h>
 
 #include <cstdio>
 #include <memory>
 
 #include "api/array_files.hpp"
+#include "api/oracle.hpp"
 #include "api/records.hpp"
 #include "cli/command.hpp"
 #include "cli/progress.hpp"

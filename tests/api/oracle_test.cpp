@@ -1,12 +1,9 @@
 // Vectors, verification and identification by calls: what is made holds, a fault is explained, a
 // device's rule is found.
-#include "api/verify.hpp"
-
 #include <algorithm>
 
 #include "api/formats.hpp"
-#include "api/identify.hpp"
-#include "api/vectors.hpp"
+#include "api/oracle.hpp"
 #include "emu/oracle/dots.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
