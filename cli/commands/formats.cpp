@@ -28,52 +28,21 @@ constexpr int kMostListed = 16;  // 65,536 values are for --json only
 
 std::string plain(double value) { return fmt::format("{:.9g}", value); }
 
+/// The names of the enumerators, in their order.
 std::string_view to_text(Kind kind) {
-  switch (kind) {
-    case Kind::floating:
-      return "float";
-    case Kind::integer:
-      return "integer";
-    case Kind::sign:
-      return "sign";
-    case Kind::codebook:
-      return "codebook";
-  }
-  return "";
+  constexpr const char* kNames[] = {"float", "integer", "sign", "codebook"};
+  return kNames[static_cast<int>(kind)];
 }
 
 std::string_view to_text(Specials specials) {
-  switch (specials) {
-    case Specials::ieee:
-      return "ieee";
-    case Specials::nan1:
-      return "nan1";
-    case Specials::fnuz:
-      return "fnuz";
-    case Specials::finite:
-      return "finite";
-    case Specials::top:
-      return "top";
-    case Specials::p3109_extended:
-      return "p3109_extended";
-    case Specials::p3109_finite:
-      return "p3109_finite";
-  }
-  return "";
+  constexpr const char* kNames[] = {"ieee", "nan1",           "fnuz",        "finite",
+                                    "top",  "p3109_extended", "p3109_finite"};
+  return kNames[static_cast<int>(specials)];
 }
 
 std::string_view to_text(FieldZero field_zero) {
-  switch (field_zero) {
-    case FieldZero::subnormal:
-      return "subnormal";
-    case FieldZero::normal:
-      return "normal";
-    case FieldZero::scale:
-      return "scale";
-    case FieldZero::flush:
-      return "flush";
-  }
-  return "";
+  constexpr const char* kNames[] = {"subnormal", "normal", "scale", "flush"};
+  return kNames[static_cast<int>(field_zero)];
 }
 
 /// null where the limit is not a double (e15m2).
