@@ -1,23 +1,17 @@
 // numemu config: the canonical form of a recipe or a sweep, every default written out.
 #include <fmt/format.h>
 
+#include "api/recipes.hpp"
 #include "cli/command.hpp"
 #include "cli/format_names.hpp"
-#include "cli/recipe_option.hpp"
-#include "experiments/engine/sweep_config.hpp"
-#include "formats/storage/json_reader.hpp"
+#include "cli/network_options.hpp"
 
 namespace numemu::cli {
 namespace {
 
 int run_config(const std::string& given) {
   const std::string file = recipe_path(given);
-  const std::string text = read_text(file);
-  const Json json = parse_json(text, file);
-  const bool sweep = json.is_object() && json.contains("numemu_sweep");
-  fmt::print("{}\n", (sweep ? experiments::parse_sweep(text, file, data_folder()).json
-                            : policies::Recipe::parse(json, file).json())
-                         .dump(2));
+  fmt::print("{}\n", api::canonical(file, program_context(false).folders).dump(2));
   note_short_names_in(file);
   return kFine;
 }

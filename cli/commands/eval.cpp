@@ -1,46 +1,30 @@
 // numemu eval: the accuracy of a trained network under a recipe, predicted noise beside measured.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <optional>
 
+#include "api/networks.hpp"
 #include "cli/command.hpp"
 #include "cli/format_names.hpp"
-#include "cli/gate_option.hpp"
-#include "cli/memory_option.hpp"
-#include "cli/metric_option.hpp"
-#include "cli/network_option.hpp"
+#include "cli/network_options.hpp"
 #include "cli/noise_table.hpp"
 #include "cli/profile_table.hpp"
 #include "cli/progress.hpp"
-#include "cli/recipe_option.hpp"
 #include "cli/report_files.hpp"
 #include "cli/score_table.hpp"
 #include "cli/table.hpp"
 #include "cli/talk.hpp"
-#include "emu/net/data/view.hpp"
-#include "experiments/engine/bench_memory.hpp"
-#include "experiments/engine/recipe_files.hpp"
-#include "experiments/engine/run_point.hpp"
 #include "experiments/report/decimals.hpp"
 #include "experiments/report/record.hpp"
-#include "formats/error.hpp"
-#include "formats/storage/json_reader.hpp"
-#include "formats/storage/utf8.hpp"
-#include "policies/recipe/recipe_numerics.hpp"
-#include "policies/recipe/silent_notes.hpp"
-#include "policies/tuning/checkpoint.hpp"
 
 namespace numemu::cli {
 namespace {
 
 struct EvalOptions {
-  std::string net, data, recipe, calibrate_on;
-  std::vector<std::string> metrics;
+  api::OpenRequest names;
+  api::EvaluateRequest asked;
   GateOption gate;
-  std::int64_t images = 0, image_size = 0;
-  bool fold = false, no_predictions = false, fresh = false, profile = false, json = false,
-       quiet = false;
+  bool no_predictions = false, profile = false, json = false, quiet = false;
 };
 
 constexpr std::int64_t kMostImages = 100000000, kMostPixels = 4096;
@@ -93,90 +77,30 @@ void print_row(const Json& row, bool apart) {
   }
 }
 
-/// Those asked for, and the gate's, which else might be none of the data set's own.
-std::vector<std::string> metrics_of(const EvalOptions& options,
-                                    const std::optional<experiments::Gate>& gate,
-                                    const net::Dataset& dataset) {
-  std::vector<std::string> metrics = options.metrics;
-  if (!gate || gate->metric == "top1") return metrics;
-  if (metrics.empty()) metrics = net::default_scores(dataset);
-  if (std::ranges::find(metrics, gate->metric) == metrics.end()) metrics.push_back(gate->metric);
-  return metrics;
-}
-
 int run_eval(const EvalOptions& options) {
   const ProfiledRun profiled(options.profile);
-  const std::optional<experiments::Gate> gate = options.gate.gate();
-  const Json recipe = options.recipe.empty()
-                          ? Json{{"numemu_recipe", 1}}
-                          : parse_json(read_text(options.recipe), options.recipe);
-  const policies::Recipe whole =
-      policies::Recipe::parse(recipe, options.recipe.empty() ? "recipe" : options.recipe);
-  experiments::Point point;
-  point.net = utf8_text(options.net);
-  point.data = utf8_text(options.data);
-  point.where = options.recipe;
-  if (!options.recipe.empty()) point.recipe_name = experiments::recipe_name(options.recipe);
-  const experiments::Folders folders{data_folder(), cache_folder()};
-  net::Dataset dataset = net::view_of(net::load_dataset(options.data, folders.cache),
-                                      {.image_size = options.image_size});
-  if (!options.calibrate_on.empty()) {
-    dataset = net::calibrated_on(
-        dataset, net::view_of(net::load_dataset(options.calibrate_on, folders.cache),
-                              {.image_size = options.image_size}));
-  }
-  if (!options.quiet && !dataset.note().empty()) say("{}", dataset.note());
-  const std::vector<std::string> metrics = metrics_of(options, gate, dataset);
-  net::scores_for(dataset, metrics);
-  if (options.images > dataset.test_count()) {
-    throw Error(fmt::format("--images: expected at most {}, the test images of {}, not {}",
-                            dataset.test_count(), options.data, options.images));
-  }
-  experiments::TrainedNet trained = experiments::load_trained_net(options.net, dataset, folders);
-  if (options.fold) experiments::fold_batch_norm(trained);
-  if (gate)
-    experiments::require_float32(*gate, policies::own_quantizers(trained.graph, trained.path));
-  // Every mistake before the work, so that it is the only line on stderr.
-  policies::RecipeNumerics(whole.last_stage(), trained.graph, point.where);
-  const policies::Recipe used =
-      policies::with_checkpoint_ranges(whole.last_stage(), trained.path, point.where);
-  const bool apart = dataset.calibration_count() > 0;
-  dataset = experiments::with_reference(std::move(dataset), trained.graph, {used});
-  if (!options.quiet && !options.recipe.empty()) note_short_names_in(options.recipe);
-  if (!options.quiet) say("evaluating {} on {}", options.net, options.data);
-  const std::int64_t images = options.images == 0 ? dataset.test_count() : options.images;
-  experiments::require_bench_memory(trained.graph, experiments::baseline_graph(trained), dataset,
-                                    images, experiments::calibration_elements(used, trained.graph));
-  const std::int64_t reference = experiments::reference_count(trained.graph, dataset);
-  const double shared = experiments::bench_cost(images, reference);
-  const std::int64_t calibration =
-      experiments::calibration_samples(used, trained.graph, dataset.calibration_count());
-  const double own =
-      experiments::point_cost(images, reference, calibration, !options.no_predictions);
+  api::EvaluateRequest asked = options.asked;
+  asked.gate = options.gate.gate();
+  asked.predictions = !options.no_predictions;
+  api::Context context = program_context(options.quiet);
   std::optional<Progress> progress;
-  progress.emplace("eval", static_cast<std::int64_t>(shared + own), "", options.quiet);
-  double before = 0, free = 0, latest = 0;  // done and free by the workbench
-  const experiments::OnWork on_work = [&](const experiments::WorkState& at) {
-    progress->show(before + at.done, std::string(at.phase), free + at.free);
-    latest = at.free;
+  context.on_checked = [&] {
+    if (options.quiet) return;
+    if (!options.names.recipe.empty()) note_short_names_in(options.names.recipe);
+    say("evaluating {} on {}", options.names.net, options.names.data);
   };
-  experiments::Workbench bench(std::move(dataset), std::move(trained), images,
-                               {folders.cache, options.fresh, on_work, metrics});
-  before = shared;
-  free = latest;
-  point.json = {{"net", point.net}, {"data", point.data}, {"eval_images", bench.eval_images}};
-  if (!metrics.empty()) point.json["metrics"] = metrics;
-  experiments::set_recipe(point, whole);
-  if (options.no_predictions) experiments::turn_predictions_off(point);
-  Json row = experiments::run_point(point, bench, on_work);
-  if (gate) experiments::judge_gate(*gate, row);
+  context.on_work = [&](const api::WorkState& at) {
+    if (!progress) progress.emplace("eval", static_cast<std::int64_t>(at.total), "", options.quiet);
+    progress->show(at.done, std::string(at.phase), at.free);
+  };
+  const api::Evaluated evaluated = api::evaluate(options.names, asked, context);
   progress.reset();
   if (options.json) {
-    fmt::print("{}\n", row.dump(2));
+    fmt::print("{}\n", evaluated.row.dump(2));
   } else {
-    print_row(row, apart);
+    print_row(evaluated.row, evaluated.apart);
   }
-  return gate_code({row}, options.gate.strict);
+  return gate_code({evaluated.row}, options.gate.strict);
 }
 
 }  // namespace
@@ -184,23 +108,24 @@ int run_eval(const EvalOptions& options) {
 void add_eval(Program& program) {
   auto options = std::make_shared<EvalOptions>();
   Command& command = program.command("eval", [options] { return run_eval(*options); });
-  add_trained_net(command, options->net);
-  add_data_set(command, options->data);
-  command.option("--calibrate-on SET", options->calibrate_on,
+  add_trained_net(command, options->names.net);
+  add_data_set(command, options->names.data);
+  command.option("--calibrate-on SET", options->names.calibrate_on,
                  "Calibrate on the samples of another data set");
-  command.option("--metric NAME...", options->metrics, metric_help());
-  add_recipe(command, options->recipe, "Recipe");
-  command.option("--images N", options->images, "Use only the first N test images")
+  command.option("--metric NAME...", options->asked.metrics, metric_help());
+  add_recipe(command, options->names.recipe, "Recipe");
+  command.option("--images N", options->asked.images, "Use only the first N test images")
       .whole(1, kMostImages);
   command
-      .option("--image-size S", options->image_size,
+      .option("--image-size S", options->names.image_size,
               "Resize images to S x S pixels (default: as stored)")
       .whole(1, kMostPixels);
-  command.flag("--fold-batch-norm", options->fold,
+  command.flag("--fold-batch-norm", options->names.fold_batch_norm,
                "Fold batch normalisation into the weights before it");
   command.flag("--no-predictions", options->no_predictions, "Measure only");
   add_gate(command, options->gate);
-  command.flag("--fresh", options->fresh, "Compute the float32 baseline again, ignoring the cache");
+  command.flag("--fresh", options->asked.fresh,
+               "Compute the float32 baseline again, ignoring the cache");
   add_profile(command, options->profile);
   command.flag("--json", options->json, "Print the row as JSON");
   command.flag("--quiet", options->quiet, "Print nothing on stderr");

@@ -1,30 +1,21 @@
 // numemu experiment: runs a named experiment; prints rows, tables and verdicts.
-#include "experiments/engine/experiment.hpp"
-
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <filesystem>
+#include <algorithm>
 
+#include "api/experiments.hpp"
 #include "cli/command.hpp"
-#include "cli/memory_option.hpp"
+#include "cli/network_options.hpp"
 #include "cli/progress.hpp"
 #include "cli/report_files.hpp"
 #include "cli/table.hpp"
 #include "cli/talk.hpp"
-#include "formats/error.hpp"
-#include "formats/storage/atomic_file.hpp"
-#include "formats/storage/json_reader.hpp"
-#include "formats/storage/output_folder.hpp"
-#include "formats/storage/utf8.hpp"
 
 namespace numemu::cli {
 namespace {
 
 struct ExperimentOptions {
-  std::string name, size = "default", out;
-  std::vector<std::string> settings;
-  std::int64_t seed = 0;
+  api::ExperimentRequest asked;
   bool fresh = false, json = false, quiet = false, strict = false;
 };
 
@@ -50,18 +41,6 @@ int list(const ExperimentOptions& options) {
     fmt::print("{}", text_table({"experiment", "question"}, rows));
   }
   return kFine;
-}
-
-/// A folder may hold the results of one experiment.
-void require_own_folder(const std::string& folder, const std::string& name, bool fresh) {
-  const std::string path = folder + "/experiment.json";
-  if (fresh || !std::filesystem::exists(path)) return;
-  const Json found = parse_json(read_text(path), path);
-  const std::string other = found.is_object() ? found.value("name", Json()).dump() : "?";
-  if (other != Json(name).dump()) {
-    throw Error(fmt::format("{}: results of experiment {}, not of \"{}\"; use --fresh or --out {}",
-                            path, other, name, fresh_folder(folder)));
-  }
 }
 
 /// Predicted, measured, interval of a finding; "-" where there is none.
@@ -113,75 +92,48 @@ void print(const experiments::Conclusion& conclusion, const Json& json) {
 }
 
 int run_experiment(const ExperimentOptions& options) {
-  if (options.name.empty()) return list(options);
-  const experiments::Experiment& experiment = experiments::find_experiment(options.name);
-  const experiments::Size size = experiments::parse_size(options.size);
-  for (const std::string& setting : options.settings) require_utf8("--set", setting);
-  experiments::ExperimentRun run{
-      .settings = experiments::Settings(experiment.settings, size, options.settings),
-      .seed = static_cast<std::uint64_t>(options.seed),
-      .out = options.out.empty() ? fmt::format("out/{}-{}", experiment.name, options.size)
-                                 : options.out,
-      .existing = options.fresh ? experiments::Existing::fresh : experiments::Existing::resume,
-      .folders = {data_folder(), cache_folder()},
-      .hooks = {}};
+  if (options.asked.name.empty()) return list(options);
+  api::ExperimentRequest asked = options.asked;
+  if (options.fresh) asked.existing = api::Existing::fresh;
+  const std::string& name = asked.name;
+  api::Context context = program_context(options.quiet);
   std::unique_ptr<Progress> progress;
-  run.hooks.seconds = seconds;
-  run.on_bench = [&,
-                  bench = std::shared_ptr<Progress>()](const experiments::WorkState& at) mutable {
+  context.on_work = [&, bench = std::shared_ptr<Progress>()](const api::WorkState& at) mutable {
     if (!bench)
-      bench = std::make_shared<Progress>(experiment.name, static_cast<std::int64_t>(at.total), "",
-                                         options.quiet);
+      bench =
+          std::make_shared<Progress>(name, static_cast<std::int64_t>(at.total), "", options.quiet);
     bench->show(at.done, std::string(at.phase), at.free);
     if (at.done >= at.total) bench.reset();
   };
-  run.hooks.on_point = [&](std::size_t done, std::size_t kept, std::size_t total,
-                           const experiments::Point& point) {
+  experiments::SweepHooks hooks;
+  hooks.on_point = [&](std::size_t done, std::size_t kept, std::size_t total,
+                       const experiments::Point& point) {
     if (!progress) {
-      progress = std::make_unique<Progress>(experiment.name, static_cast<std::int64_t>(total),
-                                            "points", options.quiet);
+      progress = std::make_unique<Progress>(name, static_cast<std::int64_t>(total), "points",
+                                            options.quiet);
     }
     progress->show(static_cast<std::int64_t>(done), point.where,
                    static_cast<std::int64_t>(std::min(done, kept)));
   };
   std::size_t trials = 0;  // total of the bar: an experiment may run several sets of trials
-  run.hooks.on_trial = [&](std::size_t done, std::size_t kept, std::size_t total,
-                           const std::string& label) {
+  hooks.on_trial = [&](std::size_t done, std::size_t kept, std::size_t total,
+                       const std::string& label) {
     if (!progress || done == 0 || total != trials) {
       trials = total;
-      progress = std::make_unique<Progress>(experiment.name, static_cast<std::int64_t>(total),
-                                            "trials", options.quiet);
+      progress = std::make_unique<Progress>(name, static_cast<std::int64_t>(total), "trials",
+                                            options.quiet);
     }
     progress->show(static_cast<std::int64_t>(done), label,
                    static_cast<std::int64_t>(std::min(done, kept)));
   };
-  run.say = [&](const std::string& what) {
-    if (!options.quiet) say_line(what);
-  };
-  run.hooks.warn = [](const std::string& what) { say("numemu: {}", what); };
-  require_writable_folder(run.out);
-  if (std::filesystem::exists(run.out)) {
-    require_replaceable(run.out + "/experiment.json");
-    require_report_files(run.out, default_paths(run.out));
-  }
-  require_own_folder(run.out, experiment.name, options.fresh);
-  const experiments::Conclusion conclusion = experiment.run(run);
-  std::error_code error;  // an experiment without rows and trials made no folder
-  std::filesystem::create_directories(run.out, error);
-  if (error) throw Error(fmt::format("{}: cannot be created ({})", run.out, error.message()));
-  const Json json = experiments::to_json(experiment, run, conclusion);
-  write_atomically(run.out + "/experiment.json", {json.dump(2), "\n"});
-  bool failed = false;
-  for (const experiments::Finding& finding : conclusion.findings)
-    failed = failed || finding.verdict == Verdict::fails;
-  write_report(run.out, default_paths(run.out));
+  const api::ExperimentResult result = api::run_experiment(asked, context, hooks);
   if (options.json) {
-    fmt::print("{}\n", json.dump(2));
+    fmt::print("{}\n", result.json.dump(2));
   } else {
-    print(conclusion, json);
-    fmt::print("{}\n", harmless(run.out));
+    print(result.conclusion, result.json);
+    fmt::print("{}\n", harmless(result.out));
   }
-  return options.strict && failed ? kMismatch : kFine;
+  return options.strict && result.failed() ? kMismatch : kFine;
 }
 
 }  // namespace
@@ -189,15 +141,17 @@ int run_experiment(const ExperimentOptions& options) {
 void add_experiment(Program& program) {
   auto options = std::make_shared<ExperimentOptions>();
   Command& command = program.command("experiment", [options] { return run_experiment(*options); });
-  command.option("name NAME", options->name, "Experiment");
-  command.option("--set key=value", options->settings, "Change a setting (repeatable)");
+  command.option("name NAME", options->asked.name, "Experiment");
+  command.option("--set key=value", options->asked.settings, "Change a setting (repeatable)");
   command
-      .option("--size SIZE", options->size, "smoke (20 s), default (10 minutes) or full (longer)")
+      .option("--size SIZE", options->asked.size,
+              "smoke (20 s), default (10 minutes) or full (longer)")
       .show_default();
-  command.option("--seed", options->seed, "Seed of all random draws")
+  command.option("--seed", options->asked.seed, "Seed of all random draws")
       .show_default()
       .whole(0, std::int64_t{1} << 53);
-  command.option("--out DIR", options->out, "Folder for rows and report (default out/NAME-SIZE)");
+  command.option("--out DIR", options->asked.out,
+                 "Folder for rows and report (default out/NAME-SIZE)");
   command.flag("--fresh", options->fresh,
                "Delete existing rows and compute the float32 baseline again, ignoring the cache");
   command.flag("--strict", options->strict,

@@ -3,8 +3,9 @@
 
 #include <filesystem>
 
+#include "api/studies.hpp"
 #include "cli/command.hpp"
-#include "cli/gate_option.hpp"
+#include "cli/network_options.hpp"
 #include "cli/report_files.hpp"
 #include "cli/talk.hpp"
 #include "formats/error.hpp"
@@ -23,11 +24,12 @@ int run_report(const ReportOptions& options) {
   if (!std::filesystem::is_directory(options.folder))
     throw Error(options.folder + ": no such folder");
   const std::optional<experiments::Gate> gate = options.gate.gate();
-  ReportPaths paths = default_paths(options.folder);
+  api::ReportPaths paths = api::default_paths(options.folder);
   if (!options.html.empty()) paths.html = options.html;
   if (!options.csv.empty()) paths.csv = options.csv;
   if (!options.sqlite.empty()) paths.sqlite = options.sqlite;
-  const WrittenReport report = write_report(options.folder, paths, !options.no_predictions, gate);
+  const api::WrittenReport report = api::write_report(options.folder, paths, program_context(false),
+                                                      !options.no_predictions, gate);
   const std::vector<Json>& rows = report.rows;
   if (gate && rows.empty()) throw Error(options.folder + ": expected rows for --gate");
   const int code = gate_code(rows, options.gate.strict, !report.unfinished.empty());

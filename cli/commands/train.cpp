@@ -1,251 +1,293 @@
 // numemu train: a network from scratch to a checkpoint, the same bytes for the same options
 // anywhere, interrupted or not.
-#include "emu/net/train/train.hpp"
-
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
-#include <filesystem>
 #include <memory>
 
+#include "api/training.hpp"
 #include "cli/command.hpp"
 #include "cli/format_names.hpp"
+#include "cli/network_options.hpp"
 #include "cli/profile_table.hpp"
 #include "cli/progress.hpp"
 #include "cli/talk.hpp"
-#include "cli/train_options.hpp"
-#include "cli/train_report.hpp"
-#include "emu/net/kept_bytes.hpp"
-#include "emu/net/model/folded_checkpoint.hpp"
-#include "emu/net/model/load_network.hpp"
-#include "emu/net/model/onnx_checkpoint.hpp"
-#include "emu/net/model/tuned_from.hpp"
+#include "emu/net/train/optimizer.hpp"
+#include "emu/net/train/schedule.hpp"
 #include "experiments/report/decimals.hpp"
+#include "experiments/report/judged_evaluation.hpp"
+#include "experiments/report/percent.hpp"
 #include "formats/error.hpp"
+#include "formats/joined.hpp"
 #include "formats/storage/array.hpp"
-#include "formats/storage/atomic_file.hpp"
-#include "formats/storage/file_lock.hpp"
-#include "formats/storage/input_file.hpp"
-#include "formats/storage/json.hpp"
-#include "formats/storage/output_folder.hpp"
 #include "formats/storage/utf8.hpp"
-#include "formats/version.hpp"
-#include "policies/calibrate/reference.hpp"
 #include "policies/recipe/canonical_json.hpp"
-#include "policies/recipe/staged_numerics.hpp"
 
 namespace numemu::cli {
 namespace {
 
-net::StorageType storage(const std::string& name) {
-  return name == "f16"    ? net::StorageType::f16
-         : name == "bf16" ? net::StorageType::bf16
-                          : net::StorageType::f32;
-}
+struct TrainCommand {
+  api::TrainRequest asked;
+  std::optional<std::string> augment;
+  bool profile = false, quiet = false, json = false;
+};
 
-std::int64_t steps_of(const net::Dataset& dataset, const net::TrainOptions& train) {
-  return train.epochs * ((dataset.train_count() + train.batch - 1) / train.batch);
-}
+constexpr std::int64_t kMostPixels = 4096;
 
-/// What made the weights, sorted by key; nothing that differs between machines.
-net::Checkpoint described(const net::LoadedNetwork& network, const net::Dataset& dataset,
-                          const TrainCommand& options) {
-  const net::Graph& graph = network.graph;
-  net::Checkpoint checkpoint = net::parameters_of(graph);
-  checkpoint.metadata = {{"data", dataset.name()},
-                         {"net", graph.name},
-                         {"numerics", kNumericsVersion},
-                         {"training", training_text(options.train)}};
-  if (const std::string view = to_string(options.view); !view.empty())
-    checkpoint.metadata.emplace_back("view", fmt::format("{} digest {}", view, dataset.digest()));
-  if (!options.recipe.empty()) {
-    checkpoint.metadata.insert(checkpoint.metadata.begin() + 3,
-                               {"recipe", policies::canonical_json(options.numerics.json())});
+// "shift=2,flip,crop=4"
+net::Augmentation parse_augmentation(const std::string& text) {
+  net::Augmentation augment;
+  for (std::size_t start = 0; start <= text.size();) {
+    const std::size_t end = std::min(text.find(',', start), text.size());
+    const std::string part = text.substr(start, end - start);
+    start = end + 1;
+    const std::string name = part.substr(0, part.find('='));
+    if (part == "flip") {
+      augment.flip = true;
+      continue;
+    }
+    std::int64_t pixels = 0;
+    const char* const last = part.data() + part.size();
+    const char* const first = part.data() + std::min(part.size(), name.size() + 1);
+    const auto [stop, error] = std::from_chars(first, last, pixels);
+    const bool known = name == "shift" || name == "crop";
+    if (!known || error != std::errc() || stop != last || pixels < 1 || pixels > kMostPixels) {
+      throw Error(fmt::format(
+          "--augment: expected shift=PIXELS, crop=PIXELS or flip, separated by commas, not '{}'",
+          part));
+    }
+    (name == "shift" ? augment.shift : augment.crop) = pixels;
   }
-  if (network.before) net::add_tuned_from(checkpoint, *network.before);
-  if (network.folded) net::mark_folded(checkpoint);
-  if (!network.onnx.empty()) net::add_graph(checkpoint, network.onnx);
-  return checkpoint;
+  return augment;
 }
 
-/// The network that training begins with. Training under a recipe fits weights to the recipe: the
-/// network before it stays what accuracy is compared with, also through several runs.
-net::LoadedNetwork load(const TrainCommand& options, const net::Dataset& dataset) {
-  net::LoadedNetwork network = net::load_network(options.net, dataset);
-  if (!network.has_weights) {
-    net::initialize(network.graph, options.train.seed);
-  } else if (options.recipe.empty()) {
-    network.before.reset();
-  } else if (!network.before) {
-    network.before = net::load_network(options.net, dataset).graph;
+void add_files(Command& command, TrainCommand& options) {
+  command.option("--net NAME|FILE", options.asked.net, "Reference network, ONNX file or checkpoint")
+      .show_default();
+  add_data_set(command, options.asked.data);
+  command
+      .option("--out DIR", options.asked.out,
+              "Folder for the checkpoint, metrics.jsonl and the state")
+      .show_default();
+  add_recipe(command, options.asked.recipe, "Recipe: the numerics of training", /*training=*/true);
+  command.option("--store", options.asked.store, "Type of the stored weights")
+      .show_default()
+      .one_of({"f32", "f16", "bf16"});
+  command
+      .option("--save-every N", options.asked.save_every,
+              "Store the state every N steps and after each epoch")
+      .whole(1, 1'000'000'000);
+  command.flag("--fresh", options.asked.fresh, "Ignore the state in the folder and start over");
+}
+
+void add_optimizer(Command& command, TrainCommand& options) {
+  net::TrainOptions& train = options.asked.train;
+  command.option(
+      "--optimizer NAME", options.asked.optimizer,
+      joined(net::optimizer_names(), ", ") + " (default: the recipe's, else the network's)");
+  command.option("--schedule NAME", train.schedule, joined(net::schedule_names(), ", "))
+      .show_default();
+  command
+      .option("--lr", options.asked.learning_rate,
+              "Learning rate (default: depends on network and optimizer)")
+      .positive();
+  command
+      .option("--warmup", options.asked.warmup,
+              "Warm-up steps of the learning rate (default: as for --lr)")
+      .whole(0, 1'000'000'000);
+  command
+      .option("--weight-decay", options.asked.weight_decay, "Weight decay (default: as for --lr)")
+      .non_negative();
+  command
+      .option("--clip", options.asked.clip,
+              "Maximum global norm of the gradients, 0: no limit (default: as for --lr)")
+      .non_negative();
+  command.option("--momentum", train.momentum, "Momentum of sgd").show_default().fraction();
+  command.flag("--nesterov", train.nesterov, "Use Nesterov momentum for sgd");
+  command.option("--beta1", train.beta1, "Decay of the first moment of adam and adamax")
+      .show_default()
+      .fraction();
+  command
+      .option("--beta2", train.beta2,
+              "Decay of the second moment of adam, or of the largest gradient of adamax")
+      .show_default()
+      .fraction();
+  command.option("--epsilon", train.epsilon, "Added to the root of adam's second moment")
+      .show_default()
+      .positive();
+}
+
+void add_loop(Command& command, TrainCommand& options) {
+  net::TrainOptions& train = options.asked.train;
+  command.option("--epochs", train.epochs, "Passes over the training samples")
+      .show_default()
+      .whole(1, 100000);
+  command
+      .option("--patience E", train.patience,
+              "End after E epochs without a lower validation loss, with the best weights "
+              "(default: all epochs, the last weights)")
+      .whole(1, 100000);
+  command.option("--batch", train.batch, "Samples per step").show_default().whole(1, 65536);
+  command
+      .option("--workers N", train.workers,
+              "Simulated workers that share the samples of a step and exchange gradients")
+      .show_default()
+      .whole(1, 65536);
+  command
+      .option("--micro-batches M", train.micro_batches,
+              "Parts that each worker cuts its samples into")
+      .show_default()
+      .whole(1, 65536);
+  command.option("--augment LIST", options.augment,
+                 "Augment training images: shift=PIXELS, crop=PIXELS, flip, separated by commas");
+  command
+      .option("--copies M", train.copies,
+              "Augmented copies of each sample in a step, which has batch x M rows")
+      .show_default()
+      .whole(1, 1024);
+  command
+      .option("--image-size S", options.asked.view.image_size,
+              "Resize images to S x S pixels (default: as stored)")
+      .whole(1, kMostPixels);
+  command
+      .option("--label-noise P", options.asked.view.label_noise,
+              "Replace this share of the training labels by other classes")
+      .fraction();
+  command
+      .option("--seed", options.asked.seed,
+              "Seed of weights, order, dropout, augmentation and label noise (the recipe's is for "
+              "rounding)")
+      .show_default()
+      .whole(0, std::int64_t{1} << 53);
+}
+
+/// "epoch   3  loss 0.0512  train 98.41 %  validation loss 0.0601  98.12 %"
+std::string epoch_line(const net::EpochMetrics& epoch, const net::Dataset& data,
+                       std::optional<std::size_t> stage) {
+  const bool validated = data.validation_count() > 0;
+  std::string line = fmt::format("epoch {:3}  loss {}  train {} %", epoch.epoch,
+                                 experiments::decimal_text(epoch.train_loss, 4),
+                                 experiments::percent_text(epoch.train_top1));
+  line += validated ? fmt::format("  validation loss {}  {} %",
+                                  experiments::decimal_text(epoch.validation_loss, 4),
+                                  experiments::percent_text(epoch.validation_top1))
+                    : "  no validation samples";
+  if (validated && data.kind() == net::DataKind::text) {
+    line += fmt::format(
+        "  perplexity {:.3f}  {:.3f} bits per {}", net::perplexity(epoch.validation_loss),
+        net::bits_per_character(epoch.validation_loss), experiments::text_unit(data));
   }
-  return network;
+  if (epoch.skipped > 0)
+    line += fmt::format("  {} steps skipped, loss scale {}", epoch.skipped, epoch.loss_scale);
+  if (stage) line += fmt::format("  stage {}", *stage);
+  return line;
 }
 
-/// The test split is read here for the first time, with the weights as stored and the recipe (its
-/// last stage) as inference uses it.
-net::Evaluation test(net::Graph& graph, const net::Dataset& dataset,
-                     const policies::Recipe& recipe) {
-  policies::RecipeNumerics numerics(recipe.last_stage(), graph);
-  numerics.freeze(graph, dataset.calibration_count(), [&](std::int64_t first, std::int64_t count) {
-    net::Targets targets;
-    return std::vector<net::Tensor>{dataset.calibration_batch(first, count, targets)};
-  });
-  return net::evaluate(graph, dataset, net::Split::test, 0, numerics, net::scores_for(dataset, {}));
+double top1(const net::Evaluation& tested) {
+  return static_cast<double>(tested.correct) / static_cast<double>(tested.n);
 }
 
-net::RunFile run_file(const TrainCommand& options, const net::LoadedNetwork& network) {
-  net::RunFile file;
-  file.path = options.out + "/state.safetensors";
-  file.every = options.save_every;
-  file.fresh = options.fresh;
-  file.identity = {{"recipe", options.recipe.empty()
-                                  ? "float32"
-                                  : policies::canonical_json(options.numerics.json())}};
-  if (network.has_weights) file.identity.emplace_back("starting file", file_sha256(options.net));
-  return file;
+/// The same numbers of the test split as in a row.
+Json test_json(const api::Trained& trained) {
+  const net::Evaluation& tested = trained.tested;
+  Json metrics{
+      {"top1", top1(tested)}, {"n", tested.n}, {"ci95", {nullptr, nullptr}}, {"loss", tested.loss}};
+  if (std::isfinite(trained.top1.low)) metrics["ci95"] = {trained.top1.low, trained.top1.high};
+  if (trained.dataset.kind() == net::DataKind::text) {
+    metrics["perplexity"] = net::perplexity(tested.loss);
+    metrics[fmt::format("bits_per_{}", experiments::text_unit(trained.dataset))] =
+        net::bits_per_character(tested.loss);
+  }
+  return metrics;
 }
 
-/// By stage, what is stored of each parameter; empty where it is all float32.
-std::vector<policies::ParameterBytes> stored_bytes(const net::Graph& graph,
-                                                   const TrainCommand& options) {
-  std::vector<policies::Recipe> stages;
-  for (std::size_t i = 0; i <= options.numerics.stages().size(); ++i)
-    stages.push_back(options.numerics.in_stage(i));
-  std::vector<policies::ParameterBytes> stored;
-  const bool few = std::ranges::any_of(stages, [&](const policies::Recipe& recipe) {
-    return policies::stores_few_bits(recipe, graph);
-  });
-  if (!few) return stored;
-  for (const policies::Recipe& recipe : stages)
-    stored.push_back(policies::parameter_bytes(recipe, graph, options.train));
-  return stored;
+Json json_of(const api::Trained& trained) {
+  const auto digits = [](double value) { return policies::significant(value, 6); };
+  Json json = {{"checkpoint", utf8_text(trained.checkpoint)},
+               {"recipe", trained.recipe.json()},
+               {"metrics", test_json(trained)},
+               {"kept", nullptr}};
+  if (trained.kept)
+    json["kept"] = {{"bytes_per_sample", digits(trained.kept->per_sample())},
+                    {"float32_bytes_per_sample", digits(trained.kept->float32_per_sample())}};
+  if (trained.stored)
+    json["stored"] = {{"master_bytes_per_parameter", digits(trained.stored->master)},
+                      {"state_bytes_per_parameter", digits(trained.stored->state)}};
+  if (trained.stage) {
+    json["stage"] = *trained.stage;
+    json["test_stage"] = trained.stages;
+  }
+  return json;
 }
 
-/// Runs or resumes the training, showing how far it is, and gives the number of its last epoch.
-/// `staged`: the numerics where their recipe has stages, else null. `checkpoint`: removed where
-/// there is something left to train.
-std::int64_t train(net::LoadedNetwork& network, const net::Dataset& dataset,
-                   net::KeptBytes& numerics, const policies::StagedNumerics* staged,
-                   const TrainCommand& options, const std::string& checkpoint,
-                   const std::vector<policies::ParameterBytes>& stored) {
+void print(const api::Trained& trained, const std::string& recipe) {
+  const net::Evaluation& tested = trained.tested;
+  const bool interval = std::isfinite(trained.top1.low);
+  std::string text = fmt::format(
+      "test {} % of {}, {}, loss {}", experiments::percent_text(top1(tested)),
+      experiments::targets_text(trained.dataset, tested),
+      interval
+          ? "95 % interval " + experiments::percent_interval(trained.top1.low, trained.top1.high)
+          : "no interval",
+      experiments::decimal_text(tested.loss, 4));
+  if (trained.dataset.kind() == net::DataKind::text) {
+    text +=
+        fmt::format(", perplexity {:.3f}, {:.4f} bits per {}", net::perplexity(tested.loss),
+                    net::bits_per_character(tested.loss), experiments::text_unit(trained.dataset));
+  }
+  text +=
+      recipe.empty() ? ", float32 on neutral.f32.sequential" : ", numerics of " + harmless(recipe);
+  if (trained.stage) text += fmt::format(", stage {}", trained.stages);
+  if (trained.kept)
+    text += fmt::format("\nkept for backward: {:.0f} bytes per sample, float32 {:.0f}",
+                        trained.kept->per_sample(), trained.kept->float32_per_sample());
+  if (trained.stored)
+    text += fmt::format(
+        "\nstored of each parameter: {:.2f} bytes of master weights, {:.2f} of optimizer state; "
+        "float32 {:.2f}, {:.2f}",
+        trained.stored->master, trained.stored->state, trained.stored_float32.master,
+        trained.stored_float32.state);
+  fmt::print("{}\n{}\n", text, harmless(trained.checkpoint));
+}
+
+int run_train(const TrainCommand& options) {
+  api::TrainRequest asked = options.asked;
+  if (options.augment) asked.augment = parse_augmentation(*options.augment);
+  const ProfiledRun profiled(options.profile);
   const bool terminal = ::isatty(STDERR_FILENO) == 1;
-  MetricsFile metrics(options.out + "/metrics.jsonl", dataset, staged, numerics, stored);
   std::unique_ptr<Progress> progress;
   std::int64_t behind = 0;
-  net::TrainHooks hooks;
-  hooks.on_start = [&](const net::RunState& state) {
-    // If this run is killed, that of another would stay beside its metrics.
-    std::error_code error;
-    if (!state.finished) std::filesystem::remove(checkpoint, error);
-    if (error) throw Error(fmt::format("{}: cannot be removed ({})", checkpoint, error.message()));
-    metrics.begin(state.history);
+  api::Context context = program_context(options.quiet);
+  context.on_checked = [&] {
+    if (!asked.recipe.empty() && !options.quiet) note_short_names_in(asked.recipe);
+  };
+  api::TrainHooks hooks;
+  hooks.on_start = [&](const net::RunState& state, std::int64_t steps) {
     behind = state.step;
     if (behind > 0 && !options.quiet) {
       say("{} after {}, {} (--fresh starts over)", state.finished ? "finished" : "resumed",
           counted(behind, "step"), counted(state.epoch, "epoch"));
     }
-    progress = std::make_unique<Progress>("train", steps_of(dataset, options.train), "steps",
-                                          options.quiet);
+    progress = std::make_unique<Progress>("train", steps, "steps", options.quiet);
   };
-  hooks.on_step = [&](std::int64_t step, std::int64_t, double loss) {
+  hooks.on_step = [&](std::int64_t step, double loss) {
     progress->show(step + 1, "loss " + experiments::decimal_text(loss, 4), behind);
   };
-  hooks.on_epoch = [&](const net::EpochMetrics& epoch) {
-    if (!std::isfinite(epoch.train_loss)) {
-      throw Error(
-          fmt::format("training diverged: the loss of epoch {} is not finite; use a smaller --lr",
-                      epoch.epoch));
-    }
-    metrics.append(epoch);
+  hooks.on_epoch = [&](const net::EpochMetrics& epoch, const net::Dataset& data,
+                       std::optional<std::size_t> stage) {
     if (options.quiet) return;
     if (terminal) write_talk("\r\033[K");
-    say_line(epoch_line(epoch, dataset) +
-             (staged ? fmt::format("  stage {}", staged->stage(epoch.epoch)) : ""));
+    say_line(epoch_line(epoch, data, stage));
   };
-  return net::train(network.graph, dataset, options.train, numerics, hooks,
-                    run_file(options, network))
-      .back()
-      .epoch;
-}
-
-int run_train(TrainCommand options) {
-  const ProfiledRun profiled(options.profile);
-  require_writable_folder(options.out);
-  const net::Dataset dataset =
-      net::view_of(net::load_dataset(options.data, cache_folder()), options.view);
-  // The recommended warm-up is for long runs; a short one would end before its full rate.
-  if (!options.warmup)
-    options.train.warmup = std::min(options.train.warmup, steps_of(dataset, options.train) / 10);
-  net::LoadedNetwork network = load(options, dataset);
-  net::Graph& graph = network.graph;
-  net::Numerics float32;
-  std::unique_ptr<policies::StagedNumerics> quantized;
-  if (!options.recipe.empty()) {
-    quantized = std::make_unique<policies::StagedNumerics>(options.numerics, graph, options.recipe);
-  }
-  const std::size_t stages = options.numerics.stages().size();
-  if (quantized && !options.quiet) note_short_names_in(options.recipe);
-  net::KeptBytes numerics(quantized ? *quantized : float32);
-
-  const std::vector<policies::StageStart>& starts = options.numerics.stages();
-  if (dataset.validation_count() == 0 && !options.quiet &&
-      std::ranges::any_of(starts, [](const auto& start) { return start.epoch == 0; }))
-    say("note: {} has no validation samples, so the plateaus of the stages are those of the "
-        "training loss",
-        dataset.name());
-
-  std::error_code error;
-  std::filesystem::create_directories(options.out, error);
-  if (error) throw Error(fmt::format("{}: cannot be created ({})", options.out, error.message()));
-  // Two runs in one folder would mix their rows.
-  const FileLock lock(options.out + "/.train.lock",
-                      options.out + ": another training run is writing to it");
-  const std::string path =
-      fmt::format("{}/{}-{}.safetensors", options.out, graph.name, dataset.name());
-  for (const std::string& file :
-       {path, options.out + "/metrics.jsonl", run_file(options, network).path})
-    require_replaceable(file);
-  // The same command again would go on from the weights that the first one left.
-  std::error_code none;
-  if (std::filesystem::equivalent(path, options.net.substr(options.net.find('=') + 1), none))
-    throw Error(fmt::format("--out {}: expected another folder than that of --net {}", options.out,
-                            options.net));
-  const std::vector<policies::ParameterBytes> bytes = stored_bytes(graph, options);
-  const std::int64_t last = train(network, dataset, numerics,
-                                  stages > 0 ? quantized.get() : nullptr, options, path, bytes);
-  if (stages > 0 && quantized->stage(last) < stages && !options.quiet) {
-    say("note: training ended in stage {}; the test uses the last one, stage {}, as eval does",
-        quantized->stage(last), stages);
-  }
-
-  net::write_safetensors(path, described(network, dataset, options), storage(options.store));
-  net::Graph stored = net::load_network(path, dataset).graph;
-  const net::Evaluation tested = test(stored, dataset, options.numerics);
+  hooks.on_end = [&] { progress.reset(); };
+  const api::Trained trained = api::train(asked, context, hooks);
   if (options.json) {
-    Json result = {{"checkpoint", utf8_text(path)},
-                   {"recipe", options.numerics.json()},
-                   {"metrics", test_json(tested, dataset)},
-                   {"kept", kept_json(numerics.of_epoch(last))}};
-    if (!bytes.empty()) result["stored"] = stored_json(bytes.back());
-    if (stages > 0) {
-      result["stage"] = quantized->stage(last);
-      result["test_stage"] = stages;
-    }
-    fmt::print("{}\n", result.dump(2));
+    fmt::print("{}\n", json_of(trained).dump(2));
   } else {
-    const std::string in_stage = stages > 0 ? fmt::format(", stage {}", stages) : "";
-    fmt::print("{}, {}\n{}{}{}\n", test_line(tested, dataset),
-               options.recipe.empty() ? "float32 on neutral.f32.sequential"
-                                      : "numerics of " + harmless(options.recipe) + in_stage,
-               kept_line(numerics.of_epoch(last)),
-               bytes.empty()
-                   ? ""
-                   : stored_line(bytes.back(), policies::parameter_bytes(policies::Recipe(), graph,
-                                                                         options.train)),
-               harmless(path));
+    print(trained, asked.recipe);
   }
   return kFine;
 }
@@ -254,11 +296,15 @@ int run_train(TrainCommand options) {
 
 void add_train(Program& program) {
   auto options = std::make_shared<TrainCommand>();
-  Command& command = program.command("train", [options] {
-    settle(*options);
-    return run_train(*options);
-  });
-  add_train_options(command, *options);
+  Command& command = program.command("train", [options] { return run_train(*options); });
+  add_files(command, *options);
+  add_optimizer(command, *options);
+  add_loop(command, *options);
+  command.flag("--json", options->json, "Print JSON");
+  command.flag("--quiet", options->quiet, "No progress");
+  add_profile(command, options->profile);
+  add_threads(command);
+  add_memory(command);
 }
 
 }  // namespace numemu::cli

@@ -115,6 +115,22 @@ void fold_batch_norm(TrainedNet& trained) {
   trained.digest = net::digest_of(trained.graph);
 }
 
+policies::CalibrationBatch calibration_of(const net::Dataset& dataset) {
+  return [&dataset](std::int64_t first, std::int64_t count) {
+    net::Targets targets;
+    return std::vector<net::Tensor>{dataset.calibration_batch(first, count, targets)};
+  };
+}
+
+void freeze(policies::RecipeNumerics& numerics, const net::Graph& graph,
+            const net::Dataset& dataset) {
+  numerics.freeze(graph, dataset.calibration_count(), calibration_of(dataset));
+}
+
+std::string_view text_unit(const net::Dataset& dataset) {
+  return dataset.name() == "tokens" ? "token" : "character";
+}
+
 void throw_no_calibration(const net::Dataset& dataset) {
   const std::string& name = dataset.name();
   const char* apart = name == "images" ? "calibration=N after the path takes N images out of it"

@@ -12,6 +12,7 @@
 #include "experiments/predict/tensor_noise.hpp"
 #include "policies/calibrate/reference.hpp"
 #include "policies/calibrate/static_scale.hpp"
+#include "policies/recipe/recipe_numerics.hpp"
 
 namespace numemu::experiments {
 
@@ -84,6 +85,14 @@ struct Workbench {
   /// Of points that calibrate on the same samples; kept where there are several (run_sweep()).
   std::optional<policies::SeenTensors> calibrations;
 };
+
+/// The calibration samples of a data set, which must outlive this.
+policies::CalibrationBatch calibration_of(const net::Dataset&);
+/// Freezes numerics, calibrated on those samples.
+void freeze(policies::RecipeNumerics&, const net::Graph&, const net::Dataset&);
+
+/// What one target of a text is: a "character", or a "token" where the set holds numbers of those.
+std::string_view text_unit(const net::Dataset&);
 
 /// Throws Error that says how to keep samples apart.
 [[noreturn]] void throw_no_calibration(const net::Dataset&);

@@ -6,6 +6,7 @@ set -euo pipefail
 root=$1 build=$2 compiler=$3
 shift 3
 scratch=$(mktemp -d)
+export NUMEMU_DATA=$root/data
 trap 'rm -rf "$scratch"' EXIT
 # N.cpp is a fenced block of C++, N.txt the plain block behind it.
 awk -v folder="$scratch/" '

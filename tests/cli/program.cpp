@@ -20,10 +20,8 @@ namespace numemu::test {
 namespace {
 
 void add_commands(cli::Program& program) {
-#define NUMEMU_COMMAND(group, name, help)                   \
-  if constexpr (cli::Group::group == cli::Group::numbers || \
-                cli::Group::group == cli::Group::vectors)   \
-    cli::add_##name(program);
+#define NUMEMU_COMMAND(group, name, help) \
+  if constexpr (cli::Group::group != cli::Group::experiments) cli::add_##name(program);
 #include "cli/commands.def"
 #undef NUMEMU_COMMAND
 }
@@ -102,6 +100,7 @@ Result Scratch::call(const std::string& arguments) const {
   const int threads = omp_get_max_threads();
   Result result;
   std::filesystem::current_path(path);
+  ::setenv("NUMEMU_CACHE", (path + "/cache").c_str(), 1);
   {
     const Redirected out(stdout, "out.txt"), err(stderr, "err.txt");
     result.code = cli::run_commands(static_cast<int>(words.size()), argv.data(), add_commands);

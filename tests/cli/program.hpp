@@ -22,8 +22,8 @@ struct Scratch {
   /// `before` stands in front of the program ("ulimit -f 8;"), `err` is where its stderr goes.
   Result run(const std::string& arguments, const std::string& before = "",
              const std::string& err = "err.txt") const;
-  /// The same without a process, of commands on numbers and on vectors; no shell reads the
-  /// arguments, but quotes count.
+  /// The same without a process, of all commands but `experiment`; no shell reads the arguments,
+  /// but quotes count.
   Result call(const std::string& arguments) const;
 };
 
@@ -34,8 +34,7 @@ void check_refused(const Result& result, const std::string& text);
 struct Refusal {
   std::string arguments, text;
 };
-/// check_refused() of each row, in the folder. Commands on numbers and on vectors run within this
-/// process: it starts none.
+/// check_refused() of each row, in the folder. They run within this process: it starts none.
 void check_refusals(const Scratch&, const std::vector<Refusal>&);
 
 }  // namespace numemu::test

@@ -36,7 +36,6 @@ TEST_CASE("config: a unit's file is sought beside the recipe", "[fast]") {
   const Result printed = s.run("config --print folder/r.json");
   CHECK(printed.code == 0);
   CHECK(Json::parse(printed.out)["gemms"]["fprop"]["unit"]["name"] == "my.unit");
-  check_refused(s.run("config --print folder/unit.json"), "unknown key");
 }
 
 TEST_CASE("config: a shipped recipe by its name", "[fast]") {
@@ -44,19 +43,8 @@ TEST_CASE("config: a shipped recipe by its name", "[fast]") {
   const Result named = s.run("config --print mxfp4");
   CHECK(named.code == 0);
   CHECK(named.out == s.run("config --print '" NUMEMU_SOURCE "/data/recipes/mxfp4.json'").out);
-  check_refused(s.run("config --print mxfp44"), "did you mean 'mxfp4'");
   CHECK_THAT(s.run("eval --help").out,
              Catch::Contains("--recipe NAME|R.json") && Catch::Contains("int8-static"));
   s.file("mxfp4", R"({"numemu_recipe": 1, "seed": 5})");  // a file of that name is meant
   CHECK(Json::parse(s.run("config --print mxfp4").out)["seed"] == 5);
-}
-
-TEST_CASE("config: errors name the file and the key", "[fast]") {
-  const Scratch s;
-  s.file("r.json", R"({"numemu_recipe": 1, "roles": {"weight": {"format": "mxfp5"}}})");
-  check_refused(s.run("config --print r.json"),
-                "r.json: roles.weight.format: unknown block format");
-  s.file("s.json", R"({"numemu_sweep": 1, "grid": {"roles.wait.format": ["int8"]}})");
-  check_refused(s.run("config --print s.json"), "s.json");
-  check_refused(s.run("config --print none.json"), "none.json");
 }

@@ -37,44 +37,6 @@ TEST_CASE("without a name the experiments are listed", "[fast]") {
   CHECK(found);
 }
 
-TEST_CASE("unknown experiments and sizes and settings are refused with the nearest one", "[fast]") {
-  const Scratch s;
-  check_refused(s.run("experiment sensitivty --quiet"), "did you mean 'sensitivity'");
-  check_refused(s.run("experiment sensitivity --quiet --size smoky"), "did you mean 'smoke'");
-  check_refused(s.run("experiment sensitivity --quiet --set format=int4"),
-                "did you mean 'formats'");
-  check_refused(s.run("experiment sensitivity --quiet --set formats"),
-                "--set: expected key=value, not 'formats'");
-  check_refused(s.run("experiment sensitivity --quiet --set images=many"),
-                "--set: images: expected a whole number in 1 to 100000000, not 'many'");
-  check_refused(s.run("experiment sensitivity --quiet --set roles=gradient"),
-                "--set: roles: expected both, weight or activation, not 'gradient'");
-  check_refused(s.run("experiment sensitivity --quiet --seed=-1"), "--seed");
-}
-
-TEST_CASE("a folder holds one experiment", "[fast]") {
-  const Scratch s;
-  write_file(s.path + "/experiment.json", R"({"numemu_experiment":1,"name":"zap"})");
-  check_refused(s.run("experiment sensitivity --quiet --size smoke --out ."),
-                "./experiment.json: results of experiment \"zap\", not of \"sensitivity\"; use "
-                "--fresh or --out " +
-                    s.path + "-2");
-}
-
-TEST_CASE("an answer without rows has a report", "[fast]") {
-  const Scratch s;
-  check_refused(s.run("report ."), "expected rows.jsonl");
-  write_file(s.path + "/experiment.json",
-             R"({"numemu_experiment":1,"name":"why","sentences":["because"],"charts":[]})");
-  const Result result = s.run("report .");
-  INFO(result.err);
-  REQUIRE(result.code == 0);
-  CHECK(result.out == "./report.html\n");
-  CHECK_THAT(read_file(s.path + "/report.html"), Contains("<li>because</li>"));
-  CHECK_THAT(read_file(s.path + "/report.md"), Contains("- because"));
-  CHECK_FALSE(std::filesystem::exists(s.path + "/report.csv"));  // it holds rows alone
-}
-
 TEST_CASE("a finding that fails is a result, and an error under --strict alone", "[fast]") {
   const Scratch s;
   // The first layer of lenet has so few weights that those of int4 are far from random ones.
@@ -120,4 +82,14 @@ TEST_CASE("an experiment leaves rows and a report and gives the same bytes again
   CHECK(again.code == first.code);
   CHECK(again.out == first.out);
   CHECK(read_file(s.path + "/o/rows.jsonl") == rows);
+}
+
+TEST_CASE("report of a folder with an answer and no rows prints its path alone", "[fast]") {
+  const Scratch s;
+  s.file("experiment.json",
+         R"({"numemu_experiment":1,"name":"why","sentences":["because"],"charts":[]})");
+  const Result result = s.run("report .");
+  INFO(result.err);
+  CHECK(result.code == 0);
+  CHECK(result.out == "./report.html\n");
 }

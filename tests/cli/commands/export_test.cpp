@@ -1,12 +1,9 @@
 // numemu export: files read back, an independent reader in numpy, codes in safetensors, refusals.
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
-#include <tuple>
 
 #include "emu/net/model/safetensors.hpp"
 #include "emu/net/nets.hpp"
@@ -77,21 +74,6 @@ void check_numpy_computes_the_same(const Scratch& s, const std::string& python,
 
 }  // namespace
 
-TEST_CASE("with scales that are powers of two every output has the same bits", "[fast]") {
-  const Scratch s;
-  write_inputs(s);
-  for (const char* format : {"int8", "int4", "float8_e4m3fn"}) {
-    s.file("r.json", recipe(format, "pow2(absmax)"));
-    const Result result = s.run(std::string(kExport) + "--recipe r.json --out m.onnx --json");
-    INFO(result.err);
-    REQUIRE(result.code == 0);
-    const Json json = Json::parse(result.out);
-    CHECK(json["same_bits"] == json["outputs"]);
-    CHECK(json["same_class"] == 16);
-    CHECK(json["largest_output"].get<double>() > 0);
-  }
-}
-
 TEST_CASE("numpy computes the same from the file, by a reader of its own", "[fast]") {
   const Scratch s;
   const std::string python = numpy_python();
@@ -109,33 +91,6 @@ TEST_CASE("numpy computes the same from the file, by a reader of its own", "[fas
                   "--outputs-only")
                 .code == 0);
     check_numpy_computes_the_same(s, python, {64, 10});
-  }
-}
-
-TEST_CASE("codes and scales read back as a network give the same outputs", "[fast]") {
-  const Scratch s;
-  write_inputs(s);
-  for (const char* format : {"int4", "uint8", "int12", "float8_e4m3fn", "float4_e2m1fn"}) {
-    INFO(format);
-    s.file("r.json", recipe(format, "absmax"));
-    const Result result =
-        s.run(std::string(kExport) + "--recipe r.json --out m.safetensors --json");
-    INFO(result.err);
-    REQUIRE(result.code == 0);
-    const Json json = Json::parse(result.out);
-    CHECK(json["same_bits"] == json["outputs"]);
-    CHECK(json["largest_output"].get<double>() > 0);
-    // The same by the other commands, whatever they would calibrate on.
-    const std::string on = " --in last.npy --recipe r.json --quiet --outputs-only ";
-    for (const auto& [model, out, test] :
-         {std::tuple("lenet=n.safetensors", "a", "16"), {"m.safetensors", "b", "60"}}) {
-      const Result inferred =
-          s.run(fmt::format("infer --model {} --out {}.npy --calibrate-on npy:x=x.npy,test={}{}",
-                            model, out, test, on));
-      INFO(inferred.err);
-      REQUIRE(inferred.code == 0);
-    }
-    CHECK(read_file(s.path + "/a.npy") == read_file(s.path + "/b.npy"));
   }
 }
 
@@ -347,7 +302,9 @@ TEST_CASE("numpy computes attention of quantized operands from the file", "[fast
   }
 }
 
-TEST_CASE("codes and scales in safetensors; what cannot be said is refused", "[fast]") {
+TEST_CASE(
+    "codes and scales in safetensors are read by decode, and nothing is written over its input",
+    "[fast]") {
   const Scratch s;
   write_inputs(s);
   s.file("r.json", recipe("int4", "absmax"));
@@ -368,27 +325,11 @@ TEST_CASE("codes and scales in safetensors; what cannot be said is refused", "[f
   check_refused(s.run("export --net a.safetensors --data glyphs --out ./a.safetensors"),
                 "--out and --net: expected two files");
   CHECK(read_file(s.path + "/a.safetensors") == "kept");
-  check_refused(s.run(std::string(kExport) + "--out m.bin"), "ending in .onnx or .safetensors");
-  s.file("b.json", R"({"numemu_recipe": 1, "roles": {"weight": {"format": "mxfp4"}}})");
-  check_refused(s.run(std::string(kExport) + "--recipe b.json --out m.onnx --quiet"),
-                "conv1: a weight with other scales than one, or one for each channel, cannot");
-  s.file("d.json", R"({"numemu_recipe": 1, "roles": {"activation": {"format": "int8"}},
-                       "calibrate": {"rule": "dynamic"}})");
-  check_refused(s.run(std::string(kExport) + "--recipe d.json --out m.onnx --quiet"),
-                "conv1: an activation without one calibrated scale");
-  s.file("t.json", R"({"numemu_recipe": 1, "roles": {"weight": {"format": "int8"}}, "layers":
-      [{"match": "fc1", "transform": {"rule": "hadamard", "block": 4}}]})");
-  for (const char* file : {"m.onnx", "m.safetensors"})
-    check_refused(s.run(std::string(kExport) + "--recipe t.json --quiet --out " + file),
-                  "fc1: a transform of operands (transform) cannot be exported");
   net::Graph resnet = net::build_net("resnet20", {28, 28, 1}, 10);
   net::initialize(resnet, 5);
   net::write_safetensors(s.path + "/resnet.safetensors", net::parameters_of(resnet));
-  const std::string shifts =
-      "export --net resnet20=resnet.safetensors --data npy:x=x.npy,y=y.npy,test=16,classes=10 "
-      "--samples 16 --recipe n.json --quiet --out ";
   s.file("n.json", R"({"numemu_recipe": 1, "norm": {"statistic": "shift"}})");
-  check_refused(s.run(shifts + "n.onnx"),
-                "batch normalisation by shifts (norm) cannot be exported");
-  CHECK(s.run(shifts + "n.safetensors").code == 0);
+  CHECK(s.run("export --net resnet20=resnet.safetensors --data npy:x=x.npy,y=y.npy,test=16,"
+              "classes=10 --samples 16 --recipe n.json --quiet --out n.safetensors")
+            .code == 0);
 }

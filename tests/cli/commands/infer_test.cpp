@@ -1,8 +1,6 @@
 // numemu infer: values against hand computation, layouts, several inputs and outputs, refusals.
-#include <filesystem>
 #include <limits>
 
-#include "emu/net/model/safetensors.hpp"
 #include "formats/storage/json.hpp"
 #include "formats/storage/npy.hpp"
 #include "tests/catch.hpp"
@@ -65,19 +63,6 @@ float convolved(int i, int h, int w) {
                             10 * at(1, 0, 0));
 }
 
-void two_inputs(const Scratch& s) {
-  s.file("two.onnx", ModelWriter()
-                         .input("a", {-1, 3})
-                         .input("b", {-1, 3})
-                         .node("Add", {"a", "b"}, {"sum"})
-                         .node("Mul", {"a", "b"}, {"product"})
-                         .output("sum")
-                         .output("product")
-                         .file());
-  array(s, "a.npy", {2, 3}, {1, 2, 3, 4, 5, 6});
-  array(s, "b.npy", {2, 3}, {10, 20, 30, 40, 50, 60});
-}
-
 }  // namespace
 
 TEST_CASE("images go in and out in ONNX axis order", "[fast]") {
@@ -116,110 +101,6 @@ TEST_CASE("float64 inputs are rounded once, and it is said", "[fast]") {
   CHECK(run(" --quiet").err.empty());
 }
 
-TEST_CASE("how many samples go at a time changes no bit", "[fast]") {
-  const Scratch s;
-  convolution(s);
-  Floats x = counted(7 * 18);
-  for (float& v : x) v /= 7;
-  array(s, "x.npy", {7, 2, 3, 3}, x);
-  std::vector<Floats> all;
-  for (const char* batch : {"1", "3", "7", "100"}) {
-    REQUIRE(s.run(std::string("infer --model m.onnx --in image=x.npy --out y=y.npy --batch ") +
-                  batch + " --quiet")
-                .code == 0);
-    all.push_back(result(s, "y.npy").values);
-    CHECK(all.back() == all.front());
-  }
-}
-
-TEST_CASE("arrays have the samples on the axis that the file calls batch", "[fast]") {
-  const Scratch s;
-  ModelWriter model;
-  model.input("x", {2, -1, 1}, 1, "batch").floats("w", {1, 2}, {1, 10});
-  s.file("m.onnx", model.node("MatMul", {"x", "w"}, {"y"}).output("y").file());
-  array(s, "x.npy", {2, 3, 1}, counted(6));
-  REQUIRE(s.run("infer --model m.onnx --in x.npy --out y.npy --batch 2").code == 0);
-  const Result32 y = result(s, "y.npy");
-  CHECK(y.shape == Ints{2, 3, 2});
-  CHECK(y.values == Floats{0, 0, 1, 10, 2, 20, 3, 30, 4, 40, 5, 50});
-  array(s, "x.npy", {3, 2, 1}, counted(6));
-  CHECK_THAT(s.run("infer --model m.onnx --in x.npy --out y.npy").err,
-             Contains("x.npy: expected an array of shape [2, 2, 1] for x, found [3, 2, 1]"));
-  array(s, "x.npy", {2, 0, 1}, {});
-  check_refused(s.run("infer --model m.onnx --in x.npy --out y.npy"),
-                "x.npy: expected samples along axis 1");
-}
-
-TEST_CASE("named inputs and outputs find their places in any order", "[fast]") {
-  const Scratch s;
-  two_inputs(s);
-  const Result run = s.run(
-      "infer --model two.onnx --in b=b.npy --in a=a.npy --out product=p.npy --out s.npy --batch 1 "
-      "--json --quiet");
-  INFO(run.err);
-  REQUIRE(run.code == 0);
-  CHECK(result(s, "s.npy").values == Floats{11, 22, 33, 44, 55, 66});
-  CHECK(result(s, "p.npy").values == Floats{10, 40, 90, 160, 250, 360});
-  const Json expected = {{{"output", "product"}, {"file", "p.npy"}, {"shape", {2, 3}}},
-                         {{"output", "sum"}, {"file", "s.npy"}, {"shape", {2, 3}}}};
-  const Json outputs = Json::parse(run.out)["outputs"];
-  REQUIRE(outputs.size() == 2);
-  for (std::size_t i = 0; i < 2; ++i) {
-    for (const char* key : {"output", "file", "shape"}) CHECK(outputs[i][key] == expected[i][key]);
-  }
-}
-
-TEST_CASE("outputs that are inputs or one value twice are written", "[fast]") {
-  const Scratch s;
-  s.file("m.onnx", ModelWriter()
-                       .input("x", {-1, 2})
-                       .node("Relu", {"x"}, {"y"})
-                       .node("Identity", {"y"}, {"z"})
-                       .output("y")
-                       .output("x")
-                       .output("z")
-                       .file());
-  array(s, "x.npy", {1, 2}, {-1, 2});
-  const Result run =
-      s.run("infer --model m.onnx --in x.npy --out y=y.npy --out x=x2.npy --out z=z.npy --quiet");
-  INFO(run.err);
-  REQUIRE(run.code == 0);
-  CHECK(result(s, "y.npy").values == Floats{0, 2});
-  CHECK(result(s, "x2.npy").values == Floats{-1, 2});
-  CHECK(result(s, "z.npy").values == Floats{0, 2});
-}
-
-TEST_CASE("extents that the file leaves open follow from the array", "[fast]") {
-  const Scratch s;
-  s.file("m.onnx", ModelWriter()
-                       .input("x", {-1, 1, -1, -1})
-                       .node("GlobalAveragePool", {"x"}, {"y"})
-                       .output("y")
-                       .file());
-  array(s, "x.npy", {2, 1, 1, 3}, {1, 2, 3, 4, 5, 6});
-  for (const char* name : {"", "x="}) {
-    const Result run =
-        s.run("infer --model m.onnx --in " + std::string(name) + "x.npy --out y.npy --quiet");
-    INFO(run.err);
-    REQUIRE(run.code == 0);
-    CHECK(result(s, "y.npy").shape == Ints{2, 1, 1, 1});
-    CHECK(result(s, "y.npy").values == Floats{2, 5});
-  }
-}
-
-TEST_CASE("batch normalisation is folded where asked", "[fast]") {
-  const Scratch s;
-  convolution(s, true);
-  array(s, "x.npy", {1, 2, 3, 3}, counted(18));
-  for (const char* fold : {"", " --fold-batch-norm"}) {
-    REQUIRE(s.run("infer --model m.onnx --in x.npy --out y.npy --quiet" + std::string(fold)).code ==
-            0);
-    const Floats y = result(s, "y.npy").values;
-    REQUIRE(y.size() == 4);
-    for (int p = 0; p < 4; ++p) CHECK(y[p] == convolved(0, p / 2, p % 2) + 4);
-  }
-}
-
 TEST_CASE("a recipe decides the numerics and says what its scales saw", "[fast]") {
   const Scratch s;
   s.file("m.onnx", ModelWriter()
@@ -240,27 +121,6 @@ TEST_CASE("a recipe decides the numerics and says what its scales saw", "[fast]"
   CHECK(result(s, "y.npy").values[1] == 1);
   REQUIRE(s.run("infer --model m.onnx --in x.npy --out y.npy --quiet").code == 0);
   CHECK(result(s, "y.npy").values[1] == 1.375f);
-}
-
-TEST_CASE("outputs go into safetensors, several into one file", "[fast]") {
-  const Scratch s;
-  two_inputs(s);
-  const std::string run = "infer --model two.onnx --in a=a.npy --in b=b.npy --quiet ";
-  REQUIRE(s.run(run + "--out sum=sum.npy --out product=product.npy").code == 0);
-  REQUIRE(s.run(run + "--out sum=y.safetensors --out product=y.safetensors").code == 0);
-  const net::Checkpoint file = net::read_safetensors(s.path + "/y.safetensors");
-  REQUIRE(file.tensors.size() == 2);
-  for (const net::NamedTensor& tensor : file.tensors) {
-    const Result32 expected = result(s, tensor.name + ".npy");
-    CHECK(tensor.value.shape == expected.shape);
-    CHECK(tensor.value.data == expected.values);
-  }
-  REQUIRE(s.run(run + "--out one.safetensors").code == 0);
-  CHECK(net::read_safetensors(s.path + "/one.safetensors").tensors.at(0).name == "sum");
-  REQUIRE(s.run(run + "--out one.SafeTensors").code == 0);
-  CHECK(read_file(s.path + "/one.SafeTensors") == read_file(s.path + "/one.safetensors"));
-  check_refused(s.run(run + "--out y.npz"), "y.npz: expected a .npy or .safetensors file");
-  check_refused(s.run(run + "--out sum=y.npy --out product=y.npy"), "found y.npy twice");
 }
 
 TEST_CASE("NaN that a format without any makes numbers of is counted and said", "[fast]") {
@@ -360,98 +220,4 @@ TEST_CASE("infer notes what eval notes of a recipe", "[fast]") {
   CHECK(s.run(command + " --quiet").err.empty());
   CHECK(Json::parse(s.run("infer --model m.onnx --in x.npy --out y.npy --json").out)["notes"]
             .empty());
-}
-
-TEST_CASE("a shipped network takes arrays of its own layout", "[fast]") {
-  const Scratch s;
-  array(s, "x.npy", {2, 28, 28, 1}, Floats(2 * 784, 0.5f));
-  const Result run = s.run("infer --model mlp --in x.npy --out y.npy --quiet");
-  INFO(run.err);
-  REQUIRE(run.code == 0);
-  const Result32 y = result(s, "y.npy");
-  CHECK(y.shape == Ints{2, 10});
-  CHECK(Floats(y.values.begin(), y.values.begin() + 10) ==
-        Floats(y.values.begin() + 10, y.values.end()));
-  REQUIRE(s.run("infer --model '" NUMEMU_SOURCE
-                "/data/mlp-glyphs.safetensors' --in input=x.npy --out z.npy --quiet")
-              .code == 0);
-  CHECK(result(s, "z.npy").values == y.values);
-  check_refused(s.run("infer --model mpl --in x.npy --out y.npy --quiet"), "did you mean 'mlp'");
-  check_refused(s.run("infer --model resnet20 --in x.npy --out y.npy --quiet"),
-                "expected one shipped checkpoint of resnet20, found 0");
-  array(s, "small.npy", {2, 8, 8, 1}, Floats(128, 0.5f));
-  check_refused(s.run("infer --model mlp --in small.npy --out y.npy --quiet"),
-                "small.npy: expected [n, 28, 28, 1], found [2, 8, 8, 1]");
-  array(s, "onnx.npy", {2, 1, 28, 28}, Floats(2 * 784, 0.5f));
-  check_refused(s.run("infer --model lenet --in onnx.npy --out y.npy --quiet"),
-                "onnx.npy: expected [n, 28, 28, 1], found [2, 1, 28, 28]");
-  const std::uint8_t bytes[784] = {};
-  write_npy(s.path + "/u8.npy", ArrayType::uint8, {1, 28, 28, 1}, bytes);
-  const Result codes = s.run("infer --model lenet --in u8.npy --out y.npy --quiet");
-  check_refused(codes,
-                "u8.npy: uint8: expected --normalize imagenet|cifar|none, or --mean and "
-                "--deviation");
-}
-
-TEST_CASE("devices and files named twice are refused before any work", "[fast]") {
-  const Scratch s;
-  convolution(s);
-  array(s, "x.npy", {1, 2, 3, 3}, counted(18));
-  check_refused(s.run("infer --model m.onnx --in x.npy --out /dev/null"), "/dev/null");
-  check_refused(s.run("infer --model m.onnx --in x.npy --out y=a.npy --out b=a.npy"),
-                "found a.npy twice");
-  const std::string model = test::read_file(s.path + "/m.onnx");
-  check_refused(s.run("infer --model m.onnx --in x.npy --out m.onnx"),
-                "--out and --model: expected two files, found m.onnx twice");
-  CHECK(test::read_file(s.path + "/m.onnx") == model);
-  s.file("r.json", R"({"numemu_recipe": 1})");
-  check_refused(s.run("infer --model m.onnx --in x.npy --recipe r.json --out r.json"),
-                "--out and --recipe: expected two files, found r.json twice");
-  check_refused(s.run("infer --model m.onnx --in x.npy --recipe r.json --calibrate-on c.npy --out "
-                      "y=c.npy"),
-                "--out and --calibrate-on: expected two files, found c.npy twice");
-}
-
-TEST_CASE("arrays that do not fit the model are refused by name", "[fast]") {
-  const Scratch s;
-  two_inputs(s);
-  convolution(s);
-  array(s, "x.npy", {1, 3, 3, 2}, counted(18));
-  array(s, "scalar.npy", {}, {1});
-  array(s, "none.npy", {0, 3}, {});
-  array(s, "one.npy", {1, 3}, {1, 2, 3});
-  const auto refused = [&](const std::string& arguments, const std::string& text) {
-    INFO(arguments);
-    check_refused(s.run("infer --quiet --model " + arguments), text);
-  };
-  refused("m.onnx --in x.npy --out y.npy",
-          "x.npy: expected an array of shape [1, 2, 3, 3] for image, found [1, 3, 3, 2]");
-  refused("m.onnx --in scalar.npy --out y.npy", "scalar.npy: expected an array with samples");
-  refused("two.onnx --in a=none.npy --in b=b.npy --out y.npy",
-          "none.npy: expected an array with samples");
-  refused("two.onnx --in a.npy --in b.npy --out y.npy",
-          "--in: expected a=FILE, the model's inputs are a, b");
-  refused("two.onnx --in a=a.npy --out y.npy",
-          "--in: expected b=FILE, the model's inputs are a, b");
-  refused("two.onnx --in a=a.npy --in b=b.npy --in c=a.npy --out y.npy",
-          "--in: the model has no input 'c'");
-  refused("two.onnx --in a=a.npy --in b=one.npy --out y.npy",
-          "one.npy: expected as many samples as the other inputs");
-  refused("two.onnx --in a=a.npy --in b=b.npy --out mean=y.npy",
-          "--out: the model has no output 'mean'");
-  refused("two.onnx --in a=a.npy --in a=a.npy --in b=b.npy --out y.npy", "--in: a is given twice");
-  refused("two.onnx --in a=a.npy --in b=b.npy --out y.npy --out sum=z.npy",
-          "--out: sum is given twice");
-  refused("two.onnx --in a=a.npy --in b=b.npy --out y.npy --fold-batch-norm",
-          "--fold-batch-norm: expected a model of one output");
-  refused("none.onnx --in a.npy --out y.npy", "none.onnx");
-  refused("m.onnx --in missing.npy --out y.npy", "missing.npy");
-  refused("m.onnx --in x.npy --out y.npy --batch 0", "--batch");
-  refused("m.onnx --out y.npy", "--in is required");
-  refused("m.onnx --in x.npy", "--out is required");
-  s.file("bad.onnx", "this is no model");
-  refused("bad.onnx --in a.npy --out y.npy", "bad.onnx: byte ");
-  s.file("r.json", R"({"numemu_recipe": 1, "roles": {"weight": {"format": "int99"}}})");
-  refused("two.onnx --in a=a.npy --in b=b.npy --out y.npy --recipe r.json", "int99");
-  CHECK_FALSE(std::filesystem::exists(s.path + "/y.npy"));
 }

@@ -175,9 +175,6 @@ TEST_CASE("a sweep without predictions is another sweep, and its report has no c
   CHECK_THAT(bare.out, !Catch::Contains("predict"));
   CHECK_THAT(bare.err, Catch::Contains("float32 baseline\n") && Catch::Contains("point 2 of 2"));
   CHECK(Json::parse(read_file(s.path + "/bare/sweep.json"))["predictions"] == false);
-  std::filesystem::remove_all(s.path + "/cache/baselines");
-  check_refused(s.run("sweep s.json --out bare --quiet"), "a row from another sweep");
-  CHECK_FALSE(std::filesystem::exists(s.path + "/cache/baselines"));  // refused before the work
   REQUIRE(s.run("sweep bare/sweep.json --out bare --quiet").code == 0);
 
   const Result full = s.run("sweep s.json --out full");
@@ -189,45 +186,4 @@ TEST_CASE("a sweep without predictions is another sweep, and its report has no c
   CHECK_THAT(read_file(s.path + "/full/report.md"), !Catch::Contains("redicted"));
   CHECK(s.run("report full").out == s.run("report full").out);
   CHECK_THAT(s.run("report full").out, Catch::Contains("predicted"));
-}
-
-TEST_CASE("a sweep calibrates on another data set as eval does", "[fast]") {
-  const Scratch s;
-  s.file("m.onnx", numemu::net::test::ModelWriter()
-                       .input("x", {-1, 3})
-                       .floats("w", {3, 2}, {1, -1, 0.5f, 0.25f, -0.75f, 2})
-                       .node("MatMul", {"x", "w"}, {"y"})
-                       .output("y")
-                       .file());
-  const auto array = [&](const char* name, float scale) {
-    std::vector<float> x;
-    for (int i = 0; i < 60; ++i) x.push_back(scale * static_cast<float>(i * i % 61 - 30));
-    numemu::write_npy(s.path + "/" + name, numemu::ArrayType::float32, {20, 3}, x.data());
-  };
-  array("x.npy", 1);
-  array("wide.npy", 2);
-  s.file("r.json", R"({"numemu_recipe": 1, "roles": {"activation": {"format": "int4"}}})");
-  const std::string sweep =
-      R"({"numemu_sweep": 1, "net": "m.onnx", "data": "npy:x=x.npy,test=10", "eval_images": 10,
-          "base": {"numemu_recipe": 1, "roles": {"activation": {"format": "int4"}}})";
-  s.file("own.json", sweep + "}");
-  s.file("wide.json", sweep + R"(, "calibrate_on": "npy:x=wide.npy"})");
-  const auto row = [&](const std::string& arguments) {
-    const Result run = s.run(arguments + " --quiet --json");
-    INFO(run.err);
-    REQUIRE(run.code == 0);
-    return Json::parse(run.out.substr(0, run.out.rfind('}') + 1));
-  };
-  const Json own = row("sweep own.json --out own"), wide = row("sweep wide.json --out wide");
-  const Json given = row("sweep own.json --out given --calibrate-on npy:x=wide.npy");
-  const Json evaluated =
-      row("eval --net m.onnx --data npy:x=x.npy,test=10 --calibrate-on npy:x=wide.npy "
-          "--images 10 --recipe r.json");
-  CHECK(given == wide);
-  CHECK(wide["key"] == evaluated["key"]);
-  CHECK(wide["scores"] == evaluated["scores"]);
-  CHECK(wide["key"] != own["key"]);
-  CHECK(wide["scores"] != own["scores"]);
-  check_refused(s.run("sweep wide.json --out own --quiet"), "a row from another sweep");
-  CHECK(Json::parse(read_file(s.path + "/given/sweep.json"))["calibrate_on"] == "npy:x=wide.npy");
 }

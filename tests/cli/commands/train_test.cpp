@@ -85,38 +85,6 @@ TEST_CASE("a finished run is reported again and another one takes its place", "[
   CHECK(state_and_results(s.path + "/o") != files);
 }
 
-TEST_CASE("a run that ends early leaves no checkpoint of the run before it", "[fast]") {
-  const Scratch s;
-  const std::string command = text_of(s) + "--epochs 1 --out o --quiet ",
-                    path = "o/lstm-char-text.safetensors";
-  REQUIRE(s.run(command).code == 0);
-  REQUIRE(std::filesystem::exists(s.path + "/" + path));
-  // Refused before any work: what is there stays.
-  check_refused(s.run(command + "--recipe none.json"), "none.json");
-  CHECK(std::filesystem::exists(s.path + "/" + path));
-  check_refused(s.run(command + "--optimizer sgd --lr 1e30 --warmup 0"), "training diverged");
-  CHECK_FALSE(std::filesystem::exists(s.path + "/" + path));
-}
-
-TEST_CASE("the checkpoint says how it was trained", "[fast]") {
-  const Scratch s;
-  REQUIRE(s.run(text_of(s) + "--epochs 1 --out o --quiet --optimizer sgd --nesterov --clip 0.5 "
-                             "--schedule linear --warmup 2 --lr 0.25 --weight-decay 0 "
-                             "--workers 2 --micro-batches 3")
-              .code == 0);
-  const numemu::net::Checkpoint file =
-      numemu::net::read_safetensors(s.path + "/o/lstm-char-text.safetensors");
-  bool found = false;
-  for (const auto& [key, value] : file.metadata) {
-    if (key != "training") continue;
-    found = true;
-    CHECK(value ==
-          "sgd linear lr 0.25 nesterov momentum 0.9 weight decay 0 epochs 1 batch 8 seed 1 "
-          "warmup 2 clip 0.5 workers 2 micro-batches 3");
-  }
-  CHECK(found);
-}
-
 TEST_CASE("rows name the stage of the recipe, and objectives come from it", "[fast]") {
   const Scratch s;
   const auto run = [&](int epoch, const std::string& more = "") {
@@ -167,39 +135,6 @@ TEST_CASE("training says how many bytes it stores of a parameter", "[fast]") {
   const Result none = s.run(text_of(s) + "--epochs 1 --out none --recipe none.json");
   CHECK_THAT(none.out, !Contains("stored of each"));
   CHECK_FALSE(rows_of(s.path + "/none/metrics.jsonl").at(0).contains("state_bytes_per_parameter"));
-}
-
-TEST_CASE("options that are wrong are refused in a line", "[fast]") {
-  const Scratch s;
-  const std::string command = text_of(s);
-  check_refused(s.run(command + "--optimizer adamww"), "'adamw'");
-  check_refused(s.run(command + "--schedule cosin"), "'cosine'");
-  check_refused(s.run(command + "--augment shift"), "--augment: expected shift=PIXELS");
-  check_refused(s.run(command + "--augment flip,zoom=2"), "not 'zoom=2'");
-  check_refused(s.run(command + "--augment shift=-1"), "not 'shift=-1'");
-  check_refused(s.run(command + "--augment flip,"), "not ''");
-  check_refused(s.run(command + "--momentum 1"), "momentum");
-  check_refused(s.run(command + "--workers 9"), "at most batch (8) parts, not 9 x 1");
-  check_refused(s.run(command + "--image-size 20"),
-                "image-size: expected images, data set text has text");
-  check_refused(s.run(command + "--label-noise 0.1"), "label-noise: expected one label");
-  check_refused(s.run(command + "--copies 2"), "copies: expected 1 without augmentation");
-  check_refused(s.run("train --net none.onnx --data text:small.txt"), "none.onnx");
-  s.file("r.json", R"({"numemu_recipe": 1, "update": {"optimizer": "sgd"}})");
-  check_refused(s.run(command + "--recipe r.json --optimizer adam"), "contradicts");
-}
-
-TEST_CASE("a recipe that names no optimizer has that of the command", "[fast]") {
-  const Scratch s;
-  for (const char* update : {"", R"(, "update": {"master": "bfloat16"})"}) {
-    INFO(update);
-    s.file("r.json", R"({"numemu_recipe": 1)" + std::string(update) + "}");
-    const Result r = s.run(text_of(s) + "--recipe r.json --optimizer sgd --epochs 1 --out o");
-    INFO(r.err);
-    REQUIRE(r.code == 0);
-    CHECK_THAT(read_file(s.path + "/o/lstm-char-text.safetensors"),
-               Contains(R"("training":"sgd )"));
-  }
 }
 
 TEST_CASE("a run killed at any time goes on to the same bytes", "[slow]") {

@@ -136,18 +136,6 @@ TEST_CASE("a step that gives ranges counts those that the recipe uses", "[fast]"
           Contains("note: glyphs has 512 calibration samples, fewer than the 1000 asked for."));
 }
 
-TEST_CASE("tune refuses what it cannot do in one line", "[fast]") {
-  const Scratch s;
-  s.file("r.json", kRecipe);
-  const std::string net = "tune --net lenet --data glyphs ";
-  check_refused(s.run(net), "--recipe");
-  check_refused(s.run(net + "--recipe r.json --steps batchnorm"),
-                "--steps: unknown tuning step 'batchnorm'; did you mean 'batch_norm'?");
-  check_refused(s.run(net + "--recipe r.json --steps 'bias(epochs=0)'"), "bias: epochs");
-  check_refused(s.run(net + "--recipe r.json --samples 0"), "--samples");
-  check_refused(s.run(net + "--recipe r.json --images 6000"), "--images: expected at most 5000");
-}
-
 TEST_CASE("steps read the samples of another set, as eval does", "[fast]") {
   const Scratch s;
   std::vector<float> x(48 * 28 * 28);

@@ -1,5 +1,5 @@
-// Arrays and models of numemu infer: shapes, layouts and names are checked before anything runs.
-#include "cli/infer_model.hpp"
+// Shapes, layouts and names are checked before anything runs.
+#include "api/infer_files.hpp"
 
 #include <fmt/format.h>
 
@@ -8,17 +8,17 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "api/array_files.hpp"
-#include "cli/command.hpp"
-#include "cli/infer_results.hpp"
-#include "cli/talk.hpp"
 #include "emu/net/data/dataset.hpp"
 #include "emu/net/data/images.hpp"
 #include "emu/net/data/source_options.hpp"
+#include "emu/net/memory_plan.hpp"
 #include "emu/net/model/folded_checkpoint.hpp"
 #include "emu/net/model/load_network.hpp"
 #include "emu/net/model/onnx_checkpoint.hpp"
+#include "emu/net/model/safetensors.hpp"
 #include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/strided_copy.hpp"
@@ -26,12 +26,27 @@
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
+#include "formats/storage/atomic_file.hpp"
+#include "formats/storage/distinct_paths.hpp"
 #include "formats/storage/npy.hpp"
-#include "formats/storage/utf8.hpp"
+#include "formats/storage/safetensors_tensor.hpp"
 #include "policies/calibrate/reference.hpp"
 
-namespace numemu::cli {
+namespace numemu::api {
 namespace {
+
+/// "normalize=imagenet" or "mean=..,deviation=..", options of data sets; empty for none.
+using PixelOptions = std::string;
+
+PixelOptions pixels_of(const InferRequest& asked) {
+  std::vector<std::string> given;
+  for (const auto& [key, value] : {std::pair("normalize", &asked.normalize),
+                                   {"mean", &asked.mean},
+                                   {"deviation", &asked.deviation}}) {
+    if (!value->empty()) given.push_back(fmt::format("{}={}", key, *value));
+  }
+  return joined(given, ",");
+}
 
 constexpr std::size_t kDigestDigits = 16;
 
@@ -58,14 +73,14 @@ net::ImportOptions shapes_of(const net::OnnxModel& file, const std::vector<Named
 /// A network of this program's own, whose shapes follow from the array and the weights, or of a
 /// checkpoint that has the graph of an ONNX file.
 net::ImportedModel checkpoint_model(const std::string& model_name,
-                                    const std::vector<NamedArray>& inputs) {
+                                    const std::vector<NamedArray>& inputs, const Folders& folders) {
   const NamedArray& input = inputs.at(0);
   auto [architecture, path] = named(model_name);
   if (!path.ends_with(".safetensors") && !path.ends_with(".npz")) {
     architecture = path;
     net::net_kind(architecture);  // an unknown name is refused with the nearest one
     std::vector<std::string> found;
-    for (const auto& entry : std::filesystem::directory_iterator(data_folder())) {
+    for (const auto& entry : std::filesystem::directory_iterator(folders.data)) {
       const std::string name = entry.path().filename();
       if (name.starts_with(architecture + "-") && name.ends_with(".safetensors"))
         found.push_back(entry.path());
@@ -105,8 +120,7 @@ net::ImportedModel checkpoint_model(const std::string& model_name,
 
 /// An array of uint8, where there are options for its numbers.
 std::optional<Array> bytes_of(const std::string& path, const PixelOptions& pixels) {
-  if (pixels.empty() || !path.ends_with(".npy") || api::open_input(path).sidecar)
-    return std::nullopt;
+  if (pixels.empty() || !path.ends_with(".npy") || open_input(path).sidecar) return std::nullopt;
   Array array = read_npy(path);
   return array.type == ArrayType::uint8 ? std::optional(std::move(array)) : std::nullopt;
 }
@@ -114,9 +128,9 @@ std::optional<Array> bytes_of(const std::string& path, const PixelOptions& pixel
 /// read_float32() with a better word on pixels.
 Array numbers_of(const std::string& path, std::int64_t& rounded) {
   try {
-    return api::read_float32(path, "", &rounded);
+    return read_float32(path, "", &rounded);
   } catch (const Error&) {
-    if (path.ends_with(".npy") && !api::open_input(path).sidecar &&
+    if (path.ends_with(".npy") && !open_input(path).sidecar &&
         read_npy(path).type == ArrayType::uint8)
       throw Error(path +
                   ": uint8: expected --normalize imagenet|cifar|none, or --mean and --deviation");
@@ -131,7 +145,7 @@ Array float32_of(const Array& bytes) {
 }
 
 /// (p / 255 - mean) / deviation, by the last axis.
-void normalise(const PixelOptions& pixels, net::Tensor& x) {
+void normalise(const PixelOptions& pixels, Tensor& x) {
   const std::int64_t channels = x.shape.back();
   const net::SourceOptions options("uint8", pixels, {"normalize", "mean", "deviation"});
   const std::optional<net::Normalisation> n = net::normalisation_of(options, channels);
@@ -151,8 +165,34 @@ std::string digest_of(const std::vector<NamedArray>& arrays) {
 
 }  // namespace
 
+std::pair<std::string, std::string> named(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  return equals == std::string::npos ? std::pair{std::string(), text}
+                                     : std::pair{text.substr(0, equals), text.substr(equals + 1)};
+}
+
+void require_paths(const InferRequest& asked) {
+  std::vector<NamedPath> outputs,
+      inputs = {{"--model", named(asked.model).second, false}, {"--recipe", asked.recipe, false}};
+  for (const std::string& text : asked.out) {
+    const std::string path = named(text).second;
+    if (path.ends_with(".npz"))
+      throw Error(fmt::format("--out: {}: expected a .npy or .safetensors file", path));
+    const auto same = [&](const NamedPath& other) { return other.path == path; };
+    if (is_safetensors(path) && std::ranges::any_of(outputs, same)) continue;
+    outputs.push_back({"--out", path, false});
+    require_replaceable(path);
+  }
+  for (const auto& [option, texts] :
+       {std::pair("--in", &asked.in), {"--calibrate-on", &asked.calibrate_on}}) {
+    for (const std::string& text : *texts) inputs.push_back({option, named(text).second, false});
+  }
+  require_distinct_paths(outputs, inputs);
+}
+
 std::vector<NamedArray> read_arrays(const std::vector<std::string>& given, std::string_view option,
-                                    bool quiet, const PixelOptions& pixels) {
+                                    const InferRequest& asked, const Context& context) {
+  const PixelOptions pixels = pixels_of(asked);
   const net::Section section(net::SectionKind::data, "", "arrays");
   std::vector<NamedArray> arrays;
   for (const std::string& text : given) {
@@ -160,13 +200,14 @@ std::vector<NamedArray> read_arrays(const std::vector<std::string>& given, std::
     std::int64_t rounded = 0;
     const std::optional<Array> bytes = bytes_of(path, pixels);
     const Array array = bytes ? float32_of(*bytes) : numbers_of(path, rounded);
-    if (rounded > 0 && !quiet)
-      say("numemu: note: {}: {} of {} rounded to float32, the type of network values", path,
-          rounded, counted(array.elements(), "number"));
+    if (rounded > 0)
+      context.say(
+          fmt::format("numemu: note: {}: {} of {} rounded to float32, the type of network values",
+                      path, rounded, counted(array.elements(), "number")));
     const auto same = [&name = name](const NamedArray& other) { return other.name == name; };
     if (!name.empty() && std::any_of(arrays.begin(), arrays.end(), same))
       throw Error(fmt::format("{}: {} is given twice", option, name));
-    NamedArray input{name, path, net::Tensor(net::Shape(array.shape.begin(), array.shape.end()))};
+    NamedArray input{name, path, Tensor(net::Shape(array.shape.begin(), array.shape.end()))};
     std::copy_n(array.as<float>(), array.elements(), input.tensor.data.begin());
     input.bytes = bytes.has_value();
     if (input.tensor.shape.empty() || input.tensor.dim(0) < 1)
@@ -176,14 +217,15 @@ std::vector<NamedArray> read_arrays(const std::vector<std::string>& given, std::
   return arrays;
 }
 
-net::ImportedModel load_model(const std::string& name, const std::vector<NamedArray>& inputs) {
-  if (!net::names_onnx_file(name)) return checkpoint_model(name, inputs);
+net::ImportedModel load_model(const std::string& name, const std::vector<NamedArray>& inputs,
+                              const Folders& folders) {
+  if (!net::names_onnx_file(name)) return checkpoint_model(name, inputs, folders);
   net::OnnxModel file = net::read_onnx(name);
   const net::ImportOptions options = shapes_of(file, inputs);
   return net::import_onnx(std::move(file), options);
 }
 
-net::Tensor with_axis_moved(const net::Tensor& x, int from, int to) {
+Tensor with_axis_moved(const Tensor& x, int from, int to) {
   net::Shape shape = x.shape;
   net::Strides strides = net::row_major(shape);
   for (net::Shape* axes : {&shape, &strides.steps}) {
@@ -191,14 +233,15 @@ net::Tensor with_axis_moved(const net::Tensor& x, int from, int to) {
     axes->erase(axes->begin() + from);
     axes->insert(axes->begin() + to, moved);
   }
-  net::Tensor out(shape);
+  Tensor out(shape);
   net::strided_copy(shape, x.data.data(), strides, out.data.data(), net::row_major(shape));
   return out;
 }
 
-std::vector<net::Tensor> arranged(const net::ImportedModel& model, std::vector<NamedArray> arrays,
-                                  std::string_view option, const PixelOptions& pixels) {
-  std::vector<net::Tensor> out;
+std::vector<Tensor> arranged(const net::ImportedModel& model, std::vector<NamedArray> arrays,
+                             std::string_view option, const InferRequest& asked) {
+  const PixelOptions pixels = pixels_of(asked);
+  std::vector<Tensor> out;
   if (!pixels.empty() && std::ranges::none_of(arrays, &NamedArray::bytes))
     throw Error(fmt::format("{}: expected an array of uint8 to normalise, found none", option));
   for (const net::OnnxPort& port : model.inputs) {
@@ -240,23 +283,23 @@ std::vector<net::Tensor> arranged(const net::ImportedModel& model, std::vector<N
   return out;
 }
 
-std::vector<net::Tensor> samples_of(const std::vector<net::Tensor>& all, std::int64_t first,
-                                    std::int64_t count) {
-  std::vector<net::Tensor> out;
-  for (const net::Tensor& x : all) out.push_back(policies::samples_of(x, first, count));
+std::vector<Tensor> samples_of(const std::vector<Tensor>& all, std::int64_t first,
+                               std::int64_t count) {
+  std::vector<Tensor> out;
+  for (const Tensor& x : all) out.push_back(policies::samples_of(x, first, count));
   return out;
 }
 
-CalibrationSamples calibration_samples(const std::vector<std::string>& given,
-                                       const net::ImportedModel& model, bool quiet,
-                                       const PixelOptions& pixels) {
+CalibrationSamples calibration_samples(const InferRequest& asked, const net::ImportedModel& model,
+                                       const Context& context) {
+  const std::vector<std::string>& given = asked.calibrate_on;
   const bool arrays =
       std::ranges::any_of(given, [](const std::string& text) { return text.ends_with(".npy"); });
   if (arrays) {
-    std::vector<NamedArray> read = read_arrays(given, "--calibrate-on", quiet, pixels);
+    std::vector<NamedArray> read = read_arrays(given, "--calibrate-on", asked, context);
     const std::string digest = digest_of(read);
-    auto tensors = std::make_shared<const std::vector<net::Tensor>>(
-        arranged(model, std::move(read), "--calibrate-on", pixels));
+    auto tensors = std::make_shared<const std::vector<Tensor>>(
+        arranged(model, std::move(read), "--calibrate-on", asked));
     return {joined(given, ", "), tensors->at(0).dim(0), digest,
             [tensors](std::int64_t first, std::int64_t count) {
               return samples_of(*tensors, first, count);
@@ -265,17 +308,16 @@ CalibrationSamples calibration_samples(const std::vector<std::string>& given,
   if (given.size() > 1) throw Error("--calibrate-on: expected arrays (.npy) or one data set");
   if (model.inputs.size() > 1)
     throw Error("--calibrate-on: a data set serves models of one input; expected arrays");
-  auto data = std::make_shared<const net::Dataset>(net::load_dataset(given[0], cache_folder()));
+  auto data =
+      std::make_shared<const net::Dataset>(net::load_dataset(given[0], context.folders.cache));
   if (data->input_shape() != model.graph.inputs.at(0).shape) {
     throw Error(fmt::format("--calibrate-on: expected samples of shape {}, found {} in {}",
                             net::to_string(model.graph.inputs[0].shape),
                             net::to_string(data->input_shape()), given[0]));
   }
   return {given[0], data->calibration_count(), data->digest(),
-          [data](std::int64_t first, std::int64_t count) {
-            net::Targets targets;
-            return std::vector<net::Tensor>{data->calibration_batch(first, count, targets)};
-          }};
+          [data, batch = experiments::calibration_of(*data)](
+              std::int64_t first, std::int64_t count) { return batch(first, count); }};
 }
 
 FiniteSamples finite_samples(const policies::CalibrationBatch& batch, std::int64_t count) {
@@ -288,7 +330,7 @@ FiniteSamples finite_samples(const policies::CalibrationBatch& batch, std::int64
   std::vector<bool> odd(static_cast<std::size_t>(count));
   for (std::int64_t first = 0; first < count; first += kPiece) {
     const std::int64_t n = std::min(kPiece, count - first);
-    const std::vector<net::Tensor> piece = batch(first, n);
+    const std::vector<Tensor> piece = batch(first, n);
     inputs.resize(piece.size());
     for (std::size_t k = 0; k < piece.size(); ++k) {
       const std::int64_t each = piece[k].size() / n;
@@ -315,13 +357,13 @@ FiniteSamples finite_samples(const policies::CalibrationBatch& batch, std::int64
   return finite;
 }
 
-std::vector<net::Tensor> samples_of(const policies::CalibrationBatch& batch,
-                                    std::span<const std::int64_t> ids) {
+std::vector<Tensor> samples_of(const policies::CalibrationBatch& batch,
+                               std::span<const std::int64_t> ids) {
   const auto count = static_cast<std::int64_t>(ids.size());
   if (ids.back() - ids.front() + 1 == count) return batch(ids.front(), count);
-  std::vector<net::Tensor> out;
+  std::vector<Tensor> out;
   for (const std::int64_t id : ids) {
-    std::vector<net::Tensor> one = batch(id, 1);
+    std::vector<Tensor> one = batch(id, 1);
     if (out.empty()) {
       out = std::move(one);
       continue;
@@ -334,21 +376,70 @@ std::vector<net::Tensor> samples_of(const policies::CalibrationBatch& batch,
   return out;
 }
 
-std::string digest_of(const net::Tensor& x) {
+std::string digest_of(const Tensor& x) {
   Sha256 digest;
   digest.add(x.data.data(), x.data.size() * sizeof(float));
   return digest.hex().substr(0, kDigestDigits);
 }
 
-Json arrays_json(const std::vector<NamedArray>& arrays) {
-  Json out = Json::array();
-  for (const NamedArray& array : arrays) {
-    out.push_back({{"name", array.name},
-                   {"file", utf8_text(array.path)},
-                   {"shape", array.tensor.shape},
-                   {"digest", digest_of(array.tensor)}});
-  }
-  return out;
+std::map<std::string, std::string> destinations(const InferRequest& asked,
+                                                const net::ImportedModel& model) {
+  std::map<std::string, std::string> files;
+  const auto add = [&](const std::string& name, const std::string& path) {
+    const std::string key = name.empty() ? model.outputs[0].name : name;
+    const bool known = std::ranges::any_of(
+        model.outputs, [&](const net::OnnxPort& port) { return port.name == key; });
+    if (!known) throw Error(fmt::format("--out: the model has no output '{}'", key));
+    if (!files.emplace(key, path).second) throw Error(fmt::format("--out: {} is given twice", key));
+  };
+  for (const std::string& text : asked.out) std::apply(add, named(text));
+  for (const std::string& name : asked.keep) add(name, "");
+  return files;
 }
 
-}  // namespace numemu::cli
+net::Shape in_onnx_order(const net::OnnxPort& port, const net::Shape& shape) {
+  return port.image ? net::Shape{shape[0], shape[3], shape[1], shape[2]} : shape;
+}
+
+std::deque<net::MemoryClaim> claim_memory(const net::ImportedModel& model,
+                                          const std::vector<Tensor>& inputs, std::int64_t batch,
+                                          const std::map<std::string, std::string>& files) {
+  std::deque<net::MemoryClaim> claims;
+  std::vector<net::Shape> all, few;
+  for (const Tensor& x : inputs) {
+    claims.emplace_back(2 * x.size(), "the arrays of --in");
+    all.push_back(x.shape);
+    few.push_back(x.shape);
+    few.back()[0] = std::min(batch, x.dim(0));
+  }
+  all = net::value_shapes(model.graph, all);
+  few = net::value_shapes(model.graph, few);
+  for (const net::OnnxPort& port : model.outputs) {
+    if (!files.contains(port.name)) continue;
+    const auto value = static_cast<std::size_t>(port.value);
+    const std::string what = fmt::format("output {} of shape {}, all samples", port.name,
+                                         net::to_string(in_onnx_order(port, all[value])));
+    claims.emplace_back(net::element_count(all[value]), what);
+    if (port.image) claims.emplace_back(net::element_count(few[value]), what);
+  }
+  return claims;
+}
+
+void write_results(const std::map<std::string, std::string>& files,
+                   const std::map<std::string, Tensor>& results) {
+  const net::Section section(net::SectionKind::data, "", "outputs");
+  std::map<std::string, net::Checkpoint> together;
+  for (const auto& [name, path] : files) {
+    if (path.empty()) continue;
+    const Tensor& y = results.at(name);
+    if (is_safetensors(path)) {
+      together[path].tensors.push_back({name, y});
+    } else {
+      write_npy(path, ArrayType::float32, ArrayShape(y.shape.begin(), y.shape.end()),
+                y.data.data());
+    }
+  }
+  for (const auto& [path, tensors] : together) net::write_safetensors(path, tensors);
+}
+
+}  // namespace numemu::api

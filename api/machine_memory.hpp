@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-namespace numemu::cli {
+namespace numemu::api {
 
 /// Bytes of the machine's memory, or of the smallest limit that a cgroup (v1 or v2) above the
 /// process or its address space has, if lower. `root` is prefixed to the files read (/proc/meminfo,
@@ -20,4 +20,4 @@ std::int64_t held_memory();
 /// The most bytes that this process has had in memory so far; 0 if unknown.
 std::int64_t peak_memory();
 
-}  // namespace numemu::cli
+}  // namespace numemu::api

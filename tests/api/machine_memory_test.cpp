@@ -1,5 +1,5 @@
 // The machine's memory as faked files tell it: the least of MemTotal and the limits of cgroups.
-#include "cli/machine_memory.hpp"
+#include "api/machine_memory.hpp"
 
 #include <filesystem>
 
@@ -8,7 +8,7 @@
 
 namespace {
 
-using numemu::cli::machine_memory;
+using numemu::api::machine_memory;
 
 struct Machine {
   numemu::test::TemporaryFolder folder;

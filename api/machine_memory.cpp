@@ -1,5 +1,5 @@
 // Limits of memory: /proc/meminfo (proc(5)), memory.max of cgroup v2, memory.limit_in_bytes of v1.
-#include "cli/machine_memory.hpp"
+#include "api/machine_memory.hpp"
 
 #include <malloc.h>
 #include <sys/resource.h>
@@ -12,7 +12,7 @@
 #include <optional>
 #include <string_view>
 
-namespace numemu::cli {
+namespace numemu::api {
 namespace {
 
 constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
@@ -105,4 +105,4 @@ std::int64_t peak_memory() {
   return 0;
 }
 
-}  // namespace numemu::cli
+}  // namespace numemu::api

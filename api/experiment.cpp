@@ -1,0 +1,69 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "api/experiments.hpp"
+#include "formats/error.hpp"
+#include "formats/storage/atomic_file.hpp"
+#include "formats/storage/json_reader.hpp"
+#include "formats/storage/output_folder.hpp"
+#include "formats/storage/utf8.hpp"
+
+namespace numemu::api {
+namespace {
+
+/// A folder may hold the results of one experiment.
+void require_own_folder(const std::string& folder, const std::string& name, Existing existing) {
+  const std::string path = folder + "/experiment.json";
+  if (existing == Existing::fresh || !std::filesystem::exists(path)) return;
+  const Json found = parse_json(read_text(path), path);
+  const std::string other = found.is_object() ? found.value("name", Json()).dump() : "?";
+  if (other != Json(name).dump()) {
+    throw Error(fmt::format("{}: results of experiment {}, not of \"{}\"; use --fresh or --out {}",
+                            path, other, name, fresh_folder(folder)));
+  }
+}
+
+}  // namespace
+
+ExperimentResult run_experiment(const ExperimentRequest& asked, const Context& context,
+                                const experiments::SweepHooks& hooks) {
+  const experiments::Experiment& experiment = experiments::find_experiment(asked.name);
+  const experiments::Size size = experiments::parse_size(asked.size);
+  for (const std::string& setting : asked.settings) require_utf8("--set", setting);
+  experiments::ExperimentRun run{
+      .settings = experiments::Settings(experiment.settings, size, asked.settings),
+      .seed = static_cast<std::uint64_t>(asked.seed),
+      .out = asked.out.empty() ? fmt::format("out/{}-{}", experiment.name, asked.size) : asked.out,
+      .existing = asked.existing,
+      .folders = context.folders,
+      .hooks = hooks,
+      .say = context.say,
+      .on_bench = context.on_work};
+  run.hooks.seconds = context.clock;
+  run.hooks.warn = [&](const std::string& what) { context.warn("numemu: " + what); };
+  require_writable_folder(run.out);
+  const ReportPaths paths = default_paths(run.out);
+  if (std::filesystem::exists(run.out)) {
+    require_replaceable(run.out + "/experiment.json");
+    require_report_files(run.out, paths);
+  }
+  require_own_folder(run.out, experiment.name, asked.existing);
+  ExperimentResult result{.out = run.out, .conclusion = experiment.run(run), .json = {}};
+  std::error_code error;  // an experiment without rows and trials made no folder
+  std::filesystem::create_directories(run.out, error);
+  if (error) throw Error(fmt::format("{}: cannot be created ({})", run.out, error.message()));
+  result.json = experiments::to_json(experiment, run, result.conclusion);
+  write_atomically(run.out + "/experiment.json", {result.json.dump(2), "\n"});
+  write_report(run.out, paths, context);
+  return result;
+}
+
+bool ExperimentResult::failed() const {
+  return std::ranges::any_of(conclusion.findings, [](const experiments::Finding& finding) {
+    return finding.verdict == Verdict::fails;
+  });
+}
+
+}  // namespace numemu::api

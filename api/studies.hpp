@@ -1,0 +1,82 @@
+// Studies: run sweeps and experiments, read their rows, write their reports.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/context.hpp"
+#include "experiments/engine/estimate.hpp"
+#include "experiments/engine/gate.hpp"
+#include "experiments/engine/sweep.hpp"
+
+namespace numemu::api {
+
+using experiments::Existing, experiments::Gate;
+
+struct SweepRequest {
+  std::string config = {};                ///< file; "" is the shipped sweep
+  std::string out = {};                   ///< folder; "" is out/<name of the sweep>
+  std::string calibrate_on = {};          ///< a data set; "" is the sweep's own
+  std::vector<std::string> metrics = {};  ///< none: the sweep's
+  std::string shard = "0/1";
+  std::optional<Gate> gate = {};
+  Existing existing = Existing::resume;
+  bool predictions = true;
+};
+/// A sweep with its points, before anything of it is loaded.
+struct Sweep {
+  std::string path, out;
+  experiments::SweepConfig config;
+  experiments::Shard shard;
+  std::optional<Gate> gate = {};
+  Existing existing = Existing::resume;
+  /// What reports call the points; no two are alike.
+  std::vector<std::string> names;
+
+  /// The name of the i-th point of the shard.
+  std::size_t number_of(std::size_t i) const { return shard.index + i * shard.count; }
+};
+Sweep plan_sweep(const SweepRequest&, const Folders&);
+
+/// Times of the points that the folder lacks, by Context::clock.
+experiments::Estimate estimate(const Sweep&, const Context&);
+
+/// How far the points of a shard are, in costs.
+struct PointProgress {
+  double done = 0, total = 0, free = 0;
+  std::size_t point = 0, points = 0;  ///< the one that runs or that just ended
+  std::string_view phase = {};        ///< of the one that runs; "" at its end
+};
+/// Runs the points that the folder lacks and stores their rows; `on_points` hears of them,
+/// Context::on_work of what they share before the first one. `host` goes to times.jsonl.
+experiments::SweepSummary run_sweep(const Sweep&, const Context&,
+                                    const std::function<void(const PointProgress&)>& on_points = {},
+                                    const std::string& host = "");
+
+struct ReportPaths {
+  std::string html, csv, sqlite, markdown;  ///< an empty path is not written
+};
+/// Beside the rows: report.html, report.csv, report.sqlite, report.md.
+ReportPaths default_paths(const std::string& folder);
+/// Throws Error for a path that is there and no regular file, for a folder where no file can be
+/// made, for two paths of one file and for one of the files in `folder` that reports are made from.
+/// Call it before long work that ends with a report.
+void require_report_files(const std::string& folder, const ReportPaths&);
+
+struct WrittenReport {
+  std::vector<Json> rows;
+  std::string unfinished;  ///< "1 of 23 points present"; empty where none is missing
+};
+/// Merges the rows of `folder`, writes the files and returns the rows; tells and says in
+/// `unfinished` if they are not all the points of the folder's sweep.json. For an experiment.json
+/// without rows it writes no CSV and SQLite, which hold rows alone. Throws what
+/// require_report_files does before anything is written. Without `predictions` files and rows show
+/// none. A gate judges every row that is returned and shown, not those of the folder: they stay
+/// what was measured.
+WrittenReport write_report(const std::string& folder, const ReportPaths&, const Context&,
+                           bool predictions = true, const std::optional<Gate>& gate = {});
+
+}  // namespace numemu::api

@@ -1,0 +1,330 @@
+#include "emu/net/train/train.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+
+#include "api/training.hpp"
+#include "emu/net/model/folded_checkpoint.hpp"
+#include "emu/net/model/load_network.hpp"
+#include "emu/net/model/onnx_checkpoint.hpp"
+#include "emu/net/model/tuned_from.hpp"
+#include "experiments/engine/recipe_files.hpp"
+#include "experiments/engine/scores.hpp"
+#include "formats/error.hpp"
+#include "formats/joined.hpp"
+#include "formats/storage/array.hpp"
+#include "formats/storage/atomic_file.hpp"
+#include "formats/storage/file_lock.hpp"
+#include "formats/storage/input_file.hpp"
+#include "formats/storage/json_reader.hpp"
+#include "formats/storage/output_folder.hpp"
+#include "formats/version.hpp"
+#include "policies/recipe/canonical_json.hpp"
+#include "policies/recipe/objectives.hpp"
+#include "policies/recipe/staged_numerics.hpp"
+
+namespace numemu::api {
+namespace {
+
+/// A request with what recipe, network and optimizer decide.
+struct Settled {
+  Recipe recipe;
+  net::TrainOptions train;
+  net::DataView view;
+  bool float32 = false;  ///< no recipe was given
+
+  std::string identity() const {
+    return float32 ? "float32" : policies::canonical_json(recipe.json());
+  }
+};
+
+/// Throws Error where recipe and request contradict each other.
+Settled settle(const TrainRequest& asked, const Folders& folders) {
+  Settled out{{}, asked.train, asked.view, asked.recipe.empty()};
+  net::TrainOptions& train = out.train;
+  train.optimizer = net::recommended_optimizer(asked.net);
+  if (!out.float32) {
+    const std::string file = experiments::recipe_file(asked.recipe, folders.data, "--recipe");
+    Json recipe = parse_json(read_text(file), file);
+    // A recipe that names no optimizer has the one asked for.
+    if (asked.optimizer && recipe.is_object()) {
+      const Json* const update = recipe.find_path("/update");
+      if (update == nullptr || update->is_null()) recipe["update"] = Json::object();
+      if (recipe["update"].is_object() && !recipe["update"].contains("optimizer"))
+        recipe["update"]["optimizer"] = *asked.optimizer;
+    }
+    out.recipe = Recipe::parse(recipe, file);
+    const std::string named = out.recipe.update().optimizer;
+    if (asked.optimizer && *asked.optimizer != named) {
+      throw Error(fmt::format("{}: update.optimizer: '{}' contradicts --optimizer {}", file, named,
+                              *asked.optimizer));
+    }
+    train.optimizer = named;
+  }
+  if (asked.optimizer) train.optimizer = *asked.optimizer;
+  net::use_recommended_rates(train, asked.net);
+  if (asked.learning_rate) train.learning_rate = *asked.learning_rate;
+  if (asked.weight_decay) train.weight_decay = *asked.weight_decay;
+  if (asked.warmup) train.warmup = *asked.warmup;
+  if (asked.clip) train.clip = *asked.clip;
+  if (asked.augment) train.augment = *asked.augment;
+  if (!out.float32) policies::use_objectives(out.recipe, asked.recipe, train);
+  train.seed = static_cast<std::uint64_t>(asked.seed);
+  out.view.seed = train.seed;
+  net::check(train);
+  return out;
+}
+
+/// The options in a line, those left at their usual value only where older checkpoints name them.
+std::string training_text(const net::TrainOptions& t) {
+  const net::TrainOptions usual;
+  std::string text = fmt::format("{} {} lr {} ", t.optimizer, t.schedule, t.learning_rate);
+  if (t.optimizer == "sgd")
+    text += fmt::format("{}momentum {} ", t.nesterov ? "nesterov " : "", t.momentum);
+  text += fmt::format("weight decay {} epochs {} batch {} seed {}", t.weight_decay, t.epochs,
+                      t.batch, t.seed);
+  if (t.optimizer != "sgd" &&
+      (t.beta1 != usual.beta1 || t.beta2 != usual.beta2 || t.epsilon != usual.epsilon))
+    text += fmt::format(" betas {} {} epsilon {}", t.beta1, t.beta2, t.epsilon);
+  if (t.warmup > 0) text += fmt::format(" warmup {}", t.warmup);
+  if (t.clip > 0) text += fmt::format(" clip {}", t.clip);
+  if (t.objectives != usual.objectives)
+    text += fmt::format(" objectives {}", joined(t.objectives, " "));
+  for (const auto& [objective, optimizer] : t.objective_optimizers)
+    text += fmt::format(" {} of {}", optimizer, objective);
+  if (t.workers > 1) text += fmt::format(" workers {}", t.workers);
+  if (t.micro_batches > 1) text += fmt::format(" micro-batches {}", t.micro_batches);
+  if (t.copies > 1) text += fmt::format(" copies {}", t.copies);
+  if (t.patience > 0) text += fmt::format(" patience {}", t.patience);
+  if (t.augment.shift > 0) text += fmt::format(" shift {}", t.augment.shift);
+  if (t.augment.crop > 0) text += fmt::format(" crop {}", t.augment.crop);
+  if (t.augment.flip) text += " flip";
+  return text;
+}
+
+net::StorageType storage(const std::string& name) {
+  return name == "f16"    ? net::StorageType::f16
+         : name == "bf16" ? net::StorageType::bf16
+                          : net::StorageType::f32;
+}
+
+/// What made the weights, sorted by key; nothing that differs between machines.
+net::Checkpoint described(const net::LoadedNetwork& network, const Dataset& dataset,
+                          const Settled& settled) {
+  net::Checkpoint checkpoint = net::parameters_of(network.graph);
+  checkpoint.metadata = {{"data", dataset.name()},
+                         {"net", network.graph.name},
+                         {"numerics", kNumericsVersion},
+                         {"training", training_text(settled.train)}};
+  if (const std::string view = to_string(settled.view); !view.empty())
+    checkpoint.metadata.emplace_back("view", fmt::format("{} digest {}", view, dataset.digest()));
+  if (!settled.float32)
+    checkpoint.metadata.insert(checkpoint.metadata.begin() + 3, {"recipe", settled.identity()});
+  if (network.before) net::add_tuned_from(checkpoint, *network.before);
+  if (network.folded) net::mark_folded(checkpoint);
+  if (!network.onnx.empty()) net::add_graph(checkpoint, network.onnx);
+  return checkpoint;
+}
+
+/// The network that training begins with. Training under a recipe fits weights to the recipe: the
+/// network before it stays what accuracy is compared with, also through several runs.
+net::LoadedNetwork load(const TrainRequest& asked, const Settled& settled, const Dataset& dataset) {
+  net::LoadedNetwork network = net::load_network(asked.net, dataset);
+  if (!network.has_weights) {
+    net::initialize(network.graph, settled.train.seed);
+  } else if (settled.float32) {
+    network.before.reset();
+  } else if (!network.before) {
+    network.before = net::load_network(asked.net, dataset).graph;
+  }
+  return network;
+}
+
+/// The test split is read here for the first time, with the weights as stored and the recipe (its
+/// last stage) as inference uses it.
+Evaluation test(const Graph& graph, const Dataset& dataset, const Recipe& recipe) {
+  policies::RecipeNumerics numerics(recipe.last_stage(), graph);
+  experiments::freeze(numerics, graph, dataset);
+  return net::evaluate(graph, dataset, net::Split::test, 0, numerics, net::scores_for(dataset, {}));
+}
+
+/// By stage, what is stored of each parameter; empty where it is all float32.
+std::vector<policies::ParameterBytes> stored_bytes(const Graph& graph, const Settled& settled) {
+  std::vector<Recipe> stages;
+  for (std::size_t i = 0; i <= settled.recipe.stages().size(); ++i)
+    stages.push_back(settled.recipe.in_stage(i));
+  std::vector<policies::ParameterBytes> stored;
+  const bool few = std::ranges::any_of(
+      stages, [&](const Recipe& recipe) { return policies::stores_few_bits(recipe, graph); });
+  if (!few) return stored;
+  for (const Recipe& recipe : stages)
+    stored.push_back(policies::parameter_bytes(recipe, graph, settled.train));
+  return stored;
+}
+
+/// The run of one network: its numerics, and what they count.
+struct Run {
+  const Dataset& dataset;
+  const policies::StagedNumerics* staged;  ///< null without stages
+  net::KeptBytes numerics;
+  std::vector<policies::ParameterBytes> stored;  ///< by stage; empty where all of it is float32
+
+  std::optional<std::size_t> stage(std::int64_t epoch) const {
+    return staged == nullptr ? std::optional<std::size_t>() : staged->stage(epoch);
+  }
+  /// A line of metrics.jsonl, numbers with six digits. Rows of a text have perplexity and bits of
+  /// the validation; without validation samples its figures are null.
+  std::string row(const net::EpochMetrics&) const;
+};
+
+std::string Run::row(const net::EpochMetrics& epoch) const {
+  const auto digits = [](double value) { return policies::significant(value, 6); };
+  Json row{{"epoch", epoch.epoch},
+           {"step", epoch.step},
+           {"learning_rate", digits(epoch.learning_rate)},
+           {"train_loss", digits(epoch.train_loss)},
+           {"train_top1", digits(epoch.train_top1)},
+           {"validation_loss", nullptr},
+           {"validation_top1", nullptr}};
+  const bool validated = dataset.validation_count() > 0;
+  if (validated) {
+    row["validation_loss"] = digits(epoch.validation_loss);
+    row["validation_top1"] = digits(epoch.validation_top1);
+  }
+  if (validated && dataset.kind() == net::DataKind::text) {
+    row["perplexity"] = digits(net::perplexity(epoch.validation_loss));
+    row[fmt::format("bits_per_{}", experiments::text_unit(dataset))] =
+        digits(net::bits_per_character(epoch.validation_loss));
+  }
+  row["gradient_norm"] = digits(epoch.gradient_norm);
+  row["skipped_steps"] = epoch.skipped;
+  row["loss_scale"] = epoch.loss_scale;  // powers of two keep their digits
+  if (const net::KeptBytes::Sums* const kept = numerics.of_epoch(epoch.epoch)) {
+    row["kept_bytes_per_sample"] = digits(kept->per_sample());
+    row["kept_bytes_per_sample_float32"] = digits(kept->float32_per_sample());
+  }
+  if (!stored.empty()) {
+    const policies::ParameterBytes& bytes = stored.at(stage(epoch.epoch).value_or(0));
+    row["master_bytes_per_parameter"] = digits(bytes.master);
+    row["state_bytes_per_parameter"] = digits(bytes.state);
+  }
+  if (staged != nullptr) row["stage"] = staged->stage(epoch.epoch);
+  return row.dump() + "\n";
+}
+
+/// Runs or resumes the training and gives the number of its last epoch. `checkpoint`: removed where
+/// there is something left to train. metrics.jsonl gets a row per epoch; a resumed run leaves the
+/// file of an uninterrupted one.
+std::int64_t run(Graph& graph, Run& of, const net::TrainOptions& options, const net::RunFile& file,
+                 const std::string& metrics, const std::string& checkpoint, std::int64_t steps,
+                 const TrainHooks& told) {
+  net::TrainHooks hooks;
+  hooks.on_start = [&](const net::RunState& state) {
+    // If this run is killed, that of another would stay beside its metrics.
+    std::error_code error;
+    if (!state.finished) std::filesystem::remove(checkpoint, error);
+    if (error) throw Error(fmt::format("{}: cannot be removed ({})", checkpoint, error.message()));
+    std::string rows;
+    for (const net::EpochMetrics& epoch : state.history) rows += of.row(epoch);
+    write_atomically(metrics, {rows});
+    told.on_start(state, steps);
+  };
+  hooks.on_step = [&](std::int64_t step, std::int64_t, double loss) { told.on_step(step, loss); };
+  hooks.on_epoch = [&](const net::EpochMetrics& epoch) {
+    if (!std::isfinite(epoch.train_loss)) {
+      throw Error(
+          fmt::format("training diverged: the loss of epoch {} is not finite; use a smaller --lr",
+                      epoch.epoch));
+    }
+    append_text(metrics, of.row(epoch));
+    told.on_epoch(epoch, of.dataset, of.stage(epoch.epoch));
+  };
+  const std::int64_t last =
+      net::train(graph, of.dataset, options, of.numerics, hooks, file).back().epoch;
+  told.on_end();
+  return last;
+}
+
+}  // namespace
+
+Trained train(const TrainRequest& asked, const Context& context, const TrainHooks& hooks) {
+  Settled settled = settle(asked, context.folders);
+  require_writable_folder(asked.out);
+  const Dataset dataset =
+      net::view_of(net::load_dataset(asked.data, context.folders.cache), settled.view);
+  const std::int64_t steps =
+      settled.train.epochs *
+      ((dataset.train_count() + settled.train.batch - 1) / settled.train.batch);
+  // The recommended warm-up is for long runs; a short one would end before its full rate.
+  if (!asked.warmup) settled.train.warmup = std::min(settled.train.warmup, steps / 10);
+  net::LoadedNetwork network = load(asked, settled, dataset);
+  Graph& graph = network.graph;
+  net::Numerics float32;
+  std::unique_ptr<policies::StagedNumerics> quantized;
+  if (!settled.float32)
+    quantized = std::make_unique<policies::StagedNumerics>(settled.recipe, graph, asked.recipe);
+  context.on_checked();
+  const std::vector<policies::StageStart>& starts = settled.recipe.stages();
+  if (dataset.validation_count() == 0 &&
+      std::ranges::any_of(starts, [](const auto& start) { return start.epoch == 0; }))
+    context.say(fmt::format(
+        "note: {} has no validation samples, so the plateaus of the stages are those of the "
+        "training loss",
+        dataset.name()));
+
+  std::error_code error;
+  std::filesystem::create_directories(asked.out, error);
+  if (error) throw Error(fmt::format("{}: cannot be created ({})", asked.out, error.message()));
+  // Two runs in one folder would mix their rows.
+  const FileLock lock(asked.out + "/.train.lock",
+                      asked.out + ": another training run is writing to it");
+  const std::string metrics = asked.out + "/metrics.jsonl";
+  net::RunFile file{asked.out + "/state.safetensors",
+                    asked.save_every,
+                    asked.fresh,
+                    {{"recipe", settled.identity()}}};
+  if (network.has_weights) file.identity.emplace_back("starting file", file_sha256(asked.net));
+  Trained out{
+      .checkpoint = fmt::format("{}/{}-{}.safetensors", asked.out, graph.name, dataset.name()),
+      .recipe = settled.recipe,
+      .dataset = dataset,
+      .stages = starts.size()};
+  for (const std::string& path : {out.checkpoint, metrics, file.path}) require_replaceable(path);
+  // The same command again would go on from the weights that the first one left.
+  std::error_code none;
+  if (std::filesystem::equivalent(out.checkpoint, asked.net.substr(asked.net.find('=') + 1), none))
+    throw Error(fmt::format("--out {}: expected another folder than that of --net {}", asked.out,
+                            asked.net));
+  Run training{dataset, starts.empty() ? nullptr : quantized.get(),
+               net::KeptBytes(quantized ? static_cast<net::Numerics&>(*quantized) : float32),
+               stored_bytes(graph, settled)};
+  const std::int64_t last =
+      run(graph, training, settled.train, file, metrics, out.checkpoint, steps, hooks);
+  out.stage = training.stage(last);
+  if (out.stage && *out.stage < out.stages)
+    context.say(fmt::format(
+        "note: training ended in stage {}; the test uses the last one, stage {}, as eval does",
+        *out.stage, out.stages));
+
+  net::write_safetensors(out.checkpoint, described(network, dataset, settled),
+                         storage(asked.store));
+  const Graph stored = net::load_network(out.checkpoint, dataset).graph;
+  out.tested = test(stored, dataset, settled.recipe);
+  out.top1 =
+      experiments::top1_intervals(
+          dataset, out.tested, out.tested,
+          experiments::scores_json(dataset, net::scores_for(dataset, {}), out.tested, out.tested))
+          .top1;
+  if (const net::KeptBytes::Sums* const kept = training.numerics.of_epoch(last)) out.kept = *kept;
+  if (!training.stored.empty()) {
+    out.stored = training.stored.back();
+    out.stored_float32 = policies::parameter_bytes(Recipe(), graph, settled.train);
+  }
+  return out;
+}
+
+}  // namespace numemu::api

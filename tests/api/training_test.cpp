@@ -1,0 +1,200 @@
+// Training through its function: rows, what the checkpoint says, stages, bytes.
+#include "api/training.hpp"
+
+#include <cmath>
+#include <filesystem>
+
+#include "emu/net/model/safetensors.hpp"
+#include "tests/api/workplace.hpp"
+#include "tests/catch.hpp"
+
+using namespace numemu;
+using namespace numemu::test;
+using Catch::Contains;
+
+namespace {
+
+/// A little text that is easy to learn: 64 characters of context, about 40 windows.
+api::TrainRequest text_of(const Workplace& w, std::int64_t epochs) {
+  std::string text;
+  for (int i = 0; text.size() < 3000; ++i) {
+    text += "the " + std::string(i % 3 == 0 ? "cat" : i % 5 == 0 ? "dog" : "owl") + " sat down, ";
+    text += std::string(1, static_cast<char>('a' + i % 26)) + " times; ";
+  }
+  api::TrainRequest asked{
+      .net = "lstm-char", .data = "text:" + w.file("small.txt", text), .out = w / "o", .seed = 1};
+  asked.train.batch = 8;
+  asked.train.epochs = epochs;
+  return asked;
+}
+
+std::vector<Json> rows_of(const std::string& path) {
+  std::vector<Json> rows;
+  const std::string text = read_file(path);
+  for (std::size_t start = 0; start < text.size();) {
+    const std::size_t end = text.find('\n', start);
+    rows.push_back(Json::parse(text.substr(start, end - start)));
+    start = end + 1;
+  }
+  return rows;
+}
+
+std::vector<std::string> state_and_results(const std::string& folder) {
+  return {read_file(folder + "/lstm-char-text.safetensors"), read_file(folder + "/metrics.jsonl"),
+          read_file(folder + "/state.safetensors")};
+}
+
+std::string training_of(const std::string& path) {
+  std::string text;
+  for (const auto& [key, value] : net::read_safetensors(path).metadata)
+    text += key == "training" ? value : "";
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("training on a text leaves rows with perplexity and bits per character", "[fast]") {
+  const Workplace w;
+  std::int64_t steps = 0, last = 0, epochs = 0;
+  bool ended = false;
+  api::TrainHooks hooks;
+  hooks.on_start = [&](const net::RunState& state, std::int64_t all) {
+    CHECK(state.step == 0);
+    steps = all;
+  };
+  hooks.on_step = [&](std::int64_t step, double) { last = step; };
+  hooks.on_epoch = [&](const net::EpochMetrics&, const net::Dataset&,
+                       std::optional<std::size_t> stage) {
+    CHECK_FALSE(stage);
+    ++epochs;
+  };
+  hooks.on_end = [&] { ended = true; };
+  const api::Trained trained = api::train(text_of(w, 3), w.context, hooks);
+  CHECK(steps == last + 1);
+  CHECK(epochs == 3);
+  CHECK(ended);
+  CHECK(trained.checkpoint == w / "o/lstm-char-text.safetensors");
+  CHECK(std::filesystem::exists(trained.checkpoint));
+  CHECK(trained.tested.loss > 0);
+  CHECK(trained.kept);
+  CHECK_FALSE(trained.stored);
+  const std::vector<Json> rows = rows_of(w / "o/metrics.jsonl");
+  REQUIRE(rows.size() == 3);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    CHECK(rows[i]["epoch"] == i);
+    CHECK(rows[i]["step"] ==
+          rows[0]["step"].get<std::int64_t>() * static_cast<std::int64_t>(i + 1));
+    CHECK(rows[i]["skipped_steps"] == 0);
+    CHECK(rows[i]["gradient_norm"].get<double>() > 0);
+    CHECK(rows[i]["bits_per_character"].get<double>() > 0);
+  }
+  CHECK(rows[2]["train_loss"].get<double>() < rows[0]["train_loss"].get<double>());
+}
+
+TEST_CASE("a finished run gives its result again and another one takes its place", "[fast]") {
+  const Workplace w;
+  api::TrainRequest asked = text_of(w, 1);
+  const double loss = api::train(asked, w.context).tested.loss;
+  const auto files = state_and_results(w / "o");
+  bool finished = false;
+  api::TrainHooks hooks;
+  hooks.on_start = [&](const net::RunState& state, std::int64_t) { finished = state.finished; };
+  CHECK(api::train(asked, w.context, hooks).tested.loss == loss);
+  CHECK(finished);
+  CHECK(state_and_results(w / "o") == files);
+  asked.learning_rate = 0.01;
+  api::train(asked, w.context, hooks);
+  CHECK_FALSE(finished);
+  CHECK(state_and_results(w / "o") != files);
+}
+
+TEST_CASE("a run that ends early leaves no checkpoint of the run before it", "[fast]") {
+  const Workplace w;
+  api::TrainRequest asked = text_of(w, 1);
+  const std::string path = api::train(asked, w.context).checkpoint;
+  // Refused before any work: what is there stays.
+  asked.recipe = "none.json";
+  CHECK_THAT(message_of([&] { api::train(asked, w.context); }), Contains("none.json"));
+  CHECK(std::filesystem::exists(path));
+  asked.recipe.clear();
+  asked.optimizer = "sgd";
+  asked.learning_rate = 1e30;
+  asked.warmup = 0;
+  CHECK_THAT(message_of([&] { api::train(asked, w.context); }), Contains("training diverged"));
+  CHECK_FALSE(std::filesystem::exists(path));
+}
+
+TEST_CASE("the checkpoint says how it was trained", "[fast]") {
+  const Workplace w;
+  api::TrainRequest asked = text_of(w, 1);
+  asked.optimizer = "sgd";
+  asked.clip = 0.5;
+  asked.warmup = 2;
+  asked.learning_rate = 0.25;
+  asked.weight_decay = 0;
+  asked.train.nesterov = true;
+  asked.train.schedule = "linear";
+  asked.train.workers = 2;
+  asked.train.micro_batches = 3;
+  CHECK(training_of(api::train(asked, w.context).checkpoint) ==
+        "sgd linear lr 0.25 nesterov momentum 0.9 weight decay 0 epochs 1 batch 8 seed 1 "
+        "warmup 2 clip 0.5 workers 2 micro-batches 3");
+}
+
+TEST_CASE("rows name the stage of the recipe, and objectives come from it", "[fast]") {
+  Workplace w;
+  const auto run = [&](int epoch) {
+    api::TrainRequest asked = text_of(w, 2);
+    asked.recipe = w.file("r.json", R"({"numemu_recipe": 1,
+      "objectives": ["cross_entropy", "complement"], "stages": [{"from": {"epoch": )" +
+                                        std::to_string(epoch) + R"(},
+      "patch": {"roles": {"weight": {"format": "int8"}}}}]})");
+    asked.fresh = true;
+    return api::train(asked, w.context);
+  };
+  const api::Trained two = run(1);
+  CHECK(two.stage == 1);
+  CHECK(w.said.empty());
+  const std::vector<Json> rows = rows_of(w / "o/metrics.jsonl");
+  REQUIRE(rows.size() == 2);
+  CHECK(rows[0]["stage"] == 0);
+  CHECK(rows[1]["stage"] == 1);
+  CHECK_THAT(training_of(two.checkpoint), Contains(" objectives cross_entropy complement"));
+  // The test after a training that did not reach the last stage.
+  const api::Trained one = run(2);
+  CHECK(one.stage == 0);
+  CHECK(one.stages == 1);
+  CHECK(w.said ==
+        "note: training ended in stage 0; the test uses the last one, stage 1, as eval does\n");
+}
+
+TEST_CASE("training tells how many bytes it stores of a parameter", "[fast]") {
+  const Workplace w;
+  api::TrainRequest asked = text_of(w, 1);
+  asked.recipe =
+      w.file("few.json", R"j({"numemu_recipe": 1, "roles": {"state": {"format": "bfloat16"}},
+                              "update": {"master": "bfloat16", "rounding": "sr(16)"}})j");
+  const api::Trained few = api::train(asked, w.context);
+  REQUIRE(few.stored);
+  CHECK(few.stored->master == 2);
+  CHECK(few.stored->state == 4);
+  CHECK(few.stored_float32.master == 4);
+  CHECK(few.stored_float32.state == 8);
+  const Json row = rows_of(w / "o/metrics.jsonl").at(0);
+  CHECK(row["master_bytes_per_parameter"] == 2);
+  CHECK(row["state_bytes_per_parameter"] == 4);
+  asked.recipe = w.file("none.json", R"({"numemu_recipe": 1})");
+  CHECK_FALSE(api::train(asked, w.context).stored);
+  CHECK_FALSE(rows_of(w / "o/metrics.jsonl").at(0).contains("state_bytes_per_parameter"));
+}
+
+TEST_CASE("a recipe that names no optimizer has the one asked for", "[fast]") {
+  const Workplace w;
+  for (const char* update : {"", R"(, "update": {"master": "bfloat16"})"}) {
+    INFO(update);
+    api::TrainRequest asked = text_of(w, 1);
+    asked.recipe = w.file("r.json", R"({"numemu_recipe": 1)" + std::string(update) + "}");
+    asked.optimizer = "sgd";
+    CHECK_THAT(training_of(api::train(asked, w.context).checkpoint), Catch::StartsWith("sgd "));
+  }
+}
