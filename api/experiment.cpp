@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "api/experiments.hpp"
+#include "api/studies.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/json_reader.hpp"

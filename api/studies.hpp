@@ -9,6 +9,7 @@
 
 #include "api/context.hpp"
 #include "experiments/engine/estimate.hpp"
+#include "experiments/engine/experiment.hpp"
 #include "experiments/engine/gate.hpp"
 #include "experiments/engine/sweep.hpp"
 
@@ -78,5 +79,25 @@ struct WrittenReport {
 /// what was measured.
 WrittenReport write_report(const std::string& folder, const ReportPaths&, const Context&,
                            bool predictions = true, const std::optional<Gate>& gate = {});
+
+struct ExperimentRequest {
+  std::string name = {};                   ///< one of experiments::all_experiments()
+  std::string size = "default";            ///< smoke, default, full
+  std::string out = {};                    ///< folder; "" is out/NAME-SIZE
+  std::vector<std::string> settings = {};  ///< "key=value"
+  std::int64_t seed = 0;
+  Existing existing = Existing::resume;
+};
+struct ExperimentResult {
+  std::string out;
+  experiments::Conclusion conclusion;
+  Json json;  ///< experiment.json
+
+  bool failed() const;  ///< a finding failed
+};
+/// Context::on_work hears of what points share before the first one, the hooks of points and
+/// trials.
+ExperimentResult run_experiment(const ExperimentRequest&, const Context&,
+                                const experiments::SweepHooks& = {});
 
 }  // namespace numemu::api

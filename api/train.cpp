@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "api/training.hpp"
+#include "api/networks.hpp"
 #include "emu/net/model/folded_checkpoint.hpp"
 #include "emu/net/model/load_network.hpp"
 #include "emu/net/model/onnx_checkpoint.hpp"

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <iterator>
 
-#include "api/training.hpp"
+#include "api/networks.hpp"
 #include "emu/net/at_layer.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/model/folded_checkpoint.hpp"

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "api/experiments.hpp"
+#include "api/studies.hpp"
 #include "cli/command.hpp"
 #include "cli/network_options.hpp"
 #include "cli/progress.hpp"

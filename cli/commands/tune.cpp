@@ -5,7 +5,7 @@
 #include <cmath>
 #include <optional>
 
-#include "api/training.hpp"
+#include "api/networks.hpp"
 #include "cli/command.hpp"
 #include "cli/format_names.hpp"
 #include "cli/network_options.hpp"

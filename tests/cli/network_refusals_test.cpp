@@ -143,6 +143,7 @@ const std::vector<Refusal> kRefusals = {
      "--steps: unknown tuning step 'batchnorm'; did you mean 'batch_norm'?"},
     {kTune + "--recipe r.json --steps 'bias(epochs=0)'", "bias: epochs"},
     {kTune + "--recipe r.json --samples 0", "--samples"},
+    {kTune + "--recipe r.json --calibrate-on text:none.txt", "none.txt"},
     {kTune + "--recipe r.json --images 6000", "--images: expected at most 5000"},
     {kExport + "--out m.bin", "ending in .onnx or .safetensors"},
     {"sweep points.json --out o --gate 0.5 --shard 0/2", "--gate: expected beside it no --shard"},

@@ -1,9 +1,5 @@
-// numemu tune: figures, the checkpoint as other commands read it, refusals, and runs that are
-// killed.
-#include <filesystem>
-
+// numemu tune: tables, the checkpoint as other commands read it, and runs that are killed.
 #include "formats/storage/json.hpp"
-#include "formats/storage/npy.hpp"
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
 #include "tests/experiments/places_network.hpp"
@@ -30,24 +26,6 @@ std::vector<std::string> results(const Scratch& s, const std::string& folder) {
 }
 
 }  // namespace
-
-TEST_CASE("layers are compared with those that a step has scaled in float32, too", "[fast]") {
-  const Scratch s;
-  s.file("r.json", R"({"numemu_recipe": 1, "roles": {
-      "weight": {"format": "int8", "granularity": "channel"}, "activation": {"format": "int8"}}})");
-  const Result tuned = s.run(
-      "tune --net lenet --data glyphs --recipe r.json --samples 64 --images 32 --steps equalise "
-      "--out t --json --quiet");
-  INFO(tuned.err);
-  REQUIRE(tuned.code == 0);
-  const Json layers = Json::parse(tuned.out)["layers"];
-  REQUIRE(layers.size() == 5);
-  constexpr double kLeast = 25;  // dB; about 35 and more; 10 and less against other scales
-  for (const Json& layer : layers) {
-    INFO(layer.dump());
-    CHECK(layer["after_db"].get<double>() > kLeast);
-  }
-}
 
 TEST_CASE("tune gives a checkpoint with ranges that eval, sweep and infer use", "[slow]") {
   const Scratch s;
@@ -121,52 +99,6 @@ TEST_CASE("tune that is killed at any time goes on to the same bytes", "[slow]")
   CHECK(results(s, "whole") == results(s, "killed"));
 }
 
-TEST_CASE("a step that gives ranges counts those that the recipe uses", "[fast]") {
-  const Scratch s;
-  s.file("d.json", R"({"numemu_recipe": 1, "calibrate": {"rule": "dynamic"}, "roles": {
-      "weight": {"format": "int8"}, "activation": {"format": "int8"}}})");
-  const Result tuned = s.run(
-      "tune --net lenet --data glyphs --recipe d.json --samples 1000 --images 20 --steps "
-      "'calibrate(percentile(99.9))' --out t --quiet");
-  INFO(tuned.err);
-  REQUIRE(tuned.code == 0);
-  CHECK_THAT(
-      tuned.out,
-      Contains("ranges of 0 activations: the recipe has no static scale of any") &&
-          Contains("note: glyphs has 512 calibration samples, fewer than the 1000 asked for."));
-}
-
-TEST_CASE("steps read the samples of another set, as eval does", "[fast]") {
-  const Scratch s;
-  std::vector<float> x(48 * 28 * 28);
-  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>((i * 37) % 101) / 50 - 1;
-  numemu::write_npy(s.path + "/x.npy", numemu::ArrayType::float32, {48, 1, 28, 28}, x.data());
-  const std::string other = "--calibrate-on npy:x=x.npy,test=1 ";
-  const auto tuned = [&](const std::string& options, const std::string& out) {
-    const Result result =
-        s.run(command(s) + " --steps calibrate " + options + "--json --quiet --out " + out);
-    INFO(result.err);
-    REQUIRE(result.code == 0);
-    return Json::parse(result.out);
-  };
-  CHECK(tuned(other, "other")["calibration_samples"] == 47);
-  // That set may hold the validation samples.
-  CHECK_THAT(s.run(command(s) + " --steps calibrate " + other + "--quiet --out other").out,
-             Contains("validation samples; changes"));
-  tuned("", "own");
-  const auto loss = [&](const std::string& net, const std::string& options) {
-    const Result row = s.run("eval --net " + net + " --data glyphs --recipe r.json --images 64 " +
-                             options + "--no-predictions --quiet --json");
-    INFO(row.err);
-    REQUIRE(row.code == 0);
-    return Json::parse(row.out)["metrics"]["loss"].get<double>();
-  };
-  // The ranges are those that eval finds on the same samples.
-  CHECK(loss("other/lenet-glyphs.safetensors", "") == loss("lenet", other));
-  CHECK(loss("other/lenet-glyphs.safetensors", "") != loss("own/lenet-glyphs.safetensors", ""));
-  check_refused(s.run(command(s) + " --calibrate-on text:x.txt"), "x.txt");
-}
-
 TEST_CASE("accuracy of a tuned checkpoint is compared with the network before tuning", "[fast]") {
   const Scratch s;
   REQUIRE(s.run(command(s) + " --steps gptq --out t --quiet").code == 0);
@@ -234,31 +166,4 @@ TEST_CASE("the report compares what the task is judged by", "[fast]") {
             metrics[network]["change"].get<double>());
     CHECK(metrics["after"].contains("top1") == classes);
   }
-}
-
-TEST_CASE("a run is known by all that its checkpoint holds", "[fast]") {
-  const Scratch s;
-  const auto made = [&](const std::string& steps, const std::string& out) {
-    const Result tuned = s.run(command(s) + " --steps '" + steps + "' --quiet --out " + out);
-    INFO(tuned.err);
-    REQUIRE(tuned.code == 0);
-  };
-  // The same weights with other ranges.
-  made("calibrate", "a");
-  made("calibrate(percentile(80))", "b");
-  const auto tuned = [&](const std::string& from, const std::string& out) {
-    const Result again =
-        s.run("tune --net " + from +
-              "/lenet-glyphs.safetensors --data glyphs --recipe r.json "
-              "--samples 64 --images 100 --steps bias_correction --quiet --json --out " +
-              out);
-    INFO(again.err);
-    REQUIRE(again.code == 0);
-    Json json = Json::parse(again.out);
-    json.erase("checkpoint");
-    return json.dump();
-  };
-  const std::string first = tuned("a", "t"), second = tuned("b", "t");
-  CHECK(second != first);
-  CHECK(second == tuned("b", "u"));
 }

@@ -1,5 +1,5 @@
 // Training through its function: rows, what the checkpoint says, stages, bytes.
-#include "api/training.hpp"
+#include "api/networks.hpp"
 
 #include <cmath>
 #include <filesystem>
