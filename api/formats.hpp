@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "api/progress.hpp"
@@ -16,6 +17,7 @@
 #include "formats/blocks/block_layout.hpp"
 #include "formats/codec.hpp"
 #include "formats/conversion.hpp"
+#include "formats/error.hpp"
 #include "formats/format.hpp"
 #include "formats/scaling/quantize_blocks.hpp"
 #include "formats/storage/codes.hpp"
@@ -38,13 +40,14 @@ bool is_block_name(std::string_view text);
 /// The names of the scale rules that serve a block format.
 std::vector<std::string> scale_rules_of(const BlockFormat&);
 
-/// An array of numbers or codes; the shape has as many elements. T is float, double or an integer
-/// of the type.
+/// An array of numbers or codes; T is as wide as the type. Throws Error unless the shape has as
+/// many elements.
 template <class T>
 Array array_of(ArrayType type, ArrayShape shape, const std::vector<T>& elements) {
   Array array(type, std::move(shape));
-  std::memcpy(array.data.data(), elements.data(),
-              std::min(elements.size() * sizeof(T), static_cast<std::size_t>(array.data.size())));
+  if (static_cast<std::int64_t>(elements.size() * sizeof(T)) != array.data.size())
+    throw Error("array: expected the elements of shape " + shape_text(array.shape));
+  std::memcpy(array.data.data(), elements.data(), elements.size() * sizeof(T));
   return array;
 }
 /// float32 numbers as codes of float32, for encode().
@@ -117,7 +120,7 @@ struct QuantizedParts {
 QuantizedArray quantize(const Array& x, const QuantizeOptions&);
 QuantizedArray quantize(const Array& x, const BlockQuantization&, const BlockLayout&,
                         const QuantizedParts&);
-/// How options quantize; throws Error naming the option that does not fit the block format.
+/// How options quantize. Throws Error for a scale rule that does not serve the block format.
 BlockQuantization quantization_of(const QuantizeOptions&, const BlockFormat&, const Conversion&);
 Sqnr sqnr_of(const Array& x, const Array& y);
 

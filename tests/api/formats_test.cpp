@@ -31,6 +31,12 @@ TEST_CASE("api formats: encode and decode are exact both ways", "[fast]") {
                   Error);
 }
 
+TEST_CASE("api formats: an array has the elements of its shape", "[fast]") {
+  CHECK_THROWS_AS(api::float32({2, 2}, {1, 2, 3}), Error);
+  CHECK_THROWS_AS(api::array_of<float>(ArrayType::float64, {1}, {1}), Error);
+  CHECK(api::float32({}, {5}).array.elements() == 1);
+}
+
 TEST_CASE("api formats: stochastic rounding draws by seed and element", "[fast]") {
   const Codes x = api::float32({256}, std::vector<float>(256, 1.03f));
   const auto text = [&](std::uint64_t seed) {

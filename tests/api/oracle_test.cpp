@@ -1,9 +1,10 @@
 // Vectors, verification and identification by calls: what is made holds, a fault is explained, a
 // device's rule is found.
+#include "api/oracle.hpp"
+
 #include <algorithm>
 
 #include "api/formats.hpp"
-#include "api/oracle.hpp"
 #include "emu/oracle/dots.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"

@@ -27,8 +27,8 @@ struct Folder : test::Scratch {
   /// Quantizes x.npy into c, s, t or z; the extra arrays are named in `more`.
   void quantize(const std::string& options, const std::string& more = "",
                 const std::string& in = "x.npy") const {
-    const Result result = run("quantize " + options + " --in " + in +
-                              " --out y.npy --codes c.npy --scales s.npy " + more);
+    const Result result = call("quantize " + options + " --in " + in +
+                               " --out y.npy --codes c.npy --scales s.npy " + more);
     CAPTURE(result.err);
     REQUIRE(result.code == 0);
   }
