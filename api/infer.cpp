@@ -23,9 +23,9 @@
 #include "experiments/predict/model_notes.hpp"
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
-#include "policies/recipe/notes.hpp"
-#include "policies/recipe/silent_notes.hpp"
-#include "policies/recipe/weight_release.hpp"
+#include "policies/notes/notes.hpp"
+#include "policies/notes/silent_notes.hpp"
+#include "policies/numerics/weight_release.hpp"
 #include "policies/tuning/checkpoint.hpp"
 
 namespace numemu::api {

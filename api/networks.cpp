@@ -9,7 +9,7 @@
 #include "experiments/engine/run_point.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/utf8.hpp"
-#include "policies/recipe/silent_notes.hpp"
+#include "policies/notes/silent_notes.hpp"
 
 namespace numemu::api {
 namespace {

@@ -4,7 +4,7 @@
 #include "experiments/engine/recipe_files.hpp"
 #include "experiments/engine/sweep_config.hpp"
 #include "formats/storage/json_reader.hpp"
-#include "policies/recipe/recipe_numerics.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 #include "policies/tuning/checkpoint.hpp"
 
 namespace numemu::api {

@@ -9,7 +9,7 @@
 #include "formats/error.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "formats/storage/output_folder.hpp"
-#include "policies/recipe/silent_notes.hpp"
+#include "policies/notes/silent_notes.hpp"
 
 namespace numemu::api {
 namespace {

@@ -25,7 +25,7 @@
 #include "formats/version.hpp"
 #include "policies/recipe/canonical_json.hpp"
 #include "policies/recipe/objectives.hpp"
-#include "policies/recipe/staged_numerics.hpp"
+#include "policies/numerics/staged_numerics.hpp"
 
 namespace numemu::api {
 namespace {

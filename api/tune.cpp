@@ -24,7 +24,7 @@
 #include "formats/storage/output_folder.hpp"
 #include "formats/version.hpp"
 #include "policies/recipe/canonical_json.hpp"
-#include "policies/recipe/silent_notes.hpp"
+#include "policies/notes/silent_notes.hpp"
 #include "policies/tuning/checkpoint.hpp"
 #include "policies/tuning/run_steps.hpp"
 

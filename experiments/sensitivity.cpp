@@ -38,7 +38,7 @@ Json role(const char* name, const std::string& format, const Base& base) {
   if (base.file.empty()) return role;
   const JsonReader reader(role, "--set: formats");
   if (policies::stays_float32(reader)) return nullptr;
-  const policies::RolePolicy policy = policies::read_role(reader, policies::role_schema(name));
+  const policies::RolePolicy policy = policies::read_role(reader, policies::role_row(name));
   role["scale"] = policies::role_json(policy)["scale"];
   return role;
 }

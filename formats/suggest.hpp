@@ -1,9 +1,13 @@
 // Unknown names are errors that offer the nearest known one, or all where they are few.
 #pragma once
+#include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "formats/error.hpp"
 
 namespace numemu {
 
@@ -23,5 +27,25 @@ std::optional<std::string> suggested_name(std::string_view name,
 /// names, else the first part alone.
 std::string unknown_name(std::string_view kind, std::string_view name,
                          const std::vector<std::string>& known);
+
+/// The place among `rows` of the first whose name is `name`; throws Error with unknown_name() of
+/// all their names. `name_of` gives a row's name, or is the member that has it; without it the rows
+/// are the names.
+template <class Rows, class NameOf = std::identity>
+std::size_t index_named(std::string_view kind, std::string_view name, const Rows& rows,
+                        NameOf name_of = {}) {
+  std::vector<std::string> known;
+  for (const auto& row : rows) {
+    if (std::invoke(name_of, row) == name) return known.size();
+    known.emplace_back(std::invoke(name_of, row));
+  }
+  throw Error(unknown_name(kind, name, known));
+}
+/// The row itself; `rows` lives on.
+template <class Rows, class NameOf = std::identity>
+const auto& find_named(std::string_view kind, std::string_view name, const Rows& rows,
+                       NameOf name_of = {}) {
+  return *(std::begin(rows) + static_cast<std::ptrdiff_t>(index_named(kind, name, rows, name_of)));
+}
 
 }  // namespace numemu

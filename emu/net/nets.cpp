@@ -61,13 +61,6 @@ Graph with_fixed_classifier(Graph graph) {
   return graph;
 }
 
-const Row& find(std::string_view name) {
-  for (const Row& row : kRows) {
-    if (row.name == name) return row;
-  }
-  throw Error(unknown_name("network", name, net_names()));
-}
-
 }  // namespace
 
 Graph build_net(std::string_view name, const Shape& input_shape, std::int64_t classes) {
@@ -77,7 +70,7 @@ Graph build_net(std::string_view name, const Shape& input_shape, std::int64_t cl
   if (const std::int64_t width = dlrm_width(name); width > 0) {
     dlrm(builder, width);
   } else {
-    find(name).build(builder);
+    find_named("network", name, kRows, &Row::name).build(builder);
   }
   return builder.take();
 }
@@ -93,7 +86,8 @@ Graph build_net(std::string_view name, const Dataset& data) {
 
 DataKind net_kind(std::string_view name) {
   if (const std::string_view inner = fixed_network(name); !inner.empty()) return net_kind(inner);
-  return dlrm_width(name) > 0 ? DataKind::clicks : find(name).kind;
+  return dlrm_width(name) > 0 ? DataKind::clicks
+                              : find_named("network", name, kRows, &Row::name).kind;
 }
 
 std::vector<std::string> net_names() {

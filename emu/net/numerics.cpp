@@ -13,8 +13,9 @@
 namespace numemu::net {
 
 std::string_view to_string(Role role) {
-  constexpr std::array<std::string_view, 6> kNames{"weight",    "activation", "gradient",
-                                                   "embedding", "key",        "value"};
+  constexpr std::array<std::string_view, 11> kNames{"weight", "activation", "gradient", "embedding",
+                                                    "key",    "value",      "vector",   "output",
+                                                    "saved",  "state",      "exchange"};
   return kNames[static_cast<std::size_t>(role)];
 }
 

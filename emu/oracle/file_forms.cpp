@@ -51,9 +51,7 @@ void append_jsonl(const Layout& layout, const Records& records, std::string& tex
 }  // namespace
 
 FileForm parse_file_form(std::string_view text) {
-  const auto found = std::find(kForms.begin(), kForms.end(), text);
-  if (found != kForms.end()) return static_cast<FileForm>(found - kForms.begin());
-  throw Error(unknown_name("file format", text, {kForms.begin(), kForms.end()}));
+  return static_cast<FileForm>(index_named("file format", text, kForms));
 }
 
 std::string form_head(FileForm form, const Subject& s, const Layout& layout) {

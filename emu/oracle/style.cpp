@@ -18,9 +18,7 @@ constexpr std::array<std::string_view, 11> kStyles = {
 std::string_view to_string(Style style) { return kStyles[static_cast<std::size_t>(style)]; }
 
 Style parse_style(std::string_view text) {
-  const auto found = std::find(kStyles.begin(), kStyles.end(), text);
-  if (found != kStyles.end()) return static_cast<Style>(found - kStyles.begin());
-  throw Error(unknown_name("style", text, {kStyles.begin(), kStyles.end()}));
+  return static_cast<Style>(index_named("style", text, kStyles));
 }
 
 }  // namespace numemu::oracle

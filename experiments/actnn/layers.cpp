@@ -10,7 +10,7 @@
 #include "experiments/actnn/passes.hpp"
 #include "experiments/engine/trials.hpp"
 #include "formats/portable/math.hpp"
-#include "policies/recipe/recipe_numerics.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 
 namespace numemu::experiments::actnn {
 namespace {

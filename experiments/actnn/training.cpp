@@ -15,7 +15,7 @@
 #include "experiments/engine/paired_gains.hpp"
 #include "experiments/engine/training_settings.hpp"
 #include "experiments/engine/training_table.hpp"
-#include "policies/recipe/recipe_numerics.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 
 namespace numemu::experiments::actnn {
 namespace {

@@ -24,7 +24,7 @@ Json role_of(const char* name, const std::string& format, const std::string& sca
   set_weight_granularity(role, name, granularity, where);
   const Json whole = role;
   return policies::role_json(
-      policies::read_role(JsonReader(whole, where), policies::role_schema(name)));
+      policies::read_role(JsonReader(whole, where), policies::role_row(name)));
 }
 
 /// Cuts the part behind the last `mark` outside parentheses off the text.

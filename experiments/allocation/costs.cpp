@@ -61,11 +61,11 @@ MacCosts MacCosts::read(const std::string& path) {
 
 double MacCosts::of(const policies::LayerRecipe& recipe) const {
   if (path_.empty()) {
-    return element_bits(recipe.weight) * element_bits(recipe.activation) /
-           (kFloat32Bits * kFloat32Bits);
+    return element_bits(recipe[policies::RolePart::weight]) *
+           element_bits(recipe[policies::RolePart::activation]) / (kFloat32Bits * kFloat32Bits);
   }
-  const std::string weight = format_name(recipe.weight),
-                    activation = format_name(recipe.activation),
+  const std::string weight = format_name(recipe[policies::RolePart::weight]),
+                    activation = format_name(recipe[policies::RolePart::activation]),
                     unit = recipe.unit(net::GemmKind::fprop).row().name;
   for (const Entry& entry : entries_) {
     if (glob_match(entry.weight, weight) && glob_match(entry.activation, activation) &&
@@ -90,7 +90,7 @@ std::vector<LayerSize> layer_sizes(const net::Graph& graph,
 
 double weight_bits(const net::GemmLayer& layer, const policies::LayerRecipe& recipe) {
   if (layer.weight == nullptr) return 0;
-  return policies::stored_bits(recipe.weight, layer.weight->shape);
+  return policies::stored_bits(recipe[policies::RolePart::weight], layer.weight->shape);
 }
 
 }  // namespace numemu::experiments

@@ -12,8 +12,8 @@
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"
 #include "formats/suggest.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 #include "policies/recipe/canonical_json.hpp"
-#include "policies/recipe/recipe_numerics.hpp"
 #include "policies/tuning/checkpoint.hpp"
 
 namespace numemu::experiments {

@@ -18,8 +18,8 @@
 #include "experiments/engine/trials.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/vector_functions.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 #include "policies/recipe/bits.hpp"
-#include "policies/recipe/recipe_numerics.hpp"
 
 namespace numemu::experiments::binarized {
 namespace {

@@ -52,9 +52,13 @@ Cost cost_of(const net::Graph& graph, const Json& recipe) {
   for (const net::GemmLayer& layer : net::gemm_layers(graph)) {
     const policies::LayerRecipe numerics = parsed.layer(layer.name);
     const auto n = static_cast<double>(layer.weight->size());
-    const double weight = policies::stored_bits(numerics.weight, layer.weight->shape) / n;
-    const double unquantized = first && numerics.weight ? kInputBits : kFloat32Bits;
-    const double activation = numerics.activation ? numerics.activation->format->bits : unquantized;
+    const double weight =
+        policies::stored_bits(numerics[policies::RolePart::weight], layer.weight->shape) / n;
+    const double unquantized =
+        first && numerics[policies::RolePart::weight] ? kInputBits : kFloat32Bits;
+    const double activation = numerics[policies::RolePart::activation]
+                                  ? numerics[policies::RolePart::activation]->format->bits
+                                  : unquantized;
     cost.weight_bits += weight * n;
     cost.bit_products += weight * activation * n;  // a fully connected weight multiplies once
     first = false;

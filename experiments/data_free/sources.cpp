@@ -22,7 +22,7 @@
 #include "policies/calibrate/batch_norm.hpp"
 #include "policies/calibrate/reference.hpp"
 #include "policies/calibrate/synthesize.hpp"
-#include "policies/recipe/recipe_numerics.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 
 namespace numemu::experiments::data_free {
 namespace {

@@ -19,7 +19,7 @@
 #include "experiments/predict/layer_noise.hpp"
 #include "experiments/predict/listening.hpp"
 #include "formats/storage/json.hpp"
-#include "policies/recipe/recipe_numerics.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 #include "policies/tuning/checkpoint.hpp"
 
 namespace numemu::experiments {

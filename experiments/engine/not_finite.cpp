@@ -81,7 +81,7 @@ double NotFinite::reach(const net::Product& p, const Layer& layer) const {
 
 void NotFinite::add_stored(const net::Product& p) {
   const auto found = layers_.find(p.layer);
-  if (found == layers_.end() || !numerics_.recipe(p.layer).output) return;
+  if (found == layers_.end() || !numerics_.recipe(p.layer)[policies::RolePart::output]) return;
   const stats::FiniteCounts all = stats::count_finite(p.d, p.d_stack.count() * p.m * p.n);
   found->second.stored_nan += all.nan;
   found->second.stored_infinite += all.infinite;
@@ -166,7 +166,8 @@ Json NotFinite::causes(const std::string& name, const Layer& layer) const {
     }
   }
   if (layer.output_overflowed())
-    out.push_back(fmt::format("overflow of the role output ({})", overflow_of(*recipe.output)));
+    out.push_back(fmt::format("overflow of the role output ({})",
+                              overflow_of(*recipe[policies::RolePart::output])));
   if (layer.inherited > 0) out.push_back("operands that were not finite before");
   return out;
 }

@@ -8,7 +8,7 @@
 #include "emu/stats/finite_counts.hpp"
 #include "experiments/predict/layer_noise.hpp"
 #include "formats/storage/json.hpp"
-#include "policies/recipe/recipe_numerics.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 
 namespace numemu::experiments {
 

@@ -41,7 +41,7 @@ void forget_default_scale(Json& role, const std::string& name) {
   if (name == "*" || !role.contains("format") || !role["format"].is_string()) return;
   const Json bare = {{"format", role["format"]}};
   const policies::RolePolicy policy =
-      policies::read_role(JsonReader(bare, "recipe"), policies::role_schema(name));
+      policies::read_role(JsonReader(bare, "recipe"), policies::role_row(name));
   if (policies::role_json(policy)["scale"] == role.value("scale", Json())) role.erase("scale");
 }
 

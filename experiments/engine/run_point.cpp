@@ -21,12 +21,12 @@
 #include "experiments/predict/model_notes.hpp"
 #include "formats/version.hpp"
 #include "policies/calibrate/static_scale.hpp"
+#include "policies/notes/notes.hpp"
+#include "policies/notes/silent_notes.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 #include "policies/recipe/bits.hpp"
 #include "policies/recipe/canonical_json.hpp"
 #include "policies/recipe/fixed_scales.hpp"
-#include "policies/recipe/notes.hpp"
-#include "policies/recipe/recipe_numerics.hpp"
-#include "policies/recipe/silent_notes.hpp"
 #include "policies/tuning/checkpoint.hpp"
 
 namespace numemu::experiments {
@@ -141,7 +141,8 @@ std::vector<policies::Note> notes_on_data(const Point& point, const Workbench& b
 std::int64_t fixed_activations(const policies::Recipe& recipe, const net::Graph& graph) {
   return std::ranges::count_if(net::gemm_layer_names(graph), [&](const std::string& name) {
     const policies::LayerRecipe layer = recipe.layer(name);
-    return layer.activation && policies::has_fixed_scales(layer.activation->scale);
+    return layer[policies::RolePart::activation] &&
+           policies::has_fixed_scales(layer[policies::RolePart::activation]->scale);
   });
 }
 

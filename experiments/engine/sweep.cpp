@@ -18,8 +18,8 @@
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "formats/storage/output_folder.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 #include "policies/recipe/canonical_json.hpp"
-#include "policies/recipe/recipe_numerics.hpp"
 #include "policies/tuning/checkpoint.hpp"
 
 namespace numemu::experiments {

@@ -18,8 +18,8 @@
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "formats/float_guard.hpp"
+#include "policies/numerics/staged_numerics.hpp"
 #include "policies/recipe/objectives.hpp"
-#include "policies/recipe/staged_numerics.hpp"
 
 namespace numemu::experiments {
 namespace {

@@ -22,7 +22,7 @@ bool set_weight_granularity(Json& role, const char* name, const std::string& gra
   const Json bare = {{"format", role["format"]}};
   const JsonReader reader(bare, where);
   if (policies::stays_float32(reader) ||
-      policies::read_role(reader, policies::role_schema(name)).block != nullptr)
+      policies::read_role(reader, policies::role_row(name)).block != nullptr)
     return false;
   role["granularity"] = granularity;
   return true;

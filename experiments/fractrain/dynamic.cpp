@@ -13,7 +13,7 @@
 #include "experiments/engine/trials.hpp"
 #include "experiments/fractrain/gated_net.hpp"
 #include "experiments/fractrain/parts.hpp"
-#include "policies/recipe/staged_numerics.hpp"
+#include "policies/numerics/staged_numerics.hpp"
 
 namespace numemu::experiments::fractrain {
 namespace {

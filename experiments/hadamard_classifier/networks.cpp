@@ -17,7 +17,7 @@
 #include "formats/blocks/block_format.hpp"
 #include "formats/portable/math.hpp"
 #include "formats/quantize.hpp"
-#include "policies/recipe/recipe_numerics.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 
 namespace numemu::experiments::hadamard {
 namespace {

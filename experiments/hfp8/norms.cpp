@@ -22,7 +22,7 @@
 #include "formats/quantize.hpp"
 #include "formats/random.hpp"
 #include "policies/calibrate/batch_norm.hpp"
-#include "policies/recipe/recipe_numerics.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 
 namespace numemu::experiments::hfp8 {
 namespace {

@@ -15,7 +15,7 @@
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"
 #include "formats/portable/pairwise.hpp"
-#include "policies/recipe/recipe_numerics.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 
 namespace numemu::experiments::kure {
 namespace {

@@ -16,7 +16,7 @@
 #include "experiments/mask_diversity/pieces.hpp"
 #include "formats/portable/pairwise.hpp"
 #include "policies/mask/weight_mask.hpp"
-#include "policies/recipe/recipe_numerics.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -42,7 +42,8 @@ Json kept_of(const net::Graph& graph, const policies::Recipe& recipe,
   double elements = 0, kept = 0, magnitude = 0, retained = 0;
   for (const std::string& layer : layers) {
     const net::Tensor& weight = net::weight_of(graph, layer);
-    const std::optional<policies::MaskPolicy> policy = recipe.layer(layer).weight_mask;
+    const std::optional<policies::MaskPolicy> policy =
+        recipe.layer(layer).masks[policies::RolePart::weight];
     std::vector<std::uint8_t> keep(weight.data.size(), 1);
     if (policy) {
       const RandomSource random = policies::weight_mask_random(recipe.seed(), layer, *policy);

@@ -19,7 +19,7 @@
 #include "experiments/mvue/recipes.hpp"
 #include "formats/float_guard.hpp"
 #include "formats/portable/pairwise.hpp"
-#include "policies/recipe/recipe_numerics.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 
 namespace numemu::experiments::mvue {
 namespace {

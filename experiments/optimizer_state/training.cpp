@@ -15,8 +15,8 @@
 #include "experiments/optimizer_state/methods.hpp"
 #include "experiments/optimizer_state/parts.hpp"
 #include "experiments/optimizer_state/watch.hpp"
+#include "policies/numerics/staged_numerics.hpp"
 #include "policies/recipe/parameter_bytes.hpp"
-#include "policies/recipe/staged_numerics.hpp"
 
 namespace numemu::experiments::optimizer_state {
 namespace {

@@ -12,10 +12,10 @@
 #include "formats/digest.hpp"
 #include "formats/scaling/quantize_columns.hpp"
 #include "policies/calibrate/static_scale.hpp"
-#include "policies/recipe/block_lines.hpp"
-#include "policies/recipe/operand_scales.hpp"
-#include "policies/recipe/quantized_tensor.hpp"
-#include "policies/recipe/scale_groups.hpp"
+#include "policies/numerics/block_lines.hpp"
+#include "policies/numerics/operand_scales.hpp"
+#include "policies/numerics/quantized_tensor.hpp"
+#include "policies/numerics/scale_groups.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -194,16 +194,17 @@ InjectedRoles::InjectedRoles(const policies::Recipe& recipe, const net::Graph& g
       operand->input = whole && value < static_cast<int>(graph.inputs.size());
       return operand;
     };
-    if (followed(roles.activation))
-      layer.left = activation(0, *roles.activation, reference.inputs, static_scales);
+    if (followed(roles[policies::RolePart::activation]))
+      layer.left =
+          activation(0, *roles[policies::RolePart::activation], reference.inputs, static_scales);
     if (gemm.weight == nullptr) {
       const auto& right = roles.role(gemm.right, net::GemmKind::fprop);
       if (followed(right)) {
         layer.right = activation(1, *right, reference.seconds, {});
         layer.right->role = gemm.right;
       }
-    } else if (followed(roles.weight)) {
-      layer.right = std::make_unique<Operand>(*roles.weight);
+    } else if (followed(roles[policies::RolePart::weight])) {
+      layer.right = std::make_unique<Operand>(*roles[policies::RolePart::weight]);
       layer.right->role = net::Role::weight;
       layer.right->name = gemm.name + "/weight";
       layer.right->input_sizes =
@@ -212,7 +213,8 @@ InjectedRoles::InjectedRoles(const policies::Recipe& recipe, const net::Graph& g
   }
   for (const net::Node& node : graph.nodes) {
     if (net::table_of(node) == nullptr) continue;
-    const std::optional<policies::RolePolicy> policy = recipe.layer(node.name).embedding;
+    const std::optional<policies::RolePolicy> policy =
+        recipe.layer(node.name)[policies::RolePart::embedding];
     if (!policy || (policy->block != nullptr && policy->block->affine != Affine::sym)) continue;
     Operand& operand = tables_.try_emplace(node.name, *policy).first->second;
     operand.role = net::Role::embedding;

@@ -11,8 +11,8 @@
 #include "experiments/predict/unit_errors.hpp"
 #include "formats/analysis/phase_noise.hpp"
 #include "policies/calibrate/reference.hpp"
+#include "policies/numerics/role_quantizer.hpp"
 #include "policies/recipe/recipe.hpp"
-#include "policies/recipe/role_quantizer.hpp"
 
 namespace numemu::experiments {
 

@@ -22,8 +22,8 @@
 #include "formats/portable/pairwise.hpp"
 #include "policies/calibrate/listen.hpp"
 #include "policies/calibrate/static_scale.hpp"
+#include "policies/numerics/scale_groups.hpp"
 #include "policies/recipe/choices.hpp"
-#include "policies/recipe/scale_groups.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -323,7 +323,8 @@ std::vector<TensorNoise> predict_tensors(const policies::Recipe& recipe, const n
   };
   for (const net::Node& node : graph.nodes) {
     const net::Tensor* const table = net::table_of(node);
-    const std::optional<policies::RolePolicy> policy = recipe.layer(node.name).embedding;
+    const std::optional<policies::RolePolicy> policy =
+        recipe.layer(node.name)[policies::RolePart::embedding];
     if (table == nullptr || !policy) continue;
     const TensorSource source{node.name, net::Role::embedding};
     if (policy->block == nullptr) {
@@ -338,10 +339,12 @@ std::vector<TensorNoise> predict_tensors(const policies::Recipe& recipe, const n
     // What a mask or a transform leaves has another law than the tensor: nothing is predicted of
     // it.
     if (policies::chooses(recipe, "transform", gemm.name)) continue;
-    if (layer.weight && !layer.weight_mask && gemm.weight != nullptr)
-      predict(gemm, net::Role::weight, *layer.weight, *gemm.weight);
-    if (layer.activation && !layer.activation_mask && gemm.weight != nullptr)
-      predict(gemm, net::Role::activation, *layer.activation,
+    if (layer[policies::RolePart::weight] && !layer.masks[policies::RolePart::weight] &&
+        gemm.weight != nullptr)
+      predict(gemm, net::Role::weight, *layer[policies::RolePart::weight], *gemm.weight);
+    if (layer[policies::RolePart::activation] && !layer.masks[policies::RolePart::activation] &&
+        gemm.weight != nullptr)
+      predict(gemm, net::Role::activation, *layer[policies::RolePart::activation],
               net::at_layer(reference.inputs, gemm.name));
     if (!layer.apart(gemm.right)) continue;
     const std::optional<policies::RolePolicy>& cache = layer.role(gemm.right, {});

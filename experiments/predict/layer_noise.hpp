@@ -10,7 +10,7 @@
 #include "experiments/predict/tensor_noise.hpp"
 #include "experiments/predict/unit_errors.hpp"
 #include "policies/calibrate/reference.hpp"
-#include "policies/recipe/recipe_numerics.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 
 namespace numemu::experiments {
 

@@ -45,16 +45,18 @@ std::string unknown_noise(const policies::RolePolicy& policy, bool in_order = tr
 /// Noise of a product that the model omits; empty for none.
 std::string unknown_of(const policies::LayerRecipe& layer, const net::GemmLayer& gemm) {
   const bool has_weight = gemm.weight != nullptr;
-  if (layer.weight_mask && has_weight) return "the noise of the mask of its weight";
-  if (layer.activation_mask) return "the noise of the mask of its activation";
-  if (layer.weight && has_weight) {
-    if (const std::string why = unknown_noise(*layer.weight); !why.empty())
+  if (layer.masks[policies::RolePart::weight] && has_weight)
+    return "the noise of the mask of its weight";
+  if (layer.masks[policies::RolePart::activation]) return "the noise of the mask of its activation";
+  if (layer[policies::RolePart::weight] && has_weight) {
+    if (const std::string why = unknown_noise(*layer[policies::RolePart::weight]); !why.empty())
       return why + " (weight)";
   }
-  if (layer.activation) {
+  if (layer[policies::RolePart::activation]) {
     const bool in_order =
         !has_weight || gemm.weight->size() == gemm.weight->dim(0) * gemm.weight->dim(-1);
-    if (const std::string why = unknown_noise(*layer.activation, in_order); !why.empty())
+    if (const std::string why = unknown_noise(*layer[policies::RolePart::activation], in_order);
+        !why.empty())
       return why + " (activation)";
   }
   if (layer.apart(gemm.right)) {
@@ -62,7 +64,7 @@ std::string unknown_of(const policies::LayerRecipe& layer, const net::GemmLayer&
     if (const std::string why = right ? unknown_noise(*right) : ""; !why.empty())
       return fmt::format("{} ({})", why, net::to_string(gemm.right));
   }
-  return layer.output ? "the noise of its role output" : "";
+  return layer[policies::RolePart::output] ? "the noise of its role output" : "";
 }
 
 /// Rounding moments assume that what lies beyond the largest element saturates.
@@ -159,8 +161,8 @@ void leave_out(LayerPrediction& predicted, const policies::Recipe& recipe, const
       last = name;
     }
     const policies::LayerRecipe own = recipe.layer(node.name);
-    if (own.embedding && net::table_of(node) != nullptr) {
-      if (const std::string why = unknown_noise(*own.embedding); !why.empty())
+    if (own[policies::RolePart::embedding] && net::table_of(node) != nullptr) {
+      if (const std::string why = unknown_noise(*own[policies::RolePart::embedding]); !why.empty())
         add(why + " (embedding)", node.name);
     }
     if (net::table_of(node) != nullptr && policies::chooses(recipe, "table", node.name))
@@ -168,7 +170,7 @@ void leave_out(LayerPrediction& predicted, const policies::Recipe& recipe, const
     if (node.op->kind() == "batch_norm" &&
         policies::chooses_for_inference(recipe, "norm", node.name))
       add("the rounding of its factors to powers of two", node.name);
-    if (own.vector || own.zap) add("the noise of the role vector", node.name);
+    if (own[policies::RolePart::vector] || own.zap) add("the noise of the role vector", node.name);
     if (node.op->kind() == net::kFixedQuantizer &&
         policies::chooses(recipe, "quantizers", node.name))
       add("the difference to the file's quantizer", node.name);

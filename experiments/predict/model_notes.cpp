@@ -24,7 +24,7 @@ std::vector<std::vector<std::string>> sharing(const policies::Recipe& recipe,
                                               const net::Graph& graph) {
   std::vector<std::pair<const net::Tensor*, std::vector<std::string>>> groups;
   for (const net::GemmLayer& layer : net::gemm_layers(graph)) {
-    if (layer.weight == nullptr || !recipe.layer(layer.name).weight) continue;
+    if (layer.weight == nullptr || !recipe.layer(layer.name)[policies::RolePart::weight]) continue;
     const auto same = std::ranges::find_if(groups, [&](const auto& group) {
       return group.first->shape == layer.weight->shape && group.first->data == layer.weight->data;
     });
@@ -44,7 +44,7 @@ std::vector<std::vector<std::string>> sharing(const policies::Recipe& recipe,
 bool quantizes(const policies::Recipe& recipe, const net::Graph& graph) {
   return std::ranges::any_of(net::gemm_layer_names(graph), [&](const std::string& name) {
     const policies::LayerRecipe layer = recipe.layer(name);
-    return layer.weight || layer.activation;
+    return layer[policies::RolePart::weight] || layer[policies::RolePart::activation];
   });
 }
 

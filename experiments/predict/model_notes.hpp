@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "emu/net/graph.hpp"
-#include "policies/recipe/note.hpp"
+#include "policies/notes/note.hpp"
 #include "policies/recipe/recipe.hpp"
 
 namespace numemu::experiments {

@@ -11,7 +11,7 @@
 #include "experiments/predict/noise_power.hpp"
 #include "formats/portable/math.hpp"
 #include "formats/scaling/quantize_blocks.hpp"
-#include "policies/recipe/random_identity.hpp"
+#include "policies/numerics/random_identity.hpp"
 
 namespace numemu::experiments {
 namespace {

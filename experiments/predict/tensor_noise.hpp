@@ -8,7 +8,7 @@
 #include "experiments/predict/fitted_noise.hpp"
 #include "formats/analysis/error_moments.hpp"
 #include "formats/analysis/verdict.hpp"
-#include "policies/recipe/quantized_tensor.hpp"
+#include "policies/numerics/quantized_tensor.hpp"
 #include "policies/recipe/recipe.hpp"
 
 namespace numemu::experiments {

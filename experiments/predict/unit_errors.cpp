@@ -10,7 +10,7 @@
 #include "emu/unit/description/fields.hpp"
 #include "emu/unit/unit.hpp"
 #include "experiments/predict/left_out.hpp"
-#include "policies/recipe/plain_operand.hpp"
+#include "policies/numerics/plain_operand.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -155,7 +155,8 @@ UnitErrors::UnitErrors(const policies::Recipe& recipe, const net::Graph& graph)
     const policies::LayerRecipe roles = recipe.layer(gemm.name);
     const unit::UnitDescription* const description = roles.fprop->description();
     if (description == nullptr || !unit_is_ignored(roles.fprop->row().name)) continue;
-    const bool quantized = roles.activation && roles.role(gemm.right, net::GemmKind::fprop);
+    const bool quantized =
+        roles[policies::RolePart::activation] && roles.role(gemm.right, net::GemmKind::fprop);
     const auto [found, added] = made.try_emplace({roles.fprop->row().name, quantized});
     Layer& layer = found->second;
     if (added) {

@@ -11,8 +11,8 @@
 #include "experiments/report/decimals.hpp"
 #include "experiments/report/percent.hpp"
 #include "formats/error.hpp"
+#include "policies/notes/silent_notes.hpp"
 #include "policies/recipe/canonical_json.hpp"
-#include "policies/recipe/silent_notes.hpp"
 #include "policies/tuning/checkpoint.hpp"
 
 namespace numemu::experiments {

@@ -15,9 +15,9 @@
 #include "formats/analysis/cells.hpp"
 #include "formats/float_guard.hpp"
 #include "formats/scaling/quantize_columns.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 #include "policies/policy.hpp"
 #include "policies/recipe/choices.hpp"
-#include "policies/recipe/recipe_numerics.hpp"
 #include "policies/rotation.hpp"
 
 namespace numemu::experiments::training_recipes {
@@ -243,8 +243,8 @@ GradientNoise gradient_noise(const net::Graph& graph, const net::Dataset& data,
     std::vector<float> g = lines_of(p.g, block, true, seed);
     const std::vector<float> x = lines_of(p.x, block, false, seed);
     for (float& v : g) v *= scale;
-    const Side of_g(g, element_errors(layer.gradient_wgrad, rows, g), rows),
-        of_x(x, element_errors(layer.activation, rows, x), rows);
+    const Side of_g(g, element_errors(layer[policies::RolePart::gradient_wgrad], rows, g), rows),
+        of_x(x, element_errors(layer[policies::RolePart::activation], rows, x), rows);
     noise.predicted += product_error(of_g, of_x) / scale / scale;
     signal += squares(p.d);
     const WeightGradient& r = rounded.at(name);

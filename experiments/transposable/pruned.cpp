@@ -10,7 +10,7 @@
 #include "formats/portable/pairwise.hpp"
 #include "policies/calibrate/adaprune.hpp"
 #include "policies/mask/weight_mask.hpp"
-#include "policies/recipe/recipe_numerics.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 
 namespace numemu::experiments {
 namespace {

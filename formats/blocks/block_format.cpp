@@ -89,9 +89,7 @@ std::string to_string(Affine affine) {
 }
 
 Span parse_span(std::string_view text) {
-  const std::size_t span = find(kSpans, text);
-  if (span < std::size(kSpans)) return static_cast<Span>(span);
-  throw Error(unknown_name("granularity", text, {std::begin(kSpans), std::end(kSpans)}));
+  return static_cast<Span>(index_named("granularity", text, kSpans));
 }
 
 const BlockFormat& find_block_format(std::string_view name) {

@@ -45,12 +45,8 @@ int bytes_of(ArrayType type) { return kTypes[static_cast<std::size_t>(type)].byt
 std::string_view to_string(ArrayType type) { return kTypes[static_cast<std::size_t>(type)].name; }
 
 ArrayType parse_array_type(std::string_view name) {
-  std::vector<std::string> known;
-  for (std::size_t i = 0; i < kTypes.size(); ++i) {
-    if (kTypes[i].name == name) return static_cast<ArrayType>(i);
-    known.emplace_back(kTypes[i].name);
-  }
-  throw Error(unknown_name("array type", name, known));
+  return static_cast<ArrayType>(
+      index_named("array type", name, kTypes, [](const auto& type) { return type.name; }));
 }
 
 std::optional<std::int64_t> element_count_of(const ArrayShape& shape) {

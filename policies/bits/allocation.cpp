@@ -257,11 +257,8 @@ std::optional<Allocation> exact(const AllocationTable& table, const std::vector<
 }  // namespace
 
 AllocationMethod parse_allocation_method(std::string_view name) {
-  const std::vector<std::string> names = {"exact", "greedy", "exhaustive"};
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (names[i] == name) return static_cast<AllocationMethod>(i);
-  }
-  throw Error(unknown_name("method", name, names));
+  constexpr std::string_view kNames[] = {"exact", "greedy", "exhaustive"};
+  return static_cast<AllocationMethod>(index_named("method", name, kNames));
 }
 
 bool keeps_limits(const std::vector<double>& costs, const std::vector<double>& limits) {

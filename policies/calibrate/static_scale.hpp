@@ -9,8 +9,8 @@
 
 #include "policies/calibrate/observers.hpp"
 #include "policies/calibrate/reference.hpp"
+#include "policies/numerics/role_quantizer.hpp"
 #include "policies/recipe/recipe.hpp"
-#include "policies/recipe/role_quantizer.hpp"
 
 namespace numemu::policies {
 

@@ -123,10 +123,7 @@ const char* to_string(Smoothing smoothing) {
 }
 
 Smoothing parse_smoothing(std::string_view text) {
-  for (std::size_t i = 0; i < kSmoothing.size(); ++i) {
-    if (kSmoothing[i] == text) return static_cast<Smoothing>(i);
-  }
-  throw Error(unknown_name("smoothing", text, {kSmoothing.begin(), kSmoothing.end()}));
+  return static_cast<Smoothing>(index_named("smoothing", text, kSmoothing));
 }
 
 SynthesizedSamples synthesize(const net::Graph& folded, const std::vector<NormTarget>& targets,

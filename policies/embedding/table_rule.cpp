@@ -16,7 +16,7 @@ class TablePolicy final : public Policy {
   TablePolicy(Binding given, net::Numerics& inner) : Policy(std::move(given), inner) {
     for (const net::Node& node : binding().graph.nodes) {
       if (net::table_of(node) == nullptr || binding().find(node.name) == nullptr) continue;
-      if (binding().recipe.layer(node.name).embedding) {
+      if (binding().recipe.layer(node.name)[RolePart::embedding]) {
         throw Error(fmt::format("{}: contradicts roles.embedding of layer {}: expected one of them",
                                 binding().where, node.name));
       }

@@ -115,12 +115,8 @@ std::vector<const MaskRule*> all_mask_rules() {
 }
 
 const MaskRule& find_mask_rule(std::string_view name) {
-  std::vector<std::string> known;
-  for (const MaskRule* rule : all_mask_rules()) {
-    if (rule->name == name) return *rule;
-    known.emplace_back(rule->name);
-  }
-  throw Error(unknown_name("mask", name, known));
+  const std::vector<const MaskRule*> rules = all_mask_rules();
+  return *find_named("mask", name, rules, &MaskRule::name);
 }
 
 MaskPolicy parse_mask(std::string_view text) {

@@ -9,9 +9,9 @@
 #include "policies/calibrate/static_scale.hpp"
 #include "policies/embedding/table_rule.hpp"
 #include "policies/mask/weight_mask.hpp"
+#include "policies/numerics/scale_groups.hpp"
+#include "policies/numerics/weight_tiles.hpp"
 #include "policies/recipe/fixed_scales.hpp"
-#include "policies/recipe/scale_groups.hpp"
-#include "policies/recipe/weight_tiles.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -129,16 +129,17 @@ EffectiveBits effective_bits(const Recipe& recipe, const net::Graph& graph,
       const net::Role role = operands == &reference.inputs ? net::Role::activation : layer.right;
       activation.add(operand_bits(recipe.calibration(), layer, role,
                                   r.role(role, net::GemmKind::fprop), shape),
-                     shape, r.activation_mask, channel_layout(shape));
+                     shape, r.masks[RolePart::activation], channel_layout(shape));
     }
     const auto result = reference.outputs.find(layer.name);
     if (result == reference.outputs.end()) continue;
     const net::Shape shape = one_sample(result->second.shape);
-    gradient.add(r.gradient_dgrad, shape, r.gradient_dgrad_mask, channel_layout(shape));
+    gradient.add(r[RolePart::gradient_dgrad], shape, r.masks[RolePart::gradient_dgrad],
+                 channel_layout(shape));
     MaskLayout over_rows = channel_layout(shape);
     over_rows.along_rows = true;
-    gradient.add(r.gradient_wgrad, shape, r.gradient_wgrad_mask, over_rows);
-    output.add(r.output, shape);
+    gradient.add(r[RolePart::gradient_wgrad], shape, r.masks[RolePart::gradient_wgrad], over_rows);
+    output.add(r[RolePart::output], shape);
   }
   std::vector<net::Shape> samples;
   for (const net::GraphInput& input : graph.inputs) {
@@ -150,10 +151,11 @@ EffectiveBits effective_bits(const Recipe& recipe, const net::Graph& graph,
     const net::Node& node = graph.nodes[i];
     const LayerRecipe r = recipe.layer(node.name);
     const net::Shape& shape = values[graph.inputs.size() + i];
-    if (node.op->result() == net::ResultKind::vector) vector.add(r.vector, shape);
+    if (node.op->result() == net::ResultKind::vector) vector.add(r[RolePart::vector], shape);
     if (node.op->result() != net::ResultKind::view) {
-      const bool blocks = r.saved && r.saved->block != nullptr;  // along the whole sample
-      saved.add(r.saved, blocks ? net::Shape{1, net::element_count(shape)} : shape);
+      const bool blocks =
+          r[RolePart::saved] && r[RolePart::saved]->block != nullptr;  // along the whole sample
+      saved.add(r[RolePart::saved], blocks ? net::Shape{1, net::element_count(shape)} : shape);
     }
     for (const net::Parameter& parameter : std::as_const(*node.op).parameters()) {
       if (!parameter.trained) continue;
@@ -165,17 +167,18 @@ EffectiveBits effective_bits(const Recipe& recipe, const net::Graph& graph,
           weight.add(rule->stored_bits(parameter.value.shape), parameter.value.shape, std::nullopt,
                      {});
         } else {
-          weight.add(table ? r.embedding : std::nullopt, parameter.value.shape);
+          weight.add(table ? r[RolePart::embedding] : std::nullopt, parameter.value.shape);
         }
       } else {
-        const std::optional<MaskPolicy>& mask = found->second.weight_mask;
+        const std::optional<MaskPolicy>& mask = found->second.masks[RolePart::weight];
         for (Mean* mean : {&weight, &products})
-          mean->add(found->second.weight, parameter.value.shape, mask,
+          mean->add(found->second[RolePart::weight], parameter.value.shape, mask,
                     mask ? weight_layout(*mask, parameter.value.shape, 1) : MaskLayout{});
       }
-      state.add(r.state, parameter.value.shape);
-      if (r.state_split) state.add(r.second_state, parameter.value.shape);
-      exchange.add(r.exchange, parameter.value.shape);
+      state.add(r[RolePart::first_state], parameter.value.shape);
+      if (r.given[RolePart::second_state])
+        state.add(r[RolePart::second_state], parameter.value.shape);
+      exchange.add(r[RolePart::exchange], parameter.value.shape);
     }
   }
   return {weight.value(), activation.value(), gradient.value(), vector.value(),  output.value(),

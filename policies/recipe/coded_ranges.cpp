@@ -112,10 +112,11 @@ FixedRanges ranges_of_codes(const Recipe& recipe, const net::OnnxLayers& layers)
     const LayerRecipe roles = recipe.layer(name);
     if (layer.weight)
       for (const float scale : layer.weight->scales)
-        ranges[name].weight.push_back(range_of(*roles.weight, {scale}));
+        ranges[name].weight.push_back(range_of(*roles[RolePart::weight], {scale}));
     if (layer.activation)
       ranges[name].activation =
-          range_of(*roles.activation, {layer.activation->scales[0], layer.activation->zero_point});
+          range_of(*roles[RolePart::activation],
+                   {layer.activation->scales[0], layer.activation->zero_point});
   }
   return ranges;
 }
@@ -130,10 +131,10 @@ void require_ranges_of_codes(const std::string& path, const FixedRanges& ranges)
   for (const auto& [name, layer] : *layers) {
     const TwiceTold told(path, name);
     const LayerRecipe roles = recipe.layer(name);
-    if (layer.weight) told.require_format("weight", roles.weight, *layer.weight->format);
+    if (layer.weight) told.require_format("weight", roles[RolePart::weight], *layer.weight->format);
     if (!layer.activation) continue;
-    told.require_format("input", roles.activation, *layer.activation->format);
-    told.require_zero(*roles.activation, layer.activation->zero_point);
+    told.require_format("input", roles[RolePart::activation], *layer.activation->format);
+    told.require_zero(*roles[RolePart::activation], layer.activation->zero_point);
   }
   const FixedRanges of_codes = ranges_of_codes(recipe, *layers);
   for (const std::string& name : names) {
@@ -145,7 +146,7 @@ void require_ranges_of_codes(const std::string& path, const FixedRanges& ranges)
     const LayerRanges stored = of(ranges), derived = of(of_codes);
     for (std::size_t i = 0; i < std::max(stored.weight.size(), derived.weight.size()); ++i)
       told.require_range("weight", i, element(stored.weight, i), element(derived.weight, i));
-    const std::optional<RolePolicy>& role = recipe.layer(name).activation;
+    const std::optional<RolePolicy>& role = recipe.layer(name)[RolePart::activation];
     told.require_range("input", 0, stored.activation, derived.activation, role && role->zero_point);
   }
 }

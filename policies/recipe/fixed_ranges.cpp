@@ -12,9 +12,9 @@
 #include "formats/digest.hpp"
 #include "formats/joined.hpp"
 #include "policies/calibrate/static_scale.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 #include "policies/recipe/canonical_json.hpp"
 #include "policies/recipe/fixed_scales.hpp"
-#include "policies/recipe/recipe_numerics.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -138,37 +138,38 @@ FixedRanges calibrated_ranges(const Recipe& recipe, const net::Graph& graph,
     const auto found = scales.find(layer.name);
     if (layer.weight == nullptr || found == scales.end()) continue;
     ranges[layer.name].activation =
-        range_of(*numerics.recipe(layer.name).activation, found->second);
+        range_of(*numerics.recipe(layer.name)[RolePart::activation], found->second);
   }
   return ranges;
 }
 
 void fix_scales(const LayerRanges& ranges, const CalibrationPolicy& calibration,
                 LayerRecipe& layer) {
-  if (!ranges.weight.empty() && takes_ranges(layer.weight)) {
-    const RoleQuantizer quantizer(*layer.weight);
+  if (!ranges.weight.empty() && takes_ranges(layer[RolePart::weight])) {
+    const RoleQuantizer quantizer(*layer[RolePart::weight]);
     std::vector<float> scales;
-    if (layer.weight->granularity == Granularity::tensor) {
+    if (layer[RolePart::weight]->granularity == Granularity::tensor) {
       scales.push_back(scale_of(quantizer, hull(ranges.weight).magnitude()));
     } else {
       for (const ValueRange& range : ranges.weight)
         scales.push_back(scale_of(quantizer, range.magnitude()));
     }
-    layer.weight->scale = fixed_scales_text(scales);
+    layer[RolePart::weight]->scale = fixed_scales_text(scales);
   }
-  if (ranges.activation && takes_range(layer.activation, calibration)) {
-    const RoleQuantizer quantizer(*layer.activation);
+  if (ranges.activation && takes_range(layer[RolePart::activation], calibration)) {
+    const RoleQuantizer quantizer(*layer[RolePart::activation]);
     const ValueRange& range = *ranges.activation;
-    layer.activation->scale = fixed_scale_text(
-        layer.activation->zero_point ? quantizer.scale_of_range(range.low, range.high)
-                                     : TensorScale{scale_of(quantizer, range.magnitude())});
+    layer[RolePart::activation]->scale =
+        fixed_scale_text(layer[RolePart::activation]->zero_point
+                             ? quantizer.scale_of_range(range.low, range.high)
+                             : TensorScale{scale_of(quantizer, range.magnitude())});
   }
 }
 
 bool has_fixed_activations(const Recipe& recipe) {
   return std::ranges::any_of(ranges_of(recipe), [&](const auto& range) {
     const LayerRecipe layer = recipe.layer(range.first);
-    return layer.activation && has_fixed_scales(layer.activation->scale);
+    return layer[RolePart::activation] && has_fixed_scales(layer[RolePart::activation]->scale);
   });
 }
 
@@ -181,11 +182,11 @@ std::vector<std::string> notes_on_ranges(const Recipe& recipe) {
     const auto fixed = [](const std::optional<RolePolicy>& role) {
       return role && has_fixed_scales(role->scale);
     };
-    weights += fixed(used.weight);
-    activations += fixed(used.activation);
-    if (!of.weight.empty() && used.weight && !fixed(used.weight))
+    weights += fixed(used[RolePart::weight]);
+    activations += fixed(used[RolePart::activation]);
+    if (!of.weight.empty() && used[RolePart::weight] && !fixed(used[RolePart::weight]))
       unused.push_back("weight of " + layer);
-    if (of.activation && used.activation && !fixed(used.activation))
+    if (of.activation && used[RolePart::activation] && !fixed(used[RolePart::activation]))
       unused.push_back("activation of " + layer);
   }
   std::vector<std::string> notes;

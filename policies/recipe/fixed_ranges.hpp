@@ -8,8 +8,8 @@
 
 #include "emu/net/graph.hpp"
 #include "formats/storage/json_reader.hpp"
+#include "policies/numerics/role_quantizer.hpp"
 #include "policies/recipe/recipe.hpp"
-#include "policies/recipe/role_quantizer.hpp"
 
 namespace numemu::policies {
 

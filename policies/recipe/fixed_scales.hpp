@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "policies/recipe/role_quantizer.hpp"
+#include "policies/numerics/role_quantizer.hpp"
 
 namespace numemu::policies {
 

@@ -1,9 +1,9 @@
 #include "policies/recipe/layers.hpp"
 
+#include "policies/numerics/unit_operands.hpp"
 #include "policies/recipe/choices.hpp"
 #include "policies/recipe/error_at.hpp"
 #include "policies/recipe/roles.hpp"
-#include "policies/recipe/unit_operands.hpp"
 
 namespace numemu::policies {
 namespace {

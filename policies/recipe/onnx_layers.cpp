@@ -15,7 +15,9 @@ namespace {
 
 void require_no_other_roles(const std::string& layer, const LayerRecipe& r) {
   const std::pair<const char*, const std::optional<RolePolicy>*> roles[] = {
-      {"vector", &r.vector}, {"output", &r.output}, {"embedding", &r.embedding}};
+      {"vector", &r[RolePart::vector]},
+      {"output", &r[RolePart::output]},
+      {"embedding", &r[RolePart::embedding]}};
   for (const auto& [name, role] : roles) {
     if (*role) refuse(layer, fmt::format("role {}", name));
   }
@@ -23,7 +25,7 @@ void require_no_other_roles(const std::string& layer, const LayerRecipe& r) {
 
 void require_exportable(const std::string& layer, const LayerRecipe& r) {
   require_no_other_roles(layer, r);
-  if (r.activation_mask) refuse(layer, "a mask of activations");
+  if (r.masks[RolePart::activation]) refuse(layer, "a mask of activations");
   if (r.zap) refuse(layer, "predicted zeros");
 }
 
@@ -68,10 +70,11 @@ net::OnnxLayers onnx_layers(const RecipeNumerics& frozen, const net::Graph& grap
     net::OnnxLayer& entry = out[layer.name];
     // What no pass multiplies (the recurrent weight of a single step) stays float32.
     if (frozen.counts(layer.name, net::GemmKind::fprop).elements == 0) continue;
-    if (r.weight && layer.weight != nullptr)
-      entry.weight = weight_of(layer.name, *r.weight, frozen.frozen_weight(layer.name));
-    if (r.activation)
-      entry.activation = activation_of(layer.name, *r.activation, scales, "an activation");
+    if (r[RolePart::weight] && layer.weight != nullptr)
+      entry.weight = weight_of(layer.name, *r[RolePart::weight], frozen.frozen_weight(layer.name));
+    if (r[RolePart::activation])
+      entry.activation =
+          activation_of(layer.name, *r[RolePart::activation], scales, "an activation");
     if (layer.weight != nullptr) continue;
     const std::optional<RolePolicy>& second = r.role(layer.right, net::GemmKind::fprop);
     if (second)

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "emu/net/model/onnx_export.hpp"
-#include "policies/recipe/recipe_numerics.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 
 namespace numemu::policies {
 

@@ -24,7 +24,7 @@ ParameterBytes parameter_bytes(const Recipe& recipe, const net::Graph& graph,
     for (const net::Parameter& parameter : std::as_const(*node.op).parameters()) {
       elements += parameter.trained ? static_cast<double>(parameter.value.size()) : 0;
       for (const net::StateTensor& state : optimizer->state(index))
-        bits += stored_bits(layer.state_of(state.name), state.value->shape);
+        bits += stored_bits(layer[state_part(state.name)], state.value->shape);
       ++index;
     }
   }
@@ -39,7 +39,7 @@ bool stores_few_bits(const Recipe& recipe, const net::Graph& graph) {
   return recipe.update().master != nullptr ||
          std::ranges::any_of(graph.nodes, [&](const net::Node& node) {
            const LayerRecipe layer = recipe.layer(node.name);
-           return layer.state || layer.second_state;
+           return layer[RolePart::first_state] || layer[RolePart::second_state];
          });
 }
 

@@ -43,37 +43,6 @@ std::string folder_of(const std::string& where) {
 
 const std::vector<std::string>& recipe_keys() { return kKeys; }
 
-const std::optional<RolePolicy>& LayerRecipe::role(net::Role role, net::GemmKind kind) const {
-  switch (role) {
-    case net::Role::weight:
-      return weight;
-    case net::Role::activation:
-      return activation;
-    case net::Role::embedding:
-      return embedding;
-    case net::Role::key:
-      return key;
-    case net::Role::value:
-      return value;
-    default:
-      return kind == net::GemmKind::dgrad ? gradient_dgrad : gradient_wgrad;
-  }
-}
-
-bool LayerRecipe::apart(net::Role role) const {
-  return role == net::Role::key ? key_apart : role == net::Role::value && value_apart;
-}
-
-const std::optional<RolePolicy>& LayerRecipe::state_of(std::string_view name) const {
-  return name.substr(name.rfind('/') + 1) == "second" ? second_state : state;
-}
-
-const std::optional<MaskPolicy>& LayerRecipe::mask(net::Role role, net::GemmKind kind) const {
-  if (role == net::Role::weight) return weight_mask;
-  if (role == net::Role::activation) return activation_mask;
-  return kind == net::GemmKind::dgrad ? gradient_dgrad_mask : gradient_wgrad_mask;
-}
-
 const unit::Unit& LayerRecipe::unit(net::GemmKind kind) const {
   return kind == net::GemmKind::dgrad ? *dgrad : kind == net::GemmKind::wgrad ? *wgrad : *fprop;
 }
@@ -197,7 +166,9 @@ std::vector<std::string> Recipe::training_keys() const {
         std::ranges::find(keys, name) == keys.end())
       keys.push_back(name);
   };
-  for (const char* role : {"gradient", "saved", "state", "exchange"}) add("roles", role);
+  for (const RoleRow& role : role_table()) {
+    if (role.training) add("roles", role.name());
+  }
   for (const auto& item : json()["update"].items()) add("update", item.key());
   return keys;
 }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "emu/net/numerics.hpp"
@@ -13,6 +14,7 @@
 #include "policies/mask/mask_rule.hpp"
 #include "policies/policy.hpp"
 #include "policies/recipe/role_policy.hpp"
+#include "policies/recipe/role_table.hpp"
 #include "policies/zap/zap_mask.hpp"
 
 namespace numemu::policies {
@@ -21,30 +23,30 @@ class RecipeUnits;
 
 /// What one layer uses.
 struct LayerRecipe {
-  std::optional<RolePolicy> weight, activation;
-  std::optional<RolePolicy> gradient_dgrad,
-      gradient_wgrad;  ///< a gradient may be split by the GEMM that reads it
-  /// Results of operators that are not GEMMs; GEMM results before the bias; contexts kept for
-  /// backward; optimizer state; what workers send.
-  std::optional<RolePolicy> vector, output, saved, state, exchange;
-  /// The state `second` (of Adam's squares), where the role is split; else that of `state`.
-  std::optional<RolePolicy> second_state;
-  bool state_split = false;
-  std::optional<RolePolicy> embedding;  ///< tables that are looked up
-  /// The right operands of attention; those of `activation` where the recipe has no such role.
-  std::optional<RolePolicy> key, value;
-  bool key_apart = false, value_apart = false;  ///< the recipe has the role
+  /// Empty: the tensors stay float32. Where the recipe has no role key or value, those right
+  /// operands of attention are quantized as activations; a part of a role that is not split is the
+  /// whole.
+  PerRolePart<std::optional<RolePolicy>> roles;
+  /// The recipe has the role of the part, and splits it where it may be split.
+  PerRolePart<bool> given;
   /// Which elements of the operands are kept before they are quantized.
-  std::optional<MaskPolicy> weight_mask, activation_mask, gradient_dgrad_mask, gradient_wgrad_mask;
+  PerRolePart<std::optional<MaskPolicy>> masks;
   std::optional<ZapMask> zap;  ///< role vector: predicted zeros
   std::shared_ptr<const unit::Unit> fprop, dgrad, wgrad;
 
-  const std::optional<RolePolicy>& role(net::Role, net::GemmKind) const;
-  /// Of a tensor of the optimizer's state: "first", "second", "complement/velocity".
-  const std::optional<RolePolicy>& state_of(std::string_view name) const;
-  /// The role is key or value, and the recipe has it.
-  bool apart(net::Role) const;
-  const std::optional<MaskPolicy>& mask(net::Role, net::GemmKind) const;
+  std::optional<RolePolicy>& operator[](RolePart part) & { return roles[part]; }
+  const std::optional<RolePolicy>& operator[](RolePart part) const& { return roles[part]; }
+  std::optional<RolePolicy> operator[](RolePart part) && { return std::move(roles)[part]; }
+  /// The right operand of attention that the recipe tells apart from activations.
+  bool apart(net::Role right) const {
+    return (right == net::Role::key || right == net::Role::value) && given[operand_part(right, {})];
+  }
+  const std::optional<RolePolicy>& role(net::Role role, net::GemmKind kind) const {
+    return roles[operand_part(role, kind)];
+  }
+  const std::optional<MaskPolicy>& mask(net::Role role, net::GemmKind kind) const {
+    return masks[operand_part(role, kind)];
+  }
   const unit::Unit& unit(net::GemmKind) const;
 };
 

@@ -6,9 +6,9 @@
 #include "formats/scaling/scale_rule.hpp"
 #include "formats/suggest.hpp"
 #include "policies/mask/mask_rule.hpp"
+#include "policies/numerics/role_quantizer.hpp"
 #include "policies/recipe/error_at.hpp"
 #include "policies/recipe/fixed_scales.hpp"
-#include "policies/recipe/role_quantizer.hpp"
 #include "policies/zap/zap_mask.hpp"
 
 namespace numemu::policies {
@@ -58,7 +58,7 @@ const Format& element_format(const std::string& text) {
   }
 }
 
-void require_element(const JsonReader& key, const Format& format, const RoleSchema& schema) {
+void require_element(const JsonReader& key, const Format& format, const RoleRow& schema) {
   if (format.bits > kWidestOperand) {
     key.fail(fmt::format("a format of at most {} bits, not {} (null is float32, not quantized)",
                          kWidestOperand, format.name));
@@ -68,15 +68,15 @@ void require_element(const JsonReader& key, const Format& format, const RoleSche
                          kWidestExponent, format.name));
   }
   // Signs of weights and activations are those of binarized networks, whose products pad nothing.
-  const bool sign =
-      format.kind == Kind::sign && (schema.name == "weight" || schema.name == "activation");
+  const bool sign = format.kind == Kind::sign &&
+                    (schema.role == net::Role::weight || schema.role == net::Role::activation);
   if (!format.has_zero() && !sign) key.fail("a format with a zero, not " + format.name);
 }
 
-void read_granularity(const JsonReader& role, const RoleSchema& schema, RolePolicy& policy) {
+void read_granularity(const JsonReader& role, const RoleRow& schema, RolePolicy& policy) {
   const JsonReader key = role.member("granularity"), size = role.member("block");
   const bool tile = key.value() == "tile";
-  if (tile && schema.name != "weight")
+  if (tile && schema.role != net::Role::weight)
     key.fail("another value: tiles of outputs and inputs are those of weights");
   if (policy.block != nullptr) {
     if (!key.is_null() && key.value() != "block" && !tile)
@@ -107,14 +107,14 @@ void read_granularity(const JsonReader& role, const RoleSchema& schema, RolePoli
   }
 }
 
-std::string default_rule(const RolePolicy& policy, const RoleSchema& schema) {
+std::string default_rule(const RolePolicy& policy, const RoleRow& schema) {
   if (policy.block != nullptr) return policy.block->default_rule;
   const bool wide = policy.format->kind == Kind::floating && policy.format->bits > kWidestByte;
   return schema.operand || !wide ? "absmax" : "none";
 }
 
 /// "delayed(N)", "delayed(N,RULE)"
-void read_delayed(const CallText& call, const JsonReader& key, const RoleSchema& schema,
+void read_delayed(const CallText& call, const JsonReader& key, const RoleRow& schema,
                   RolePolicy& policy) {
   const std::size_t count = call.arguments.size();
   const auto steps = count == 1 || count == 2
@@ -135,7 +135,7 @@ void read_delayed(const CallText& call, const JsonReader& key, const RoleSchema&
     key.fail("a rule with a scale, for delayed scaling, not " + policy.scale);
 }
 
-void read_scale(const JsonReader& role, const RoleSchema& schema, RolePolicy& policy) {
+void read_scale(const JsonReader& role, const RoleRow& schema, RolePolicy& policy) {
   const JsonReader key = role.member("scale");
   const std::string text = key.text(default_rule(policy, schema));
   const CallText call = parse_call(text);
@@ -155,7 +155,7 @@ void read_scale(const JsonReader& role, const RoleSchema& schema, RolePolicy& po
   }
 }
 
-void read_axis(const JsonReader& role, const RoleSchema& schema, RolePolicy& policy) {
+void read_axis(const JsonReader& role, const RoleRow& schema, RolePolicy& policy) {
   const JsonReader key = role.member("axis");
   policy.axis = value_of<BlockAxis>(key, kAxes, "block axis");
   if (policy.axis == BlockAxis::channel) return;
@@ -164,7 +164,7 @@ void read_axis(const JsonReader& role, const RoleSchema& schema, RolePolicy& pol
     key.fail("'channel': only blocks of a weight, an activation or a gradient run along the depth");
 }
 
-void read_zero_point(const JsonReader& role, const RoleSchema& schema, RolePolicy& policy) {
+void read_zero_point(const JsonReader& role, const RoleRow& schema, RolePolicy& policy) {
   const JsonReader key = role.member("zero_point");
   policy.zero_point = value_of<bool>(key, kZeroPoints, "zero point");
   if (!policy.zero_point) return;
@@ -209,32 +209,6 @@ std::string RolePolicy::describe() const {
 
 const std::vector<std::string>& quantization_keys() { return kRoleKeys; }
 
-const std::vector<RoleSchema>& role_schemas() {
-  static const std::vector<RoleSchema> schemas = {
-      // name, operand, channel, row, clips, shifts, optional
-      {"weight", true, true, false, true},
-      {"activation", true, false, true, true, true},
-      {"gradient", true, false, true, false},
-      {"vector", false, false, true, false},
-      {"output", false, false, true, false},
-      {"saved", false, false, true, false},
-      {"state", false, true, false, false},
-      {"exchange", false, true, false, false},
-      {"embedding", false, true, false, false, false, true},
-      {"key", false, true, true, false, true, true},
-      {"value", false, true, true, false, true, true}};
-  return schemas;
-}
-
-const RoleSchema& role_schema(std::string_view name) {
-  std::vector<std::string> known;
-  for (const RoleSchema& schema : role_schemas()) {
-    if (schema.name == name) return schema;
-    known.push_back(schema.name);
-  }
-  throw Error(unknown_name("role", name, known));
-}
-
 void require_role_object(const JsonReader& role) {
   if (role.value().is_object()) return;
   // The text itself where it is a format.
@@ -267,7 +241,7 @@ bool stays_float32(const JsonReader& role) {
   return name == float32.name || std::find(aliases.begin(), aliases.end(), name) != aliases.end();
 }
 
-RolePolicy read_role(const JsonReader& role, const RoleSchema& schema) {
+RolePolicy read_role(const JsonReader& role, const RoleRow& schema) {
   role.require_keys(kRoleKeys);
   RolePolicy policy;
   const JsonReader format = role.member("format");

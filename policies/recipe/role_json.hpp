@@ -6,28 +6,12 @@
 
 #include "formats/storage/json_reader.hpp"
 #include "policies/recipe/role_policy.hpp"
+#include "policies/recipe/role_table.hpp"
 
 namespace numemu::policies {
 
 /// The keys of a role in JSON.
 const std::vector<std::string>& quantization_keys();
-
-/// The keys that a role allows.
-struct RoleSchema {
-  std::string name;
-  bool operand;         ///< of products: delayed scales, blocks along the reduction axis
-  bool channel;         ///< a scale per index of axis 0
-  bool row;             ///< a scale per row
-  bool clips;           ///< "ste": "clipped" has a meaning
-  bool shifts = false;  ///< "zero_point": "calibrated" has a meaning
-  /// Left out of the canonical form where the recipe leaves it out.
-  bool optional = false;
-};
-
-/// Every role of the schema, in its order: weight, activation, gradient, then the others.
-const std::vector<RoleSchema>& role_schemas();
-/// The role of that name; throws Error with the nearest known one.
-const RoleSchema& role_schema(std::string_view name);
 
 /// Throws Error that shows an object where the value is none.
 void require_role_object(const JsonReader& role);
@@ -35,7 +19,7 @@ void require_role_object(const JsonReader& role);
 /// Unknown keys are refused.
 bool stays_float32(const JsonReader& role);
 /// A quantized role. Throws Error naming the key and what was expected.
-RolePolicy read_role(const JsonReader& role, const RoleSchema&);
+RolePolicy read_role(const JsonReader& role, const RoleRow&);
 /// The canonical form, without the mask (role_mask.hpp); read_role() gives the same policy back.
 /// It has "block" for an element format in blocks, and "ste" unless it is identity.
 Json role_json(const RolePolicy&);

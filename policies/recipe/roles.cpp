@@ -1,107 +1,82 @@
 #include "policies/recipe/roles.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "policies/recipe/error_at.hpp"
 #include "policies/recipe/role_json.hpp"
-#include "policies/recipe/role_mask.hpp"
 
 namespace numemu::policies {
+
 namespace {
 
-constexpr const char *kGradient = "gradient", *kState = "state";
-const std::vector<std::string> kProducts = {"dgrad", "wgrad"}, kMoments = {"first", "second"};
-
-/// The parts that a role may be split into.
-std::vector<std::string> parts_of(std::string_view role) {
-  return role == kGradient ? kProducts : role == kState ? kMoments : std::vector<std::string>{};
+/// The JSON of a role names parts of it.
+bool is_split(const Json& role, const RoleRow& row) {
+  return row.splits() && role.is_object() &&
+         std::ranges::any_of(row.parts, [&](const RoleRow::Part& part) {
+           return role.contains(std::string(part.key));
+         });
 }
+bool is_split(const std::string& name, const Json& role) { return is_split(role, role_row(name)); }
 
-bool has_any(const Json& role, const std::vector<std::string>& parts) {
-  return role.is_object() &&
-         std::ranges::any_of(parts, [&](const std::string& part) { return role.contains(part); });
-}
-bool is_split(const Json& role) { return has_any(role, kProducts) || has_any(role, kMoments); }
-
-/// A part of a role, the whole where it is not split.
-const Json& part_of(const Json& role, const std::string& part) {
-  return is_split(role) ? role[part] : role;
-}
-
-Json canonical_role(const JsonReader& role, const RoleSchema& schema) {
+Json canonical_role(const JsonReader& role, const RoleRow& row) {
   const bool float32 = stays_float32(role);
-  if (const std::optional<ZapMask> zap = read_zap(role, schema.name)) {
-    Json out = float32 ? Json{{"format", nullptr}} : role_json(read_role(role, schema));
+  if (const std::optional<ZapMask> zap = read_zap(role, row.name())) {
+    Json out = float32 ? Json{{"format", nullptr}} : role_json(read_role(role, row));
     out["mask"] = to_string(at(role.member("mask"), [&] { return with_digest(*zap); }));
     return out;
   }
-  const std::optional<MaskPolicy> mask = read_mask(role, schema.name);
+  const std::optional<MaskPolicy> mask = read_mask(role, row.name());
   if (float32 && !mask) return Json();
-  Json out = float32 ? Json{{"format", nullptr}} : role_json(read_role(role, schema));
+  Json out = float32 ? Json{{"format", nullptr}} : role_json(read_role(role, row));
   out["mask"] = mask ? Json(to_string(*mask)) : Json();
   return out;
 }
 
-std::optional<RolePolicy> typed_role(const Json& role, const RoleSchema& schema) {
+std::optional<RolePolicy> typed_role(const Json& role, const RoleRow& row) {
   if (stays_float32(JsonReader(role, "recipe"))) return std::nullopt;
-  return read_role(JsonReader(role, "recipe"), schema);
+  return read_role(JsonReader(role, "recipe"), row);
 }
 
 }  // namespace
 
-std::vector<std::string> role_names() {
-  std::vector<std::string> names;
-  for (const RoleSchema& schema : role_schemas()) names.push_back(schema.name);
-  return names;
-}
-
 Json canonical_roles(const JsonReader& roles) {
   if (!roles.is_null()) roles.require_keys(role_names());
   Json out;
-  for (const RoleSchema& schema : role_schemas()) {
-    const JsonReader role = roles.member(schema.name);
-    if (const std::vector<std::string> parts = parts_of(schema.name);
-        has_any(role.value(), parts)) {
+  for (const RoleRow& row : role_table()) {
+    const std::string name = row.name();
+    const JsonReader role = roles.member(name);
+    if (is_split(role.value(), row)) {
+      std::vector<std::string> parts;
+      for (const RoleRow::Part& part : row.parts) parts.emplace_back(part.key);
       role.require_keys(parts);
       for (const std::string& part : parts)
-        out[schema.name][part] = canonical_role(role.member(part), schema);
-    } else if (!schema.optional || (roles.value().is_object() && roles.has(schema.name))) {
-      out[schema.name] = canonical_role(role, schema);
+        out[name][part] = canonical_role(role.member(part), row);
+    } else if (!row.optional || (roles.value().is_object() && roles.has(name))) {
+      out[name] = canonical_role(role, row);
     }
   }
   return out;
 }
 
 void read_roles(const Json& roles, LayerRecipe& layer) {
-  const auto role = [&](const char* name) { return typed_role(roles[name], role_schema(name)); };
-  const auto apart = [&](const char* name) { return roles.contains(name); };
-  const auto part = [&](const char* name, const std::string& of) {
-    return typed_role(part_of(roles[name], of), role_schema(name));
-  };
-  layer.weight = role("weight");
-  layer.activation = role("activation");
-  layer.gradient_dgrad = part(kGradient, kProducts[0]);
-  layer.gradient_wgrad = part(kGradient, kProducts[1]);
-  const auto mask = [&](const Json& given, const char* name) {
-    return read_mask(JsonReader(given, "recipe"), name);
-  };
-  layer.weight_mask = mask(roles["weight"], "weight");
-  layer.activation_mask = mask(roles["activation"], "activation");
-  layer.gradient_dgrad_mask = mask(part_of(roles[kGradient], kProducts[0]), kGradient);
-  layer.gradient_wgrad_mask = mask(part_of(roles[kGradient], kProducts[1]), kGradient);
-  layer.zap = read_zap(JsonReader(roles["vector"], "recipe"), "vector");
-  layer.vector = role("vector");
-  layer.output = role("output");
-  layer.saved = role("saved");
-  layer.state = part(kState, kMoments[0]);
-  layer.second_state = part(kState, kMoments[1]);
-  layer.state_split = is_split(roles[kState]);
-  layer.exchange = role("exchange");
-  if (apart("embedding")) layer.embedding = role("embedding");
-  layer.key_apart = apart("key");
-  layer.value_apart = apart("value");
-  layer.key = layer.key_apart ? role("key") : layer.activation;
-  layer.value = layer.value_apart ? role("value") : layer.activation;
+  for (const RoleRow& row : role_table()) {
+    const std::string name = row.name();
+    const bool given = roles.contains(name), split = given && is_split(roles[name], row);
+    for (const RoleRow::Part& part : row.parts) {
+      layer.given[part.part] = given && split == row.splits();
+      if (!given) continue;
+      const Json& json = split ? roles[name][std::string(part.key)] : roles[name];
+      layer.roles[part.part] = typed_role(json, row);
+      if (row.masked) layer.masks[part.part] = read_mask(JsonReader(json, "recipe"), name);
+    }
+  }
+  for (const RolePart right : {RolePart::key, RolePart::value}) {
+    if (!layer.given[right]) layer.roles[right] = layer.roles[RolePart::activation];
+  }
+  const std::string vector(net::to_string(net::Role::vector));
+  layer.zap = read_zap(JsonReader(roles[vector], "recipe"), vector);
 }
 
 Json patched_roles(Json roles, const JsonReader& patch) {
@@ -109,8 +84,8 @@ Json patched_roles(Json roles, const JsonReader& patch) {
   for (const auto& item : patch.value().items()) {
     if (!item.value().is_null()) require_role_object(patch.member(item.key()));
     Json& role = roles[item.key()];
-    if (role.is_object() && item.value().is_object() && !is_split(role) &&
-        !is_split(item.value())) {
+    if (role.is_object() && item.value().is_object() && !is_split(item.key(), role) &&
+        !is_split(item.key(), item.value())) {
       patch_role(role, item.value());
     } else {
       role = item.value();
@@ -122,13 +97,74 @@ Json patched_roles(Json roles, const JsonReader& patch) {
 Json canonical_role_patches(const Json& patch) {
   Json out = patch;
   for (auto& item : out.items()) {
-    if (!is_split(item.value())) {
+    if (!is_split(item.key(), item.value())) {
       item.value() = with_canonical_names(item.value());
       continue;
     }
     for (auto& part : item.value().items()) part.value() = with_canonical_names(part.value());
   }
   return out;
+}
+
+namespace {
+
+void require_weight(const JsonReader& key, const MaskPolicy& mask) {
+  if (mask.axis == MaskAxis::batch) key.fail("axis=channel or axis=reduction for a weight");
+  if (mask.rule->threshold != nullptr)
+    key.fail("a rule of groups, tiles or a share for a weight, not a threshold");
+  if (mask.rule->unbiased)
+    key.fail("a rule that does not rescale weights: an unbiased estimate needs repeated draws");
+  if (mask.rule->span == MaskSpan::tile && mask.axis != MaskAxis::channel)
+    key.fail("axis=channel for tiles, which lie across both axes");
+}
+
+void require_moving(const JsonReader& key, std::string_view role, const MaskPolicy& mask) {
+  const MaskPolicy defaults;
+  if (mask.rule->span == MaskSpan::tile)
+    key.fail(
+        fmt::format("a rule of groups or single elements: tiles are those of weights, not of "
+                    "the {}",
+                    role));
+  if (mask.axis == MaskAxis::reduction)
+    key.fail(
+        fmt::format("axis=channel{} for the {}: along the flattened depth an element has "
+                    "several masks",
+                    role == "gradient" ? " or axis=batch" : "", role));
+  if (mask.axis == MaskAxis::batch && role != "gradient")
+    key.fail("axis=channel: groups along the batch are those of gradients");
+  if (mask.repair != defaults.repair || mask.refresh != defaults.refresh)
+    key.fail(
+        fmt::format("no repair and no refresh: they are those of weights, not of the {}", role));
+  if (role != "gradient" && (mask.propagated || mask.history != 0))
+    key.fail("no history and no at=input: they are those of gradients");
+}
+
+}  // namespace
+
+std::optional<MaskPolicy> read_mask(const JsonReader& role, std::string_view role_name) {
+  if (role.is_null()) return std::nullopt;
+  const JsonReader key = role.member("mask");
+  if (key.is_null()) return std::nullopt;
+  if (!key.value().is_string())
+    key.fail("a text such as \"greedy(2:4)\", or null, which keeps every element");
+  const MaskPolicy mask = at(key, [&] { return parse_mask(key.text("")); });
+  if (role_name == "weight") {
+    require_weight(key, mask);
+  } else if (role_name == "activation" || role_name == "gradient") {
+    require_moving(key, role_name, mask);
+  } else {
+    key.fail(role_name == "vector"
+                 ? "zap(FILE) or null: other masks are those of weight, activation and gradient"
+                 : "null: masks are those of weight, activation and gradient");
+  }
+  return mask;
+}
+
+std::optional<ZapMask> read_zap(const JsonReader& role, std::string_view role_name) {
+  if (role_name != "vector" || role.is_null()) return std::nullopt;
+  const JsonReader key = role.member("mask");
+  if (!key.value().is_string() || !is_zap_mask(key.text(""))) return std::nullopt;
+  return at(key, [&] { return parse_zap_mask(key.text("")); });
 }
 
 }  // namespace numemu::policies

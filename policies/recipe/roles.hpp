@@ -1,16 +1,18 @@
 // The roles of a recipe: all of them, a gradient whole or split by the product that reads it, the
 // optimizer's state whole or split by moment.
 #pragma once
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "formats/storage/json_reader.hpp"
+#include "policies/mask/mask_rule.hpp"
 #include "policies/recipe/recipe.hpp"
+#include "policies/zap/zap_mask.hpp"
 
 namespace numemu::policies {
 
-/// Every role of the schema.
-std::vector<std::string> role_names();
 /// All roles, null where the role stays float32. Throws Error naming the key.
 Json canonical_roles(const JsonReader& roles);
 /// Canonical roles as the typed view's.
@@ -21,5 +23,12 @@ void read_roles(const Json& canonical, LayerRecipe&);
 Json patched_roles(Json roles, const JsonReader& patch);
 /// The same patch with canonical names, after it has been checked.
 Json canonical_role_patches(const Json& patch);
+
+/// The role's key "mask"; nothing where it is null or absent. Weights take rules of groups, tiles
+/// and tensors whose draws do not change from step to step; activations and gradients take rules
+/// of groups and single elements. Throws Error naming the key.
+std::optional<MaskPolicy> read_mask(const JsonReader& role, std::string_view role_name);
+/// The predictors of the role vector, nothing for any other mask. Throws Error naming the key.
+std::optional<ZapMask> read_zap(const JsonReader& role, std::string_view role_name);
 
 }  // namespace numemu::policies

@@ -10,10 +10,10 @@
 #include "formats/error.hpp"
 #include "formats/quantize.hpp"
 #include "policies/leaves_weights.hpp"
+#include "policies/numerics/block_lines.hpp"
+#include "policies/numerics/quantized_tensor.hpp"
+#include "policies/numerics/random_identity.hpp"
 #include "policies/policy.hpp"
-#include "policies/recipe/block_lines.hpp"
-#include "policies/recipe/quantized_tensor.hpp"
-#include "policies/recipe/random_identity.hpp"
 #include "policies/recipe/recipe.hpp"
 
 namespace numemu::policies {
@@ -158,8 +158,9 @@ class Clipped final : public Policy, public LeavesWeights {
       const LayerRecipe recipe = binding().recipe.layer(name);
       ClippedLayer& layer = layers_[name];
       layer.apart = recipe.apart(right);
-      if (clips(recipe.weight)) layer.weight.emplace(*recipe.weight);
-      if (clips(recipe.activation)) layer.activation.emplace(*recipe.activation);
+      if (clips(recipe[RolePart::weight])) layer.weight.emplace(*recipe[RolePart::weight]);
+      if (clips(recipe[RolePart::activation]))
+        layer.activation.emplace(*recipe[RolePart::activation]);
     }
   }
 
@@ -225,7 +226,7 @@ const PolicyKind roles_clipped{
     .source = "Hubara et al., NeurIPS 2016 (arXiv 1602.02830)",
     .bind = make_policy<Clipped>,
     .chosen_by = [](const Recipe&, const LayerRecipe& layer) {
-      return clips(layer.weight) || clips(layer.activation);
+      return clips(layer[RolePart::weight]) || clips(layer[RolePart::activation]);
     }};
 
 }  // namespace numemu::policies

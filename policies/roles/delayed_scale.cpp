@@ -9,9 +9,9 @@
 
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/profile.hpp"
+#include "policies/numerics/role_quantizer.hpp"
 #include "policies/policy.hpp"
 #include "policies/recipe/recipe.hpp"
-#include "policies/recipe/role_quantizer.hpp"
 #include "policies/state_bytes.hpp"
 
 namespace numemu::policies {
@@ -163,8 +163,8 @@ const PolicyKind roles_delayed_scale{
     .source = "NVIDIA Transformer Engine, delayed scaling",
     .bind = make_policy<DelayedScale>,
     .chosen_by = [](const Recipe&, const LayerRecipe& layer) {
-      return delayed(layer.weight) || delayed(layer.activation) || delayed(layer.gradient_dgrad) ||
-             delayed(layer.gradient_wgrad);
+      return delayed(layer[RolePart::weight]) || delayed(layer[RolePart::activation]) ||
+             delayed(layer[RolePart::gradient_dgrad]) || delayed(layer[RolePart::gradient_wgrad]);
     }};
 
 }  // namespace numemu::policies

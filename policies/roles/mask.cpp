@@ -15,8 +15,8 @@
 #include "policies/calibrate/adaprune.hpp"
 #include "policies/mask/prune.hpp"
 #include "policies/mask/weight_mask.hpp"
+#include "policies/numerics/operand_scales.hpp"
 #include "policies/policy.hpp"
-#include "policies/recipe/operand_scales.hpp"
 #include "policies/recipe/recipe.hpp"
 #include "policies/rewrites_inputs.hpp"
 
@@ -59,8 +59,8 @@ struct MaskedLayer {
   std::array<StepThresholds, 2> thresholds;
 
   StepThresholds& thresholds_of(GemmKind kind) {
-    const std::optional<MaskPolicy>& dgrad = recipe.gradient_dgrad_mask;
-    const std::optional<MaskPolicy>& wgrad = recipe.gradient_wgrad_mask;
+    const std::optional<MaskPolicy>& dgrad = recipe.masks[RolePart::gradient_dgrad];
+    const std::optional<MaskPolicy>& wgrad = recipe.masks[RolePart::gradient_wgrad];
     const bool one = dgrad && wgrad && to_string(*dgrad) == to_string(*wgrad);
     return thresholds[kind == GemmKind::dgrad || one ? 0 : 1];
   }
@@ -131,7 +131,7 @@ class Masks final : public Policy, public RewritesInputs {
   void read_input(std::string_view name, std::int64_t first_sample, net::Tensor& x) const override {
     const auto found = layers_.find(name);
     if (found == layers_.end() || x.shape.empty() || x.size() == 0) return;
-    const std::optional<MaskPolicy>& mask = found->second.recipe.activation_mask;
+    const std::optional<MaskPolicy>& mask = found->second.recipe.masks[RolePart::activation];
     if (!mask) return;
     const Pruning pruning{.seed = binding().recipe.seed(),
                           .layer = name,
@@ -144,7 +144,7 @@ class Masks final : public Policy, public RewritesInputs {
 
   void require_trainable(const std::string& where) const override {
     for (const auto& [name, layer] : layers_) {
-      const std::optional<MaskPolicy>& mask = layer.recipe.weight_mask;
+      const std::optional<MaskPolicy>& mask = layer.recipe.masks[RolePart::weight];
       if (!mask || mask->repair != Repair::adaprune) continue;
       throw Error(
           fmt::format("{}: roles.weight.mask: layer {}: expected repair=none or "
@@ -182,14 +182,14 @@ class Masks final : public Policy, public RewritesInputs {
     MaskedLayer& layer = layers_[gemm.name];
     layer.recipe = recipe.layer(gemm.name);
     if (gemm.weight == nullptr) {
-      if (!layer.recipe.activation_mask) return;
+      if (!layer.recipe.masks[RolePart::activation]) return;
       throw Error(fmt::format(
           "{}: roles.activation.mask: layer {} multiplies two activations: expected null there (a "
           "layers entry of its own)",
           binding().where, gemm.name));
     }
-    if (!layer.recipe.weight_mask) return;
-    const MaskPolicy& mask = *layer.recipe.weight_mask;
+    if (!layer.recipe.masks[RolePart::weight]) return;
+    const MaskPolicy& mask = *layer.recipe.masks[RolePart::weight];
     try {
       require_layout(mask, weight_layout(mask, gemm.weight->shape, 1));
     } catch (const Error& error) {
@@ -277,9 +277,10 @@ const PolicyKind roles_mask{.key = "roles.mask",
                             .source = "see [masks.md](masks.md)",
                             .bind = make_policy<Masks>,
                             .chosen_by = [](const Recipe&, const LayerRecipe& layer) {
-                              return layer.weight_mask || layer.activation_mask ||
-                                     reads(layer.gradient_dgrad_mask) ||
-                                     reads(layer.gradient_wgrad_mask);
+                              return layer.masks[RolePart::weight] ||
+                                     layer.masks[RolePart::activation] ||
+                                     reads(layer.masks[RolePart::gradient_dgrad]) ||
+                                     reads(layer.masks[RolePart::gradient_wgrad]);
                             }};
 
 }  // namespace numemu::policies

@@ -16,7 +16,7 @@ std::string threshold_name(std::string_view layer) {
 }
 
 bool prunes_result(const Recipe&, const LayerRecipe& layer) {
-  return layer.gradient_dgrad_mask && layer.gradient_dgrad_mask->propagated;
+  return layer.masks[RolePart::gradient_dgrad] && layer.masks[RolePart::gradient_dgrad]->propagated;
 }
 
 class MaskOfResult final : public Policy {
@@ -24,7 +24,7 @@ class MaskOfResult final : public Policy {
   MaskOfResult(Binding given, net::Numerics& inner) : Policy(std::move(given), inner) {
     for (const std::string& name : net::gemm_layer_names(binding().graph)) {
       if (binding().layers.contains(name))
-        layers_[name].mask = *binding().recipe.layer(name).gradient_dgrad_mask;
+        layers_[name].mask = *binding().recipe.layer(name).masks[RolePart::gradient_dgrad];
     }
   }
 

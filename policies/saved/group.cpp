@@ -11,11 +11,11 @@
 #include "formats/call_text.hpp"
 #include "formats/error.hpp"
 #include "policies/bits/sample_bits.hpp"
+#include "policies/numerics/random_identity.hpp"
+#include "policies/numerics/stored_tensor.hpp"
 #include "policies/policy.hpp"
 #include "policies/recipe/canonical_json.hpp"
-#include "policies/recipe/random_identity.hpp"
 #include "policies/recipe/recipe.hpp"
-#include "policies/recipe/stored_tensor.hpp"
 #include "policies/state_bytes.hpp"
 
 namespace numemu::policies {
@@ -151,7 +151,7 @@ class Group final : public Policy {
     std::map<std::string, double, std::less<>> averages;
     for (const auto& [layer, given] : this->binding().layers) {
       const std::string& where = this->binding().where;
-      if (this->binding().recipe.layer(layer).saved) {
+      if (this->binding().recipe.layer(layer)[RolePart::saved]) {
         throw Error(fmt::format(
             "{}: group contradicts roles.saved of layer {}: expected one of them", where, layer));
       }

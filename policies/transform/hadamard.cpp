@@ -119,8 +119,8 @@ class Hadamard final : public Policy, public RewritesInputs {
                         role, role));
       }
     };
-    contradicts("weight", layer.weight, layer.weight_mask);
-    contradicts("activation", layer.activation, layer.activation_mask);
+    contradicts("weight", layer[RolePart::weight], layer.masks[RolePart::weight]);
+    contradicts("activation", layer[RolePart::activation], layer.masks[RolePart::activation]);
     RandomSource random;
     random.seed = binding().recipe.seed();
     random.tensor = tensor_word(gemm.name + "/transform/0/hadamard");

@@ -15,8 +15,8 @@
 #include "emu/net/profile.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
+#include "policies/numerics/operand_scales.hpp"
 #include "policies/policy.hpp"
-#include "policies/recipe/operand_scales.hpp"
 #include "policies/recipe/recipe.hpp"
 #include "policies/rotation.hpp"
 
@@ -97,13 +97,13 @@ class HadamardBackward final : public Policy {
       if (const std::string why = not_rotatable(role, policy, mask); !why.empty()) refuse(why);
     };
     if (options.rotates(GemmKind::dgrad)) {
-      require("gradient", r.gradient_dgrad, r.gradient_dgrad_mask);
-      if (gemm.weight != nullptr) require("weight", r.weight, r.weight_mask);
+      require("gradient", r[RolePart::gradient_dgrad], r.masks[RolePart::gradient_dgrad]);
+      if (gemm.weight != nullptr) require("weight", r[RolePart::weight], r.masks[RolePart::weight]);
     }
     if (options.rotates(GemmKind::wgrad))
-      require("gradient", r.gradient_wgrad, r.gradient_wgrad_mask);
+      require("gradient", r[RolePart::gradient_wgrad], r.masks[RolePart::gradient_wgrad]);
     if (options.rotates(GemmKind::wgrad) || gemm.weight == nullptr)
-      require("activation", r.activation, r.activation_mask);
+      require("activation", r[RolePart::activation], r.masks[RolePart::activation]);
   }
 
   std::vector<float> signs_of(const net::Step& step, const net::Product& p) const {

@@ -55,15 +55,15 @@ class AdaQuant final : public TuneStep {
                   .x = samples.x,
                   .target = samples.target,
                   .relu = layer.relu,
-                  .weight = roles.weight,
-                  .activation = roles.activation},
+                  .weight = roles[RolePart::weight],
+                  .activation = roles[RolePart::activation]},
                  training, [&](std::int64_t done) {
                    progress(static_cast<double>(done) / static_cast<double>(training.iterations));
                  });
     if (!result.weight_scales.empty()) set_weight_scales(tuning, layer, result.weight_scales);
     if (result.activation) {
       tuning.ranges[layer.name].activation =
-          range_of(*tuning.recipe.layer(layer.name).activation, *result.activation);
+          range_of(*tuning.recipe.layer(layer.name)[RolePart::activation], *result.activation);
     }
     errors_.insert(errors_.end(), {result.predicted, result.rounded, result.before, result.after});
   }

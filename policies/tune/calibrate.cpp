@@ -48,7 +48,8 @@ class Calibrate final : public TuneStep {
         calibrated_ranges(with_rule(tuning), tuning.graph, tuning.calibration);
     for (const auto& [layer, ranges] : found) {
       // The rule here may give ranges to scales that the recipe chooses anew for every sample.
-      if (!has_static_scale(tuning.recipe.calibration(), *tuning.recipe.layer(layer).activation))
+      if (!has_static_scale(tuning.recipe.calibration(),
+                            *tuning.recipe.layer(layer)[RolePart::activation]))
         continue;
       tuning.ranges[layer].activation = ranges.activation;
       ++layers_;

@@ -11,7 +11,7 @@ StraightThroughNumerics::StraightThroughNumerics(const Tuning& tuning, bool weig
   for (const net::GemmLayer& layer : net::gemm_layers(tuning.graph)) {
     // Of two activations the gradient of the second is no weight's.
     if (!weights && layer.weight != nullptr) unread_.insert(layer.name);
-    const std::optional<RolePolicy>& role = owned->recipe(layer.name).activation;
+    const std::optional<RolePolicy>& role = owned->recipe(layer.name)[RolePart::activation];
     if (!role) continue;
     if (const std::optional<TensorScale> fixed = fixed_scale(role->scale))
       reach_[layer.name] = range_of(*role, *fixed);

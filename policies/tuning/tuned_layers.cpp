@@ -10,7 +10,7 @@
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/subgraph.hpp"
 #include "formats/error.hpp"
-#include "policies/recipe/quantized_tensor.hpp"
+#include "policies/numerics/quantized_tensor.hpp"
 #include "policies/state_bytes.hpp"
 
 namespace numemu::policies {
@@ -46,8 +46,8 @@ void require_plain(const Tuning& tuning, const std::string& layer, std::string_v
       refuse(fmt::format("transform {}", choice->kind->name));
   }
   const LayerRecipe recipe = tuning.recipe.layer(layer);
-  if (recipe.weight_mask) refuse("roles.weight.mask");
-  if (recipe.activation_mask) refuse("roles.activation.mask");
+  if (recipe.masks[RolePart::weight]) refuse("roles.weight.mask");
+  if (recipe.masks[RolePart::activation]) refuse("roles.activation.mask");
 }
 
 /// The network up to a node, and which inputs it reads.
@@ -124,7 +124,7 @@ std::vector<TunedLayer> tuned_layers(const Tuning& tuning, std::string_view step
   std::vector<TunedLayer> layers;
   for (std::size_t i = 0; i < tuning.graph.nodes.size(); ++i) {
     const net::Node& node = tuning.graph.nodes[i];
-    if (!multiplies(node) || !tuning.recipe.layer(node.name).weight) continue;
+    if (!multiplies(node) || !tuning.recipe.layer(node.name)[RolePart::weight]) continue;
     require_plain(tuning, node.name, step);
     layers.push_back({node.name, i, read_by_relu_alone(tuning.graph, i)});
   }
@@ -175,14 +175,14 @@ LayerHessians layer_hessians(Tuning& tuning, const TunedLayer& layer, Inputs inp
 }
 
 void set_weight_scales(Tuning& tuning, const TunedLayer& layer, const std::vector<float>& scales) {
-  const RolePolicy role = *tuning.recipe.layer(layer.name).weight;
+  const RolePolicy role = *tuning.recipe.layer(layer.name)[RolePart::weight];
   std::vector<ValueRange>& ranges = tuning.ranges[layer.name].weight;
   ranges.clear();
   for (const float scale : scales) ranges.push_back(range_of(role, {scale}));
 }
 
 RolePolicy fix_weight_scales(Tuning& tuning, const TunedLayer& layer) {
-  const auto current = [&] { return *tuned_recipe(tuning).layer(layer.name).weight; };
+  const auto current = [&] { return *tuned_recipe(tuning).layer(layer.name)[RolePart::weight]; };
   const RolePolicy role = current();
   if (role.block != nullptr) return role;
   const net::Tensor& weight = tuning.graph.nodes[layer.node].op->parameters()[0].value;

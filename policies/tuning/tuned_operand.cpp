@@ -1,8 +1,8 @@
 #include "policies/tuning/tuned_operand.hpp"
 
 #include "formats/error.hpp"
+#include "policies/numerics/quantized_tensor.hpp"
 #include "policies/recipe/fixed_scales.hpp"
-#include "policies/recipe/quantized_tensor.hpp"
 
 namespace numemu::policies {
 namespace {

@@ -6,10 +6,10 @@
 #include <string_view>
 
 #include "emu/net/graph.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 #include "policies/policy.hpp"
 #include "policies/recipe/fixed_ranges.hpp"
 #include "policies/recipe/recipe.hpp"
-#include "policies/recipe/recipe_numerics.hpp"
 
 namespace numemu::policies {
 

@@ -5,7 +5,7 @@
 #include "emu/net/ops/elementwise.hpp"
 #include "formats/containers.hpp"
 #include "formats/error.hpp"
-#include "policies/recipe/quantized_tensor.hpp"
+#include "policies/numerics/quantized_tensor.hpp"
 
 namespace numemu::policies {
 namespace {

@@ -1,10 +1,10 @@
 // Master format: after its update a parameter is rounded to a low-precision format, without a scale
 // and saturating.
 #include "policies/leaves_weights.hpp"
+#include "policies/numerics/random_identity.hpp"
+#include "policies/numerics/stored_tensor.hpp"
 #include "policies/policy.hpp"
-#include "policies/recipe/random_identity.hpp"
 #include "policies/recipe/recipe.hpp"
-#include "policies/recipe/stored_tensor.hpp"
 
 namespace numemu::policies {
 namespace {

@@ -83,11 +83,11 @@ TEST_CASE("fractrain: methods are recipes", "[fast]") {
   for (std::size_t i = 0; i < 4; ++i) {
     const policies::LayerRecipe layer = schedule.in_stage(i).layer("fc1");
     const Precision bits = methods[4].precisions[i];
-    CHECK(layer.weight->format->bits == bits.weight);
-    CHECK(layer.activation->format->bits == bits.activation);
-    CHECK(layer.gradient_dgrad->format->bits == bits.gradient);
-    CHECK(layer.gradient_wgrad->rounding.stochastic());
-    CHECK_FALSE(layer.weight->rounding.stochastic());
+    CHECK(layer[policies::RolePart::weight]->format->bits == bits.weight);
+    CHECK(layer[policies::RolePart::activation]->format->bits == bits.activation);
+    CHECK(layer[policies::RolePart::gradient_dgrad]->format->bits == bits.gradient);
+    CHECK(layer[policies::RolePart::gradient_wgrad]->rounding.stochastic());
+    CHECK_FALSE(layer[policies::RolePart::weight]->rounding.stochastic());
   }
   // The indicator of the documented runs, and that of the published script.
   CHECK(final_eps({0.05, 0.3}) == Approx(0.0045));
@@ -247,11 +247,11 @@ TEST_CASE("fractrain: gated layers train at the precision of each choice", "[fas
   const policies::Recipe recipe = policies::Recipe::parse(json, "r");
   for (std::size_t k = 0; k < choices.size(); ++k) {
     const policies::LayerRecipe layer = recipe.layer("block2." + std::to_string(k));
-    CHECK(layer.weight->format->bits == choices[k].weight);
-    CHECK(layer.activation->format->bits == choices[k].activation);
-    CHECK(layer.gradient_wgrad->format->bits == choices[k].gradient);
+    CHECK(layer[policies::RolePart::weight]->format->bits == choices[k].weight);
+    CHECK(layer[policies::RolePart::activation]->format->bits == choices[k].activation);
+    CHECK(layer[policies::RolePart::gradient_wgrad]->format->bits == choices[k].gradient);
   }
-  CHECK(recipe.layer("fc1").weight->format->bits == 8);
+  CHECK(recipe.layer("fc1")[policies::RolePart::weight]->format->bits == 8);
   const TemporaryFolder folder;
   const ExperimentRun run = testing::smoke_run(
       "fractrain", folder,

@@ -141,16 +141,17 @@ TEST_CASE("recipes prune everything but the output layer", "[fast]") {
   json["numemu_recipe"] = 1;
   const policies::Recipe recipe = policies::Recipe::parse(json, "test");
   const policies::LayerRecipe hidden = recipe.layer("fc1"), output = recipe.layer("fc3");
-  REQUIRE(hidden.gradient_dgrad_mask);
-  CHECK(policies::to_string(*hidden.gradient_dgrad_mask) == "greedy(1:2,remainder=pad,axis=batch)");
-  REQUIRE(hidden.gradient_wgrad_mask);
-  CHECK(hidden.gradient_wgrad_mask->rule->name == std::string("mvue"));
-  CHECK(hidden.gradient_wgrad_mask->axis == policies::MaskAxis::batch);
-  REQUIRE(hidden.weight_mask);
-  CHECK(hidden.weight_mask->refresh == 40);
-  CHECK_FALSE(output.gradient_dgrad_mask);
-  CHECK_FALSE(output.gradient_wgrad_mask);
-  CHECK_FALSE(output.weight_mask);
+  REQUIRE(hidden.masks[policies::RolePart::gradient_dgrad]);
+  CHECK(policies::to_string(*hidden.masks[policies::RolePart::gradient_dgrad]) ==
+        "greedy(1:2,remainder=pad,axis=batch)");
+  REQUIRE(hidden.masks[policies::RolePart::gradient_wgrad]);
+  CHECK(hidden.masks[policies::RolePart::gradient_wgrad]->rule->name == std::string("mvue"));
+  CHECK(hidden.masks[policies::RolePart::gradient_wgrad]->axis == policies::MaskAxis::batch);
+  REQUIRE(hidden.masks[policies::RolePart::weight]);
+  CHECK(hidden.masks[policies::RolePart::weight]->refresh == 40);
+  CHECK_FALSE(output.masks[policies::RolePart::gradient_dgrad]);
+  CHECK_FALSE(output.masks[policies::RolePart::gradient_wgrad]);
+  CHECK_FALSE(output.masks[policies::RolePart::weight]);
 }
 
 TEST_CASE("every method is trained, and compared with dense", "[fast]") {

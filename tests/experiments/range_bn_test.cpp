@@ -9,7 +9,7 @@
 #include "experiments/range_bn/parts.hpp"
 #include "formats/analysis/normal_law.hpp"
 #include "formats/random.hpp"
-#include "policies/recipe/recipe_numerics.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
 #include "tests/experiments/smoke_run.hpp"

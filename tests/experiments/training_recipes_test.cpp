@@ -9,7 +9,7 @@
 #include "formats/error.hpp"
 #include "formats/random.hpp"
 #include "formats/storage/json_reader.hpp"
-#include "policies/recipe/recipe_numerics.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
 #include "tests/experiments/smoke_run.hpp"
@@ -72,8 +72,9 @@ TEST_CASE("training recipes: noise of an operand of normal law", "[fast]") {
   // a spread of about twice its mean, so that 4 standard errors of 2^19 are 1.1 %.
   constexpr double kSample = 0.011;
   const auto noise = [&](const std::string& role) {
-    const ElementErrors errors = element_errors(
-        recipe("\"roles\": {\"gradient\": " + role + "}").layer("l").gradient_wgrad, 64, x);
+    const ElementErrors errors = element_errors(recipe("\"roles\": {\"gradient\": " + role + "}")
+                                                    .layer("l")[policies::RolePart::gradient_wgrad],
+                                                64, x);
     double error = 0, signal = 0;
     for (std::size_t i = 0; i < x.size(); ++i) {
       error += errors.square[i];
@@ -95,8 +96,7 @@ TEST_CASE("training recipes: noise of an operand of normal law", "[fast]") {
   const auto errors = [&](const char* rounding) {
     return element_errors(recipe(R"j("roles": {"gradient": {"format": "int8", "rounding": ")j" +
                                  std::string(rounding) + "\"}}")
-                              .layer("l")
-                              .gradient_wgrad,
+                              .layer("l")[policies::RolePart::gradient_wgrad],
                           4, numbers);
   };
   CHECK(errors("rne").mean == std::vector<double>{-0.25, 0.25, 0.25, 0});

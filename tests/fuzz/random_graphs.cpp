@@ -17,9 +17,9 @@
 #include "experiments/predict/measure_once.hpp"
 #include "experiments/predict/model_notes.hpp"
 #include "formats/error.hpp"
+#include "policies/notes/notes.hpp"
+#include "policies/notes/silent_notes.hpp"
 #include "policies/recipe/bits.hpp"
-#include "policies/recipe/notes.hpp"
-#include "policies/recipe/silent_notes.hpp"
 #include "tests/fuzz/random_graph.hpp"
 
 /// Undefined behaviour is a finding, as an address is.

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "emu/net/graph.hpp"
-#include "policies/recipe/recipe_numerics.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 
 namespace numemu::policies::test {
 

@@ -172,12 +172,7 @@ constexpr BinaryRule kRules[] = {
 };
 
 const BinaryRule& find(std::string_view kind) {
-  std::vector<std::string> known;
-  for (const BinaryRule& rule : kRules) {
-    if (rule.kind == kind) return rule;
-    known.emplace_back(rule.kind);
-  }
-  throw Error(unknown_name("operator of two inputs", kind, known));
+  return find_named("operator of two inputs", kind, kRules, &BinaryRule::kind);
 }
 
 }  // namespace

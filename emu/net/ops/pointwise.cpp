@@ -145,12 +145,7 @@ constexpr PointwiseRule kRules[] = {
 };
 
 const PointwiseRule& find(std::string_view kind) {
-  std::vector<std::string> known;
-  for (const PointwiseRule& rule : pointwise_rules()) {
-    if (rule.kind == kind) return rule;
-    known.emplace_back(rule.kind);
-  }
-  throw Error(unknown_name("elementwise operator", kind, known));
+  return find_named("elementwise operator", kind, pointwise_rules(), &PointwiseRule::kind);
 }
 
 }  // namespace

@@ -37,12 +37,7 @@ constexpr ReduceRule kRules[] = {
 };
 
 const ReduceRule& find(std::string_view kind) {
-  std::vector<std::string> known;
-  for (const ReduceRule& rule : kRules) {
-    if (rule.kind == kind) return rule;
-    known.emplace_back(rule.kind);
-  }
-  throw Error(unknown_name("reduction", kind, known));
+  return find_named("reduction", kind, kRules, &ReduceRule::kind);
 }
 
 // The elements that one result is computed from, as a line.

@@ -21,10 +21,7 @@ constexpr const Objective* kObjectives[] = {
 }  // namespace
 
 const Objective& find_objective(std::string_view name) {
-  for (const Objective* objective : kObjectives) {
-    if (objective->name == name) return *objective;
-  }
-  throw Error(unknown_name("objective", name, objective_names()));
+  return *find_named("objective", name, kObjectives, &Objective::name);
 }
 
 std::vector<std::string> objective_names() {

@@ -35,10 +35,7 @@ constexpr Row kRows[] = {
 }  // namespace
 
 Schedule find_schedule(std::string_view name) {
-  for (const Row& row : kRows) {
-    if (row.name == name) return row.schedule;
-  }
-  throw Error(unknown_name("schedule", name, schedule_names()));
+  return find_named("schedule", name, kRows, &Row::name).schedule;
 }
 
 double rate_factor(Schedule schedule, const Progress& progress, std::int64_t warmup) {

@@ -108,7 +108,7 @@ TEST_CASE("layers and described units are axes too", "[fast]") {
   CHECK(c.points[0].json["recipe"]["gemms"]["wgrad"]["unit"] == "neutral.exact");
   CHECK(c.points[3].json["recipe"]["layers"][0]["match"] == "fc1");
   CHECK(c.points[3].json["recipe"]["gemms"]["wgrad"]["unit"]["name"] == "my.mac");
-  CHECK(c.points[3].recipe.layer("fc1").weight->block != nullptr);
+  CHECK(c.points[3].recipe.layer("fc1")[numemu::policies::RolePart::weight]->block != nullptr);
 }
 
 TEST_CASE("folding batch normalisation is of the sweep and of its points", "[fast]") {

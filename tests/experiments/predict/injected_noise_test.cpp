@@ -7,7 +7,7 @@
 #include "emu/net/ops/constant.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/matmul.hpp"
-#include "policies/recipe/recipe_numerics.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 #include "tests/catch.hpp"
 
 using namespace numemu;

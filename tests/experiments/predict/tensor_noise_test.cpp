@@ -7,7 +7,7 @@
 #include "formats/blocks/block_format.hpp"
 #include "formats/format.hpp"
 #include "formats/random.hpp"
-#include "policies/recipe/quantized_tensor.hpp"
+#include "policies/numerics/quantized_tensor.hpp"
 #include "tests/catch.hpp"
 
 using namespace numemu;

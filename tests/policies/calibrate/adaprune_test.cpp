@@ -6,7 +6,7 @@
 #include "formats/error.hpp"
 #include "policies/mask/mask_tensor.hpp"
 #include "tests/catch.hpp"
-#include "tests/policies/recipe/by_hand.hpp"
+#include "tests/policies/numerics/by_hand.hpp"
 
 using namespace numemu;
 using namespace numemu::policies;

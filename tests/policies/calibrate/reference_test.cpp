@@ -8,7 +8,7 @@
 #include "emu/net/ops/matmul.hpp"
 #include "emu/net/ops/pointwise.hpp"
 #include "tests/catch.hpp"
-#include "tests/policies/recipe/by_hand.hpp"
+#include "tests/policies/numerics/by_hand.hpp"
 
 using namespace numemu;
 using namespace numemu::policies;

@@ -2,7 +2,7 @@
 #include "policies/calibrate/static_scale.hpp"
 
 #include "tests/catch.hpp"
-#include "tests/policies/recipe/by_hand.hpp"
+#include "tests/policies/numerics/by_hand.hpp"
 
 using namespace numemu;
 using namespace numemu::policies;

@@ -31,8 +31,8 @@ TEST_CASE("masks.md: its recipe runs all products of a layer on the sparse unit"
   const std::size_t begin = page.find("```json\n") + 8, end = page.find("\n```", begin);
   const Recipe recipe = Recipe::parse_text(page.substr(begin, end - begin), "masks.md");
   const LayerRecipe layer = recipe.layer("fc");
-  CHECK(layer.weight_mask);
-  CHECK(layer.gradient_wgrad_mask);
-  CHECK(!layer.gradient_dgrad_mask);
+  CHECK(layer.masks[RolePart::weight]);
+  CHECK(layer.masks[RolePart::gradient_wgrad]);
+  CHECK(!layer.masks[RolePart::gradient_dgrad]);
   CHECK(layer.dgrad->row().name.ends_with("sp24"));
 }

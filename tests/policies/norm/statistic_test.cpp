@@ -10,7 +10,7 @@
 #include "formats/random.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "policies/calibrate/batch_norm.hpp"
-#include "policies/recipe/recipe_numerics.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 #include "tests/catch.hpp"
 
 using namespace numemu;

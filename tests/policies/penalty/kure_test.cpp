@@ -2,9 +2,9 @@
 #include <cmath>
 
 #include "emu/net/ops/linear.hpp"
-#include "policies/recipe/recipe_numerics.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 #include "tests/catch.hpp"
-#include "tests/policies/recipe/by_hand.hpp"
+#include "tests/policies/numerics/by_hand.hpp"
 
 using namespace numemu;
 using namespace numemu::policies;

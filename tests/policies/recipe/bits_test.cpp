@@ -82,7 +82,7 @@ TEST_CASE("effective bits along the reduction: a convolution's blocks end with i
       "r");
   const net::Shape shape = {1, 28, 28, 1};
   // 25 elements and a scale of 32 bits.
-  CHECK(stored_bits(recipe.layer("conv1").activation, shape, 25) ==
+  CHECK(stored_bits(recipe.layer("conv1")[RolePart::activation], shape, 25) ==
         Approx(28 * 28 * (8 + 32.0 / 25)));
   double elements = 0;
   for (const auto& [name, x] : reference.inputs) elements += static_cast<double>(x.size()) / 2;

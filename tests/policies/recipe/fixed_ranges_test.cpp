@@ -2,8 +2,8 @@
 #include "policies/recipe/fixed_ranges.hpp"
 
 #include "formats/error.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 #include "policies/recipe/fixed_scales.hpp"
-#include "policies/recipe/recipe_numerics.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/tuning/small_tuning.hpp"
 
@@ -87,10 +87,9 @@ TEST_CASE("a range with a zero point gives scale and zero point", "[fast]") {
       with_ranges(recipe_of(R"("weight": {"format": "int8"},
                    "activation": {"format": "uint8", "zero_point": "calibrated"})"),
                   {{"conv1", {.weight = {}, .activation = ValueRange{-51, 204}}}});
-  CHECK(fixed_scale(recipe.layer("conv1").activation->scale) == TensorScale{1, 51});
+  CHECK(fixed_scale(recipe.layer("conv1")[RolePart::activation]->scale) == TensorScale{1, 51});
   CHECK(range_of(*recipe_of(R"("activation": {"format": "uint8", "zero_point": "calibrated"})")
-                      .layer("conv1")
-                      .activation,
+                      .layer("conv1")[RolePart::activation],
                  {1, 51}) == ValueRange{-51, 204});
 }
 

@@ -56,7 +56,7 @@ TEST_CASE("layers: merging", "[fast]") {
         "neutral.exact");
   const Json blocks = merged(R"({"roles": {"weight": {"format": "mxfp4"}}})");
   CHECK(blocks["roles"]["weight"]["scale"] == "floor");
-  CHECK(typed_layer(blocks, units).weight->block->name == "mxfp4");
+  CHECK(typed_layer(blocks, units)[RolePart::weight]->block->name == "mxfp4");
   CHECK(typed_layer(blocks, units).wgrad->row().name == "neutral.exact");
 }
 

@@ -35,8 +35,9 @@ TEST_CASE("defaults are written out and the canonical form is a fixed point", "[
 }
 
 TEST_CASE("float32 and null mean not quantized", "[fast]") {
-  CHECK_FALSE(recipe(with_roles(R"({"weight": {"format": "float32"}})")).layer("fc").weight);
-  CHECK_FALSE(recipe(with_roles(R"({"weight": null})")).layer("fc").weight);
+  CHECK_FALSE(
+      recipe(with_roles(R"({"weight": {"format": "float32"}})")).layer("fc")[RolePart::weight]);
+  CHECK_FALSE(recipe(with_roles(R"({"weight": null})")).layer("fc")[RolePart::weight]);
 }
 
 TEST_CASE("later layers entries win, key by key", "[fast]") {
@@ -45,12 +46,12 @@ TEST_CASE("later layers entries win, key by key", "[fast]") {
     "layers": [{"match": "*", "roles": {"weight": {"format": "int4"}}},
                {"match": "conv?", "roles": {"weight": {"format": "int6"}}, "gemms": {"fprop": {"unit": "exact"}}},
                {"match": "conv2", "roles": {"weight": null}}]})");
-  CHECK(r.layer("fc1").weight->format->name == "int4");
-  CHECK(r.layer("fc1").weight->rounding.mode == RoundingMode::rtz);
-  CHECK(r.layer("conv1").weight->format->name == "int6");
+  CHECK(r.layer("fc1")[RolePart::weight]->format->name == "int4");
+  CHECK(r.layer("fc1")[RolePart::weight]->rounding.mode == RoundingMode::rtz);
+  CHECK(r.layer("conv1")[RolePart::weight]->format->name == "int6");
   CHECK(r.layer("conv1").fprop->row().name == "neutral.exact");
   CHECK(r.layer("fc1").fprop->row().name == "neutral.f32.sequential");
-  CHECK_FALSE(r.layer("conv2").weight);
+  CHECK_FALSE(r.layer("conv2")[RolePart::weight]);
   CHECK_NOTHROW(r.require_matches({"conv1", "conv2"}, "r.json"));
   CHECK_THROWS_WITH(r.require_matches({"fc1"}, "r.json"),
                     Contains("layers[1].match: 'conv?' matches no layer"));
@@ -64,28 +65,26 @@ TEST_CASE("a layer's gradient replaces one that is split otherwise", "[fast]") {
                   R"(}, "layers": [{"match": "fc", "roles": {"gradient": )" + layer + "}}]}")
         .layer("fc");
   };
-  CHECK(layered(plain, split).gradient_dgrad->format->name == "int8");
-  CHECK_FALSE(layered(plain, split).gradient_wgrad);
-  CHECK(layered(split, plain).gradient_wgrad->format->name == "float8_e5m2");
+  CHECK(layered(plain, split)[RolePart::gradient_dgrad]->format->name == "int8");
+  CHECK_FALSE(layered(plain, split)[RolePart::gradient_wgrad]);
+  CHECK(layered(split, plain)[RolePart::gradient_wgrad]->format->name == "float8_e5m2");
 }
 
 TEST_CASE("a null format is float32 everywhere", "[fast]") {
   CHECK_FALSE(recipe(with_roles(R"({"weight": {"format": null}, "vector": {"format": "float32"}})"))
-                  .layer("fc")
-                  .weight);
+                  .layer("fc")[RolePart::weight]);
   CHECK_FALSE(
       recipe(
           R"({"numemu_recipe": 1, "roles": {"weight": {"format": "int8"}}, "layers": [{"match": "*", "roles": {"weight": {"format": null}}}]})")
-          .layer("fc")
-          .weight);
+          .layer("fc")[RolePart::weight]);
 }
 
 TEST_CASE("a gradient may be split", "[fast]") {
   const LayerRecipe layer =
       recipe(with_roles(R"({"gradient": {"dgrad": {"format": "int8"}, "wgrad": null}})"))
           .layer("fc");
-  CHECK(layer.gradient_dgrad->format->name == "int8");
-  CHECK_FALSE(layer.gradient_wgrad);
+  CHECK(layer[RolePart::gradient_dgrad]->format->name == "int8");
+  CHECK_FALSE(layer[RolePart::gradient_wgrad]);
 }
 
 TEST_CASE("every wrong value is refused by name", "[fast]") {
@@ -185,9 +184,9 @@ TEST_CASE("the recipe of the specification", "[fast]") {
       },
       {"match" : "*.fc", "gemms" : {"fprop" : {"unit" : "exact"}}}
     ]})j");
-  CHECK(r.layer("conv1").weight->block->name == "mxfp4");
-  CHECK(r.layer("conv1").activation->format->name == "float8_e4m3fn");
-  CHECK(r.layer("conv2").weight->format->name == "float8_e4m3fn");
+  CHECK(r.layer("conv1")[RolePart::weight]->block->name == "mxfp4");
+  CHECK(r.layer("conv1")[RolePart::activation]->format->name == "float8_e4m3fn");
+  CHECK(r.layer("conv2")[RolePart::weight]->format->name == "float8_e4m3fn");
   CHECK(r.layer("conv2").fprop->row().name == "nvidia.h100.wgmma.e4m3.f32");
   CHECK(r.layer("a.fc").fprop->row().name == "neutral.exact");
   CHECK(r.update().optimizer == "sgd");

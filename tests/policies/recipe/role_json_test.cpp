@@ -13,7 +13,7 @@ namespace {
 
 RolePolicy role(const std::string& name, const std::string& text) {
   const Json json = parse_json(text, "r.json");
-  return read_role(JsonReader(json, "r.json"), role_schema(name));
+  return read_role(JsonReader(json, "r.json"), role_row(name));
 }
 Json canonical(const std::string& name, const std::string& text) {
   return role_json(role(name, text));
@@ -213,7 +213,7 @@ TEST_CASE("role: every wrong value is refused by name", "[fast]") {
     INFO(wrong.role << " " << wrong.text);
     CHECK_THROWS_WITH(role(wrong.role, wrong.text), Contains(wrong.message));
   }
-  CHECK_THROWS_WITH(role_schema("weigth"), Contains("did you mean 'weight'"));
+  CHECK_THROWS_WITH(role_row("weigth"), Contains("did you mean 'weight'"));
 }
 
 TEST_CASE("role: weights and activations may be signs", "[fast]") {

@@ -1,8 +1,7 @@
 // The masks that each role allows.
-#include "policies/recipe/role_mask.hpp"
-
 #include "formats/error.hpp"
 #include "formats/storage/json.hpp"
+#include "policies/recipe/roles.hpp"
 #include "tests/catch.hpp"
 
 using namespace numemu;

@@ -51,29 +51,29 @@ TEST_CASE("roles: each role reaches its place in the typed view", "[fast]") {
       R"({"weight": {"format": "int2"}, "activation": {"format": "int3"}, "gradient": {"format": "int4"},
           "vector": {"format": "int5"}, "output": {"format": "int6"}, "saved": {"format": "int7"},
           "state": {"format": "int8"}, "exchange": {"format": "mxfp4"}})");
-  CHECK(layer.weight->format->bits == 2);
-  CHECK(layer.activation->format->bits == 3);
-  CHECK(layer.gradient_dgrad->format->bits == 4);
-  CHECK(layer.gradient_wgrad->format->bits == 4);
-  CHECK(layer.vector->format->bits == 5);
-  CHECK(layer.output->format->bits == 6);
-  CHECK(layer.saved->format->bits == 7);
-  CHECK(layer.state->format->bits == 8);
-  CHECK(layer.exchange->block->name == "mxfp4");
+  CHECK(layer[RolePart::weight]->format->bits == 2);
+  CHECK(layer[RolePart::activation]->format->bits == 3);
+  CHECK(layer[RolePart::gradient_dgrad]->format->bits == 4);
+  CHECK(layer[RolePart::gradient_wgrad]->format->bits == 4);
+  CHECK(layer[RolePart::vector]->format->bits == 5);
+  CHECK(layer[RolePart::output]->format->bits == 6);
+  CHECK(layer[RolePart::saved]->format->bits == 7);
+  CHECK(layer[RolePart::first_state]->format->bits == 8);
+  CHECK(layer[RolePart::exchange]->block->name == "mxfp4");
 }
 
 TEST_CASE("roles: keys and values follow the activation unless the recipe has them", "[fast]") {
   const LayerRecipe plain = typed(R"({"activation": {"format": "int3"}})");
-  CHECK(plain.key->format->bits == 3);
-  CHECK(plain.value->format->bits == 3);
+  CHECK(plain[RolePart::key]->format->bits == 3);
+  CHECK(plain[RolePart::value]->format->bits == 3);
   CHECK_FALSE(plain.apart(net::Role::key));
   const char* cache = R"({"activation": {"format": "int8"}, "key": null,
       "value": {"format": "int4", "granularity": "row"}, "embedding": {"format": "int2"}})";
   const LayerRecipe apart = typed(cache);
-  CHECK_FALSE(apart.key);
+  CHECK_FALSE(apart[RolePart::key]);
   CHECK(apart.apart(net::Role::key));
-  CHECK(apart.value->format->bits == 4);
-  CHECK(apart.embedding->format->bits == 2);
+  CHECK(apart[RolePart::value]->format->bits == 4);
+  CHECK(apart[RolePart::embedding]->format->bits == 2);
   const Json json = canonical(cache);
   CHECK(json["key"].is_null());
   CHECK(json.contains("key"));
@@ -84,8 +84,8 @@ TEST_CASE("roles: keys and values follow the activation unless the recipe has th
 
 TEST_CASE("roles: a gradient may be split", "[fast]") {
   const char* split = R"({"gradient": {"dgrad": {"format": "int8"}}})";
-  CHECK(typed(split).gradient_dgrad->format->name == "int8");
-  CHECK_FALSE(typed(split).gradient_wgrad);
+  CHECK(typed(split)[RolePart::gradient_dgrad]->format->name == "int8");
+  CHECK_FALSE(typed(split)[RolePart::gradient_wgrad]);
   CHECK(canonical(split)["gradient"]["wgrad"].is_null());
   CHECK_THROWS_WITH(canonical(R"({"gradient": {"dgrad": null, "format": "int8"}})"),
                     Contains("gradient") && Contains("'format'"));
@@ -95,18 +95,18 @@ TEST_CASE("roles: a gradient may be split", "[fast]") {
 TEST_CASE("roles: the optimizer's state may be split by moment", "[fast]") {
   const char* split = R"({"state": {"first": {"format": "int8"}, "second": {"format": "e5m2"}}})";
   const LayerRecipe layer = typed(split);
-  CHECK(layer.state_split);
+  CHECK(layer.given[RolePart::second_state]);
   for (const char* name : {"first", "velocity", "complement/first"})
-    CHECK(layer.state_of(name)->format->name == "int8");
+    CHECK(layer[state_part(name)]->format->name == "int8");
   for (const char* name : {"second", "complement/second"})
-    CHECK(layer.state_of(name)->format->name == "float8_e5m2");
+    CHECK(layer[state_part(name)]->format->name == "float8_e5m2");
   CHECK(canonical(canonical(split).dump()) == canonical(split));
   const LayerRecipe half = typed(R"({"state": {"second": {"format": "int8"}}})");
-  CHECK_FALSE(half.state_of("first"));
-  CHECK(half.state_of("second"));
+  CHECK_FALSE(half[state_part("first")]);
+  CHECK(half[state_part("second")]);
   const LayerRecipe whole = typed(R"({"state": {"format": "int8"}})");
-  CHECK_FALSE(whole.state_split);
-  CHECK(whole.state_of("second")->format->name == "int8");
+  CHECK_FALSE(whole.given[RolePart::second_state]);
+  CHECK(whole[state_part("second")]->format->name == "int8");
   CHECK_THROWS_WITH(canonical(R"({"state": {"first": null, "format": "int8"}})"),
                     Contains("state") && Contains("'format'"));
   CHECK_THROWS_WITH(canonical(R"({"state": {"dgrad": null}})"), Contains("'dgrad'"));

@@ -87,7 +87,7 @@ TEST_CASE("stages: each entry changes the recipe before it", "[fast]") {
   CHECK(recipe.stages()[1].epoch == 0);
   CHECK(recipe.stages()[1].plateau == 0.01);
   const auto weight = [&](std::size_t stage) {
-    const auto role = recipe.in_stage(stage).layer("fc1").weight;
+    const auto role = recipe.in_stage(stage).layer("fc1")[RolePart::weight];
     return role ? std::string(role->format->name) : "float32";
   };
   CHECK(weight(0) == "int8");

@@ -1,8 +1,8 @@
 // Scales of the largest magnitudes of the last steps.
 #include "emu/net/ops/linear.hpp"
 #include "tests/catch.hpp"
+#include "tests/policies/numerics/by_hand.hpp"
 #include "tests/policies/one_layer.hpp"
-#include "tests/policies/recipe/by_hand.hpp"
 
 using namespace numemu;
 using namespace numemu::policies;

@@ -10,10 +10,10 @@
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/pointwise.hpp"
 #include "policies/bits/greedy_bits.hpp"
-#include "policies/recipe/recipe_numerics.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 #include "policies/state_bytes.hpp"
 #include "tests/catch.hpp"
-#include "tests/policies/recipe/by_hand.hpp"
+#include "tests/policies/numerics/by_hand.hpp"
 
 using namespace numemu;
 using namespace numemu::policies;

@@ -9,8 +9,8 @@
 #include "emu/net/ops/matmul.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
+#include "tests/policies/numerics/by_hand.hpp"
 #include "tests/policies/one_layer.hpp"
-#include "tests/policies/recipe/by_hand.hpp"
 #include "tests/policies/transform/rotated_products.hpp"
 
 using namespace numemu;

@@ -8,7 +8,7 @@
 
 #include "emu/net/forwarding.hpp"
 #include "tests/catch.hpp"
-#include "tests/policies/recipe/by_hand.hpp"
+#include "tests/policies/numerics/by_hand.hpp"
 
 namespace numemu::policies::test {
 

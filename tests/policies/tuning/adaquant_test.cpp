@@ -9,10 +9,10 @@
 #include "emu/net/graph.hpp"
 #include "emu/net/ops/conv.hpp"
 #include "emu/net/ops/linear.hpp"
+#include "policies/numerics/role_quantizer.hpp"
 #include "policies/recipe/fixed_scales.hpp"
-#include "policies/recipe/role_quantizer.hpp"
 #include "tests/catch.hpp"
-#include "tests/policies/recipe/by_hand.hpp"
+#include "tests/policies/numerics/by_hand.hpp"
 #include "tests/policies/tuning/roles.hpp"
 
 using namespace numemu;

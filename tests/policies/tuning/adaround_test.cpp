@@ -7,7 +7,7 @@
 #include "policies/tuning/gptq.hpp"
 #include "policies/tuning/weight_grid.hpp"
 #include "tests/catch.hpp"
-#include "tests/policies/recipe/by_hand.hpp"
+#include "tests/policies/numerics/by_hand.hpp"
 #include "tests/policies/tuning/roles.hpp"
 
 using namespace numemu;

@@ -5,11 +5,11 @@
 #include <cmath>
 
 #include "formats/error.hpp"
-#include "policies/recipe/role_quantizer.hpp"
+#include "policies/numerics/role_quantizer.hpp"
 #include "policies/tuning/weight_grid.hpp"
 #include "tests/catch.hpp"
 #include "tests/oracle/linear_algebra.hpp"
-#include "tests/policies/recipe/by_hand.hpp"
+#include "tests/policies/numerics/by_hand.hpp"
 #include "tests/policies/tuning/roles.hpp"
 
 using namespace numemu;

@@ -9,8 +9,8 @@
 #include "emu/net/ops/linear.hpp"
 #include "formats/random.hpp"
 #include "tests/catch.hpp"
+#include "tests/policies/numerics/by_hand.hpp"
 #include "tests/policies/one_layer.hpp"
-#include "tests/policies/recipe/by_hand.hpp"
 
 using namespace numemu;
 using namespace numemu::policies;

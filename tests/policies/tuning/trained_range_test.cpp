@@ -7,9 +7,9 @@
 #include <cmath>
 
 #include "formats/error.hpp"
-#include "policies/recipe/quantized_tensor.hpp"
+#include "policies/numerics/quantized_tensor.hpp"
 #include "tests/catch.hpp"
-#include "tests/policies/recipe/by_hand.hpp"
+#include "tests/policies/numerics/by_hand.hpp"
 #include "tests/policies/tuning/roles.hpp"
 
 using namespace numemu;

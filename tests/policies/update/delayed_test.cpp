@@ -6,7 +6,7 @@
 #include "emu/net/train/optimizer.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
-#include "tests/policies/recipe/by_hand.hpp"
+#include "tests/policies/numerics/by_hand.hpp"
 #include "tests/policies/update/two_layers.hpp"
 
 using namespace numemu;

@@ -5,7 +5,7 @@
 
 #include "emu/net/graph.hpp"
 #include "emu/net/ops/linear.hpp"
-#include "policies/recipe/recipe_numerics.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 
 namespace numemu::policies::test {
 

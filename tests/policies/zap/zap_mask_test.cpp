@@ -2,7 +2,7 @@
 #include "policies/zap/zap_mask.hpp"
 
 #include "formats/error.hpp"
-#include "policies/recipe/recipe_numerics.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 #include "policies/zap/zap_numerics.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"

@@ -1,0 +1,222 @@
+// Notes for readers of results: collected layer by layer, reported by cause.
+#include "policies/notes/notes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "emu/net/gemm_layers.hpp"
+#include "formats/joined.hpp"
+#include "policies/calibrate/listen.hpp"
+#include "policies/calibrate/static_scale.hpp"
+#include "policies/numerics/unit_operands.hpp"
+#include "policies/recipe/bits.hpp"
+
+namespace numemu::policies {
+namespace {
+
+constexpr std::size_t kNamedPlaces = 5;  // of a sentence; the others are counted
+constexpr double kNotable = 0.01;        // share by which stored bits differ from the name's
+
+/// What was met: a sentence without its places.
+struct Cause {
+  std::string text;
+  NoteKind kind;
+  friend auto operator<=>(const Cause&, const Cause&) = default;
+};
+/// Where each cause was met.
+using Causes = std::map<Cause, std::vector<std::string>>;
+
+/// "weight of conv1, weight of conv2 and 3 more"
+std::string first_places(const std::vector<std::string>& places) {
+  std::vector<std::string> named(
+      places.begin(),
+      places.begin() + static_cast<std::ptrdiff_t>(std::min(places.size(), kNamedPlaces)));
+  const std::size_t others = places.size() - named.size();
+  return fmt::format("{}{}", joined(named, ", "),
+                     others > 0 ? fmt::format(" and {} more", others) : "");
+}
+
+/// Scales that serve fewer elements than the block size, for any reason.
+void note_scales(const RolePolicy& policy, const net::Shape& shape, std::int64_t depth,
+                 const std::string& place, Causes& causes) {
+  const BlockFormat* const block = policy.block;
+  const std::int64_t n = net::element_count(shape);
+  if (block == nullptr || n == 0 || policy.granularity == Granularity::tile) return;
+  const double bits = stored_bits(policy, shape, depth) / static_cast<double>(n);
+  const double nominal = block->bits_per_element();
+  if (std::abs(bits - nominal) <= kNotable * nominal) return;
+  const std::int64_t length = line_length(policy, shape, depth);
+  const auto serves = [&](const char* scale, std::int64_t elements) {
+    return fmt::format("{} of {} serves {} element{}", scale, block->name, elements,
+                       elements == 1 ? "" : "s");
+  };
+  // Groups as of W4A16 kernels, cut by the taps of a convolution.
+  const bool grouped = policy.axis == BlockAxis::channel && block->name.starts_with("group(") &&
+                       place.starts_with("weight");
+  const std::int64_t flat = grouped && shape[0] > 0 ? n / shape[0] : 0;
+  std::string why;
+  switch (block->span) {
+    case Span::block:
+      why = length % block->size != 0
+                ? fmt::format("blocks of {} are cut (axis of {}{})", block->name, length,
+                              flat > length
+                                  ? "; axis reduction, that of W4A16, runs along all inputs "
+                                    "of an output"
+                                  : "")
+                : serves("the tensor scale", n);
+      break;
+    case Span::row:
+      why = serves("a scale", length);
+      break;
+    case Span::channel:
+      why = serves("a scale", n / length);
+      break;
+    case Span::tensor:
+      why = serves("the scale", n);
+      break;
+  }
+  causes[{fmt::format("{}: {:.3g} bits an element, not {:.3g}", why, bits, nominal),
+          NoteKind::scale_elements}]
+      .push_back(place);
+}
+
+/// Codes without a sign that no zero point moves.
+void note_lost_signs(const RolePolicy& policy, const net::Tensor& x, const std::string& place,
+                     Causes& causes) {
+  if (policy.format->is_signed || (policy.block && policy.block->affine != Affine::sym) ||
+      policy.zero_point)
+    return;
+  const auto negative = std::count_if(x.data.begin(), x.data.end(), [](float v) { return v < 0; });
+  if (negative == 0) return;
+  const double share = static_cast<double>(negative) / static_cast<double>(x.size());
+  causes[{fmt::format("{} has no negative numbers, which become its lowest value",
+                      policy.format->name),
+          NoteKind::lost_signs}]
+      .push_back(fmt::format("{} ({:.1f} % negative)", place, 100 * share));
+}
+
+/// Codes of a format that the unit does not take, but whose values its own format has. `left`: the
+/// left operand of the product.
+void note_wider(const LayerRecipe& layer, const std::optional<RolePolicy>& policy, bool left,
+                const std::string& place, Causes& causes) {
+  const unit::Unit& unit = layer.unit(net::GemmKind::fprop);
+  const bool turned = sparse_side(layer, net::GemmKind::fprop) == Side::b;
+  const Format* const wide = wider_operand(unit, policy, left != turned ? Side::a : Side::b);
+  if (wide == nullptr) return;
+  causes[{fmt::format("{} reads codes of {} as {}, which has all their values", unit.row().name,
+                      policy->format->name, wide->name),
+          NoteKind::wider_codes}]
+      .push_back(place);
+}
+
+/// One tensor in that role; the bits are those of a sample.
+void note_operand(const std::optional<RolePolicy>& policy, const net::Tensor& x, std::int64_t depth,
+                  bool samples, const std::string& place, Causes& causes) {
+  if (!policy) return;
+  net::Shape shape = x.shape;
+  if (samples && !shape.empty()) shape[0] = 1;
+  note_scales(*policy, shape, depth, place, causes);
+  note_lost_signs(*policy, x, place, causes);
+}
+
+/// The causes of every layer, collected in any order of layers.
+class Notes {
+ public:
+  Notes(const Recipe& recipe, const net::Graph& graph) : recipe_(recipe), graph_(graph) {
+    for (net::GemmLayer& layer : net::gemm_layers(graph)) {
+      const std::string name = layer.name;
+      Causes& causes = layers_.emplace_back().causes;
+      if (layer.weight != nullptr) {
+        const LayerRecipe r = recipe.layer(name);
+        note_operand(r[RolePart::weight], *layer.weight, 0, false, "weight of " + name, causes);
+        note_wider(r, r[RolePart::weight], false, "weight of " + name, causes);
+      }
+      numbers_[name] = layers_.size() - 1;
+      layers_.back().layer = std::move(layer);
+    }
+  }
+
+  /// `second`: the right operand, else the left.
+  void operand(std::string_view name, const net::Tensor& x, bool second) {
+    const auto found = numbers_.find(name);
+    if (found == numbers_.end()) return;
+    auto& [layer, causes] = layers_[found->second];
+    const LayerRecipe r = recipe_.layer(layer.name);
+    const net::Role role = second && r.apart(layer.right) ? layer.right : net::Role::activation;
+    const std::string place = fmt::format("{} of {}", net::to_string(role), layer.name);
+    const std::optional<RolePolicy>& policy = r.role(role, net::GemmKind::fprop);
+    note_operand(policy, x, product_depth(layer, x.shape), true, place, causes);
+    note_wider(r, policy, !second, place, causes);
+  }
+
+  void output(std::string_view name, const net::Tensor& x) {
+    const auto found = numbers_.find(name);
+    if (found == numbers_.end()) return;
+    auto& [layer, causes] = layers_[found->second];
+    note_operand(recipe_.layer(layer.name)[RolePart::output], x, 0, true, "output of " + layer.name,
+                 causes);
+  }
+
+  std::vector<Note> sentences() const;
+
+ private:
+  struct OfLayer {
+    net::GemmLayer layer;
+    Causes causes;
+  };
+  const Recipe& recipe_;
+  const net::Graph& graph_;
+  std::vector<OfLayer> layers_;  // in the graph's order
+  std::map<std::string, std::size_t, std::less<>> numbers_;
+};
+
+std::vector<Note> Notes::sentences() const {
+  Causes causes;
+  for (const OfLayer& of : layers_) {
+    for (const auto& [cause, places] : of.causes)
+      causes[cause].insert(causes[cause].end(), places.begin(), places.end());
+  }
+  for (const std::string& layer : net::layers_across_samples(graph_)) {
+    const std::optional<RolePolicy>& policy = recipe_.layer(layer)[RolePart::activation];
+    if (!policy || has_static_scale(recipe_.calibration(), *policy)) continue;
+    causes[{"samples are not on the first axis, so a scale may serve several samples of a batch, "
+            "and the batch changes bits; expected the model with the batch first",
+            NoteKind::samples_apart}]
+        .push_back("activation of " + layer);
+  }
+  std::vector<Note> notes;
+  for (const auto& [cause, places] : causes)
+    notes.push_back({cause.kind, cause.text + ": " + first_places(places)});
+  return notes;
+}
+
+}  // namespace
+
+std::vector<Note> recipe_notes(const Recipe& recipe, const net::Graph& graph,
+                               const FloatReference& reference) {
+  Notes notes(recipe, graph);
+  for (const auto& [layer, x] : reference.inputs) notes.operand(layer, x, false);
+  for (const auto& [layer, x] : reference.seconds) notes.operand(layer, x, true);
+  for (const auto& [layer, x] : reference.outputs) notes.output(layer, x);
+  return notes.sentences();
+}
+
+std::vector<Note> recipe_notes(const Recipe& recipe, const net::Graph& graph,
+                               const std::vector<net::Tensor>& batch) {
+  Notes notes(recipe, graph);
+  listen(graph, batch,
+         {.operands =
+              [&](std::string_view layer, const net::Tensor& left, const net::Tensor* right) {
+                notes.operand(layer, left, false);
+                if (right != nullptr) notes.operand(layer, *right, true);
+              },
+          .output = [&](std::string_view layer,
+                        const net::Tensor& output) { notes.output(layer, output); }});
+  return notes.sentences();
+}
+
+}  // namespace numemu::policies

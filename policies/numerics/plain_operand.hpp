@@ -1,0 +1,36 @@
+// Operands quantized whole, before the gather, and the scales to apply to the results.
+#pragma once
+#include <optional>
+
+#include "policies/numerics/operand_side.hpp"
+#include "policies/numerics/recipe_layer.hpp"
+#include "policies/numerics/scale_groups.hpp"
+#include "policies/numerics/scale_memo.hpp"
+
+namespace numemu::policies {
+
+/// What operands without a quantizer are read as.
+const Format& float32();
+
+/// How to quantize a side whole.
+struct PlainPreparation {
+  ScaleGroups groups = {};
+  std::optional<TensorScale> fixed = std::nullopt;  ///< the one scale of the tensor, if it is known
+  std::int64_t samples = 1;  ///< shares of the source that have a tensor scale of their own
+  RandomPiece random = {};
+  const Format* wide = nullptr;  ///< of codes that the unit reads in its own format
+  ScaleMemo* memo = nullptr;     ///< of the operand, where other products read it too
+};
+
+/// Quantizes a side's source. Where the scales cannot wait for the results, the operand is the
+/// dequantized numbers.
+void prepare_plain(const RoleQuantizer&, const net::Product&, const net::ProductSide&,
+                   const PlainPreparation&, PlainOperand&);
+
+/// What the unit reads, and the scales that remain to be applied. Throws Error naming the layer
+/// where they cannot be.
+net::SourceCodes codes_of(const RoleQuantizer&, const PlainOperand&);
+OperandScales scales_of(const RoleQuantizer&, const net::Product&, const net::ProductSide&,
+                        const ScaleGroups&, const PlainOperand&);
+
+}  // namespace numemu::policies

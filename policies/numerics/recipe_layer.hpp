@@ -1,0 +1,81 @@
+// A recipe for one layer, and its state between products.
+#pragma once
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "emu/net/numerics.hpp"
+#include "policies/numerics/operand_counts.hpp"
+#include "policies/numerics/quantized_tensor.hpp"
+#include "policies/numerics/scale_memo.hpp"
+#include "policies/recipe/recipe.hpp"
+
+namespace numemu::policies {
+
+class SlicedSide;
+
+inline constexpr std::array<net::GemmKind, 3> kGemmKinds = {
+    net::GemmKind::fprop, net::GemmKind::dgrad, net::GemmKind::wgrad};
+inline constexpr std::array<net::Role, 3> kRoles = {net::Role::weight, net::Role::activation,
+                                                    net::Role::gradient};
+
+/// An operand quantized whole, before the gather: codes of the role's format, or float32 values (of
+/// a block format, or where scales cannot be applied to the results).
+struct PlainOperand {
+  QuantizedTensor codes;
+  QuantizedTensor as_read;  ///< the codes in the unit's own format; no format: as they are
+  std::vector<float> values;
+  bool dequantized = false;  ///< `values` is the operand
+  FlagCounts flags;
+};
+
+/// A layer of the recipe, everything looked up once: one that multiplies, or (for the roles vector,
+/// saved, state and exchange) any node.
+struct RecipeLayer {
+  explicit RecipeLayer(LayerRecipe, net::Role right = net::Role::activation);
+
+  LayerRecipe recipe;
+  net::Role right;  ///< activation, key or value: what `second` is of
+  PerRolePart<std::optional<RoleQuantizer>> quantizers;
+  std::optional<RoleQuantizer> second;  ///< right operand of fprop where it is an activation
+
+  /// What a side of a product holds: its role, or key or value.
+  net::Role operand(const net::Product&, const net::ProductSide&) const;
+  /// Of an operand; null where it stays float32.
+  const RoleQuantizer* quantizer(const net::Product&, const net::ProductSide&) const;
+  const std::optional<RoleQuantizer>& operator[](RolePart part) const { return quantizers[part]; }
+  bool stochastic_unit(net::GemmKind) const;
+
+  /// Inference after freeze(): static scales of the left operand and, where that is an activation
+  /// too, of the right one; nothing where scales are those of the current tensor.
+  std::optional<TensorScale> activation_scale, second_scale;
+  bool frozen = false;
+  /// By what a side holds: operand().
+  std::array<ScaleMemo, static_cast<std::size_t>(net::Role::value) + 1> memos;
+  std::mutex weight_mutex;
+  std::atomic<bool> weight_ready = false;
+  PlainOperand frozen_weight;
+  std::shared_ptr<const unit::PreparedOperand> prepared_weight;  ///< of frozen_weight, for fprop
+  net::SharedTensor frozen_table;                                ///< role embedding
+
+  using PerOperand = std::array<std::array<SharedCounts, 3>, 3>;
+  PerOperand counts;  ///< [kind][role]
+  SharedCounts& count(net::GemmKind kind, net::Role role) {
+    return counts[static_cast<std::size_t>(kind)][static_cast<std::size_t>(role)];
+  }
+
+  std::mutex saturation_mutex;
+  SaturationCounts saturation;  ///< of fprop
+
+  /// The weight where fprop multiplies slices; `frozen_weight` is empty then.
+  std::shared_ptr<const SlicedSide> sliced_weight;
+
+  /// After freeze(): some forward product read the numbers of the weight itself, and the next pass
+  /// will again.
+  std::atomic<bool> reads_weight = false;
+};
+
+}  // namespace numemu::policies

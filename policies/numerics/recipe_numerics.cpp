@@ -1,0 +1,108 @@
+#include "policies/numerics/recipe_numerics.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "emu/net/gemm_layers.hpp"
+#include "formats/error.hpp"
+#include "policies/leaves_weights.hpp"
+#include "policies/recipe/choices.hpp"
+#include "policies/rewrites_inputs.hpp"
+
+namespace numemu::policies {
+
+NumericsStack::NumericsStack(const Recipe& recipe, const net::Graph& graph,
+                             const std::string& where)
+    : recipe_(recipe), roles_(recipe_, graph, where) {
+  if (!recipe.stages().empty())
+    throw Error(where + ": stages: expected the recipe of one stage (StagedNumerics has all)");
+  const std::vector<PolicySlot>& slots = policy_slots();
+  recipe_.require_policy_matches(graph, where);
+  std::set<std::string> names;
+  for (const net::Node& node : graph.nodes) names.insert(node.name);
+  for (std::string& name : net::gemm_layer_names(graph)) names.insert(std::move(name));
+  for (const net::GraphInput& input : graph.inputs) names.insert(input.name);
+  // By slot, the layers of every policy that some layer chose.
+  std::vector<std::map<const PolicyKind*, Binding>> chosen(slots.size());
+  for (const std::string& name : names) {
+    const auto choose = [&](std::size_t slot, const PolicyChoice& choice) {
+      const bool typed = choice.kind->chosen_by != nullptr;
+      const Binding empty{.recipe = recipe_,
+                          .graph = graph,
+                          .where = typed ? where : fmt::format("{}: {}", where, slots[slot].key),
+                          .layers = {}};
+      Binding& binding = chosen[slot].try_emplace(choice.kind, empty).first->second;
+      binding.layers.emplace(name, choice.options);
+    };
+    const std::vector<std::optional<PolicyChoice>> policies = recipe_.policies(name);
+    const LayerRecipe layer = recipe_.layer(name);
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      if (policies[i]) choose(i, *policies[i]);
+      for (const PolicyKind* kind : all_policies()) {
+        if (kind->key == slots[i].key && kind->chosen_by && kind->chosen_by(recipe_, layer))
+          choose(i, {.kind = kind, .options = nullptr});
+      }
+    }
+  }
+  for (std::size_t i = slots.size(); i-- > 0;) {
+    // In the order of the table, not of addresses.
+    for (const PolicyKind* kind : all_policies()) {
+      const auto found = chosen[i].find(kind);
+      if (found == chosen[i].end()) continue;
+      policies_.push_back(kind->bind(std::move(found->second), top()));
+    }
+  }
+}
+
+net::Numerics& NumericsStack::top() {
+  if (policies_.empty()) return roles_;
+  return *policies_.back();
+}
+
+void RecipeNumerics::freeze(const net::Graph& graph, std::int64_t available,
+                            const CalibrationBatch& batch, SeenTensors* shared) {
+  const Calibration calibration{std::min(available, recipe_.calibration().samples), batch};
+  std::vector<const RewritesInputs*> rewriters;  // the outermost first
+  for (auto policy = policies_.rbegin(); policy != policies_.rend(); ++policy) {
+    (*policy)->freeze(graph, calibration);
+    if (const auto* rewriter = dynamic_cast<const RewritesInputs*>(policy->get()))
+      rewriters.push_back(rewriter);
+  }
+  RoleNumerics::ReadInput read;  // null: what layers read is what they are given
+  if (!rewriters.empty()) {
+    read = [&](std::string_view layer, std::int64_t first_sample, net::Tensor& x) {
+      for (const RewritesInputs* rewriter : rewriters) rewriter->read_input(layer, first_sample, x);
+    };
+  }
+  roles_.freeze(graph, calibration, read, shared);
+}
+
+void RecipeNumerics::freeze_weights(const net::Graph& graph, const Calibration& calibration) {
+  for (auto policy = policies_.rbegin(); policy != policies_.rend(); ++policy)
+    (*policy)->freeze(graph, calibration);
+  roles_.forget_weights();
+}
+
+void RecipeNumerics::freeze(const net::Graph& graph, const FloatReference& reference) {
+  freeze(graph, reference.samples(), [&](std::int64_t first, std::int64_t count) {
+    std::vector<net::Tensor> batch;
+    for (const net::Tensor& x : reference.batch) batch.push_back(samples_of(x, first, count));
+    return batch;
+  });
+}
+
+bool RecipeNumerics::holds_weight(std::string_view layer) const {
+  const auto leaves = [](const auto& policy) {
+    return dynamic_cast<const LeavesWeights*>(policy.get()) != nullptr;
+  };
+  return std::ranges::all_of(policies_, leaves) && roles_.holds_weight(layer);
+}
+
+void RecipeNumerics::require_trainable(const std::string& where) const {
+  for (const auto& policy : policies_) policy->require_trainable(where);
+  roles_.require_trainable(where);
+}
+
+}  // namespace numemu::policies

@@ -1,0 +1,73 @@
+// A recipe as the numerics of a network: the policies that it chooses, stacked on its roles.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "emu/net/forwarding.hpp"
+#include "policies/calibrate/reference.hpp"
+#include "policies/numerics/role_numerics.hpp"
+#include "policies/policy.hpp"
+
+namespace numemu::policies {
+
+/// The numerics below and on top of each other: roles at the bottom, then one policy for each that
+/// some layer chose, in the opposite order of policy_slots().
+class NumericsStack {
+ protected:
+  NumericsStack(const Recipe&, const net::Graph&, const std::string& where);
+  net::Numerics& top();
+
+  Recipe recipe_;
+  RoleNumerics roles_;
+  std::vector<std::unique_ptr<Policy>> policies_;  ///< the innermost first
+};
+
+/// Numerics of a recipe: see RoleNumerics for products and tensors. Every hook goes through the
+/// policies, the outermost first.
+class RecipeNumerics : private NumericsStack, public net::Forwarding {
+ public:
+  /// Throws Error when a pattern matches no layer, a role cannot be applied, or a policy
+  /// contradicts another part of the recipe. `where` starts such messages. The graph must outlive
+  /// the numerics.
+  RecipeNumerics(const Recipe& recipe, const net::Graph& graph, const std::string& where = "recipe")
+      : NumericsStack(recipe, graph, where), Forwarding(top()) {}
+
+  /// Freezes every policy, then the roles, calibrated on the first min(available,
+  /// calibrate.samples) samples. `shared`: see RoleNumerics::freeze(); policies that rewrite what
+  /// layers read take nothing from it.
+  void freeze(const net::Graph&, std::int64_t available, const CalibrationBatch&,
+              SeenTensors* shared = nullptr);
+  /// The same with everything recorded beforehand.
+  void freeze(const net::Graph&, const FloatReference&);
+  /// After freeze(), when weights of the graph changed: policies are frozen anew, and weights are
+  /// quantized anew; static activation scales stay.
+  void freeze_weights(const net::Graph&, const Calibration&);
+  /// Throws Error naming the layer where a policy or role does not serve training.
+  void require_trainable(const std::string& where) const;
+
+  /// See RoleNumerics.
+  StaticScales static_scales() const { return roles_.static_scales(); }
+  StaticScales second_scales() const { return roles_.second_scales(); }
+  void hear_units(std::function<void(const net::Product&)> heard) {
+    roles_.hear_units(std::move(heard));
+  }
+  const LayerRecipe& recipe(std::string_view layer) const { return roles_.recipe(layer); }
+  const PlainOperand* frozen_weight(std::string_view layer) const {
+    return roles_.frozen_weight(layer);
+  }
+  /// See RoleNumerics; false where a policy above the roles may read weights (LeavesWeights).
+  bool holds_weight(std::string_view layer) const;
+  OperandCounts counts(std::string_view layer, net::GemmKind kind, net::Role role) const {
+    return roles_.counts(layer, kind, role);
+  }
+  OperandCounts counts(std::string_view layer, net::GemmKind kind) const {
+    return roles_.counts(layer, kind);
+  }
+  SaturationCounts saturation(std::string_view layer) const { return roles_.saturation(layer); }
+  void reset_counts() { roles_.reset_counts(); }
+};
+
+}  // namespace numemu::policies

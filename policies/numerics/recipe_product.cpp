@@ -1,0 +1,396 @@
+#include "policies/numerics/recipe_product.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "emu/net/profile.hpp"
+#include "emu/net/require_elements.hpp"
+#include "emu/unit/prepared_operand.hpp"
+#include "formats/digest.hpp"
+#include "formats/error.hpp"
+#include "policies/notes/overflow_sample.hpp"
+#include "policies/numerics/block_lines.hpp"
+#include "policies/numerics/operand_side.hpp"
+#include "policies/numerics/plain_operand.hpp"
+#include "policies/numerics/random_identity.hpp"
+#include "policies/numerics/sliced_product.hpp"
+#include "policies/numerics/stored_tensor.hpp"
+#include "policies/numerics/unit_operands.hpp"
+#include "policies/numerics/unit_result.hpp"
+
+namespace numemu::policies {
+namespace {
+
+using net::GemmKind;
+
+/// One side of the current product.
+struct ReadSide {
+  const net::ProductSide& source;
+  const RoleQuantizer* quantizer;  ///< null: float32
+  PlainPreparation how = {};
+  bool in_order = false;  ///< the operand's rows are the source in its order
+  std::int32_t zero = 0;  ///< the zero point of its codes
+
+  bool reduction() const {
+    return quantizer != nullptr && quantizer->blocks() &&
+           quantizer->policy().axis == BlockAxis::reduction;
+  }
+  /// Blocks along the depth that are no neighbours in the source.
+  bool gathered() const { return reduction() && !in_order; }
+};
+
+/// The current product, with everything it needs.
+class Run {
+ public:
+  Run(RecipeLayer& layer, const net::Product& product, const ProductRun& run)
+      : layer_(layer),
+        p_(product),
+        run_(run),
+        unit_(layer.recipe.unit(product.kind)),
+        sampled_(unit_),
+        multiplier_(product.kind == GemmKind::fprop ? sampled_ : unit_),
+        a_(side(product.a)),
+        b_(side(product.b)) {}
+
+  void go() {
+    if (p_.d_stack.count() * p_.m * p_.n == 0) return;
+    UnitResult result(unit_, p_);
+    OperandScales a, b;
+    const bool scaled = unit_.description() != nullptr && unit_.description()->scaling.block != 0;
+    if (sparse_side(layer_.recipe, p_.kind)) {
+      multiply_compressed(result.target(), a, b);
+    } else if (scaled) {
+      multiply_scaled(result.target(), a, b);
+    } else if (sliced(a_) || sliced(b_)) {
+      multiply_sliced();
+    } else if (a_.gathered() || b_.gathered()) {
+      multiply_gathered(result.target(), a, b);
+    } else {
+      multiply_plain(result.target(), a, b);
+    }
+    if (p_.kind == GemmKind::fprop) {
+      const std::lock_guard lock(layer_.saturation_mutex);
+      layer_.saturation += result.saturation();
+      layer_.saturation += sampled_.counts();
+    }
+    result.finish(a, b, zero_);
+    const bool weight = a_.source.role == net::Role::weight || b_.source.role == net::Role::weight;
+    if (weight && !held_) layer_.reads_weight = true;
+  }
+
+  void store_output() {
+    if (p_.kind != GemmKind::fprop || !layer_[RolePart::output]) return;
+    RandomPiece random;
+    if (layer_[RolePart::output]->stochastic()) random = piece("output", p_.d_stack.outer * p_.m);
+    const bool apart = run_.frozen && run_.phase == net::Phase::inference;
+    fake_quantize(*layer_[RolePart::output], {p_.d_stack.outer * p_.m, p_.d_stack.inner * p_.n},
+                  p_.d, apart ? separable_samples(p_, p_.a) : 1, random);
+  }
+
+ private:
+  ReadSide side(const net::ProductSide& source) {
+    ReadSide s{.source = source, .quantizer = layer_.quantizer(p_, source)};
+    if (s.quantizer == nullptr) return s;
+    const RolePolicy& policy = s.quantizer->policy();
+    const bool is_a = (&source == &p_.a) != (sparse_side(layer_.recipe, p_.kind) == Side::b);
+    s.how.wide = wider_operand(unit_, policy, is_a ? Side::a : Side::b);
+    const bool inference = run_.phase == net::Phase::inference;
+    if (s.quantizer->stochastic()) {
+      s.how.random.source =
+          operand_random(run_.seed, p_.layer, source.role, run_.step, p_.kind, run_.repetition);
+      s.how.random.first = first_element(source);
+    }
+    if (source.scale && policy.history > 0) s.how.fixed = TensorScale{*source.scale};
+    if (source.role != net::Role::weight && run_.frozen && inference) {
+      s.how.fixed = &source == &p_.a ? layer_.activation_scale : layer_.second_scale;
+      s.how.samples = separable_samples(p_, source);
+    }
+    // In inference only weights are read again; frozen ones keep their codes.
+    if (!inference || (source.role == net::Role::weight && !run_.frozen))
+      s.how.memo = &layer_.memos[static_cast<std::size_t>(layer_.operand(p_, source))];
+    if (s.quantizer->blocks()) {
+      // A tensor scale is one of a matrix as it is gathered.
+      s.in_order = s.reduction() && source.role == net::Role::weight &&
+                   !policy.block->tensor_scale && reads_in_order(p_, source);
+    } else {
+      s.how.groups = scale_groups(policy, layer_.operand(p_, source), p_, source, s.how.samples);
+      if (!s.how.groups.of_results) require_float32(source);
+    }
+    return s;
+  }
+
+  /// Where scales cannot wait for the results the unit reads dequantized numbers.
+  void require_float32(const net::ProductSide& side) const {
+    if (&side == &p_.a ? unit_.accepts_a(float32()) : unit_.accepts_b(float32())) return;
+    const net::Role operand = layer_.operand(p_, side);
+    throw Error(fmt::format(
+        "layer {}, {}: roles.{}.granularity '{}': its scales vary along the depth of this product; "
+        "expected a unit that takes float32, which reads dequantized numbers, not {}",
+        p_.layer, net::to_string(p_.kind), net::to_string(operand),
+        layer_.quantizer(p_, side)->policy().granularity == Granularity::row ? "row" : "channel",
+        unit_.row().name));
+  }
+
+  /// Of the source in the stream of its random bits: in inference the samples before the batch come
+  /// first.
+  std::int64_t first_element(const net::ProductSide& source) const {
+    if (run_.phase != net::Phase::inference || source.role == net::Role::weight ||
+        source.source->shape.empty() || source.source->dim(0) == 0)
+      return 0;
+    return run_.first_sample * (source.source->size() / source.source->dim(0));
+  }
+
+  /// The same for lines of D, which belong to samples in equal shares.
+  RandomPiece piece(std::string_view role, std::int64_t lines) const {
+    RandomPiece random;
+    random.source.seed = run_.seed;
+    random.source.tensor =
+        tensor_word(fmt::format("{}/{}/{}/{}", p_.layer, role, run_.step, net::to_string(p_.kind)));
+    const std::int64_t samples = separable_samples(p_, p_.a);
+    if (run_.phase == net::Phase::inference)
+      random.first = run_.first_sample * (lines / samples) * p_.d_stack.inner * p_.n;
+    return random;
+  }
+
+  net::ProductRandom unit_random() const {
+    if (!layer_.stochastic_unit(p_.kind)) return {};
+    // Elements of D are numbered within the batch, so each batch draws for itself.
+    const std::int64_t step = run_.phase == net::Phase::inference ? run_.first_sample : run_.step;
+    const std::string times = run_.repetition == 0 ? "" : fmt::format(".{}", run_.repetition);
+    return {run_.seed, tensor_word(fmt::format("{}/accumulator/{}{}/{}", p_.layer, step, times,
+                                               net::to_string(p_.kind)))};
+  }
+
+  void count(const ReadSide& s, const FlagCounts& flags) {
+    layer_.count(p_.kind, s.source.role).add(flags);
+  }
+
+  /// The operand is a weight that does not change any more.
+  bool cached(const ReadSide& s) const {
+    return run_.frozen && s.source.role == net::Role::weight && p_.kind == GemmKind::fprop &&
+           run_.phase == net::Phase::inference;
+  }
+
+  /// The operand whole, in `scratch` unless it is a weight that does not change any more.
+  const PlainOperand& plain(const ReadSide& s, PlainOperand& scratch) {
+    if (!cached(s)) {
+      prepare_plain(*s.quantizer, p_, s.source, s.how, scratch);
+      count(s, scratch.flags);
+      return scratch;
+    }
+    held_ = true;
+    if (layer_.weight_ready) return layer_.frozen_weight;
+    const std::lock_guard lock(layer_.weight_mutex);
+    if (!layer_.weight_ready) {
+      prepare_plain(*s.quantizer, p_, s.source, s.how, layer_.frozen_weight);
+      count(s, layer_.frozen_weight.flags);
+      if (keeps_decoded(s))
+        layer_.prepared_weight = unit_.prepare(
+            operand_of(s, codes_of(*s.quantizer, layer_.frozen_weight)), rows(s), p_.k);
+      layer_.weight_ready = true;
+    }
+    return layer_.frozen_weight;
+  }
+
+  /// Whether what the unit decodes of a weight stays beside its codes. Of a large one it takes four
+  /// times their memory, and a product of many rows costs so much more that it decodes for itself.
+  bool keeps_decoded(const ReadSide& s) const {
+    constexpr std::int64_t kLarge = std::int64_t{1} << 15, kManyRows = 256;
+    const std::int64_t others = &s.source == &p_.a ? p_.n : p_.m;
+    return p_.d_stack.count() > 1 || others < kManyRows || rows(s) * p_.k < kLarge;
+  }
+
+  net::SourceCodes plain_codes(ReadSide& s, PlainOperand& scratch, OperandScales& scales) {
+    if (s.quantizer == nullptr) {
+      net::require_elements(*s.source.source, p_.layer);
+      return {&float32(), s.source.source->data.data()};
+    }
+    const PlainOperand& operand = plain(s, scratch);
+    if (s.quantizer->policy().zero_point) s.zero = operand.codes.zero_point;
+    scales = scales_of(*s.quantizer, p_, s.source, s.how.groups, operand);
+    net::SourceCodes codes = codes_of(*s.quantizer, operand);
+    // Another product of the layer may read the same weight in another order.
+    const bool prepared = &operand == &layer_.frozen_weight && s.source.stack.count() == 1 &&
+                          layer_.prepared_weight != nullptr &&
+                          layer_.prepared_weight->is(operand_of(s, codes), rows(s), p_.k, nullptr);
+    if (prepared) codes.prepared = layer_.prepared_weight.get();
+    return codes;
+  }
+
+  std::int64_t rows(const ReadSide& s) const { return &s.source == &p_.a ? p_.m : p_.n; }
+  unit::Operand operand_of(const ReadSide& s, const net::SourceCodes& codes) const {
+    return {codes.format, codes.codes, s.source.gather};
+  }
+
+  void multiply_plain(const net::ProductResult& result, OperandScales& a, OperandScales& b) {
+    thread_local PlainOperand scratch_a, scratch_b;
+    const net::SourceCodes left = plain_codes(a_, scratch_a, a);
+    const net::SourceCodes right = plain_codes(b_, scratch_b, b);
+    if (a_.zero != 0 || b_.zero != 0) return multiply_shifted(result, left, right);
+    net::multiply(multiplier_, p_, left, right, unit_random(), result);
+  }
+
+  /// Codes with zero points: borders have the code that means 0, and zero_ gets what the zero
+  /// points leave in the sums.
+  void multiply_shifted(const net::ProductResult& result, net::SourceCodes left,
+                        net::SourceCodes right) {
+    net::Product shifted = p_;
+    thread_local PaddedSide padded_a, padded_b;
+    const auto pad = [](const ReadSide& s, net::ProductSide& side, net::SourceCodes& codes,
+                        PaddedSide& padded) {
+      if (s.zero == 0 || side.gather->padding.identity()) return;
+      const auto code = static_cast<std::uint8_t>(s.zero & ((1 << codes.format->bits) - 1));
+      pad_with(code, side, static_cast<const std::uint8_t*>(codes.codes), padded);
+      side = padded.side;
+      codes = {codes.format, padded.codes.data()};
+    };
+    pad(a_, shifted.a, left, padded_a);
+    pad(b_, shifted.b, right, padded_b);
+    zero_ = {.a = a_.zero, .b = b_.zero, .depth = p_.k, .a_sums = {}, .b_sums = {}};
+    if (a_.zero != 0) zero_.b_sums = code_sums(shifted.b, right, p_.k);
+    if (b_.zero != 0) zero_.a_sums = code_sums(shifted.a, left, p_.k);
+    net::multiply(multiplier_, shifted, left, right, unit_random(), result);
+  }
+
+  void multiply_compressed(const net::ProductResult& result, OperandScales& a, OperandScales& b) {
+    if (a_.reduction() || b_.reduction() || (unit_.description()->scaling.block != 0)) {
+      throw Error(fmt::format(
+          "layer {}, {}: unit {} is sparse: expected blocks of axis channel, or one scale",
+          p_.layer, net::to_string(p_.kind), unit_.row().name));
+    }
+    thread_local PlainOperand scratch_a, scratch_b;
+    const net::SourceCodes left = plain_codes(a_, scratch_a, a);
+    const net::SourceCodes right = plain_codes(b_, scratch_b, b);
+    multiply_sparse(multiplier_, p_, *sparse_side(layer_.recipe, p_.kind), left, right,
+                    unit_random(), result);
+  }
+
+  void multiply_gathered(const net::ProductResult& result, OperandScales& a, OperandScales& b) {
+    thread_local PlainOperand scratch_a, scratch_b;
+    const auto make = [&](ReadSide& s, PlainOperand& scratch,
+                          OperandScales& scales) -> std::unique_ptr<OperandSide> {
+      if (s.gathered()) return gathered(s, false);
+      return std::make_unique<PlainSide>(s.source, plain_codes(s, scratch, scales),
+                                         &s == &a_ ? p_.m : p_.n, p_.k);
+    };
+    const auto left = make(a_, scratch_a, a), right = make(b_, scratch_b, b);
+    multiply_tiles(multiplier_, p_, *left, *right, unit_random(), result);
+    count_side(a_, *left);
+    count_side(b_, *right);
+  }
+
+  bool sliced(const ReadSide& s) const {
+    return s.quantizer != nullptr && reads_slices(unit_, s.quantizer->policy());
+  }
+
+  void multiply_sliced() {
+    if (!sliced(a_) || !sliced(b_)) {
+      throw Error(fmt::format(
+          "layer {}, {}: unit {} reads codes: expected both operands in blocks, or none", p_.layer,
+          net::to_string(p_.kind), unit_.row().name));
+    }
+    const std::shared_ptr<const SlicedSide> left = slices(a_), right = slices(b_);
+    multiply_slices(unit_, p_, *left, *right, unit_random());
+    count(a_, left->flags());
+    count(b_, right->flags());
+  }
+
+  /// The operand in slices; of a weight that does not change any more those of its first product.
+  std::shared_ptr<const SlicedSide> slices(const ReadSide& s) {
+    const auto make = [&] {
+      return std::make_shared<const SlicedSide>(*s.quantizer, p_, s.source, s.how.random);
+    };
+    // Later products of a step draw for themselves.
+    const bool same = s.source.stack.count() == 1 && !s.source.along_rows &&
+                      (!s.quantizer->stochastic() || run_.repetition == 0);
+    if (!cached(s) || !same) return make();
+    held_ = true;
+    const std::lock_guard lock(layer_.weight_mutex);
+    if (!layer_.sliced_weight) layer_.sliced_weight = make();
+    return layer_.sliced_weight;
+  }
+
+  std::unique_ptr<OperandSide> gathered(const ReadSide& s, bool scaled) const {
+    // The stream of random bits is that of the gathered rows.
+    RandomPiece random = s.how.random;
+    const std::int64_t rows = &s.source == &p_.a ? p_.m : p_.n;
+    const std::int64_t samples = separable_samples(p_, s.source);
+    random.first = run_.phase == net::Phase::inference && s.source.role != net::Role::weight
+                       ? run_.first_sample * (s.source.stack.count() * rows / samples) * p_.k
+                       : 0;
+    return std::make_unique<GatheredSide>(*s.quantizer, p_, s.source, random, s.how.samples,
+                                          scaled);
+  }
+
+  void count_side(const ReadSide& s, const OperandSide& side) {
+    if (side.flags().elements > 0) count(s, side.flags());
+  }
+
+  void require_scaled(const ReadSide& s) const {
+    const unit::Scaling& scaling = unit_.description()->scaling;
+    const BlockFormat* const block = s.quantizer == nullptr ? nullptr : s.quantizer->policy().block;
+    const bool fits = block != nullptr && block->span == Span::block &&
+                      block->affine == Affine::sym && block->size == scaling.block &&
+                      block->scale->name == scaling.format->name && block->element->bits <= 8;
+    if (fits) return;
+    throw Error(fmt::format(
+        "layer {}, {}: unit {} takes blocks of {} elements with a {} scale; the {} is {}", p_.layer,
+        net::to_string(p_.kind), unit_.row().name, scaling.block, scaling.format->name,
+        net::to_string(s.source.role),
+        block != nullptr         ? block->name
+        : s.quantizer == nullptr ? "float32"
+                                 : s.quantizer->policy().format->name));
+  }
+
+  void multiply_scaled(const net::ProductResult& result, OperandScales& a, OperandScales& b) {
+    require_scaled(a_);
+    require_scaled(b_);
+    const auto gather_of = [&](const ReadSide& s) -> std::optional<ScaledGather> {
+      if (s.reduction()) return std::nullopt;
+      return scaled_gather(p_, s.source, s.quantizer->policy().block->size);
+    };
+    std::optional<ScaledGather> ga = gather_of(a_), gb = gather_of(b_);
+    if ((ga ? ga->depth() : p_.k) != (gb ? gb->depth() : p_.k)) {
+      ga.reset();
+      gb.reset();
+    }
+    const auto make = [&](const ReadSide& s,
+                          std::optional<ScaledGather>& gather) -> std::unique_ptr<OperandSide> {
+      if (!gather) return gathered(s, true);
+      return std::make_unique<ScaledSide>(*s.quantizer, p_, s.source, std::move(*gather),
+                                          s.how.random, s.how.samples);
+    };
+    const auto left = make(a_, ga), right = make(b_, gb);
+    multiply_tiles(multiplier_, p_, *left, *right, unit_random(), result);
+    count_side(a_, *left);
+    count_side(b_, *right);
+    a = left->scales();
+    b = right->scales();
+  }
+
+  RecipeLayer& layer_;
+  const net::Product& p_;
+  const ProductRun& run_;
+  const unit::Unit& unit_;
+  OverflowSample sampled_;
+  const unit::Unit& multiplier_;  ///< the unit, which of fprop counts what overflows
+  ReadSide a_, b_;
+  ZeroPoints zero_;
+  bool held_ = false;  ///< the weight was read as it is kept for later passes
+};
+
+}  // namespace
+
+void run_product(RecipeLayer& layer, const net::Product& product, const ProductRun& run) {
+  const net::Section section(net::SectionKind::quantize, product.layer,
+                             net::to_string(product.kind));
+  Run here(layer, product, run);
+  here.go();
+  if (run.heard != nullptr && *run.heard) (*run.heard)(product);
+  here.store_output();
+}
+
+}  // namespace numemu::policies

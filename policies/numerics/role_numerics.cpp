@@ -1,0 +1,538 @@
+#include "policies/numerics/role_numerics.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include "emu/net/gemm_layers.hpp"
+#include "emu/net/ops/elementwise.hpp"
+#include "emu/net/worker_means.hpp"
+#include "formats/error.hpp"
+#include "policies/calibrate/listen.hpp"
+#include "policies/calibrate/static_scale.hpp"
+#include "policies/numerics/plain_operand.hpp"
+#include "policies/numerics/random_identity.hpp"
+#include "policies/numerics/recipe_product.hpp"
+#include "policies/numerics/stored_tensor.hpp"
+#include "policies/numerics/unit_operands.hpp"
+#include "policies/recipe/fixed_scales.hpp"
+#include "policies/state_bytes.hpp"
+
+namespace numemu::policies {
+namespace {
+
+/// Scales that clip need saturation; entropy calibration compares histograms of equal steps.
+void require_clipping(const CalibrationPolicy& calibration,
+                      const std::optional<RolePolicy>& activation, const std::string& layer,
+                      const std::string& where) {
+  using Rule = CalibrationPolicy::Rule;
+  if (!activation || !has_static_scale(calibration, *activation)) return;
+  const bool clips = calibration.rule == Rule::mse || calibration.rule == Rule::kl ||
+                     (calibration.rule == Rule::percentile && calibration.percentile < 100);
+  if (clips && activation->overflow != Overflow::saturate) {
+    throw Error(
+        fmt::format("{}: calibrate.rule: layer {}: expected overflow 'saturate' where the "
+                    "rule clips, found '{}'",
+                    where, layer, to_string(activation->overflow)));
+  }
+  if (calibration.rule == Rule::kl && activation->format->kind == Kind::floating) {
+    throw Error(
+        fmt::format("{}: calibrate.rule: layer {}: expected an integer format for 'kl', "
+                    "whose histogram bins are equal steps; the steps of {} are not equal (use mse "
+                    "or percentile)",
+                    where, layer, activation->format->name));
+  }
+}
+
+/// Both operands of a product with zero points are integers with scales of their own, whose sums
+/// the unit gives as they are.
+void require_shifted(const CalibrationPolicy& calibration, const RecipeLayer& layer, bool two,
+                     const std::string& name, const std::string& where) {
+  const std::optional<RoleQuantizer>& left = layer[RolePart::activation];
+  const std::optional<RoleQuantizer>& right = two ? layer.second : layer[RolePart::weight];
+  const auto shifted = [](const std::optional<RoleQuantizer>& q) {
+    return q && q->policy().zero_point;
+  };
+  const bool left_shifted = shifted(left);
+  if (!left_shifted && !(two && shifted(right))) return;
+  const std::string role(net::to_string(left_shifted ? net::Role::activation : layer.right));
+  const auto refuse = [&](const std::string& expected) {
+    throw Error(fmt::format("{}: roles.{}.zero_point: layer {}: {}", where, role, name, expected));
+  };
+  using Rule = CalibrationPolicy::Rule;
+  if (calibration.rule != Rule::absmax && calibration.rule != Rule::percentile) {
+    refuse(
+        "expected calibrate.rule absmax or percentile(P): a zero point belongs to a static range, "
+        "and the other rules choose magnitudes");
+  }
+  for (const std::optional<RoleQuantizer>* operand : {&left, &right}) {
+    const bool first = operand == &left;
+    const std::string_view which = net::to_string(first ? net::Role::activation
+                                                  : two ? layer.right
+                                                        : net::Role::weight);
+    const bool integers = *operand && !(*operand)->blocks() &&
+                          (*operand)->policy().format->kind == Kind::integer &&
+                          (*operand)->policy().format->bits <= 8;
+    if (!integers) {
+      refuse(
+          fmt::format("expected integers of at most 8 bits without blocks on both sides, found "
+                      "{} as {}",
+                      *operand ? (*operand)->policy().describe() : "float32", which));
+    }
+  }
+  if (two && !waits_for_results(right->policy(), layer.right)) {
+    refuse(fmt::format("expected scales of {} that are applied to the results: one, or per {}",
+                       net::to_string(layer.right),
+                       layer.right == net::Role::value ? "channel" : "token ('row')"));
+  }
+  const unit::UnitDescription* const unit = layer.recipe.fprop->description();
+  if (unit != nullptr && (unit->scaling.block != 0 || !unit->sparsity.dense()))
+    refuse("expected a dense unit without block scales, not " + layer.recipe.fprop->row().name);
+}
+
+/// The right operand of attention on the unit, which the schema cannot check against a weight.
+void require_second(const RecipeLayer& layer, const std::string& name, const std::string& where) {
+  if (!layer.second) return;
+  const RolePolicy& policy = layer.second->policy();
+  const unit::Unit& unit = *layer.recipe.fprop;
+  const std::string_view role = net::to_string(layer.right);
+  const bool attention = layer.right != net::Role::activation;
+  if (attention && policy.block == nullptr && !waits_for_results(policy, layer.right)) {
+    if (unit.accepts_b(float32())) return;
+    throw Error(fmt::format(
+        "{}: roles.{}.granularity: layer {}: expected scales per {}, which are applied to the "
+        "results, or a unit that takes float32 and reads dequantized numbers, not {}",
+        where, role, name, layer.right == net::Role::value ? "'channel'" : "'row'",
+        unit.row().name));
+  }
+  if (!layer.recipe.apart(layer.right)) return;
+  try {
+    require_operand(unit, policy, Side::b);
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}: roles.{}: layer {}: {}", where, role, name, error.what()));
+  }
+}
+
+void require_no_history(const std::optional<RolePolicy>& policy, std::string_view layer,
+                        const char* role, const std::string& where) {
+  if (!policy || policy->history == 0) return;
+  throw Error(
+      fmt::format("{}: roles.{}.scale of {}: expected a scale computed from the current tensor; "
+                  "delayed scaling supports weight, activation and gradient",
+                  where, role, layer));
+}
+
+/// An infinite or NaN element and its place.
+struct Special {
+  std::size_t at;
+  float value;
+};
+
+/// Those of a tensor, which becomes zero there.
+std::vector<Special> take_specials(net::Tensor& x) {
+  std::vector<Special> specials;
+  for (std::size_t i = 0; i < x.data.size(); ++i) {
+    if (std::isfinite(x.data[i])) continue;
+    specials.push_back({i, x.data[i]});
+    x.data[i] = 0;
+  }
+  return specials;
+}
+
+std::string counts_name(std::string_view layer, net::Role role, net::GemmKind kind) {
+  return fmt::format("recipe/counts/{}/{}/{}", layer, net::to_string(role), net::to_string(kind));
+}
+
+void load_counts(const std::string& name, const std::string& bytes, SharedCounts& counts) {
+  const std::vector<std::uint64_t> n = from_bytes(name, bytes);
+  if (n.size() != 4)
+    throw Error("state " + name + ": expected 4 numbers, found " + std::to_string(n.size()));
+  const auto at = [&](int i) { return static_cast<std::int64_t>(n[i]); };
+  counts.set({at(0), at(1), at(2), at(3)});
+}
+
+}  // namespace
+
+RoleNumerics::RoleNumerics(const Recipe& recipe, const net::Graph& graph, const std::string& where)
+    : recipe_(recipe) {
+  std::vector<std::string> names;
+  for (const net::GemmLayer& gemm : net::gemm_layers(graph)) {
+    const std::string& name = names.emplace_back(gemm.name);
+    const bool two = gemm.weight == nullptr;
+    auto& layer = layers_[name] =
+        std::make_unique<RecipeLayer>(recipe.layer(name), two ? gemm.right : net::Role::activation);
+    require_clipping(recipe.calibration(), layer->recipe[RolePart::activation], name, where);
+    if (two && layer->quantizers[RolePart::activation] &&
+        has_fixed_scales(layer->quantizers[RolePart::activation]->policy().scale)) {
+      throw Error(fmt::format(
+          "{}: ranges: layer {}: expected a layer with a weight, it multiplies two activations",
+          where, name));
+    }
+    if (two)
+      require_clipping(recipe.calibration(), layer->recipe.role(gemm.right, {}), name, where);
+    if (two) require_second(*layer, name, where);
+    require_shifted(recipe.calibration(), *layer, two, name, where);
+  }
+  for (const net::Node& node : graph.nodes) {
+    auto& stored = nodes_[node.name] = std::make_unique<RecipeLayer>(recipe.layer(node.name));
+    const LayerRecipe& r = stored->recipe;
+    stores_ = stores_ || r[RolePart::vector] || r[RolePart::saved] || r[RolePart::first_state] ||
+              r[RolePart::second_state] || r[RolePart::exchange] || r[RolePart::embedding];
+    require_no_history(r[RolePart::vector], node.name, "vector", where);
+    require_no_history(r[RolePart::output], node.name, "output", where);
+    require_no_history(r[RolePart::saved], node.name, "saved", where);
+    require_no_history(r[RolePart::first_state], node.name, "state", where);
+    require_no_history(r[RolePart::second_state], node.name, "state", where);
+    require_no_history(r[RolePart::exchange], node.name, "exchange", where);
+    if (!layers_.contains(node.name)) names.push_back(node.name);
+  }
+  recipe.require_matches(names, where);
+  for (const net::Parameter* parameter : graph.parameters()) parameters_.push_back(parameter->name);
+}
+
+void RoleNumerics::require_trainable(const std::string& where) const {
+  const auto refuse = [&](const std::optional<RolePolicy>& policy, Granularity granularity,
+                          const char* role, const char* why, const std::string& layer) {
+    if (!policy || policy->granularity != granularity) return;
+    throw Error(fmt::format(
+        "{}: roles.{}.granularity: expected 'tensor' in training: {} of layer "
+        "{} reduces along the axis of the {} scales",
+        where, role, why, layer, granularity == Granularity::channel ? "channel" : "row"));
+  };
+  for (const auto& [name, layer] : layers_) {
+    const LayerRecipe& r = layer->recipe;
+    for (const std::optional<RoleQuantizer>* operand :
+         {&layer->quantizers[RolePart::activation], &layer->second}) {
+      if (!*operand || !(*operand)->policy().zero_point) continue;
+      throw Error(fmt::format(
+          "{}: roles.{}.zero_point: expected 'none' in training (layer {}): zero points "
+          "are chosen with static scales, for inference",
+          where,
+          net::to_string(operand == &layer->quantizers[RolePart::activation] ? net::Role::activation
+                                                                             : layer->right),
+          name));
+    }
+    refuse(r[RolePart::weight], Granularity::channel, "weight", "dgrad", name);
+    refuse(r[RolePart::weight], Granularity::row, "weight", "dgrad", name);
+    refuse(r[RolePart::activation], Granularity::row, "activation", "wgrad", name);
+    refuse(r[RolePart::gradient_wgrad], Granularity::row, "gradient", "wgrad", name);
+  }
+}
+
+RecipeLayer& RoleNumerics::layer(std::string_view name) const {
+  const auto found = layers_.find(name);
+  if (found == layers_.end()) throw Error(fmt::format("no layer '{}' multiplies", name));
+  return *found->second;
+}
+
+const LayerRecipe& RoleNumerics::recipe(std::string_view name) const { return layer(name).recipe; }
+
+const PlainOperand* RoleNumerics::frozen_weight(std::string_view name) const {
+  const RecipeLayer& found = layer(name);
+  return found.weight_ready ? &found.frozen_weight : nullptr;
+}
+
+bool RoleNumerics::holds_weight(std::string_view name) const {
+  const RecipeLayer& found = layer(name);
+  return (found.weight_ready || found.sliced_weight != nullptr) && !found.reads_weight;
+}
+
+OperandCounts RoleNumerics::counts(std::string_view name, net::GemmKind kind,
+                                   net::Role role) const {
+  return layer(name).count(kind, role).get();
+}
+
+OperandCounts RoleNumerics::counts(std::string_view name, net::GemmKind kind) const {
+  OperandCounts sum;
+  for (const net::Role role : kRoles) sum += counts(name, kind, role);
+  return sum;
+}
+
+SaturationCounts RoleNumerics::saturation(std::string_view name) const {
+  RecipeLayer& found = layer(name);
+  const std::lock_guard lock(found.saturation_mutex);
+  return found.saturation;
+}
+
+void RoleNumerics::reset_counts() {
+  for (auto& [name, layer] : layers_) {
+    layer->saturation = {};
+    for (auto& kind : layer->counts) {
+      for (SharedCounts& operand : kind) operand.set({});
+    }
+    if (layer->weight_ready)
+      layer->count(net::GemmKind::fprop, net::Role::weight).add(layer->frozen_weight.flags);
+  }
+}
+
+void RoleNumerics::product(const net::Step& step, const net::Product& product) {
+  RecipeLayer& found = layer(product.layer);
+  ProductRun run{.seed = recipe_.seed(),
+                 .phase = step.phase,
+                 .frozen = found.frozen,
+                 .first_sample = step.first_sample(),
+                 .heard = &heard_};
+  if (step.phase == net::Phase::training) {
+    run.step = step.index;
+    run.repetition = product.repetition_in(step);
+  }
+  run_product(found, product, run);
+}
+
+net::SharedTensor RoleNumerics::table(const net::Step& step, std::string_view name,
+                                      const net::Tensor& parameter) {
+  RecipeLayer* const node = node_of(name);
+  // Scales of quantizers are no tables: they have no rows.
+  if (node == nullptr || !node->quantizers[RolePart::embedding] || parameter.shape.size() < 2)
+    return nullptr;
+  const auto quantized = [&] {
+    auto values = std::make_shared<net::Tensor>(parameter);
+    RandomPiece random;
+    if (node->quantizers[RolePart::embedding]->stochastic())
+      random.source = stored_random(recipe_.seed(), name, "embedding", step, "fprop");
+    fake_quantize(*node->quantizers[RolePart::embedding], values->shape, values->data.data(), 1,
+                  random);
+    return values;
+  };
+  if (!frozen_ || step.phase == net::Phase::training) return quantized();
+  const std::lock_guard lock(node->weight_mutex);
+  if (node->frozen_table == nullptr) node->frozen_table = quantized();
+  return node->frozen_table;
+}
+
+RecipeLayer* RoleNumerics::node_of(std::string_view name) const {
+  if (!stores_) return nullptr;
+  const auto found = nodes_.find(name);
+  if (found != nodes_.end()) return found->second.get();
+  // "conv1.weight" belongs to the node "conv1".
+  const auto owner = nodes_.find(name.substr(0, name.rfind('.')));
+  return owner != nodes_.end() ? owner->second.get() : nullptr;
+}
+
+void RoleNumerics::store(const net::Step& step, const RoleQuantizer& quantizer,
+                         const net::Shape& shape, float* x, std::int64_t samples,
+                         std::string_view layer_name, std::string_view role,
+                         std::string_view use) const {
+  RandomPiece random;
+  if (quantizer.stochastic()) {
+    const bool inference = step.phase == net::Phase::inference;
+    random.source = stored_random(recipe_.seed(), layer_name, role, step, use);
+    if (inference && !shape.empty() && shape[0] > 0)
+      random.first = step.first_sample() * (net::element_count(shape) / shape[0]);
+  }
+  fake_quantize(quantizer, shape, x, samples, random);
+}
+
+void RoleNumerics::vector_result(const net::Step& step, std::string_view name, std::string_view,
+                                 net::Tensor& x) {
+  const RecipeLayer* const node = node_of(name);
+  if (node == nullptr || !node->quantizers[RolePart::vector]) return;
+  const bool apart = frozen_ && step.phase == net::Phase::inference && !x.shape.empty();
+  // The -infinity of a mask is not a number to round: it would saturate, or make its block NaN.
+  const std::vector<Special> specials = take_specials(x);
+  store(step, *node->quantizers[RolePart::vector], x.shape, x.data.data(), apart ? x.dim(0) : 1,
+        name, "vector", "fprop");
+  for (const Special& special : specials) x.data[special.at] = special.value;
+}
+
+net::Saved RoleNumerics::save(const net::Step& step, const net::Kept& kept,
+                              const net::SharedTensor& tensor) {
+  const RecipeLayer* const node = node_of(kept.layer);
+  const bool linear = kept.use == net::Use::linear, sign = kept.use == net::Use::sign;
+  if (node == nullptr || !node->quantizers[RolePart::saved] || !(linear || sign)) return {tensor};
+  if (sign) return {.tensor = nullptr, .shape = tensor->shape, .packed = pack_signs(*tensor)};
+  RandomPiece random;
+  if (node->quantizers[RolePart::saved]->stochastic())
+    random.source = stored_random(recipe_.seed(), kept.layer, "saved", step, "save");
+  FlagCounts flags;
+  return {.tensor = nullptr,
+          .shape = tensor->shape,
+          .packed = pack(*node->quantizers[RolePart::saved], *tensor, random, flags)};
+}
+
+net::SharedTensor RoleNumerics::restore(const net::Step&, const net::Kept& kept, net::Saved saved) {
+  if (saved.tensor != nullptr) return saved.tensor;
+  return std::make_shared<const net::Tensor>(
+      kept.use == net::Use::sign ? restore_signs(saved.shape, saved.packed)
+                                 : restore_packed(*node_of(kept.layer)->quantizers[RolePart::saved],
+                                                  saved.shape, saved.packed));
+}
+
+void RoleNumerics::optimizer_state(const net::Step& step, std::string_view parameter,
+                                   std::string_view name, net::Tensor& state) {
+  const RecipeLayer* const node = node_of(parameter);
+  if (node == nullptr || !(*node)[state_part(name)]) return;
+  store(step, *(*node)[state_part(name)], state.shape, state.data.data(), 1, parameter, "state",
+        name);
+}
+
+std::vector<net::Tensor> RoleNumerics::exchange(const net::Step& step,
+                                                std::vector<net::WorkerGradient> gradients) {
+  // A worker adds up its micro-batches before it sends.
+  gradients = net::worker_means(std::move(gradients));
+  for (std::size_t i = 0; stores_ && i < gradients.size(); ++i) {
+    net::WorkerGradient& given = gradients[i];
+    if (given.parameters.size() != parameters_.size()) {
+      throw Error(fmt::format("exchange: worker {} sent {} gradients, the graph has {} parameters",
+                              given.worker, given.parameters.size(), parameters_.size()));
+    }
+    for (std::size_t p = 0; p < parameters_.size(); ++p) {
+      const RecipeLayer* const node = node_of(parameters_[p]);
+      net::Tensor& x = given.parameters[p];
+      if (node == nullptr || !node->quantizers[RolePart::exchange] || x.empty()) continue;
+      store(step, *node->quantizers[RolePart::exchange], x.shape, x.data.data(), 1, parameters_[p],
+            "exchange", fmt::format("worker{}", given.worker));
+    }
+  }
+  return net::Numerics::exchange(step, std::move(gradients));
+}
+
+void RoleNumerics::freeze(const net::Graph& graph, const Calibration& calibration,
+                          const ReadInput& read, SeenTensors* shared) {
+  // Of the left and the right operand of a layer, as far as they have static scales.
+  struct Calibrated {
+    std::optional<StaticScale> left, right;
+    bool saw_left = false, saw_right = false;
+    bool waits_left = false, waits_right = false;  ///< for the pass
+  };
+  std::map<std::string, Calibrated, std::less<>> scales;
+  forget_weights();
+  for (auto& [name, layer] : layers_) {
+    layer->frozen = true;
+    layer->activation_scale.reset();
+    layer->second_scale.reset();
+    const auto fresh = [&](const std::optional<RoleQuantizer>& quantizer) {
+      std::optional<StaticScale> scale;
+      if (quantizer && !has_fixed_scales(quantizer->policy().scale) &&
+          has_static_scale(recipe_.calibration(), quantizer->policy()))
+        scale.emplace(recipe_.calibration(), quantizer->policy());
+      return scale;
+    };
+    if (layer->quantizers[RolePart::activation])
+      layer->activation_scale =
+          fixed_scale(layer->quantizers[RolePart::activation]->policy().scale);
+    Calibrated calibrated{.left = fresh(layer->quantizers[RolePart::activation]),
+                          .right = fresh(layer->second)};
+    if (calibrated.left || calibrated.right) scales.emplace(name, std::move(calibrated));
+  }
+  frozen_ = true;
+  if (scales.empty()) return;
+  const auto key = [&](const std::string& layer, const char* side) {
+    return fmt::format("{} {} {}", calibration.samples, layer, side);
+  };
+  const auto known = [&](std::optional<StaticScale>& scale,
+                         const std::optional<RoleQuantizer>& quantizer, const std::string& layer,
+                         const char* side) {
+    // A scale of 1 needs no samples.
+    if (scale && !is_calibrated(recipe_.calibration(), quantizer->policy())) return true;
+    if (!scale || shared == nullptr || read) return false;
+    const auto found = shared->find(key(layer, side));
+    if (found == shared->end()) return false;
+    if (found->second == nullptr) scale.reset();  // the layer has no such operand
+    return scale && scale->take(found->second);
+  };
+  bool waits = false;
+  for (auto& [name, scale] : scales) {
+    const RecipeLayer& layer = *layers_.find(name)->second;
+    scale.saw_left = known(scale.left, layer[RolePart::activation], name, "left");
+    scale.saw_right = known(scale.right, layer.second, name, "right");
+    scale.waits_left = scale.left && !scale.saw_left;
+    scale.waits_right = scale.right && !scale.saw_right;
+    waits = waits || scale.waits_left || scale.waits_right;
+  }
+  const auto see = [&](std::int64_t first, std::string_view name, const net::Tensor& left,
+                       const net::Tensor* right) {
+    const auto found = scales.find(name);
+    if (found == scales.end()) return;
+    Calibrated& scale = found->second;
+    scale.saw_left = true;
+    if (scale.waits_left && read) {
+      net::Tensor x = left;
+      read(name, first, x);
+      scale.left->see(x.data.data(), x.size());
+    } else if (scale.waits_left) {
+      scale.left->see(left.data.data(), left.size());
+    }
+    if (right == nullptr || !scale.waits_right) return;
+    scale.right->see(right->data.data(), right->size());
+    scale.saw_right = true;
+  };
+  // Layer by layer, as the pass computes them: no more than a pass is in memory.
+  if (waits)
+    calibration.for_each([&](std::int64_t first, const std::vector<net::Tensor>& inputs) {
+      listen(graph, inputs,
+             {.operands = [&](std::string_view name, const net::Tensor& left,
+                              const net::Tensor* right) { see(first, name, left, right); },
+              .output = nullptr});
+    });
+  // A layer whose product the network never computes (the recurrent one of a single step) gets the
+  // scale of zeros.
+  for (auto& [name, scale] : scales) {
+    RecipeLayer& layer = *layers_.find(name)->second;
+    if (scale.left) layer.activation_scale = scale.left->scale();
+    if (scale.saw_right) layer.second_scale = scale.right->scale();
+    if (shared == nullptr || read) continue;
+    if (scale.waits_left && scale.left->seen()) (*shared)[key(name, "left")] = scale.left->seen();
+    if (scale.waits_right && (!scale.saw_right || scale.right->seen()))
+      (*shared)[key(name, "right")] = scale.saw_right ? scale.right->seen() : nullptr;
+  }
+}
+
+void RoleNumerics::forget_weights() {
+  for (auto& [name, layer] : layers_) {
+    layer->weight_ready = false;
+    layer->sliced_weight.reset();
+    layer->reads_weight = false;
+    layer->prepared_weight.reset();
+  }
+  for (auto& [name, node] : nodes_) node->frozen_table.reset();
+}
+
+StaticScales RoleNumerics::static_scales() const {
+  StaticScales scales;
+  for (const auto& [name, layer] : layers_) {
+    if (layer->activation_scale) scales[name] = *layer->activation_scale;
+  }
+  return scales;
+}
+
+StaticScales RoleNumerics::second_scales() const {
+  StaticScales scales;
+  for (const auto& [name, layer] : layers_) {
+    if (layer->second_scale) scales[name] = *layer->second_scale;
+  }
+  return scales;
+}
+
+void RoleNumerics::save_state(net::NamedState& state) const {
+  for (const auto& [name, layer] : layers_) {
+    for (const net::Role role : kRoles) {
+      for (const net::GemmKind kind : kGemmKinds) {
+        const OperandCounts c = layer->count(kind, role).get();
+        if (c == OperandCounts{}) continue;
+        const auto unsigned_of = [](std::int64_t n) { return static_cast<std::uint64_t>(n); };
+        state.emplace_back(counts_name(name, role, kind),
+                           to_bytes({unsigned_of(c.elements), unsigned_of(c.overflow),
+                                     unsigned_of(c.underflow), unsigned_of(c.invalid)}));
+      }
+    }
+  }
+}
+
+void RoleNumerics::load_state(const net::NamedState& state) {
+  const std::map<std::string, std::string> by_name(state.begin(), state.end());
+  for (auto& [name, layer] : layers_) {
+    for (const net::Role role : kRoles) {
+      for (const net::GemmKind kind : kGemmKinds) {
+        layer->count(kind, role).set({});
+        const auto counts = by_name.find(counts_name(name, role, kind));
+        if (counts != by_name.end())
+          load_counts(counts->first, counts->second, layer->count(kind, role));
+      }
+    }
+  }
+}
+
+}  // namespace numemu::policies

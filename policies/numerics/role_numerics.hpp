@@ -1,0 +1,105 @@
+// The roles of a recipe as numerics: operands quantized, multiplied on a unit, scaled back; tensors
+// stored.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "emu/net/graph.hpp"
+#include "emu/net/numerics.hpp"
+#include "policies/calibrate/static_scale.hpp"
+#include "policies/numerics/operand_side.hpp"
+#include "policies/numerics/recipe_layer.hpp"
+#include "policies/policy.hpp"
+#include "policies/recipe/recipe.hpp"
+
+namespace numemu::policies {
+
+/// Numerics of the roles, units and calibration of a recipe. Dynamic until freeze(): every product
+/// computes its scales from the current operands, unless a policy above gave it one. After
+/// freeze(): weights are quantized once and activation scales come from calibration (inference, any
+/// threads). Scales that are not calibrated are then those of each sample for itself: the tensor
+/// scale of a block format, the calibration rule `dynamic`, and the roles vector and output; rows
+/// and blocks have their own always. So the result of a sample does not depend on its neighbours
+/// (docs/adr/0001).
+class RoleNumerics : public net::Numerics {
+ public:
+  /// Throws Error when a pattern matches no layer or a role cannot be applied. `where` starts such
+  /// messages.
+  RoleNumerics(const Recipe&, const net::Graph&, const std::string& where = "recipe");
+
+  /// What the policies above make of a float32 input of a layer before a product reads it.
+  using ReadInput =
+      std::function<void(std::string_view layer, std::int64_t first_sample, net::Tensor&)>;
+  /// Calibrates static activation scales on what products read. What `shared` has of earlier calls
+  /// with the same float32 network and samples is not computed again, and what it lacks is added;
+  /// the scales are the same with and without. With a ReadInput nothing is shared.
+  void freeze(const net::Graph&, const Calibration&, const ReadInput&,
+              SeenTensors* shared = nullptr);
+  /// After freeze(), when weights changed: they are quantized anew; static scales stay.
+  void forget_weights();
+  /// Static activation scales of the left operands by layer, after freeze().
+  StaticScales static_scales() const;
+  /// The same of right operands that are activations.
+  StaticScales second_scales() const;
+  /// Throws Error naming the layer when a scale cannot be applied after one of training's products.
+  void require_trainable(const std::string& where) const;
+
+  /// Called with every product that its unit has computed, its operands as the policies above left
+  /// them, on that thread, before the role `output` converts the result. To be set while nothing
+  /// runs.
+  void hear_units(std::function<void(const net::Product&)> heard) { heard_ = std::move(heard); }
+
+  void product(const net::Step&, const net::Product&) override;
+  net::SharedTensor table(const net::Step&, std::string_view layer,
+                          const net::Tensor& parameter) override;
+  net::Saved save(const net::Step&, const net::Kept&, const net::SharedTensor&) override;
+  net::SharedTensor restore(const net::Step&, const net::Kept&, net::Saved) override;
+  /// Infinite and NaN elements stay as they are.
+  void vector_result(const net::Step& step, std::string_view layer, std::string_view op,
+                     net::Tensor&) override;
+  void optimizer_state(const net::Step&, std::string_view parameter, std::string_view name,
+                       net::Tensor&) override;
+  std::vector<net::Tensor> exchange(const net::Step&, std::vector<net::WorkerGradient>) override;
+  void save_state(net::NamedState&) const override;
+  void load_state(const net::NamedState&) override;
+
+  /// What one layer uses, and its counts since construction or reset_counts(): of every operand
+  /// that was quantized, frozen weights once.
+  const LayerRecipe& recipe(std::string_view layer) const;
+  /// Of a layer after freeze() and a product; null before, and where the weight is not quantized
+  /// whole.
+  const PlainOperand* frozen_weight(std::string_view layer) const;
+  /// After freeze() and a pass: later passes multiply what is kept of the layer's weight, and do
+  /// not read the weight itself.
+  bool holds_weight(std::string_view layer) const;
+  OperandCounts counts(std::string_view layer, net::GemmKind, net::Role) const;
+  OperandCounts counts(std::string_view layer, net::GemmKind) const;
+  /// Of the layer's forward products.
+  SaturationCounts saturation(std::string_view layer) const;
+  void reset_counts();
+
+ private:
+  using Layers = std::map<std::string, std::unique_ptr<RecipeLayer>, std::less<>>;
+
+  RecipeLayer& layer(std::string_view name) const;
+  /// Rewrites a stored tensor by the policy of its role.
+  void store(const net::Step&, const RoleQuantizer&, const net::Shape&, float* x,
+             std::int64_t samples, std::string_view layer, std::string_view role,
+             std::string_view use) const;
+  /// Of a parameter or a node; null where the recipe has none of that name.
+  RecipeLayer* node_of(std::string_view name) const;
+
+  Recipe recipe_;
+  Layers layers_;  ///< that multiply
+  Layers nodes_;   ///< every node and input, for the other roles
+  std::vector<std::string> parameters_;
+  bool stores_ = false;  ///< some node has a role vector, saved, state or exchange
+  bool frozen_ = false;
+  std::function<void(const net::Product&)> heard_;
+};
+
+}  // namespace numemu::policies

@@ -1,0 +1,48 @@
+// Products of operands in blocks with float32 scales on a unit that reads codes without scales: one
+// product of the unit per block of the depth, scaled and added in float32.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "emu/net/product.hpp"
+#include "policies/numerics/block_lines.hpp"
+#include "policies/numerics/role_quantizer.hpp"
+
+namespace numemu::policies {
+
+/// One operand: codes of lines along the depth, and the scale of every block of a line.
+class SlicedSide {
+ public:
+  /// Blocks of the role's size, or tiles. Throws Error naming layer and product where a gather
+  /// reads anything but whole lines, and where groups begin inside blocks.
+  SlicedSide(const RoleQuantizer&, const net::Product&, const net::ProductSide&,
+             const RandomPiece&);
+
+  std::int64_t block() const { return block_; }
+  const Format& format() const { return *format_; }
+  const FlagCounts& flags() const { return flags_; }
+  /// Of row r of matrix b: its codes, `length` of them, and its scales.
+  const std::uint8_t* codes(std::int64_t b, std::int64_t r) const;
+  float scale(std::int64_t b, std::int64_t r, std::int64_t slice) const;
+
+ private:
+  std::int64_t line(std::int64_t b, std::int64_t r) const;
+  void read_tiles(const RoleQuantizer&, const net::ProductSide&, const RandomPiece&);
+
+  const Format* format_;
+  net::Stack stack_;
+  bool transposed_;
+  std::int64_t rows_, length_ = 0, block_;
+  std::int64_t line_length_ = 0, per_line_ = 0;  ///< elements and scales of a line of the source
+  std::vector<std::uint8_t> codes_;
+  std::vector<float> scales_;
+  FlagCounts flags_;
+};
+
+/// D of every matrix: for each block of the depth in turn, D = fma(scale of a * scale of b, the
+/// unit's sum of that block's codes, D) in float32, from 0 on. Throws Error for blocks of two
+/// sizes.
+void multiply_slices(const unit::Unit&, const net::Product&, const SlicedSide& a,
+                     const SlicedSide& b, const net::ProductRandom&);
+
+}  // namespace numemu::policies

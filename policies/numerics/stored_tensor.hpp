@@ -1,0 +1,29 @@
+// Whole tensors under a role's policy: rewritten in place, or packed away and restored.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "emu/net/tensor.hpp"
+#include "policies/numerics/role_quantizer.hpp"
+
+namespace numemu::policies {
+
+/// Every x becomes RNE_f32(element * scale). Blocks run along the last axis of `shape`; a scale of
+/// a channel serves an index of axis 0, that of a row a line of the last axis, that of the tensor
+/// (also the tensor scale of a block format) each of `samples` equal shares. Uses threads.
+FlagCounts fake_quantize(const RoleQuantizer&, const net::Shape&, float* x, std::int64_t samples,
+                         const RandomPiece&);
+
+/// The tensor as scales and codes, those of at most 8 bits packed bit after bit. Blocks run along
+/// each sample, all its axes taken as one: a last axis of 6 channels would leave groups of 6.
+/// restore_packed() gives what fake_quantize() would have left, bit for bit.
+std::vector<std::uint8_t> pack(const RoleQuantizer&, const net::Tensor&, const RandomPiece&,
+                               FlagCounts& flags);
+net::Tensor restore_packed(const RoleQuantizer&, const net::Shape&,
+                           const std::vector<std::uint8_t>& packed);
+
+/// The signs of a tensor, 2 bits each. restore_signs() gives 1, -1, +0 or NaN.
+std::vector<std::uint8_t> pack_signs(const net::Tensor&);
+net::Tensor restore_signs(const net::Shape&, const std::vector<std::uint8_t>& packed);
+
+}  // namespace numemu::policies

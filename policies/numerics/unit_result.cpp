@@ -1,0 +1,297 @@
+#include "policies/numerics/unit_result.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <map>
+#include <mutex>
+#include <type_traits>
+
+#include "emu/net/ops/elementwise.hpp"
+#include "formats/codec.hpp"
+#include "formats/convert.hpp"
+#include "policies/notes/overflow_sample.hpp"
+#include "policies/numerics/plain_operand.hpp"
+#include "policies/numerics/quantized_tensor.hpp"
+
+namespace numemu::policies {
+
+namespace {
+
+/// Bytes of a two's complement register's container.
+int integer_bytes(int bits) { return bits <= 8 ? 1 : bits <= 16 ? 2 : 4; }
+
+template <class Code>
+double integer_at(const void* codes, std::int64_t i, int bits) {
+  const auto code = static_cast<std::uint32_t>(static_cast<const Code*>(codes)[i]);
+  return static_cast<std::int32_t>(code << (32 - bits)) >> (32 - bits);
+}
+
+template <class Code>
+void decode_codes(const float* table, const Code* codes, std::int64_t n, float* y) {
+  net::for_each_element(n, [=](std::int64_t i) { y[i] = table[codes[i]]; });
+}
+
+}  // namespace
+
+float rounded_product(double a, float b) {
+  const double product = a * static_cast<double>(b);
+  // Two float32 have an exact product; almost every sum of integers is one.
+  if (static_cast<double>(static_cast<float>(a)) == a) return static_cast<float>(product);
+  const double rest = std::fma(a, static_cast<double>(b), -product);
+  // Rounded to odd at 53 bits, so that the rounding to 24 that follows is the only one.
+  auto bits = std::bit_cast<std::uint64_t>(product);
+  if (rest != 0 && std::isfinite(product) && (bits & 1) == 0)
+    bits = (rest > 0) == (product > 0) ? bits | 1 : bits - 1;
+  return static_cast<float>(std::bit_cast<double>(bits));
+}
+
+UnitResult::UnitResult(const unit::Unit& unit, const net::Product& product)
+    : product_(product), unit_(unit), format_(unit.d_format()) {
+  if (format_ == nullptr) {
+    bits_ = unit::result_register(*unit.description()).bits;
+    fraction_ = unit::result_register(*unit.description()).fraction;
+  }
+  bytes_ = format_ == nullptr ? integer_bytes(bits_) : container_bytes(*format_);
+  if (format_ != nullptr && format_->name == float32().name) return;
+  thread_local std::vector<std::byte> scratch;
+  scratch.resize(
+      static_cast<std::size_t>(product.d_stack.count() * product.m * product.n * bytes_));
+  codes_ = scratch.data();
+}
+
+net::ProductResult UnitResult::target() {
+  if (codes_ == nullptr) return {product_.d, sizeof(float)};
+  return {codes_, bytes_};
+}
+
+SaturationCounts UnitResult::saturation() const {
+  const unit::UnitDescription* const u = unit_.description();
+  if (u == nullptr) return {};
+  const unit::Register& r = unit::result_register(*u);
+  if (!hides_overflow(r) || (r.format == nullptr && r.integer == unit::IntegerOverflow::wrap))
+    return {};
+  // D holds the register's values; both ends as its codes.
+  std::uint64_t ends[2];
+  for (const bool low : {false, true}) {
+    if (r.format == nullptr) {
+      const std::uint64_t end = (std::uint64_t{1} << (bits_ - 1)) - !low;
+      ends[low] = bytes_ == 4 && low ? ~std::uint64_t{0} << (bits_ - 1) & 0xffffffff : end;
+    } else {
+      const Value end = decode(*r.format, r.format->largest_code(low));
+      ends[low] = encode(*format_, end, {}, Overflow::ieee).code << format_->container_shift;
+    }
+  }
+  SaturationCounts counts{.results = product_.d_stack.count() * product_.m * product_.n};
+  const auto count = [&](const auto* codes) {
+    using Code = std::remove_cvref_t<decltype(*codes)>;
+    const Code high = static_cast<Code>(ends[0]), low = static_cast<Code>(ends[1]);
+    std::int64_t found = 0;
+#pragma omp parallel for simd schedule(static) reduction(+ : found) if (counts.results > 65536)
+    for (std::int64_t i = 0; i < counts.results; ++i) found += codes[i] == high || codes[i] == low;
+    counts.at_end = found;
+  };
+  const void* const codes = codes_ != nullptr ? static_cast<const void*>(codes_) : product_.d;
+  switch (bytes_) {
+    case 1:
+      count(static_cast<const std::uint8_t*>(codes));
+      break;
+    case 2:
+      count(static_cast<const std::uint16_t*>(codes));
+      break;
+    case 4:
+      count(static_cast<const std::uint32_t*>(codes));
+      break;
+    default:
+      count(static_cast<const std::uint64_t*>(codes));
+  }
+  return counts;
+}
+
+void UnitResult::finish(const OperandScales& a, const OperandScales& b, const ZeroPoints& zero) {
+  if (codes_ == nullptr && zero.none()) return apply_scales(product_, a, b);
+  const std::int64_t n = product_.d_stack.count() * product_.m * product_.n;
+  if (codes_ != nullptr && format_ != nullptr && bytes_ <= 4) {  // only float64 is wider
+    if (format_->bits <= 8) {
+      decode_codes(value_table(*format_), reinterpret_cast<const std::uint8_t*>(codes_), n,
+                   product_.d);
+    } else if (format_->bits <= 16) {
+      decode_halves(*format_, reinterpret_cast<const std::uint16_t*>(codes_), n, product_.d);
+    } else {
+      convert_codes({.format = &float32(), .overflow = Overflow::ieee}, *format_, codes_, n,
+                    product_.d);
+    }
+    if (zero.none()) return apply_scales(product_, a, b);
+  }
+  // Alpha first, as the result of 1 * alpha; then the wide number times it.
+  std::vector<double> wide(static_cast<std::size_t>(n));
+  const double unit = std::ldexp(1.0, -fraction_);
+  for (std::int64_t i = 0; i < n; ++i) {
+    if (codes_ == nullptr || (format_ != nullptr && bytes_ <= 4)) {
+      wide[i] = product_.d[i];
+    } else if (format_ != nullptr) {
+      wide[i] = reinterpret_cast<const double*>(codes_)[i];
+    } else {
+      const double code = bytes_ == 1   ? integer_at<std::uint8_t>(codes_, i, bits_)
+                          : bytes_ == 2 ? integer_at<std::uint16_t>(codes_, i, bits_)
+                                        : integer_at<std::uint32_t>(codes_, i, bits_);
+      wide[i] = code * unit;
+    }
+    product_.d[i] = 1;
+  }
+  if (!zero.none()) subtract(zero, wide);
+  apply_scales(product_, a, b);
+  float* const d = product_.d;
+  net::for_each_element(
+      n, [&](std::int64_t i) { d[i] = net::neutral(rounded_product(wide[i], d[i])); });
+}
+
+void UnitResult::subtract(const ZeroPoints& zero, std::vector<double>& results) const {
+  const std::int64_t inner = product_.d_stack.inner, m = product_.m, n = product_.n;
+  const bool integers = format_ == nullptr && fraction_ == 0;
+  net::for_each_row(product_.d_stack.count() * m, n, [&](std::int64_t line) {
+    const std::int64_t row = line / inner % m;
+    const std::int64_t matrix = line / (m * inner) * inner + line % inner;
+    for (std::int64_t j = 0; j < n; ++j) {
+      double& result = results[static_cast<std::size_t>(line * n + j)];
+      const std::int64_t excess = zero.excess(product_, matrix, row, j);
+      if (integers) {
+        const auto difference = static_cast<std::uint64_t>(static_cast<std::int64_t>(result)) -
+                                static_cast<std::uint64_t>(excess);
+        result = static_cast<std::int32_t>(static_cast<std::uint32_t>(difference));
+      } else {
+        result -= static_cast<double>(excess);
+      }
+    }
+  });
+}
+
+std::int64_t ZeroPoints::excess(const net::Product& p, std::int64_t matrix, std::int64_t i,
+                                std::int64_t j) const {
+  const auto sum = [&](const std::vector<std::int64_t>& sums, std::int64_t rows, std::int64_t row) {
+    const bool shared = static_cast<std::int64_t>(sums.size()) == rows;
+    return sums[static_cast<std::size_t>((shared ? 0 : matrix * rows) + row)];
+  };
+  std::int64_t excess = -depth * a * b;
+  if (a != 0) excess += a * sum(b_sums, p.n, j);
+  if (b != 0) excess += b * sum(a_sums, p.m, i);
+  return excess;
+}
+
+void pad_with(std::uint8_t code, const net::ProductSide& side, const std::uint8_t* codes,
+              PaddedSide& padded) {
+  // All matrices at once: those side by side are further channels, the outer ones further images.
+  unit::Padding whole = side.gather->padding;
+  whole.channels *= side.stack.inner;
+  whole.outer *= side.stack.outer;
+  padded.codes.assign(static_cast<std::size_t>(whole.padded_size()), code);
+  unit::pad(whole, codes, padded.codes.data(), code);
+  padded.gather = *side.gather;
+  unit::Padding& own = padded.gather.padding;
+  own = {.outer = own.outer,
+         .height = own.padded_height,
+         .width = own.padded_width,
+         .channels = own.channels,
+         .padded_height = own.padded_height,
+         .padded_width = own.padded_width};
+  padded.sizes.data.resize(padded.codes.size());
+  padded.side = side;
+  padded.side.source = &padded.sizes;
+  padded.side.gather = &padded.gather;
+}
+
+std::vector<std::int64_t> code_sums(const net::ProductSide& side, const net::SourceCodes& source,
+                                    std::int64_t depth) {
+  const float* const values = value_table(*source.format);
+  const unit::Gather& gather = *side.gather;
+  const auto rows = static_cast<std::int64_t>(gather.row.size());
+  net::StackReader reader(side.stack, side.stack.rows(side.source->size()), side.stack.width,
+                          source.codes);
+  std::vector<std::uint8_t> padded;
+  std::vector<std::int64_t> sums(static_cast<std::size_t>(side.stack.count() * rows));
+  for (std::int64_t m = 0; m < side.stack.count(); ++m) {
+    const auto* codes = reinterpret_cast<const std::uint8_t*>(reader.at(m));
+    if (!gather.padding.identity()) {
+      padded.resize(static_cast<std::size_t>(gather.padding.padded_size()));
+      unit::pad(gather.padding, codes, padded.data(), std::uint8_t{0});
+      codes = padded.data();
+    }
+    net::for_each_row(rows, depth, [&](std::int64_t r) {
+      std::int64_t sum = 0;
+      for (std::int64_t k = 0; k < depth; ++k)
+        sum += static_cast<std::int64_t>(values[codes[gather.row[r] + gather.depth[k]]]);
+      sums[static_cast<std::size_t>(m * rows + r)] = sum;
+    });
+  }
+  return sums;
+}
+
+namespace {
+
+/// A magnitude code m below `special` means (m << shift as a float32) * factor; multiplying by
+/// a power of two also gives subnormal values their exponent.
+struct Shift {
+  bool serves = false;  ///< proven code by code against the table
+  int shift = 0, sign_at = 15;
+  float factor = 1;
+  std::uint32_t special = 0;
+
+  float value(std::uint32_t code) const {
+    const std::uint32_t magnitude = code & ((1u << sign_at) - 1);
+    const float unsigned_value = std::bit_cast<float>(magnitude << shift) * factor;
+    return std::bit_cast<float>(std::bit_cast<std::uint32_t>(unsigned_value) |
+                                (code >> sign_at << 31));
+  }
+};
+
+Shift shift_of(const Format& f, const float* table) {
+  Shift s;
+  if (!f.is_signed || f.mantissa_bits > 22 || f.bias < 0 || f.bias > 127) return s;
+  s.shift = 23 - f.mantissa_bits;
+  s.sign_at = f.bits - 1;
+  s.factor = std::ldexp(1.0f, 127 - f.bias);
+  const std::uint32_t magnitudes = 1u << s.sign_at;
+  while (s.special < magnitudes && std::isfinite(table[s.special])) ++s.special;
+  for (std::uint32_t code = 0; code < 2 * magnitudes; ++code) {
+    if ((code & (magnitudes - 1)) >= s.special) continue;
+    if (std::bit_cast<std::uint32_t>(s.value(code)) != std::bit_cast<std::uint32_t>(table[code]))
+      return s;
+  }
+  s.serves = true;
+  return s;
+}
+
+const Shift& find_shift(const Format& format, const float* table) {
+  static std::mutex mutex;
+  static std::map<const Format*, Shift> shifts;
+  const std::lock_guard lock(mutex);
+  const auto found = shifts.find(&format);
+  return found != shifts.end() ? found->second
+                               : shifts.emplace(&format, shift_of(format, table)).first->second;
+}
+
+}  // namespace
+
+void decode_halves(const Format& format, const std::uint16_t* codes, std::int64_t n, float* y) {
+  constexpr std::int64_t kPiece = 4096;
+  const float* const table = value_table(format);
+  const Shift& found = find_shift(format, table);
+  net::for_each_row((n + kPiece - 1) / kPiece, kPiece, [&](std::int64_t piece) {
+    const Shift shift = found;  // its own, which y cannot be
+    const std::int64_t begin = piece * kPiece, end = std::min(n, begin + kPiece);
+    std::uint32_t largest = shift.special;
+    if (shift.serves) {
+      const std::uint32_t mask = (1u << shift.sign_at) - 1;
+      largest = 0;
+#pragma omp simd reduction(max : largest)
+      for (std::int64_t i = begin; i < end; ++i) {
+        y[i] = shift.value(codes[i]);
+        largest = std::max(largest, codes[i] & mask);
+      }
+    }
+    if (largest < shift.special) return;
+    for (std::int64_t i = begin; i < end; ++i) y[i] = table[codes[i]];
+  });
+}
+
+}  // namespace numemu::policies

@@ -1,0 +1,54 @@
+// Scales of lines, columns and samples, applied with one rounding each.
+#include "policies/numerics/operand_scales.hpp"
+
+#include "tests/catch.hpp"
+#include "tests/policies/numerics/by_hand.hpp"
+
+using namespace numemu;
+using namespace numemu::policies;
+using namespace numemu::policies::test;
+using ScaleKind = OperandScales::Kind;
+
+TEST_CASE("lines and columns of every matrix meet their scales", "[fast]") {
+  // D [outer 2, m 3, inner 2, n 4].
+  net::Tensor d = noise({2, 3, 2, 4}, 1);
+  const net::Tensor before = d, lines = noise({12}, 2), columns = noise({16}, 3);
+  net::Product p;
+  p.m = 3;
+  p.n = 4;
+  p.d = d.data.data();
+  p.d_stack = {.outer = 2, .inner = 2, .width = 4};
+  apply_scales(p, {ScaleKind::line, lines.data, 1}, {ScaleKind::column, columns.data, 4});
+  for (std::int64_t i = 0; i < d.size(); ++i) {
+    const std::int64_t outer = i / 24, inner = i / 4 % 2;
+    const float alpha = lines.data[i / 4] * columns.data[(outer * 2 + inner) * 4 + i % 4];
+    CHECK(d.data[i] == before.data[i] * alpha);
+  }
+  d = before;
+  p.d = d.data.data();
+  apply_scales(p, {ScaleKind::one, {3.0f}, 1}, {});
+  CHECK(d.data[5] == before.data[5] * 3);
+  apply_scales(p, {}, {});
+  CHECK(d.data[5] == before.data[5] * 3);
+}
+
+TEST_CASE("samples share the lines of D equally where they have lines of their own", "[fast]") {
+  const net::Tensor x({6, 4, 8}), w({5, 8});
+  const unit::Gather g;
+  net::Product p;
+  p.m = 24;
+  p.n = 5;
+  p.k = 8;
+  p.a = {&x, &g, net::Role::activation, {.width = 8}};
+  p.b = {&w, &g, net::Role::weight, {.width = 8}};
+  p.d_stack = {.width = 5};
+  CHECK(separable_samples(p, p.a) == 6);
+  CHECK(separable_samples(p, p.b) == 1);
+  p.a.along_rows = true;
+  CHECK(separable_samples(p, p.a) == 1);
+  const OperandScales scales = sample_scales(p, {1, 2, 3, 4, 5, 6});
+  REQUIRE(scales.values.size() == 24);
+  CHECK(scales.values[3] == 1);
+  CHECK(scales.values[4] == 2);
+  CHECK(sample_scales(p, {7}).kind == ScaleKind::one);
+}
