@@ -63,7 +63,8 @@ TEST_CASE("a session has network, data and a recipe that is bound", "[fast]") {
   const std::vector<api::LayerFacts> layers = api::layers_of(session.recipe, session.trained.graph);
   REQUIRE(layers.size() > 2);
   for (const api::LayerFacts& layer : layers) {
-    if (layer.recipe.weight) CHECK(layer.recipe.weight->format->name == "int8");
+    if (layer.recipe[numemu::policies::RolePart::weight])
+      CHECK(layer.recipe[numemu::policies::RolePart::weight]->format->name == "int8");
   }
   const api::EffectiveBits bits =
       api::bits_of(session.recipe, session.trained.graph, session.dataset);
