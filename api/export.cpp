@@ -55,8 +55,10 @@ net::Checkpoint described(const TrainedNet& trained, bool folded, const Dataset&
 
 }  // namespace
 
-Agreement export_network(const OpenRequest& names, const ExportRequest& asked,
+Agreement export_network(const OpenRequest& given, const ExportRequest& asked,
                          const Context& context) {
+  OpenRequest names = given;
+  names.recipe = recipe_path(given.recipe, context.folders);
   const bool onnx = asked.out.ends_with(".onnx");
   if (!onnx && !asked.out.ends_with(".safetensors"))
     throw Error("--out: expected a name ending in .onnx or .safetensors, not '" + asked.out + "'");

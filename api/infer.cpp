@@ -390,7 +390,9 @@ class Outputs {
 
 }  // namespace
 
-Inferred infer(const InferRequest& asked, const Context& context) {
+Inferred infer(const InferRequest& request, const Context& context) {
+  InferRequest asked = request;
+  asked.recipe = recipe_path(asked.recipe, context.folders);
   require_paths(asked);
   if (asked.recipe.empty() && !asked.calibrate_on.empty())
     throw Error("--calibrate-on: expected a --recipe, whose static scales are calibrated");

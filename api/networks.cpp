@@ -39,6 +39,12 @@ void require_gate_fits(const EvaluateRequest& asked, const TrainedNet& trained) 
                                  policies::own_quantizers(trained.graph, trained.path));
 }
 
+/// With the file of the recipe, beside which it may name others.
+OpenRequest resolved(OpenRequest names, const Context& context) {
+  names.recipe = recipe_path(names.recipe, context.folders);
+  return names;
+}
+
 }  // namespace
 
 Dataset open_data(const OpenRequest& names, const Context& context) {
@@ -57,7 +63,8 @@ TrainedNet open_network(const OpenRequest& names, const Dataset& dataset, const 
   return trained;
 }
 
-Session open(const OpenRequest& names, const Context& context) {
+Session open(const OpenRequest& given, const Context& context) {
+  const OpenRequest names = resolved(given, context);
   Recipe whole = open_recipe(names.recipe, context.folders);
   Dataset dataset = open_data(names, context);
   TrainedNet trained = open_network(names, dataset, context);
@@ -65,7 +72,17 @@ Session open(const OpenRequest& names, const Context& context) {
   return {names, std::move(dataset), std::move(trained), std::move(whole), std::move(bound)};
 }
 
-Evaluated evaluate(const OpenRequest& names, const EvaluateRequest& asked, const Context& context) {
+void use_recipe(Session& session, const std::string& name, const Context& context) {
+  OpenRequest names = session.names;
+  names.recipe = recipe_path(name, context.folders);
+  Recipe whole = open_recipe(names.recipe, context.folders);
+  session.recipe = bind_recipe(whole, session.trained, names.where());
+  session.whole = std::move(whole);
+  session.names = std::move(names);
+}
+
+Evaluated evaluate(const OpenRequest& given, const EvaluateRequest& asked, const Context& context) {
+  const OpenRequest names = resolved(given, context);
   // Every mistake before the work, so that it is all that is told.
   Recipe whole = open_recipe(names.recipe, context.folders);
   Dataset dataset = open_data(names, context);
@@ -74,13 +91,13 @@ Evaluated evaluate(const OpenRequest& names, const EvaluateRequest& asked, const
   TrainedNet trained = open_network(names, dataset, context);
   require_gate_fits(asked, trained);
   Recipe bound = bind_recipe(whole, trained, names.where());
-  return evaluate(
-      {names, std::move(dataset), std::move(trained), std::move(whole), std::move(bound)}, asked,
-      context);
+  Session session{names, std::move(dataset), std::move(trained), std::move(whole),
+                  std::move(bound)};
+  return evaluate(session, asked, context);
 }
 
-Evaluated evaluate(Session session, const EvaluateRequest& asked, const Context& context) {
-  const OpenRequest names = session.names;
+Evaluated evaluate(Session& session, const EvaluateRequest& asked, const Context& context) {
+  const OpenRequest& names = session.names;
   require_fits(asked, names, session.dataset);
   require_gate_fits(asked, session.trained);
   const TrainedNet& trained = session.trained;
@@ -88,8 +105,7 @@ Evaluated evaluate(Session session, const EvaluateRequest& asked, const Context&
   const std::vector<std::string> metrics = metrics_of(asked, session.dataset);
   Evaluated out;
   out.apart = session.dataset.calibration_count() > 0;
-  Dataset dataset =
-      experiments::with_reference(std::move(session.dataset), graph, {session.recipe});
+  Dataset dataset = experiments::with_reference(session.dataset, graph, {session.recipe});
   context.on_checked();
   const std::int64_t images = asked.images == 0 ? dataset.test_count() : asked.images;
   experiments::require_bench_memory(graph, experiments::baseline_graph(trained), dataset, images,
@@ -120,6 +136,7 @@ Evaluated evaluate(Session session, const EvaluateRequest& asked, const Context&
   experiments::set_recipe(point, session.whole);
   if (!asked.predictions) experiments::turn_predictions_off(point);
   out.row = experiments::run_point(point, bench, on_work);
+  session.trained = std::move(bench.trained);
   if (asked.gate) experiments::judge_gate(*asked.gate, out.row);
   return out;
 }

@@ -53,6 +53,8 @@ struct Session {
 /// Recipe, data set, network, and the recipe on the network, in this order. Throws Error naming
 /// what is missing or does not fit.
 Session open(const OpenRequest&, const Context&);
+/// The session under another recipe: a file or a shipped one, "" for float32.
+void use_recipe(Session&, const std::string& name, const Context&);
 
 struct EvaluateRequest {
   std::vector<std::string> metrics = {};  ///< net::score_names(); without any those of the data set
@@ -65,7 +67,8 @@ struct Evaluated {
   Json row;            ///< of schema version 1 (docs/sweeps.md)
   bool apart = false;  ///< the data set has calibration samples, which noise is measured on
 };
-Evaluated evaluate(Session, const EvaluateRequest&, const Context&);
+/// After an Error the session is to be opened again.
+Evaluated evaluate(Session&, const EvaluateRequest&, const Context&);
 /// Opens, too: a request that does not fit the data is refused before the network is read.
 Evaluated evaluate(const OpenRequest&, const EvaluateRequest&, const Context&);
 

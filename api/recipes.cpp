@@ -9,9 +9,13 @@
 
 namespace numemu::api {
 
+std::string recipe_path(const std::string& name, const Folders& folders) {
+  return name.empty() ? name : experiments::recipe_file(name, folders.data, "--recipe");
+}
+
 Recipe open_recipe(const std::string& name, const Folders& folders) {
   if (name.empty()) return make_recipe(Json::object());
-  const std::string file = experiments::recipe_file(name, folders.data, "--recipe");
+  const std::string file = recipe_path(name, folders);
   return Recipe::parse_text(read_text(file), file);
 }
 

@@ -11,6 +11,8 @@ namespace numemu::api {
 
 using policies::EffectiveBits, policies::LayerRecipe, policies::Recipe;
 
+/// The file of a recipe, or of a shipped one by name; "" stays.
+std::string recipe_path(const std::string& name, const Folders&);
 /// The recipe of a file or a shipped one by name, with its stages; float32 for "". Throws Error
 /// naming the file and the key.
 Recipe open_recipe(const std::string& name, const Folders&);

@@ -12,7 +12,6 @@
 #include "emu/net/model/load_network.hpp"
 #include "emu/net/model/onnx_checkpoint.hpp"
 #include "emu/net/model/tuned_from.hpp"
-#include "experiments/engine/recipe_files.hpp"
 #include "experiments/engine/scores.hpp"
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
@@ -43,12 +42,12 @@ struct Settled {
 };
 
 /// Throws Error where recipe and request contradict each other.
-Settled settle(const TrainRequest& asked, const Folders& folders) {
+Settled settle(const TrainRequest& asked) {
   Settled out{{}, asked.train, asked.view, asked.recipe.empty()};
   net::TrainOptions& train = out.train;
   train.optimizer = net::recommended_optimizer(asked.net);
   if (!out.float32) {
-    const std::string file = experiments::recipe_file(asked.recipe, folders.data, "--recipe");
+    const std::string& file = asked.recipe;
     Json recipe = parse_json(read_text(file), file);
     // A recipe that names no optimizer has the one asked for.
     if (asked.optimizer && recipe.is_object()) {
@@ -251,8 +250,10 @@ std::int64_t run(Graph& graph, Run& of, const net::TrainOptions& options, const 
 
 }  // namespace
 
-Trained train(const TrainRequest& asked, const Context& context, const TrainHooks& hooks) {
-  Settled settled = settle(asked, context.folders);
+Trained train(const TrainRequest& request, const Context& context, const TrainHooks& hooks) {
+  TrainRequest asked = request;
+  asked.recipe = recipe_path(asked.recipe, context.folders);
+  Settled settled = settle(asked);
   require_writable_folder(asked.out);
   const Dataset dataset =
       net::view_of(net::load_dataset(asked.data, context.folders.cache), settled.view);

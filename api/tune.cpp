@@ -214,7 +214,9 @@ void Measured::after(const policies::Tuning& tuning) {
 
 }  // namespace
 
-Tuned tune(const TuneRequest& asked, const Context& context) {
+Tuned tune(const TuneRequest& request, const Context& context) {
+  TuneRequest asked = request;
+  asked.recipe = recipe_path(asked.recipe, context.folders);
   require_writable_folder(asked.out);
   const Recipe given = open_recipe(asked.recipe, context.folders).last_stage();
   const Recipe recipe = policies::with_ranges(given, {}, asked.recipe);

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "api/machine_memory.hpp"
+#include "api/recipes.hpp"
 #include "cli/command.hpp"
 #include "cli/talk.hpp"
 #include "emu/net/held_memory.hpp"
@@ -65,7 +66,7 @@ void add_data_set(Command& command, std::string& data) {
 }
 
 std::string recipe_path(const std::string& given) {
-  return given.empty() ? given : experiments::recipe_file(given, data_folder(), "--recipe");
+  return api::recipe_path(given, program_context(true).folders);
 }
 
 void add_recipe(Command& command, std::string& file, const std::string& help, bool training) {
