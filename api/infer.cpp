@@ -103,7 +103,7 @@ class Scores {
   Scores(const std::vector<std::string>& names, std::int64_t samples);
   /// Outputs of the next samples, [samples, ...].
   void add(const Tensor& output, const Tensor& float32);
-  Json json() const { return experiments::scores_json(false, scores_, own_, float32_); }
+  Json json() const { return to_json(experiments::scores_of(false, scores_, own_, float32_)); }
 
  private:
   std::vector<const net::Score*> scores_;

@@ -64,8 +64,8 @@ struct EvaluateRequest {
   bool fresh = false;       ///< the float32 baseline is computed again
 };
 struct Evaluated {
-  Json row;            ///< of schema version 1 (docs/sweeps.md)
-  bool apart = false;  ///< the data set has calibration samples, which noise is measured on
+  experiments::Row row;  ///< of schema version 1 (docs/sweeps.md)
+  bool apart = false;    ///< the data set has calibration samples, which noise is measured on
 };
 /// After an Error the session is to be opened again.
 Evaluated evaluate(Session&, const EvaluateRequest&, const Context&);

@@ -21,10 +21,10 @@ namespace {
 
 /// Tells when the rows are not all of the sweep's points, and returns it; "" where they are. A
 /// sweep that this program cannot expand (another version's) hides no rows.
-std::string tell_missing(const std::vector<Json>& rows, const std::string& sweep_path,
+std::string tell_missing(const std::vector<experiments::Row>& rows, const std::string& sweep_path,
                          const Context& context) {
   std::set<std::string> present;  // rows of several numerics versions may be of one point
-  for (const Json& row : rows) present.insert(policies::canonical_json(row["point"]));
+  for (const experiments::Row& row : rows) present.insert(policies::canonical_json(row.point));
   try {
     const std::size_t points =
         experiments::parse_sweep(read_text(sweep_path), sweep_path, context.folders.data)
@@ -85,11 +85,11 @@ WrittenReport write_report(const std::string& folder, const ReportPaths& paths,
              has_tensors = std::filesystem::exists(tensors_path),
              has_experiment = std::filesystem::exists(experiment_path);
   // An experiment may run no points; then it has only a conclusion.
-  std::vector<Json> rows;
+  std::vector<experiments::Row> rows;
   if (!has_experiment || experiments::has_rows(folder)) rows = experiments::merge_rows(folder);
   if (!predictions) rows = experiments::without_predictions(std::move(rows));
   if (gate) {
-    for (Json& row : rows) experiments::judge_gate(*gate, row);
+    for (experiments::Row& row : rows) experiments::judge_gate(*gate, row);
   }
   const Json sweep = has_sweep ? parse_json(read_text(sweep_path), sweep_path) : Json::object();
   const Json tensors = has_tensors ? parse_json(read_text(tensors_path), tensors_path) : Json();

@@ -68,7 +68,7 @@ ReportPaths default_paths(const std::string& folder);
 void require_report_files(const std::string& folder, const ReportPaths&);
 
 struct WrittenReport {
-  std::vector<Json> rows;
+  std::vector<experiments::Row> rows;
   std::string unfinished;  ///< "1 of 23 points present"; empty where none is missing
 };
 /// Merges the rows of `folder`, writes the files and returns the rows; tells and says in

@@ -15,9 +15,11 @@ namespace numemu::api {
 namespace {
 
 std::vector<std::string> point_names(const experiments::SweepConfig& config) {
-  std::vector<Json> rows;
-  for (const experiments::Point& point : config.points)
-    rows.push_back({{"point", point.json}, {"recipe_name", point.recipe_name}});
+  std::vector<experiments::Row> rows;
+  for (const experiments::Point& point : config.points) {
+    rows.emplace_back().point = point.json;
+    rows.back().recipe_name = point.recipe_name;
+  }
   std::vector<std::string> names;
   for (const experiments::Record& record : experiments::read_records(rows))
     names.push_back(record.name);

@@ -318,7 +318,7 @@ Trained train(const TrainRequest& request, const Context& context, const TrainHo
   out.top1 =
       experiments::top1_intervals(
           dataset, out.tested, out.tested,
-          experiments::scores_json(dataset, net::scores_for(dataset, {}), out.tested, out.tested))
+          experiments::scores_of(dataset, net::scores_for(dataset, {}), out.tested, out.tested))
           .top1;
   if (const net::KeptBytes::Sums* const kept = training.numerics.of_epoch(last)) out.kept = *kept;
   if (!training.stored.empty()) {

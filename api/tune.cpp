@@ -177,7 +177,7 @@ Tuned::Metrics Measured::metrics_of(const Evaluation& own) const {
   Tuned::Metrics out{own.n, own.loss, experiments::judged_of(dataset_, scores_, own, *float32_)};
   if (own.n == 0 || dataset_.target() != net::TargetKind::classes) return out;
   const experiments::Top1Intervals intervals = experiments::top1_intervals(
-      dataset_, own, *float32_, experiments::scores_json(dataset_, scores_, own, *float32_));
+      dataset_, own, *float32_, experiments::scores_of(dataset_, scores_, own, *float32_));
   const auto top1 = [](const Evaluation& of) {
     return static_cast<double>(of.correct) / static_cast<double>(of.n);
   };

@@ -130,10 +130,10 @@ void add_gate(Command& command, GateOption& option) {
                "Exit with 1 also if the gate is undecided, or points are missing");
 }
 
-int gate_code(const std::vector<Json>& rows, bool strict, bool unfinished) {
-  for (const Json& row : rows) {
-    if (!row.contains("gate")) continue;
-    const std::string verdict = row["gate"]["verdict"].get<std::string>();
+int gate_code(const std::vector<experiments::Row>& rows, bool strict, bool unfinished) {
+  for (const experiments::Row& row : rows) {
+    if (!row.gate) continue;
+    const std::string& verdict = row.gate->verdict;
     if (verdict == "fail" || (strict && verdict == "undecided")) return kMismatch;
   }
   return strict && unfinished ? kMismatch : kFine;

@@ -44,6 +44,6 @@ struct GateOption {
 void add_gate(Command&, GateOption&);
 /// 1 where a row fails its gate or, if `strict`, is undecided; 0 otherwise. Rows that may come
 /// (`unfinished`) are undecided.
-int gate_code(const std::vector<Json>& rows, bool strict, bool unfinished = false);
+int gate_code(const std::vector<experiments::Row>& rows, bool strict, bool unfinished = false);
 
 }  // namespace numemu::cli

@@ -15,90 +15,95 @@
 
 namespace numemu::cli {
 
-std::string decibels(const Json& value) { return number_text(value, "{:.2f}"); }
-
 namespace {
 
-/// "inf" without noise, "-" without a figure.
-std::string decibels(const std::optional<double>& db) {
-  return db ? fmt::format("{:.2f}", *db) : "-";
-}
+using experiments::Member, experiments::Row, experiments::RowLayer;
+
+struct Count {
+  const char* name;
+  Member<double> RowLayer::*share;
+};
 
 }  // namespace
 
-void print_noise(const Json& row, const std::string& of_noise, const std::string& of_counts) {
+std::string decibels(const std::optional<double>& db) { return number_text(db, "{:.2f}"); }
+
+void print_noise(const Json& report, const std::string& of_noise, const std::string& of_counts) {
+  print_noise(experiments::read_row(report), of_noise, of_counts);
+}
+
+void print_noise(const Row& row, const std::string& of_noise, const std::string& of_counts) {
   // Without any, the reasons are below the table, or nothing is quantized.
-  const Json &metrics = row["metrics"], &predicted = row["predicted"];
   bool predictions = false, noise = false;
   std::vector<std::vector<std::string>> units;
-  for (const Json& layer : row["layers"]) {
-    predictions = predictions || layer["predicted_db"].is_number();
-    noise = noise || layer["sqnr_db"].is_number() ||
-            experiments::not_finite_results(row, layer["name"]) > 0;
-    units.push_back({layer["name"], layer["unit"]});
+  for (const RowLayer& layer : row.layers) {
+    predictions = predictions || layer.predicted_db;
+    noise = noise || layer.sqnr_db || experiments::not_finite_results(row, layer.name) > 0;
+    units.push_back({layer.name, layer.unit});
   }
   if (!noise && !predictions) {
     // Equal outputs have a gain of 1; beside NaN and infinities there is none.
-    const bool equal = metrics.value("gain", Json(1.0)) == Json(1.0);
+    const Member<double>& gain = row.metrics.gain;
+    const bool equal = !gain.written() || gain == 1.0;
     fmt::print("{}{}\n", text_table({"layer", "unit"}, units),
                equal ? "no layer differs from the reference (float32)"
                      : "no SQNR of layers: the samples that measure noise give NaN or infinite "
                        "numbers");
     return;
   }
-  std::vector<const char*> counts = {"overflow", "underflow", "invalid"};
+  std::vector<Count> counts = {{"overflow", &RowLayer::overflow},
+                               {"underflow", &RowLayer::underflow},
+                               {"invalid", &RowLayer::invalid}};
   const bool saturated = std::ranges::any_of(
-      row["layers"], [](const Json& layer) { return layer.contains("saturated"); });
-  if (saturated) counts.push_back("saturated");
+      row.layers, [](const RowLayer& layer) { return layer.saturated.written(); });
+  if (saturated) counts.push_back({"saturated", &RowLayer::saturated});
   std::vector<std::vector<std::string>> layers;
   bool starred = false;
   std::map<std::string, std::vector<std::string>> left_out;  // reason -> layers
-  for (const Json& layer : row["layers"]) {
-    const bool lost =
-        layer["sqnr_db"].is_null() && experiments::not_finite_results(row, layer["name"]) > 0;
-    const bool star =
-        layer["predicted_db"].is_number() && experiments::prediction_ignores(layer["unit"]);
+  for (const RowLayer& layer : row.layers) {
+    const bool lost = !layer.sqnr_db && experiments::not_finite_results(row, layer.name) > 0;
+    const bool star = layer.predicted_db && experiments::prediction_ignores(layer.unit);
     starred = starred || star;
-    if (layer.contains("left_out") && layer["left_out"].is_string())
-      left_out[layer["left_out"]].push_back(layer["name"]);
-    layers.push_back({layer["name"], layer["unit"], lost ? "NaN" : decibels(layer["sqnr_db"]),
-                      interval_text(layer.value("sqnr_ci95", Json()), "{:.2f}")});
+    if (!layer.left_out.empty()) left_out[layer.left_out].push_back(layer.name);
+    layers.push_back({layer.name, layer.unit, lost ? "NaN" : decibels(layer.sqnr_db),
+                      interval_text(layer.sqnr_ci95, "{:.2f}")});
     if (predictions) {
-      layers.back().push_back(decibels(layer["predicted_db"]) + (star ? "*" : ""));
-      layers.back().push_back(layer["verdict"].is_string() ? layer["verdict"].get<std::string>()
-                                                           : "-");
+      layers.back().push_back(decibels(layer.predicted_db) + (star ? "*" : ""));
+      layers.back().emplace_back(layer.verdict ? to_string(*layer.verdict) : "-");
     }
-    for (const char* count : counts)
-      layers.back().push_back(number_text(layer.value(count, Json(0.0)), "{:.2e}"));
+    for (const Count& count : counts) {
+      const Member<double>& share = layer.*count.share;
+      layers.back().push_back(share.is_null ? "-" : fmt::format("{:.2e}", share.value_or(0)));
+    }
   }
   std::vector<std::string> header = {"layer", "unit", "SQNR dB", "95 %"};
   if (predictions) header.insert(header.end(), {"predicted", "verdict"});
-  header.insert(header.end(), counts.begin(), counts.end());
+  for (const Count& count : counts) header.emplace_back(count.name);
   fmt::print(
       "{}SQNR{} on {}; overflow, underflow and invalid: shares of the operands on {}{}\n",
       text_table(header, layers), predictions ? " and predictions" : "", of_noise, of_counts,
       saturated ? "; saturated: of the results looked at, those whose register overflowed" : "");
   if (starred) fmt::print("{}\n", kUnitLeftOut);
-  if (metrics["sqnr_db"].is_number()) {
-    const bool known = predicted["sqnr_db"].is_number();
-    const char* star = predicted.contains("ignores") ? "*" : "";
-    const Json ends = metrics.value("sqnr_ci95", Json()),
-               verdict = predicted.value("verdict", Json());
-    fmt::print("output: SQNR {} dB{}{}{}\n", decibels(metrics["sqnr_db"]),
-               ends.is_array()
-                   ? fmt::format(", 95 % interval {} of {} samples", interval_text(ends, "{:.2f}"),
-                                 metrics.value("sqnr_samples", Json()).dump())
-                   : "",
-               known ? fmt::format(", predicted {}{}", decibels(predicted["sqnr_db"]), star) : "",
-               known && verdict.is_string() ? ": " + verdict.get<std::string>() : "");
-    const experiments::Record record = experiments::read_records({row}).at(0);
-    if (const auto centred = record.hidden_by_mean())
+  const experiments::Record r = experiments::read_records({row}).at(0);
+  if (r.sqnr_db) {
+    const bool known = r.predicted_sqnr_db.has_value();
+    const char* star = row.predicted.ignores.empty() ? "" : "*";
+    const Member<Verdict>& verdict = row.predicted.verdict;
+    const Member<experiments::Ends>& ends = row.metrics.sqnr_ci95;
+    const Member<std::int64_t>& samples = row.metrics.sqnr_samples;
+    fmt::print("output: SQNR {} dB{}{}{}\n", decibels(r.sqnr_db),
+               ends ? fmt::format(", 95 % interval {} of {} samples", interval_text(ends, "{:.2f}"),
+                                  samples ? fmt::format("{}", *samples) : "null")
+                    : "",
+               known ? fmt::format(", predicted {}{}", decibels(r.predicted_sqnr_db), star) : "",
+               known && verdict ? fmt::format(": {}", to_string(*verdict)) : "");
+    if (const auto centred = r.hidden_by_mean())
       fmt::print("output without its mean over samples: SQNR {:.2f} dB; the mean makes the rest\n",
                  *centred);
     fmt::print("output scaled by its best gain, {}: {} dB{}; a common gain changes no decision\n",
-               decibels(metrics["gain"]), decibels(record.gained_db),
-               known ? fmt::format(", predicted {}{} at {}", decibels(record.predicted_gained_db),
-                                   star, decibels(predicted["gain"]))
+               decibels(r.gain), decibels(r.gained_db),
+               known ? fmt::format(", predicted {}{} at {}", decibels(r.predicted_gained_db), star,
+                                   decibels(r.predicted_gain))
                      : "");
   }
   for (const auto& [reason, names] : left_out)

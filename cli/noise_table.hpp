@@ -1,17 +1,20 @@
 // The noise of layers on the terminal: measured beside predicted.
 #pragma once
+#include <optional>
 #include <string>
 
-#include "formats/storage/json.hpp"
+#include "experiments/engine/row.hpp"
 
 namespace numemu::cli {
 
-/// "31.42", "-" for null.
-std::string decibels(const Json& value);
+/// "31.42", "inf" without noise, "-" without a figure.
+std::string decibels(const std::optional<double>&);
 
-/// Prints "layers", and the output's fidelity in "metrics" and "predicted", of a row or of what
-/// `infer --json` has. `of_noise`: the samples of SQNR and predictions; `of_counts`: those of
-/// overflow, underflow and invalid.
-void print_noise(const Json& row, const std::string& of_noise, const std::string& of_counts);
+/// Prints the layers of a row, and the output's fidelity, measured and predicted. `of_noise`: the
+/// samples of SQNR and predictions; `of_counts`: those of overflow, underflow and invalid.
+void print_noise(const experiments::Row&, const std::string& of_noise,
+                 const std::string& of_counts);
+/// The same of what `infer --json` has.
+void print_noise(const Json& report, const std::string& of_noise, const std::string& of_counts);
 
 }  // namespace numemu::cli

@@ -18,7 +18,7 @@
 namespace numemu::cli {
 namespace {
 
-using experiments::Record;
+using experiments::Record, experiments::Row;
 
 /// Explains the cells of the table: why no SQNR is predicted, what predictions leave out,
 /// where numbers stop being finite, and notes.
@@ -62,10 +62,15 @@ std::string footnotes(const std::vector<Record>& records, const std::string& unf
 
 }  // namespace
 
+std::string number_text(const std::optional<double>& x, const char* format, double factor) {
+  if (!x) return "-";
+  return factor == 100 ? experiments::percent_text(*x, format)
+                       : fmt::format(fmt::runtime(format), factor * *x);
+}
+
 std::string number_text(const Json& value, const char* format, double factor) {
-  if (!value.is_number()) return "-";
-  return factor == 100 ? experiments::percent_text(value.get<double>(), format)
-                       : fmt::format(fmt::runtime(format), factor * value.get<double>());
+  return number_text(value.is_number() ? std::optional(value.get<double>()) : std::nullopt, format,
+                     factor);
 }
 
 std::string interval_text(const Json& pair, const char* format, double factor) {
@@ -74,17 +79,22 @@ std::string interval_text(const Json& pair, const char* format, double factor) {
                      number_text(pair[1], format, factor));
 }
 
-std::string none_differs(const Json& score, std::int64_t samples) {
-  const Json none = Json::array(), zeros = {0, 0};
-  const Json& exact = score.contains("exact") ? score["exact"] : none;
+std::string interval_text(const experiments::Member<experiments::Ends>& ends, const char* format,
+                          double factor) {
+  if (!ends || (!ends->low && !ends->high)) return "-";
+  return fmt::format("[{}, {}]", number_text(ends->low, format, factor),
+                     number_text(ends->high, format, factor));
+}
+
+std::string none_differs(const experiments::RowScore& score, std::int64_t samples) {
   // The interval of a metric without an exact one is that of resamples, which have no difference.
   // AUC depends on the order of the samples alone: their logits may differ where it does not.
-  const bool alike = score["name"] != "auc" && samples > 0 && score.contains("resampled") &&
-                     score["difference"] == 0 &&
-                     (std::ranges::find(exact, "difference_ci95") != exact.end() ||
-                      score["difference_ci95"] == zeros);
+  const bool alike = score.name != "auc" && samples > 0 && !score.resampled.empty() &&
+                     score.difference == 0.0 &&
+                     (std::ranges::find(score.exact, "difference_ci95") != score.exact.end() ||
+                      score.difference_ci95 == experiments::Ends{0, 0});
   if (!alike) return "";
-  const std::string drawn = score["resampled"].get<std::string>();
+  const std::string& drawn = score.resampled;
   const bool windows = drawn != "samples";
   const std::int64_t length = windows ? experiments::block_length(samples) : 1;
   const double share = stats::share_of_none((samples + length - 1) / length);
@@ -101,7 +111,7 @@ std::string gate_lines(const api::WrittenReport& report) {
   return out;
 }
 
-std::string summary_table(const std::vector<Json>& rows, const std::string& unfinished) {
+std::string summary_table(const std::vector<Row>& rows, const std::string& unfinished) {
   const std::vector<Record> records = experiments::read_records(rows);
   return sweep_table(records) + footnotes(records, unfinished);
 }

@@ -12,22 +12,25 @@
 namespace numemu::cli {
 
 void print_scores(const Json& scores, std::int64_t samples) {
+  print_scores(experiments::read_row({{"scores", scores}}).scores, samples);
+}
+
+void print_scores(const std::vector<experiments::RowScore>& scores, std::int64_t samples) {
   std::vector<std::vector<std::string>> lines;
-  for (const Json& score : scores) {
+  for (const experiments::RowScore& score : scores) {
     lines.push_back(
-        {score["name"], number_text(score["value"], "{:.6g}"),
-         interval_text(score["ci95"], "{:.6g}"), number_text(score["baseline"], "{:.6g}"),
-         number_text(score["difference"], "{:+.4g}"),
-         none_differs(score, samples).empty() ? interval_text(score["difference_ci95"], "{:+.4g}")
+        {score.name, number_text(score.value, "{:.6g}"), interval_text(score.ci95, "{:.6g}"),
+         number_text(score.baseline, "{:.6g}"), number_text(score.difference, "{:+.4g}"),
+         none_differs(score, samples).empty() ? interval_text(score.difference_ci95, "{:+.4g}")
                                               : "none differs"});
   }
   std::vector<std::string> counted;
   std::string intervals;
-  for (const Json& score : scores) {
-    if (score.contains("resampled"))
-      intervals = "bootstrap of " + score["resampled"].get<std::string>();
+  for (const experiments::RowScore& score : scores) {
+    if (!score.resampled.empty())
+      intervals = "bootstrap of " + score.resampled;
     else
-      counted.push_back(score["name"].get<std::string>());
+      counted.push_back(score.name);
   }
   if (!counted.empty())
     intervals +=
@@ -37,30 +40,28 @@ void print_scores(const Json& scores, std::int64_t samples) {
              text_table({"metric", "value", "95 %", "float32", "difference", "95 %"}, lines),
              intervals);
   std::vector<std::pair<std::string, std::vector<std::string>>> alike;  // sentences and metrics
-  for (const Json& score : scores) {
+  for (const experiments::RowScore& score : scores) {
     const std::string sentence = none_differs(score, samples);
     if (sentence.empty()) continue;
     if (alike.empty() || alike.back().first != sentence) alike.push_back({sentence, {}});
-    alike.back().second.push_back(score["name"].get<std::string>());
+    alike.back().second.push_back(score.name);
   }
   for (const auto& [sentence, names] : alike) fmt::print("{}: {}\n", joined(names, ", "), sentence);
-  for (const Json& score : scores) {
-    for (const Json& which : score.value("exact", Json::array())) {
+  for (const experiments::RowScore& score : scores) {
+    for (const std::string& which : score.exact) {
       const bool change = which == "difference_ci95";
       if (change && !none_differs(score, samples).empty()) continue;
       fmt::print("{}: {}, so the interval{} is that of 0 exceptions in as many (Clopper-Pearson)\n",
-                 score["name"].get<std::string>(),
+                 score.name,
                  !change ? "all samples have the same figure"
-                 : score["difference"] == 0
+                 : score.difference == 0.0
                      ? "no sample's figure differs from float32"
                      : "every sample's figure differs from float32 by the same",
                  change ? " of the difference" : "");
     }
-    for (const auto& [key, whose] :
-         {std::pair("why_no_value", ""), {"why_no_baseline", " of float32"}}) {
-      if (score.contains(key))
-        fmt::print("{}{}: {}\n", score["name"].get<std::string>(), whose,
-                   score[key].get<std::string>());
+    for (const auto& [why, whose] :
+         {std::pair(&score.why_no_value, ""), {&score.why_no_baseline, " of float32"}}) {
+      if (!why->empty()) fmt::print("{}{}: {}\n", score.name, whose, *why);
     }
   }
   fmt::print("\n");

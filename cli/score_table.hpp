@@ -2,12 +2,14 @@
 #pragma once
 #include <cstdint>
 
-#include "formats/storage/json.hpp"
+#include "experiments/engine/row.hpp"
 
 namespace numemu::cli {
 
-/// Prints a list of experiments::scores_json() of so many samples, with the reasons of figures that
-/// are missing.
+/// Prints experiments::scores_of() of so many samples, with the reasons of figures that are
+/// missing.
+void print_scores(const std::vector<experiments::RowScore>&, std::int64_t samples);
+/// As JSON.
 void print_scores(const Json& scores, std::int64_t samples);
 
 }  // namespace numemu::cli

@@ -58,11 +58,8 @@ std::string role_text(const experiments::RoleRecord& role) {
 /// Resamples draw samples of several classes, and none of them differs in top-1.
 bool top1_is_alike(const Record& r) {
   if (!r.eval_images) return false;
-  const Json scores = r.row->value("scores", Json(Json::array()));
-  return std::ranges::any_of(scores, [&](const Json& score) {
-    return score["name"] == "top1" &&
-           !none_differs(score, static_cast<std::int64_t>(*r.eval_images)).empty();
-  });
+  const experiments::RowScore* const score = r.row->score("top1");
+  return score && !none_differs(*score, static_cast<std::int64_t>(*r.eval_images)).empty();
 }
 
 /// What takes room, in the order in which it is given up. Columns of one kind go together.

@@ -92,7 +92,7 @@ struct Measured {
   double error_db = HUGE_VAL;  ///< standard error of the measured SQNR
 };
 
-std::vector<Measured> measured_of(const Front& front, const std::vector<Json>& rows) {
+std::vector<Measured> measured_of(const Front& front, const std::vector<Row>& rows) {
   const std::vector<Record> records = read_records(rows);
   std::vector<Measured> out;
   for (const FrontPoint& point : front.points) {
@@ -289,7 +289,7 @@ Conclusion run_allocation(const ExperimentRun& run) {
     };
   }
   run_sweep(config, bench, store, run.out, {}, hooks);
-  const std::vector<Json> rows = merge_rows(run.out);
+  const std::vector<Row> rows = merge_rows(run.out);
   const std::vector<Measured> all = measured_of(front, rows);
 
   Conclusion conclusion;

@@ -73,34 +73,24 @@ std::string granularity_text(const std::string& format, const std::string& roles
 /// One point: a layer at a format, or (no format) the recipe as it is.
 struct Cell {
   std::string format, layer;
-  const Json* row = nullptr;
   const Record* record = nullptr;
 };
-
-/// Standard error of a row's measured SQNR in dB, infinite where it is not known.
-double error_of(const Json& row) {
-  const Json& value = row["metrics"].value("sqnr_error_db", Json(nullptr));
-  return value.is_number() && value.get<double>() > 0 ? value.get<double>() : HUGE_VAL;
-}
-
-Json number_at(const Json& row, const char* part, const char* key) {
-  return row[part].value(key, Json(nullptr));
-}
 
 std::vector<Finding> judge(const std::vector<Cell>& cells) {
   Judged judged;
   std::vector<Finding> lost;  // whose outputs are not finite
   for (const Cell& cell : cells) {
-    const Json measured = number_at(*cell.row, "metrics", "sqnr_db"),
-               predicted = number_at(*cell.row, "predicted", "sqnr_db");
+    const std::optional<double>&measured = cell.record->sqnr_db,
+          &predicted = cell.record->predicted_sqnr_db;
     const std::string what = cell.format.empty() ? "output SQNR in dB of the recipe as it is"
                                                  : fmt::format("output SQNR in dB with {} in {}",
                                                                cell.format, cell.layer);
-    if (!predicted.is_number()) continue;
-    if (measured.is_number()) {
-      judged.add(what, predicted, measured, error_of(*cell.row), kLayerHolds);
+    if (!predicted) continue;
+    if (measured) {
+      const double error = cell.record->sqnr_error_db.value_or(0);  // infinite: not known
+      judged.add(what, *predicted, *measured, error > 0 ? error : HUGE_VAL, kLayerHolds);
     } else if (loses_numbers(*cell.record)) {
-      lost.push_back(exact_finding(what, predicted, NAN, false));
+      lost.push_back(exact_finding(what, *predicted, NAN, false));
     }
   }
   const std::vector<Finding> findings = judged.findings();
@@ -127,8 +117,8 @@ std::vector<std::string> change_of(const JudgedFigure& of) {
           interval_text(measure, of.difference_low, of.difference_high, true)};
 }
 
-std::string decibel_text(const Json& value) {
-  return value.is_number() ? fmt::format("{:.1f}", value.get<double>()) : "-";
+std::string decibel_text(const std::optional<double>& db) {
+  return db ? fmt::format("{:.1f}", *db) : "-";
 }
 
 ResultTable table_of(const std::string& title, const std::vector<Cell>& cells, bool tuned) {
@@ -138,17 +128,17 @@ ResultTable table_of(const std::string& title, const std::vector<Cell>& cells, b
                     {}};
   if (tuned) table.header[3] = "output SQNR dB against the tuned weights";
   for (const Cell& cell : cells) {
-    const Json& metrics = (*cell.row)["metrics"];
+    const Record& r = *cell.record;
     double overflow = 0, underflow = 0;
-    for (const Json& layer : (*cell.row)["layers"]) {
-      overflow = std::max(overflow, layer.value("overflow", 0.0));
-      underflow = std::max(underflow, layer.value("underflow", 0.0));
+    for (const RowLayer& layer : r.row->layers) {
+      overflow = std::max(overflow, layer.overflow.value_or(0));
+      underflow = std::max(underflow, layer.underflow.value_or(0));
     }
-    const std::vector<std::string> change = change_of(cell.record->judged);
+    const std::vector<std::string> change = change_of(r.judged);
     table.rows.push_back({cell.layer, change[0], change[1],
-                          loses_numbers(*cell.record) ? "NaN" : decibel_text(metrics["sqnr_db"]),
-                          decibel_text((*cell.row)["predicted"]["sqnr_db"]),
-                          fmt::format("{:.1e}", overflow), fmt::format("{:.1e}", underflow)});
+                          loses_numbers(r) ? "NaN" : decibel_text(r.sqnr_db),
+                          decibel_text(r.predicted_sqnr_db), fmt::format("{:.1e}", overflow),
+                          fmt::format("{:.1e}", underflow)});
   }
   return table;
 }
@@ -205,12 +195,9 @@ Conclusion run_sensitivity(const ExperimentRun& run) {
     hooks.on_point(0, 0, config.points.size(), config.points.front());
   }
   run_sweep(config, bench, store, run.out, {}, hooks);
-  const std::vector<Json> rows = merge_rows(run.out);
+  const std::vector<Row> rows = merge_rows(run.out);
   const std::vector<Record> records = read_records(rows);
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    cells[i].row = &rows.at(i);
-    cells[i].record = &records.at(i);
-  }
+  for (std::size_t i = 0; i < cells.size(); ++i) cells[i].record = &records.at(i);
 
   Conclusion conclusion;
   conclusion.findings = judge(cells);

@@ -30,45 +30,43 @@ struct EvalOptions {
 constexpr std::int64_t kMostImages = 100000000, kMostPixels = 4096;
 
 /// `apart`: the data set has calibration samples, which noise is measured on.
-void print_row(const Json& row, bool apart) {
+void print_row(const experiments::Row& row, bool apart) {
   fmt::print("{}\n", summary_table({row}));
-  const Json& metrics = row["metrics"];
+  const experiments::RowMetrics& metrics = row.metrics;
   // What is the baseline itself would be compared with itself.
   const bool baseline = experiments::read_records({row}).at(0).is_baseline();
-  const std::int64_t compared = baseline ? 0 : row["point"]["eval_images"].get<std::int64_t>();
-  std::string alike;
-  for (const Json& score : row.value("scores", Json(Json::array()))) {
-    if (score["name"] == "top1" && !metrics.contains("gained"))
-      alike = none_differs(score, compared);
-  }
+  const std::int64_t compared = baseline ? 0 : row.point["eval_images"].get<std::int64_t>();
+  const experiments::RowScore* const top1 = row.score("top1");
+  const bool counted = metrics.gained.written();
+  const std::string alike = top1 && !counted ? none_differs(*top1, compared) : "";
+  const std::string& drawn = counted || row.scores.empty() ? "" : row.scores[0].resampled;
   const std::string difference =
-      baseline || !metrics.contains("top1") ? "-"
-      : !alike.empty()                      ? alike
-                       : fmt::format("{} points, 95 % interval {} paired by {}",
-                                     number_text(metrics["difference"], "{:+.2f}", 100),
-                                     interval_text(metrics["difference_ci95"], "{:+.2f}", 100),
-                                     row.contains("scores") && !metrics.contains("gained")
-                                         ? row["scores"][0].value("resampled", "samples")
-                                         : "image");
-  if (metrics.contains("top1")) {
+      baseline || !metrics.top1.written() ? "-"
+      : !alike.empty()                    ? alike
+                                          : fmt::format("{} points, 95 % interval {} paired by {}",
+                                                        number_text(metrics.difference, "{:+.2f}", 100),
+                                                        interval_text(metrics.difference_ci95, "{:+.2f}", 100),
+                                     counted || row.scores.empty() ? "image"
+                                                        : drawn.empty()               ? "samples"
+                                                                                      : drawn);
+  if (metrics.top1.written()) {
     fmt::print("float32 {} %, difference {}, loss {}\n\n",
-               number_text(metrics["baseline_top1"], "{:.2f}", 100), difference,
-               metrics["loss"].is_number()
-                   ? experiments::decimal_text(metrics["loss"].get<double>(), 4)
-                   : "-");
+               number_text(metrics.baseline_top1, "{:.2f}", 100), difference,
+               metrics.loss ? experiments::decimal_text(*metrics.loss, 4) : "-");
   }
-  if (row.contains("scores")) print_scores(row["scores"], compared);
+  if (!row.scores.empty()) print_scores(row.scores, compared);
   print_noise(row, apart ? "calibration samples" : "the first test samples", "test samples");
   fmt::print("\n");
+  const auto words = [](const experiments::Member<Verdict>& verdict) {
+    return verdict ? to_string(*verdict) : "";
+  };
   std::vector<std::vector<std::string>> tensors;
-  for (const Json& tensor : row["predicted"]["tensors"]) {
-    const Json& fitted = tensor["fitted"];
-    tensors.push_back({tensor["layer"], tensor["role"], tensor["format"],
-                       decibels(tensor["measured_db"]), decibels(tensor["empirical_db"]),
-                       tensor["verdict"], fitted.is_null() ? "-" : fitted["family"],
-                       fitted.is_null() ? "-" : number_text(fitted["ks"], "{:.3f}"),
-                       fitted.is_null() ? "-" : decibels(fitted["db"]),
-                       fitted.is_null() ? "-" : fitted["verdict"]});
+  for (const experiments::RowTensor& tensor : row.predicted.tensors) {
+    const auto& fit = tensor.fitted;
+    tensors.push_back({tensor.layer, tensor.role, tensor.format, decibels(tensor.measured_db),
+                       decibels(tensor.empirical_db), words(tensor.verdict),
+                       fit ? fit->family : "-", fit ? number_text(fit->ks, "{:.3f}") : "-",
+                       fit ? decibels(fit->db) : "-", fit ? words(fit->verdict) : "-"});
   }
   if (!tensors.empty()) {
     fmt::print("{}", text_table({"layer", "tensor", "format", "SQNR dB", "empirical", "verdict",
@@ -96,7 +94,7 @@ int run_eval(const EvalOptions& options) {
   const api::Evaluated evaluated = api::evaluate(options.names, asked, context);
   progress.reset();
   if (options.json) {
-    fmt::print("{}\n", evaluated.row.dump(2));
+    fmt::print("{}\n", to_json(evaluated.row).dump(2));
   } else {
     print_row(evaluated.row, evaluated.apart);
   }

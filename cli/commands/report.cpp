@@ -30,11 +30,11 @@ int run_report(const ReportOptions& options) {
   if (!options.sqlite.empty()) paths.sqlite = options.sqlite;
   const api::WrittenReport report = api::write_report(options.folder, paths, program_context(false),
                                                       !options.no_predictions, gate);
-  const std::vector<Json>& rows = report.rows;
+  const std::vector<experiments::Row>& rows = report.rows;
   if (gate && rows.empty()) throw Error(options.folder + ": expected rows for --gate");
   const int code = gate_code(rows, options.gate.strict, !report.unfinished.empty());
   if (options.json) {
-    for (const auto& row : rows) fmt::print("{}\n", row.dump());
+    for (const auto& row : rows) fmt::print("{}\n", to_json(row).dump());
     return code;
   }
   if (options.quiet) fmt::print("{}", gate_lines(report));

@@ -124,7 +124,7 @@ int run_sweep(const SweepOptions& options) {
   const api::ReportPaths paths = api::default_paths(sweep.out);
   const api::WrittenReport written = api::write_report(sweep.out, paths, context, true, sweep.gate);
   if (options.json) {
-    for (const auto& row : written.rows) fmt::print("{}\n", row.dump());
+    for (const auto& row : written.rows) fmt::print("{}\n", to_json(row).dump());
   } else {
     fmt::print("{}", options.quiet ? gate_lines(written)
                                    : summary_table(written.rows, written.unfinished) + "\n");

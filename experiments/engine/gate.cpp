@@ -11,12 +11,10 @@
 
 #include "emu/net/train/score.hpp"
 #include "emu/stats/interval.hpp"
-#include "experiments/engine/row_schema.hpp"
 #include "experiments/engine/scores.hpp"
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
 #include "formats/suggest.hpp"
-#include "policies/recipe/canonical_json.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -30,7 +28,6 @@ constexpr std::array kPresets = {
     GatePreset{"mlperf.dlrm-v2-99.9", "auc", 0.999, kChecker},
 };
 
-constexpr int kDigits = 6;
 constexpr std::int64_t kMostImages = 1'000'000'000'000'000;  // more are none that a row names
 constexpr std::string_view kFloat32 = "float32";
 
@@ -74,11 +71,6 @@ Gate share_of(std::string_view metric, double share) {
                 .bound = less ? 1 / share : share});
 }
 
-Json number(double value) {
-  if (!std::isfinite(value)) return nullptr;
-  return policies::significant(value, kDigits);
-}
-
 /// What a row knows of a metric, each NaN where it does not.
 struct Figures {
   double value = NAN, baseline = NAN, difference = NAN;
@@ -89,23 +81,22 @@ struct Figures {
   std::int64_t n = 0;                                  ///< samples
 };
 
-double at(const Json& json, const char* key) {
-  const Json* const found = json.is_object() && json.contains(key) ? &json[key] : nullptr;
-  return found != nullptr && found->is_number() ? found->get<double>() : NAN;
+template <class T>
+double at(const Member<T>& member) {
+  return member ? static_cast<double>(*member) : NAN;
 }
 
-stats::Interval ends(const Json& json, const char* key) {
-  if (!json.is_object() || !json.contains(key)) return {NAN, NAN};
-  const Json& pair = json[key];
-  if (!pair.is_array() || pair.size() != 2 || !pair[0].is_number() || !pair[1].is_number())
-    return {NAN, NAN};
-  return {pair[0].get<double>(), pair[1].get<double>()};
+stats::Interval ends(const Member<Ends>& ends) {
+  return ends && ends->known() ? stats::Interval{*ends->low, *ends->high}
+                               : stats::Interval{NAN, NAN};
 }
 
 /// Of the samples that this network alone gets right, and float32 alone; none in rows from before
 /// these were counted.
-std::optional<stats::PairedAnswers> answers_of(const Json& json, double value, std::int64_t n) {
-  const double gained = at(json, "gained"), lost = at(json, "lost");
+std::optional<stats::PairedAnswers> answers_of(const Member<std::int64_t>& only_here,
+                                               const Member<std::int64_t>& only_there, double value,
+                                               std::int64_t n) {
+  const double gained = at(only_here), lost = at(only_there);
   if (!std::isfinite(gained + lost + value)) return {};
   stats::PairedAnswers answers;
   answers.n = n;
@@ -119,46 +110,42 @@ std::optional<stats::PairedAnswers> answers_of(const Json& json, double value, s
   return answers;
 }
 
-Figures figures_of(const Gate& gate, const Json& row) {
-  const Json empty = Json::array();
-  const Json& metrics = row["metrics"];
-  const Json& scores = row.contains("scores") ? row["scores"] : empty;
-  std::vector<std::string> names;
+Figures figures_of(const Gate& gate, const Row& row) {
+  const RowMetrics& metrics = row.metrics;
   Figures out;
-  const double n = at(metrics, "n");
-  const double samples = row.contains("point") ? at(row["point"], "eval_images") : NAN;
+  const Json* const samples_of_point = row.point.find_path("/eval_images");
+  const double n = at(metrics.n), samples = samples_of_point && samples_of_point->is_number()
+                                                ? samples_of_point->get<double>()
+                                                : NAN;
   const bool several = n > samples;  // classes of each sample, which `n` counts
   const double count = several ? samples : n;
   out.n = std::isfinite(count) ? static_cast<std::int64_t>(count) : 0;
-  for (const Json& score : scores) {
-    names.push_back(score["name"].get<std::string>());
-    if (names.back() != gate.metric) continue;
-    out.value = at(score, "value");
-    out.baseline = at(score, "baseline");
-    out.difference = at(score, "difference");
-    out.value95 = ends(score, "ci95");
-    out.difference95 = ends(score, "difference_ci95");
-    out.blocks = score.contains("resampled") && score["resampled"].is_string() &&
-                 score["resampled"].get<std::string>().starts_with("blocks");
-    out.answers = answers_of(score, out.value, out.n);
-    if (score.contains("exact")) {
-      for (const Json& name : score["exact"])
-        (name == "ci95" ? out.exact_value : out.exact_difference) = true;
-    }
+  if (const RowScore* const score = row.score(gate.metric)) {
+    out.value = at(score->value);
+    out.baseline = at(score->baseline);
+    out.difference = at(score->difference);
+    out.value95 = ends(score->ci95);
+    out.difference95 = ends(score->difference_ci95);
+    out.blocks = score->resampled.starts_with("blocks");
+    out.answers = answers_of(score->gained, score->lost, out.value, out.n);
+    for (const std::string& name : score->exact)
+      (name == "ci95" ? out.exact_value : out.exact_difference) = true;
     return out;
   }
-  if (gate.metric != "top1" || !metrics.contains("top1")) {
-    if (metrics.contains("top1")) names.emplace_back("top1");
+  if (gate.metric != "top1" || !metrics.top1.written()) {
+    std::vector<std::string> names;
+    for (const RowScore& score : row.scores) names.push_back(score.name);
+    if (metrics.top1.written()) names.emplace_back("top1");
     throw Error(
         fmt::format("--gate: the rows have no {}, they have {} (--metric of eval adds more)",
                     gate.metric, joined(names, ", ")));
   }
-  out.value = at(metrics, "top1");
-  out.baseline = at(metrics, "baseline_top1");
-  out.difference = at(metrics, "difference");
-  out.value95 = ends(metrics, "ci95");
-  out.difference95 = ends(metrics, "difference_ci95");
-  if (!several) out.answers = answers_of(metrics, out.value, out.n);
+  out.value = at(metrics.top1);
+  out.baseline = at(metrics.baseline_top1);
+  out.difference = at(metrics.difference);
+  out.value95 = ends(metrics.ci95);
+  out.difference95 = ends(metrics.difference_ci95);
+  if (!several) out.answers = answers_of(metrics.gained, metrics.lost, out.value, out.n);
   return out;
 }
 
@@ -278,9 +265,8 @@ void require_float32(const Gate& gate, const std::string& quantizers) {
       gate.text, quantizers, gate.metric, gate.at_least ? ">=" : "<="));
 }
 
-void judge_gate(const Gate& gate, Json& row) {
-  if (row.contains("baseline_has") && row["baseline_has"].is_string())
-    require_float32(gate, row["baseline_has"].get<std::string>());
+void judge_gate(const Gate& gate, Row& row) {
+  require_float32(gate, row.baseline_has);
   const Figures f = figures_of(gate, row);
   const Margin margin = margin_of(gate, f);
   const double sign = gate.at_least ? 1 : -1;
@@ -300,18 +286,17 @@ void judge_gate(const Gate& gate, Json& row) {
   };
   const std::optional<std::int64_t> needed =
       f.n > 0 ? stats::least_deciding(decides, f.n, kMostImages) : std::nullopt;
-  row["gate"] = {{"target", gate.text},
-                 {"metric", gate.metric},
-                 {"value", number(f.value)},
-                 {"required", number(gate.bound * (gate.relative ? f.baseline : 1))},
-                 {"margin", number(sign * margin.value)},
-                 {"margin_ci99", {number(ends.low), number(ends.high)}},
-                 {"images", f.n},
-                 {"images_needed", needed ? Json(*needed) : Json(nullptr)},
-                 {"verdict", verdict}};
-  if (!row.contains("digest")) return;
-  row.erase("digest");
-  row = Json::parse(with_digest(row.dump()));
+  row.gate = RowGate{
+      .target = gate.text,
+      .metric = gate.metric,
+      .value = row_number(f.value),
+      .required = row_number(gate.bound * (gate.relative ? f.baseline : 1)),
+      .margin = row_number(sign * margin.value),
+      .margin_ci99 = row_ends(ends.low, ends.high),
+      .images = f.n,
+      .images_needed = needed ? Member<std::int64_t>(*needed) : Member<std::int64_t>::null(),
+      .verdict = verdict};
+  if (!row.digest.empty()) row.digest = digest_of(row);
 }
 
 }  // namespace numemu::experiments

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "formats/storage/json.hpp"
+#include "experiments/engine/row.hpp"
 
 namespace numemu::experiments {
 
@@ -40,9 +40,9 @@ Gate parse_gate(const std::string& text);
 /// images of class maps. `images_needed`: the least number of samples at which that interval
 /// decides if the observed shares stay as they are, more than `images` while undecided; null where
 /// no number does (a margin of 0) or none is known (no interval). Throws Error where the row lacks
-/// the metric, and for a share of float32 where the row's baseline has quantizers (its key
+/// the metric, and for a share of float32 where the row's baseline has quantizers (its
 /// `baseline_has`).
-void judge_gate(const Gate&, Json& row);
+void judge_gate(const Gate&, Row&);
 
 /// Throws Error for a share of float32 where the network that is called float32 has `quantizers`
 /// (policies::own_quantizers(); "" for none).

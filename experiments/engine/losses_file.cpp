@@ -27,34 +27,35 @@ bool is_key(std::string_view text) {
 
 std::string losses_folder(const std::string& folder) { return folder + "/" + kFolder; }
 
-Json write_losses(const std::string& folder, const std::string& key, const JudgedSums& sums) {
+Member<RowLosses> write_losses(const std::string& folder, const std::string& key,
+                               const JudgedSums& sums) {
   const net::ScoreTable& table = sums.table;
-  if (sums.score == nullptr || table.sums.size() * sizeof(double) > kMostLossBytes) return nullptr;
+  if (sums.score == nullptr || table.sums.size() * sizeof(double) > kMostLossBytes) return {};
   std::error_code error;
   std::filesystem::create_directories(losses_folder(folder), error);
   if (error)
     throw Error(fmt::format("{}: cannot be created ({})", losses_folder(folder), error.message()));
   PendingFile file = pending_npy(folder + "/" + file_of(key), ArrayType::float64,
                                  {table.samples(), table.columns}, table.sums.data());
-  const Json json = {
-      {"file", file_of(key)}, {"digest", file.sha256()}, {"score", std::string(sums.score->name)}};
+  RowLosses losses{file_of(key), file.sha256(), std::string(sums.score->name)};
   file.commit();
-  return json;
+  return losses;
 }
 
-JudgedSums read_losses(const std::string& folder, const Json& row) {
-  const Json& losses = row.at("losses");
-  const std::string key = row.at("key").text(), name = losses.at("file").text();
+JudgedSums read_losses(const std::string& folder, const Row& row) {
+  if (!row.losses) throw Error(fmt::format("row {}: expected losses", row.key.substr(0, 12)));
+  const RowLosses& losses = *row.losses;
+  const std::string &key = row.key, &name = losses.file;
   if (!is_key(key) || name != file_of(key))
     throw Error(fmt::format("row {}: losses.file: expected {}, not '{}'", key.substr(0, 12),
                             file_of("KEY"), name.substr(0, 80)));
-  JudgedSums out{&net::find_score(losses.at("score").text()), {}};
+  JudgedSums out{&net::find_score(losses.score), {}};
   InputFile file(folder + "/" + name);
   if (file.left() > kMostLossBytes + kMostHeader)
     file.fail(fmt::format("expected at most {} bytes of losses", kMostLossBytes));
   file.rewind(true);
   const numemu::Array array = read_npy(file);
-  if (file.sha256() != losses.at("digest").text())
+  if (file.sha256() != losses.digest)
     file.fail_at(0, "not the losses that were written with the row (digest does not match)");
   if (array.type != ArrayType::float64 || array.shape.size() != 2 || array.shape[1] < 2 ||
       array.shape[1] % 2 != 0)
@@ -63,10 +64,6 @@ JudgedSums read_losses(const std::string& folder, const Json& row) {
   out.table.columns = array.shape[1];
   out.table.sums.assign(array.as<double>(), array.as<double>() + array.elements());
   return out;
-}
-
-void require_losses(const std::string& folder, const Json& row) {
-  if (row.contains("losses")) read_losses(folder, row);
 }
 
 void remove_losses(const std::string& folder) {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "emu/net/train/score.hpp"
-#include "formats/storage/json.hpp"
+#include "experiments/engine/row.hpp"
 
 namespace numemu::experiments {
 
@@ -22,17 +22,15 @@ inline constexpr std::int64_t kMostLossBytes = std::int64_t{1} << 26;
 /// The folder of the losses of the rows in `folder`.
 std::string losses_folder(const std::string& folder);
 
-/// Writes losses/KEY.npy below `folder`, float64 [samples, columns]. {"file", "digest", "score"}
-/// for the row: the path below `folder`, the SHA-256 of the file, the name of the score. Null, and
-/// no file, of sums that are not kept.
-Json write_losses(const std::string& folder, const std::string& key, const JudgedSums&);
+/// Writes losses/KEY.npy below `folder`, float64 [samples, columns]. For the row: the path below
+/// `folder`, the SHA-256 of the file, the name of the score. Nothing, and no file, of sums that are
+/// not kept.
+Member<RowLosses> write_losses(const std::string& folder, const std::string& key,
+                               const JudgedSums&);
 
-/// The sums that a row with "losses" names. Sizes are checked before memory is taken. Throws Error
+/// The sums that a row with losses names. Sizes are checked before memory is taken. Throws Error
 /// that names the file where it is missing, or is not the one that was written with the row.
-JudgedSums read_losses(const std::string& folder, const Json& row);
-
-/// Throws the same without keeping the sums; nothing for a row without "losses".
-void require_losses(const std::string& folder, const Json& row);
+JudgedSums read_losses(const std::string& folder, const Row&);
 
 /// Removes the losses of all rows in the folder; other files stay.
 void remove_losses(const std::string& folder);

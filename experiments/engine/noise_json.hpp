@@ -1,9 +1,9 @@
-// The noise of a recipe beside its prediction, as rows and `infer --json` hold it.
+// The noise of a recipe beside its prediction, as rows and `infer` hold it.
 #pragma once
 #include <vector>
 
+#include "experiments/engine/row.hpp"
 #include "experiments/predict/layer_noise.hpp"
-#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 
@@ -15,8 +15,11 @@ struct NoiseFigures {
   LayerMeasurement measured;
 };
 
-/// Adds to "metrics" the fidelity of the output, and writes "predicted" and "layers"; `numerics`
+/// Sets the fidelity of the output in `metrics`, `predicted` and `layers`; `numerics`
 /// are those that were measured.
-void add_noise(Json& row, const NoiseFigures&, const net::Graph&, const policies::RecipeNumerics&);
+void add_noise(Row&, const NoiseFigures&, const net::Graph&, const policies::RecipeNumerics&);
+/// The same for a report that is no row: its members "metrics", "predicted" and "layers".
+void add_noise(Json& report, const NoiseFigures&, const net::Graph&,
+               const policies::RecipeNumerics&);
 
 }  // namespace numemu::experiments

@@ -122,8 +122,8 @@ void NotFinite::add(const net::Product& p) {
   }
 }
 
-Json NotFinite::causes(const std::string& name, const Layer& layer) const {
-  Json out = Json::array();
+std::vector<std::string> NotFinite::causes(const std::string& name, const Layer& layer) const {
+  std::vector<std::string> out;
   const policies::LayerRecipe& recipe = numerics_.recipe(name);
   if (layer.born_nan + layer.born_infinite > 0) {
     const unit::Unit& unit = *recipe.fprop;
@@ -159,38 +159,42 @@ Json NotFinite::causes(const std::string& name, const Layer& layer) const {
     out.push_back(joined(possible, " or "));
     if (layer.born_nan > 0 && !nan_operand) {
       if (infinite_operand) {
-        out.push_back("inf - inf or 0 x inf");
+        out.emplace_back("inf - inf or 0 x inf");
       } else if (sums && sum != nullptr && sum->has_infinity()) {
-        out.push_back("inf - inf");
+        out.emplace_back("inf - inf");
       }
     }
   }
   if (layer.output_overflowed())
     out.push_back(fmt::format("overflow of the role output ({})",
                               overflow_of(*recipe[policies::RolePart::output])));
-  if (layer.inherited > 0) out.push_back("operands that were not finite before");
+  if (layer.inherited > 0) out.emplace_back("operands that were not finite before");
   return out;
 }
 
-Json NotFinite::json(std::int64_t samples, const stats::FiniteCounts& outputs) const {
-  Json layers = Json::array();
+std::optional<LostNumbers> NotFinite::lost(std::int64_t samples,
+                                           const stats::FiniteCounts& outputs) const {
+  LostNumbers out{samples, {outputs.of, outputs.nan, outputs.infinite}, {}};
   for (const std::string& name : net::gemm_layer_names(graph_)) {
     const Layer& layer = net::at_layer(layers_, name);
     const bool stored = layer.output_overflowed();
     const std::int64_t nan = stored ? layer.stored_nan : layer.nan;
     const std::int64_t infinite = stored ? layer.stored_infinite : layer.infinite;
     if (nan + infinite == 0) continue;
-    layers.push_back({{"name", name},
-                      {"of", layer.of.load()},
-                      {"nan", nan},
-                      {"infinite", infinite},
-                      {"inherited", layer.inherited.load()},
-                      {"causes", causes(name, layer)}});
+    out.layers.push_back({.name = name,
+                          .of = layer.of.load(),
+                          .nan = nan,
+                          .infinite = infinite,
+                          .inherited = layer.inherited.load(),
+                          .causes = causes(name, layer)});
   }
-  if (layers.empty() && outputs.all_finite()) return nullptr;
-  return {{"samples", samples},
-          {"outputs", {{"of", outputs.of}, {"nan", outputs.nan}, {"infinite", outputs.infinite}}},
-          {"layers", layers}};
+  if (out.layers.empty() && outputs.all_finite()) return std::nullopt;
+  return out;
+}
+
+Json NotFinite::json(std::int64_t samples, const stats::FiniteCounts& outputs) const {
+  const std::optional<LostNumbers> numbers = lost(samples, outputs);
+  return numbers ? to_json(*numbers) : Json();
 }
 
 void NotFinite::add_overflows(LayerPrediction& prediction) const {

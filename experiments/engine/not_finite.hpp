@@ -3,11 +3,13 @@
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "emu/stats/finite_counts.hpp"
+#include "experiments/engine/row.hpp"
 #include "experiments/predict/layer_noise.hpp"
-#include "formats/storage/json.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
 
 namespace numemu::experiments {
@@ -24,10 +26,10 @@ class NotFinite {
   void add_stored(const net::Product&);
   /// Forgets the passes so far.
   void reset();
-  /// {"samples", "outputs": {"of", "nan", "infinite"}, "layers": [{"name", "of", "nan", "infinite",
-  /// "inherited", "causes"}]}: the layers with such results, in the network's order; `inherited`
-  /// counts those of samples whose operands were not finite before the product, `causes` says in
-  /// words where the others come from. null where the outputs and every product are finite.
+  /// The layers with such results, in the network's order; `causes` says in words where those come
+  /// from that are not inherited. Nothing where the outputs and every product are finite.
+  std::optional<LostNumbers> lost(std::int64_t samples, const stats::FiniteCounts& outputs) const;
+  /// As JSON; null for nothing.
   Json json(std::int64_t samples, const stats::FiniteCounts& outputs) const;
   /// Adds to a prediction's `units` the share of a layer's results whose register overflowed in
   /// these passes: saturated, wrapped, or not finite of finite operands.
@@ -51,7 +53,7 @@ class NotFinite {
   };
 
   double reach(const net::Product&, const Layer&) const;
-  Json causes(const std::string& name, const Layer&) const;
+  std::vector<std::string> causes(const std::string& name, const Layer&) const;
 
   const net::Graph& graph_;
   const policies::RecipeNumerics& numerics_;

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "experiments/engine/losses_file.hpp"
-#include "experiments/engine/row_schema.hpp"
 #include "experiments/predict/version.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
@@ -80,13 +79,9 @@ bool carry_digests(const std::vector<std::string>& lines) {
 }
 
 /// Rows of the first version lack the key. No version where the point turns predictions off.
-std::optional<int> prediction_version(const Json& row) {
-  if (const Json* made = row.find_path("/point/predictions");
-      made != nullptr && *made == Json(false))
-    return std::nullopt;
-  const Json& predicted = row["predicted"];
-  const auto version = predicted.find("version");
-  return version != predicted.end() && version->is_number_integer() ? version->get<int>() : 1;
+std::optional<std::int64_t> prediction_version(const Row& row) {
+  if (row.turned_off()) return std::nullopt;
+  return row.predicted.version.value_or(1);
 }
 
 /// Throws DamagedRow where the file's rows carry digests and this one does not.
@@ -211,7 +206,7 @@ void RowStore::read_existing(Existing existing, const RowFile* file) {
     try {
       const Json row = parse_identity(line, path_, ++number);
       require_digest(row, carried, path_, number);
-      read_row(row, row.contains("digest") ? line : with_digest(line), number, wanted, existing,
+      take_row(row, row.contains("digest") ? line : with_digest(line), number, wanted, existing,
                file);
     } catch (const DamagedRow& error) {
       damaged_.push_back(error.what() + std::string("; dropped, will be computed again"));
@@ -220,15 +215,16 @@ void RowStore::read_existing(Existing existing, const RowFile* file) {
 }
 
 void RowStore::require_losses_of(const Json& row, std::size_t number) const {
+  if (!row.contains("losses")) return;
   try {
-    require_losses(std::filesystem::path(path_).parent_path(), row);
+    read_losses(std::filesystem::path(path_).parent_path(), read_row(row));
   } catch (const Error& error) {
     throw DamagedRow(
         fmt::format("{}: line {}: a row without its losses ({})", path_, number, error.what()));
   }
 }
 
-void RowStore::read_row(const Json& row, const std::string& line, std::size_t number,
+void RowStore::take_row(const Json& row, const std::string& line, std::size_t number,
                         const std::set<std::string>& wanted, Existing existing,
                         const RowFile* file) {
   if (row["version"] != kNumericsVersion) {
@@ -249,9 +245,9 @@ void RowStore::read_row(const Json& row, const std::string& line, std::size_t nu
                             number, another_out(path_)));
   }
   if (file == nullptr) {
-    check_schema(row, path_, number);
-    if (const std::optional<int> made = prediction_version(row);
-        made && row["version"] == kNumericsVersion && *made != kPredictionVersion) {
+    const Row checked = checked_row(row, path_, number);
+    if (const std::optional<std::int64_t> made = prediction_version(checked);
+        made && checked.version == kNumericsVersion && *made != kPredictionVersion) {
       throw Error(fmt::format(
           "{}: line {}: a row whose predictions have version {}, this program's have {}; use "
           "--fresh or {}",
@@ -304,28 +300,29 @@ std::set<std::string> stored_keys(const std::string& folder) {
   return keys;
 }
 
-std::vector<Json> merge_rows(const std::string& folder) {
+std::vector<Row> merge_rows(const std::string& folder) {
   const std::map<int, std::string> files = rows_files(folder);
   if (files.empty()) throw Error(folder + ": expected rows.jsonl or rows.<i>.jsonl in it");
-  std::vector<std::vector<Json>> shards;
+  std::vector<std::vector<Row>> shards;
   std::map<std::string, std::string> seen;
-  std::map<std::string, int> predictions;  // by numerics version
+  std::map<std::string, std::int64_t> predictions;  // by numerics version
   for (const auto& [index, path] : files) {
     shards.emplace_back();
     const std::vector<std::string> lines = complete_lines(path);
     const bool carried = carry_digests(lines);
     std::size_t number = 0;
     for (const std::string& line : lines) {
-      Json row;
+      Row row;
       try {
-        row = parse_row(line, path, ++number);
-        require_digest(row, carried, path, number);
+        const Json json = parse_identity(line, path, ++number);
+        row = checked_row(json, path, number);
+        require_digest(json, carried, path, number);
       } catch (const DamagedRow& error) {
         throw Error(error.what() +
                     std::string("; repeat the run that wrote it to compute it again"));
       }
-      if (const std::optional<int> made = prediction_version(row)) {
-        const int first = predictions.emplace(row["version"], *made).first->second;
+      if (const std::optional<std::int64_t> made = prediction_version(row)) {
+        const std::int64_t first = predictions.emplace(row.version, *made).first->second;
         if (*made != first) {
           throw Error(
               fmt::format("{}: line {}: a row whose predictions have version {}, beside rows "
@@ -333,7 +330,7 @@ std::vector<Json> merge_rows(const std::string& folder) {
                           path, number, *made, first));
         }
       }
-      const auto [at, added] = seen.emplace(row["key"], line);
+      const auto [at, added] = seen.emplace(row.key, line);
       if (added) {
         shards.back().push_back(std::move(row));
       } else if (at->second != line) {
@@ -343,7 +340,7 @@ std::vector<Json> merge_rows(const std::string& folder) {
     }
   }
   // Point p stands in shard p mod n at place p / n.
-  std::vector<Json> rows;
+  std::vector<Row> rows;
   std::size_t longest = 0;
   for (const auto& shard : shards) longest = std::max(longest, shard.size());
   for (std::size_t place = 0; place < longest; ++place) {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "experiments/engine/row.hpp"
 #include "formats/storage/file_lock.hpp"
-#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 
@@ -69,7 +69,7 @@ class RowStore {
   void settle_shards(const std::string& folder, const Shard&, Existing);
   void read_existing(Existing, const RowFile*);
   /// `line` is that of the row, with its digest.
-  void read_row(const Json& row, const std::string& line, std::size_t number,
+  void take_row(const Json& row, const std::string& line, std::size_t number,
                 const std::set<std::string>& wanted, Existing, const RowFile*);
   /// Throws DamagedRow where the file of losses that the row names is not as it was written.
   void require_losses_of(const Json& row, std::size_t number) const;
@@ -99,6 +99,6 @@ std::set<std::string> stored_keys(const std::string& folder);
 /// Every row of a folder, shards merged in point order; duplicates that differ, predictions of
 /// different versions, damaged rows, rows without a key that reports need and a folder without rows
 /// are Errors naming file and line. A half-written last line is ignored.
-std::vector<Json> merge_rows(const std::string& folder);
+std::vector<Row> merge_rows(const std::string& folder);
 
 }  // namespace numemu::experiments

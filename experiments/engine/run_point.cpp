@@ -32,42 +32,33 @@
 namespace numemu::experiments {
 namespace {
 
-constexpr int kDigits = 6;  // of metrics and decibels
 constexpr double kLn2 = 0.693147180559945309;
 
-/// null for infinities: float32 has no noise.
-Json number(double value, int digits = kDigits) {
-  if (!std::isfinite(value)) return nullptr;
-  return policies::significant(value, digits);
-}
-
-Json interval_json(const stats::Interval& interval) {
-  return {number(interval.low), number(interval.high)};
-}
-
-Json metrics_json(const net::Dataset& data, const net::Evaluation& evaluation,
-                  const net::Evaluation& baseline, const Json& scores) {
-  if (data.target() != net::TargetKind::classes) return {{"n", evaluation.n}};
+RowMetrics metrics_of(const net::Dataset& data, const net::Evaluation& evaluation,
+                      const net::Evaluation& baseline, const std::vector<RowScore>& scores) {
+  RowMetrics m;
+  m.n = evaluation.n;
+  if (data.target() != net::TargetKind::classes) return m;
   const double n = static_cast<double>(evaluation.n);
-  const Top1Intervals intervals = top1_intervals(data, evaluation, baseline, scores);
-  Json json = {{"top1", number(evaluation.correct / n)},
-               {"n", evaluation.n},
-               {"ci95", interval_json(intervals.top1)},
-               {"loss", number(evaluation.loss)},
-               {"baseline_top1", number(baseline.correct / n)},
-               {"difference", number((evaluation.correct - baseline.correct) / n)},
-               {"difference_ci95", interval_json(intervals.difference)}};
+  const auto [top1, difference] = top1_intervals(data, evaluation, baseline, scores);
+  m.top1 = row_number(evaluation.correct / n);
+  m.ci95 = row_ends(top1.low, top1.high);
+  m.loss = row_number(evaluation.loss);
+  m.baseline_top1 = row_number(baseline.correct / n);
+  m.difference = row_number((evaluation.correct - baseline.correct) / n);
+  m.difference_ci95 = row_ends(difference.low, difference.high);
   if (data.targets_per_sample() == 1) {
     const stats::PairedAnswers answers = paired_answers(evaluation, baseline);
-    json["gained"] = answers.only1;
-    json["lost"] = answers.only2;
+    m.gained = answers.only1;
+    m.lost = answers.only2;
   }
-  if (data.targets_per_sample() == 1 || data.kind() != net::DataKind::text) return json;
-  const std::string bits = data.name() == "tokens" ? "bits_per_token" : "bits_per_character";
-  json["perplexity"] = number(net::exp(static_cast<float>(evaluation.loss)));
-  json[bits] = number(evaluation.loss / kLn2);
-  json["baseline_" + bits] = number(baseline.loss / kLn2);
-  return json;
+  if (data.targets_per_sample() == 1 || data.kind() != net::DataKind::text) return m;
+  const bool tokens = data.name() == "tokens";
+  m.perplexity = row_number(net::exp(static_cast<float>(evaluation.loss)));
+  (tokens ? m.bits_per_token : m.bits_per_character) = row_number(evaluation.loss / kLn2);
+  (tokens ? m.baseline_bits_per_token : m.baseline_bits_per_character) =
+      row_number(baseline.loss / kLn2);
+  return m;
 }
 
 /// Where every class is among the five largest logits.
@@ -160,11 +151,10 @@ JudgedSums judged_sums(const Point& point, const Workbench& bench,
 
 }  // namespace
 
-void add_metrics(Json& row, const net::Dataset& data, const std::vector<const net::Score*>& which,
+void add_metrics(Row& row, const net::Dataset& data, const std::vector<const net::Score*>& which,
                  const net::Evaluation& evaluation, const net::Evaluation& baseline) {
-  const Json scores = scores_json(data, which, evaluation, baseline);
-  row["metrics"] = metrics_json(data, evaluation, baseline, scores);
-  if (!scores.empty()) row["scores"] = scores;
+  row.scores = scores_of(data, which, evaluation, baseline);
+  row.metrics = metrics_of(data, evaluation, baseline, row.scores);
 }
 
 Json identify(const Point& point, const Workbench& bench) {
@@ -221,7 +211,7 @@ double cost_of(const Point& point, const Workbench& bench) {
       makes_predictions(point));
 }
 
-Json run_point(const Point& point, Workbench& bench, const OnWork& on_work, JudgedSums* judged) {
+Row run_point(const Point& point, Workbench& bench, const OnWork& on_work, JudgedSums* judged) {
   const net::Graph& graph = bench.trained.graph;
   const policies::Recipe recipe =
       policies::with_checkpoint_ranges(point.recipe, bench.trained.path, point.where);
@@ -275,27 +265,26 @@ Json run_point(const Point& point, Workbench& bench, const OnWork& on_work, Judg
     leave_out(noise.predicted, recipe, graph, noise.tensors);
   }
   measure_tensors(noise.tensors, recipe, graph, bench.reference, &numerics);
-  const Json lost_reference = lost.json(noise.measured.samples, noise.measured.outputs);
+  const std::optional<LostNumbers> lost_reference =
+      lost.lost(noise.measured.samples, noise.measured.outputs);
   lost.reset();
   numerics.reset_counts();
   work.begin("evaluation", evaluation_cost(bench.eval_images));
   const net::Evaluation evaluation = net::evaluate(graph, bench.dataset, net::Split::test,
                                                    bench.eval_images, listening, bench.scores);
-  const Json lost_test = lost.json(evaluation.samples, evaluation.outputs);
+  const std::optional<LostNumbers> lost_test = lost.lost(evaluation.samples, evaluation.outputs);
 
-  Json row;
-  row["point"] = identify(point, bench);
-  row["key"] = row_key(row["point"]);
-  if (!point.recipe_name.empty()) row["recipe_name"] = point.recipe_name;
+  Row row;
+  row.point = identify(point, bench);
+  row.key = row_key(row.point);
+  row.recipe_name = point.recipe_name;
   const policies::EffectiveBits bits = policies::effective_bits(recipe, graph, bench.reference);
-  row["bits"] = {{"weight", number(bits.weight)},
-                 {"activation", number(bits.activation)},
-                 {"product_weight", number(bits.product_weight)}};
-  if (const std::string own = policies::own_quantizers(graph, bench.trained.path); !own.empty())
-    row["baseline_has"] = own;
+  row.bits = {row_number(bits.weight), row_number(bits.activation),
+              row_number(bits.product_weight)};
+  row.baseline_has = policies::own_quantizers(graph, bench.trained.path);
   add_metrics(row, bench.dataset, bench.scores, evaluation, bench.baseline);
   if (bench.dataset.target() == net::TargetKind::classes && bench.dataset.targets_per_sample() == 1)
-    row["answers"] = answers_json(evaluation.right);
+    row.answers = row_answers(evaluation.right);
   if (judged != nullptr) *judged = judged_sums(point, bench, evaluation);
   add_noise(row, noise, graph, numerics);
   using policies::NoteKind, policies::notes_of;
@@ -310,15 +299,18 @@ Json run_point(const Point& point, Workbench& bench, const OnWork& on_work, Judg
         predictions ? model_notes(recipe, graph) : std::vector<policies::Note>(),
         notes_on_data(point, bench, calibration, reads)}) {
     for (const policies::Note& note : notes) {
-      row["notes"].push_back(note.text);
-      row["note_kinds"].push_back(std::string(policies::to_string(note.kind)));
+      row.notes.push_back(note.text);
+      row.note_kinds.emplace_back(policies::to_string(note.kind));
     }
   }
   if (const std::int64_t fixed = fixed_activations(recipe, graph); fixed > 0)
-    row["fixed_activations"] = fixed;
-  if (!lost_test.is_null()) row["not_finite"]["test"] = lost_test;
-  if (!lost_reference.is_null()) row["not_finite"]["reference"] = lost_reference;
-  row["version"] = kNumericsVersion;
+    row.fixed_activations = fixed;
+  if (lost_test || lost_reference) {
+    row.not_finite.emplace();
+    if (lost_test) row.not_finite->test = *lost_test;
+    if (lost_reference) row.not_finite->reference = *lost_reference;
+  }
+  row.version = kNumericsVersion;
   return row;
 }
 

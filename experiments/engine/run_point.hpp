@@ -2,9 +2,9 @@
 #pragma once
 
 #include "experiments/engine/losses_file.hpp"
+#include "experiments/engine/row.hpp"
 #include "experiments/engine/sweep_config.hpp"
 #include "experiments/engine/workbench.hpp"
-#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 
@@ -24,16 +24,16 @@ net::Dataset with_reference(net::Dataset, const net::Graph&, const std::vector<p
 /// The same of the recipes of points, with the ranges of a tuned checkpoint.
 net::Dataset with_reference(net::Dataset, const TrainedNet&, const std::vector<Point>&);
 
-/// Adds "metrics" and, where there are any, "scores", the list of scores_json().
-void add_metrics(Json& row, const net::Dataset&, const std::vector<const net::Score*>&,
+/// Sets the metrics but those of noise, and scores.
+void add_metrics(Row&, const net::Dataset&, const std::vector<const net::Score*>&,
                  const net::Evaluation&, const net::Evaluation& baseline);
 
 /// Of run_point(), as work.hpp counts it.
 double cost_of(const Point&, const Workbench&);
 
-/// Computes the row (schema version 1) without "losses", whose sums are written to `judged`. A pure
+/// Computes the row (schema version 1) without losses, whose sums are written to `judged`. A pure
 /// function of the point and the workbench: no clock, no thread count. Where the point turns
 /// predictions off, every predicted figure is null.
-Json run_point(const Point&, Workbench&, const OnWork& = {}, JudgedSums* judged = nullptr);
+Row run_point(const Point&, Workbench&, const OnWork& = {}, JudgedSums* judged = nullptr);
 
 }  // namespace numemu::experiments

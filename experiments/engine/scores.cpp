@@ -9,22 +9,11 @@
 #include <optional>
 
 #include "emu/stats/bootstrap.hpp"
-#include "policies/recipe/canonical_json.hpp"
 
 namespace numemu::experiments {
 namespace {
 
-constexpr int kDigits = 6;
 constexpr std::int64_t kResamples = 1000;
-
-Json number(double value) {
-  if (!std::isfinite(value)) return nullptr;
-  return policies::significant(value, kDigits);
-}
-
-Json interval_json(const stats::Interval& interval) {
-  return {number(interval.low), number(interval.high)};
-}
 
 /// Why a figure is no finite number; "" where it is one.
 std::string why_no_figure(const net::ScoreTable& table, double value) {
@@ -102,18 +91,18 @@ std::vector<const net::Score*> judged_scores(const net::Dataset& data, const std
 }
 
 Top1Intervals top1_intervals(const net::Dataset& data, const net::Evaluation& evaluation,
-                             const net::Evaluation& baseline, const Json& scores) {
+                             const net::Evaluation& baseline, const std::vector<RowScore>& scores) {
   if (data.targets_per_sample() == 1)
     return {stats::wilson(evaluation.correct, evaluation.n),
             stats::paired_share(paired_answers(evaluation, baseline), 1, stats::kNormal95)};
   Top1Intervals intervals{{NAN, NAN}, {NAN, NAN}};
-  const auto take = [](const Json& pair, stats::Interval& interval) {
-    if (pair[0].is_number()) interval = {pair[0].get<double>(), pair[1].get<double>()};
+  const auto take = [](const Member<Ends>& ends, stats::Interval& interval) {
+    if (ends && ends->known()) interval = {*ends->low, *ends->high};
   };
-  for (const Json& score : scores) {
-    if (score["name"] != "top1") continue;
-    take(score["ci95"], intervals.top1);
-    take(score["difference_ci95"], intervals.difference);
+  for (const RowScore& score : scores) {
+    if (score.name != "top1") continue;
+    take(score.ci95, intervals.top1);
+    take(score.difference_ci95, intervals.difference);
   }
   return intervals;
 }
@@ -134,13 +123,21 @@ std::int64_t block_length(std::int64_t n) {
   return std::clamp<std::int64_t>(n / 2, 1, length);  // at least two blocks
 }
 
-Json scores_json(const net::Dataset& data, const std::vector<const net::Score*>& scores,
-                 const net::Evaluation& evaluation, const net::Evaluation& baseline) {
-  return scores_json(data.kind() == net::DataKind::text, scores, evaluation, baseline);
+std::vector<RowScore> scores_of(const net::Dataset& data,
+                                const std::vector<const net::Score*>& scores,
+                                const net::Evaluation& evaluation,
+                                const net::Evaluation& baseline) {
+  return scores_of(data.kind() == net::DataKind::text, scores, evaluation, baseline);
 }
 
-Json scores_json(bool sequence, const std::vector<const net::Score*>& scores,
+Json scores_json(const net::Dataset& data, const std::vector<const net::Score*>& scores,
                  const net::Evaluation& evaluation, const net::Evaluation& baseline) {
+  return to_json(scores_of(data, scores, evaluation, baseline));
+}
+
+std::vector<RowScore> scores_of(bool sequence, const std::vector<const net::Score*>& scores,
+                                const net::Evaluation& evaluation,
+                                const net::Evaluation& baseline) {
   const std::int64_t n = evaluation.samples;
   const std::int64_t block = sequence ? block_length(n) : 1;
   const std::int64_t blocks = (n + block - 1) / block;
@@ -158,7 +155,7 @@ Json scores_json(bool sequence, const std::vector<const net::Score*>& scores,
           return figure(times);
         });
   };
-  Json list = Json::array();
+  std::vector<RowScore> list;
   for (std::size_t s = 0; s < scores.size(); ++s) {
     const net::ScoreTable &own = evaluation.tables.at(s), &other = baseline.tables.at(s);
     const net::Figure value = scores[s]->figure(own), reference = scores[s]->figure(other);
@@ -169,10 +166,10 @@ Json scores_json(bool sequence, const std::vector<const net::Score*>& scores,
                                    : interval(value),
                     difference_ends = answers ? stats::paired_share(*answers, 1, stats::kNormal95)
                                               : interval(change);
-    Json exact = Json::array();
+    std::vector<std::string> exact;
     if (scores[s]->share && ends.low == ends.high) {
       ends = of_equal_units(ends.low, 0, 1, blocks, heaviest_block(own, block, blocks));
-      exact.push_back("ci95");
+      exact.emplace_back("ci95");
     }
     if (scores[s]->share && difference_ends.low == difference_ends.high) {
       const double float32 = reference(once);
@@ -180,27 +177,26 @@ Json scores_json(bool sequence, const std::vector<const net::Score*>& scores,
           of_equal_units(difference_ends.low, -1, 1, blocks, heaviest_block(own, block, blocks));
       difference_ends.low = std::max(difference_ends.low, -float32);
       difference_ends.high = std::min(difference_ends.high, 1 - float32);
-      exact.push_back("difference_ci95");
+      exact.emplace_back("difference_ci95");
     }
-    list.push_back({{"name", scores[s]->name},
-                    {"value", number(value(once))},
-                    {"ci95", interval_json(ends)},
-                    {"baseline", number(reference(once))},
-                    {"difference", number(change(once))},
-                    {"difference_ci95", interval_json(difference_ends)}});
-    if (!answers)
-      list.back()["resampled"] =
-          block == 1 ? "samples" : fmt::format("blocks of {} windows", block);
-    if (!exact.empty()) list.back()["exact"] = exact;
+    RowScore& score = list.emplace_back();
+    score.name = scores[s]->name;
+    score.value = row_number(value(once));
+    score.ci95 = row_ends(ends.low, ends.high);
+    score.baseline = row_number(reference(once));
+    score.difference = row_number(change(once));
+    score.difference_ci95 = row_ends(difference_ends.low, difference_ends.high);
+    score.exact = std::move(exact);
     if (answers) {
-      list.back()["gained"] = answers->only1;
-      list.back()["lost"] = answers->only2;
+      score.gained = answers->only1;
+      score.lost = answers->only2;
+    } else {
+      score.resampled = block == 1 ? "samples" : fmt::format("blocks of {} windows", block);
     }
-    if (const std::string why = why_no_figure(own, value(once)); !why.empty())
-      list.back()["why_no_value"] = why;
-    if (const std::string why = why_no_figure(other, reference(once)); !why.empty())
-      list.back()["why_no_baseline"] =
-          scores[s]->reference ? "float32 is compared with itself" : why;
+    score.why_no_value = why_no_figure(own, value(once));
+    score.why_no_baseline = why_no_figure(other, reference(once));
+    if (!score.why_no_baseline.empty() && scores[s]->reference)
+      score.why_no_baseline = "float32 is compared with itself";
   }
   return list;
 }

@@ -5,7 +5,7 @@
 
 #include "emu/net/train/evaluate.hpp"
 #include "emu/stats/interval.hpp"
-#include "formats/storage/json.hpp"
+#include "experiments/engine/row.hpp"
 
 namespace numemu::experiments {
 
@@ -14,7 +14,6 @@ namespace numemu::experiments {
 /// that does not fit.
 std::vector<const net::Score*> judged_scores(const net::Dataset&, const std::string& metric = "");
 
-/// A list of objects with name, value, ci95, baseline, difference, difference_ci95 and resampled.
 /// Intervals are percentiles of 1,000 resamples, which draw whole samples; of a text, whose windows
 /// follow each other, blocks of ceil(n^(1/3)) consecutive windows. `resampled` names what is drawn.
 /// A difference resamples both evaluations alike. A share of samples that are right or wrong, each
@@ -22,10 +21,13 @@ std::vector<const net::Score*> judged_scores(const net::Dataset&, const std::str
 /// are `gained` (right here alone) and `lost` (right in the baseline alone). The evaluations have a
 /// table for each score. A figure that is no finite number has its reason in why_no_value, of the
 /// baseline in why_no_baseline.
-Json scores_json(const net::Dataset&, const std::vector<const net::Score*>&, const net::Evaluation&,
-                 const net::Evaluation& baseline);
+std::vector<RowScore> scores_of(const net::Dataset&, const std::vector<const net::Score*>&,
+                                const net::Evaluation&, const net::Evaluation& baseline);
 /// The same of samples that follow each other (`sequence`) or do not.
-Json scores_json(bool sequence, const std::vector<const net::Score*>&, const net::Evaluation&,
+std::vector<RowScore> scores_of(bool sequence, const std::vector<const net::Score*>&,
+                                const net::Evaluation&, const net::Evaluation& baseline);
+/// As JSON, for what is no row.
+Json scores_json(const net::Dataset&, const std::vector<const net::Score*>&, const net::Evaluation&,
                  const net::Evaluation& baseline);
 
 /// Of shares, at 95 %.
@@ -34,9 +36,9 @@ struct Top1Intervals {
 };
 /// Of top-1 and of its difference from the baseline's: Wilson's and that of the paired counts where
 /// a sample has one class, whose errors are independent; else those of score top1 in `scores`, a
-/// list of scores_json of the same evaluations, NaN where it has none (of one sample).
+/// list of scores_of() of the same evaluations, NaN where it has none (of one sample).
 Top1Intervals top1_intervals(const net::Dataset&, const net::Evaluation&,
-                             const net::Evaluation& baseline, const Json& scores);
+                             const net::Evaluation& baseline, const std::vector<RowScore>& scores);
 
 /// Targets that both evaluations classify rightly, the first alone, the second alone.
 stats::PairedAnswers paired_answers(const net::Evaluation&, const net::Evaluation& baseline);

@@ -149,11 +149,10 @@ SweepSummary run_sweep(const SweepConfig& config, Workbench& bench, RowStore& st
     if (!store.has(keys[i])) {
       const double start = hooks.seconds();
       JudgedSums judged;
-      Json row = run_point(*points[i], bench, hooks.on_work, &judged);
+      Row row = run_point(*points[i], bench, hooks.on_work, &judged);
       // Before the row: no row lacks its file after a kill.
-      if (Json losses = write_losses(folder, keys[i], judged); !losses.is_null())
-        row["losses"] = std::move(losses);
-      store.append(keys[i], row.dump());
+      row.losses = write_losses(folder, keys[i], judged);
+      store.append(keys[i], to_json(row).dump());
       append_time(times_path(folder), keys[i], hooks.seconds() - start, hooks.host);
       ++summary.computed;
     }

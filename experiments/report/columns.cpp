@@ -4,17 +4,26 @@
 #include <fmt/format.h>
 
 #include "experiments/report/row_scores.hpp"
-#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 namespace {
 
 /// An end of the margin's interval, of a row that a gate has judged.
-ReportCell margin_end(const Record& r, std::size_t end) {
-  const Json* const ends = json_at(*r.row, {"gate", "margin_ci99"});
-  if (ends == nullptr || !ends->is_array() || ends->size() != 2 || !(*ends)[end].is_number())
-    return {};
-  return (*ends)[end].get<double>();
+ReportCell margin_end(const Record& r, std::optional<double> Ends::*end) {
+  const Member<Ends> ends = r.row->gate ? r.row->gate->margin_ci99 : Member<Ends>();
+  return ends ? number_cell((*ends).*end) : ReportCell();
+}
+
+/// What a score has at `member`.
+ReportCell score_cell(const Record& r, const std::string& name, Member<double> RowScore::*member) {
+  const RowScore* const score = r.row->score(name);
+  return score ? number_cell(score->*member) : ReportCell();
+}
+
+ReportCell score_end(const Record& r, const std::string& name, Member<Ends> RowScore::*interval,
+                     std::optional<double> Ends::*end) {
+  const RowScore* const score = r.row->score(name);
+  return score && score->*interval ? number_cell((*(score->*interval)).*end) : ReportCell();
 }
 
 ReportCell sqnr_end(const Record& r, std::size_t end) {
@@ -47,13 +56,19 @@ const std::vector<Column>& record_columns() {
   Column {                                                            \
     name, false, [](const Record& r) { return number_cell(r.field); } \
   }
-#define NUMEMU_GATE_TEXT(name, key)                                                         \
-  Column {                                                                                  \
-    name, true, [](const Record& r) { return text_cell(json_text(*r.row, {"gate", key})); } \
+#define NUMEMU_GATE_TEXT(name, member)                                    \
+  Column {                                                                \
+    name, true, [](const Record& r) {                                     \
+      return r.row->gate ? text_cell(r.row->gate->member) : ReportCell(); \
+    }                                                                     \
   }
-#define NUMEMU_GATE_NUMBER(name, key)                                                            \
-  Column {                                                                                       \
-    name, false, [](const Record& r) { return number_cell(json_number(*r.row, {"gate", key})); } \
+#define NUMEMU_GATE_NUMBER(name, member)                                 \
+  Column {                                                               \
+    name, false, [](const Record& r) {                                   \
+      return r.row->gate && r.row->gate->member                          \
+                 ? ReportCell(static_cast<double>(*r.row->gate->member)) \
+                 : ReportCell();                                         \
+    }                                                                    \
   }
   static const std::vector<Column> columns = {
       NUMEMU_TEXT("key", key),
@@ -113,13 +128,13 @@ const std::vector<Column>& record_columns() {
       NUMEMU_TEXT("not_finite", not_finite_words()),
       NUMEMU_TEXT("notes", all_notes()),
       NUMEMU_TEXT("version", version),
-      NUMEMU_GATE_TEXT("gate", "verdict"),
-      NUMEMU_GATE_TEXT("gate_target", "target"),
-      NUMEMU_GATE_NUMBER("gate_required", "required"),
-      NUMEMU_GATE_NUMBER("gate_margin", "margin"),
-      {"gate_margin_ci99_low", false, [](const Record& r) { return margin_end(r, 0); }},
-      {"gate_margin_ci99_high", false, [](const Record& r) { return margin_end(r, 1); }},
-      NUMEMU_GATE_NUMBER("gate_images_needed", "images_needed"),
+      NUMEMU_GATE_TEXT("gate", verdict),
+      NUMEMU_GATE_TEXT("gate_target", target),
+      NUMEMU_GATE_NUMBER("gate_required", required),
+      NUMEMU_GATE_NUMBER("gate_margin", margin),
+      {"gate_margin_ci99_low", false, [](const Record& r) { return margin_end(r, &Ends::low); }},
+      {"gate_margin_ci99_high", false, [](const Record& r) { return margin_end(r, &Ends::high); }},
+      NUMEMU_GATE_NUMBER("gate_images_needed", images_needed),
   };
 #undef NUMEMU_GATE_TEXT
 #undef NUMEMU_GATE_NUMBER
@@ -131,18 +146,23 @@ const std::vector<Column>& record_columns() {
 std::vector<Column> exported_columns(const std::vector<Record>& records) {
   std::vector<Column> columns = record_columns();
   for (const std::string& name : score_columns(records)) {
-    const auto add = [&](const char* end, const char* key, std::optional<std::size_t> side) {
-      columns.push_back({"score_" + name + end, false, [name, key, side](const Record& r) {
-                           return number_cell(score_number(r, name, key, side));
-                         }});
+    const auto add = [&](const char* end, const auto& cell) {
+      columns.push_back({"score_" + name + end, false, cell});
     };
-    add("", "value", std::nullopt);
-    add("_ci95_low", "ci95", 0);
-    add("_ci95_high", "ci95", 1);
-    add("_baseline", "baseline", std::nullopt);
-    add("_difference", "difference", std::nullopt);
-    add("_difference_ci95_low", "difference_ci95", 0);
-    add("_difference_ci95_high", "difference_ci95", 1);
+    const auto number = [&](const char* end, Member<double> RowScore::*member) {
+      add(end, [=](const Record& r) { return score_cell(r, name, member); });
+    };
+    const auto ends = [&](const std::string& key, Member<Ends> RowScore::*interval) {
+      add((key + "_low").c_str(),
+          [=](const Record& r) { return score_end(r, name, interval, &Ends::low); });
+      add((key + "_high").c_str(),
+          [=](const Record& r) { return score_end(r, name, interval, &Ends::high); });
+    };
+    number("", &RowScore::value);
+    ends("_ci95", &RowScore::ci95);
+    number("_baseline", &RowScore::baseline);
+    number("_difference", &RowScore::difference);
+    ends("_difference_ci95", &RowScore::difference_ci95);
   }
   return columns;
 }

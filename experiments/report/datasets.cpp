@@ -105,53 +105,38 @@ void place_not_finite(Json& predictions) {
   }
 }
 
-bool is_layer_not_finite(const Record& r, const Json& layer) {
-  return !json_number(layer, {"sqnr_db"}) &&
-         not_finite_results(*r.row, json_text(layer, {"name"})) > 0;
+bool is_layer_not_finite(const Record& r, const RowLayer& layer) {
+  return !layer.sqnr_db && not_finite_results(*r.row, layer.name) > 0;
 }
 
 void add_predictions(Json& out, const Record& r) {
-  if (const Json* tensors = json_at(*r.row, {"predicted", "tensors"});
-      tensors && tensors->is_array()) {
-    for (const Json& t : *tensors) {
-      const std::string where =
-          json_text(t, {"layer"}) + " " + json_text(t, {"role"}) + ", " + json_text(t, {"format"});
-      const auto measured = json_number(t, {"measured_db"});
-      add_prediction(out, r, "Tensors", "empirical", where, json_number(t, {"empirical_db"}),
-                     measured);
-      if (json_text(t, {"fitted", "accepted"}) == "true") {
-        add_prediction(out, r, "Tensors", "fitted", where, json_number(t, {"fitted", "db"}),
-                       measured);
-      }
-    }
+  for (const RowTensor& t : r.row->predicted.tensors) {
+    const std::string where = t.layer + " " + t.role + ", " + t.format;
+    add_prediction(out, r, "Tensors", "empirical", where, t.empirical_db, t.measured_db);
+    if (t.accepted())
+      add_prediction(out, r, "Tensors", "fitted", where, t.fitted->db, t.measured_db);
   }
-  if (const Json* layers = json_at(*r.row, {"layers"}); layers && layers->is_array()) {
-    for (const Json& layer : *layers) {
-      add_prediction(out, r, "Layers", "layer", json_text(layer, {"name"}),
-                     json_number(layer, {"predicted_db"}), json_number(layer, {"sqnr_db"}),
-                     is_layer_not_finite(r, layer));
-    }
-  }
+  for (const RowLayer& layer : r.row->layers)
+    add_prediction(out, r, "Layers", "layer", layer.name, layer.predicted_db, layer.sqnr_db,
+                   is_layer_not_finite(r, layer));
   add_prediction(out, r, "Network output", "output", "network output", r.predicted_sqnr_db,
                  r.sqnr_db, r.not_finite);
 }
 
 void add_layers(Json& out, const Record& r) {
-  const Json* layers = json_at(*r.row, {"layers"});
-  if (!layers || !layers->is_array()) return;
-  for (const Json& layer : *layers) {
+  for (const RowLayer& layer : r.row->layers) {
     for (const char* kind : {"measured", "predicted"}) {
       const bool measured = kind[0] == 'm', lost = measured && is_layer_not_finite(r, layer);
-      const auto db = json_number(layer, {measured ? "sqnr_db" : "predicted_db"});
+      const Member<double>& db = measured ? layer.sqnr_db : layer.predicted_db;
       if (!db && !lost) continue;
       out.push_back({{"i", r.position},
-                     {"layer", json_text(layer, {"name"})},
-                     {"gemm", json_text(layer, {"gemm"})},
+                     {"layer", layer.name},
+                     {"gemm", layer.gemm},
                      {"kind", kind},
                      {"db", db.value_or(0)},
                      {"shown", db ? fmt::format("{:.1f}", *db) : "NaN or infinite"},
-                     {"overflow", optional_json(json_number(layer, {"overflow"}), 100)},
-                     {"underflow", optional_json(json_number(layer, {"underflow"}), 100)}});
+                     {"overflow", optional_json(layer.overflow, 100)},
+                     {"underflow", optional_json(layer.underflow, 100)}});
     }
   }
 }

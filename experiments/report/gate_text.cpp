@@ -7,12 +7,11 @@
 
 #include "experiments/report/findings.hpp"
 #include "formats/portable/math.hpp"
-#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 
 std::string gate_verdict(const Record& r) {
-  return r.row == nullptr ? "" : json_text(*r.row, {"gate", "verdict"});
+  return r.row != nullptr && r.row->gate ? r.row->gate->verdict : "";
 }
 
 bool any_gate(const std::vector<Record>& records) {
@@ -31,9 +30,17 @@ std::string rough(double samples) {
 }
 
 /// The margin's interval is not known, as of one sample.
-bool has_no_interval(const Record& r) {
-  const Json* const ends = json_at(*r.row, {"gate", "margin_ci99"});
-  return ends == nullptr || !ends->is_array() || ends->size() != 2 || !(*ends)[0].is_number();
+bool has_no_interval(const RowGate& gate) {
+  return !gate.margin_ci99 || !gate.margin_ci99->known();
+}
+
+std::optional<double> needed_by(const RowGate& gate) {
+  return gate.images_needed ? std::optional(static_cast<double>(*gate.images_needed))
+                            : std::nullopt;
+}
+
+std::string target_of(const Record& r) {
+  return r.row != nullptr && r.row->gate ? r.row->gate->target : "";
 }
 
 }  // namespace
@@ -41,7 +48,7 @@ bool has_no_interval(const Record& r) {
 std::string gate_words(const Record& r) {
   const std::string verdict = gate_verdict(r);
   if (verdict != "undecided") return verdict;
-  const std::optional<double> needed = json_number(*r.row, {"gate", "images_needed"});
+  const std::optional<double> needed = needed_by(*r.row->gate);
   return needed ? fmt::format("undecided, needs about {}", rough(*needed)) : verdict;
 }
 
@@ -49,7 +56,7 @@ std::vector<std::string> gate_sentences(const std::vector<Record>& records,
                                         const std::string& unfinished) {
   std::vector<std::string> targets, out;
   for (const Record& r : records) {
-    const std::string target = r.row == nullptr ? "" : json_text(*r.row, {"gate", "target"});
+    const std::string target = target_of(r);
     if (!target.empty() && std::ranges::find(targets, target) == targets.end())
       targets.push_back(target);
   }
@@ -58,16 +65,16 @@ std::vector<std::string> gate_sentences(const std::vector<Record>& records,
     std::size_t judged = 0, passed = 0, decidable = 0, unknown = 0;
     double needed = 0;
     for (const Record& r : records) {
-      if (r.row == nullptr || json_text(*r.row, {"gate", "target"}) != target) continue;
+      if (target_of(r) != target) continue;
       const std::string verdict = gate_verdict(r);
       ++judged;
       passed += verdict == "pass";
       if (verdict == "fail") failed.push_back(r.name);
       if (verdict != "undecided") continue;
       open.push_back(r.name);
-      const std::optional<double> of_row = json_number(*r.row, {"gate", "images_needed"});
+      const std::optional<double> of_row = needed_by(*r.row->gate);
       decidable += of_row.has_value();
-      unknown += !of_row && has_no_interval(r);
+      unknown += !of_row && has_no_interval(*r.row->gate);
       needed = std::max(needed, of_row.value_or(0));
     }
     std::string text = fmt::format("Gate {} at 99 %{}: {} of {} pass", target,

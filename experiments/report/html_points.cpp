@@ -83,7 +83,9 @@ std::vector<TableColumn> table_columns(const std::vector<Record>& records) {
   add_judged_columns(out, records);
   for (const std::string& name : score_columns(records)) {
     out.push_back({name, true, [name](const Record& r) {
-                     return html_number_cell(score_value(r, name), score_text(r, name));
+                     const RowScore* const score = r.row->score(name);
+                     return html_number_cell(score ? score->value : Member<double>(),
+                                             score_text(r, name));
                    }});
   }
   out.push_back({"Top-1, %", true, [](auto& r) {

@@ -46,8 +46,9 @@ net::ScoreTable table_of(const std::string& text, std::int64_t samples) {
 
 JudgedFigure judged_of(const net::Dataset& data, const std::vector<const net::Score*>& scores,
                        const net::Evaluation& own, const net::Evaluation& baseline) {
-  Json row = {{"point", {{"data", data.name()}}}};
-  if (!scores.empty()) row["point"]["metrics"] = {std::string(scores.front()->name)};
+  Row row;
+  row.point = {{"data", data.name()}};
+  if (!scores.empty()) row.point["metrics"] = Json::array({std::string(scores.front()->name)});
   add_metrics(row, data, scores, own, baseline);
   return judged_of(row);
 }

@@ -29,32 +29,24 @@ struct Change {
 
 /// NaN and infinite outputs as a fraction of all, on the test samples or else the calibration's.
 double lost_share(const Record& r) {
-  for (const char* pass : {"test", "reference"}) {
-    const Json* outputs = r.row ? json_at(*r.row, {"not_finite", pass, "outputs"}) : nullptr;
-    if (!outputs) continue;
-    const double lost = json_number(*outputs, {"nan"}).value_or(0) +
-                        json_number(*outputs, {"infinite"}).value_or(0);
-    return lost / std::max(1.0, json_number(*outputs, {"of"}).value_or(1));
-  }
-  return 0;
-}
-
-/// Of a tuned network: SQNR compares with the tuned weights, accuracy with the network before.
-bool is_tuned(const Record& r) {
-  return r.row != nullptr && !json_text(*r.row, {"point", "tuned_from"}).empty();
+  const LostNumbers* const lost =
+      r.row != nullptr && r.row->not_finite ? r.row->not_finite->counted() : nullptr;
+  if (!lost) return 0;
+  return static_cast<double>(lost->outputs.lost()) /
+         static_cast<double>(std::max<std::int64_t>(1, lost->outputs.of));
 }
 
 /// Smaller is worse. Of layers that lose numbers, that of a loss which is no number is worst; of a
 /// tuned network accuracy has no say, which compares with another network.
 std::tuple<bool, double, double, double> order_of(const Record& r) {
   if (!loses_numbers(r)) return {true, 0, 0, r.sqnr_db.value_or(HUGE_VAL)};
-  return {false, is_tuned(r) ? 0 : -r.judged.loss().value_or(HUGE_VAL), -lost_share(r), 0};
+  return {false, r.is_tuned() ? 0 : -r.judged.loss().value_or(HUGE_VAL), -lost_share(r), 0};
 }
 
 bool is_all(const RankedLayer& layer) { return layer.name == layer_words("*"); }
 
 const Json* layer_rules_of(const Record& r) {
-  const Json* rules = r.row ? json_at(*r.row, {"point", "recipe", "layers"}) : nullptr;
+  const Json* rules = r.row ? json_at(r.row->point, {"recipe", "layers"}) : nullptr;
   return rules && rules->is_array() ? rules : nullptr;
 }
 
@@ -77,14 +69,14 @@ std::string rule_formats(const Json& rule) {
 std::vector<Change> changes_of_recipe(const std::vector<Record>& records) {
   std::map<std::string, const Record*> whole;
   for (const Record& r : records) {
-    if (layer_rules_of(r)) whole.emplace((*r.row)["point"].dump(-1, Json::NotUtf8::replace), &r);
+    if (layer_rules_of(r)) whole.emplace(r.row->point.dump(-1, Json::NotUtf8::replace), &r);
   }
   std::vector<Change> out;
   for (const Record& r : records) {
     const Json* rules = layer_rules_of(r);
     if (!rules || rules->empty() || !r.only_in.empty()) continue;
     const Json& rule = rules->back();
-    Json point = (*r.row)["point"];
+    Json point = r.row->point;
     point["recipe"]["layers"].erase(rules->size() - 1);
     const auto base = whole.find(point.dump(-1, Json::NotUtf8::replace));
     const std::string format = rule_formats(rule);

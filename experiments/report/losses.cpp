@@ -14,7 +14,6 @@
 #include "experiments/report/names.hpp"
 #include "experiments/report/pairs.hpp"
 #include "formats/joined.hpp"
-#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -244,8 +243,7 @@ const Measure& measure_of(const std::vector<Record>& records) {
 std::vector<SharedNote> shared_notes(const std::vector<Record>& records) {
   std::vector<SharedNote> out;
   for (const Record& r : records) {
-    const Json* const kinds = r.row == nullptr ? nullptr : json_at(*r.row, {"note_kinds"});
-    const bool typed = kinds != nullptr && kinds->is_array() && kinds->size() == r.notes.size();
+    const bool typed = r.row != nullptr && r.row->note_kinds.size() == r.notes.size();
     for (std::size_t i = 0; i < r.notes.size(); ++i) {
       const auto found = std::ranges::find(out, r.notes[i], &SharedNote::text);
       if (found != out.end()) {
@@ -253,7 +251,7 @@ std::vector<SharedNote> shared_notes(const std::vector<Record>& records) {
         continue;
       }
       out.push_back({r.notes[i], {r.name}});
-      if (typed && (*kinds)[i].is_string()) out.back().kind = (*kinds)[i].get<std::string>();
+      if (typed) out.back().kind = r.row->note_kinds[i];
     }
   }
   return out;

@@ -57,57 +57,47 @@ JudgedFigure of(const Measure* measure) {
   return out;
 }
 
-std::optional<double> end_of(const Json& object, const char* key, std::size_t side) {
-  const Json* pair = json_at(object, {key});
-  if (!pair || !pair->is_array() || pair->size() != 2) return std::nullopt;
-  const Json& value = (*pair)[side];
-  if (!value.is_number() || !std::isfinite(value.get<double>())) return std::nullopt;
-  return value.get<double>();
-}
-
-void read_intervals(const Json& object, JudgedFigure& out) {
-  out.low = end_of(object, "ci95", 0);
-  out.high = end_of(object, "ci95", 1);
-  out.difference_low = end_of(object, "difference_ci95", 0);
-  out.difference_high = end_of(object, "difference_ci95", 1);
+/// Of metrics, or of a score.
+void read_intervals(const auto& of, JudgedFigure& out) {
+  const Ends value = of.ci95.value_or(Ends()), change = of.difference_ci95.value_or(Ends());
+  out.low = value.low;
+  out.high = value.high;
+  out.difference_low = change.low;
+  out.difference_high = change.high;
 }
 
 /// The score of that name, or the first one; null where the row has none.
-const Json* score_of(const Json& row, const std::string& name) {
-  const Json* scores = json_at(row, {"scores"});
-  if (!scores || !scores->is_array()) return nullptr;
-  for (const Json& score : *scores) {
-    const std::string own = json_text(score, {"name"});
-    if (find_measure(own) && (name.empty() || name == own)) return &score;
+const RowScore* score_of(const Row& row, const std::string& name) {
+  for (const RowScore& score : row.scores) {
+    if (find_measure(score.name) && (name.empty() || name == score.name)) return &score;
   }
   return nullptr;
 }
 
 /// Of a text's bits, whose key in "metrics" names the unit.
-std::optional<JudgedFigure> bits_of(const Json& row) {
-  for (const char* key : {"bits_per_character", "bits_per_token"}) {
-    // Earlier programs called the bits of a token those of a character.
-    JudgedFigure out =
-        of(find_measure(json_text(row, {"point", "data"}) == "tokens" ? "bits_per_token" : key));
-    out.value = json_number(row, {"metrics", key});
-    if (!out.value) continue;
-    out.baseline = json_number(row, {"metrics", (std::string("baseline_") + key).c_str()});
-    if (out.baseline) out.difference = *out.value - *out.baseline;
-    if (const Json* score = score_of(row, "bits_per_token")) read_intervals(*score, out);
-    if (json_at(row, {"scores"}) == nullptr)  // rows of earlier programs: taken as it is
-      out.difference_low = out.difference_high = out.difference;
-    return out;
-  }
-  return std::nullopt;
+std::optional<JudgedFigure> bits_of(const Row& row) {
+  const RowMetrics& m = row.metrics;
+  if (!m.bits_per_character && !m.bits_per_token) return std::nullopt;
+  const bool characters = m.bits_per_character.has_value();
+  // Earlier programs called the bits of a token those of a character.
+  const bool tokens = !characters || json_text(row.point, {"data"}) == "tokens";
+  JudgedFigure out = of(find_measure(tokens ? "bits_per_token" : "bits_per_character"));
+  out.value = characters ? m.bits_per_character : m.bits_per_token;
+  out.baseline = characters ? m.baseline_bits_per_character : m.baseline_bits_per_token;
+  if (out.baseline) out.difference = *out.value - *out.baseline;
+  if (const RowScore* score = score_of(row, "bits_per_token")) read_intervals(*score, out);
+  if (row.scores.empty())  // rows of earlier programs: taken as it is
+    out.difference_low = out.difference_high = out.difference;
+  return out;
 }
 
-JudgedFigure top1_of(const Json& row) {
+JudgedFigure top1_of(const RowMetrics& m) {
   JudgedFigure out = of(&kMeasures[0]);
-  out.value = json_number(row, {"metrics", "top1"});
-  out.baseline = json_number(row, {"metrics", "baseline_top1"});
-  out.difference = json_number(row, {"metrics", "difference"});
+  out.value = m.top1;
+  out.baseline = m.baseline_top1;
+  out.difference = m.difference;
   if (!out.difference && out.value && out.baseline) out.difference = *out.value - *out.baseline;
-  if (const Json* metrics = json_at(row, {"metrics"})) read_intervals(*metrics, out);
+  read_intervals(m, out);
   return out;
 }
 
@@ -146,21 +136,20 @@ std::optional<std::pair<double, double>> JudgedFigure::loss_interval() const {
                         : std::pair(-*difference_high / of, -*difference_low / of);
 }
 
-JudgedFigure judged_of(const Json& row) {
+JudgedFigure judged_of(const Row& row) {
   std::string chosen;
-  if (const Json* metrics = json_at(row, {"point", "metrics"});
+  if (const Json* metrics = json_at(row.point, {"metrics"});
       metrics && metrics->is_array() && !metrics->empty() && metrics->front().is_string())
-    chosen = metrics->front().get<std::string>();
+    chosen = metrics->front().text();
   if (chosen.empty() || chosen == "bits_per_token") {
     if (std::optional<JudgedFigure> bits = bits_of(row)) return *bits;
   }
-  const Json* score = chosen == "top1" ? nullptr : score_of(row, chosen);
-  const std::string name = score ? json_text(*score, {"name"}) : "";
-  if (!score || name == "top1") return top1_of(row);
-  JudgedFigure out = of(find_measure(name));
-  out.value = json_number(*score, {"value"});
-  out.baseline = json_number(*score, {"baseline"});
-  out.difference = json_number(*score, {"difference"});
+  const RowScore* score = chosen == "top1" ? nullptr : score_of(row, chosen);
+  if (!score || score->name == "top1") return top1_of(row.metrics);
+  JudgedFigure out = of(find_measure(score->name));
+  out.value = score->value;
+  out.baseline = score->baseline;
+  out.difference = score->difference;
   read_intervals(*score, out);
   return out;
 }

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "formats/storage/json.hpp"
+#include "experiments/engine/row.hpp"
 
 namespace numemu::experiments {
 
@@ -48,6 +48,6 @@ struct JudgedFigure {
 
 /// The measure of a row of schema version 1 and its figures: the first of the point's "metrics"; of
 /// a text bits per character or token; else the first score of the row; else top-1.
-JudgedFigure judged_of(const Json& row);
+JudgedFigure judged_of(const Row&);
 
 }  // namespace numemu::experiments

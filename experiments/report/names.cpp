@@ -42,7 +42,7 @@ void flatten(const Json& value, const std::string& path, Keys& out) {
 Keys keys_of(const Record& r) {
   Keys out;
   if (!r.version.empty()) out[kVersion] = r.version;
-  const Json* point = r.row ? json_at(*r.row, {"point"}) : nullptr;
+  const Json* const point = r.row ? &r.row->point : nullptr;
   if (!point || !point->is_object()) return out;
   if (const Json* recipe = json_at(*point, {"recipe"}); recipe && recipe->is_object()) {
     for (const auto& [key, item] : recipe->items()) {

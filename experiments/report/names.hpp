@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "experiments/report/record.hpp"
-#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 
@@ -20,6 +19,6 @@ std::vector<std::vector<std::size_t>> same_but_seed(const std::vector<Record>&);
 
 /// "5 layers mxfp8_e4m3 + conv1 int8": the layers of a row whose rules give them other formats or
 /// another unit than the base, or, where both are the base's, what else. "" without such layers.
-std::string layer_overrides(const Json& row);
+std::string layer_overrides(const Row&);
 
 }  // namespace numemu::experiments

@@ -18,7 +18,6 @@
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"
 #include "formats/portable/pairwise.hpp"
-#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -29,8 +28,8 @@ constexpr std::int64_t kMostBlocks = 100;
 
 /// Where it is the same, two rows saw the same samples.
 std::string identity_of_samples(const Record& r) {
-  return r.net + '\n' + r.data + '\n' + json_text(*r.row, {"point", "images"}) + '\n' +
-         json_text(*r.row, {"point", "eval_images"});
+  return r.net + '\n' + r.data + '\n' + json_text(r.row->point, {"images"}) + '\n' +
+         json_text(r.row->point, {"eval_images"});
 }
 
 /// What a row has of each sample: right answers or losses, or why it has neither.
@@ -43,12 +42,12 @@ struct Samples {
 Samples samples_of(const Record& r) {
   Samples out;
   const Measure& measure = *r.judged.measure;
-  if (const Json* const answers = json_at(*r.row, {"answers"}); answers && measure.is_top1()) {
-    out.right = read_answers(*answers);
+  if (r.row->answers && measure.is_top1()) {
+    out.right = read_answers(*r.row->answers);
     if (!out.right || out.right->empty()) out.why_none = "answers damaged";
     return out;
   }
-  if (json_at(*r.row, {"losses"}) == nullptr) {
+  if (!r.row->losses) {
     out.why_none = "rows without answers and losses";
     return out;
   }
@@ -242,8 +241,8 @@ std::vector<std::string> best_of_widths(const std::vector<Configuration>& all) {
   std::vector<std::string> out;
   for (const auto& [width, same] : widths) {
     const bool any = std::ranges::any_of(same, [](const Configuration* c) {
-      const Json& row = *c->rows.front()->row;
-      return json_at(row, {"answers"}) != nullptr || json_at(row, {"losses"}) != nullptr;
+      const Row& row = *c->rows.front()->row;
+      return row.answers || row.losses;
     });
     if (same.size() > 1 && any) out.push_back(best_of(width.second, same));
   }

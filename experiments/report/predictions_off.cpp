@@ -6,18 +6,20 @@ namespace numemu::experiments {
 
 bool any_predictions(const std::vector<Record>& records) {
   return std::any_of(records.begin(), records.end(), [](const Record& r) {
-    const Json* made = r.row ? json_at(*r.row, {"point", "predictions"}) : nullptr;
-    return !r.is_float32() && (!made || *made != Json(false));
+    return !r.is_float32() && (r.row == nullptr || !r.row->turned_off());
   });
 }
 
-std::vector<Json> without_predictions(std::vector<Json> rows) {
-  for (Json& row : rows) {
-    row["point"]["predictions"] = false;
-    row["predicted"] = {{"sqnr_db", nullptr}, {"verdict", nullptr}, {"tensors", Json::array()}};
-    for (Json& layer : row["layers"]) {
-      layer["predicted_db"] = layer["verdict"] = nullptr;
-      layer.erase("left_out");
+std::vector<Row> without_predictions(std::vector<Row> rows) {
+  for (Row& row : rows) {
+    row.point["predictions"] = false;
+    row.predicted = {};
+    row.predicted.sqnr_db = Member<double>::null();
+    row.predicted.verdict = Member<Verdict>::null();
+    for (RowLayer& layer : row.layers) {
+      layer.predicted_db = Member<double>::null();
+      layer.verdict = Member<Verdict>::null();
+      layer.left_out.clear();
     }
   }
   return rows;

@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "experiments/report/record.hpp"
-#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 
@@ -12,6 +11,6 @@ namespace numemu::experiments {
 bool any_predictions(const std::vector<Record>&);
 
 /// The rows as if their points had turned predictions off; their keys stay.
-std::vector<Json> without_predictions(std::vector<Json> rows);
+std::vector<Row> without_predictions(std::vector<Row> rows);
 
 }  // namespace numemu::experiments

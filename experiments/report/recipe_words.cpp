@@ -186,14 +186,12 @@ std::optional<Rounding> role_rounding(const Json& recipe, const std::string& lay
   }
 }
 
-std::string layer_overrides(const Json& row) {
-  const Json* recipe = json_at(row, {"point", "recipe"});
+std::string layer_overrides(const Row& row) {
+  const Json* recipe = json_at(row.point, {"recipe"});
   const Json* rules = recipe ? json_at(*recipe, {"layers"}) : nullptr;
   if (!rules || !rules->is_array() || rules->empty()) return "";
   std::vector<std::string> layers;
-  if (const Json* measured = json_at(row, {"layers"}); measured && measured->is_array()) {
-    for (const Json& layer : *measured) layers.push_back(json_text(layer, {"name"}));
-  }
+  for (const RowLayer& layer : row.layers) layers.push_back(layer.name);
   const bool named = !layers.empty();
   if (!named) {  // a point that has not run: its rules, by their globs
     for (const Json& rule : *rules) layers.push_back(json_text(rule, {"match"}));

@@ -1,5 +1,3 @@
-// Reads rows of schema version 1 leniently: a report must appear for any rows, also incomplete
-// ones.
 #include "experiments/report/record.hpp"
 
 #include <fmt/format.h>
@@ -10,7 +8,6 @@
 #include "emu/stats/interval.hpp"
 #include "experiments/report/names.hpp"
 #include "experiments/report/not_finite_text.hpp"
-#include "experiments/report/row_scores.hpp"
 #include "formats/blocks/block_format.hpp"
 #include "formats/error.hpp"
 #include "formats/format.hpp"
@@ -63,21 +60,17 @@ RoleRecord read_role(const Json* json) {
   return out;
 }
 
-std::string unit_name(const Json& row, const char* gemm) {
-  return unit_words(json_at(row, {"point", "recipe", "gemms", gemm, "unit"}));
+std::string unit_name(const Row& row, const char* gemm) {
+  return unit_words(json_at(row.point, {"recipe", "gemms", gemm, "unit"}));
 }
 
-std::optional<double> bound(const Json& row, const char* key, std::size_t side) {
-  const Json* pair = json_at(row, {"metrics", key});
-  if (!pair || !pair->is_array() || pair->size() != 2) return std::nullopt;
-  const Json& value = (*pair)[side];
-  if (!value.is_number() || !std::isfinite(value.get<double>())) return std::nullopt;
-  return value.get<double>();
+std::optional<double> number(const Member<std::int64_t>& count) {
+  return count ? std::optional(static_cast<double>(*count)) : std::nullopt;
 }
 
 /// Where the base is float32 and one rule of `layers` alone quantizes.
-void read_only_layer(const Json& row, Record& r) {
-  const Json* layers = json_at(row, {"point", "recipe", "layers"});
+void read_only_layer(const Row& row, Record& r) {
+  const Json* layers = json_at(row.point, {"recipe", "layers"});
   if (r.weight.quantized || r.activation.quantized || !layers || !layers->is_array() ||
       layers->size() != 1)
     return;
@@ -112,89 +105,87 @@ bool is_put_back(const Json& recipe) {
 /// Whether ranges fix the scales of all activations, so that none is calibrated. A point has no
 /// more than the digest of a checkpoint's ranges; rows of earlier programs do not count those in
 /// use.
-bool fixes_activations(const Json& row) {
-  if (!json_at(row, {"point", "ranges"}) && !json_at(row, {"point", "recipe", "ranges"}))
-    return false;
-  const Json* layers = json_at(row, {"layers"});
-  if (!layers || !layers->is_array() || !json_at(row, {"note_kinds"})) return true;
-  return json_number(row, {"fixed_activations"}).value_or(0) >= static_cast<double>(layers->size());
+bool fixes_activations(const Row& row) {
+  if (!json_at(row.point, {"ranges"}) && !json_at(row.point, {"recipe", "ranges"})) return false;
+  if (row.layers.empty() || row.note_kinds.empty()) return true;
+  return row.fixed_activations.value_or(0) >= std::ssize(row.layers);
 }
 
 /// The rule of calibration where it clips what the scale rule then reads.
-void add_calibration(const Json& row, RoleRecord& role) {
-  const std::string rule = json_text(row, {"point", "recipe", "calibrate", "rule"});
+void add_calibration(const Row& row, RoleRecord& role) {
+  const std::string rule = json_text(row.point, {"recipe", "calibrate", "rule"});
   if (rule.empty() || rule == "absmax" || rule == "dynamic" || role.family == "block" ||
       role.granularity != "tensor" || fixes_activations(row))
     return;
   role.scale += ", " + rule;
 }
 
-Record read_record(const Json& row, std::size_t position) {
+Record read_record(const Row& row, std::size_t position) {
   Record r;
+  const Json& point = row.point;
   r.position = position;
   r.row = &row;
-  r.key = json_text(row, {"key"});
-  r.net = json_text(row, {"point", "net"});
-  r.data = json_text(row, {"point", "data"});
-  r.version = json_text(row, {"version"});
-  r.recipe = json_text(row, {"recipe_name"});
-  r.eval_images = json_number(row, {"point", "eval_images"});
-  r.seed = json_number(row, {"point", "seed"});
-  if (!r.seed) r.seed = json_number(row, {"point", "recipe", "seed"});
-  r.weights_digest = json_text(row, {"point", "weights"});
-  r.weight = read_role(json_at(row, {"point", "recipe", "roles", "weight"}));
-  r.activation = read_role(json_at(row, {"point", "recipe", "roles", "activation"}));
+  r.key = row.key;
+  r.net = json_text(point, {"net"});
+  r.data = json_text(point, {"data"});
+  r.version = row.version;
+  r.recipe = row.recipe_name;
+  r.eval_images = json_number(point, {"eval_images"});
+  r.seed = json_number(point, {"seed"});
+  if (!r.seed) r.seed = json_number(point, {"recipe", "seed"});
+  r.weights_digest = json_text(point, {"weights"});
+  r.weight = read_role(json_at(point, {"recipe", "roles", "weight"}));
+  r.activation = read_role(json_at(point, {"recipe", "roles", "activation"}));
   read_only_layer(row, r);
   r.unit = unit_name(row, "fprop");
   r.dgrad_unit = unit_name(row, "dgrad");
   r.wgrad_unit = unit_name(row, "wgrad");
   add_calibration(row, r.activation);
-  const Json* recipe = json_at(row, {"point", "recipe"});
+  const Json* recipe = json_at(point, {"recipe"});
   if (recipe && is_put_back(*recipe)) {
     r.weight = r.activation = RoleRecord{};
   } else {
     if (recipe) r.other = other_rules(*recipe);
     r.overrides = layer_overrides(row);
   }
-  r.bits_weight = json_number(row, {"bits", "weight"});
-  r.bits_product_weight = json_number(row, {"bits", "product_weight"});
-  r.bits_activation = json_number(row, {"bits", "activation"});
+  r.bits_weight = row.bits.weight;
+  r.bits_product_weight = row.bits.product_weight;
+  r.bits_activation = row.bits.activation;
   r.judged = judged_of(row);
-  r.top1 = json_number(row, {"metrics", "top1"});
-  r.images = json_number(row, {"metrics", "n"});
-  r.ci_low = bound(row, "ci95", 0);
-  r.ci_high = bound(row, "ci95", 1);
-  r.loss = json_number(row, {"metrics", "loss"});
-  r.sqnr_db = json_number(row, {"metrics", "sqnr_db"});
-  r.sqnr_error_db = json_number(row, {"metrics", "sqnr_error_db"});
-  r.bits_per_character = json_number(row, {"metrics", "bits_per_character"});
-  r.perplexity = json_number(row, {"metrics", "perplexity"});
+  const RowMetrics& m = row.metrics;
+  const Ends top1 = m.ci95.value_or(Ends()), difference = m.difference_ci95.value_or(Ends());
+  r.top1 = m.top1;
+  r.images = number(m.n);
+  r.ci_low = top1.low;
+  r.ci_high = top1.high;
+  r.loss = m.loss;
+  r.sqnr_db = m.sqnr_db;
+  r.sqnr_error_db = m.sqnr_error_db;
+  r.bits_per_character = m.bits_per_character;
+  r.perplexity = m.perplexity;
   // The score is the same figure without the rounding to float32: reports show one number.
-  if (const auto score = score_value(r, "perplexity")) r.perplexity = score;
-  r.baseline_bits_per_character = json_number(row, {"metrics", "baseline_bits_per_character"});
-  r.baseline_top1 = json_number(row, {"metrics", "baseline_top1"});
-  r.difference = json_number(row, {"metrics", "difference"});
-  r.difference_low = bound(row, "difference_ci95", 0);
-  r.difference_high = bound(row, "difference_ci95", 1);
-  r.predicted_sqnr_db = json_number(row, {"predicted", "sqnr_db"});
-  r.centred_db = json_number(row, {"metrics", "sqnr_without_mean_db"});
-  r.gained_db = json_number(row, {"metrics", "sqnr_gained_db"});
-  r.gain = json_number(row, {"metrics", "gain"});
-  r.predicted_gained_db = json_number(row, {"predicted", "sqnr_gained_db"});
-  r.predicted_gain = json_number(row, {"predicted", "gain"});
+  if (const RowScore* score = row.score("perplexity"); score && score->value)
+    r.perplexity = score->value;
+  r.baseline_bits_per_character = m.baseline_bits_per_character;
+  r.baseline_top1 = m.baseline_top1;
+  r.difference = m.difference;
+  r.difference_low = difference.low;
+  r.difference_high = difference.high;
+  r.predicted_sqnr_db = row.predicted.sqnr_db;
+  r.centred_db = m.sqnr_without_mean_db;
+  r.gained_db = m.sqnr_gained_db;
+  r.gain = m.gain;
+  r.predicted_gained_db = row.predicted.sqnr_gained_db;
+  r.predicted_gain = row.predicted.gain;
   // Beside outputs of another gain alone there is no noise: rows, which hold no infinity, have
   // null.
   if (!r.gained_db && r.sqnr_db && r.gain) r.gained_db = HUGE_VAL;
   if (!r.predicted_gained_db && r.predicted_sqnr_db && r.predicted_gain)
     r.predicted_gained_db = HUGE_VAL;
   // That predictions are turned off is no finding about a row.
-  if (json_text(row, {"point", "predictions"}) != "false")
-    r.left_out = json_text(row, {"predicted", "left_out"});
+  if (!row.turned_off()) r.left_out = row.predicted.left_out;
   r.not_finite = is_not_finite(row);
-  if (const Json* notes = json_at(row, {"notes"}); notes && notes->is_array()) {
-    for (const Json& note : *notes)
-      if (note.is_string()) r.notes.push_back(note.get<std::string>());
-  }
+  r.notes = row.notes;
   if (!r.difference && r.top1 && r.baseline_top1) r.difference = *r.top1 - *r.baseline_top1;
   return r;
 }
@@ -258,7 +249,7 @@ std::string Record::short_label() const {
 std::string Record::not_finite_words() const { return joined(not_finite_sentences(*row), "; "); }
 
 bool Record::is_tuned() const {
-  return row != nullptr && !json_text(*row, {"point", "tuned_from"}).empty();
+  return row != nullptr && !json_text(row->point, {"tuned_from"}).empty();
 }
 
 std::optional<std::pair<double, double>> Record::sqnr_interval() const {
@@ -276,15 +267,12 @@ std::string Record::all_notes() const { return joined(notes, "; "); }
 bool Record::unit_ignored() const {
   if (!predicted_sqnr_db) return false;
   if (prediction_ignores(unit)) return true;
-  const Json* layers = row ? json_at(*row, {"layers"}) : nullptr;
-  return layers && layers->is_array() &&
-         std::any_of(layers->begin(), layers->end(), [](const Json& layer) {
-           const std::string own = json_text(layer, {"unit"});
-           return !own.empty() && prediction_ignores(own);
+  return row != nullptr && std::ranges::any_of(row->layers, [](const RowLayer& layer) {
+           return prediction_ignores(layer.unit);
          });
 }
 
-std::vector<Record> read_records(const std::vector<Json>& rows, const std::string& folder) {
+std::vector<Record> read_records(const std::vector<Row>& rows, const std::string& folder) {
   std::vector<Record> out;
   out.reserve(rows.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "experiments/engine/row.hpp"
 #include "experiments/report/measure.hpp"
 #include "formats/analysis/verdict.hpp"
 #include "formats/rounding.hpp"
@@ -58,7 +59,7 @@ struct Record {
   std::string left_out;            ///< why no SQNR is predicted, if the row has a reason
   std::vector<std::string> notes;  ///< notes of the row for readers
   bool not_finite = false;         ///< some outputs are NaN or infinite (not_finite_text.hpp)
-  const Json* row = nullptr;       ///< the row itself, for its layers and tensors
+  const Row* row = nullptr;        ///< the row itself, for its layers and tensors
   std::string folder;              ///< of the row, where it names files
 
   bool quantized() const { return weight.quantized || activation.quantized || !other.empty(); }
@@ -89,9 +90,9 @@ struct Record {
   bool unit_ignored() const;
 };
 
-/// The records of `rows` of a folder, in their order. Missing or mistyped fields are empty, never
-/// an error. Without the folder, files that rows name are not read.
-std::vector<Record> read_records(const std::vector<Json>& rows, const std::string& folder = "");
+/// The records of `rows` of a folder, in their order, which keep pointers to them. Without the
+/// folder, files that rows name are not read.
+std::vector<Record> read_records(const std::vector<Row>& rows, const std::string& folder = "");
 
 /// "e4m3fn" for "float8_e4m3fn": the name without the part that the chart shows.
 std::string short_format(const std::string& name);

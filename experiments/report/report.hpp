@@ -3,14 +3,14 @@
 #include <string>
 #include <vector>
 
-#include "formats/storage/json.hpp"
+#include "experiments/engine/row.hpp"
 
 namespace numemu::experiments {
 
-/// Everything a report shows. `rows` are rows of schema version 1 in point order.
+/// Everything a report shows. `rows` are in point order.
 struct ReportInput {
   const Json* sweep = nullptr;  ///< canonical sweep configuration
-  const std::vector<Json>* rows = nullptr;
+  const std::vector<Row>* rows = nullptr;
   const Json* tensors = nullptr;  ///< histograms of the float32 tensors (tensors.json), may be null
   const Json* experiment =
       nullptr;  ///< what the experiment that made the rows concluded (experiment.json), may be null

@@ -10,12 +10,6 @@ namespace numemu::experiments {
 
 /// Names of all scores but top-1, which has columns of its own, in the order of the rows.
 std::vector<std::string> score_columns(const std::vector<Record>&);
-/// A number of a score, or an end of one of its intervals. Missing and malformed ones are empty,
-/// never an error.
-std::optional<double> score_number(const Record&, const std::string& name, const char* key,
-                                   std::optional<std::size_t> side = std::nullopt);
-/// Its key "value".
-std::optional<double> score_value(const Record&, const std::string& name);
 /// "0.712 [0.7, 0.724]"; "" where it has none.
 std::string score_text(const Record&, const std::string& name);
 

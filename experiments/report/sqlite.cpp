@@ -63,46 +63,71 @@ class Database {
   std::unique_ptr<sqlite3, int (*)(sqlite3*)> handle_{nullptr, sqlite3_close};
 };
 
-/// A column of `layers` or `tensors`, and the key it is read from, in the object itself or in its
-/// `parent`.
+template <class T>
 struct Field {
   const char* name;
   bool is_text;
-  const char* parent;
-  const char* key;
+  ReportCell (*cell)(const T&);
 };
 
-constexpr Field kLayerFields[] = {{"name", true, nullptr, "name"},
-                                  {"gemm", true, nullptr, "gemm"},
-                                  {"unit", true, nullptr, "unit"},
-                                  {"sqnr_db", false, nullptr, "sqnr_db"},
-                                  {"predicted_db", false, nullptr, "predicted_db"},
-                                  {"left_out", true, nullptr, "left_out"},
-                                  {"verdict", true, nullptr, "verdict"},
-                                  {"overflow", false, nullptr, "overflow"},
-                                  {"underflow", false, nullptr, "underflow"}};
-constexpr Field kTensorFields[] = {{"layer", true, nullptr, "layer"},
-                                   {"role", true, nullptr, "role"},
-                                   {"format", true, nullptr, "format"},
-                                   {"n", false, nullptr, "n"},
-                                   {"measured_mse", false, nullptr, "measured_mse"},
-                                   {"measured_db", false, nullptr, "measured_db"},
-                                   {"empirical_mse", false, nullptr, "empirical_mse"},
-                                   {"empirical_db", false, nullptr, "empirical_db"},
-                                   {"empirical_verdict", true, nullptr, "verdict"},
-                                   {"fitted_family", true, "fitted", "family"},
-                                   {"fitted_ks", false, "fitted", "ks"},
-                                   {"fitted_threshold", false, "fitted", "threshold"},
-                                   {"fitted_accepted", true, "fitted", "accepted"},
-                                   {"fitted_db", false, "fitted", "db"},
-                                   {"fitted_verdict", true, "fitted", "verdict"}};
-
-ReportCell field_cell(const Field& field, const Json& item) {
-  const Json* owner = field.parent ? json_at(item, {field.parent}) : &item;
-  if (!owner) return {};
-  return field.is_text ? text_cell(json_text(*owner, {field.key}))
-                       : number_cell(json_number(*owner, {field.key}));
+ReportCell cell_of(const std::string& text) { return text_cell(text); }
+ReportCell cell_of(const Member<double>& number) { return number_cell(number); }
+ReportCell cell_of(const Member<std::int64_t>& count) {
+  return count ? ReportCell(static_cast<double>(*count)) : ReportCell();
 }
+ReportCell cell_of(const Member<Verdict>& verdict) {
+  return verdict ? text_cell(to_string(*verdict)) : ReportCell();
+}
+ReportCell cell_of(const Member<bool>& flag) {
+  return flag ? ReportCell(*flag ? "true" : "false") : ReportCell();
+}
+
+template <class M>
+constexpr bool kIsText = std::same_as<M, std::string> || std::same_as<M, Member<Verdict>> ||
+                         std::same_as<M, Member<bool>>;
+
+/// The column of a member.
+template <class T, class M, M T::*member>
+constexpr Field<T> field(const char* name) {
+  return {name, kIsText<M>, [](const T& item) { return cell_of(item.*member); }};
+}
+/// Of the fit of a tensor.
+template <class M, M RowFit::*member>
+constexpr Field<RowTensor> fit_field(const char* name) {
+  return {name, kIsText<M>, [](const RowTensor& tensor) {
+            return tensor.fitted ? cell_of((*tensor.fitted).*member) : ReportCell();
+          }};
+}
+
+#define NUMEMU_FIELD(row, name, member) field<row, decltype(row::member), &row::member>(name)
+#define NUMEMU_FIT(name, member) fit_field<decltype(RowFit::member), &RowFit::member>(name)
+constexpr Field<RowLayer> kLayerFields[] = {NUMEMU_FIELD(RowLayer, "name", name),
+                                            NUMEMU_FIELD(RowLayer, "gemm", gemm),
+                                            NUMEMU_FIELD(RowLayer, "unit", unit),
+                                            NUMEMU_FIELD(RowLayer, "sqnr_db", sqnr_db),
+                                            NUMEMU_FIELD(RowLayer, "predicted_db", predicted_db),
+                                            NUMEMU_FIELD(RowLayer, "left_out", left_out),
+                                            NUMEMU_FIELD(RowLayer, "verdict", verdict),
+                                            NUMEMU_FIELD(RowLayer, "overflow", overflow),
+                                            NUMEMU_FIELD(RowLayer, "underflow", underflow)};
+constexpr Field<RowTensor> kTensorFields[] = {
+    NUMEMU_FIELD(RowTensor, "layer", layer),
+    NUMEMU_FIELD(RowTensor, "role", role),
+    NUMEMU_FIELD(RowTensor, "format", format),
+    NUMEMU_FIELD(RowTensor, "n", n),
+    NUMEMU_FIELD(RowTensor, "measured_mse", measured_mse),
+    NUMEMU_FIELD(RowTensor, "measured_db", measured_db),
+    NUMEMU_FIELD(RowTensor, "empirical_mse", empirical_mse),
+    NUMEMU_FIELD(RowTensor, "empirical_db", empirical_db),
+    NUMEMU_FIELD(RowTensor, "empirical_verdict", verdict),
+    NUMEMU_FIT("fitted_family", family),
+    NUMEMU_FIT("fitted_ks", ks),
+    NUMEMU_FIT("fitted_threshold", threshold),
+    NUMEMU_FIT("fitted_accepted", accepted),
+    NUMEMU_FIT("fitted_db", db),
+    NUMEMU_FIT("fitted_verdict", verdict)};
+#undef NUMEMU_FIT
+#undef NUMEMU_FIELD
 
 std::string placeholders(std::size_t n) {
   std::string out = "?";
@@ -110,26 +135,27 @@ std::string placeholders(std::size_t n) {
   return out;
 }
 
-/// One table with a line for every element of each row's array at `path`.
-template <std::size_t N>
-void write_items(Database& database, const std::string& table, const Field (&fields)[N],
-                 const std::vector<Record>& records, std::initializer_list<const char*> path) {
+/// One table with a line for every item of each row.
+template <class T, std::size_t N>
+void write_items(Database& database, const std::string& table, const Field<T> (&fields)[N],
+                 const std::vector<Record>& records, const std::vector<T>& (*items)(const Row&)) {
   std::string columns = "position INTEGER NOT NULL REFERENCES rows(position)";
-  for (const Field& field : fields) {
+  for (const Field<T>& field : fields) {
     columns += fmt::format(", {} {}", field.name, field.is_text ? "TEXT" : "REAL");
   }
   database.run(fmt::format("CREATE TABLE {} ({})", table, columns));
   const std::string insert = fmt::format("INSERT INTO {} VALUES ({})", table, placeholders(N + 1));
   for (const Record& record : records) {
-    const Json* items = json_at(*record.row, path);
-    if (!items || !items->is_array()) continue;
-    for (const Json& item : *items) {
+    for (const T& item : items(*record.row)) {
       std::vector<ReportCell> cells = {static_cast<double>(record.position)};
-      for (const Field& field : fields) cells.push_back(field_cell(field, item));
+      for (const Field<T>& field : fields) cells.push_back(field.cell(item));
       database.insert(insert, cells);
     }
   }
 }
+
+const std::vector<RowLayer>& layers_of(const Row& row) { return row.layers; }
+const std::vector<RowTensor>& tensors_of(const Row& row) { return row.predicted.tensors; }
 
 void write_rows(Database& database, const std::vector<Record>& records) {
   std::string columns = "position INTEGER PRIMARY KEY";
@@ -143,7 +169,7 @@ void write_rows(Database& database, const std::vector<Record>& records) {
   for (const Record& record : records) {
     std::vector<ReportCell> cells = {static_cast<double>(record.position)};
     for (const Column& column : exported) cells.push_back(column.value(record));
-    cells.emplace_back(record.row->dump(-1, Json::NotUtf8::replace));
+    cells.emplace_back(to_json(*record.row).dump(-1, Json::NotUtf8::replace));
     database.insert(insert, cells);
   }
 }
@@ -162,8 +188,8 @@ void write_sqlite(const ReportInput& input, const std::string& path) {
   const std::vector<Record> records = read_records(*input.rows);
   write_meta(database, input);
   write_rows(database, records);
-  write_items(database, "layers", kLayerFields, records, {"layers"});
-  write_items(database, "tensors", kTensorFields, records, {"predicted", "tensors"});
+  write_items(database, "layers", kLayerFields, records, layers_of);
+  write_items(database, "tensors", kTensorFields, records, tensors_of);
   database.run("COMMIT");
   database.publish();
 }

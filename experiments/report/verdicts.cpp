@@ -8,25 +8,23 @@
 #include "experiments/predict/layer_noise.hpp"
 #include "experiments/report/findings.hpp"
 #include "experiments/report/not_finite_text.hpp"
-#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 namespace {
 
 using Number = std::optional<double>;
 
-/// What the row records at `path`, else `own()`: rows of earlier versions record none.
+/// What the row records, else `own()`: rows of earlier versions record none.
 template <class Own>
-Verdict recorded_or(const Json& at, std::initializer_list<const char*> path, const Own& own) {
-  const Verdict recorded = json_verdict(at, path);
-  return is_judged(recorded) ? recorded : own();
+Verdict recorded_or(const Member<Verdict>& recorded, const Own& own) {
+  return recorded && is_judged(*recorded) ? *recorded : own();
 }
 
 /// Whether the recipe rounds the tensor at random, or in a way that this program does not know.
-bool rounds_at_random(const Json& row, const std::string& layer, const std::string& role) {
-  const Json* recipe = json_at(row, {"point", "recipe"});
+bool rounds_at_random(const Row& row, const RowTensor& tensor) {
+  const Json* recipe = json_at(row.point, {"recipe"});
   if (!recipe) return false;
-  const std::optional<Rounding> rounding = role_rounding(*recipe, layer, role);
+  const std::optional<Rounding> rounding = role_rounding(*recipe, tensor.layer, tensor.role);
   return !rounding || rounding->stochastic();
 }
 
@@ -37,25 +35,18 @@ struct TensorFit {
 };
 using TensorFits = std::map<std::pair<std::string, std::string>, TensorFit>;
 
-void collect_fit(const std::string& net, const Json& tensor, TensorFits& fits) {
-  const std::string layer = json_text(tensor, {"layer"}), role = json_text(tensor, {"role"});
-  const bool accepted = json_text(tensor, {"fitted", "accepted"}) == "true";
-  const Json* fitted = json_at(tensor, {"fitted"});
-  const bool tried = fitted && fitted->is_object();
-  const Number distance = json_number(tensor, {"fitted", "ks"});
-  TensorFit& fit = fits[{role, net + '\n' + layer}];
+void collect_fit(const std::string& net, const RowTensor& tensor, TensorFits& fits) {
+  const bool accepted = tensor.accepted(), tried = tensor.fitted.has_value();
+  const RowFit fitted = tensor.fitted.value_or(RowFit());
+  TensorFit& fit = fits[{tensor.role, net + '\n' + tensor.layer}];
   // Formats that no fit can predict are ignored for a tensor if others were tried.
   if (!tried && fit.tried) return;
   if (tried && !fit.tried) fit = TensorFit{true, true, {}};
   fit.accepted = fit.accepted && accepted;
   if (accepted) return;
-  if (fit.refused.distance && distance && *fit.refused.distance >= *distance) return;
-  fit.refused = {layer,
-                 role,
-                 json_text(tensor, {"fitted", "family"}),
-                 json_number(tensor, {"n"}),
-                 distance,
-                 json_number(tensor, {"fitted", "threshold"})};
+  if (fit.refused.distance && fitted.ks && *fit.refused.distance >= *fitted.ks) return;
+  fit.refused = {tensor.layer, tensor.role, fitted.family, {}, fitted.ks, fitted.threshold};
+  if (tensor.n) fit.refused.n = static_cast<double>(*tensor.n);
 }
 
 /// Counts verdicts of one kind and remembers its distances and failures.
@@ -97,23 +88,17 @@ class Counter {
   std::vector<double> distances_;
 };
 
-void judge_tensor(const Json& row, const Json& tensor, Counter& empirical, Counter& fitted) {
-  const std::string layer = json_text(tensor, {"layer"}), role = json_text(tensor, {"role"});
-  const std::string format = json_text(tensor, {"format"});
-  const Number measured_mse = json_number(tensor, {"measured_mse"});
-  const Number empirical_mse = json_number(tensor, {"empirical_mse"});
-  const Number measured_db = json_number(tensor, {"measured_db"});
-  if (measured_mse && empirical_mse) {
-    const Verdict verdict = recorded_or(tensor, {"verdict"}, [&] {
-      return empirical_verdict(*empirical_mse, *measured_mse, rounds_at_random(row, layer, role));
+void judge_tensor(const Row& row, const RowTensor& t, Counter& empirical, Counter& fitted) {
+  if (t.measured_mse && t.empirical_mse) {
+    const Verdict verdict = recorded_or(t.verdict, [&] {
+      return empirical_verdict(*t.empirical_mse, *t.measured_mse, rounds_at_random(row, t));
     });
-    empirical.add(verdict, json_number(tensor, {"empirical_db"}), measured_db, layer, role, format);
+    empirical.add(verdict, t.empirical_db, t.measured_db, t.layer, t.role, t.format);
   }
-  const Number fitted_db = json_number(tensor, {"fitted", "db"});
-  if (json_text(tensor, {"fitted", "accepted"}) != "true" || !fitted_db || !measured_db) return;
-  const Verdict verdict = recorded_or(tensor, {"fitted", "verdict"},
-                                      [&] { return fitted_verdict(*fitted_db, *measured_db); });
-  fitted.add(verdict, fitted_db, measured_db, layer, role, format);
+  if (!t.accepted() || !t.fitted->db || !t.measured_db) return;
+  const Verdict verdict =
+      recorded_or(t.fitted->verdict, [&] { return fitted_verdict(*t.fitted->db, *t.measured_db); });
+  fitted.add(verdict, t.fitted->db, t.measured_db, t.layer, t.role, t.format);
 }
 
 /// The sentence about the layer; of the output ("") the one about the first layer, its causes.
@@ -129,15 +114,14 @@ std::string why_not_finite(const Record& record, const std::string& layer) {
 
 /// Measured dB are absent where numbers are not finite, and where nothing was lost: rows tell the
 /// two apart by their verdict and by what they count.
-void judge_sqnr(const Json& at, std::initializer_list<const char*> path, const Number& predicted,
-                const Number& measured, const std::string& layer, const Record& record,
-                Counter& counter) {
+void judge_sqnr(const Member<Verdict>& recorded, const Number& predicted, const Number& measured,
+                const std::string& layer, const Record& record, Counter& counter) {
   if (!predicted) return;
   if (measured) {
     const Verdict verdict =
-        recorded_or(at, path, [&] { return layer_verdict(*predicted, *measured); });
+        recorded_or(recorded, [&] { return layer_verdict(*predicted, *measured); });
     counter.add(verdict, predicted, measured, layer, "", record.name);
-  } else if (json_verdict(at, path) == Verdict::fails ||
+  } else if (recorded == Verdict::fails ||
              (layer.empty() ? record.not_finite : not_finite_results(*record.row, layer) > 0)) {
     counter.add_not_finite(predicted, layer, record.name, why_not_finite(record, layer));
   }
@@ -153,23 +137,16 @@ Verdicts judge_predictions(const std::vector<Record>& records) {
   TensorFits fits;
   std::set<std::string> seen;
   for (const Record& record : records) {
-    const Json& row = *record.row;
-    judge_sqnr(row, {"predicted", "verdict"}, record.predicted_sqnr_db, record.sqnr_db, "", record,
+    const Row& row = *record.row;
+    judge_sqnr(row.predicted.verdict, record.predicted_sqnr_db, record.sqnr_db, "", record,
                outputs);
     out.not_predicted += !record.predicted_sqnr_db && !record.left_out.empty() &&
                          (record.sqnr_db || record.not_finite);
-    if (const Json* items = json_at(row, {"layers"}); items && items->is_array()) {
-      for (const Json& layer : *items) {
-        judge_sqnr(layer, {"verdict"}, json_number(layer, {"predicted_db"}),
-                   json_number(layer, {"sqnr_db"}), json_text(layer, {"name"}), record, layers);
-      }
-    }
-    const Json* tensors = json_at(row, {"predicted", "tensors"});
-    if (!tensors || !tensors->is_array()) continue;
-    for (const Json& tensor : *tensors) {
-      if (!tensor.is_object()) continue;
+    for (const RowLayer& layer : row.layers)
+      judge_sqnr(layer.verdict, layer.predicted_db, layer.sqnr_db, layer.name, record, layers);
+    for (const RowTensor& tensor : row.predicted.tensors) {
       const std::string identity =
-          record.net + '\n' + record.data + '\n' + tensor.dump(-1, Json::NotUtf8::replace);
+          record.net + '\n' + record.data + '\n' + to_json(tensor).dump(-1, Json::NotUtf8::replace);
       if (!seen.insert(identity).second) continue;
       collect_fit(record.net, tensor, fits);
       judge_tensor(row, tensor, empirical, fitted);

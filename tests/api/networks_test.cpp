@@ -92,7 +92,7 @@ TEST_CASE("recipes are built of parts, opened by shipped name, and bound or refu
 TEST_CASE("the row of a recipe with stages is that of the last one, which it names", "[fast]") {
   const Workplace w;
   const auto row = [&](const std::string& recipe) {
-    return api::evaluate(clicks(w, recipe), {.images = 40}, w.context).row;
+    return to_json(api::evaluate(clicks(w, recipe), {.images = 40}, w.context).row);
   };
   const Json last = row(kInt8);
   Json staged = row(R"({"numemu_recipe": 1, "roles": {"weight": {"format": "int4"}},
@@ -110,7 +110,7 @@ TEST_CASE("evaluation keeps the float32 baseline, and leaves predictions out whe
   const Workplace w;
   const api::OpenRequest names = clicks(w, kInt8);
   api::EvaluateRequest asked{.images = 320};
-  const auto row = [&] { return api::evaluate(names, asked, w.context).row.dump(); };
+  const auto row = [&] { return to_json(api::evaluate(names, asked, w.context).row).dump(); };
   const std::string cold = row();
   const auto kept = [&] {
     std::vector<std::string> files;
@@ -135,7 +135,7 @@ TEST_CASE("evaluation keeps the float32 baseline, and leaves predictions out whe
   write_file(w / "cache/baselines", "");
   CHECK(row() == cold);
   asked.predictions = false;
-  const Json bare = api::evaluate(names, asked, w.context).row;
+  const Json bare = to_json(api::evaluate(names, asked, w.context).row);
   CHECK(bare["point"]["predictions"] == false);
   CHECK(bare["predicted"]["sqnr_db"].is_null());
 }
@@ -198,9 +198,10 @@ TEST_CASE("a gate is judged in the row", "[fast]") {
   const Workplace w;
   const auto gate = [&](const std::string& target, std::vector<std::string> metrics = {}) {
     const experiments::Gate asked = experiments::parse_gate(target);
-    return api::evaluate(clicks(w), {.metrics = std::move(metrics), .gate = asked, .images = 40},
-                         w.context)
-        .row;
+    return to_json(api::evaluate(clicks(w),
+                                 {.metrics = std::move(metrics), .gate = asked, .images = 40},
+                                 w.context)
+                       .row);
   };
   CHECK(gate("0.5")["gate"]["verdict"] == "pass");
   CHECK(gate("top1>=0.999")["gate"]["verdict"] == "fail");
@@ -213,9 +214,9 @@ TEST_CASE("folding keeps accuracy and moves roundings only", "[slow][shared]") {
   const Workplace w;
   api::OpenRequest names{.net = NUMEMU_SHARED "/models/resnet20-cifar10.onnx",
                          .data = "cifar10:" NUMEMU_SHARED "/data/cifar10"};
-  const Json a = api::evaluate(names, {.images = 200}, w.context).row;
+  const Json a = to_json(api::evaluate(names, {.images = 200}, w.context).row);
   names.fold_batch_norm = true;
-  const Json b = api::evaluate(names, {.images = 200}, w.context).row;
+  const Json b = to_json(api::evaluate(names, {.images = 200}, w.context).row);
   CHECK(a["point"]["weights"] != b["point"]["weights"]);
   CHECK(a["layers"].size() == b["layers"].size());
   CHECK(std::fabs(a["metrics"]["loss"].get<double>() - b["metrics"]["loss"].get<double>()) < 1e-4);

@@ -26,8 +26,12 @@ std::string two_points(const Workplace& w) {
 std::vector<Json> swept(const Workplace& w, const api::SweepRequest& asked) {
   const api::Sweep sweep = api::plan_sweep(asked, w.context.folders);
   api::run_sweep(sweep, w.context);
-  return api::write_report(sweep.out, api::default_paths(sweep.out), w.context, true, sweep.gate)
-      .rows;
+  std::vector<Json> rows;
+  for (const experiments::Row& row :
+       api::write_report(sweep.out, api::default_paths(sweep.out), w.context, true, sweep.gate)
+           .rows)
+    rows.push_back(to_json(row));
+  return rows;
 }
 
 }  // namespace
@@ -105,8 +109,8 @@ TEST_CASE("a report judges its gate and says what is missing", "[fast]") {
   CHECK_THAT(read_file(paths.markdown), Contains("1 of 2 points present, so the gate as a whole "
                                                  "is undecided"));
   const api::WrittenReport bare = api::write_report(w / "r", paths, w.context, false);
-  CHECK(bare.rows.at(0)["predicted"]["sqnr_db"].is_null());
-  CHECK_FALSE(bare.rows.at(0).contains("gate"));
+  CHECK(bare.rows.at(0).predicted.sqnr_db.is_null);
+  CHECK_FALSE(bare.rows.at(0).gate);
 }
 
 TEST_CASE("a sweep calibrates on another data set as evaluation does", "[fast]") {
@@ -134,12 +138,12 @@ TEST_CASE("a sweep calibrates on another data set as evaluation does", "[fast]")
   };
   const Json own = row("own.json", "own"), apart = row("wide.json", "wide");
   CHECK(row("own.json", "given", wide) == apart);
-  const Json evaluated = api::evaluate({.net = w / "m.onnx",
-                                        .data = data,
-                                        .recipe = w.file("r.json", recipe),
-                                        .calibrate_on = wide},
-                                       {.images = 10}, w.context)
-                             .row;
+  const Json evaluated = to_json(api::evaluate({.net = w / "m.onnx",
+                                                .data = data,
+                                                .recipe = w.file("r.json", recipe),
+                                                .calibrate_on = wide},
+                                               {.images = 10}, w.context)
+                                     .row);
   CHECK(apart["key"] == evaluated["key"]);
   CHECK(apart["scores"] == evaluated["scores"]);
   CHECK(apart["key"] != own["key"]);

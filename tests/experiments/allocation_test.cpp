@@ -12,6 +12,7 @@
 #include "policies/recipe/recipe.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/places_network.hpp"
+#include "tests/experiments/rows.hpp"
 #include "tests/experiments/small_network.hpp"
 #include "tests/experiments/smoke_run.hpp"
 #include "tests/files.hpp"
@@ -211,7 +212,7 @@ TEST_CASE("table, front and recipes of a network; the same again from what is th
   CHECK(mixtures.header[1] == "bits/weight of products");
   CHECK(mixtures.header[2] == "W bits of network");
   CHECK(std::stod(mixtures.rows[0][2]) ==
-        Approx(merge_rows(run.out)[0]["bits"]["weight"].get<double>()).margin(5e-4));
+        Approx(merged_rows(run.out)[0]["bits"]["weight"].get<double>()).margin(5e-4));
   CHECK(std::stod(mixtures.rows[0][2]) > std::stod(mixtures.rows[0][1]));
   std::size_t recipes = 0;
   for (const auto& file : std::filesystem::directory_iterator(run.out)) {

@@ -9,6 +9,7 @@
 #include "experiments/predict/layer_noise.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/places_network.hpp"
+#include "tests/experiments/rows.hpp"
 #include "tests/experiments/small_network.hpp"
 #include "tests/experiments/smoke_run.hpp"
 #include "tests/files.hpp"
@@ -90,7 +91,7 @@ TEST_CASE("each layer alone and all together at each format", "[fast]") {
   CHECK(labels[0] == "mx(float4_e2m1fn,16) in " + layers[0]);
   CHECK(labels.back() == "mx(float4_e2m1fn,16) in all layers");
 
-  const std::vector<Json> rows = merge_rows(run.out);
+  const std::vector<Json> rows = merged_rows(run.out);
   REQUIRE(rows.size() == layers.size() + 1);
   for (std::size_t i = 0; i < layers.size(); ++i) {
     // Alone: every other layer is float32, and the noise of those before it is none.
@@ -123,7 +124,7 @@ TEST_CASE("one layer at a time is changed from a recipe", "[fast]") {
   const Conclusion conclusion = answer(run);
   const net::Graph graph = net::build_net("dlrm-small", {21}, 2);
   const std::vector<std::string> layers = net::gemm_layer_names(graph);
-  const std::vector<Json> rows = merge_rows(run.out);
+  const std::vector<Json> rows = merged_rows(run.out);
   REQUIRE(rows.size() == 2 * layers.size() + 3);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Json& recipe = rows[i]["point"]["recipe"];
@@ -161,7 +162,7 @@ TEST_CASE("weights have a scale per channel, or per tensor where the setting say
     CHECK_THAT(conclusion.tables[0].title,
                Catch::StartsWith("int4 in one layer, weights per " + granularity + ", "));
     CHECK_THAT(conclusion.tables[1].title, Catch::StartsWith("mxfp4 in one layer, the "));
-    const Json roles = merge_rows(run.out)[0]["point"]["recipe"]["layers"][0]["roles"];
+    const Json roles = merged_rows(run.out)[0]["point"]["recipe"]["layers"][0]["roles"];
     CHECK(roles["weight"]["granularity"] == granularity);
     CHECK_FALSE(roles["activation"].contains("granularity"));  // the default, per tensor
     CHECK_THAT(message_of([&] { answer(sensitivity_run(folder, {"granularity=row"})); }),
@@ -178,7 +179,7 @@ TEST_CASE("one role alone leaves the other as it is", "[fast]") {
   std::size_t points = 1;
   for (const net::GemmLayer& layer : net::gemm_layers(graph)) points += layer.weight != nullptr;
   CHECK(points < net::gemm_layers(graph).size() + 1);
-  const std::vector<Json> rows = merge_rows(run.out);
+  const std::vector<Json> rows = merged_rows(run.out);
   CHECK(rows.size() == points);
   for (const Json& row : rows) {
     for (const Json& tensor : row["predicted"]["tensors"]) CHECK(tensor["role"] == "weight");

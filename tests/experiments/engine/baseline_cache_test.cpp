@@ -37,7 +37,7 @@ TEST_CASE("rows are the same bytes with a cold, warm, damaged or absent cache", 
   const Point point =
       parse_sweep(R"({"numemu_sweep": 1, "grid": {"roles.weight.format": ["mxfp4"]}})", "s.json")
           .points[0];
-  const auto row_of = [&](Workbench bench) { return run_point(point, bench).dump(); };
+  const auto row_of = [&](Workbench bench) { return to_json(run_point(point, bench)).dump(); };
   const std::string none = row_of(small_bench(""));
   CHECK(row_of(small_bench(folder.path())) == none);
   const Workbench warm = small_bench(folder.path());

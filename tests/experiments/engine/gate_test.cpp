@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "emu/stats/interval.hpp"
-#include "experiments/engine/row_schema.hpp"
+#include "experiments/engine/row.hpp"
 #include "policies/recipe/canonical_json.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
@@ -60,9 +60,10 @@ Json exact_top5() {
           {"exact", {"ci95", "difference_ci95"}}};
 }
 
-Json judged(const std::string& gate, Json row) {
+Json judged(const std::string& gate, const Json& json) {
+  Row row = read_row(json);
   judge_gate(parse_gate(gate), row);
-  return row["gate"];
+  return to_json(row)["gate"];
 }
 
 }  // namespace
@@ -259,11 +260,10 @@ TEST_CASE("the exact interval of none is lengthened by more than a normal one", 
 }
 
 TEST_CASE("a judged row has a digest that matches", "[fast]") {
-  Json row = Json::parse(with_digest(row_of({7, 1, 1, 10}).dump()));
+  Row row = read_row(Json::parse(with_digest(row_of({7, 1, 1, 10}).dump())));
   judge_gate(parse_gate("0.99"), row);
-  const Json digest = row["digest"];
-  row.erase("digest");
-  CHECK(Json::parse(with_digest(row.dump()))["digest"] == digest);
+  const std::string digest = std::exchange(row.digest, "");
+  CHECK(Json::parse(with_digest(to_json(row).dump()))["digest"] == digest);
 }
 
 TEST_CASE("targets by name and mistakes", "[fast]") {

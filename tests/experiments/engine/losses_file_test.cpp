@@ -17,40 +17,44 @@ const std::string kKey(64, 'a');
 
 JudgedSums some() { return {&net::find_score("mse"), {2, {0.5, 1, 0.25, 1, HUGE_VAL, 1}}}; }
 
-Json row_of(const Json& losses) { return {{"key", kKey}, {"losses", losses}}; }
+Row row_of(const Member<RowLosses>& losses) {
+  Row row;
+  row.key = kKey;
+  row.losses = losses;
+  return row;
+}
 
 }  // namespace
 
 TEST_CASE("losses: written and read", "[fast]") {
   const test::TemporaryFolder folder;
-  const Json losses = write_losses(folder.path(), kKey, some());
-  CHECK(losses["file"] == "losses/" + kKey + ".npy");
+  const Member<RowLosses> losses = write_losses(folder.path(), kKey, some());
+  CHECK(losses->file == "losses/" + kKey + ".npy");
   const JudgedSums read = read_losses(folder.path(), row_of(losses));
   CHECK(read.score == some().score);
   CHECK(read.table.columns == 2);
   CHECK(read.table.sums == some().table.sums);
-  CHECK(write_losses(folder.path(), kKey, {}).is_null());
-  require_losses(folder.path(), {{"key", kKey}});
+  CHECK_FALSE(write_losses(folder.path(), kKey, {}));
   remove_losses(folder.path());
   CHECK(std::filesystem::is_empty(folder / "losses"));
 }
 
 TEST_CASE("losses: what is not the row's is named", "[fast]") {
   const test::TemporaryFolder folder;
-  const Json losses = write_losses(folder.path(), kKey, some());
-  const auto with = [&](const char* key, const Json& value) {
-    Json other = losses;
-    other[key] = value;
+  const Member<RowLosses> losses = write_losses(folder.path(), kKey, some());
+  const auto with = [&](std::string RowLosses::*member, const std::string& value) {
+    RowLosses other = *losses;
+    other.*member = value;
     return row_of(other);
   };
-  CHECK_THROWS_WITH(read_losses(folder.path(), with("file", "../" + kKey + ".npy")),
+  CHECK_THROWS_WITH(read_losses(folder.path(), with(&RowLosses::file, "../" + kKey + ".npy")),
                     Contains("losses.file: expected losses/KEY.npy"));
-  CHECK_THROWS_WITH(read_losses(folder.path(), with("digest", "0")),
+  CHECK_THROWS_WITH(read_losses(folder.path(), with(&RowLosses::digest, "0")),
                     Contains(kKey + ".npy: byte 0: not the losses that were written"));
-  CHECK_THROWS_WITH(read_losses(folder.path(), with("score", "x")), Contains("unknown metric"));
-  CHECK_THROWS_WITH(read_losses(folder.path(), {{"key", kKey}, {"losses", 3}}),
-                    Contains("expected an object"));
-  const std::string path = folder / losses["file"].text();
+  CHECK_THROWS_WITH(read_losses(folder.path(), with(&RowLosses::score, "x")),
+                    Contains("unknown metric"));
+  CHECK_THROWS_WITH(read_losses(folder.path(), row_of({})), Contains("expected losses"));
+  const std::string path = folder / losses->file;
   std::filesystem::resize_file(path, 100);
   CHECK_THROWS_WITH(read_losses(folder.path(), row_of(losses)), Contains(kKey + ".npy: "));
   std::filesystem::resize_file(path, std::uintmax_t{1} << 40);

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "experiments/engine/row_schema.hpp"
+#include "experiments/engine/row.hpp"
 #include "experiments/predict/version.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/json.hpp"
@@ -294,7 +294,7 @@ TEST_CASE("shards merge to the rows of one run; differing duplicates are refused
   finish(folder.path, {0, 2}, {"a", "c"});
   finish(folder.path, {1, 2}, {"b", "d"});
   std::string merged;
-  for (const auto& row : merge_rows(folder.path)) merged += row["key"].get<std::string>();
+  for (const auto& row : merge_rows(folder.path)) merged += row.key;
   CHECK(merged == "abcd");
   put(folder.path + "/rows.1.jsonl", line_of("a") + " \n");
   CHECK_THROWS_WITH(merge_rows(folder.path),

@@ -33,7 +33,7 @@ TEST_CASE("a row of images has the error of its SQNR and no bits per character",
   const Point point =
       parse_sweep(R"({"numemu_sweep": 1, "grid": {"roles.weight.format": ["mxfp4"]}})", "s.json")
           .points[0];
-  const auto row = run_point(point, bench);
+  const auto row = to_json(run_point(point, bench));
   CHECK(row["metrics"]["sqnr_error_db"].get<double>() > 0);
   CHECK(row["metrics"]["sqnr_db"].get<double>() > 0);
   CHECK_FALSE(row["metrics"].contains("bits_per_character"));
@@ -51,7 +51,7 @@ TEST_CASE("a row tells of the network's own quantizers, which its baseline has t
                                                                net::Tensor({1})));
   Workbench bench(testing::small_dataset(), std::move(trained), 40);
   const Point point = parse_sweep(R"({"numemu_sweep": 1, "points": [{}]})", "s.json").points[0];
-  const auto row = run_point(point, bench);
+  const auto row = to_json(run_point(point, bench));
   CHECK(row["bits"]["weight"] == 32);
   CHECK(row["baseline_has"] == "1 quantizer of its own");
   REQUIRE(row.contains("notes"));
@@ -94,7 +94,7 @@ TEST_CASE("calibration samples with NaN are left out of SQNR and predictions, an
   Workbench without(whole, testing::small_net(), 40), holes = bench_of(0, 2);
   const std::int64_t read = without.reference.samples();
   CHECK(holes.reference.samples() == read - 2);
-  const auto expected = run_point(point, without), row = run_point(point, holes);
+  const auto expected = to_json(run_point(point, without)), row = to_json(run_point(point, holes));
   // Two of hundreds of samples change the figure by less than this.
   constexpr double kNear = 0.2;
   CHECK(row["metrics"]["sqnr_db"].get<double>() ==
@@ -112,10 +112,10 @@ TEST_CASE("calibration samples with NaN are left out of SQNR and predictions, an
 TEST_CASE("a row says what its prediction leaves out, and float32 has no verdict", "[fast]") {
   Workbench bench(testing::small_dataset(), testing::small_net(), 40);
   const auto row_of = [&](const std::string& base) {
-    return run_point(
+    return to_json(run_point(
         parse_sweep(R"({"numemu_sweep": 1, "base": {"numemu_recipe": 1)" + base + "}}", "s.json")
             .points[0],
-        bench);
+        bench));
   };
   const auto shifted = row_of(
       R"j(, "layers": [{"match": "fc2", "roles": {"weight": {"format": "group(uint4,16,float16,zp)"
@@ -172,7 +172,7 @@ TEST_CASE("a row says that it was calibrated on fewer samples than asked for", "
                     "s.json")
             .points[0];
     point.recipe_name = name;
-    const auto row = run_point(point, bench);
+    const auto row = to_json(run_point(point, bench));
     return row.contains("notes") ? row["notes"].dump() : "";
   };
   const std::string told = "Calibrated on 4 samples";
@@ -186,14 +186,14 @@ TEST_CASE("a row says that it was calibrated on fewer samples than asked for", "
 TEST_CASE("a row says where NaN and infinities arise, and only then", "[fast]") {
   Workbench bench(testing::small_dataset(), testing::small_net(), 40);
   const auto row_on = [&](const std::string& unit) {
-    return run_point(
+    return to_json(run_point(
         parse_sweep(R"({"numemu_sweep": 1, "base": {"numemu_recipe": 1, "roles": {"weight":
                     {"format": "float8_e5m2"}, "activation": {"format": "float8_e5m2"}},
                     "gemms": {"fprop": {"unit": ")" +
                         unit + R"("}}}})",
                     "s.json")
             .points[0],
-        bench);
+        bench));
   };
   CHECK_FALSE(row_on("f32.sequential").contains("not_finite"));
   // Codes are scaled to 57344 each; sums of such products leave float16 at once.
@@ -220,33 +220,33 @@ TEST_CASE("a row says where NaN and infinities arise, and only then", "[fast]") 
 TEST_CASE("infinities of a unit are counted before the role output takes them away", "[fast]") {
   Workbench bench(testing::small_dataset(), testing::small_net(), 40);
   const auto counts = [&](const std::string& output) {
-    return run_point(
+    return to_json(run_point(
         parse_sweep(R"({"numemu_sweep": 1, "base": {"numemu_recipe": 1, "roles": {
                          "weight": {"format": "float8_e5m2"}, "activation": {"format":
                          "float8_e5m2"})" +
                         output + R"(}, "gemms": {"fprop": {"unit": "neutral.mac.float16"}}}})",
                     "s.json")
             .points[0],
-        bench)["not_finite"]["test"];
+        bench))["not_finite"]["test"];
   };
   const auto bare = counts(""), stored = counts(R"(, "output": {"format": "bfloat16"})");
   REQUIRE(bare["layers"][0]["infinite"].get<int>() > 0);
   CHECK(stored["layers"][0] == bare["layers"][0]);  // its operands are the same
   CHECK(stored["outputs"]["infinite"] == 0);
   // A role that makes infinities itself.
-  const auto row = run_point(
+  const auto row = to_json(run_point(
       parse_sweep(R"({"numemu_sweep": 1, "base": {"numemu_recipe": 1, "roles": {"output": {
                   "format": "float6_e2m3fn", "scale": "none", "overflow": "ieee"}}}})",
                   "s.json")
           .points[0],
-      bench);
+      bench));
   CHECK_FALSE(row.contains("not_finite"));  // no place for NaN or infinities
-  const auto own = run_point(
+  const auto own = to_json(run_point(
       parse_sweep(R"({"numemu_sweep": 1, "base": {"numemu_recipe": 1, "roles": {"output": {
                   "format": "e2m2+nan1", "scale": "none", "overflow": "ieee"}}}})",
                   "s.json")
           .points[0],
-      bench)["not_finite"]["test"]["layers"];
+      bench))["not_finite"]["test"]["layers"];
   REQUIRE_FALSE(own.empty());
   CHECK(own[0]["causes"][0] == "overflow of the role output (e2m2+nan1, overflow ieee)");
 }
@@ -254,12 +254,12 @@ TEST_CASE("infinities of a unit are counted before the role output takes them aw
 TEST_CASE("reasons of NaN are possible ones, and no prediction stands beside it", "[fast]") {
   Workbench bench(testing::small_dataset(), testing::small_net(), 40);
   const auto row_of = [&](const std::string& roles, const std::string& unit) {
-    return run_point(
-        parse_sweep(R"({"numemu_sweep": 1, "base": {"numemu_recipe": 1, "roles": {)" + roles +
-                        R"(}, "gemms": {"fprop": {"unit": ")" + unit + R"("}}}})",
-                    "s.json")
-            .points[0],
-        bench);
+    return to_json(
+        run_point(parse_sweep(R"({"numemu_sweep": 1, "base": {"numemu_recipe": 1, "roles": {)" +
+                                  roles + R"(}, "gemms": {"fprop": {"unit": ")" + unit + R"("}}}})",
+                              "s.json")
+                      .points[0],
+                  bench));
   };
   // Operands without infinities: no sum of them overflows, and no infinities are subtracted.
   const auto nan =
@@ -298,10 +298,10 @@ TEST_CASE("without predictions a row is another point's, with the same measureme
   SweepConfig config = parse_sweep(
       R"({"numemu_sweep": 1, "base": {"numemu_recipe": 1, "roles": {"weight": {"format": "int4"}}}})",
       "s.json");
-  const auto with = run_point(config.points[0], bench);
+  const auto with = to_json(run_point(config.points[0], bench));
   turn_predictions_off(config);
   CHECK(config.json["predictions"] == false);
-  const auto without = run_point(config.points[0], bench);
+  const auto without = to_json(run_point(config.points[0], bench));
   CHECK(without["point"]["predictions"] == false);
   CHECK(without["key"] != with["key"]);
   CHECK(without["metrics"] == with["metrics"]);

@@ -190,7 +190,7 @@ TEST_CASE("where no sample differs the interval is that of none among as many", 
   const auto ends = [](const Json& score, const char* key) {
     return std::pair(score[key][0].get<double>(), score[key][1].get<double>());
   };
-  Json score = scores_json(false, top1, own, float32)[0];
+  Json score = to_json(scores_of(false, top1, own, float32))[0];
   CHECK(score["exact"] == Json::array({"difference_ci95"}));
   CHECK(ends(score, "difference_ci95").first == Approx(-none).epsilon(kSix));
   CHECK(ends(score, "difference_ci95").second == Approx(none).epsilon(kSix));
@@ -198,18 +198,18 @@ TEST_CASE("where no sample differs the interval is that of none among as many", 
   // All right in both: fewer are possible, more are not. Texts have fewer units, their blocks.
   for (auto& sum : half.sums) sum = 5;
   own.tables = float32.tables = {half};
-  score = scores_json(false, top1, own, float32)[0];
+  score = to_json(scores_of(false, top1, own, float32))[0];
   CHECK(score["exact"] == Json::array({"ci95", "difference_ci95"}));
   CHECK(ends(score, "ci95").first == Approx(1 - none).epsilon(kSix));
   CHECK(ends(score, "ci95").second == 1);
   CHECK(ends(score, "difference_ci95").first == Approx(-none).epsilon(kSix));
   CHECK(ends(score, "difference_ci95").second == 0);
-  const Json text = scores_json(true, top1, own, float32)[0];
+  const Json text = to_json(scores_of(true, top1, own, float32))[0];
   const double ten = 1 - std::pow(0.025, 0.1);  // blocks of 4 windows
   CHECK(ends(text, "ci95").first == Approx(1 - ten).epsilon(kSix));
   // One answer of one sample changes: resamples differ, and the bootstrap is asked.
   own.tables[0].sums[2] = 4;
-  score = scores_json(false, top1, own, float32)[0];
+  score = to_json(scores_of(false, top1, own, float32))[0];
   CHECK(!score.contains("exact"));
   CHECK(ends(score, "difference_ci95").first < 0);
 }
@@ -224,7 +224,7 @@ TEST_CASE("samples that are right or wrong are counted, not resampled", "[fast]"
     float32.tables[0].sums.insert(float32.tables[0].sums.end(), {i < 6 || i == 8 ? 1.0 : 0.0, 1});
   }
   const std::vector<const net::Score*> top1 = {&net::find_score("top1")};
-  const Json score = scores_json(false, top1, own, float32)[0];
+  const Json score = to_json(scores_of(false, top1, own, float32))[0];
   CHECK(score["gained"] == 2);
   CHECK(score["lost"] == 1);
   CHECK(!score.contains("resampled"));
@@ -235,9 +235,9 @@ TEST_CASE("samples that are right or wrong are counted, not resampled", "[fast]"
   CHECK(score["difference_ci95"][0].get<double>() == Approx(change.low).epsilon(kSix));
   CHECK(score["difference_ci95"][1].get<double>() == Approx(change.high).epsilon(kSix));
   // Windows of a text follow each other, and a sample of several targets is no count.
-  CHECK(scores_json(true, top1, own, float32)[0]["resampled"] == "blocks of 3 windows");
+  CHECK(to_json(scores_of(true, top1, own, float32))[0]["resampled"] == "blocks of 3 windows");
   own.tables[0].sums[1] = 2;
-  CHECK(scores_json(false, top1, own, float32)[0]["resampled"] == "samples");
+  CHECK(to_json(scores_of(false, top1, own, float32))[0]["resampled"] == "samples");
 }
 
 TEST_CASE("answers behind ignored targets are counted, ignored ones are not", "[fast]") {
@@ -262,7 +262,7 @@ TEST_CASE("top-1 of one sample with several classes has no interval", "[fast]") 
   own.tables = {{2, {3, 5}}};
   const auto intervals = [&](const net::Shape& shape) {
     return top1_intervals(set_of(net::DataKind::text, net::TargetKind::classes, 9, shape), own, own,
-                          scores_json(true, scores, own, own));
+                          scores_of(true, scores, own, own));
   };
   CHECK(std::isnan(intervals({5}).top1.low));
   CHECK(std::isnan(intervals({5}).top1.high));
@@ -276,17 +276,17 @@ TEST_CASE("a figure that is no number has its reason", "[fast]") {
   own.samples = float32.samples = 3;
   own.tables = {{2, {1, 0.5, 1, 0.5, 1, 0.25}}};
   float32.tables = {{2, {1, 0, 1, 0, 1, 0}}};
-  Json score = scores_json(false, {&sqnr}, own, float32)[0];
+  Json score = to_json(scores_of(false, {&sqnr}, own, float32))[0];
   CHECK(score["baseline"].is_null());
   CHECK(score["why_no_baseline"] == "float32 is compared with itself");
   CHECK(!score.contains("why_no_value"));
   own.tables[0].sums[3] = NAN;
-  score = scores_json(false, {&sqnr}, own, float32)[0];
+  score = to_json(scores_of(false, {&sqnr}, own, float32))[0];
   CHECK(score["why_no_value"] ==
         "the figures of 1 of 3 samples are NaN, as outputs are NaN or nothing is compared");
   const net::Score& psnr = net::find_score("psnr");
   own.tables[0].sums = {30, 1, HUGE_VAL, 1, 28, 1};
-  CHECK(scores_json(false, {&psnr}, own, own)[0]["why_no_value"] ==
+  CHECK(to_json(scores_of(false, {&psnr}, own, own))[0]["why_no_value"] ==
         "the figures of 1 of 3 samples are infinite");
 }
 

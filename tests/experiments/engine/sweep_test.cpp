@@ -13,6 +13,7 @@
 #include "formats/storage/json.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
+#include "tests/experiments/rows.hpp"
 
 using namespace numemu;
 using namespace numemu::experiments;
@@ -92,12 +93,12 @@ TEST_CASE("points share what calibration saw, and their rows are the same bytes"
   run_sweep(config, shared, rows, folder.path, {}, hooks);
   // Passes: of the largest magnitudes, of histograms, of 32 samples, of ranges, of all elements.
   CHECK(skipped == 6);
-  std::vector<Json> found = merge_rows(folder.path);
+  std::vector<Json> found = merged_rows(folder.path);
   REQUIRE(found.size() == config.points.size());
   for (std::size_t i = 0; i < found.size(); ++i) {
     Workbench own = bench();
     found[i].erase("digest");
-    CHECK(found[i].dump() == run_point(config.points[i], own).dump());
+    CHECK(found[i].dump() == to_json(run_point(config.points[i], own)).dump());
   }
 }
 
@@ -109,7 +110,7 @@ TEST_CASE("shards hold the rows of the whole, and a resumed sweep computes only 
   run(config, bench, whole.path, {});
   run(config, bench, split.path, {1, 2});
   run(config, bench, split.path, {0, 2});
-  CHECK(merge_rows(whole.path) == merge_rows(split.path));
+  CHECK(merged_rows(whole.path) == merged_rows(split.path));
 
   const std::string rows = content(whole.path + "/rows.jsonl");
   std::filesystem::resize_file(whole.path + "/rows.jsonl", rows.size() / 2);
@@ -147,7 +148,7 @@ TEST_CASE("a row keeps its schema, and float32 is its own baseline", "[fast]") {
   const SweepConfig config = parse_sweep(kSweep, "s.json");
   Workbench bench(testing::small_dataset(), testing::small_net(), 400);
   for (const Point& point : config.points) {
-    const auto row = run_point(point, bench);
+    const auto row = to_json(run_point(point, bench));
     for (const char* key : {"key", "point", "bits", "metrics", "predicted", "layers", "version"})
       REQUIRE(row.contains(key));
     for (const char* key : {"top1", "n", "ci95", "loss"}) REQUIRE(row["metrics"].contains(key));
@@ -194,15 +195,15 @@ TEST_CASE("losses stand beside rows: the same for shards, and computed again whe
   run(config, bench, whole.path, {});
   run(config, bench, split.path, {1, 2});
   run(config, bench, split.path, {0, 2});
-  const std::vector<Json> rows = merge_rows(whole.path);
-  CHECK(rows == merge_rows(split.path));
+  const std::vector<Json> rows = merged_rows(whole.path);
+  CHECK(rows == merged_rows(split.path));
   for (const Json& row : rows) {
-    const JudgedSums own = read_losses(whole.path, row);
+    const JudgedSums own = read_losses(whole.path, read_row(row));
     CHECK(own.score->name == "log_loss");
     CHECK(own.table.samples() == 400);
     const double mean = own.score->figure(own.table)(std::vector<std::int64_t>(400, 1));
     CHECK(mean == Approx(row["scores"][0]["value"].get<double>()).epsilon(1e-5));
-    CHECK(read_losses(split.path, row).table.sums == own.table.sums);
+    CHECK(read_losses(split.path, read_row(row)).table.sums == own.table.sums);
   }
   const std::string lost = whole.path + "/" + rows[3]["losses"]["file"].text(),
                     before = content(lost);
@@ -214,7 +215,7 @@ TEST_CASE("losses stand beside rows: the same for shards, and computed again whe
              Catch::Contains("line 4: a row without its losses") && Catch::Contains(lost));
   CHECK(run_sweep(config, bench, store, whole.path, {}, {}).computed == 1);
   CHECK(content(lost) == before);
-  CHECK(merge_rows(whole.path) == rows);
+  CHECK(merged_rows(whole.path) == rows);
 }
 
 TEST_CASE("rows of right answers have no losses", "[fast]") {

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <stdexcept>
 
-#include "experiments/engine/row_schema.hpp"
+#include "experiments/engine/row.hpp"
 #include "formats/version.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"

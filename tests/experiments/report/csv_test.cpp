@@ -8,6 +8,7 @@
 #include "tests/catch.hpp"
 #include "tests/experiments/report/sample.hpp"
 #include "tests/experiments/report/scratch.hpp"
+#include "tests/experiments/rows.hpp"
 
 using namespace numemu::experiments;
 using numemu::Json;
@@ -50,7 +51,7 @@ TEST_CASE("csv has every row, and numbers read back exactly", "[fast]") {
   rows[3] = sample::poisoned(rows[3]);
   rows[7]["metrics"]["gain"] = 1.35;
   rows[7]["predicted"]["sqnr_gained_db"] = 16.25;
-  const ReportInput input{nullptr, &rows, nullptr};
+  const ReportInput input{nullptr, kept_rows(rows), nullptr};
   write_csv(input, scratch / "report.csv");
   const auto lines = parse_csv(scratch.read("report.csv"));
   REQUIRE(lines.size() == rows.size() + 1);
@@ -81,7 +82,7 @@ TEST_CASE("texts that a spreadsheet would take for formulas are marked, numbers 
   for (const std::string& text : hostile) {
     rows[0]["point"]["net"] = text;
     rows[0]["metrics"]["difference"] = -0.25;
-    write_csv({nullptr, &rows, nullptr}, scratch / "report.csv");
+    write_csv({nullptr, kept_rows(rows), nullptr}, scratch / "report.csv");
     const auto lines = parse_csv(scratch.read("report.csv"));
     CHECK(lines[1][column(lines[0], "net")] == (text == "a=b" ? "" : "'") + text);
     CHECK(lines[1][column(lines[0], "difference")] == "-0.25");
@@ -90,7 +91,7 @@ TEST_CASE("texts that a spreadsheet would take for formulas are marked, numbers 
 
 TEST_CASE("a folder that does not exist is named", "[fast]") {
   const std::vector<Json> rows;
-  const ReportInput input{nullptr, &rows, nullptr};
+  const ReportInput input{nullptr, kept_rows(rows), nullptr};
   for (auto* write : {write_csv, write_sqlite, write_markdown, write_html}) {
     CHECK_THROWS_WITH(write(input, "/nonexistent/report.out"),
                       Catch::Contains("/nonexistent: no such folder"));
@@ -100,7 +101,7 @@ TEST_CASE("a folder that does not exist is named", "[fast]") {
 TEST_CASE("a finished file replaces the old one and leaves nothing beside it", "[fast]") {
   const Scratch scratch("atomic");
   const std::vector<Json> rows = sample::rows();
-  const ReportInput input{nullptr, &rows, nullptr};
+  const ReportInput input{nullptr, kept_rows(rows), nullptr};
   std::ofstream(scratch / "report.csv") << "old";
   write_csv(input, scratch / "report.csv");
   CHECK(scratch.read("report.csv").starts_with("key,"));

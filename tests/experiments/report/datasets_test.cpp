@@ -3,13 +3,14 @@
 
 #include "tests/catch.hpp"
 #include "tests/experiments/report/sample.hpp"
+#include "tests/experiments/rows.hpp"
 
 using namespace numemu::experiments;
 using numemu::Json;
 
 TEST_CASE("data sets of the sample sweep", "[fast]") {
   const std::vector<Json> rows = sample::rows();
-  const std::vector<Record> records = read_records(rows);
+  const std::vector<Record> records = records_of(rows);
   const Json tensors = sample::tensors();
   const Json data = chart_datasets(records, &tensors);
   CHECK(data["points"].size() == rows.size() - 1);
@@ -37,7 +38,7 @@ TEST_CASE("data sets of the sample sweep", "[fast]") {
 
 TEST_CASE("without quantized rows and tensors every data set but the baseline is empty", "[fast]") {
   const std::vector<Json> rows = {sample::rows()[0]};
-  const Json data = chart_datasets(read_records(rows), nullptr);
+  const Json data = chart_datasets(records_of(rows), nullptr);
   for (const auto& [name, records] : data.items()) {
     CAPTURE(name);
     CHECK(records.size() == (name == "baseline" ? 1 : 0));
@@ -46,7 +47,7 @@ TEST_CASE("without quantized rows and tensors every data set but the baseline is
 
 TEST_CASE("points of a text have bits per character and no accuracy", "[fast]") {
   const std::vector<Json> rows = sample::text_rows();
-  const Json data = chart_datasets(read_records(rows), nullptr);
+  const Json data = chart_datasets(records_of(rows), nullptr);
   CHECK(data["baseline"] == Json::array({{{"figure", 2.1}}}));
   REQUIRE(data["points"].size() == 4);
   for (const Json& point : data["points"]) {
@@ -57,7 +58,7 @@ TEST_CASE("points of a text have bits per character and no accuracy", "[fast]") 
 
 TEST_CASE("rows of one layer each are cells of layer by format", "[fast]") {
   const std::vector<Json> rows = sample::sensitivity_rows();
-  const Json data = chart_datasets(read_records(rows), nullptr);
+  const Json data = chart_datasets(records_of(rows), nullptr);
   REQUIRE(data["sensitivity"].size() == 24);
   const Json& last = data["sensitivity"][23];
   CHECK(last["layer"] == "all layers");
@@ -70,7 +71,7 @@ TEST_CASE("rows of one layer each are cells of layer by format", "[fast]") {
   CHECK(data["baseline"][0]["top1"].get<double>() == Approx(97.95));
   CHECK(data["baseline"][0]["low"].get<double>() < 97.95);
   const std::vector<Json> ordinary = sample::rows();
-  CHECK(chart_datasets(read_records(ordinary), nullptr)["sensitivity"].empty());
+  CHECK(chart_datasets(records_of(ordinary), nullptr)["sensitivity"].empty());
 }
 
 TEST_CASE("histograms that cannot be drawn are left out", "[fast]") {
@@ -95,7 +96,7 @@ TEST_CASE("histograms that cannot be drawn are left out", "[fast]") {
 TEST_CASE("points that are not finite are drawn on the lower edge", "[fast]") {
   std::vector<Json> rows = sample::rows();
   rows.push_back(sample::not_finite_row());
-  const std::vector<Record> records = read_records(rows);
+  const std::vector<Record> records = records_of(rows);
   const Json data = chart_datasets(records, nullptr);
   const Json& point = data["points"].back();
   CHECK(point["sqnr"].is_null());

@@ -11,6 +11,7 @@
 #include "tests/catch.hpp"
 #include "tests/experiments/report/sample.hpp"
 #include "tests/experiments/report/scratch.hpp"
+#include "tests/experiments/rows.hpp"
 
 using namespace numemu;
 using namespace numemu::experiments;
@@ -21,7 +22,11 @@ namespace {
 
 std::vector<Json> judged_rows(const std::string& target) {
   std::vector<Json> rows = sample::rows();
-  for (Json& row : rows) judge_gate(parse_gate(target), row);
+  for (Json& json : rows) {
+    Row row = read_row(json);
+    judge_gate(parse_gate(target), row);
+    json = to_json(row);
+  }
   return rows;
 }
 
@@ -38,7 +43,7 @@ TEST_CASE("the verdicts of the gate count rows, and points that are missing", "[
                     open = count(rows, "undecided");
   REQUIRE(pass > 0);
   REQUIRE(fail > 0);
-  const std::vector<Record> records = read_records(rows);
+  const std::vector<Record> records = records_of(rows);
   const std::string first = gate_sentences(records).at(0);
   CHECK_THAT(first, Contains("Gate top1 >= 0.99 float32 at 99 %, paired: " + std::to_string(pass) +
                              " of " + std::to_string(rows.size()) + " pass; " +
@@ -48,11 +53,11 @@ TEST_CASE("the verdicts of the gate count rows, and points that are missing", "[
   CHECK_THAT(gate_sentences(records, "3 of 9 points present").at(0),
              EndsWith("; 3 of 9 points present."));  // a row fails, and so does the gate
   const std::vector<Json> good = judged_rows("top1>=0");
-  CHECK_THAT(gate_sentences(read_records(good), "3 of 9 points present").at(0),
+  CHECK_THAT(gate_sentences(records_of(good), "3 of 9 points present").at(0),
              EndsWith(" pass; 3 of 9 points present, so the gate as a whole is undecided."));
   // A constant is compared with one accuracy; nothing is paired.
   const std::vector<Json> absolute = judged_rows("top1>=0.5");
-  CHECK_THAT(gate_sentences(read_records(absolute)).at(0), Contains("Gate top1 >= 0.5 at 99 %: "));
+  CHECK_THAT(gate_sentences(records_of(absolute)).at(0), Contains("Gate top1 >= 0.5 at 99 %: "));
 }
 
 TEST_CASE("the gate's sentence counts the undecided rows that samples would decide", "[fast]") {
@@ -62,28 +67,28 @@ TEST_CASE("the gate's sentence counts the undecided rows that samples would deci
     row["gate"]["verdict"] = "undecided";
     row["gate"]["images_needed"] = nullptr;
   }
-  CHECK_THAT(gate_sentences(read_records(rows)).at(0),
+  CHECK_THAT(gate_sentences(records_of(rows)).at(0),
              EndsWith("), which more samples would not decide."));
   // Without an interval, as of one sample, nobody knows.
   for (Json& row : rows) {
     row["gate"]["margin_ci99"] = {nullptr, nullptr};
-    CHECK_THAT(gate_sentences(read_records(rows)).at(0),
+    CHECK_THAT(gate_sentences(records_of(rows)).at(0),
                EndsWith(&row == &rows[0] ? "), 1 without an interval, which needs more samples."
                                          : "), without an interval, which needs more samples."));
   }
   for (Json& row : rows) row["gate"]["margin_ci99"] = {-0.1, 0.1};
   rows[1]["gate"]["images_needed"] = 1'727'182;
-  CHECK_THAT(gate_sentences(read_records(rows)).at(0),
+  CHECK_THAT(gate_sentences(records_of(rows)).at(0),
              EndsWith("), about 1.8 million samples would decide 1 of them."));
   // Rounded up: 10,400 are needed where 10,000 do not decide.
   rows[1]["gate"]["images_needed"] = 10400;
-  CHECK_THAT(gate_sentences(read_records(rows)).at(0),
+  CHECK_THAT(gate_sentences(records_of(rows)).at(0),
              EndsWith("), about 11,000 samples would decide 1 of them."));
   rows[1]["gate"]["images_needed"] = 15533;
-  CHECK_THAT(gate_sentences(read_records(rows)).at(0),
+  CHECK_THAT(gate_sentences(records_of(rows)).at(0),
              EndsWith("), about 16,000 samples would decide 1 of them."));
   rows[0]["gate"]["images_needed"] = 150;
-  CHECK_THAT(gate_sentences(read_records(rows)).at(0),
+  CHECK_THAT(gate_sentences(records_of(rows)).at(0),
              EndsWith("), about 16,000 samples would decide."));
 }
 
@@ -92,8 +97,10 @@ TEST_CASE("pages and Markdown begin with the gate, before an experiment and only
   const Json experiment = {{"name", "e"}, {"question", "who"}, {"findings", Json::array()}};
   for (const Json* const shown : {static_cast<const Json*>(nullptr), &experiment}) {
     const Json sweep = Json::object();
-    const ReportInput input{
-        .sweep = &sweep, .rows = &rows, .experiment = shown, .unfinished = "5 of 6 points present"};
+    const ReportInput input{.sweep = &sweep,
+                            .rows = kept_rows(rows),
+                            .experiment = shown,
+                            .unfinished = "5 of 6 points present"};
     const std::string page = render_html(input, embedded_assets());
     const std::size_t at = page.find("Gate top1 &gt;= 0.99");
     REQUIRE(at != page.npos);
@@ -115,7 +122,7 @@ TEST_CASE("every table has the verdict, and none without a gate", "[fast]") {
   rows[0]["gate"]["verdict"] = "undecided";
   rows[0]["gate"]["images_needed"] = 15533;
   const std::vector<Json> unjudged = sample::rows();
-  const std::vector<Record> records = read_records(rows), plain = read_records(unjudged);
+  const std::vector<Record> records = records_of(rows), plain = records_of(unjudged);
   CHECK(gate_words(records[0]) == "undecided, needs about 16,000");
   CHECK_THAT(points_table(records),
              Contains(">Gate</button>") && Contains("undecided<small>needs about 16,000</small>"));

@@ -5,6 +5,7 @@
 #include "tests/catch.hpp"
 #include "tests/experiments/report/sample.hpp"
 #include "tests/experiments/report/scratch.hpp"
+#include "tests/experiments/rows.hpp"
 
 using namespace numemu::experiments;
 using numemu::Json;
@@ -32,7 +33,8 @@ std::string render(const std::vector<Json>& rows, const Json* tensors, std::stri
   const Json sweep = sample::sweep();
   ReportAssets assets = embedded_assets();
   assets.libraries = libraries;
-  return render_html({&sweep, &rows, tensors, experiment}, assets);
+  const std::vector<Row> read = read_rows(rows);
+  return render_html({&sweep, &read, tensors, experiment}, assets);
 }
 
 }  // namespace
@@ -45,7 +47,7 @@ TEST_CASE("without libraries the page has its tables and says how to get charts"
   CHECK(has(page, "numemu report"));
   CHECK_FALSE(has(page, "<figure"));
   CHECK_FALSE(has(page, "id=\"report-data\""));
-  const std::vector<Record> records = read_records(rows);
+  const std::vector<Record> records = records_of(rows);
   const std::size_t best = 1 + best_points(configurations(records)).points.size();
   CHECK(count(page, "<tr") == best + rows.size() + 1 + 6 + 6);
   CHECK(has(page, "rne · saturate · absmax / channel"));
@@ -268,7 +270,7 @@ TEST_CASE("rows of any shape give a page", "[fast]") {
 
 TEST_CASE("seeds, networks and other rules appear as columns only where they differ", "[fast]") {
   std::vector<Json> rows = {sample::rows()[1], sample::rows()[1]};
-  const auto table = [&rows] { return points_table(read_records(rows)); };
+  const auto table = [&rows] { return points_table(records_of(rows)); };
   CHECK_FALSE(has(table(), "seed"));
   rows[1]["point"]["seed"] = 1;
   CHECK(has(table(), "seed 0"));

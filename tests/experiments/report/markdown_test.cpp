@@ -5,6 +5,7 @@
 #include "tests/catch.hpp"
 #include "tests/experiments/report/sample.hpp"
 #include "tests/experiments/report/scratch.hpp"
+#include "tests/experiments/rows.hpp"
 
 using namespace numemu::experiments;
 using numemu::Json;
@@ -13,7 +14,7 @@ TEST_CASE("markdown has a line per row and the same number of cells in each", "[
   const Scratch scratch("markdown");
   std::vector<Json> rows = sample::rows();
   rows[2] = sample::poisoned(rows[2]);
-  const ReportInput input{nullptr, &rows, nullptr};
+  const ReportInput input{nullptr, kept_rows(rows), nullptr};
   write_markdown(input, scratch / "report.md");
   std::istringstream text(scratch.read("report.md"));
   std::size_t lines = 0;
@@ -40,7 +41,7 @@ TEST_CASE("markdown of texts and experiments", "[fast]") {
   const std::vector<Json> rows = sample::text_rows();
   const Json experiment = sample::experiment(),
              odd = {{"findings", 3}, {"tables", {1, {{"rows", {2}}}}}};
-  write_markdown({nullptr, &rows, nullptr, &experiment}, scratch / "report.md");
+  write_markdown({nullptr, kept_rows(rows), nullptr, &experiment}, scratch / "report.md");
   const std::string text = scratch.read("report.md");
   CHECK(text.starts_with("# Experiment: sensitivity\n"));
   CHECK(text.find("- mxfp4: conv2 is the most sensitive layer.") != text.npos);
@@ -52,10 +53,10 @@ TEST_CASE("markdown of texts and experiments", "[fast]") {
   CHECK(text.find("| holds (self-check) |") != text.npos);
   CHECK(text.find("| bits per character | change, bits | perplexity |") != text.npos);
   CHECK(text.find("| 2.1000 | 0.0000 | 4.287 |") != text.npos);
-  write_markdown({nullptr, &rows, nullptr, &odd}, scratch / "report.md");
+  write_markdown({nullptr, kept_rows(rows), nullptr, &odd}, scratch / "report.md");
   CHECK(scratch.read("report.md").find("# Accuracy against bits") != std::string::npos);
   const std::vector<Json> none;
-  write_markdown({nullptr, &none, nullptr, &experiment}, scratch / "report.md");
+  write_markdown({nullptr, kept_rows(none), nullptr, &experiment}, scratch / "report.md");
   CHECK(scratch.read("report.md").find("# Accuracy against bits") == std::string::npos);
 }
 
@@ -66,7 +67,7 @@ TEST_CASE("markdown has changes in the unit of the figure, not of a small loss",
       row["point"]["metrics"] = {metric};
       row["scores"] = {{{"name", metric}, {"value", value}, {"baseline", 0.5}}};
     }
-    write_markdown({nullptr, &rows, nullptr, nullptr}, scratch / "report.md");
+    write_markdown({nullptr, kept_rows(rows), nullptr, nullptr}, scratch / "report.md");
     return scratch.read("report.md");
   };
   // Differences of squared errors, not percents of them.
@@ -83,12 +84,12 @@ TEST_CASE("markdown has changes in the unit of the figure, not of a small loss",
 TEST_CASE("markdown has the SQNR at the best gain where rows have one", "[fast]") {
   const Scratch scratch("markdown-gain");
   std::vector<Json> rows = {sample::rows()[1], sample::rows()[2]};
-  write_markdown({nullptr, &rows, nullptr, nullptr}, scratch / "report.md");
+  write_markdown({nullptr, kept_rows(rows), nullptr, nullptr}, scratch / "report.md");
   CHECK(scratch.read("report.md").find("best gain") == std::string::npos);
   rows[0]["metrics"]["sqnr_gained_db"] = 14.94;
   rows[0]["predicted"]["sqnr_gained_db"] = 16.2;
   rows[1]["metrics"]["sqnr_gained_db"] = 30.0;
-  write_markdown({nullptr, &rows, nullptr, nullptr}, scratch / "report.md");
+  write_markdown({nullptr, kept_rows(rows), nullptr, nullptr}, scratch / "report.md");
   const std::string text = scratch.read("report.md");
   CHECK(text.find("| predicted, dB | at best gain, dB |") != text.npos);
   CHECK(text.find("| 14.9 (predicted 16.2) |") != text.npos);
@@ -102,7 +103,7 @@ TEST_CASE("markdown says what varies, what is not finite and why nothing is pred
   rows[0]["predicted"]["sqnr_db"] = nullptr;
   rows[0]["predicted"]["left_out"] = "no model";
   const Json sweep = sample::sweep();
-  write_markdown({&sweep, &rows, nullptr, nullptr}, scratch / "report.md");
+  write_markdown({&sweep, kept_rows(rows), nullptr, nullptr}, scratch / "report.md");
   const std::string text = scratch.read("report.md");
   CHECK(text.find("calibrate.rule percentile(99.9)") != text.npos);
   CHECK(text.find("- (no model)") != text.npos);

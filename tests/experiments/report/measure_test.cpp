@@ -4,6 +4,7 @@
 #include "experiments/report/findings.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/report/sample.hpp"
+#include "tests/experiments/rows.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -31,7 +32,7 @@ Json map_row(double iou) {
 
 TEST_CASE("class maps are judged by mean IoU, not by the share of pixels", "[fast]") {
   const std::vector<Json> rows = {map_row(0.797), map_row(0.7)};
-  const std::vector<Record> records = read_records(rows);
+  const std::vector<Record> records = records_of(rows);
   CHECK(std::string(records[0].judged.measure->name) == "mean_iou");
   CHECK(loses_little(records[0]) == Verdict::holds);
   CHECK(loses_little(records[1]) == Verdict::fails);
@@ -43,9 +44,9 @@ TEST_CASE("class maps are judged by mean IoU, not by the share of pixels", "[fas
 TEST_CASE("the first metric of the point judges", "[fast]") {
   Json row = map_row(0.7);
   row["point"]["metrics"] = {"pixel_accuracy", "mean_iou"};
-  CHECK(std::string(judged_of(row).measure->name) == "pixel_accuracy");
+  CHECK(std::string(judged_of(read_row(row)).measure->name) == "pixel_accuracy");
   row["point"]["metrics"] = {"top1"};
-  const JudgedFigure top1 = judged_of(row);
+  const JudgedFigure top1 = judged_of(read_row(row));
   CHECK(top1.measure->is_top1());
   CHECK(*top1.difference_low == -0.0015);
 }
@@ -54,17 +55,17 @@ TEST_CASE("losses of errors are shares of float32's, and fall", "[fast]") {
   Json row = sample::row(1, &sample::kFormats[14], nullptr, "u");
   row["metrics"] = {{"n", 100}};
   row["scores"] = Json::array({score("mse", 0.202, 0.2, 0.0002)});
-  const JudgedFigure judged = judged_of(row);
+  const JudgedFigure judged = judged_of(read_row(row));
   CHECK(*judged.loss() == Approx(0.01));
   CHECK(judged.loss_interval()->first == Approx(0.009));
   CHECK(judged.loss_interval()->second == Approx(0.011));
   CHECK(judged.measure->loss_text(judged.measure->small) == "1 % of the mean squared error");
   row["scores"][0]["baseline"] = 0.0;
-  CHECK(!judged_of(row).loss());
+  CHECK(!judged_of(read_row(row)).loss());
   row["scores"] = Json::array({score("sqnr", 21.5, 0, 0.1)});
   row["scores"][0]["baseline"] = nullptr;
   const std::vector<Json> rows = {row};
-  const std::vector<Record> records = read_records(rows);
+  const std::vector<Record> records = records_of(rows);
   CHECK(*records[0].judged.loss() == -21.5);
   CHECK(loses_little(records[0]) == Verdict::none);
 }
@@ -75,20 +76,20 @@ TEST_CASE("a figure that is not finite everywhere is still what judges", "[fast]
   row["scores"] = Json::array({score("sqnr", 0, 0, 0)});
   row["scores"][0]["value"] = nullptr;
   const std::vector<Json> rows = {row, row};
-  CHECK(std::string(measure_of(read_records(rows)).name) == "sqnr");
+  CHECK(std::string(measure_of(records_of(rows)).name) == "sqnr");
 }
 
 TEST_CASE("bits are those of a character or of a token", "[fast]") {
   Json row = sample::text_rows()[1];
-  CHECK(std::string(judged_of(row).measure->unit) == "bits per character");
-  CHECK(judged_of(row).difference_low == judged_of(row).difference);
+  CHECK(std::string(judged_of(read_row(row)).measure->unit) == "bits per character");
+  CHECK(judged_of(read_row(row)).difference_low == judged_of(read_row(row)).difference);
   row["point"]["data"] = "tokens";  // a row of an earlier program
-  CHECK(std::string(judged_of(row).measure->unit) == "bits per token");
+  CHECK(std::string(judged_of(read_row(row)).measure->unit) == "bits per token");
   row["scores"] = Json::array({score("bits_per_token", 2.5, 2.4, 0.01)});
   row["metrics"]["bits_per_token"] = 2.5;
   row["metrics"]["baseline_bits_per_token"] = 2.4;
   row["metrics"].erase("bits_per_character");
-  const JudgedFigure judged = judged_of(row);
+  const JudgedFigure judged = judged_of(read_row(row));
   CHECK(*judged.loss() == Approx(0.1));
   CHECK(judged.loss_interval()->second == Approx(0.11));
 }

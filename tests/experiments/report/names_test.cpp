@@ -8,6 +8,7 @@
 #include "tests/catch.hpp"
 #include "tests/experiments/json_path.hpp"
 #include "tests/experiments/report/sample.hpp"
+#include "tests/experiments/rows.hpp"
 
 using namespace numemu::experiments;
 using numemu::Json;
@@ -97,7 +98,7 @@ TEST_CASE("any two different points have different names and lines", "[fast]") {
   for (std::size_t sweep = 0; sweep < 60; ++sweep) {
     const std::vector<Json> rows = random_sweep(sweep, state);
     std::set<std::string> names, lines;
-    for (const Record& r : read_records(rows)) {
+    for (const Record& r : records_of(rows)) {
       INFO(r.name << "\n" << line(r));
       CHECK(names.insert(r.name).second);
       CHECK(lines.insert(line(r)).second);
@@ -113,7 +114,7 @@ TEST_CASE("a mixed recipe is named by what differs from the base", "[fast]") {
       block_row("mxfp4", Json::array({rule("fc*", "int8"), rule("fc3", "mxfp4")}))};
   rows[3]["point"]["recipe"]["layers"].push_back(
       {{"match", "fc3"}, {"gemms", {{"fprop", {{"unit", "neutral.f32.sequential"}}}}}});
-  const std::vector<Record> records = read_records(rows);
+  const std::vector<Record> records = records_of(rows);
   CHECK(records[0].name == "mxfp4");
   CHECK(records[1].name == "mxfp4 + all layers mxfp8_e4m3");
   CHECK(records[2].name == "mxfp4 + 3 layers mxfp8_e4m3");
@@ -127,7 +128,7 @@ TEST_CASE("names tell what differs, and only that", "[fast]") {
                             block_row("int8")};
   rows[1]["point"]["recipe"]["calibrate"]["rule"] = "percentile(99.9)";
   rows[3]["point"]["recipe"]["gemms"]["fprop"]["unit"] = "neutral.f32.sequential";
-  const std::vector<Record> records = read_records(rows);
+  const std::vector<Record> records = records_of(rows);
   CHECK(records[0].name == "mxfp4");
   CHECK(records[1].name == "mxfp4, calibrate.rule percentile(99.9)");
   CHECK(records[2].name == "int8 on exact");
@@ -145,7 +146,7 @@ TEST_CASE("names say only what is not usual in the sweep", "[fast]") {
   rows[5]["point"]["recipe"]["roles"]["weight"]["granularity"] = "block";
   rows.erase(rows.begin() + 1);
   std::vector<std::string> names;
-  for (const Record& r : read_records(rows)) names.push_back(r.name);
+  for (const Record& r : records_of(rows)) names.push_back(r.name);
   CHECK(names == std::vector<std::string>{"int4, weight.rounding sr(8)", "int4",
                                           "int4, recipe.seed 1", "int4, calibrate.rule mse",
                                           "int4, weight.granularity block"});
@@ -153,7 +154,7 @@ TEST_CASE("names say only what is not usual in the sweep", "[fast]") {
   rows.push_back(block_row("int8"));
   rows.push_back(block_row("int8"));
   rows[5]["point"]["recipe"]["calibrate"]["rule"] = "mse";
-  const std::vector<Record> records = read_records(rows);
+  const std::vector<Record> records = records_of(rows);
   CHECK(records[5].name == "int8, calibrate.rule mse");
   CHECK(records[6].name == "int8");
 }
@@ -163,7 +164,7 @@ TEST_CASE("the headline never names two configurations alike", "[fast]") {
   for (std::size_t sweep = 0; sweep < 18; ++sweep) {
     std::vector<Json> rows = random_sweep(sweep, state);
     for (Json& row : rows) row.erase("predicted");
-    std::vector<Record> records = read_records(rows);
+    std::vector<Record> records = records_of(rows);
     const auto lose = [](Record& r, double loss) {
       r.judged.difference = r.judged.difference_low = r.judged.difference_high = -loss;
       r.judged.value = 0.9;
@@ -186,7 +187,7 @@ TEST_CASE("the headline never names two configurations alike", "[fast]") {
 TEST_CASE("rows of one point are told apart by version, then by place", "[fast]") {
   std::vector<Json> rows = {block_row("int8"), block_row("int8"), block_row("int8")};
   rows[2]["version"] = "2";
-  const std::vector<Record> records = read_records(rows);
+  const std::vector<Record> records = records_of(rows);
   CHECK(records[0].name == "int8, version 1 (row 1)");
   CHECK(records[1].name == "int8, version 1 (row 2)");
   CHECK(records[2].name == "int8, version 2");
@@ -199,7 +200,7 @@ TEST_CASE("a recorded mse is what the rule was then", "[fast]") {
   rows[0]["point"]["recipe"]["calibrate"]["rule"] = "mse";
   rows[0]["point"]["recipe"]["layers"] =
       Json::array({{{"match", "fc1"}, {"roles", {{"weight", {{"scale", "mse"}}}}}}});
-  const std::vector<Record> records = read_records(rows);
+  const std::vector<Record> records = records_of(rows);
   CHECK(records[0].weight.scale == "mse(17)");
   CHECK(records[1].weight.scale == "mse(exact)");
   CHECK(records[0].other == "fc1: weight scale mse(17)");

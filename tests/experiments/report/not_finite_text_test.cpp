@@ -4,12 +4,13 @@
 #include "experiments/report/findings.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/report/sample.hpp"
+#include "tests/experiments/rows.hpp"
 
 using namespace numemu::experiments;
 using numemu::Json;
 
 TEST_CASE("a row says how many outputs are not finite, where they arise and why", "[fast]") {
-  const Json row = sample::not_finite_row();
+  const Row row = read_row(sample::not_finite_row());
   CHECK(is_not_finite(row));
   CHECK(not_finite_sentences(row) ==
         std::vector<std::string>{
@@ -22,14 +23,14 @@ TEST_CASE("a row says how many outputs are not finite, where they arise and why"
 }
 
 TEST_CASE("rows that do not count tell by their loss", "[fast]") {
-  Json row = sample::not_finite_row();
-  row.erase("not_finite");
+  Row row = read_row(sample::not_finite_row());
+  row.not_finite = {};
   CHECK(is_not_finite(row));
   CHECK(not_finite_sentences(row).size() == 1);
-  row["metrics"]["loss"] = 0.1;
+  row.metrics.loss = 0.1;
   CHECK_FALSE(is_not_finite(row));
   CHECK(not_finite_sentences(row).empty());
-  CHECK_FALSE(is_not_finite(Json::object()));
+  CHECK_FALSE(is_not_finite(Row()));
 }
 
 TEST_CASE("finite predictions of numbers that are not finite have failed, and come first",
@@ -37,7 +38,7 @@ TEST_CASE("finite predictions of numbers that are not finite have failed, and co
   const std::vector<Json> finite = sample::rows();
   std::vector<Json> rows = finite;
   rows.push_back(sample::not_finite_row());
-  const std::vector<Record> before = read_records(finite), records = read_records(rows);
+  const std::vector<Record> before = records_of(finite), records = records_of(rows);
   const Verdicts old = judge_predictions(before), v = judge_predictions(records);
   CHECK(v.outputs.compared() == old.outputs.compared() + 1);
   CHECK(v.outputs.not_finite == 1);

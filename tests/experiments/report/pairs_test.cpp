@@ -15,6 +15,7 @@
 #include "formats/storage/npy.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/report/sample.hpp"
+#include "tests/experiments/rows.hpp"
 #include "tests/files.hpp"
 
 using namespace numemu;
@@ -33,7 +34,8 @@ Json row(std::size_t at, std::size_t format, std::size_t wrong, std::size_t othe
   for (std::size_t i = 0; i < wrong; ++i) right[i] = 0;
   for (std::size_t i = 0; i < other; ++i) right[1999 - i] = 0;
   const double top1 = 1 - static_cast<double>(wrong + other) / 2000;
-  out["answers"] = answers_json(right);
+  const RowAnswers answers = row_answers(right);
+  out["answers"] = {{"n", answers.n}, {"right", answers.right}};
   out["metrics"]["top1"] = top1;
   out["metrics"]["baseline_top1"] = 0.95;
   out["metrics"]["difference"] = top1 - 0.95;
@@ -71,12 +73,13 @@ Json losses_row(const std::string& folder, std::size_t at, std::size_t format, d
   }
   out["metrics"]["bits_per_character"] = bits;
   out["metrics"]["baseline_bits_per_character"] = 2.0;
-  out["losses"] = write_losses(folder, out["key"].text(), sums);
-  return out;
+  Row row = read_row(out);
+  row.losses = write_losses(folder, row.key, sums);
+  return to_json(row);
 }
 
 std::string said(const std::vector<Json>& rows, const std::string& folder = "") {
-  const std::vector<Record> records = read_records(rows, folder);
+  const std::vector<Record> records = records_of(rows, folder);
   const std::vector<std::string> all = best_of_widths(configurations(records));
   return all.empty() ? "" : all.front();
 }
@@ -95,9 +98,10 @@ std::string swept(const std::string& data, net::Builder& builder, const char* sc
   RowStore store =
       open_rows(config, bench.dataset, bench.trained, folder.path(), {}, Existing::resume);
   run_sweep(config, bench, store, folder.path(), {}, {});
-  const std::vector<Json> rows = merge_rows(folder.path());
+  const std::vector<Json> rows = merged_rows(folder.path());
   CHECK(rows.size() == 3);
-  for (const Json& row : rows) CHECK(read_losses(folder.path(), row).score->name == score);
+  for (const Json& row : rows)
+    CHECK(read_losses(folder.path(), read_row(row)).score->name == score);
   return said(rows, folder.path());
 }
 
@@ -105,7 +109,7 @@ std::string swept(const std::string& data, net::Builder& builder, const char* sc
 
 TEST_CASE("pairs: the best of a width, and what is not told apart from it", "[fast]") {
   std::vector<Json> rows = {row(0, 1, 100, 0, 28), row(1, 2, 140, 0, 26), row(2, 12, 100, 2, 27)};
-  std::vector<Record> records = read_records(rows);
+  std::vector<Record> records = records_of(rows);
   std::vector<std::string> said = best_of_widths(configurations(records));
   REQUIRE(said.size() == 1);
   CHECK_THAT(said[0], Contains("Best at 6 bits: e2m3") && Contains("by 2.0 [1.") &&
@@ -115,18 +119,18 @@ TEST_CASE("pairs: the best of a width, and what is not told apart from it", "[fa
   // One is named as the best, however many are like it.
   std::vector<Json> more = rows;
   more.push_back(row(3, 1, 100, 3, 25, "narrow"));
-  records = read_records(more);
+  records = records_of(more);
   said = best_of_widths(configurations(records));
   REQUIRE(said.size() == 1);
   CHECK_THAT(said[0], StartsWith("Best at 6 bits: e2m3fn") &&
                           Contains("; 2 others are not told apart from it: ") && Contains("int6"));
-  records = read_records(rows);
+  records = records_of(rows);
   rows[1].erase("answers");  // as of an earlier program
-  records = read_records(rows);
+  records = records_of(rows);
   CHECK_THAT(best_of_widths(configurations(records)).at(0),
              Contains("not paired") && Contains("e3m2"));
   for (Json& old : rows) old.erase("answers");
-  records = read_records(rows);
+  records = records_of(rows);
   CHECK(best_of_widths(configurations(records)).empty());
 }
 
@@ -134,7 +138,7 @@ TEST_CASE("pairs: best points are not chosen by noise", "[fast]") {
   // The narrow accumulator is ahead by one sample.
   std::vector<Json> rows = {row(0, 1, 101, 0, 28.4, "exact"), row(1, 1, 100, 0, 25, "narrow"),
                             row(2, 14, 99, 0, 40, "exact")};
-  const std::vector<Record> records = read_records(rows);
+  const std::vector<Record> records = records_of(rows);
   const std::vector<Configuration> all = configurations(records);
   const BestPoints best = best_points(all);
   REQUIRE(best.points.size() == 1);
@@ -150,7 +154,7 @@ TEST_CASE("pairs: losses tell configurations apart as answers do", "[fast]") {
              Contains("Best at 6 bits: ") && Contains(", by 0.051 [0.047, 0.054] bits per ") &&
                  Contains(" over e3m2") && Contains(" is not told apart from it"));
   // The mean of a window's noise is 0.1 / sqrt(12), of a difference sqrt(2) more: 0.0018 of 512.
-  const std::vector<Record> records = read_records(rows, folder.path());
+  const std::vector<Record> records = records_of(rows, folder.path());
   const std::vector<Configuration> all = configurations(records);
   const std::optional<PairedLead> lead = paired(all[0], all[1]).lead;
   REQUIRE(lead);
@@ -173,12 +177,12 @@ TEST_CASE("pairs: several seeds are paired seed by seed", "[fast]") {
   }
   CHECK_THAT(said(rows), Contains("Best at 6 bits: e2m3fn, by 2.0 [1.") &&
                              Contains("points over e3m2fn; int6 is not told apart from it"));
-  const std::vector<Record> records = read_records(rows);
+  const std::vector<Record> records = records_of(rows);
   const std::vector<Configuration> all = configurations(records);
   // Under every seed the same samples differ: they are no more than those of one seed.
   const PairedLead five = *paired(all[0], all[1]).lead;
   const std::vector<Json> both = {rows[0], rows[1]};
-  const std::vector<Record> first = read_records(both);
+  const std::vector<Record> first = records_of(both);
   const std::vector<Configuration> one = configurations(first);
   const PairedLead single = *paired(one[0], one[1]).lead;
   CHECK(five.difference == Approx(single.difference));
@@ -196,7 +200,7 @@ TEST_CASE("pairs: what seeds change counts beside what samples do", "[fast]") {
     rows.push_back(losses_row(folder.path(), 0, 1, 0.05, seed, drift[seed]));
     rows.push_back(losses_row(folder.path(), 1, 2, 0.07, seed));
   }
-  const std::vector<Record> records = read_records(rows, folder.path());
+  const std::vector<Record> records = records_of(rows, folder.path());
   const std::vector<Configuration> all = configurations(records);
   const PairedLead lead = *paired(all[0], all[1]).lead;
   CHECK_FALSE(lead.told_apart());

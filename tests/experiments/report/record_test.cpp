@@ -6,13 +6,14 @@
 
 #include "tests/catch.hpp"
 #include "tests/experiments/report/sample.hpp"
+#include "tests/experiments/rows.hpp"
 
 using namespace numemu::experiments;
 using numemu::Json;
 
 TEST_CASE("a record of a quantized row", "[fast]") {
   const std::vector<Json> rows = sample::rows();
-  const std::vector<Record> records = read_records(rows);
+  const std::vector<Record> records = records_of(rows);
   REQUIRE(records.size() == rows.size());
   const Record& r = records[5];
   CHECK(r.position == 5);
@@ -35,7 +36,7 @@ TEST_CASE("a record of a quantized row", "[fast]") {
 
 TEST_CASE("integers have no exponent bits, mixes two families", "[fast]") {
   const std::vector<Json> rows = {sample::row(0, &sample::kFormats[10], &sample::kFormats[4], "u")};
-  const Record r = read_records(rows)[0];
+  const Record r = records_of(rows)[0];
   CHECK(r.weight.exponent_bits == 0);
   CHECK(r.weight.mantissa_bits == 3);
   CHECK(r.family() == "mixed");
@@ -50,7 +51,7 @@ TEST_CASE("rows of any shape give a record", "[fast]") {
       Json::object(),
       {{"key", 7}, {"point", {{"recipe", {{"roles", 3}, {"gemms", nullptr}}}}}, {"bits", "x"}},
       {{"metrics", {{"top1", nullptr}, {"ci95", {1}}, {"difference_ci95", "no"}}}, {"layers", 5}}};
-  for (const Record& r : read_records(rows)) {
+  for (const Record& r : records_of(rows)) {
     CHECK_FALSE(r.quantized());
     CHECK_FALSE(r.top1);
     CHECK_FALSE(r.ci_low);
@@ -67,7 +68,7 @@ TEST_CASE("formats outside the table, described units and other rules keep their
   recipe["gemms"]["fprop"]["unit"] = {{"accumulator", 12}};
   recipe["layers"] = {{{"match", "fc*"}, {"gemms", {{"fprop", {{"unit", "exact"}}}}}}};
   const std::vector<Json> rows = {row};
-  const Record r = read_records(rows)[0];
+  const Record r = records_of(rows)[0];
   CHECK(r.weight.family == "other");
   CHECK_FALSE(r.weight.bits);
   CHECK(r.unit == R"({"accumulator":12})");
@@ -80,19 +81,19 @@ TEST_CASE("formats outside the table, described units and other rules keep their
                          {"activation", {{"mask", "greedy(2:4)"}}},
                          {"gradient", {{"wgrad", {{"mask", "mvue(1:2)"}}}}}}}}};
   const std::vector<Json> again = {row};
-  const Record masked = read_records(again)[0];
+  const Record masked = records_of(again)[0];
   CHECK(masked.other.find("fc*: weight int8 greedy(1:4), activation float32 greedy(2:4), "
                           "gradient wgrad float32 mvue(1:2)") != std::string::npos);
   recipe["transform"] = {{"rule", "hadamard"}, {"block", 16}};
   recipe["layers"] = {{{"match", "fc*"}, {"transform", nullptr}}};
   const std::vector<Json> turned = {row};
-  CHECK(read_records(turned)[0].other.find("transform hadamard block 16; fc*: transform none") !=
+  CHECK(records_of(turned)[0].other.find("transform hadamard block 16; fc*: transform none") !=
         std::string::npos);
 }
 
 TEST_CASE("block formats have the bits of their elements and a family of their own", "[fast]") {
   const std::vector<Json> rows = sample::block_rows();
-  const Record r = read_records(rows)[4];
+  const Record r = records_of(rows)[4];
   CHECK(r.label == "mxfp4");
   CHECK(r.family() == "block");
   CHECK(r.weight.element == "float4_e2m1fn");
@@ -106,28 +107,28 @@ TEST_CASE("block formats have the bits of their elements and a family of their o
 
 TEST_CASE("texts have bits per character", "[fast]") {
   const std::vector<Json> rows = sample::text_rows();
-  const Record r = read_records(rows)[4];
+  const Record r = records_of(rows)[4];
   const Json& metrics = rows[4]["metrics"];
   CHECK(r.bits_per_character == metrics["bits_per_character"].get<double>());
   CHECK(r.perplexity == metrics["perplexity"].get<double>());
   std::vector<Json> scored = {rows[4]};
   scored[0]["metrics"]["perplexity"] = 3.1143;  // by way of float32
   scored[0]["scores"] = {{{"name", "perplexity"}, {"value", 3.11429}}};
-  CHECK(read_records(scored)[0].perplexity == 3.11429);
+  CHECK(records_of(scored)[0].perplexity == 3.11429);
   CHECK(*r.judged.difference == Approx(metrics["bits_per_character"].get<double>() - 2.1));
 }
 
 TEST_CASE("a rule of one layer alone is the label", "[fast]") {
   std::vector<Json> rows = sample::sensitivity_rows();
-  CHECK(read_records(rows)[0].label == "mxint8 in conv1");
-  CHECK(read_records(rows)[0].formats() == "mxint8");
-  CHECK(read_records(rows)[0].family() == "block");
-  CHECK(read_records(rows)[5].label == "mxint8 in all layers");
-  CHECK(read_records(rows)[0].quantized());
-  CHECK(read_records(rows)[0].other == "conv1: weight mxint8, activation mxint8");
+  CHECK(records_of(rows)[0].label == "mxint8 in conv1");
+  CHECK(records_of(rows)[0].formats() == "mxint8");
+  CHECK(records_of(rows)[0].family() == "block");
+  CHECK(records_of(rows)[5].label == "mxint8 in all layers");
+  CHECK(records_of(rows)[0].quantized());
+  CHECK(records_of(rows)[0].other == "conv1: weight mxint8, activation mxint8");
   Json& layers = rows[0]["point"]["recipe"]["layers"];
   layers.push_back(layers[0]);
-  CHECK(read_records(rows)[0].only_in.empty());
+  CHECK(records_of(rows)[0].only_in.empty());
 }
 
 TEST_CASE("the seed stands at the point, or in its recipe", "[fast]") {
@@ -136,8 +137,8 @@ TEST_CASE("the seed stands at the point, or in its recipe", "[fast]") {
   Json without = row;
   without["point"].erase("seed");
   const std::vector<Json> rows = {row, without};
-  CHECK(read_records(rows)[0].seed == 0);
-  CHECK(read_records(rows)[1].seed == 3);
+  CHECK(records_of(rows)[0].seed == 0);
+  CHECK(records_of(rows)[1].seed == 3);
 }
 
 TEST_CASE("short names", "[fast]") {
@@ -156,7 +157,7 @@ TEST_CASE("short names", "[fast]") {
 
 TEST_CASE("calibration that clips is named unless ranges fix every activation", "[fast]") {
   Json row = sample::row(0, &sample::kFormats[4], &sample::kFormats[4], "u");
-  const auto scale = [&] { return read_records({row})[0].activation.scale; };
+  const auto scale = [&] { return records_of({row})[0].activation.scale; };
   row["point"]["recipe"]["calibrate"]["rule"] = "percentile(99.9)";
   CHECK(scale() == "absmax, percentile(99.9)");
   REQUIRE(row["layers"].size() == 5);

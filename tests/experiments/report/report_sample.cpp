@@ -6,6 +6,7 @@
 
 #include "experiments/report/report.hpp"
 #include "tests/experiments/report/sample.hpp"
+#include "tests/experiments/rows.hpp"
 
 using numemu::Json;
 
@@ -42,7 +43,8 @@ int main(int argc, char** argv) {
       tensors = sample::poisoned(tensors);
       experiment = sample::poisoned(sample::experiment());
     }
-    const ReportInput input{&sweep, &rows, &tensors, &experiment};
+    const std::vector<Row> read = read_rows(rows);
+    const ReportInput input{&sweep, &read, &tensors, &experiment};
     const std::string folder = argv[1];
     write_html(input, folder + "/report.html");
     write_csv(input, folder + "/report.csv");

@@ -8,6 +8,7 @@
 #include "tests/catch.hpp"
 #include "tests/experiments/report/sample.hpp"
 #include "tests/experiments/report/scratch.hpp"
+#include "tests/experiments/rows.hpp"
 
 using namespace numemu::experiments;
 using numemu::Json;
@@ -52,12 +53,12 @@ TEST_CASE("sqlite equals the rows", "[fast]") {
   std::vector<Json> rows = sample::rows();
   rows[4] = sample::poisoned(rows[4]);
   const Json sweep = sample::sweep();
-  const ReportInput input{&sweep, &rows, nullptr};
+  const ReportInput input{&sweep, kept_rows(rows), nullptr};
   write_sqlite(input, scratch / "report.sqlite");
   write_sqlite(input, scratch / "report.sqlite");  // over an existing file
   CHECK(scratch.files() == 1);
   const std::string file = scratch / "report.sqlite";
-  const std::vector<Record> records = read_records(rows);
+  const std::vector<Record> records = records_of(rows);
 
   const auto stored = query(file, "SELECT * FROM rows ORDER BY position");
   REQUIRE(stored.size() == rows.size());
@@ -67,7 +68,7 @@ TEST_CASE("sqlite equals the rows", "[fast]") {
     for (std::size_t c = 0; c < record_columns().size(); ++c) {
       CHECK(stored[i][c + 1] == cell_json(record_columns()[c].value(records[i])));
     }
-    CHECK(Json::parse(stored[i].back().get<std::string>()) == rows[i]);
+    CHECK(stored[i].back().get<std::string>() == to_json(*records[i].row).dump());
   }
 
   const auto layers = query(file, "SELECT position, name, sqnr_db FROM layers ORDER BY rowid");
