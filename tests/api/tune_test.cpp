@@ -79,12 +79,10 @@ TEST_CASE("steps read the samples of another set, as evaluation does", "[fast]")
   CHECK_FALSE(apart.unread);  // that set may hold the validation samples
   const std::string own = api::tune(few_bits(w, "calibrate", "own"), w.context).checkpoint;
   const auto loss = [&](const std::string& net, const std::string& calibrate_on = "") {
-    const Json row =
-        api::evaluate(
-            {.net = net, .data = "glyphs", .recipe = asked.recipe, .calibrate_on = calibrate_on},
-            {.images = 64, .predictions = false}, w.context)
-            .row;
-    return row["metrics"]["loss"].get<double>();
+    const api::Evaluated evaluated = api::evaluate(
+        {.net = net, .data = "glyphs", .recipe = asked.recipe, .calibrate_on = calibrate_on},
+        {.images = 64, .predictions = false}, w.context);
+    return *evaluated.row.metrics.loss;
   };
   // The ranges are those that evaluation finds on the same samples.
   CHECK(loss(apart.checkpoint) == loss("lenet", other));
