@@ -22,9 +22,9 @@
 #include "formats/storage/json_reader.hpp"
 #include "formats/storage/output_folder.hpp"
 #include "formats/version.hpp"
+#include "policies/numerics/staged_numerics.hpp"
 #include "policies/recipe/canonical_json.hpp"
 #include "policies/recipe/objectives.hpp"
-#include "policies/numerics/staged_numerics.hpp"
 
 namespace numemu::api {
 namespace {

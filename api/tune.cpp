@@ -23,8 +23,8 @@
 #include "formats/storage/input_file.hpp"
 #include "formats/storage/output_folder.hpp"
 #include "formats/version.hpp"
-#include "policies/recipe/canonical_json.hpp"
 #include "policies/notes/silent_notes.hpp"
+#include "policies/recipe/canonical_json.hpp"
 #include "policies/tuning/checkpoint.hpp"
 #include "policies/tuning/run_steps.hpp"
 

@@ -1,9 +1,8 @@
 // Training through its function: rows, what the checkpoint says, stages, bytes.
-#include "api/networks.hpp"
-
 #include <cmath>
 #include <filesystem>
 
+#include "api/networks.hpp"
 #include "emu/net/model/safetensors.hpp"
 #include "tests/api/workplace.hpp"
 #include "tests/catch.hpp"
