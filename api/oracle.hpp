@@ -21,8 +21,6 @@
 #include "emu/oracle/generator.hpp"
 #include "emu/oracle/identify.hpp"
 #include "emu/oracle/replay/conversion_judge.hpp"
-#include "emu/oracle/replay/hash_judge.hpp"
-#include "emu/oracle/replay/record_answers.hpp"
 #include "emu/oracle/replay/record_judge.hpp"
 #include "emu/oracle/rule.hpp"
 #include "emu/oracle/summation_tree.hpp"

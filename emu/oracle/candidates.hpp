@@ -12,6 +12,10 @@
 
 namespace numemu::oracle {
 
+/// The step of each product, as the variant of the step map shows it that tells the most steps
+/// apart; empty where none does, and of more than 64 products.
+std::vector<int> steps_of_unit(const unit::UnitDescription&, const Ports&);
+
 /// Plain units of every core for these ports: what a search without the catalogue begins with.
 std::vector<unit::UnitDescription> families(const Ports&);
 /// Those with one level of accumulation, but every `block` products are summed apart and their sum

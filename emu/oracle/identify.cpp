@@ -15,7 +15,6 @@
 #include "emu/oracle/protocol.hpp"
 #include "emu/oracle/rival.hpp"
 #include "emu/oracle/summation_tree.hpp"
-#include "emu/oracle/unit_steps.hpp"
 
 namespace numemu::oracle {
 namespace {

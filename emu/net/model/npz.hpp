@@ -1,12 +1,54 @@
 // Weights as numpy's .npz archives: a zip of .npy files, one for each tensor.
 #pragma once
+#include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "emu/net/model/safetensors.hpp"
 #include "formats/storage/array.hpp"
 
+struct zip;
+
 namespace numemu::net {
+
+struct ZipEntry {
+  std::string name;         ///< as in the file, in no encoding
+  std::int64_t size = 0;    ///< bytes of the contents
+  std::uint64_t index = 0;  ///< libzip's
+};
+
+/// An archive without encryption whose entries are stored or deflated (zip64 included) and whose
+/// local headers agree with its directory. Throws Error("FILE: ..."), with the entry where one is
+/// at fault.
+class ZipReader {
+ public:
+  /// Reads the directory. The contents together may take 64 times the file's size and 15 MiB (see
+  /// spend); archives that declare more are refused here.
+  explicit ZipReader(const std::string& path);
+
+  const std::vector<ZipEntry>& entries() const { return entries_; }
+  /// The contents of an entry, of the declared size and CRC.
+  std::string contents(const ZipEntry&);
+  /// Takes `bytes` of what an archive may make its reader allocate; Error at the entry when that is
+  /// exceeded. The contents and the directory have been taken.
+  void spend(const ZipEntry&, std::int64_t bytes);
+
+ private:
+  struct Close {
+    void operator()(zip*) const;
+  };
+
+  [[noreturn]] void fail(const ZipEntry&, std::string_view text) const;
+  void list_entries();
+
+  std::string path_;
+  std::unique_ptr<zip, Close> zip_;
+  std::vector<ZipEntry> entries_;
+  std::int64_t left_ = 0;
+};
 
 /// Reads every entry NAME.npy, stored or deflated, in the archive's order, as the tensor NAME.
 /// float16 is exact; float64 and integers are rounded once, to nearest even. Hostile input: takes

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "emu/net/graph.hpp"
 #include "emu/net/train/metrics.hpp"
 #include "emu/net/train/optimizer.hpp"
+#include "formats/storage/json.hpp"
 
 namespace numemu::net {
 
@@ -48,5 +50,12 @@ void write_run_state(const std::string& path, const RunIdentity&, const Run&);
 /// and the first difference when it is the middle of a run of another identity, and Error for a
 /// damaged file; the run is as it was then.
 bool read_run_state(const std::string& path, const RunIdentity&, const Run&);
+
+/// Everything of the state but the best values; `scalars` are the optimizer's.
+Json numbers_json(const RunState&, std::span<const double> scalars);
+
+/// The state that numbers_json() gave. Throws Error("WHERE: KEY: expected ...") where the JSON is
+/// not of that form.
+RunState read_numbers(const Json&, const std::string& where, std::span<double> scalars);
 
 }  // namespace numemu::net

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "emu/oracle/recording/batch.hpp"
+#include "emu/oracle/recording/data_codes.hpp"
 
 namespace numemu::oracle::recording {
 
@@ -41,5 +42,19 @@ void fill(Batch&, std::uint32_t tensor, std::uint64_t seed, std::int64_t first_t
 
 /// The k of the kept code j of a row of A, by the row's metadata.
 int place_of_kept(const Instruction&, const std::uint8_t* metadata, int j);
+
+/// How the codes of one operand are drawn.
+struct Plan {
+  Range range{0, 0, 0};    ///< floating-point
+  int bits = 0;            ///< integers; 0: zero
+  bool any = false;        ///< any finite code, not the range
+  bool at_ends = false;    ///< integers: near the ends of int32
+  int one_special_of = 0;  ///< a power of two; 0: none
+};
+struct Plans {
+  Plan a, b, c, scale_a, scale_b;
+};
+
+Plans plans(const Instruction&, DataKind, std::int64_t turn);
 
 }  // namespace numemu::oracle::recording

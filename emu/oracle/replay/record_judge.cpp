@@ -2,14 +2,133 @@
 
 #include <algorithm>
 #include <exception>
+#include <map>
+#include <optional>
 #include <utility>
+#include <vector>
 
+#include "emu/oracle/recording/data.hpp"
 #include "emu/oracle/recording/probe.hpp"
+#include "emu/oracle/recording/records.hpp"
 #include "emu/oracle/replay/instruction_unit.hpp"
+#include "emu/oracle/replay/record_folder.hpp"
+#include "emu/oracle/replay/record_rules.hpp"
 #include "formats/codec.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::oracle {
+
+namespace {
+
+using recording::Element;
+using recording::Instruction;
+
+std::vector<std::uint64_t> codes(const std::uint8_t* at, Element e, int count) {
+  const int bytes = info(e).bytes, shift = is_integer(e) ? 0 : element_format(e).container_shift;
+  std::vector<std::uint64_t> all;
+  for (int j = 0; j < count; ++j)
+    all.push_back(recording::load_code(at + j * bytes, bytes) >> shift);
+  return all;
+}
+
+Answered answer(const RecordFile& file, std::int64_t r) {
+  const Instruction& i = *file.instruction;
+  const auto record = recording::view_record(
+      i, file.bytes.data() + static_cast<std::size_t>(r) * recording::record_bytes(i));
+  const auto probe = file.probes.find(r);
+  Answered one{{probe == file.probes.end() ? "record" : probe->second, {}}, file.d(r)};
+  Dot& dot = one.question.dot;
+  dot.a = codes(record.a, i.a, i.kept());
+  dot.b = codes(record.b, i.b, i.k);
+  dot.c = codes(record.c, i.c, 1).front();
+  dot.scale_a.assign(record.scale_a, record.scale_a + i.scales());
+  dot.scale_b.assign(record.scale_b, record.scale_b + i.scales());
+  dot.kept = kept_indices(i, {record.metadata, record.metadata + i.groups()});
+  return one;
+}
+
+}  // namespace
+
+std::vector<RecordedUnit> recorded_units(const RecordFolder& folder) {
+  std::vector<RecordedUnit> all;
+  for (const RecordFile& file : folder.files) {
+    auto at = std::ranges::find_if(all, [&](const RecordedUnit& one) {
+      return one.chip == file.unit && one.instruction == file.instruction;
+    });
+    if (at == all.end()) {
+      all.push_back({file.unit, file.instruction, ports_of(*file.instruction), {}});
+      at = all.end() - 1;
+    }
+    for (std::int64_t r = 0; r < file.count; ++r) at->answers.push_back(answer(file, r));
+  }
+  return all;
+}
+
+namespace {
+
+using recording::Instruction;
+
+/// Hash h covers whole tiles: 4096 is a multiple of the dots of every tile.
+int tiles_of_hash(const Instruction& i) { return recording::kDotsPerHash / (i.m * i.n); }
+
+bool agrees(const recording::HashedRun& run, const RecordRule& rule, std::size_t h) {
+  const Instruction& i = *run.instruction;
+  const int tiles = tiles_of_hash(i);
+  recording::Batch batch(i, tiles);
+  fill(batch, tensor_of(i), run.seed, static_cast<std::int64_t>(h) * tiles);
+  const std::vector<std::uint8_t> d = results_of(rule, batch);
+  return recording::fnv1a(recording::kFnvBasis, d.data(), d.size()) == run.hashes[h];
+}
+
+void compare(const recording::HashedRun& run, const RecordRule& rule, HashVerdict& v) {
+  std::vector<char> differs(run.hashes.size(), 0);
+  std::exception_ptr error;
+#pragma omp parallel for schedule(dynamic)
+  for (std::size_t h = 0; h < differs.size(); ++h) {
+    try {
+      differs[h] = agrees(run, rule, h) ? 0 : 1;
+    } catch (...) {
+#pragma omp critical
+      if (!error) error = std::current_exception();
+    }
+  }
+  if (error) std::rethrow_exception(error);
+  v.differ = std::count(differs.begin(), differs.end(), 1);
+  const int tiles = tiles_of_hash(*run.instruction);
+  v.first_tile = std::find(differs.begin(), differs.end(), 1) - differs.begin();
+  v.first_tile *= tiles;
+  v.last_tile = v.first_tile + tiles - 1;
+}
+
+std::vector<recording::HashedRun> read_runs(const std::string& folder) {
+  try {
+    return recording::read_hashes(folder);
+  } catch (const std::exception& error) {
+    throw Error(error.what());
+  }
+}
+
+}  // namespace
+
+void judge_hashes(const std::string& folder, const std::string& only,
+                  const std::function<void(const HashVerdict&)>& done) {
+  std::map<std::string, std::string> chips;
+  for (const TableRow& row : read_table_rows(folder + "/index.tsv"))
+    chips[row.text("kind") + " " + row.text("instr")] = row.text("unit");
+  for (const recording::HashedRun& run : read_runs(folder)) {
+    HashVerdict v;
+    v.instruction = full_name(*run.instruction);
+    if (v.instruction.find(only) == std::string::npos) continue;
+    v.hashes = static_cast<std::int64_t>(run.hashes.size());
+    v.chip = chips[v.instruction];
+    if (const std::optional<RecordRule> rule = rule_of(v.chip, *run.instruction)) {
+      v.unit = rule->name;
+      compare(run, *rule, v);
+    }
+    done(v);
+  }
+}
+
 namespace {
 
 using recording::Element;

@@ -1,15 +1,41 @@
 // Recorded results against the rule of their unit and its rivals.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "emu/oracle/identify.hpp"
+#include "emu/oracle/recording/hashes.hpp"
 #include "emu/oracle/replay/record_folder.hpp"
 #include "emu/oracle/replay/record_rules.hpp"
 
 namespace numemu::oracle {
+
+/// One instruction of a chip with all its records.
+struct RecordedUnit {
+  std::string chip;
+  const recording::Instruction* instruction = nullptr;
+  Ports ports;
+  std::vector<Answered> answers;  ///< named by their probes
+};
+
+/// The instructions in the order of the folder; the 13 low bits of tf32 are left out.
+std::vector<RecordedUnit> recorded_units(const RecordFolder&);
+
+struct HashVerdict {
+  std::string chip, instruction, unit;  ///< unit "": the catalogue has none
+  std::int64_t hashes = 0, differ = 0;
+  std::int64_t first_tile = 0, last_tile = 0;  ///< that the first different hash covers
+};
+
+/// FOLDER/hashes.tsv, whose inputs are drawn again; chips by FOLDER/index.tsv. Calls `done` after
+/// each run whose kind and name hold `only`, in the order of the table. Fast paths, over threads.
+/// Throws Error naming file and line.
+void judge_hashes(const std::string& folder, const std::string& only,
+                  const std::function<void(const HashVerdict&)>& done);
 
 /// One rule on the records of a file.
 struct Verdict {

@@ -1,10 +1,9 @@
 // Memory of dead values: who takes it, and that the pass never holds more than its largest node.
-#include "emu/net/reuse_plan.hpp"
-
 #include <algorithm>
 #include <map>
 #include <set>
 
+#include "emu/net/forward.hpp"
 #include "emu/net/memory.hpp"
 #include "emu/net/memory_plan.hpp"
 #include "emu/net/ops/pointwise.hpp"

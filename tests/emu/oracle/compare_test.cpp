@@ -1,6 +1,5 @@
 // Two codes: equal under the rules of NaN and zero, and how they differ where they are not.
-#include "emu/oracle/compare.hpp"
-
+#include "emu/oracle/verify.hpp"
 #include "tests/catch.hpp"
 
 namespace numemu::oracle {

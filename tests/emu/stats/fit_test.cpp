@@ -7,7 +7,6 @@
 #include <cmath>
 #include <limits>
 
-#include "emu/stats/kolmogorov.hpp"
 #include "formats/analysis/error_moments.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/stats/samples.hpp"

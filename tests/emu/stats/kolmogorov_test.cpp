@@ -1,10 +1,9 @@
 // The Kolmogorov-Smirnov distance on samples small enough to work out by hand, and its law on large
 // ones.
-#include "emu/stats/kolmogorov.hpp"
-
 #include <algorithm>
 #include <cmath>
 
+#include "emu/stats/fit.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/stats/samples.hpp"
 

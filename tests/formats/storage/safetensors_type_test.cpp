@@ -1,7 +1,6 @@
 // Every dtype that stores codes names a format of its width.
-#include "formats/storage/safetensors_type.hpp"
-
 #include "formats/format.hpp"
+#include "formats/storage/safetensors_header.hpp"
 #include "tests/catch.hpp"
 
 namespace numemu {

@@ -1,6 +1,5 @@
 // Archives stored and deflated, zip64, and archives that lie.
-#include "emu/net/model/npz_zip.hpp"
-
+#include "emu/net/model/npz.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/model/zip_bytes.hpp"
 #include "tests/files.hpp"

@@ -1,11 +1,10 @@
 // The global norm against long double, for any number of threads, and the clipping.
-#include "emu/net/train/clip.hpp"
-
 #include <omp.h>
 
 #include <cmath>
 #include <limits>
 
+#include "emu/net/train/step.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
 

@@ -1,10 +1,9 @@
 // Numbers of a run there and back, every bit of them, and JSON that is not one.
-#include "emu/net/train/run_numbers.hpp"
-
 #include <bit>
 #include <cstring>
 #include <limits>
 
+#include "emu/net/train/run_state.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/json.hpp"
 #include "tests/catch.hpp"

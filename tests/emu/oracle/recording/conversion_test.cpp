@@ -8,7 +8,7 @@
 
 #include "emu/oracle/recording/batch.hpp"
 #include "emu/oracle/recording/philox.hpp"
-#include "emu/oracle/replay/conversion_rules.hpp"
+#include "emu/oracle/replay/conversion_judge.hpp"
 #include "formats/format.hpp"
 #include "tests/catch.hpp"
 

@@ -9,9 +9,7 @@
 
 #include "emu/oracle/recording/data.hpp"
 #include "emu/oracle/recording/records.hpp"
-#include "emu/oracle/replay/hash_judge.hpp"
 #include "emu/oracle/replay/instruction_unit.hpp"
-#include "emu/oracle/replay/record_answers.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/oracle/recording/named.hpp"
 #include "tests/files.hpp"

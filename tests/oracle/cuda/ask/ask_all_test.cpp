@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "emu/oracle/replay/hash_judge.hpp"
+#include "emu/oracle/replay/record_judge.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 #include "tests/oracle/cuda/paper/respondent.hpp"

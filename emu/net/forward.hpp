@@ -1,4 +1,3 @@
-// Which dead tensor's memory each result of an inference pass takes, decided from shapes before it.
 #pragma once
 #include <cstdint>
 #include <span>
