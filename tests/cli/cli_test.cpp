@@ -21,10 +21,9 @@ using numemu::Json;
 /// A row with everything that a report needs.
 Json row(const std::string& key) {
   return Json::parse(
-      R"({"key": ")" + key +
-      R"(", "point": {"net": "n", "data": "d", "recipe": {"roles": {"weight": null, "activation": null}, "gemms": {"fprop": {"unit": "u"}}}, "x": ")" +
-      key + R"("},
-    "bits": {"weight": 32, "activation": 32}, "metrics": {"top1": 1, "n": 2, "ci95": [0, 1], "loss": null},
+      R"({"point": {"net": "n", "data": "d", "recipe": {"roles": {"weight": null, "activation": null}, "gemms": {"fprop": {"unit": "u"}}}, "x": ")" +
+      key + R"("}, "key": ")" + key + R"(",
+    "bits": {"weight": 32.0, "activation": 32.0}, "metrics": {"top1": 1.0, "n": 2, "ci95": [0.0, 1.0], "loss": null},
     "predicted": {"tensors": []}, "layers": [], "version": "1"})");
 }
 
