@@ -1,9 +1,323 @@
 // Precision that rises during training: what it saves and what it costs (FracTrain, Fu et al.,
 // NeurIPS 2020, arXiv 2012.13113).
-#include "experiments/engine/experiment.hpp"
-#include "experiments/fractrain/parts.hpp"
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "emu/net/multiply_adds.hpp"
+#include "experiments/engine/paired_claims.hpp"
+#include "experiments/engine/training_study.hpp"
+#include "experiments/fractrain/gates.hpp"
+#include "experiments/fractrain/precision.hpp"
+#include "formats/call_text.hpp"
+#include "formats/error.hpp"
 
 namespace numemu::experiments {
+namespace fractrain {
+namespace {
+
+constexpr double kMargin = 0.5;  // points of top-1 that progressive precision may lose
+constexpr double kAccounting =
+    0.03;  // of the cost: what products that the network lacks may change
+constexpr int kFloat32 = 32;
+
+std::vector<Precision> precisions(const Settings& settings, const std::string& key) {
+  std::vector<Precision> all;
+  for (const std::string& text : settings.list(key)) all.push_back(Precision::parse(text));
+  return all;
+}
+
+/// The last epoch before stage i + 1 of `count`, plus one.
+std::int64_t end_of(std::size_t i, std::size_t count, std::int64_t epochs) {
+  return static_cast<std::int64_t>(i + 1) * epochs / static_cast<std::int64_t>(count);
+}
+
+/// A training, and what the products of its epochs cost at the precision in force.
+struct Measured {
+  TrainOutcome outcome;
+  double cost = 0;
+  std::vector<std::size_t> stages;  ///< by epoch
+  std::vector<double> losses;       ///< by epoch
+
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("outcome", self.outcome);
+    visit("cost", self.cost);
+    visit("stages", self.stages);
+    visit("losses", self.losses);
+  }
+};
+
+Measured train(TrainTrial trial, const net::Dataset& data, const Method& method) {
+  Measured measured;
+  MultiplyAdds macs;  // of the current epoch
+  trial.before = [&](const net::Product& p, std::int64_t) {
+    double& sum = p.kind == net::GemmKind::fprop   ? macs.fprop
+                  : p.kind == net::GemmKind::dgrad ? macs.dgrad
+                                                   : macs.wgrad;
+    sum += net::multiply_adds(p);
+  };
+  trial.on_epoch = [&](const net::EpochMetrics& epoch, std::size_t stage) {
+    measured.cost += cost(method.precisions.at(stage), std::exchange(macs, {}));
+    measured.stages.push_back(stage);
+    measured.losses.push_back(epoch.train_loss);
+  };
+  measured.outcome = run_train_trial(trial, data);
+  return measured;
+}
+
+/// What the seeds of every method say beside the first one.
+struct Compared {
+  const std::vector<Method>& methods;
+  const Study<Measured>& study;
+  SeedFigures top1, costs, published;  ///< per cent; over those of the first method, as counted and
+                                       ///< by the epochs of the stages
+
+  Compared(const std::vector<Method>& all, const Study<Measured>& measured)
+      : methods(all),
+        study(measured),
+        top1(measured.figures([](const Measured& m) { return m.outcome.top1(); })) {
+    for (std::size_t m = 0; m < methods.size(); ++m) {
+      costs.emplace_back();
+      published.emplace_back();
+      for (std::size_t s = 0; s < study.seeds(); ++s) {
+        const Measured &run = study.runs[m][s], &first = study.runs[0][s];
+        std::vector<Precision> epochs;
+        for (const std::size_t stage : run.stages)
+          epochs.push_back(methods[m].precisions.at(stage));
+        costs[m].push_back(run.cost / first.cost);
+        published[m].push_back(published_share(epochs, methods[0].precisions[0]) *
+                               static_cast<double>(epochs.size()) /
+                               static_cast<double>(first.stages.size()));
+      }
+    }
+  }
+
+  const std::string& name(std::size_t m) const { return methods[m].name; }
+  bool is(std::size_t m, Method::Stages kind) const { return methods[m].kind == kind; }
+  bool float32(std::size_t m) const { return methods[m].precisions.front().weight == kFloat32; }
+  double cost(std::size_t m) const { return stats::paired_interval(costs[m]).mean; }
+  double published_cost(std::size_t m) const { return stats::paired_interval(published[m]).mean; }
+  /// Epochs with which the stages began: "5, 10" of each seed, of a schedule of the first.
+  std::string turns(std::size_t m) const {
+    std::string all;
+    for (const Measured& run : study.runs[m]) {
+      if (!methods[m].progressive() || (!all.empty() && is(m, Method::Stages::schedule))) break;
+      std::string turns;
+      for (std::size_t e = 0; e < run.stages.size(); ++e) {
+        if (run.stages[e] != (e == 0 ? 0 : run.stages[e - 1]))
+          turns += fmt::format("{}{}", turns.empty() ? "" : ", ", e);
+      }
+      all += (all.empty() ? "" : "; ") + (turns.empty() ? std::string("none") : turns);
+    }
+    return all.empty() ? "-" : all;
+  }
+};
+
+void judge(const Compared& c, const Precision& first_stage, Conclusion& conclusion) {
+  for (std::size_t m = 1; m < c.methods.size(); ++m) {
+    if (c.float32(m)) continue;
+    conclusion.add(exact_finding(fmt::format("{}: cost over that of {}", c.name(m), c.name(0)),
+                                 c.published_cost(m), c.cost(m),
+                                 std::fabs(c.cost(m) - c.published_cost(m)) <= kAccounting),
+                   "cost");
+  }
+  PairedClaims claims;
+  const std::size_t paid = c.methods.size() - 1;
+  for (std::size_t m = 0; m < c.methods.size(); ++m) {
+    if (c.methods[m].progressive()) {
+      claims.add(
+          fmt::format("points gained by {} on {}, at least -{}", c.name(m), c.name(0), kMargin),
+          gain(c.top1, m), -kMargin, "progressive");
+    } else if (c.methods[m].precisions.front() == first_stage) {
+      claims.add(fmt::format("points lost by {} to {}, at least {}", c.name(m), c.name(0), kMargin),
+                 negated(gain(c.top1, m)), kMargin,
+                 c.is(m, Method::Stages::tested) ? "tested" : "static");
+    }
+    if (c.is(m, Method::Stages::schedule)) {
+      claims.add(
+          fmt::format("points gained by {} on {}, which costs as much", c.name(m), c.name(paid)),
+          gain(c.top1, m, paid), 0, "shorter");
+    }
+  }
+  conclusion.add(claims.judged());
+}
+
+Chart accuracy_chart(const std::string& net, const std::string& data, const Compared& c) {
+  Chart chart{
+      .kind = Chart::Kind::points,
+      .title = fmt::format("Accuracy of {} on {} against the cost of its training", net, data),
+      .caption = fmt::format(
+          "Difference of top-1 to {} over {} seeds, with its 95 % interval by Student's t "
+          "law paired by seed, against the bit operations of all products over those of {}. "
+          "Ranges of tensors, gradients with stochastic rounding, unit f32.sequential.",
+          c.name(0), c.study.seeds(), c.name(0)),
+      .x = "cost, % of " + c.name(0),
+      .y = "top-1 difference, points"};
+  for (const bool progressive : {false, true}) {
+    ChartSeries series{progressive ? "progressive" : "static", {}, false};
+    for (std::size_t m = 0; m < c.methods.size(); ++m) {
+      if (c.methods[m].progressive() != progressive || c.float32(m)) continue;
+      series.points.push_back(gain_point(100 * c.cost(m), c.name(m), gain(c.top1, m)));
+      if (m == 0) series.points.back().low = series.points.back().high = NAN;
+    }
+    chart.series.push_back(std::move(series));
+  }
+  return chart;
+}
+
+Chart loss_chart(const std::string& net, const Compared& c) {
+  Chart chart{
+      .title = fmt::format("Training loss of {} by epoch", net),
+      .caption = "Means over the seeds. Losses of progressive precision fall at its stages.",
+      .x = "epoch",
+      .y = "training loss",
+      .log_y = true};
+  for (std::size_t m = 0; m < c.methods.size(); ++m) {
+    ChartSeries series{c.name(m), {}, false};
+    for (std::size_t e = 0; e < c.study.runs[m][0].losses.size(); ++e) {
+      double mean = 0;
+      for (const Measured& run : c.study.runs[m])
+        mean += run.losses[e] / static_cast<double>(c.study.seeds());
+      series.points.push_back({.x = static_cast<double>(e), .y = mean});
+    }
+    chart.series.push_back(std::move(series));
+  }
+  return chart;
+}
+
+}  // namespace
+
+Precision Precision::parse(const std::string& text) {
+  const std::size_t slash = text.find('/');
+  const auto bits = [&](const std::string& part) { return whole_argument(part, 2, 8); };
+  const auto forward = bits(text.substr(0, slash));
+  const auto backward = slash == std::string::npos ? std::nullopt : bits(text.substr(slash + 1));
+  if (!forward || !backward) {
+    throw Error(fmt::format(
+        "precision '{}': expected FORWARD/BACKWARD with bits from 2 to 8, as in 3/6", text));
+  }
+  return {static_cast<int>(*forward), static_cast<int>(*forward), static_cast<int>(*backward)};
+}
+
+std::string Precision::text() const { return fmt::format("{}/{}", activation, gradient); }
+
+double cost(const Precision& bits, const MultiplyAdds& macs) {
+  return (bits.weight * bits.activation * macs.fprop + bits.weight * bits.gradient * macs.dgrad +
+          bits.activation * bits.gradient * macs.wgrad) /
+         (32.0 * 32.0);
+}
+
+double published_cost(const Precision& bits) { return cost(bits, {1, 1, 1}) / 3; }
+
+double published_share(const std::vector<Precision>& epochs, const Precision& whole) {
+  double sum = 0;
+  for (const Precision& bits : epochs) sum += published_cost(bits);
+  return sum / static_cast<double>(epochs.size()) / published_cost(whole);
+}
+
+Json roles_of(const Precision& bits) {
+  if (bits.weight == kFloat32) return Json::object();
+  const auto role = [](int b) {
+    return Json{{"format", fmt::format("group(uint{},tensor,float32,min)", b)}};
+  };
+  Json gradient = role(bits.gradient);
+  gradient["rounding"] = "sr(16)";
+  return {{"weight", role(bits.weight)},
+          {"activation", role(bits.activation)},
+          {"gradient", std::move(gradient)}};
+}
+
+Json recipe_of(const Method& method, const Indicator& indicator) {
+  Json recipe = {{"roles", roles_of(method.precisions.front())}};
+  double eps = indicator.eps;
+  for (std::size_t i = 1; i < method.precisions.size(); ++i) {
+    const std::int64_t epoch = method.kind == Method::Stages::tested
+                                   ? method.epochs
+                                   : end_of(i - 1, method.precisions.size(), method.epochs);
+    const Json from = method.kind == Method::Stages::indicator ? Json{{"turning_point", eps}}
+                                                               : Json{{"epoch", epoch}};
+    recipe["stages"].push_back(
+        {{"from", from}, {"patch", {{"roles", roles_of(method.precisions[i])}}}});
+    if (i <= 2) eps *= indicator.alpha;
+  }
+  return recipe;
+}
+
+std::vector<Method> methods_of(const Settings& settings) {
+  const std::vector<Precision> stages = precisions(settings, "stages");
+  const std::int64_t epochs = settings.integer("epochs", 1, 10'000);
+  if (static_cast<std::int64_t>(stages.size()) > epochs)
+    throw Error(fmt::format("--set: epochs: expected at least one for each of {} stages, not {}",
+                            stages.size(), epochs));
+  const Precision whole = stages.back();
+  using Stages = Method::Stages;
+  std::vector<Method> methods = {
+      {Stages::one, "static " + whole.text(), {whole}, epochs},
+      {Stages::one, "float32", {{kFloat32, kFloat32, kFloat32}}, epochs}};
+  for (const Precision& bits : precisions(settings, "static")) {
+    if (bits != whole) methods.push_back({Stages::one, "static " + bits.text(), {bits}, epochs});
+  }
+  methods.push_back({Stages::tested,
+                     fmt::format("static {}, tested at {}", stages.front().text(), whole.text()),
+                     {stages.front(), whole},
+                     epochs});
+  methods.push_back({Stages::schedule, "progressive, schedule", stages, epochs});
+  methods.push_back({Stages::indicator, "progressive, indicator", stages, epochs});
+  const std::int64_t paid = std::max<std::int64_t>(
+      1, std::llround(published_share(stages, whole) * static_cast<double>(epochs)));
+  methods.push_back(
+      {Stages::one, fmt::format("static {}, {} epochs", whole.text(), paid), {whole}, paid});
+  return methods;
+}
+
+void add_progressive(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
+  const Settings& settings = run.settings;
+  const std::vector<Method> methods = methods_of(settings);
+  const Indicator indicator{settings.number("eps", 0, 1), settings.number("alpha", 0, 1)};
+  TrainingPlan plan{.trial = training_of(settings, settings.text("net")),
+                    .data = data.name(),
+                    .seeds = seeds_of(run),
+                    .methods = {},
+                    .at_once = true};
+  for (const Method& method : methods)
+    plan.methods.push_back({.name = method.name,
+                            .recipe = recipe_of(method, indicator),
+                            .epochs = method.epochs,
+                            .counted = {{"counted", "bit operations"}}});
+  const auto study = run_training_study<Measured>(
+      run, data, plan,
+      [&](const TrainTrial& trial, std::size_t m) { return train(trial, data, methods[m]); });
+  const Compared compared(methods, study);
+  judge(compared, methods[methods.size() - 3].precisions.front(), conclusion);
+  for (std::size_t m = 0; m < methods.size(); ++m) {
+    if (!methods[m].progressive()) continue;
+    const stats::PairedInterval difference = gain(compared.top1, m);
+    conclusion.sentences.push_back(fmt::format(
+        "{}: {:+.2f} points {} against {} at {:.0f} % of its cost.", methods[m].name,
+        difference.mean, interval_text(difference), methods[0].name, 100 * compared.cost(m)));
+  }
+  const auto percent = [](double share) { return fmt::format("{:.1f}", 100 * share); };
+  conclusion.tables.push_back(study_table(
+      fmt::format("{} on {}, {} epochs, {} seeds, paired by seed", plan.trial.net, data.name(),
+                  methods[0].epochs, study.seeds()),
+      methods.size(),
+      {name_column("method", study.methods),
+       {"cost as published, %", [&](std::size_t m) { return percent(compared.published_cost(m)); }},
+       {"cost counted, %", [&](std::size_t m) { return percent(compared.cost(m)); }},
+       mean_column("top-1, %", compared.top1),
+       difference_column("difference, points", compared.top1),
+       interval_column(compared.top1),
+       {"stages begin with epoch", [&](std::size_t m) { return compared.turns(m); }}}));
+  conclusion.charts.push_back(accuracy_chart(plan.trial.net, data.name(), compared));
+  conclusion.charts.push_back(loss_chart(plan.trial.net, compared));
+}
+
+}  // namespace fractrain
+
 namespace {
 
 Conclusion run_fractrain(const ExperimentRun& run) {

@@ -12,9 +12,7 @@
 #include "experiments/actnn/parts.hpp"
 #include "experiments/actnn/passes.hpp"
 #include "experiments/engine/paired_claims.hpp"
-#include "experiments/engine/paired_gains.hpp"
-#include "experiments/engine/training_settings.hpp"
-#include "experiments/engine/training_table.hpp"
+#include "experiments/engine/training_study.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
 
 namespace numemu::experiments::actnn {
@@ -181,20 +179,18 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion
   for (const Level& level : all) plan.methods.push_back({level.name, level.recipe});
   TrainingTable training = run_training(run, data, plan);
 
-  const std::vector<double> float32 = top1_points(training.outcomes[0]);
   PairedClaims accuracy;
   for (std::size_t m = 1; m < all.size(); ++m) {
     if (all[m].bits < 2) continue;
     accuracy.add(
         fmt::format("points of top-1 gained on float32 by {}, at least -{}", all[m].name, kMargin),
-        stats::paired_interval(top1_points(training.outcomes[m]), float32), -kMargin, "accuracy");
+        gain(training.top1, m), -kMargin, "accuracy");
   }
-  for (Finding& finding : accuracy.judged()) conclusion.findings.push_back(std::move(finding));
-  conclusion.findings.push_back(
+  conclusion.add(accuracy.judged());
+  conclusion.add(
       judge_gains({{"points of top-1 that 1 bit without bias gains over 1 bit to nearest",
-                    stats::paired_interval(top1_points(training.outcomes[all.size() - 2]),
-                                           top1_points(training.outcomes.back()))}})[0]);
-  conclusion.about("bias");
+                    gain(training.top1, all.size() - 2, all.size() - 1)}}),
+      "bias");
   conclusion.tables.push_back(std::move(training.table));
   conclusion.charts.push_back(std::move(training.chart));
 }

@@ -1,6 +1,6 @@
 // The trainings of binarized, from its settings.
 #pragma once
-#include "experiments/engine/training_table.hpp"
+#include "experiments/engine/training_study.hpp"
 
 namespace numemu::experiments::binarized {
 

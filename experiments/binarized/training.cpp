@@ -10,7 +10,7 @@
 #include "experiments/binarized/plan.hpp"
 #include "experiments/binarized/recipes.hpp"
 #include "experiments/engine/paired_claims.hpp"
-#include "experiments/engine/training_settings.hpp"
+#include "experiments/engine/training_study.hpp"
 #include "policies/recipe/bits.hpp"
 
 namespace numemu::experiments::binarized {
@@ -86,16 +86,15 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion
   for (const Method& method : compared) plan.methods.push_back(method.training);
   TrainingTable training = run_training(run, data, plan);
 
-  const auto points = [&](std::size_t m) { return top1_points(training.outcomes[m]); };
   PairedClaims claims;
   for (std::size_t m = 0; m < compared.size(); ++m) {
     const Method& method = compared[m];
     if (method.claim == nullptr) continue;
     claims.add(fmt::format("points of top-1 that '{}' gains on '{}', at least -{}",
                            method.training.name, compared[method.against].training.name, kMargin),
-               stats::paired_interval(points(m), points(method.against)), -kMargin, method.claim);
+               gain(training.top1, m, method.against), -kMargin, method.claim);
   }
-  for (Finding& finding : claims.judged()) conclusion.findings.push_back(std::move(finding));
+  conclusion.add(claims.judged());
 
   ResultTable costs{"Stored weights, and products of single bits of a forward pass",
                     {"method", "bytes of weights", "smaller by", "bit products", "fewer by"},

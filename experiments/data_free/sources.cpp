@@ -14,7 +14,7 @@
 #include "experiments/data_free/parts.hpp"
 #include "experiments/engine/network_identity.hpp"
 #include "experiments/engine/train_trial.hpp"
-#include "experiments/engine/training_settings.hpp"
+#include "experiments/engine/training_study.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/report/judged_evaluation.hpp"
 #include "formats/error.hpp"

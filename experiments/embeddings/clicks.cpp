@@ -11,7 +11,7 @@
 #include "experiments/embeddings/parts.hpp"
 #include "experiments/engine/scores.hpp"
 #include "experiments/engine/train_trial.hpp"
-#include "experiments/engine/training_settings.hpp"
+#include "experiments/engine/training_study.hpp"
 #include "experiments/engine/trials.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
 

@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
-#include "experiments/engine/claims.hpp"
 #include "formats/error.hpp"
 #include "formats/suggest.hpp"
 #include "formats/version.hpp"
@@ -162,6 +162,33 @@ void Conclusion::about(const char* claim) {
   for (Finding& finding : findings) {
     if (finding.claim.empty()) finding.claim = claim;
   }
+}
+
+void Conclusion::add(Finding finding, const char* claim) {
+  if (finding.claim.empty()) finding.claim = claim;
+  findings.push_back(std::move(finding));
+}
+
+void Conclusion::add(std::vector<Finding> more, const char* claim) {
+  for (Finding& finding : more) add(std::move(finding), claim);
+}
+
+std::vector<ClaimResult> claim_results(const std::vector<Claim>& claims,
+                                       const std::vector<Finding>& findings) {
+  std::vector<ClaimResult> results;
+  for (const Claim& claim : claims) results.push_back({.claim = &claim});
+  for (const Finding& finding : findings) {
+    if (finding.self_check) continue;
+    const auto found = std::find_if(results.begin(), results.end(), [&](const ClaimResult& result) {
+      return finding.claim == result.claim->key;
+    });
+    if (found == results.end())
+      throw Error("finding '" + finding.what + "': expected a claim of its experiment, found '" +
+                  finding.claim + "'");
+    found->found.add(finding.verdict);
+    if (found->worst == nullptr || worse(finding, *found->worst)) found->worst = &finding;
+  }
+  return results;
 }
 
 Json to_json(const Experiment& experiment, const ExperimentRun& run, const Conclusion& conclusion) {

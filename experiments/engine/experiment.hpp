@@ -82,6 +82,9 @@ struct Conclusion {
 
   /// Findings that belong to no claim yet are about this one.
   void about(const char* claim);
+  /// Adds findings about a claim; "": each knows its own, or about() tells.
+  void add(Finding, const char* claim = "");
+  void add(std::vector<Finding>, const char* claim = "");
 };
 
 /// Something that an experiment puts to the test.
@@ -103,6 +106,17 @@ struct Experiment {
 std::vector<const Experiment*> all_experiments();
 /// Throws Error with the nearest known name.
 const Experiment& find_experiment(std::string_view name);
+
+struct ClaimResult {
+  const Claim* claim = nullptr;
+  VerdictCounts found = {};  ///< of its findings, self-checks left out
+  /// Of those with the claim's verdict the one furthest from its prediction; null without findings.
+  const Finding* worst = nullptr;
+};
+
+/// One for each claim, in their order. Throws Error for a finding, self-checks apart, that names
+/// none of them.
+std::vector<ClaimResult> claim_results(const std::vector<Claim>&, const std::vector<Finding>&);
 
 /// experiment.json: name, question, source, settings, seed, claims with their results,
 /// sentences, tables, findings, charts. Throws Error for a finding that is about no claim.

@@ -1,5 +1,7 @@
 #include "experiments/engine/paired_claims.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -15,6 +17,16 @@ double of_both_sides(const Tails& tails) {
 }
 
 }  // namespace
+
+std::string interval_text(const stats::PairedInterval& d, const char* unknown, int digits) {
+  if (!std::isfinite(d.low) || !std::isfinite(d.high)) return unknown;
+  return fmt::format("[{:+.{}f}, {:+.{}f}]", d.low, digits, d.high, digits);
+}
+
+std::string mean_text(const stats::PairedInterval& d, int digits) {
+  const std::string interval = interval_text(d, "", digits);
+  return fmt::format("{:+.{}f}{}{}", d.mean, digits, interval.empty() ? "" : " ", interval);
+}
 
 Tails tails(const stats::PairedInterval& d, double bound) {
   if (d.n < 2) return {};
@@ -50,6 +62,23 @@ void PairedClaims::add(std::string what, const stats::PairedInterval& d, double 
 std::vector<Finding> PairedClaims::judged() const {
   std::vector<Finding> findings = findings_;
   judge_sides(findings, p_values_);
+  return findings;
+}
+
+std::vector<Finding> judge_gains(const std::vector<PairedGain>& gains) {
+  std::vector<Finding> findings;
+  std::vector<double> above, below;
+  for (const PairedGain& gain : gains) {
+    findings.push_back({.what = gain.what + " (claimed above 0)",
+                        .predicted = 0,
+                        .measured = gain.difference.mean,
+                        .low = gain.difference.low,
+                        .high = gain.difference.high});
+    const Tails both = tails(gain.difference, 0);
+    above.push_back(both.above);
+    below.push_back(both.below);
+  }
+  judge_signs(findings, above, below);
   return findings;
 }
 

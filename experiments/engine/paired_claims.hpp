@@ -1,4 +1,4 @@
-// Claims about paired differences of accuracy, judged together.
+// Differences paired by seed: as texts, and claims about them that are judged together.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,6 +8,16 @@
 #include "experiments/engine/experiment.hpp"
 
 namespace numemu::experiments {
+
+/// "[-0.31, +0.52]"; `unknown` for the infinite interval of a single seed.
+std::string interval_text(const stats::PairedInterval&, const char* unknown = "-", int digits = 2);
+/// "+0.10 [-0.31, +0.52]", of a single seed the mean alone.
+std::string mean_text(const stats::PairedInterval&, int digits = 2);
+
+/// The same difference, taken the other way.
+inline stats::PairedInterval negated(const stats::PairedInterval& d) {
+  return {-d.mean, -d.high, -d.low, d.n};
+}
 
 /// One-sided p-values.
 struct Tails {
@@ -40,5 +50,15 @@ class PairedClaims {
   std::vector<Finding> findings_;
   std::vector<double> p_values_;
 };
+
+/// A difference that is claimed to be above 0.
+struct PairedGain {
+  std::string what;
+  stats::PairedInterval difference;
+};
+
+/// One finding each, with " (claimed above 0)" behind `what`: judge_signs() of tails() at 0, with
+/// Holm's procedure over all. One seed gives no verdict.
+std::vector<Finding> judge_gains(const std::vector<PairedGain>&);
 
 }  // namespace numemu::experiments

@@ -84,22 +84,6 @@ std::string digest_of(const std::vector<net::NamedTensor>& start) {
   return sha256_hex(text).substr(0, kDigestDigits);
 }
 
-/// Numerics that pass their products in training to the trial's observers.
-class Observed final : public net::Forwarding {
- public:
-  Observed(net::Numerics& inner, const TrainTrial& trial) : Forwarding(inner), trial_(trial) {}
-
-  void product(const net::Step& step, const net::Product& p) override {
-    const bool training = step.phase == net::Phase::training;
-    if (training && trial_.before) trial_.before(p, step.index);
-    Forwarding::product(step, p);
-    if (training && trial_.after) trial_.after(p, step.index);
-  }
-
- private:
-  const TrainTrial& trial_;
-};
-
 /// As inference uses the recipe: its last stage, weights once, activation scales from calibration.
 net::Evaluation test(const net::Graph& graph, const net::Dataset& data,
                      const policies::Recipe& recipe, std::int64_t samples) {
@@ -111,29 +95,14 @@ net::Evaluation test(const net::Graph& graph, const net::Dataset& data,
   return net::evaluate(graph, data, net::Split::test, samples, numerics);
 }
 
-/// Keeps what weight gradients read.
-class Recorder final : public net::Numerics {
- public:
-  void product(const net::Step& step, const net::Product& p) override {
-    if (p.kind == net::GemmKind::wgrad) {
-      const net::Tensor& source = *p.a.source;
-      LayerGradient& layer = layers[std::string(p.layer)];
-      // [outer, rows, inner, width]: the channels of all inner matrices of a row lie together.
-      layer.channels = p.a.stack.inner * p.a.stack.width;
-      layer.rows += source.size() / layer.channels;
-      layer.g.insert(layer.g.end(), source.data.begin(), source.data.end());
-    }
-    net::Numerics::product(step, p);
-  }
-
-  std::map<std::string, LayerGradient> layers;
-};
-
-Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-
-double number_of(const Json& value) { return value.is_number() ? value.get<double>() : NAN; }
-
 }  // namespace
+
+void Observed::product(const net::Step& step, const net::Product& p) {
+  const bool training = step.phase == net::Phase::training;
+  if (training && before_) before_(p, step.index);
+  Forwarding::product(step, p);
+  if (training && after_) after_(p, step.index);
+}
 
 net::Dataset restricted(const net::Dataset& data, std::int64_t train_samples, bool validation) {
   if (train_samples < 0 || train_samples > data.train_count()) {
@@ -160,7 +129,7 @@ TrainOutcome run_train_trial(const TrainTrial& trial, const net::Dataset& whole)
                          "start of a training trial");
   policies::StagedNumerics staged(recipe, graph, "recipe of a training trial");
   const auto around = trial.around.make ? trial.around.make(staged) : nullptr;
-  Observed numerics(around ? *around : staged, trial);
+  Observed numerics(around ? *around : staged, trial.before, trial.after);
   net::TrainHooks hooks;
   hooks.on_step = [&](std::int64_t step, std::int64_t, double loss) {
     if (trial.on_step) trial.on_step(graph, step);
@@ -209,22 +178,6 @@ Json point_of(const TrainTrial& trial, const net::Dataset& data) {
   return point;
 }
 
-Json to_json(const TrainOutcome& outcome) {
-  return {{"metric", number(outcome.metric)},
-          {"accuracy", outcome.accuracy},
-          {"correct", outcome.correct},
-          {"n", outcome.n},
-          {"train_loss", number(outcome.train_loss)}};
-}
-
-TrainOutcome train_outcome(const Json& json) {
-  return {.metric = number_of(json.at("metric")),
-          .accuracy = json.at("accuracy"),
-          .correct = json.at("correct"),
-          .n = json.at("n"),
-          .train_loss = number_of(json.at("train_loss"))};
-}
-
 net::Graph briefly_trained(const std::string& name, const net::Dataset& data, std::int64_t samples,
                            std::uint64_t seed) {
   net::Graph graph = net::build_net(name, data);
@@ -251,7 +204,17 @@ std::vector<LayerGradient> layer_gradients(const net::Graph& graph, const net::D
   }
   const FloatGuard guard;
   const std::int64_t per_epoch = data.train_count() / batch;
-  Recorder numerics;
+  std::map<std::string, LayerGradient> read;
+  net::Numerics float32;
+  Observed numerics(float32, [&](const net::Product& p, std::int64_t) {
+    if (p.kind != net::GemmKind::wgrad) return;
+    const net::Tensor& source = *p.a.source;
+    LayerGradient& layer = read[std::string(p.layer)];
+    // [outer, rows, inner, width]: the channels of all inner matrices of a row lie together.
+    layer.channels = p.a.stack.inner * p.a.stack.width;
+    layer.rows += source.size() / layer.channels;
+    layer.g.insert(layer.g.end(), source.data.begin(), source.data.end());
+  });
   std::vector<std::int64_t> order;
   for (std::int64_t step = 0; step < steps; ++step) {
     const std::int64_t place = step % per_epoch;
@@ -267,7 +230,7 @@ std::vector<LayerGradient> layer_gradients(const net::Graph& graph, const net::D
   }
   std::vector<LayerGradient> gradients;
   for (const std::string& name : net::gemm_layer_names(graph)) {
-    LayerGradient& layer = numerics.layers[name];
+    LayerGradient& layer = read[name];
     layer.layer = name;
     gradients.push_back(std::move(layer));
   }

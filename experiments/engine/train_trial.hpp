@@ -4,9 +4,11 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "emu/net/data/dataset.hpp"
+#include "emu/net/forwarding.hpp"
 #include "emu/net/graph.hpp"
 #include "emu/net/model/safetensors.hpp"
 #include "emu/net/numerics.hpp"
@@ -19,6 +21,17 @@ namespace numemu::experiments {
 /// A product in a training step as the network requests it (operands unpruned and unquantized).
 /// After it ran `product.d` holds the result.
 using ProductObserver = std::function<void(const net::Product&, std::int64_t step)>;
+
+/// Numerics that show the products of training steps to observers, each of which may be empty.
+class Observed final : public net::Forwarding {
+ public:
+  Observed(net::Numerics& inner, ProductObserver before, ProductObserver after = {})
+      : Forwarding(inner), before_(std::move(before)), after_(std::move(after)) {}
+  void product(const net::Step&, const net::Product&) override;
+
+ private:
+  ProductObserver before_, after_;
+};
 
 /// Numerics around those of a recipe in training, for contrasts that no recipe offers.
 struct NumericsAround {
@@ -53,6 +66,16 @@ struct TrainOutcome {
   bool accuracy = true;
   std::int64_t correct = 0, n = 0;  ///< of the targets evaluated
   double train_loss = 0;            ///< mean of the last epoch
+
+  double top1() const { return 100 * metric; }  ///< per cent
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("metric", self.metric);
+    visit("accuracy", self.accuracy);
+    visit("correct", self.correct);
+    visit("n", self.n);
+    visit("train_loss", self.train_loss);
+  }
 };
 
 /// Trains from the initial weights of the seed, or `start`, and evaluates on the test split under
@@ -66,9 +89,6 @@ TrainOutcome run_train_trial(const TrainTrial&, const net::Dataset&);
 /// The trial as the point of a Trial: everything but what is called, and the identity of
 /// the data. A start is there, as a digest, only where one is given.
 Json point_of(const TrainTrial&, const net::Dataset&);
-Json to_json(const TrainOutcome&);
-/// What to_json wrote.
-TrainOutcome train_outcome(const Json&);
 
 /// The set with the first `train_samples` of its training split (0: all) and, where `validation` is
 /// false, no validation samples. Throws Error for more samples than there are.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "experiments/engine/experiment.hpp"
+#include "formats/storage/fields.hpp"
 #include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
@@ -30,5 +31,28 @@ std::vector<Json> run_trials(const ExperimentRun& run, const std::vector<Trial>&
 /// run at once and must not depend on their order. Same file, byte for byte; progress names the
 /// trial whose row comes next. After a failure the rows before it are there.
 std::vector<Json> run_trials_at_once(const ExperimentRun& run, const std::vector<Trial>& trials);
+
+/// A trial whose result has its fields declared (formats/storage/fields.hpp).
+template <class Measured>
+struct TypedTrial {
+  Json point;
+  std::string label;
+  std::function<Measured()> run;
+};
+
+/// run_trials(), or with `at_once` run_trials_at_once(), of results that are read back as they were
+/// measured.
+template <class Measured>
+std::vector<Measured> run_typed(const ExperimentRun& run,
+                                const std::vector<TypedTrial<Measured>>& typed,
+                                bool at_once = false) {
+  std::vector<Trial> trials;
+  for (const TypedTrial<Measured>& one : typed)
+    trials.push_back({one.point, one.label, [&one] { return json_of(one.run()); }});
+  std::vector<Measured> results;
+  for (const Json& json : at_once ? run_trials_at_once(run, trials) : run_trials(run, trials))
+    results.push_back(read_fields<Measured>(json, "trials.jsonl"));
+  return results;
+}
 
 }  // namespace numemu::experiments

@@ -11,7 +11,7 @@
 #include "emu/stats/paired.hpp"
 #include "experiments/engine/paired_claims.hpp"
 #include "experiments/engine/train_trial.hpp"
-#include "experiments/engine/training_settings.hpp"
+#include "experiments/engine/training_study.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/hadamard_classifier/parts.hpp"
 #include "formats/blocks/block_format.hpp"

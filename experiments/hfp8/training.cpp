@@ -7,9 +7,7 @@
 
 #include "emu/stats/paired.hpp"
 #include "experiments/engine/paired_claims.hpp"
-#include "experiments/engine/paired_gains.hpp"
-#include "experiments/engine/training_settings.hpp"
-#include "experiments/engine/training_table.hpp"
+#include "experiments/engine/training_study.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/hfp8/parts.hpp"
 #include "experiments/hfp8/updates.hpp"
@@ -93,30 +91,31 @@ std::vector<TrainingMethod> small_losses(const std::vector<std::int64_t>& expone
 
 void judge_training(const TrainingTable& training, const std::vector<std::int64_t>& exponents,
                     const std::vector<TrainingMethod>& methods, Conclusion& conclusion) {
-  const auto top1 = [&](std::size_t method) { return top1_points(training.outcomes[method]); };
   PairedClaims accuracy;
   for (const std::size_t method : {float32_master, rne_169, sr_169, residual, chunked}) {
     accuracy.add(fmt::format("points gained by {} on float32, at least -{}", methods[method].name,
                              kLossHolds),
-                 stats::paired_interval(top1(method), top1(float32)), -kLossHolds, "accuracy");
+                 gain(training.top1, method, float32), -kLossHolds, "accuracy");
   }
-  for (Finding& finding : accuracy.judged()) conclusion.findings.push_back(std::move(finding));
-  const auto gain = [&](const std::string& what, std::size_t a, std::size_t b) {
-    return PairedGain{"points gained by " + what, stats::paired_interval(top1(a), top1(b))};
+  conclusion.add(accuracy.judged());
+  const auto over = [&](const std::string& what, std::size_t a, std::size_t b) {
+    return PairedGain{"points gained by " + what, gain(training.top1, a, b)};
   };
-  const auto add = [&](const std::vector<PairedGain>& gains, const char* claim) {
-    for (Finding& finding : judge_gains(gains)) conclusion.findings.push_back(std::move(finding));
-    conclusion.about(claim);
-  };
-  add({gain("a float32 master over a 1-4-3 master to nearest", float32_master, rne_143)}, "lost");
-  add({gain("the residual of a 1-4-3 master", residual, rne_143)}, "residual");
-  add({gain("1-4-3 forward over 1-5-2 forward", sr_169, everywhere_152)}, "forward");
-  add({gain("sums in chunks of 64 over sums one by one", chunked, one_by_one)}, "chunks");
+  conclusion.add(judge_gains({over("a float32 master over a 1-4-3 master to nearest",
+                                   float32_master, rne_143)}),
+                 "lost");
+  conclusion.add(judge_gains({over("the residual of a 1-4-3 master", residual, rne_143)}),
+                 "residual");
+  conclusion.add(judge_gains({over("1-4-3 forward over 1-5-2 forward", sr_169, everywhere_152)}),
+                 "forward");
+  conclusion.add(
+      judge_gains({over("sums in chunks of 64 over sums one by one", chunked, one_by_one)}),
+      "chunks");
   std::vector<PairedGain> small;
   for (std::size_t i = 0; i < exponents.size(); ++i)
-    small.push_back(gain(fmt::format("errors in 1-5-2 over 1-4-3, loss times 2^-{}", exponents[i]),
+    small.push_back(over(fmt::format("errors in 1-5-2 over 1-4-3, loss times 2^-{}", exponents[i]),
                          kFixed + 2 * i + 1, kFixed + 2 * i));
-  add(small, "errors");
+  conclusion.add(judge_gains(small), "errors");
 }
 
 /// The mean over steps of a share, by layer.

@@ -8,7 +8,7 @@
 #include "emu/stats/fit.hpp"
 #include "formats/analysis/magnitude_law.hpp"
 #include "formats/portable/math.hpp"
-#include "formats/portable/pairwise.hpp"
+#include "formats/storage/fields.hpp"
 
 namespace numemu::experiments::lognormal_gradients {
 namespace {
@@ -70,7 +70,7 @@ Json observe(TrainTrial trial, const net::Dataset& data, const Looks& looks,
     records.push_back(std::move(record));
   };
   const TrainOutcome outcome = run_train_trial(trial, data);
-  return {{"outcome", to_json(outcome)}, {"records", records}};
+  return {{"outcome", json_of(outcome)}, {"records", records}};
 }
 
 }  // namespace numemu::experiments::lognormal_gradients

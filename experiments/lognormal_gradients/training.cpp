@@ -10,9 +10,7 @@
 #include "emu/stats/paired.hpp"
 #include "emu/stats/spearman.hpp"
 #include "experiments/engine/paired_claims.hpp"
-#include "experiments/engine/paired_gains.hpp"
-#include "experiments/engine/training_settings.hpp"
-#include "experiments/engine/training_table.hpp"
+#include "experiments/engine/training_study.hpp"
 #include "experiments/lognormal_gradients/laws.hpp"
 #include "experiments/lognormal_gradients/parts.hpp"
 #include "formats/storage/atomic_file.hpp"
@@ -160,8 +158,8 @@ void add_training(const ExperimentRun& run, const net::Dataset& data,
                     .at_once = true};
   for (const Method& method : methods) plan.methods.push_back({method.name, recipe_of(method)});
   TrainingTable training = run_training(run, data, plan);
-  const auto top1 = [&](std::size_t method) { return top1_points(training.outcomes[method + 1]); };
-  const std::vector<double> float32 = top1_points(training.outcomes[0]);
+  const auto top1 = [&](std::size_t method) { return training.top1[method + 1]; };
+  const std::vector<double>& float32 = training.top1[0];
 
   PairedClaims accuracy;
   std::vector<PairedGain> choice, margin, following;
@@ -184,11 +182,8 @@ void add_training(const ExperimentRun& run, const net::Dataset& data,
     for (std::size_t i = 0; i < splits; ++i) {
       const std::vector<double> of_split = top1(start + i);
       const auto loss = stats::paired_interval(float32, of_split);
-      series.points.push_back({.x = methods[start + i].predicted,
-                               .name = methods[start + i].name,
-                               .y = loss.mean,
-                               .low = loss.low,
-                               .high = loss.high});
+      series.points.push_back(
+          gain_point(methods[start + i].predicted, methods[start + i].name, loss));
       predicted.push_back(methods[start + i].predicted);
       lost.push_back(loss.mean);
       for (std::size_t s = 0; s < others.size(); ++s)
@@ -211,19 +206,17 @@ void add_training(const ExperimentRun& run, const net::Dataset& data,
     gain(margin, "the best margin over the published one", chosen, top1(chosen + 1));
     gain(following, "choosing anew in each epoch", chosen + 3, top1(chosen));
   }
-  for (Finding& finding : accuracy.judged()) conclusion.findings.push_back(std::move(finding));
-  for (const auto& [gains, claim] :
-       {std::pair{&choice, "choice"}, {&margin, "margin"}, {&following, "following"}}) {
-    for (Finding& finding : judge_gains(*gains)) conclusion.findings.push_back(std::move(finding));
-    conclusion.about(claim);
-  }
+  conclusion.add(accuracy.judged());
+  conclusion.add(judge_gains(choice), "choice");
+  conclusion.add(judge_gains(margin), "margin");
+  conclusion.add(judge_gains(following), "following");
   const double rank = stats::spearman(predicted, lost);
   const stats::Interval interval = stats::spearman_interval(rank, std::ssize(predicted));
-  conclusion.findings.push_back(interval_finding(
-      "rank correlation of predicted relative error and points lost, over the splits of all widths "
-      "(claimed above 0)",
-      1, rank, interval, at_least(0)));
-  conclusion.about("order");
+  conclusion.add(
+      interval_finding("rank correlation of predicted relative error and points lost, over the "
+                       "splits of all widths (claimed above 0)",
+                       1, rank, interval, at_least(0)),
+      "order");
 
   training.table.header.insert(training.table.header.begin() + 1,
                                {"gradients, by layer in the last epoch", "predicted error"});

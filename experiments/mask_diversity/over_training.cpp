@@ -68,7 +68,7 @@ Json run_observed(TrainTrial trial, const net::Dataset& data, const DiversityPat
   };
   const TrainOutcome outcome = run_train_trial(trial, data);
   Json json = histories.json();
-  json["outcome"] = to_json(outcome);
+  json["outcome"] = json_of(outcome);
   return json;
 }
 
@@ -160,7 +160,9 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion
          fmt::format("{:.3f}", 100 * mean_between(flips, 0.45, 0.55)),
          fmt::format("{:.3f}", 100 * mean_between(flips, 0.9, 1)),
          fmt::format("{:.3f}", results[i]["distinct_per_piece"].get<double>()), masks.decimal,
-         fmt::format("{:.2f}", 100 * train_outcome(results[i]["outcome"]).metric)});
+         fmt::format(
+             "{:.2f}",
+             100 * read_fields<TrainOutcome>(results[i]["outcome"], "trials.jsonl").metric)});
   }
   conclusion.tables.push_back(table);
   conclusion.charts.push_back(chart);

@@ -8,8 +8,7 @@
 #include "emu/net/nets.hpp"
 #include "emu/stats/paired.hpp"
 #include "experiments/engine/judge.hpp"
-#include "experiments/engine/training_settings.hpp"
-#include "experiments/engine/training_table.hpp"
+#include "experiments/engine/training_study.hpp"
 #include "experiments/mvue/parts.hpp"
 #include "experiments/mvue/recipes.hpp"
 #include "formats/error.hpp"
@@ -129,10 +128,11 @@ std::string sentence_on(const std::string& where, const std::vector<Method>& com
 void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
   const std::vector<Method> compared = methods();
   TrainingTable training = run_training(run, data, plan_of(run, data, compared));
-  const bool accuracy = training.outcomes[0][0].accuracy;
+  const bool accuracy = training.study.runs[0][0].accuracy;
   std::vector<stats::PairedInterval> loss;
   for (std::size_t m = 0; m < compared.size(); ++m) {
-    loss.push_back(stats::paired_interval(losses(training.outcomes[0], training.outcomes[m + 1])));
+    loss.push_back(
+        stats::paired_interval(losses(training.study.runs[0], training.study.runs[m + 1])));
     if (compared[m].predicted)
       conclusion.findings.push_back(judged_loss(compared[m].name, accuracy, loss.back()));
   }

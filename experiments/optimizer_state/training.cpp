@@ -10,7 +10,7 @@
 #include "emu/stats/paired.hpp"
 #include "experiments/engine/paired_claims.hpp"
 #include "experiments/engine/train_trial.hpp"
-#include "experiments/engine/training_settings.hpp"
+#include "experiments/engine/training_study.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/optimizer_state/methods.hpp"
 #include "experiments/optimizer_state/parts.hpp"

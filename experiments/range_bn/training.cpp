@@ -8,9 +8,7 @@
 #include "emu/net/train/train.hpp"
 #include "emu/stats/paired.hpp"
 #include "experiments/engine/paired_claims.hpp"
-#include "experiments/engine/paired_gains.hpp"
-#include "experiments/engine/training_settings.hpp"
-#include "experiments/engine/training_table.hpp"
+#include "experiments/engine/training_study.hpp"
 #include "experiments/range_bn/parts.hpp"
 
 namespace numemu::experiments::range_bn {
@@ -120,33 +118,29 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion
   PairedClaims ranges, eight;
   for (std::size_t m = 1; m < all.size(); ++m) {
     const Compared& one = all[m];
-    const std::vector<double> own = top1_points(training.outcomes[m]),
-                              other = top1_points(training.outcomes[one.against]);
     const auto what = [&](const char* change) {
       return fmt::format("points of top-1 {} '{}' by '{}'", change, all[one.against].method.name,
                          one.method.name);
     };
     if (one.question == Question::wrong)
-      wrong.push_back({what("lost to"), stats::paired_interval(other, own)});
+      wrong.push_back({what("lost to"), gain(training.top1, one.against, m)});
     if (one.question == Question::bifurcated)
-      bifurcated.push_back({what("lost to"), stats::paired_interval(other, own)});
+      bifurcated.push_back({what("lost to"), gain(training.top1, one.against, m)});
     const auto claim = [&](PairedClaims& claims, double margin, const char* key) {
       claims.add(fmt::format("{}, at least -{}", what("gained on"), margin),
-                 stats::paired_interval(own, other), -margin, key);
+                 gain(training.top1, m, one.against), -margin, key);
     };
     if (one.question == Question::range) claim(ranges, kMargin, "accuracy");
     if (one.question == Question::eight) claim(eight, kEightMargin, "8 bits");
   }
-  for (const PairedClaims& claims : {ranges, eight})
-    for (Finding& finding : claims.judged()) conclusion.findings.push_back(std::move(finding));
+  conclusion.add(ranges.judged());
+  conclusion.add(eight.judged());
   for (Finding& finding : judge_gains(wrong)) {
     const bool published = finding.what.find("published") != std::string::npos;
-    conclusion.findings.push_back(std::move(finding));
-    conclusion.about(published ? "wrong backward" : "wrong backward, other constants");
+    conclusion.add(std::move(finding),
+                   published ? "wrong backward" : "wrong backward, other constants");
   }
-  for (Finding& finding : judge_gains(bifurcated))
-    conclusion.findings.push_back(std::move(finding));
-  conclusion.about("bifurcation");
+  conclusion.add(judge_gains(bifurcated), "bifurcation");
   conclusion.tables.push_back(std::move(training.table));
   conclusion.charts.push_back(std::move(training.chart));
 }

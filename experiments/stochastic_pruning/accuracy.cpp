@@ -8,7 +8,7 @@
 #include "emu/stats/paired.hpp"
 #include "experiments/engine/judge.hpp"
 #include "experiments/engine/paired_claims.hpp"
-#include "experiments/engine/training_settings.hpp"
+#include "experiments/engine/training_study.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/stochastic_pruning/methods.hpp"
 #include "experiments/stochastic_pruning/parts.hpp"
@@ -82,7 +82,7 @@ Json train(TrainTrial trial, const net::Dataset& data, const Method& method) {
   trial.before = [&](const net::Product& product, std::int64_t step) {
     reached.see(product, step);
   };
-  Json result = {{"outcome", to_json(run_train_trial(trial, data))}};
+  Json result = {{"outcome", json_of(run_train_trial(trial, data))}};
   result["reached"] = reached.json();
   return result;
 }
@@ -265,7 +265,8 @@ void add_accuracy(const ExperimentRun& run, const std::string& net, const net::D
     row.method = &methods[m];
     for (std::size_t s = 0; s < seeds.size(); ++s) {
       const Json& result = results[m * seeds.size() + s];
-      row.top1.push_back(100 * train_outcome(result.at("outcome")).metric);
+      row.top1.push_back(100 *
+                         read_fields<TrainOutcome>(result.at("outcome"), "trials.jsonl").metric);
       row.zeros_of.push_back(result.at("reached").at("zeros"));
       row.idle +=
           result.at("reached").at("idle_macs").get<double>() / static_cast<double>(seeds.size());

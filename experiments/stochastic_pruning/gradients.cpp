@@ -8,7 +8,7 @@
 #include <set>
 
 #include "experiments/engine/judge.hpp"
-#include "experiments/engine/training_settings.hpp"
+#include "experiments/engine/training_study.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/stochastic_pruning/parts.hpp"
 #include "experiments/stochastic_pruning/pruned.hpp"
@@ -28,7 +28,7 @@ Json observe(TrainTrial trial, const net::Dataset& data, const WatchPlan& plan) 
     watcher.see(product, step);
   };
   const TrainOutcome outcome = run_train_trial(trial, data);
-  return {{"outcome", to_json(outcome)}, {"records", watcher.records()}};
+  return {{"outcome", json_of(outcome)}, {"records", watcher.records()}};
 }
 
 double at(const Json& record, const char* law, const char* part, const char* key) {

@@ -17,7 +17,7 @@
 #include "experiments/engine/paired_claims.hpp"
 #include "experiments/engine/recipe_files.hpp"
 #include "experiments/engine/train_trial.hpp"
-#include "experiments/engine/training_settings.hpp"
+#include "experiments/engine/training_study.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/training_recipes/parts.hpp"
 #include "formats/error.hpp"
@@ -73,7 +73,7 @@ Json train(const TrainTrial& given, const net::Dataset& data) {
     losses.push_back(std::isfinite(loss) ? Json(loss) : Json(nullptr));
   };
   const TrainOutcome outcome = run_train_trial(trial, data);
-  return {{"losses", losses}, {"outcome", to_json(outcome)}};
+  return {{"losses", losses}, {"outcome", json_of(outcome)}};
 }
 
 Json measure_noise(const TrainTrial& trial, const net::Dataset& data) {
@@ -91,7 +91,7 @@ Json measure_noise(const TrainTrial& trial, const net::Dataset& data) {
 Curve curve_of(const Json& training, const Json& noise) {
   Curve curve;
   for (const Json& loss : training.at("losses")) curve.losses.push_back(number_of(loss));
-  curve.bits = train_outcome(training.at("outcome")).metric;
+  curve.bits = read_fields<TrainOutcome>(training.at("outcome"), "trials.jsonl").metric;
   curve.noise = {number_of(noise.at("predicted")), number_of(noise.at("own")),
                  number_of(noise.at("total"))};
   return curve;

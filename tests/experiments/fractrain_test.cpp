@@ -4,10 +4,8 @@
 #include <map>
 
 #include "experiments/engine/train_trial.hpp"
-#include "experiments/fractrain/gated_net.hpp"
-#include "experiments/fractrain/laws.hpp"
-#include "experiments/fractrain/methods.hpp"
-#include "experiments/fractrain/parts.hpp"
+#include "experiments/fractrain/gates.hpp"
+#include "experiments/fractrain/precision.hpp"
 #include "policies/recipe/recipe.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"

@@ -5,7 +5,6 @@
 
 #include "emu/net/model/onnx_import.hpp"
 #include "emu/net/train/evaluate.hpp"
-#include "experiments/engine/claims.hpp"
 #include "experiments/engine/experiment.hpp"
 #include "experiments/engine/scores.hpp"
 #include "experiments/report/judged_evaluation.hpp"

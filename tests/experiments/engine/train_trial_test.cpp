@@ -7,6 +7,7 @@
 #include "emu/net/data/text.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/train/train.hpp"
+#include "formats/storage/fields.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
 #include "tests/files.hpp"
@@ -284,13 +285,14 @@ TEST_CASE("a trial changes to the next stage of its recipe", "[fast]") {
 
 TEST_CASE("outcomes survive JSON, diverged ones too", "[fast]") {
   const TrainOutcome good{0.25, true, 1, 4, 1.5};
-  const TrainOutcome again = train_outcome(to_json(good));
+  const TrainOutcome again = read_fields<TrainOutcome>(json_of(good), "trial");
   CHECK(again.metric == 0.25);
   CHECK(again.accuracy);
   CHECK(again.correct == 1);
   CHECK(again.n == 4);
   CHECK(again.train_loss == 1.5);
-  const TrainOutcome bad = train_outcome(to_json({NAN, false, 0, 4, HUGE_VAL}));
+  const TrainOutcome bad =
+      read_fields<TrainOutcome>(json_of(TrainOutcome{NAN, false, 0, 4, HUGE_VAL}), "trial");
   CHECK(std::isnan(bad.metric));
   CHECK_FALSE(bad.accuracy);
   CHECK(std::isnan(bad.train_loss));

@@ -1,6 +1,8 @@
-// Methods compared over seeds: one trial each, the same initial weights, differences by seed.
-#include "experiments/engine/training_table.hpp"
+// The training of settings, and methods compared over seeds: one trial each, the same initial
+// weights, differences by seed.
+#include "experiments/engine/training_study.hpp"
 
+#include "emu/net/train/options.hpp"
 #include "emu/stats/paired.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
@@ -9,6 +11,7 @@
 using namespace numemu;
 using namespace numemu::experiments;
 using Catch::Contains;
+using numemu::test::message_of;
 namespace {
 
 TrainingPlan small_plan() {
@@ -37,13 +40,13 @@ TEST_CASE("methods are compared seed by seed", "[fast]") {
   const test::TemporaryFolder folder;
   const TrainingPlan plan = small_plan();
   const TrainingTable result = compare(folder.path(), plan);
-  REQUIRE(result.outcomes.size() == 3);
+  REQUIRE(result.study.runs.size() == 3);
   std::vector<double> dense, coarse;
   for (int seed = 0; seed < 2; ++seed) {
-    dense.push_back(100 * result.outcomes[0][seed].metric);
-    coarse.push_back(100 * result.outcomes[1][seed].metric);
-    CHECK(result.outcomes[2][seed].train_loss == result.outcomes[0][seed].train_loss);
-    CHECK(result.outcomes[1][seed].train_loss != result.outcomes[0][seed].train_loss);
+    dense.push_back(100 * result.study.runs[0][seed].metric);
+    coarse.push_back(100 * result.study.runs[1][seed].metric);
+    CHECK(result.study.runs[2][seed].train_loss == result.study.runs[0][seed].train_loss);
+    CHECK(result.study.runs[1][seed].train_loss != result.study.runs[0][seed].train_loss);
   }
   TrainTrial trial;
   trial.net = plan.trial.net;
@@ -53,7 +56,7 @@ TEST_CASE("methods are compared seed by seed", "[fast]") {
   trial.train_samples = plan.trial.train_samples;
   trial.eval_samples = plan.trial.eval_samples;
   CHECK(run_train_trial(trial, experiments::testing::small_dataset()).train_loss ==
-        result.outcomes[1][1].train_loss);
+        result.study.runs[1][1].train_loss);
 
   const stats::PairedInterval difference = stats::paired_interval(coarse, dense);
   const auto number = [](const char* format, double x) {
@@ -106,10 +109,72 @@ TEST_CASE("one seed has no interval, and plans without methods are refused", "[f
   CHECK(result.table.rows[1][3] == "-");
   CHECK_FALSE(std::isfinite(result.chart.series[0].points[0].low));
   plan.seeds.clear();
-  CHECK_THAT(test::message_of([&] { compare(folder.path(), plan); }),
+  CHECK_THAT(message_of([&] { compare(folder.path(), plan); }),
              Contains("at least one method and one seed"));
   plan = small_plan();
   plan.methods.push_back({"wrong", {{"roles", {{"weight", {{"format", "int0"}}}}}}});
-  CHECK_THAT(test::message_of([&] { compare(folder.path(), plan); }), Contains("int0"));
+  CHECK_THAT(message_of([&] { compare(folder.path(), plan); }), Contains("int0"));
   CHECK_FALSE(test::read_file(folder / "trials.jsonl").empty());  // of the plan before
+}
+
+namespace {
+
+const std::vector<Setting> kKeys = {{"epochs", "3", "3", "3", ""},
+                                    {"batch", "8", "8", "8", ""},
+                                    {"train_samples", "64", "64", "64", ""},
+                                    {"eval_samples", "0", "0", "0", ""},
+                                    {"seeds", "2", "2", "2", ""}};
+
+Settings settings_of(std::vector<Setting> more = {}) {
+  more.insert(more.end(), kKeys.begin(), kKeys.end());
+  return Settings(more, Size::smoke, {});
+}
+
+}  // namespace
+
+TEST_CASE("training settings: every key, at the rates of the optimizer", "[fast]") {
+  const TrainTrial own = training_of(settings_of(), "resnet20");
+  CHECK(own.net == "resnet20");
+  CHECK(own.options.epochs == 3);
+  CHECK(own.options.batch == 8);
+  CHECK(own.train_samples == 64);
+  CHECK(own.eval_samples == 0);
+  CHECK(own.options.optimizer == "sgd");
+  const Settings named = settings_of({{"optimizer", "adam", "adam", "adam", ""}});
+  CHECK(training_of(named, "resnet20").options.optimizer == "adam");
+  CHECK(training_of(named, "resnet20", {.optimizer = "sgd"}).options.learning_rate ==
+        own.options.learning_rate);
+  CHECK(message_of([&] { training_of(settings_of(), "mlp", {.least_batch = 9}); }).find("batch") !=
+        std::string::npos);
+}
+
+TEST_CASE("training settings: rates of the experiment instead of the recommended ones", "[fast]") {
+  const TrainTrial own = training_of(settings_of(), "char-transformer");
+  const TrainTrial given =
+      training_of(settings_of({{"lr", "0.25", "0.25", "0.25", ""}, {"warmup", "7", "7", "7", ""}}),
+                  "char-transformer");
+  CHECK(given.options.learning_rate == 0.25);
+  CHECK(given.options.warmup == 7);
+  CHECK(own.options.learning_rate != 0.25);
+  CHECK(own.options.warmup != 7);
+  CHECK(given.options.weight_decay == own.options.weight_decay);
+}
+
+TEST_CASE("training settings: a second training by its prefix", "[fast]") {
+  const Settings two = settings_of({{"norm_epochs", "5", "5", "5", ""},
+                                    {"norm_batch", "16", "16", "16", ""},
+                                    {"norm_train_samples", "32", "32", "32", ""},
+                                    {"norm_eval_samples", "7", "7", "7", ""}});
+  const TrainTrial second = training_of(two, "mlp", {.prefix = "norm_"});
+  CHECK(second.options.epochs == 5);
+  CHECK(second.options.batch == 16);
+  CHECK(second.train_samples == 32);
+  CHECK(second.eval_samples == 7);
+  CHECK(training_of(two, "mlp").options.epochs == 3);
+}
+
+TEST_CASE("training settings: seeds follow the run's", "[fast]") {
+  const ExperimentRun run{
+      .settings = settings_of(), .seed = 40, .out = "", .folders = {}, .hooks = {}};
+  CHECK(seeds_of(run) == std::vector<std::uint64_t>{40, 41});
 }

@@ -1,11 +1,17 @@
-// A dense layer with one weight and several precisions, of which a gate picks one for each row
-// (dynamic fractional quantization of FracTrain, Fu et al., NeurIPS 2020).
+// Dynamic precision: a dense layer with one weight and several precisions, of which a gate picks
+// one for each row (dynamic fractional quantization of FracTrain, Fu et al., NeurIPS 2020), and
+// networks with two of them.
 #pragma once
+#include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
+#include "emu/net/data/dataset.hpp"
+#include "emu/net/graph.hpp"
 #include "emu/net/op.hpp"
+#include "experiments/engine/experiment.hpp"
+#include "experiments/fractrain/precision.hpp"
+#include "formats/storage/json.hpp"
 
 namespace numemu::experiments::fractrain {
 
@@ -57,5 +63,23 @@ class GatedDense final : public net::Op {
   std::vector<net::Parameter> parameters_;  ///< weight, bias
   mutable std::vector<std::int64_t> taken_;
 };
+
+/// The published choices with weights of 4 bits, but for the one with gradients of 12 bits.
+std::vector<Precision> gate_choices();
+
+/// flatten, fc1, block1, block2, fc2, hidden layers of 128 units, ReLU between them. The gate of a
+/// block reads what the block reads: gateI.in to 16 units, ReLU, gateI.out to a logit per choice.
+struct GatedNet {
+  net::Graph graph;
+  std::vector<GatedDense*> blocks;  ///< in the graph
+};
+GatedNet gated_net(const net::Shape& image, std::int64_t classes,
+                   const std::vector<Precision>& choices, double beta);
+
+/// The blocks at their choices, all else at `rest`.
+Json gated_recipe(const std::vector<Precision>& choices, const Precision& rest);
+
+/// Static precision against precision that a gate chooses for each sample in two layers.
+void add_dynamic(const ExperimentRun&, const net::Dataset&, Conclusion&);
 
 }  // namespace numemu::experiments::fractrain

@@ -1,0 +1,77 @@
+// Fields declared once: what is written is read again, and what is wrong is named by its key.
+#include "formats/storage/fields.hpp"
+
+#include "tests/catch.hpp"
+#include "tests/files.hpp"
+
+using namespace numemu;
+using numemu::test::message_of;
+
+namespace {
+
+struct Inner {
+  std::int64_t count = 0;
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("count", self.count);
+  }
+};
+
+struct Outer {
+  double value = 0;
+  bool flag = false;
+  std::string name = {};
+  std::vector<double> list = {};
+  std::array<double, 2> pair{};
+  std::map<std::string, Inner> by_name = {};
+  std::optional<Inner> maybe = {};
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("value", self.value);
+    visit("flag", self.flag);
+    visit("name", self.name);
+    visit("list", self.list);
+    visit("pair", self.pair);
+    visit("by_name", self.by_name);
+    visit("maybe", self.maybe);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("fields are written in their order and read again", "[fast]") {
+  Outer outer{.value = NAN, .flag = true, .name = "n", .list = {1.5, HUGE_VAL}, .pair = {2, 3}};
+  outer.by_name["a"].count = 7;
+  const std::string text =
+      R"({"value":null,"flag":true,"name":"n","list":[1.5,null],"pair":[2.0,3.0],)"
+      R"("by_name":{"a":{"count":7}}})";
+  CHECK(json_of(outer).dump() == text);
+  const auto again = read_fields<Outer>(Json::parse(text), "row");
+  CHECK(std::isnan(again.value));
+  CHECK(again.list[0] == 1.5);
+  CHECK(std::isnan(again.list[1]));
+  CHECK(again.by_name.at("a").count == 7);
+  CHECK_FALSE(again.maybe);
+  CHECK(json_of(again).dump() == text);
+  outer.maybe = Inner{3};
+  CHECK(read_fields<Outer>(json_of(outer), "row").maybe->count == 3);
+}
+
+TEST_CASE("fields that are missing or of another type are named", "[fast]") {
+  const auto complaint = [](const char* key, const Json& value) {
+    Json json = json_of(Outer{.value = 1});
+    if (value.is_null())
+      json.erase(key);
+    else
+      json[key] = value;
+    return message_of([&] { read_fields<Outer>(json, "row"); });
+  };
+  CHECK(complaint("value", nullptr) == "row: value: expected a value");
+  CHECK(complaint("value", "x") == "row: value: expected a number");
+  CHECK(complaint("flag", 1) == "row: flag: expected true or false");
+  CHECK(complaint("name", 1) == "row: name: expected a text");
+  CHECK(complaint("list", Json::object()) == "row: list: expected a list");
+  CHECK(complaint("pair", Json::array({1})) == "row: pair: expected another length");
+  CHECK(complaint("by_name", 1) == "row: by_name: expected an object");
+  CHECK(complaint("maybe", Json{{"count", 1.5}}) == "row: maybe: count: expected a whole number");
+}
