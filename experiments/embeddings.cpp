@@ -1,8 +1,185 @@
 // 4-bit embedding tables: losses of the ways to quantize a row, and what they cost a network that
 // predicts clicks (Guan et al., arXiv 1911.02079).
-#include "experiments/embeddings/parts.hpp"
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+
+#include "emu/net/gemm_layers.hpp"
+#include "emu/net/nets.hpp"
+#include "emu/net/train/train.hpp"
+#include "emu/stats/paired.hpp"
+#include "emu/stats/squares.hpp"
+#include "experiments/embeddings/rows.hpp"
+#include "experiments/engine/scores.hpp"
+#include "experiments/engine/train_trial.hpp"
+#include "experiments/engine/training_study.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 
 namespace numemu::experiments {
+namespace embeddings {
+
+// DLRM-like networks trained on clicks, evaluated with the tables of every method.
+
+namespace {
+
+constexpr Method kMethods[] = {kSymmetric, kAsymmetric, kGreedy, kGreedySeen,
+                               kKmeans,    kTwoTier,    kTable};
+constexpr double kMargin = 0.001;  // of AUC: what counts as neutral
+
+struct Plan {
+  std::vector<std::string> nets;
+  std::vector<std::uint64_t> seeds;
+  TrainTrial trial;  ///< without net and seed
+};
+
+Plan plan_of(const ExperimentRun& run) {
+  Plan plan;
+  const Settings& settings = run.settings;
+  for (const std::string& width : settings.list("widths")) {
+    plan.nets.push_back("dlrm(" + width + ")");
+    net::net_kind(plan.nets.back());  // throws for a width that is none
+  }
+  plan.trial.eval_samples = settings.integer("eval_samples", 0, 1'000'000'000);
+  plan.trial.train_samples = settings.integer("train_samples", 0, 1'000'000'000);
+  plan.trial.options.epochs = settings.integer("epochs", 1, 10'000);
+  plan.trial.options.batch = settings.integer("batch", 1, 100'000);
+  plan.seeds = seeds_of(run);
+  return plan;
+}
+
+/// Of one method: ||T - Q(T)|| / ||T|| over all tables of the network, their mean bits per element,
+/// and scores_json() of AUC and log loss beside float32.
+struct OfMethod {
+  double loss = 0, bits = 0;
+  Json scores = {};
+
+  double score(std::size_t i, const char* key) const {
+    return read_fields<double>(scores.at(i).at(key), "scores");
+  }
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("loss", self.loss);
+    visit("bits", self.bits);
+    visit("scores", self.scores);
+  }
+};
+using Measured = std::vector<OfMethod>;
+
+/// Without scores.
+OfMethod table_losses(const net::Graph& graph, const policies::TableRule& rule) {
+  double error = 0, signal = 0, bits = 0, elements = 0;
+  for (const net::Node& node : graph.nodes) {
+    const net::Tensor* const table = net::table_of(node);
+    if (table == nullptr) continue;
+    const net::Tensor quantized = rule.quantized(*table);
+    const float *x = table->data.data(), *y = quantized.data.data();
+    signal += stats::sum_of_squares(table->size(), x);
+    error += stats::sum_of_squared_differences(table->size(), x, y);
+    bits += rule.stored_bits(table->shape);
+    elements += static_cast<double>(table->size());
+  }
+  return {std::sqrt(error / signal), bits / elements};
+}
+
+/// Trains in float32, then evaluates with each method's tables.
+Measured measure(const TrainTrial& trial, const net::Dataset& data) {
+  net::Graph graph = trained_in_float32(trial, data);
+  net::Numerics float32;
+  const std::vector<const net::Score*> scores = net::scores_for(data, {"auc", "log_loss"});
+  const auto evaluated = [&](net::Numerics& numerics) {
+    return net::evaluate(graph, data, net::Split::test, trial.eval_samples, numerics, scores);
+  };
+  const net::Evaluation baseline = evaluated(float32);
+  Measured methods;
+  for (const Method& method : kMethods) {
+    const policies::Recipe recipe =
+        policies::Recipe::parse({{"numemu_recipe", 1}, {"table", method.rule}}, "embeddings");
+    policies::RecipeNumerics numerics(recipe, graph);
+    numerics.freeze(graph, 0, {});
+    OfMethod result = table_losses(graph, *rule_of(method));
+    result.scores = scores_json(data, scores, evaluated(numerics), baseline);
+    methods.push_back(std::move(result));
+  }
+  return methods;
+}
+
+/// What a method loses to float32 in AUC: over seeds by Student's law, of one seed over records.
+stats::PairedInterval auc_loss(const std::vector<Measured>& seeds, std::size_t method) {
+  std::vector<double> losses;
+  for (const Measured& seed : seeds) losses.push_back(-seed[method].score(0, "difference"));
+  stats::PairedInterval loss = stats::paired_interval(losses);
+  if (losses.size() > 1) return loss;
+  const auto ends = read_fields<std::array<double, 2>>(
+      seeds[0][method].scores.at(0).at("difference_ci95"), "scores");
+  return {loss.mean, -ends[1], -ends[0], 1};
+}
+
+}  // namespace
+
+void add_clicks(const ExperimentRun& run, Conclusion& conclusion) {
+  const Plan plan = plan_of(run);
+  const net::Dataset data = net::load_dataset("clicks", run.folders.cache);
+  const auto study = run_study<Measured>(
+      run, {plan.nets, plan.seeds}, [&](std::size_t n, std::uint64_t seed) -> StudyRun<Measured> {
+        TrainTrial trial = plan.trial;
+        trial.net = plan.nets[n];
+        trial.seed = seed;
+        trial.options.optimizer = net::recommended_optimizer(trial.net);
+        net::use_recommended_rates(trial.options, trial.net);
+        Json point = point_of(trial, data);
+        for (const Method& method : kMethods) point["tables"].push_back(method.rule);
+        return {std::move(point), [trial, &data] { return measure(trial, data); }};
+      });
+  ResultTable table{
+      fmt::format("4-bit tables of networks trained on clicks, {} seeds", plan.seeds.size()),
+      {"network", "method", "bits per element", "% of float32's bytes", "||T - Q(T)|| / ||T||",
+       "AUC in float32", "AUC", "AUC lost", "95 % interval", "log loss added"},
+      {}};
+  Chart chart;
+  chart.kind = Chart::Kind::points;
+  chart.title = "AUC lost by 4-bit tables against their size";
+  chart.caption =
+      "Difference to float32 on the same records, with 95 % intervals (over seeds; of one seed "
+      "over "
+      "records). All else of the network is float32.";
+  chart.x = "stored bits per element";
+  chart.y = "AUC lost";
+  for (std::size_t n = 0; n < plan.nets.size(); ++n) {
+    ChartSeries series{plan.nets[n], {}, false};
+    for (std::size_t m = 0; m < std::size(kMethods); ++m) {
+      const stats::PairedInterval loss = auc_loss(study.runs[n], m);
+      const auto mean = [&](const auto& get) {
+        double sum = 0;
+        for (const Measured& one : study.runs[n]) sum += get(one[m]);
+        return sum / static_cast<double>(study.seeds());
+      };
+      const auto mean_score = [&](std::size_t score, const char* key) {
+        return mean([&](const OfMethod& one) { return one.score(score, key); });
+      };
+      const double bits = mean([](const OfMethod& one) { return one.bits; });
+      conclusion.add(interval_finding(fmt::format("AUC lost by {} in {} (at most {} predicted)",
+                                                  kMethods[m].name, plan.nets[n], kMargin),
+                                      0, loss.mean, {loss.low, loss.high}, at_most(kMargin)),
+                     "auc");
+      table.rows.push_back(
+          {plan.nets[n], kMethods[m].name, fmt::format("{:.2f}", bits),
+           fmt::format("{:.1f}", 100 * bits / 32),
+           fmt::format("{:.4f}", mean([](const OfMethod& one) { return one.loss; })),
+           fmt::format("{:.4f}", mean_score(0, "baseline")),
+           fmt::format("{:.4f}", mean_score(0, "value")), fmt::format("{:+.5f}", loss.mean),
+           fmt::format("[{:+.5f}, {:+.5f}]", loss.low, loss.high),
+           fmt::format("{:+.5f}", mean_score(1, "difference"))});
+      series.points.push_back(gain_point(bits, kMethods[m].name, loss));
+    }
+    chart.series.push_back(std::move(series));
+  }
+  conclusion.tables.push_back(std::move(table));
+  conclusion.charts.push_back(std::move(chart));
+}
+
+}  // namespace embeddings
+
 namespace {
 
 Conclusion run_embeddings(const ExperimentRun& run) {

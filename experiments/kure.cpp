@@ -2,15 +2,238 @@
 // change hurt them less (KURE, Shkolnik et al., NeurIPS 2020, arXiv 2002.07686)?
 #include <fmt/format.h>
 
+#include <cmath>
 #include <filesystem>
 
+#include "emu/net/gemm_layers.hpp"
+#include "emu/net/nets.hpp"
+#include "emu/net/train/train.hpp"
+#include "emu/stats/paired.hpp"
+#include "experiments/engine/paired_claims.hpp"
+#include "experiments/engine/train_trial.hpp"
+#include "experiments/engine/training_study.hpp"
 #include "experiments/kure/laws.hpp"
-#include "experiments/kure/parts.hpp"
 #include "formats/error.hpp"
+#include "formats/portable/math.hpp"
+#include "formats/portable/pairwise.hpp"
 #include "formats/storage/npy.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 
 namespace numemu::experiments {
 namespace kure {
+namespace {
+
+constexpr double kTarget = 1.8, kNearTarget = 0.1;  // kurtosis
+
+/// One way to quantize the weights of a trained network.
+struct Quantizer {
+  int bits = 0;       ///< of symmetric integers
+  std::string scale;  ///< rule
+  std::string name() const { return fmt::format("int{}, {}", bits, scale); }
+};
+
+struct Plan {
+  TrainTrial trial;  ///< without seed and recipe
+  std::vector<std::uint64_t> seeds;
+  std::vector<int> bits;
+  std::vector<double> factors;
+  std::vector<Quantizer> quantizers;
+  double penalty = 1;
+};
+
+Plan plan_of(const ExperimentRun& run) {
+  Plan plan;
+  const Settings& settings = run.settings;
+  plan.trial = training_of(settings, settings.text("net"), {.optimizer = "adam"});
+  plan.penalty = settings.number("penalty", 0, 1e6);
+  plan.seeds = seeds_of(run);
+  for (const std::int64_t m : settings.whole_numbers("accuracy_bits", 2, 8))
+    plan.bits.push_back(static_cast<int>(m));
+  plan.factors = settings.numbers("factors", 0.1, 10);
+  for (const int m : plan.bits) {
+    plan.quantizers.push_back({m, "mse"});
+    plan.quantizers.push_back({m, "pow2(mse)"});
+    for (const double factor : plan.factors) {
+      if (factor != 1) plan.quantizers.push_back({m, fmt::format("detuned(mse,{})", factor)});
+    }
+  }
+  return plan;
+}
+
+double kurtosis_of(const net::Tensor& w) {
+  const std::int64_t n = w.size();
+  const auto mean_of = [&](auto term) {
+    return pairwise_sum(n, [&](std::int64_t i) { return term(double{w.data[i]}); }) /
+           static_cast<double>(n);
+  };
+  const double mean = mean_of([](double x) { return x; });
+  const double m2 = mean_of([&](double x) { return (x - mean) * (x - mean); });
+  const double m4 = mean_of([&](double x) { return portable::pow(x - mean, 4); });
+  return m4 / (m2 * m2);
+}
+
+/// Shares of right answers in float32 and under every quantizer; the kurtosis of every weight.
+struct Measured {
+  double float32 = 0;
+  std::vector<double> kurtosis = {}, top1 = {};
+
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("float32", self.float32);
+    visit("kurtosis", self.kurtosis);
+    visit("top1", self.top1);
+  }
+};
+
+/// Trains, then evaluates in float32 and under every quantizer of all weights.
+Measured measure(const TrainTrial& trial, const net::Dataset& data, double weight,
+                 const std::vector<Quantizer>& quantizers) {
+  net::Graph graph = net::build_net(trial.net, data);
+  net::initialize(graph, trial.seed);
+  net::TrainOptions options = trial.options;
+  options.seed = trial.seed;
+  Json recipe = {{"numemu_recipe", 1}, {"seed", trial.seed}};
+  if (weight > 0) recipe["penalty"] = {{"rule", "kure"}, {"weight", weight}};
+  {
+    policies::RecipeNumerics numerics(policies::Recipe::parse(recipe, "kure"), graph);
+    net::train(graph, restricted(data, trial.train_samples, false), options, numerics);
+  }
+  const auto top1 = [&](net::Numerics& numerics) {
+    const net::Evaluation e =
+        net::evaluate(graph, data, net::Split::test, trial.eval_samples, numerics);
+    return static_cast<double>(e.correct) / static_cast<double>(e.n);
+  };
+  net::Numerics float32;
+  Measured result{.float32 = top1(float32)};
+  for (const net::GemmLayer& layer : net::gemm_layers(graph)) {
+    if (layer.weight != nullptr) result.kurtosis.push_back(kurtosis_of(*layer.weight));
+  }
+  for (const Quantizer& quantizer : quantizers) {
+    const Json post = {
+        {"numemu_recipe", 1},
+        {"roles",
+         {{"weight",
+           {{"format", fmt::format("int{}", quantizer.bits)}, {"scale", quantizer.scale}}}}}};
+    policies::RecipeNumerics numerics(policies::Recipe::parse(post, "kure"), graph);
+    numerics.freeze(graph, 0, {});
+    result.top1.push_back(top1(numerics));
+  }
+  return result;
+}
+
+}  // namespace
+
+void add_training(const ExperimentRun& run, Conclusion& conclusion) {
+  run.say("loading " + run.settings.text("data"));
+  add_training_on(run, net::load_dataset(run.settings.text("data"), run.folders.cache), conclusion);
+}
+
+void add_training_on(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
+  const Plan plan = plan_of(run);
+  const net::Graph graph = net::build_net(plan.trial.net, data);
+  std::vector<std::string> layers;
+  for (const net::GemmLayer& layer : net::gemm_layers(graph)) {
+    if (layer.weight != nullptr) layers.push_back(layer.name);
+  }
+  if (layers.empty()) throw Error("--set: net: expected a network with weights");
+  const double weight = plan.penalty / static_cast<double>(layers.size());
+  enum : std::size_t { kWithout, kWith };
+  const double lambdas[] = {0, weight};
+  const auto study = run_study<Measured>(
+      run, {{"without", weight > 0 ? "with the penalty" : "without"}, plan.seeds},
+      [&](std::size_t method, std::uint64_t seed) -> StudyRun<Measured> {
+        TrainTrial trial = plan.trial;
+        trial.seed = seed;
+        const double lambda = lambdas[method];
+        Json point = point_of(trial, data);
+        point["penalty"] = lambda;
+        for (const Quantizer& quantizer : plan.quantizers)
+          point["quantizers"].push_back(quantizer.name());
+        return {std::move(point),
+                [=, &data, &plan] { return measure(trial, data, lambda, plan.quantizers); }};
+      });
+  const std::size_t seeds = study.seeds();
+  /// Top-1 in per cent without and with the penalty.
+  const SeedFigures floats = study.figures([](const Measured& m) { return 100 * m.float32; });
+  const auto quantized = [&](std::size_t q) {
+    return study.figures([q](const Measured& m) { return 100 * m.top1.at(q); });
+  };
+
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    double least = HUGE_VAL, most = -HUGE_VAL, sum = 0;
+    for (std::size_t s = 0; s < seeds; ++s) {
+      const double k = study.runs[kWith][s].kurtosis.at(l);
+      least = std::min(least, k);
+      most = std::max(most, k);
+      sum += k / static_cast<double>(seeds);
+    }
+    conclusion.add(
+        interval_finding(
+            fmt::format("kurtosis of {} trained with the penalty, over all seeds", layers[l]),
+            kTarget, sum, {least, most}, near(kTarget, kNearTarget)),
+        "kurtosis");
+  }
+
+  ResultTable table{fmt::format("{} on {}: top-1 with quantized weights, {} seeds, paired by seed",
+                                plan.trial.net, data.name(), seeds),
+                    {"weights", "without penalty, %", "with penalty, %", "gain, points"},
+                    {}};
+  const auto add_row = [&](const std::string& name, const SeedFigures& top1) {
+    table.rows.push_back({name, fmt::format("{:.2f}", stats::paired_interval(top1[kWithout]).mean),
+                          fmt::format("{:.2f}", stats::paired_interval(top1[kWith]).mean),
+                          mean_text(gain(top1, kWith))});
+  };
+  add_row("float32", floats);
+  const std::string in_float32 = mean_text(gain(floats, kWith));
+  std::vector<PairedGain> gains, rounded;
+  Chart chart{.kind = Chart::Kind::bars,
+              .title = "Top-1 gained by the penalty",
+              .caption = fmt::format(
+                  "Mean difference with and without KURE over {} seeds, with its 95 % interval by "
+                  "Student's law paired by seed; in float32 {}.",
+                  seeds, in_float32),
+              .y = "gain, points",
+              .series = {{"measured", {}, false}}};
+  SeedFigures best;  // of the quantizer in front
+  for (std::size_t q = 0; q < plan.quantizers.size(); ++q) {
+    const std::string name = plan.quantizers[q].name();
+    const SeedFigures top1 = quantized(q);
+    add_row(name, top1);
+    gains.push_back({fmt::format("points gained, {}", name), gain(top1, kWith)});
+    chart.series[0].points.push_back(gain_point(static_cast<double>(q), name, gain(top1, kWith)));
+    if (plan.quantizers[q].scale == "pow2(mse)") {
+      // In front of it stands the same quantizer at its best step.
+      std::vector<double> spared;
+      for (std::size_t s = 0; s < seeds; ++s)
+        spared.push_back((top1[kWith][s] - best[kWith][s]) -
+                         (top1[kWithout][s] - best[kWithout][s]));
+      rounded.push_back(
+          {fmt::format("points spared by the penalty where the step is rounded, int{}",
+                       plan.quantizers[q].bits),
+           stats::paired_interval(spared)});
+    }
+    best = top1;
+  }
+  conclusion.add(judge_gains(gains), "accuracy");
+  conclusion.add(judge_gains(rounded), "power of two");
+  ResultTable kurtosis{"kurtosis of the trained weights, mean over seeds (uniform 1.8, normal 3)",
+                       {"layer", "without penalty", "with penalty"},
+                       {}};
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    std::vector<std::string> row = {layers[l]};
+    for (const std::vector<Measured>& runs : study.runs) {
+      double sum = 0;
+      for (const Measured& one : runs) sum += one.kurtosis.at(l);
+      row.push_back(fmt::format("{:.2f}", sum / static_cast<double>(seeds)));
+    }
+    kurtosis.rows.push_back(std::move(row));
+  }
+  conclusion.sentences.push_back(
+      fmt::format("In float32 the penalty changes top-1 by {} points.", in_float32));
+  conclusion.tables.push_back(std::move(kurtosis));
+  conclusion.tables.push_back(std::move(table));
+  conclusion.charts.push_back(std::move(chart));
+}
 
 std::string codebook_file(const ExperimentRun& run, int bits) {
   std::filesystem::create_directories(run.out);

@@ -1,9 +1,275 @@
 // Optimizer state in blocks of 8 bits and master weights in bfloat16: what they save, what they
 // lose, and what it costs training.
-#include "experiments/engine/experiment.hpp"
-#include "experiments/optimizer_state/parts.hpp"
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "emu/net/nets.hpp"
+#include "emu/net/train/train.hpp"
+#include "experiments/engine/paired_claims.hpp"
+#include "experiments/engine/training_study.hpp"
+#include "experiments/optimizer_state/watch.hpp"
+#include "policies/numerics/staged_numerics.hpp"
+#include "policies/recipe/parameter_bytes.hpp"
 
 namespace numemu::experiments {
+namespace optimizer_state {
+namespace {
+
+constexpr double kMargin = 0.5;      // points of top-1
+constexpr double kZerosNear = 0.01;  // of the share of zeros
+constexpr double kNear = 0.05;       // of shares that another run's float32 numbers predict
+/// Steps before second moments of 0 are counted: few, before what they do to updates drives the run
+/// away from float32's.
+constexpr std::int64_t kZerosAfter = 4;
+constexpr std::int64_t kEvery = 4;  // steps between two whose updates are counted
+
+policies::Recipe parsed(const Json& given, std::uint64_t seed) {
+  Json recipe = given;
+  recipe["numemu_recipe"] = 1;
+  recipe["seed"] = seed;
+  return policies::Recipe::parse(recipe, "optimizer-state");
+}
+
+constexpr const char *kRne = "rne", *kSr = "sr(16)";
+
+Json stored(const std::string& format, const char* rounding) {
+  return {{"format", format}, {"rounding", rounding}};
+}
+
+Json masters(const char* rounding) { return {{"master", "bfloat16"}, {"rounding", rounding}}; }
+
+struct Measured {
+  Watched watched;
+  double top1 = 0, master_bytes = 0, state_bytes = 0;  ///< of a parameter
+
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    Watched::fields(self.watched, visit);
+    visit("top1", self.top1);
+    visit("master_bytes", self.master_bytes);
+    visit("state_bytes", self.state_bytes);
+  }
+};
+
+/// Trains, measures and evaluates; `predicted` where the method is float32.
+Measured train(const TrainTrial& trial, const net::Dataset& data, std::vector<Method> predicted) {
+  net::Graph graph = net::build_net(trial.net, data);
+  net::initialize(graph, trial.seed);
+  net::TrainOptions options = trial.options;
+  options.seed = trial.seed;
+  const policies::Recipe recipe = parsed(trial.recipe, trial.seed);
+  policies::StagedNumerics staged(recipe, graph);
+  const net::Dataset cut = restricted(data, trial.train_samples, false);
+  const std::int64_t steps =
+      options.epochs * ((cut.train_count() + options.batch - 1) / options.batch);
+  Watch watch(staged, options, std::min(steps, kZerosAfter), kEvery, std::move(predicted));
+  net::train(graph, cut, options, watch);
+  net::Numerics float32;
+  const net::Evaluation tested =
+      net::evaluate(graph, data, net::Split::test, trial.eval_samples, float32);
+  const policies::ParameterBytes bytes = policies::parameter_bytes(recipe, graph, options);
+  return {watch.watched(), static_cast<double>(tested.correct) / static_cast<double>(tested.n),
+          bytes.master, bytes.state};
+}
+
+/// What the seeds of every method say beside float32, the first.
+struct Compared {
+  const std::string& net;
+  const std::vector<Method>& methods;
+  const Study<Measured>& study;
+  SeedFigures top1;  ///< per cent
+
+  stats::PairedInterval difference(std::size_t m) const { return gain(top1, m); }
+  double mean(std::size_t m, double Measured::*figure) const { return study.mean(m, figure); }
+  std::vector<double> watched(std::size_t m, double Watched::*figure) const {
+    return study.figures(m, [&](const Measured& run) { return run.watched.*figure; });
+  }
+  double mean(std::size_t m, double Watched::*figure) const {
+    return stats::paired_interval(watched(m, figure)).mean;
+  }
+  /// Of float32 runs, seed by seed: second moments of 0 that they predict of a method.
+  std::vector<double> zeros_of(std::size_t m) const {
+    std::vector<double> shares;
+    for (const Measured& run : study.runs[0]) {
+      for (const auto& [name, share] : run.watched.zeros_of)
+        if (name == methods[m].name) shares.push_back(share);
+    }
+    return shares;
+  }
+  /// Updates that float32 runs predict to be lost.
+  double Watched::*lost_of(std::size_t m) const {
+    return methods[m].stochastic ? &Watched::lost_stochastic : &Watched::lost_nearest;
+  }
+};
+
+void judge(const Compared& c, Conclusion& conclusion) {
+  // Seed by seed: the float32 run of a seed predicts the others'.
+  const auto near_it = [&](std::string what, const std::vector<double>& predicted,
+                           const std::vector<double>& shares, double tolerance, const char* claim) {
+    const double p = stats::paired_interval(predicted).mean;
+    const stats::PairedInterval off = stats::paired_interval(shares, predicted);
+    conclusion.add(interval_finding(std::move(what), p, p + off.mean, {p + off.low, p + off.high},
+                                    near(p, tolerance)),
+                   claim);
+  };
+  for (std::size_t m = 0; m < c.methods.size(); ++m) {
+    if (!c.methods[m].second.empty())
+      near_it(fmt::format("{}: second moments of 0, {}", c.net, c.methods[m].name), c.zeros_of(m),
+              c.watched(m, &Watched::zeros), kZerosNear, "zeros");
+  }
+  for (std::size_t m = 0; m < c.methods.size(); ++m) {
+    if (c.methods[m].masters)
+      near_it(fmt::format("{}: updates lost, {}", c.net, c.methods[m].name),
+              c.watched(0, c.lost_of(m)), c.watched(m, &Watched::lost), kNear, "lost");
+  }
+  PairedClaims claims;
+  for (std::size_t m = 0; m < c.methods.size(); ++m) {
+    const std::string& name = c.methods[m].name;
+    if (c.methods[m].top1 == Method::Expected::harmless) {
+      claims.add(
+          fmt::format("{}: points gained on float32 by {}, at least -{}", c.net, name, kMargin),
+          c.difference(m), -kMargin, "harmless");
+    } else if (c.methods[m].top1 == Method::Expected::harmful) {
+      claims.add(fmt::format("{}: points lost to float32 by {}, at least {}", c.net, name, kMargin),
+                 negated(c.difference(m)), kMargin, "harmful");
+    }
+  }
+  conclusion.add(claims.judged());
+}
+
+ResultTable table_of(const TrainTrial& trial, const std::string& data, const Compared& c) {
+  // A run too short to update anything has lost no share of its updates.
+  const auto percent = [](double x) {
+    return std::isfinite(x) ? fmt::format("{:.1f}", 100 * x) : std::string("-");
+  };
+  const auto share = [&](double Watched::*figure) {
+    return [&c, percent, figure](std::size_t m) { return percent(c.mean(m, figure)); };
+  };
+  return study_table(
+      fmt::format("{} on {}, {}, {} epochs, {} seeds, paired by seed", trial.net, data,
+                  trial.options.optimizer, trial.options.epochs, c.study.seeds()),
+      c.methods.size(),
+      {name_column("stored", c.study.methods),
+       {"bytes per parameter: master, state",
+        [&](std::size_t m) {
+          return fmt::format("{:.2f}, {:.2f}", c.mean(m, &Measured::master_bytes),
+                             c.mean(m, &Measured::state_bytes));
+        }},
+       {"top-1, %",
+        [&](std::size_t m) { return fmt::format("{:.2f}", 100 * c.mean(m, &Measured::top1)); }},
+       difference_column("difference, points", c.top1),
+       interval_column(c.top1),
+       {"second moments of 0, %", share(&Watched::zeros)},
+       {"predicted, %",
+        [&](std::size_t m) -> std::string {
+          if (c.methods[m].second.empty()) return "-";
+          double zeros = 0;
+          for (const double of_seed : c.zeros_of(m))
+            zeros += of_seed / static_cast<double>(c.study.seeds());
+          return percent(zeros);
+        }},
+       {"updates lost, %", share(&Watched::lost)},
+       {"predicted, %",
+        [&](std::size_t m) {
+          return c.methods[m].masters ? percent(c.mean(0, c.lost_of(m))) : "-";
+        }},
+       {"largest update / rate",
+        [&](std::size_t m) { return fmt::format("{:.3g}", c.mean(m, &Watched::largest)); }}});
+}
+
+}  // namespace
+
+std::vector<Method> methods(std::int64_t block) {
+  const auto of = [&](const char* element) {
+    return fmt::format("group({},{},float32)", element, block);
+  };
+  // No sign, no infinity: three bits of significand and the range of float8_e5m2.
+  const std::string int8 = of("int8"), uint8 = of("uint8"), e4m3 = of("float8_e4m3fn"),
+                    e5m2 = of("float8_e5m2"), e5m3 = of("e5m3+finite+unsigned");
+  const auto split = [&](const std::string& first, const std::string& second,
+                         const char* rounding) {
+    return Json{
+        {"roles",
+         {{"state", {{"first", stored(first, rounding)}, {"second", stored(second, rounding)}}}}}};
+  };
+  const auto whole = [&](const char* rounding) {
+    return Json{{"roles", {{"state", stored("bfloat16", rounding)}}}};
+  };
+  Json all = split(int8, e5m3, kSr);
+  all["update"] = masters(kSr);
+  using Expected = Method::Expected;
+  return {{"float32", Json::object()},
+          {"state int8", split(int8, int8, kRne), Expected::harmful, int8},
+          {"state int8, second uint8", split(int8, uint8, kRne), Expected::harmful, uint8},
+          {"state int8, second uint8, sr", split(int8, uint8, kSr), Expected::harmful, uint8, true},
+          {"state int8, second e5m3", split(int8, e5m3, kRne), Expected::nothing, e5m3},
+          {"state int8, second e5m3, sr", split(int8, e5m3, kSr), Expected::harmless, e5m3, true},
+          {"state e4m3, second e5m2", split(e4m3, e5m2, kRne), Expected::nothing, e5m2},
+          {"state e4m3, second e5m2, sr", split(e4m3, e5m2, kSr), Expected::harmless, e5m2, true},
+          {"state bfloat16", whole(kRne), Expected::nothing},
+          {"state bfloat16, sr", whole(kSr), Expected::harmless},
+          {"masters bfloat16", {{"update", masters(kRne)}}, Expected::harmful, "", false, true},
+          {"masters bfloat16, sr", {{"update", masters(kSr)}}, Expected::harmless, "", true, true},
+          {"masters bfloat16, state int8, second e5m3, sr", std::move(all), Expected::harmless,
+           e5m3, true, true}};
+}
+
+void add_net(const ExperimentRun& run, const std::string& net, const net::Dataset& data,
+             Conclusion& conclusion) {
+  const Settings& settings = run.settings;
+  TrainingPlan plan{.trial = training_of(settings, net, {.optimizer = "adam"}),
+                    .data = data.name(),
+                    .seeds = {},
+                    .methods = {},
+                    .at_once = true,
+                    .prefix = net + ": "};
+  const std::vector<Method> compared = methods(settings.integer("block", 1, 65536));
+  plan.seeds = seeds_of(run);
+  std::vector<Method> predicted;
+  Json of_float32 = Json::object();
+  for (const Method& method : compared) {
+    if (method.second.empty()) continue;
+    predicted.push_back(method);
+    of_float32[method.name] = method.recipe;
+  }
+  for (const Method& method : compared) {
+    Json counted = {{"counted", fmt::format("updates of every {}th step, zeros after {}", kEvery,
+                                            kZerosAfter)}};
+    if (plan.methods.empty()) counted["predicted"] = of_float32;
+    plan.methods.push_back(
+        {.name = method.name, .recipe = method.recipe, .counted = std::move(counted)});
+  }
+  const auto study =
+      run_training_study<Measured>(run, data, plan, [&](const TrainTrial& trial, std::size_t m) {
+        return train(trial, data, m == 0 ? predicted : std::vector<Method>{});
+      });
+  const Compared c{net, compared, study,
+                   study.figures([](const Measured& one) { return 100 * one.top1; })};
+  judge(c, conclusion);
+  conclusion.tables.push_back(table_of(plan.trial, data.name(), c));
+  conclusion.charts.push_back(gain_chart(
+      fmt::format("What stored states and masters cost {} on {}", net, data.name()),
+      fmt::format("Difference of top-1 to float32 over {} seeds, with its 95 % interval by "
+                  "Student's t law paired by seed; below 0 is worse. Products are float32.",
+                  study.seeds()),
+      "difference, points", study.methods, c.top1));
+  const auto bytes = [&](std::size_t m) {
+    return c.mean(m, &Measured::master_bytes) + c.mean(m, &Measured::state_bytes);
+  };
+  for (std::size_t m = 0; m < compared.size(); ++m) {
+    if (compared[m].top1 == Method::Expected::nothing || study.seeds() < 2) continue;
+    conclusion.sentences.push_back(
+        fmt::format("{}: {} ({:.2f} bytes per parameter, float32 {:.2f}): {:+.2f} points {}.", net,
+                    compared[m].name, bytes(m), bytes(0), c.difference(m).mean,
+                    interval_text(c.difference(m))));
+  }
+}
+
+}  // namespace optimizer_state
+
 namespace {
 
 Conclusion run_optimizer_state(const ExperimentRun& run) {

@@ -1,24 +1,27 @@
 // Rows of normal numbers: losses by dimension against the table of the reference measurements and
 // closed forms.
+#include "experiments/embeddings/rows.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <vector>
 
 #include "emu/stats/interval.hpp"
 #include "emu/stats/paired.hpp"
 #include "emu/stats/squares.hpp"
-#include "experiments/embeddings/laws.hpp"
-#include "experiments/embeddings/parts.hpp"
 #include "experiments/engine/trials.hpp"
 #include "formats/analysis/distribution.hpp"
+#include "formats/analysis/normal_law.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "policies/embedding/row_range.hpp"
 
 namespace numemu::experiments::embeddings {
+
 namespace {
 
 constexpr std::array kMethods = {kSymmetric, kAsymmetric, kGreedy,  kGreedyFine,
@@ -64,34 +67,43 @@ net::Tensor normal_table(std::uint64_t seed, std::int64_t d, std::int64_t number
   return table;
 }
 
+/// Of the tables of a dimension.
+struct Measured {
+  std::vector<std::vector<double>> losses;  ///< [table][method]
+  std::int64_t fallbacks = 0, worse = 0, rows = 0;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("losses", self.losses);
+    visit("fallbacks", self.fallbacks);
+    visit("worse", self.worse);
+    visit("rows", self.rows);
+  }
+};
+
 /// Per table the loss of every method; rows where the reference procedure falls back to [min, max]
 /// though it met a better range; rows that GREEDY makes worse.
-Json measure(std::uint64_t seed, std::int64_t d, std::int64_t tables) {
-  Json losses = Json::array();
-  std::int64_t fallbacks = 0, worse = 0;
+Measured measure(std::uint64_t seed, std::int64_t d, std::int64_t tables) {
+  Measured measured{.losses = {}, .rows = tables * rows_of(d)};
   for (std::int64_t t = 0; t < tables; ++t) {
     const net::Tensor table = normal_table(seed, d, t);
-    Json row = Json::array();
+    std::vector<double>& row = measured.losses.emplace_back();
     for (const Method& method : kMethods) {
       const net::Tensor quantized = rule_of(method)->quantized(table);
       row.push_back(std::sqrt(stats::sum_of_squared_differences(table.size(), table.data.data(),
                                                                 quantized.data.data()) /
                               stats::sum_of_squares(table.size(), table.data.data())));
     }
-    losses.push_back(std::move(row));
     for (std::int64_t r = 0; r < table.dim(0); ++r) {
       const std::span<const float> x(table.data.data() + r * d, static_cast<std::size_t>(d));
       const policies::RowRange whole = policies::asymmetric_range(x);
       bool optimum = false;
       const policies::RowRange found = policies::greedy_range(x, 4, {}, &optimum);
-      fallbacks += !optimum;
-      worse += policies::row_loss(x, found, 4) > policies::row_loss(x, whole, 4);
+      measured.fallbacks += !optimum;
+      measured.worse += policies::row_loss(x, found, 4) > policies::row_loss(x, whole, 4);
     }
   }
-  return {{"losses", losses},
-          {"fallbacks", fallbacks},
-          {"worse", worse},
-          {"rows", tables * rows_of(d)}};
+  return measured;
 }
 
 /// Of the tables: the mean, and the spread of a single table.
@@ -100,13 +112,10 @@ struct Losses {
   std::array<std::vector<double>, kMethods.size()> of;
   std::int64_t fallbacks = 0, worse = 0, rows = 0;
 
-  Losses(std::int64_t dimension, const Json& json)
-      : d(dimension),
-        fallbacks(json.at("fallbacks")),
-        worse(json.at("worse")),
-        rows(json.at("rows")) {
-    for (const Json& table : json.at("losses")) {
-      for (std::size_t m = 0; m < of.size(); ++m) of[m].push_back(table.at(m).get<double>());
+  Losses(std::int64_t dimension, const Measured& measured)
+      : d(dimension), fallbacks(measured.fallbacks), worse(measured.worse), rows(measured.rows) {
+    for (const std::vector<double>& table : measured.losses) {
+      for (std::size_t m = 0; m < of.size(); ++m) of[m].push_back(table.at(m));
     }
   }
   std::int64_t tables() const { return static_cast<std::int64_t>(of[0].size()); }
@@ -293,13 +302,13 @@ void add_rows(const ExperimentRun& run, Conclusion& conclusion) {
   constexpr std::int64_t kMostTables = 65536;  // draws of a source
   const std::vector<std::int64_t> dimensions = run.settings.whole_numbers("dimensions", 2, 65536);
   const std::int64_t tables = run.settings.integer("tables", 1, kMostTables);
-  std::vector<Trial> trials;
+  std::vector<TypedTrial<Measured>> trials;
   for (const std::int64_t d : dimensions) {
     trials.push_back({{{"rows", "normal"}, {"d", d}, {"tables", tables}, {"seed", run.seed}},
                       fmt::format("normal rows, d = {}", d),
                       [seed = run.seed, d, tables] { return measure(seed, d, tables); }});
   }
-  const std::vector<Json> results = run_trials(run, trials);
+  const std::vector<Measured> results = run_typed(run, trials);
   std::vector<Losses> all;
   for (std::size_t i = 0; i < dimensions.size(); ++i) all.emplace_back(dimensions[i], results[i]);
   for (const Losses& losses : all) judge_references(losses, conclusion);
@@ -321,6 +330,50 @@ void add_rows(const ExperimentRun& run, Conclusion& conclusion) {
       last.mean(kGre), last.mean(kSeen), last.mean(kFine)));
   conclusion.tables.push_back(table_of(all));
   conclusion.charts.push_back(chart_of(all));
+}
+
+namespace {
+
+// The trapezoidal rule, corrected for the slope at the end where the integrands have one (Euler and
+// Maclaurin): h^2 / 12 of it. What is left is of order h^4.
+constexpr double kStep = 0x1p-5;
+constexpr int kNodes = 10 * 32;  // on either side of zero; beyond, n up to 1e6 leaves below 1e-16
+
+}  // namespace
+
+double squared_range(std::int64_t n) {
+  const auto power = static_cast<double>(n);
+  std::vector<double> below, smallest, largest;  // P(x <= t), P(min > t), P(max < t)
+  for (int i = -kNodes; i <= kNodes; ++i) {
+    const double p = normal::cdf(i * kStep), q = normal::cdf(-i * kStep);
+    below.push_back(p);
+    smallest.push_back(portable::pow(q, power));
+    largest.push_back(portable::pow(p, power));
+  }
+  double sum = 0;
+  for (std::size_t s = 0; s < below.size(); ++s) {
+    for (std::size_t t = s; t < below.size(); ++t) {
+      const double chance =
+          1 - smallest[s] - largest[t] + portable::pow(below[t] - below[s], power);
+      sum += t == s ? chance / 2 : chance;
+    }
+  }
+  // The slope of the inner integrand at t = s is -n P(x <= s)^(n - 1) pdf(s), whose integral is -1.
+  return 2 * kStep * kStep * sum - kStep * kStep / 6;
+}
+
+double squared_largest(std::int64_t n) {
+  double sum = 0;
+  for (int i = 1; i <= kNodes; ++i) {
+    const double t = i * kStep;
+    sum += 2 * t * (1 - portable::pow(1 - 2 * normal::cdf(-t), static_cast<double>(n)));
+  }
+  return kStep * sum + kStep * kStep / 6;
+}
+
+double uniform_loss(double square, std::int64_t n, std::int64_t exact, int levels) {
+  const double share = 1 - static_cast<double>(exact) / static_cast<double>(n);
+  return std::sqrt(share * square / 12) / (levels - 1);
 }
 
 }  // namespace numemu::experiments::embeddings

@@ -6,7 +6,6 @@
 
 #include "experiments/engine/trials.hpp"
 #include "experiments/kure/laws.hpp"
-#include "experiments/kure/parts.hpp"
 #include "formats/analysis/error_moments.hpp"
 #include "formats/analysis/normal_law.hpp"
 #include "formats/codebook.hpp"
@@ -41,14 +40,26 @@ std::vector<float> numbers(Law law, std::int64_t samples, std::uint64_t seed) {
   return x;
 }
 
-/// Mean squared errors at each factor of the best step, with their standard errors.
-Json measure(const std::string& file, Law law, int bits, const std::vector<double>& factors,
-             std::int64_t samples, std::uint64_t seed) {
+/// A mean squared error, with its standard error.
+struct MeanError {
+  double mse = 0, error = 0;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("mse", self.mse);
+    visit("error", self.error);
+  }
+};
+
+/// At each factor of the best step.
+std::vector<MeanError> measure(const std::string& file, Law law, int bits,
+                               const std::vector<double>& factors, std::int64_t samples,
+                               std::uint64_t seed) {
   const std::vector<float> x = numbers(law, samples, seed);
   const Format codebook = read_codebook_format(file);
   const std::vector<Cell> steps = cells(codebook, {}, false);
   const double best = best_step(law, bits);
-  Json result = Json::array();
+  std::vector<MeanError> result;
   for (const double factor : factors) {
     const auto step = static_cast<double>(static_cast<float>(factor * best));
     double sum = 0, squares = 0;
@@ -60,7 +71,7 @@ Json measure(const std::string& file, Law law, int bits, const std::vector<doubl
     }
     const double mean = sum / kParts;
     const double variance = std::max(0.0, squares / kParts - mean * mean);
-    result.push_back({{"mse", mean}, {"error", std::sqrt(variance / (kParts - 1))}});
+    result.push_back({mean, std::sqrt(variance / (kParts - 1))});
   }
   return result;
 }
@@ -172,7 +183,7 @@ void add_curves(const ExperimentRun& run, Conclusion& conclusion) {
   const std::vector<double> factors = run.settings.numbers("factors", 0.1, 10);
   const std::int64_t samples =
       run.settings.integer("samples", kParts, 1'000'000'000) / kParts * kParts;
-  std::vector<Trial> trials;
+  std::vector<TypedTrial<std::vector<MeanError>>> trials;
   for (const int m : bits) {
     const std::string file = codebook_file(run, m);
     for (const Law law : {Law::uniform, Law::normal}) {
@@ -187,7 +198,7 @@ void add_curves(const ExperimentRun& run, Conclusion& conclusion) {
            [=, seed = run.seed] { return measure(file, law, m, factors, samples, seed); }});
     }
   }
-  const std::vector<Json> results = run_trials(run, trials);
+  const auto results = run_typed(run, trials);
   ResultTable table{
       fmt::format("mean squared error of {} numbers of unit variance over steps", samples),
       {"law", "bits", "step / best step", "predicted", "measured", "measured / predicted"},
@@ -209,7 +220,7 @@ void add_curves(const ExperimentRun& run, Conclusion& conclusion) {
     for (std::size_t f = 0; f < factors.size(); ++f) {
       const double step = factors[f] * best_step(law, m);
       const double form = exact_mse(law, m, step), published = mse(law, m, step);
-      const double value = results[i].at(f).at("mse"), error = results[i].at(f).at("error");
+      const auto [value, error] = results[i].at(f);
       conclusion.findings.push_back(
           model_finding(fmt::format("MSE of the {} law, {} bits, {} of the best step", name_of(law),
                                     m, factors[f]),

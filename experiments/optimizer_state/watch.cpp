@@ -106,16 +106,15 @@ void Watch::optimizer_state(const net::Step& step, std::string_view parameter,
   }
 }
 
-Json Watch::json() const {
-  Json zeros_of = Json::object();
+Watched Watch::watched() const {
+  Watched watched{.lost = lost_ / updates_,
+                  .lost_nearest = nearest_ / updates_,
+                  .lost_stochastic = stochastic_ / updates_,
+                  .zeros = zeros_ / seconds_,
+                  .largest = largest_};
   for (std::size_t m = 0; m < predicted_.size(); ++m)
-    zeros_of[predicted_[m].name] = zeros_of_[m] / seconds_;
-  return {{"lost", lost_ / updates_},
-          {"lost_nearest", nearest_ / updates_},
-          {"lost_stochastic", stochastic_ / updates_},
-          {"zeros", zeros_ / seconds_},
-          {"largest", largest_},
-          {"zeros_of", std::move(zeros_of)}};
+    watched.zeros_of.emplace_back(predicted_[m].name, zeros_of_[m] / seconds_);
+  return watched;
 }
 
 }  // namespace numemu::experiments::optimizer_state

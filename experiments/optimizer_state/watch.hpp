@@ -1,5 +1,5 @@
-// What rounding does to updates and to second moments during training, and what float32 numbers
-// predict of it.
+// Ways to store optimizer state and master weights, what their rounding does to updates and to
+// second moments during training, and what float32 numbers predict of it.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -7,12 +7,26 @@
 #include <string>
 #include <vector>
 
+#include "emu/net/data/dataset.hpp"
 #include "emu/net/forwarding.hpp"
 #include "emu/net/train/options.hpp"
-#include "experiments/optimizer_state/methods.hpp"
-#include "formats/storage/json.hpp"
+#include "experiments/engine/experiment.hpp"
+#include "formats/storage/fields.hpp"
 
 namespace numemu::experiments::optimizer_state {
+
+struct Method {
+  enum class Expected : std::uint8_t { nothing, harmless, harmful };
+  std::string name;
+  Json recipe;                        ///< roles.state and update alone
+  Expected top1 = Expected::nothing;  ///< beside float32
+  std::string second = {};            ///< block format of the second moment; "": no block format
+  bool stochastic = false;            ///< its rounding, or that of the masters
+  bool masters = false;               ///< bfloat16
+};
+
+/// float32 first. Blocks have `block` elements.
+std::vector<Method> methods(std::int64_t block);
 
 /// Probabilities that an update d leaves a bfloat16 weight w as it is: to nearest it is 1 where
 /// |d| < ulp(w) / 2, stochastically 1 - |d| / ulp(w) where that is above 0.
@@ -20,6 +34,23 @@ struct Lost {
   double nearest = 0, stochastic = 0;
 };
 Lost lost_update(float w, float d);
+
+/// Shares of the updates that are not 0 and of the second moments whose element had a gradient, and
+/// the largest update over the largest rate.
+struct Watched {
+  double lost = 0, lost_nearest = 0, lost_stochastic = 0, zeros = 0, largest = 0;
+  Named<double> zeros_of = {};  ///< predicted, by method
+
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("lost", self.lost);
+    visit("lost_nearest", self.lost_nearest);
+    visit("lost_stochastic", self.lost_stochastic);
+    visit("zeros", self.zeros);
+    visit("largest", self.largest);
+    visit("zeros_of", self.zeros_of);
+  }
+};
 
 /// Numerics that measure. In float32 they predict, too.
 class Watch final : public net::Forwarding {
@@ -33,10 +64,7 @@ class Watch final : public net::Forwarding {
   void optimizer_state(const net::Step&, std::string_view parameter, std::string_view name,
                        net::Tensor&) override;
 
-  /// {"lost", "lost_nearest", "lost_stochastic", "zeros", "largest", "zeros_of": {METHOD: share}}:
-  /// shares of the updates that are not 0; of the second moments whose element had a gradient; and
-  /// the largest update over the largest rate.
-  Json json() const;
+  Watched watched() const;
 
  private:
   /// The elements of a block of a parameter.
@@ -53,5 +81,8 @@ class Watch final : public net::Forwarding {
   double seconds_ = 0, zeros_ = 0;
   std::vector<double> zeros_of_;
 };
+
+/// Trains `net` with every method and compares top-1, lost updates and second moments of 0.
+void add_net(const ExperimentRun&, const std::string& net, const net::Dataset&, Conclusion&);
 
 }  // namespace numemu::experiments::optimizer_state

@@ -10,11 +10,11 @@
 #include "experiments/engine/judge.hpp"
 #include "experiments/engine/training_study.hpp"
 #include "experiments/engine/trials.hpp"
-#include "experiments/stochastic_pruning/parts.hpp"
-#include "experiments/stochastic_pruning/pruned.hpp"
-#include "experiments/stochastic_pruning/watcher.hpp"
+#include "experiments/stochastic_pruning/methods.hpp"
+#include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"
+#include "policies/mask/threshold_history.hpp"
 
 namespace numemu::experiments::stochastic_pruning {
 namespace {
@@ -22,67 +22,211 @@ namespace {
 /// Distance of cosines that a law is trusted with.
 constexpr double kCosineHolds = 0.02;
 
-Json observe(TrainTrial trial, const net::Dataset& data, const WatchPlan& plan) {
-  Watcher watcher(plan);
-  trial.before = [&](const net::Product& product, std::int64_t step) {
-    watcher.see(product, step);
-  };
-  const TrainOutcome outcome = run_train_trial(trial, data);
-  return {{"outcome", json_of(outcome)}, {"records", watcher.records()}};
+/// A law, and whether its second moments leave out the largest elements: which changes its
+/// errors and cosines, not its zeros.
+struct Model {
+  const char* name;
+  ThresholdLaw law;
+  bool cut;
+};
+inline constexpr std::array<Model, 3> kModels = {
+    {{"normal", ThresholdLaw::normal, false},
+     {"lognormal", ThresholdLaw::lognormal, false},
+     {"lognormal, cut", ThresholdLaw::lognormal, true}}};
+
+/// What is looked at, and when.
+struct WatchPlan {
+  double share = 0;
+  std::int64_t history = 0, observations = 0, steps = 0;
+  std::uint64_t seed = 0;
+
+  bool observes(std::int64_t step) const {
+    return step == 0 || step * observations / steps != (step - 1) * observations / steps;
+  }
+};
+
+/// What pruning makes of a gradient.
+struct Effects {
+  double zeros = 0, error = 0, cosine = 0;
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("zeros", self.zeros);
+    visit("error", self.error);
+    visit("cosine", self.cosine);
+  }
+};
+
+/// Given the elements: expectations over the draws, and their deviations.
+struct Expected {
+  double zeros = 0, zeros_error = 0, error = 0, error_error = 0;
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("zeros", self.zeros);
+    visit("zeros_error", self.zeros_error);
+    visit("error", self.error);
+    visit("error_error", self.error_error);
+  }
+};
+
+/// Of one model: its fit, the share of non-zeros below its threshold, and what pruning there does.
+struct OfModel {
+  double scale = 0, spread = 0, cut = 0, threshold = 0, below = 0;
+  Effects predicted;
+  Expected expected;
+  Effects measured;
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("scale", self.scale);
+    visit("spread", self.spread);
+    visit("cut", self.cut);
+    visit("threshold", self.threshold);
+    visit("below", self.below);
+    visit("predicted", self.predicted);
+    visit("expected", self.expected);
+    visit("measured", self.measured);
+  }
+};
+
+/// The threshold predicted from the last steps beside the step's own, and its zeros.
+struct History {
+  double threshold = 0, own = 0, zeros = 0;
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("threshold", self.threshold);
+    visit("own", self.own);
+    visit("zeros", self.zeros);
+  }
+};
+
+/// The gradient of a layer at an observed step.
+struct Record {
+  std::int64_t step = 0;
+  std::string layer;
+  std::int64_t n = 0;
+  double nonzero = 0;
+  std::array<OfModel, kModels.size()> of = {};
+  std::optional<History> history = {};
+
+  const OfModel& normal() const { return of[0]; }
+  const OfModel& lognormal() const { return of[1]; }
+  const OfModel& cut() const { return of[2]; }
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("step", self.step);
+    visit("layer", self.layer);
+    visit("n", self.n);
+    visit("nonzero", self.nonzero);
+    for (std::size_t m = 0; m < kModels.size(); ++m) visit(kModels[m].name, self.of[m]);
+    visit("history", self.history);
+  }
+};
+
+struct Measured {
+  TrainOutcome outcome;
+  std::vector<Record> records;
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("outcome", self.outcome);
+    visit("records", self.records);
+  }
+};
+
+OfModel of_model(const Model& model, double share, const std::vector<float>& g,
+                 const RandomSource& random) {
+  const auto n = static_cast<std::int64_t>(g.size());
+  MagnitudeLaw fitted = fit_law(model.law, g.data(), n);
+  if (model.cut) fitted = with_cut(fitted, g.data(), n);
+  const double threshold = threshold_below(fitted, share);
+  const PruningEffect effect = stochastic_pruning::effect(Pruning::stochastic, fitted, threshold);
+  const PrunedTensor t = prune_and_measure(Pruning::stochastic, g.data(), n, threshold, random);
+  const double count = static_cast<double>(n), squares = t.squares;
+  return {.scale = fitted.scale,
+          .spread = fitted.spread,
+          .cut = fitted.cut,
+          .threshold = threshold,
+          .below = static_cast<double>(t.below) / (count * fitted.nonzero),
+          .predicted = {effect.zeros, effect.error, effect.cosine},
+          .expected = {t.expected_zeros.value / count, t.expected_zeros.error / count,
+                       t.expected_error.value / squares, t.expected_error.error / squares},
+          .measured = {t.zero_share(), t.relative_error(), t.cosine()}};
 }
 
-double at(const Json& record, const char* law, const char* part, const char* key) {
-  return record.at(law).at(part).at(key);
+/// Weight gradients' left operands: what models say pruning does to them, and what it does.
+Measured observe(TrainTrial trial, const net::Dataset& data, const WatchPlan& plan) {
+  Measured measured;
+  std::map<std::string, policies::ThresholdHistory> histories;
+  trial.before = [&](const net::Product& product, std::int64_t step) {
+    if (product.kind != net::GemmKind::wgrad) return;
+    const std::string layer(product.layer);
+    const std::vector<float>& g = product.a.source->data;
+    const auto n = static_cast<std::int64_t>(g.size());
+    policies::ThresholdHistory& history = histories[layer];
+    const MagnitudeLaw normal = fit_law(ThresholdLaw::normal, g.data(), n);
+    const double own = threshold_below(normal, plan.share);
+    if (plan.observes(step) && normal.usable()) {
+      Record record{.step = step, .layer = layer, .n = n, .nonzero = normal.nonzero};
+      const RandomSource random{plan.seed, Stream::mask,
+                                tensor_word(fmt::format("{}/observed/{}", layer, step)), 0};
+      for (std::size_t m = 0; m < kModels.size(); ++m)
+        record.of[m] = of_model(kModels[m], plan.share, g, random);
+      if (const auto predicted = history.prediction(plan.history)) {
+        const PrunedTensor t =
+            prune_and_measure(Pruning::stochastic, g.data(), n, *predicted, random);
+        record.history = {*predicted, own, t.zero_share()};
+      }
+      measured.records.push_back(std::move(record));
+    }
+    history.push(own, plan.history);
+  };
+  measured.outcome = run_train_trial(trial, data);
+  return measured;
 }
 
 /// Every model's findings on one tensor, and whether the elements' own expectation holds.
-void judge(const Json& record, const std::string& where, Conclusion& conclusion) {
-  std::vector<Finding>& findings = conclusion.findings;
-  for (const Model& model : kModels) {
-    const char* const name = model.name;
-    const Estimate zeros{at(record, name, "measured", "zeros"),
-                         at(record, name, "expected", "zeros_error")};
-    const Estimate error{at(record, name, "measured", "error"),
-                         at(record, name, "expected", "error_error")};
+void judge(const Record& record, const std::string& where, Conclusion& conclusion) {
+  for (std::size_t m = 0; m < kModels.size(); ++m) {
+    const char* const name = kModels[m].name;
+    const OfModel& of = record.of[m];
     // cosine = (1 + error)^(-1/2) but for what the draws add to the product.
-    const Estimate cosine{at(record, name, "measured", "cosine"),
-                          error.error / 2 / portable::pow(1 + error.value, 1.5)};
-    findings.push_back(model_finding(fmt::format("cosine by the {} law: {}", name, where),
-                                     at(record, name, "predicted", "cosine"), cosine.value,
-                                     cosine.error, kCosineHolds));
-    if (model.cut) continue;
-    findings.push_back(model_finding(fmt::format("zeros by the {} law: {}", name, where),
-                                     at(record, name, "predicted", "zeros"), zeros.value,
-                                     zeros.error, kLawHolds));
-    const std::size_t given = findings.size();
-    findings.push_back(
+    const double cosine_error =
+        of.expected.error_error / 2 / portable::pow(1 + of.measured.error, 1.5);
+    conclusion.add(
+        model_finding(fmt::format("cosine by the {} law: {}", name, where), of.predicted.cosine,
+                      of.measured.cosine, cosine_error, kCosineHolds),
+        "gradients");
+    if (kModels[m].cut) continue;
+    conclusion.add(
+        model_finding(fmt::format("zeros by the {} law: {}", name, where), of.predicted.zeros,
+                      of.measured.zeros, of.expected.zeros_error, kLawHolds),
+        "gradients");
+    conclusion.add(
         closed_form(fmt::format("zeros given the elements, {} threshold: {}", name, where),
-                    at(record, name, "expected", "zeros"), zeros.value, zeros.error));
-    findings.push_back(
+                    of.expected.zeros, of.measured.zeros, of.expected.zeros_error),
+        "elements");
+    conclusion.add(
         closed_form(fmt::format("added variance given the elements, {} threshold: {}", name, where),
-                    at(record, name, "expected", "error"), error.value, error.error));
-    for (std::size_t i = given; i < findings.size(); ++i) findings[i].claim = "elements";
+                    of.expected.error, of.measured.error, of.expected.error_error),
+        "elements");
   }
-  conclusion.about("gradients");
 }
 
-std::vector<std::string> row_of(const Json& record, const char* law) {
-  const auto pair = [&](const char* key) {
-    return fmt::format("{:.4f} | {:.4f}", at(record, law, "predicted", key),
-                       at(record, law, "measured", key));
+std::vector<std::string> row_of(const Record& record, std::size_t m) {
+  const OfModel& of = record.of[m];
+  const auto pair = [&](double Effects::*what) {
+    return fmt::format("{:.4f} | {:.4f}", of.predicted.*what, of.measured.*what);
   };
-  return {record.at("layer"),
-          fmt::format("{}", record.at("step").get<std::int64_t>()),
-          law,
-          fmt::format("{:.3f}", 1 - record.at("nonzero").get<double>()),
-          fmt::format("{:.2e}", record.at(law).at("threshold").get<double>()),
-          fmt::format("{:.3f}", record.at(law).at("below").get<double>()),
-          pair("zeros"),
-          pair("error"),
-          pair("cosine")};
+  return {record.layer,
+          fmt::format("{}", record.step),
+          kModels[m].name,
+          fmt::format("{:.3f}", 1 - record.nonzero),
+          fmt::format("{:.2e}", of.threshold),
+          fmt::format("{:.3f}", of.below),
+          pair(&Effects::zeros),
+          pair(&Effects::error),
+          pair(&Effects::cosine)};
 }
 
-Chart scatter(const Json& records, const std::string& net, double share) {
+Chart scatter(const std::vector<Record>& records, const std::string& net, double share) {
   Chart chart;
   chart.kind = Chart::Kind::points;
   chart.title = fmt::format("Zeros of gradients of {}: predicted against measured", net);
@@ -94,16 +238,14 @@ Chart scatter(const Json& records, const std::string& net, double share) {
   chart.x = "share of zeros by the law's closed form";
   chart.y = "share of zeros measured";
   double low = 1, high = 0;
-  for (const Model& model : kModels) {
-    if (model.cut) continue;
-    ChartSeries series{fmt::format("{} law", model.name), {}, false};
-    for (const Json& record : records) {
-      const double x = at(record, model.name, "predicted", "zeros");
-      series.points.push_back(
-          {.x = x,
-           .name = fmt::format("{}, step {}", record.at("layer").get<std::string>(),
-                               record.at("step").get<std::int64_t>()),
-           .y = at(record, model.name, "measured", "zeros")});
+  for (std::size_t m = 0; m < kModels.size(); ++m) {
+    if (kModels[m].cut) continue;
+    ChartSeries series{fmt::format("{} law", kModels[m].name), {}, false};
+    for (const Record& record : records) {
+      const double x = record.of[m].predicted.zeros;
+      series.points.push_back({.x = x,
+                               .name = fmt::format("{}, step {}", record.layer, record.step),
+                               .y = record.of[m].measured.zeros});
       low = std::min(low, x);
       high = std::max(high, x);
     }
@@ -114,7 +256,7 @@ Chart scatter(const Json& records, const std::string& net, double share) {
   return chart;
 }
 
-Chart over_training(const Json& records, const std::string& net, double share) {
+Chart over_training(const std::vector<Record>& records, const std::string& net, double share) {
   Chart chart;
   chart.title = fmt::format("Zeros of gradients of {} over training", net);
   chart.caption = fmt::format(
@@ -125,15 +267,12 @@ Chart over_training(const Json& records, const std::string& net, double share) {
   chart.y = "share of zeros";
   std::map<std::string, std::pair<ChartSeries, ChartSeries>> layers;
   std::vector<std::string> order;
-  for (const Json& record : records) {
-    const std::string layer = record.at("layer");
-    if (layers.count(layer) == 0) order.push_back(layer);
-    auto& [measured, predicted] = layers[layer];
-    const double step = record.at("step");
-    measured.points.push_back(
-        {.x = step, .name = "", .y = at(record, "lognormal", "measured", "zeros")});
-    predicted.points.push_back(
-        {.x = step, .name = "", .y = at(record, "lognormal", "predicted", "zeros")});
+  for (const Record& record : records) {
+    if (layers.count(record.layer) == 0) order.push_back(record.layer);
+    auto& [measured, predicted] = layers[record.layer];
+    const auto step = static_cast<double>(record.step);
+    measured.points.push_back({.x = step, .y = record.lognormal().measured.zeros});
+    predicted.points.push_back({.x = step, .y = record.lognormal().predicted.zeros});
   }
   for (const std::string& layer : order) {
     auto& [measured, predicted] = layers[layer];
@@ -158,23 +297,19 @@ struct Distance {
   double mean() const { return count > 0 ? sum / static_cast<double>(count) : 0; }
 };
 
-void describe(const Json& records, const std::string& net, double share, std::int64_t history,
-              Conclusion& conclusion) {
+void describe(const std::vector<Record>& records, const std::string& net, double share,
+              std::int64_t history, Conclusion& conclusion) {
   std::array<Distance, kModels.size()> of_zeros, of_cosines;
   Distance thresholds, zeros;
-  for (const Json& record : records) {
+  for (const Record& record : records) {
     for (std::size_t m = 0; m < kModels.size(); ++m) {
-      const auto miss = [&](const char* key) {
-        return at(record, kModels[m].name, "predicted", key) -
-               at(record, kModels[m].name, "measured", key);
-      };
-      of_zeros[m].add(miss("zeros"));
-      of_cosines[m].add(miss("cosine"));
+      const OfModel& of = record.of[m];
+      of_zeros[m].add(of.predicted.zeros - of.measured.zeros);
+      of_cosines[m].add(of.predicted.cosine - of.measured.cosine);
     }
-    if (!record.contains("history")) continue;
-    const Json& h = record["history"];
-    thresholds.add(h["threshold"].get<double>() / h["own"].get<double>() - 1);
-    zeros.add(h["zeros"].get<double>() - at(record, "normal", "measured", "zeros"));
+    if (!record.history) continue;
+    thresholds.add(record.history->threshold / record.history->own - 1);
+    zeros.add(record.history->zeros - record.normal().measured.zeros);
   }
   conclusion.sentences.push_back(fmt::format(
       "{}: at p = {} the normal law predicts the zeros of a layer's gradient to {:.3f} on average "
@@ -210,25 +345,23 @@ std::vector<ObservedLayer> add_gradients(const ExperimentRun& run, const std::st
   Json point = point_of(trial, data);
   point["observed"] = {
       {"share", plan.share}, {"history", plan.history}, {"observations", plan.observations}};
-  const std::vector<Json> results =
-      run_trials(run, {{point, fmt::format("{}: gradients over training", net),
-                        [&] { return observe(trial, data, plan); }}});
-  const Json& records = results[0].at("records");
+  const std::vector<Record> records =
+      run_typed<Measured>(run, {{point, fmt::format("{}: gradients over training", net),
+                                 [&] { return observe(trial, data, plan); }}})[0]
+          .records;
   if (records.empty()) throw Error(net + ": expected layers with gradients");
 
-  const std::int64_t last = records.back().at("step");
+  const std::int64_t last = records.back().step;
   ResultTable table{fmt::format("{} at p = {}: predicted | measured", net, plan.share),
                     {"layer", "step", "law", "structural zeros", "threshold", "below of non-zeros",
                      "zeros", "added variance / power", "cosine"},
                     {}};
   std::set<std::int64_t> steps;
-  for (const Json& record : records) {
-    const std::int64_t step = record.at("step");
-    steps.insert(step);
-    judge(record, fmt::format("{}, {}, step {}", net, record.at("layer").get<std::string>(), step),
-          conclusion);
-    if (step != last && step != records[0].at("step")) continue;
-    for (const Model& model : kModels) table.rows.push_back(row_of(record, model.name));
+  for (const Record& record : records) {
+    steps.insert(record.step);
+    judge(record, fmt::format("{}, {}, step {}", net, record.layer, record.step), conclusion);
+    if (record.step != last && record.step != records[0].step) continue;
+    for (std::size_t m = 0; m < kModels.size(); ++m) table.rows.push_back(row_of(record, m));
   }
   conclusion.tables.push_back(std::move(table));
   conclusion.charts.push_back(scatter(records, net, plan.share));
@@ -238,13 +371,13 @@ std::vector<ObservedLayer> add_gradients(const ExperimentRun& run, const std::st
   const bool normal = run.settings.text("plan_law") == "normal";
   const std::int64_t middle = *std::next(steps.begin(), std::ssize(steps) / 2);
   std::vector<ObservedLayer> layers;
-  for (const Json& record : records) {
-    if (record.at("step") != middle) continue;
-    const Json& fitted = record.at(normal ? "normal" : "lognormal, cut");
-    MagnitudeLaw of_layer{normal ? ThresholdLaw::normal : ThresholdLaw::lognormal,
-                          fitted.at("scale"), fitted.at("spread"), record.at("nonzero")};
-    if (fitted.at("cut").is_number()) of_layer.cut = fitted.at("cut");
-    layers.push_back({record.at("layer"), {of_layer, record.at("n"), 1}});
+  for (const Record& record : records) {
+    if (record.step != middle) continue;
+    const OfModel& fitted = normal ? record.normal() : record.cut();
+    MagnitudeLaw of_layer{normal ? ThresholdLaw::normal : ThresholdLaw::lognormal, fitted.scale,
+                          fitted.spread, record.nonzero};
+    if (std::isfinite(fitted.cut)) of_layer.cut = fitted.cut;
+    layers.push_back({record.layer, {of_layer, static_cast<double>(record.n), 1}});
   }
   std::reverse(layers.begin(), layers.end());  // weight gradients come from the last layer on
   return layers;

@@ -1,13 +1,35 @@
-// The ways to train that are compared, as masks of recipes.
+// The questions of stochastic-pruning: numbers of known laws, gradients in training, and ways to
+// train with pruned gradients, as masks of recipes.
 #pragma once
 #include <map>
 #include <string>
 #include <vector>
 
-#include "experiments/stochastic_pruning/parts.hpp"
+#include "emu/net/data/dataset.hpp"
+#include "experiments/engine/experiment.hpp"
+#include "experiments/stochastic_pruning/pruning_effect.hpp"
 #include "formats/storage/json.hpp"
 
 namespace numemu::experiments::stochastic_pruning {
+
+/// Numbers of a known law: closed forms against samples, and the normal law where it does not hold
+/// (settings samples, shares).
+void add_synthetic(const ExperimentRun&, Conclusion&);
+
+/// A gradient of float32 training in the middle of the run.
+struct ObservedLayer {
+  std::string layer;
+  LayerMagnitudes magnitudes;
+};
+
+/// Gradients of a network in float32 training: both laws against what pruning does, layer by layer
+/// and step by step, and thresholds predicted from earlier steps (settings share, history,
+/// observations). Returns the laws of the setting `plan_law`, in the order of forward.
+std::vector<ObservedLayer> add_gradients(const ExperimentRun&, const std::string& net,
+                                         const net::Dataset&, Conclusion&);
+
+/// A list setting of numbers in (0, 1). Throws Error naming the key.
+std::vector<double> shares_of(const Settings&, const std::string& key);
 
 /// Methods with one of these names lie on one line of the chart.
 inline constexpr const char* kDense = "dense";

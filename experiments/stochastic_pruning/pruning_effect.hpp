@@ -1,9 +1,14 @@
-// What pruning below a threshold does to a gradient, in closed form under the laws of its
-// magnitudes, and the thresholds for a cosine or a share of zeros.
+// What pruning below a threshold does to a gradient: in closed form under the laws of its
+// magnitudes, measured beside its expectation from the elements, and shared between the layers of a
+// network.
 #pragma once
+#include <cmath>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "formats/analysis/magnitude_law.hpp"
+#include "formats/random.hpp"
 
 namespace numemu::experiments::stochastic_pruning {
 
@@ -38,5 +43,82 @@ double threshold_for_cosine(Pruning pruning, const MagnitudeLaw& law, double cos
 /// The threshold that leaves this share of all elements zero (in (0, 1)); 0 where the structural
 /// zeros are as many already.
 double threshold_for_zeros(Pruning pruning, const MagnitudeLaw& law, double zeros);
+
+// Measured effects of pruning below a threshold, beside their expectations from the elements.
+
+/// A number and its standard error.
+struct Estimate {
+  double value = 0, error = 0;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("value", self.value);
+    visit("error", self.error);
+  }
+};
+
+/// Sums over one tensor. "expected": given the elements, over the draws of the pruning alone.
+struct PrunedTensor {
+  std::int64_t n = 0, below = 0, zeros = 0;
+  double squares = 0, pruned_squares = 0, products = 0, error = 0;
+  Estimate expected_zeros, expected_error;  ///< counts and sums of squares, with deviations
+
+  double zero_share() const { return static_cast<double>(zeros) / static_cast<double>(n); }
+  double relative_error() const { return squares > 0 ? error / squares : 0; }
+  double cosine() const {
+    return pruned_squares > 0 ? products / std::sqrt(squares * pruned_squares) : 1;
+  }
+};
+
+PrunedTensor prune_and_measure(Pruning pruning, const float* x, std::int64_t n, double threshold,
+                               const RandomSource& random);
+
+/// Distance of zero shares on real gradients that a law is trusted with (specs/quantization.md).
+inline constexpr double kLawHolds = 0.02;
+
+// Distributes a total share of zeros over the layers of a network: one threshold per layer, from
+// their laws alone.
+
+/// A layer's gradient: its law, its elements, and what a unit of its error costs.
+struct LayerMagnitudes {
+  MagnitudeLaw law;
+  double elements = 1;
+  double weight = 1;  ///< 1: errors add as they are; 1 / second_moment(law): relative to each layer
+};
+
+/// Over all layers at these thresholds: share of elements that are zero, and the weighted sum of
+/// squared errors over the weighted sum of squares.
+struct TotalEffect {
+  double zeros = 0, error = 0;
+};
+TotalEffect total_effect(Pruning pruning, const std::vector<LayerMagnitudes>& layers,
+                         const std::vector<double>& thresholds);
+
+/// Every layer at the same cosine, in (0, 1).
+std::vector<double> thresholds_at_cosine(Pruning pruning,
+                                         const std::vector<LayerMagnitudes>& layers, double cosine);
+/// Every layer at the same cosine, that which leaves the share `zeros` of all elements zero.
+std::vector<double> thresholds_of_equal_cosine(Pruning pruning,
+                                               const std::vector<LayerMagnitudes>& layers,
+                                               double zeros);
+/// Every layer at the same share of zeros (those with more structural zeros keep them).
+std::vector<double> thresholds_of_equal_zeros(Pruning pruning,
+                                              const std::vector<LayerMagnitudes>& layers,
+                                              double zeros);
+/// The least weighted sum of squared errors with the share `zeros` of all elements zero. Moving a
+/// threshold costs d error / d zeros = tau^2 under any law, for stochastic pruning (m / (m /
+/// tau^2), m = E[|g|; |g| < tau]) and for hard pruning (tau^2 f / f) alike; so the optimum has
+/// weight * tau^2 the same everywhere: with equal weights one threshold for the whole network.
+std::vector<double> thresholds_of_least_error(Pruning pruning,
+                                              const std::vector<LayerMagnitudes>& layers,
+                                              double zeros);
+
+/// Heterogeneous sparsity (Chmiel et al., ICLR 2021; specs/quantization.md): a layer with a floor
+/// (in (0, 1); 0: none) takes the smaller threshold of its cosine there and of the share `zeros`;
+/// the others make up for what those leave, to at most `most` of their elements.
+std::vector<double> thresholds_with_floors(Pruning pruning,
+                                           const std::vector<LayerMagnitudes>& layers, double zeros,
+                                           const std::vector<double>& cosine_floors,
+                                           double most = 0.9);
 
 }  // namespace numemu::experiments::stochastic_pruning

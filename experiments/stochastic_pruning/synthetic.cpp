@@ -7,8 +7,8 @@
 
 #include "experiments/engine/judge.hpp"
 #include "experiments/engine/trials.hpp"
-#include "experiments/stochastic_pruning/parts.hpp"
-#include "experiments/stochastic_pruning/pruned.hpp"
+#include "experiments/stochastic_pruning/methods.hpp"
+#include "experiments/stochastic_pruning/pruning_effect.hpp"
 #include "formats/analysis/distribution.hpp"
 #include "formats/portable/math.hpp"
 
@@ -59,16 +59,27 @@ struct Spread {
     sum += value;
     squares += value * value;
   }
-  Json json() const {
+  Estimate estimate() const {
     const double mean = sum / kParts;
     const double variance = std::max(squares / kParts - mean * mean, 0.0) / (kParts - 1);
-    return {{"value", mean}, {"error", std::sqrt(variance)}};
+    return {mean, std::sqrt(variance)};
   }
 };
 
 /// Shares, added variance per element and cosine over the parts of a sample.
-Json measure(const Source& source, Pruning pruning, double threshold, std::uint64_t seed,
-             std::int64_t samples) {
+struct Measured {
+  Estimate below, zeros, error, cosine;
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("below", self.below);
+    visit("zeros", self.zeros);
+    visit("error", self.error);
+    visit("cosine", self.cosine);
+  }
+};
+
+Measured measure(const Source& source, Pruning pruning, double threshold, std::uint64_t seed,
+                 std::int64_t samples) {
   const std::int64_t n = samples / kParts;
   Spread below, zeros, error, cosine;
   for (std::int64_t part = 0; part < kParts; ++part) {
@@ -81,13 +92,8 @@ Json measure(const Source& source, Pruning pruning, double threshold, std::uint6
     error.add(t.error / count);
     cosine.add(t.cosine());
   }
-  return {{"below", below.json()},
-          {"zeros", zeros.json()},
-          {"error", error.json()},
-          {"cosine", cosine.json()}};
+  return {below.estimate(), zeros.estimate(), error.estimate(), cosine.estimate()};
 }
-
-Estimate estimate(const Json& json) { return {json.at("value"), json.at("error")}; }
 
 struct Case {
   const Source* source;
@@ -133,7 +139,7 @@ std::string label_of(const Case& c) {
                      is_own(c) ? "" : ", threshold of a normal law");
 }
 
-Trial trial_of(const Case& c, std::uint64_t seed, std::int64_t samples) {
+TypedTrial<Measured> trial_of(const Case& c, std::uint64_t seed, std::int64_t samples) {
   return {
       {{"part", "synthetic"},
        {"law", c.source->law},
@@ -146,8 +152,7 @@ Trial trial_of(const Case& c, std::uint64_t seed, std::int64_t samples) {
       [c, seed, samples] { return measure(*c.source, c.pruning, c.threshold(), seed, samples); }};
 }
 
-std::string with_error(const Json& json) {
-  const Estimate e = estimate(json);
+std::string with_error(const Estimate& e) {
   return fmt::format("{:.4f} ± {:.4f}", e.value, e.error);
 }
 
@@ -156,9 +161,9 @@ std::string with_error(const Json& json) {
 void add_synthetic(const ExperimentRun& run, Conclusion& conclusion) {
   const std::int64_t samples = run.settings.integer("samples", 64 * kParts, 1'000'000'000);
   const std::vector<Case> cases = cases_of(shares_of(run.settings, "shares"));
-  std::vector<Trial> trials;
+  std::vector<TypedTrial<Measured>> trials;
   for (const Case& c : cases) trials.push_back(trial_of(c, run.seed, samples));
-  const std::vector<Json> results = run_trials(run, trials);
+  const std::vector<Measured> results = run_typed(run, trials);
 
   ResultTable table{
       "Known laws: predicted | measured ± standard error",
@@ -170,30 +175,26 @@ void add_synthetic(const ExperimentRun& run, Conclusion& conclusion) {
     const Case& c = cases[i];
     const PruningEffect predicted = effect(c.pruning, c.law, c.threshold());
     const double squares = second_moment(c.law), below = c.law.nonzero * predicted.below;
-    const Json& m = results[i];
+    const Measured& m = results[i];
     const std::string label = label_of(c);
-    const auto add = [&](const char* what, double expected, const Json& measured) {
-      const Estimate e = estimate(measured);
-      Finding finding = closed_form(what + label, expected, e.value, e.error);
-      finding.claim = is_own(c) ? "laws" : "other laws";
-      held += is_own(c) && finding.verdict == Verdict::holds;
+    const auto add = [&](const char* what, double expected, const Estimate& e) {
+      conclusion.add(closed_form(what + label, expected, e.value, e.error),
+                     is_own(c) ? "laws" : "other laws");
+      held += is_own(c) && conclusion.findings.back().verdict == Verdict::holds;
       own += is_own(c);
-      conclusion.findings.push_back(std::move(finding));
     };
-    add("zeros: ", predicted.zeros, m["zeros"]);
-    add("added variance: ", predicted.error * squares, m["error"]);
-    if (!(c.source->truth.spread > kTamest)) add("cosine: ", predicted.cosine, m["cosine"]);
-    if (!is_own(c))
-      furthest = std::max(furthest, std::fabs(predicted.zeros - estimate(m["zeros"]).value));
-    table.rows.push_back(
-        {c.source->name,
-         fmt::format("{}{}", c.pruning == Pruning::hard ? "hard" : "stochastic",
-                     is_own(c) ? "" : ", as if normal"),
-         fmt::format("{}", c.share), fmt::format("{:.4f}", c.threshold()),
-         fmt::format("{:.4f} | {}", below, with_error(m["below"])),
-         fmt::format("{:.4f} | {}", predicted.zeros, with_error(m["zeros"])),
-         fmt::format("{:.4g} | {:.4g}", predicted.error * squares, estimate(m["error"]).value),
-         fmt::format("{:.4f} | {}", predicted.cosine, with_error(m["cosine"]))});
+    add("zeros: ", predicted.zeros, m.zeros);
+    add("added variance: ", predicted.error * squares, m.error);
+    if (!(c.source->truth.spread > kTamest)) add("cosine: ", predicted.cosine, m.cosine);
+    if (!is_own(c)) furthest = std::max(furthest, std::fabs(predicted.zeros - m.zeros.value));
+    table.rows.push_back({c.source->name,
+                          fmt::format("{}{}", c.pruning == Pruning::hard ? "hard" : "stochastic",
+                                      is_own(c) ? "" : ", as if normal"),
+                          fmt::format("{}", c.share), fmt::format("{:.4f}", c.threshold()),
+                          fmt::format("{:.4f} | {}", below, with_error(m.below)),
+                          fmt::format("{:.4f} | {}", predicted.zeros, with_error(m.zeros)),
+                          fmt::format("{:.4g} | {:.4g}", predicted.error * squares, m.error.value),
+                          fmt::format("{:.4f} | {}", predicted.cosine, with_error(m.cosine))});
   }
   conclusion.tables.push_back(std::move(table));
   conclusion.sentences.push_back(fmt::format(

@@ -49,7 +49,16 @@ inline constexpr bool kIsMap = false;
 template <class T, class Less>
 inline constexpr bool kIsMap<std::map<std::string, T, Less>> = true;
 
+template <class T>
+inline constexpr bool kIsNamed = false;
+template <class T>
+inline constexpr bool kIsNamed<std::vector<std::pair<std::string, T>>> = true;
+
 }  // namespace fields_detail
+
+/// Values by name, in an order of their own.
+template <class T>
+using Named = std::vector<std::pair<std::string, T>>;
 
 /// A struct with a list of its fields.
 template <class T>
@@ -58,7 +67,8 @@ concept HasFields = requires(T& value) {
 };
 
 /// A struct as an object with its keys in the order of the list, without optional fields that have
-/// no value; a map as an object, a vector as an array. Numbers that are not finite are null.
+/// no value; a map and Named values as an object, a vector as an array. Numbers that are not finite
+/// are null.
 template <class T>
 Json json_of(const T& value) {
   if constexpr (std::same_as<T, Json>) {
@@ -75,7 +85,7 @@ Json json_of(const T& value) {
       }
     });
     return json;
-  } else if constexpr (fields_detail::kIsMap<T>) {
+  } else if constexpr (fields_detail::kIsMap<T> || fields_detail::kIsNamed<T>) {
     Json json = Json::object();
     for (const auto& [key, element] : value) json[key] = json_of(element);
     return json;
@@ -128,6 +138,13 @@ T read_fields(const Json& json, const std::string& where) {
     T value;
     for (const auto& [key, element] : json.items())
       value[key] = read_fields<typename T::mapped_type>(element, where + ": " + key);
+    return value;
+  } else if constexpr (fields_detail::kIsNamed<T>) {
+    expect(json.is_object(), "an object");
+    T value;
+    for (const auto& [key, element] : json.items())
+      value.emplace_back(
+          key, read_fields<typename T::value_type::second_type>(element, where + ": " + key));
     return value;
   } else {
     static_assert(fields_detail::kIsVector<T> || fields_detail::kIsArray<T>);

@@ -2,7 +2,6 @@
 #include <cmath>
 
 #include "experiments/kure/laws.hpp"
-#include "experiments/kure/parts.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
 #include "tests/experiments/smoke_run.hpp"

@@ -4,8 +4,7 @@
 
 #include "experiments/engine/experiment.hpp"
 #include "experiments/stochastic_pruning/methods.hpp"
-#include "experiments/stochastic_pruning/parts.hpp"
-#include "experiments/stochastic_pruning/pruned.hpp"
+#include "experiments/stochastic_pruning/pruning_effect.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/smoke_run.hpp"
 #include "tests/files.hpp"

@@ -5,7 +5,7 @@
 
 #include "emu/net/nets.hpp"
 #include "experiments/engine/recipe_files.hpp"
-#include "experiments/training_recipes/parts.hpp"
+#include "experiments/training_recipes/gradient_noise.hpp"
 #include "formats/error.hpp"
 #include "formats/random.hpp"
 #include "formats/storage/json_reader.hpp"

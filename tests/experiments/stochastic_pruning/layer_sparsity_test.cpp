@@ -1,9 +1,8 @@
 // Zeros shared between layers: equal cosines, the optimum, and floors.
-#include "experiments/stochastic_pruning/layer_sparsity.hpp"
-
 #include <cmath>
 #include <vector>
 
+#include "experiments/stochastic_pruning/pruning_effect.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 

@@ -24,6 +24,7 @@ struct Outer {
   std::vector<double> list = {};
   std::array<double, 2> pair{};
   std::map<std::string, Inner> by_name = {};
+  Named<double> named = {};
   std::optional<Inner> maybe = {};
   template <class Self, class Visit>
   static void fields(Self& self, const Visit& visit) {
@@ -33,6 +34,7 @@ struct Outer {
     visit("list", self.list);
     visit("pair", self.pair);
     visit("by_name", self.by_name);
+    visit("named", self.named);
     visit("maybe", self.maybe);
   }
 };
@@ -42,9 +44,10 @@ struct Outer {
 TEST_CASE("fields are written in their order and read again", "[fast]") {
   Outer outer{.value = NAN, .flag = true, .name = "n", .list = {1.5, HUGE_VAL}, .pair = {2, 3}};
   outer.by_name["a"].count = 7;
+  outer.named = {{"z", 1}, {"b", 2}};
   const std::string text =
       R"({"value":null,"flag":true,"name":"n","list":[1.5,null],"pair":[2.0,3.0],)"
-      R"("by_name":{"a":{"count":7}}})";
+      R"("by_name":{"a":{"count":7}},"named":{"z":1.0,"b":2.0}})";
   CHECK(json_of(outer).dump() == text);
   const auto again = read_fields<Outer>(Json::parse(text), "row");
   CHECK(std::isnan(again.value));

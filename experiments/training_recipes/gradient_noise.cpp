@@ -1,4 +1,6 @@
 // Noise of weight gradients: closed forms on float32 tensors, and what a step under the recipe has.
+#include "experiments/training_recipes/gradient_noise.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -10,8 +12,8 @@
 #include "emu/net/train/shuffle.hpp"
 #include "emu/net/train/train.hpp"
 #include "emu/stats/squares.hpp"
+#include "experiments/engine/train_trial.hpp"
 #include "experiments/predict/block_factors.hpp"
-#include "experiments/training_recipes/parts.hpp"
 #include "formats/analysis/cells.hpp"
 #include "formats/float_guard.hpp"
 #include "formats/scaling/quantize_columns.hpp"
@@ -30,34 +32,6 @@ struct WeightGradient {
 };
 using Gradients = std::map<std::string, WeightGradient>;
 
-/// Keeps the weight gradients of layers with a weight.
-class Recorder final : public net::Forwarding {
- public:
-  Recorder(net::Numerics& inner, const net::Graph& graph) : Forwarding(inner) {
-    for (const net::GemmLayer& layer : net::gemm_layers(graph)) {
-      if (layer.weight != nullptr) weights_.insert(layer.name);
-    }
-  }
-
-  void product(const net::Step& step, const net::Product& p) override {
-    Forwarding::product(step, p);
-    if (p.kind != net::GemmKind::wgrad || !weights_.contains(std::string(p.layer))) return;
-    WeightGradient& gradient = gradients[std::string(p.layer)];
-    gradient.g = *p.a.source;
-    gradient.x = *p.b.source;
-    gradient.d.assign(p.d, p.d + p.m * p.n);
-    gradient.exact.resize(gradient.d.size());
-    net::Product as_is = p;
-    as_is.d = gradient.exact.data();
-    net::Numerics().product(step, as_is);
-  }
-
-  Gradients gradients;
-
- private:
-  std::set<std::string> weights_;
-};
-
 /// Two steps forward and backward on the same batch without an update; the gradients of the second.
 Gradients gradients_of(const net::Graph& graph, const net::Dataset& data, net::Numerics& numerics,
                        std::int64_t batch, std::uint64_t seed) {
@@ -66,7 +40,22 @@ Gradients gradients_of(const net::Graph& graph, const net::Dataset& data, net::N
   ids.resize(static_cast<std::size_t>(std::min(batch, data.train_count())));
   net::Targets targets;
   const net::Tensor x = data.train_batch(ids, targets);
-  Recorder recorder(numerics, graph);
+  std::set<std::string> weights;
+  for (const net::GemmLayer& layer : net::gemm_layers(graph)) {
+    if (layer.weight != nullptr) weights.insert(layer.name);
+  }
+  Gradients gradients;
+  Observed recorder(numerics, {}, [&](const net::Product& p, std::int64_t step) {
+    if (p.kind != net::GemmKind::wgrad || !weights.contains(std::string(p.layer))) return;
+    WeightGradient& gradient = gradients[std::string(p.layer)];
+    gradient.g = *p.a.source;
+    gradient.x = *p.b.source;
+    gradient.d.assign(p.d, p.d + p.m * p.n);
+    gradient.exact.resize(gradient.d.size());
+    net::Product as_is = p;
+    as_is.d = gradient.exact.data();
+    net::Numerics().product({.phase = net::Phase::training, .index = step}, as_is);
+  });
   for (std::int64_t index = 0; index < 2; ++index) {
     const net::Step step{.phase = net::Phase::training, .index = index};
     recorder.begin_step(step);
@@ -76,13 +65,13 @@ Gradients gradients_of(const net::Graph& graph, const net::Dataset& data, net::N
     net::cross_entropy(tape.output, targets.classes, &grad_output, scale);
     net::backward(graph, std::move(tape), std::move(grad_output), recorder);
     recorder.end_step(step);
-    for (auto& [name, gradient] : recorder.gradients) {
+    for (auto& [name, gradient] : gradients) {
       for (std::vector<float>* values : {&gradient.d, &gradient.exact, &gradient.g.data}) {
         for (float& v : *values) v /= scale;
       }
     }
   }
-  return std::move(recorder.gradients);
+  return gradients;
 }
 
 double squares(const std::vector<float>& x) {
@@ -173,10 +162,6 @@ std::int64_t rotation_of(const policies::Recipe& recipe, const std::string& laye
   }
   return 0;
 }
-
-}  // namespace
-
-namespace {
 
 /// The cells of a role, those of a format of 16 bits being many.
 const std::vector<Cell>& cells_of(const policies::RolePolicy& policy) {

@@ -1,5 +1,7 @@
-// The questions of embeddings; each adds its tables, findings, charts and sentences.
+// Ways to quantize the rows of embedding tables, and closed forms of the loss that uniform codes
+// leave on rows of standard normal numbers.
 #pragma once
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,5 +37,18 @@ void add_rows(const ExperimentRun&, Conclusion&);
 /// DLRM-like networks trained on clicks: area under the curve with each method's tables (settings
 /// widths, epochs, train_samples, eval_samples, seeds).
 void add_clicks(const ExperimentRun&, Conclusion&);
+
+// Closed forms of the loss that uniform codes leave on rows of standard normal numbers.
+
+/// E[(max - min)^2] of n standard normal numbers: the double integral of 2 P(min <= s, max >= t)
+/// over s < t.
+double squared_range(std::int64_t n);
+/// E[max |x|^2] of n of them.
+double squared_largest(std::int64_t n);
+
+/// ||X - Q(X)|| / ||X|| with levels from end to end of a range of mean square `square`, in which
+/// `exact` of n elements lie on a level and the error of all others is uniform on a step: (1 -
+/// exact / n) square / (levels - 1)^2 / 12, under the root.
+double uniform_loss(double square, std::int64_t n, std::int64_t exact, int levels = 16);
 
 }  // namespace numemu::experiments::embeddings

@@ -1,4 +1,4 @@
-// The parts of training-recipes: curves of loss, and the noise of weight gradients.
+// What training-recipes compares: events in curves of loss, and the noise of weight gradients.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -36,6 +36,13 @@ struct GradientNoise {
   /// against the float32 products of the same operands.
   double predicted = 0, own = 0;
   double total = 0;  ///< of the gradients against those of the float32 network
+
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("predicted", self.predicted);
+    visit("own", self.own);
+    visit("total", self.total);
+  }
 };
 
 /// In the step after `batch` samples were seen once (so that delayed scales have a history), on the
