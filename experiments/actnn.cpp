@@ -1,9 +1,304 @@
 // Tensors kept for backward as stochastic codes of few bits: is the noise of the gradients what the
 // closed forms say, where does it come from, which bits are best, what does training lose?
-#include "experiments/actnn/parts.hpp"
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "emu/net/kept_bytes.hpp"
+#include "emu/net/memory_plan.hpp"
+#include "emu/net/nets.hpp"
+#include "emu/stats/paired.hpp"
+#include "experiments/actnn/passes.hpp"
 #include "experiments/engine/experiment.hpp"
+#include "experiments/engine/paired_claims.hpp"
+#include "experiments/engine/training_study.hpp"
+#include "formats/analysis/normal_law.hpp"
+#include "formats/portable/math.hpp"
+#include "formats/random.hpp"
+#include "policies/bits/allocation.hpp"
+#include "policies/bits/greedy_bits.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 
 namespace numemu::experiments {
+namespace actnn {
+
+// Bits by the greedy algorithm against the optimum of the same items.
+
+namespace {
+
+using policies::AllocationMethod;
+using policies::BitItem;
+
+constexpr std::size_t kFew = 6, kMany = 64;  // items: what trying everything can do, and a batch
+constexpr double kRounding = 1e-12;          // relative, of sums in another order
+constexpr double kNear = 1.01;               // of the least loss, where sizes differ
+
+/// Sensitivities of lognormal law; sizes are equal, or those of layers.
+std::vector<BitItem> items_of(std::size_t count, bool sized, std::uint64_t seed,
+                              std::int64_t instance) {
+  RandomSource random;
+  random.seed = seed;
+  random.stream = Stream::probe;
+  random.tensor = static_cast<std::uint32_t>(instance);
+  constexpr double kSpread = 2, kSizes[] = {1, 4, 16, 64};
+  std::vector<BitItem> items(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    items[i].sensitivity = portable::exp(kSpread * normal::draw(random, 2 * i, 31));
+    if (sized) items[i].weight = kSizes[random.bits(2 * i + 1, 2)];
+  }
+  return items;
+}
+
+double least_loss(const std::vector<BitItem>& items, double budget, AllocationMethod method) {
+  policies::AllocationTable table;
+  for (const BitItem& item : items) {
+    table.emplace_back();
+    for (int b = 1; b <= policies::kMostItemBits; ++b)
+      table.back().push_back({policies::item_loss(item, b), {item.weight * b}});
+  }
+  return policies::allocate(table, {budget}, method)->loss;
+}
+
+}  // namespace
+
+void add_allocation(const ExperimentRun& run, Conclusion& conclusion) {
+  const std::int64_t instances = run.settings.integer("instances", 1, 100'000);
+  ResultTable table{
+      fmt::format("greedy bits of {} instances, sensitivities of lognormal law", instances),
+      {"items", "sizes", "average bits", "optimum by", "optimal", "mean loss / least",
+       "worst loss / least", "loss of equal bits / greedy"},
+      {}};
+  struct Case {
+    std::size_t count;
+    bool sized;
+    AllocationMethod method;
+  };
+  for (const Case& c :
+       {Case{kFew, false, AllocationMethod::exhaustive},
+        Case{kMany, false, AllocationMethod::exact}, Case{kFew, true, AllocationMethod::exhaustive},
+        Case{kMany, true, AllocationMethod::exact}}) {
+    for (const int average : {2, 4}) {
+      std::int64_t optimal = 0;
+      double sum = 0, worst = 0, gain = 0;
+      for (std::int64_t i = 0; i < instances; ++i) {
+        const std::vector<BitItem> items = items_of(c.count, c.sized, run.seed, i);
+        double budget = 0;
+        for (const BitItem& item : items) budget += item.weight * average;
+        const double loss = policies::bits_loss(items, policies::greedy_bits(items, budget));
+        const double ratio = loss / least_loss(items, budget, c.method);
+        optimal += std::fabs(ratio - 1) <= kRounding;
+        sum += ratio / static_cast<double>(instances);
+        worst = std::max(worst, ratio);
+        gain += policies::bits_loss(items, std::vector<int>(c.count, average)) / loss /
+                static_cast<double>(instances);
+      }
+      const std::string where = fmt::format("{} items of {} size, {} bits on average", c.count,
+                                            c.sized ? "unequal" : "equal", average);
+      conclusion.findings.push_back(exact_finding(
+          "instances where greedy finds the least loss, " + where, static_cast<double>(instances),
+          static_cast<double>(optimal), optimal == instances));
+      conclusion.about(c.sized ? "greedy, layers" : "greedy");
+      if (c.sized && c.count == kMany) {
+        conclusion.findings.push_back(exact_finding(
+            fmt::format("mean loss over the least, {} (at most {} claimed)", where, kNear), 1, sum,
+            sum <= kNear, at_most(kNear)));
+        conclusion.about("greedy, near");
+      }
+      table.rows.push_back(
+          {std::to_string(c.count), c.sized ? "1 to 64" : "equal", std::to_string(average),
+           c.method == AllocationMethod::exhaustive ? "trying everything" : "dominance",
+           fmt::format("{} of {}", optimal, instances), fmt::format("{:.4f}", sum),
+           fmt::format("{:.3f}", worst), fmt::format("{:.2f}", gain)});
+    }
+  }
+  conclusion.tables.push_back(std::move(table));
+}
+
+// Networks trained at the levels of ActNN and with fixed bits, and the bytes they keep.
+
+namespace {
+
+constexpr double kMargin = 0.5;   // points of top-1 that 2 bits are claimed to lose at most
+constexpr double kSmaller = 12;   // times, of L3, claimed
+constexpr double kCoarse = 0.01;  // relative, of bytes where bits differ by sample
+
+struct Level {
+  std::string name;
+  Json recipe = Json::object();
+  double bits = 0;      ///< per element of linear contexts, on average; 0: float32
+  bool norms = true;    ///< contexts of batch normalisation are compressed too
+  bool greedy = false;  ///< by sample and layer
+};
+
+/// The values that batch normalisation reads.
+std::vector<std::string> norm_inputs(const net::Graph& graph) {
+  std::vector<std::string> names;
+  for (const net::Node& node : graph.nodes)
+    if (node.op->kind() == "batch_norm") names.emplace_back(graph.value_name(node.inputs[0]));
+  return names;
+}
+
+std::vector<Level> levels(const net::Graph& graph, std::int64_t group) {
+  const auto saved = [&](const char* key, const char* value) {
+    return Json{{"saved", {{"group", group}, {key, value}}}};
+  };
+  std::vector<Level> all{{"L0, float32"},
+                         {"L1, 4 bits but for batch normalisation", saved("format", "uint4"), 4},
+                         {"L2, 4 bits", saved("format", "uint4"), 4},
+                         {"L3, greedy 2 bits", saved("bits", "greedy(2)"), 2, true, true},
+                         {"2 bits", saved("format", "uint2"), 2},
+                         {"1 bit", saved("format", "uint1"), 1},
+                         {"1 bit, nearest",
+                          {{"roles",
+                            {{"saved",
+                              {{"format", fmt::format("group(uint1,{},bfloat16,min)", group)},
+                               {"rounding", "rne"}}}}}},
+                          1}};
+  for (const std::string& value : norm_inputs(graph))
+    all[1].recipe["layers"].push_back({{"match", value}, {"saved", nullptr}});
+  all[1].norms = false;
+  return all;
+}
+
+/// Bytes of a batch by the plan: 2 bits per sign, b per linear element (greedy: the mean of what
+/// the algorithm makes of float32 ranges and gradients), a bfloat16 scale and a float32 minimum per
+/// group, all else as it is. Headers are left out.
+double predicted_bytes(const Sample& sample, const Level& level, std::int64_t group) {
+  const net::Graph& graph = sample.graph;
+  const std::int64_t samples = sample.x.dim(0);
+  std::map<std::string, std::vector<int>> chosen;
+  if (level.greedy) chosen = bits_of(sample, exact_pass(sample), 0, level.bits, group);
+  const auto bits = [&](int value) {
+    if (!level.greedy) return level.bits;
+    double sum = 0;
+    for (const int b : chosen.at(std::string(graph.value_name(value)))) sum += b;
+    return sum / static_cast<double>(samples);
+  };
+  constexpr double kGroup = 6, kFloat = 4, kSign = 0.25;
+  net::Shape input = graph.inputs[0].shape;
+  input.insert(input.begin(), samples);
+  const std::vector<net::Shape> shapes = net::value_shapes(graph, std::vector<net::Shape>{input});
+  const std::vector<std::string> norms = norm_inputs(graph);
+  double bytes = 0;
+  for (int v = 0; v < static_cast<int>(graph.value_count()); ++v) {
+    net::Uses uses;
+    for (const net::Node& node : graph.nodes) {
+      for (std::size_t k = 0; k < node.inputs.size(); ++k)
+        if (node.inputs[k] == v && node.op->input_use(k))
+          uses.set(static_cast<std::size_t>(*node.op->input_use(k)));
+      if (graph.value_of(static_cast<std::size_t>(&node - graph.nodes.data())) == v &&
+          node.op->output_use())
+        uses.set(static_cast<std::size_t>(*node.op->output_use()));
+    }
+    const auto n = static_cast<double>(net::element_count(shapes[static_cast<std::size_t>(v)]));
+    const bool kept =
+        level.bits == 0 ||
+        (!level.norms && std::ranges::find(norms, graph.value_name(v)) != norms.end());
+    bool whole = false;
+    for (std::size_t u = 0; u < net::kUses; ++u) {
+      if (!uses[u]) continue;
+      const auto use = static_cast<net::Use>(u);
+      const auto each = static_cast<std::int64_t>(n) / samples;
+      if (!kept && use == net::Use::linear)
+        bytes +=
+            n * bits(v) / 8 + kGroup * static_cast<double>(samples * ((each + group - 1) / group));
+      else if (!kept && use == net::Use::sign)
+        bytes += n * kSign;
+      else
+        whole = true;
+    }
+    if (whole) bytes += kFloat * n;
+  }
+  // Statistics of batch normalisation: mean and inverse deviation of each channel.
+  for (const net::Node& node : graph.nodes)
+    if (node.op->kind() == "batch_norm")
+      bytes += 2 * kFloat * static_cast<double>(node.op->parameters()[0].value.size());
+  return bytes;
+}
+
+/// Bytes that a step keeps, after a first step that the greedy algorithm learns from.
+net::KeptBytes::Sums kept_by(const Sample& sample, const Level& level, std::uint64_t seed) {
+  Json json = level.recipe;
+  json["numemu_recipe"] = 1;
+  json["seed"] = seed;
+  policies::RecipeNumerics recipe(policies::Recipe::parse(json, "recipe of actnn"), sample.graph);
+  std::vector<std::int64_t> ids(static_cast<std::size_t>(sample.x.dim(0)));
+  const net::Step step{.phase = net::Phase::training, .samples = &ids};
+  recipe.begin_step(step);
+  pass(sample, recipe);
+  recipe.end_step(step);
+  net::KeptBytes counted(recipe);
+  counted.begin_step(step);
+  pass(sample, counted);
+  counted.end_epoch({});
+  return *counted.of_epoch(0);
+}
+
+void add_bytes(const ExperimentRun& run, const net::Dataset& data, const std::string& net,
+               const std::vector<Level>& all, std::int64_t group, Conclusion& conclusion) {
+  const std::int64_t batch = run.settings.integer("batch", 2, 100'000);
+  const Sample sample = sample_of(net, data, 32, batch, run.seed);
+  ResultTable table{fmt::format("bytes kept for backward of a sample, {} at batch {}", net, batch),
+                    {"method", "predicted", "counted", "times less than float32"},
+                    {}};
+  const auto samples = static_cast<double>(sample.x.dim(0));
+  const double whole = predicted_bytes(sample, all[0], group) / samples;
+  for (const Level& level : all) {
+    if (level.name.find("nearest") != std::string::npos) continue;  // the role: the same codes
+    const double predicted = predicted_bytes(sample, level, group) / samples;
+    const double counted = kept_by(sample, level, run.seed).per_sample();
+    conclusion.findings.push_back(exact_finding("bytes kept of a sample, " + level.name, predicted,
+                                                counted,
+                                                std::fabs(counted / predicted - 1) <= kCoarse));
+    conclusion.about("bytes");
+    if (level.name.starts_with("L3")) {
+      conclusion.findings.push_back(exact_finding(
+          fmt::format("times fewer bytes than float32 of all kept tensors, {} (at least {} "
+                      "claimed)",
+                      level.name, kSmaller),
+          kSmaller, whole / counted, whole / counted >= kSmaller, at_least(kSmaller)));
+      conclusion.about("memory");
+    }
+    table.rows.push_back({level.name, fmt::format("{:.1f}", predicted),
+                          fmt::format("{:.1f}", counted), fmt::format("{:.2f}", whole / counted)});
+  }
+  conclusion.tables.push_back(std::move(table));
+}
+
+}  // namespace
+
+void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
+  const Settings& settings = run.settings;
+  const std::int64_t group = settings.integer("group", 2, 1 << 20);
+  TrainingPlan plan;
+  plan.trial = training_of(settings, settings.text("net"), {.least_batch = 2});
+  plan.data = settings.text("data");
+  plan.seeds = seeds_of(run);
+  const std::vector<Level> all = levels(net::build_net(plan.trial.net, data), group);
+  add_bytes(run, data, plan.trial.net, all, group, conclusion);
+  for (const Level& level : all) plan.methods.push_back({level.name, level.recipe});
+  TrainingTable training = run_training(run, data, plan);
+
+  PairedClaims accuracy;
+  for (std::size_t m = 1; m < all.size(); ++m) {
+    if (all[m].bits < 2) continue;
+    accuracy.add(
+        fmt::format("points of top-1 gained on float32 by {}, at least -{}", all[m].name, kMargin),
+        gain(training.top1, m), -kMargin, "accuracy");
+  }
+  conclusion.add(accuracy.judged());
+  conclusion.add(
+      judge_gains({{"points of top-1 that 1 bit without bias gains over 1 bit to nearest",
+                    gain(training.top1, all.size() - 2, all.size() - 1)}}),
+      "bias");
+  conclusion.tables.push_back(std::move(training.table));
+  conclusion.charts.push_back(std::move(training.chart));
+}
+
+}  // namespace actnn
+
 namespace {
 
 Conclusion run_actnn(const ExperimentRun& run) {

@@ -1,8 +1,391 @@
 // Samples made from a trained network's own batch-norm statistics in place of data: what
 // calibration loses (The Knowledge Within, Haroush et al., CVPR 2020, arXiv 1912.01274).
-#include "experiments/data_free/parts.hpp"
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+
+#include "emu/net/fold_batch_norm.hpp"
+#include "emu/net/nets.hpp"
+#include "emu/net/train/train.hpp"
+#include "emu/stats/interval.hpp"
+#include "emu/stats/paired.hpp"
+#include "experiments/data_free/floor.hpp"
+#include "experiments/engine/network_identity.hpp"
+#include "experiments/engine/train_trial.hpp"
+#include "experiments/engine/training_study.hpp"
+#include "experiments/engine/trials.hpp"
+#include "experiments/report/judged_evaluation.hpp"
+#include "formats/error.hpp"
+#include "formats/storage/npy.hpp"
+#include "policies/calibrate/batch_norm.hpp"
+#include "policies/calibrate/reference.hpp"
+#include "policies/calibrate/synthesize.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 
 namespace numemu::experiments {
+namespace data_free {
+
+// Samples of every source, and quantized networks calibrated and re-normalised on them.
+
+namespace {
+
+using policies::SampleSource;
+
+constexpr std::array<const char*, 4> kSources = {"real", "batch_norm", "class", "noise"};
+enum Which : std::size_t { kReal, kBatchNorm, kClass, kNoise };
+constexpr double kMargin = 1;  // points of top-1: what counts as alike
+
+struct Plan {
+  std::string net;
+  bool trained_here = false;  ///< a reference network without a file: trained for the run
+  TrainTrial trial;
+  std::vector<std::uint64_t> seeds;
+  std::vector<std::string> formats;
+  std::string rule;
+  policies::Synthesis synthesis;
+  std::int64_t samples = 0, images = 0;
+};
+
+Plan plan_of(const ExperimentRun& run) {
+  const Settings& settings = run.settings;
+  Plan plan;
+  plan.net = settings.text("net");
+  const std::vector<std::string> names = net::net_names();
+  plan.trained_here = std::find(names.begin(), names.end(), plan.net) != names.end();
+  plan.trial.net = plan.net;
+  if (plan.trained_here) {
+    plan.trial.options.optimizer = net::recommended_optimizer(plan.net);
+    net::use_recommended_rates(plan.trial.options, plan.net);
+  }
+  plan.trial.options.epochs = settings.integer("epochs", 1, 10'000);
+  plan.trial.options.batch = settings.integer("batch", 2, 100'000);
+  plan.trial.train_samples = settings.integer("train_samples", 0, 1'000'000'000);
+  plan.seeds = seeds_of(run);
+  plan.formats = settings.list("formats");
+  plan.rule = settings.text("rule");
+  plan.synthesis.steps = settings.integer("steps", 1, 1'000'000);
+  plan.synthesis.batch = settings.integer("samples_of_batch", 2, 65'536);
+  plan.synthesis.rate = settings.number("rate", 1e-6, 100);
+  plan.synthesis.class_weight = settings.number("class_weight", 0, 1e6);
+  plan.synthesis.smooth = policies::parse_smoothing(settings.text("smooth"));
+  plan.samples = settings.integer("samples", 2, 512);
+  plan.images = settings.integer("images", 1, 1'000'000'000);
+  return plan;
+}
+
+Json recipe_of(const Plan& plan, const std::string& format) {
+  return {{"numemu_recipe", 1},
+          {"roles",
+           {{"weight", {{"format", format}, {"granularity", "channel"}}},
+            {"activation", {{"format", format}}}}},
+          {"calibrate", {{"rule", plan.rule}, {"samples", plan.samples}}}};
+}
+
+/// NCHW and labels, as the data set npy:FOLDER reads them.
+void write_samples(const std::string& folder, const net::Tensor& x,
+                   const std::vector<std::int32_t>& labels) {
+  std::filesystem::create_directories(folder);
+  net::Tensor planes = x;
+  ArrayShape shape(x.shape.begin(), x.shape.end());
+  if (x.shape.size() == 4) {
+    const std::int64_t pixels = x.dim(1) * x.dim(2), channels = x.dim(3);
+    for (std::int64_t n = 0; n < x.dim(0); ++n) {
+      for (std::int64_t p = 0; p < pixels; ++p) {
+        for (std::int64_t c = 0; c < channels; ++c)
+          planes.data[(n * channels + c) * pixels + p] = x.data[(n * pixels + p) * channels + c];
+      }
+    }
+    shape = {x.dim(0), x.dim(3), x.dim(1), x.dim(2)};
+  }
+  write_npy(folder + "/x.npy", ArrayType::float32, shape, planes.data.data());
+  if (!labels.empty())
+    write_npy(folder + "/y.npy", ArrayType::int32, {static_cast<std::int64_t>(labels.size())},
+              labels.data());
+}
+
+policies::CalibrationBatch batches_of(const net::Tensor& x) {
+  return [&x](std::int64_t first, std::int64_t count) {
+    return std::vector<net::Tensor>{policies::samples_of(x, first, count)};
+  };
+}
+
+/// One seed: a network, samples of every source, and what the quantized network makes of the test
+/// images after calibration, and after batch-norm statistics were estimated again as well.
+class Measurement {
+ public:
+  Measurement(const ExperimentRun& run, const Plan& plan, const net::Dataset& data,
+              std::uint64_t seed)
+      : run_(run), plan_(plan), data_(data), seed_(seed) {
+    if (!plan.trained_here) return;
+    TrainTrial trial = plan.trial;
+    trial.net = plan.net;
+    trial.seed = seed;
+    trained_ = net::parameters_of(trained_in_float32(trial, data));
+  }
+
+  Json run() {
+    net::Graph folded = network();
+    const std::vector<policies::NormTarget> targets = policies::fold_to_targets(folded);
+    net::Numerics float32;
+    Json result = {{"float32", share(evaluated(folded, float32))}, {"sources", Json::array()}};
+    std::vector<std::vector<net::Evaluation>> of_real;
+    for (std::size_t s = 0; s < kSources.size(); ++s) {
+      const net::Tensor x = samples(s, folded, targets);
+      Json source = {{"divergence", policies::norm_divergence(folded, targets, x)},
+                     {"formats", Json::array()}};
+      for (std::size_t f = 0; f < plan_.formats.size(); ++f) {
+        std::vector<net::Evaluation> both = {calibrated(folded, x, plan_.formats[f]),
+                                             normalised(x, plan_.formats[f])};
+        if (s == kReal) of_real.push_back(both);
+        Json entry = Json::array();
+        for (std::size_t i = 0; i < 2; ++i) entry.push_back(compared(both[i], of_real[f][i]));
+        source["formats"].push_back(std::move(entry));
+      }
+      result["sources"].push_back(std::move(source));
+    }
+    return result;
+  }
+
+ private:
+  net::Graph network() const {
+    if (!plan_.trained_here) return load_trained_net(plan_.net, data_, run_.folders).graph;
+    net::Graph graph = net::build_net(plan_.net, data_);
+    net::load_parameters(graph, trained_, plan_.net);
+    return graph;
+  }
+
+  net::Tensor samples(std::size_t source, net::Graph& folded,
+                      const std::vector<policies::NormTarget>& targets) const {
+    const std::string folder = fmt::format("{}/samples/{}-{}", run_.out, kSources[source], seed_);
+    net::Tensor x;
+    std::vector<std::int32_t> labels;
+    if (source == kReal) {
+      const std::int64_t places = data_.calibration_count() / plan_.samples;
+      net::Targets classes;
+      x = data_.calibration_batch(
+          static_cast<std::int64_t>(seed_ % static_cast<std::uint64_t>(places)) * plan_.samples,
+          plan_.samples, classes);
+    } else {
+      policies::Synthesis options = plan_.synthesis;
+      options.seed = seed_;
+      options.source = source == kNoise   ? SampleSource::noise
+                       : source == kClass ? SampleSource::classes
+                                          : SampleSource::batch_norm;
+      policies::SynthesizedSamples made =
+          policies::synthesize(folded, targets, plan_.samples, options);
+      x = std::move(made.x);
+      labels = std::move(made.labels);
+    }
+    write_samples(folder, x, labels);
+    return x;
+  }
+
+  net::Evaluation evaluated(const net::Graph& graph, net::Numerics& numerics) const {
+    return net::evaluate(graph, data_, net::Split::test, std::min(plan_.images, data_.test_count()),
+                         numerics);
+  }
+
+  net::Evaluation calibrated(const net::Graph& folded, const net::Tensor& x,
+                             const std::string& format) const {
+    policies::RecipeNumerics numerics(
+        policies::Recipe::parse(recipe_of(plan_, format), "data-free"), folded);
+    numerics.freeze(folded, x.dim(0), batches_of(x));
+    return evaluated(folded, numerics);
+  }
+
+  net::Evaluation normalised(const net::Tensor& x, const std::string& format) const {
+    net::Graph graph = network();
+    {
+      policies::RecipeNumerics numerics(
+          policies::Recipe::parse(recipe_of(plan_, format), "data-free"), graph);
+      numerics.freeze(graph, x.dim(0), batches_of(x));
+      policies::reestimate_batch_norm(graph, {{x}}, numerics);
+    }
+    net::fold_batch_norm(graph);
+    return calibrated(graph, x, format);
+  }
+
+  static double share(const net::Evaluation& e) {
+    return static_cast<double>(e.correct) / static_cast<double>(e.n);
+  }
+  static Json compared(const net::Evaluation& own, const net::Evaluation& real) {
+    std::int64_t only_own = 0, only_real = 0;
+    for (std::size_t i = 0; i < own.right.size(); ++i) {
+      only_own += own.right[i] != 0 && real.right[i] == 0;
+      only_real += own.right[i] == 0 && real.right[i] != 0;
+    }
+    return {{"top1", share(own)}, {"only_own", only_own}, {"only_real", only_real}, {"n", own.n}};
+  }
+
+  const ExperimentRun& run_;
+  const Plan& plan_;
+  const net::Dataset& data_;
+  std::uint64_t seed_;
+  net::Checkpoint trained_;
+};
+
+double top1(const Json& seed, std::size_t source, std::size_t format, std::size_t way) {
+  return 100 *
+         seed.at("sources").at(source).at("formats").at(format).at(way).at("top1").get<double>();
+}
+
+/// Points of top-1 by which a source is above another: over seeds by Student's law; of one seed,
+/// and against real data, over images.
+stats::PairedInterval gain(const std::vector<Json>& seeds, std::size_t source, std::size_t other,
+                           std::size_t format, std::size_t way) {
+  std::vector<double> points;
+  for (const Json& seed : seeds)
+    points.push_back(top1(seed, source, format, way) - top1(seed, other, format, way));
+  stats::PairedInterval interval = stats::paired_interval(points);
+  if (points.size() > 1 || (source != kReal && other != kReal)) return interval;
+  const std::size_t made = source == kReal ? other : source;
+  const Json& entry = seeds[0].at("sources").at(made).at("formats").at(format).at(way);
+  std::int64_t own = entry.at("only_own"), real = entry.at("only_real");
+  if (source == kReal) std::swap(own, real);
+  const stats::Interval ends = stats::paired_difference(own, real, entry.at("n"));
+  return {interval.mean, 100 * ends.low, 100 * ends.high, 1};
+}
+
+void judge(const Plan& plan, const std::vector<Json>& seeds, Conclusion& conclusion) {
+  constexpr const char* kWays[] = {"ranges", "ranges and batch-norm statistics"};
+  constexpr const char* kClaims[] = {"ranges", "statistics"};
+  for (std::size_t way = 0; way < 2; ++way) {
+    for (std::size_t f = 0; f < plan.formats.size(); ++f) {
+      for (const std::size_t source : {kBatchNorm, kClass}) {
+        const stats::PairedInterval over = gain(seeds, source, kNoise, f, way);
+        conclusion.findings.push_back(interval_finding(
+            fmt::format("points of top-1 of {} samples over noise, {}, {} (above 0 claimed)",
+                        kSources[source], plan.formats[f], kWays[way]),
+            0, over.mean, {over.low, over.high}, at_least(0)));
+        const stats::PairedInterval lost = gain(seeds, kReal, source, f, way);
+        conclusion.findings.push_back(interval_finding(
+            fmt::format("points of top-1 of real data over {} samples, {}, {} (at most {} claimed)",
+                        kSources[source], plan.formats[f], kWays[way], kMargin),
+            0, lost.mean, {lost.low, lost.high}, at_most(kMargin)));
+      }
+    }
+    conclusion.about(kClaims[way]);
+  }
+  for (const std::size_t source : {kBatchNorm, kClass}) {
+    std::vector<double> ratios;
+    for (const Json& seed : seeds)
+      ratios.push_back(seed.at("sources").at(source).at("divergence").get<double>() /
+                       seed.at("sources").at(kNoise).at("divergence").get<double>());
+    const auto [least, most] = std::minmax_element(ratios.begin(), ratios.end());
+    conclusion.findings.push_back(interval_finding(
+        fmt::format("J of {} samples over that of noise, of all seeds (at most 0.1 claimed)",
+                    kSources[source]),
+        0, stats::paired_interval(ratios).mean, {*least, *most}, at_most(0.1)));
+  }
+  conclusion.about("similarity");
+}
+
+ResultTable table_of(const Plan& plan, const std::vector<Json>& seeds) {
+  ResultTable table{fmt::format("{}: samples of each source, {} of them, {} seeds; top-1 in %",
+                                plan.net, plan.samples, seeds.size()),
+                    {"source", "J n"},
+                    {}};
+  for (const std::string& format : plan.formats) {
+    table.header.push_back(format + ", ranges");
+    table.header.push_back(format + ", ranges and batch-norm statistics");
+  }
+  for (std::size_t s = 0; s < kSources.size(); ++s) {
+    double divergence = 0;
+    for (const Json& seed : seeds)
+      divergence += seed.at("sources").at(s).at("divergence").get<double>();
+    const auto count = static_cast<double>(seeds.size());
+    std::vector<std::string> row = {
+        kSources[s], fmt::format("{:.4g}", divergence / count * static_cast<double>(plan.samples))};
+    for (std::size_t f = 0; f < plan.formats.size(); ++f) {
+      for (std::size_t way = 0; way < 2; ++way) {
+        double sum = 0;
+        for (const Json& seed : seeds) sum += top1(seed, s, f, way);
+        row.push_back(fmt::format("{:.2f}", sum / count));
+      }
+    }
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+Chart chart_of(const Plan& plan, const std::vector<Json>& seeds) {
+  Chart chart;
+  chart.kind = Chart::Kind::bars;
+  chart.title = "Top-1 by the source of the samples";
+  chart.caption = fmt::format(
+      "{} with weights and activations of few bits; ranges (rule {}) and batch-norm statistics "
+      "from "
+      "{} samples of each source.",
+      plan.net, plan.rule, plan.samples);
+  chart.y = "top-1, %";
+  for (std::size_t f = 0; f < plan.formats.size(); ++f) {
+    for (std::size_t way = 0; way < 2; ++way) {
+      ChartSeries series{plan.formats[f] + (way == 0 ? ", ranges" : ", and statistics"), {}, false};
+      for (std::size_t s = 0; s < kSources.size(); ++s) {
+        std::vector<double> values;
+        for (const Json& seed : seeds) values.push_back(top1(seed, s, f, way));
+        const stats::PairedInterval mean = stats::paired_interval(values);
+        series.points.push_back(
+            {.name = kSources[s], .y = mean.mean, .low = mean.low, .high = mean.high});
+      }
+      chart.series.push_back(std::move(series));
+    }
+  }
+  return chart;
+}
+
+}  // namespace
+
+void add_sources(const ExperimentRun& run, Conclusion& conclusion) {
+  run.say("loading " + run.settings.text("data"));
+  add_sources_on(run, net::load_dataset(run.settings.text("data"), run.folders.cache), conclusion);
+}
+
+void add_sources_on(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
+  require_one_class(data, "experiment data-free");
+  const Plan plan = plan_of(run);
+  if (plan.samples > data.calibration_count())
+    throw Error(fmt::format("--set: samples: expected at most the {} calibration samples of {}",
+                            data.calibration_count(), data.name()));
+  for (const std::string& format : plan.formats)
+    policies::Recipe::parse(recipe_of(plan, format), "--set: formats");
+  Json shipped = {{"samples", data.digest()}};
+  if (!plan.trained_here) identify(shipped, load_trained_net(plan.net, data, run.folders));
+  std::vector<Trial> trials;
+  for (const std::uint64_t seed : plan.seeds) {
+    TrainTrial trial = plan.trial;
+    trial.seed = seed;
+    Json point = plan.trained_here ? point_of(trial, data) : shipped;
+    point["seed"] = seed;
+    point["synthesis"] = {{"steps", plan.synthesis.steps},
+                          {"batch", plan.synthesis.batch},
+                          {"rate", plan.synthesis.rate},
+                          {"class_weight", plan.synthesis.class_weight},
+                          {"smooth", policies::to_string(plan.synthesis.smooth)},
+                          {"samples", plan.samples}};
+    point["formats"] = plan.formats;
+    point["rule"] = plan.rule;
+    point["images"] = plan.images;
+    trials.push_back(
+        {std::move(point), fmt::format("{}, seed {}", plan.net, seed),
+         [&run, &plan, &data, seed] { return Measurement(run, plan, data, seed).run(); }});
+  }
+  const std::vector<Json> seeds = run_trials(run, trials);
+  judge(plan, seeds, conclusion);
+  double float32 = 0;
+  for (const Json& seed : seeds) float32 += seed.at("float32").get<double>();
+  conclusion.sentences.push_back(fmt::format(
+      "In float32 {} has {:.2f} % top-1; the folder samples has the samples of every source.",
+      plan.net, 100 * float32 / static_cast<double>(seeds.size())));
+  conclusion.tables.push_back(table_of(plan, seeds));
+  conclusion.charts.push_back(chart_of(plan, seeds));
+}
+
+}  // namespace data_free
+
 namespace {
 
 Conclusion run_data_free(const ExperimentRun& run) {

@@ -1,9 +1,269 @@
 // Training in hybrid 8-bit floats: 1-4-3 forward, 1-5-2 backward, 1-6-9 sums in chunks, round-off
 // residuals, re-estimated statistics (HFP8, Sun et al., NeurIPS 2019).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "emu/stats/paired.hpp"
 #include "experiments/engine/experiment.hpp"
-#include "experiments/hfp8/parts.hpp"
+#include "experiments/engine/paired_claims.hpp"
+#include "experiments/engine/training_study.hpp"
+#include "experiments/engine/trials.hpp"
+#include "experiments/hfp8/numbers.hpp"
+#include "formats/error.hpp"
 
 namespace numemu::experiments {
+namespace hfp8 {
+
+double ulp_of(const Format& format, double w) {
+  const int lowest = 1 - format.bias;
+  const int exponent = w == 0 ? lowest : std::max(lowest, std::ilogb(w));
+  return std::ldexp(1, exponent - format.mantissa_bits);
+}
+
+void UpdateWatch::see(const net::Graph& graph, std::int64_t step) {
+  const bool looks = step > 0 && step % every_ == 0, next = (step + 1) % every_ == 0;
+  for (const net::Parameter* const parameter : graph.parameters()) {
+    if (!parameter->trained || parameter->value.shape.size() < 2) continue;
+    const std::vector<float>& w = parameter->value.data;
+    if (looks) {
+      const std::vector<float>& old = before_.at(parameter->name);
+      std::int64_t small = 0, unchanged = 0;
+      for (std::size_t i = 0; i < w.size(); ++i) {
+        const double change = std::fabs(double{w[i]} - old[i]);
+        small += change < ulp_of(master_, old[i]) / 2;
+        unchanged += change == 0;
+      }
+      const auto n = static_cast<double>(w.size());
+      records_.push_back({{"step", step},
+                          {"layer", parameter->name},
+                          {"small", static_cast<double>(small) / n},
+                          {"unchanged", static_cast<double>(unchanged) / n}});
+    }
+    if (next) before_[parameter->name] = w;
+  }
+}
+
+// Networks trained in HFP8: masters, errors of small losses, accumulators, lost updates.
+
+namespace {
+
+constexpr double kLossHolds = 0.5;    // points of top-1
+constexpr double kShareHolds = 0.05;  // of the weights
+constexpr const char* kUnit = "ibm.hfp8.chunk64";
+constexpr const char* kOneByOne = "neutral.mac.hfp16_e6m9";
+
+/// 1-4-3 forward and `gradient` backward; `unit` empty: float32 products.
+Json recipe_of(const std::string& gradient, const std::string& loss_scale, const Json& update,
+               const std::string& unit = "", const std::string& forward = "hfp8_e4m3") {
+  const auto role = [](const std::string& format) {
+    return Json{{"format", format}, {"scale", "none"}};
+  };
+  Json recipe = {
+      {"roles",
+       {{"weight", role(forward)}, {"activation", role(forward)}, {"gradient", role(gradient)}}},
+      {"update", update}};
+  recipe["update"]["loss_scale"] = loss_scale;
+  if (!unit.empty()) {
+    for (const char* kind : {"fprop", "dgrad", "wgrad"}) recipe["gemms"][kind] = {{"unit", unit}};
+  }
+  return recipe;
+}
+
+const Json& lost_master() {
+  static const Json update = {{"master", "hfp8_e4m3"}};
+  return update;
+}
+
+enum Name : std::size_t {
+  float32,
+  float32_master,
+  rne_169,
+  sr_169,
+  rne_143,
+  residual,
+  everywhere_152,
+  chunked,
+  one_by_one,
+  kFixed
+};
+
+std::vector<TrainingMethod> fixed_methods() {
+  const auto hfp8 = [](const Json& update, const std::string& unit = "") {
+    return recipe_of("hfp8_e5m2", "static(1024)", update, unit);
+  };
+  const Json sr = {{"master", "hfp16_e6m9"}, {"rounding", "sr(16)"}};
+  return {{"float32", Json::object()},
+          {"HFP8, float32 master", hfp8(Json::object())},
+          {"HFP8, 1-6-9 master to nearest", hfp8({{"master", "hfp16_e6m9"}})},
+          {"HFP8, 1-6-9 master stochastic", hfp8(sr)},
+          {"HFP8, 1-4-3 master to nearest", hfp8(lost_master())},
+          {"HFP8, 1-4-3 master and 1-6-9 residual",
+           hfp8({{"master", "hfp8_e4m3"}, {"rule", "residual(hfp16_e6m9,hfp16_e6m9)"}})},
+          {"1-5-2 everywhere, 1-6-9 master stochastic",
+           recipe_of("hfp8_e5m2", "static(1024)", sr, "", "hfp8_e5m2")},
+          {"HFP8, 1-6-9 master stochastic, 1-6-9 sums in chunks of 64", hfp8(sr, kUnit)},
+          {"HFP8, 1-6-9 master stochastic, 1-6-9 sums one by one", hfp8(sr, kOneByOne)}};
+}
+
+/// Losses scaled by 2^-k: errors in 1-4-3, then in 1-5-2.
+std::vector<TrainingMethod> small_losses(const std::vector<std::int64_t>& exponents) {
+  std::vector<TrainingMethod> methods;
+  for (const std::int64_t k : exponents) {
+    for (const char* gradient : {"hfp8_e4m3", "hfp8_e5m2"}) {
+      methods.push_back(
+          {fmt::format("errors in {} of a loss times 2^-{}",
+                       std::string(gradient) == "hfp8_e4m3" ? "1-4-3" : "1-5-2", k),
+           recipe_of(gradient, fmt::format("static({})", std::ldexp(1, -static_cast<int>(k))),
+                     Json::object())});
+    }
+  }
+  return methods;
+}
+
+void judge_training(const TrainingTable& training, const std::vector<std::int64_t>& exponents,
+                    const std::vector<TrainingMethod>& methods, Conclusion& conclusion) {
+  PairedClaims accuracy;
+  for (const std::size_t method : {float32_master, rne_169, sr_169, residual, chunked}) {
+    accuracy.add(fmt::format("points gained by {} on float32, at least -{}", methods[method].name,
+                             kLossHolds),
+                 gain(training.top1, method, float32), -kLossHolds, "accuracy");
+  }
+  conclusion.add(accuracy.judged());
+  const auto over = [&](const std::string& what, std::size_t a, std::size_t b) {
+    return PairedGain{"points gained by " + what, gain(training.top1, a, b)};
+  };
+  conclusion.add(judge_gains({over("a float32 master over a 1-4-3 master to nearest",
+                                   float32_master, rne_143)}),
+                 "lost");
+  conclusion.add(judge_gains({over("the residual of a 1-4-3 master", residual, rne_143)}),
+                 "residual");
+  conclusion.add(judge_gains({over("1-4-3 forward over 1-5-2 forward", sr_169, everywhere_152)}),
+                 "forward");
+  conclusion.add(
+      judge_gains({over("sums in chunks of 64 over sums one by one", chunked, one_by_one)}),
+      "chunks");
+  std::vector<PairedGain> small;
+  for (std::size_t i = 0; i < exponents.size(); ++i)
+    small.push_back(over(fmt::format("errors in 1-5-2 over 1-4-3, loss times 2^-{}", exponents[i]),
+                         kFixed + 2 * i + 1, kFixed + 2 * i));
+  conclusion.add(judge_gains(small), "errors");
+}
+
+/// The mean over steps of a share, by layer.
+std::map<std::string, double> means(const Json& records, const char* key) {
+  std::map<std::string, std::pair<double, double>> sums;
+  for (const Json& record : records) {
+    auto& [sum, count] = sums[record.at("layer")];
+    sum += record.at(key).get<double>();
+    ++count;
+  }
+  std::map<std::string, double> result;
+  for (const auto& [layer, sum] : sums) result[layer] = sum.first / sum.second;
+  return result;
+}
+
+void add_lost_updates(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
+  const std::int64_t every = run.settings.integer("look_every", 2, 1'000'000);
+  const TrainTrial shared = training_of(run.settings, run.settings.text("net"));
+  const std::vector<std::uint64_t> seeds = seeds_of(run);
+  std::vector<Trial> trials;
+  for (const bool rounded : {false, true}) {
+    for (const std::uint64_t seed : seeds) {
+      TrainTrial trial = shared;
+      trial.seed = seed;
+      if (rounded) trial.recipe = recipe_of("hfp8_e5m2", "static(1024)", lost_master());
+      Json point = point_of(trial, data);
+      point["updates"] = {{"master", "hfp8_e4m3"}, {"every", every}};
+      trials.push_back(
+          {std::move(point),
+           fmt::format("updates of {} masters, seed {}", rounded ? "1-4-3" : "float32", seed),
+           [=, &data] {
+             UpdateWatch watch(find_format("hfp8_e4m3"), every);
+             TrainTrial watched = trial;
+             watched.on_step = [&](const net::Graph& graph, std::int64_t step) {
+               watch.see(graph, step);
+             };
+             run_train_trial(watched, data);
+             return watch.records();
+           }});
+    }
+  }
+  const std::vector<Json> results = run_trials_at_once(run, trials);
+  if (results[0].empty())
+    throw Error("--set: look_every: expected fewer steps than the training has");
+  ResultTable table{"Share of the weights that a step leaves unchanged, mean over steps and seeds",
+                    {"layer", "predicted from float32 masters", "measured with 1-4-3 masters",
+                     "difference by seed"},
+                    {}};
+  Chart chart;
+  chart.title = "Updates lost by 1-4-3 masters over training";
+  chart.caption =
+      "Share of the weights that a step leaves unchanged, first seed; dashed: changes below half "
+      "an "
+      "ulp of 1-4-3 in the float32 run.";
+  chart.x = "step";
+  chart.y = "share of weights";
+  for (const auto& [layer, first] : means(results[0], "small")) {
+    std::vector<double> predicted, measured;
+    for (std::size_t s = 0; s < seeds.size(); ++s) {
+      predicted.push_back(means(results[s], "small").at(layer));
+      measured.push_back(means(results[seeds.size() + s], "unchanged").at(layer));
+    }
+    const auto difference = stats::paired_interval(measured, predicted);
+    conclusion.findings.push_back(interval_finding(
+        fmt::format("share of lost updates of {}: measured minus predicted", layer), 0,
+        difference.mean, {difference.low, difference.high}, near(0, kShareHolds)));
+    table.rows.push_back({layer, fmt::format("{:.4f}", stats::paired_interval(predicted).mean),
+                          fmt::format("{:.4f}", stats::paired_interval(measured).mean),
+                          seeds.size() < 2
+                              ? fmt::format("{:+.4f}", difference.mean)
+                              : fmt::format("{:+.4f} [{:+.4f}, {:+.4f}]", difference.mean,
+                                            difference.low, difference.high)});
+    ChartSeries of_rounded{layer + " measured", {}, false},
+        of_float32{layer + " predicted", {}, true};
+    const auto fill = [&, &name = layer](ChartSeries& series, const Json& records,
+                                         const char* key) {
+      for (const Json& record : records) {
+        if (record.at("layer") == name)
+          series.points.push_back({.x = record.at("step"), .y = record.at(key)});
+      }
+    };
+    fill(of_rounded, results[seeds.size()], "unchanged");
+    fill(of_float32, results[0], "small");
+    chart.series.push_back(std::move(of_rounded));
+    chart.series.push_back(std::move(of_float32));
+  }
+  conclusion.about("updates");
+  conclusion.tables.push_back(std::move(table));
+  conclusion.charts.push_back(std::move(chart));
+}
+
+}  // namespace
+
+void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
+  const std::vector<std::int64_t> exponents = run.settings.whole_numbers("small_losses", 0, 60);
+  TrainingPlan plan{.trial = training_of(run.settings, run.settings.text("net")),
+                    .data = data.name(),
+                    .seeds = seeds_of(run),
+                    .methods = fixed_methods(),
+                    .at_once = true};
+  for (TrainingMethod& method : small_losses(exponents)) plan.methods.push_back(std::move(method));
+  for (TrainingMethod& method : plan.methods) {
+    if (!method.recipe.empty()) method.recipe["update"]["optimizer"] = plan.trial.options.optimizer;
+  }
+  TrainingTable training = run_training(run, data, plan);
+  judge_training(training, exponents, plan.methods, conclusion);
+  conclusion.tables.push_back(std::move(training.table));
+  conclusion.charts.push_back(std::move(training.chart));
+  add_lost_updates(run, data, conclusion);
+}
+
+}  // namespace hfp8
+
 namespace {
 
 Conclusion run_hfp8(const ExperimentRun& run) {

@@ -2,7 +2,7 @@
 // accuracy follows (Hubara et al., NeurIPS 2021, arXiv 2102.08124).
 #include <list>
 
-#include "experiments/mask_diversity/parts.hpp"
+#include "experiments/mask_diversity/pieces.hpp"
 #include "experiments/report/judged_evaluation.hpp"
 
 namespace numemu::experiments {

@@ -1,9 +1,158 @@
 // Ranges in the place of variances, and everything in 8 bits: what the constants estimate, how far
 // codes turn a vector, what training loses.
+#include <fmt/format.h>
+
+#include <map>
+#include <utility>
+
+#include "emu/net/forwarding.hpp"
+#include "emu/net/train/train.hpp"
+#include "emu/stats/paired.hpp"
 #include "experiments/engine/experiment.hpp"
-#include "experiments/range_bn/parts.hpp"
+#include "experiments/engine/paired_claims.hpp"
+#include "experiments/engine/training_study.hpp"
+#include "experiments/range_bn/ranges.hpp"
 
 namespace numemu::experiments {
+namespace range_bn {
+
+// Networks trained with range normalisation, with the wrong backward pass, and in 8 bits.
+
+namespace {
+
+constexpr double kMargin = 0.5;       // points that range normalisation is claimed to lose at most
+constexpr double kEightMargin = 1.0;  // and everything in 8 bits
+
+class VarianceBackward final : public net::Forwarding {
+ public:
+  using Forwarding::Forwarding;
+  void begin_step(const net::Step& step) override {
+    backward_ = false;
+    Forwarding::begin_step(step);
+  }
+  void edge(const net::Step& step, const net::Edge& edge, net::Tensor& tensor) override {
+    backward_ = edge.backward;
+    Forwarding::edge(step, edge, tensor);
+  }
+  net::NormRule norm(const net::Step& step, std::string_view layer) override {
+    net::NormRule rule = Forwarding::norm(step, layer);
+    if (backward_) rule.statistic = net::NormRule::Statistic::variance;
+    return rule;
+  }
+
+ private:
+  bool backward_ = false;
+};
+
+/// Min-max codes of a whole tensor.
+Json codes(int bits, const char* rounding = "rne") {
+  return {{"format", fmt::format("group(uint{},tensor,float32,min)", bits)},
+          {"rounding", rounding}};
+}
+
+/// Weights, activations, results of norms and ReLUs in 8 bits, the gradient that goes on in
+/// `dgrad` bits, the one of the update in `wgrad` bits (16: symmetric), both stochastic.
+Json eight_bits(Json norm, int dgrad, int wgrad) {
+  const char* const random = "sr(16)";
+  const Json update =
+      wgrad == 16 ? Json{{"format", "int16"}, {"rounding", random}} : codes(wgrad, random);
+  return {{"norm", std::move(norm)},
+          {"roles",
+           {{"weight", codes(8)},
+            {"activation", codes(8)},
+            {"vector", codes(8)},
+            {"gradient", {{"dgrad", codes(dgrad, random)}, {"wgrad", update}}}}}};
+}
+
+enum class Question { none, range, wrong, eight, bifurcated };
+
+struct Compared {
+  TrainingMethod method;
+  Question question = Question::none;
+  std::size_t against = 0;  ///< the place of the method that it is compared with
+};
+
+std::vector<Compared> compared() {
+  const auto range = [](int chunks, const char* constant) {
+    return Json{{"statistic", "range"}, {"chunks", chunks}, {"constant", constant}};
+  };
+  constexpr int kChunks = 16;
+  std::vector<Compared> all{{{"batch normalisation"}}};
+  for (const char* constant : {"exact", "published", "repository"}) {
+    for (const int chunks : {1, kChunks}) {
+      const Json norm{{"norm", range(chunks, constant)}};
+      const std::string name =
+          fmt::format("range, {}, {}", chunks == 1 ? "1 chunk" : "16 chunks", constant);
+      all.push_back({{name, norm}, Question::range});
+      all.push_back({{name + ", backward of the variance",
+                      norm,
+                      {"backward of the variance", variance_backward}},
+                     Question::wrong,
+                     all.size() - 1});
+    }
+  }
+  const Json norm = range(kChunks, "exact");
+  for (const int bits : {8, 4}) {
+    const std::string name =
+        bits == 8 ? "8 bits" : fmt::format("8 bits, gradients of {} bits", bits);
+    all.push_back(
+        {{name, eight_bits(norm, bits, 16)}, bits == 8 ? Question::eight : Question::none});
+    all.push_back({{name + ", not bifurcated", eight_bits(norm, bits, bits)},
+                   Question::bifurcated,
+                   all.size() - 1});
+  }
+  return all;
+}
+
+}  // namespace
+
+std::unique_ptr<net::Numerics> variance_backward(net::Numerics& inner) {
+  return std::make_unique<VarianceBackward>(inner);
+}
+
+void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
+  const Settings& settings = run.settings;
+  TrainingPlan plan;
+  plan.trial = training_of(settings, settings.text("net"), {.least_batch = 32});
+  plan.data = settings.text("data");
+  plan.seeds = seeds_of(run);
+  const std::vector<Compared> all = compared();
+  for (const Compared& one : all) plan.methods.push_back(one.method);
+  TrainingTable training = run_training(run, data, plan);
+
+  std::vector<PairedGain> wrong, bifurcated;
+  PairedClaims ranges, eight;
+  for (std::size_t m = 1; m < all.size(); ++m) {
+    const Compared& one = all[m];
+    const auto what = [&](const char* change) {
+      return fmt::format("points of top-1 {} '{}' by '{}'", change, all[one.against].method.name,
+                         one.method.name);
+    };
+    if (one.question == Question::wrong)
+      wrong.push_back({what("lost to"), gain(training.top1, one.against, m)});
+    if (one.question == Question::bifurcated)
+      bifurcated.push_back({what("lost to"), gain(training.top1, one.against, m)});
+    const auto claim = [&](PairedClaims& claims, double margin, const char* key) {
+      claims.add(fmt::format("{}, at least -{}", what("gained on"), margin),
+                 gain(training.top1, m, one.against), -margin, key);
+    };
+    if (one.question == Question::range) claim(ranges, kMargin, "accuracy");
+    if (one.question == Question::eight) claim(eight, kEightMargin, "8 bits");
+  }
+  conclusion.add(ranges.judged());
+  conclusion.add(eight.judged());
+  for (Finding& finding : judge_gains(wrong)) {
+    const bool published = finding.what.find("published") != std::string::npos;
+    conclusion.add(std::move(finding),
+                   published ? "wrong backward" : "wrong backward, other constants");
+  }
+  conclusion.add(judge_gains(bifurcated), "bifurcation");
+  conclusion.tables.push_back(std::move(training.table));
+  conclusion.charts.push_back(std::move(training.chart));
+}
+
+}  // namespace range_bn
+
 namespace {
 
 Conclusion run_range_bn(const ExperimentRun& run) {

@@ -2,9 +2,7 @@
 // layer outputs and accuracy, and what repairs them (Hubara et al., NeurIPS 2021,
 // arXiv 2102.08124).
 #include "experiments/report/judged_evaluation.hpp"
-#include "experiments/transposable/layers.hpp"
-#include "experiments/transposable/parts.hpp"
-#include "experiments/transposable/pruned.hpp"
+#include "experiments/transposable/patterns.hpp"
 
 namespace numemu::experiments {
 namespace {

@@ -9,7 +9,6 @@
 #include "experiments/engine/trials.hpp"
 #include "experiments/report/judged_evaluation.hpp"
 #include "experiments/zap/zap_findings.hpp"
-#include "experiments/zap/zap_report.hpp"
 #include "experiments/zap/zap_trial.hpp"
 #include "formats/error.hpp"
 #include "policies/zap/position_mask.hpp"

@@ -9,8 +9,6 @@
 #include "emu/stats/interval.hpp"
 #include "experiments/engine/judge.hpp"
 #include "experiments/engine/trials.hpp"
-#include "experiments/transposable/closed_forms.hpp"
-#include "experiments/transposable/parts.hpp"
 #include "experiments/transposable/patterns.hpp"
 #include "formats/analysis/normal_law.hpp"
 #include "formats/digest.hpp"

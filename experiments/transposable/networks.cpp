@@ -12,8 +12,7 @@
 #include "experiments/engine/network_identity.hpp"
 #include "experiments/engine/train_trial.hpp"
 #include "experiments/engine/trials.hpp"
-#include "experiments/transposable/parts.hpp"
-#include "experiments/transposable/pruned.hpp"
+#include "experiments/transposable/patterns.hpp"
 
 namespace numemu::experiments {
 namespace {

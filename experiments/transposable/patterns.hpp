@@ -1,9 +1,18 @@
-// The patterns of density one half that are compared, with their theory.
+// The patterns of density one half that are compared: their theory, layers that they can mask,
+// networks pruned once.
 #pragma once
 #include <cmath>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "emu/net/data/dataset.hpp"
+#include "emu/net/graph.hpp"
+#include "emu/net/numerics.hpp"
+#include "experiments/engine/experiment.hpp"
+#include "formats/storage/json.hpp"
+#include "policies/calibrate/least_squares.hpp"
 
 namespace numemu::experiments {
 
@@ -21,5 +30,81 @@ struct HalfPattern {
 const std::vector<HalfPattern>& half_patterns();
 /// Throws Error with the nearest known name.
 const HalfPattern& half_pattern(std::string_view name);
+
+// The loss of pruning to N:M, as integrals and binomial sums (specs/sparsity.md 2b).
+
+/// Of independent standard normal elements, the expected share of the sum of magnitudes that is
+/// pruned when each group of `group` keeps its `kept` largest: an integral over the distribution of
+/// order statistics, relative error below 1e-9. 1:2: 1 - 1 / sqrt 2.
+double group_loss(int kept, int group);
+/// The same of one group without end: 1 - exp(-q^2 / 2), q the quantile that half the magnitudes
+/// are below, for a share of one half.
+double half_loss();
+/// The same of 2 x 2 tiles that keep a diagonal: P(|a| + |b| <= s) = erf(s / 2)^2.
+double diagonal_loss();
+
+/// With each element zero with probability `zeros`, independently: the probability that a group
+/// holds more than `kept` others, and the expected share of all elements that has to be pruned
+/// besides.
+double violation_share(int kept, int group, double zeros);
+double extra_share(int kept, int group, double zeros);
+
+// Layers whose weights every pattern can mask, and what a mask does to their outputs.
+
+/// The largest M among the patterns compared.
+inline constexpr std::int64_t kMostGroup = 8;
+
+/// Layers with one weight whose input channels are a multiple of 8, so that every pattern keeps
+/// half of it. Throws Error where the network has none.
+std::vector<std::string> even_layers(const net::Graph&);
+
+/// Inputs and outputs of the layers' weight products in float32: the squared error of their outputs
+/// under other weights.
+class LayerErrors : public net::Numerics {
+ public:
+  explicit LayerErrors(const std::vector<std::string>& layers);
+  void product(const net::Step&, const net::Product&) override;
+  /// Sum of the squared errors of the outputs with these weights [out, ..., in], over the sum of
+  /// the squared outputs.
+  double relative(const std::string& layer, const net::Tensor& weight) const;
+
+ private:
+  std::map<std::string, std::vector<policies::LeastSquares>, std::less<>> squares_;
+};
+
+// A trained network pruned once under every pattern, with and without repair.
+
+/// A pattern and what is done to the weights it keeps.
+struct Variant {
+  const HalfPattern* pattern = nullptr;
+  std::string repair;  ///< "none", "absorb", "adaprune"
+  /// The rule's text for recipes.
+  std::string mask() const;
+};
+
+/// Every pattern with every repair that its rule takes.
+std::vector<Variant> variants(const std::vector<std::string>& patterns);
+
+/// The recipe that masks these layers' weights.
+Json recipe_of(const std::vector<std::string>& layers, const std::string& mask);
+
+/// One object per variant, the unpruned network first: {"right": one character per test target,
+/// "loss", "pruned": share of the layers' sum of magnitudes, "kept": of their elements, "outputs":
+/// {layer: squared error of its outputs on test images, over their squares}, "fitted": the same on
+/// the calibration images that AdaPrune solves for}. Layers: even_layers().
+Json prune_network(const net::Graph&, const net::Dataset&, const std::vector<Variant>&,
+                   std::int64_t images);
+
+/// What each pattern prunes of normal deviates (setting blocks), beside closed forms; how near the
+/// greedy masks come to the best.
+void add_losses(const ExperimentRun&, Conclusion&);
+
+/// How many groups of an unstructured sparse tensor break N:M: of random placement (setting
+/// placed), and of trained layers.
+void add_conversion(const ExperimentRun&, const net::Dataset&, Conclusion&);
+
+/// Trained networks pruned once under each pattern (setting patterns), with and without repair:
+/// magnitude, outputs of layers, accuracy.
+void add_networks(const ExperimentRun&, const net::Dataset&, Conclusion&);
 
 }  // namespace numemu::experiments

@@ -1,12 +1,56 @@
-// Chooses the threshold of each layer for the least computation within a budget of error.
+// Predictors of one layer: its maps, error curves and their logistic fits, thresholds for a budget.
 #pragma once
+#include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
-#include "experiments/zap/logistic_curve.hpp"
 #include "policies/zap/bookkeeping.hpp"
 
 namespace numemu::experiments {
+
+/// y = d + a / (1 + exp(-b x + c)).
+struct LogisticCurve {
+  double a = 0, b = 1, c = 0, d = 0;
+  double rms = 0;  ///< root of the mean squared residual at the points it was fitted to
+
+  double at(double x) const;
+};
+
+/// Least squares by Levenberg (1944) and Marquardt (1963) from a start that the points' range
+/// gives; b >= 0. Same bits everywhere. Points of one height give a = 0. Throws Error for fewer
+/// than 4 points, spans of different lengths, and values that are not finite.
+LogisticCurve fit_logistic(std::span<const double> x, std::span<const double> y);
+
+// One layer's predictor on float32 maps: its curve over thresholds, and what bounds it.
+
+/// A ratio of sums over images, and its standard error by images (linearised).
+struct RatioEstimate {
+  double value = 0, error = 0;
+};
+RatioEstimate ratio_of(const std::vector<double>& parts, const std::vector<double>& wholes);
+
+/// A predictor's maps of one set of images, predicted once.
+class PredictedMaps {
+ public:
+  PredictedMaps(const policies::ZapPredictor&, net::Tensor maps);
+
+  policies::ZapTally tally(float threshold) const;
+  /// Share of all activations that are zero and may be skipped: no predictor saves more unharmed.
+  RatioEstimate bound() const;
+  /// Error at a threshold.
+  RatioEstimate error(float threshold) const;
+  /// Error where each predicted activation is skipped with that probability, whatever it is.
+  RatioEstimate random_error(double rate, std::uint64_t seed) const;
+
+ private:
+  /// Sum over the skipped, and over all, for each image.
+  RatioEstimate error_where(const std::function<bool(std::int64_t)>& skips) const;
+  const policies::ZapPredictor& predictor_;
+  net::Tensor x_, z_;
+};
+
+// Chooses the threshold of each layer for the least computation within a budget of error.
 
 /// Thresholds are sought in [-kLargestThreshold, kLargestThreshold].
 inline constexpr double kLargestThreshold = 1;

@@ -9,7 +9,6 @@
 #include "emu/net/train/train.hpp"
 #include "experiments/engine/network_identity.hpp"
 #include "experiments/engine/train_trial.hpp"
-#include "experiments/zap/layer_maps.hpp"
 #include "experiments/zap/thresholds.hpp"
 #include "policies/calibrate/batch_norm.hpp"
 #include "policies/zap/zap_numerics.hpp"

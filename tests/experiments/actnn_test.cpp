@@ -7,7 +7,6 @@
 #include "emu/net/ops/linear.hpp"
 #include "emu/stats/interval.hpp"
 #include "emu/stats/mean.hpp"
-#include "experiments/actnn/parts.hpp"
 #include "experiments/actnn/passes.hpp"
 #include "formats/analysis/normal_law.hpp"
 #include "formats/codec.hpp"

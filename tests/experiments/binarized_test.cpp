@@ -3,10 +3,7 @@
 #include <cmath>
 
 #include "emu/net/ops/batch_statistics.hpp"
-#include "experiments/binarized/laws.hpp"
-#include "experiments/binarized/parts.hpp"
-#include "experiments/binarized/recipes.hpp"
-#include "experiments/binarized/sign_products.hpp"
+#include "experiments/binarized/signs.hpp"
 #include "formats/analysis/normal_law.hpp"
 #include "formats/portable/vector_functions.hpp"
 #include "formats/quantize.hpp"

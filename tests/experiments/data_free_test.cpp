@@ -3,8 +3,7 @@
 #include <filesystem>
 
 #include "emu/net/data/dataset.hpp"
-#include "experiments/data_free/laws.hpp"
-#include "experiments/data_free/parts.hpp"
+#include "experiments/data_free/floor.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
 #include "tests/experiments/smoke_run.hpp"

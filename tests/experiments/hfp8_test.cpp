@@ -4,9 +4,7 @@
 
 #include "emu/net/nets.hpp"
 #include "experiments/engine/judge.hpp"
-#include "experiments/hfp8/laws.hpp"
-#include "experiments/hfp8/parts.hpp"
-#include "experiments/hfp8/updates.hpp"
+#include "experiments/hfp8/numbers.hpp"
 #include "formats/analysis/error_moments.hpp"
 #include "formats/quantize.hpp"
 #include "tests/catch.hpp"

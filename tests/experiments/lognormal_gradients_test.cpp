@@ -3,8 +3,7 @@
 #include <cmath>
 
 #include "experiments/engine/recipe_files.hpp"
-#include "experiments/lognormal_gradients/laws.hpp"
-#include "experiments/lognormal_gradients/parts.hpp"
+#include "experiments/lognormal_gradients/splits.hpp"
 #include "formats/quantize.hpp"
 #include "policies/recipe/recipe.hpp"
 #include "tests/catch.hpp"

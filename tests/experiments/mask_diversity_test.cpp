@@ -4,9 +4,7 @@
 #include <cstdio>
 
 #include "experiments/engine/experiment.hpp"
-#include "experiments/mask_diversity/patterns.hpp"
 #include "experiments/mask_diversity/pieces.hpp"
-#include "experiments/mask_diversity/pruned_nets.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/small_network.hpp"
 #include "tests/experiments/smoke_run.hpp"

@@ -3,9 +3,7 @@
 #include <map>
 
 #include "experiments/engine/trials.hpp"
-#include "experiments/mvue/parts.hpp"
-#include "experiments/mvue/pruned_sample.hpp"
-#include "experiments/mvue/recipes.hpp"
+#include "experiments/mvue/pruning.hpp"
 #include "formats/random.hpp"
 #include "policies/recipe/recipe.hpp"
 #include "tests/catch.hpp"

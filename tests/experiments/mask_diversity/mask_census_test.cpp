@@ -1,5 +1,5 @@
 // The census of masks against a map of strings, and the history against counts by hand.
-#include "experiments/mask_diversity/mask_census.hpp"
+#include "experiments/mask_diversity/mask_count.hpp"
 
 #include <cmath>
 #include <map>

@@ -1,5 +1,5 @@
 // Kinds of masks: every mask of small tiles is sorted into kinds, each of its stated size.
-#include "experiments/mask_diversity/mask_kinds.hpp"
+#include "experiments/mask_diversity/mask_count.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -8,7 +8,6 @@
 #include <random>
 #include <vector>
 
-#include "experiments/mask_diversity/mask_count.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 

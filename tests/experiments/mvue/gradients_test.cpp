@@ -10,7 +10,7 @@
 #include "emu/stats/laws.hpp"
 #include "emu/stats/paired.hpp"
 #include "experiments/engine/train_trial.hpp"
-#include "experiments/mvue/pruned_sample.hpp"
+#include "experiments/mvue/pruning.hpp"
 #include "formats/portable/pairwise.hpp"
 #include "tests/catch.hpp"
 

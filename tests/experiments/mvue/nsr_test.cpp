@@ -1,5 +1,5 @@
 // Predicted noise-to-signal ratios: closed forms, published figures, samples.
-#include "experiments/mvue/nsr.hpp"
+#include "experiments/mvue/pruning.hpp"
 
 #include <numbers>
 

@@ -1,5 +1,5 @@
 // Closed forms against published values, against each other and against drawn numbers.
-#include "experiments/transposable/closed_forms.hpp"
+#include "experiments/transposable/patterns.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 // Estimates on a layer's maps: ratios with errors, the bound, random predictors.
-#include "experiments/zap/layer_maps.hpp"
+#include "experiments/zap/thresholds.hpp"
 
 #include <cmath>
 #include <limits>

@@ -1,5 +1,5 @@
 // Logistic fits: exact curves come back, and the fit is a minimum.
-#include "experiments/zap/logistic_curve.hpp"
+#include "experiments/zap/thresholds.hpp"
 
 #include <cmath>
 #include <vector>

@@ -1,7 +1,6 @@
 // Means over seeds of results written by hand.
-#include "experiments/zap/zap_summary.hpp"
-
 #include "experiments/zap/zap_findings.hpp"
+
 #include "tests/catch.hpp"
 
 using namespace numemu;

@@ -1,9 +1,15 @@
-// The questions of data-free; each adds its tables, findings, charts and sentences.
+// What the divergence of independent real data is: the floor of data made from statistics.
 #pragma once
+#include <cstdint>
+
 #include "emu/net/data/dataset.hpp"
 #include "experiments/engine/experiment.hpp"
 
 namespace numemu::experiments::data_free {
+
+/// n E[KL(N(mu, s2) || N(m, v))] with m and v those of n independent numbers of N(mu, s2), n > 3:
+/// n / 2 (psi((n - 1) / 2) - ln(n / 2) - 1 + (n + 1) / (n - 3)), which tends to 1.
+double floor_divergence(std::int64_t n);
 
 /// Independent numbers of the targets' law against the floor in closed form (setting channels).
 void add_floor(const ExperimentRun&, Conclusion&);

@@ -1,0 +1,373 @@
+#include "experiments/range_bn/ranges.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "emu/net/gemm_layers.hpp"
+#include "emu/net/ops/batch_statistics.hpp"
+#include "emu/stats/interval.hpp"
+#include "emu/stats/mean.hpp"
+#include "emu/stats/paired.hpp"
+#include "experiments/engine/train_trial.hpp"
+#include "experiments/engine/trials.hpp"
+#include "formats/analysis/normal_law.hpp"
+#include "formats/portable/math.hpp"
+#include "formats/portable/pairwise.hpp"
+#include "formats/random.hpp"
+
+namespace numemu::experiments::range_bn {
+
+namespace {
+
+/// The cosine of x and y(i).
+template <class Y>
+double cosine_of(const std::vector<float>& x, const Y& y) {
+  const auto n = static_cast<std::int64_t>(x.size());
+  const auto sum = [&](auto term) {
+    return pairwise_sum(n, [&](std::int64_t i) {
+      return term(double{x[static_cast<std::size_t>(i)]}, y(static_cast<std::size_t>(i)));
+    });
+  };
+  return sum([](double a, double b) { return a * b; }) /
+         std::sqrt(sum([](double a, double) { return a * a; }) *
+                   sum([](double, double b) { return b * b; }));
+}
+
+}  // namespace
+
+double most_range(std::int64_t n) {
+  return 2 * std::sqrt(2 * portable::log(static_cast<double>(n)));
+}
+
+double least_range(std::int64_t n) {
+  return most_range(n) / (1 + std::sqrt(std::numbers::pi * portable::log(4.0)));
+}
+
+double published_estimate(std::int64_t n, double d2) { return 2 * d2 / most_range(n); }
+
+double repository_estimate(std::int64_t n, double d2) { return 0.35 * d2 / least_range(n); }
+
+MinMax min_max(const std::vector<float>& x, int bits) {
+  const auto [low, high] = std::minmax_element(x.begin(), x.end());
+  MinMax q{*low, (double{*high} - *low) / ((1 << bits) - 1), {}};
+  for (const float v : x)
+    q.codes.push_back(q.step > 0 ? static_cast<int>(std::nearbyint((v - q.low) / q.step)) : 0);
+  return q;
+}
+
+double cosine(const std::vector<float>& x, const MinMax& q) {
+  return cosine_of(x, [&](std::size_t i) { return q.low + q.codes[i] * q.step; });
+}
+
+double sign_cosine(const std::vector<float>& x) {
+  return cosine_of(x, [&](std::size_t i) { return x[i] < 0 ? -1.0 : 1.0; });
+}
+
+double model_cosine(double step, double variance) {
+  return 1 / std::sqrt(1 + step * step / (12 * variance));
+}
+
+double normal_cosine(double low, double step, int bits) {
+  // Over the cell (a, b) of a code the integrals of 1, x and x^2 times the density.
+  const int last = (1 << bits) - 1;
+  double product = 0, codes = 0, square = 0;
+  for (int code = 0; code <= last; ++code) {
+    const double q = low + code * step;
+    const double a = code == 0 ? q : q - step / 2, b = code == last ? q : q + step / 2;
+    const double share = normal::cdf(b) - normal::cdf(a);
+    product += q * (normal::pdf(a) - normal::pdf(b));
+    codes += q * q * share;
+    square += share + a * normal::pdf(a) - b * normal::pdf(b);
+  }
+  return product / std::sqrt(codes * square);
+}
+
+double least_cosine(int bits, std::int64_t n) {
+  return (1 << bits) / ((1 << bits) + std::sqrt(portable::log(static_cast<double>(n))));
+}
+
+double normal_sign_cosine() { return std::sqrt(2 / std::numbers::pi); }
+
+double angle_of(double cosine) {
+  return portable::acos(std::min(1.0, cosine)) * 180 / std::numbers::pi;
+}
+
+// Standard deviations estimated from the range of n normal numbers by three constants.
+
+namespace {
+
+using Constant = net::NormRule::Constant;
+
+constexpr struct {
+  Constant constant;
+  const char* name;
+  double (*predicted)(std::int64_t n, double d2);  ///< mean estimate
+} kConstants[] = {{Constant::exact, "exact", [](std::int64_t, double) { return 1.0; }},
+                  {Constant::published, "published", published_estimate},
+                  {Constant::repository, "repository", repository_estimate}};
+constexpr double kNear = 0.01;  // relative, of a constant that is to estimate the deviation
+
+/// By constant the mean estimate of batch normalisation and its error, over the same samples / n
+/// columns of n numbers.
+Json measure(std::int64_t n, std::int64_t samples, std::uint64_t seed) {
+  const std::int64_t columns = std::max<std::int64_t>(2, samples / n);
+  RandomSource random;
+  random.seed = seed;
+  random.stream = Stream::data;
+  random.tensor = static_cast<std::uint32_t>(n);
+  const std::vector<float> x = normal::sample(random, static_cast<std::size_t>(n * columns), 31);
+  Json result = Json::object();
+  for (const auto& one : kConstants) {
+    const net::BatchStatistics batch = net::batch_statistics(
+        x.data(), n, columns,
+        {.statistic = net::NormRule::Statistic::range, .constant = one.constant});
+    const auto estimate = [&](std::int64_t c) {
+      return std::sqrt(batch.variance[static_cast<std::size_t>(c)]);
+    };
+    const stats::Mean mean = stats::mean_of(columns, estimate);
+    result[one.name] = {{"mean", mean.value}, {"error", mean.error}, {"spread", mean.deviation}};
+  }
+  return result;
+}
+
+}  // namespace
+
+void add_statistics(const ExperimentRun& run, Conclusion& conclusion) {
+  const std::vector<std::int64_t> sizes = run.settings.whole_numbers("sizes", 2, 1 << 20);
+  const std::int64_t samples = run.settings.integer("samples", 1000, 1'000'000'000);
+  std::vector<Trial> trials;
+  for (const std::int64_t n : sizes)
+    trials.push_back({{{"ranges by constant", n}, {"samples", samples}, {"seed", run.seed}},
+                      fmt::format("ranges of {} numbers", n),
+                      [=, seed = run.seed] { return measure(n, samples, seed); }});
+  const std::vector<Json> results = run_trials(run, trials);
+  ResultTable table{
+      fmt::format("deviations of normal numbers estimated from ranges, about {} numbers each",
+                  samples),
+      {"n", "E[range] / sigma", "measured", "exact: measured", "spread of one",
+       "published: predicted", "measured", "repository: predicted", "measured"},
+      {}};
+  Chart chart;
+  chart.title = "Standard deviation estimated from the range of n normal numbers";
+  chart.caption =
+      "Mean estimate over the true deviation, with 95 % intervals; constant times E[range] dashed. "
+      "exact 1 / E[range], published 1 / sqrt(2 ln n), repository 0.5402 / sqrt(2 ln n).";
+  chart.x = "n";
+  chart.y = "estimate / deviation";
+  chart.log_x = true;
+  for (const auto& one : kConstants) {
+    chart.series.push_back({fmt::format("{} measured", one.name), {}, false});
+    chart.series.push_back({fmt::format("{} predicted", one.name), {}, true});
+  }
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const std::int64_t n = sizes[i];
+    const double d2 = 1 / net::range_factor(Constant::exact, n);
+    const Json& exact = results[i].at("exact");
+    const double range = d2 * exact.at("mean").get<double>(),
+                 half_range = stats::kNormal95 * d2 * exact.at("error").get<double>();
+    std::vector<std::string> row = {std::to_string(n), fmt::format("{:.6f}", d2),
+                                    fmt::format("{:.4f} +- {:.4f}", range, half_range)};
+    for (std::size_t c = 0; c < std::size(kConstants); ++c) {
+      const auto& [constant, name, law] = kConstants[c];
+      const Json& measured = results[i].at(name);
+      const double predicted = law(n, d2), mean = measured.at("mean"), error = measured.at("error");
+      const std::string what = fmt::format("deviation by the {} constant, n = {}", name, n);
+      conclusion.findings.push_back(closed_form(what, predicted, mean, error));
+      conclusion.about("range");
+      conclusion.findings.push_back(model_finding(what + " (1 claimed)", 1, mean, error, kNear));
+      conclusion.about(constant == Constant::exact       ? "exact"
+                       : constant == Constant::published ? "published"
+                                                         : "repository");
+      if (constant == Constant::exact) {
+        row.push_back(fmt::format("{:.4f}", mean));
+        row.push_back(fmt::format("{:.3f}", measured.at("spread").get<double>()));
+      } else {
+        row.push_back(fmt::format("{:.4f}", predicted));
+        row.push_back(fmt::format("{:.4f}", mean));
+      }
+      chart.series[2 * c].points.push_back(
+          with_error({.x = static_cast<double>(n), .y = mean}, error));
+      chart.series[2 * c + 1].points.push_back({.x = static_cast<double>(n), .y = predicted});
+    }
+    for (const bool upper : {false, true}) {
+      const double bound = upper ? most_range(n) : least_range(n);
+      conclusion.findings.push_back(
+          interval_finding(fmt::format("mean range of {} normal numbers (at {} {:.3f} claimed)", n,
+                                       upper ? "most" : "least", bound),
+                           bound, range, {range - half_range, range + half_range},
+                           upper ? at_most(bound) : at_least(bound)));
+      conclusion.about("bounds");
+    }
+    table.rows.push_back(std::move(row));
+  }
+  conclusion.tables.push_back(std::move(table));
+  conclusion.charts.push_back(std::move(chart));
+}
+
+// The angle between a vector and its min-max codes: normal numbers, weights of a network.
+
+namespace {
+
+constexpr double kAngleNear = 0.02;  // relative, of angles
+
+double mean_square(const std::vector<float>& x) {
+  double sum = 0;
+  for (const float v : x) sum += double{v} * v;
+  return sum / static_cast<double>(x.size());
+}
+
+/// Angles in degrees by number of bits: measured, by the model of uniform errors, and that of
+/// normal numbers of the same mean square and ends.
+Json angles(const std::vector<float>& x, const std::vector<std::int64_t>& bits) {
+  const double square = mean_square(x), deviation = std::sqrt(square);
+  Json result = Json::array();
+  for (const std::int64_t m : bits) {
+    const MinMax q = min_max(x, static_cast<int>(m));
+    result.push_back({{"measured", angle_of(cosine(x, q))},
+                      {"model", angle_of(model_cosine(q.step, square))},
+                      {"normal", angle_of(normal_cosine(q.low / deviation, q.step / deviation,
+                                                        static_cast<int>(m)))}});
+  }
+  return result;
+}
+
+Json normal_angles(std::int64_t n, std::int64_t repeats, const std::vector<std::int64_t>& bits,
+                   std::uint64_t seed) {
+  Json result{{"repeats", Json::array()}, {"sign", Json::array()}};
+  for (std::int64_t r = 0; r < repeats; ++r) {
+    RandomSource random;
+    random.seed = seed;
+    random.stream = Stream::probe;
+    random.tensor = static_cast<std::uint32_t>(r);
+    const std::vector<float> x = normal::sample(random, static_cast<std::size_t>(n), 31);
+    result["repeats"].push_back(angles(x, bits));
+    result["sign"].push_back(angle_of(sign_cosine(x)));
+  }
+  return result;
+}
+
+/// A figure of every repeat at place `b`, with its 95 % interval.
+stats::PairedInterval over(const Json& repeats, std::size_t b, const char* key) {
+  std::vector<double> values;
+  for (const Json& repeat : repeats) values.push_back(repeat[b].at(key).get<double>());
+  return stats::paired_interval(values);
+}
+
+}  // namespace
+
+void add_angles(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
+  const Settings& settings = run.settings;
+  const std::vector<std::int64_t> bits = settings.whole_numbers("bits", 1, 8);
+  const std::vector<std::int64_t> numbers = settings.whole_numbers("numbers", 16, 100'000'000);
+  const std::int64_t repeats = settings.integer("repeats", 3, 1000),
+                     train = settings.integer("gradient_train", 32, data.train_count());
+  const std::string& net = settings.text("net");
+  std::vector<Trial> trials;
+  for (const std::int64_t n : numbers)
+    trials.push_back({{{"angles", n}, {"repeats", repeats}, {"bits", bits}, {"seed", run.seed}},
+                      fmt::format("angles of {} numbers", n),
+                      [=, seed = run.seed] { return normal_angles(n, repeats, bits, seed); }});
+  trials.push_back({{{"angles", net},
+                     {"data", data.name()},
+                     {"samples", data.digest()},
+                     {"train", train},
+                     {"bits", bits},
+                     {"seed", run.seed}},
+                    "angles of the weights of " + net,
+                    [=, &data, seed = run.seed] {
+                      Json result = Json::object();
+                      const net::Graph graph = briefly_trained(net, data, train, seed);
+                      for (const net::GemmLayer& layer : net::gemm_layers(graph))
+                        if (layer.weight != nullptr)
+                          result[layer.name] = angles(layer.weight->data, bits);
+                      return result;
+                    }});
+  const std::vector<Json> results = run_trials(run, trials);
+
+  ResultTable table{
+      fmt::format("angle in degrees between numbers and their min-max codes, {} repeats", repeats),
+      {"numbers", "bits", "uniform error", "normal law", "measured", "published: at most"},
+      {}};
+  Chart chart;
+  chart.title = "Angle between a vector and its min-max codes";
+  chart.caption = fmt::format(
+      "Round to nearest between the smallest and the largest element, {} repeats, 95 % intervals; "
+      "dashed: errors uniform and independent, arccos(1 / sqrt(1 + D^2 / (12 sigma^2))).",
+      repeats);
+  chart.x = "bits";
+  chart.y = "angle, degrees";
+  chart.log_y = true;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const std::int64_t n = numbers[i];
+    ChartSeries measured_series{fmt::format("{} normal numbers, measured", n), {}, false},
+        predicted_series{fmt::format("{} normal numbers, predicted", n), {}, true};
+    for (std::size_t b = 0; b < bits.size(); ++b) {
+      const Json& all = results[i].at("repeats");
+      const stats::PairedInterval measured = over(all, b, "measured"),
+                                  model = over(all, b, "model"), law = over(all, b, "normal");
+      std::vector<double> off_model, off_law;
+      for (const Json& repeat : all) {
+        const auto ratio = [&](const char* key) {
+          return repeat[b].at("measured").get<double>() / repeat[b].at(key).get<double>();
+        };
+        off_model.push_back(ratio("model"));
+        off_law.push_back(ratio("normal"));
+      }
+      const std::string where = fmt::format("{} normal numbers, {} bits", n, bits[b]);
+      const auto judge = [&](const std::string& what, const std::vector<double>& ratios) {
+        const stats::PairedInterval ratio = stats::paired_interval(ratios);
+        conclusion.findings.push_back(interval_finding(
+            what + where, 1, ratio.mean, {ratio.low, ratio.high}, near(1, kAngleNear)));
+      };
+      judge("angle over that of uniform errors, ", off_model);
+      conclusion.about(bits[b] > 2 ? "angle" : "angle, few bits");
+      judge("angle over that of the normal law by cells, ", off_law);
+      conclusion.about("angle, normal law");
+      const double least = least_cosine(static_cast<int>(bits[b]), n);
+      conclusion.findings.push_back(interval_finding(
+          "angle in degrees against the published bound, " + where, angle_of(least), measured.mean,
+          {measured.low, measured.high}, at_most(angle_of(least))));
+      conclusion.about("angle, bound");
+      table.rows.push_back(
+          {std::to_string(n), std::to_string(bits[b]), fmt::format("{:.3f}", model.mean),
+           fmt::format("{:.3f}", law.mean),
+           fmt::format("{:.3f} +- {:.3f}", measured.mean, measured.high - measured.mean),
+           fmt::format("{:.3f}", angle_of(least))});
+      const auto x = static_cast<double>(bits[b]);
+      measured_series.points.push_back(
+          {.x = x, .y = measured.mean, .low = measured.low, .high = measured.high});
+      predicted_series.points.push_back({.x = x, .y = model.mean});
+    }
+    std::vector<double> signs;
+    for (const Json& sign : results[i].at("sign")) signs.push_back(sign.get<double>());
+    const stats::PairedInterval sign = stats::paired_interval(signs);
+    const double predicted = angle_of(normal_sign_cosine());
+    conclusion.findings.push_back(interval_finding(
+        fmt::format("angle in degrees of the signs of {} normal numbers", n), predicted, sign.mean,
+        {sign.low, sign.high}, near(predicted, kAngleNear * predicted)));
+    conclusion.about("angle, signs");
+    table.rows.push_back({std::to_string(n), "sign", "-", fmt::format("{:.3f}", predicted),
+                          fmt::format("{:.3f} +- {:.3f}", sign.mean, sign.high - sign.mean), "-"});
+    chart.series.push_back(std::move(measured_series));
+    chart.series.push_back(std::move(predicted_series));
+  }
+  for (const auto& [layer, of_layer] : results.back().items()) {
+    for (std::size_t b = 0; b < bits.size(); ++b) {
+      const double measured = of_layer[b].at("measured"), model = of_layer[b].at("model");
+      const std::string where = fmt::format("{} of {}", layer, net);
+      conclusion.findings.push_back(exact_finding(
+          fmt::format("angle over that of uniform errors, weight of {}, {} bits", where, bits[b]),
+          1, measured / model, std::fabs(measured / model - 1) <= kAngleNear));
+      conclusion.about(bits[b] > 2 ? "angle" : "angle, few bits");
+      table.rows.push_back({where, std::to_string(bits[b]), fmt::format("{:.3f}", model), "-",
+                            fmt::format("{:.3f}", measured), "-"});
+    }
+  }
+  conclusion.tables.push_back(std::move(table));
+  conclusion.charts.push_back(std::move(chart));
+}
+
+}  // namespace numemu::experiments::range_bn
