@@ -25,7 +25,7 @@
 #include "formats/joined.hpp"
 #include "policies/notes/notes.hpp"
 #include "policies/notes/silent_notes.hpp"
-#include "policies/numerics/weight_release.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 #include "policies/tuning/checkpoint.hpp"
 
 namespace numemu::api {

@@ -4,7 +4,7 @@
 namespace numemu::policies {
 
 /// Below such a policy weights may be released in inference once the roles hold their codes
-/// (policies/numerics/weight_release.hpp). A base class beside Policy.
+/// (policies/numerics/recipe_numerics.hpp). A base class beside Policy.
 class LeavesWeights {
  public:
   virtual ~LeavesWeights() = default;

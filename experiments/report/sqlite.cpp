@@ -86,48 +86,53 @@ template <class M>
 constexpr bool kIsText = std::same_as<M, std::string> || std::same_as<M, Member<Verdict>> ||
                          std::same_as<M, Member<bool>>;
 
+template <auto member>
+struct Pointed;
+template <class S, class V, V S::*member>
+struct Pointed<member> {
+  using Struct = S;
+  static constexpr bool is_text = kIsText<V>;
+};
+
 /// The column of a member.
-template <class T, class M, M T::*member>
-constexpr Field<T> field(const char* name) {
-  return {name, kIsText<M>, [](const T& item) { return cell_of(item.*member); }};
+template <auto member>
+constexpr auto field(const char* name) {
+  using T = typename Pointed<member>::Struct;
+  return Field<T>{name, Pointed<member>::is_text,
+                  [](const T& item) { return cell_of(item.*member); }};
 }
 /// Of the fit of a tensor.
-template <class M, M RowFit::*member>
+template <auto member>
 constexpr Field<RowTensor> fit_field(const char* name) {
-  return {name, kIsText<M>, [](const RowTensor& tensor) {
+  return {name, Pointed<member>::is_text, [](const RowTensor& tensor) {
             return tensor.fitted ? cell_of((*tensor.fitted).*member) : ReportCell();
           }};
 }
 
-#define NUMEMU_FIELD(row, name, member) field<row, decltype(row::member), &row::member>(name)
-#define NUMEMU_FIT(name, member) fit_field<decltype(RowFit::member), &RowFit::member>(name)
-constexpr Field<RowLayer> kLayerFields[] = {NUMEMU_FIELD(RowLayer, "name", name),
-                                            NUMEMU_FIELD(RowLayer, "gemm", gemm),
-                                            NUMEMU_FIELD(RowLayer, "unit", unit),
-                                            NUMEMU_FIELD(RowLayer, "sqnr_db", sqnr_db),
-                                            NUMEMU_FIELD(RowLayer, "predicted_db", predicted_db),
-                                            NUMEMU_FIELD(RowLayer, "left_out", left_out),
-                                            NUMEMU_FIELD(RowLayer, "verdict", verdict),
-                                            NUMEMU_FIELD(RowLayer, "overflow", overflow),
-                                            NUMEMU_FIELD(RowLayer, "underflow", underflow)};
-constexpr Field<RowTensor> kTensorFields[] = {
-    NUMEMU_FIELD(RowTensor, "layer", layer),
-    NUMEMU_FIELD(RowTensor, "role", role),
-    NUMEMU_FIELD(RowTensor, "format", format),
-    NUMEMU_FIELD(RowTensor, "n", n),
-    NUMEMU_FIELD(RowTensor, "measured_mse", measured_mse),
-    NUMEMU_FIELD(RowTensor, "measured_db", measured_db),
-    NUMEMU_FIELD(RowTensor, "empirical_mse", empirical_mse),
-    NUMEMU_FIELD(RowTensor, "empirical_db", empirical_db),
-    NUMEMU_FIELD(RowTensor, "empirical_verdict", verdict),
-    NUMEMU_FIT("fitted_family", family),
-    NUMEMU_FIT("fitted_ks", ks),
-    NUMEMU_FIT("fitted_threshold", threshold),
-    NUMEMU_FIT("fitted_accepted", accepted),
-    NUMEMU_FIT("fitted_db", db),
-    NUMEMU_FIT("fitted_verdict", verdict)};
-#undef NUMEMU_FIT
-#undef NUMEMU_FIELD
+constexpr Field<RowLayer> kLayerFields[] = {field<&RowLayer::name>("name"),
+                                            field<&RowLayer::gemm>("gemm"),
+                                            field<&RowLayer::unit>("unit"),
+                                            field<&RowLayer::sqnr_db>("sqnr_db"),
+                                            field<&RowLayer::predicted_db>("predicted_db"),
+                                            field<&RowLayer::left_out>("left_out"),
+                                            field<&RowLayer::verdict>("verdict"),
+                                            field<&RowLayer::overflow>("overflow"),
+                                            field<&RowLayer::underflow>("underflow")};
+constexpr Field<RowTensor> kTensorFields[] = {field<&RowTensor::layer>("layer"),
+                                              field<&RowTensor::role>("role"),
+                                              field<&RowTensor::format>("format"),
+                                              field<&RowTensor::n>("n"),
+                                              field<&RowTensor::measured_mse>("measured_mse"),
+                                              field<&RowTensor::measured_db>("measured_db"),
+                                              field<&RowTensor::empirical_mse>("empirical_mse"),
+                                              field<&RowTensor::empirical_db>("empirical_db"),
+                                              field<&RowTensor::verdict>("empirical_verdict"),
+                                              fit_field<&RowFit::family>("fitted_family"),
+                                              fit_field<&RowFit::ks>("fitted_ks"),
+                                              fit_field<&RowFit::threshold>("fitted_threshold"),
+                                              fit_field<&RowFit::accepted>("fitted_accepted"),
+                                              fit_field<&RowFit::db>("fitted_db"),
+                                              fit_field<&RowFit::verdict>("fitted_verdict")};
 
 std::string placeholders(std::size_t n) {
   std::string out = "?";

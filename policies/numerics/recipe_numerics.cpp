@@ -1,6 +1,7 @@
 #include "policies/numerics/recipe_numerics.hpp"
 
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <set>
@@ -12,6 +13,22 @@
 #include "policies/rewrites_inputs.hpp"
 
 namespace numemu::policies {
+
+void release_weights(net::Node& node, const RecipeNumerics& numerics) {
+  std::set<int> held, read;
+  for (const net::OpProduct& product : node.op->products()) {
+    if (product.weight < 0) continue;
+    (numerics.holds_weight(node.name + product.suffix) ? held : read).insert(product.weight);
+  }
+  bool any = false;
+  for (const int weight : held) {
+    net::Tensor& value = node.op->parameters()[static_cast<std::size_t>(weight)].value;
+    if (read.contains(weight) || value.empty()) continue;
+    value.release();
+    any = true;
+  }
+  if (any) malloc_trim(0);  // weights lie between memory in use
+}
 
 NumericsStack::NumericsStack(const Recipe& recipe, const net::Graph& graph,
                              const std::string& where)

@@ -1,12 +1,11 @@
 // The census of masks against a map of strings, and the history against counts by hand.
-#include "experiments/mask_diversity/mask_count.hpp"
-
 #include <cmath>
 #include <map>
 #include <random>
 #include <set>
 #include <string>
 
+#include "experiments/mask_diversity/mask_count.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 

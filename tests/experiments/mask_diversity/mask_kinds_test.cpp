@@ -1,6 +1,4 @@
 // Kinds of masks: every mask of small tiles is sorted into kinds, each of its stated size.
-#include "experiments/mask_diversity/mask_count.hpp"
-
 #include <algorithm>
 #include <bit>
 #include <map>
@@ -8,6 +6,7 @@
 #include <random>
 #include <vector>
 
+#include "experiments/mask_diversity/mask_count.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 

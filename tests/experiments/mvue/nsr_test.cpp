@@ -1,8 +1,7 @@
 // Predicted noise-to-signal ratios: closed forms, published figures, samples.
-#include "experiments/mvue/pruning.hpp"
-
 #include <numbers>
 
+#include "experiments/mvue/pruning.hpp"
 #include "formats/analysis/normal_law.hpp"
 #include "formats/error.hpp"
 #include "policies/mask/kept_bits.hpp"

@@ -15,7 +15,7 @@
 #include "experiments/predict/noise_power.hpp"
 #include "formats/error.hpp"
 #include "formats/random.hpp"
-#include "policies/numerics/weight_release.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
 

@@ -1,10 +1,9 @@
 // Closed forms against published values, against each other and against drawn numbers.
-#include "experiments/transposable/patterns.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
+#include "experiments/transposable/patterns.hpp"
 #include "formats/analysis/distribution.hpp"
 #include "tests/catch.hpp"
 

@@ -1,13 +1,12 @@
 // Networks under every pattern: kept halves, errors of outputs, and the same accuracy as a network
 // whose weights are pruned by hand.
-#include "experiments/transposable/patterns.hpp"
-
 #include <algorithm>
 #include <cmath>
 
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/train/evaluate.hpp"
+#include "experiments/transposable/patterns.hpp"
 #include "policies/mask/mask_rule.hpp"
 #include "policies/mask/mask_tensor.hpp"
 #include "policies/mask/weight_mask.hpp"

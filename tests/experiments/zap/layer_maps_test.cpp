@@ -1,9 +1,8 @@
 // Estimates on a layer's maps: ratios with errors, the bound, random predictors.
-#include "experiments/zap/thresholds.hpp"
-
 #include <cmath>
 #include <limits>
 
+#include "experiments/zap/thresholds.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/zap/correlated_maps.hpp"
 

@@ -1,9 +1,8 @@
 // Logistic fits: exact curves come back, and the fit is a minimum.
-#include "experiments/zap/thresholds.hpp"
-
 #include <cmath>
 #include <vector>
 
+#include "experiments/zap/thresholds.hpp"
 #include "formats/random.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"

@@ -1,6 +1,5 @@
 // Means over seeds of results written by hand.
 #include "experiments/zap/zap_findings.hpp"
-
 #include "tests/catch.hpp"
 
 using namespace numemu;

@@ -1,6 +1,4 @@
 // Released weights: later passes give the same bits, and what still reads a weight keeps it.
-#include "policies/numerics/weight_release.hpp"
-
 #include <map>
 #include <memory>
 
@@ -9,6 +7,7 @@
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/lstm.hpp"
 #include "emu/net/ops/reshape.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
