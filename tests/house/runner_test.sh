@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# What ctest relies on in the runner of all tests: groups by file, names of failures, a status for skipped cases.
-# usage: runner_test.sh RUNNER_SAMPLE
+# What ctest relies on: a status for skipped cases, and tests made from the sources by tests/discover.py.
+# usage: runner_test.sh RUNNER_SAMPLE SOURCE_DIR
 set -uo pipefail
 failures=0
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
 
 # expect WHAT STATUS TEXT COMMAND...: the status, and the text somewhere in the output.
 expect() {
@@ -18,16 +20,29 @@ expect() {
   fi
 }
 
-file='[house/runner_sample.cpp]'
-expect "a group is a file and its labels" 1 'house/runner_sample.cpp fast shared' "$1" --list-groups
-expect "a case without a label is an error that names it" 1 \
-  'runner_sample.cpp:17: tag this case [fast], [slow], [exhaustive] or [exhaustive-all]: has no label' "$1" --list-groups
-expect "a file's cases run together" 0 'All tests passed (1 assertion in 1 test case)' "$1" "$file[fast]~[shared]"
-expect "a skipped case has a status of its own and says why" 77 'skipped: skips: no such silicon' "$1" "$file[fast]"
-expect "a failure names its case" 1 'fails after a skipped one' "$1" "$file[slow]"
-expect "a failure names file and line" 1 'runner_sample.cpp:12: FAILED' "$1" "$file[slow]"
-expect "a case that hangs is named" 137 'hangs' timeout -s KILL 1 "$1" --progress "$file[exhaustive]"
-expect "a group without cases is an error" 1 'No test case ran' "$1" '[nothing]'
+sample=("$1" -#)
+expect "a file's cases run together" 0 'All tests passed (1 assertion in 1 test case)' "${sample[@]}" '[#runner_sample][fast]~[shared]'
+expect "a skipped case has a status of its own and says why" 77 'skipped: skips: no such silicon' "${sample[@]}" '[fast]'
+expect "a failure beside a skipped case fails" 1 'fails after a skipped one' "${sample[@]}" '[slow]'
+expect "a group without cases is an error" 1 'No test case ran' "${sample[@]}" '[nothing]'
+
+# made CASE...: the ctest file of a folder with one source of these cases.
+source=$2
+made() {
+  printf '%s\n' "$@" >"$folder/a/some_test.cpp"
+  python3 "$source/tests/discover.py" "$folder/a" "$folder" "$folder/cases.cmake" program shared && cat "$folder/cases.cmake"
+}
+mkdir "$folder/a"
+expect "a source is a test" 0 'add_test([==[a/some]==]  [==[program]==] -# [==[[#some_test][fast]~[shared]~[silicon]]==])' \
+  made 'TEST_CASE("one", "[fast]") {}' 'TEST_CASE("two " "lines",' '          "[fast]") {}'
+expect "each set of labels is a test of its own" 0 '[==[[#some_test][slow][shared]~[silicon]]==]' \
+  made 'TEST_CASE("one", "[fast]") {}' 'TEST_CASE("two", "[shared][slow]") {}'
+expect "a case without a label is an error that names it" 1 'some_test.cpp:2: tag this case [fast], [slow]' \
+  made 'TEST_CASE("one", "[fast]") {}' 'TEST_CASE("two") {}'
+expect "a case with two speeds is an error" 1 'some_test.cpp:1: tag this case' made 'TEST_CASE("one", "[fast][slow]") {}'
+expect "a case of another form is an error" 1 'write each case as' made 'TEST_CASE(kName, "[fast]") {}'
+mkdir "$folder/a/b" && touch "$folder/a/b/some_test.cpp"
+expect "two sources of one stem are an error" 1 'has the same stem' made 'TEST_CASE("one", "[fast]") {}'
 
 echo "$failures failed"
 exit $((failures > 0))
