@@ -9,7 +9,7 @@
 #include "experiments/engine/losses_file.hpp"
 #include "experiments/engine/row_store.hpp"
 #include "experiments/engine/sweep_config.hpp"
-#include "experiments/report/predictions_off.hpp"
+#include "experiments/report/record.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/distinct_paths.hpp"

@@ -9,7 +9,6 @@
 #include "cli/report_files.hpp"
 #include "cli/table.hpp"
 #include "experiments/predict/left_out.hpp"
-#include "experiments/report/not_finite_text.hpp"
 #include "experiments/report/record.hpp"
 #include "formats/joined.hpp"
 

@@ -11,8 +11,7 @@
 #include "experiments/report/findings.hpp"
 #include "experiments/report/gate_text.hpp"
 #include "experiments/report/judged_evaluation.hpp"
-#include "experiments/report/not_finite_text.hpp"
-#include "experiments/report/percent.hpp"
+#include "experiments/report/number_text.hpp"
 #include "experiments/report/record.hpp"
 
 namespace numemu::cli {

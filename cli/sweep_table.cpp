@@ -9,12 +9,11 @@
 
 #include "cli/report_files.hpp"
 #include "cli/table.hpp"
-#include "experiments/report/decimals.hpp"
 #include "experiments/report/findings.hpp"
 #include "experiments/report/gate_text.hpp"
 #include "experiments/report/judged_evaluation.hpp"
-#include "experiments/report/percent.hpp"
-#include "experiments/report/predictions_off.hpp"
+#include "experiments/report/number_text.hpp"
+#include "experiments/report/record.hpp"
 #include "formats/joined.hpp"
 
 namespace numemu::cli {

@@ -30,7 +30,7 @@ foreach(file ${charts})
 endforeach()
 
 set(source "// Generated: the files of experiments/report and the charting libraries.
-#include \"experiments/report/assets.hpp\"
+#include \"experiments/report/html.hpp\"
 
 namespace numemu::experiments {
 

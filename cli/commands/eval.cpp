@@ -14,7 +14,7 @@
 #include "cli/score_table.hpp"
 #include "cli/table.hpp"
 #include "cli/talk.hpp"
-#include "experiments/report/decimals.hpp"
+#include "experiments/report/number_text.hpp"
 #include "experiments/report/record.hpp"
 
 namespace numemu::cli {

@@ -31,22 +31,8 @@ constexpr std::array kPresets = {
 constexpr std::int64_t kMostImages = 1'000'000'000'000'000;  // more are none that a row names
 constexpr std::string_view kFloat32 = "float32";
 
-bool less_is_better(std::string_view metric) {
-  constexpr std::array kLess = {"log_loss", "perplexity", "bits_per_token", "mse", "mae"};
-  for (const std::string_view name : kLess) {
-    if (metric == name) return true;
-  }
-  return false;
-}
-
 /// Metrics from 0 to 1.
-bool is_share(std::string_view metric) {
-  constexpr std::array kShares = {"top1", "top5", "auc", "mean_iou", "pixel_accuracy"};
-  for (const std::string_view name : kShares) {
-    if (metric == name) return true;
-  }
-  return false;
-}
+bool is_share(std::string_view metric) { return net::find_score(metric).shown.factor == 100; }
 
 std::optional<double> number_of(std::string_view text) {
   double value = 0;
@@ -63,7 +49,7 @@ Gate named(Gate gate) {
 
 /// A share of what is better the less there is bounds it from above.
 Gate share_of(std::string_view metric, double share) {
-  const bool less = less_is_better(metric);
+  const bool less = net::find_score(metric).shown.falls;
   return named({.text = "",
                 .metric = std::string(metric),
                 .at_least = !less,

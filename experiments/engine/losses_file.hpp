@@ -1,16 +1,26 @@
-// Files of the sums of each test sample that a row's figure is made of: what two rows are paired by
-// where samples are not right or wrong.
+// What two rows are paired by: which test samples a row got right, as bits; where samples are not
+// right or wrong, a file of the sums of each that the row's figure is made of.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "emu/net/train/score.hpp"
 #include "experiments/engine/row.hpp"
 
 namespace numemu::experiments {
 
-/// The sums of the score that a row is judged by; without a score where a row has its answers
-/// (answers.hpp).
+/// Bits of a row: those of its first samples, at most 1,668 characters.
+inline constexpr std::int64_t kMostAnswers = 10000;
+
+/// `right` is base64 of ceil(n / 8) bytes, sample i in bit i mod 8 (from the lowest) of byte i / 8;
+/// one entry a sample.
+RowAnswers row_answers(const std::vector<std::uint8_t>& right);
+/// One entry a sample; nothing where `answers` is none.
+std::optional<std::vector<std::uint8_t>> read_answers(const RowAnswers&);
+
+/// The sums of the score that a row is judged by; without a score where a row has its answers.
 struct JudgedSums {
   const net::Score* score = nullptr;
   net::ScoreTable table;

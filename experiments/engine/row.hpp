@@ -74,7 +74,7 @@ struct RowScore {
   std::string why_no_value, why_no_baseline;
 };
 
-/// Which of the first samples the network got right (answers.hpp).
+/// Which of the first samples the network got right (losses_file.hpp).
 struct RowAnswers {
   std::uint64_t n = 0;
   std::string right;

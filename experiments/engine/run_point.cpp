@@ -11,7 +11,7 @@
 #include "emu/net/memory_plan.hpp"
 #include "emu/net/profile.hpp"
 #include "emu/stats/interval.hpp"
-#include "experiments/engine/answers.hpp"
+#include "experiments/engine/losses_file.hpp"
 #include "experiments/engine/network_identity.hpp"
 #include "experiments/engine/noise_json.hpp"
 #include "experiments/engine/not_finite.hpp"

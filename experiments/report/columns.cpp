@@ -1,9 +1,12 @@
-// The table of columns: a new column is one line.
 #include "experiments/report/columns.hpp"
 
 #include <fmt/format.h>
 
-#include "experiments/report/row_scores.hpp"
+#include "experiments/report/escape.hpp"
+#include "experiments/report/record.hpp"
+#include "experiments/report/report.hpp"
+#include "formats/storage/atomic_file.hpp"
+#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -29,6 +32,12 @@ ReportCell score_end(const Record& r, const std::string& name, Member<Ends> RowS
 ReportCell sqnr_end(const Record& r, std::size_t end) {
   const auto ends = r.sqnr_interval();
   return ends ? ReportCell(end == 0 ? ends->first : ends->second) : ReportCell();
+}
+
+/// Spreadsheets take a text that begins so for a formula and run it; an apostrophe, which they do
+/// not show, makes it a text.
+std::string spreadsheet_text(const std::string& text) {
+  return text.find_first_of("=+-@\t\r") == 0 ? "'" + text : text;
 }
 
 }  // namespace
@@ -165,6 +174,26 @@ std::vector<Column> exported_columns(const std::vector<Record>& records) {
     ends("_difference_ci95", &RowScore::difference_ci95);
   }
   return columns;
+}
+
+void write_csv(const ReportInput& input, const std::string& path) {
+  std::string out;
+  const std::vector<Record> records = read_records(*input.rows);
+  const std::vector<Column> columns = exported_columns(records);
+  for (const Column& column : columns) out += (out.empty() ? "" : ",") + csv_field(column.name);
+  out += "\r\n";
+  for (const Record& record : records) {
+    std::string line;
+    bool first = true;
+    for (const Column& column : columns) {
+      if (!first) line += ',';
+      first = false;
+      const std::string text = cell_text(column.value(record));
+      line += csv_field(column.is_text ? spreadsheet_text(text) : text);
+    }
+    out += line + "\r\n";
+  }
+  write_atomically(path, {out});
 }
 
 }  // namespace numemu::experiments

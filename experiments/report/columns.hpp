@@ -1,4 +1,5 @@
-// The columns of an exported row, declared once; CSV and SQLite derive from them.
+// The columns of an exported row, declared once; CSV and SQLite derive from them. RFC 4180 CSV is
+// written beside them.
 #pragma once
 #include <functional>
 #include <optional>

@@ -1,5 +1,6 @@
 // The named tables that the charts draw; the JSON file of a chart names them.
 #pragma once
+#include <string>
 #include <vector>
 
 #include "experiments/report/record.hpp"
@@ -18,5 +19,29 @@ Json chart_datasets(const std::vector<Record>&, const Json* tensors);
 
 /// The units of the quantized rows, each once, in order of appearance.
 std::vector<std::string> swept_units(const std::vector<Record>&);
+
+/// A scalar format of the sweep that is small enough to draw value by value.
+struct SweptFormat {
+  std::string name, family;
+  int bits = 0;
+  std::vector<double> values;  ///< every finite value, ascending, unscaled
+  double largest = 0;          ///< what the absmax scale maps the tensor's absolute maximum to
+};
+
+/// The formats of weights and activations of at most 10 bits, of block formats the element's, each
+/// once: float before int, then by
+/// bits, then by name.
+std::vector<SweptFormat> swept_formats(const std::vector<Record>&);
+
+/// {format, family, bits, values, largest} per format.
+Json grid_records(const std::vector<SweptFormat>&);
+
+/// {format, family, bits, value, step} per positive value: value relative to the largest, step to
+/// the next value (of the largest: from the one before) in percent of the value.
+Json step_records(const std::vector<SweptFormat>&);
+
+/// The elements of tensors.json that can be drawn: named, low < high, absmax > 0, non-empty numeric
+/// counts.
+Json valid_histograms(const Json& tensors);
 
 }  // namespace numemu::experiments

@@ -12,10 +12,6 @@
 
 namespace numemu::experiments {
 
-/// A loss of top-1 that people call small: half a point.
-inline constexpr double kSmallLoss = 0.005;
-/// A rise in bits per character that is called small: 0.7 % of the perplexity.
-inline constexpr double kSmallRise = 0.01;
 /// One tensor whose distribution no family fits; `distance` is empty when nothing could be fitted.
 struct RefusedTensor {
   std::string layer, role, family;

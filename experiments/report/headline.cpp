@@ -10,7 +10,7 @@
 #include "experiments/predict/layer_noise.hpp"
 #include "experiments/report/findings.hpp"
 #include "experiments/report/layer_ranking.hpp"
-#include "experiments/report/percent.hpp"
+#include "experiments/report/number_text.hpp"
 #include "formats/storage/json.hpp"
 
 namespace numemu::experiments {

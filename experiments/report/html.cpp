@@ -9,9 +9,9 @@
 
 #include "experiments/report/datasets.hpp"
 #include "experiments/report/escape.hpp"
-#include "experiments/report/experiment_charts.hpp"
+#include "experiments/report/html.hpp"
 #include "experiments/report/layer_ranking.hpp"
-#include "experiments/report/predictions_off.hpp"
+#include "experiments/report/record.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/json.hpp"
 

@@ -2,12 +2,27 @@
 #pragma once
 #include <map>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
-#include "experiments/report/assets.hpp"
 #include "experiments/report/findings.hpp"
 #include "experiments/report/report.hpp"
 
 namespace numemu::experiments {
+
+struct Asset {
+  std::string_view name, text;
+};
+
+/// Everything a page is made of. `libraries` is empty in a build without Node.
+struct ReportAssets {
+  std::string_view page, style, script, libraries;
+  std::vector<Asset> charts;  ///< Vega-Lite specifications, by file stem
+};
+
+/// What this build embeds; defined by a generated source (cmake/report.cmake).
+const ReportAssets& embedded_assets();
 
 /// One self-contained page. Without libraries it has every table and a hint how to get the charts.
 std::string render_html(const ReportInput&, const ReportAssets&);
@@ -43,5 +58,18 @@ std::string with_section(std::string_view page, std::string_view name, bool keep
 /// they are.
 std::string fill_template(std::string_view page,
                           const std::vector<std::pair<std::string_view, std::string>>& values);
+
+/// A list with {"kind": "line", "points" or "bars", "title", "caption", "x", "y", "log_x", "log_y",
+/// "series": [{"name", "predicted", "colour", "group"}], "records": [{"series", "predicted",
+/// "name", "x", "y", "low", "high", "dense"}]} for every chart of experiment.json that has a point
+/// to draw. Records have finite numbers only (above 0 on logarithmic axes; an interval's end at or
+/// below 0 is the smallest number drawn), `low` and `high` null without an interval; `dense` where
+/// points of the series stand close. `colour` is a number that series share whose names differ only
+/// in "measured" or "predicted", `group` what is left of the names. Null and files of any shape
+/// give what can be read of them.
+Json experiment_charts(const Json* experiment);
+
+/// Their figures, numbered E1, E2, ...; "" for none.
+std::string experiment_figures(const Json& charts);
 
 }  // namespace numemu::experiments

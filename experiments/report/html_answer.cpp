@@ -10,9 +10,8 @@
 #include "experiments/report/html.hpp"
 #include "experiments/report/html_cells.hpp"
 #include "experiments/report/layer_ranking.hpp"
-#include "experiments/report/not_finite_text.hpp"
 #include "experiments/report/pairs.hpp"
-#include "experiments/report/predictions_off.hpp"
+#include "experiments/report/record.hpp"
 #include "formats/storage/json.hpp"
 
 namespace numemu::experiments {

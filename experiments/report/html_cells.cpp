@@ -4,9 +4,8 @@
 
 #include <algorithm>
 
-#include "experiments/report/decimals.hpp"
 #include "experiments/report/escape.hpp"
-#include "experiments/report/percent.hpp"
+#include "experiments/report/number_text.hpp"
 
 namespace numemu::experiments {
 namespace {

@@ -8,8 +8,7 @@
 #include <cmath>
 
 #include "experiments/engine/run_point.hpp"
-#include "experiments/report/decimals.hpp"
-#include "experiments/report/percent.hpp"
+#include "experiments/report/number_text.hpp"
 #include "formats/error.hpp"
 #include "policies/notes/silent_notes.hpp"
 #include "policies/recipe/canonical_json.hpp"

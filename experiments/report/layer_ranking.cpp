@@ -8,8 +8,7 @@
 #include <tuple>
 
 #include "emu/stats/interval.hpp"
-#include "experiments/report/decimals.hpp"
-#include "experiments/report/percent.hpp"
+#include "experiments/report/number_text.hpp"
 #include "formats/joined.hpp"
 #include "formats/portable/math.hpp"
 #include "formats/storage/json.hpp"

@@ -4,17 +4,14 @@
 
 #include <algorithm>
 
-#include "experiments/report/decimals.hpp"
 #include "experiments/report/escape.hpp"
 #include "experiments/report/findings.hpp"
 #include "experiments/report/gate_text.hpp"
 #include "experiments/report/layer_ranking.hpp"
-#include "experiments/report/not_finite_text.hpp"
+#include "experiments/report/number_text.hpp"
 #include "experiments/report/pairs.hpp"
-#include "experiments/report/percent.hpp"
-#include "experiments/report/predictions_off.hpp"
+#include "experiments/report/record.hpp"
 #include "experiments/report/report.hpp"
-#include "experiments/report/row_scores.hpp"
 #include "formats/joined.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/json.hpp"

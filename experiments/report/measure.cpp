@@ -1,54 +1,39 @@
-// Half a point of top-1 and 0.7 % of the perplexity (0.01 bits) are what people call small. The
-// limits of other shares and of log loss are the same in their units; those of errors and of PSNR
-// are 1 % and 0.1 dB.
 #include "experiments/report/measure.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <string_view>
+#include <utility>
+#include <vector>
 
-#include "experiments/report/decimals.hpp"
 #include "experiments/report/findings.hpp"
-#include "experiments/report/percent.hpp"
+#include "experiments/report/number_text.hpp"
 #include "experiments/report/record.hpp"
 
 namespace numemu::experiments {
 namespace {
 
-constexpr double kHopeless = 0.1, kHopelessRise = 0.5;
+/// The scores, top-1 first, and the bits of a character after them.
+const std::vector<Measure>& measures() {
+  static const std::vector<Measure> kAll = [] {
+    std::vector<Measure> all;
+    for (const net::Score& score : net::scores())
+      all.push_back({score.shown, std::string(score.name)});
+    Measure characters = *std::ranges::find(all, "bits_per_token", &Measure::name);
+    characters.name = "bits_per_character";
+    characters.title = "Bits per character";
+    characters.words = characters.unit = "bits per character";
+    all.push_back(std::move(characters));
+    return all;
+  }();
+  return kAll;
+}
 
-constexpr const char *kPoints = "points", *kPerCharacter = "bits per character",
-                     *kPerToken = "bits per token";
-
-constexpr Measure kMeasures[] = {
-    {"top1", "Top-1, %", "top-1", "%", kPoints, 100, 2, false, false, kSmallLoss, kHopeless},
-    {"bits_per_character", "Bits per character", kPerCharacter, "", kPerCharacter, 1, 4, true,
-     false, kSmallRise, kHopelessRise},
-    {"bits_per_token", "Bits per token", kPerToken, "", kPerToken, 1, 4, true, false, kSmallRise,
-     kHopelessRise},
-    {"top5", "Top-5, %", "top-5", "%", kPoints, 100, 2, false, false, kSmallLoss, kHopeless},
-    {"auc", "AUC, %", "AUC", "%", kPoints, 100, 2, false, false, kSmallLoss, kHopeless},
-    {"mean_iou", "Mean IoU, %", "mean IoU", "%", kPoints, 100, 2, false, false, kSmallLoss,
-     kHopeless},
-    {"pixel_accuracy", "Pixel accuracy, %", "pixel accuracy", "%", kPoints, 100, 2, false, false,
-     kSmallLoss, kHopeless},
-    {"log_loss", "Log loss, nats", "log loss", "nats", "nats", 1, 4, true, false, 0.007, 0.35},
-    {"perplexity", "Perplexity", "perplexity", "", "% of the perplexity", 1, 3, true, true, 0.007,
-     0.4},
-    {"mse", "Mean squared error", "mean squared error", "", "% of the mean squared error", 1, 6,
-     true, true, 0.01, 1},
-    {"mae", "Mean absolute error", "mean absolute error", "", "% of the mean absolute error", 1, 6,
-     true, true, 0.01, 1},
-    {"psnr", "PSNR, dB", "PSNR", "dB", "dB", 1, 2, false, false, 0.1, 3},
-    {"cosine", "Cosine with float32", "cosine with float32", "", "of the cosine", 1, 6},
-    {"sqnr", "SQNR of outputs, dB", "SQNR of the outputs", "dB", "dB", 1, 2},
-};
-
-const Measure* find_measure(const std::string& name) {
-  for (const Measure& measure : kMeasures) {
-    if (measure.name == name) return &measure;
-  }
-  return nullptr;
+const Measure* find_measure(std::string_view name) {
+  const auto found = std::ranges::find(measures(), name, &Measure::name);
+  return found == measures().end() ? nullptr : &*found;
 }
 
 JudgedFigure of(const Measure* measure) {
@@ -92,7 +77,7 @@ std::optional<JudgedFigure> bits_of(const Row& row) {
 }
 
 JudgedFigure top1_of(const RowMetrics& m) {
-  JudgedFigure out = of(&kMeasures[0]);
+  JudgedFigure out = of(&measures().front());
   out.value = m.top1;
   out.baseline = m.baseline_top1;
   out.difference = m.difference;
@@ -103,9 +88,9 @@ JudgedFigure top1_of(const RowMetrics& m) {
 
 }  // namespace
 
-bool Measure::is_top1() const { return this == &kMeasures[0]; }
+bool Measure::is_top1() const { return this == &measures().front(); }
 
-bool Measure::is_bits() const { return this == &kMeasures[1] || this == &kMeasures[2]; }
+bool Measure::is_bits() const { return name == "bits_per_character" || name == "bits_per_token"; }
 
 std::string Measure::text(double value) const {
   const double shown = factor == 100 ? shown_percent(value) : factor * value;

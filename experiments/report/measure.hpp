@@ -5,24 +5,14 @@
 #include <string>
 #include <utility>
 
+#include "emu/net/train/score.hpp"
 #include "experiments/engine/row.hpp"
 
 namespace numemu::experiments {
 
-/// One figure of a task: how it is shown, and which loss of it people call small.
-struct Measure {
-  const char* name;    ///< of the score (emu/net/train/score.hpp)
-  const char* title;   ///< of a column: "Top-1, %"
-  const char* words;   ///< in a sentence: "top-1"
-  const char* prefix;  ///< between a number and the words: "%"
-  const char* unit;    ///< of a change: "points"
-  double factor;       ///< of numbers that are shown: 100 for shares
-  int digits;
-  bool falls = false;     ///< less is better
-  bool relative = false;  ///< a loss is a share of float32's figure
-  /// Losses that count as small and as hopeless, before `factor`; 0: no loss is usually called so,
-  /// and nothing is judged.
-  double small = 0, hopeless = 0;
+/// What a row may be judged by: a score, or the bits of a character, which only rows of texts have.
+struct Measure : net::ShownAs {
+  std::string name;  ///< of the score (emu/net/train/score.hpp)
 
   bool is_top1() const;
   /// Of a character or a token.

@@ -11,7 +11,6 @@
 #include "emu/stats/jackknife.hpp"
 #include "emu/stats/laws.hpp"
 #include "emu/stats/mean.hpp"
-#include "experiments/engine/answers.hpp"
 #include "experiments/engine/losses_file.hpp"
 #include "experiments/engine/scores.hpp"
 #include "formats/analysis/normal_law.hpp"

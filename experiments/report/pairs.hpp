@@ -23,7 +23,7 @@ struct Pairing {
   std::string why_not;
 };
 
-/// Pairs rows of the same seed, sample by sample: by their right answers (answers.hpp), else by
+/// Pairs rows of the same seed, sample by sample: by their right answers (losses_file.hpp), else by
 /// their files of losses (losses_file.hpp). The interval is at 95 % for all of `comparisons`
 /// together (Bonferroni). Of samples it is the score test's (Tango 1998) for right answers, and the
 /// jackknife's over blocks of block_length() or more consecutive samples for losses. Several seeds

@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "emu/stats/interval.hpp"
+#include "experiments/report/findings.hpp"
 #include "experiments/report/names.hpp"
-#include "experiments/report/not_finite_text.hpp"
 #include "formats/blocks/block_format.hpp"
 #include "formats/error.hpp"
 #include "formats/format.hpp"
@@ -190,6 +190,16 @@ Record read_record(const Row& row, std::size_t position) {
   return r;
 }
 
+/// "12 of 40 outputs are NaN", "... are infinite", "... are NaN (10) or infinite (2)".
+std::string amount(const auto& counts, const char* what, const char* verb) {
+  std::string out =
+      fmt::format("{} of {} {} {}", grouped(counts.lost()), grouped(counts.of), what, verb);
+  if (counts.nan > 0 && counts.infinite > 0)
+    return out +
+           fmt::format("NaN ({}) or infinite ({})", grouped(counts.nan), grouped(counts.infinite));
+  return out + (counts.nan > 0 ? "NaN" : "infinite");
+}
+
 }  // namespace
 
 const Json* json_at(const Json& value, std::initializer_list<const char*> path) {
@@ -281,6 +291,89 @@ std::vector<Record> read_records(const std::vector<Row>& rows, const std::string
   }
   name_records(out);
   return out;
+}
+
+bool any_predictions(const std::vector<Record>& records) {
+  return std::any_of(records.begin(), records.end(), [](const Record& r) {
+    return !r.is_float32() && (r.row == nullptr || !r.row->turned_off());
+  });
+}
+
+std::vector<Row> without_predictions(std::vector<Row> rows) {
+  for (Row& row : rows) {
+    row.point["predictions"] = false;
+    row.predicted = {};
+    row.predicted.sqnr_db = Member<double>::null();
+    row.predicted.verdict = Member<Verdict>::null();
+    for (RowLayer& layer : row.layers) {
+      layer.predicted_db = Member<double>::null();
+      layer.verdict = Member<Verdict>::null();
+      layer.left_out.clear();
+    }
+  }
+  return rows;
+}
+
+std::vector<std::string> score_columns(const std::vector<Record>& records) {
+  std::vector<std::string> names;
+  for (const Record& record : records) {
+    for (const RowScore& score : record.row->scores) {
+      if (score.name != "top1" && std::ranges::find(names, score.name) == names.end())
+        names.push_back(score.name);
+    }
+  }
+  return names;
+}
+
+std::string score_text(const Record& record, const std::string& name) {
+  const RowScore* const score = record.row->score(name);
+  if (!score || !score->value) return "";
+  std::string text = fmt::format("{:.4g}", *score->value);
+  if (score->ci95 && score->ci95->known())
+    text += fmt::format(" [{:.4g}, {:.4g}]", *score->ci95->low, *score->ci95->high);
+  return text;
+}
+
+bool is_not_finite(const Row& row) {
+  return row.not_finite.has_value() || (!row.not_finite.written() && row.metrics.loss.is_null);
+}
+
+std::vector<std::string> not_finite_sentences(const Row& row) {
+  std::vector<std::string> out;
+  if (!is_not_finite(row)) return out;
+  const LostNumbers* const counts = row.not_finite ? row.not_finite->counted() : nullptr;
+  if (!counts) return {"outputs are NaN or infinite (the row does not count them)"};
+  const std::string samples = fmt::format("{} {} samples", grouped(counts->samples),
+                                          row.not_finite->test ? "test" : "calibration");
+  if (counts->outputs.lost() > 0) {
+    out.push_back(fmt::format("{} ({})", amount(counts->outputs, "outputs", "are "), samples));
+  } else {
+    out.push_back(fmt::format("the outputs are finite, results of layers are not ({})", samples));
+  }
+  std::vector<std::string> carried;
+  for (const LostLayer& layer : counts->layers) {
+    if (layer.inherited >= layer.lost()) {
+      carried.push_back(layer.name);
+      continue;
+    }
+    out.push_back(fmt::format("{}: {}: {}", layer.name, amount(layer, "results", ""),
+                              joined(layer.causes, ", ")));
+  }
+  if (!carried.empty()) out.push_back("passed on by " + joined(carried, ", "));
+  return out;
+}
+
+double not_finite_results(const Row& row, const std::string& name) {
+  std::int64_t most = 0;
+  if (!row.not_finite) return 0;
+  for (const Member<LostNumbers>* const pass :
+       {&row.not_finite->test, &row.not_finite->reference}) {
+    if (!*pass) continue;
+    for (const LostLayer& layer : (*pass)->layers) {
+      if (layer.name == name) most = std::max(most, layer.lost());
+    }
+  }
+  return static_cast<double>(most);
 }
 
 }  // namespace numemu::experiments

@@ -125,4 +125,28 @@ std::string json_text(const Json& value, std::initializer_list<const char*> path
 /// The verdict at `path`; none where it is absent, null or another version's.
 Verdict json_verdict(const Json& value, std::initializer_list<const char*> path);
 
+/// Whether some row may have predictions: then tables and reports have columns for them. Of float32
+/// nothing is predicted.
+bool any_predictions(const std::vector<Record>&);
+
+/// The rows as if their points had turned predictions off; their keys stay.
+std::vector<Row> without_predictions(std::vector<Row> rows);
+
+/// Names of all scores but top-1, which has columns of its own, in the order of the rows.
+std::vector<std::string> score_columns(const std::vector<Record>&);
+/// "0.712 [0.7, 0.724]"; "" where it has none.
+std::string score_text(const Record&, const std::string& name);
+
+/// Whether some outputs are NaN or infinite: the row counts them (`not_finite`), or, in rows that
+/// do not count, its loss is null.
+bool is_not_finite(const Row&);
+
+/// "5,000 of 5,000 outputs are NaN (500 test samples)" and "conv2: 1,200 of 4,000 results infinite:
+/// accumulator overflow (...)": the outputs, then each layer where such numbers arise, then those
+/// that pass them on. Empty for rows that are finite. One sentence each, without a full stop.
+std::vector<std::string> not_finite_sentences(const Row&);
+
+/// NaN and infinite results of that layer's products; 0 where the row has none or does not count.
+double not_finite_results(const Row&, const std::string& layer);
+
 }  // namespace numemu::experiments

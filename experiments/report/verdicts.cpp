@@ -7,7 +7,7 @@
 
 #include "experiments/predict/layer_noise.hpp"
 #include "experiments/report/findings.hpp"
-#include "experiments/report/not_finite_text.hpp"
+#include "experiments/report/record.hpp"
 
 namespace numemu::experiments {
 namespace {

@@ -8,7 +8,7 @@
 #include "experiments/engine/experiment.hpp"
 #include "experiments/engine/scores.hpp"
 #include "experiments/report/judged_evaluation.hpp"
-#include "experiments/report/percent.hpp"
+#include "experiments/report/number_text.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/npy.hpp"
 #include "tests/catch.hpp"

@@ -214,28 +214,75 @@ void add_noise(const Outcome& o, double* sums) {
   }
 }
 
+// Half a point of top-1 and 0.7 % of the perplexity (0.01 bits) are what people call small. The
+// limits of other shares and of log loss are the same in their units; those of errors and of PSNR
+// are 1 % and 0.1 dB.
+constexpr ShownAs percent(const char* title, const char* words) {
+  return {title, words, "%", "points", 100, 2, false, false, 0.005, 0.1};
+}
+constexpr ShownAs error(const char* title, const char* words, const char* unit) {
+  return {title, words, "", unit, 1, 6, true, true, 0.01, 1};
+}
+
 const Score kScores[] = {
     {"top1", "share of classes that are the largest logit", has_classes, two, add_right,
-     of_each<ratio>, false, true},
+     of_each<ratio>, percent("Top-1, %", "top-1"), false, true},
     {"top5", "share of classes among the five largest logits", has_classes, two, add_top5,
-     of_each<ratio>, false, true},
-    {"auc", "area under the ROC curve of two classes", is_binary, two, add_logit, auc},
-    {"log_loss", "mean cross-entropy of a class, nats", has_classes, two, add_loss, of_each<ratio>},
-    {"perplexity", "e to the mean cross-entropy", has_classes, two, add_loss, of_each<perplexity>},
-    {"bits_per_token", "mean cross-entropy of a class, bits", has_classes, two, add_loss,
-     of_each<bits>},
-    {"mse", "mean squared error", has_values, two, add_squared, of_each<ratio>},
-    {"mae", "mean absolute error", has_values, two, add_absolute, of_each<ratio>},
-    {"psnr", "mean over images on [0, 1] of -10 log10 of their mean squared error, dB", has_images,
-     two, add_psnr, of_each<ratio>},
+     of_each<ratio>, percent("Top-5, %", "top-5"), false, true},
+    {"auc", "area under the ROC curve of two classes", is_binary, two, add_logit, auc,
+     percent("AUC, %", "AUC")},
+    {"log_loss",
+     "mean cross-entropy of a class, nats",
+     has_classes,
+     two,
+     add_loss,
+     of_each<ratio>,
+     {"Log loss, nats", "log loss", "nats", "nats", 1, 4, true, false, 0.007, 0.35}},
+    {"perplexity",
+     "e to the mean cross-entropy",
+     has_classes,
+     two,
+     add_loss,
+     of_each<perplexity>,
+     {"Perplexity", "perplexity", "", "% of the perplexity", 1, 3, true, true, 0.007, 0.4}},
+    {"bits_per_token",
+     "mean cross-entropy of a class, bits",
+     has_classes,
+     two,
+     add_loss,
+     of_each<bits>,
+     {"Bits per token", "bits per token", "", "bits per token", 1, 4, true, false, 0.01, 0.5}},
+    {"mse", "mean squared error", has_values, two, add_squared, of_each<ratio>,
+     error("Mean squared error", "mean squared error", "% of the mean squared error")},
+    {"mae", "mean absolute error", has_values, two, add_absolute, of_each<ratio>,
+     error("Mean absolute error", "mean absolute error", "% of the mean absolute error")},
+    {"psnr",
+     "mean over images on [0, 1] of -10 log10 of their mean squared error, dB",
+     has_images,
+     two,
+     add_psnr,
+     of_each<ratio>,
+     {"PSNR, dB", "PSNR", "dB", "dB", 1, 2, false, false, 0.1, 3}},
     {"mean_iou", "intersection over union of answers and class maps, mean over classes", is_mapped,
-     two_of_class, add_unions, of_each<mean_iou>},
+     two_of_class, add_unions, of_each<mean_iou>, percent("Mean IoU, %", "mean IoU")},
     {"pixel_accuracy", "share of places of class maps that are the largest logit", is_mapped, two,
-     add_right, of_each<ratio>, false, true},
-    {"cosine", "mean cosine of a sample's outputs and those in float32", has_any, two, add_cosine,
-     of_each<ratio>, true},
-    {"sqnr", "power of the outputs in float32 over that of their difference, dB", has_any, two,
-     add_noise, of_each<decibels>, true}};
+     add_right, of_each<ratio>, percent("Pixel accuracy, %", "pixel accuracy"), false, true},
+    {"cosine",
+     "mean cosine of a sample's outputs and those in float32",
+     has_any,
+     two,
+     add_cosine,
+     of_each<ratio>,
+     {"Cosine with float32", "cosine with float32", "", "of the cosine", 1, 6},
+     true},
+    {"sqnr",
+     "power of the outputs in float32 over that of their difference, dB",
+     has_any,
+     two,
+     add_noise,
+     of_each<decibels>,
+     {"SQNR of outputs, dB", "SQNR of the outputs", "dB", "dB", 1, 2},
+     true}};
 
 std::string_view needs(const Score& score) {
   return score.fits == is_binary    ? "two classes, one per sample"
@@ -270,6 +317,8 @@ const Score& find_score(std::string_view name) {
   for (const std::string& own : score_names()) known += (known.empty() ? "" : ", ") + own;
   throw Error(fmt::format("unknown metric '{}'; known: {}", name.substr(0, kLongestName), known));
 }
+
+std::span<const Score> scores() { return kScores; }
 
 std::vector<std::string> score_names() {
   std::vector<std::string> names;

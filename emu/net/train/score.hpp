@@ -33,6 +33,21 @@ struct ScoreTable {
 /// The figure of samples of which sample i counts times[i] times; NaN where they have none.
 using Figure = std::function<double(const std::vector<std::int64_t>& times)>;
 
+/// How people read a figure, and which loss of it they call small.
+struct ShownAs {
+  const char* title;   ///< of a column: "Top-1, %"
+  const char* words;   ///< in a sentence: "top-1"
+  const char* prefix;  ///< between a number and the words: "%"
+  const char* unit;    ///< of a change: "points"
+  double factor;       ///< of numbers that are shown: 100 for shares from 0 to 1
+  int digits;
+  bool falls = false;     ///< less is better
+  bool relative = false;  ///< a loss is a share of float32's figure
+  /// Losses that count as small and as hopeless, before `factor`; 0: no loss is usually called so,
+  /// and nothing is judged.
+  double small = 0, hopeless = 0;
+};
+
 struct Score {
   std::string_view name, summary;
   /// Whether a data set has what it compares with.
@@ -43,12 +58,14 @@ struct Score {
   /// The figure of any resample of the table, which it goes on to read. What all resamples share
   /// is computed here, once: the order of the samples.
   Figure (*figure)(const ScoreTable&);
+  ShownAs shown;
   bool reference = false;  ///< reads Outcome::reference
   bool share = false;      ///< column 0 over column 1, from 0 to 1 in every sample
 };
 
 /// Throws Error with the nearest known name.
 const Score& find_score(std::string_view name);
+std::span<const Score> scores();
 std::vector<std::string> score_names();
 /// What a row of this data set has unless told otherwise: none for one class per sample, as every
 /// row has top-1 and loss.

@@ -1,6 +1,5 @@
 // Settings of a point: roles follow their format, paths that lead nowhere are refused.
-#include "experiments/engine/point_settings.hpp"
-
+#include "experiments/engine/sweep_config.hpp"
 #include "formats/error.hpp"
 #include "policies/recipe/recipe.hpp"
 #include "tests/catch.hpp"

@@ -8,7 +8,6 @@
 
 #include "emu/net/build/builder.hpp"
 #include "emu/net/nets.hpp"
-#include "experiments/engine/answers.hpp"
 #include "experiments/engine/losses_file.hpp"
 #include "experiments/engine/sweep.hpp"
 #include "formats/random.hpp"

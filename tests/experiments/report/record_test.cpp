@@ -1,13 +1,18 @@
-// A record holds the values of the row, and nothing where they are missing or wrong.
+// Rows flattened; rows without predictions; numbers that are not finite.
 #include "experiments/report/record.hpp"
 
 #include <algorithm>
 #include <string>
 
+#include "experiments/report/findings.hpp"
+#include "experiments/report/html.hpp"
+#include "experiments/report/report.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/report/sample.hpp"
+#include "tests/experiments/report/scratch.hpp"
 #include "tests/experiments/rows.hpp"
 
+using Catch::Contains;
 using namespace numemu::experiments;
 using numemu::Json;
 
@@ -178,4 +183,86 @@ TEST_CASE("calibration that clips is named unless ranges fix every activation", 
   row["point"]["recipe"]["ranges"] = {{"fc1", {{"activation", {-1, 1}}}}};
   fixed(1);
   CHECK(scale() == "absmax, percentile(99.9)");
+}
+
+TEST_CASE("reports without predictions have neither columns nor verdicts of them", "[fast]") {
+  const std::vector<Json> rows = sample::rows();
+  std::vector<Json> bare;
+  for (const Row& row : without_predictions(read_rows(rows))) bare.push_back(to_json(row));
+  CHECK(any_predictions(records_of(rows)));
+  std::vector<Json> float32 = rows;
+  std::erase_if(float32, [](const Json& row) { return !records_of({row})[0].is_float32(); });
+  REQUIRE_FALSE(float32.empty());
+  CHECK_FALSE(any_predictions(records_of(float32)));
+  const std::vector<Record> records = records_of(bare);
+  CHECK_FALSE(any_predictions(records));
+  const Verdicts verdicts = judge_predictions(records);
+  CHECK(verdicts.layers.compared() + verdicts.outputs.compared() + verdicts.fitted.compared() == 0);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    CHECK(bare[i]["metrics"].size() == rows[i]["metrics"].size());
+    CHECK(bare[i]["metrics"]["sqnr_db"] == rows[i]["metrics"]["sqnr_db"]);
+    CHECK(records[i].left_out.empty());
+  }
+
+  const Scratch scratch("predictions-off");
+  const auto texts = [&](const std::vector<Json>& shown) {
+    const Json sweep = sample::sweep(), tensors = sample::tensors();
+    const ReportInput input{&sweep, kept_rows(shown), &tensors};
+    ReportAssets assets = embedded_assets();
+    assets.libraries = "/* libraries */";
+    write_markdown(input, scratch / "report.md");
+    return std::pair(render_html(input, assets), scratch.read("report.md"));
+  };
+  const auto [page, text] = texts(rows);
+  for (const char* words : {"SQNR predicted, dB</button>", "Predicted, dB",
+                            "<h2 id=\"h-verdicts\">", "id=\"fig-predicted\""})
+    CHECK_THAT(page, Contains(words));
+  CHECK_THAT(text, Contains("predicted, dB"));
+  const auto [bare_page, bare_text] = texts(bare);
+  for (const char* words : {"SQNR predicted, dB</button>", "Predicted, dB", "h-verdicts",
+                            "fig-predicted", "Not drawn", "{{"})
+    CHECK_THAT(bare_page, !Contains(words));
+  CHECK_THAT(bare_page, Contains("SQNR measured, dB") && Contains("id=\"fig-layers\""));
+  CHECK_THAT(bare_text, !Contains("redicted"));
+}
+
+TEST_CASE("a row says how many outputs are not finite, where they arise and why", "[fast]") {
+  const Row row = read_row(sample::not_finite_row());
+  CHECK(is_not_finite(row));
+  CHECK(not_finite_sentences(row) ==
+        std::vector<std::string>{
+            "98,000 of 100,000 outputs are NaN (97,000) or infinite (1,000) (10,000 test samples)",
+            "conv2: 1,200 of 40,000 results infinite: accumulator overflow (float16, at most "
+            "6.55e+04)",
+            "passed on by fc1"});
+  CHECK(not_finite_results(row, "conv2") == 1200);
+  CHECK(not_finite_results(row, "conv1") == 0);
+}
+
+TEST_CASE("rows that do not count tell by their loss", "[fast]") {
+  Row row = read_row(sample::not_finite_row());
+  row.not_finite = {};
+  CHECK(is_not_finite(row));
+  CHECK(not_finite_sentences(row).size() == 1);
+  row.metrics.loss = 0.1;
+  CHECK_FALSE(is_not_finite(row));
+  CHECK(not_finite_sentences(row).empty());
+  CHECK_FALSE(is_not_finite(Row()));
+}
+
+TEST_CASE("finite predictions of numbers that are not finite have failed, and come first",
+          "[fast]") {
+  const std::vector<Json> finite = sample::rows();
+  std::vector<Json> rows = finite;
+  rows.push_back(sample::not_finite_row());
+  const std::vector<Record> before = records_of(finite), records = records_of(rows);
+  const Verdicts old = judge_predictions(before), v = judge_predictions(records);
+  CHECK(v.outputs.compared() == old.outputs.compared() + 1);
+  CHECK(v.outputs.not_finite == 1);
+  CHECK(v.outputs.largest == old.outputs.largest);
+  CHECK(v.layers.not_finite == 4);
+  REQUIRE(v.failed.size() >= 5);
+  CHECK(v.failed[0].why.find("accumulator overflow (float16") != std::string::npos);
+  CHECK(v.failed[4].why == "operands that were not finite before");
+  CHECK(v.failed[5 - 1].format == records.back().name);
 }

@@ -1,4 +1,4 @@
-#include "experiments/report/percent.hpp"
+#include "experiments/report/number_text.hpp"
 
 #include <fmt/format.h>
 
@@ -12,6 +12,20 @@ namespace {
 constexpr int kDigitsOfRows = 6, kExact = 12;  // 12 digits: no product of six is off by more
 
 }  // namespace
+
+int shown_decimals(double x, int most) {
+  constexpr double kBeyond = 1e5;  // the first of six digits
+  double shown = std::abs(x);
+  for (int i = 0; i < most; ++i) shown *= 10;
+  int decimals = most;
+  for (; decimals > 0 && std::isfinite(shown) && shown >= kBeyond; shown /= 10) --decimals;
+  return decimals;
+}
+
+std::string decimal_text(double x, int most, bool sign) {
+  const int decimals = shown_decimals(x, most);
+  return sign ? fmt::format("{:+.{}f}", x, decimals) : fmt::format("{:.{}f}", x, decimals);
+}
 
 double shown_percent(double share) {
   if (!std::isfinite(share)) return share;

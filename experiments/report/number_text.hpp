@@ -1,8 +1,15 @@
-// A share as people read it, the same digits wherever it is printed.
+// Numbers as people read them, the same digits wherever they are printed: decimals of any size, and
+// shares in percent.
 #pragma once
 #include <string>
 
 namespace numemu::experiments {
+
+/// How many decimals of a number are shown: `most`, fewer where it would have more than five digits
+/// that count: 0.0123 and 2103.3 under 4.
+int shown_decimals(double x, int most);
+/// A loss or another number that people read with `most` decimals.
+std::string decimal_text(double x, int most, bool sign = false);
 
 /// 100 times the share, rounded to two decimals. The share counts with six digits, as rows have it;
 /// halves go away from 0: 0.14375 is 14.38, whatever its float64 is.

@@ -1,5 +1,5 @@
-// A share is printed with the same digits wherever it is printed.
-#include "experiments/report/percent.hpp"
+// Decimals and shares in percent, as people read them.
+#include "experiments/report/number_text.hpp"
 
 #include <cmath>
 
@@ -22,4 +22,16 @@ TEST_CASE("intervals in percent, or none", "[fast]") {
   CHECK(percent_interval(0.1, 0.25) == "[10.00, 25.00]");
   CHECK(percent_interval(-0.0012, 0.0031, "{:+.2f}") == "[-0.12, +0.31]");
   CHECK(percent_interval(NAN, NAN) == "-");
+}
+
+TEST_CASE("numbers have as many decimals as leave them five digits that count", "[fast]") {
+  CHECK(decimal_text(2103, 6) == "2103.0");
+  CHECK(decimal_text(2103.27, 4) == "2103.3");
+  CHECK(decimal_text(123456, 6) == "123456");
+  CHECK(decimal_text(-12.345678, 6, true) == "-12.346");
+  CHECK(decimal_text(0.5, 4, true) == "+0.5000");
+  CHECK(decimal_text(0.0123456, 4) == "0.0123");
+  CHECK(decimal_text(2.302585, 4) == "2.3026");
+  CHECK(decimal_text(0, 6) == "0.000000");
+  CHECK(decimal_text(NAN, 4) == "nan");
 }
