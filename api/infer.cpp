@@ -87,13 +87,13 @@ std::int64_t reference_samples(const net::Graph& graph, const std::vector<net::T
                    inputs[0].dim(0)});
 }
 
-/// NotFinite::json of an output of all samples, with those that have NaN or infinite numbers.
-Json not_finite_json(const experiments::NotFinite& lost, const Tensor& output) {
-  Json json = lost.json(output.dim(0), stats::count_finite(output.data.data(), output.size()));
-  if (json.is_null()) return json;
+/// What is not finite of an output of all samples.
+void count_lost(const experiments::NotFinite& lost, const Tensor& output, Inferred::Output& out) {
+  out.not_finite =
+      lost.lost(output.dim(0), stats::count_finite(output.data.data(), output.size()));
+  if (!out.not_finite) return;
   const std::vector<bool> samples = samples_with(output, [](float v) { return !std::isfinite(v); });
-  json["samples_not_finite"] = std::ranges::count(samples, true);
-  return json;
+  out.samples_not_finite = std::ranges::count(samples, true);
 }
 
 /// Scores of outputs under a recipe against those in float32.
@@ -103,7 +103,9 @@ class Scores {
   Scores(const std::vector<std::string>& names, std::int64_t samples);
   /// Outputs of the next samples, [samples, ...].
   void add(const Tensor& output, const Tensor& float32);
-  Json json() const { return to_json(experiments::scores_of(false, scores_, own_, float32_)); }
+  std::vector<experiments::RowScore> rows() const {
+    return experiments::scores_of(false, scores_, own_, float32_);
+  }
 
  private:
   std::vector<const net::Score*> scores_;
@@ -198,11 +200,11 @@ class Noise {
     claim_.reset();
   }
 
-  /// The figures with the counts of all samples, as a row has them; null without.
-  Json json(const policies::RecipeNumerics& numerics) const {
-    if (!figures_) return nullptr;
-    Json out = {{"noise_samples", samples_}, {"metrics", Json::object()}};
-    experiments::add_noise(out, *figures_, graph_, numerics);
+  /// The figures with the counts of all samples; nothing without.
+  std::optional<Inferred::Noise> row(const policies::RecipeNumerics& numerics) const {
+    if (!figures_) return std::nullopt;
+    Inferred::Noise out{samples_, {}};
+    experiments::add_noise(out.row, *figures_, graph_, numerics);
     return out;
   }
 
@@ -481,8 +483,8 @@ Inferred infer(const InferRequest& request, const Context& context) {
   ended("run");
   std::map<std::string, Tensor>& results = outputs.results;
   out.nan = count_nan(inputs, results);
-  std::map<std::string, Json> not_finite;
-  for (const auto& [name, y] : results) not_finite[name] = not_finite_json(lost, y);
+  std::map<std::string, Inferred::Output> outputs_by_name;
+  for (const auto& [name, y] : results) count_lost(lost, y, outputs_by_name[name]);
   for (const net::OnnxPort& port : model.outputs) {
     const auto found = results.find(port.name);
     if (port.batch_axis > 0 && found != results.end())
@@ -494,12 +496,13 @@ Inferred infer(const InferRequest& request, const Context& context) {
   ended("write");
   for (const auto& [name, file] : files) {
     Tensor& y = results.at(name);
-    out.outputs.push_back({{name, file, y.shape, asked.digests ? digest_of(y) : ""},
-                           std::move(not_finite[name]),
-                           std::move(y)});
+    Inferred::Output& output = out.outputs.emplace_back(std::move(outputs_by_name[name]));
+    static_cast<Inferred::Array&>(output) = {name, file, y.shape,
+                                             asked.digests ? digest_of(y) : ""};
+    output.values = std::move(y);
   }
-  if (noise) out.noise = noise->json(quantized);
-  if (scores) out.scores = scores->json();
+  if (noise) out.noise = noise->row(quantized);
+  if (scores) out.scores = scores->rows();
   if (asked.digests)
     out.memory = memory_of(model.graph, samples_of(inputs, 0, std::min(asked.batch, out.samples)));
   return out;

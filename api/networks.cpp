@@ -127,12 +127,12 @@ Evaluated evaluate(Session& session, const EvaluateRequest& asked, const Context
   before = shared;
   free = latest;
   experiments::Point point;
-  point.net = utf8_text(names.net);
-  point.data = utf8_text(names.data);
+  point.row.net = utf8_text(names.net);
+  point.row.data = utf8_text(names.data);
+  point.row.eval_images = bench.eval_images;
+  point.row.metrics = metrics;
   point.where = names.recipe;
   if (!names.recipe.empty()) point.recipe_name = experiments::recipe_name(names.recipe);
-  point.json = {{"net", point.net}, {"data", point.data}, {"eval_images", bench.eval_images}};
-  if (!metrics.empty()) point.json["metrics"] = metrics;
   experiments::set_recipe(point, session.whole);
   if (!asked.predictions) experiments::turn_predictions_off(point);
   out.row = experiments::run_point(point, bench, on_work);

@@ -95,8 +95,15 @@ struct Inferred {
     std::string digest;  ///< of the float32 elements
   };
   struct Output : Array {
-    Json not_finite;  ///< counts by layer of what is NaN or infinite; null where all is finite
+    /// By layer what is NaN or infinite; nothing where all is finite.
+    std::optional<experiments::LostNumbers> not_finite;
+    std::int64_t samples_not_finite = 0;
     Tensor values;
+  };
+  /// The metrics, prediction and layers of a row, on the first samples; counts of all samples.
+  struct Noise {
+    std::int64_t samples = 0;
+    experiments::Row row;
   };
   /// Of static scales.
   struct Calibration {
@@ -122,8 +129,8 @@ struct Inferred {
   std::vector<Output> outputs;  ///< those with a file or kept, by name
   std::int64_t samples = 0;
   NanCount nan;
-  Json noise;   ///< "noise_samples", "metrics", "predicted", "layers" of a row; null without
-  Json scores;  ///< those of a row; null without metrics
+  std::optional<Noise> noise;
+  std::vector<experiments::RowScore> scores;
   std::optional<Recipe> recipe;
   std::vector<std::string> notes;  ///< told, too, once the files are written
   Memory memory;

@@ -17,7 +17,7 @@ namespace {
 std::vector<std::string> point_names(const experiments::SweepConfig& config) {
   std::vector<experiments::Row> rows;
   for (const experiments::Point& point : config.points) {
-    rows.emplace_back().point = point.json;
+    rows.emplace_back().point = point.row;
     rows.back().recipe_name = point.recipe_name;
   }
   std::vector<std::string> names;

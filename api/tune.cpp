@@ -46,7 +46,7 @@ struct Source {
 Source load(const TuneRequest& asked, const Dataset& dataset, const Folders& folders) {
   TrainedNet trained = experiments::load_trained_net(asked.net, dataset, folders);
   if (!asked.keep_batch_norm) experiments::fold_batch_norm(trained);
-  net::RunIdentity identity = experiments::identity_of(trained);
+  net::RunIdentity identity = experiments::run_identity(trained);
   identity.emplace_back("starting file", file_sha256(trained.path));
   Source source{std::move(trained.graph),
                 std::move(trained.before),

@@ -27,10 +27,6 @@ struct Count {
 
 std::string decibels(const std::optional<double>& db) { return number_text(db, "{:.2f}"); }
 
-void print_noise(const Json& report, const std::string& of_noise, const std::string& of_counts) {
-  print_noise(experiments::read_row(report), of_noise, of_counts);
-}
-
 void print_noise(const Row& row, const std::string& of_noise, const std::string& of_counts) {
   // Without any, the reasons are below the table, or nothing is quantized.
   bool predictions = false, noise = false;

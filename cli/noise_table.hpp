@@ -14,7 +14,5 @@ std::string decibels(const std::optional<double>&);
 /// samples of SQNR and predictions; `of_counts`: those of overflow, underflow and invalid.
 void print_noise(const experiments::Row&, const std::string& of_noise,
                  const std::string& of_counts);
-/// The same of what `infer --json` has.
-void print_noise(const Json& report, const std::string& of_noise, const std::string& of_counts);
 
 }  // namespace numemu::cli

@@ -11,10 +11,6 @@
 
 namespace numemu::cli {
 
-void print_scores(const Json& scores, std::int64_t samples) {
-  print_scores(experiments::read_row({{"scores", scores}}).scores, samples);
-}
-
 void print_scores(const std::vector<experiments::RowScore>& scores, std::int64_t samples) {
   std::vector<std::vector<std::string>> lines;
   for (const experiments::RowScore& score : scores) {

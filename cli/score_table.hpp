@@ -9,7 +9,5 @@ namespace numemu::cli {
 /// Prints experiments::scores_of() of so many samples, with the reasons of figures that are
 /// missing.
 void print_scores(const std::vector<experiments::RowScore>&, std::int64_t samples);
-/// As JSON.
-void print_scores(const Json& scores, std::int64_t samples);
 
 }  // namespace numemu::cli

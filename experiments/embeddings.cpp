@@ -49,14 +49,11 @@ Plan plan_of(const ExperimentRun& run) {
 }
 
 /// Of one method: ||T - Q(T)|| / ||T|| over all tables of the network, their mean bits per element,
-/// and scores_json() of AUC and log loss beside float32.
+/// and scores of AUC and log loss beside float32.
 struct OfMethod {
   double loss = 0, bits = 0;
-  Json scores = {};
+  std::vector<RowScore> scores = {};
 
-  double score(std::size_t i, const char* key) const {
-    return read_fields<double>(scores.at(i).at(key), "scores");
-  }
   template <class Self, class Visit>
   static void fields(Self& self, const Visit& visit) {
     visit("loss", self.loss);
@@ -98,7 +95,7 @@ Measured measure(const TrainTrial& trial, const net::Dataset& data) {
     policies::RecipeNumerics numerics(recipe, graph);
     numerics.freeze(graph, 0, {});
     OfMethod result = table_losses(graph, *rule_of(method));
-    result.scores = scores_json(data, scores, evaluated(numerics), baseline);
+    result.scores = scores_of(data, scores, evaluated(numerics), baseline);
     methods.push_back(std::move(result));
   }
   return methods;
@@ -107,12 +104,11 @@ Measured measure(const TrainTrial& trial, const net::Dataset& data) {
 /// What a method loses to float32 in AUC: over seeds by Student's law, of one seed over records.
 stats::PairedInterval auc_loss(const std::vector<Measured>& seeds, std::size_t method) {
   std::vector<double> losses;
-  for (const Measured& seed : seeds) losses.push_back(-seed[method].score(0, "difference"));
+  for (const Measured& seed : seeds) losses.push_back(-seed[method].scores.at(0).difference.value_or(NAN));
   stats::PairedInterval loss = stats::paired_interval(losses);
   if (losses.size() > 1) return loss;
-  const auto ends = read_fields<std::array<double, 2>>(
-      seeds[0][method].scores.at(0).at("difference_ci95"), "scores");
-  return {loss.mean, -ends[1], -ends[0], 1};
+  const Ends ends = seeds[0][method].scores.at(0).difference_ci95.value_or(Ends());
+  return {loss.mean, -ends.high.value_or(NAN), -ends.low.value_or(NAN), 1};
 }
 
 }  // namespace
@@ -154,8 +150,10 @@ void add_clicks(const ExperimentRun& run, Conclusion& conclusion) {
         for (const Measured& one : study.runs[n]) sum += get(one[m]);
         return sum / static_cast<double>(study.seeds());
       };
-      const auto mean_score = [&](std::size_t score, const char* key) {
-        return mean([&](const OfMethod& one) { return one.score(score, key); });
+      const auto mean_score = [&](std::size_t score, Member<double> RowScore::*figure) {
+        return mean([&](const OfMethod& one) {
+          return (one.scores.at(score).*figure).value_or(NAN);
+        });
       };
       const double bits = mean([](const OfMethod& one) { return one.bits; });
       conclusion.add(interval_finding(fmt::format("AUC lost by {} in {} (at most {} predicted)",
@@ -166,10 +164,10 @@ void add_clicks(const ExperimentRun& run, Conclusion& conclusion) {
           {plan.nets[n], kMethods[m].name, fmt::format("{:.2f}", bits),
            fmt::format("{:.1f}", 100 * bits / 32),
            fmt::format("{:.4f}", mean([](const OfMethod& one) { return one.loss; })),
-           fmt::format("{:.4f}", mean_score(0, "baseline")),
-           fmt::format("{:.4f}", mean_score(0, "value")), fmt::format("{:+.5f}", loss.mean),
+           fmt::format("{:.4f}", mean_score(0, &RowScore::baseline)),
+           fmt::format("{:.4f}", mean_score(0, &RowScore::value)), fmt::format("{:+.5f}", loss.mean),
            fmt::format("[{:+.5f}, {:+.5f}]", loss.low, loss.high),
-           fmt::format("{:+.5f}", mean_score(1, "difference"))});
+           fmt::format("{:+.5f}", mean_score(1, &RowScore::difference))});
       series.points.push_back(gain_point(bits, kMethods[m].name, loss));
     }
     chart.series.push_back(std::move(series));

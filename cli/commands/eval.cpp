@@ -35,7 +35,7 @@ void print_row(const experiments::Row& row, bool apart) {
   const experiments::RowMetrics& metrics = row.metrics;
   // What is the baseline itself would be compared with itself.
   const bool baseline = experiments::read_records({row}).at(0).is_baseline();
-  const std::int64_t compared = baseline ? 0 : row.point["eval_images"].get<std::int64_t>();
+  const std::int64_t compared = baseline ? 0 : row.point.eval_images.value();
   const experiments::RowScore* const top1 = row.score("top1");
   const bool counted = metrics.gained.written();
   const std::string alike = top1 && !counted ? none_differs(*top1, compared) : "";

@@ -27,25 +27,19 @@ struct InferOptions {
 
 /// "3 of 5 samples of y are NaN or infinite (30 of 50 numbers)", and in which layer they first
 /// arise.
-std::vector<std::string> not_finite_sentences(const std::string& output, const Json& not_finite) {
-  const auto lost = [](const Json& counts) {
-    return counts["nan"].get<std::int64_t>() + counts["infinite"].get<std::int64_t>();
-  };
-  const Json& numbers = not_finite["outputs"];
+std::vector<std::string> not_finite_sentences(const api::Inferred::Output& output) {
+  const experiments::LostCounts& numbers = output.not_finite->outputs;
   std::vector<std::string> out = {
-      lost(numbers) == 0
-          ? fmt::format("{} is finite, but results of layers are not", output)
+      numbers.lost() == 0
+          ? fmt::format("{} is finite, but results of layers are not", output.name)
           : fmt::format("{} of {} of {} have NaN or infinite numbers (NaN {}, infinite {} of {})",
-                        not_finite["samples_not_finite"].get<std::int64_t>(),
-                        counted(not_finite["samples"], "sample"), output,
-                        numbers["nan"].get<std::int64_t>(), numbers["infinite"].get<std::int64_t>(),
-                        numbers["of"].get<std::int64_t>())};
-  for (const Json& layer : not_finite["layers"]) {
-    if (lost(layer) <= layer["inherited"].get<std::int64_t>()) continue;
-    out.push_back(
-        fmt::format("they first occur in layer {}: {} of {} results: {}",
-                    layer["name"].get<std::string>(), lost(layer), layer["of"].get<std::int64_t>(),
-                    layer["causes"].empty() ? "" : layer["causes"][0].get<std::string>()));
+                        output.samples_not_finite, counted(output.not_finite->samples, "sample"),
+                        output.name, numbers.nan, numbers.infinite, numbers.of)};
+  for (const experiments::LostLayer& layer : output.not_finite->layers) {
+    if (layer.lost() <= layer.inherited) continue;
+    out.push_back(fmt::format("they first occur in layer {}: {} of {} results: {}", layer.name,
+                              layer.lost(), layer.of,
+                              layer.causes.empty() ? "" : layer.causes.front()));
     break;
   }
   return out;
@@ -75,13 +69,20 @@ Json json_of(const api::Inferred& inferred, const api::InferRequest& asked) {
                    {"shape", of.shape},
                    {"digest", of.digest}};
     if (inferred.nan.hidden > 0) output["nan_samples_without_nan_output"] = inferred.nan.hidden;
-    if (!of.not_finite.is_null()) output["not_finite"] = of.not_finite;
+    if (of.not_finite) {
+      Json& lost = output["not_finite"] = numemu::json_of(*of.not_finite);
+      lost["samples_not_finite"] = of.samples_not_finite;
+    }
     report["outputs"].push_back(std::move(output));
   }
-  if (!inferred.noise.is_null()) {
-    for (const auto& item : inferred.noise.items()) report[item.key()] = item.value();
+  if (inferred.noise) {
+    const experiments::Row& row = inferred.noise->row;
+    report["noise_samples"] = inferred.noise->samples;
+    report["metrics"] = numemu::json_of(row.metrics);
+    report["predicted"] = numemu::json_of(row.predicted);
+    report["layers"] = numemu::json_of(row.layers);
   }
-  if (!inferred.scores.is_null()) report["scores"] = inferred.scores;
+  if (!inferred.scores.empty()) report["scores"] = numemu::json_of(inferred.scores);
   report["recipe"] = inferred.recipe ? inferred.recipe->json() : Json();
   report["notes"] = inferred.notes;
   report["memory"] = {{"weight_bytes", inferred.memory.weights},
@@ -117,9 +118,8 @@ int run_infer(const InferOptions& options) {
   };
   const api::Inferred inferred = api::infer(asked, context);
   for (const api::Inferred::Output& output : inferred.outputs) {
-    if (!output.not_finite.is_null()) {
-      for (const std::string& sentence : not_finite_sentences(output.name, output.not_finite))
-        say("note: {}", sentence);
+    if (output.not_finite) {
+      for (const std::string& sentence : not_finite_sentences(output)) say("note: {}", sentence);
     }
     if (!options.json)
       fmt::print("{}\n",
@@ -137,14 +137,13 @@ int run_infer(const InferOptions& options) {
     fmt::print("{}\n", json_of(inferred, asked).dump(2));
     return kFine;
   }
-  if (!inferred.noise.is_null()) {
+  if (inferred.noise) {
     fmt::print("\n");
-    print_noise(inferred.noise,
-                fmt::format("the first {}",
-                            counted(inferred.noise["noise_samples"].get<std::int64_t>(), "sample")),
+    print_noise(inferred.noise->row,
+                fmt::format("the first {}", counted(inferred.noise->samples, "sample")),
                 fmt::format("all {}", counted(inferred.samples, "sample")));
   }
-  if (!inferred.scores.is_null()) {
+  if (!inferred.scores.empty()) {
     fmt::print("\n");
     print_scores(inferred.scores, inferred.samples);
   }

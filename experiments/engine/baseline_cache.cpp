@@ -40,7 +40,7 @@ std::string digest_of(const net::Tensor& x) {
 std::string key_of(const TrainedNet& trained, const net::Dataset& dataset,
                    const policies::FloatReference& reference, std::int64_t images) {
   std::string text = fmt::format("{}\nnumerics {}\n", kHead, kNumericsVersion);
-  for (const auto& [name, value] : identity_of(trained))
+  for (const auto& [name, value] : run_identity(trained))
     text += fmt::format("{} {}\n", name, value);
   const net::Graph& graph = baseline_graph(trained);
   for (const net::GraphInput& input : graph.inputs)

@@ -131,7 +131,7 @@ double point_seconds(Trial& trial, const Point& point, double budget) {
       std::min(trial.dataset.calibration_count(), recipe.calibration().samples);
   trial.calibration += passes * static_cast<double>(calibration - 1) * trial.pass;
   if (makes_predictions(point)) seconds += prediction_seconds(trial, recipe, numerics);
-  const std::int64_t images = std::min(point.eval_images, trial.dataset.test_count());
+  const std::int64_t images = std::min(*point.row.eval_images, trial.dataset.test_count());
   const double sample = sample_seconds(trial, numerics, images, kSamplesShare * budget);
   // The reference is compared with float32, layer by layer.
   return seconds + sample * static_cast<double>(images + trial.reference) +

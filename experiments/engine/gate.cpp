@@ -99,10 +99,7 @@ std::optional<stats::PairedAnswers> answers_of(const Member<std::int64_t>& only_
 Figures figures_of(const Gate& gate, const Row& row) {
   const RowMetrics& metrics = row.metrics;
   Figures out;
-  const Json* const samples_of_point = row.point.find_path("/eval_images");
-  const double n = at(metrics.n), samples = samples_of_point && samples_of_point->is_number()
-                                                ? samples_of_point->get<double>()
-                                                : NAN;
+  const double n = at(metrics.n), samples = at(row.point.eval_images);
   const bool several = n > samples;  // classes of each sample, which `n` counts
   const double count = several ? samples : n;
   out.n = std::isfinite(count) ? static_cast<std::int64_t>(count) : 0;

@@ -117,13 +117,4 @@ void add_noise(Row& row, const NoiseFigures& noise, const net::Graph& graph,
   }
 }
 
-void add_noise(Json& report, const NoiseFigures& noise, const net::Graph& graph,
-               const policies::RecipeNumerics& numerics) {
-  Row row;
-  add_noise(row, noise, graph, numerics);
-  report["metrics"].update(to_json(row.metrics));
-  report["predicted"] = to_json(row.predicted);
-  report["layers"] = to_json(row.layers);
-}
-
 }  // namespace numemu::experiments

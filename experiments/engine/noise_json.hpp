@@ -18,8 +18,5 @@ struct NoiseFigures {
 /// Sets the fidelity of the output in `metrics`, `predicted` and `layers`; `numerics`
 /// are those that were measured.
 void add_noise(Row&, const NoiseFigures&, const net::Graph&, const policies::RecipeNumerics&);
-/// The same for a report that is no row: its members "metrics", "predicted" and "layers".
-void add_noise(Json& report, const NoiseFigures&, const net::Graph&,
-               const policies::RecipeNumerics&);
 
 }  // namespace numemu::experiments

@@ -192,11 +192,6 @@ std::optional<LostNumbers> NotFinite::lost(std::int64_t samples,
   return out;
 }
 
-Json NotFinite::json(std::int64_t samples, const stats::FiniteCounts& outputs) const {
-  const std::optional<LostNumbers> numbers = lost(samples, outputs);
-  return numbers ? to_json(*numbers) : Json();
-}
-
 void NotFinite::add_overflows(LayerPrediction& prediction) const {
   for (const std::string& name : net::gemm_layer_names(graph_)) {
     const Layer& layer = net::at_layer(layers_, name);

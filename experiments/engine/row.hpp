@@ -1,5 +1,5 @@
-// One row of a sweep as a struct. Each member is declared once more, with its key, in the visitor
-// of row.cpp: that writes rows, reads them and checks them.
+// One row of a sweep as a struct. The list of fields of each struct writes rows, reads them and
+// checks them.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -9,27 +9,10 @@
 
 #include "formats/analysis/verdict.hpp"
 #include "formats/error.hpp"
-#include "formats/storage/json.hpp"
+#include "formats/storage/fields.hpp"
 
-namespace numemu::experiments {
-
-/// A member that a row may lack. Rows tell `null`, a figure that has no number, from a key that is
-/// not there, which the program that wrote the row did not know.
-template <class T>
-struct Member : std::optional<T> {
-  using std::optional<T>::optional;
-  static Member null() {
-    Member member;
-    member.is_null = true;
-    return member;
-  }
-  bool written() const { return this->has_value() || is_null; }
-
-  bool is_null = false;
-};
-
-/// The number with that many significant digits; null for NaN and infinities: float32 has no noise.
-Member<double> row_number(double value, int digits = 6);
+namespace numemu {
+namespace experiments {
 
 /// Both ends of an interval, empty where they are null.
 struct Ends {
@@ -37,11 +20,98 @@ struct Ends {
   bool known() const { return low && high; }
   friend bool operator==(const Ends&, const Ends&) = default;
 };
+
+}  // namespace experiments
+
+template <>
+struct FieldCodec<experiments::Ends> {
+  static constexpr const char* kExpected = "two numbers or two nulls";
+  static Json write(const experiments::Ends&);
+  static bool read(const Json&, experiments::Ends&);
+};
+template <>
+struct FieldCodec<Verdict> {
+  static constexpr const char* kExpected = "a verdict";
+  static Json write(Verdict);
+  static bool read(const Json&, Verdict&);
+};
+
+}  // namespace numemu
+
+namespace numemu::experiments {
+
+using numemu::Member, numemu::UnknownMember;
+
+/// The number with that many significant digits; null for NaN and infinities: float32 has no noise.
+Member<double> row_number(double value, int digits = 6);
 Ends row_ends(double low, double high);
+
+/// What a run reads of its network (identity_of() in network_identity.hpp). No path: moving a file
+/// changes nothing.
+struct NetworkIdentity {
+  std::string net, weights;      ///< name and digest
+  std::string graph;             ///< digest of a graph that is no reference network's
+  std::string tuned_from;        ///< digest of the network before tuning
+  std::string ranges;            ///< digest of the ranges of a checkpoint
+  std::string weights_as_codes;  ///< how many are stored so; "" for none
+  std::string trained;           ///< "under a recipe", "" otherwise
+
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("net", self.net, kIfAny);
+    file_fields(self, visit);
+  }
+  template <class Self, class Visit>
+  static void file_fields(Self& self, const Visit& visit) {
+    visit("weights", self.weights, kIfAny);
+    visit("graph", self.graph, kIfAny);
+    visit("tuned_from", self.tuned_from, kIfAny);
+    visit("ranges", self.ranges, kIfAny);
+    visit("weights_as_codes", self.weights_as_codes, kIfAny);
+    visit("trained", self.trained, kIfAny);
+  }
+};
+
+/// What identifies a row: the configuration, the network and the data.
+struct RowPoint : NetworkIdentity {
+  std::string data;                  ///< the set's name; of a point of a sweep as it was given
+  Member<std::int64_t> eval_images;  ///< samples of the test split
+  Json recipe;                       ///< canonical, of one with stages the last
+  Member<std::int64_t> stage;        ///< its number, where there are several
+  Member<bool> fold_batch_norm;
+  Member<bool> predictions;  ///< false where they are turned off
+  std::vector<std::string> metrics;
+  std::string images;         ///< digest of the data
+  Member<std::int64_t> seed;  ///< of earlier programs
+
+  bool empty() const { return net.empty() && data.empty() && recipe.is_null(); }
+
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("net", self.net, kIfAny | kNeeded);
+    visit("data", self.data, kIfAny | kNeeded);
+    visit("eval_images", self.eval_images);
+    visit("recipe", self.recipe, kIfAny);
+    visit("stage", self.stage);
+    visit("fold_batch_norm", self.fold_batch_norm);
+    visit("predictions", self.predictions);
+    visit("metrics", self.metrics, kIfAny);
+    NetworkIdentity::file_fields(self, visit);
+    visit("images", self.images, kIfAny);
+    visit("seed", self.seed);
+  }
+};
 
 /// Effective stored bits of an element.
 struct RowBits {
   Member<double> weight, activation, product_weight;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("weight", self.weight, kNeeded);
+    visit("activation", self.activation, kNeeded);
+    visit("product_weight", self.product_weight);
+  }
 };
 
 /// Accuracies are fractions, SQNR is in decibels.
@@ -59,6 +129,32 @@ struct RowMetrics {
   Member<Ends> sqnr_ci95;
   Member<std::int64_t> sqnr_samples;
   Member<double> sqnr_without_mean_db, sqnr_gained_db, gain;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("top1", self.top1, kNeeded | kExcusable);
+    visit("n", self.n, kNeeded);
+    visit("ci95", self.ci95, kNeeded | kExcusable);
+    visit("loss", self.loss, kNeeded | kExcusable | kNullable);
+    visit("baseline_top1", self.baseline_top1);
+    visit("difference", self.difference);
+    visit("difference_ci95", self.difference_ci95);
+    visit("gained", self.gained);
+    visit("lost", self.lost);
+    visit("perplexity", self.perplexity);
+    visit("bits_per_character", self.bits_per_character);
+    visit("baseline_bits_per_character", self.baseline_bits_per_character);
+    visit("bits_per_token", self.bits_per_token);
+    visit("baseline_bits_per_token", self.baseline_bits_per_token);
+    visit("sqnr_db", self.sqnr_db);
+    visit("sqnr_error_db", self.sqnr_error_db);
+    visit("sqnr_ci95", self.sqnr_ci95);
+    visit("sqnr_samples", self.sqnr_samples);
+    visit("sqnr_without_mean_db", self.sqnr_without_mean_db);
+    visit("sqnr_gained_db", self.sqnr_gained_db);
+    visit("gain", self.gain);
+    visit("not_finite", kGone);
+  }
 };
 
 /// One figure of net::Score beside float32's (scores.hpp).
@@ -72,12 +168,34 @@ struct RowScore {
   std::vector<std::string> exact;     ///< keys of intervals of samples that are all alike
   Member<std::int64_t> gained, lost;  ///< of a share that is counted
   std::string why_no_value, why_no_baseline;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("name", self.name);
+    visit("value", self.value);
+    visit("ci95", self.ci95);
+    visit("baseline", self.baseline);
+    visit("difference", self.difference);
+    visit("difference_ci95", self.difference_ci95);
+    visit("resampled", self.resampled, kIfAny);
+    visit("exact", self.exact, kIfAny);
+    visit("gained", self.gained);
+    visit("lost", self.lost);
+    visit("why_no_value", self.why_no_value, kIfAny);
+    visit("why_no_baseline", self.why_no_baseline, kIfAny);
+  }
 };
 
 /// Which of the first samples the network got right (losses_file.hpp).
 struct RowAnswers {
   std::uint64_t n = 0;
   std::string right;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("n", self.n);
+    visit("right", self.right);
+  }
 };
 
 /// A distribution that fits a tensor, and the error that it predicts.
@@ -87,6 +205,16 @@ struct RowFit {
   Member<bool> accepted;
   Member<double> db;
   Member<Verdict> verdict;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("family", self.family);
+    visit("ks", self.ks);
+    visit("threshold", self.threshold);
+    visit("accepted", self.accepted);
+    visit("db", self.db);
+    visit("verdict", self.verdict);
+  }
 };
 
 /// The error of a quantized float32 tensor.
@@ -98,6 +226,21 @@ struct RowTensor {
   Member<RowFit> fitted;
 
   bool accepted() const { return fitted && fitted->accepted == true; }
+
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("layer", self.layer);
+    visit("role", self.role);
+    visit("format", self.format);
+    visit("n", self.n);
+    visit("measured_mse", self.measured_mse);
+    visit("measured_db", self.measured_db);
+    visit("standard_error", self.standard_error);
+    visit("empirical_mse", self.empirical_mse);
+    visit("empirical_db", self.empirical_db);
+    visit("verdict", self.verdict);
+    visit("fitted", self.fitted);
+  }
 };
 
 /// The SQNR at the output of a layer, and shares of its operands.
@@ -109,6 +252,23 @@ struct RowLayer {
   Member<Verdict> verdict;
   Member<double> overflow, underflow, invalid, saturated;
   std::string left_out;  ///< why nothing is predicted
+
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("name", self.name);
+    visit("gemm", self.gemm, kIfAny);
+    visit("unit", self.unit, kIfAny);
+    visit("sqnr_db", self.sqnr_db);
+    visit("sqnr_ci95", self.sqnr_ci95);
+    visit("predicted_db", self.predicted_db);
+    visit("verdict", self.verdict);
+    visit("overflow", self.overflow);
+    visit("underflow", self.underflow);
+    visit("invalid", self.invalid);
+    visit("saturated", self.saturated);
+    visit("left_out", self.left_out, kIfAny);
+    visit("not_finite", kGone);
+  }
 };
 
 struct RowPrediction {
@@ -117,12 +277,32 @@ struct RowPrediction {
   Member<Verdict> verdict;
   std::vector<RowTensor> tensors;
   std::string left_out, ignores;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("version", self.version);
+    visit("sqnr_db", self.sqnr_db);
+    visit("sqnr_error_db", self.sqnr_error_db);
+    visit("sqnr_gained_db", self.sqnr_gained_db);
+    visit("gain", self.gain);
+    visit("verdict", self.verdict);
+    visit("tensors", self.tensors, kNeeded);
+    visit("left_out", self.left_out, kIfAny);
+    visit("ignores", self.ignores, kIfAny);
+  }
 };
 
 /// Numbers of which some are NaN or infinite.
 struct LostCounts {
   std::int64_t of = 0, nan = 0, infinite = 0;
   std::int64_t lost() const { return nan + infinite; }
+
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("of", self.of);
+    visit("nan", self.nan);
+    visit("infinite", self.infinite);
+  }
 };
 struct LostLayer {
   std::string name;
@@ -130,22 +310,52 @@ struct LostLayer {
   std::int64_t inherited = 0;  ///< of samples whose operands were not finite before the product
   std::vector<std::string> causes;
   std::int64_t lost() const { return nan + infinite; }
+
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("name", self.name);
+    visit("of", self.of);
+    visit("nan", self.nan);
+    visit("infinite", self.infinite);
+    visit("inherited", self.inherited);
+    visit("causes", self.causes);
+  }
 };
 /// What some passes made NaN or infinite: the layers in the network's order.
 struct LostNumbers {
   std::int64_t samples = 0;
   LostCounts outputs;
   std::vector<LostLayer> layers;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("samples", self.samples);
+    visit("outputs", self.outputs);
+    visit("layers", self.layers);
+  }
 };
 struct RowLost {
   Member<LostNumbers> test, reference;
   /// Those of the test samples, else those that SQNR is measured on; null without either.
   const LostNumbers* counted() const { return test ? &*test : reference ? &*reference : nullptr; }
+
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("test", self.test);
+    visit("reference", self.reference);
+  }
 };
 
 /// The file of the sums of each sample (losses_file.hpp).
 struct RowLosses {
   std::string file, digest, score;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("file", self.file);
+    visit("digest", self.digest);
+    visit("score", self.score);
+  }
 };
 
 /// What a gate decided (gate.hpp).
@@ -155,16 +365,23 @@ struct RowGate {
   Member<Ends> margin_ci99;
   Member<std::int64_t> images, images_needed;
   std::string verdict;  ///< "pass", "fail", "undecided"
-};
 
-/// A member that no struct has, under the path of keys that leads to it ("layers", "[0]", "key").
-struct UnknownMember {
-  std::vector<std::string> path;
-  Json value;
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("target", self.target);
+    visit("metric", self.metric);
+    visit("value", self.value);
+    visit("required", self.required);
+    visit("margin", self.margin);
+    visit("margin_ci99", self.margin_ci99);
+    visit("images", self.images);
+    visit("images_needed", self.images_needed);
+    visit("verdict", self.verdict);
+  }
 };
 
 struct Row {
-  Json point;  ///< what identifies the row: the configuration, the network and the data
+  RowPoint point;
   std::string key, recipe_name;
   RowBits bits;
   std::string baseline_has;  ///< quantizers of the network that is called float32
@@ -185,18 +402,36 @@ struct Row {
 
   /// The score of that name; null where there is none.
   const RowScore* score(const std::string& name) const;
-  /// Whether the point's "predictions" is false.
-  bool turned_off() const;
+  /// Whether the point turns predictions off.
+  bool turned_off() const { return point.predictions == false; }
+
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("point", self.point, kIfAny);
+    visit("key", self.key, kIfAny);
+    visit("recipe_name", self.recipe_name, kIfAny);
+    visit("bits", self.bits);
+    visit("baseline_has", self.baseline_has, kIfAny);
+    visit("metrics", self.metrics);
+    visit("scores", self.scores, kIfAny);
+    visit("answers", self.answers);
+    visit("predicted", self.predicted);
+    visit("layers", self.layers, kNeeded | kOfNamed);
+    visit("notes", self.notes, kIfAny);
+    visit("note_kinds", self.note_kinds, kIfAny);
+    visit("fixed_activations", self.fixed_activations);
+    visit("not_finite", self.not_finite);
+    visit("version", self.version, kIfAny);
+    visit("losses", self.losses);
+    visit("gate", self.gate);
+    visit("digest", self.digest, kIfAny);
+  }
 };
 
+/// json_of() with what is not known put back where it was.
 Json to_json(const Row&);
-Json to_json(const RowMetrics&);
-Json to_json(const RowScore&);
-Json to_json(const std::vector<RowScore>&);
-Json to_json(const RowPrediction&);
-Json to_json(const RowTensor&);
-Json to_json(const std::vector<RowLayer>&);
-Json to_json(const LostNumbers&);
+/// The same of its point.
+Json point_json(const Row&);
 
 /// What can be read of a row: a member that is missing or of another type is empty, never an error.
 Row read_row(const Json&);

@@ -139,8 +139,8 @@ std::int64_t fixed_activations(const policies::Recipe& recipe, const net::Graph&
 
 JudgedSums judged_sums(const Point& point, const Workbench& bench,
                        const net::Evaluation& evaluation) {
-  const Json* const metrics = point.json.find_path("/metrics");
-  const std::string first = metrics == nullptr || metrics->empty() ? "" : metrics->front().text();
+  const std::vector<std::string>& metrics = point.row.metrics;
+  const std::string first = metrics.empty() ? "" : metrics.front();
   for (const net::Score* const score : judged_scores(bench.dataset, first)) {
     const auto found = std::ranges::find(bench.scores, score);
     if (found != bench.scores.end())
@@ -157,18 +157,18 @@ void add_metrics(Row& row, const net::Dataset& data, const std::vector<const net
   row.metrics = metrics_of(data, evaluation, baseline, row.scores);
 }
 
-Json identify(const Point& point, const Workbench& bench) {
+RowPoint identify(const Point& point, const Workbench& bench) {
   return identify(point, bench.dataset, bench.trained, bench.eval_images);
 }
 
-Json identify(const Point& point, const net::Dataset& dataset, const TrainedNet& trained,
-              std::int64_t images) {
-  Json json = point.json;
-  json["eval_images"] = images;
-  json["data"] = dataset.name();
-  identify(json, trained);
-  json["images"] = dataset.digest();
-  return json;
+RowPoint identify(const Point& point, const net::Dataset& dataset, const TrainedNet& trained,
+                  std::int64_t images) {
+  RowPoint row = point.row;
+  row.eval_images = images;
+  row.data = dataset.name();
+  static_cast<NetworkIdentity&>(row) = identity_of(trained);
+  row.images = dataset.digest();
+  return row;
 }
 
 std::int64_t calibration_samples(const policies::Recipe& recipe, const net::Graph& graph,
@@ -289,7 +289,7 @@ Row run_point(const Point& point, Workbench& bench, const OnWork& on_work, Judge
   add_noise(row, noise, graph, numerics);
   using policies::NoteKind, policies::notes_of;
   for (const std::vector<policies::Note>& notes :
-       {policies::notes_on_training(recipe, point.stage),
+       {policies::notes_on_training(recipe, static_cast<std::size_t>(point.row.stage.value_or(0))),
         policies::recipe_notes(recipe, graph, bench.reference),
         notes_of(NoteKind::ranges, policies::notes_on_ranges(recipe)),
         notes_of(NoteKind::quantizers, policies::notes_on_quantizers(graph, bench.trained.path)),

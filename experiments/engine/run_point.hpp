@@ -9,9 +9,9 @@
 namespace numemu::experiments {
 
 /// The point of the row: what the configuration says and the digest of the weights.
-Json identify(const Point&, const Workbench&);
+RowPoint identify(const Point&, const Workbench&);
 /// The same without a workbench, for `images` test samples.
-Json identify(const Point&, const net::Dataset&, const TrainedNet&, std::int64_t images);
+RowPoint identify(const Point&, const net::Dataset&, const TrainedNet&, std::int64_t images);
 
 /// Samples that static scales are calibrated on, of those available; 0 without such scales, and
 /// where ranges fix them all.

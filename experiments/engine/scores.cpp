@@ -130,11 +130,6 @@ std::vector<RowScore> scores_of(const net::Dataset& data,
   return scores_of(data.kind() == net::DataKind::text, scores, evaluation, baseline);
 }
 
-Json scores_json(const net::Dataset& data, const std::vector<const net::Score*>& scores,
-                 const net::Evaluation& evaluation, const net::Evaluation& baseline) {
-  return to_json(scores_of(data, scores, evaluation, baseline));
-}
-
 std::vector<RowScore> scores_of(bool sequence, const std::vector<const net::Score*>& scores,
                                 const net::Evaluation& evaluation,
                                 const net::Evaluation& baseline) {

@@ -26,9 +26,6 @@ std::vector<RowScore> scores_of(const net::Dataset&, const std::vector<const net
 /// The same of samples that follow each other (`sequence`) or do not.
 std::vector<RowScore> scores_of(bool sequence, const std::vector<const net::Score*>&,
                                 const net::Evaluation&, const net::Evaluation& baseline);
-/// As JSON, for what is no row.
-Json scores_json(const net::Dataset&, const std::vector<const net::Score*>&, const net::Evaluation&,
-                 const net::Evaluation& baseline);
 
 /// Of shares, at 95 %.
 struct Top1Intervals {

@@ -149,14 +149,13 @@ Point make_point(const SweepConfig& config, NamedRecipe base, PointSettings sett
   if (seed) recipe["seed"] = *seed;
   apply_settings(recipe, settings, where);
   Point point;
-  point.net = config.net;
-  point.data = config.data;
-  point.eval_images = config.eval_images;
+  point.row.net = config.net;
+  point.row.data = config.data;
+  point.row.eval_images = config.eval_images;
   point.where = where;
   point.recipe_name = name_of(base, settings);
-  point.json = {{"net", config.net}, {"data", config.data}, {"eval_images", config.eval_images}};
   set_recipe(point, policies::Recipe::parse(recipe, where));
-  if (config.fold_batch_norm) point.json["fold_batch_norm"] = true;
+  if (config.fold_batch_norm) point.row.fold_batch_norm = true;
   return point;
 }
 
@@ -254,19 +253,20 @@ void apply_settings(Json& recipe, PointSettings settings, const std::string& whe
 
 void set_recipe(Point& point, const policies::Recipe& recipe) {
   point.recipe = recipe.last_stage();
-  point.stage = recipe.stages().size();
-  point.json["recipe"] = point.recipe.json();
-  if (point.stage > 0) point.json["stage"] = point.stage;
+  point.row.recipe = point.recipe.json();
+  if (const auto stages = std::ssize(recipe.stages()); stages > 0) point.row.stage = stages;
 }
 
-void turn_predictions_off(Point& point) { point.json["predictions"] = false; }
+void turn_predictions_off(Point& point) { point.row.predictions = false; }
 
 void turn_predictions_off(SweepConfig& config) {
   for (Point& point : config.points) turn_predictions_off(point);
   config.json["predictions"] = false;
 }
 
-bool makes_predictions(const Point& point) { return point.json.value("predictions", true); }
+bool makes_predictions(const Point& point) { return point.row.predictions.value_or(true); }
+
+std::string row_key(const RowPoint& point) { return row_key(json_of(point)); }
 
 std::string row_key(const Json& point) {
   return sha256_hex(policies::canonical_json(point) + kNumericsVersion);
@@ -276,7 +276,7 @@ void set_metrics(SweepConfig& config, const std::vector<std::string>& names) {
   for (const std::string& name : names) net::find_score(name);
   config.metrics = names;
   if (names.empty()) return;
-  for (Point& point : config.points) point.json["metrics"] = names;
+  for (Point& point : config.points) point.row.metrics = names;
   config.json["metrics"] = names;
 }
 
@@ -362,7 +362,7 @@ SweepConfig parse_sweep(const std::string& text, const std::string& where,
       Point point =
           make_point(config, named, cells[i], own_seeds ? std::nullopt : std::optional(seed), data,
                      fmt::format("{}: point {}", where, i));
-      if (seen.insert(policies::canonical_json(point.json)).second) {
+      if (seen.insert(policies::canonical_json(json_of(point.row))).second) {
         config.points.push_back(std::move(point));
       } else {
         ++config.repeated;

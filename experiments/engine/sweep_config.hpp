@@ -4,19 +4,16 @@
 #include <utility>
 #include <vector>
 
+#include "experiments/engine/row.hpp"
 #include "formats/storage/json.hpp"
 #include "policies/recipe/recipe.hpp"
 
 namespace numemu::experiments {
 
-/// One cell of a sweep. `json` is the point of the row schema, without what only the network's file
-/// can tell.
+/// One cell of a sweep.
 struct Point {
-  std::string net, data;
-  std::int64_t eval_images = 0;
   policies::Recipe recipe;  ///< of one with stages the last
-  std::size_t stage = 0;    ///< its number; 0 without stages
-  Json json;
+  RowPoint row;             ///< of its row, without what only the network's file can tell
   std::string where;  ///< "sweep.json: point 7", for errors
   /// Of a recipe that was chosen by name or file, with the settings that change it; no part of the
   /// identity.
@@ -53,7 +50,7 @@ void set_metrics(SweepConfig&, const std::vector<std::string>& names);
 /// both.
 void set_calibration(SweepConfig&, const std::string& data);
 
-/// Inference uses the last stage: sets recipe and stage of the point, and its JSON.
+/// Inference uses the last stage: sets recipe and stage of the point.
 void set_recipe(Point&, const policies::Recipe&);
 
 /// Turns predictions off in every point: their "predictions" is false then, and absent otherwise.
@@ -63,6 +60,7 @@ void turn_predictions_off(Point&);
 bool makes_predictions(const Point&);
 
 /// The row's key: SHA-256 of the canonical JSON of the point and the numerics version.
+std::string row_key(const RowPoint&);
 std::string row_key(const Json& point);
 
 /// Dotted path into the recipe -> value. `*` stands for every key of an object.

@@ -46,8 +46,8 @@ net::ScoreTable table_of(const std::string& text, std::int64_t samples) {
 JudgedFigure judged_of(const net::Dataset& data, const std::vector<const net::Score*>& scores,
                        const net::Evaluation& own, const net::Evaluation& baseline) {
   Row row;
-  row.point = {{"data", data.name()}};
-  if (!scores.empty()) row.point["metrics"] = Json::array({std::string(scores.front()->name)});
+  row.point.data = data.name();
+  if (!scores.empty()) row.point.metrics.emplace_back(scores.front()->name);
   add_metrics(row, data, scores, own, baseline);
   return judged_of(row);
 }

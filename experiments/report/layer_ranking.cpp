@@ -45,7 +45,7 @@ std::tuple<bool, double, double, double> order_of(const Record& r) {
 bool is_all(const RankedLayer& layer) { return layer.name == layer_words("*"); }
 
 const Json* layer_rules_of(const Record& r) {
-  const Json* rules = r.row ? json_at(r.row->point, {"recipe", "layers"}) : nullptr;
+  const Json* rules = r.row ? json_at(r.row->point.recipe, {"layers"}) : nullptr;
   return rules && rules->is_array() ? rules : nullptr;
 }
 
@@ -68,14 +68,14 @@ std::string rule_formats(const Json& rule) {
 std::vector<Change> changes_of_recipe(const std::vector<Record>& records) {
   std::map<std::string, const Record*> whole;
   for (const Record& r : records) {
-    if (layer_rules_of(r)) whole.emplace(r.row->point.dump(-1, Json::NotUtf8::replace), &r);
+    if (layer_rules_of(r)) whole.emplace(point_json(*r.row).dump(-1, Json::NotUtf8::replace), &r);
   }
   std::vector<Change> out;
   for (const Record& r : records) {
     const Json* rules = layer_rules_of(r);
     if (!rules || rules->empty() || !r.only_in.empty()) continue;
     const Json& rule = rules->back();
-    Json point = r.row->point;
+    Json point = point_json(*r.row);
     point["recipe"]["layers"].erase(rules->size() - 1);
     const auto base = whole.find(point.dump(-1, Json::NotUtf8::replace));
     const std::string format = rule_formats(rule);

@@ -65,7 +65,7 @@ std::optional<JudgedFigure> bits_of(const Row& row) {
   if (!m.bits_per_character && !m.bits_per_token) return std::nullopt;
   const bool characters = m.bits_per_character.has_value();
   // Earlier programs called the bits of a token those of a character.
-  const bool tokens = !characters || json_text(row.point, {"data"}) == "tokens";
+  const bool tokens = !characters || row.point.data == "tokens";
   JudgedFigure out = of(find_measure(tokens ? "bits_per_token" : "bits_per_character"));
   out.value = characters ? m.bits_per_character : m.bits_per_token;
   out.baseline = characters ? m.baseline_bits_per_character : m.baseline_bits_per_token;
@@ -122,10 +122,7 @@ std::optional<std::pair<double, double>> JudgedFigure::loss_interval() const {
 }
 
 JudgedFigure judged_of(const Row& row) {
-  std::string chosen;
-  if (const Json* metrics = json_at(row.point, {"metrics"});
-      metrics && metrics->is_array() && !metrics->empty() && metrics->front().is_string())
-    chosen = metrics->front().text();
+  const std::string chosen = row.point.metrics.empty() ? "" : row.point.metrics.front();
   if (chosen.empty() || chosen == "bits_per_token") {
     if (std::optional<JudgedFigure> bits = bits_of(row)) return *bits;
   }

@@ -42,16 +42,16 @@ void flatten(const Json& value, const std::string& path, Keys& out) {
 Keys keys_of(const Record& r) {
   Keys out;
   if (!r.version.empty()) out[kVersion] = r.version;
-  const Json* const point = r.row ? &r.row->point : nullptr;
-  if (!point || !point->is_object()) return out;
-  if (const Json* recipe = json_at(*point, {"recipe"}); recipe && recipe->is_object()) {
-    for (const auto& [key, item] : recipe->items()) {
-      const std::string name = point->contains(key) ? "recipe." + key : key;
+  if (!r.row) return out;
+  const Json point = point_json(*r.row);
+  if (const Json& recipe = r.row->point.recipe; recipe.is_object()) {
+    for (const auto& [key, item] : recipe.items()) {
+      const std::string name = point.contains(key) ? "recipe." + key : key;
       if (key != kLayers) flatten(item, key == "roles" ? "" : name, out);
     }
-    if (const std::string rules = layer_rules(*recipe); !rules.empty()) out[kLayers] = rules;
+    if (const std::string rules = layer_rules(recipe); !rules.empty()) out[kLayers] = rules;
   }
-  for (const auto& [key, item] : point->items()) {
+  for (const auto& [key, item] : point.items()) {
     if (key != "recipe") flatten(item, key, out);
   }
   return out;

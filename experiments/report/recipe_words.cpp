@@ -187,8 +187,7 @@ std::optional<Rounding> role_rounding(const Json& recipe, const std::string& lay
 }
 
 std::string layer_overrides(const Row& row) {
-  const Json* recipe = json_at(row.point, {"recipe"});
-  const Json* rules = recipe ? json_at(*recipe, {"layers"}) : nullptr;
+  const Json* rules = json_at(row.point.recipe, {"layers"});
   if (!rules || !rules->is_array() || rules->empty()) return "";
   std::vector<std::string> layers;
   for (const RowLayer& layer : row.layers) layers.push_back(layer.name);
@@ -196,7 +195,7 @@ std::string layer_overrides(const Row& row) {
   if (!named) {  // a point that has not run: its rules, by their globs
     for (const Json& rule : *rules) layers.push_back(json_text(rule, {"match"}));
   }
-  const Effective base = base_of(*recipe);
+  const Effective base = base_of(row.point.recipe);
   std::vector<std::pair<std::string, std::vector<std::string>>> groups;  // words -> layers
   for (const std::string& layer : layers) {
     Effective own = base;

@@ -61,7 +61,7 @@ RoleRecord read_role(const Json* json) {
 }
 
 std::string unit_name(const Row& row, const char* gemm) {
-  return unit_words(json_at(row.point, {"recipe", "gemms", gemm, "unit"}));
+  return unit_words(json_at(row.point.recipe, {"gemms", gemm, "unit"}));
 }
 
 std::optional<double> number(const Member<std::int64_t>& count) {
@@ -70,7 +70,7 @@ std::optional<double> number(const Member<std::int64_t>& count) {
 
 /// Where the base is float32 and one rule of `layers` alone quantizes.
 void read_only_layer(const Row& row, Record& r) {
-  const Json* layers = json_at(row.point, {"recipe", "layers"});
+  const Json* layers = json_at(row.point.recipe, {"layers"});
   if (r.weight.quantized || r.activation.quantized || !layers || !layers->is_array() ||
       layers->size() != 1)
     return;
@@ -106,14 +106,14 @@ bool is_put_back(const Json& recipe) {
 /// more than the digest of a checkpoint's ranges; rows of earlier programs do not count those in
 /// use.
 bool fixes_activations(const Row& row) {
-  if (!json_at(row.point, {"ranges"}) && !json_at(row.point, {"recipe", "ranges"})) return false;
+  if (row.point.ranges.empty() && !json_at(row.point.recipe, {"ranges"})) return false;
   if (row.layers.empty() || row.note_kinds.empty()) return true;
   return row.fixed_activations.value_or(0) >= std::ssize(row.layers);
 }
 
 /// The rule of calibration where it clips what the scale rule then reads.
 void add_calibration(const Row& row, RoleRecord& role) {
-  const std::string rule = json_text(row.point, {"recipe", "calibrate", "rule"});
+  const std::string rule = json_text(row.point.recipe, {"calibrate", "rule"});
   if (rule.empty() || rule == "absmax" || rule == "dynamic" || role.family == "block" ||
       role.granularity != "tensor" || fixes_activations(row))
     return;
@@ -122,30 +122,30 @@ void add_calibration(const Row& row, RoleRecord& role) {
 
 Record read_record(const Row& row, std::size_t position) {
   Record r;
-  const Json& point = row.point;
+  const RowPoint& point = row.point;
+  const Json& recipe = point.recipe;
   r.position = position;
   r.row = &row;
   r.key = row.key;
-  r.net = json_text(point, {"net"});
-  r.data = json_text(point, {"data"});
+  r.net = point.net;
+  r.data = point.data;
   r.version = row.version;
   r.recipe = row.recipe_name;
-  r.eval_images = json_number(point, {"eval_images"});
-  r.seed = json_number(point, {"seed"});
-  if (!r.seed) r.seed = json_number(point, {"recipe", "seed"});
-  r.weights_digest = json_text(point, {"weights"});
-  r.weight = read_role(json_at(point, {"recipe", "roles", "weight"}));
-  r.activation = read_role(json_at(point, {"recipe", "roles", "activation"}));
+  r.eval_images = number(point.eval_images);
+  r.seed = number(point.seed);
+  if (!r.seed) r.seed = json_number(recipe, {"seed"});
+  r.weights_digest = point.weights;
+  r.weight = read_role(json_at(recipe, {"roles", "weight"}));
+  r.activation = read_role(json_at(recipe, {"roles", "activation"}));
   read_only_layer(row, r);
   r.unit = unit_name(row, "fprop");
   r.dgrad_unit = unit_name(row, "dgrad");
   r.wgrad_unit = unit_name(row, "wgrad");
   add_calibration(row, r.activation);
-  const Json* recipe = json_at(point, {"recipe"});
-  if (recipe && is_put_back(*recipe)) {
+  if (is_put_back(recipe)) {
     r.weight = r.activation = RoleRecord{};
   } else {
-    if (recipe) r.other = other_rules(*recipe);
+    r.other = other_rules(recipe);
     r.overrides = layer_overrides(row);
   }
   r.bits_weight = row.bits.weight;
@@ -259,7 +259,7 @@ std::string Record::short_label() const {
 std::string Record::not_finite_words() const { return joined(not_finite_sentences(*row), "; "); }
 
 bool Record::is_tuned() const {
-  return row != nullptr && !json_text(row->point, {"tuned_from"}).empty();
+  return row != nullptr && !row->point.tuned_from.empty();
 }
 
 std::optional<std::pair<double, double>> Record::sqnr_interval() const {
@@ -301,7 +301,7 @@ bool any_predictions(const std::vector<Record>& records) {
 
 std::vector<Row> without_predictions(std::vector<Row> rows) {
   for (Row& row : rows) {
-    row.point["predictions"] = false;
+    row.point.predictions = false;
     row.predicted = {};
     row.predicted.sqnr_db = Member<double>::null();
     row.predicted.verdict = Member<Verdict>::null();

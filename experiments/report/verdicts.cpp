@@ -22,9 +22,9 @@ Verdict recorded_or(const Member<Verdict>& recorded, const Own& own) {
 
 /// Whether the recipe rounds the tensor at random, or in a way that this program does not know.
 bool rounds_at_random(const Row& row, const RowTensor& tensor) {
-  const Json* recipe = json_at(row.point, {"recipe"});
-  if (!recipe) return false;
-  const std::optional<Rounding> rounding = role_rounding(*recipe, tensor.layer, tensor.role);
+  if (row.point.recipe.is_null()) return false;
+  const std::optional<Rounding> rounding =
+      role_rounding(row.point.recipe, tensor.layer, tensor.role);
   return !rounding || rounding->stochastic();
 }
 
@@ -146,7 +146,7 @@ Verdicts judge_predictions(const std::vector<Record>& records) {
       judge_sqnr(layer.verdict, layer.predicted_db, layer.sqnr_db, layer.name, record, layers);
     for (const RowTensor& tensor : row.predicted.tensors) {
       const std::string identity =
-          record.net + '\n' + record.data + '\n' + to_json(tensor).dump(-1, Json::NotUtf8::replace);
+          record.net + '\n' + record.data + '\n' + json_of(tensor).dump(-1, Json::NotUtf8::replace);
       if (!seen.insert(identity).second) continue;
       collect_fit(record.net, tensor, fits);
       judge_tensor(row, tensor, empirical, fitted);

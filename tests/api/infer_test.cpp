@@ -237,7 +237,7 @@ TEST_CASE("a recipe decides the numerics and says what its scales saw", "[fast]"
   CHECK(float32.outputs.at(0).values.data[1] == 1.375f);
   CHECK_FALSE(float32.recipe);
   CHECK_FALSE(float32.calibration);
-  CHECK(float32.noise.is_null());
+  CHECK_FALSE(float32.noise);
 }
 
 TEST_CASE("NaN that a format without any makes numbers of is counted", "[fast]") {
@@ -255,7 +255,7 @@ TEST_CASE("NaN that a format without any makes numbers of is counted", "[fast]")
   asked.recipe.clear();
   const api::Inferred float32 = api::infer(asked, w.context);
   CHECK(float32.nan.hidden == 0);
-  CHECK(float32.outputs.at(0).not_finite["samples_not_finite"] == 2);
+  CHECK(float32.outputs.at(0).samples_not_finite == 2);
 }
 
 TEST_CASE("outputs that are not finite are counted by layer, also where weights are released",
@@ -272,21 +272,24 @@ TEST_CASE("outputs that are not finite are counted by layer, also where weights 
                                     .file()),
       .in = {w.array("x.npy", {3, 2}, {1, 2, 3e38f, 3e38f, 1, 1})},
       .keep = {"y"}};
-  const Json counts = api::infer(asked, w.context).outputs.at(0).not_finite;
-  CHECK(counts["samples_not_finite"] == 1);
-  CHECK(counts["outputs"] == Json{{"of", 6}, {"nan", 0}, {"infinite", 2}});
-  CHECK(counts["layers"][1]["inherited"] == 2);
+  const auto lost = [&] { return api::infer(asked, w.context).outputs.at(0).not_finite; };
+  const api::Inferred::Output output = api::infer(asked, w.context).outputs.at(0);
+  REQUIRE(output.not_finite);
+  CHECK(output.samples_not_finite == 1);
+  CHECK(json_of(output.not_finite->outputs) == Json{{"of", 6}, {"nan", 0}, {"infinite", 2}});
+  CHECK(output.not_finite->layers.at(1).inherited == 2);
   // The weight is released before the second batch, in which the sum overflows.
   asked.recipe =
       w.file("r.json", R"({"numemu_recipe": 1, "roles": {"weight": {"format": "int8"}}})");
-  const Json whole = api::infer(asked, w.context).outputs.at(0).not_finite;
-  CHECK(whole["layers"][0]["name"] == "one");
-  CHECK(whole["layers"][0]["infinite"] == 2);
+  const auto whole = lost();
+  REQUIRE(whole);
+  CHECK(whole->layers.at(0).name == "one");
+  CHECK(whole->layers.at(0).infinite == 2);
   asked.batch = 1;
   asked.noise = false;
-  CHECK(api::infer(asked, w.context).outputs.at(0).not_finite == whole);
+  CHECK(json_of(lost()) == json_of(whole));
   w.array("x.npy", {1, 2}, {1, 2});
-  CHECK(api::infer(asked, w.context).outputs.at(0).not_finite.is_null());
+  CHECK_FALSE(lost());
 }
 
 TEST_CASE("infer notes what eval notes of a recipe", "[fast]") {
@@ -374,25 +377,26 @@ TEST_CASE("infer gives the noise of every layer beside its prediction", "[fast]"
   const Workplace w;
   api::InferRequest asked = two_layers(w);
   const api::Inferred quantized = api::infer(asked, w.context);
-  const Json& noise = quantized.noise;
-  REQUIRE(noise["layers"].size() == 2);
-  for (const Json& layer : noise["layers"]) {
-    CHECK(layer["sqnr_db"].get<double>() > 20);
-    CHECK(std::abs(layer["sqnr_db"].get<double>() - layer["predicted_db"].get<double>()) < 1);
+  REQUIRE(quantized.noise);
+  const experiments::Row& noise = quantized.noise->row;
+  REQUIRE(noise.layers.size() == 2);
+  for (const experiments::RowLayer& layer : noise.layers) {
+    CHECK(layer.sqnr_db.value() > 20);
     // "holds" needs the whole interval within 1 dB.
-    const double predicted = layer["predicted_db"].get<double>();
-    const bool inside = layer["sqnr_ci95"][0].get<double>() >= predicted - 1 &&
-                        layer["sqnr_ci95"][1].get<double>() <= predicted + 1;
-    CHECK(layer["verdict"].get<std::string>() == (inside ? "holds" : "undecided"));
+    const double predicted = layer.predicted_db.value();
+    CHECK(std::abs(*layer.sqnr_db - predicted) < 1);
+    const bool inside = layer.sqnr_ci95.value().low.value() >= predicted - 1 &&
+                        layer.sqnr_ci95->high.value() <= predicted + 1;
+    CHECK(layer.verdict == (inside ? Verdict::holds : Verdict::undecided));
   }
-  CHECK(noise["noise_samples"] == kSamples);
+  CHECK(quantized.noise->samples == kSamples);
   asked.predictions = false;
-  const Json measured = api::infer(asked, w.context).noise;
-  CHECK(measured["layers"][0]["predicted_db"].is_null());
-  CHECK(measured["layers"][0]["sqnr_db"] == noise["layers"][0]["sqnr_db"]);
+  const experiments::Row measured = api::infer(asked, w.context).noise.value().row;
+  CHECK(measured.layers.at(0).predicted_db.is_null);
+  CHECK(measured.layers[0].sqnr_db == noise.layers[0].sqnr_db);
   asked.noise = false;
   const api::Inferred alone = api::infer(asked, w.context);
-  CHECK(alone.noise.is_null());
+  CHECK_FALSE(alone.noise);
   CHECK(alone.outputs.at(0).values.data == quantized.outputs.at(0).values.data);
   // The output's figure again, from the arrays.
   asked.recipe.clear();
@@ -404,7 +408,7 @@ TEST_CASE("infer gives the noise of every layer beside its prediction", "[fast]"
     signal += x * x;
     error += e * e;
   }
-  CHECK(noise["metrics"]["sqnr_db"].get<double>() ==
+  CHECK(noise.metrics.sqnr_db.value() ==
         Approx(10 * std::log10(signal / error)).epsilon(1e-5));
 }
 
@@ -412,12 +416,13 @@ TEST_CASE("of one sample infer decides no prediction of SQNR", "[fast]") {
   const Workplace w;
   const api::InferRequest asked = two_layers(w);
   rows(w, "x.npy", numbers(kWidth, 1));
-  const Json noise = api::infer(asked, w.context).noise;
-  CHECK(noise["noise_samples"] == 1);
-  CHECK(noise["metrics"]["sqnr_error_db"].is_null());
-  CHECK(noise["predicted"]["verdict"] == "undecided");
-  REQUIRE(noise["layers"].size() == 2);
-  for (const Json& layer : noise["layers"]) CHECK(layer["verdict"] == "undecided");
+  const api::Inferred::Noise noise = api::infer(asked, w.context).noise.value();
+  CHECK(noise.samples == 1);
+  CHECK(noise.row.metrics.sqnr_error_db.is_null);
+  CHECK(noise.row.predicted.verdict == Verdict::undecided);
+  REQUIRE(noise.row.layers.size() == 2);
+  for (const experiments::RowLayer& layer : noise.row.layers)
+    CHECK(layer.verdict == Verdict::undecided);
 }
 
 TEST_CASE("infer tells which samples calibrated its scales, and takes others", "[fast]") {
@@ -447,7 +452,7 @@ TEST_CASE("samples with NaN calibrate nothing and are left out of SQNR", "[fast]
   const api::InferRequest asked = two_layers(w);
   Floats x = numbers(4 * kWidth, 1);
   rows(w, "x.npy", {x.begin() + 2 * kWidth, x.end()});
-  const Json clean = api::infer(asked, w.context).noise;
+  const experiments::Row clean = api::infer(asked, w.context).noise.value().row;
   x[5] = kNan;
   x[kWidth] = HUGE_VALF;
   rows(w, "x.npy", x);
@@ -457,9 +462,9 @@ TEST_CASE("samples with NaN calibrate nothing and are left out of SQNR", "[fast]
         "first is sample 0\n");
   CHECK(got.calibration->samples == 2);
   CHECK(got.calibration->not_finite == 2);
-  CHECK(got.noise["noise_samples"] == 2);
-  CHECK(got.noise["metrics"]["sqnr_db"] == clean["metrics"]["sqnr_db"]);
-  CHECK(got.noise["layers"][0]["predicted_db"] == clean["layers"][0]["predicted_db"]);
+  CHECK(got.noise.value().samples == 2);
+  CHECK(got.noise->row.metrics.sqnr_db == clean.metrics.sqnr_db);
+  CHECK(got.noise->row.layers.at(0).predicted_db == clean.layers.at(0).predicted_db);
   CHECK_THAT(Json(got.notes).dump(),
              Contains("SQNR and predictions leave out 2 of the first 4 samples"));
   rows(w, "x.npy", Floats(2 * kWidth, kNan));

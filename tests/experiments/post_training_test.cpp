@@ -173,11 +173,11 @@ TEST_CASE("of class maps the task's metric counts places with a class, by sample
   const net::Evaluation exact = net::evaluate(graph, data, net::Split::test, 20, float32, scores);
   REQUIRE(exact.n == 40);  // two of four places are ignored
   CHECK(targets_text(data, exact) == "40 places in 20 samples");
-  const Json expected = scores_json(data, scores, exact, exact);
+  const std::vector<RowScore> expected = scores_of(data, scores, exact, exact);
 
   const Conclusion iou = answer({});
   CHECK(iou.tables[0].title == fmt::format("mean IoU on 20 test samples, float32 {} %",
-                                           percent_text(expected[0]["value"].get<double>())));
+                                           percent_text(expected[0].value.value())));
   CHECK(iou.tables[0].header[2] == "mean IoU %");
   REQUIRE(iou.sentences.size() == 1);
   CHECK(iou.sentences[0] == "The claims compare the mean IoU of data set npy, not top-1.");

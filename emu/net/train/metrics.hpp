@@ -16,6 +16,21 @@ struct EpochMetrics {
   double gradient_norm = 0;  ///< mean global norm of the steps taken, before clipping
   std::int64_t skipped = 0;  ///< steps whose gradients the numerics did not accept
   double loss_scale = 1;     ///< of the epoch's last step
+
+  /// Of a stored run (run_state.hpp).
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("epoch", self.epoch);
+    visit("step", self.step);
+    visit("learning_rate", self.learning_rate);
+    visit("train_loss", self.train_loss);
+    visit("train_top1", self.train_top1);
+    visit("validation_loss", self.validation_loss);
+    visit("validation_top1", self.validation_top1);
+    visit("gradient_norm", self.gradient_norm);
+    visit("skipped", self.skipped);
+    visit("loss_scale", self.loss_scale);
+  }
 };
 
 /// The part of an epoch that is behind: plain sums in the order of the steps.
@@ -28,6 +43,19 @@ struct EpochSums {
   double add(const StepResult&, double rate);
   /// Means over the epoch; the validation is the caller's.
   EpochMetrics metrics(std::int64_t epoch, std::int64_t step) const;
+
+  /// Of a stored run (run_state.hpp).
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("loss", self.loss);
+    visit("gradient_norm", self.gradient_norm);
+    visit("targets", self.targets);
+    visit("right", self.right);
+    visit("steps", self.steps);
+    visit("skipped", self.skipped);
+    visit("learning_rate", self.learning_rate);
+    visit("loss_scale", self.loss_scale);
+  }
 };
 
 /// exp(loss), within one ulp of float32: how many equally likely characters would be as hard.

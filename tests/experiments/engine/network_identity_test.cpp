@@ -76,5 +76,5 @@ TEST_CASE("each content of a checkpoint gives rows, trials and states another ke
              second = loaded({}, folder / "y.safetensors");
   first.source = "0123456789abcdef0";
   second.source = "1123456789abcdef0";
-  CHECK(identity_of(first) != identity_of(second));
+  CHECK(run_identity(first) != run_identity(second));
 }

@@ -150,28 +150,28 @@ TEST_CASE("blocks of windows widen the interval of a text whose windows are alik
   evaluation.tables = {table};
   const std::vector<const net::Score*> scores = {&net::find_score("log_loss")};
   const auto row = [&](net::DataKind kind) {
-    return scores_json(set_of(kind, net::TargetKind::classes, 9, {1}), scores, evaluation,
+    return scores_of(set_of(kind, net::TargetKind::classes, 9, {1}), scores, evaluation,
                        evaluation)[0];
   };
-  const auto width = [](const Json& score) {
-    return score["ci95"][1].get<double>() - score["ci95"][0].get<double>();
+  const auto width = [](const RowScore& score) {
+    return score.ci95.value().high.value() - score.ci95->low.value();
   };
-  const Json text = row(net::DataKind::text), samples = row(net::DataKind::arrays);
-  CHECK(text["resampled"] == "blocks of 10 windows");
-  CHECK(samples["resampled"] == "samples");
+  const RowScore text = row(net::DataKind::text), samples = row(net::DataKind::arrays);
+  CHECK(text.resampled == "blocks of 10 windows");
+  CHECK(samples.resampled == "samples");
   // Ten equal windows are one: sqrt(10) times as wide, but for the noise of 1,000 resamples.
   constexpr double kNoise = 0.15;
   CHECK(width(text) / width(samples) == Approx(std::sqrt(10.0)).epsilon(kNoise));
-  CHECK(text["difference"] == 0.0);
-  CHECK(text["difference_ci95"] == Json({0.0, 0.0}));
+  CHECK(text.difference == 0.0);
+  CHECK(text.difference_ci95 == Ends{0, 0});
   // One sample, and a sample without a figure, have no interval.
   evaluation.samples = 1;
   evaluation.tables = {net::ScoreTable{2, {0.5, 1}}};
-  CHECK(row(net::DataKind::arrays)["ci95"] == Json({nullptr, nullptr}));
+  CHECK(row(net::DataKind::arrays).ci95 == Ends{});
   evaluation.samples = 3;
   evaluation.tables = {net::ScoreTable{2, {0.5, 1, std::nan(""), 1, 0.25, 1}}};
-  CHECK(row(net::DataKind::arrays)["value"].is_null());
-  CHECK(row(net::DataKind::arrays)["ci95"] == Json({nullptr, nullptr}));
+  CHECK(row(net::DataKind::arrays).value.is_null);
+  CHECK(row(net::DataKind::arrays).ci95 == Ends{});
 }
 
 TEST_CASE("where no sample differs the interval is that of none among as many", "[fast]") {
@@ -190,7 +190,7 @@ TEST_CASE("where no sample differs the interval is that of none among as many", 
   const auto ends = [](const Json& score, const char* key) {
     return std::pair(score[key][0].get<double>(), score[key][1].get<double>());
   };
-  Json score = to_json(scores_of(false, top1, own, float32))[0];
+  Json score = json_of(scores_of(false, top1, own, float32))[0];
   CHECK(score["exact"] == Json::array({"difference_ci95"}));
   CHECK(ends(score, "difference_ci95").first == Approx(-none).epsilon(kSix));
   CHECK(ends(score, "difference_ci95").second == Approx(none).epsilon(kSix));
@@ -198,18 +198,18 @@ TEST_CASE("where no sample differs the interval is that of none among as many", 
   // All right in both: fewer are possible, more are not. Texts have fewer units, their blocks.
   for (auto& sum : half.sums) sum = 5;
   own.tables = float32.tables = {half};
-  score = to_json(scores_of(false, top1, own, float32))[0];
+  score = json_of(scores_of(false, top1, own, float32))[0];
   CHECK(score["exact"] == Json::array({"ci95", "difference_ci95"}));
   CHECK(ends(score, "ci95").first == Approx(1 - none).epsilon(kSix));
   CHECK(ends(score, "ci95").second == 1);
   CHECK(ends(score, "difference_ci95").first == Approx(-none).epsilon(kSix));
   CHECK(ends(score, "difference_ci95").second == 0);
-  const Json text = to_json(scores_of(true, top1, own, float32))[0];
+  const Json text = json_of(scores_of(true, top1, own, float32))[0];
   const double ten = 1 - std::pow(0.025, 0.1);  // blocks of 4 windows
   CHECK(ends(text, "ci95").first == Approx(1 - ten).epsilon(kSix));
   // One answer of one sample changes: resamples differ, and the bootstrap is asked.
   own.tables[0].sums[2] = 4;
-  score = to_json(scores_of(false, top1, own, float32))[0];
+  score = json_of(scores_of(false, top1, own, float32))[0];
   CHECK(!score.contains("exact"));
   CHECK(ends(score, "difference_ci95").first < 0);
 }
@@ -224,7 +224,7 @@ TEST_CASE("samples that are right or wrong are counted, not resampled", "[fast]"
     float32.tables[0].sums.insert(float32.tables[0].sums.end(), {i < 6 || i == 8 ? 1.0 : 0.0, 1});
   }
   const std::vector<const net::Score*> top1 = {&net::find_score("top1")};
-  const Json score = to_json(scores_of(false, top1, own, float32))[0];
+  const Json score = json_of(scores_of(false, top1, own, float32))[0];
   CHECK(score["gained"] == 2);
   CHECK(score["lost"] == 1);
   CHECK(!score.contains("resampled"));
@@ -235,9 +235,9 @@ TEST_CASE("samples that are right or wrong are counted, not resampled", "[fast]"
   CHECK(score["difference_ci95"][0].get<double>() == Approx(change.low).epsilon(kSix));
   CHECK(score["difference_ci95"][1].get<double>() == Approx(change.high).epsilon(kSix));
   // Windows of a text follow each other, and a sample of several targets is no count.
-  CHECK(to_json(scores_of(true, top1, own, float32))[0]["resampled"] == "blocks of 3 windows");
+  CHECK(json_of(scores_of(true, top1, own, float32))[0]["resampled"] == "blocks of 3 windows");
   own.tables[0].sums[1] = 2;
-  CHECK(to_json(scores_of(false, top1, own, float32))[0]["resampled"] == "samples");
+  CHECK(json_of(scores_of(false, top1, own, float32))[0]["resampled"] == "samples");
 }
 
 TEST_CASE("answers behind ignored targets are counted, ignored ones are not", "[fast]") {
@@ -276,17 +276,17 @@ TEST_CASE("a figure that is no number has its reason", "[fast]") {
   own.samples = float32.samples = 3;
   own.tables = {{2, {1, 0.5, 1, 0.5, 1, 0.25}}};
   float32.tables = {{2, {1, 0, 1, 0, 1, 0}}};
-  Json score = to_json(scores_of(false, {&sqnr}, own, float32))[0];
+  Json score = json_of(scores_of(false, {&sqnr}, own, float32))[0];
   CHECK(score["baseline"].is_null());
   CHECK(score["why_no_baseline"] == "float32 is compared with itself");
   CHECK(!score.contains("why_no_value"));
   own.tables[0].sums[3] = NAN;
-  score = to_json(scores_of(false, {&sqnr}, own, float32))[0];
+  score = json_of(scores_of(false, {&sqnr}, own, float32))[0];
   CHECK(score["why_no_value"] ==
         "the figures of 1 of 3 samples are NaN, as outputs are NaN or nothing is compared");
   const net::Score& psnr = net::find_score("psnr");
   own.tables[0].sums = {30, 1, HUGE_VAL, 1, 28, 1};
-  CHECK(to_json(scores_of(false, {&psnr}, own, own))[0]["why_no_value"] ==
+  CHECK(json_of(scores_of(false, {&psnr}, own, own))[0]["why_no_value"] ==
         "the figures of 1 of 3 samples are infinite");
 }
 

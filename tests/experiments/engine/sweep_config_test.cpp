@@ -19,7 +19,7 @@ SweepConfig sweep(const std::string& rest) {
 }
 
 std::string format_of(const Point& point, const char* role) {
-  const auto& value = point.json["recipe"]["roles"][role];
+  const auto& value = point.row.recipe["roles"][role];
   return value.is_null() ? "float32" : value["format"].get<std::string>();
 }
 
@@ -30,7 +30,7 @@ TEST_CASE("a grid is cartesian and the last key is fastest", "[fast]") {
       R"("grid": {"roles.weight.format": ["int4", "int8"], "gemms.*.unit": ["f32.sequential", "exact"]})");
   REQUIRE(c.points.size() == 4);
   CHECK(format_of(c.points[1], "weight") == "int4");
-  CHECK(c.points[1].json["recipe"]["gemms"]["dgrad"]["unit"] == "neutral.exact");
+  CHECK(c.points[1].row.recipe["gemms"]["dgrad"]["unit"] == "neutral.exact");
   CHECK(format_of(c.points[2], "weight") == "int8");
 }
 
@@ -41,13 +41,13 @@ TEST_CASE("points of a recipe with stages have the last one, and its number", "[
          "grid": {"roles.weight.format": ["int4", "int8"]})");
   REQUIRE(c.points.size() == 2);
   for (const Point& point : c.points) {
-    CHECK(point.json["stage"] == 1);
-    CHECK(point.json["recipe"]["roles"]["weight"]["rounding"] == "rtz");
-    CHECK(point.json["recipe"] == point.recipe.json());
-    CHECK_FALSE(point.json["recipe"].contains("stages"));
+    CHECK(point.row.stage == 1);
+    CHECK(point.row.recipe["roles"]["weight"]["rounding"] == "rtz");
+    CHECK(point.row.recipe == point.recipe.json());
+    CHECK_FALSE(point.row.recipe.contains("stages"));
   }
   CHECK(format_of(c.points[1], "weight") == "int8");
-  CHECK_FALSE(sweep(R"("net": "mlp")").points[0].json.contains("stage"));
+  CHECK_FALSE(sweep(R"("net": "mlp")").points[0].row.stage);
 }
 
 TEST_CASE("ties move keys together", "[fast]") {
@@ -68,7 +68,7 @@ TEST_CASE("roles follow their format through element and block formats", "[fast]
       R"("base": {"numemu_recipe": 1, "roles": {"weight": {"format": "int8", "granularity": "channel"}}},
          "grid": {"roles.weight.format": ["int8", "mxfp4", "nvfp4", "float8_e4m3fn"]})");
   REQUIRE(c.points.size() == 4);
-  const auto weight = [&](std::size_t i) { return c.points[i].json["recipe"]["roles"]["weight"]; };
+  const auto weight = [&](std::size_t i) { return c.points[i].row.recipe["roles"]["weight"]; };
   CHECK(weight(0)["granularity"] == "channel");
   CHECK(weight(1)["granularity"] == "block");
   CHECK(weight(1)["scale"] == "floor");
@@ -83,7 +83,7 @@ TEST_CASE("a base of blocks gives element formats and other blocks their own def
          "points": [{"roles.weight.granularity": "channel", "roles.weight.format": "int4"},
                     {"roles.weight.scale": "ceil"}, {"roles.weight": {"format": "int8"}}])");
   REQUIRE(c.points.size() == 6);
-  const auto weight = [&](std::size_t i) { return c.points[i].json["recipe"]["roles"]["weight"]; };
+  const auto weight = [&](std::size_t i) { return c.points[i].row.recipe["roles"]["weight"]; };
   CHECK(weight(0)["scale"] == "floor");
   CHECK(weight(1)["scale"] == "absmax");
   CHECK(weight(2)["granularity"] == "tensor");
@@ -95,7 +95,7 @@ TEST_CASE("a base of blocks gives element formats and other blocks their own def
   const SweepConfig again = parse_sweep(c.json.dump(), "s.json");
   REQUIRE(again.points.size() == c.points.size());
   for (std::size_t i = 0; i < c.points.size(); ++i)
-    CHECK(row_key(again.points[i].json) == row_key(c.points[i].json));
+    CHECK(row_key(again.points[i].row) == row_key(c.points[i].row));
 }
 
 TEST_CASE("layers and described units are axes too", "[fast]") {
@@ -104,10 +104,10 @@ TEST_CASE("layers and described units are axes too", "[fast]") {
                   "gemms.*.unit": ["exact", {"numemu_unit": 1, "name": "my.mac", "core": "chain",
                                              "accumulator": {"format": "float16"}}]})");
   REQUIRE(c.points.size() == 4);
-  CHECK(c.points[0].json["recipe"]["layers"].empty());
-  CHECK(c.points[0].json["recipe"]["gemms"]["wgrad"]["unit"] == "neutral.exact");
-  CHECK(c.points[3].json["recipe"]["layers"][0]["match"] == "fc1");
-  CHECK(c.points[3].json["recipe"]["gemms"]["wgrad"]["unit"]["name"] == "my.mac");
+  CHECK(c.points[0].row.recipe["layers"].empty());
+  CHECK(c.points[0].row.recipe["gemms"]["wgrad"]["unit"] == "neutral.exact");
+  CHECK(c.points[3].row.recipe["layers"][0]["match"] == "fc1");
+  CHECK(c.points[3].row.recipe["gemms"]["wgrad"]["unit"]["name"] == "my.mac");
   CHECK(c.points[3].recipe.layer("fc1")[numemu::policies::RolePart::weight]->block != nullptr);
 }
 
@@ -117,7 +117,7 @@ TEST_CASE("folding batch normalisation is of the sweep and of its points", "[fas
   CHECK(folded.fold_batch_norm);
   CHECK(folded.json["fold_batch_norm"] == true);
   CHECK(plain.json["fold_batch_norm"] == false);
-  CHECK(row_key(folded.points[0].json) != row_key(plain.points[0].json));
+  CHECK(row_key(folded.points[0].row) != row_key(plain.points[0].row));
 }
 
 TEST_CASE("recipes of a grid have names, files or are written out", "[fast]") {
@@ -137,11 +137,11 @@ TEST_CASE("recipes of a grid have names, files or are written out", "[fast]") {
   CHECK(c.points[0].recipe.seed() == 5);
   CHECK(format_of(c.points[2], "weight") == "int8");
   CHECK(c.points[2].recipe_name.empty());
-  CHECK(c.points[3].json["recipe"]["gemms"]["fprop"]["unit"] == "neutral.exact");
+  CHECK(c.points[3].row.recipe["gemms"]["fprop"]["unit"] == "neutral.exact");
   const SweepConfig again = parse_sweep(c.json.dump(), "s.json", data.path());
   REQUIRE(again.points.size() == 4);
   for (std::size_t i = 0; i < 4; ++i)
-    CHECK(row_key(again.points[i].json) == row_key(c.points[i].json));
+    CHECK(row_key(again.points[i].row) == row_key(c.points[i].row));
   const SweepConfig based = parsed(
       R"("base": "small", "seeds": [2], "points": [{}, {"recipe": "small"}, {"roles.weight.format": "int3"}])");
   REQUIRE(based.points.size() == 2);  // the second repeats the first
@@ -158,8 +158,8 @@ TEST_CASE("recipes of a grid have names, files or are written out", "[fast]") {
 TEST_CASE("metrics are of the sweep and of its points", "[fast]") {
   SweepConfig c = sweep(R"("metrics": ["top5", "log_loss"])");
   CHECK(c.metrics == std::vector<std::string>{"top5", "log_loss"});
-  CHECK(c.points[0].json["metrics"] == c.json["metrics"]);
-  CHECK_FALSE(sweep(R"("net": "mlp")").points[0].json.contains("metrics"));
+  CHECK(json_of(c.points[0].row)["metrics"] == c.json["metrics"]);
+  CHECK(sweep(R"("net": "mlp")").points[0].row.metrics.empty());
   CHECK_THROWS_WITH(sweep(R"("metrics": ["top6"])"),
                     Contains("unknown metric 'top6'; known: top1, "));
   CHECK_THROWS_WITH(sweep(R"("metrics": "top5")"), Contains("metrics: expected a list of metrics"));
@@ -169,7 +169,7 @@ TEST_CASE("another data set calibrates a sweep, not a point of it", "[fast]") {
   SweepConfig c = sweep(R"("calibrate_on": "mnist")");
   CHECK(c.calibrate_on == "mnist");
   CHECK(c.json["calibrate_on"] == "mnist");
-  CHECK_FALSE(c.points[0].json.contains("calibrate_on"));  // the digest of the data has it
+  CHECK_FALSE(json_of(c.points[0].row).contains("calibrate_on"));  // the digest of the data has it
   set_calibration(c, "");
   CHECK(c.calibrate_on == "mnist");
   set_calibration(c, "glyphs");
@@ -204,10 +204,10 @@ TEST_CASE("keys depend on the point alone, not on spelling or order", "[fast]") 
       a = sweep(R"("grid": {"roles.weight.format": ["e4m3fn"]})"),
       b = sweep(
           R"("base": {"numemu_recipe": 1, "roles": {"weight": {"format": "float8_e4m3fn"}}})");
-  CHECK(row_key(a.points[0].json) == row_key(b.points[0].json));
-  CHECK(row_key(a.points[0].json).size() == 64);
-  CHECK(row_key(a.points[0].json) !=
-        row_key(sweep(R"("grid": {"roles.weight.format": ["int8"]})").points[0].json));
+  CHECK(row_key(a.points[0].row) == row_key(b.points[0].row));
+  CHECK(row_key(a.points[0].row).size() == 64);
+  CHECK(row_key(a.points[0].row) !=
+        row_key(sweep(R"("grid": {"roles.weight.format": ["int8"]})").points[0].row));
 }
 
 TEST_CASE("a sweep has at most 1000 keys", "[fast]") {

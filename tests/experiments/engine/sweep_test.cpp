@@ -158,7 +158,7 @@ TEST_CASE("a row keeps its schema, and float32 is its own baseline", "[fast]") {
         REQUIRE(layer.contains(key));
     }
     CHECK(row["key"] == row_key(row["point"]));
-    if (point.json["recipe"]["roles"]["weight"].is_null()) {
+    if (point.row.recipe["roles"]["weight"].is_null()) {
       CHECK(row["metrics"]["difference"] == 0);
       CHECK(row["metrics"]["sqnr_db"].is_null());
       CHECK(row["bits"]["weight"] == 32);
