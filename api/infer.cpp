@@ -13,8 +13,7 @@
 #include "emu/net/memory_plan.hpp"
 #include "emu/net/model/weights.hpp"
 #include "emu/net/profile.hpp"
-#include "experiments/engine/noise_json.hpp"
-#include "experiments/engine/not_finite.hpp"
+#include "experiments/engine/row_noise.hpp"
 #include "experiments/engine/run_point.hpp"
 #include "experiments/engine/scores.hpp"
 #include "experiments/predict/left_out.hpp"
@@ -89,8 +88,7 @@ std::int64_t reference_samples(const net::Graph& graph, const std::vector<net::T
 
 /// What is not finite of an output of all samples.
 void count_lost(const experiments::NotFinite& lost, const Tensor& output, Inferred::Output& out) {
-  out.not_finite =
-      lost.lost(output.dim(0), stats::count_finite(output.data.data(), output.size()));
+  out.not_finite = lost.lost(output.dim(0), stats::count_finite(output.data.data(), output.size()));
   if (!out.not_finite) return;
   const std::vector<bool> samples = samples_with(output, [](float v) { return !std::isfinite(v); });
   out.samples_not_finite = std::ranges::count(samples, true);

@@ -24,7 +24,8 @@ namespace {
 std::string tell_missing(const std::vector<experiments::Row>& rows, const std::string& sweep_path,
                          const Context& context) {
   std::set<std::string> present;  // rows of several numerics versions may be of one point
-  for (const experiments::Row& row : rows) present.insert(policies::canonical_json(point_json(row)));
+  for (const experiments::Row& row : rows)
+    present.insert(policies::canonical_json(point_json(row)));
   try {
     const std::size_t points =
         experiments::parse_sweep(read_text(sweep_path), sweep_path, context.folders.data)

@@ -91,7 +91,7 @@ struct ExperimentRequest {
 struct ExperimentResult {
   std::string out;
   experiments::Conclusion conclusion;
-  Json json;  ///< experiment.json
+  experiments::ExperimentFile file;  ///< experiment.json
 
   bool failed() const;  ///< a finding failed
 };

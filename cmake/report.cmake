@@ -16,7 +16,7 @@ add_custom_target(numemu_report_libraries
 
 add_custom_command(OUTPUT ${report_assets}
   COMMAND ${CMAKE_COMMAND} -DSOURCE=${report_source} -DBINARY=${report_binary} -P ${PROJECT_SOURCE_DIR}/cmake/report_assets.cmake
-  DEPENDS ${report_binary}/libraries.js ${report_charts} ${report_scripts} ${report_source}/page.html ${report_source}/report.css
+  DEPENDS ${report_binary}/libraries.js ${report_charts} ${report_scripts} ${report_source}/page/page.html ${report_source}/page/report.css
           ${PROJECT_SOURCE_DIR}/cmake/report_assets.cmake
   COMMENT "Embedding the report's page" VERBATIM)
 

@@ -12,7 +12,6 @@
 #include "experiments/allocation/table.hpp"
 #include "experiments/engine/experiment.hpp"
 #include "experiments/engine/judge.hpp"
-#include "experiments/engine/weight_granularity.hpp"
 #include "experiments/report/judged_evaluation.hpp"
 #include "experiments/report/record.hpp"
 #include "formats/error.hpp"

@@ -8,8 +8,7 @@
 #include "emu/net/nets.hpp"
 #include "emu/stats/paired.hpp"
 #include "experiments/binarized/signs.hpp"
-#include "experiments/engine/paired_claims.hpp"
-#include "experiments/engine/training_study.hpp"
+#include "experiments/engine/study.hpp"
 #include "policies/recipe/bits.hpp"
 
 namespace numemu::experiments {

@@ -12,8 +12,8 @@
 #include "emu/stats/squares.hpp"
 #include "experiments/embeddings/rows.hpp"
 #include "experiments/engine/scores.hpp"
+#include "experiments/engine/study.hpp"
 #include "experiments/engine/train_trial.hpp"
-#include "experiments/engine/training_study.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
 
 namespace numemu::experiments {
@@ -104,7 +104,8 @@ Measured measure(const TrainTrial& trial, const net::Dataset& data) {
 /// What a method loses to float32 in AUC: over seeds by Student's law, of one seed over records.
 stats::PairedInterval auc_loss(const std::vector<Measured>& seeds, std::size_t method) {
   std::vector<double> losses;
-  for (const Measured& seed : seeds) losses.push_back(-seed[method].scores.at(0).difference.value_or(NAN));
+  for (const Measured& seed : seeds)
+    losses.push_back(-seed[method].scores.at(0).difference.value_or(NAN));
   stats::PairedInterval loss = stats::paired_interval(losses);
   if (losses.size() > 1) return loss;
   const Ends ends = seeds[0][method].scores.at(0).difference_ci95.value_or(Ends());
@@ -151,9 +152,8 @@ void add_clicks(const ExperimentRun& run, Conclusion& conclusion) {
         return sum / static_cast<double>(study.seeds());
       };
       const auto mean_score = [&](std::size_t score, Member<double> RowScore::*figure) {
-        return mean([&](const OfMethod& one) {
-          return (one.scores.at(score).*figure).value_or(NAN);
-        });
+        return mean(
+            [&](const OfMethod& one) { return (one.scores.at(score).*figure).value_or(NAN); });
       };
       const double bits = mean([](const OfMethod& one) { return one.bits; });
       conclusion.add(interval_finding(fmt::format("AUC lost by {} in {} (at most {} predicted)",
@@ -165,7 +165,8 @@ void add_clicks(const ExperimentRun& run, Conclusion& conclusion) {
            fmt::format("{:.1f}", 100 * bits / 32),
            fmt::format("{:.4f}", mean([](const OfMethod& one) { return one.loss; })),
            fmt::format("{:.4f}", mean_score(0, &RowScore::baseline)),
-           fmt::format("{:.4f}", mean_score(0, &RowScore::value)), fmt::format("{:+.5f}", loss.mean),
+           fmt::format("{:.4f}", mean_score(0, &RowScore::value)),
+           fmt::format("{:+.5f}", loss.mean),
            fmt::format("[{:+.5f}, {:+.5f}]", loss.low, loss.high),
            fmt::format("{:+.5f}", mean_score(1, &RowScore::difference))});
       series.points.push_back(gain_point(bits, kMethods[m].name, loss));

@@ -8,8 +8,7 @@
 #include <utility>
 
 #include "emu/net/multiply_adds.hpp"
-#include "experiments/engine/paired_claims.hpp"
-#include "experiments/engine/training_study.hpp"
+#include "experiments/engine/study.hpp"
 #include "experiments/fractrain/gates.hpp"
 #include "experiments/fractrain/precision.hpp"
 #include "formats/call_text.hpp"

@@ -10,8 +10,7 @@
 #include "emu/stats/paired.hpp"
 #include "emu/stats/spearman.hpp"
 #include "experiments/engine/experiment.hpp"
-#include "experiments/engine/paired_claims.hpp"
-#include "experiments/engine/training_study.hpp"
+#include "experiments/engine/study.hpp"
 #include "experiments/lognormal_gradients/splits.hpp"
 #include "formats/storage/atomic_file.hpp"
 

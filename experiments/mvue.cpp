@@ -10,7 +10,7 @@
 #include "emu/stats/paired.hpp"
 #include "experiments/engine/experiment.hpp"
 #include "experiments/engine/judge.hpp"
-#include "experiments/engine/training_study.hpp"
+#include "experiments/engine/study.hpp"
 #include "experiments/mvue/pruning.hpp"
 #include "formats/error.hpp"
 

@@ -8,8 +8,7 @@
 
 #include "emu/net/nets.hpp"
 #include "emu/net/train/train.hpp"
-#include "experiments/engine/paired_claims.hpp"
-#include "experiments/engine/training_study.hpp"
+#include "experiments/engine/study.hpp"
 #include "experiments/optimizer_state/watch.hpp"
 #include "policies/numerics/staged_numerics.hpp"
 #include "policies/recipe/parameter_bytes.hpp"

@@ -9,8 +9,7 @@
 #include "emu/net/train/train.hpp"
 #include "emu/stats/paired.hpp"
 #include "experiments/engine/experiment.hpp"
-#include "experiments/engine/paired_claims.hpp"
-#include "experiments/engine/training_study.hpp"
+#include "experiments/engine/study.hpp"
 #include "experiments/range_bn/ranges.hpp"
 
 namespace numemu::experiments {

@@ -10,7 +10,6 @@
 #include "experiments/engine/judge.hpp"
 #include "experiments/engine/recipe_files.hpp"
 #include "experiments/engine/run_point.hpp"
-#include "experiments/engine/weight_granularity.hpp"
 #include "experiments/predict/layer_noise.hpp"
 #include "experiments/report/judged_evaluation.hpp"
 #include "experiments/report/layer_ranking.hpp"

@@ -7,8 +7,7 @@
 #include <map>
 
 #include "experiments/engine/judge.hpp"
-#include "experiments/engine/paired_claims.hpp"
-#include "experiments/engine/training_study.hpp"
+#include "experiments/engine/study.hpp"
 #include "experiments/stochastic_pruning/methods.hpp"
 #include "formats/error.hpp"
 #include "policies/mask/threshold_history.hpp"

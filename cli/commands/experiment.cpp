@@ -44,27 +44,25 @@ int list(const ExperimentOptions& options) {
 }
 
 /// Predicted, measured, interval of a finding; "-" where there is none.
-std::vector<std::string> cells_of(const Json& finding) {
-  if (finding.is_null()) return {"-", "-", "-"};
-  const Json& ends = finding["ci95"];
-  return {number_text(finding["predicted"], "{:.4g}"), number_text(finding["measured"], "{:.4g}"),
-          ends[0].is_null() && ends[1].is_null() ? "-" : interval_text(ends, "{:.4g}")};
+std::vector<std::string> cells_of(const experiments::Member<experiments::FindingRow>& finding) {
+  if (!finding) return {"-", "-", "-"};
+  return {number_text(finding->predicted, "{:.4g}"), number_text(finding->measured, "{:.4g}"),
+          interval_text(finding->ci95, "{:.4g}")};
 }
 
 /// Tables, failed claims, sentences, and last, where a terminal shows it, the conclusion.
-void print(const experiments::Conclusion& conclusion, const Json& json) {
-  for (const experiments::ResultTable& table : conclusion.tables)
+void print(const experiments::ExperimentFile& file) {
+  for (const experiments::ResultTable& table : file.tables)
     fmt::print("{}\n{}\n", harmless(table.title), text_table(table.header, table.rows));
   std::vector<std::vector<std::string>> findings, claims;
   std::size_t checks = 0, passed = 0;
-  for (std::size_t i = 0; i < conclusion.findings.size(); ++i) {
-    const experiments::Finding& finding = conclusion.findings[i];
-    const bool holds = finding.verdict == Verdict::holds;
-    checks += finding.self_check;
-    passed += finding.self_check && holds;
+  for (const experiments::FindingRow& finding : file.findings) {
+    const bool holds = finding.judged() == Verdict::holds;
+    checks += finding.is_self_check();
+    passed += finding.is_self_check() && holds;
     if (holds) continue;
-    findings.push_back(cells_of(json["findings"][i]));
-    findings.back().insert(findings.back().begin(), to_string(finding.verdict));
+    findings.push_back(cells_of(finding));
+    findings.back().insert(findings.back().begin(), to_string(finding.judged()));
     findings.back().push_back(finding.what);
   }
   if (!findings.empty()) {
@@ -72,17 +70,14 @@ void print(const experiments::Conclusion& conclusion, const Json& json) {
                                    "finding that does not hold"},
                                   findings));
   }
-  for (const std::string& sentence : conclusion.sentences) fmt::print("{}\n", harmless(sentence));
+  for (const std::string& sentence : file.sentences) fmt::print("{}\n", harmless(sentence));
   if (checks > 0) fmt::print("Self-checks: {} of {} hold.\n", passed, checks);
-  for (const Json& claim : json["claims"]) {
-    const Json& verdict = claim["verdict"];
-    claims.push_back(cells_of(claim["worst"]));
-    claims.back().insert(
-        claims.back().begin(),
-        {verdict.is_null() ? std::string("not tested") : verdict.get<std::string>(),
-         fmt::format("{}, {}, {}", claim["holds"].dump(), claim["undecided"].dump(),
-                     claim["fails"].dump())});
-    claims.back().push_back(claim["claim"].get<std::string>());
+  for (const experiments::ClaimRow& claim : file.claims) {
+    claims.push_back(cells_of(claim.worst));
+    claims.back().insert(claims.back().begin(),
+                         {claim.verdict ? to_string(*claim.verdict) : "not tested",
+                          fmt::format("{}, {}, {}", claim.holds, claim.undecided, claim.fails)});
+    claims.back().push_back(claim.claim);
   }
   if (!claims.empty()) {
     fmt::print("\n{}\n", text_table({"verdict", "hold, undecided, fail", "predicted", "measured",
@@ -128,9 +123,9 @@ int run_experiment(const ExperimentOptions& options) {
   };
   const api::ExperimentResult result = api::run_experiment(asked, context, hooks);
   if (options.json) {
-    fmt::print("{}\n", result.json.dump(2));
+    fmt::print("{}\n", json_of(result.file).dump(2));
   } else {
-    print(result.conclusion, result.json);
+    print(result.file);
     fmt::print("{}\n", harmless(result.out));
   }
   return options.strict && result.failed() ? kMismatch : kFine;

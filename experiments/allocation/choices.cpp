@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "experiments/engine/weight_granularity.hpp"
+#include "experiments/engine/experiment.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "policies/recipe/role_json.hpp"

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "experiments/engine/network_identity.hpp"
 #include "experiments/engine/trials.hpp"
+#include "experiments/engine/workbench.hpp"
 #include "experiments/predict/layer_noise.hpp"
 #include "experiments/predict/version.hpp"
 #include "formats/error.hpp"

@@ -7,7 +7,7 @@
 
 #include "emu/net/data/dataset.hpp"
 #include "experiments/engine/experiment.hpp"
-#include "experiments/engine/training_study.hpp"
+#include "experiments/engine/study.hpp"
 #include "formats/storage/json.hpp"
 
 namespace numemu::experiments::binarized {

@@ -13,9 +13,9 @@
 
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/multiply_adds.hpp"
-#include "experiments/engine/baseline_cache.hpp"
 #include "experiments/engine/run_point.hpp"
 #include "experiments/engine/sweep.hpp"
+#include "experiments/engine/workbench.hpp"
 #include "experiments/predict/layer_noise.hpp"
 #include "experiments/predict/listening.hpp"
 #include "formats/storage/json.hpp"

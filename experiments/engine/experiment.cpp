@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <string_view>
 
 #include "formats/error.hpp"
+#include "formats/storage/json_reader.hpp"
 #include "formats/suggest.hpp"
 #include "formats/version.hpp"
+#include "policies/recipe/role_json.hpp"
 
 namespace numemu::experiments {
 
@@ -19,27 +22,32 @@ namespace numemu::experiments {
 
 namespace {
 
-Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-
-Json finding_json(const Finding& finding) {
-  Json json = {{"what", finding.what},
-               {"predicted", number(finding.predicted)},
-               {"measured", number(finding.measured)},
-               {"ci95", {number(finding.low), number(finding.high)}},
-               {"verdict", to_json(finding.verdict)}};
-  if (finding.self_check) json["self_check"] = true;
-  if (!finding.claim.empty()) json["claim"] = finding.claim;
-  return json;
+Member<double> finite(double value) {
+  return std::isfinite(value) ? Member<double>(value) : Member<double>::null();
 }
 
-Json claim_json(const ClaimResult& result) {
-  return {{"key", result.claim->key},
-          {"claim", result.claim->text},
-          {"holds", result.found.holds},
-          {"undecided", result.found.undecided},
-          {"fails", result.found.fails},
-          {"verdict", to_json(result.found.verdict())},
-          {"worst", result.worst == nullptr ? Json() : finding_json(*result.worst)}};
+Member<Verdict> known(Verdict verdict) {
+  return verdict == Verdict::none ? Member<Verdict>::null() : verdict;
+}
+
+FindingRow row_of(const Finding& finding) {
+  return {.what = finding.what,
+          .predicted = finite(finding.predicted),
+          .measured = finite(finding.measured),
+          .ci95 = Ends{finite(finding.low), finite(finding.high)},
+          .verdict = known(finding.verdict),
+          .self_check = finding.self_check ? Member<bool>(true) : Member<bool>(),
+          .claim = finding.claim};
+}
+
+ClaimRow row_of(const ClaimResult& result) {
+  return {.key = result.claim->key,
+          .claim = result.claim->text,
+          .holds = static_cast<std::int64_t>(result.found.holds),
+          .undecided = static_cast<std::int64_t>(result.found.undecided),
+          .fails = static_cast<std::int64_t>(result.found.fails),
+          .verdict = known(result.found.verdict()),
+          .worst = result.worst == nullptr ? Member<FindingRow>::null() : row_of(*result.worst)};
 }
 
 /// The items of a setting as numbers in [least, most]; `kind` is what messages call them.
@@ -141,6 +149,25 @@ std::vector<std::int64_t> Settings::whole_numbers(const std::string& key, std::i
   return parsed(list(key), key, "whole numbers", least, most);
 }
 
+const std::string& weight_granularity(const Settings& settings) {
+  const std::string& text = settings.text("granularity");
+  if (text != "channel" && text != "tensor")
+    throw Error("--set: granularity: " + unknown_name("granularity", text, {"channel", "tensor"}));
+  return text;
+}
+
+bool set_weight_granularity(Json& role, const char* name, const std::string& granularity,
+                            const std::string& where) {
+  if (std::string_view(name) != "weight" || role.is_null()) return false;
+  const Json bare = {{"format", role["format"]}};
+  const JsonReader reader(bare, where);
+  if (policies::stays_float32(reader) ||
+      policies::read_role(reader, policies::role_row(name)).block != nullptr)
+    return false;
+  role["granularity"] = granularity;
+  return true;
+}
+
 std::vector<const Experiment*> all_experiments() {
   return {
 #define NUMEMU_EXPERIMENT(stem) &experiment_##stem,
@@ -191,29 +218,22 @@ std::vector<ClaimResult> claim_results(const std::vector<Claim>& claims,
   return results;
 }
 
-Json to_json(const Experiment& experiment, const ExperimentRun& run, const Conclusion& conclusion) {
-  Json json = {{"numemu_experiment", 1},
-               {"name", experiment.name},
-               {"question", experiment.question},
-               {"source", experiment.source},
-               {"version", kNumericsVersion},
-               {"seed", run.seed},
-               {"settings", run.settings.values()},
-               {"claims", Json::array()},
-               {"sentences", conclusion.sentences},
-               {"tables", Json::array()},
-               {"findings", Json::array()},
-               {"charts", Json::array()}};
+ExperimentFile file_of(const Experiment& experiment, const ExperimentRun& run,
+                       const Conclusion& conclusion) {
+  ExperimentFile file;
+  file.name = experiment.name;
+  file.question = experiment.question;
+  file.source = experiment.source;
+  file.version = kNumericsVersion;
+  file.seed = run.seed;
+  file.settings = run.settings.values();
+  file.sentences = conclusion.sentences;
+  file.tables = conclusion.tables;
   for (const ClaimResult& result : claim_results(experiment.claims, conclusion.findings))
-    json["claims"].push_back(claim_json(result));
-  for (const ResultTable& table : conclusion.tables) {
-    json["tables"].push_back(
-        {{"title", table.title}, {"header", table.header}, {"rows", table.rows}});
-  }
-  for (const Finding& finding : conclusion.findings)
-    json["findings"].push_back(finding_json(finding));
-  for (const Chart& chart : conclusion.charts) json["charts"].push_back(to_json(chart));
-  return json;
+    file.claims.push_back(row_of(result));
+  for (const Finding& finding : conclusion.findings) file.findings.push_back(row_of(finding));
+  for (const Chart& chart : conclusion.charts) file.charts.push_back(chart_row(chart));
+  return file;
 }
 
 }  // namespace numemu::experiments

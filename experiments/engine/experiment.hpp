@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/engine/chart.hpp"
+#include "experiments/engine/experiment_file.hpp"
 #include "experiments/engine/judge.hpp"
 #include "experiments/engine/row_store.hpp"
 #include "experiments/engine/sweep.hpp"
@@ -51,6 +51,17 @@ class Settings {
   std::map<std::string, std::string> values_;
 };
 
+/// The setting's row: per channel by default, as the shipped recipes have it.
+inline constexpr Setting kWeightGranularity = {
+    "granularity", "channel", "channel", "channel",
+    "scales of weights whose format is no block format: channel (one each) or tensor"};
+/// "channel" or "tensor". Throws Error naming the setting.
+const std::string& weight_granularity(const Settings&);
+/// A role of an element format gets that granularity if it is the weight's; a block format keeps
+/// its own. False where nothing was set.
+bool set_weight_granularity(Json& role, const char* name, const std::string& granularity,
+                            const std::string& where);
+
 /// The input of an experiment.
 struct ExperimentRun {
   Settings settings;
@@ -65,13 +76,6 @@ struct ExperimentRun {
   OnWork on_bench = {};
   /// Whether run_trials dropped what --fresh drops: once, however often an experiment calls it.
   std::shared_ptr<bool> trials_dropped = std::make_shared<bool>(false);
-};
-
-/// A table of texts.
-struct ResultTable {
-  std::string title;
-  std::vector<std::string> header;
-  std::vector<std::vector<std::string>> rows;
 };
 
 struct Conclusion {
@@ -118,8 +122,7 @@ struct ClaimResult {
 /// none of them.
 std::vector<ClaimResult> claim_results(const std::vector<Claim>&, const std::vector<Finding>&);
 
-/// experiment.json: name, question, source, settings, seed, claims with their results,
-/// sentences, tables, findings, charts. Throws Error for a finding that is about no claim.
-Json to_json(const Experiment&, const ExperimentRun&, const Conclusion&);
+/// Throws Error for a finding that is about no claim.
+ExperimentFile file_of(const Experiment&, const ExperimentRun&, const Conclusion&);
 
 }  // namespace numemu::experiments

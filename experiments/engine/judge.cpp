@@ -32,10 +32,6 @@ bool worse(const Finding& a, const Finding& b) {
   return known ? a.margin < b.margin : miss(a) > miss(b);
 }
 
-Json to_json(Verdict verdict) {
-  return verdict == Verdict::none ? Json() : Json(to_string(verdict));
-}
-
 Verdict verdict_on(const stats::Interval& measured, const Claimed& claimed) {
   return decide(measured.low >= claimed.low && measured.high <= claimed.high,
                 measured.high < claimed.low || measured.low > claimed.high);

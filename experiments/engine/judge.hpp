@@ -8,12 +8,8 @@
 
 #include "emu/stats/interval.hpp"
 #include "formats/analysis/verdict.hpp"
-#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
-
-/// A verdict as rows and experiment.json write it: its name, null for none.
-Json to_json(Verdict);
 
 /// The values that a claim allows, both ends among them.
 struct Claimed {

@@ -46,7 +46,7 @@ using numemu::Member, numemu::UnknownMember;
 Member<double> row_number(double value, int digits = 6);
 Ends row_ends(double low, double high);
 
-/// What a run reads of its network (identity_of() in network_identity.hpp). No path: moving a file
+/// What a run reads of its network (identity_of() in workbench.hpp). No path: moving a file
 /// changes nothing.
 struct NetworkIdentity {
   std::string net, weights;      ///< name and digest

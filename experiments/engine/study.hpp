@@ -8,10 +8,13 @@
 #include <utility>
 #include <vector>
 
+#include "emu/net/data/dataset.hpp"
+#include "emu/stats/interval.hpp"
 #include "emu/stats/paired.hpp"
-#include "experiments/engine/chart.hpp"
 #include "experiments/engine/experiment.hpp"
+#include "experiments/engine/train_trial.hpp"
 #include "experiments/engine/trials.hpp"
+#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 
@@ -107,5 +110,127 @@ ChartPoint gain_point(double x, std::string name, const stats::PairedInterval&);
 /// Bars of the difference of every method but the first to the first.
 Chart gain_chart(std::string title, std::string caption, std::string y,
                  const std::vector<std::string>& methods, const SeedFigures&);
+
+struct TrainingNeeds {
+  std::string optimizer = {};    ///< empty: the setting `optimizer`, else the network's own
+  std::int64_t least_batch = 1;  ///< what the network or the question requires
+  std::string prefix = {};       ///< of the settings' names, where an experiment has two trainings
+};
+
+/// Of the settings `epochs`, `batch`, `train_samples` and `eval_samples`, at the rates recommended
+/// for the network and the optimizer, or at those of the settings `lr` and `warmup` (in steps)
+/// where an experiment has them; the recipe is float32. Throws Error naming the setting.
+TrainTrial training_of(const Settings&, const std::string& net, const TrainingNeeds& = {});
+
+/// As many from the run's seed on as the setting `key` says, 1 to 1000.
+std::vector<std::uint64_t> seeds_of(const ExperimentRun&, const std::string& key = "seeds");
+
+struct TrainingMethod {
+  std::string name;  ///< in the table, in the chart and in the progress line; no part of the trial
+  Json recipe = Json::object();  ///< {}: float32
+  NumericsAround around = {};
+  std::int64_t epochs = 0;        ///< 0: those of the plan
+  Json counted = Json::object();  ///< members of the point beside those of the training
+};
+
+/// What all methods share. The same seed gives every method the same initial weights and the same
+/// batches, so that methods are compared seed by seed.
+struct TrainingPlan {
+  TrainTrial trial;  ///< without recipe and seed
+  std::string data;
+  std::vector<std::uint64_t> seeds;
+  std::vector<TrainingMethod> methods;  ///< the first is the one the others are compared with
+  /// By run_trials_at_once(): a training on each thread, to the same bytes. Each `around` must
+  /// allow it.
+  bool at_once = false;
+  std::string prefix = {};  ///< of the labels
+
+  std::vector<std::string> names() const;
+  TrainTrial trial_of(std::size_t method, std::uint64_t seed) const;
+  /// point_of() the trial, and what the method counts.
+  Json point(std::size_t method, std::uint64_t seed, const net::Dataset&) const;
+};
+
+/// Trains and measures every method with every seed: `measure` has a TrainTrial and the place of
+/// its method.
+template <class Measured, class Measure>
+Study<Measured> run_training_study(const ExperimentRun& run, const net::Dataset& data,
+                                   const TrainingPlan& plan, const Measure& measure) {
+  return run_study<Measured>(run, {plan.names(), plan.seeds, plan.at_once, plan.prefix},
+                             [&](std::size_t method, std::uint64_t seed) -> StudyRun<Measured> {
+                               return {plan.point(method, seed, data),
+                                       [=, &measure, trial = plan.trial_of(method, seed)] {
+                                         return measure(trial, method);
+                                       }};
+                             });
+}
+
+struct TrainingTable {
+  Study<TrainOutcome> study;
+  SeedFigures top1;  ///< per cent
+  /// Per method: mean metric, mean difference to the first method with the paired t interval at
+  /// 95 % (one seed: none), and the metric of each seed; per cent and points, or bits per
+  /// character.
+  ResultTable table;
+  /// Bars of the mean difference of every other method to the first, with its paired interval.
+  Chart chart;
+};
+
+/// A study of the accuracy alone. `data` must be the set that `plan.data` names. Throws Error for
+/// no method, no seed, or what the training refuses.
+TrainingTable run_training(const ExperimentRun& run, const net::Dataset& data,
+                           const TrainingPlan& plan);
+
+/// "[-0.31, +0.52]"; `unknown` for the infinite interval of a single seed.
+std::string interval_text(const stats::PairedInterval&, const char* unknown = "-", int digits = 2);
+/// "+0.10 [-0.31, +0.52]", of a single seed the mean alone.
+std::string mean_text(const stats::PairedInterval&, int digits = 2);
+
+/// The same difference, taken the other way.
+inline stats::PairedInterval negated(const stats::PairedInterval& d) {
+  return {-d.mean, -d.high, -d.low, d.n};
+}
+
+/// One-sided p-values.
+struct Tails {
+  double above = 1;  ///< that the true mean is not above the bound
+  double below = 1;  ///< that it is not below
+};
+
+/// Of Student's t test. Both are 1 for a single difference and where the interval is not known.
+/// Differences that are all equal give 0 on the side of the bound where they lie, else 1.
+Tails tails(const stats::PairedInterval&, double bound);
+/// Of a difference of answers, by the score test that gives its interval
+/// (stats::paired_difference); `bound` lies inside (-1, 1). Both are 1 where no answer differs and
+/// the bound is 0.
+Tails tails(const stats::PairedAnswers&, double bound);
+
+/// The probability of a mean at least as far from `bound`, either side, where `bound` is the true
+/// one: twice the smaller of tails(), at most 1.
+double p_value(const stats::PairedInterval&, double bound);
+double p_value(const stats::PairedAnswers&, double bound);
+
+/// Collects claims that a mean difference lies above a bound.
+class PairedClaims {
+ public:
+  /// `claim` is the key of the experiment's claim.
+  void add(std::string what, const stats::PairedInterval&, double bound, std::string claim = "");
+  /// By judge_sides().
+  std::vector<Finding> judged() const;
+
+ private:
+  std::vector<Finding> findings_;
+  std::vector<double> p_values_;
+};
+
+/// A difference that is claimed to be above 0.
+struct PairedGain {
+  std::string what;
+  stats::PairedInterval difference;
+};
+
+/// One finding each, with " (claimed above 0)" behind `what`: judge_signs() of tails() at 0, with
+/// Holm's procedure over all. One seed gives no verdict.
+std::vector<Finding> judge_gains(const std::vector<PairedGain>&);
 
 }  // namespace numemu::experiments

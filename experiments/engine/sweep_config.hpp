@@ -14,7 +14,7 @@ namespace numemu::experiments {
 struct Point {
   policies::Recipe recipe;  ///< of one with stages the last
   RowPoint row;             ///< of its row, without what only the network's file can tell
-  std::string where;  ///< "sweep.json: point 7", for errors
+  std::string where;        ///< "sweep.json: point 7", for errors
   /// Of a recipe that was chosen by name or file, with the settings that change it; no part of the
   /// identity.
   std::string recipe_name = {};

@@ -1,24 +1,191 @@
 #include "experiments/engine/workbench.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <filesystem>
+#include <sstream>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "emu/net/fold_batch_norm.hpp"
+#include "emu/net/model/coded_weights.hpp"
 #include "emu/net/model/load_network.hpp"
 #include "emu/net/model/safetensors.hpp"
 #include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
-#include "experiments/engine/baseline_cache.hpp"
 #include "experiments/engine/bench_memory.hpp"
 #include "experiments/predict/listening.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
+#include "formats/joined.hpp"
+#include "formats/storage/atomic_file.hpp"
+#include "formats/storage/input_file.hpp"
+#include "formats/storage/leftovers.hpp"
 #include "formats/suggest.hpp"
+#include "formats/version.hpp"
+#include "policies/tuning/checkpoint.hpp"
 
 namespace numemu::experiments {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kHead = "numemu float32 baseline 1";
+constexpr std::int64_t kMostHead = 1024;  // bytes beside those of the targets
+constexpr std::size_t kDigestLine = 7 + 64 + 1;
+
+std::string digest_of(const net::Tensor& x) {
+  return sha256_hex(fmt::format(
+      "{} {}", joined(x.shape, "x"),
+      sha256_hex({reinterpret_cast<const char*>(x.data.data()), x.data.size() * sizeof(float)})));
+}
+
+std::string key_of(const TrainedNet& trained, const net::Dataset& dataset,
+                   const policies::FloatReference& reference, std::int64_t images) {
+  std::string text = fmt::format("{}\nnumerics {}\n", kHead, kNumericsVersion);
+  for (const auto& [name, value] : run_identity(trained))
+    text += fmt::format("{} {}\n", name, value);
+  const net::Graph& graph = baseline_graph(trained);
+  for (const net::GraphInput& input : graph.inputs)
+    text += fmt::format("input {} {}\n", input.name, joined(input.shape, "x"));
+  for (const net::Node& node : graph.nodes)
+    text += fmt::format("node {} {} {}\n", node.name, node.op->kind(), joined(node.inputs, " "));
+  for (const net::Parameter* parameter : graph.parameters())
+    text += fmt::format("parameter {} {}\n", parameter->name, digest_of(parameter->value));
+  text += fmt::format("data {} {}\nimages {}\n", dataset.name(), dataset.digest(), images);
+  for (const net::Tensor& batch : reference.batch)
+    text += fmt::format("reference {}\n", digest_of(batch));
+  text += fmt::format("logits {}\n", digest_of(reference.logits));
+  return sha256_hex(text);
+}
+
+std::string head_of(const std::string& key) { return fmt::format("{}\nkey {}\n", kHead, key); }
+
+/// The figures of an evaluation in whole numbers, and a digit for each target.
+std::string text_of(const net::Evaluation& e, const std::string& key) {
+  std::string text = head_of(key);
+  text += fmt::format("{} {} {} {} {} {} {}\n", e.samples, e.n, e.correct, e.outputs.of,
+                      e.outputs.nan, e.outputs.infinite, std::bit_cast<std::uint64_t>(e.loss));
+  for (const std::uint8_t right : e.right) text += right != 0 ? '1' : '0';
+  text += '\n';
+  return text + fmt::format("sha256 {}\n", sha256_hex(text));
+}
+
+std::optional<net::Evaluation> parse(const std::string& whole, const std::string& key,
+                                     std::int64_t images, std::int64_t targets) {
+  if (whole.size() < kDigestLine) return std::nullopt;
+  const std::string text = whole.substr(0, whole.size() - kDigestLine), head = head_of(key);
+  if (!text.starts_with(head) ||
+      whole.substr(text.size()) != fmt::format("sha256 {}\n", sha256_hex(text)))
+    return std::nullopt;
+  std::istringstream in(text.substr(head.size()));
+  net::Evaluation e;
+  std::uint64_t loss = 0;
+  std::string right;
+  in >> e.samples >> e.n >> e.correct >> e.outputs.of >> e.outputs.nan >> e.outputs.infinite >>
+      loss >> right;
+  if (!in || e.samples != images || e.n != targets ||
+      e.n != static_cast<std::int64_t>(right.size()) ||
+      e.correct != std::count(right.begin(), right.end(), '1'))
+    return std::nullopt;
+  e.loss = std::bit_cast<double>(loss);
+  for (const char digit : right) e.right.push_back(digit == '1');
+  return e;
+}
+
+/// The files that were used longest ago go until the others fit.
+void keep_small(const std::string& folder) {
+  std::vector<std::pair<fs::file_time_type, fs::path>> files;
+  std::int64_t bytes = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (!entry.is_regular_file()) continue;
+    files.emplace_back(entry.last_write_time(), entry.path());
+    bytes += static_cast<std::int64_t>(entry.file_size());
+  }
+  std::sort(files.begin(), files.end());
+  for (auto file = files.begin(); bytes > BaselineCache::kMostBytes && file != files.end();
+       ++file) {
+    bytes -= static_cast<std::int64_t>(fs::file_size(file->second));
+    fs::remove(file->second);
+  }
+}
+
+}  // namespace
+
+BaselineCache::BaselineCache(const std::string& folder, const TrainedNet& trained,
+                             const net::Dataset& dataset, const policies::FloatReference& reference,
+                             std::int64_t images)
+    : images_(images), targets_(images * dataset.targets_per_sample()) {
+  if (folder.empty() || targets_ > kMostTargets) return;
+  folder_ = folder + "/baselines";
+  key_ = key_of(trained, dataset, reference, images);
+  path_ = fmt::format("{}/{}.txt", folder_, key_.substr(0, 32));
+}
+
+std::optional<net::Evaluation> BaselineCache::read() const {
+  if (path_.empty()) return std::nullopt;
+  try {
+    InputFile file(path_);
+    if (file.left() > kMostTargets + kMostHead) return std::nullopt;
+    std::optional<net::Evaluation> kept = parse(file.read(file.left()), key_, images_, targets_);
+    if (kept)
+      ::utimensat(AT_FDCWD, path_.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);  // for keep_small()
+    return kept;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+void BaselineCache::write(const net::Evaluation& evaluation) const {
+  if (path_.empty()) return;
+  try {
+    fs::create_directories(folder_);
+    write_atomically(path_, {text_of(evaluation, key_)});
+    remove_leftovers(folder_);
+    keep_small(folder_);
+  } catch (const fs::filesystem_error&) {
+  } catch (const Error&) {
+  }
+}
+
+namespace {
+
+constexpr std::size_t kDigits = 16;
+
+}  // namespace
+
+NetworkIdentity identity_of(const TrainedNet& trained) {
+  const std::int64_t codes = net::coded_weights_of(trained.path);
+  return {.net = trained.graph.name,
+          .weights = trained.digest,
+          // Of a reference network the name says all.
+          .graph = trained.source.substr(0, kDigits),
+          .tuned_from = trained.before ? net::digest_of(*trained.before) : "",
+          .ranges = policies::digest_of(policies::checkpoint_ranges(trained.path)),
+          .weights_as_codes = codes > 0 ? std::to_string(codes) : "",
+          .trained = policies::trained_without_before(trained.path) ? "under a recipe" : ""};
+}
+
+net::RunIdentity run_identity(const TrainedNet& trained) {
+  net::RunIdentity identity;
+  const NetworkIdentity of = identity_of(trained);
+  NetworkIdentity::fields(of, [&](const char* key, const std::string& value, unsigned) {
+    if (!value.empty()) identity.emplace_back(key, value);
+  });
+  return identity;
+}
+
+void identify(Json& point, const TrainedNet& trained) {
+  point.update(json_of(identity_of(trained)));
+}
+
 namespace {
 
 /// Activations of one sample that products read and give.

@@ -1,5 +1,6 @@
 // Everything the points of one sweep share: the trained network, the data, the float32 truth.
 #pragma once
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <set>
@@ -7,9 +8,13 @@
 
 #include "emu/net/data/dataset.hpp"
 #include "emu/net/graph.hpp"
+#include "emu/net/train/evaluate.hpp"
+#include "emu/net/train/run_state.hpp"
 #include "emu/net/train/train.hpp"
+#include "experiments/engine/row.hpp"
 #include "experiments/engine/work.hpp"
 #include "experiments/predict/tensor_noise.hpp"
+#include "formats/storage/json.hpp"
 #include "policies/calibrate/reference.hpp"
 #include "policies/calibrate/static_scale.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
@@ -60,7 +65,7 @@ std::int64_t keep_finite(net::Tensor& batch, std::set<std::int64_t>* odd = nullp
 
 /// What a workbench takes from earlier runs, and whom it tells how far it is.
 struct BenchOptions {
-  std::string cache = {};  ///< folder with baselines (baseline_cache.hpp); empty for none
+  std::string cache = {};  ///< folder with baselines; empty for none
   bool fresh = false;      ///< the baseline is computed, whatever the cache holds
   OnWork on_work = {};
   /// Names of scores (emu/net/train/score.hpp); without any those of the data set.
@@ -96,5 +101,37 @@ std::string_view text_unit(const net::Dataset&);
 
 /// Throws Error that says how to keep samples apart.
 [[noreturn]] void throw_no_calibration(const net::Dataset&);
+
+NetworkIdentity identity_of(const TrainedNet&);
+/// Its members by name.
+net::RunIdentity run_identity(const TrainedNet&);
+/// Adds it to the point of a trial.
+void identify(Json& point, const TrainedNet&);
+
+/// One file in FOLDER/baselines, named by everything that decides the evaluation: numerics version,
+/// nodes and parameters of the graph, the file it came from, data set, number of samples, and the
+/// reference's samples and logits. The file holds that key and a digest of itself: one that is
+/// damaged, cut or another's is no file, and is written anew.
+class BaselineCache {
+ public:
+  /// An empty folder keeps nothing.
+  BaselineCache(const std::string& folder, const TrainedNet&, const net::Dataset&,
+                const policies::FloatReference&, std::int64_t images);
+
+  /// Sets the file's time, so that write() keeps it longer.
+  std::optional<net::Evaluation> read() const;
+  /// A folder that cannot be written costs the next run its time, nothing else. Beyond kMostBytes
+  /// the files that were used longest ago go; so do temporary files of killed writers.
+  void write(const net::Evaluation&) const;
+
+  static constexpr std::int64_t kMostBytes = std::int64_t{64} << 20;   ///< of all files
+  static constexpr std::int64_t kMostTargets = std::int64_t{4} << 20;  ///< of one evaluation
+  /// "" where nothing is kept.
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string folder_, key_, path_;
+  std::int64_t images_ = 0, targets_ = 0;
+};
 
 }  // namespace numemu::experiments

@@ -13,8 +13,7 @@
 #include "emu/net/ops/dense.hpp"
 #include "emu/net/ops/elementwise.hpp"
 #include "emu/net/train/train.hpp"
-#include "experiments/engine/paired_claims.hpp"
-#include "experiments/engine/training_study.hpp"
+#include "experiments/engine/study.hpp"
 #include "formats/error.hpp"
 #include "policies/numerics/staged_numerics.hpp"
 

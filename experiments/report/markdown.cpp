@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "experiments/engine/experiment_file.hpp"
 #include "experiments/report/escape.hpp"
 #include "experiments/report/findings.hpp"
 #include "experiments/report/gate_text.hpp"
@@ -27,12 +28,8 @@ std::string number(const std::optional<double>& x, int digits, double factor = 1
 std::string figure(const std::optional<double>& x) { return x ? fmt::format("{:.4g}", *x) : ""; }
 
 /// The interval of a finding.
-std::string ends(const Json& finding) {
-  const Json* ends = json_at(finding, {"ci95"});
-  if (!ends || !ends->is_array() || ends->size() != 2 || !(*ends)[0].is_number() ||
-      !(*ends)[1].is_number())
-    return "";
-  return fmt::format("[{:.4g}, {:.4g}]", (*ends)[0].get<double>(), (*ends)[1].get<double>());
+std::string ends(const Member<Ends>& ends) {
+  return ends && ends->known() ? fmt::format("[{:.4g}, {:.4g}]", *ends->low, *ends->high) : "";
 }
 
 std::string interval(const std::optional<double>& x, const std::optional<double>& low,
@@ -68,69 +65,44 @@ std::string table_line(const std::vector<std::string>& cells) {
   return out + "\n";
 }
 
+/// A header, and the line below it.
+std::string table_head(const std::vector<std::string>& header) {
+  std::string out = table_line(header) + "|";
+  for (std::size_t i = 0; i < header.size(); ++i) out += "---|";
+  return out + "\n";
+}
+
 /// What an experiment concluded (experiment.json).
-std::string experiment_part(const Json& experiment) {
-  const auto each = [](const Json& json, const char* key, const auto& use) {
-    const Json* list = json_at(json, {key});
-    if (!list || !list->is_array()) return;
-    for (const Json& item : *list) use(item);
-  };
-  const auto cells_of = [&each](const Json& json, const char* key) {
-    std::vector<std::string> cells;
-    each(json, key, [&](const Json& cell) {
-      cells.push_back(cell.is_string() ? cell.get<std::string>() : "");
-    });
-    return cells;
-  };
-  const auto rule = [](std::size_t columns) {
-    std::string out = "|";
-    for (std::size_t i = 0; i < columns; ++i) out += "---|";
-    return out + "\n";
-  };
-  const auto paragraph = [&](const char* key, const char* end) {
-    const std::string text = json_text(experiment, {key});
+std::string experiment_part(const ExperimentFile& experiment) {
+  const auto paragraph = [](const std::string& text, const char* end) {
     return text.empty() ? "" : markdown_cell(text) + end + "\n\n";
   };
-  std::string out = "# Experiment: " + markdown_cell(json_text(experiment, {"name"})) + "\n\n" +
-                    paragraph("question", "?") + paragraph("source", "");
-  std::string claims;
-  each(experiment, "claims", [&](const Json& claim) {
-    const Json* worst = json_at(claim, {"worst"});
-    const Json finding = worst ? *worst : Json();
-    const std::string verdict = json_text(claim, {"verdict"});
-    claims +=
-        table_line({json_text(claim, {"claim"}), figure(json_number(finding, {"predicted"})),
-                    figure(json_number(finding, {"measured"})), ends(finding),
-                    verdict.empty() ? "not tested" : verdict,
-                    fmt::format("{} hold, {} undecided, {} fail", json_text(claim, {"holds"}),
-                                json_text(claim, {"undecided"}), json_text(claim, {"fails"}))});
-  });
-  if (!claims.empty()) {
-    out += table_line({"claimed", "predicted", "measured", "95 %", "verdict", "findings"}) +
-           rule(6) + claims + "\nNumbers are those of the worst finding of each claim.\n\n";
+  std::string out = "# Experiment: " + markdown_cell(experiment.name) + "\n\n" +
+                    paragraph(experiment.question, "?") + paragraph(experiment.source, "");
+  if (!experiment.claims.empty())
+    out += table_head({"claimed", "predicted", "measured", "95 %", "verdict", "findings"});
+  for (const ClaimRow& claim : experiment.claims) {
+    const FindingRow finding = claim.worst.value_or(FindingRow());
+    out += table_line(
+        {claim.claim, figure(finding.predicted), figure(finding.measured), ends(finding.ci95),
+         claim.verdict ? to_string(*claim.verdict) : "not tested",
+         fmt::format("{} hold, {} undecided, {} fail", claim.holds, claim.undecided, claim.fails)});
   }
-  each(experiment, "sentences", [&](const Json& sentence) {
-    if (sentence.is_string()) out += "- " + markdown_cell(sentence.get<std::string>()) + "\n";
-  });
-  out += "\n" + table_line({"finding", "predicted", "measured", "95 %", "verdict"}) + rule(5);
-  each(experiment, "findings", [&](const Json& finding) {
-    const bool self_check = json_text(finding, {"self_check"}) == "true";
-    out += table_line({json_text(finding, {"what"}), figure(json_number(finding, {"predicted"})),
-                       figure(json_number(finding, {"measured"})), ends(finding),
-                       json_text(finding, {"verdict"}) + (self_check ? " (self-check)" : "")});
-  });
-  each(experiment, "tables", [&](const Json& table) {
-    const std::vector<std::string> header = cells_of(table, "header");
-    out += "\n" + markdown_cell(json_text(table, {"title"})) + ":\n\n" + table_line(header) +
-           rule(header.size());
-    each(table, "rows", [&](const Json& row) {
-      std::vector<std::string> cells;
-      if (row.is_array())
-        for (const Json& cell : row)
-          cells.push_back(cell.is_string() ? cell.get<std::string>() : "");
-      out += table_line(cells);
-    });
-  });
+  if (!experiment.claims.empty())
+    out += "\nNumbers are those of the worst finding of each claim.\n\n";
+  for (const std::string& sentence : experiment.sentences)
+    out += "- " + markdown_cell(sentence) + "\n";
+  out += "\n" + table_head({"finding", "predicted", "measured", "95 %", "verdict"});
+  for (const FindingRow& finding : experiment.findings) {
+    out += table_line({finding.what, figure(finding.predicted), figure(finding.measured),
+                       ends(finding.ci95),
+                       std::string(to_string(finding.judged())) +
+                           (finding.is_self_check() ? " (self-check)" : "")});
+  }
+  for (const ResultTable& table : experiment.tables) {
+    out += "\n" + markdown_cell(table.title) + ":\n\n" + table_head(table.header);
+    for (const std::vector<std::string>& row : table.rows) out += table_line(row);
+  }
   return out + "\n";
 }
 
@@ -249,7 +221,7 @@ std::string rows_part(const std::vector<Record>& records) {
 void write_markdown(const ReportInput& input, const std::string& path) {
   const std::vector<Record> records = read_records(*input.rows, input.folder);
   const bool answers = input.experiment && input.experiment->is_object();
-  std::string out = answers ? experiment_part(*input.experiment) : "";
+  std::string out = answers ? experiment_part(read_experiment(*input.experiment)) : "";
   if (!answers || !records.empty()) out += rows_part(records);
   std::string gates;
   for (const std::string& sentence : gate_sentences(records, input.unfinished))

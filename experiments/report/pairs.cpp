@@ -28,8 +28,7 @@ constexpr std::int64_t kMostBlocks = 100;
 /// Where it is the same, two rows saw the same samples.
 std::string identity_of_samples(const Record& r) {
   const RowPoint& point = r.row->point;
-  return fmt::format("{}\n{}\n{}\n{}", r.net, r.data, point.images,
-                     point.eval_images.value_or(-1));
+  return fmt::format("{}\n{}\n{}\n{}", r.net, r.data, point.images, point.eval_images.value_or(-1));
 }
 
 /// What a row has of each sample: right answers or losses, or why it has neither.

@@ -227,10 +227,6 @@ std::string json_text(const Json& value, std::initializer_list<const char*> path
   return found->dump(-1, Json::NotUtf8::replace);
 }
 
-Verdict json_verdict(const Json& value, std::initializer_list<const char*> path) {
-  return parse_verdict(json_text(value, path));
-}
-
 std::optional<double> Record::mean_bits() const {
   if (bits_weight && bits_activation) return (*bits_weight + *bits_activation) / 2;
   return bits_weight ? bits_weight : bits_activation;
@@ -258,9 +254,7 @@ std::string Record::short_label() const {
 
 std::string Record::not_finite_words() const { return joined(not_finite_sentences(*row), "; "); }
 
-bool Record::is_tuned() const {
-  return row != nullptr && !row->point.tuned_from.empty();
-}
+bool Record::is_tuned() const { return row != nullptr && !row->point.tuned_from.empty(); }
 
 std::optional<std::pair<double, double>> Record::sqnr_interval() const {
   if (!sqnr_db || !sqnr_error_db) return std::nullopt;

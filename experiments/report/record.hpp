@@ -58,7 +58,7 @@ struct Record {
   std::optional<double> gain, predicted_gain;
   std::string left_out;            ///< why no SQNR is predicted, if the row has a reason
   std::vector<std::string> notes;  ///< notes of the row for readers
-  bool not_finite = false;         ///< some outputs are NaN or infinite (not_finite_text.hpp)
+  bool not_finite = false;         ///< some outputs are NaN or infinite (is_not_finite())
   const Row* row = nullptr;        ///< the row itself, for its layers and tensors
   std::string folder;              ///< of the row, where it names files
 
@@ -83,7 +83,7 @@ struct Record {
   /// `layers` alone quantizes; "mxfp4 + 5 layers mxfp8_e4m3" where layers differ from the rest.
   /// Rows may share it.
   std::string short_label() const;
-  /// Sentences of not_finite_text.hpp and notes, each list as one text; "" for none.
+  /// not_finite_sentences() and notes, each list as one text; "" for none.
   std::string not_finite_words() const;
   std::string all_notes() const;
   /// A prediction is made, but not of what its unit's arithmetic adds.
@@ -122,8 +122,6 @@ const Json* json_at(const Json& value, std::initializer_list<const char*> path);
 std::optional<double> json_number(const Json& value, std::initializer_list<const char*> path);
 /// A text at `path`; numbers and booleans as JSON writes them; "" if absent or null.
 std::string json_text(const Json& value, std::initializer_list<const char*> path);
-/// The verdict at `path`; none where it is absent, null or another version's.
-Verdict json_verdict(const Json& value, std::initializer_list<const char*> path);
 
 /// Whether some row may have predictions: then tables and reports have columns for them. Of float32
 /// nothing is predicted.

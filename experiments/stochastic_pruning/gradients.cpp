@@ -8,7 +8,7 @@
 #include <set>
 
 #include "experiments/engine/judge.hpp"
-#include "experiments/engine/training_study.hpp"
+#include "experiments/engine/study.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/stochastic_pruning/methods.hpp"
 #include "formats/digest.hpp"

@@ -9,9 +9,9 @@
 #include "emu/stats/interval.hpp"
 #include "emu/stats/paired.hpp"
 #include "experiments/engine/judge.hpp"
-#include "experiments/engine/network_identity.hpp"
 #include "experiments/engine/train_trial.hpp"
 #include "experiments/engine/trials.hpp"
+#include "experiments/engine/workbench.hpp"
 #include "experiments/transposable/patterns.hpp"
 
 namespace numemu::experiments {

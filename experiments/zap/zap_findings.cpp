@@ -11,7 +11,7 @@
 #include "emu/stats/holm.hpp"
 #include "emu/stats/interval.hpp"
 #include "experiments/engine/judge.hpp"
-#include "experiments/engine/paired_claims.hpp"
+#include "experiments/engine/study.hpp"
 #include "formats/portable/math.hpp"
 #include "policies/zap/position_mask.hpp"
 #include "policies/zap/predictor.hpp"

@@ -7,8 +7,8 @@
 
 #include "emu/net/model/safetensors.hpp"
 #include "emu/net/train/train.hpp"
-#include "experiments/engine/network_identity.hpp"
 #include "experiments/engine/train_trial.hpp"
+#include "experiments/engine/workbench.hpp"
 #include "experiments/zap/thresholds.hpp"
 #include "policies/calibrate/batch_norm.hpp"
 #include "policies/zap/zap_numerics.hpp"

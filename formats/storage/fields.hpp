@@ -123,13 +123,15 @@ inline constexpr bool kIsNamed = false;
 template <class T>
 inline constexpr bool kIsNamed<Named<T>> = true;
 template <class T>
-concept List = kIsArray<T> || (kIs<T, std::vector> && !kIsNamed<T>);
+concept List = kIsArray<T> ||(kIs<T, std::vector> && !kIsNamed<T>);
 template <class T>
 concept ByName = kIs<T, std::map> || kIsNamed<T>;
 template <class T>
 concept MayLack = kIs<T, std::optional> || kIs<T, Member>;
 template <class T>
-concept Coded = requires { FieldCodec<T>::kExpected; };
+concept Coded = requires {
+  FieldCodec<T>::kExpected;
+};
 
 std::string bits_text(double value);
 /// False unless the text is 16 hexadecimal digits.
@@ -192,7 +194,7 @@ const char* expected(const Json& json, unsigned how, bool strict) {
   } else if constexpr (Coded<T>) {
     return FieldCodec<T>::kExpected;
   } else if constexpr (List<T>) {
-    return (how & kOfNamed) != 0           ? "a list of objects with a name"
+    return (how & kOfNamed) != 0            ? "a list of objects with a name"
            : kIsArray<T> && json.is_array() ? "another length"
                                             : "a list";
   } else if constexpr (std::same_as<T, bool>) {
@@ -243,7 +245,7 @@ bool take(const Json& json, T& value, FieldLog& log, unsigned how) {
     if (log.strict && json.is_null()) value = std::numeric_limits<T>::quiet_NaN();
     return json.is_number() ? log.strict || std::isfinite(value) : log.strict && json.is_null();
   } else if constexpr (std::integral<T>) {
-    const bool is = log.strict                ? json.is_number_integer()
+    const bool is = log.strict              ? json.is_number_integer()
                     : std::is_unsigned_v<T> ? json.is_number_unsigned()
                                             : json.is_number();
     if (is) value = json.get<T>();

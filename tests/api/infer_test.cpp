@@ -408,8 +408,7 @@ TEST_CASE("infer gives the noise of every layer beside its prediction", "[fast]"
     signal += x * x;
     error += e * e;
   }
-  CHECK(noise.metrics.sqnr_db.value() ==
-        Approx(10 * std::log10(signal / error)).epsilon(1e-5));
+  CHECK(noise.metrics.sqnr_db.value() == Approx(10 * std::log10(signal / error)).epsilon(1e-5));
 }
 
 TEST_CASE("of one sample infer decides no prediction of SQNR", "[fast]") {

@@ -118,8 +118,8 @@ TEST_CASE("zap: tables, charts and findings for every mask and choice of layers"
   CHECK(random == 4);
 
   // Found again, the answer is the same.
-  CHECK(to_json(find_experiment("zap"), run, answer(run)) ==
-        to_json(find_experiment("zap"), run, conclusion));
+  CHECK(json_of(file_of(find_experiment("zap"), run, answer(run))) ==
+        json_of(file_of(find_experiment("zap"), run, conclusion)));
 }
 
 TEST_CASE("zap: settings that are refused", "[fast]") {

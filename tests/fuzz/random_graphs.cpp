@@ -9,9 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "experiments/engine/noise_json.hpp"
-#include "experiments/engine/not_finite.hpp"
 #include "experiments/engine/recipe_files.hpp"
+#include "experiments/engine/row_noise.hpp"
 #include "experiments/predict/injected_noise.hpp"
 #include "experiments/predict/left_out.hpp"
 #include "experiments/predict/measure_once.hpp"
@@ -61,7 +60,7 @@ void run(const policies::Recipe& recipe, fuzz::Draws& draws) {
   experiments::leave_out(figures.predicted, recipe, graph, figures.tensors);
   figures.measured = experiments::measure_once(figures.tensors, recipe, graph, numerics, numerics,
                                                reference, [](const net::Node&) {});
-  Json row = {{"metrics", Json::object()}};
+  experiments::Row row;
   experiments::add_noise(row, figures, graph, numerics);
 }
 

@@ -1,11 +1,10 @@
 // A baseline on disk is believed whole and of the same work, or not at all.
-#include "experiments/engine/baseline_cache.hpp"
-
 #include <algorithm>
 #include <filesystem>
 
 #include "emu/net/ops/pointwise.hpp"
 #include "experiments/engine/run_point.hpp"
+#include "experiments/engine/workbench.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
 #include "tests/files.hpp"

@@ -1,11 +1,10 @@
 // Charts as JSON: every field, and null or absence where a number is not finite.
-#include "experiments/engine/chart.hpp"
-
+#include "experiments/engine/experiment_file.hpp"
 #include "formats/storage/json.hpp"
 #include "tests/catch.hpp"
 
 using namespace numemu::experiments;
-using numemu::Json;
+using numemu::Json, numemu::json_of;
 
 TEST_CASE("a chart as JSON", "[fast]") {
   Chart chart;
@@ -18,7 +17,7 @@ TEST_CASE("a chart as JSON", "[fast]") {
   chart.series = {
       {"measured", {{.x = 0.5, .name = "2:4", .y = 0.1, .low = 0.09, .high = 0.11}}},
       {"predicted", {{.x = 0.5, .y = 0.1}, {.x = 1, .y = NAN, .low = 0, .high = NAN}}, true}};
-  CHECK(to_json(chart) == Json::parse(R"({
+  CHECK(json_of(chart_row(chart)) == Json::parse(R"({
     "kind": "points", "title": "Error over share", "caption": "rne",
     "x": "share kept", "y": "NSR", "log_x": false, "log_y": true,
     "series": [
@@ -30,8 +29,8 @@ TEST_CASE("a chart as JSON", "[fast]") {
 
 TEST_CASE("kinds of charts have names", "[fast]") {
   Chart chart;
-  CHECK(to_json(chart)["kind"] == "line");
+  CHECK(json_of(chart_row(chart))["kind"] == "line");
   chart.kind = Chart::Kind::bars;
-  CHECK(to_json(chart)["kind"] == "bars");
-  CHECK(to_json(chart)["series"] == Json::array());
+  CHECK(json_of(chart_row(chart))["kind"] == "bars");
+  CHECK(json_of(chart_row(chart))["series"] == Json::array());
 }

@@ -119,7 +119,7 @@ TEST_CASE("an answer as JSON has null for what is not finite", "[fast]") {
   conclusion.charts = {{.title = "c", .series = {{.name = "s", .points = {{.x = 1, .y = 2}}}}}};
   const Experiment experiment{"name",    "a question", "X claims it.", {{"it", "It is."}},
                               kSettings, nullptr};
-  const auto json = to_json(experiment, run, conclusion);
+  const auto json = json_of(file_of(experiment, run, conclusion));
   CHECK(json["numemu_experiment"] == 1);
   CHECK(json["name"] == "name");
   CHECK(json["seed"] == 4);

@@ -148,11 +148,6 @@ TEST_CASE("judge: claims of a sign and of a side", "[fast]") {
   CHECK(verdicts_of(findings) == std::vector{Verdict::holds, Verdict::fails, Verdict::undecided});
 }
 
-TEST_CASE("judge: a verdict in JSON is its name, null for none", "[fast]") {
-  CHECK(to_json(Verdict::none).is_null());
-  CHECK(to_json(Verdict::withheld) == "withheld");
-}
-
 TEST_CASE("the worse of two findings is nearer to the limit of what is claimed, or farther out",
           "[fast]") {
   // Losses that shall stay above -0.5: the largest is the worst, the gain is the best.

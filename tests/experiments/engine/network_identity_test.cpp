@@ -1,6 +1,4 @@
 // Whatever a run reads of its network, another is another network.
-#include "experiments/engine/network_identity.hpp"
-
 #include <set>
 
 #include "emu/net/model/safetensors.hpp"
@@ -8,6 +6,7 @@
 #include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
 #include "experiments/engine/run_point.hpp"
+#include "experiments/engine/workbench.hpp"
 #include "policies/tuning/checkpoint.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"

@@ -1,8 +1,7 @@
 // Claims about paired differences: probabilities by Student's law, corrected together.
-#include "experiments/engine/paired_claims.hpp"
-
 #include <cmath>
 
+#include "experiments/engine/study.hpp"
 #include "tests/catch.hpp"
 
 using namespace numemu;

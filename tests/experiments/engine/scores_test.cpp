@@ -151,7 +151,7 @@ TEST_CASE("blocks of windows widen the interval of a text whose windows are alik
   const std::vector<const net::Score*> scores = {&net::find_score("log_loss")};
   const auto row = [&](net::DataKind kind) {
     return scores_of(set_of(kind, net::TargetKind::classes, 9, {1}), scores, evaluation,
-                       evaluation)[0];
+                     evaluation)[0];
   };
   const auto width = [](const RowScore& score) {
     return score.ci95.value().high.value() - score.ci95->low.value();

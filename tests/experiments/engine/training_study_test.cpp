@@ -1,9 +1,8 @@
 // The training of settings, and methods compared over seeds: one trial each, the same initial
 // weights, differences by seed.
-#include "experiments/engine/training_study.hpp"
-
 #include "emu/net/train/options.hpp"
 #include "emu/stats/paired.hpp"
+#include "experiments/engine/study.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
 #include "tests/files.hpp"

@@ -1,4 +1,4 @@
-// Counts NaN and infinite results of a network by layer, with their causes.
+// The noise of a recipe beside its prediction, as rows and `infer` hold it.
 #pragma once
 #include <atomic>
 #include <map>
@@ -13,6 +13,18 @@
 #include "policies/numerics/recipe_numerics.hpp"
 
 namespace numemu::experiments {
+
+/// Of one reference; without `predictions` every predicted figure is null.
+struct NoiseFigures {
+  bool predictions = true;
+  std::vector<TensorNoise> tensors;
+  LayerPrediction predicted;
+  LayerMeasurement measured;
+};
+
+/// Sets the fidelity of the output in `metrics`, `predicted` and `layers`; `numerics`
+/// are those that were measured.
+void add_noise(Row&, const NoiseFigures&, const net::Graph&, const policies::RecipeNumerics&);
 
 /// Counts NaN and infinite results of the forward products of some passes: those of the units, and
 /// those that the role `output` makes. Several threads may add.

@@ -1,0 +1,186 @@
+// What an experiment concluded as its file has it (experiment.json), and the charts that it draws:
+// series of points with intervals, rendered by one template.
+#pragma once
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "emu/stats/interval.hpp"
+#include "experiments/engine/row.hpp"
+#include "formats/storage/fields.hpp"
+
+namespace numemu::experiments {
+
+struct ChartPoint {
+  double x = 0;                  ///< bars: unused
+  std::string name = {};         ///< bars: the category; else a label of the point
+  double y = 0;                  ///< points without a finite x and y are not drawn
+  double low = NAN, high = NAN;  ///< 95 % interval, drawn where finite
+};
+
+/// The point with the 95 % interval of its standard error.
+inline ChartPoint with_error(ChartPoint point, double error) {
+  point.low = point.y - stats::kNormal95 * error;
+  point.high = point.y + stats::kNormal95 * error;
+  return point;
+}
+
+struct ChartSeries {
+  std::string name = {};  ///< in the legend: "measured", "predicted", a method
+  std::vector<ChartPoint> points = {};
+  bool predicted = false;  ///< a dashed line; among bars a diamond, on the bar of what is measured
+};
+
+/// Lines join the points of a series in the order of x; intervals are bands where points lie
+/// close, else error bars. Kind `points` joins only predicted points; names
+/// are written beside them where there are few. Bars run horizontally, categories in order of
+/// appearance, the value y along the axis below; on a logarithmic axis, which has no zero, they are
+/// points. Series whose names differ only in the word "measured" or "predicted" share a colour.
+struct Chart {
+  enum class Kind : unsigned char { line, points, bars } kind = Kind::line;
+  std::string title = {};
+  std::string caption = {};    ///< encoding, rounding, unit, what to see
+  std::string x = {}, y = {};  ///< axis titles, with their units; bars: of categories and of values
+  bool log_x = false, log_y = false;
+  std::vector<ChartSeries> series = {};
+};
+
+/// A table of texts.
+struct ResultTable {
+  std::string title;
+  std::vector<std::string> header;
+  std::vector<std::vector<std::string>> rows;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("title", self.title);
+    visit("header", self.header);
+    visit("rows", self.rows);
+  }
+};
+
+/// A point, a series and a chart as the file has them: null for what is not finite, no name where
+/// it is empty, no interval where an end is not finite.
+struct ChartPointRow {
+  std::string name;
+  Member<double> x, y;
+  Member<Ends> ci95;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("name", self.name, kIfAny);
+    visit("x", self.x);
+    visit("y", self.y);
+    visit("ci95", self.ci95);
+  }
+};
+struct ChartSeriesRow {
+  std::string name;
+  bool predicted = false;
+  std::vector<ChartPointRow> points;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("name", self.name);
+    visit("predicted", self.predicted);
+    visit("points", self.points);
+  }
+};
+struct ChartRow {
+  std::string kind;  ///< "line", "points", "bars"
+  std::string title, caption, x, y;
+  bool log_x = false, log_y = false;
+  std::vector<ChartSeriesRow> series;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("kind", self.kind);
+    visit("title", self.title);
+    visit("caption", self.caption);
+    visit("x", self.x);
+    visit("y", self.y);
+    visit("log_x", self.log_x);
+    visit("log_y", self.log_y);
+    visit("series", self.series);
+  }
+};
+ChartRow chart_row(const Chart&);
+
+/// A finding (judge.hpp).
+struct FindingRow {
+  std::string what;
+  Member<double> predicted, measured;
+  Member<Ends> ci95;
+  Member<Verdict> verdict;
+  Member<bool> self_check;  ///< written where it is one
+  std::string claim;        ///< its key
+
+  bool is_self_check() const { return self_check == true; }
+  Verdict judged() const { return verdict.value_or(Verdict::none); }
+
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("what", self.what);
+    visit("predicted", self.predicted);
+    visit("measured", self.measured);
+    visit("ci95", self.ci95);
+    visit("verdict", self.verdict);
+    visit("self_check", self.self_check);
+    visit("claim", self.claim, kIfAny);
+  }
+};
+
+/// A claim with what its findings decide.
+struct ClaimRow {
+  std::string key, claim;
+  std::int64_t holds = 0, undecided = 0, fails = 0;
+  Member<Verdict> verdict;
+  Member<FindingRow> worst;  ///< null where nothing was compared
+
+  Verdict judged() const { return verdict.value_or(Verdict::none); }
+
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("key", self.key);
+    visit("claim", self.claim);
+    visit("holds", self.holds);
+    visit("undecided", self.undecided);
+    visit("fails", self.fails);
+    visit("verdict", self.verdict);
+    visit("worst", self.worst);
+  }
+};
+
+struct ExperimentFile {
+  std::int64_t schema = 1;
+  std::string name, question, source, version;
+  Member<std::uint64_t> seed;
+  Json settings;  ///< values by key
+  std::vector<ClaimRow> claims;
+  std::vector<std::string> sentences;
+  std::vector<ResultTable> tables;
+  std::vector<FindingRow> findings;
+  std::vector<ChartRow> charts;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("numemu_experiment", self.schema);
+    visit("name", self.name);
+    visit("question", self.question);
+    visit("source", self.source);
+    visit("version", self.version);
+    visit("seed", self.seed);
+    visit("settings", self.settings);
+    visit("claims", self.claims);
+    visit("sentences", self.sentences);
+    visit("tables", self.tables);
+    visit("findings", self.findings);
+    visit("charts", self.charts);
+  }
+};
+
+/// What can be read of a file: parts that are missing or of another type are empty.
+ExperimentFile read_experiment(const Json&);
+
+}  // namespace numemu::experiments
