@@ -22,10 +22,10 @@ TEST_CASE("rows are free of paths", "[fast]") {
   };
   const auto by_file = identify(point("../some/where/mlp.safetensors", "mnist:/some/where"), bench),
              by_name = identify(point("mlp", "mnist"), bench);
-  CHECK(json_of(by_file) == json_of(by_name));
+  CHECK(numemu::json_of(by_file) == numemu::json_of(by_name));
   CHECK(by_file.net == "mlp");
   CHECK(by_file.eval_images == 40);
-  CHECK(json_of(by_file).dump().find("where") == std::string::npos);
+  CHECK(numemu::json_of(by_file).dump().find("where") == std::string::npos);
 }
 
 TEST_CASE("a row of images has the error of its SQNR and no bits per character", "[fast]") {

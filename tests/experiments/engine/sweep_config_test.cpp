@@ -158,7 +158,7 @@ TEST_CASE("recipes of a grid have names, files or are written out", "[fast]") {
 TEST_CASE("metrics are of the sweep and of its points", "[fast]") {
   SweepConfig c = sweep(R"("metrics": ["top5", "log_loss"])");
   CHECK(c.metrics == std::vector<std::string>{"top5", "log_loss"});
-  CHECK(json_of(c.points[0].row)["metrics"] == c.json["metrics"]);
+  CHECK(numemu::json_of(c.points[0].row)["metrics"] == c.json["metrics"]);
   CHECK(sweep(R"("net": "mlp")").points[0].row.metrics.empty());
   CHECK_THROWS_WITH(sweep(R"("metrics": ["top6"])"),
                     Contains("unknown metric 'top6'; known: top1, "));
@@ -169,7 +169,7 @@ TEST_CASE("another data set calibrates a sweep, not a point of it", "[fast]") {
   SweepConfig c = sweep(R"("calibrate_on": "mnist")");
   CHECK(c.calibrate_on == "mnist");
   CHECK(c.json["calibrate_on"] == "mnist");
-  CHECK_FALSE(json_of(c.points[0].row).contains("calibrate_on"));  // the digest of the data has it
+  CHECK_FALSE(numemu::json_of(c.points[0].row).contains("calibrate_on"));  // the digest of the data has it
   set_calibration(c, "");
   CHECK(c.calibrate_on == "mnist");
   set_calibration(c, "glyphs");
