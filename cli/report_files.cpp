@@ -6,8 +6,6 @@
 
 #include "cli/sweep_table.hpp"
 #include "cli/talk.hpp"
-#include "emu/stats/interval.hpp"
-#include "experiments/engine/scores.hpp"
 #include "experiments/report/findings.hpp"
 #include "experiments/report/gate_text.hpp"
 #include "experiments/report/judged_evaluation.hpp"
@@ -83,23 +81,6 @@ std::string interval_text(const experiments::Member<experiments::Ends>& ends, co
   if (!ends || (!ends->low && !ends->high)) return "-";
   return fmt::format("[{}, {}]", number_text(ends->low, format, factor),
                      number_text(ends->high, format, factor));
-}
-
-std::string none_differs(const experiments::RowScore& score, std::int64_t samples) {
-  // The interval of a metric without an exact one is that of resamples, which have no difference.
-  // AUC depends on the order of the samples alone: their logits may differ where it does not.
-  const bool alike = score.name != "auc" && samples > 0 && !score.resampled.empty() &&
-                     score.difference == 0.0 &&
-                     (std::ranges::find(score.exact, "difference_ci95") != score.exact.end() ||
-                      score.difference_ci95 == experiments::Ends{0, 0});
-  if (!alike) return "";
-  const std::string& drawn = score.resampled;
-  const bool windows = drawn != "samples";
-  const std::int64_t length = windows ? experiments::block_length(samples) : 1;
-  const double share = stats::share_of_none((samples + length - 1) / length);
-  return fmt::format(
-      "no {}'s figure differs from float32; at 95 % at most {} % of {} do (Clopper-Pearson)",
-      windows ? "window" : "sample", experiments::percent_text(share, "{:.1f}"), drawn);
 }
 
 std::string gate_lines(const api::WrittenReport& report) {

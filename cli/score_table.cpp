@@ -7,6 +7,7 @@
 
 #include "cli/report_files.hpp"
 #include "cli/table.hpp"
+#include "experiments/report/record.hpp"
 #include "formats/joined.hpp"
 
 namespace numemu::cli {
@@ -14,11 +15,12 @@ namespace numemu::cli {
 void print_scores(const std::vector<experiments::RowScore>& scores, std::int64_t samples) {
   std::vector<std::vector<std::string>> lines;
   for (const experiments::RowScore& score : scores) {
-    lines.push_back(
-        {score.name, number_text(score.value, "{:.6g}"), interval_text(score.ci95, "{:.6g}"),
-         number_text(score.baseline, "{:.6g}"), number_text(score.difference, "{:+.4g}"),
-         none_differs(score, samples).empty() ? interval_text(score.difference_ci95, "{:+.4g}")
-                                              : "none differs"});
+    lines.push_back({score.name, number_text(score.value, "{:.6g}"),
+                     interval_text(score.ci95, "{:.6g}"), number_text(score.baseline, "{:.6g}"),
+                     number_text(score.difference, "{:+.4g}"),
+                     experiments::none_differs(score, samples).empty()
+                         ? interval_text(score.difference_ci95, "{:+.4g}")
+                         : "none differs"});
   }
   std::vector<std::string> counted;
   std::string intervals;
@@ -37,7 +39,7 @@ void print_scores(const std::vector<experiments::RowScore>& scores, std::int64_t
              intervals);
   std::vector<std::pair<std::string, std::vector<std::string>>> alike;  // sentences and metrics
   for (const experiments::RowScore& score : scores) {
-    const std::string sentence = none_differs(score, samples);
+    const std::string sentence = experiments::none_differs(score, samples);
     if (sentence.empty()) continue;
     if (alike.empty() || alike.back().first != sentence) alike.push_back({sentence, {}});
     alike.back().second.push_back(score.name);
@@ -46,7 +48,7 @@ void print_scores(const std::vector<experiments::RowScore>& scores, std::int64_t
   for (const experiments::RowScore& score : scores) {
     for (const std::string& which : score.exact) {
       const bool change = which == "difference_ci95";
-      if (change && !none_differs(score, samples).empty()) continue;
+      if (change && !experiments::none_differs(score, samples).empty()) continue;
       fmt::print("{}: {}, so the interval{} is that of 0 exceptions in as many (Clopper-Pearson)\n",
                  score.name,
                  !change ? "all samples have the same figure"

@@ -38,7 +38,7 @@ void print_row(const experiments::Row& row, bool apart) {
   const std::int64_t compared = baseline ? 0 : row.point.eval_images.value();
   const experiments::RowScore* const top1 = row.score("top1");
   const bool counted = metrics.gained.written();
-  const std::string alike = top1 && !counted ? none_differs(*top1, compared) : "";
+  const std::string alike = top1 && !counted ? experiments::none_differs(*top1, compared) : "";
   const std::string& drawn = counted || row.scores.empty() ? "" : row.scores[0].resampled;
   const std::string difference =
       baseline || !metrics.top1.written() ? "-"

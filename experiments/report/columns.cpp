@@ -2,11 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
 #include "experiments/report/escape.hpp"
-#include "experiments/report/record.hpp"
+#include "experiments/report/findings.hpp"
+#include "experiments/report/gate_text.hpp"
+#include "experiments/report/html_cells.hpp"
+#include "experiments/report/judged_evaluation.hpp"
+#include "experiments/report/number_text.hpp"
 #include "experiments/report/report.hpp"
+#include "formats/joined.hpp"
 #include "formats/storage/atomic_file.hpp"
-#include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -38,6 +46,285 @@ ReportCell sqnr_end(const Record& r, std::size_t end) {
 /// not show, makes it a text.
 std::string spreadsheet_text(const std::string& text) {
   return text.find_first_of("=+-@\t\r") == 0 ? "'" + text : text;
+}
+
+std::string words(Medium medium, const std::string& text) {
+  return medium == Medium::html ? html_text_cell(text) : text;
+}
+
+std::string number(Medium medium, const std::optional<double>& x, int digits) {
+  if (medium == Medium::html) return html_number_cell(x, html_number(x, digits));
+  return x ? fmt::format("{:.{}f}", *x, digits) : medium == Medium::terminal ? "-" : "";
+}
+
+/// A share in percent; HTML and Markdown have its interval beside it.
+std::string share(Medium medium, const std::optional<double>& x, const std::optional<double>& low,
+                  const std::optional<double>& high, bool sign) {
+  if (medium == Medium::html) return html_number_cell(x, html_share(x, low, high, sign));
+  if (medium == Medium::terminal) return x ? percent_text(*x, sign ? "{:+.2f}" : "{:.2f}") : "-";
+  if (!x) return "";
+  if (!low || !high) return percent_text(*x);
+  return fmt::format("{} ({} to {})", percent_text(*x), percent_text(*low), percent_text(*high));
+}
+
+/// The interval in a column of its own, on the terminal.
+std::string ends(const std::optional<double>& low, const std::optional<double>& high,
+                 const char* format) {
+  return low && high
+             ? fmt::format("[{}, {}]", percent_text(*low, format), percent_text(*high, format))
+             : "-";
+}
+
+std::string role_cell(const RoleRecord& r, Medium medium) {
+  if (medium == Medium::terminal) return role_text(r);
+  if (medium == Medium::markdown) {
+    if (!r.quantized) return "float32";
+    return fmt::format("{}, {}, {}, {} per {}", r.format, r.rounding, r.overflow, r.scale,
+                       r.granularity) +
+           (r.mask.empty() ? "" : " " + r.mask);
+  }
+  if (!r.quantized) return "<td>float32 <small>not quantized</small></td>";
+  std::string axes = r.rounding;
+  for (const std::string& part : {r.overflow, r.scale}) {
+    if (!part.empty()) axes += (axes.empty() ? "" : " · ") + part;
+  }
+  if (!r.granularity.empty()) axes += " / " + r.granularity;
+  if (r.granularity == "block" && !r.axis.empty()) axes += " along " + r.axis;
+  if (!r.mask.empty()) axes += " · mask " + r.mask;
+  return fmt::format("<td>{} <small>{}</small></td>", html_text(r.format), html_text(axes));
+}
+
+std::string change_cell(const Record& r, Medium medium) {
+  if (!r.is_baseline())
+    return share(medium, r.difference, r.difference_low, r.difference_high, true);
+  return medium == Medium::html       ? html_number_cell(r.difference, kNone)
+         : medium == Medium::terminal ? "-"
+                                      : "";
+}
+
+/// Resamples draw samples of several classes, and none of them differs in top-1.
+bool top1_is_alike(const Record& r) {
+  if (!r.eval_images) return false;
+  const RowScore* const score = r.row->score("top1");
+  return score && !none_differs(*score, static_cast<std::int64_t>(*r.eval_images)).empty();
+}
+
+std::string gate_cell(const Record& r, Medium medium) {
+  if (medium != Medium::html) return gate_words(r);
+  const std::string verdict = gate_verdict(r);
+  if (verdict.empty()) return html_text_cell("");
+  std::string shown = html_text(gate_words(r));
+  if (const std::size_t comma = shown.find(", "); comma != shown.npos)
+    shown = shown.replace(comma, 2, "<small>") + "</small>";
+  return html_verdict_cell(verdict == "pass"   ? Verdict::holds
+                           : verdict == "fail" ? Verdict::fails
+                                               : Verdict::undecided,
+                           shown);
+}
+
+std::string sqnr_cell(const Record& r, Medium medium) {
+  if (medium == Medium::html) return html_measured_cell(r);
+  if (r.not_finite && !r.sqnr_db) return "NaN";
+  const std::string text = number(medium, r.sqnr_db, 1);
+  const auto interval = r.sqnr_interval();
+  return medium == Medium::terminal && interval
+             ? text + fmt::format(" [{:.1f}, {:.1f}]", interval->first, interval->second)
+             : text;
+}
+
+/// With the reason where the row gives one, and what it leaves out.
+std::string predicted_cell(const Record& r, Medium medium) {
+  if (medium == Medium::html) return html_predicted_cell(r);
+  const std::string text = number(medium, r.predicted_sqnr_db, 1);
+  if (medium == Medium::terminal) return text + (r.unit_ignored() ? "*" : "");
+  if (!r.predicted_sqnr_db) return r.left_out.empty() ? "" : "- (" + r.left_out + ")";
+  return text + (r.unit_ignored() ? " (unit left out)" : "");
+}
+
+std::string gained_cell(const Record& r, Medium medium) {
+  if (medium == Medium::html) return html_gained_cell(r);
+  const std::string text = number(medium, r.gained_db, 1);
+  return r.predicted_gained_db
+             ? text + " (predicted " + number(medium, r.predicted_gained_db, 1) + ")"
+             : text;
+}
+
+std::string notes_cell(const Record& r, Medium medium) {
+  std::vector<std::string> lines = not_finite_sentences(*r.row);
+  lines.insert(lines.end(), r.notes.begin(), r.notes.end());
+  const std::string text = joined(lines, "; ");
+  return medium == Medium::html ? html_text_cell(text, " class=\"why\"") : text;
+}
+
+/// One column of the tables of rows. Media without a title do not have it.
+struct Declared {
+  const char* key;
+  const char *terminal, *markdown, *html;  ///< titles
+  bool numeric;
+  bool (*has)(const Record&);  ///< whether a row has something for it; null: always shown
+  std::string (*cell)(const Record&, Medium);
+
+  const char* title(Medium medium) const {
+    return medium == Medium::terminal ? terminal : medium == Medium::markdown ? markdown : html;
+  }
+};
+
+/// The columns of measures and of scores stand where these keys do.
+constexpr const char *kJudged = "judged", *kScores = "scores";
+
+constexpr Declared kShown[] = {
+    {"position", nullptr, "#", "#", true, nullptr,
+     [](const Record& r, Medium m) { return number(m, static_cast<double>(r.position + 1), 0); }},
+    {"recipe", "recipe", "recipe", "Recipe", false,
+     [](const Record& r) { return !r.recipe.empty(); },
+     [](const Record& r, Medium m) {
+       return m == Medium::terminal && r.recipe.empty() ? "-" : words(m, r.recipe);
+     }},
+    {"weights", "weights", "weights", "Weights", false, nullptr,
+     [](const Record& r, Medium m) { return role_cell(r.weight, m); }},
+    {"activations", "activations", "activations", "Activations", false, nullptr,
+     [](const Record& r, Medium m) { return role_cell(r.activation, m); }},
+    {"other", "layers", "other rules", "Other rules", false,
+     [](const Record& r) { return !r.other.empty(); },
+     [](const Record& r, Medium m) { return words(m, r.other); }},
+    {"settings", "settings", "settings", "Settings", false,
+     [](const Record& r) { return !r.settings.empty(); },
+     [](const Record& r, Medium m) { return words(m, r.settings); }},
+    {"unit", "unit", "unit", "Unit", false, nullptr,
+     [](const Record& r, Medium m) { return words(m, r.unit); }},
+    {"bits_weight", "W bits", "bits W", "Bits W", true, nullptr,
+     [](const Record& r, Medium m) { return number(m, r.bits_weight, 2); }},
+    {"bits_activation", "A bits", "bits A", "Bits A", true, nullptr,
+     [](const Record& r, Medium m) { return number(m, r.bits_activation, 2); }},
+    {"perplexity", "perplexity", "perplexity", "Perplexity", true,
+     [](const Record& r) { return r.perplexity.has_value(); },
+     [](const Record& r, Medium m) {
+       return m == Medium::terminal && r.perplexity ? decimal_text(*r.perplexity, 3)
+                                                    : number(m, r.perplexity, 3);
+     }},
+    {"top1", "top-1 %", "top-1, % (95 %)", "Top-1, %", true, nullptr,
+     [](const Record& r, Medium m) { return share(m, r.top1, r.ci_low, r.ci_high, false); }},
+    {"top1_ci95", "95 %", nullptr, nullptr, true, nullptr,
+     [](const Record& r, Medium) { return ends(r.ci_low, r.ci_high, "{:.2f}"); }},
+    {"change", "change", "change, points (95 %, paired)", "Change, points", true, nullptr,
+     change_cell},
+    {"change_ci95", "95 %", nullptr, nullptr, true, nullptr,
+     [](const Record& r, Medium) {
+       return r.is_baseline()    ? "-"
+              : top1_is_alike(r) ? "none differs"
+                                 : ends(r.difference_low, r.difference_high, "{:+.2f}");
+     }},
+    {"gate", "gate", "gate", "Gate", false,
+     [](const Record& r) { return !gate_verdict(r).empty(); }, gate_cell},
+    {"sqnr", "SQNR dB", "SQNR, dB", "SQNR measured, dB", true, nullptr, sqnr_cell},
+    {"predicted", "predicted", "predicted, dB", "SQNR predicted, dB", true,
+     [](const Record& r) { return !r.is_float32() && (r.row == nullptr || !r.row->turned_off()); },
+     predicted_cell},
+    {"gained", nullptr, "at best gain, dB", "SQNR at best gain, dB", true,
+     [](const Record& r) { return r.gained_db.has_value(); }, gained_cell},
+    {"notes", nullptr, "notes", "Notes", false,
+     [](const Record& r) { return r.not_finite || !r.notes.empty(); }, notes_cell},
+};
+
+constexpr const char* kInHtml[] = {"position",    "recipe",      "weights",
+                                   "activations", "other",       "settings",
+                                   "unit",        "bits_weight", "bits_activation",
+                                   kJudged,       "perplexity",  kScores,
+                                   "top1",        "change",      "gate",
+                                   "sqnr",        "predicted",   "gained",
+                                   "notes"};
+constexpr const char* kInMarkdown[] = {
+    "position", "recipe",     "weights", "activations", "unit",   "bits_weight", "bits_activation",
+    kJudged,    "perplexity", kScores,   "top1",        "change", "sqnr",        "predicted",
+    "gate",     "gained",     "other",   "settings",    "notes"};
+constexpr const char* kOnTerminal[] = {
+    "recipe",      "weights",         "activations", "other",      "settings", "unit",
+    "bits_weight", "bits_activation", kJudged,       "perplexity", "top1",     "top1_ci95",
+    "change",      "change_ci95",     "gate",        "sqnr",       "predicted"};
+
+/// Changes are in the unit of the figure itself, also where a small loss is a share of float32's.
+std::string change_title(const Measure& measure) {
+  const std::string unit = measure.is_bits() ? "bits" : measure.relative ? "" : measure.unit;
+  return unit.empty() || unit.starts_with("of ") ? "change" : "change, " + unit;
+}
+
+/// Figure and change of what rows are judged by, where that is not top-1: of HTML those of every
+/// measure, else those of the measure of all rows. A row that is judged by another one has none.
+void add_judged(std::vector<ShownColumn>& out, const std::vector<Record>& records, Medium medium) {
+  std::vector<const Measure*> measures = {&measure_of(records)};
+  if (medium == Medium::html) {
+    measures.clear();
+    for (const Record& r : records) {
+      if (std::ranges::find(measures, r.judged.measure) == measures.end())
+        measures.push_back(r.judged.measure);
+    }
+  }
+  for (const Measure* const measure : measures) {
+    if (measure->is_top1()) continue;
+    const auto add = [&](const std::string& title, auto cell) {
+      out.push_back({kJudged, title, true, [measure, medium, cell](const Record& r) {
+                       if (r.judged.measure == measure) return cell(r, *measure);
+                       return medium == Medium::html       ? html_number_cell(std::nullopt, kNone)
+                              : medium == Medium::terminal ? std::string("-")
+                                                           : std::string();
+                     }});
+    };
+    if (medium == Medium::html) {
+      add(measure->title, [](const Record& r, const Measure& m) {
+        return html_number_cell(r.judged.value, html_figure(m, r.judged.value));
+      });
+      add("Change", [](const Record& r, const Measure&) { return html_change_cell(r); });
+    } else if (medium == Medium::markdown) {
+      const auto figure = [](const std::optional<double>& x, const Measure& m) {
+        const double shown = m.factor * x.value_or(0);
+        return x ? fmt::format("{:.{}f}", shown,
+                               m.factor == 100 ? m.digits : shown_decimals(shown, m.digits))
+                 : "";
+      };
+      add(measure->words,
+          [=](const Record& r, const Measure& m) { return figure(r.judged.value, m); });
+      add(change_title(*measure),
+          [=](const Record& r, const Measure& m) { return figure(r.judged.difference, m); });
+    } else {
+      add(!measure->is_bits()                 ? measure->title
+          : measure->name == "bits_per_token" ? "bits/token"
+                                              : "bits/char",
+          [](const Record& r, const Measure& m) { return figure_text(m, r.judged.value); });
+      add("change", [](const Record& r, const Measure& m) {
+        return figure_text(m, r.judged.difference, true);
+      });
+      add("95 %", [](const Record& r, const Measure& m) {
+        const JudgedFigure& j = r.judged;
+        const bool interval = j.difference_low && j.difference_high &&
+                              *j.difference_low < *j.difference_high && !r.is_baseline();
+        return interval ? interval_text(m, j.difference_low, j.difference_high, true) : "-";
+      });
+    }
+  }
+}
+
+void add_scores(std::vector<ShownColumn>& out, const std::vector<Record>& records, Medium medium) {
+  for (const std::string& name : score_columns(records)) {
+    out.push_back({name, medium == Medium::html ? name : name + " (95 %)", true,
+                   [name, medium](const Record& r) {
+                     const std::string text = score_text(r, name);
+                     if (medium != Medium::html) return text;
+                     const RowScore* const score = r.row->score(name);
+                     return html_number_cell(score ? score->value : Member<double>(), text);
+                   }});
+  }
+}
+
+/// Whether the table has the column, beside what Declared::has says.
+bool is_shown(const Declared& column, const std::vector<Record>& records, Medium medium) {
+  const std::string_view key = column.key;
+  if (column.has != nullptr && !(key == "other" && medium == Medium::markdown) &&
+      std::ranges::none_of(records, column.has))
+    return false;
+  if (medium != Medium::terminal) return true;
+  if (key == "recipe") return records.size() > 1;
+  return !(key.starts_with("top1") || key.starts_with("change")) || measure_of(records).is_top1() ||
+         std::ranges::any_of(records, [](const Record& r) { return r.top1.has_value(); });
 }
 
 }  // namespace
@@ -174,6 +461,36 @@ std::vector<Column> exported_columns(const std::vector<Record>& records) {
     ends("_difference_ci95", &RowScore::difference_ci95);
   }
   return columns;
+}
+
+std::string role_text(const RoleRecord& role) {
+  std::string out = role.format;
+  for (const std::string& part : {role.rounding, role.overflow}) {
+    if (!part.empty()) out += " " + part;
+  }
+  if (!role.scale.empty()) out += " " + role.scale + "/" + role.granularity;
+  return role.mask.empty() ? out : out + " " + role.mask;
+}
+
+std::vector<ShownColumn> shown_columns(const std::vector<Record>& records, Medium medium) {
+  std::vector<ShownColumn> out;
+  const auto add = [&](std::string_view key) {
+    if (key == kJudged) return add_judged(out, records, medium);
+    if (key == kScores) return add_scores(out, records, medium);
+    const Declared& column =
+        *std::ranges::find(kShown, key, [](const Declared& c) { return std::string_view(c.key); });
+    if (!is_shown(column, records, medium)) return;
+    std::string title = column.title(medium);
+    // Beside that of the test samples.
+    if (key == "sqnr" && medium == Medium::terminal && measure_of(records).name == "sqnr")
+      title += " (reference)";
+    out.push_back({column.key, std::move(title), column.numeric,
+                   [cell = column.cell, medium](const Record& r) { return cell(r, medium); }});
+  };
+  if (medium == Medium::html) std::ranges::for_each(kInHtml, add);
+  if (medium == Medium::markdown) std::ranges::for_each(kInMarkdown, add);
+  if (medium == Medium::terminal) std::ranges::for_each(kOnTerminal, add);
+  return out;
 }
 
 void write_csv(const ReportInput& input, const std::string& path) {

@@ -5,23 +5,22 @@
 #include <algorithm>
 
 #include "experiments/engine/experiment_file.hpp"
+#include "experiments/report/columns.hpp"
 #include "experiments/report/escape.hpp"
 #include "experiments/report/findings.hpp"
 #include "experiments/report/gate_text.hpp"
 #include "experiments/report/layer_ranking.hpp"
-#include "experiments/report/number_text.hpp"
 #include "experiments/report/pairs.hpp"
 #include "experiments/report/record.hpp"
 #include "experiments/report/report.hpp"
-#include "formats/joined.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 namespace {
 
-std::string number(const std::optional<double>& x, int digits, double factor = 1) {
-  return x ? fmt::format("{:.{}f}", *x * factor, digits) : "";
+std::string number(const std::optional<double>& x, int digits) {
+  return x ? fmt::format("{:.{}f}", *x, digits) : "";
 }
 
 /// Of a finding, in decibels or in thousandths.
@@ -30,33 +29,6 @@ std::string figure(const std::optional<double>& x) { return x ? fmt::format("{:.
 /// The interval of a finding.
 std::string ends(const Member<Ends>& ends) {
   return ends && ends->known() ? fmt::format("[{:.4g}, {:.4g}]", *ends->low, *ends->high) : "";
-}
-
-std::string interval(const std::optional<double>& x, const std::optional<double>& low,
-                     const std::optional<double>& high) {
-  if (!x) return "";
-  if (!low || !high) return percent_text(*x);
-  return fmt::format("{} ({} to {})", percent_text(*x), percent_text(*low), percent_text(*high));
-}
-
-std::string role(const RoleRecord& r) {
-  if (!r.quantized) return "float32";
-  return fmt::format("{}, {}, {}, {} per {}", r.format, r.rounding, r.overflow, r.scale,
-                     r.granularity) +
-         (r.mask.empty() ? "" : " " + r.mask);
-}
-
-/// The predicted SQNR, "-" with the reason where the row gives one, and what it leaves out.
-std::string predicted(const Record& r) {
-  if (!r.predicted_sqnr_db) return r.left_out.empty() ? "" : "- (" + r.left_out + ")";
-  return number(r.predicted_sqnr_db, 1) + (r.unit_ignored() ? " (unit left out)" : "");
-}
-
-/// The SQNR at the best common gain of the outputs.
-std::string gained(const Record& r) {
-  const std::string text = number(r.gained_db, 1);
-  if (!r.predicted_gained_db) return text;
-  return text + " (predicted " + number(r.predicted_gained_db, 1) + ")";
 }
 
 std::string table_line(const std::vector<std::string>& cells) {
@@ -106,82 +78,16 @@ std::string experiment_part(const ExperimentFile& experiment) {
   return out + "\n";
 }
 
-/// Changes are in the unit of the figure itself, also where a small loss is a share of float32's.
-std::string change_title(const Measure& measure) {
-  const std::string unit = measure.is_bits() ? "bits" : measure.relative ? "" : measure.unit;
-  return unit.empty() || unit.starts_with("of ") ? "change" : "change, " + unit;
-}
-
 std::string points_part(const std::vector<Record>& records) {
-  const Measure& judged = measure_of(records);
-  const bool texts = std::any_of(records.begin(), records.end(),
-                                 [](const Record& r) { return r.perplexity.has_value(); });
-  const bool recipes = std::any_of(records.begin(), records.end(),
-                                   [](const Record& r) { return !r.recipe.empty(); });
-  std::vector<std::string> header = {"#"};
-  if (recipes) header.emplace_back("recipe");
-  header.insert(header.end(), {"weights", "activations", "unit", "bits W", "bits A"});
-  if (!judged.is_top1()) header.insert(header.end(), {judged.words, change_title(judged)});
-  if (texts) header.emplace_back("perplexity");
-  const std::vector<std::string> scores = score_columns(records);
-  for (const std::string& name : scores) header.push_back(name + " (95 %)");
-  const bool predictions = any_predictions(records);
-  header.insert(header.end(), {"top-1, % (95 %)", "change, points (95 %, paired)", "SQNR, dB"});
-  if (predictions) header.emplace_back("predicted, dB");
-  const auto any = [&records](auto test) {
-    return std::any_of(records.begin(), records.end(), test);
-  };
-  const bool gates = any_gate(records);
-  if (gates) header.emplace_back("gate");
-  const bool gains = any([](const Record& r) { return r.gained_db.has_value(); });
-  if (gains) header.emplace_back("at best gain, dB");
-  header.emplace_back("other rules");
-  const bool settings = any([](const Record&r) { return !r.settings.empty(); }),
-             notes = any([](const Record&r) { return r.not_finite || !r.notes.empty(); });
-  if (settings) header.emplace_back("settings");
-  if (notes) header.emplace_back("notes");
-  std::string out = table_line(header);
-  for (const std::string& name : header) {
-    const bool words = name == "recipe" || name == "weights" || name == "activations" ||
-                       name == "unit" || name == "other rules" || name == "settings" ||
-                       name == "notes" || name == "gate";
-    out += &name == &header.front() ? "|--:|" : words ? "---|" : "--:|";
-  }
+  const std::vector<ShownColumn> columns = shown_columns(records, Medium::markdown);
+  std::vector<std::string> cells;
+  for (const ShownColumn& column : columns) cells.push_back(column.title);
+  std::string out = table_line(cells) + "|";
+  for (const ShownColumn& column : columns) out += column.numeric ? "--:|" : "---|";
   out += "\n";
   for (const Record& r : records) {
-    std::vector<std::string> cells = {fmt::format("{}", r.position + 1)};
-    if (recipes) cells.push_back(r.recipe);
-    cells.insert(cells.end(), {role(r.weight), role(r.activation), r.unit, number(r.bits_weight, 2),
-                               number(r.bits_activation, 2)});
-    if (!judged.is_top1()) {
-      const bool same = r.judged.measure == &judged;
-      const auto cell = [&](const std::optional<double>& x) {
-        return same ? number(x,
-                             judged.factor == 100
-                                 ? judged.digits
-                                 : shown_decimals(judged.factor * x.value_or(0), judged.digits),
-                             judged.factor)
-                    : "";
-      };
-      cells.insert(cells.end(), {cell(r.judged.value), cell(r.judged.difference)});
-    }
-    if (texts) cells.push_back(number(r.perplexity, 3));
-    for (const std::string& name : scores) cells.push_back(score_text(r, name));
-    cells.insert(
-        cells.end(),
-        {interval(r.top1, r.ci_low, r.ci_high),
-         r.is_baseline() ? "" : interval(r.difference, r.difference_low, r.difference_high),
-         r.not_finite && !r.sqnr_db ? "NaN" : number(r.sqnr_db, 1)});
-    if (predictions) cells.push_back(predicted(r));
-    if (gates) cells.push_back(gate_words(r));
-    if (gains) cells.push_back(gained(r));
-    cells.push_back(r.other);
-    if (settings) cells.push_back(r.settings);
-    if (notes) {
-      std::vector<std::string> lines = not_finite_sentences(*r.row);
-      lines.insert(lines.end(), r.notes.begin(), r.notes.end());
-      cells.push_back(joined(lines, "; "));
-    }
+    cells.clear();
+    for (const ShownColumn& column : columns) cells.push_back(column.cell(r));
     out += table_line(cells);
   }
   return out;

@@ -6,8 +6,10 @@
 #include <cmath>
 
 #include "emu/stats/interval.hpp"
+#include "experiments/engine/scores.hpp"
 #include "experiments/report/findings.hpp"
 #include "experiments/report/names.hpp"
+#include "experiments/report/number_text.hpp"
 #include "formats/blocks/block_format.hpp"
 #include "formats/error.hpp"
 #include "formats/format.hpp"
@@ -326,6 +328,23 @@ std::string score_text(const Record& record, const std::string& name) {
   if (score->ci95 && score->ci95->known())
     text += fmt::format(" [{:.4g}, {:.4g}]", *score->ci95->low, *score->ci95->high);
   return text;
+}
+
+std::string none_differs(const RowScore& score, std::int64_t samples) {
+  // The interval of a metric without an exact one is that of resamples, which have no difference.
+  // AUC depends on the order of the samples alone: their logits may differ where it does not.
+  const bool alike = score.name != "auc" && samples > 0 && !score.resampled.empty() &&
+                     score.difference == 0.0 &&
+                     (std::ranges::find(score.exact, "difference_ci95") != score.exact.end() ||
+                      score.difference_ci95 == Ends{0, 0});
+  if (!alike) return "";
+  const std::string& drawn = score.resampled;
+  const bool windows = drawn != "samples";
+  const std::int64_t length = windows ? block_length(samples) : 1;
+  const double share = stats::share_of_none((samples + length - 1) / length);
+  return fmt::format(
+      "no {}'s figure differs from float32; at 95 % at most {} % of {} do (Clopper-Pearson)",
+      windows ? "window" : "sample", percent_text(share, "{:.1f}"), drawn);
 }
 
 bool is_not_finite(const Row& row) {

@@ -135,6 +135,12 @@ std::vector<std::string> score_columns(const std::vector<Record>&);
 /// "0.712 [0.7, 0.724]"; "" where it has none.
 std::string score_text(const Record&, const std::string& name);
 
+/// "no window's figure differs from float32; at 95 % at most 24.7 % of blocks of 4 windows do
+/// (Clopper-Pearson)", of a score of which no resample differs; "" of others, of `auc`, and of 0
+/// samples. The exact interval of such a difference supposes that a window that differs does so in
+/// every target.
+std::string none_differs(const RowScore&, std::int64_t samples);
+
 /// Whether some outputs are NaN or infinite: the row counts them (`not_finite`), or, in rows that
 /// do not count, its loss is null.
 bool is_not_finite(const Row&);
