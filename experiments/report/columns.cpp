@@ -19,22 +19,33 @@
 namespace numemu::experiments {
 namespace {
 
+template <auto... path>
+Column of(const char* name) {
+  return field<Record, path...>(name);
+}
+/// Of a row that a gate has judged.
+const Member<RowGate>& gate_of(const Record& r) { return r.row->gate; }
+template <auto member>
+Column of_gate(const char* name) {
+  return field_of_part<Record, gate_of, member>(name);
+}
+
 /// An end of the margin's interval, of a row that a gate has judged.
 ReportCell margin_end(const Record& r, std::optional<double> Ends::*end) {
   const Member<Ends> ends = r.row->gate ? r.row->gate->margin_ci99 : Member<Ends>();
-  return ends ? number_cell((*ends).*end) : ReportCell();
+  return ends ? cell_of((*ends).*end) : ReportCell();
 }
 
 /// What a score has at `member`.
 ReportCell score_cell(const Record& r, const std::string& name, Member<double> RowScore::*member) {
   const RowScore* const score = r.row->score(name);
-  return score ? number_cell(score->*member) : ReportCell();
+  return score ? cell_of(score->*member) : ReportCell();
 }
 
 ReportCell score_end(const Record& r, const std::string& name, Member<Ends> RowScore::*interval,
                      std::optional<double> Ends::*end) {
   const RowScore* const score = r.row->score(name);
-  return score && score->*interval ? number_cell((*(score->*interval)).*end) : ReportCell();
+  return score && score->*interval ? cell_of((*(score->*interval)).*end) : ReportCell();
 }
 
 ReportCell sqnr_end(const Record& r, std::size_t end) {
@@ -329,12 +340,20 @@ bool is_shown(const Declared& column, const std::vector<Record>& records, Medium
 
 }  // namespace
 
-ReportCell number_cell(const std::optional<double>& number) {
+ReportCell cell_of(const std::string& text) {
+  return text.empty() ? ReportCell() : ReportCell(text);
+}
+ReportCell cell_of(const std::optional<double>& number) {
   return number ? ReportCell(*number) : ReportCell();
 }
-
-ReportCell text_cell(const std::string& text) {
-  return text.empty() ? ReportCell() : ReportCell(text);
+ReportCell cell_of(const Member<std::int64_t>& count) {
+  return count ? ReportCell(static_cast<double>(*count)) : ReportCell();
+}
+ReportCell cell_of(const Member<Verdict>& verdict) {
+  return verdict ? cell_of(std::string(to_string(*verdict))) : ReportCell();
+}
+ReportCell cell_of(const Member<bool>& flag) {
+  return flag ? ReportCell(*flag ? "true" : "false") : ReportCell();
 }
 
 std::string cell_text(const ReportCell& cell) {
@@ -344,98 +363,72 @@ std::string cell_text(const ReportCell& cell) {
 }
 
 const std::vector<Column>& record_columns() {
-#define NUMEMU_TEXT(name, field)                                   \
-  Column {                                                         \
-    name, true, [](const Record& r) { return text_cell(r.field); } \
-  }
-#define NUMEMU_NUMBER(name, field)                                    \
-  Column {                                                            \
-    name, false, [](const Record& r) { return number_cell(r.field); } \
-  }
-#define NUMEMU_GATE_TEXT(name, member)                                    \
-  Column {                                                                \
-    name, true, [](const Record& r) {                                     \
-      return r.row->gate ? text_cell(r.row->gate->member) : ReportCell(); \
-    }                                                                     \
-  }
-#define NUMEMU_GATE_NUMBER(name, member)                                 \
-  Column {                                                               \
-    name, false, [](const Record& r) {                                   \
-      return r.row->gate && r.row->gate->member                          \
-                 ? ReportCell(static_cast<double>(*r.row->gate->member)) \
-                 : ReportCell();                                         \
-    }                                                                    \
-  }
   static const std::vector<Column> columns = {
-      NUMEMU_TEXT("key", key),
-      NUMEMU_TEXT("name", name),
-      NUMEMU_TEXT("recipe", recipe),
-      NUMEMU_TEXT("net", net),
-      NUMEMU_TEXT("data", data),
-      NUMEMU_NUMBER("eval_images", eval_images),
-      NUMEMU_NUMBER("seed", seed),
-      NUMEMU_TEXT("weights_digest", weights_digest),
-      NUMEMU_TEXT("weight_format", weight.format),
-      NUMEMU_TEXT("weight_rounding", weight.rounding),
-      NUMEMU_TEXT("weight_overflow", weight.overflow),
-      NUMEMU_TEXT("weight_scale", weight.scale),
-      NUMEMU_TEXT("weight_granularity", weight.granularity),
-      NUMEMU_TEXT("weight_axis", weight.axis),
-      NUMEMU_TEXT("weight_mask", weight.mask),
-      NUMEMU_TEXT("activation_format", activation.format),
-      NUMEMU_TEXT("activation_rounding", activation.rounding),
-      NUMEMU_TEXT("activation_overflow", activation.overflow),
-      NUMEMU_TEXT("activation_scale", activation.scale),
-      NUMEMU_TEXT("activation_granularity", activation.granularity),
-      NUMEMU_TEXT("activation_axis", activation.axis),
-      NUMEMU_TEXT("activation_mask", activation.mask),
-      NUMEMU_TEXT("unit", unit),
-      NUMEMU_TEXT("dgrad_unit", dgrad_unit),
-      NUMEMU_TEXT("wgrad_unit", wgrad_unit),
-      NUMEMU_TEXT("other", other),
-      NUMEMU_TEXT("settings", settings),
-      NUMEMU_TEXT("judged_by", judged.measure->name),
-      NUMEMU_NUMBER("bits_weight", bits_weight),
-      NUMEMU_NUMBER("bits_product_weight", bits_product_weight),
-      NUMEMU_NUMBER("bits_activation", bits_activation),
-      NUMEMU_NUMBER("top1", top1),
-      NUMEMU_NUMBER("n", images),
-      NUMEMU_NUMBER("ci95_low", ci_low),
-      NUMEMU_NUMBER("ci95_high", ci_high),
-      NUMEMU_NUMBER("loss", loss),
-      NUMEMU_NUMBER("bits_per_character", bits_per_character),
-      NUMEMU_NUMBER("perplexity", perplexity),
-      NUMEMU_NUMBER("baseline_bits_per_character", baseline_bits_per_character),
-      NUMEMU_NUMBER("baseline_top1", baseline_top1),
-      NUMEMU_NUMBER("difference", difference),
-      NUMEMU_NUMBER("difference_ci95_low", difference_low),
-      NUMEMU_NUMBER("difference_ci95_high", difference_high),
-      NUMEMU_NUMBER("sqnr_db", sqnr_db),
-      NUMEMU_NUMBER("sqnr_error_db", sqnr_error_db),
+      of<&Record::key>("key"),
+      of<&Record::name>("name"),
+      of<&Record::recipe>("recipe"),
+      of<&Record::net>("net"),
+      of<&Record::data>("data"),
+      of<&Record::eval_images>("eval_images"),
+      of<&Record::seed>("seed"),
+      of<&Record::weights_digest>("weights_digest"),
+      of<&Record::weight, &RoleRecord::format>("weight_format"),
+      of<&Record::weight, &RoleRecord::rounding>("weight_rounding"),
+      of<&Record::weight, &RoleRecord::overflow>("weight_overflow"),
+      of<&Record::weight, &RoleRecord::scale>("weight_scale"),
+      of<&Record::weight, &RoleRecord::granularity>("weight_granularity"),
+      of<&Record::weight, &RoleRecord::axis>("weight_axis"),
+      of<&Record::weight, &RoleRecord::mask>("weight_mask"),
+      of<&Record::activation, &RoleRecord::format>("activation_format"),
+      of<&Record::activation, &RoleRecord::rounding>("activation_rounding"),
+      of<&Record::activation, &RoleRecord::overflow>("activation_overflow"),
+      of<&Record::activation, &RoleRecord::scale>("activation_scale"),
+      of<&Record::activation, &RoleRecord::granularity>("activation_granularity"),
+      of<&Record::activation, &RoleRecord::axis>("activation_axis"),
+      of<&Record::activation, &RoleRecord::mask>("activation_mask"),
+      of<&Record::unit>("unit"),
+      of<&Record::dgrad_unit>("dgrad_unit"),
+      of<&Record::wgrad_unit>("wgrad_unit"),
+      of<&Record::other>("other"),
+      of<&Record::settings>("settings"),
+      of<&Record::judged, &JudgedFigure::measure, &Measure::name>("judged_by"),
+      of<&Record::bits_weight>("bits_weight"),
+      of<&Record::bits_product_weight>("bits_product_weight"),
+      of<&Record::bits_activation>("bits_activation"),
+      of<&Record::top1>("top1"),
+      of<&Record::images>("n"),
+      of<&Record::ci_low>("ci95_low"),
+      of<&Record::ci_high>("ci95_high"),
+      of<&Record::loss>("loss"),
+      of<&Record::bits_per_character>("bits_per_character"),
+      of<&Record::perplexity>("perplexity"),
+      of<&Record::baseline_bits_per_character>("baseline_bits_per_character"),
+      of<&Record::baseline_top1>("baseline_top1"),
+      of<&Record::difference>("difference"),
+      of<&Record::difference_low>("difference_ci95_low"),
+      of<&Record::difference_high>("difference_ci95_high"),
+      of<&Record::sqnr_db>("sqnr_db"),
+      of<&Record::sqnr_error_db>("sqnr_error_db"),
       {"sqnr_ci95_low", false, [](const Record& r) { return sqnr_end(r, 0); }},
       {"sqnr_ci95_high", false, [](const Record& r) { return sqnr_end(r, 1); }},
-      NUMEMU_NUMBER("sqnr_without_mean_db", centred_db),
-      NUMEMU_NUMBER("sqnr_gained_db", gained_db),
-      NUMEMU_NUMBER("gain", gain),
-      NUMEMU_NUMBER("predicted_sqnr_db", predicted_sqnr_db),
-      NUMEMU_NUMBER("predicted_sqnr_gained_db", predicted_gained_db),
-      NUMEMU_NUMBER("predicted_gain", predicted_gain),
-      NUMEMU_TEXT("left_out", left_out),
-      NUMEMU_TEXT("not_finite", not_finite_words()),
-      NUMEMU_TEXT("notes", all_notes()),
-      NUMEMU_TEXT("version", version),
-      NUMEMU_GATE_TEXT("gate", verdict),
-      NUMEMU_GATE_TEXT("gate_target", target),
-      NUMEMU_GATE_NUMBER("gate_required", required),
-      NUMEMU_GATE_NUMBER("gate_margin", margin),
+      of<&Record::centred_db>("sqnr_without_mean_db"),
+      of<&Record::gained_db>("sqnr_gained_db"),
+      of<&Record::gain>("gain"),
+      of<&Record::predicted_sqnr_db>("predicted_sqnr_db"),
+      of<&Record::predicted_gained_db>("predicted_sqnr_gained_db"),
+      of<&Record::predicted_gain>("predicted_gain"),
+      of<&Record::left_out>("left_out"),
+      of<&Record::not_finite_words>("not_finite"),
+      of<&Record::all_notes>("notes"),
+      of<&Record::version>("version"),
+      of_gate<&RowGate::verdict>("gate"),
+      of_gate<&RowGate::target>("gate_target"),
+      of_gate<&RowGate::required>("gate_required"),
+      of_gate<&RowGate::margin>("gate_margin"),
       {"gate_margin_ci99_low", false, [](const Record& r) { return margin_end(r, &Ends::low); }},
       {"gate_margin_ci99_high", false, [](const Record& r) { return margin_end(r, &Ends::high); }},
-      NUMEMU_GATE_NUMBER("gate_images_needed", images_needed),
+      of_gate<&RowGate::images_needed>("gate_images_needed"),
   };
-#undef NUMEMU_GATE_TEXT
-#undef NUMEMU_GATE_NUMBER
-#undef NUMEMU_TEXT
-#undef NUMEMU_NUMBER
   return columns;
 }
 

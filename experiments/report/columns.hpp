@@ -1,10 +1,13 @@
 // The columns of rows, declared once: those of exports, from which CSV and SQLite derive, and those
 // of the tables that people read. RFC 4180 CSV is written beside them.
 #pragma once
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -15,11 +18,51 @@ namespace numemu::experiments {
 /// Empty, a number, or a text.
 using ReportCell = std::variant<std::monostate, double, std::string>;
 
-struct Column {
+/// Empty where the member is; an empty text is an empty cell.
+ReportCell cell_of(const std::string&);
+ReportCell cell_of(const std::optional<double>&);
+ReportCell cell_of(const Member<std::int64_t>&);
+ReportCell cell_of(const Member<Verdict>&);
+ReportCell cell_of(const Member<bool>&);
+
+/// A column of an exported table, whose lines are T.
+template <class T>
+struct Field {
   std::string name;
   bool is_text;
-  std::function<ReportCell(const Record&)> value;
+  std::function<ReportCell(const T&)> value;
 };
+using Column = Field<Record>;
+
+/// What a path of members, and of functions without arguments, leads to.
+template <auto first, auto... rest>
+decltype(auto) at_path(const auto& item) {
+  if constexpr (sizeof...(rest) == 0) {
+    return std::invoke(first, item);
+  } else {
+    return at_path<rest...>(std::invoke(first, item));
+  }
+}
+
+/// The column of a member.
+template <class T, auto... path>
+Field<T> field(std::string name) {
+  using Found = std::remove_cvref_t<decltype(at_path<path...>(std::declval<const T&>()))>;
+  constexpr bool kText = std::same_as<Found, std::string> || std::same_as<Found, Member<Verdict>> ||
+                         std::same_as<Found, Member<bool>>;
+  return {std::move(name), kText, [](const T& item) { return cell_of(at_path<path...>(item)); }};
+}
+/// Of a member of a part that T may lack.
+template <class T, auto part, auto member>
+Field<T> field_of_part(std::string name) {
+  using Part =
+      typename std::remove_cvref_t<std::invoke_result_t<decltype(part), const T&>>::value_type;
+  Field<T> out{std::move(name), field<Part, member>("").is_text, [](const T& item) {
+                 const auto& found = std::invoke(part, item);
+                 return found ? cell_of(std::invoke(member, *found)) : ReportCell();
+               }};
+  return out;
+}
 
 /// One column per field of a record, in a fixed order; names are identifiers.
 const std::vector<Column>& record_columns();
@@ -46,8 +89,5 @@ std::string role_text(const RoleRecord&);
 /// A cell as text: the shortest decimal that reads back as the same double; empty for an empty
 /// cell.
 std::string cell_text(const ReportCell&);
-ReportCell number_cell(const std::optional<double>&);
-/// Empty texts become empty cells.
-ReportCell text_cell(const std::string&);
 
 }  // namespace numemu::experiments

@@ -63,76 +63,37 @@ class Database {
   std::unique_ptr<sqlite3, int (*)(sqlite3*)> handle_{nullptr, sqlite3_close};
 };
 
-template <class T>
-struct Field {
-  const char* name;
-  bool is_text;
-  ReportCell (*cell)(const T&);
-};
-
-ReportCell cell_of(const std::string& text) { return text_cell(text); }
-ReportCell cell_of(const Member<double>& number) { return number_cell(number); }
-ReportCell cell_of(const Member<std::int64_t>& count) {
-  return count ? ReportCell(static_cast<double>(*count)) : ReportCell();
-}
-ReportCell cell_of(const Member<Verdict>& verdict) {
-  return verdict ? text_cell(to_string(*verdict)) : ReportCell();
-}
-ReportCell cell_of(const Member<bool>& flag) {
-  return flag ? ReportCell(*flag ? "true" : "false") : ReportCell();
+std::vector<Field<RowLayer>> layer_fields() {
+  using L = RowLayer;
+  return {field<L, &L::name>("name"),
+          field<L, &L::gemm>("gemm"),
+          field<L, &L::unit>("unit"),
+          field<L, &L::sqnr_db>("sqnr_db"),
+          field<L, &L::predicted_db>("predicted_db"),
+          field<L, &L::left_out>("left_out"),
+          field<L, &L::verdict>("verdict"),
+          field<L, &L::overflow>("overflow"),
+          field<L, &L::underflow>("underflow")};
 }
 
-template <class M>
-constexpr bool kIsText = std::same_as<M, std::string> || std::same_as<M, Member<Verdict>> ||
-                         std::same_as<M, Member<bool>>;
-
-template <auto member>
-struct Pointed;
-template <class S, class V, V S::*member>
-struct Pointed<member> {
-  using Struct = S;
-  static constexpr bool is_text = kIsText<V>;
-};
-
-/// The column of a member.
-template <auto member>
-constexpr auto field(const char* name) {
-  using T = typename Pointed<member>::Struct;
-  return Field<T>{name, Pointed<member>::is_text,
-                  [](const T& item) { return cell_of(item.*member); }};
+std::vector<Field<RowTensor>> tensor_fields() {
+  using T = RowTensor;
+  return {field<T, &T::layer>("layer"),
+          field<T, &T::role>("role"),
+          field<T, &T::format>("format"),
+          field<T, &T::n>("n"),
+          field<T, &T::measured_mse>("measured_mse"),
+          field<T, &T::measured_db>("measured_db"),
+          field<T, &T::empirical_mse>("empirical_mse"),
+          field<T, &T::empirical_db>("empirical_db"),
+          field<T, &T::verdict>("empirical_verdict"),
+          field_of_part<T, &T::fitted, &RowFit::family>("fitted_family"),
+          field_of_part<T, &T::fitted, &RowFit::ks>("fitted_ks"),
+          field_of_part<T, &T::fitted, &RowFit::threshold>("fitted_threshold"),
+          field_of_part<T, &T::fitted, &RowFit::accepted>("fitted_accepted"),
+          field_of_part<T, &T::fitted, &RowFit::db>("fitted_db"),
+          field_of_part<T, &T::fitted, &RowFit::verdict>("fitted_verdict")};
 }
-/// Of the fit of a tensor.
-template <auto member>
-constexpr Field<RowTensor> fit_field(const char* name) {
-  return {name, Pointed<member>::is_text, [](const RowTensor& tensor) {
-            return tensor.fitted ? cell_of((*tensor.fitted).*member) : ReportCell();
-          }};
-}
-
-constexpr Field<RowLayer> kLayerFields[] = {field<&RowLayer::name>("name"),
-                                            field<&RowLayer::gemm>("gemm"),
-                                            field<&RowLayer::unit>("unit"),
-                                            field<&RowLayer::sqnr_db>("sqnr_db"),
-                                            field<&RowLayer::predicted_db>("predicted_db"),
-                                            field<&RowLayer::left_out>("left_out"),
-                                            field<&RowLayer::verdict>("verdict"),
-                                            field<&RowLayer::overflow>("overflow"),
-                                            field<&RowLayer::underflow>("underflow")};
-constexpr Field<RowTensor> kTensorFields[] = {field<&RowTensor::layer>("layer"),
-                                              field<&RowTensor::role>("role"),
-                                              field<&RowTensor::format>("format"),
-                                              field<&RowTensor::n>("n"),
-                                              field<&RowTensor::measured_mse>("measured_mse"),
-                                              field<&RowTensor::measured_db>("measured_db"),
-                                              field<&RowTensor::empirical_mse>("empirical_mse"),
-                                              field<&RowTensor::empirical_db>("empirical_db"),
-                                              field<&RowTensor::verdict>("empirical_verdict"),
-                                              fit_field<&RowFit::family>("fitted_family"),
-                                              fit_field<&RowFit::ks>("fitted_ks"),
-                                              fit_field<&RowFit::threshold>("fitted_threshold"),
-                                              fit_field<&RowFit::accepted>("fitted_accepted"),
-                                              fit_field<&RowFit::db>("fitted_db"),
-                                              fit_field<&RowFit::verdict>("fitted_verdict")};
 
 std::string placeholders(std::size_t n) {
   std::string out = "?";
@@ -141,19 +102,20 @@ std::string placeholders(std::size_t n) {
 }
 
 /// One table with a line for every item of each row.
-template <class T, std::size_t N>
-void write_items(Database& database, const std::string& table, const Field<T> (&fields)[N],
+template <class T>
+void write_items(Database& database, const std::string& table, const std::vector<Field<T>>& fields,
                  const std::vector<Record>& records, const std::vector<T>& (*items)(const Row&)) {
   std::string columns = "position INTEGER NOT NULL REFERENCES rows(position)";
   for (const Field<T>& field : fields) {
     columns += fmt::format(", {} {}", field.name, field.is_text ? "TEXT" : "REAL");
   }
   database.run(fmt::format("CREATE TABLE {} ({})", table, columns));
-  const std::string insert = fmt::format("INSERT INTO {} VALUES ({})", table, placeholders(N + 1));
+  const std::string insert =
+      fmt::format("INSERT INTO {} VALUES ({})", table, placeholders(fields.size() + 1));
   for (const Record& record : records) {
     for (const T& item : items(*record.row)) {
       std::vector<ReportCell> cells = {static_cast<double>(record.position)};
-      for (const Field<T>& field : fields) cells.push_back(field.cell(item));
+      for (const Field<T>& field : fields) cells.push_back(field.value(item));
       database.insert(insert, cells);
     }
   }
@@ -193,8 +155,8 @@ void write_sqlite(const ReportInput& input, const std::string& path) {
   const std::vector<Record> records = read_records(*input.rows);
   write_meta(database, input);
   write_rows(database, records);
-  write_items(database, "layers", kLayerFields, records, layers_of);
-  write_items(database, "tensors", kTensorFields, records, tensors_of);
+  write_items(database, "layers", layer_fields(), records, layers_of);
+  write_items(database, "tensors", tensor_fields(), records, tensors_of);
   database.run("COMMIT");
   database.publish();
 }
