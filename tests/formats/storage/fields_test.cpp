@@ -78,3 +78,39 @@ TEST_CASE("fields that are missing or of another type are named", "[fast]") {
   CHECK(complaint("by_name", 1) == "row: by_name: expected an object");
   CHECK(complaint("maybe", Json{{"count", 1.5}}) == "row: maybe: count: expected a whole number");
 }
+
+namespace {
+
+struct Loose {
+  Member<double> figure;
+  std::string note = {};
+  std::vector<Inner> list = {};
+  double exact = 0;
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("figure", self.figure, kNeeded);
+    visit("note", self.note, kIfAny);
+    visit("list", self.list);
+    visit("exact", self.exact, kBits);
+    visit("former", kGone);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("what a loose reader does not take is kept, put back and named", "[fast]") {
+  const Json json = Json::parse(
+      R"({"figure":"x","list":[{"count":1},2],"exact":"3ff8000000000000","former":4,"later":[5]})");
+  FieldLog log;
+  const auto loose = read_known<Loose>(json, log);
+  CHECK_FALSE(loose.figure.written());
+  CHECK(loose.list.size() == 1);
+  CHECK(loose.exact == 1.5);
+  CHECK(log.missing == "figure (a number)");
+  CHECK(log.unknown == "unknown key 'later'; known: figure, note, list, exact, former");
+  Json again = json_of(loose);
+  for (const UnknownMember& member : log.members) put_back(again, member);
+  for (const auto& [key, value] : json.items()) CHECK(again[key] == value);
+  CHECK(json_of(Loose{.figure = Member<double>::null()}).dump() ==
+        R"({"figure":null,"list":[],"exact":"0000000000000000"})");
+}
