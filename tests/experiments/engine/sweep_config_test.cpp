@@ -169,7 +169,8 @@ TEST_CASE("another data set calibrates a sweep, not a point of it", "[fast]") {
   SweepConfig c = sweep(R"("calibrate_on": "mnist")");
   CHECK(c.calibrate_on == "mnist");
   CHECK(c.json["calibrate_on"] == "mnist");
-  CHECK_FALSE(numemu::json_of(c.points[0].row).contains("calibrate_on"));  // the digest of the data has it
+  CHECK_FALSE(
+      numemu::json_of(c.points[0].row).contains("calibrate_on"));  // the digest of the data has it
   set_calibration(c, "");
   CHECK(c.calibrate_on == "mnist");
   set_calibration(c, "glyphs");
