@@ -11,10 +11,9 @@
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/distinct_paths.hpp"
-#include "policies/recipe/canonical_json.hpp"
-#include "policies/recipe/coded_ranges.hpp"
-#include "policies/recipe/onnx_layers.hpp"
-#include "policies/tuning/checkpoint.hpp"
+#include "policies/canonical_json.hpp"
+#include "policies/numerics/onnx_layers.hpp"
+#include "policies/recipe/checkpoint.hpp"
 
 namespace numemu::api {
 namespace {
@@ -69,18 +68,18 @@ Agreement export_network(const OpenRequest& given, const ExportRequest& asked,
   const Dataset dataset = open_data(names, context);
   const TrainedNet trained = open_network(names, dataset, context);
   const Graph& graph = trained.graph;
-  policies::require_untransformed(recipe, graph);
-  if (onnx) policies::require_onnx_operators(recipe, graph);
+  const policies::BoundRecipe bound = experiments::bound_recipe(recipe, trained, names.where());
+  policies::require_untransformed(bound);
+  if (onnx) policies::require_onnx_operators(bound);
   const std::int64_t samples = std::min(asked.samples, dataset.calibration_count());
-  const Recipe ranged = policies::with_checkpoint_ranges(recipe, trained.path, names.where());
-  experiments::require_export_memory(ranged, graph, samples, dataset.calibration_count());
-  policies::RecipeNumerics numerics(ranged, graph, names.recipe);
+  experiments::require_export_memory(bound, samples, dataset.calibration_count());
+  policies::RecipeNumerics numerics(bound);
   context.on_checked();
   experiments::freeze(numerics, graph, dataset);
   net::Targets targets;
   const net::Tensor batch = dataset.calibration_batch(0, samples, targets);
   const net::Tensor own = net::forward(graph, batch, numerics);
-  const net::OnnxLayers layers = policies::onnx_layers(numerics, graph);
+  const net::OnnxLayers layers = policies::onnx_layers(numerics);
   const Recipe plain = policies::with_ranges(recipe, {}, names.where());
   if (onnx) {
     write_atomically(asked.out, {net::export_onnx(graph, layers)});

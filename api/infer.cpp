@@ -18,14 +18,12 @@
 #include "experiments/engine/scores.hpp"
 #include "experiments/predict/left_out.hpp"
 #include "experiments/predict/listening.hpp"
-#include "experiments/predict/measure_once.hpp"
-#include "experiments/predict/model_notes.hpp"
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
 #include "policies/notes/notes.hpp"
 #include "policies/notes/silent_notes.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
-#include "policies/tuning/checkpoint.hpp"
+#include "policies/recipe/checkpoint.hpp"
 
 namespace numemu::api {
 namespace {
@@ -151,7 +149,7 @@ void Scores::add(const Tensor& output, const Tensor& float32) {
 /// float32.
 class Noise {
  public:
-  Noise(const InferRequest& asked, const Recipe& recipe, Graph& graph,
+  Noise(const InferRequest& asked, const policies::BoundRecipe& recipe, Graph& graph,
         const std::vector<Tensor>& inputs)
       : asked_(asked), recipe_(recipe), graph_(graph) {
     std::int64_t elements = 0;
@@ -165,7 +163,7 @@ class Noise {
     std::vector<Tensor> first =
         finite.kept.empty() ? batch(0, samples) : samples_of(batch, finite.kept);
     if (!asked.noise) {
-      notes_ = policies::texts_of(policies::recipe_notes(recipe, graph, first));
+      notes_ = policies::texts_of(policies::recipe_notes(recipe, first));
       return;
     }
     if (!finite.kept.empty() && !finite.left_out.empty())
@@ -175,13 +173,13 @@ class Noise {
           finite.left_out.size(), samples, finite.left_out.front());
     claim_.emplace(2 * samples * elements, "the float32 values of the first samples");
     reference_ = policies::float_reference(graph, std::move(first));
-    notes_ = policies::texts_of(policies::recipe_notes(recipe, graph, reference_));
+    notes_ = policies::texts_of(policies::recipe_notes(recipe, reference_));
   }
 
   std::vector<std::string> notes() const {
-    std::vector<std::string> notes = policies::texts_of(policies::notes_on_tables(recipe_, graph_));
+    std::vector<std::string> notes = policies::texts_of(policies::notes_on_tables(recipe_));
     if (asked_.noise && asked_.predictions)
-      std::ranges::move(policies::texts_of(experiments::model_notes(recipe_, graph_)),
+      std::ranges::move(policies::texts_of(experiments::model_notes(recipe_)),
                         std::back_inserter(notes));
     std::ranges::copy(notes_, std::back_inserter(notes));
     if (!left_out_.empty()) notes.push_back(left_out_);
@@ -216,26 +214,26 @@ class Noise {
       const net::Section predicting(net::SectionKind::data, "", "predictions");
       experiments::FitCache fits;
       figures_->tensors =
-          experiments::predict_tensors(recipe_, graph_, reference_, fits, numerics.static_scales());
+          experiments::predict_tensors(recipe_, reference_, fits, numerics.static_scales());
       figures_->predicted =
-          experiments::predict_layers(recipe_, graph_, reference_, numerics.static_scales());
+          experiments::predict_layers(recipe_, reference_, numerics.static_scales());
     } else {
       figures_->predicted.output_left_out = "predictions are turned off";
     }
     const auto after = [&](const net::Node& node) {
       if (releases) policies::release_weights(graph_.nodes[&node - graph_.nodes.data()], numerics);
     };
-    figures_->measured = experiments::measure_once(figures_->tensors, recipe_, graph_, numerics,
-                                                   heard, reference_, after);
+    figures_->measured =
+        experiments::measure_once(figures_->tensors, numerics, heard, reference_, after);
     if (figures_->predictions) {
       lost.add_overflows(figures_->predicted);
-      experiments::leave_out(figures_->predicted, recipe_, graph_, figures_->tensors);
+      experiments::leave_out(figures_->predicted, recipe_, figures_->tensors);
     }
     numerics.reset_counts();
   }
 
   const InferRequest& asked_;
-  const Recipe& recipe_;
+  const policies::BoundRecipe recipe_;
   Graph& graph_;
   std::optional<net::MemoryClaim> claim_;
   policies::FloatReference reference_;
@@ -247,7 +245,7 @@ class Noise {
 
 /// Calibrates the static scales, and tells of what. Nothing where there is none and no range fixes
 /// one.
-std::optional<Inferred::Calibration> calibrate(const InferRequest& asked, const Recipe& recipe,
+std::optional<Inferred::Calibration> calibrate(const InferRequest& asked,
                                                const net::ImportedModel& model,
                                                const std::vector<Tensor>& inputs,
                                                policies::RecipeNumerics& numerics,
@@ -262,10 +260,11 @@ std::optional<Inferred::Calibration> calibrate(const InferRequest& asked, const 
     samples = calibration_samples(asked, model, context);
   }
   Inferred::Calibration out{0, samples.available, samples.from, samples.digest};
-  const std::int64_t wanted = std::min(samples.available, recipe.calibration().samples);
-  if (experiments::calibration_samples(recipe, model.graph, wanted) == 0) {
+  const policies::BoundRecipe& recipe = numerics.bound();
+  const std::int64_t wanted = std::min(samples.available, recipe->calibration().samples);
+  if (experiments::calibration_samples(recipe, wanted) == 0) {
     numerics.freeze(model.graph, wanted, samples.batch);
-    const bool fixed = policies::has_fixed_activations(recipe),
+    const bool fixed = policies::fixed_activations(recipe) > 0,
                useless = !asked.calibrate_on.empty();
     if (fixed || useless)
       context.say(fmt::format("{}nothing is calibrated{}",
@@ -420,9 +419,11 @@ Inferred infer(const InferRequest& request, const Context& context) {
   const std::string path = named(asked.model).second;
   const bool under_recipe = !asked.recipe.empty();
   const Recipe given = open_recipe(asked.recipe, context.folders);
-  const Recipe recipe = policies::with_checkpoint_ranges(given.last_stage(), path, asked.recipe);
+  const policies::BoundRecipe recipe(
+      policies::with_checkpoint_ranges(given.last_stage(), path, asked.recipe), model.graph,
+      asked.recipe);
   net::Numerics float32, exact;
-  policies::RecipeNumerics quantized(recipe, model.graph, asked.recipe);
+  policies::RecipeNumerics quantized(recipe);
   experiments::NotFinite lost(model.graph, quantized);
   experiments::Listening numerics(under_recipe ? quantized : float32,
                                   [&](const net::Product& p) { lost.add(p); });
@@ -435,14 +436,14 @@ Inferred infer(const InferRequest& request, const Context& context) {
   using policies::texts_of;
   std::optional<Noise> noise;
   if (under_recipe) {
-    out.recipe = recipe;
+    out.recipe = recipe.recipe();
     context.on_checked();
-    out.calibration = calibrate(asked, recipe, model, inputs, quantized, context);
+    out.calibration = calibrate(asked, model, inputs, quantized, context);
     ended("calibrate");
-    note(texts_of(policies::notes_on_training(recipe, given.stages().size())));
+    note(texts_of(policies::notes_on_training(recipe.recipe(), given.stages().size())));
     note(policies::notes_on_baseline(path, false));
     note(policies::notes_on_quantizers(model.graph, path));
-    note(texts_of(policies::notes_on_calibration(recipe, model.graph, false)));
+    note(texts_of(policies::notes_on_calibration(recipe, false)));
     noise.emplace(asked, recipe, model.graph, inputs);
     note(noise->notes());
     note(policies::notes_on_ranges(recipe));
@@ -489,7 +490,7 @@ Inferred infer(const InferRequest& request, const Context& context) {
       found->second = with_axis_moved(found->second, 0, port.batch_axis);
   }
   write_results(files, results);
-  if (under_recipe) note(texts_of(policies::notes_on_counts(quantized, model.graph)));
+  if (under_recipe) note(texts_of(policies::notes_on_counts(quantized)));
   for (const std::string& text : out.notes) context.say("note: " + text);
   ended("write");
   for (const auto& [name, file] : files) {

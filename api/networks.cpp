@@ -105,16 +105,16 @@ Evaluated evaluate(Session& session, const EvaluateRequest& asked, const Context
   const std::vector<std::string> metrics = metrics_of(asked, session.dataset);
   Evaluated out;
   out.apart = session.dataset.calibration_count() > 0;
-  Dataset dataset = experiments::with_reference(session.dataset, graph, {session.recipe});
+  const policies::BoundRecipe recipe(session.recipe, graph, names.where());
+  Dataset dataset = experiments::with_reference(session.dataset, recipe);
   context.on_checked();
   const std::int64_t images = asked.images == 0 ? dataset.test_count() : asked.images;
   experiments::require_bench_memory(graph, experiments::baseline_graph(trained), dataset, images,
-                                    experiments::calibration_elements(session.recipe, graph));
+                                    experiments::calibration_elements(recipe));
   const std::int64_t reference = experiments::reference_count(graph, dataset);
   const double shared = experiments::bench_cost(images, reference);
   const double own = experiments::point_cost(
-      images, reference,
-      experiments::calibration_samples(session.recipe, graph, dataset.calibration_count()),
+      images, reference, experiments::calibration_samples(recipe, dataset.calibration_count()),
       asked.predictions);
   double before = 0, free = 0, latest = 0;  // done and free by the workbench
   const OnWork on_work = [&](const WorkState& at) {

@@ -17,7 +17,7 @@
 #include "emu/stats/interval.hpp"
 #include "experiments/engine/gate.hpp"
 #include "experiments/report/measure.hpp"
-#include "policies/recipe/parameter_bytes.hpp"
+#include "policies/bits/effective_bits.hpp"
 
 namespace numemu::api {
 

@@ -1,11 +1,10 @@
 #include "api/recipes.hpp"
 
-#include "emu/net/gemm_layers.hpp"
 #include "experiments/engine/recipe_files.hpp"
 #include "experiments/engine/sweep_config.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
-#include "policies/tuning/checkpoint.hpp"
+#include "policies/recipe/checkpoint.hpp"
 
 namespace numemu::api {
 
@@ -14,15 +13,12 @@ std::string recipe_path(const std::string& name, const Folders& folders) {
 }
 
 Recipe open_recipe(const std::string& name, const Folders& folders) {
-  if (name.empty()) return make_recipe(Json::object());
+  if (name.empty()) return {};
   const std::string file = recipe_path(name, folders);
   return Recipe::parse_text(read_text(file), file);
 }
 
-Recipe make_recipe(Json parts) {
-  parts["numemu_recipe"] = 1;
-  return Recipe::parse(parts, "recipe");
-}
+Recipe make_recipe(Json parts) { return Recipe::make(std::move(parts)); }
 
 Recipe bind_recipe(const Recipe& recipe, const experiments::TrainedNet& trained,
                    const std::string& where) {
@@ -32,15 +28,15 @@ Recipe bind_recipe(const Recipe& recipe, const experiments::TrainedNet& trained,
 }
 
 std::vector<LayerFacts> layers_of(const Recipe& recipe, const net::Graph& graph) {
+  const policies::BoundRecipe bound(recipe, graph);
   std::vector<LayerFacts> layers;
-  for (const std::string& name : net::gemm_layer_names(graph))
-    layers.push_back({name, recipe.layer(name)});
+  for (const auto& [gemm, roles] : bound.products()) layers.push_back({gemm.name, roles});
   return layers;
 }
 
 EffectiveBits bits_of(const Recipe& recipe, const net::Graph& graph, const net::Dataset& dataset) {
   return policies::effective_bits(
-      recipe, graph,
+      {recipe, graph},
       policies::float_reference(graph, experiments::reference_batch(graph, dataset)));
 }
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "api/context.hpp"
-#include "policies/recipe/bits.hpp"
+#include "policies/bits/effective_bits.hpp"
 #include "policies/recipe/recipe.hpp"
 
 namespace numemu::api {

@@ -14,7 +14,7 @@
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/distinct_paths.hpp"
 #include "formats/storage/json_reader.hpp"
-#include "policies/recipe/canonical_json.hpp"
+#include "policies/canonical_json.hpp"
 
 namespace numemu::api {
 namespace {

@@ -22,9 +22,9 @@
 #include "formats/storage/json_reader.hpp"
 #include "formats/storage/output_folder.hpp"
 #include "formats/version.hpp"
+#include "policies/canonical_json.hpp"
 #include "policies/numerics/staged_numerics.hpp"
-#include "policies/recipe/canonical_json.hpp"
-#include "policies/recipe/objectives.hpp"
+#include "policies/recipe/update_json.hpp"
 
 namespace numemu::api {
 namespace {
@@ -153,15 +153,13 @@ Evaluation test(const Graph& graph, const Dataset& dataset, const Recipe& recipe
 
 /// By stage, what is stored of each parameter; empty where it is all float32.
 std::vector<policies::ParameterBytes> stored_bytes(const Graph& graph, const Settled& settled) {
-  std::vector<Recipe> stages;
+  std::vector<policies::BoundRecipe> stages;
   for (std::size_t i = 0; i <= settled.recipe.stages().size(); ++i)
-    stages.push_back(settled.recipe.in_stage(i));
+    stages.emplace_back(settled.recipe.in_stage(i), graph);
   std::vector<policies::ParameterBytes> stored;
-  const bool few = std::ranges::any_of(
-      stages, [&](const Recipe& recipe) { return policies::stores_few_bits(recipe, graph); });
-  if (!few) return stored;
-  for (const Recipe& recipe : stages)
-    stored.push_back(policies::parameter_bytes(recipe, graph, settled.train));
+  if (std::ranges::none_of(stages, policies::stores_few_bits)) return stored;
+  for (const policies::BoundRecipe& recipe : stages)
+    stored.push_back(policies::parameter_bytes(recipe, settled.train));
   return stored;
 }
 
@@ -196,7 +194,7 @@ std::string Run::row(const net::EpochMetrics& epoch) const {
   }
   if (validated && dataset.kind() == net::DataKind::text) {
     row["perplexity"] = digits(net::perplexity(epoch.validation_loss));
-    row[fmt::format("bits_per_{}", experiments::text_unit(dataset))] =
+    row[fmt::format("bits_per_{}", dataset.text_unit())] =
         digits(net::bits_per_character(epoch.validation_loss));
   }
   row["gradient_norm"] = digits(epoch.gradient_norm);
@@ -323,7 +321,7 @@ Trained train(const TrainRequest& request, const Context& context, const TrainHo
   if (const net::KeptBytes::Sums* const kept = training.numerics.of_epoch(last)) out.kept = *kept;
   if (!training.stored.empty()) {
     out.stored = training.stored.back();
-    out.stored_float32 = policies::parameter_bytes(Recipe(), graph, settled.train);
+    out.stored_float32 = policies::parameter_bytes({Recipe(), graph}, settled.train);
   }
   return out;
 }

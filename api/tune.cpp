@@ -23,9 +23,9 @@
 #include "formats/storage/input_file.hpp"
 #include "formats/storage/output_folder.hpp"
 #include "formats/version.hpp"
+#include "policies/canonical_json.hpp"
 #include "policies/notes/silent_notes.hpp"
-#include "policies/recipe/canonical_json.hpp"
-#include "policies/tuning/checkpoint.hpp"
+#include "policies/recipe/checkpoint.hpp"
 #include "policies/tuning/run_steps.hpp"
 
 namespace numemu::api {
@@ -250,7 +250,7 @@ Tuned tune(const TuneRequest& request, const Context& context) {
   if (!source.before) source.before = load(asked, dataset, context.folders).graph;
   out.unread = asked.calibrate_on.empty();
   Measured measured(source.graph, dataset, asked.images > 0 ? asked.images : kImages,
-                    experiments::calibration_elements(recipe, source.graph), out);
+                    experiments::calibration_elements({recipe, source.graph}), out);
   context.on_checked();
 
   std::error_code error;

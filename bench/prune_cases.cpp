@@ -3,9 +3,9 @@
 #include <cstring>
 
 #include "formats/error.hpp"
+#include "policies/mask/kernels/mvue.hpp"
 #include "policies/mask/kernels/tile_4x4.hpp"
 #include "policies/mask/rules/greedy.hpp"
-#include "policies/mask/rules/mvue.hpp"
 #include "policies/mask/rules/mvue_approx.hpp"
 #include "policies/mask/rules/random.hpp"
 #include "policies/mask/rules/stochastic.hpp"

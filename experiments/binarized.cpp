@@ -9,7 +9,7 @@
 #include "emu/stats/paired.hpp"
 #include "experiments/binarized/signs.hpp"
 #include "experiments/engine/study.hpp"
-#include "policies/recipe/bits.hpp"
+#include "policies/bits/effective_bits.hpp"
 
 namespace numemu::experiments {
 namespace binarized {

@@ -10,8 +10,8 @@
 #include "emu/net/train/train.hpp"
 #include "experiments/engine/study.hpp"
 #include "experiments/optimizer_state/watch.hpp"
+#include "policies/bits/effective_bits.hpp"
 #include "policies/numerics/staged_numerics.hpp"
-#include "policies/recipe/parameter_bytes.hpp"
 
 namespace numemu::experiments {
 namespace optimizer_state {
@@ -69,7 +69,7 @@ Measured train(const TrainTrial& trial, const net::Dataset& data, std::vector<Me
   net::Numerics float32;
   const net::Evaluation tested =
       net::evaluate(graph, data, net::Split::test, trial.eval_samples, float32);
-  const policies::ParameterBytes bytes = policies::parameter_bytes(recipe, graph, options);
+  const policies::ParameterBytes bytes = policies::parameter_bytes({recipe, graph}, options);
   return {watch.watched(), static_cast<double>(tested.correct) / static_cast<double>(tested.n),
           bytes.master, bytes.state};
 }

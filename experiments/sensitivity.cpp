@@ -15,8 +15,8 @@
 #include "experiments/report/layer_ranking.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/json_reader.hpp"
+#include "policies/recipe/checkpoint.hpp"
 #include "policies/recipe/role_json.hpp"
-#include "policies/tuning/checkpoint.hpp"
 
 namespace numemu::experiments {
 namespace {

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "formats/call_text.hpp"
-#include "policies/recipe/canonical_json.hpp"
-#include "policies/recipe/error_at.hpp"
+#include "policies/canonical_json.hpp"
+#include "policies/error_at.hpp"
 
 namespace numemu::policies {
 namespace {

@@ -1,4 +1,5 @@
-// The table of policies, made from the files of the folders below, and their options as JSON.
+// The table of policies, made from the files of the folders that slots.def names, and their options
+// as JSON.
 #include "policies/policy.hpp"
 
 #include <fmt/format.h>
@@ -10,37 +11,13 @@
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
 #include "formats/suggest.hpp"
+#include "policies/error_at.hpp"
 #include "policies/option_text.hpp"
-#include "policies/recipe/error_at.hpp"
 
 namespace numemu::policies {
 
-#define NUMEMU_POLICY(stem) extern const PolicyKind exchange_##stem;
-#include "policies/exchange/table.inc"
-#undef NUMEMU_POLICY
-#define NUMEMU_POLICY(stem) extern const PolicyKind norm_##stem;
-#include "policies/norm/table.inc"
-#undef NUMEMU_POLICY
-#define NUMEMU_POLICY(stem) extern const PolicyKind penalty_##stem;
-#include "policies/penalty/table.inc"
-#undef NUMEMU_POLICY
-#define NUMEMU_POLICY(stem) extern const PolicyKind quantizers_##stem;
-#include "policies/quantizers/table.inc"
-#undef NUMEMU_POLICY
-#define NUMEMU_POLICY(stem) extern const PolicyKind roles_##stem;
-#include "policies/roles/table.inc"
-#undef NUMEMU_POLICY
-#define NUMEMU_POLICY(stem) extern const PolicyKind saved_##stem;
-#include "policies/saved/table.inc"
-#undef NUMEMU_POLICY
-#define NUMEMU_POLICY(stem) extern const PolicyKind table_##stem;
-#include "policies/table/table.inc"
-#undef NUMEMU_POLICY
-#define NUMEMU_POLICY(stem) extern const PolicyKind transform_##stem;
-#include "policies/transform/table.inc"
-#undef NUMEMU_POLICY
-#define NUMEMU_POLICY(stem) extern const PolicyKind update_##stem;
-#include "policies/update/table.inc"
+#define NUMEMU_POLICY(name) extern const PolicyKind name;
+#include "policies/policies.inc"
 #undef NUMEMU_POLICY
 
 namespace {
@@ -100,32 +77,8 @@ void Calibration::for_each(
 
 const std::vector<const PolicyKind*>& all_policies() {
   static const std::vector<const PolicyKind*> kinds = {
-#define NUMEMU_POLICY(stem) &exchange_##stem,
-#include "policies/exchange/table.inc"
-#undef NUMEMU_POLICY
-#define NUMEMU_POLICY(stem) &norm_##stem,
-#include "policies/norm/table.inc"
-#undef NUMEMU_POLICY
-#define NUMEMU_POLICY(stem) &penalty_##stem,
-#include "policies/penalty/table.inc"
-#undef NUMEMU_POLICY
-#define NUMEMU_POLICY(stem) &quantizers_##stem,
-#include "policies/quantizers/table.inc"
-#undef NUMEMU_POLICY
-#define NUMEMU_POLICY(stem) &roles_##stem,
-#include "policies/roles/table.inc"
-#undef NUMEMU_POLICY
-#define NUMEMU_POLICY(stem) &saved_##stem,
-#include "policies/saved/table.inc"
-#undef NUMEMU_POLICY
-#define NUMEMU_POLICY(stem) &table_##stem,
-#include "policies/table/table.inc"
-#undef NUMEMU_POLICY
-#define NUMEMU_POLICY(stem) &transform_##stem,
-#include "policies/transform/table.inc"
-#undef NUMEMU_POLICY
-#define NUMEMU_POLICY(stem) &update_##stem,
-#include "policies/update/table.inc"
+#define NUMEMU_POLICY(name) &name,
+#include "policies/policies.inc"
 #undef NUMEMU_POLICY
   };
   return kinds;

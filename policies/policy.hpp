@@ -17,6 +17,7 @@
 
 namespace numemu::policies {
 
+class BoundRecipe;
 class Recipe;
 struct LayerRecipe;
 
@@ -47,9 +48,8 @@ class PolicyOptions {
 
 /// The layers that chose a policy, and what it may know of the run. All outlive the policy.
 struct Binding {
-  const Recipe& recipe;
-  const net::Graph& graph;
-  std::string where;  ///< starts messages
+  const BoundRecipe& recipe;  ///< with the network
+  std::string where;          ///< starts messages
   /// By node, and by product of a node (net::GemmLayer). Kinds without options have null pointers.
   std::map<std::string, std::shared_ptr<const PolicyOptions>, std::less<>> layers;
 

@@ -23,7 +23,7 @@
 #include "formats/joined.hpp"
 #include "formats/storage/array.hpp"
 #include "formats/storage/utf8.hpp"
-#include "policies/recipe/canonical_json.hpp"
+#include "policies/canonical_json.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -175,9 +175,9 @@ std::string epoch_line(const net::EpochMetrics& epoch, const net::Dataset& data,
                                   experiments::percent_text(epoch.validation_top1))
                     : "  no validation samples";
   if (validated && data.kind() == net::DataKind::text) {
-    line += fmt::format(
-        "  perplexity {:.3f}  {:.3f} bits per {}", net::perplexity(epoch.validation_loss),
-        net::bits_per_character(epoch.validation_loss), experiments::text_unit(data));
+    line += fmt::format("  perplexity {:.3f}  {:.3f} bits per {}",
+                        net::perplexity(epoch.validation_loss),
+                        net::bits_per_character(epoch.validation_loss), data.text_unit());
   }
   if (epoch.skipped > 0)
     line += fmt::format("  {} steps skipped, loss scale {}", epoch.skipped, epoch.loss_scale);
@@ -197,7 +197,7 @@ Json test_json(const api::Trained& trained) {
   if (std::isfinite(trained.top1.low)) metrics["ci95"] = {trained.top1.low, trained.top1.high};
   if (trained.dataset.kind() == net::DataKind::text) {
     metrics["perplexity"] = net::perplexity(tested.loss);
-    metrics[fmt::format("bits_per_{}", experiments::text_unit(trained.dataset))] =
+    metrics[fmt::format("bits_per_{}", trained.dataset.text_unit())] =
         net::bits_per_character(tested.loss);
   }
   return metrics;
@@ -233,9 +233,8 @@ void print(const api::Trained& trained, const std::string& recipe) {
           : "no interval",
       experiments::decimal_text(tested.loss, 4));
   if (trained.dataset.kind() == net::DataKind::text) {
-    text +=
-        fmt::format(", perplexity {:.3f}, {:.4f} bits per {}", net::perplexity(tested.loss),
-                    net::bits_per_character(tested.loss), experiments::text_unit(trained.dataset));
+    text += fmt::format(", perplexity {:.3f}, {:.4f} bits per {}", net::perplexity(tested.loss),
+                        net::bits_per_character(tested.loss), trained.dataset.text_unit());
   }
   text +=
       recipe.empty() ? ", float32 on neutral.f32.sequential" : ", numerics of " + harmless(recipe);

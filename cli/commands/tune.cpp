@@ -16,7 +16,7 @@
 #include "experiments/report/number_text.hpp"
 #include "formats/joined.hpp"
 #include "formats/storage/utf8.hpp"
-#include "policies/recipe/canonical_json.hpp"
+#include "policies/canonical_json.hpp"
 #include "policies/tuning/tune_step.hpp"
 
 namespace numemu::cli {

@@ -13,9 +13,11 @@
 namespace numemu::net {
 
 std::string_view to_string(Role role) {
-  constexpr std::array<std::string_view, 11> kNames{"weight", "activation", "gradient", "embedding",
-                                                    "key",    "value",      "vector",   "output",
-                                                    "saved",  "state",      "exchange"};
+  constexpr std::array<std::string_view, kRoleCount> kNames{
+#define NUMEMU_ROLE(name, ...) #name,
+#include "emu/net/roles.def"
+#undef NUMEMU_ROLE
+  };
   return kNames[static_cast<std::size_t>(role)];
 }
 

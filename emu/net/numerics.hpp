@@ -15,24 +15,17 @@
 
 namespace numemu::net {
 
-/// Of an operand. The sides of products have the first three. embedding: a table that is looked up.
-/// key, value: right operands of attention, which their products call activation
-/// (GemmLayer::right).
+/// What a tensor is (roles.def). The sides of products have the first three.
 enum class Role : std::uint8_t {
-  weight,
-  activation,
-  gradient,
-  embedding,
-  key,
-  value,
-  // Not of operands: results that are no products, products before the bias, what is kept for
-  // backward, the optimizer's state, what workers send.
-  vector,
-  output,
-  saved,
-  state,
-  exchange
+#define NUMEMU_ROLE(name, ...) name,
+#include "emu/net/roles.def"
+#undef NUMEMU_ROLE
 };
+inline constexpr std::size_t kRoleCount = 0
+#define NUMEMU_ROLE(...) +1
+#include "emu/net/roles.def"
+#undef NUMEMU_ROLE
+    ;
 /// fprop: the forward product. dgrad: the gradient of its left operand (or the only one that is no
 /// weight). wgrad: the gradient of its right operand, a weight, or the second of two activations.
 enum class GemmKind : std::uint8_t { fprop, dgrad, wgrad };

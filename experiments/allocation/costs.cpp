@@ -10,7 +10,7 @@
 #include "formats/error.hpp"
 #include "formats/glob.hpp"
 #include "formats/storage/json_reader.hpp"
-#include "policies/recipe/bits.hpp"
+#include "policies/bits/effective_bits.hpp"
 
 namespace numemu::experiments {
 namespace {

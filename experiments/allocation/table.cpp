@@ -12,9 +12,8 @@
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"
 #include "formats/suggest.hpp"
+#include "policies/canonical_json.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
-#include "policies/recipe/canonical_json.hpp"
-#include "policies/tuning/checkpoint.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -32,9 +31,7 @@ Json number(double value) {
 Json measure(const policies::Recipe& recipe, const Workbench& bench, LossKind kind,
              std::int64_t images, const std::string& where) {
   const net::Graph& graph = bench.trained.graph;
-  const policies::Recipe ranged =
-      policies::with_checkpoint_ranges(recipe, bench.trained.path, where);
-  policies::RecipeNumerics numerics(ranged, graph, where);
+  policies::RecipeNumerics numerics(bound_recipe(recipe, bench.trained, where));
   numerics.freeze(graph, bench.reference);
   if (kind == LossKind::cross_entropy) {
     const net::Evaluation evaluation = net::evaluate(graph, bench.dataset, net::Split::calibration,
@@ -44,7 +41,7 @@ Json measure(const policies::Recipe& recipe, const Workbench& bench, LossKind ki
   double db = 0;
   bool finite = true;
   if (kind == LossKind::predicted) {
-    db = predict_layers(ranged, graph, bench.reference, numerics.static_scales()).output.db;
+    db = predict_layers(numerics.bound(), bench.reference, numerics.static_scales()).output.db;
   } else {
     const LayerMeasurement measured = measure_layers(graph, numerics, bench.reference);
     db = measured.output.db;
@@ -95,8 +92,8 @@ SensitivityTable measure_table(const ExperimentRun& run, const Workbench& bench,
   const auto add = [&](const Json& entries, const std::string& label) {
     const policies::Recipe whole =
         policies::Recipe::parse(with_layers(recipe, entries), "--set: " + label);
-    // Every mistake before the work.
-    policies::RecipeNumerics(whole, graph, "--set: " + label);
+    const policies::BoundRecipe bound(whole, graph, "--set: " + label);
+    policies::RecipeNumerics{bound};  // every mistake before the work
     Json point = {
         {"cell", entries},
         {"recipe", whole.json()},
@@ -109,16 +106,16 @@ SensitivityTable measure_table(const ExperimentRun& run, const Workbench& bench,
     trials.push_back({std::move(point), label, [&bench, whole, kind, images, label] {
                         return measure(whole, bench, kind, images, label);
                       }});
-    return whole;
+    return bound;
   };
   add(Json::array(), "the recipe as it is");
   for (std::size_t l = 0; l < layers.size(); ++l) {
     for (std::size_t o = 0; o < choices.size(); ++o) {
       Json entries = Json::array();
       entries.push_back(layer_entry(layers[l].name, choices[o]));
-      const policies::Recipe whole =
+      const policies::BoundRecipe whole =
           add(entries, fmt::format("{} in {}", choices[o].name, layers[l].name));
-      const policies::LayerRecipe own = whole.layer(layers[l].name);
+      const policies::LayerRecipe& own = whole.layer(layers[l].name);
       table.cells[l][o].weight_bits = weight_bits(layers[l], own);
       table.cells[l][o].mac_cost = costs.of(own) * table.layers[l].multiply_adds;
     }

@@ -14,8 +14,8 @@
 #include "experiments/engine/trials.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/vector_functions.hpp"
+#include "policies/bits/effective_bits.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
-#include "policies/recipe/bits.hpp"
 
 namespace numemu::experiments::binarized {
 namespace {

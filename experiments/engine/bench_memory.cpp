@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "emu/net/gemm_layers.hpp"
 #include "emu/net/train/evaluate.hpp"
 #include "experiments/engine/workbench.hpp"
 #include "policies/calibrate/magnitude_histogram.hpp"
@@ -26,25 +25,20 @@ std::int64_t most_samples(std::int64_t elements) {
   return Workbench::kReferenceElements / std::max<std::int64_t>(1, elements);
 }
 
-std::int64_t calibration_elements(const policies::Recipe& recipe, const net::Graph& graph) {
+std::int64_t calibration_elements(const policies::BoundRecipe& recipe) {
   // Counts of 8 bytes of one sign, and of both for a few layers.
   constexpr std::int64_t kHistogram = policies::MagnitudeHistogram::kBins * 5 / 2;
-  const policies::CalibrationPolicy& calibration = recipe.calibration();
+  const policies::CalibrationPolicy& calibration = recipe->calibration();
+  const net::Graph& graph = recipe.graph();
   const std::vector<net::Shape> values = net::value_shapes(graph, net::batch_shapes(graph, 1));
   std::int64_t elements = 0;
-  for (const net::GemmLayer& gemm : net::gemm_layers(graph)) {
-    const policies::LayerRecipe layer = recipe.layer(gemm.name);
-    for (const net::Role role : {net::Role::activation, gemm.right}) {
-      const std::optional<policies::RolePolicy>& policy = layer.role(role, net::GemmKind::fprop);
-      if (role == net::Role::weight || !policy || !policies::is_calibrated(calibration, *policy))
-        continue;
-      if (calibration.rule != policies::CalibrationPolicy::Rule::absmax) {
-        elements += kHistogram;
-      } else if (!policies::RoleQuantizer(*policy).largest_only()) {
-        const net::Shape& read = values[static_cast<std::size_t>(gemm.node->inputs[0])];
-        elements += std::min(policies::StaticScale::kMostElements,
-                             calibration.samples * net::element_count(read));
-      }
+  for (const auto& [gemm, policy] : policies::calibrated_operands(recipe, calibration)) {
+    if (calibration.rule != policies::CalibrationPolicy::Rule::absmax) {
+      elements += kHistogram;
+    } else if (!policies::RoleQuantizer(policy).largest_only()) {
+      const net::Shape& read = values[static_cast<std::size_t>(gemm.node->inputs[0])];
+      elements += std::min(policies::StaticScale::kMostElements,
+                           calibration.samples * net::element_count(read));
     }
   }
   return elements;
@@ -70,9 +64,10 @@ void require_bench_memory(const net::Graph& graph, const net::Graph& baseline,
   net::require_memory(passes);
 }
 
-void require_export_memory(const policies::Recipe& recipe, const net::Graph& graph,
-                           std::int64_t samples, std::int64_t calibration) {
+void require_export_memory(const policies::BoundRecipe& recipe, std::int64_t samples,
+                           std::int64_t calibration) {
   constexpr std::int64_t kAtOnce = 32;  // policies::Calibration::for_each
+  const net::Graph& graph = recipe.graph();
   const std::int64_t scratch = scratch_elements(), parameters = graph.parameter_count();
   const std::vector<net::Shape> compared = net::batch_shapes(graph, samples);
   // Codes and what units prepare of them, the file, its tensors, the network that is read back.
@@ -81,7 +76,7 @@ void require_export_memory(const policies::Recipe& recipe, const net::Graph& gra
   beside += net::element_count(net::value_shapes(graph, compared).back());
   const net::PlannedPass passes[] = {
       {graph, net::batch_shapes(graph, std::max<std::int64_t>(1, std::min(kAtOnce, calibration))),
-       net::Keeps::nothing, 1, scratch + calibration_elements(recipe, graph)},
+       net::Keeps::nothing, 1, scratch + calibration_elements(recipe)},
       {graph, compared, net::Keeps::nothing, 1, beside}};
   net::require_memory(passes);
 }

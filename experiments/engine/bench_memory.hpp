@@ -5,7 +5,7 @@
 
 #include "emu/net/data/dataset.hpp"
 #include "emu/net/graph.hpp"
-#include "policies/recipe/recipe.hpp"
+#include "policies/recipe/bound_recipe.hpp"
 
 namespace numemu::experiments {
 
@@ -14,7 +14,7 @@ std::int64_t most_samples(std::int64_t elements);
 
 /// float32 elements of what calibration keeps of the activations of a recipe: histograms of those
 /// that a rule clips, elements where a scale rule reads them.
-std::int64_t calibration_elements(const policies::Recipe&, const net::Graph&);
+std::int64_t calibration_elements(const policies::BoundRecipe&);
 
 /// Throws Error where the memory budget does not hold a float32 reference of at most `most`
 /// calibration samples and what is measured beside it and `beside` elements: passes over its
@@ -26,7 +26,7 @@ void require_bench_memory(const net::Graph&, const net::Graph& baseline, const n
 
 /// The same of an export, before anything is computed or written: `calibration` samples, the
 /// `samples` that are compared, and beside their outputs the network that is read back.
-void require_export_memory(const policies::Recipe&, const net::Graph&, std::int64_t samples,
+void require_export_memory(const policies::BoundRecipe&, std::int64_t samples,
                            std::int64_t calibration);
 
 }  // namespace numemu::experiments

@@ -20,7 +20,6 @@
 #include "experiments/predict/listening.hpp"
 #include "formats/storage/json.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
-#include "policies/tuning/checkpoint.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -37,8 +36,7 @@ struct OutOfTime {};
 
 struct Trial {
   const net::Dataset& dataset;
-  const net::Graph& graph;
-  const std::string& path;  ///< of the network, a tuned checkpoint perhaps
+  const TrainedNet& trained;
   const std::function<double()>& clock;
   double macs = 0;                    ///< multiply-adds of a sample
   std::int64_t reference = 0;         ///< samples that predictions read
@@ -69,8 +67,8 @@ double sample_seconds(const Trial& trial, net::Numerics& numerics, std::int64_t 
       if (trial.clock() > begin + budget) throw OutOfTime();
     });
     try {
-      net::evaluate(trial.graph, trial.dataset, net::Split::test, std::min(most, batch * threads),
-                    pilot, {}, batch);
+      net::evaluate(trial.trained.graph, trial.dataset, net::Split::test,
+                    std::min(most, batch * threads), pilot, {}, batch);
     } catch (const OutOfTime&) {
     }
     return (trial.clock() - start) * trial.macs / std::max(1.0, macs.load());
@@ -87,19 +85,19 @@ double sample_seconds(const Trial& trial, net::Numerics& numerics, std::int64_t 
 /// Of predictions, and of measuring what they predict about tensors, from a reference of few
 /// samples. Setting up the probes takes time as the elements that are read do, and then each probe
 /// takes its own.
-double prediction_seconds(const Trial& trial, const policies::Recipe& recipe,
-                          const policies::RecipeNumerics& numerics) {
+double prediction_seconds(const Trial& trial, const policies::RecipeNumerics& numerics) {
+  const policies::BoundRecipe& recipe = numerics.bound();
   const auto scales = numerics.static_scales();
   FitCache fits;  // filled once and shared by the points of a sweep
-  predict_tensors(recipe, trial.graph, trial.few, fits, scales);
+  predict_tensors(recipe, trial.few, fits, scales);
   const double begin = trial.clock();
-  std::vector<TensorNoise> tensors = predict_tensors(recipe, trial.graph, trial.few, fits, scales);
-  measure_tensors(tensors, recipe, trial.graph, trial.few);
+  std::vector<TensorNoise> tensors = predict_tensors(recipe, trial.few, fits, scales);
+  measure_tensors(tensors, recipe, trial.few);
   const double tensors_end = trial.clock();
   const std::int64_t few = omp_get_max_threads();
   const auto probes_seconds = [&](std::int64_t probes) {
     const double start = trial.clock();
-    predict_layers(recipe, trial.graph, trial.few, scales, probes);
+    predict_layers(recipe, trial.few, scales, probes);
     return trial.clock() - start;
   };
   const ProbePlan plan = probe_plan(trial.macs, trial.reference);
@@ -114,12 +112,11 @@ double prediction_seconds(const Trial& trial, const policies::Recipe& recipe,
 /// Of a point without calibration passes, which trial.calibration gets where they are the first.
 double point_seconds(Trial& trial, const Point& point, double budget) {
   const double begin = trial.clock();
-  const policies::Recipe recipe =
-      policies::with_checkpoint_ranges(point.recipe, trial.path, point.where);
-  policies::RecipeNumerics numerics(recipe, trial.graph, point.where);
+  const policies::BoundRecipe recipe = bound_recipe(point.recipe, trial.trained, point.where);
+  policies::RecipeNumerics numerics(recipe);
   double passes = 0;  // over the calibration samples, here one
   numerics.freeze(
-      trial.graph, 1,
+      trial.trained.graph, 1,
       [&](std::int64_t first, std::int64_t count) {
         passes += static_cast<double>(count);
         net::Targets targets;
@@ -128,9 +125,9 @@ double point_seconds(Trial& trial, const Point& point, double budget) {
       &trial.seen);
   double seconds = trial.clock() - begin;
   const std::int64_t calibration =
-      std::min(trial.dataset.calibration_count(), recipe.calibration().samples);
+      std::min(trial.dataset.calibration_count(), recipe->calibration().samples);
   trial.calibration += passes * static_cast<double>(calibration - 1) * trial.pass;
-  if (makes_predictions(point)) seconds += prediction_seconds(trial, recipe, numerics);
+  if (makes_predictions(point)) seconds += prediction_seconds(trial, numerics);
   const std::int64_t images = std::min(*point.row.eval_images, trial.dataset.test_count());
   const double sample = sample_seconds(trial, numerics, images, kSamplesShare * budget);
   // The reference is compared with float32, layer by layer.
@@ -154,16 +151,16 @@ void try_float32(Trial& trial, double budget, double share) {
   net::Numerics float32;
   const std::int64_t all = trial.dataset.test_count();
   trial.float32 = sample_seconds(trial, float32, all, budget);
-  trial.reference = reference_count(trial.graph, trial.dataset);
+  trial.reference = reference_count(trial.trained.graph, trial.dataset);
   const double affordable = kTensorsShare * share / (kTensorsCost * trial.float32);
   const std::int64_t few = std::min(trial.reference, 1 + static_cast<std::int64_t>(affordable));
   net::Targets targets;
   net::Tensor batch = trial.dataset.calibration_batch(0, few, targets);
   const double begin = trial.clock();
-  trial.few = policies::float_reference(trial.graph, std::move(batch));
+  trial.few = policies::float_reference(trial.trained.graph, std::move(batch));
   trial.pass = (trial.clock() - begin) / static_cast<double>(few);
   double weights = 0, activations = 0;  // elements
-  for (const net::GemmLayer& layer : net::gemm_layers(trial.graph)) {
+  for (const net::GemmLayer& layer : net::gemm_layers(trial.trained.graph)) {
     if (layer.weight != nullptr) weights += static_cast<double>(layer.weight->size());
   }
   for (const auto& [layer, x] : trial.few.inputs) activations += static_cast<double>(x.size());
@@ -264,8 +261,7 @@ Estimate estimate_sweep(const SweepConfig& config, const Folders& folders,
   for (auto& [name, group] : groups) {
     if (group.points == 0 && !group.missing.empty()) unknown.push_back(&group);
   }
-  Trial trial{dataset, trained.graph, trained.path, clock,
-              macs_of_a_sample(dataset, trained.graph)};
+  Trial trial{dataset, trained, clock, macs_of_a_sample(dataset, trained.graph)};
   const double share = kPointsShare * budget / static_cast<double>(unknown.size() + 1);
   try_float32(trial, (1 - kPointsShare) * budget, share);
   try_groups(trial, unknown, kPointsShare * budget, share);

@@ -37,10 +37,6 @@ Verdict verdict_on(const stats::Interval& measured, const Claimed& claimed) {
                 measured.high < claimed.low || measured.low > claimed.high);
 }
 
-Verdict verdict_by_distance(double distance, double holds, double fails) {
-  return decide(distance <= holds, !(distance <= fails));
-}
-
 Finding unjudged(std::string what, double predicted, double measured, double error) {
   const double half = stats::kNormal95 * error;
   return {std::move(what), predicted, measured, measured - half, measured + half};

@@ -26,10 +26,6 @@ inline Claimed near(double value, double tolerance) {
 /// known).
 Verdict verdict_on(const stats::Interval& measured, const Claimed&);
 
-/// By the distance of a prediction from its measurement: holds up to `holds`, fails beyond `fails`
-/// and where the distance is NaN, else undecided.
-Verdict verdict_by_distance(double distance, double holds, double fails);
-
 /// A prediction beside its measurement.
 struct Finding {
   std::string what;

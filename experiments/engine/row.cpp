@@ -8,7 +8,7 @@
 #include "formats/digest.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "formats/version.hpp"
-#include "policies/recipe/canonical_json.hpp"
+#include "policies/canonical_json.hpp"
 
 namespace numemu {
 

@@ -15,7 +15,7 @@
 #include "experiments/predict/version.hpp"
 #include "formats/joined.hpp"
 #include "formats/scaling/scale_rule.hpp"
-#include "policies/recipe/fixed_scales.hpp"
+#include "policies/recipe/role_quantizer.hpp"
 
 namespace numemu::experiments {
 

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "emu/net/data/view.hpp"
-#include "emu/net/gemm_layers.hpp"
 #include "emu/net/math.hpp"
 #include "emu/net/memory_plan.hpp"
 #include "emu/net/profile.hpp"
@@ -17,16 +16,15 @@
 #include "experiments/engine/workbench.hpp"
 #include "experiments/predict/left_out.hpp"
 #include "experiments/predict/listening.hpp"
-#include "experiments/predict/model_notes.hpp"
 #include "formats/version.hpp"
+#include "policies/bits/effective_bits.hpp"
 #include "policies/calibrate/static_scale.hpp"
+#include "policies/canonical_json.hpp"
 #include "policies/notes/notes.hpp"
 #include "policies/notes/silent_notes.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
-#include "policies/recipe/bits.hpp"
-#include "policies/recipe/canonical_json.hpp"
-#include "policies/recipe/fixed_scales.hpp"
-#include "policies/tuning/checkpoint.hpp"
+#include "policies/recipe/checkpoint.hpp"
+#include "policies/recipe/fixed_ranges.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -52,7 +50,7 @@ RowMetrics metrics_of(const net::Dataset& data, const net::Evaluation& evaluatio
     m.lost = answers.only2;
   }
   if (data.targets_per_sample() == 1 || data.kind() != net::DataKind::text) return m;
-  const bool tokens = data.name() == "tokens";
+  const bool tokens = data.text_unit() == "token";
   m.perplexity = row_number(net::exp(static_cast<float>(evaluation.loss)));
   (tokens ? m.bits_per_token : m.bits_per_character) = row_number(evaluation.loss / kLn2);
   (tokens ? m.baseline_bits_per_token : m.baseline_bits_per_character) =
@@ -92,6 +90,7 @@ MoreSamples behind_reference(const Workbench& bench) {
 
 /// `reads`: something read calibration samples, which scales may do without.
 std::vector<policies::Note> notes_on_data(const Point& point, const Workbench& bench,
+                                          const std::set<std::int64_t>& odd_samples,
                                           std::int64_t calibration, bool reads) {
   using policies::NoteKind;
   std::vector<policies::Note> notes;
@@ -110,13 +109,12 @@ std::vector<policies::Note> notes_on_data(const Point& point, const Workbench& b
   if (gives_top5(bench))
     notes.push_back(
         {NoteKind::top5, "top5 of a network with five outputs or fewer is 100 % of any answers."});
-  const auto odd =
-      std::distance(bench.odd_samples.begin(), bench.odd_samples.lower_bound(calibration));
+  const auto odd = std::distance(odd_samples.begin(), odd_samples.lower_bound(calibration));
   if (odd > 0)
     notes.push_back({NoteKind::odd_samples,
                      fmt::format("{} of the {} calibration samples hold NaN or infinite numbers, "
                                  "the first is sample {}.",
-                                 odd, calibration, *bench.odd_samples.begin())});
+                                 odd, calibration, *odd_samples.begin())});
   const std::int64_t read = read_by_reference(bench);
   if (read > bench.reference.samples())
     notes.push_back(
@@ -125,15 +123,6 @@ std::vector<policies::Note> notes_on_data(const Point& point, const Workbench& b
                      "hold NaN or infinite numbers; the first is sample {}.",
                      read - bench.reference.samples(), read, *bench.odd_samples.begin())});
   return notes;
-}
-
-/// Layers whose activation has a scale that ranges fix.
-std::int64_t fixed_activations(const policies::Recipe& recipe, const net::Graph& graph) {
-  return std::ranges::count_if(net::gemm_layer_names(graph), [&](const std::string& name) {
-    const policies::LayerRecipe layer = recipe.layer(name);
-    return layer[policies::RolePart::activation] &&
-           policies::has_fixed_scales(layer[policies::RolePart::activation]->scale);
-  });
 }
 
 JudgedSums judged_sums(const Point& point, const Workbench& bench,
@@ -146,6 +135,12 @@ JudgedSums judged_sums(const Point& point, const Workbench& bench,
       return {score, evaluation.tables.at(found - bench.scores.begin())};
   }
   return {};
+}
+
+double cost_of(const Point& point, const policies::BoundRecipe& recipe, const Workbench& bench) {
+  return point_cost(bench.eval_images, bench.reference.samples(),
+                    calibration_samples(recipe, bench.dataset.calibration_count()),
+                    makes_predictions(point));
 }
 
 }  // namespace
@@ -170,57 +165,47 @@ RowPoint identify(const Point& point, const net::Dataset& dataset, const Trained
   return row;
 }
 
-std::int64_t calibration_samples(const policies::Recipe& recipe, const net::Graph& graph,
-                                 std::int64_t available) {
-  for (const net::GemmLayer& gemm : net::gemm_layers(graph)) {
-    const policies::LayerRecipe layer = recipe.layer(gemm.name);
-    for (const net::Role role : {net::Role::activation, gemm.right}) {
-      const std::optional<policies::RolePolicy>& policy = layer.role(role, net::GemmKind::fprop);
-      if (role != net::Role::weight && policy &&
-          policies::is_calibrated(recipe.calibration(), *policy))
-        return std::min(available, recipe.calibration().samples);
-    }
-  }
-  return 0;
+std::int64_t calibration_samples(const policies::BoundRecipe& recipe, std::int64_t available) {
+  const policies::CalibrationPolicy& calibration = recipe->calibration();
+  return policies::calibrated_operands(recipe, calibration).empty()
+             ? 0
+             : std::min(available, calibration.samples);
 }
 
-net::Dataset with_reference(net::Dataset dataset, const net::Graph& graph,
-                            const std::vector<policies::Recipe>& recipes) {
+net::Dataset with_reference(net::Dataset dataset, const policies::BoundRecipe& recipe) {
   if (dataset.calibration_count() > 0) return dataset;
-  for (const policies::Recipe& recipe : recipes) {
-    if (calibration_samples(recipe, graph, 1) > 0) throw_no_calibration(dataset);
-  }
+  if (calibration_samples(recipe, 1) > 0) throw_no_calibration(dataset);
   return net::with_test_reference(dataset);
 }
 
 net::Dataset with_reference(net::Dataset dataset, const TrainedNet& trained,
                             const std::vector<Point>& points) {
-  std::vector<policies::Recipe> ranged;
+  if (dataset.calibration_count() > 0) return dataset;
+  net::Dataset out = dataset;
   for (const Point& point : points)
-    ranged.push_back(policies::with_checkpoint_ranges(point.recipe, trained.path, point.where));
-  return with_reference(std::move(dataset), trained.graph, ranged);
+    out = with_reference(dataset, bound_recipe(point.recipe, trained, point.where));
+  return out;
 }
 
 double cost_of(const Point& point, const Workbench& bench) {
-  const policies::Recipe recipe =
-      policies::with_checkpoint_ranges(point.recipe, bench.trained.path, point.where);
-  return point_cost(
-      bench.eval_images, bench.reference.samples(),
-      calibration_samples(recipe, bench.trained.graph, bench.dataset.calibration_count()),
-      makes_predictions(point));
+  return cost_of(point, bound_recipe(point.recipe, bench.trained, point.where), bench);
 }
 
-Row run_point(const Point& point, Workbench& bench, const OnWork& on_work, JudgedSums* judged) {
+Row run_point(const Point& point, const Workbench& bench, const OnWork& on_work) {
+  PointCache cache;
+  return run_point(point, bench, cache, on_work);
+}
+
+Row run_point(const Point& point, const Workbench& bench, PointCache& cache, const OnWork& on_work,
+              JudgedSums* judged) {
   const net::Graph& graph = bench.trained.graph;
-  const policies::Recipe recipe =
-      policies::with_checkpoint_ranges(point.recipe, bench.trained.path, point.where);
+  const policies::BoundRecipe recipe = bound_recipe(point.recipe, bench.trained, point.where);
   const bool predictions = makes_predictions(point);
   const std::int64_t samples = bench.reference.samples();
-  const std::int64_t calibration =
-      calibration_samples(recipe, graph, bench.dataset.calibration_count());
-  Work work(on_work, cost_of(point, bench));
+  const std::int64_t calibration = calibration_samples(recipe, bench.dataset.calibration_count());
+  Work work(on_work, cost_of(point, recipe, bench));
   if (calibration > 0) work.begin("calibration", calibration_cost(calibration));
-  policies::RecipeNumerics numerics(recipe, graph, point.where);
+  policies::RecipeNumerics numerics(recipe);
   bool reads = false;  // else an earlier point's statistics serve, or nothing is calibrated
   {
     const net::Section section(net::SectionKind::data, "", "calibration");
@@ -230,15 +215,10 @@ Row run_point(const Point& point, Workbench& bench, const OnWork& on_work, Judge
           reads = true;
           net::Targets targets;
           net::Tensor batch = bench.dataset.calibration_batch(first, count, targets);
-          for (std::int64_t i = 0; i < count; ++i) {
-            const auto each = batch.size() / count;
-            const float* const x = batch.data.data() + i * each;
-            if (!std::all_of(x, x + each, [](float v) { return std::isfinite(v); }))
-              bench.odd_samples.insert(first + i);
-          }
+          for (const std::int64_t i : odd_samples_of(batch)) cache.add_odd_sample(first + i);
           return std::vector<net::Tensor>{std::move(batch)};
         },
-        bench.calibrations ? &*bench.calibrations : nullptr);
+        cache.calibrations());
     if (!reads && calibration > 0) work.skip();
   }
   NoiseFigures noise{predictions, {}, {}, {}};
@@ -246,9 +226,9 @@ Row run_point(const Point& point, Workbench& bench, const OnWork& on_work, Judge
     const net::Section section(net::SectionKind::data, "", "predictions");
     work.begin("predictions", tensors_cost(samples));
     noise.tensors =
-        predict_tensors(recipe, graph, bench.reference, bench.fits, numerics.static_scales());
+        predict_tensors(recipe, bench.reference, cache.fits(), numerics.static_scales());
     work.begin("predictions", layers_cost(samples));
-    noise.predicted = predict_layers(recipe, graph, bench.reference, numerics.static_scales());
+    noise.predicted = predict_layers(recipe, bench.reference, numerics.static_scales());
   } else {
     noise.predicted.output_left_out = "predictions are turned off";
   }
@@ -261,9 +241,9 @@ Row run_point(const Point& point, Workbench& bench, const OnWork& on_work, Judge
   noise.measured = measure_layers(graph, listening, bench.reference, behind_reference(bench));
   if (predictions) {
     lost.add_overflows(noise.predicted);
-    leave_out(noise.predicted, recipe, graph, noise.tensors);
+    leave_out(noise.predicted, recipe, noise.tensors);
   }
-  measure_tensors(noise.tensors, recipe, graph, bench.reference, &numerics);
+  measure_tensors(noise.tensors, recipe, bench.reference, &numerics);
   const std::optional<LostNumbers> lost_reference =
       lost.lost(noise.measured.samples, noise.measured.outputs);
   lost.reset();
@@ -277,7 +257,7 @@ Row run_point(const Point& point, Workbench& bench, const OnWork& on_work, Judge
   row.point = identify(point, bench);
   row.key = row_key(row.point);
   row.recipe_name = point.recipe_name;
-  const policies::EffectiveBits bits = policies::effective_bits(recipe, graph, bench.reference);
+  const policies::EffectiveBits bits = policies::effective_bits(recipe, bench.reference);
   row.bits = {row_number(bits.weight), row_number(bits.activation),
               row_number(bits.product_weight)};
   row.baseline_has = policies::own_quantizers(graph, bench.trained.path);
@@ -286,23 +266,26 @@ Row run_point(const Point& point, Workbench& bench, const OnWork& on_work, Judge
     row.answers = row_answers(evaluation.right);
   if (judged != nullptr) *judged = judged_sums(point, bench, evaluation);
   add_noise(row, noise, graph, numerics);
+  std::set<std::int64_t> odd_samples = cache.odd_samples();
+  odd_samples.insert(bench.odd_samples.begin(), bench.odd_samples.end());
   using policies::NoteKind, policies::notes_of;
   for (const std::vector<policies::Note>& notes :
-       {policies::notes_on_training(recipe, static_cast<std::size_t>(point.row.stage.value_or(0))),
-        policies::recipe_notes(recipe, graph, bench.reference),
+       {policies::notes_on_training(recipe.recipe(),
+                                    static_cast<std::size_t>(point.row.stage.value_or(0))),
+        policies::recipe_notes(recipe, bench.reference),
         notes_of(NoteKind::ranges, policies::notes_on_ranges(recipe)),
         notes_of(NoteKind::quantizers, policies::notes_on_quantizers(graph, bench.trained.path)),
-        policies::notes_on_calibration(recipe, graph,
+        policies::notes_on_calibration(recipe,
                                        point.recipe_name.find("calibrate.") != std::string::npos),
-        policies::notes_on_tables(recipe, graph), policies::notes_on_counts(numerics, graph),
-        predictions ? model_notes(recipe, graph) : std::vector<policies::Note>(),
-        notes_on_data(point, bench, calibration, reads)}) {
+        policies::notes_on_tables(recipe), policies::notes_on_counts(numerics),
+        predictions ? model_notes(recipe) : std::vector<policies::Note>(),
+        notes_on_data(point, bench, odd_samples, calibration, reads)}) {
     for (const policies::Note& note : notes) {
       row.notes.push_back(note.text);
       row.note_kinds.emplace_back(policies::to_string(note.kind));
     }
   }
-  if (const std::int64_t fixed = fixed_activations(recipe, graph); fixed > 0)
+  if (const std::int64_t fixed = policies::fixed_activations(recipe); fixed > 0)
     row.fixed_activations = fixed;
   if (lost_test || lost_reference) {
     row.not_finite.emplace();

@@ -15,13 +15,12 @@ RowPoint identify(const Point&, const net::Dataset&, const TrainedNet&, std::int
 
 /// Samples that static scales are calibrated on, of those available; 0 without such scales, and
 /// where ranges fix them all.
-std::int64_t calibration_samples(const policies::Recipe&, const net::Graph&,
-                                 std::int64_t available);
+std::int64_t calibration_samples(const policies::BoundRecipe&, std::int64_t available);
 
 /// The data set; where all its samples are of the test, with these as the reference that noise is
-/// measured and predicted on. Throws Error then where one of the recipes calibrates.
-net::Dataset with_reference(net::Dataset, const net::Graph&, const std::vector<policies::Recipe>&);
-/// The same of the recipes of points, with the ranges of a tuned checkpoint.
+/// measured and predicted on. Throws Error then where the recipe calibrates.
+net::Dataset with_reference(net::Dataset, const policies::BoundRecipe&);
+/// The same of the recipes of points.
 net::Dataset with_reference(net::Dataset, const TrainedNet&, const std::vector<Point>&);
 
 /// Sets the metrics but those of noise, and scores.
@@ -32,8 +31,11 @@ void add_metrics(Row&, const net::Dataset&, const std::vector<const net::Score*>
 double cost_of(const Point&, const Workbench&);
 
 /// Computes the row (schema version 1) without losses, whose sums are written to `judged`. A pure
-/// function of the point and the workbench: no clock, no thread count. Where the point turns
-/// predictions off, every predicted figure is null.
-Row run_point(const Point&, Workbench&, const OnWork& = {}, JudgedSums* judged = nullptr);
+/// function of the point and the workbench: no clock, no thread count, nor what the cache holds of
+/// other points. Where the point turns predictions off, every predicted figure is null.
+Row run_point(const Point&, const Workbench&, PointCache&, const OnWork& = {},
+              JudgedSums* judged = nullptr);
+/// The same of one point alone.
+Row run_point(const Point&, const Workbench&, const OnWork& = {});
 
 }  // namespace numemu::experiments

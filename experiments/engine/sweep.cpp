@@ -18,9 +18,8 @@
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "formats/storage/output_folder.hpp"
+#include "policies/canonical_json.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
-#include "policies/recipe/canonical_json.hpp"
-#include "policies/tuning/checkpoint.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -102,10 +101,8 @@ std::pair<net::Dataset, TrainedNet> load_sweep(const SweepConfig& config, const 
   dataset = with_reference(std::move(dataset), trained, config.points);
   std::int64_t calibration = 0;
   for (const Point& point : config.points)
-    calibration = std::max(
-        calibration, calibration_elements(
-                         policies::with_checkpoint_ranges(point.recipe, trained.path, point.where),
-                         trained.graph));
+    calibration = std::max(calibration,
+                           calibration_elements(bound_recipe(point.recipe, trained, point.where)));
   require_bench_memory(trained.graph, baseline_graph(trained), dataset,
                        std::min(config.eval_images, dataset.test_count()), calibration);
   return {std::move(dataset), std::move(trained)};
@@ -120,9 +117,8 @@ RowStore open_rows(const SweepConfig& config, const net::Dataset& dataset,
   const std::int64_t images = std::min(config.eval_images, dataset.test_count());
   std::vector<std::string> keys;
   for (const Point* point : shard_points(config, shard)) {
-    policies::RecipeNumerics(
-        policies::with_checkpoint_ranges(point->recipe, trained.path, point->where), trained.graph,
-        point->where);  // every mistake before the first hour of work
+    // Every mistake before the first hour of work.
+    policies::RecipeNumerics(bound_recipe(point->recipe, trained, point->where));
     keys.push_back(row_key(identify(*point, dataset, trained, images)));
   }
   const std::string times = times_path(folder);
@@ -136,20 +132,20 @@ RowStore open_rows(const SweepConfig& config, const net::Dataset& dataset,
   return store;
 }
 
-SweepSummary run_sweep(const SweepConfig& config, Workbench& bench, RowStore& store,
+SweepSummary run_sweep(const SweepConfig& config, const Workbench& bench, RowStore& store,
                        const std::string& folder, const Shard& shard, const SweepHooks& hooks) {
   for (const std::string& damage : store.damaged()) hooks.warn(damage);
   write_atomically(folder + "/tensors.json", {tensor_histograms(bench).dump(), "\n"});
 
   const std::vector<const Point*> points = shard_points(config, shard);
   const std::vector<std::string>& keys = store.keys();
-  if (points.size() > 1) bench.calibrations.emplace();
+  PointCache cache(points.size() > 1);
   SweepSummary summary{points.size(), 0, store.kept(), store.path()};
   for (std::size_t i = 0; i < points.size(); ++i) {
     if (!store.has(keys[i])) {
       const double start = hooks.seconds();
       JudgedSums judged;
-      Row row = run_point(*points[i], bench, hooks.on_work, &judged);
+      Row row = run_point(*points[i], bench, cache, hooks.on_work, &judged);
       // Before the row: no row lacks its file after a kill.
       row.losses = write_losses(folder, keys[i], judged);
       store.append(keys[i], to_json(row).dump());

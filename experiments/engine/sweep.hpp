@@ -46,7 +46,7 @@ RowStore open_rows(const SweepConfig&, const net::Dataset&, const TrainedNet&,
 
 /// Runs the points that the rows of open_rows() lack and writes their rows, times.jsonl and
 /// tensors.json into `folder`.
-SweepSummary run_sweep(const SweepConfig&, Workbench&, RowStore&, const std::string& folder,
+SweepSummary run_sweep(const SweepConfig&, const Workbench&, RowStore&, const std::string& folder,
                        const Shard&, const SweepHooks&);
 
 /// Histograms of the float32 tensors: {"tensors": [{layer, role, n, min, max, low, high, counts,

@@ -15,8 +15,8 @@
 #include "formats/storage/json_reader.hpp"
 #include "formats/suggest.hpp"
 #include "formats/version.hpp"
-#include "policies/recipe/canonical_json.hpp"
-#include "policies/recipe/recipe_keys.hpp"
+#include "policies/canonical_json.hpp"
+#include "policies/recipe/recipe.hpp"
 #include "policies/recipe/role_json.hpp"
 
 namespace numemu::experiments {

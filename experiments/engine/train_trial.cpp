@@ -15,11 +15,12 @@
 #include "emu/net/ops/cross_entropy.hpp"
 #include "emu/net/train/shuffle.hpp"
 #include "emu/net/train/train.hpp"
+#include "experiments/engine/workbench.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "formats/float_guard.hpp"
 #include "policies/numerics/staged_numerics.hpp"
-#include "policies/recipe/objectives.hpp"
+#include "policies/recipe/update_json.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -88,10 +89,7 @@ std::string digest_of(const std::vector<net::NamedTensor>& start) {
 net::Evaluation test(const net::Graph& graph, const net::Dataset& data,
                      const policies::Recipe& recipe, std::int64_t samples) {
   policies::RecipeNumerics numerics(recipe.last_stage(), graph);
-  numerics.freeze(graph, data.calibration_count(), [&](std::int64_t first, std::int64_t count) {
-    net::Targets targets;
-    return std::vector<net::Tensor>{data.calibration_batch(first, count, targets)};
-  });
+  freeze(numerics, graph, data);
   return net::evaluate(graph, data, net::Split::test, samples, numerics);
 }
 

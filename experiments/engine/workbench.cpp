@@ -29,7 +29,7 @@
 #include "formats/storage/leftovers.hpp"
 #include "formats/suggest.hpp"
 #include "formats/version.hpp"
-#include "policies/tuning/checkpoint.hpp"
+#include "policies/recipe/checkpoint.hpp"
 
 namespace numemu::experiments {
 
@@ -294,10 +294,6 @@ void freeze(policies::RecipeNumerics& numerics, const net::Graph& graph,
   numerics.freeze(graph, dataset.calibration_count(), calibration_of(dataset));
 }
 
-std::string_view text_unit(const net::Dataset& dataset) {
-  return dataset.name() == "tokens" ? "token" : "character";
-}
-
 void throw_no_calibration(const net::Dataset& dataset) {
   const std::string& name = dataset.name();
   const char* apart = name == "images" ? "calibration=N after the path takes N images out of it"
@@ -331,17 +327,26 @@ net::Tensor reference_batch(const net::Graph& graph, const net::Dataset& dataset
   return batch;
 }
 
+std::vector<std::int64_t> odd_samples_of(const net::Tensor& batch) {
+  const std::int64_t count = batch.dim(0), each = batch.size() / std::max<std::int64_t>(1, count);
+  std::vector<std::int64_t> odd;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float* const x = batch.data.data() + i * each;
+    if (!std::all_of(x, x + each, [](float v) { return std::isfinite(v); })) odd.push_back(i);
+  }
+  return odd;
+}
+
 std::int64_t keep_finite(net::Tensor& batch, std::set<std::int64_t>* odd) {
+  const std::vector<std::int64_t> dropped = odd_samples_of(batch);
+  if (odd != nullptr) odd->insert(dropped.begin(), dropped.end());
   const std::int64_t count = batch.dim(0), each = batch.size() / std::max<std::int64_t>(1, count);
   std::int64_t kept = 0;
   for (std::int64_t i = 0; i < count; ++i) {
+    if (std::ranges::binary_search(dropped, i)) continue;
     const auto from = batch.data.begin() + i * each;
-    if (std::all_of(from, from + each, [](float x) { return std::isfinite(x); })) {
-      if (kept < i) std::copy_n(from, each, batch.data.begin() + kept * each);
-      ++kept;
-    } else if (odd != nullptr) {
-      odd->insert(i);
-    }
+    if (kept < i) std::copy_n(from, each, batch.data.begin() + kept * each);
+    ++kept;
   }
   batch.shape[0] = kept;
   batch.data.resize(static_cast<std::size_t>(kept * each));
@@ -357,5 +362,20 @@ Workbench::Workbench(net::Dataset set, TrainedNet net, std::int64_t images,
       eval_images(std::min(images, dataset.test_count())),
       reference(float32_reference(trained, dataset, eval_images, options, odd_samples)),
       baseline(float32_baseline(*this, options)) {}
+
+void PointCache::add_odd_sample(std::int64_t sample) {
+  const std::lock_guard lock(mutex_);
+  odd_samples_.insert(sample);
+}
+
+std::set<std::int64_t> PointCache::odd_samples() const {
+  const std::lock_guard lock(mutex_);
+  return odd_samples_;
+}
+
+policies::BoundRecipe bound_recipe(const policies::Recipe& recipe, const TrainedNet& trained,
+                                   const std::string& where) {
+  return {policies::with_checkpoint_ranges(recipe, trained.path, where), trained.graph, where};
+}
 
 }  // namespace numemu::experiments

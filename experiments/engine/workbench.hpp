@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -59,6 +60,8 @@ std::int64_t reference_count(const net::Graph&, const net::Dataset&);
 net::Tensor reference_batch(const net::Graph&, const net::Dataset&,
                             std::set<std::int64_t>* odd = nullptr);
 
+/// The samples of a batch that hold NaN or infinite numbers.
+std::vector<std::int64_t> odd_samples_of(const net::Tensor& batch);
 /// Drops the samples of a batch that hold NaN or infinite numbers, counted from `first` in `odd`,
 /// if given; returns how many are left.
 std::int64_t keep_finite(net::Tensor& batch, std::set<std::int64_t>* odd = nullptr);
@@ -72,7 +75,7 @@ struct BenchOptions {
   std::vector<std::string> metrics = {};
 };
 
-/// The shared float32 side of a sweep.
+/// The shared float32 side of a sweep: points read it, and change nothing.
 struct Workbench {
   Workbench(net::Dataset, TrainedNet, std::int64_t eval_images, const BenchOptions& = {});
 
@@ -83,21 +86,40 @@ struct Workbench {
   TrainedNet trained;
   std::vector<const net::Score*> scores;
   std::int64_t eval_images;            ///< at most the size of the test split
-  std::set<std::int64_t> odd_samples;  ///< of calibration, with NaN or infinite numbers; so far
+  std::set<std::int64_t> odd_samples;  ///< of the reference, with NaN or infinite numbers
   policies::FloatReference reference;  ///< on the calibration images
   net::Evaluation baseline;            ///< float32 on the test images
-  FitCache fits;
-  /// Of points that calibrate on the same samples; kept where there are several (run_sweep()).
-  std::optional<policies::SeenTensors> calibrations;
 };
+
+/// What points on one workbench find once and share; also points beside each other.
+class PointCache {
+ public:
+  /// `several`: what calibration saw is kept, for points that calibrate on the same samples.
+  explicit PointCache(bool several = false) {
+    if (several) calibrations_.emplace();
+  }
+  FitCache& fits() { return fits_; }
+  policies::SeenTensors* calibrations() { return calibrations_ ? &*calibrations_ : nullptr; }
+  /// Calibration samples with NaN or infinite numbers.
+  void add_odd_sample(std::int64_t);
+  std::set<std::int64_t> odd_samples() const;
+
+ private:
+  FitCache fits_;
+  std::optional<policies::SeenTensors> calibrations_;
+  mutable std::mutex mutex_;
+  std::set<std::int64_t> odd_samples_;
+};
+
+/// The recipe on a trained network: with the ranges of its checkpoint, unless the recipe has some
+/// itself. `where`, the recipe's file, starts messages.
+policies::BoundRecipe bound_recipe(const policies::Recipe&, const TrainedNet&,
+                                   const std::string& where);
 
 /// The calibration samples of a data set, which must outlive this.
 policies::CalibrationBatch calibration_of(const net::Dataset&);
 /// Freezes numerics, calibrated on those samples.
 void freeze(policies::RecipeNumerics&, const net::Graph&, const net::Dataset&);
-
-/// What one target of a text is: a "character", or a "token" where the set holds numbers of those.
-std::string_view text_unit(const net::Dataset&);
 
 /// Throws Error that says how to keep samples apart.
 [[noreturn]] void throw_no_calibration(const net::Dataset&);

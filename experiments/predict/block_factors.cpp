@@ -5,7 +5,7 @@
 
 #include "formats/scaling/quantize_blocks.hpp"
 #include "formats/simd/block_scales.hpp"
-#include "policies/numerics/role_quantizer.hpp"
+#include "policies/recipe/role_quantizer.hpp"
 
 namespace numemu::experiments {
 namespace {

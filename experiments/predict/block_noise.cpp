@@ -10,7 +10,7 @@
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"
 #include "formats/scaling/scale_rule.hpp"
-#include "policies/numerics/role_quantizer.hpp"
+#include "policies/recipe/role_quantizer.hpp"
 
 namespace numemu::experiments {
 namespace {

@@ -163,13 +163,15 @@ InjectedRoles::Operand::Operand(const policies::RolePolicy& policy, std::int32_t
       noise(policy.zero_point ? PhaseNoise(quantizer.conversion(), zero_point)
                               : PhaseNoise(quantizer.conversion())) {}
 
-InjectedRoles::InjectedRoles(const policies::Recipe& recipe, const net::Graph& graph,
+InjectedRoles::InjectedRoles(const policies::BoundRecipe& recipe,
                              const policies::FloatReference& reference,
                              const policies::StaticScales& static_scales)
-    : seed_(recipe.seed()) {
-  const policies::CalibrationPolicy& calibration = recipe.calibration();
-  for (const net::GemmLayer& gemm : net::gemm_layers(graph)) {
-    const policies::LayerRecipe roles = recipe.layer(gemm.name);
+    : seed_(recipe->seed()) {
+  const net::Graph& graph = recipe.graph();
+  const policies::CalibrationPolicy& calibration = recipe->calibration();
+  for (const policies::BoundProduct& product : recipe.products()) {
+    const net::GemmLayer& gemm = product.gemm;
+    const policies::LayerRecipe& roles = product.roles;
     // From a layer with other roles on nothing is predicted (left_out.hpp).
     const auto followed = [](const std::optional<policies::RolePolicy>& policy) {
       return policy && (policy->block == nullptr || policy->block->affine == Affine::sym);
@@ -213,7 +215,7 @@ InjectedRoles::InjectedRoles(const policies::Recipe& recipe, const net::Graph& g
   }
   for (const net::Node& node : graph.nodes) {
     if (net::table_of(node) == nullptr) continue;
-    const std::optional<policies::RolePolicy> policy =
+    const std::optional<policies::RolePolicy>& policy =
         recipe.layer(node.name)[policies::RolePart::embedding];
     if (!policy || (policy->block != nullptr && policy->block->affine != Affine::sym)) continue;
     Operand& operand = tables_.try_emplace(node.name, *policy).first->second;

@@ -11,8 +11,8 @@
 #include "experiments/predict/unit_errors.hpp"
 #include "formats/analysis/phase_noise.hpp"
 #include "policies/calibrate/reference.hpp"
-#include "policies/numerics/role_quantizer.hpp"
-#include "policies/recipe/recipe.hpp"
+#include "policies/recipe/bound_recipe.hpp"
+#include "policies/recipe/role_quantizer.hpp"
 
 namespace numemu::experiments {
 
@@ -21,7 +21,7 @@ namespace numemu::experiments {
 class InjectedRoles {
  public:
   /// Static activation scales are those given by layer, else those that the reference gives.
-  InjectedRoles(const policies::Recipe&, const net::Graph&, const policies::FloatReference&,
+  InjectedRoles(const policies::BoundRecipe&, const policies::FloatReference&,
                 const policies::StaticScales& static_scales = {});
 
   struct Operand {

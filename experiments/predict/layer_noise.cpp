@@ -12,18 +12,15 @@
 #include "emu/stats/interval.hpp"
 #include "emu/stats/mean.hpp"
 #include "emu/stats/squares.hpp"
-#include "experiments/engine/judge.hpp"
 #include "experiments/predict/injected_noise.hpp"
 #include "experiments/predict/layer_powers.hpp"
 #include "experiments/predict/listening.hpp"
-#include "experiments/predict/measure_once.hpp"
 #include "experiments/predict/noise_power.hpp"
 #include "formats/portable/math.hpp"
 #include "formats/portable/pairwise.hpp"
 #include "policies/calibrate/listen.hpp"
 #include "policies/calibrate/static_scale.hpp"
 #include "policies/numerics/scale_groups.hpp"
-#include "policies/recipe/choices.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -99,11 +96,11 @@ net::Tensor in_scale_groups(const policies::RolePolicy& policy, const net::GemmL
 /// Measures what predict_tensors() predicted.
 class TensorMeasurement {
  public:
-  TensorMeasurement(const policies::Recipe& recipe, const net::Graph& graph,
-                    const policies::FloatReference& reference, const policies::RecipeNumerics* ran)
-      : recipe_(recipe), reference_(reference), ran_(ran) {
-    for (net::GemmLayer& layer : net::gemm_layers(graph)) layers_[layer.name] = layer;
-    for (const net::Node& node : graph.nodes) tables_[node.name] = net::table_of(node);
+  TensorMeasurement(const policies::BoundRecipe& recipe, const policies::FloatReference& reference,
+                    const policies::RecipeNumerics* ran)
+      : seed_(recipe->seed()), reference_(reference), ran_(ran) {
+    for (const auto& [gemm, roles] : recipe.products()) layers_[gemm.name] = gemm;
+    for (const net::Node& node : recipe.graph().nodes) tables_[node.name] = net::table_of(node);
   }
 
   void fill_in(TensorNoise& noise) const {
@@ -119,13 +116,13 @@ class TensorMeasurement {
       measure_noise(noise,
                     in_scale_groups(noise.policy, net::at_layer(layers_, name),
                                     net::at_layer(reference_.seconds, name)),
-                    recipe_.seed());
+                    seed_);
     } else {
       measure_noise(noise,
                     role == net::Role::weight      ? *net::at_layer(layers_, name).weight
                     : role == net::Role::embedding ? *net::at_layer(tables_, name)
                                                    : net::at_layer(reference_.inputs, name),
-                    recipe_.seed());
+                    seed_);
     }
   }
 
@@ -136,7 +133,7 @@ class TensorMeasurement {
   }
 
  private:
-  const policies::Recipe& recipe_;
+  const std::uint64_t seed_;
   const policies::FloatReference& reference_;
   const policies::RecipeNumerics* const ran_;
   std::map<std::string, net::GemmLayer> layers_;
@@ -284,11 +281,11 @@ Verdict layer_verdict(double predicted_db, double measured_db, std::int64_t samp
   return distance - half > kLayerFails ? Verdict::fails : Verdict::undecided;
 }
 
-std::vector<TensorNoise> predict_tensors(const policies::Recipe& recipe, const net::Graph& graph,
+std::vector<TensorNoise> predict_tensors(const policies::BoundRecipe& recipe,
                                          const policies::FloatReference& reference, FitCache& fits,
                                          const policies::StaticScales& known) {
   std::vector<TensorNoise> noises;
-  const policies::CalibrationPolicy& calibration = recipe.calibration();
+  const policies::CalibrationPolicy& calibration = recipe->calibration();
   const auto predict_elements = [&](const TensorSource& source, const policies::RolePolicy& policy,
                                     const net::Tensor& x, std::int64_t groups) {
     if (x.size() == 0) return;  // no sample of its errors
@@ -321,9 +318,9 @@ std::vector<TensorNoise> predict_tensors(const policies::Recipe& recipe, const n
     predict_elements(source, policy, x,
                      policies::scale_groups(policy, gemm, role, x.shape, samples).count);
   };
-  for (const net::Node& node : graph.nodes) {
+  for (const net::Node& node : recipe.graph().nodes) {
     const net::Tensor* const table = net::table_of(node);
-    const std::optional<policies::RolePolicy> policy =
+    const std::optional<policies::RolePolicy>& policy =
         recipe.layer(node.name)[policies::RolePart::embedding];
     if (table == nullptr || !policy) continue;
     const TensorSource source{node.name, net::Role::embedding};
@@ -334,11 +331,10 @@ std::vector<TensorNoise> predict_tensors(const policies::Recipe& recipe, const n
       noises.push_back(predict_block_noise(source, *policy, *table, table->shape.back(), fits));
     }
   }
-  for (const net::GemmLayer& gemm : net::gemm_layers(graph)) {
-    const policies::LayerRecipe layer = recipe.layer(gemm.name);
+  for (const auto& [gemm, layer] : recipe.products()) {
     // What a mask or a transform leaves has another law than the tensor: nothing is predicted of
     // it.
-    if (policies::chooses(recipe, "transform", gemm.name)) continue;
+    if (recipe.chosen("transform", gemm.name) != nullptr) continue;
     if (layer[policies::RolePart::weight] && !layer.masks[policies::RolePart::weight] &&
         gemm.weight != nullptr)
       predict(gemm, net::Role::weight, *layer[policies::RolePart::weight], *gemm.weight);
@@ -358,10 +354,10 @@ std::vector<TensorNoise> predict_tensors(const policies::Recipe& recipe, const n
   return noises;
 }
 
-void measure_tensors(std::vector<TensorNoise>& noises, const policies::Recipe& recipe,
-                     const net::Graph& graph, const policies::FloatReference& reference,
+void measure_tensors(std::vector<TensorNoise>& noises, const policies::BoundRecipe& recipe,
+                     const policies::FloatReference& reference,
                      const policies::RecipeNumerics* ran) {
-  const TensorMeasurement measurement(recipe, graph, reference, ran);
+  const TensorMeasurement measurement(recipe, reference, ran);
   for (TensorNoise& noise : noises) measurement.fill_in(noise);
 }
 
@@ -373,15 +369,16 @@ ProbePlan probe_plan(double macs_of_a_sample, std::int64_t reference_samples) {
   return {static_cast<std::int64_t>(probes), samples};
 }
 
-LayerPrediction predict_layers(const policies::Recipe& recipe, const net::Graph& graph,
+LayerPrediction predict_layers(const policies::BoundRecipe& recipe,
                                const policies::FloatReference& reference,
                                const policies::StaticScales& static_scales, std::int64_t most) {
   struct Probe {
     std::map<std::string, Power> layers;
     Correlation output;
   };
-  const InjectedRoles roles(recipe, graph, reference, static_scales);
-  UnitErrors units(recipe, graph);  // of the first probe
+  const net::Graph& graph = recipe.graph();
+  const InjectedRoles roles(recipe, reference, static_scales);
+  UnitErrors units(recipe);  // of the first probe
   std::vector<net::Tensor> one;
   for (const net::Tensor& x : reference.batch) one.push_back(policies::first_samples(x, 1));
   ProbePlan plan = probe_plan(net::multiply_adds(graph, one), reference.samples());
@@ -460,13 +457,12 @@ LayerMeasurement measure_layers(const net::Graph& graph, net::Numerics& numerics
   return measured.result();
 }
 
-LayerMeasurement measure_once(std::vector<TensorNoise>& noises, const policies::Recipe& recipe,
-                              const net::Graph& graph, const policies::RecipeNumerics& ran,
+LayerMeasurement measure_once(std::vector<TensorNoise>& noises, const policies::RecipeNumerics& ran,
                               net::Numerics& numerics, const policies::FloatReference& reference,
                               const AfterNode& after) {
-  const TensorMeasurement measurement(recipe, graph, reference, &ran);
+  const TensorMeasurement measurement(ran.bound(), reference, &ran);
   Measured layers;
-  layers.add(graph, numerics, reference, [&](const net::Node& node) {
+  layers.add(ran.bound().graph(), numerics, reference, [&](const net::Node& node) {
     for (TensorNoise& noise : noises) {
       if (measurement.is_weight(noise, node)) measurement.fill_in(noise);
     }

@@ -28,14 +28,14 @@ Verdict layer_verdict(double predicted_db, double measured_db, std::int64_t samp
 /// The noise of every quantized tensor of the recipe, from float32 values alone. Static activation
 /// scales are the calibrated ones that are given (RecipeNumerics::static_scales()), else those that
 /// the reference gives; other scales belong to each sample or row.
-std::vector<TensorNoise> predict_tensors(const policies::Recipe&, const net::Graph&,
+std::vector<TensorNoise> predict_tensors(const policies::BoundRecipe&,
                                          const policies::FloatReference&, FitCache&,
                                          const policies::StaticScales& static_scales = {});
 /// Fills in the error of the same float32 tensors in their codes: of a weight those that the
 /// network multiplied, where `ran` has multiplied it (not in block formats, whose float32 values
 /// are rounded); else what the quantizer does to the tensor. An activation of the network has the
 /// noise of the layers before it, so that its codes are not those of the float32 tensor.
-void measure_tensors(std::vector<TensorNoise>&, const policies::Recipe&, const net::Graph&,
+void measure_tensors(std::vector<TensorNoise>&, const policies::BoundRecipe&,
                      const policies::FloatReference&,
                      const policies::RecipeNumerics* ran = nullptr);
 
@@ -74,8 +74,7 @@ ProbePlan probe_plan(double macs_of_a_sample, std::int64_t reference_samples);
 /// each rounding it takes two or three sums per channel and the errors within one step of zero.
 /// Static scales as in predict_tensors(). Uses threads; the same bits for any number of them. At
 /// most `probes` of the plan's probes run: fewer serve to measure what they cost.
-LayerPrediction predict_layers(const policies::Recipe&, const net::Graph&,
-                               const policies::FloatReference&,
+LayerPrediction predict_layers(const policies::BoundRecipe&, const policies::FloatReference&,
                                const policies::StaticScales& static_scales = {},
                                std::int64_t probes = kProbes);
 
@@ -104,5 +103,12 @@ inline constexpr double kShortInterval = 0.5;
 /// them beside the float32 network: batch by batch, none larger than the reference.
 LayerMeasurement measure_layers(const net::Graph&, net::Numerics&, const policies::FloatReference&,
                                 const MoreSamples& = {});
+
+/// measure_layers() under `numerics`, which lead to `ran`, and measure_tensors() with `ran`, from
+/// one pass: the same figures. `after` hears of each node when it has run and the errors of its
+/// weights are known; it may release them.
+LayerMeasurement measure_once(std::vector<TensorNoise>&, const policies::RecipeNumerics& ran,
+                              net::Numerics& numerics, const policies::FloatReference&,
+                              const std::function<void(const net::Node&)>& after);
 
 }  // namespace numemu::experiments

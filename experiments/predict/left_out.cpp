@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -12,7 +13,6 @@
 #include "emu/unit/unit.hpp"
 #include "formats/joined.hpp"
 #include "formats/portable/math.hpp"
-#include "policies/recipe/choices.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -117,14 +117,53 @@ class UnitNoise {
   std::string unit_;  ///< the last one met
 };
 
+constexpr std::size_t kMostNamed = 4;
+
+std::string listed(std::vector<std::string> names) {
+  const std::size_t more = names.size() > kMostNamed ? names.size() - kMostNamed : 0;
+  names.resize(names.size() - more);
+  return fmt::format("{}{}", joined(names, ", "),
+                     more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
+/// Layers by weight: importers give each its own copy, so the elements are compared.
+std::vector<std::vector<std::string>> sharing(const policies::BoundRecipe& recipe) {
+  std::vector<std::pair<const net::Tensor*, std::vector<std::string>>> groups;
+  for (const policies::BoundProduct& product : recipe.products()) {
+    const net::GemmLayer& layer = product.gemm;
+    if (layer.weight == nullptr || !product.roles[policies::RolePart::weight]) continue;
+    const auto same = std::ranges::find_if(groups, [&](const auto& group) {
+      return group.first->shape == layer.weight->shape && group.first->data == layer.weight->data;
+    });
+    if (same == groups.end()) {
+      groups.push_back({layer.weight, {layer.name}});
+    } else {
+      same->second.push_back(layer.name);
+    }
+  }
+  std::vector<std::vector<std::string>> out;
+  for (auto& [weight, names] : groups) {
+    if (names.size() > 1) out.push_back(std::move(names));
+  }
+  return out;
+}
+
+bool quantizes(const policies::BoundRecipe& recipe) {
+  return std::ranges::any_of(recipe.products(), [](const policies::BoundProduct& product) {
+    return product.roles[policies::RolePart::weight] ||
+           product.roles[policies::RolePart::activation];
+  });
+}
+
 }  // namespace
 
 bool unit_is_ignored(const std::string& unit) {
   return unit != "neutral.f32.sequential" && unit != "neutral.exact" && unit != "host.eigen.f32";
 }
 
-void leave_out(LayerPrediction& predicted, const policies::Recipe& recipe, const net::Graph& graph,
+void leave_out(LayerPrediction& predicted, const policies::BoundRecipe& recipe,
                const std::vector<TensorNoise>& noises) {
+  const net::Graph& graph = recipe.graph();
   const std::map<std::string, std::string> infinite = infinite_tensors(noises);
   std::string unknown;          // what is not known from here on, with its layer
   std::set<std::string> units;  // beside the default one, met so far
@@ -135,16 +174,16 @@ void leave_out(LayerPrediction& predicted, const policies::Recipe& recipe, const
       unknown = fmt::format("{}, in {}, is not modelled", why, layer);
   };
   std::map<std::string, net::GemmLayer> gemms;
-  for (net::GemmLayer& gemm : net::gemm_layers(graph)) gemms[gemm.name] = gemm;
+  for (const policies::BoundProduct& product : recipe.products())
+    gemms[product.gemm.name] = product.gemm;
   const std::set<std::string> across = net::layers_across_samples(graph);
   for (const net::Node& node : graph.nodes) {
     for (const net::OpProduct& product : node.op->products()) {
       const std::string name = node.name + product.suffix;
-      const policies::LayerRecipe layer = recipe.layer(name);
+      const policies::LayerRecipe& layer = recipe.layer(name);
       if (const std::string& unit = layer.fprop->row().name; unit != "neutral.f32.sequential")
         units.insert(unit);
-      if (policies::chooses_for_inference(recipe, "transform", name))
-        add("the noise of its transform", name);
+      if (recipe.chooses_for_inference("transform", name)) add("the noise of its transform", name);
       add(unknown_of(layer, net::at_layer(gemms, name)), name);
       if (const auto found = infinite.find(name); found != infinite.end()) add(found->second, name);
       add(unit_noise.next(name), name);
@@ -160,19 +199,18 @@ void leave_out(LayerPrediction& predicted, const policies::Recipe& recipe, const
       }
       last = name;
     }
-    const policies::LayerRecipe own = recipe.layer(node.name);
+    const policies::LayerRecipe& own = recipe.layer(node.name);
     if (own[policies::RolePart::embedding] && net::table_of(node) != nullptr) {
       if (const std::string why = unknown_noise(*own[policies::RolePart::embedding]); !why.empty())
         add(why + " (embedding)", node.name);
     }
-    if (net::table_of(node) != nullptr && policies::chooses(recipe, "table", node.name))
+    if (net::table_of(node) != nullptr && recipe.chosen("table", node.name) != nullptr)
       add("the noise of its table", node.name);
-    if (node.op->kind() == "batch_norm" &&
-        policies::chooses_for_inference(recipe, "norm", node.name))
+    if (node.op->kind() == "batch_norm" && recipe.chooses_for_inference("norm", node.name))
       add("the rounding of its factors to powers of two", node.name);
     if (own[policies::RolePart::vector] || own.zap) add("the noise of the role vector", node.name);
     if (node.op->kind() == net::kFixedQuantizer &&
-        policies::chooses(recipe, "quantizers", node.name))
+        recipe.chosen("quantizers", node.name) != nullptr)
       add("the difference to the file's quantizer", node.name);
   }
   if (const auto found = predicted.left_out.find(last); found != predicted.left_out.end())
@@ -184,6 +222,29 @@ void leave_out(LayerPrediction& predicted, const policies::Recipe& recipe, const
   }
   std::erase_if(units, [](const std::string& unit) { return !unit_is_ignored(unit); });
   if (!units.empty()) predicted.ignores = fmt::format("the rounding of {}", joined(units, ", "));
+}
+
+std::vector<policies::Note> model_notes(const policies::BoundRecipe& recipe) {
+  std::vector<policies::Note> notes;
+  for (const std::vector<std::string>& names : sharing(recipe)) {
+    notes.push_back(
+        {policies::NoteKind::shared_weights,
+         fmt::format("Layers {} have the same weight and so the same errors, which predictions "
+                     "take as independent: differences of their results have less noise than "
+                     "predicted, sums more.",
+                     listed(names))});
+  }
+  std::vector<std::string> choices;
+  for (const net::Node& node : recipe.graph().nodes) {
+    if (node.op->kind().starts_with("top_k")) choices.push_back(node.name);
+  }
+  if (!choices.empty() && quantizes(recipe))
+    notes.push_back(
+        {policies::NoteKind::choices,
+         fmt::format("{} choose{} by value; where noise changes a choice, results differ by more "
+                     "than predicted.",
+                     listed(choices), choices.size() == 1 ? "s" : "")});
+  return notes;
 }
 
 }  // namespace numemu::experiments

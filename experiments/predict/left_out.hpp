@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "experiments/predict/layer_noise.hpp"
+#include "policies/notes/note.hpp"
 
 namespace numemu::experiments {
 
@@ -22,7 +23,11 @@ bool unit_is_ignored(const std::string& unit);
 /// noise (LayerPrediction::units) takes more than kMostUnitLoss from the predicted SQNR, and where
 /// its register may overflow, or did when the network ran, or its products are not exact. `ignores`
 /// names what the figures that remain do not count: the rounding of units.
-void leave_out(LayerPrediction&, const policies::Recipe&, const net::Graph&,
-               const std::vector<TensorNoise>&);
+void leave_out(LayerPrediction&, const policies::BoundRecipe&, const std::vector<TensorNoise>&);
+
+/// Sentences for readers, of what no layer's figure shows: quantized layers with the same weight,
+/// whose errors are equal and not independent; operators that choose elements by their values,
+/// where noise may change the choice.
+std::vector<policies::Note> model_notes(const policies::BoundRecipe&);
 
 }  // namespace numemu::experiments

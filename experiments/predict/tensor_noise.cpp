@@ -6,7 +6,6 @@
 
 #include "emu/stats/interval.hpp"
 #include "emu/stats/mean.hpp"
-#include "experiments/engine/judge.hpp"
 #include "experiments/predict/block_noise.hpp"
 #include "experiments/predict/noise_power.hpp"
 #include "formats/portable/math.hpp"

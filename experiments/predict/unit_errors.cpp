@@ -5,12 +5,11 @@
 #include <cmath>
 #include <utility>
 
-#include "emu/net/gemm_layers.hpp"
 #include "emu/net/product.hpp"
 #include "emu/unit/description/fields.hpp"
 #include "emu/unit/unit.hpp"
 #include "experiments/predict/left_out.hpp"
-#include "policies/numerics/plain_operand.hpp"
+#include "policies/recipe/unit_operands.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -148,11 +147,9 @@ struct UnitErrors::Layer {
   std::int64_t outputs = 0;
 };
 
-UnitErrors::UnitErrors(const policies::Recipe& recipe, const net::Graph& graph)
-    : seed_(recipe.seed()) {
+UnitErrors::UnitErrors(const policies::BoundRecipe& recipe) : seed_(recipe->seed()) {
   std::map<std::pair<std::string, bool>, Layer> made;
-  for (const net::GemmLayer& gemm : net::gemm_layers(graph)) {
-    const policies::LayerRecipe roles = recipe.layer(gemm.name);
+  for (const auto& [gemm, roles] : recipe.products()) {
     const unit::UnitDescription* const description = roles.fprop->description();
     if (description == nullptr || !unit_is_ignored(roles.fprop->row().name)) continue;
     const bool quantized =

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "emu/net/graph.hpp"
-#include "policies/recipe/recipe.hpp"
+#include "policies/recipe/bound_recipe.hpp"
 
 namespace numemu::experiments {
 
@@ -28,7 +28,7 @@ struct UnitError {
 class UnitErrors {
  public:
   /// Layers whose unit has sums that are float32's or better are passed over.
-  UnitErrors(const policies::Recipe&, const net::Graph&);
+  explicit UnitErrors(const policies::BoundRecipe&);
   ~UnitErrors();
 
   struct Scales {

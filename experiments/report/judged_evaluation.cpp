@@ -10,9 +10,9 @@
 #include "experiments/engine/run_point.hpp"
 #include "experiments/report/number_text.hpp"
 #include "formats/error.hpp"
+#include "policies/canonical_json.hpp"
 #include "policies/notes/silent_notes.hpp"
-#include "policies/recipe/canonical_json.hpp"
-#include "policies/tuning/checkpoint.hpp"
+#include "policies/recipe/checkpoint.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -123,10 +123,9 @@ std::string samples_text(const net::Dataset& data, std::int64_t samples, const c
 
 std::string targets_text(const net::Dataset& data, const net::Evaluation& evaluation) {
   if (data.targets_per_sample() == 1) return samples_text(data, evaluation.n);
-  const char* const noun = data.name() == "tokens"              ? "token"
-                           : data.kind() == net::DataKind::text ? "character"
-                           : data.target_shape().size() == 2    ? "pixel"
-                                                                : "place";
+  const std::string_view noun = data.kind() == net::DataKind::text ? data.text_unit()
+                                : data.target_shape().size() == 2  ? "pixel"
+                                                                   : "place";
   return fmt::format("{} {}{} in {}", evaluation.n, noun, evaluation.n == 1 ? "" : "s",
                      samples_text(data, evaluation.samples));
 }

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "policies/recipe/canonical_json.hpp"
+#include "policies/canonical_json.hpp"
 
 namespace numemu::experiments {
 namespace {

@@ -18,9 +18,9 @@
 #include "formats/float_guard.hpp"
 #include "formats/scaling/quantize_columns.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
+#include "policies/numerics/rotation.hpp"
 #include "policies/policy.hpp"
 #include "policies/recipe/choices.hpp"
-#include "policies/rotation.hpp"
 
 namespace numemu::experiments::training_recipes {
 namespace {

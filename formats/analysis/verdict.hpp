@@ -25,6 +25,12 @@ inline Verdict decide(bool holds, bool fails) {
   return holds ? Verdict::holds : fails ? Verdict::fails : Verdict::undecided;
 }
 
+/// By the distance of a prediction from its measurement: holds up to `holds`, fails beyond `fails`
+/// and where the distance is NaN, else undecided.
+inline Verdict verdict_by_distance(double distance, double holds, double fails) {
+  return decide(distance <= holds, !(distance <= fails));
+}
+
 /// How many comparisons got which verdict; those that are not judged do not count.
 struct VerdictCounts {
   std::size_t holds = 0, undecided = 0, fails = 0;

@@ -4,18 +4,18 @@
 #include <cmath>
 
 #include "policies/calibrate/observers.hpp"
-#include "policies/recipe/fixed_scales.hpp"
 
 namespace numemu::policies {
 
-bool has_static_scale(const CalibrationPolicy& calibration, const RolePolicy& policy) {
-  return policy.granularity == Granularity::tensor && policy.block == nullptr &&
-         calibration.rule != CalibrationPolicy::Rule::dynamic;
+std::optional<std::shared_ptr<const SeenTensor>> SeenTensors::find(const std::string& key) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = seen_.find(key);
+  return found == seen_.end() ? std::nullopt : std::optional(found->second);
 }
 
-bool is_calibrated(const CalibrationPolicy& calibration, const RolePolicy& policy) {
-  return has_static_scale(calibration, policy) && (policy.scale != "none" || policy.zero_point) &&
-         !has_fixed_scales(policy.scale);
+void SeenTensors::put(const std::string& key, std::shared_ptr<const SeenTensor> seen) {
+  const std::lock_guard lock(mutex_);
+  seen_[key] = std::move(seen);
 }
 
 StaticScale::StaticScale(const CalibrationPolicy& calibration, const RolePolicy& policy)

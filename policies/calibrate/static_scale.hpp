@@ -4,21 +4,17 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "policies/calibrate/observers.hpp"
 #include "policies/calibrate/reference.hpp"
-#include "policies/numerics/role_quantizer.hpp"
-#include "policies/recipe/recipe.hpp"
+#include "policies/recipe/bound_recipe.hpp"
+#include "policies/recipe/role_quantizer.hpp"
 
 namespace numemu::policies {
-
-/// Whether the role has a static scale: one scale for the tensor, and a rule that is not `dynamic`.
-bool has_static_scale(const CalibrationPolicy&, const RolePolicy&);
-/// Whether samples give that scale: not that of scale rule `none`, which is 1, nor one that ranges
-/// fix.
-bool is_calibrated(const CalibrationPolicy&, const RolePolicy&);
 
 /// What static scales read of a tensor that was seen piece by piece: as much of it as one of them
 /// needs.
@@ -33,8 +29,18 @@ struct SeenTensor {
 };
 
 /// What calibration saw, by samples, layer and side, null where a layer has no operand on that side
-/// that is an activation: points of a sweep on the same float32 network and data set share it.
-using SeenTensors = std::map<std::string, std::shared_ptr<const SeenTensor>>;
+/// that is an activation: points of a sweep on the same float32 network and data set share it, also
+/// beside each other.
+class SeenTensors {
+ public:
+  /// Nothing where it is not known.
+  std::optional<std::shared_ptr<const SeenTensor>> find(const std::string& key) const;
+  void put(const std::string& key, std::shared_ptr<const SeenTensor>);
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<const SeenTensor>> seen_;
+};
 
 /// The scale of a tensor that is seen piece by piece: the role's scale rule over its elements, or,
 /// for calibration rules that clip, over the magnitude at which they do. Scale rules that read all

@@ -6,7 +6,7 @@
 
 #include "emu/net/gemm_layers.hpp"
 #include "formats/error.hpp"
-#include "policies/recipe/recipe.hpp"
+#include "policies/recipe/bound_recipe.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -14,7 +14,7 @@ namespace {
 class TablePolicy final : public Policy {
  public:
   TablePolicy(Binding given, net::Numerics& inner) : Policy(std::move(given), inner) {
-    for (const net::Node& node : binding().graph.nodes) {
+    for (const net::Node& node : binding().recipe.graph().nodes) {
       if (net::table_of(node) == nullptr || binding().find(node.name) == nullptr) continue;
       if (binding().recipe.layer(node.name)[RolePart::embedding]) {
         throw Error(fmt::format("{}: contradicts roles.embedding of layer {}: expected one of them",
@@ -54,12 +54,9 @@ std::unique_ptr<Policy> make_table_policy(Binding binding, net::Numerics& inner)
   return std::make_unique<TablePolicy>(std::move(binding), inner);
 }
 
-const TableRule* table_rule_of(const Recipe& recipe, std::string_view layer) {
-  for (const std::optional<PolicyChoice>& choice : recipe.policies(layer)) {
-    if (choice && choice->kind->key == "table")
-      return static_cast<const TableRule*>(choice->options.get());
-  }
-  return nullptr;
+const TableRule* table_rule_of(const BoundRecipe& recipe, std::string_view layer) {
+  const PolicyChoice* const choice = recipe.chosen("table", layer);
+  return choice == nullptr ? nullptr : static_cast<const TableRule*>(choice->options.get());
 }
 
 }  // namespace numemu::policies

@@ -17,6 +17,6 @@ struct TableRule : PolicyOptions {
 std::unique_ptr<Policy> make_table_policy(Binding, net::Numerics& inner);
 
 /// The rule that a layer chose; null where it chose none.
-const TableRule* table_rule_of(const Recipe&, std::string_view layer);
+const TableRule* table_rule_of(const BoundRecipe&, std::string_view layer);
 
 }  // namespace numemu::policies

@@ -11,6 +11,7 @@
 #include "emu/net/worker_means.hpp"
 #include "formats/error.hpp"
 #include "policies/policy.hpp"
+#include "policies/recipe/bound_recipe.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -49,7 +50,7 @@ class TopK final : public Policy {
   /// The inner exchange gets one dense gradient per worker. Tensors of one axis are sent whole.
   std::vector<net::Tensor> exchange(const net::Step& step,
                                     std::vector<net::WorkerGradient> gradients) override {
-    const std::vector<const net::Parameter*> parameters = binding().graph.parameters();
+    const std::vector<const net::Parameter*> parameters = binding().recipe.graph().parameters();
     // A worker adds up its micro-batches before it sends.
     std::vector<net::WorkerGradient> sent = net::worker_means(std::move(gradients));
     for (net::WorkerGradient& own : sent) {

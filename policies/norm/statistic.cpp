@@ -9,6 +9,7 @@
 #include "emu/net/memory_plan.hpp"
 #include "formats/error.hpp"
 #include "policies/policy.hpp"
+#include "policies/recipe/bound_recipe.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -65,7 +66,7 @@ void require_consistent(const Options& options, std::int64_t pixels, const std::
 class Norm final : public Policy {
  public:
   Norm(Binding binding, net::Numerics& inner) : Policy(std::move(binding), inner) {
-    const net::Graph& graph = this->binding().graph;
+    const net::Graph& graph = this->binding().recipe.graph();
     std::vector<net::Shape> inputs;
     for (const net::GraphInput& input : graph.inputs) {
       inputs.push_back(input.shape);

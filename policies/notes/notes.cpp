@@ -10,10 +10,10 @@
 
 #include "emu/net/gemm_layers.hpp"
 #include "formats/joined.hpp"
+#include "policies/bits/effective_bits.hpp"
 #include "policies/calibrate/listen.hpp"
 #include "policies/calibrate/static_scale.hpp"
-#include "policies/numerics/unit_operands.hpp"
-#include "policies/recipe/bits.hpp"
+#include "policies/recipe/unit_operands.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -126,17 +126,16 @@ void note_operand(const std::optional<RolePolicy>& policy, const net::Tensor& x,
 /// The causes of every layer, collected in any order of layers.
 class Notes {
  public:
-  Notes(const Recipe& recipe, const net::Graph& graph) : recipe_(recipe), graph_(graph) {
-    for (net::GemmLayer& layer : net::gemm_layers(graph)) {
-      const std::string name = layer.name;
-      Causes& causes = layers_.emplace_back().causes;
-      if (layer.weight != nullptr) {
-        const LayerRecipe r = recipe.layer(name);
-        note_operand(r[RolePart::weight], *layer.weight, 0, false, "weight of " + name, causes);
-        note_wider(r, r[RolePart::weight], false, "weight of " + name, causes);
+  explicit Notes(const BoundRecipe& recipe) : recipe_(recipe) {
+    for (const BoundProduct& product : recipe.products()) {
+      const auto& [gemm, roles] = product;
+      Causes& causes = layers_.emplace_back(product).causes;
+      if (gemm.weight != nullptr) {
+        const std::string place = "weight of " + gemm.name;
+        note_operand(roles[RolePart::weight], *gemm.weight, 0, false, place, causes);
+        note_wider(roles, roles[RolePart::weight], false, place, causes);
       }
-      numbers_[name] = layers_.size() - 1;
-      layers_.back().layer = std::move(layer);
+      numbers_[gemm.name] = layers_.size() - 1;
     }
   }
 
@@ -144,8 +143,8 @@ class Notes {
   void operand(std::string_view name, const net::Tensor& x, bool second) {
     const auto found = numbers_.find(name);
     if (found == numbers_.end()) return;
-    auto& [layer, causes] = layers_[found->second];
-    const LayerRecipe r = recipe_.layer(layer.name);
+    auto& [product, causes] = layers_[found->second];
+    const auto& [layer, r] = product;
     const net::Role role = second && r.apart(layer.right) ? layer.right : net::Role::activation;
     const std::string place = fmt::format("{} of {}", net::to_string(role), layer.name);
     const std::optional<RolePolicy>& policy = r.role(role, net::GemmKind::fprop);
@@ -156,8 +155,8 @@ class Notes {
   void output(std::string_view name, const net::Tensor& x) {
     const auto found = numbers_.find(name);
     if (found == numbers_.end()) return;
-    auto& [layer, causes] = layers_[found->second];
-    note_operand(recipe_.layer(layer.name)[RolePart::output], x, 0, true, "output of " + layer.name,
+    auto& [product, causes] = layers_[found->second];
+    note_operand(product.roles[RolePart::output], x, 0, true, "output of " + product.gemm.name,
                  causes);
   }
 
@@ -165,11 +164,11 @@ class Notes {
 
  private:
   struct OfLayer {
-    net::GemmLayer layer;
-    Causes causes;
+    explicit OfLayer(const BoundProduct& of) : product(of) {}
+    const BoundProduct& product;
+    Causes causes = {};
   };
-  const Recipe& recipe_;
-  const net::Graph& graph_;
+  const BoundRecipe& recipe_;
   std::vector<OfLayer> layers_;  // in the graph's order
   std::map<std::string, std::size_t, std::less<>> numbers_;
 };
@@ -180,9 +179,9 @@ std::vector<Note> Notes::sentences() const {
     for (const auto& [cause, places] : of.causes)
       causes[cause].insert(causes[cause].end(), places.begin(), places.end());
   }
-  for (const std::string& layer : net::layers_across_samples(graph_)) {
+  for (const std::string& layer : net::layers_across_samples(recipe_.graph())) {
     const std::optional<RolePolicy>& policy = recipe_.layer(layer)[RolePart::activation];
-    if (!policy || has_static_scale(recipe_.calibration(), *policy)) continue;
+    if (!policy || has_static_scale(recipe_->calibration(), *policy)) continue;
     causes[{"samples are not on the first axis, so a scale may serve several samples of a batch, "
             "and the batch changes bits; expected the model with the batch first",
             NoteKind::samples_apart}]
@@ -196,19 +195,17 @@ std::vector<Note> Notes::sentences() const {
 
 }  // namespace
 
-std::vector<Note> recipe_notes(const Recipe& recipe, const net::Graph& graph,
-                               const FloatReference& reference) {
-  Notes notes(recipe, graph);
+std::vector<Note> recipe_notes(const BoundRecipe& recipe, const FloatReference& reference) {
+  Notes notes(recipe);
   for (const auto& [layer, x] : reference.inputs) notes.operand(layer, x, false);
   for (const auto& [layer, x] : reference.seconds) notes.operand(layer, x, true);
   for (const auto& [layer, x] : reference.outputs) notes.output(layer, x);
   return notes.sentences();
 }
 
-std::vector<Note> recipe_notes(const Recipe& recipe, const net::Graph& graph,
-                               const std::vector<net::Tensor>& batch) {
-  Notes notes(recipe, graph);
-  listen(graph, batch,
+std::vector<Note> recipe_notes(const BoundRecipe& recipe, const std::vector<net::Tensor>& batch) {
+  Notes notes(recipe);
+  listen(recipe.graph(), batch,
          {.operands =
               [&](std::string_view layer, const net::Tensor& left, const net::Tensor* right) {
                 notes.operand(layer, left, false);

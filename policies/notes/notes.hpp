@@ -6,16 +6,15 @@
 #include "emu/net/graph.hpp"
 #include "policies/calibrate/reference.hpp"
 #include "policies/notes/note.hpp"
-#include "policies/recipe/recipe.hpp"
+#include "policies/recipe/bound_recipe.hpp"
 
 namespace numemu::policies {
 
 /// Short sentences, sorted, each once; layers with the same note share one. They depend only on the
 /// recipe, the graph and the float32 values of the reference.
-std::vector<Note> recipe_notes(const Recipe&, const net::Graph&, const FloatReference&);
+std::vector<Note> recipe_notes(const BoundRecipe&, const FloatReference&);
 /// The same of the reference on a batch, which is not kept: layer by layer, as a pass computes
 /// them.
-std::vector<Note> recipe_notes(const Recipe&, const net::Graph&,
-                               const std::vector<net::Tensor>& batch);
+std::vector<Note> recipe_notes(const BoundRecipe&, const std::vector<net::Tensor>& batch);
 
 }  // namespace numemu::policies

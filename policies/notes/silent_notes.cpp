@@ -11,14 +11,12 @@
 #include <system_error>
 #include <utility>
 
-#include "emu/net/gemm_layers.hpp"
 #include "emu/net/model/coded_weights.hpp"
 #include "emu/net/model/load_network.hpp"
 #include "emu/net/model/onnx_file.hpp"
 #include "emu/net/ops/fixed_quantizer.hpp"
 #include "formats/joined.hpp"
 #include "policies/calibrate/static_scale.hpp"
-#include "policies/recipe/choices.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -55,21 +53,22 @@ std::vector<Note> notes_on_training(const Recipe& recipe, std::size_t stage) {
   return notes;
 }
 
-std::vector<Note> notes_on_tables(const Recipe& recipe, const net::Graph& graph) {
+std::vector<Note> notes_on_tables(const BoundRecipe& recipe) {
+  const net::Graph& graph = recipe.graph();
   bool quantizes = false;
   std::set<const net::Tensor*> weights;
-  for (const net::GemmLayer& layer : net::gemm_layers(graph)) {
-    if (layer.weight == nullptr) continue;
-    weights.insert(layer.weight);
-    quantizes = quantizes || recipe.layer(layer.name)[RolePart::weight].has_value();
+  for (const auto& [gemm, roles] : recipe.products()) {
+    if (gemm.weight == nullptr) continue;
+    weights.insert(gemm.weight);
+    quantizes = quantizes || roles[RolePart::weight].has_value();
   }
   if (!quantizes) return {};
   std::vector<std::string> names;
   std::int64_t elements = 0;
   for (const net::Node& node : graph.nodes) {
     const bool quantized =
-        net::table_of(node) != nullptr &&
-        (recipe.layer(node.name)[RolePart::embedding] || chooses(recipe, "table", node.name));
+        net::table_of(node) != nullptr && (recipe.layer(node.name)[RolePart::embedding] ||
+                                           recipe.chosen("table", node.name) != nullptr);
     for (const net::Parameter& parameter : std::as_const(*node.op).parameters()) {
       if (quantized || !parameter.trained || parameter.value.shape.size() < 2 ||
           weights.contains(&parameter.value))
@@ -117,28 +116,23 @@ std::vector<std::string> notes_on_quantizers(const net::Graph& graph, const std:
       exported ? "the exported network, not to the one before" : "the network as it stands")};
 }
 
-std::vector<Note> notes_on_calibration(const Recipe& recipe, const net::Graph& graph, bool named) {
-  const CalibrationPolicy& calibration = recipe.calibration();
-  if (!named && recipe.json()["calibrate"] == Recipe().json()["calibrate"]) return {};
-  CalibrationPolicy any = calibration;  // `dynamic` is a choice where another rule would be one
+std::vector<Note> notes_on_calibration(const BoundRecipe& recipe, bool named) {
+  CalibrationPolicy any = recipe->calibration();
+  if (!named && recipe->json()["calibrate"] == Recipe().json()["calibrate"]) return {};
+  // `dynamic` is a choice where another rule would be one.
   if (any.rule == CalibrationPolicy::Rule::dynamic) any.rule = CalibrationPolicy::Rule::absmax;
-  for (const net::GemmLayer& gemm : net::gemm_layers(graph)) {
-    const LayerRecipe layer = recipe.layer(gemm.name);
-    for (const net::Role role : {net::Role::activation, gemm.right}) {
-      const std::optional<RolePolicy>& policy = layer.role(role, net::GemmKind::fprop);
-      if (role != net::Role::weight && policy && is_calibrated(any, *policy)) return {};
-    }
-  }
+  if (!calibrated_operands(recipe, any).empty()) return {};
   return {{NoteKind::calibration_key,
            "Without effect: calibrate, as no scale of an activation is calibrated."}};
 }
 
-std::vector<Note> notes_on_counts(const RecipeNumerics& numerics, const net::Graph& graph) {
+std::vector<Note> notes_on_counts(const RecipeNumerics& numerics) {
   constexpr net::GemmKind kForward = net::GemmKind::fprop;
   std::vector<Note> notes;
-  for (const std::string& layer : net::gemm_layer_names(graph)) {
+  for (const auto& [gemm, roles] : numerics.bound().products()) {
+    const std::string& layer = gemm.name;
     for (const net::Role role : {net::Role::weight, net::Role::activation}) {
-      const std::optional<RolePolicy>& policy = numerics.recipe(layer).role(role, kForward);
+      const std::optional<RolePolicy>& policy = roles.role(role, kForward);
       // An unsigned format counts negative numbers as invalid, too.
       if (!policy || policy->format->has_nan() || !policy->format->is_signed) continue;
       const OperandCounts counts = numerics.counts(layer, kForward, role);
@@ -152,11 +146,11 @@ std::vector<Note> notes_on_counts(const RecipeNumerics& numerics, const net::Gra
     }
   }
   std::map<std::string, std::vector<std::string>> saturated;  // by unit
-  for (const std::string& layer : net::gemm_layer_names(graph)) {
-    const SaturationCounts counts = numerics.saturation(layer);
+  for (const auto& [gemm, roles] : numerics.bound().products()) {
+    const SaturationCounts counts = numerics.saturation(gemm.name);
     if (!counts.any()) continue;
-    saturated[numerics.recipe(layer).fprop->row().name].push_back(fmt::format(
-        "{:.3g} % of the results of {} that were looked at", 100 * counts.share(), layer));
+    saturated[roles.fprop->row().name].push_back(fmt::format(
+        "{:.3g} % of the results of {} that were looked at", 100 * counts.share(), gemm.name));
   }
   for (auto& [unit, layers] : saturated) {
     const std::size_t more = layers.size() > kMostNamed ? layers.size() - kMostNamed : 0;

@@ -15,7 +15,7 @@ std::vector<Note> notes_on_training(const Recipe&, std::size_t stage);
 
 /// Where weights are quantized: the tables (trained parameters of two axes or more) that no product
 /// reads as its weight, which stay float32, with their share of the parameters.
-std::vector<Note> notes_on_tables(const Recipe&, const net::Graph&);
+std::vector<Note> notes_on_tables(const BoundRecipe&);
 
 /// "2 quantizers of its own, 3 weights stored as codes": what a network has of QuantizeLinear
 /// followed by DequantizeLinear, and the file at `path` (.onnx, or .safetensors as `export` writes
@@ -27,11 +27,11 @@ std::vector<std::string> notes_on_quantizers(const net::Graph&, const std::strin
 
 /// `named`: the key was set on purpose. Of a recipe none of whose scales depend on its key
 /// `calibrate`.
-std::vector<Note> notes_on_calibration(const Recipe&, const net::Graph&, bool named);
+std::vector<Note> notes_on_calibration(const BoundRecipe&, bool named);
 
 /// Layers whose forward products, since the counts were reset, had NaN among their operands in a
 /// signed format that has none and makes its largest number of them, and those whose results ended
 /// at an end of a register that saturates.
-std::vector<Note> notes_on_counts(const RecipeNumerics&, const net::Graph&);
+std::vector<Note> notes_on_counts(const RecipeNumerics&);
 
 }  // namespace numemu::policies

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "emu/net/numerics.hpp"
-#include "policies/numerics/role_quantizer.hpp"
+#include "policies/recipe/role_quantizer.hpp"
 
 namespace numemu::policies {
 

@@ -73,11 +73,6 @@ namespace {
 
 constexpr std::int64_t kTile = (std::int64_t{1} << 20) / sizeof(float);
 
-const Format& float32() {
-  static const Format& format = find_format("float32");
-  return format;
-}
-
 }  // namespace
 
 GatheredSide::GatheredSide(const RoleQuantizer& quantizer, const net::Product& product,

@@ -9,8 +9,8 @@
 #include "formats/conversion.hpp"
 #include "policies/numerics/block_lines.hpp"
 #include "policies/numerics/operand_scales.hpp"
-#include "policies/numerics/role_quantizer.hpp"
-#include "policies/numerics/unit_operands.hpp"
+#include "policies/recipe/role_quantizer.hpp"
+#include "policies/recipe/unit_operands.hpp"
 
 namespace numemu::policies {
 

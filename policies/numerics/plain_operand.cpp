@@ -8,11 +8,6 @@
 
 namespace numemu::policies {
 
-const Format& float32() {
-  static const Format& format = find_format("float32");
-  return format;
-}
-
 void prepare_plain(const RoleQuantizer& quantizer, const net::Product& p,
                    const net::ProductSide& side, const PlainPreparation& how, PlainOperand& out) {
   const net::Tensor& x = *side.source;

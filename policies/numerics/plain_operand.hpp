@@ -5,12 +5,9 @@
 #include "policies/numerics/operand_side.hpp"
 #include "policies/numerics/recipe_layer.hpp"
 #include "policies/numerics/scale_groups.hpp"
-#include "policies/numerics/scale_memo.hpp"
+#include "policies/recipe/unit_operands.hpp"
 
 namespace numemu::policies {
-
-/// What operands without a quantizer are read as.
-const Format& float32();
 
 /// How to quantize a side whole.
 struct PlainPreparation {

@@ -13,7 +13,7 @@
 #include "formats/error.hpp"
 #include "formats/float_guard.hpp"
 #include "formats/value.hpp"
-#include "policies/recipe/fixed_scales.hpp"
+#include "policies/recipe/role_quantizer.hpp"
 
 namespace numemu::policies {
 namespace {

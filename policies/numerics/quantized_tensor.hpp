@@ -5,7 +5,7 @@
 
 #include "emu/net/tensor.hpp"
 #include "formats/quantize.hpp"
-#include "policies/numerics/role_quantizer.hpp"
+#include "policies/recipe/role_quantizer.hpp"
 
 namespace numemu::policies {
 

@@ -2,18 +2,49 @@
 #pragma once
 #include <array>
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "emu/net/numerics.hpp"
 #include "policies/numerics/operand_counts.hpp"
 #include "policies/numerics/quantized_tensor.hpp"
-#include "policies/numerics/scale_memo.hpp"
 #include "policies/recipe/recipe.hpp"
+#include "policies/recipe/role_quantizer.hpp"
 
 namespace numemu::policies {
+
+/// A tensor is read by two products of a training step (a weight by every batch of an evaluation),
+/// and rules that read all elements cost more than comparing them does. Elements are compared, so
+/// that no scale differs.
+class ScaleMemo {
+ public:
+  /// choose_scales() of the same arguments.
+  std::vector<float> scales(const RoleQuantizer&, const float* x, std::int64_t n,
+                            std::int64_t groups);
+  std::int64_t asked() const { return asked_; }  ///< how often the rule chose
+
+ private:
+  /// What the last scales depend on, but for the elements.
+  struct Key {
+    const Format* format = nullptr;
+    Rounding rounding;
+    Overflow overflow = Overflow::saturate;
+    std::string scale;
+    std::int64_t groups = 0;
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+
+  std::vector<float> ask(const RoleQuantizer&, const float* x, std::int64_t n, std::int64_t groups);
+
+  std::atomic<std::int64_t> asked_ = 0;
+  std::mutex mutex_;
+  Key key_;
+  std::vector<float> x_, scales_;
+};
 
 class SlicedSide;
 
@@ -54,7 +85,7 @@ struct RecipeLayer {
   std::optional<TensorScale> activation_scale, second_scale;
   bool frozen = false;
   /// By what a side holds: operand().
-  std::array<ScaleMemo, static_cast<std::size_t>(net::Role::value) + 1> memos;
+  std::array<ScaleMemo, net::kRoleCount> memos;
   std::mutex weight_mutex;
   std::atomic<bool> weight_ready = false;
   PlainOperand frozen_weight;

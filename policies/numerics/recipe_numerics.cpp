@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <set>
 
-#include "emu/net/gemm_layers.hpp"
 #include "formats/error.hpp"
 #include "policies/leaves_weights.hpp"
 #include "policies/recipe/choices.hpp"
@@ -30,35 +29,29 @@ void release_weights(net::Node& node, const RecipeNumerics& numerics) {
   if (any) malloc_trim(0);  // weights lie between memory in use
 }
 
-NumericsStack::NumericsStack(const Recipe& recipe, const net::Graph& graph,
-                             const std::string& where)
-    : recipe_(recipe), roles_(recipe_, graph, where) {
-  if (!recipe.stages().empty())
+NumericsStack::NumericsStack(const BoundRecipe& recipe) : recipe_(recipe), roles_(recipe_) {
+  const std::string& where = recipe.where();
+  if (!recipe->stages().empty())
     throw Error(where + ": stages: expected the recipe of one stage (StagedNumerics has all)");
   const std::vector<PolicySlot>& slots = policy_slots();
-  recipe_.require_policy_matches(graph, where);
-  std::set<std::string> names;
-  for (const net::Node& node : graph.nodes) names.insert(node.name);
-  for (std::string& name : net::gemm_layer_names(graph)) names.insert(std::move(name));
-  for (const net::GraphInput& input : graph.inputs) names.insert(input.name);
+  recipe->require_policy_matches(recipe.graph(), where);
   // By slot, the layers of every policy that some layer chose.
   std::vector<std::map<const PolicyKind*, Binding>> chosen(slots.size());
-  for (const std::string& name : names) {
+  for (const std::string& name : recipe_.names()) {
     const auto choose = [&](std::size_t slot, const PolicyChoice& choice) {
       const bool typed = choice.kind->chosen_by != nullptr;
       const Binding empty{.recipe = recipe_,
-                          .graph = graph,
                           .where = typed ? where : fmt::format("{}: {}", where, slots[slot].key),
                           .layers = {}};
       Binding& binding = chosen[slot].try_emplace(choice.kind, empty).first->second;
       binding.layers.emplace(name, choice.options);
     };
-    const std::vector<std::optional<PolicyChoice>> policies = recipe_.policies(name);
-    const LayerRecipe layer = recipe_.layer(name);
+    const std::vector<std::optional<PolicyChoice>>& policies = recipe_.policies(name);
     for (std::size_t i = 0; i < slots.size(); ++i) {
       if (policies[i]) choose(i, *policies[i]);
       for (const PolicyKind* kind : all_policies()) {
-        if (kind->key == slots[i].key && kind->chosen_by && kind->chosen_by(recipe_, layer))
+        if (kind->key == slots[i].key && kind->chosen_by &&
+            kind->chosen_by(recipe_.recipe(), recipe_.layer(name)))
           choose(i, {.kind = kind, .options = nullptr});
       }
     }
@@ -80,7 +73,7 @@ net::Numerics& NumericsStack::top() {
 
 void RecipeNumerics::freeze(const net::Graph& graph, std::int64_t available,
                             const CalibrationBatch& batch, SeenTensors* shared) {
-  const Calibration calibration{std::min(available, recipe_.calibration().samples), batch};
+  const Calibration calibration{std::min(available, recipe_->calibration().samples), batch};
   std::vector<const RewritesInputs*> rewriters;  // the outermost first
   for (auto policy = policies_.rbegin(); policy != policies_.rend(); ++policy) {
     (*policy)->freeze(graph, calibration);

@@ -10,6 +10,7 @@
 #include "policies/calibrate/reference.hpp"
 #include "policies/numerics/role_numerics.hpp"
 #include "policies/policy.hpp"
+#include "policies/recipe/bound_recipe.hpp"
 
 namespace numemu::policies {
 
@@ -17,10 +18,10 @@ namespace numemu::policies {
 /// some layer chose, in the opposite order of policy_slots().
 class NumericsStack {
  protected:
-  NumericsStack(const Recipe&, const net::Graph&, const std::string& where);
+  explicit NumericsStack(const BoundRecipe&);
   net::Numerics& top();
 
-  Recipe recipe_;
+  const BoundRecipe recipe_;
   RoleNumerics roles_;
   std::vector<std::unique_ptr<Policy>> policies_;  ///< the innermost first
 };
@@ -30,10 +31,12 @@ class NumericsStack {
 class RecipeNumerics : private NumericsStack, public net::Forwarding {
  public:
   /// Throws Error when a pattern matches no layer, a role cannot be applied, or a policy
-  /// contradicts another part of the recipe. `where` starts such messages. The graph must outlive
-  /// the numerics.
+  /// contradicts another part of the recipe. The graph must outlive the numerics.
+  explicit RecipeNumerics(const BoundRecipe& recipe) : NumericsStack(recipe), Forwarding(top()) {}
   RecipeNumerics(const Recipe& recipe, const net::Graph& graph, const std::string& where = "recipe")
-      : NumericsStack(recipe, graph, where), Forwarding(top()) {}
+      : RecipeNumerics(BoundRecipe(recipe, graph, where)) {}
+
+  const BoundRecipe& bound() const { return recipe_; }
 
   /// Freezes every policy, then the roles, calibrated on the first min(available,
   /// calibrate.samples) samples. `shared`: see RoleNumerics::freeze(); policies that rewrite what

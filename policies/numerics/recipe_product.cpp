@@ -11,15 +11,15 @@
 #include "emu/unit/prepared_operand.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
-#include "policies/notes/overflow_sample.hpp"
 #include "policies/numerics/block_lines.hpp"
 #include "policies/numerics/operand_side.hpp"
+#include "policies/numerics/overflow_sample.hpp"
 #include "policies/numerics/plain_operand.hpp"
 #include "policies/numerics/random_identity.hpp"
 #include "policies/numerics/sliced_product.hpp"
 #include "policies/numerics/stored_tensor.hpp"
-#include "policies/numerics/unit_operands.hpp"
 #include "policies/numerics/unit_result.hpp"
+#include "policies/recipe/unit_operands.hpp"
 
 namespace numemu::policies {
 namespace {

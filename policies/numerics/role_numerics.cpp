@@ -6,7 +6,6 @@
 #include <map>
 #include <optional>
 
-#include "emu/net/gemm_layers.hpp"
 #include "emu/net/ops/elementwise.hpp"
 #include "emu/net/worker_means.hpp"
 #include "formats/error.hpp"
@@ -16,8 +15,8 @@
 #include "policies/numerics/random_identity.hpp"
 #include "policies/numerics/recipe_product.hpp"
 #include "policies/numerics/stored_tensor.hpp"
-#include "policies/numerics/unit_operands.hpp"
-#include "policies/recipe/fixed_scales.hpp"
+#include "policies/recipe/role_quantizer.hpp"
+#include "policies/recipe/unit_operands.hpp"
 #include "policies/state_bytes.hpp"
 
 namespace numemu::policies {
@@ -115,15 +114,6 @@ void require_second(const RecipeLayer& layer, const std::string& name, const std
   }
 }
 
-void require_no_history(const std::optional<RolePolicy>& policy, std::string_view layer,
-                        const char* role, const std::string& where) {
-  if (!policy || policy->history == 0) return;
-  throw Error(
-      fmt::format("{}: roles.{}.scale of {}: expected a scale computed from the current tensor; "
-                  "delayed scaling supports weight, activation and gradient",
-                  where, role, layer));
-}
-
 /// An infinite or NaN element and its place.
 struct Special {
   std::size_t at;
@@ -155,41 +145,36 @@ void load_counts(const std::string& name, const std::string& bytes, SharedCounts
 
 }  // namespace
 
-RoleNumerics::RoleNumerics(const Recipe& recipe, const net::Graph& graph, const std::string& where)
-    : recipe_(recipe) {
+RoleNumerics::RoleNumerics(const BoundRecipe& recipe) : recipe_(recipe) {
+  const std::string& where = recipe.where();
   std::vector<std::string> names;
-  for (const net::GemmLayer& gemm : net::gemm_layers(graph)) {
+  for (const auto& [gemm, roles] : recipe.products()) {
     const std::string& name = names.emplace_back(gemm.name);
     const bool two = gemm.weight == nullptr;
     auto& layer = layers_[name] =
-        std::make_unique<RecipeLayer>(recipe.layer(name), two ? gemm.right : net::Role::activation);
-    require_clipping(recipe.calibration(), layer->recipe[RolePart::activation], name, where);
+        std::make_unique<RecipeLayer>(roles, two ? gemm.right : net::Role::activation);
+    require_clipping(recipe->calibration(), roles[RolePart::activation], name, where);
     if (two && layer->quantizers[RolePart::activation] &&
         has_fixed_scales(layer->quantizers[RolePart::activation]->policy().scale)) {
       throw Error(fmt::format(
           "{}: ranges: layer {}: expected a layer with a weight, it multiplies two activations",
           where, name));
     }
-    if (two)
-      require_clipping(recipe.calibration(), layer->recipe.role(gemm.right, {}), name, where);
+    if (two) require_clipping(recipe->calibration(), roles.role(gemm.right, {}), name, where);
     if (two) require_second(*layer, name, where);
-    require_shifted(recipe.calibration(), *layer, two, name, where);
+    require_shifted(recipe->calibration(), *layer, two, name, where);
   }
-  for (const net::Node& node : graph.nodes) {
-    auto& stored = nodes_[node.name] = std::make_unique<RecipeLayer>(recipe.layer(node.name));
-    const LayerRecipe& r = stored->recipe;
-    stores_ = stores_ || r[RolePart::vector] || r[RolePart::saved] || r[RolePart::first_state] ||
-              r[RolePart::second_state] || r[RolePart::exchange] || r[RolePart::embedding];
-    require_no_history(r[RolePart::vector], node.name, "vector", where);
-    require_no_history(r[RolePart::output], node.name, "output", where);
-    require_no_history(r[RolePart::saved], node.name, "saved", where);
-    require_no_history(r[RolePart::first_state], node.name, "state", where);
-    require_no_history(r[RolePart::second_state], node.name, "state", where);
-    require_no_history(r[RolePart::exchange], node.name, "exchange", where);
+  for (const net::Node& node : recipe.graph().nodes) {
+    const LayerRecipe& r = recipe.layer(node.name);
+    nodes_[node.name] = std::make_unique<RecipeLayer>(r);
+    for (const RoleRow& row : role_table()) {
+      for (const RoleRow::Part& part : row.parts) stores_ = stores_ || (row.stored && r[part.part]);
+    }
     if (!layers_.contains(node.name)) names.push_back(node.name);
   }
-  recipe.require_matches(names, where);
-  for (const net::Parameter* parameter : graph.parameters()) parameters_.push_back(parameter->name);
+  recipe->require_matches(names, where);
+  for (const net::Parameter* parameter : recipe.graph().parameters())
+    parameters_.push_back(parameter->name);
 }
 
 void RoleNumerics::require_trainable(const std::string& where) const {
@@ -269,7 +254,7 @@ void RoleNumerics::reset_counts() {
 
 void RoleNumerics::product(const net::Step& step, const net::Product& product) {
   RecipeLayer& found = layer(product.layer);
-  ProductRun run{.seed = recipe_.seed(),
+  ProductRun run{.seed = recipe_->seed(),
                  .phase = step.phase,
                  .frozen = found.frozen,
                  .first_sample = step.first_sample(),
@@ -291,7 +276,7 @@ net::SharedTensor RoleNumerics::table(const net::Step& step, std::string_view na
     auto values = std::make_shared<net::Tensor>(parameter);
     RandomPiece random;
     if (node->quantizers[RolePart::embedding]->stochastic())
-      random.source = stored_random(recipe_.seed(), name, "embedding", step, "fprop");
+      random.source = stored_random(recipe_->seed(), name, "embedding", step, "fprop");
     fake_quantize(*node->quantizers[RolePart::embedding], values->shape, values->data.data(), 1,
                   random);
     return values;
@@ -318,7 +303,7 @@ void RoleNumerics::store(const net::Step& step, const RoleQuantizer& quantizer,
   RandomPiece random;
   if (quantizer.stochastic()) {
     const bool inference = step.phase == net::Phase::inference;
-    random.source = stored_random(recipe_.seed(), layer_name, role, step, use);
+    random.source = stored_random(recipe_->seed(), layer_name, role, step, use);
     if (inference && !shape.empty() && shape[0] > 0)
       random.first = step.first_sample() * (net::element_count(shape) / shape[0]);
   }
@@ -345,7 +330,7 @@ net::Saved RoleNumerics::save(const net::Step& step, const net::Kept& kept,
   if (sign) return {.tensor = nullptr, .shape = tensor->shape, .packed = pack_signs(*tensor)};
   RandomPiece random;
   if (node->quantizers[RolePart::saved]->stochastic())
-    random.source = stored_random(recipe_.seed(), kept.layer, "saved", step, "save");
+    random.source = stored_random(recipe_->seed(), kept.layer, "saved", step, "save");
   FlagCounts flags;
   return {.tensor = nullptr,
           .shape = tensor->shape,
@@ -406,8 +391,8 @@ void RoleNumerics::freeze(const net::Graph& graph, const Calibration& calibratio
     const auto fresh = [&](const std::optional<RoleQuantizer>& quantizer) {
       std::optional<StaticScale> scale;
       if (quantizer && !has_fixed_scales(quantizer->policy().scale) &&
-          has_static_scale(recipe_.calibration(), quantizer->policy()))
-        scale.emplace(recipe_.calibration(), quantizer->policy());
+          has_static_scale(recipe_->calibration(), quantizer->policy()))
+        scale.emplace(recipe_->calibration(), quantizer->policy());
       return scale;
     };
     if (layer->quantizers[RolePart::activation])
@@ -426,12 +411,12 @@ void RoleNumerics::freeze(const net::Graph& graph, const Calibration& calibratio
                          const std::optional<RoleQuantizer>& quantizer, const std::string& layer,
                          const char* side) {
     // A scale of 1 needs no samples.
-    if (scale && !is_calibrated(recipe_.calibration(), quantizer->policy())) return true;
+    if (scale && !is_calibrated(recipe_->calibration(), quantizer->policy())) return true;
     if (!scale || shared == nullptr || read) return false;
     const auto found = shared->find(key(layer, side));
-    if (found == shared->end()) return false;
-    if (found->second == nullptr) scale.reset();  // the layer has no such operand
-    return scale && scale->take(found->second);
+    if (!found) return false;
+    if (*found == nullptr) scale.reset();  // the layer has no such operand
+    return scale && scale->take(*found);
   };
   bool waits = false;
   for (auto& [name, scale] : scales) {
@@ -474,9 +459,9 @@ void RoleNumerics::freeze(const net::Graph& graph, const Calibration& calibratio
     if (scale.left) layer.activation_scale = scale.left->scale();
     if (scale.saw_right) layer.second_scale = scale.right->scale();
     if (shared == nullptr || read) continue;
-    if (scale.waits_left && scale.left->seen()) (*shared)[key(name, "left")] = scale.left->seen();
+    if (scale.waits_left && scale.left->seen()) shared->put(key(name, "left"), scale.left->seen());
     if (scale.waits_right && (!scale.saw_right || scale.right->seen()))
-      (*shared)[key(name, "right")] = scale.saw_right ? scale.right->seen() : nullptr;
+      shared->put(key(name, "right"), scale.saw_right ? scale.right->seen() : nullptr);
   }
 }
 

@@ -14,7 +14,7 @@
 #include "policies/numerics/operand_side.hpp"
 #include "policies/numerics/recipe_layer.hpp"
 #include "policies/policy.hpp"
-#include "policies/recipe/recipe.hpp"
+#include "policies/recipe/bound_recipe.hpp"
 
 namespace numemu::policies {
 
@@ -27,9 +27,8 @@ namespace numemu::policies {
 /// (docs/adr/0001).
 class RoleNumerics : public net::Numerics {
  public:
-  /// Throws Error when a pattern matches no layer or a role cannot be applied. `where` starts such
-  /// messages.
-  RoleNumerics(const Recipe&, const net::Graph&, const std::string& where = "recipe");
+  /// Throws Error when a pattern matches no layer or a role cannot be applied.
+  explicit RoleNumerics(const BoundRecipe&);
 
   /// What the policies above make of a float32 input of a layer before a product reads it.
   using ReadInput =
@@ -93,7 +92,7 @@ class RoleNumerics : public net::Numerics {
   /// Of a parameter or a node; null where the recipe has none of that name.
   RecipeLayer* node_of(std::string_view name) const;
 
-  Recipe recipe_;
+  const BoundRecipe recipe_;
   Layers layers_;  ///< that multiply
   Layers nodes_;   ///< every node and input, for the other roles
   std::vector<std::string> parameters_;

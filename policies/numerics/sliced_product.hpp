@@ -6,7 +6,7 @@
 
 #include "emu/net/product.hpp"
 #include "policies/numerics/block_lines.hpp"
-#include "policies/numerics/role_quantizer.hpp"
+#include "policies/recipe/role_quantizer.hpp"
 
 namespace numemu::policies {
 

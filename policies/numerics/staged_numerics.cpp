@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "emu/net/gemm_layers.hpp"
 #include "formats/error.hpp"
 #include "policies/recipe/choices.hpp"
 #include "policies/state_bytes.hpp"
@@ -32,8 +31,8 @@ std::string gradient_masks(const LayerRecipe& layer) {
 }
 
 /// Whether all layers choose the same policy of a slot.
-bool same_choice(const Recipe& from, const Recipe& to, const net::Graph& graph, std::size_t slot) {
-  return std::all_of(graph.nodes.begin(), graph.nodes.end(), [&](const net::Node& node) {
+bool same_choice(const BoundRecipe& from, const BoundRecipe& to, std::size_t slot) {
+  return std::ranges::all_of(from.graph().nodes, [&](const net::Node& node) {
     return text_of(from.policies(node.name)[slot]) == text_of(to.policies(node.name)[slot]);
   });
 }
@@ -52,12 +51,13 @@ std::vector<std::unique_ptr<RecipeNumerics>> numerics_of(const Recipe& recipe,
 
 }  // namespace
 
-net::NamedState carried_state(const Recipe& from, const Recipe& to, const net::Graph& graph,
+net::NamedState carried_state(const BoundRecipe& from, const BoundRecipe& to,
                               net::NamedState state) {
   std::vector<std::string> kept = {std::string(kHistory), std::string(kCounts)};
-  if (from.update().loss_scale == to.update().loss_scale) kept.emplace_back(kLossScale);
-  for (const std::string& name : net::gemm_layer_names(graph)) {
-    const LayerRecipe was = from.layer(name), is = to.layer(name);
+  if (from->update().loss_scale == to->update().loss_scale) kept.emplace_back(kLossScale);
+  for (const auto& [gemm, was] : from.products()) {
+    const std::string& name = gemm.name;
+    const LayerRecipe& is = to.layer(name);
     if (text_of(was.masks[RolePart::weight]) == text_of(is.masks[RolePart::weight]))
       kept.push_back(fmt::format("{}{}", kMask, name));
     if (gradient_masks(was) == gradient_masks(is))
@@ -65,11 +65,11 @@ net::NamedState carried_state(const Recipe& from, const Recipe& to, const net::G
   }
   for (std::size_t i = 0; i < policy_slots().size(); ++i) {
     const PolicySlot& slot = policy_slots()[i];
-    if (!same_choice(from, to, graph, i)) continue;
+    if (!same_choice(from, to, i)) continue;
     for (const PolicyKind* kind : all_policies()) {
       const std::string_view between = kind->name.empty() ? "" : "/";
       if (kind->key == slot.key)
-        kept.push_back(fmt::format("recipe/{}{}{}/", slot.object, between, kind->name));
+        kept.push_back(fmt::format("recipe/{}{}{}/", slot.object(), between, kind->name));
     }
   }
   std::erase_if(state, [&](const auto& named) {
@@ -82,15 +82,10 @@ net::NamedState carried_state(const Recipe& from, const Recipe& to, const net::G
 
 StagedNumerics::StagedNumerics(const Recipe& recipe, const net::Graph& graph,
                                const std::string& where)
-    : StagedNumerics(recipe, graph, numerics_of(recipe, graph, where)) {}
+    : StagedNumerics(recipe, numerics_of(recipe, graph, where)) {}
 
-StagedNumerics::StagedNumerics(const Recipe& recipe, const net::Graph& graph, Parts numerics)
-    : Forwarding(*numerics[0]),
-      graph_(graph),
-      starts_(recipe.stages()),
-      numerics_(std::move(numerics)) {
-  for (std::size_t i = 0; i < numerics_.size(); ++i) recipes_.push_back(recipe.in_stage(i));
-}
+StagedNumerics::StagedNumerics(const Recipe& recipe, Parts numerics)
+    : Forwarding(*numerics[0]), starts_(recipe.stages()), numerics_(std::move(numerics)) {}
 
 std::size_t StagedNumerics::stage(std::int64_t epoch) const {
   const auto later = std::upper_bound(begun_.begin(), begun_.end(), epoch);
@@ -131,7 +126,8 @@ void StagedNumerics::end_epoch(const net::Epoch& epoch) {
   recent_.clear();
   net::NamedState state;
   numerics_[from]->save_state(state);
-  numerics_[to]->load_state(carried_state(recipes_[from], recipes_[to], graph_, std::move(state)));
+  numerics_[to]->load_state(
+      carried_state(numerics_[from]->bound(), numerics_[to]->bound(), std::move(state)));
   begun_.resize(to, epoch.index + 1);
   forward_to(*numerics_[to]);
 }

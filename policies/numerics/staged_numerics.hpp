@@ -36,14 +36,12 @@ class StagedNumerics : public net::Forwarding {
  private:
   using Parts = std::vector<std::unique_ptr<RecipeNumerics>>;
 
-  StagedNumerics(const Recipe&, const net::Graph&, Parts);
+  StagedNumerics(const Recipe&, Parts);
   /// Whether that entry, which has no epoch, begins after an epoch with that loss.
   bool begins(const StageStart&, double loss) const;
   /// The stage after an epoch with that loss, the one in force where none begins.
   std::size_t next(const net::Epoch&, double loss) const;
 
-  const net::Graph& graph_;
-  std::vector<Recipe> recipes_;
   std::vector<StageStart> starts_;
   Parts numerics_;                   ///< by stage
   std::vector<std::int64_t> begun_;  ///< first epochs of the entries that have begun
@@ -60,7 +58,7 @@ class StagedNumerics : public net::Forwarding {
 ///   gradients have the same masks;
 /// - what a policy keeps (recipe/KEY/RULE/...) where all layers choose the same of that key.
 /// All else is dropped. Weights and the optimizer's state are not part of it and always go on.
-net::NamedState carried_state(const Recipe& from, const Recipe& to, const net::Graph&,
+net::NamedState carried_state(const BoundRecipe& from, const BoundRecipe& to,
                               net::NamedState state);
 
 }  // namespace numemu::policies

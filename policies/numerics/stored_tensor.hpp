@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "emu/net/tensor.hpp"
-#include "policies/numerics/role_quantizer.hpp"
+#include "policies/recipe/role_quantizer.hpp"
 
 namespace numemu::policies {
 

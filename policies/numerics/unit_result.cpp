@@ -10,7 +10,7 @@
 #include "emu/net/ops/elementwise.hpp"
 #include "formats/codec.hpp"
 #include "formats/convert.hpp"
-#include "policies/notes/overflow_sample.hpp"
+#include "policies/numerics/overflow_sample.hpp"
 #include "policies/numerics/plain_operand.hpp"
 #include "policies/numerics/quantized_tensor.hpp"
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "policies/numerics/role_quantizer.hpp"
+#include "policies/recipe/role_quantizer.hpp"
 
 namespace numemu::policies {
 

@@ -8,6 +8,7 @@
 #include "emu/net/ops/fixed_quantizer.hpp"
 #include "formats/error.hpp"
 #include "policies/policy.hpp"
+#include "policies/recipe/bound_recipe.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -19,7 +20,7 @@ struct Options final : PolicyOptions {
 class Replace final : public Policy {
  public:
   Replace(Binding binding, net::Numerics& inner) : Policy(std::move(binding), inner) {
-    for (const net::Node& node : this->binding().graph.nodes) {
+    for (const net::Node& node : this->binding().recipe.graph().nodes) {
       if (node.op->kind() == net::kFixedQuantizer && this->binding().layers.contains(node.name))
         replaced_.insert(node.name);
     }

@@ -7,7 +7,7 @@
 #include "formats/blocks/block_format.hpp"
 #include "formats/call_text.hpp"
 #include "formats/error.hpp"
-#include "policies/recipe/error_at.hpp"
+#include "policies/error_at.hpp"
 #include "policies/recipe/recipe.hpp"
 #include "policies/recipe/role_json.hpp"
 
@@ -43,47 +43,33 @@ bool names_format(const std::string& text) {
   }
 }
 
-/// The number of slots for a key that has none.
-std::size_t slot_of(std::string_view key) {
-  const std::vector<PolicySlot>& slots = policy_slots();
-  const auto slot =
-      std::find_if(slots.begin(), slots.end(), [&](const PolicySlot& s) { return s.key == key; });
-  return static_cast<std::size_t>(slot - slots.begin());
-}
-
 }  // namespace
 
 const std::vector<PolicySlot>& policy_slots() {
   static const std::vector<PolicySlot> slots = {
-      {"penalty", true, "", "penalty"},
-      {"norm", true, "", "norm"},
-      {"quantizers", true, "", "quantizers", "keep", true},
-      {"exchange", false, "", "exchange", "mean"},
-      {"saved", true, "", "saved"},
-      {"update.rule", true, "rule", "update"},
-      {"update.loss_scale"},
-      {"update.master"},
-      {"roles.vector.mask"},
-      {"transform", true, "", "transform", "none", true, true},
-      {"table", true, "", "table", "none", true},
-      {"roles.mask"},
-      {"roles.scale"},
-      {"roles.ste"},
-      {"roles.gradient.mask"}};
+#define NUMEMU_SLOT(...) {.key = __VA_ARGS__},
+#include "policies/slots.def"
+#undef NUMEMU_SLOT
+  };
   return slots;
+}
+
+std::size_t slot_of(std::string_view key) {
+  const auto slot = std::ranges::find(policy_slots(), key, &PolicySlot::key);
+  return static_cast<std::size_t>(slot - policy_slots().begin());
 }
 
 Choices read_choices(const JsonReader& object) {
   Choices choices;
   for (const PolicySlot& slot : policy_slots()) {
     std::optional<std::optional<PolicyChoice>>& choice = choices.emplace_back();
-    const std::string name(slot.object);
+    const std::string name(slot.object()), member(slot.member());
     if (name.empty() || !object.has(name)) continue;
     const JsonReader key = object.member(name);
-    if (slot.member.empty()) {
+    if (member.empty()) {
       choice = read_policy(key, slot.key, slot.plain);
-    } else if (!key.is_null() && key.has(std::string(slot.member))) {
-      choice = read_policy(key.member(std::string(slot.member)), slot.key, slot.plain);
+    } else if (!key.is_null() && key.has(member)) {
+      choice = read_policy(key.member(member), slot.key, slot.plain);
     }
   }
   return choices;
@@ -93,30 +79,18 @@ void write_choices(const Choices& choices, bool explicit_none, Json& out) {
   const std::vector<PolicySlot>& slots = policy_slots();
   for (std::size_t i = 0; i < slots.size(); ++i) {
     if (!choices[i] || (!*choices[i] && !explicit_none)) continue;
+    const std::string_view member = slots[i].member();
     Json value;
-    if (*choices[i] && slots[i].member.empty()) value = policy_json(**choices[i]);
-    if (*choices[i] && !slots[i].member.empty()) value = policy_text(**choices[i]);
-    if (slots[i].member.empty()) {
-      out[slots[i].object] = std::move(value);
-    } else {
-      out[slots[i].object][slots[i].member] = std::move(value);
-    }
+    if (*choices[i])
+      value = member.empty() ? policy_json(**choices[i]) : Json(policy_text(**choices[i]));
+    Json& object = out[slots[i].object()];
+    (member.empty() ? object : object[member]) = std::move(value);
   }
 }
 
 bool acts_in_inference(const PolicySlot& slot, const PolicyChoice& choice) {
   return choice.kind->in_inference == nullptr ? slot.in_inference
                                               : choice.kind->in_inference(*choice.options);
-}
-
-bool chooses(const Recipe& recipe, std::string_view key, std::string_view layer) {
-  return recipe.policies(layer).at(slot_of(key)).has_value();
-}
-
-bool chooses_for_inference(const Recipe& recipe, std::string_view key, std::string_view layer) {
-  const std::size_t slot = slot_of(key);
-  const auto choices = recipe.policies(layer);
-  return choices.at(slot) && acts_in_inference(policy_slots()[slot], *choices.at(slot));
 }
 
 Json with_role_keys_moved(const JsonReader& recipe, const std::vector<std::string>& keys) {

@@ -3,18 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 
-#include "emu/net/gemm_layers.hpp"
 #include "formats/codec.hpp"
 #include "formats/digest.hpp"
 #include "formats/joined.hpp"
-#include "policies/calibrate/static_scale.hpp"
-#include "policies/numerics/recipe_numerics.hpp"
-#include "policies/recipe/canonical_json.hpp"
-#include "policies/recipe/fixed_scales.hpp"
+#include "policies/canonical_json.hpp"
+#include "policies/recipe/role_quantizer.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -55,6 +51,10 @@ ValueRange hull(const std::vector<ValueRange>& ranges) {
   for (const ValueRange& range : ranges)
     all = {std::min(all.low, range.low), std::max(all.high, range.high)};
   return all;
+}
+
+bool is_fixed(const std::optional<RolePolicy>& role) {
+  return role && has_fixed_scales(role->scale);
 }
 
 /// "1 tensor", "2 tensors"
@@ -128,21 +128,6 @@ ValueRange range_of(const RolePolicy& role, const TensorScale& scale) {
   return {role.format->is_signed ? -end : 0.0f, end};
 }
 
-FixedRanges calibrated_ranges(const Recipe& recipe, const net::Graph& graph,
-                              const Calibration& calibration) {
-  RecipeNumerics numerics(recipe, graph);
-  numerics.freeze(graph, calibration.samples, calibration.batch);
-  const StaticScales scales = numerics.static_scales();
-  FixedRanges ranges;
-  for (const net::GemmLayer& layer : net::gemm_layers(graph)) {
-    const auto found = scales.find(layer.name);
-    if (layer.weight == nullptr || found == scales.end()) continue;
-    ranges[layer.name].activation =
-        range_of(*numerics.recipe(layer.name)[RolePart::activation], found->second);
-  }
-  return ranges;
-}
-
 void fix_scales(const LayerRanges& ranges, const CalibrationPolicy& calibration,
                 LayerRecipe& layer) {
   if (!ranges.weight.empty() && takes_ranges(layer[RolePart::weight])) {
@@ -166,27 +151,23 @@ void fix_scales(const LayerRanges& ranges, const CalibrationPolicy& calibration,
   }
 }
 
-bool has_fixed_activations(const Recipe& recipe) {
-  return std::ranges::any_of(ranges_of(recipe), [&](const auto& range) {
-    const LayerRecipe layer = recipe.layer(range.first);
-    return layer[RolePart::activation] && has_fixed_scales(layer[RolePart::activation]->scale);
+std::int64_t fixed_activations(const BoundRecipe& recipe) {
+  return std::ranges::count_if(recipe.products(), [](const BoundProduct& product) {
+    return is_fixed(product.roles[RolePart::activation]);
   });
 }
 
-std::vector<std::string> notes_on_ranges(const Recipe& recipe) {
-  const FixedRanges ranges = ranges_of(recipe);
+std::vector<std::string> notes_on_ranges(const BoundRecipe& recipe) {
+  const FixedRanges ranges = ranges_of(recipe.recipe());
   std::int64_t weights = 0, activations = 0;
   std::vector<std::string> unused;
   for (const auto& [layer, of] : ranges) {
-    const LayerRecipe used = recipe.layer(layer);
-    const auto fixed = [](const std::optional<RolePolicy>& role) {
-      return role && has_fixed_scales(role->scale);
-    };
-    weights += fixed(used[RolePart::weight]);
-    activations += fixed(used[RolePart::activation]);
-    if (!of.weight.empty() && used[RolePart::weight] && !fixed(used[RolePart::weight]))
+    const LayerRecipe& used = recipe.layer(layer);
+    weights += is_fixed(used[RolePart::weight]);
+    activations += is_fixed(used[RolePart::activation]);
+    if (!of.weight.empty() && used[RolePart::weight] && !is_fixed(used[RolePart::weight]))
       unused.push_back("weight of " + layer);
-    if (of.activation && used[RolePart::activation] && !fixed(used[RolePart::activation]))
+    if (of.activation && used[RolePart::activation] && !is_fixed(used[RolePart::activation]))
       unused.push_back("activation of " + layer);
   }
   std::vector<std::string> notes;

@@ -8,8 +8,8 @@
 
 #include "emu/net/graph.hpp"
 #include "formats/storage/json_reader.hpp"
-#include "policies/numerics/role_quantizer.hpp"
-#include "policies/recipe/recipe.hpp"
+#include "policies/recipe/bound_recipe.hpp"
+#include "policies/recipe/role_quantizer.hpp"
 
 namespace numemu::policies {
 
@@ -47,8 +47,6 @@ std::string digest_of(const FixedRanges&);
 /// The range that the codes of a format reach under a scale: with_ranges() gives that scale again,
 /// or one an ulp beside it.
 ValueRange range_of(const RolePolicy&, const TensorScale&);
-/// The ranges of static activation scales that calibration gives a graph in float32.
-FixedRanges calibrated_ranges(const Recipe&, const net::Graph&, const Calibration&);
 
 /// Puts the scales of the ranges in the place of the rules of weight and activation, where these
 /// have one scale for the tensor or one per channel. The scale of a range is that of its magnitude
@@ -56,11 +54,11 @@ FixedRanges calibrated_ranges(const Recipe&, const net::Graph&, const Calibratio
 /// ends with a zero point.
 void fix_scales(const LayerRanges&, const CalibrationPolicy&, LayerRecipe&);
 
-/// Whether the recipe's ranges fix the scale of an activation.
-bool has_fixed_activations(const Recipe&);
+/// Layers whose activation has a scale that ranges fix.
+std::int64_t fixed_activations(const BoundRecipe&);
 
 /// One sentence for each cause: how many tensors have scales of the recipe's ranges,
 /// and which ranges nothing uses because the role has no such scale.
-std::vector<std::string> notes_on_ranges(const Recipe&);
+std::vector<std::string> notes_on_ranges(const BoundRecipe&);
 
 }  // namespace numemu::policies

@@ -1,9 +1,9 @@
 #include "policies/recipe/layers.hpp"
 
-#include "policies/numerics/unit_operands.hpp"
+#include "policies/error_at.hpp"
 #include "policies/recipe/choices.hpp"
-#include "policies/recipe/error_at.hpp"
 #include "policies/recipe/roles.hpp"
+#include "policies/recipe/unit_operands.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -56,7 +56,7 @@ Json canonical_layers(const Json& base, const JsonReader& layers, RecipeUnits& u
     const JsonReader given = layers.element(i);
     std::vector<std::string> keys = {"match", "roles", "gemms"};
     for (const PolicySlot& slot : policy_slots()) {
-      if (slot.of_layers) keys.emplace_back(slot.object);
+      if (slot.of_layers) keys.emplace_back(slot.object());
     }
     given.require_keys(keys);
     const Json moved = with_role_keys_moved(given, {"saved"});

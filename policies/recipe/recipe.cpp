@@ -10,14 +10,12 @@
 #include "formats/error.hpp"
 #include "formats/glob.hpp"
 #include "formats/joined.hpp"
+#include "formats/storage/codebook_identity.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "formats/suggest.hpp"
 #include "policies/recipe/choices.hpp"
 #include "policies/recipe/fixed_ranges.hpp"
 #include "policies/recipe/layers.hpp"
-#include "policies/recipe/objectives.hpp"
-#include "policies/recipe/recipe_codebooks.hpp"
-#include "policies/recipe/recipe_keys.hpp"
 #include "policies/recipe/recipe_units.hpp"
 #include "policies/recipe/roles.hpp"
 #include "policies/recipe/stages.hpp"
@@ -29,14 +27,40 @@ namespace {
 constexpr std::size_t kMostStages = 1000;                     // each is a whole recipe
 constexpr std::int64_t kLargestSeed = std::int64_t{1} << 53;  // JSON numbers are doubles
 
+constexpr const char* kVersion = "numemu_recipe";
+
 const std::vector<std::string> kKeys = {
-    "numemu_recipe", "seed",       "roles",  "gemms",  "update",     "calibrate",
-    "layers",        "penalty",    "norm",   "saved",  "exchange",   "transform",
-    "table",         "objectives", "stages", "ranges", "quantizers", "codebooks"};
+    kVersion, "seed",       "roles",  "gemms",  "update",     "calibrate",
+    "layers", "penalty",    "norm",   "saved",  "exchange",   "transform",
+    "table",  "objectives", "stages", "ranges", "quantizers", "codebooks"};
 
 /// Where the files that a recipe names are sought.
 std::string folder_of(const std::string& where) {
   return std::filesystem::path(where).parent_path().string();
+}
+
+void add_codebooks(const Json& value, Json& out) {
+  if (value.is_string()) {
+    const std::string name = value.get<std::string>();
+    if (!codebook_file(name).empty()) out[name] = codebook_sha256(find_format(name));
+  } else if (value.is_object() || value.is_array()) {
+    for (const Json& part : value) add_codebooks(part, out);
+  }
+}
+
+/// By format name ("codebook(FILE)"), the SHA-256 of the entries of every codebook in a canonical
+/// recipe, as files change; null without any. Throws Error where `given`, the recipe's key, has
+/// another digest.
+Json codebooks_of(const Json& recipe, const JsonReader& given) {
+  if (!given.is_null() && !given.value().is_object()) given.fail("digests by name of a codebook");
+  Json out;
+  add_codebooks(recipe, out);
+  for (const auto& item : out.items()) {
+    if (given.is_null() || !given.has(item.key())) continue;
+    if (const JsonReader digest = given.member(item.key()); digest.value() != item.value())
+      digest.fail(fmt::format("{}, the digest of the entries in the file", item.value().text()));
+  }
+  return out;
 }
 
 }  // namespace
@@ -54,10 +78,16 @@ struct Recipe::ParsedLayers {
   FixedRanges ranges;
 };
 
-Recipe::Recipe() { *this = parse(Json{{"numemu_recipe", 1}}, "recipe"); }
+Recipe::Recipe() { *this = make(Json::object()); }
 
 Recipe Recipe::parse_text(const std::string& text, const std::string& where) {
   return parse(parse_json(text, where), where);
+}
+
+Recipe Recipe::make(Json parts, const std::string& where, std::optional<std::uint64_t> seed) {
+  parts[kVersion] = 1;
+  if (seed) parts["seed"] = *seed;
+  return parse(parts, where);
 }
 
 Recipe Recipe::parse(const Json& json, const std::string& where) {
@@ -70,14 +100,13 @@ Recipe Recipe::parse(const Json& json, const std::string& where) {
 }
 
 Recipe Recipe::read(const JsonReader& root, const std::string& file) {
-  if (!root.has("numemu_recipe")) root.fail("a key 'numemu_recipe' with the schema version 1");
-  if (root.member("numemu_recipe").value() != 1)
-    root.member("numemu_recipe").fail("schema version 1");
+  if (!root.has(kVersion)) root.fail("a key 'numemu_recipe' with the schema version 1");
+  if (root.member(kVersion).value() != 1) root.member(kVersion).fail("schema version 1");
 
   Recipe recipe(0);
   recipe.seed_ = static_cast<std::uint64_t>(root.member("seed").integer(0, 0, kLargestSeed));
   const auto units = std::make_shared<RecipeUnits>(folder_of(file));
-  Json out = {{"numemu_recipe", 1}, {"seed", recipe.seed_}};
+  Json out = {{kVersion, 1}, {"seed", recipe.seed_}};
   out["roles"] = canonical_roles(root.member("roles"));
   out["gemms"] = canonical_gemms(root.member("gemms"), *units);
   require_units_take(typed_layer(out, *units), root);

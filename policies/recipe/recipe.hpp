@@ -21,6 +21,9 @@ namespace numemu::policies {
 
 class RecipeUnits;
 
+/// The top-level keys of a recipe, in no order.
+const std::vector<std::string>& recipe_keys();
+
 /// What one layer uses.
 struct LayerRecipe {
   /// Empty: the tensors stay float32. Where the recipe has no role key or value, those right
@@ -98,6 +101,10 @@ class Recipe {
   /// message (a file name); a unit's file is sought beside it.
   static Recipe parse(const Json&, const std::string& where);
   static Recipe parse_text(const std::string& text, const std::string& where);
+  /// One that a program builds: parse() of parts without "numemu_recipe", such as
+  /// {"roles": {"weight": {"format": "int8"}}}; with that seed, if it is given.
+  static Recipe make(Json parts, const std::string& where = "recipe",
+                     std::optional<std::uint64_t> seed = std::nullopt);
 
   /// The canonical form: every key present, canonical names.
   const Json& json() const { return *json_; }

@@ -7,7 +7,7 @@
 #include "emu/unit/description/json.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
-#include "policies/recipe/error_at.hpp"
+#include "policies/error_at.hpp"
 
 namespace numemu::policies {
 namespace {

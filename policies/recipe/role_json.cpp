@@ -5,10 +5,9 @@
 #include "formats/call_text.hpp"
 #include "formats/scaling/scale_rule.hpp"
 #include "formats/suggest.hpp"
+#include "policies/error_at.hpp"
 #include "policies/mask/mask_rule.hpp"
-#include "policies/numerics/role_quantizer.hpp"
-#include "policies/recipe/error_at.hpp"
-#include "policies/recipe/fixed_scales.hpp"
+#include "policies/recipe/role_quantizer.hpp"
 #include "policies/zap/zap_mask.hpp"
 
 namespace numemu::policies {

@@ -7,52 +7,15 @@
 namespace numemu::policies {
 
 std::span<const RoleRow> role_table() {
-  using Role = net::Role;
-  using Part = RolePart;
   static const std::vector<RoleRow> table = {
-      {.role = Role::weight,
-       .parts = {{"", Part::weight}},
-       .operand = true,
-       .channel = true,
-       .clips = true,
-       .masked = true},
-      {.role = Role::activation,
-       .parts = {{"", Part::activation}},
-       .operand = true,
-       .row = true,
-       .clips = true,
-       .shifts = true,
-       .masked = true},
-      {.role = Role::gradient,
-       .parts = {{"dgrad", Part::gradient_dgrad}, {"wgrad", Part::gradient_wgrad}},
-       .operand = true,
-       .row = true,
-       .masked = true,
-       .training = true},
-      {.role = Role::vector, .parts = {{"", Part::vector}}, .row = true},
-      {.role = Role::output, .parts = {{"", Part::output}}, .row = true},
-      {.role = Role::saved, .parts = {{"", Part::saved}}, .row = true, .training = true},
-      {.role = Role::state,
-       .parts = {{"first", Part::first_state}, {"second", Part::second_state}},
-       .channel = true,
-       .training = true},
-      {.role = Role::exchange, .parts = {{"", Part::exchange}}, .channel = true, .training = true},
-      {.role = Role::embedding,
-       .parts = {{"", Part::embedding}},
-       .channel = true,
-       .optional = true},
-      {.role = Role::key,
-       .parts = {{"", Part::key}},
-       .channel = true,
-       .row = true,
-       .shifts = true,
-       .optional = true},
-      {.role = Role::value,
-       .parts = {{"", Part::value}},
-       .channel = true,
-       .row = true,
-       .shifts = true,
-       .optional = true}};
+#define NUMEMU_WHOLE(role) {"", RolePart::role},
+#define NUMEMU_PART(role, key) {#key, RolePart::role##_##key},
+#define NUMEMU_ROLE(name, list, ...) {.role = net::Role::name, .parts = {list}, __VA_ARGS__},
+#include "emu/net/roles.def"
+#undef NUMEMU_WHOLE
+#undef NUMEMU_PART
+#undef NUMEMU_ROLE
+  };
   return table;
 }
 
@@ -75,8 +38,8 @@ RolePart operand_part(net::Role role, net::GemmKind kind) {
 }
 
 RolePart state_part(std::string_view tensor) {
-  return tensor.substr(tensor.rfind('/') + 1) == "second" ? RolePart::second_state
-                                                          : RolePart::first_state;
+  return tensor.substr(tensor.rfind('/') + 1) == "second" ? RolePart::state_second
+                                                          : RolePart::state_first;
 }
 
 }  // namespace numemu::policies

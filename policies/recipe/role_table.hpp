@@ -1,9 +1,8 @@
-// The roles of a recipe, a row each: its key, what the schema allows it, and where a layer keeps
+// The roles of a recipe (emu/net/roles.def): what the schema allows each, and where a layer keeps
 // it.
 #pragma once
 #include <array>
 #include <cstdint>
-#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,21 +15,21 @@ namespace numemu::policies {
 
 /// What has a quantizer of its own: a role, or a part of one that a recipe may split.
 enum class RolePart : std::uint8_t {
-  weight,
-  activation,
-  gradient_dgrad,
-  gradient_wgrad,
-  vector,
-  output,
-  saved,
-  first_state,
-  second_state,
-  exchange,
-  embedding,
-  key,
-  value,
+#define NUMEMU_WHOLE(role) role,
+#define NUMEMU_PART(role, key) role##_##key,
+#define NUMEMU_ROLE(name, parts, ...) parts
+#include "emu/net/roles.def"
+#undef NUMEMU_WHOLE
+#undef NUMEMU_PART
 };
-inline constexpr std::size_t kRoleParts = static_cast<std::size_t>(RolePart::value) + 1;
+inline constexpr std::size_t kRoleParts = 0
+#define NUMEMU_WHOLE(role) +1
+#define NUMEMU_PART(role, key) +1
+#include "emu/net/roles.def"
+#undef NUMEMU_WHOLE
+#undef NUMEMU_PART
+#undef NUMEMU_ROLE
+    ;
 
 /// An array with an element for each part. An element of a temporary is a value: references to it
 /// stay valid.
@@ -60,6 +59,7 @@ struct RoleRow {
   net::Role role;
   std::vector<Part> parts;
   bool operand = false;   ///< of products: delayed scales, blocks along the reduction axis
+  bool stored = false;    ///< a hook of a node or a parameter rewrites the tensor
   bool channel = false;   ///< a scale per index of axis 0
   bool row = false;       ///< a scale per row
   bool clips = false;     ///< "ste": "clipped" has a meaning

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "policies/recipe/error_at.hpp"
+#include "policies/error_at.hpp"
 #include "policies/recipe/role_json.hpp"
 
 namespace numemu::policies {

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <utility>
 
-#include "emu/net/gemm_layers.hpp"
 #include "emu/net/ops/elementwise.hpp"
 #include "emu/net/profile.hpp"
 #include "formats/error.hpp"
@@ -14,7 +13,7 @@
 #include "policies/numerics/quantized_tensor.hpp"
 #include "policies/numerics/random_identity.hpp"
 #include "policies/policy.hpp"
-#include "policies/recipe/recipe.hpp"
+#include "policies/recipe/bound_recipe.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -153,11 +152,10 @@ struct ClippedLayer {
 class Clipped final : public Policy, public LeavesWeights {
  public:
   Clipped(Binding given, net::Numerics& inner) : Policy(std::move(given), inner) {
-    for (const auto& [name, node, weight, right] : net::gemm_layers(binding().graph)) {
-      if (!binding().layers.contains(name)) continue;
-      const LayerRecipe recipe = binding().recipe.layer(name);
-      ClippedLayer& layer = layers_[name];
-      layer.apart = recipe.apart(right);
+    for (const auto& [gemm, recipe] : binding().recipe.products()) {
+      if (!binding().layers.contains(gemm.name)) continue;
+      ClippedLayer& layer = layers_[gemm.name];
+      layer.apart = recipe.apart(gemm.right);
       if (clips(recipe[RolePart::weight])) layer.weight.emplace(*recipe[RolePart::weight]);
       if (clips(recipe[RolePart::activation]))
         layer.activation.emplace(*recipe[RolePart::activation]);
@@ -200,7 +198,7 @@ class Clipped final : public Policy, public LeavesWeights {
       }
       RandomPiece random;
       if (quantizer->stochastic())
-        random.source = operand_random(binding().recipe.seed(), product.layer, side.role,
+        random.source = operand_random(binding().recipe->seed(), product.layer, side.role,
                                        step.index, product.kind, product.repetition_in(step));
       return saturated_blocks(*quantizer, product, side, random);
     }

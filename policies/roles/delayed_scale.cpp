@@ -7,11 +7,10 @@
 #include <array>
 #include <optional>
 
-#include "emu/net/gemm_layers.hpp"
 #include "emu/net/profile.hpp"
-#include "policies/numerics/role_quantizer.hpp"
 #include "policies/policy.hpp"
-#include "policies/recipe/recipe.hpp"
+#include "policies/recipe/bound_recipe.hpp"
+#include "policies/recipe/role_quantizer.hpp"
 #include "policies/state_bytes.hpp"
 
 namespace numemu::policies {
@@ -73,14 +72,13 @@ struct DelayedLayer {
 class DelayedScale final : public Policy {
  public:
   DelayedScale(Binding given, net::Numerics& inner) : Policy(std::move(given), inner) {
-    for (const std::string& name : net::gemm_layer_names(binding().graph)) {
-      if (!binding().layers.contains(name)) continue;
-      const LayerRecipe recipe = binding().recipe.layer(name);
+    for (const auto& [gemm, recipe] : binding().recipe.products()) {
+      if (!binding().layers.contains(gemm.name)) continue;
       for (const net::Role role : kRoles) {
         for (const net::GemmKind kind : kKinds) {
           const std::optional<RolePolicy>& policy = recipe.role(role, kind);
           if (delayed(policy))
-            layers_[name].quantizers.emplace(Operand(role, kind), RoleQuantizer(*policy));
+            layers_[gemm.name].quantizers.emplace(Operand(role, kind), RoleQuantizer(*policy));
         }
       }
     }

@@ -17,7 +17,7 @@
 #include "policies/mask/weight_mask.hpp"
 #include "policies/numerics/operand_scales.hpp"
 #include "policies/policy.hpp"
-#include "policies/recipe/recipe.hpp"
+#include "policies/recipe/bound_recipe.hpp"
 #include "policies/rewrites_inputs.hpp"
 
 namespace numemu::policies {
@@ -52,15 +52,15 @@ std::string parameter_name(const net::GemmLayer& layer) {
 }
 
 struct MaskedLayer {
-  LayerRecipe recipe;
+  PerRolePart<std::optional<MaskPolicy>> masks;
   std::unique_ptr<WeightMask> weight;  ///< null without one
   /// Training: thresholds of the gradients that dgrad reads (and wgrad where its mask is the same),
   /// and that wgrad reads.
   std::array<StepThresholds, 2> thresholds;
 
   StepThresholds& thresholds_of(GemmKind kind) {
-    const std::optional<MaskPolicy>& dgrad = recipe.masks[RolePart::gradient_dgrad];
-    const std::optional<MaskPolicy>& wgrad = recipe.masks[RolePart::gradient_wgrad];
+    const std::optional<MaskPolicy>& dgrad = masks[RolePart::gradient_dgrad];
+    const std::optional<MaskPolicy>& wgrad = masks[RolePart::gradient_wgrad];
     const bool one = dgrad && wgrad && to_string(*dgrad) == to_string(*wgrad);
     return thresholds[kind == GemmKind::dgrad || one ? 0 : 1];
   }
@@ -69,8 +69,8 @@ struct MaskedLayer {
 class Masks final : public Policy, public RewritesInputs {
  public:
   Masks(Binding given, net::Numerics& inner) : Policy(std::move(given), inner) {
-    for (const net::GemmLayer& gemm : net::gemm_layers(binding().graph)) {
-      if (binding().layers.contains(gemm.name)) add(gemm);
+    for (const BoundProduct& product : binding().recipe.products()) {
+      if (binding().layers.contains(product.gemm.name)) add(product);
     }
   }
 
@@ -131,9 +131,9 @@ class Masks final : public Policy, public RewritesInputs {
   void read_input(std::string_view name, std::int64_t first_sample, net::Tensor& x) const override {
     const auto found = layers_.find(name);
     if (found == layers_.end() || x.shape.empty() || x.size() == 0) return;
-    const std::optional<MaskPolicy>& mask = found->second.recipe.masks[RolePart::activation];
+    const std::optional<MaskPolicy>& mask = found->second.masks[RolePart::activation];
     if (!mask) return;
-    const Pruning pruning{.seed = binding().recipe.seed(),
+    const Pruning pruning{.seed = binding().recipe->seed(),
                           .layer = name,
                           .axis = axis_name(*mask, false),
                           .first_sample = first_sample};
@@ -144,7 +144,7 @@ class Masks final : public Policy, public RewritesInputs {
 
   void require_trainable(const std::string& where) const override {
     for (const auto& [name, layer] : layers_) {
-      const std::optional<MaskPolicy>& mask = layer.recipe.masks[RolePart::weight];
+      const std::optional<MaskPolicy>& mask = layer.masks[RolePart::weight];
       if (!mask || mask->repair != Repair::adaprune) continue;
       throw Error(
           fmt::format("{}: roles.weight.mask: layer {}: expected repair=none or "
@@ -177,27 +177,27 @@ class Masks final : public Policy, public RewritesInputs {
   }
 
  private:
-  void add(const net::GemmLayer& gemm) {
-    const Recipe& recipe = binding().recipe;
+  void add(const BoundProduct& product) {
+    const auto& [gemm, roles] = product;
     MaskedLayer& layer = layers_[gemm.name];
-    layer.recipe = recipe.layer(gemm.name);
+    layer.masks = roles.masks;
     if (gemm.weight == nullptr) {
-      if (!layer.recipe.masks[RolePart::activation]) return;
+      if (!roles.masks[RolePart::activation]) return;
       throw Error(fmt::format(
           "{}: roles.activation.mask: layer {} multiplies two activations: expected null there (a "
           "layers entry of its own)",
           binding().where, gemm.name));
     }
-    if (!layer.recipe.masks[RolePart::weight]) return;
-    const MaskPolicy& mask = *layer.recipe.masks[RolePart::weight];
+    if (!roles.masks[RolePart::weight]) return;
+    const MaskPolicy& mask = *roles.masks[RolePart::weight];
     try {
       require_layout(mask, weight_layout(mask, gemm.weight->shape, 1));
     } catch (const Error& error) {
       throw Error(fmt::format("{}: roles.weight.mask: layer {}: {}", binding().where, gemm.name,
                               error.what()));
     }
-    layer.weight =
-        std::make_unique<WeightMask>(mask, weight_mask_random(recipe.seed(), gemm.name, mask));
+    layer.weight = std::make_unique<WeightMask>(
+        mask, weight_mask_random(binding().recipe->seed(), gemm.name, mask));
     parameters_[parameter_name(gemm)] = layer.weight.get();
   }
 
@@ -234,7 +234,7 @@ class Masks final : public Policy, public RewritesInputs {
   void mask_side(const net::Step& step, MaskedLayer& layer, const net::Product& product,
                  net::ProductSide& side, net::Tensor& copy,
                  std::shared_ptr<const net::Tensor>& weight) const {
-    const std::optional<MaskPolicy>& mask = layer.recipe.mask(side.role, product.kind);
+    const std::optional<MaskPolicy>& mask = layer.masks[operand_part(side.role, product.kind)];
     if (!reads(mask)) return;
     const net::Section section(net::SectionKind::mask, product.layer, net::to_string(product.kind));
     const net::Tensor& x = *side.source;
@@ -250,7 +250,7 @@ class Masks final : public Policy, public RewritesInputs {
     const bool along_rows = side.role == Role::gradient &&
                             (product.kind == GemmKind::wgrad || mask->axis == MaskAxis::batch);
     require_maskable(step, *mask, product, side, along_rows);
-    Pruning pruning = pruning_of(binding().recipe.seed(), step, product, side.role);
+    Pruning pruning = pruning_of(binding().recipe->seed(), step, product, side.role);
     pruning.axis = axis_name(*mask, along_rows);
     if (training && side.role == Role::gradient)
       pruning.thresholds = &layer.thresholds_of(product.kind);

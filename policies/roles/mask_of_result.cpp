@@ -2,11 +2,10 @@
 // estimators write their zeros.
 #include <fmt/format.h>
 
-#include "emu/net/gemm_layers.hpp"
 #include "emu/net/profile.hpp"
 #include "policies/mask/prune.hpp"
 #include "policies/policy.hpp"
-#include "policies/recipe/recipe.hpp"
+#include "policies/recipe/bound_recipe.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -22,9 +21,9 @@ bool prunes_result(const Recipe&, const LayerRecipe& layer) {
 class MaskOfResult final : public Policy {
  public:
   MaskOfResult(Binding given, net::Numerics& inner) : Policy(std::move(given), inner) {
-    for (const std::string& name : net::gemm_layer_names(binding().graph)) {
-      if (binding().layers.contains(name))
-        layers_[name].mask = *binding().recipe.layer(name).masks[RolePart::gradient_dgrad];
+    for (const auto& [gemm, recipe] : binding().recipe.products()) {
+      if (binding().layers.contains(gemm.name))
+        layers_[gemm.name].mask = *recipe.masks[RolePart::gradient_dgrad];
     }
   }
 
@@ -41,7 +40,7 @@ class MaskOfResult final : public Policy {
     if (found == layers_.end()) return;
     const net::Section section(net::SectionKind::mask, product.layer, "dgrad");
     Layer& layer = found->second;
-    Pruning pruning = pruning_of(binding().recipe.seed(), step, product, net::Role::gradient);
+    Pruning pruning = pruning_of(binding().recipe->seed(), step, product, net::Role::gradient);
     pruning.axis = "mask-input";
     if (step.phase == net::Phase::training) pruning.thresholds = &layer.thresholds;
     const net::Stack& stack = product.d_stack;

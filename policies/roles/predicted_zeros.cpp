@@ -4,7 +4,7 @@
 
 #include "formats/error.hpp"
 #include "policies/policy.hpp"
-#include "policies/recipe/recipe.hpp"
+#include "policies/recipe/bound_recipe.hpp"
 #include "policies/zap/zap_network.hpp"
 
 namespace numemu::policies {
@@ -13,7 +13,7 @@ namespace {
 class PredictedZeros final : public Policy {
  public:
   PredictedZeros(Binding given, net::Numerics& inner) : Policy(std::move(given), inner) {
-    for (const net::Node& node : binding().graph.nodes) {
+    for (const net::Node& node : binding().recipe.graph().nodes) {
       if (binding().layers.contains(node.name))
         networks_[node.name] = loaded(*binding().recipe.layer(node.name).zap);
     }
@@ -32,7 +32,7 @@ class PredictedZeros final : public Policy {
     std::shared_ptr<const ZapNetwork>& slot = by_mask_[to_string(mask)];
     if (slot) return slot;
     try {
-      ZapNetwork network = load_zap_network(with_digest(mask).file, binding().graph);
+      ZapNetwork network = load_zap_network(with_digest(mask).file, binding().recipe.graph());
       if (mask.threshold) network.set_threshold(*mask.threshold);
       slot = std::make_shared<const ZapNetwork>(std::move(network));
     } catch (const Error& error) {

@@ -11,11 +11,11 @@
 #include "formats/call_text.hpp"
 #include "formats/error.hpp"
 #include "policies/bits/sample_bits.hpp"
+#include "policies/canonical_json.hpp"
 #include "policies/numerics/random_identity.hpp"
 #include "policies/numerics/stored_tensor.hpp"
 #include "policies/policy.hpp"
-#include "policies/recipe/canonical_json.hpp"
-#include "policies/recipe/recipe.hpp"
+#include "policies/recipe/bound_recipe.hpp"
 #include "policies/state_bytes.hpp"
 
 namespace numemu::policies {
@@ -171,7 +171,7 @@ class Group final : public Policy {
       for (int b = 1; b <= kMostItemBits; ++b)
         quantizers_[layer].push_back(options.quantizer(fmt::format("uint{}", b)));
     }
-    if (!averages.empty()) bits_.emplace(this->binding().graph, std::move(averages));
+    if (!averages.empty()) bits_.emplace(this->binding().recipe.graph(), std::move(averages));
   }
 
   net::Saved save(const net::Step& step, const net::Kept& kept,
@@ -180,7 +180,7 @@ class Group final : public Policy {
     if (quantizers == nullptr) return Forwarding::save(step, kept, tensor);
     net::Saved saved{.tensor = nullptr, .shape = tensor->shape};
     const RandomSource random =
-        stored_random(binding().recipe.seed(), kept.layer, "saved", step, "save");
+        stored_random(binding().recipe->seed(), kept.layer, "saved", step, "save");
     if (kept.use == net::Use::sign) {
       saved.packed = pack_signs(*tensor);
     } else if (quantizers->size() > 1) {

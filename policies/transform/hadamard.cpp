@@ -11,14 +11,13 @@
 #include <bit>
 #include <mutex>
 
-#include "emu/net/gemm_layers.hpp"
 #include "emu/net/profile.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
+#include "policies/numerics/rotation.hpp"
 #include "policies/policy.hpp"
-#include "policies/recipe/recipe.hpp"
+#include "policies/recipe/bound_recipe.hpp"
 #include "policies/rewrites_inputs.hpp"
-#include "policies/rotation.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -53,9 +52,10 @@ class Rotation {
 class Hadamard final : public Policy, public RewritesInputs {
  public:
   Hadamard(Binding given, net::Numerics& inner) : Policy(std::move(given), inner) {
-    for (const net::GemmLayer& gemm : net::gemm_layers(binding().graph)) {
-      const auto chosen = binding().layers.find(gemm.name);
-      if (chosen != binding().layers.end()) add(gemm, static_cast<const Options&>(*chosen->second));
+    for (const BoundProduct& product : binding().recipe.products()) {
+      const auto chosen = binding().layers.find(product.gemm.name);
+      if (chosen != binding().layers.end())
+        add(product, static_cast<const Options&>(*chosen->second));
     }
   }
 
@@ -94,11 +94,12 @@ class Hadamard final : public Policy, public RewritesInputs {
     std::shared_ptr<const net::Tensor> weight;  ///< after freeze(): rotated once
   };
 
-  void add(const net::GemmLayer& gemm, const Options& options) {
+  void add(const BoundProduct& product, const Options& options) {
+    const net::GemmLayer& gemm = product.gemm;
+    const LayerRecipe& layer = product.roles;
     const auto refuse = [&](const std::string& why) {
       throw Error(fmt::format("{}: layer {}: {}", binding().where, gemm.name, why));
     };
-    const LayerRecipe layer = binding().recipe.layer(gemm.name);
     if (gemm.weight == nullptr)
       refuse("it multiplies two activations: expected null there (a layers entry of its own)");
     if (!std::has_single_bit(static_cast<std::uint64_t>(options.block)))
@@ -122,7 +123,7 @@ class Hadamard final : public Policy, public RewritesInputs {
     contradicts("weight", layer[RolePart::weight], layer.masks[RolePart::weight]);
     contradicts("activation", layer[RolePart::activation], layer.masks[RolePart::activation]);
     RandomSource random;
-    random.seed = binding().recipe.seed();
+    random.seed = binding().recipe->seed();
     random.tensor = tensor_word(gemm.name + "/transform/0/hadamard");
     layers_.emplace(gemm.name, Layer{Rotation(options.block, width, random), nullptr});
   }

@@ -11,14 +11,13 @@
 #include <cstddef>
 #include <map>
 
-#include "emu/net/gemm_layers.hpp"
 #include "emu/net/profile.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "policies/numerics/operand_scales.hpp"
+#include "policies/numerics/rotation.hpp"
 #include "policies/policy.hpp"
-#include "policies/recipe/recipe.hpp"
-#include "policies/rotation.hpp"
+#include "policies/recipe/bound_recipe.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -43,9 +42,9 @@ struct Options final : PolicyOptions {
 class HadamardBackward final : public Policy {
  public:
   HadamardBackward(Binding given, net::Numerics& inner) : Policy(std::move(given), inner) {
-    for (const net::GemmLayer& gemm : net::gemm_layers(binding().graph)) {
-      const auto* const options = binding().of<Options>(gemm.name);
-      if (options != nullptr) check(gemm, *options);
+    for (const BoundProduct& product : binding().recipe.products()) {
+      const auto* const options = binding().of<Options>(product.gemm.name);
+      if (options != nullptr) check(product, *options);
     }
   }
 
@@ -85,13 +84,14 @@ class HadamardBackward final : public Policy {
     return of_side[size];
   }
 
-  void check(const net::GemmLayer& gemm, const Options& options) const {
+  void check(const BoundProduct& product, const Options& options) const {
+    const net::GemmLayer& gemm = product.gemm;
+    const LayerRecipe& r = product.roles;
     const auto refuse = [&](const std::string& why) {
       throw Error(fmt::format("{}: layer {}: {}", binding().where, gemm.name, why));
     };
     if (!std::has_single_bit(static_cast<std::uint64_t>(options.block)))
       refuse(fmt::format("block: expected a power of two, found {}", options.block));
-    const LayerRecipe r = binding().recipe.layer(gemm.name);
     const auto require = [&](const char* role, const std::optional<RolePolicy>& policy,
                              const std::optional<MaskPolicy>& mask) {
       if (const std::string why = not_rotatable(role, policy, mask); !why.empty()) refuse(why);
@@ -108,7 +108,7 @@ class HadamardBackward final : public Policy {
 
   std::vector<float> signs_of(const net::Step& step, const net::Product& p) const {
     RandomSource random;
-    random.seed = binding().recipe.seed();
+    random.seed = binding().recipe->seed();
     random.tensor = tensor_word(fmt::format("{}/transform/{}.{}/{}", p.layer, step.index,
                                             p.repetition_in(step), net::to_string(p.kind)));
     return random_signs(random, p.k);

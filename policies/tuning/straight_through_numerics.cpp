@@ -1,7 +1,7 @@
 #include "policies/tuning/straight_through_numerics.hpp"
 
 #include "emu/net/gemm_layers.hpp"
-#include "policies/recipe/fixed_scales.hpp"
+#include "policies/recipe/role_quantizer.hpp"
 
 namespace numemu::policies {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "emu/net/op.hpp"
-#include "policies/numerics/role_quantizer.hpp"
+#include "policies/recipe/role_quantizer.hpp"
 
 namespace numemu::policies {
 

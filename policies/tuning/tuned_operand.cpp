@@ -2,7 +2,7 @@
 
 #include "formats/error.hpp"
 #include "policies/numerics/quantized_tensor.hpp"
-#include "policies/recipe/fixed_scales.hpp"
+#include "policies/recipe/role_quantizer.hpp"
 
 namespace numemu::policies {
 namespace {

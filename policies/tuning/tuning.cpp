@@ -5,6 +5,7 @@
 #include "formats/error.hpp"
 
 namespace numemu::policies {
+
 Recipe tuned_recipe(const Tuning& tuning) {
   return with_ranges(tuning.recipe, tuning.ranges, tuning.where);
 }
@@ -23,6 +24,20 @@ std::unique_ptr<RecipeNumerics> tuned_numerics(const Tuning& tuning, const net::
 CalibrationStep::CalibrationStep(std::int64_t first, std::int64_t count)
     : ids_(static_cast<std::size_t>(count)), step_{.samples = &ids_} {
   std::iota(ids_.begin(), ids_.end(), first);
+}
+
+FixedRanges calibrated_ranges(const Recipe& recipe, const net::Graph& graph,
+                              const Calibration& calibration) {
+  RecipeNumerics numerics(recipe, graph);
+  numerics.freeze(graph, calibration.samples, calibration.batch);
+  const StaticScales scales = numerics.static_scales();
+  FixedRanges ranges;
+  for (const auto& [layer, roles] : numerics.bound().products()) {
+    const auto found = scales.find(layer.name);
+    if (layer.weight != nullptr && found != scales.end())
+      ranges[layer.name].activation = range_of(*roles[RolePart::activation], found->second);
+  }
+  return ranges;
 }
 
 void complete_ranges(Tuning& tuning) {

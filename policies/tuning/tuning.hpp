@@ -57,6 +57,8 @@ class CalibrationStep {
   net::Step step_;
 };
 
+/// The ranges of static activation scales that calibration gives a graph in float32.
+FixedRanges calibrated_ranges(const Recipe&, const net::Graph&, const Calibration&);
 /// Gives ranges to the activations that have static scales under the recipe and no range yet: what
 /// the recipe's calibration gives for the reference.
 void complete_ranges(Tuning&);

@@ -9,7 +9,7 @@
 #include "formats/codec.hpp"
 #include "formats/error.hpp"
 #include "policies/policy.hpp"
-#include "policies/recipe/recipe.hpp"
+#include "policies/recipe/bound_recipe.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -46,7 +46,7 @@ class Clip final : public Policy {
  private:
   /// Weights are clipped after they were rounded to the master format.
   void check(const std::string& layer, const Options& options) const {
-    const Format* const master = binding().recipe.update().master;
+    const Format* const master = binding().recipe->update().master;
     if (master == nullptr) return;
     const Value limit = value_of(static_cast<float>(options.limit));
     const Encoded held = encode(*master, limit, {}, Overflow::saturate);

@@ -6,7 +6,7 @@
 
 #include "policies/leaves_weights.hpp"
 #include "policies/policy.hpp"
-#include "policies/recipe/recipe.hpp"
+#include "policies/recipe/bound_recipe.hpp"
 #include "policies/state_bytes.hpp"
 
 namespace numemu::policies {
@@ -27,7 +27,7 @@ class LossScaler final : public Policy, public LeavesWeights {
  public:
   LossScaler(Binding given, net::Numerics& inner)
       : Policy(std::move(given), inner),
-        rule_(binding().recipe.update().loss_scale),
+        rule_(binding().recipe->update().loss_scale),
         value_(rule_.value) {}
 
   float loss_scale(const net::Step&) override {

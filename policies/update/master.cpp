@@ -4,7 +4,7 @@
 #include "policies/numerics/random_identity.hpp"
 #include "policies/numerics/stored_tensor.hpp"
 #include "policies/policy.hpp"
-#include "policies/recipe/recipe.hpp"
+#include "policies/recipe/bound_recipe.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -20,13 +20,13 @@ RolePolicy unscaled(const UpdatePolicy& update) {
 class Master final : public Policy, public LeavesWeights {
  public:
   Master(Binding given, net::Numerics& inner)
-      : Policy(std::move(given), inner), quantizer_(unscaled(binding().recipe.update())) {}
+      : Policy(std::move(given), inner), quantizer_(unscaled(binding().recipe->update())) {}
 
   void update(const net::Step& step, const net::Update& update) override {
     Forwarding::update(step, update);
     RandomSource random;
     if (quantizer_.stochastic()) {
-      random = stored_random(binding().recipe.seed(), update.parameter, "update", step, "master");
+      random = stored_random(binding().recipe->seed(), update.parameter, "update", step, "master");
     }
     net::Tensor& x = *update.value;
     fake_quantize(quantizer_, x.shape, x.data.data(), 1, {random, 0});

@@ -7,6 +7,7 @@
 
 #include "formats/error.hpp"
 #include "policies/policy.hpp"
+#include "policies/recipe/bound_recipe.hpp"
 
 namespace numemu::policies {
 
@@ -20,7 +21,7 @@ StateTensors load_parameters(const std::string& prefix, const Binding& binding,
   load_tensors(prefix, state, tensors);
   if (tensors.empty()) return tensors;
   std::map<std::string, std::size_t, std::less<>> expected;
-  for (const net::Parameter* parameter : binding.graph.parameters()) {
+  for (const net::Parameter* parameter : binding.recipe.graph().parameters()) {
     const Options* const options = binding.of<Options>(parameter->name);
     if (options == nullptr || !parameter->trained) continue;
     expected[parameter->name] = parameter->value.data.size() * copies(*options);

@@ -5,7 +5,7 @@
 
 #include "emu/net/ops/elementwise.hpp"
 #include "formats/quantize.hpp"
-#include "policies/recipe/recipe.hpp"
+#include "policies/recipe/bound_recipe.hpp"
 #include "policies/recipe/update_json.hpp"
 #include "policies/update/parameter_state.hpp"
 
@@ -107,7 +107,7 @@ const PolicyKind update_residual{
     .source = "Sun et al., NeurIPS 2019 (HFP8)",
     .options = make_options<Options>,
     .bind = [](Binding binding, net::Numerics& inner) -> std::unique_ptr<Policy> {
-      if (binding.recipe.update().master == nullptr) {
+      if (binding.recipe->update().master == nullptr) {
         throw Error(binding.where +
                     ": residual: expected an update.master other than float32, whose rounding the "
                     "residual repairs");

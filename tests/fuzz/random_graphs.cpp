@@ -12,13 +12,12 @@
 #include "experiments/engine/recipe_files.hpp"
 #include "experiments/engine/row_noise.hpp"
 #include "experiments/predict/injected_noise.hpp"
+#include "experiments/predict/layer_noise.hpp"
 #include "experiments/predict/left_out.hpp"
-#include "experiments/predict/measure_once.hpp"
-#include "experiments/predict/model_notes.hpp"
 #include "formats/error.hpp"
+#include "policies/bits/effective_bits.hpp"
 #include "policies/notes/notes.hpp"
 #include "policies/notes/silent_notes.hpp"
-#include "policies/recipe/bits.hpp"
 #include "tests/fuzz/random_graph.hpp"
 
 /// Undefined behaviour is a finding, as an address is.
@@ -44,22 +43,22 @@ void run(const policies::Recipe& recipe, fuzz::Draws& draws) {
     net::Tensor& x = batch.emplace_back(shape);
     x.data = draws.numbers(x.size());
   }
-  policies::RecipeNumerics numerics(recipe, graph, "recipe");
+  policies::RecipeNumerics numerics(recipe, graph);
+  const policies::BoundRecipe& bound = numerics.bound();
   const policies::FloatReference reference = policies::float_reference(graph, std::move(batch));
   numerics.freeze(graph, reference);
-  policies::recipe_notes(recipe, graph, reference);
-  policies::notes_on_tables(recipe, graph);
-  experiments::model_notes(recipe, graph);
-  policies::effective_bits(recipe, graph, reference);
+  policies::recipe_notes(bound, reference);
+  policies::notes_on_tables(bound);
+  experiments::model_notes(bound);
+  policies::effective_bits(bound, reference);
   experiments::NoiseFigures figures;
   experiments::FitCache fits;
-  figures.tensors =
-      experiments::predict_tensors(recipe, graph, reference, fits, numerics.static_scales());
-  figures.predicted = experiments::predict_layers(recipe, graph, reference,
-                                                  numerics.static_scales(), kProbesOfAGraph);
-  experiments::leave_out(figures.predicted, recipe, graph, figures.tensors);
-  figures.measured = experiments::measure_once(figures.tensors, recipe, graph, numerics, numerics,
-                                               reference, [](const net::Node&) {});
+  figures.tensors = experiments::predict_tensors(bound, reference, fits, numerics.static_scales());
+  figures.predicted =
+      experiments::predict_layers(bound, reference, numerics.static_scales(), kProbesOfAGraph);
+  experiments::leave_out(figures.predicted, bound, figures.tensors);
+  figures.measured = experiments::measure_once(figures.tensors, numerics, numerics, reference,
+                                               [](const net::Node&) {});
   experiments::Row row;
   experiments::add_noise(row, figures, graph, numerics);
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# An include may only point down the floors.
+# An include may only point down the floors, and folders of policies form no circles.
 # shellcheck disable=SC2016
 source "$(dirname "${BASH_SOURCE[0]}")/house.sh"
 
@@ -49,6 +49,17 @@ check() {
       if (floor == "formats/analysis" && target ~ /^formats\/scaling\//) fits = 0
       if (!fits) print FILENAME ":" FNR ": " floor " may not include " target
     }'
+  sources '[^/]*\.(cpp|hpp)' policies | xargs -r -d '\n' awk '
+    function folder(path) { sub(/\/[^\/]*$/, "", path); return path }
+    /^#include "policies\// {
+      target = $0
+      gsub(/^[^"]*"|".*$/, "", target)
+      from = folder(FILENAME)
+      to = folder(target)
+      if (from == to || target !~ /\.hpp$/) next
+      if ((to, from) in seen) print FILENAME ":" FNR ": includes " target ", and " seen[to, from]
+      seen[from, to] = FILENAME " includes " target
+    }'
 }
 
 good_downward() {
@@ -72,6 +83,10 @@ bad_api_sees_cli() { put api/a.cpp '#include "cli/bar.hpp"'; }
 bad_experiments_see_cli() { put experiments/a.cpp '#include "cli/bar.hpp"'; }
 bad_c_binding_sees_net() { put bindings/c/a.cpp '#include "emu/net/op.hpp"'; }
 bad_program_sees_tests() { put cli/a.cpp '#include "tests/catch.hpp"'; }
+bad_circle() {
+  put policies/numerics/a.hpp '#include "policies/recipe/b.hpp"'
+  put policies/recipe/b.cpp '#include "policies/numerics/a.hpp"'
+}
 bad_relative_path() { put emu/unit/a.cpp '#include "../net/op.hpp"'; }
 bad_no_floor() { put emu/a.hpp ''; }
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "policies/canonical_json.hpp"
 #include "policies/policy.hpp"
-#include "policies/recipe/canonical_json.hpp"
 
 namespace numemu::policies::test {
 

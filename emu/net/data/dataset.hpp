@@ -43,6 +43,9 @@ class Dataset {
   const Shape& input_shape() const { return facts().input_shape; }
   /// Of the targets of one sample: {} of one class, [context] of a text.
   const Shape& target_shape() const { return facts().target_shape; }
+  /// What one target of a text is: a "character", or a "token" where the set holds numbers of
+  /// those.
+  std::string_view text_unit() const { return name_ == "tokens" ? "token" : "character"; }
   /// Number of targets per sample, 0 where there are none.
   std::int64_t targets_per_sample() const {
     return target() == TargetKind::none ? 0 : element_count(target_shape());

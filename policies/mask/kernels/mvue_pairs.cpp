@@ -4,7 +4,7 @@
 
 #include "formats/float_guard.hpp"
 #include "formats/simd/philox.hpp"
-#include "policies/mask/rules/mvue.hpp"
+#include "policies/mask/kernels/mvue.hpp"
 #include "policies/mask/unbiased_draws.hpp"
 
 #undef HWY_TARGET_INCLUDE

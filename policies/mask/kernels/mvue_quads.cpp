@@ -1,6 +1,6 @@
 // Exact 2:4 in float64 lanes: the operations of rules/mvue.cpp, and its integers only where they
 // could matter.
-#include "policies/mask/rules/mvue.hpp"
+#include "policies/mask/kernels/mvue.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "policies/mask/kernels/mvue_quads.cpp"

@@ -1,6 +1,6 @@
 // Mask rule mvue: the unbiased estimate of least variance with N of each group of M. Water-filling
 // in float64, sampling in integers.
-#include "policies/mask/rules/mvue.hpp"
+#include "policies/mask/kernels/mvue.hpp"
 
 #include "formats/float_guard.hpp"
 #include "formats/simd/philox.hpp"

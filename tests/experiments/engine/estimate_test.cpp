@@ -8,7 +8,7 @@
 
 #include "emu/net/gemm_layers.hpp"
 #include "experiments/engine/sweep.hpp"
-#include "policies/tuning/checkpoint.hpp"
+#include "policies/recipe/checkpoint.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/small_network.hpp"
 #include "tests/files.hpp"

@@ -5,7 +5,7 @@
 
 #include "emu/stats/interval.hpp"
 #include "experiments/engine/row.hpp"
-#include "policies/recipe/canonical_json.hpp"
+#include "policies/canonical_json.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 

@@ -7,7 +7,7 @@
 #include "emu/net/nets.hpp"
 #include "experiments/engine/run_point.hpp"
 #include "experiments/engine/workbench.hpp"
-#include "policies/tuning/checkpoint.hpp"
+#include "policies/recipe/checkpoint.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
 #include "tests/files.hpp"

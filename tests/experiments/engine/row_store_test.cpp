@@ -13,7 +13,7 @@
 #include "formats/error.hpp"
 #include "formats/storage/json.hpp"
 #include "formats/version.hpp"
-#include "policies/recipe/canonical_json.hpp"
+#include "policies/canonical_json.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/json_path.hpp"
 

@@ -2,7 +2,7 @@
 #include "experiments/engine/row.hpp"
 
 #include "formats/version.hpp"
-#include "policies/recipe/canonical_json.hpp"
+#include "policies/canonical_json.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/report/sample.hpp"
 

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <memory>
+#include <thread>
 
 #include "emu/net/ops/fixed_quantizer.hpp"
 #include "formats/storage/json.hpp"
@@ -321,4 +322,25 @@ TEST_CASE("without predictions a row is another point's, with the same measureme
   const SweepConfig again = parse_sweep(config.json.dump(), "sweep.json");
   CHECK(again.json == config.json);
   CHECK_FALSE(makes_predictions(again.points[0]));
+}
+
+TEST_CASE("points beside each other give the rows of points one after the other", "[fast]") {
+  const SweepConfig config = parse_sweep(
+      R"~({"numemu_sweep": 1, "base": {"numemu_recipe": 1, "calibrate": {"samples": 64}, "roles": {
+              "weight": {"format": "int8"}, "activation": {"format": "int8"}}},
+            "grid": {"calibrate.rule": ["absmax", "kl", "mse"], "roles.weight.format": ["int4", "e2m3"]},
+            "points": [{"roles.activation.format": "mxfp8"}]})~",
+      "s.json");
+  const Workbench bench(testing::small_dataset(), testing::small_net(), 40);
+  std::vector<std::string> alone, beside(config.points.size());
+  for (const Point& point : config.points) alone.push_back(to_json(run_point(point, bench)).dump());
+  PointCache shared(/*several=*/true);
+  const auto every_second = [&](std::size_t first) {
+    for (std::size_t i = first; i < config.points.size(); i += 2)
+      beside[i] = to_json(run_point(config.points[i], bench, shared)).dump();
+  };
+  std::thread other(every_second, 1);
+  every_second(0);
+  other.join();
+  CHECK(beside == alone);
 }

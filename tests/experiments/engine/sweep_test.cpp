@@ -41,7 +41,7 @@ std::string content(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-SweepSummary run(const SweepConfig& config, Workbench& bench, const std::string& folder,
+SweepSummary run(const SweepConfig& config, const Workbench& bench, const std::string& folder,
                  const Shard& shard) {
   RowStore rows = open_rows(config, bench.dataset, bench.trained, folder, shard, Existing::resume);
   return run_sweep(config, bench, rows, folder, shard, {});

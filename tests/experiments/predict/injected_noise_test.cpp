@@ -42,7 +42,7 @@ struct Twins {
 
   /// What the two layers give.
   std::map<std::string, std::vector<float>> pass(const policies::Recipe& recipe, int probe) const {
-    const InjectedRoles roles(recipe, graph, reference);
+    const InjectedRoles roles({recipe, graph}, reference);
     InjectedNoise noise(roles, probe);
     std::map<std::string, std::vector<float>> out;
     const net::Observer observe = [&](const net::Node& node, const net::Tensor& y) {
@@ -121,7 +121,7 @@ TEST_CASE("injected noise: a weight keeps the sum of its errors times the sizes 
   policies::RecipeNumerics numerics(recipe, graph, "recipe");
   numerics.freeze(graph, reference);
   const net::Tensor rounded = net::forward(graph, reference.batch, numerics);
-  const InjectedRoles roles(recipe, graph, reference);
+  const InjectedRoles roles({recipe, graph}, reference);
   for (const int probe : {0, 1}) {
     InjectedNoise noise(roles, probe);
     const net::Tensor drawn = net::forward(graph, reference.batch, noise);
@@ -142,7 +142,7 @@ TEST_CASE("a constant operand has noise of its own, no input's", "[fast]") {
   net::Tensor x({3, 4, 4}, 0.5f);
   const policies::FloatReference reference = policies::float_reference(graph, x);
   const policies::Recipe recipe = recipe_of(R"("activation": {"format": "int4"})");
-  const InjectedRoles roles(recipe, graph, reference);
+  const InjectedRoles roles({recipe, graph}, reference);
   CHECK_FALSE(roles.layer("product").left->input);
   CHECK(roles.layer("product").left->name == "matrix/activation");
   CHECK(roles.layer("product").right->input);

@@ -11,7 +11,6 @@
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/lstm.hpp"
 #include "experiments/predict/left_out.hpp"
-#include "experiments/predict/measure_once.hpp"
 #include "experiments/predict/noise_power.hpp"
 #include "formats/error.hpp"
 #include "formats/random.hpp"
@@ -58,15 +57,15 @@ TEST_CASE("one pass measures tensors and layers, and lets weights go node by nod
     const policies::Recipe recipe = recipe_of(format);
     Run kept = small_run(8), released = small_run(8);
     FitCache fits;
-    std::vector<TensorNoise> want = predict_tensors(recipe, kept.graph, kept.reference, fits);
+    std::vector<TensorNoise> want = predict_tensors({recipe, kept.graph}, kept.reference, fits);
     std::vector<TensorNoise> found = want;
     policies::RecipeNumerics apart(recipe, kept.graph), once(recipe, released.graph);
     apart.freeze(kept.graph, kept.reference);
     once.freeze(released.graph, released.reference);
     const LayerMeasurement layers = measure_layers(kept.graph, apart, kept.reference);
-    measure_tensors(want, recipe, kept.graph, kept.reference, &apart);
-    const LayerMeasurement same = measure_once(
-        found, recipe, released.graph, once, once, released.reference, [&](const net::Node& node) {
+    measure_tensors(want, {recipe, kept.graph}, kept.reference, &apart);
+    const LayerMeasurement same =
+        measure_once(found, once, once, released.reference, [&](const net::Node& node) {
           policies::release_weights(
               released.graph.nodes[static_cast<std::size_t>(&node - released.graph.nodes.data())],
               once);
@@ -82,7 +81,7 @@ TEST_CASE("one pass measures tensors and layers, and lets weights go node by nod
     }
     for (const net::GemmLayer& layer : net::gemm_layers(released.graph))
       CHECK((layer.weight == nullptr || layer.weight->empty()));
-    CHECK_THROWS_WITH(measure_tensors(found, recipe, released.graph, released.reference),
+    CHECK_THROWS_WITH(measure_tensors(found, {recipe, released.graph}, released.reference),
                       Catch::Contains("/weight") && Catch::Contains("found them released"));
   }
 }
@@ -139,16 +138,16 @@ TEST_CASE("the measured noise of a weight is that of the codes that the network 
   measure_layers(run.graph, numerics, run.reference);
   REQUIRE(numerics.frozen_weight("fc1") != nullptr);
   FitCache fits;
-  std::vector<TensorNoise> noises = predict_tensors(recipe, run.graph, run.reference, fits);
+  std::vector<TensorNoise> noises = predict_tensors({recipe, run.graph}, run.reference, fits);
   std::vector<TensorNoise> again = noises;
-  measure_tensors(again, recipe, run.graph, run.reference);
-  measure_tensors(noises, recipe, run.graph, run.reference, &numerics);
+  measure_tensors(again, {recipe, run.graph}, run.reference);
+  measure_tensors(noises, {recipe, run.graph}, run.reference, &numerics);
   for (std::size_t i = 0; i < noises.size(); ++i)
     CHECK(noises[i].measured_mse == again[i].measured_mse);
   // Of another weight the codes are wrong; another quantization would find new ones.
   for (net::Parameter* parameter : run.graph.parameters())
     for (float& w : parameter->value.data) w += 1;
-  measure_tensors(noises, recipe, run.graph, run.reference, &numerics);
+  measure_tensors(noises, {recipe, run.graph}, run.reference, &numerics);
   for (const TensorNoise& noise : noises)
     if (noise.source.role == net::Role::weight) CHECK(noise.measured_mse == Approx(1).epsilon(0.1));
 }
@@ -176,7 +175,7 @@ TEST_CASE("the standard error of a prediction is that of noise relative to signa
     const std::string text = R"({"numemu_recipe": 1, "seed": )" + std::to_string(seed) +
                              R"(, "roles": {"activation": {"format": "mxfp4"}}})";
     const LayerPrediction predicted =
-        predict_layers(policies::Recipe::parse_text(text, "recipe"), run.graph, run.reference);
+        predict_layers({policies::Recipe::parse_text(text, "recipe"), run.graph}, run.reference);
     db.push_back(predicted.output.db);
     reported += predicted.output_error / kSeeds;
   }
@@ -209,7 +208,7 @@ TEST_CASE("every layer has a measurement in every kind of network", "[fast]") {
     run.reference = policies::float_reference(run.graph, x);
     const policies::Recipe recipe = recipe_of("int8");
     const LayerMeasurement layers = measured(run, recipe);
-    const LayerPrediction predicted = predict_layers(recipe, run.graph, run.reference);
+    const LayerPrediction predicted = predict_layers({recipe, run.graph}, run.reference);
     for (const std::string& layer : net::gemm_layer_names(run.graph)) {
       INFO(name << " " << layer);
       REQUIRE(layers.db.count(layer) == 1);
@@ -233,15 +232,15 @@ void check_predictions(const Run& run, const std::string& roles, std::size_t ten
   numerics.freeze(run.graph, run.reference);
   const LayerMeasurement layers = measure_layers(run.graph, numerics, run.reference);
   const LayerPrediction predicted =
-      predict_layers(recipe, run.graph, run.reference, numerics.static_scales());
+      predict_layers({recipe, run.graph}, run.reference, numerics.static_scales());
   for (const auto& [layer, db] : layers.db) {
     INFO(layer);
     if (std::isfinite(db)) CHECK(std::fabs(predicted.db.at(layer) - db) < kLayerHolds);
   }
   FitCache fits;
   std::vector<TensorNoise> noises =
-      predict_tensors(recipe, run.graph, run.reference, fits, numerics.static_scales());
-  measure_tensors(noises, recipe, run.graph, run.reference, &numerics);
+      predict_tensors({recipe, run.graph}, run.reference, fits, numerics.static_scales());
+  measure_tensors(noises, {recipe, run.graph}, run.reference, &numerics);
   CHECK(noises.size() == tensors);
   for (const TensorNoise& noise : noises) {
     INFO(noise.source.layer << " " << net::to_string(noise.source.role));
@@ -324,7 +323,7 @@ TEST_CASE("predictions of a small network hold, with their error", "[fast]") {
   for (const char* format : {"int4", "int8", "mxfp4", "mxfp8_e4m3", "nvfp4", "float6_e3m2fn"}) {
     const policies::Recipe recipe = recipe_of(format);
     const LayerMeasurement layers = measured(run, recipe);
-    const LayerPrediction predicted = predict_layers(recipe, run.graph, run.reference);
+    const LayerPrediction predicted = predict_layers({recipe, run.graph}, run.reference);
     for (const auto& [layer, db] : layers.db) {
       INFO(format << " " << layer);
       CHECK(std::fabs(predicted.db.at(layer) - db) < kNear);
@@ -378,7 +377,7 @@ TEST_CASE("predictions are the same for any number of threads", "[fast]") {
   std::vector<std::map<std::string, double>> all;
   for (const int threads : {1, 2, 3}) {
     omp_set_num_threads(threads);
-    all.push_back(predict_layers(recipe, run.graph, run.reference).db);
+    all.push_back(predict_layers({recipe, run.graph}, run.reference).db);
   }
   omp_set_num_threads(before);
   CHECK(all[0] == all[1]);
@@ -391,7 +390,7 @@ TEST_CASE("layers before the first noise have none, and probes follow the networ
   const policies::Recipe late = policies::Recipe::parse_text(
       R"({"numemu_recipe": 1, "layers": [{"match": "fc2", "roles": {"weight": {"format": "int4"}}}]})",
       "recipe");
-  const LayerPrediction predicted = predict_layers(late, run.graph, run.reference);
+  const LayerPrediction predicted = predict_layers({late, run.graph}, run.reference);
   CHECK(predicted.db.at("fc1") == HUGE_VAL);
   CHECK(std::isfinite(predicted.db.at("fc2")));
   CHECK(probe_plan(1e6, 512).probes == kProbes);
@@ -417,13 +416,13 @@ TEST_CASE("a product that never runs has no figure", "[fast]") {
     policies::RecipeNumerics numerics(recipe, run.graph);
     numerics.freeze(run.graph, run.reference);
     std::vector<TensorNoise> tensors =
-        predict_tensors(recipe, run.graph, run.reference, fits, numerics.static_scales());
-    measure_tensors(tensors, recipe, run.graph, run.reference, &numerics);
+        predict_tensors({recipe, run.graph}, run.reference, fits, numerics.static_scales());
+    measure_tensors(tensors, {recipe, run.graph}, run.reference, &numerics);
     for (const TensorNoise& tensor : tensors)
       CHECK((tensor.source.layer == "lstm.input" || tensor.source.role == net::Role::weight));
     LayerPrediction predicted =
-        predict_layers(recipe, run.graph, run.reference, numerics.static_scales());
-    leave_out(predicted, recipe, run.graph, tensors);
+        predict_layers({recipe, run.graph}, run.reference, numerics.static_scales());
+    leave_out(predicted, {recipe, run.graph}, tensors);
     CHECK(std::isnan(predicted.db.at("lstm.recurrent")));
     CHECK(std::isfinite(predicted.db.at("lstm.input")));
     const LayerMeasurement measured = measure_layers(run.graph, numerics, run.reference);

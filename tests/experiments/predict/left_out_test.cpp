@@ -7,6 +7,7 @@
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/batch_norm.hpp"
 #include "emu/net/ops/linear.hpp"
+#include "emu/net/ops/top_k.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
 
@@ -20,9 +21,10 @@ namespace {
 LayerPrediction predicted(const std::string& recipe, double db = 20) {
   const net::Graph graph = testing::small_net().graph;  // fc1, fc2, fc3
   LayerPrediction prediction{{{"fc1", db}, {"fc2", db}, {"fc3", db}}, {db, db, 1}, 0, {}, "", ""};
-  leave_out(prediction,
-            policies::Recipe::parse_text(R"({"numemu_recipe": 1, )" + recipe + "}", "recipe"),
-            graph, {});
+  leave_out(
+      prediction,
+      {policies::Recipe::parse_text(R"({"numemu_recipe": 1, )" + recipe + "}", "recipe"), graph},
+      {});
   return prediction;
 }
 
@@ -55,8 +57,9 @@ TEST_CASE("left out: blocks along the reduction only where an element has severa
     for (const std::string& name : net::gemm_layer_names(lenet)) prediction.db[name] = 20;
     leave_out(
         prediction,
-        policies::Recipe::parse_text(R"({"numemu_recipe": 1, "roles": {)" + roles + "}}", "r"),
-        lenet, {});
+        {policies::Recipe::parse_text(R"({"numemu_recipe": 1, "roles": {)" + roles + "}}", "r"),
+         lenet},
+        {});
     return prediction.output_left_out;
   };
   CHECK(left_out(R"("weight": {"format": "int4", "granularity": "block", "axis": "reduction"})")
@@ -70,10 +73,11 @@ TEST_CASE("left out: keys, values and tables of few bits", "[fast]") {
   const auto left_out = [&](const std::string& roles) {
     LayerPrediction prediction{{}, {20, 20, 1}, 0, {}, "", ""};
     for (const std::string& name : net::gemm_layer_names(graph)) prediction.db[name] = 20;
-    leave_out(
-        prediction,
-        policies::Recipe::parse_text(R"({"numemu_recipe": 1, "roles": {)" + roles + "}}", "recipe"),
-        graph, {});
+    leave_out(prediction,
+              {policies::Recipe::parse_text(R"({"numemu_recipe": 1, "roles": {)" + roles + "}}",
+                                            "recipe"),
+               graph},
+              {});
     return prediction.output_left_out;
   };
   CHECK(left_out(R"("key": {"format": "int4"}, "value": null, "embedding": {"format": "int8"})")
@@ -132,9 +136,10 @@ TEST_CASE("left out: from the layer on whose unit adds more noise than predictio
     p.signal = {{"fc1", 1}, {"fc2", 1}, {"fc3", 1}};
     p.units["fc2"] = error;
     leave_out(p,
-              policies::Recipe::parse_text(
-                  R"({"numemu_recipe": 1, "roles": {"weight": {"format": "int8"}}})", "recipe"),
-              graph, {});
+              {policies::Recipe::parse_text(
+                   R"({"numemu_recipe": 1, "roles": {"weight": {"format": "int8"}}})", "recipe"),
+               graph},
+              {});
     return p;
   };
   const double allowed = 0.01 * (std::pow(10, kMostUnitLoss / 10) - 1);  // of noise 20 dB down
@@ -166,10 +171,10 @@ TEST_CASE("left out: values that become infinite", "[fast]") {
             R"("overflow": ")" + overflow + "\"}}}",
         "recipe");
     FitCache fits;
-    const std::vector<TensorNoise> noises = predict_tensors(recipe, graph, reference, fits);
+    const std::vector<TensorNoise> noises = predict_tensors({recipe, graph}, reference, fits);
     REQUIRE(noises[0].empirical.saturated > 0);  // the rule floor lets large ones go beyond
     LayerPrediction prediction{{{"fc1", 20}, {"fc2", 20}, {"fc3", 20}}, {20, 20, 1}, 0, {}, "", ""};
-    leave_out(prediction, recipe, graph, noises);
+    leave_out(prediction, {recipe, graph}, noises);
     CHECK(prediction.left_out.empty() == (std::string(overflow) == "saturate"));
   }
 }
@@ -183,7 +188,7 @@ TEST_CASE("left out: batch normalisation by shifts, and no transform of backward
   const auto predicted = [&](const std::string& keys) {
     LayerPrediction prediction{{{"fc1", 20}, {"fc2", 20}}, {20, 20, 1}, 0, {}, "", ""};
     leave_out(prediction,
-              policies::Recipe::parse_text(R"j({"numemu_recipe": 1, )j" + keys + "}", "r"), graph,
+              {policies::Recipe::parse_text(R"j({"numemu_recipe": 1, )j" + keys + "}", "r"), graph},
               {});
     return prediction;
   };
@@ -201,4 +206,26 @@ TEST_CASE("left out: batch normalisation by shifts, and no transform of backward
   }
   CHECK_THAT(predicted(R"j("transform": "hadamard")j").left_out.at("fc1"),
              Contains("the noise of its transform, in fc1"));
+}
+
+TEST_CASE("layers of one weight and operators that choose are named where something is quantized",
+          "[fast]") {
+  const auto recipe = [](const std::string& roles) {
+    return policies::Recipe::parse_text(R"({"numemu_recipe": 1, "roles": {)" + roles + "}}", "r");
+  };
+  const policies::Recipe int8 = recipe(R"("weight": {"format": "int8"})"), none = recipe("");
+  net::Graph graph = net::build_net("mlp", {8, 8, 1}, 10);
+  net::initialize(graph, 3);
+  CHECK(model_notes({int8, graph}).empty());
+  net::Tensor weight(net::Shape{10, 10});
+  for (std::int64_t i = 0; i < weight.size(); ++i) weight.data[i] = static_cast<float>(i);
+  graph.add("left", std::make_unique<net::Linear>(weight, false));
+  graph.add("right", std::make_unique<net::Linear>(weight, false));
+  REQUIRE(model_notes({int8, graph}).size() == 1);
+  CHECK_THAT(model_notes({int8, graph})[0].text,
+             Catch::StartsWith("Layers left, right have the same"));
+  graph.add("choice", std::make_unique<net::TopK>(net::TopKOptions{.k = 2}));
+  REQUIRE(model_notes({int8, graph}).size() == 2);
+  CHECK_THAT(model_notes({int8, graph})[1].text, Catch::StartsWith("choice chooses by value"));
+  CHECK(model_notes({none, graph}).empty());
 }

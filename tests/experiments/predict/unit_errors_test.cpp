@@ -37,11 +37,12 @@ LayerPrediction predict(const std::string& unit, const std::string& format) {
   net::Tensor x({kSamples, kDepth});
   fill(x, 2);
   return predict_layers(
-      policies::Recipe::parse_text(R"({"numemu_recipe": 1, "roles": {"weight": {"format": ")" +
-                                       format + R"("}, "activation": {"format": ")" + format +
-                                       R"("}}, "gemms": {"fprop": {"unit": ")" + unit + "\"}}}",
-                                   "recipe"),
-      graph, policies::float_reference(graph, std::move(x)));
+      {policies::Recipe::parse_text(R"({"numemu_recipe": 1, "roles": {"weight": {"format": ")" +
+                                        format + R"("}, "activation": {"format": ")" + format +
+                                        R"("}}, "gemms": {"fprop": {"unit": ")" + unit + "\"}}}",
+                                    "recipe"),
+       graph},
+      policies::float_reference(graph, std::move(x)));
 }
 
 double unit_snr(const LayerPrediction& p) {
@@ -73,12 +74,13 @@ TEST_CASE("unit errors: registers that sums leave on the way, and come back", "[
   std::fill(x.data.begin(), x.data.end(), 1.0f);
   const auto overflows = [&](const std::string& unit) {
     const LayerPrediction p = predict_layers(
-        policies::Recipe::parse_text(
-            R"({"numemu_recipe": 1, "roles": {"weight": {"format": "int8"}, "activation": )"
-            R"({"format": "int8"}}, "gemms": {"fprop": {"unit": ")" +
-                unit + "\"}}}",
-            "recipe"),
-        graph, policies::float_reference(graph, x));
+        {policies::Recipe::parse_text(
+             R"({"numemu_recipe": 1, "roles": {"weight": {"format": "int8"}, "activation": )"
+             R"({"format": "int8"}}, "gemms": {"fprop": {"unit": ")" +
+                 unit + "\"}}}",
+             "recipe"),
+         graph},
+        policies::float_reference(graph, x));
     return p.units.at("fc").overflows;
   };
   CHECK(overflows("neutral.mac.int16.saturate"));

@@ -69,13 +69,13 @@ int main() {
                                        "recipe");
       std::vector<TensorNoise> noises;
       if (throws([&] {
-            noises = predict_tensors(recipe, trained.graph, reference, fits);
-            predict_layers(recipe, trained.graph, reference);
+            noises = predict_tensors({recipe, trained.graph}, reference, fits);
+            predict_layers({recipe, trained.graph}, reference);
           })) {
         std::puts("a prediction quantized something");
         return 1;
       }
-      if (!throws([&] { measure_tensors(noises, recipe, trained.graph, reference); })) {
+      if (!throws([&] { measure_tensors(noises, {recipe, trained.graph}, reference); })) {
         std::puts("the control did not throw: the quantizer was not replaced");
         return 1;
       }

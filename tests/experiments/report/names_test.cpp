@@ -4,7 +4,7 @@
 #include <set>
 
 #include "experiments/report/findings.hpp"
-#include "policies/recipe/canonical_json.hpp"
+#include "policies/canonical_json.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/json_path.hpp"
 #include "tests/experiments/report/sample.hpp"

@@ -3,7 +3,7 @@
 
 #include <numeric>
 
-#include "policies/mask/rules/mvue.hpp"
+#include "policies/mask/kernels/mvue.hpp"
 #include "policies/mask/rules/mvue_approx.hpp"
 #include "policies/mask/rules/random.hpp"
 #include "tests/catch.hpp"

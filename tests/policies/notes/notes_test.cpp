@@ -18,7 +18,7 @@ std::vector<Note> typed_notes_of(const std::string& roles) {
   for (std::size_t i = 0; i < images.data.size(); ++i)
     images.data[i] = i % 4 == 0 ? -1.0f : static_cast<float>(i);
   return recipe_notes(
-      Recipe::parse_text(R"j({"numemu_recipe": 1, "roles": )j" + roles + "}", "recipe"), graph,
+      {Recipe::parse_text(R"j({"numemu_recipe": 1, "roles": )j" + roles + "}", "recipe"), graph},
       float_reference(graph, images));
 }
 

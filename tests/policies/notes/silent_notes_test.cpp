@@ -25,9 +25,9 @@ TEST_CASE("notes: embedding tables stay float32 where weights are quantized", "[
   const net::Graph text = net::build_net("lstm-char", {32}, 60),
                    images = net::build_net("mlp", {8, 8, 1}, 10);
   const Recipe int4 = recipe(R"("weight": {"format": "int4"})");
-  CHECK(notes_on_tables(int4, images).empty());
-  CHECK(notes_on_tables(recipe(R"("activation": {"format": "int4"})"), text).empty());
-  const std::vector<std::string> notes = texts_of(notes_on_tables(int4, text));
+  CHECK(notes_on_tables({int4, images}).empty());
+  CHECK(notes_on_tables({recipe(R"("activation": {"format": "int4"})"), text}).empty());
+  const std::vector<std::string> notes = texts_of(notes_on_tables({int4, text}));
   REQUIRE(notes.size() == 1);
   CHECK_THAT(notes[0], Catch::StartsWith("Role weight is that of products; tables stay float32: "
                                          "embedding.weight, "));
@@ -80,7 +80,8 @@ TEST_CASE("notes: a rule of calibration without a scale that it gives", "[fast]"
   const net::Graph graph = net::build_net("mlp", {8, 8, 1}, 10);
   const auto notes = [&](const std::string& keys, bool named = false) {
     return texts_of(notes_on_calibration(
-        Recipe::parse_text(R"j({"numemu_recipe": 1, "roles": )j" + keys + "}", "r"), graph, named));
+        {Recipe::parse_text(R"j({"numemu_recipe": 1, "roles": )j" + keys + "}", "r"), graph},
+        named));
   };
   const std::vector<std::string> told = {
       "Without effect: calibrate, as no scale of an activation is calibrated."};
@@ -140,7 +141,7 @@ TEST_CASE("notes: NaN in a signed format without any", "[fast]") {
   const auto notes = [&](const std::string& format) {
     RecipeNumerics numerics(recipe(R"("activation": {"format": ")" + format + R"("})"), graph);
     net::forward(graph, x, numerics);
-    return texts_of(notes_on_counts(numerics, graph));
+    return texts_of(notes_on_counts(numerics));
   };
   CHECK(notes("int8") == std::vector<std::string>{
                              "Layer fc: 1 of 4 elements of its activations were NaN; int8 has none "
@@ -166,7 +167,7 @@ TEST_CASE("notes: results at an end of a register that saturates", "[fast]") {
         graph);
     net::forward(graph, x, numerics);
     const SaturationCounts counts = numerics.saturation("fc");
-    const std::vector<std::string> notes = texts_of(notes_on_counts(numerics, graph));
+    const std::vector<std::string> notes = texts_of(notes_on_counts(numerics));
     numerics.reset_counts();
     CHECK_FALSE(numerics.saturation("fc").any());
     return std::pair(counts, notes);

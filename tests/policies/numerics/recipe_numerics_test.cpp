@@ -8,7 +8,7 @@
 #include "emu/net/ops/matmul.hpp"
 #include "emu/net/ops/position_embedding.hpp"
 #include "formats/error.hpp"
-#include "policies/recipe/bits.hpp"
+#include "policies/bits/effective_bits.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
 #include "tests/policies/numerics/small_net.hpp"
@@ -422,8 +422,8 @@ TEST_CASE("embedding tables are quantized as they lie, once in inference", "[fas
       }
     }
   }
-  const EffectiveBits bits = effective_bits(recipe_of(R"("embedding": {"format": "int4"})"), graph,
-                                            float_reference(graph, x));
+  const EffectiveBits bits = effective_bits(
+      {recipe_of(R"("embedding": {"format": "int4"})"), graph}, float_reference(graph, x));
   CHECK(bits.weight == (4 * 32 + 2 * 32) / 32.0);
 }
 

@@ -1,12 +1,11 @@
 // Scales kept between products: those of the rule, whatever was asked before.
-#include "policies/numerics/scale_memo.hpp"
-
 #include <cmath>
 #include <cstdint>
 #include <vector>
 
 #include "formats/random.hpp"
 #include "policies/numerics/quantized_tensor.hpp"
+#include "policies/numerics/recipe_layer.hpp"
 #include "tests/catch.hpp"
 
 using namespace numemu;

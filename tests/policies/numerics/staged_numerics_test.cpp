@@ -291,7 +291,7 @@ TEST_CASE("stages: state goes on where its part of the recipe does", "[fast]") {
         "r");
     std::string values;
     for (const auto& [name, value] :
-         carried_state(recipe.in_stage(0), recipe.in_stage(1), graph, all))
+         carried_state({recipe.in_stage(0), graph}, {recipe.in_stage(1), graph}, all))
       values += value;
     return values;
   };

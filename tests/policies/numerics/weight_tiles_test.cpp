@@ -5,7 +5,7 @@
 #include "emu/net/ops/dense.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "formats/error.hpp"
-#include "policies/recipe/bits.hpp"
+#include "policies/bits/effective_bits.hpp"
 #include "policies/recipe/role_json.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"

@@ -70,10 +70,10 @@ TEST_CASE("choices: a role in two places, or of another type, is refused", "[fas
 
 TEST_CASE("choices: none is no policy of every key", "[fast]") {
   for (const PolicySlot& slot : policy_slots()) {
-    if (slot.object.empty()) continue;
+    if (slot.typed) continue;
     INFO(slot.key);
-    const std::string none = slot.member.empty() ? "\"none\"" : R"j({"rule": "none"})j";
-    CHECK(parsed('"' + std::string(slot.object) + "\": " + none) == parsed("\"seed\": 0"));
+    const std::string none = slot.member().empty() ? "\"none\"" : R"j({"rule": "none"})j";
+    CHECK(parsed('"' + std::string(slot.object()) + "\": " + none) == parsed("\"seed\": 0"));
   }
 }
 
@@ -81,9 +81,9 @@ TEST_CASE("choices: an entry of layers takes the policies of layers, and of upda
           "[fast]") {
   for (const PolicySlot& slot : policy_slots()) {
     INFO(slot.key);
-    const std::string key(slot.object);
+    const std::string key(slot.object());
     const std::string entry =
-        slot.member.empty() ? "null" : "{\"" + std::string(slot.member) + "\": null}";
+        slot.member().empty() ? "null" : "{\"" + std::string(slot.member()) + "\": null}";
     const std::string message =
         refused(R"j("layers": [{"match": "*", ")j" + key + "\": " + entry + "}]");
     CHECK(message.empty() == slot.of_layers);

@@ -3,7 +3,7 @@
 
 #include "formats/error.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
-#include "policies/recipe/fixed_scales.hpp"
+#include "policies/recipe/role_quantizer.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/tuning/small_tuning.hpp"
 
@@ -77,7 +77,7 @@ TEST_CASE("ranges take the place of the tensor's scale and of calibration", "[fa
   REQUIRE(weight != nullptr);
   REQUIRE(weight->codes.scales.size() == 6);
   for (int c = 0; c < 6; ++c) CHECK(weight->codes.scales[c] == Approx(0.1f * (c + 1)));
-  const std::vector<std::string> notes = notes_on_ranges(recipe);
+  const std::vector<std::string> notes = notes_on_ranges(numerics.bound());
   REQUIRE(notes.size() == 1);
   CHECK(notes[0] == "the ranges are fixed of 2 tensors: weights of 1, activations of 1");
 }
@@ -106,13 +106,13 @@ TEST_CASE("ranges of no use are named, those of no layer refused", "[fast]") {
   const FixedRanges ranges = {{"conv1", {.weight = {{-1, 1}}, .activation = ValueRange{-1, 1}}}};
   const Recipe blocks = with_ranges(
       recipe_of(R"("weight": {"format": "mxfp4"}, "activation": {"format": "mxfp4"})"), ranges);
-  const std::vector<std::string> notes = notes_on_ranges(blocks);
+  const net::Graph graph = policies::test::small_graph();
+  const std::vector<std::string> notes = notes_on_ranges({blocks, graph});
   REQUIRE(notes.size() == 1);
   CHECK(notes[0] ==
         "the recipe has no use for the fixed ranges of 2 tensors (no static scale): weight of "
         "conv1, activation of conv1");
-  CHECK(notes_on_ranges(with_ranges(Recipe(), ranges)).empty());
-  const net::Graph graph = policies::test::small_graph();
+  CHECK(notes_on_ranges({with_ranges(Recipe(), ranges), graph}).empty());
   const Recipe stranger = with_ranges(recipe_of(kIntegers), {{"conv9", {{{-1, 1}}, std::nullopt}}});
   CHECK_THROWS_WITH(std::make_unique<RecipeNumerics>(stranger, graph),
                     Catch::Contains("recipe: ranges: unknown layer 'conv9'"));

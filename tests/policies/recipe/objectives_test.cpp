@@ -1,12 +1,11 @@
 // The key objectives of a recipe: names and objects, the canonical form, training options.
-#include "policies/recipe/objectives.hpp"
-
 #include <string>
 #include <vector>
 
 #include "emu/net/train/objective.hpp"
 #include "emu/net/train/optimizer.hpp"
 #include "formats/joined.hpp"
+#include "policies/recipe/update_json.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 

@@ -1,6 +1,4 @@
 // A recipe is known by the entries of its codebooks, not by the names of their files alone.
-#include "policies/recipe/recipe_codebooks.hpp"
-
 #include "formats/storage/npy.hpp"
 #include "policies/recipe/recipe.hpp"
 #include "tests/catch.hpp"

@@ -5,7 +5,7 @@
 #include "formats/error.hpp"
 #include "formats/format.hpp"
 #include "formats/storage/json.hpp"
-#include "policies/recipe/canonical_json.hpp"
+#include "policies/canonical_json.hpp"
 #include "tests/catch.hpp"
 
 using namespace numemu;

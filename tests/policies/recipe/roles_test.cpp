@@ -58,7 +58,7 @@ TEST_CASE("roles: each role reaches its place in the typed view", "[fast]") {
   CHECK(layer[RolePart::vector]->format->bits == 5);
   CHECK(layer[RolePart::output]->format->bits == 6);
   CHECK(layer[RolePart::saved]->format->bits == 7);
-  CHECK(layer[RolePart::first_state]->format->bits == 8);
+  CHECK(layer[RolePart::state_first]->format->bits == 8);
   CHECK(layer[RolePart::exchange]->block->name == "mxfp4");
 }
 
@@ -95,7 +95,7 @@ TEST_CASE("roles: a gradient may be split", "[fast]") {
 TEST_CASE("roles: the optimizer's state may be split by moment", "[fast]") {
   const char* split = R"({"state": {"first": {"format": "int8"}, "second": {"format": "e5m2"}}})";
   const LayerRecipe layer = typed(split);
-  CHECK(layer.given[RolePart::second_state]);
+  CHECK(layer.given[RolePart::state_second]);
   for (const char* name : {"first", "velocity", "complement/first"})
     CHECK(layer[state_part(name)]->format->name == "int8");
   for (const char* name : {"second", "complement/second"})
@@ -105,7 +105,7 @@ TEST_CASE("roles: the optimizer's state may be split by moment", "[fast]") {
   CHECK_FALSE(half[state_part("first")]);
   CHECK(half[state_part("second")]);
   const LayerRecipe whole = typed(R"({"state": {"format": "int8"}})");
-  CHECK_FALSE(whole.given[RolePart::second_state]);
+  CHECK_FALSE(whole.given[RolePart::state_second]);
   CHECK(whole[state_part("second")]->format->name == "int8");
   CHECK_THROWS_WITH(canonical(R"({"state": {"first": null, "format": "int8"}})"),
                     Contains("state") && Contains("'format'"));

@@ -1,13 +1,13 @@
 // The key `table`: a layer reads what the rule makes of its table, in training and frozen; bits and
 // contradictions.
+#include "emu/net/nets.hpp"
 #include "emu/net/ops/embedding.hpp"
 #include "formats/error.hpp"
 #include "formats/random.hpp"
+#include "policies/bits/effective_bits.hpp"
 #include "policies/embedding/row_codebook.hpp"
 #include "policies/embedding/row_range.hpp"
 #include "policies/embedding/table_rule.hpp"
-#include "policies/recipe/bits.hpp"
-#include "policies/recipe/choices.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 #include "tests/policies/one_layer.hpp"
@@ -45,7 +45,7 @@ struct Table : policies::test::OneLayer {
 double bits_of(const std::string& rule) {
   const Table table(rule);
   const Recipe recipe = Recipe::parse_text(R"({"numemu_recipe": 1, "table": )" + rule + "}", "r");
-  return effective_bits(recipe, table.graph(), float_reference(table.graph(), all_rows())).weight;
+  return effective_bits({recipe, table.graph()}, float_reference(table.graph(), all_rows())).weight;
 }
 
 }  // namespace
@@ -104,9 +104,9 @@ TEST_CASE("table: the canonical form, and what is refused", "[fast]") {
   CHECK(json["table"]["range"] == "greedy");
   CHECK(json["table"]["bins"] == 1000);
   CHECK(Recipe::parse(json, "again").json() == json);
-  CHECK(table_rule_of(parse(R"j("seed": 1)j"), "layer") == nullptr);
-  CHECK(table_rule_of(parse(R"j("table": "kmeans")j"), "layer") != nullptr);
-  CHECK(chooses(parse(R"j("table": "kmeans")j"), "table", "layer"));
+  const net::Graph graph = net::build_net("mlp", {8, 8, 1}, 10);
+  CHECK(table_rule_of({parse(R"j("seed": 1)j"), graph}, "fc1") == nullptr);
+  CHECK(table_rule_of({parse(R"j("table": "kmeans")j"), graph}, "fc1") != nullptr);
   CHECK_THAT(numemu::test::message_of([&] { parse(R"j("table": "kmean")j"); }),
              Contains("did you mean 'kmeans'"));
   CHECK_THAT(numemu::test::message_of([&] { parse(R"j("table": "range(greed)")j"); }),

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "formats/error.hpp"
-#include "policies/numerics/role_quantizer.hpp"
+#include "policies/recipe/role_quantizer.hpp"
 #include "policies/tuning/weight_grid.hpp"
 #include "tests/catch.hpp"
 #include "tests/oracle/linear_algebra.hpp"

@@ -2,8 +2,8 @@
 #include <cstring>
 
 #include "formats/error.hpp"
+#include "policies/mask/kernels/mvue.hpp"
 #include "policies/mask/mvue_variance.hpp"
-#include "policies/mask/rules/mvue.hpp"
 #include "policies/mask/unbiased_draws.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/mask/unbiased_samples.hpp"

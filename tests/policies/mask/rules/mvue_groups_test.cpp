@@ -1,8 +1,8 @@
 // Exact N:M: water-filling and systematic sampling against a long-double model, published vectors.
 #include <cstring>
 
+#include "policies/mask/kernels/mvue.hpp"
 #include "policies/mask/mvue_variance.hpp"
-#include "policies/mask/rules/mvue.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/mask/unbiased_samples.hpp"
 

@@ -1,4 +1,4 @@
-#include "policies/numerics/unit_operands.hpp"
+#include "policies/recipe/unit_operands.hpp"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,6 @@
 
 #include "formats/convert.hpp"
 #include "formats/error.hpp"
-#include "policies/numerics/plain_operand.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -41,6 +40,11 @@ void require_blocks(const unit::Unit& unit, const std::optional<RolePolicy>& pol
 }
 
 }  // namespace
+
+const Format& float32() {
+  static const Format& format = find_format("float32");
+  return format;
+}
 
 bool block_scaled(const unit::Unit& unit) {
   const unit::UnitDescription* u = unit.description();

@@ -1,23 +1,26 @@
-#include "policies/recipe/bits.hpp"
+#include "policies/bits/effective_bits.hpp"
 
 #include <algorithm>
 #include <map>
 #include <utility>
 
 #include "emu/net/memory_plan.hpp"
+#include "emu/net/train/optimizer.hpp"
 #include "formats/blocks/block_layout.hpp"
 #include "policies/calibrate/static_scale.hpp"
 #include "policies/embedding/table_rule.hpp"
 #include "policies/mask/weight_mask.hpp"
 #include "policies/numerics/scale_groups.hpp"
 #include "policies/numerics/weight_tiles.hpp"
-#include "policies/recipe/fixed_scales.hpp"
+#include "policies/recipe/role_quantizer.hpp"
 
 namespace numemu::policies {
+
 namespace {
 
 constexpr double kFloat32Bits = 32;
 constexpr double kScaleBits = 32;
+constexpr double kBitsOfByte = 8;
 
 /// Of a tensor whose dense form has `dense` bits, and its mask: as many scales and elements as are
 /// kept, with the places of those in groups, or a bit for every element of a free mask.
@@ -115,19 +118,18 @@ double stored_bits(const std::optional<RolePolicy>& policy, const net::Shape& sh
   return policy->format->bits * static_cast<double>(n) + kScaleBits * static_cast<double>(scales);
 }
 
-EffectiveBits effective_bits(const Recipe& recipe, const net::Graph& graph,
-                             const FloatReference& reference) {
+EffectiveBits effective_bits(const BoundRecipe& recipe, const FloatReference& reference) {
+  const net::Graph& graph = recipe.graph();
   Mean weight, activation, gradient, vector, output, saved, state, exchange, products;
-  std::map<const net::Tensor*, LayerRecipe> of_weight;
-  for (const net::GemmLayer& layer : net::gemm_layers(graph)) {
-    const LayerRecipe r = recipe.layer(layer.name);
-    if (layer.weight != nullptr) of_weight[layer.weight] = r;
+  std::map<const net::Tensor*, const LayerRecipe*> of_weight;
+  for (const auto& [layer, r] : recipe.products()) {
+    if (layer.weight != nullptr) of_weight[layer.weight] = &r;
     for (const LayerTensors* operands : {&reference.inputs, &reference.seconds}) {
       const auto found = operands->find(layer.name);
       if (found == operands->end()) continue;
       const net::Shape shape = one_sample(found->second.shape);
       const net::Role role = operands == &reference.inputs ? net::Role::activation : layer.right;
-      activation.add(operand_bits(recipe.calibration(), layer, role,
+      activation.add(operand_bits(recipe->calibration(), layer, role,
                                   r.role(role, net::GemmKind::fprop), shape),
                      shape, r.masks[RolePart::activation], channel_layout(shape));
     }
@@ -149,7 +151,7 @@ EffectiveBits effective_bits(const Recipe& recipe, const net::Graph& graph,
   const std::vector<net::Shape> values = net::value_shapes(graph, samples);
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const net::Node& node = graph.nodes[i];
-    const LayerRecipe r = recipe.layer(node.name);
+    const LayerRecipe& r = recipe.layer(node.name);
     const net::Shape& shape = values[graph.inputs.size() + i];
     if (node.op->result() == net::ResultKind::vector) vector.add(r[RolePart::vector], shape);
     if (node.op->result() != net::ResultKind::view) {
@@ -170,19 +172,49 @@ EffectiveBits effective_bits(const Recipe& recipe, const net::Graph& graph,
           weight.add(table ? r[RolePart::embedding] : std::nullopt, parameter.value.shape);
         }
       } else {
-        const std::optional<MaskPolicy>& mask = found->second.masks[RolePart::weight];
+        const std::optional<MaskPolicy>& mask = found->second->masks[RolePart::weight];
         for (Mean* mean : {&weight, &products})
-          mean->add(found->second[RolePart::weight], parameter.value.shape, mask,
+          mean->add((*found->second)[RolePart::weight], parameter.value.shape, mask,
                     mask ? weight_layout(*mask, parameter.value.shape, 1) : MaskLayout{});
       }
-      state.add(r[RolePart::first_state], parameter.value.shape);
-      if (r.given[RolePart::second_state])
-        state.add(r[RolePart::second_state], parameter.value.shape);
+      state.add(r[RolePart::state_first], parameter.value.shape);
+      if (r.given[RolePart::state_second])
+        state.add(r[RolePart::state_second], parameter.value.shape);
       exchange.add(r[RolePart::exchange], parameter.value.shape);
     }
   }
   return {weight.value(), activation.value(), gradient.value(), vector.value(),  output.value(),
           saved.value(),  state.value(),      exchange.value(), products.value()};
+}
+
+ParameterBytes parameter_bytes(const BoundRecipe& recipe, const net::TrainOptions& options) {
+  const net::Graph& graph = recipe.graph();
+  const std::vector<const net::Parameter*> parameters = graph.parameters();
+  const auto optimizer = net::make_optimizer(options, parameters);
+  double elements = 0, bits = 0;
+  std::size_t index = 0;
+  for (const net::Node& node : graph.nodes) {
+    const LayerRecipe& layer = recipe.layer(node.name);
+    for (const net::Parameter& parameter : std::as_const(*node.op).parameters()) {
+      elements += parameter.trained ? static_cast<double>(parameter.value.size()) : 0;
+      for (const net::StateTensor& state : optimizer->state(index))
+        bits += stored_bits(layer[state_part(state.name)], state.value->shape);
+      ++index;
+    }
+  }
+  ParameterBytes bytes;
+  const Format* const master = recipe->update().master;
+  if (master != nullptr) bytes.master = master->bits / kBitsOfByte;
+  if (elements > 0) bytes.state = bits / kBitsOfByte / elements;
+  return bytes;
+}
+
+bool stores_few_bits(const BoundRecipe& recipe) {
+  return recipe->update().master != nullptr ||
+         std::ranges::any_of(recipe.graph().nodes, [&](const net::Node& node) {
+           const LayerRecipe& layer = recipe.layer(node.name);
+           return layer[RolePart::state_first] || layer[RolePart::state_second];
+         });
 }
 
 }  // namespace numemu::policies

@@ -1,5 +1,5 @@
 // Canonical JSON against the examples and the number table of RFC 8785.
-#include "policies/recipe/canonical_json.hpp"
+#include "policies/canonical_json.hpp"
 
 #include <cmath>
 #include <cstring>

@@ -1,5 +1,5 @@
 // Numerics of operators without a product that ONNX cannot say are refused by name.
-#include "policies/recipe/onnx_layers.hpp"
+#include "policies/numerics/onnx_layers.hpp"
 
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/lstm.hpp"
@@ -11,8 +11,8 @@ using namespace numemu::policies;
 TEST_CASE("roles and tables of operators without a product are refused", "[fast]") {
   const net::Graph graph = net::build_net("lstm-char", {32}, 60);
   const auto require = [&](const std::string& keys) {
-    require_onnx_operators(Recipe::parse_text(R"({"numemu_recipe": 1, )" + keys + "}", "r.json"),
-                           graph);
+    require_onnx_operators(
+        {Recipe::parse_text(R"({"numemu_recipe": 1, )" + keys + "}", "r.json"), graph});
   };
   require(R"("roles": {"weight": {"format": "int8"}})");
   for (const std::string role : {"embedding", "vector", "output"}) {
@@ -37,7 +37,7 @@ TEST_CASE("what no pass multiplies stays float32", "[fast]") {
   const FloatReference reference = float_reference(graph, net::Tensor({2, 1, 3}, 0.5f));
   numerics.freeze(graph, reference);
   net::forward(graph, reference.batch, numerics);
-  const net::OnnxLayers layers = onnx_layers(numerics, graph);
+  const net::OnnxLayers layers = onnx_layers(numerics);
   CHECK(layers.at("lstm.input").weight.has_value());
   CHECK_FALSE(layers.at("lstm.recurrent").weight.has_value());
 }

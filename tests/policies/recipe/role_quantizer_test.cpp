@@ -1,5 +1,5 @@
 // Scales by the role's rule, and random bits of pieces of an array.
-#include "policies/numerics/role_quantizer.hpp"
+#include "policies/recipe/role_quantizer.hpp"
 
 #include "formats/error.hpp"
 #include "tests/catch.hpp"

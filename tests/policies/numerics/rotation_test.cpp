@@ -1,5 +1,5 @@
 // Rotations against the reference, and the norm that they keep.
-#include "policies/rotation.hpp"
+#include "policies/numerics/rotation.hpp"
 
 #include <hwy/targets.h>
 

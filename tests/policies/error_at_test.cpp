@@ -1,5 +1,5 @@
 // Errors from below get the key before them; other exceptions pass.
-#include "policies/recipe/error_at.hpp"
+#include "policies/error_at.hpp"
 
 #include <new>
 

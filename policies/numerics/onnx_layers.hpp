@@ -11,11 +11,11 @@ namespace numemu::policies {
 /// is a weight, of numerics that have run a sample (which quantizes weights). Throws Error naming
 /// layer and cause for what such files cannot say: scales of blocks, rows and samples, masks of
 /// activations, roundings of activations other than rne, and roles of other tensors than operands.
-net::OnnxLayers onnx_layers(const RecipeNumerics& frozen, const net::Graph&);
+net::OnnxLayers onnx_layers(const RecipeNumerics& frozen);
 
 /// Throws Error naming the layer whose operands a transform changes (key transform): codes would be
 /// those of a weight that no reader turns back.
-void require_untransformed(const Recipe&, const net::Graph&);
+void require_untransformed(const BoundRecipe&);
 
 /// Throws Error naming the layer whose product of two activations is quantized: a safetensors file
 /// has ranges of layers with weights alone.
@@ -24,6 +24,6 @@ void require_coded_layers(const net::OnnxLayers&, const net::Graph&);
 /// Throws Error naming layer and cause where a layer computes what an ONNX file cannot say: batch
 /// normalisation whose rule (key norm) acts in inference, a quantized table (key table), and the
 /// roles vector, output and embedding of any operator.
-void require_onnx_operators(const Recipe&, const net::Graph&);
+void require_onnx_operators(const BoundRecipe&);
 
 }  // namespace numemu::policies

@@ -1,5 +1,5 @@
 // Effective bits: elements, scales and what stays float32, counted by hand.
-#include "policies/recipe/bits.hpp"
+#include "policies/bits/effective_bits.hpp"
 
 #include <fmt/format.h>
 
@@ -20,7 +20,7 @@ TEST_CASE("effective bits count elements, scales and float32 biases", "[fast]") 
                         const std::string& more = "") {
     const std::string text = R"({"numemu_recipe": 1, "roles": {"weight": )" + weight +
                              R"(, "activation": )" + activation + "}" + more + "}";
-    return effective_bits(Recipe::parse_text(text, "r"), graph, reference);
+    return effective_bits({Recipe::parse_text(text, "r"), graph}, reference);
   };
   const EffectiveBits tensor = bits(R"({"format": "int4"})", R"({"format": "int8"})");
   CHECK(tensor.weight == Approx((4 * weights + 3 * 32 + 32 * biases) / (weights + biases)));
@@ -55,7 +55,7 @@ TEST_CASE("effective bits under masks count what is kept, tails too", "[fast]") 
     const std::string text =
         R"({"numemu_recipe": 1, "roles": {"weight": {"format": "int8", "scale": "none", "mask": ")" +
         mask + "\"}}}";
-    const double bits = effective_bits(Recipe::parse_text(text, "r"), graph, reference).weight;
+    const double bits = effective_bits({Recipe::parse_text(text, "r"), graph}, reference).weight;
     return bits * (first + rest + biases) - 32 * biases;
   };
   // 2:4 of 6 inputs: a group and a tail of two.
@@ -86,7 +86,7 @@ TEST_CASE("effective bits along the reduction: a convolution's blocks end with i
         Approx(28 * 28 * (8 + 32.0 / 25)));
   double elements = 0;
   for (const auto& [name, x] : reference.inputs) elements += static_cast<double>(x.size()) / 2;
-  CHECK(effective_bits(recipe, graph, reference).activation ==
+  CHECK(effective_bits({recipe, graph}, reference).activation ==
         Approx((28 * 28 * (8 + 32.0 / 25) + 32 * (elements - 28 * 28)) / elements));
 }
 
@@ -101,7 +101,7 @@ TEST_CASE("effective bits of the role saved: blocks run along the whole sample",
                     format),
         "r");
     const FloatReference reference = float_reference(graph, net::Tensor({1, height, 8, 6}, 1));
-    return effective_bits(recipe, graph, reference).saved;
+    return effective_bits({recipe, graph}, reference).saved;
   };
   // 384 elements, two groups with a scale and a minimum.
   CHECK(saved("group(uint2,256,float32,min)", 8) == Approx(2 + 2 * 64 / 384.0));
@@ -112,4 +112,31 @@ TEST_CASE("effective bits of the role saved: blocks run along the whole sample",
   const double published = saved("group(uint2,256,bfloat16,min)", 16) - 16 / 256.0;
   CHECK(published == 2.125);
   CHECK(32 / published == Approx(15.06).margin(5e-3).epsilon(0));
+}
+
+TEST_CASE("parameter bytes: masters and states with their scales", "[fast]") {
+  const net::Graph graph = net::build_net("mlp", {2, 2, 1}, 10);  // 4-256-128-10
+  const double weights = 4 * 256 + 256 * 128 + 128 * 10, biases = 256 + 128 + 10;
+  const auto bytes = [&](const std::string& keys, const std::string& optimizer = "adam") {
+    const Recipe recipe = Recipe::parse_text(R"({"numemu_recipe": 1)" + keys + "}", "r");
+    net::TrainOptions options;
+    options.optimizer = optimizer;
+    CHECK(stores_few_bits({recipe, graph}) == !keys.empty());
+    return parameter_bytes({recipe, graph}, options);
+  };
+  CHECK(bytes("").master == 4);
+  CHECK(bytes("").state == 8);
+  CHECK(bytes("", "sgd").state == 4);
+  CHECK(bytes(R"(, "update": {"master": "bfloat16"})").master == 2);
+  CHECK(bytes(R"(, "update": {"master": "bfloat16"})").state == 8);
+  const std::string blocks = R"j({"format": "group(int8,64,float32)"})j";
+  // Lines of 4, 256 and 128 elements: 1, 4 and 2 blocks; biases of 256, 128 and 10: 4, 2 and 1.
+  const double scales = 256 + 128 * 4 + 10 * 2 + 4 + 2 + 1;
+  const double moment = 1 + 4 * scales / (weights + biases);
+  CHECK(bytes(R"(, "roles": {"state": )" + blocks + "}").state == Approx(2 * moment));
+  CHECK(bytes(R"(, "roles": {"state": {"first": )" + blocks + "}}").state == Approx(4 + moment));
+  CHECK(bytes(R"(, "roles": {"state": {"second": )" + blocks + "}}").state == Approx(4 + moment));
+  CHECK(bytes(R"(, "roles": {"state": {"second": )" + blocks + "}}", "sgd").state == 4);
+  CHECK(bytes(R"(, "layers": [{"match": "fc2", "roles": {"state": {"format": "bfloat16"}}}])")
+            .state == Approx(8 - 4 * (256 * 128 + 128) / (weights + biases)));
 }

@@ -1,6 +1,6 @@
 // Operands that a unit supports: element formats, blocks on scaled units and on float32 ones,
 // sides.
-#include "policies/numerics/unit_operands.hpp"
+#include "policies/recipe/unit_operands.hpp"
 
 #include <memory>
 #include <string>

@@ -1,4 +1,4 @@
-#include "policies/rotation.hpp"
+#include "policies/numerics/rotation.hpp"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // Sums that leave a register's range on the way, of results that are computed again.
-#include "policies/notes/overflow_sample.hpp"
+#include "policies/numerics/overflow_sample.hpp"
 
 #include <vector>
 

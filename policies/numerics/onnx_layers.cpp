@@ -1,10 +1,9 @@
-#include "policies/recipe/onnx_layers.hpp"
+#include "policies/numerics/onnx_layers.hpp"
 
 #include <fmt/format.h>
 
 #include "emu/net/gemm_layers.hpp"
 #include "formats/error.hpp"
-#include "policies/recipe/choices.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -61,11 +60,10 @@ net::OnnxOperand activation_of(const std::string& layer, const RolePolicy& role,
 
 }  // namespace
 
-net::OnnxLayers onnx_layers(const RecipeNumerics& frozen, const net::Graph& graph) {
+net::OnnxLayers onnx_layers(const RecipeNumerics& frozen) {
   net::OnnxLayers out;
   const StaticScales scales = frozen.static_scales(), seconds = frozen.second_scales();
-  for (const net::GemmLayer& layer : net::gemm_layers(graph)) {
-    const LayerRecipe& r = frozen.recipe(layer.name);
+  for (const auto& [layer, r] : frozen.bound().products()) {
     require_exportable(layer.name, r);
     net::OnnxLayer& entry = out[layer.name];
     // What no pass multiplies (the recurrent weight of a single step) stays float32.
@@ -85,10 +83,10 @@ net::OnnxLayers onnx_layers(const RecipeNumerics& frozen, const net::Graph& grap
   return out;
 }
 
-void require_untransformed(const Recipe& recipe, const net::Graph& graph) {
-  for (const std::string& layer : net::gemm_layer_names(graph)) {
-    if (chooses_for_inference(recipe, "transform", layer))
-      refuse(layer, "a transform of operands (transform)");
+void require_untransformed(const BoundRecipe& recipe) {
+  for (const BoundProduct& product : recipe.products()) {
+    if (recipe.chooses_for_inference("transform", product.gemm.name))
+      refuse(product.gemm.name, "a transform of operands (transform)");
   }
 }
 
@@ -102,13 +100,13 @@ void require_coded_layers(const net::OnnxLayers& layers, const net::Graph& graph
   }
 }
 
-void require_onnx_operators(const Recipe& recipe, const net::Graph& graph) {
-  for (const net::Node& node : graph.nodes) {
-    if (node.op->kind() == "batch_norm" && chooses_for_inference(recipe, "norm", node.name))
+void require_onnx_operators(const BoundRecipe& recipe) {
+  for (const net::Node& node : recipe.graph().nodes) {
+    if (node.op->kind() == "batch_norm" && recipe.chooses_for_inference("norm", node.name))
       refuse(node.name, "batch normalisation by shifts (norm)");
     // These roles act on operators without a product, too.
     require_no_other_roles(node.name, recipe.layer(node.name));
-    if (net::table_of(node) != nullptr && chooses_for_inference(recipe, "table", node.name))
+    if (net::table_of(node) != nullptr && recipe.chooses_for_inference("table", node.name))
       refuse(node.name, "a quantized table (table)");
   }
 }

@@ -1,4 +1,4 @@
-#include "policies/recipe/canonical_json.hpp"
+#include "policies/canonical_json.hpp"
 
 #include <algorithm>
 #include <charconv>

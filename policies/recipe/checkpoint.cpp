@@ -1,18 +1,21 @@
-#include "policies/recipe/coded_ranges.hpp"
+#include "policies/recipe/checkpoint.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <set>
 
 #include "emu/net/model/coded_weights.hpp"
+#include "emu/net/model/tuned_from.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/input_file.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "formats/storage/safetensors_header.hpp"
 
 namespace numemu::policies {
+
 namespace {
 
 /// Formats and scale rules of weights and activations alone: what a recipe says besides names files
@@ -41,7 +44,7 @@ Recipe recipe_of(const std::string& path) {
     if (key != "recipe") continue;
     const Json json = parse_json(text, where);
     const JsonReader given(json, where);
-    Json out = {{"numemu_recipe", 1}, {"roles", coded_roles(given.member("roles"))}};
+    Json out = {{"roles", coded_roles(given.member("roles"))}};
     const JsonReader layers = given.member("layers");
     for (std::size_t i = 0; !layers.is_null() && i < layers.value().size(); ++i) {
       const JsonReader entry = layers.element(i);
@@ -49,7 +52,7 @@ Recipe recipe_of(const std::string& path) {
       out["layers"].push_back({{"match", entry.member("match").value()},
                                {"roles", coded_roles(entry.member("roles"))}});
     }
-    return Recipe::parse(out, where);
+    return Recipe::make(std::move(out), where);
   }
   throw Error(path + ": metadata: expected the recipe of the codes under 'recipe', found none");
 }
@@ -149,6 +152,73 @@ void require_ranges_of_codes(const std::string& path, const FixedRanges& ranges)
     const std::optional<RolePolicy>& role = recipe.layer(name)[RolePart::activation];
     told.require_range("input", 0, stored.activation, derived.activation, role && role->zero_point);
   }
+}
+
+namespace {
+
+constexpr std::string_view kKey = "ranges";
+
+/// The header of a .safetensors file that exists.
+std::optional<SafetensorsHeader> header_of(const std::string& path) {
+  std::error_code ignored;
+  if (!path.ends_with(".safetensors") || !std::filesystem::exists(path, ignored)) return {};
+  InputFile file(path);
+  return read_safetensors_header(file, {});
+}
+
+bool has_before(const SafetensorsHeader& header) {
+  return std::ranges::any_of(
+      header.entries, [](const SafetensorsEntry& entry) { return net::is_tuned_from(entry.name); });
+}
+
+}  // namespace
+
+void add_ranges(net::Checkpoint& checkpoint, const FixedRanges& ranges) {
+  if (!ranges.empty()) checkpoint.metadata.emplace_back(kKey, ranges_json(ranges).dump());
+}
+
+FixedRanges checkpoint_ranges(const std::string& path) {
+  const std::optional<SafetensorsHeader> header = header_of(path);
+  if (!header) return {};
+  FixedRanges ranges;
+  const auto found =
+      std::ranges::find(header->metadata, kKey, &std::pair<std::string, std::string>::first);
+  if (found != header->metadata.end()) {
+    const std::string where = path + ": metadata: ranges";
+    const Json json = parse_json(found->second, where);
+    ranges = read_ranges(JsonReader(json, where));
+  }
+  require_ranges_of_codes(path, ranges);
+  return ranges;
+}
+
+bool trained_without_before(const std::string& path) {
+  const std::optional<SafetensorsHeader> header = header_of(path);
+  if (!header || has_before(*header)) return false;
+  const auto has = [&](std::string_view key) {
+    return std::ranges::any_of(header->metadata,
+                               [&](const auto& entry) { return entry.first == key; });
+  };
+  return has("training") && has("recipe");
+}
+
+std::vector<std::string> notes_on_baseline(const std::string& path, bool before) {
+  const std::optional<SafetensorsHeader> header = header_of(path);
+  if (before || (header && has_before(*header)))
+    return {
+        "accuracy is compared with the network before tuning or fine-tuning in float32; SQNR and "
+        "its predictions compare with the tuned weights in float32, of which steps may have "
+        "rounded some already"};
+  if (!trained_without_before(path)) return {};
+  return {
+      "the checkpoint was trained under a recipe and has no network from before that: accuracy is "
+      "compared with its own weights in float32"};
+}
+
+Recipe with_checkpoint_ranges(const Recipe& recipe, const std::string& path,
+                              const std::string& where) {
+  const FixedRanges ranges = checkpoint_ranges(path);
+  return ranges.empty() || !ranges_of(recipe).empty() ? recipe : with_ranges(recipe, ranges, where);
 }
 
 }  // namespace numemu::policies

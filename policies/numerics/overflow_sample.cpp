@@ -1,4 +1,4 @@
-#include "policies/notes/overflow_sample.hpp"
+#include "policies/numerics/overflow_sample.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -1,9 +1,11 @@
-// Effective stored bits of a network under a recipe.
+// Effective stored bits of a network under a recipe: of one pass, and of what training keeps from
+// one step to the next.
 #pragma once
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/graph.hpp"
+#include "emu/net/train/options.hpp"
 #include "policies/calibrate/reference.hpp"
-#include "policies/recipe/recipe.hpp"
+#include "policies/recipe/bound_recipe.hpp"
 
 namespace numemu::policies {
 
@@ -25,7 +27,7 @@ struct EffectiveBits {
   double product_weight = 32;  ///< over the trained parameters that products read as weights
 };
 
-EffectiveBits effective_bits(const Recipe&, const net::Graph&, const FloatReference&);
+EffectiveBits effective_bits(const BoundRecipe&, const FloatReference&);
 
 /// The depth of a layer's products that read an activation of that shape.
 std::int64_t product_depth(const net::GemmLayer&, const net::Shape& activation);
@@ -38,5 +40,19 @@ std::int64_t line_length(const RolePolicy&, const net::Shape&, std::int64_t dept
 /// the reduction an element that products read several times (convolutions) counts as once, with
 /// its share of the scales of the lines as they are read.
 double stored_bits(const std::optional<RolePolicy>&, const net::Shape&, std::int64_t depth = 0);
+
+/// Bytes that training stores of each trained parameter from one step to the next: means over all,
+/// scales included.
+struct ParameterBytes {
+  double master = 4;  ///< the parameter itself, as update.master stores it
+  double state = 0;   ///< every tensor of the optimizer's state, under the role `state`
+};
+
+/// What update rules keep (residuals, older versions) is not counted. Throws Error for an optimizer
+/// that nobody has.
+ParameterBytes parameter_bytes(const BoundRecipe&, const net::TrainOptions&);
+
+/// The recipe stores masters or states in fewer bits than float32 has.
+bool stores_few_bits(const BoundRecipe&);
 
 }  // namespace numemu::policies
