@@ -226,8 +226,8 @@ TEST_CASE("table, front and recipes of a network; the same again from what is th
   CHECK(recipes >= 3);
   const Conclusion again = experiment.run(run);
   CHECK(again.tables[1].rows == conclusion.tables[1].rows);
-  CHECK(to_json(experiment, run, again)["findings"] ==
-        to_json(experiment, run, conclusion)["findings"]);
+  CHECK(numemu::json_of(file_of(experiment, run, again))["findings"] ==
+        numemu::json_of(file_of(experiment, run, conclusion))["findings"]);
 }
 
 TEST_CASE("other losses", "[slow]") {

@@ -188,7 +188,8 @@ TEST_CASE("mask-diversity on a small network", "[slow]") {
   // Existing results are not recomputed, and are equal.
   const Conclusion again = answer(run);
   const Experiment& experiment = find_experiment("mask-diversity");
-  CHECK(to_json(experiment, run, again) == to_json(experiment, run, conclusion));
+  CHECK(numemu::json_of(file_of(experiment, run, again)) ==
+        numemu::json_of(file_of(experiment, run, conclusion)));
 }
 
 TEST_CASE("networks trained afresh join the shipped one", "[slow]") {

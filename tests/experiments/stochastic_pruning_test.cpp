@@ -81,7 +81,7 @@ TEST_CASE("a whole run on a small network", "[fast]") {
     by_laws += begins(finding.what, "zeros by the ");
     gains += finding.what.find(" gains on ") != std::string::npos;
   }
-  CHECK_NOTHROW(to_json(find_experiment("stochastic-pruning"), run, conclusion));
+  CHECK_NOTHROW(numemu::json_of(file_of(find_experiment("stochastic-pruning"), run, conclusion)));
   CHECK(by_laws >= 2 * 3);
   CHECK(by_elements == 2 * by_laws);
   CHECK(gains == 2 + 3);  // on hard pruning at both p, of three plans on equal p

@@ -82,8 +82,8 @@ TEST_CASE("transposable: losses, bounds, conversion and networks", "[fast]") {
   const std::string rows = read_file(folder / "out/trials.jsonl");
   const Conclusion again = experiment_transposable.run(run);
   CHECK(read_file(folder / "out/trials.jsonl") == rows);
-  CHECK(to_json(experiment_transposable, run, again) ==
-        to_json(experiment_transposable, run, conclusion));
+  CHECK(numemu::json_of(file_of(experiment_transposable, run, again)) ==
+        numemu::json_of(file_of(experiment_transposable, run, conclusion)));
 }
 
 TEST_CASE("transposable: settings that make no experiment are refused", "[fast]") {
