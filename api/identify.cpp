@@ -312,7 +312,7 @@ Identified identify(const UnknownUnit& unknown, const oracle::Device& device, bo
   };
   oracle::IdentifyOptions with_own = options;
   with_own.units = unknown.units;
-  oracle::Finding& finding = identified.finding;
+  oracle::FoundRule& finding = identified.finding;
   finding = oracle::identify(unknown.ports, ask, with_own);
   constexpr int kMostForTree = 256;
   const bool no_rule =
@@ -346,13 +346,13 @@ Identified identify_records(const std::string& in, const PortsTold& told,
 
 bool identify_folder(
     const std::string& folder, const std::string& instr, const oracle::IdentifyOptions& options,
-    const std::function<void(const oracle::RecordedUnit&, const oracle::Finding&)>& found) {
+    const std::function<void(const oracle::RecordedUnit&, const oracle::FoundRule&)>& found) {
   const oracle::RecordFolder records = oracle::read_record_folder(folder, instr);
   const std::vector<oracle::RecordedUnit> units = oracle::recorded_units(records);
   if (units.empty()) throw Error(folder + ": expected records of a matrix instruction, found none");
   bool fits = true;
   for (const oracle::RecordedUnit& one : units) {
-    const oracle::Finding finding = oracle::identify(one.ports, one.answers, options);
+    const oracle::FoundRule finding = oracle::identify(one.ports, one.answers, options);
     fits = fits && finding.fits && finding.decided;
     found(one, finding);
   }

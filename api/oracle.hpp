@@ -116,7 +116,7 @@ Verified verify_product(const std::string& unit, const ProductFiles&, const std:
 struct VerifiedFolder {
   oracle::RecordFolder folder;
   std::vector<oracle::Judgement> judgements;
-  std::vector<oracle::ConversionVerdict> conversions;
+  std::vector<oracle::ConversionReplay> conversions;
 
   std::int64_t records() const;
   std::int64_t without_rule() const;
@@ -130,9 +130,9 @@ struct VerifiedFolder {
 std::unique_ptr<VerifiedFolder> verify_folder(const std::string& folder, const std::string& only,
                                               const std::string& unit);
 /// Every dot of the large runs computed again; `done` after each run.
-std::vector<oracle::HashVerdict> verify_hashes(
+std::vector<oracle::HashReplay> verify_hashes(
     const std::string& folder, const std::string& only,
-    const std::function<void(const oracle::HashVerdict&)>& done);
+    const std::function<void(const oracle::HashReplay&)>& done);
 
 /// Whether the path is a folder.
 bool is_folder(const std::string& path);
@@ -197,7 +197,7 @@ UnknownUnit unknown_unit(const PortsTold&);
 
 /// The finding, and what a report says about where it comes from.
 struct Identified {
-  oracle::Finding finding;
+  oracle::FoundRule finding;
   oracle::Ports ports;
   std::size_t asked = 0;  ///< questions, or records
   bool order_asked = false;
@@ -228,6 +228,6 @@ Identified identify_records(const std::string& in, const PortsTold&, oracle::Ide
 /// file and line.
 bool identify_folder(
     const std::string& folder, const std::string& instr, const oracle::IdentifyOptions&,
-    const std::function<void(const oracle::RecordedUnit&, const oracle::Finding&)>& found);
+    const std::function<void(const oracle::RecordedUnit&, const oracle::FoundRule&)>& found);
 
 }  // namespace numemu::api

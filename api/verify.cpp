@@ -367,21 +367,20 @@ std::int64_t VerifiedFolder::records() const {
 
 std::int64_t VerifiedFolder::without_rule() const {
   std::int64_t sum = 0;
-  for (const oracle::Judgement& j : judgements) sum += j.verdicts.empty() ? j.file->count : 0;
+  for (const oracle::Judgement& j : judgements) sum += j.replays.empty() ? j.file->count : 0;
   return sum;
 }
 
 std::int64_t VerifiedFolder::mismatches() const {
   std::int64_t sum = 0;
   for (const oracle::Judgement& j : judgements)
-    sum += j.verdicts.empty() ? 0 : j.verdicts.front().mismatches;
+    sum += j.replays.empty() ? 0 : j.replays.front().mismatches;
   return sum;
 }
 
 std::int64_t VerifiedFolder::wrong_conversions() const {
-  return std::ranges::count_if(conversions, [](const oracle::ConversionVerdict& v) {
-    return v.rule.question.empty() && !v.holds();
-  });
+  return std::ranges::count_if(
+      conversions, [](const oracle::ConversionReplay& v) { return v.is_first() && !v.holds(); });
 }
 
 bool is_folder(const std::string& path) {
@@ -405,17 +404,17 @@ std::unique_ptr<VerifiedFolder> verify_folder(const std::string& folder, const s
   return report;
 }
 
-std::vector<oracle::HashVerdict> verify_hashes(
+std::vector<oracle::HashReplay> verify_hashes(
     const std::string& folder, const std::string& only,
-    const std::function<void(const oracle::HashVerdict&)>& done) {
+    const std::function<void(const oracle::HashReplay&)>& done) {
   require_record_folder(folder);
   std::error_code error;
   if (!std::filesystem::exists(folder + "/hashes.tsv", error))
     throw Error(folder +
                 "/hashes.tsv: cannot open: --hashes needs the large runs that "
                 "tests/oracle/cuda/run records");
-  std::vector<oracle::HashVerdict> all;
-  oracle::judge_hashes(folder, only, [&](const oracle::HashVerdict& v) {
+  std::vector<oracle::HashReplay> all;
+  oracle::judge_hashes(folder, only, [&](const oracle::HashReplay& v) {
     all.push_back(v);
     if (done) done(v);
   });

@@ -9,10 +9,10 @@
 namespace numemu::cli {
 namespace {
 
-using oracle::ConversionVerdict;
+using oracle::ConversionReplay;
 using oracle::Judgement;
 using oracle::RecordFile;
-using oracle::Verdict;
+using oracle::Replay;
 using oracle::recording::Element;
 using oracle::recording::Instruction;
 
@@ -29,7 +29,7 @@ std::string codes_line(const char* title, const std::uint8_t* codes, Element e, 
 }
 
 /// The first mismatch with all its operands.
-std::string record_text(const RecordFile& file, const Verdict& v) {
+std::string record_text(const RecordFile& file, const Replay& v) {
   const Instruction& i = *file.instruction;
   const auto size = oracle::recording::record_bytes(i);
   const auto record = view_record(i, file.bytes.data() + static_cast<std::size_t>(v.first) * size);
@@ -46,7 +46,7 @@ std::string record_text(const RecordFile& file, const Verdict& v) {
                             hex(v.expected, i.d));
 }
 
-std::string verdict_line(const Verdict& v) {
+std::string replay_line(const Replay& v) {
   if (!v.equal.empty()) return fmt::format("  {:<66} {:<19} {}\n", v.name, v.question, v.equal);
   const std::string first = v.mismatches == 0 ? "-" : std::to_string(v.first);
   return fmt::format("  {:<66} {:<19} {:>10} {:>8} {:>9} {:>8} {:>6}\n", v.name,
@@ -58,12 +58,12 @@ std::string file_text(const Judgement& j) {
   const RecordFile& file = *j.file;
   std::string text = fmt::format("{}: {} {}, {} records\n", file.file, file.unit,
                                  full_name(*file.instruction), file.count);
-  if (j.verdicts.empty()) return text + "  the catalogue has no unit for it\n";
+  if (j.replays.empty()) return text + "  the catalogue has no unit for it\n";
   text += fmt::format("  {:<66} {:<19} {:>10} {:>8} {:>9} {:>8} {:>6}\n", "rule", "question",
                       "mismatches", "of", "zero sign", "NaN bits", "first");
-  for (const Verdict& v : j.verdicts) text += verdict_line(v);
-  if (!j.holds()) text += record_text(file, j.verdicts.front());
-  for (const Verdict& v : j.closest) {
+  for (const Replay& v : j.replays) text += replay_line(v);
+  if (!j.holds()) text += record_text(file, j.replays.front());
+  for (const Replay& v : j.closest) {
     text += fmt::format("  closest: {}: {} mismatches\n", v.name, v.mismatches);
     if (v.mismatches != 0) text += record_text(file, v);
   }
@@ -111,21 +111,22 @@ std::string refuted_text(const std::vector<Judgement>& judgements) {
   return text;
 }
 
-std::string conversion_text(const ConversionVerdict& v) {
+std::string conversion_text(const ConversionReplay& v) {
   std::string text;
-  const bool first = v.rule.question.empty();
-  if (first) text = fmt::format("cvt {}: {} records\n", v.conversion->name, v.records);
-  if (first && v.lanes != 0) text += fmt::format("  the lanes disagree for {} inputs\n", v.lanes);
-  text += fmt::format("  {:<48} {:>6} mismatches", v.rule.name, v.mismatches);
-  if (v.mismatches != 0)
+  const Replay& r = v.records;
+  if (v.is_first()) text = fmt::format("cvt {}: {} records\n", v.conversion->name, r.records);
+  if (v.is_first() && v.lanes != 0)
+    text += fmt::format("  the lanes disagree for {} inputs\n", v.lanes);
+  text += fmt::format("  {:<48} {:>6} mismatches", r.name, r.mismatches);
+  if (r.mismatches != 0)
     text +=
-        fmt::format(", the first: of {:#x} {:#x}, by the rule {:#x}", v.in, v.recorded, v.expected);
+        fmt::format(", the first: of {:#x} {:#x}, by the rule {:#x}", v.in, r.recorded, r.expected);
   else
     text += v.whole_run ? ", nor in the whole run" : ", but the whole run differs";
   return text + "\n";
 }
 
-Json verdict_json(const Verdict& v) {
+Json replay_json(const Replay& v) {
   Json json = {{"rule", v.name}, {"mismatches", v.mismatches}, {"records", v.records}};
   if (!v.question.empty()) json["question"] = v.question;
   if (!v.equal.empty()) json["equal"] = std::string(v.equal);
@@ -147,7 +148,7 @@ std::string folder_text(const api::VerifiedFolder& r) {
   for (const Judgement& j : r.judgements) text += file_text(j);
   text += questions_text(r.judgements) + refuted_text(r.judgements);
   if (!r.conversions.empty()) text += "\n";
-  for (const ConversionVerdict& v : r.conversions) text += conversion_text(v);
+  for (const ConversionReplay& v : r.conversions) text += conversion_text(v);
   if (r.wrong_conversions() != 0)
     text += fmt::format("\n{} conversions differ from their rules\n", r.wrong_conversions());
   return text + fmt::format("\n{} files, {} records: {} mismatches; {} records without a rule\n",
@@ -159,8 +160,8 @@ Json folder_json(const api::VerifiedFolder& r) {
        wrong = Json::array(), skipped = Json::array();
   for (const Judgement& j : r.judgements) {
     Json rules = Json::array(), closest = Json::array();
-    for (const Verdict& v : j.verdicts) rules.push_back(verdict_json(v));
-    for (const Verdict& v : j.closest) closest.push_back(verdict_json(v));
+    for (const Replay& v : j.replays) rules.push_back(replay_json(v));
+    for (const Replay& v : j.closest) closest.push_back(replay_json(v));
     files.push_back({{"file", j.file->file},
                      {"chip", j.file->unit},
                      {"instruction", full_name(*j.file->instruction)},
@@ -182,12 +183,12 @@ Json folder_json(const api::VerifiedFolder& r) {
                      {"mismatches", one.mismatches},
                      {"records", one.records},
                      {"standing", one.standing}});
-  for (const ConversionVerdict& v : r.conversions)
+  for (const ConversionReplay& v : r.conversions)
     conversions.push_back({{"conversion", v.conversion->name},
-                           {"rule", v.rule.name},
-                           {"question", v.rule.question},
-                           {"records", v.records},
-                           {"mismatches", v.mismatches},
+                           {"rule", v.records.name},
+                           {"question", v.records.question},
+                           {"records", v.records.records},
+                           {"mismatches", v.records.mismatches},
                            {"whole_run", v.whole_run},
                            {"lanes_disagree", v.lanes}});
   for (const oracle::SkippedFile& file : r.folder.skipped)
@@ -207,20 +208,19 @@ std::string folder_junit(const api::VerifiedFolder& r, const std::string& folder
   for (const Judgement& j : r.judgements) {
     std::string failure;
     if (!j.holds())
-      failure =
-          fmt::format("{} of {} records differ", j.verdicts.front().mismatches, j.file->count);
+      failure = fmt::format("{} of {} records differ", j.replays.front().mismatches, j.file->count);
     junit.add(j.file->unit + " " + full_name(*j.file->instruction), j.file->file, failure,
               file_text(j));
   }
-  for (const ConversionVerdict& v : r.conversions) {
-    if (!v.rule.question.empty()) continue;
+  for (const ConversionReplay& v : r.conversions) {
+    if (!v.is_first()) continue;
     junit.add(v.unit, std::string("cvt ") + v.conversion->name,
               v.holds() ? "" : "the conversion differs from its rule", conversion_text(v));
   }
   return junit.suite(folder);
 }
 
-std::string hash_line(const oracle::HashVerdict& v) {
+std::string hash_line(const oracle::HashReplay& v) {
   if (v.unit.empty())
     return fmt::format("{}: {} hashes, the catalogue has no unit for it\n", v.instruction,
                        v.hashes);
@@ -232,18 +232,18 @@ std::string hash_line(const oracle::HashVerdict& v) {
   return line + "\n";
 }
 
-std::string hashes_junit(const std::vector<oracle::HashVerdict>& all, const std::string& folder) {
+std::string hashes_junit(const std::vector<oracle::HashReplay>& all, const std::string& folder) {
   Junit junit;
-  for (const oracle::HashVerdict& v : all)
+  for (const oracle::HashReplay& v : all)
     junit.add(v.unit.empty() ? v.chip : v.unit, v.instruction,
               v.differ == 0 ? "" : fmt::format("{} of {} hashes differ", v.differ, v.hashes),
               hash_line(v));
   return junit.suite(folder);
 }
 
-Json hashes_json(const std::vector<oracle::HashVerdict>& all) {
+Json hashes_json(const std::vector<oracle::HashReplay>& all) {
   Json json = Json::array();
-  for (const oracle::HashVerdict& v : all) {
+  for (const oracle::HashReplay& v : all) {
     Json one = {{"chip", v.chip},
                 {"instruction", v.instruction},
                 {"unit", v.unit},

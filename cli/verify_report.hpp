@@ -21,9 +21,9 @@ Json folder_json(const api::VerifiedFolder&);
 std::string folder_junit(const api::VerifiedFolder&, const std::string& folder);
 
 /// Of the large runs of a folder; one test case for each.
-std::string hash_line(const oracle::HashVerdict&);
-Json hashes_json(const std::vector<oracle::HashVerdict>&);
-std::string hashes_junit(const std::vector<oracle::HashVerdict>&, const std::string& folder);
+std::string hash_line(const oracle::HashReplay&);
+Json hashes_json(const std::vector<oracle::HashReplay>&);
+std::string hashes_junit(const std::vector<oracle::HashReplay>&, const std::string& folder);
 
 /// A report of JUnit, which test runners read.
 class Junit {

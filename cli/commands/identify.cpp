@@ -36,7 +36,7 @@ std::string without_end(std::string line) {
 }
 
 Json json_of(const Identified& report) {
-  const oracle::Finding& f = report.finding;
+  const oracle::FoundRule& f = report.finding;
   Json json = {
       {"fits", f.fits}, {"presets", f.presets}, {"questions", report.asked}, {"tried", f.tried}};
   const std::string text = unit::description_json(api::own_description(report));
@@ -81,7 +81,7 @@ Json json_of(const Identified& report) {
 
 std::string undetermined_text(const Identified& report) {
   constexpr std::size_t kShown = 12;
-  const oracle::Finding& f = report.finding;
+  const oracle::FoundRule& f = report.finding;
   if (f.undetermined.empty()) return "Every rule one parameter away gives another answer.\n";
   std::string text =
       fmt::format("Left open, equal in all answers{}:\n",
@@ -101,7 +101,7 @@ std::string undetermined_text(const Identified& report) {
 
 /// "10000 mixed vectors of this rule, asked after it was found, agree: ..."
 std::string confirmed_text(const Identified& report) {
-  const oracle::Finding& f = report.finding;
+  const oracle::FoundRule& f = report.finding;
   std::string text;
   if (f.too_late) text = "The time is over (--time-limit) before all questions were asked.\n";
   if (f.confirmed == 0) return text;
@@ -111,7 +111,7 @@ std::string confirmed_text(const Identified& report) {
 }
 
 std::string changed_text(const Identified& report) {
-  const oracle::Finding& f = report.finding;
+  const oracle::FoundRule& f = report.finding;
   if (!f.changed) return "";
   const std::string question = question_text(report.ports, f.changed->dot);
   if (report.records())
@@ -125,7 +125,7 @@ std::string changed_text(const Identified& report) {
 }
 
 std::string contradiction_text(const Identified& report) {
-  const oracle::Finding& f = report.finding;
+  const oracle::FoundRule& f = report.finding;
   if (f.contradictions == 0) return "";
   const oracle::Answered& first = f.answered[f.contradiction];
   const std::string where =
@@ -137,7 +137,7 @@ std::string contradiction_text(const Identified& report) {
 
 /// "Found after 640 questions: RULE", or what records lack.
 std::string found_text(const Identified& report) {
-  const oracle::Finding& f = report.finding;
+  const oracle::FoundRule& f = report.finding;
   const std::string rule = unit::description_line(f.description);
   if (!f.decided)
     return fmt::format(
@@ -148,7 +148,7 @@ std::string found_text(const Identified& report) {
                      report.records() ? "records" : "questions", rule);
 }
 
-std::string presets_text(const oracle::Finding& f) {
+std::string presets_text(const oracle::FoundRule& f) {
   if (f.presets.empty()) return "No unit of the catalogue answers so.\n";
   std::string text;
   for (const std::string& name : f.presets) text += "  answers as " + name + "\n";
@@ -156,7 +156,7 @@ std::string presets_text(const oracle::Finding& f) {
 }
 
 /// "The products at positions 2, 18 have no effect."
-std::string lost_text(const oracle::Finding& f) {
+std::string lost_text(const oracle::FoundRule& f) {
   if (f.lost.empty()) return "";
   return fmt::format(
       "The product{} at position{} {} {} no effect{}.\n", f.lost.size() > 1 ? "s" : "",
@@ -168,7 +168,7 @@ std::string lost_text(const oracle::Finding& f) {
 std::string identify_json(const Identified& report) { return json_of(report).dump(2) + "\n"; }
 
 std::string identify_text(const Identified& report) {
-  const oracle::Finding& f = report.finding;
+  const oracle::FoundRule& f = report.finding;
   std::string text;
   if (f.fits) {
     text = found_text(report) + presets_text(f);
@@ -207,7 +207,7 @@ std::string identify_text(const Identified& report) {
   return text;
 }
 
-std::string finding_text(const oracle::RecordedUnit& one, const oracle::Finding& f) {
+std::string finding_text(const oracle::RecordedUnit& one, const oracle::FoundRule& f) {
   constexpr std::size_t kShown = 4;
   std::string text = fmt::format("{} {}, {} records: {}{}\n", one.chip, full_name(*one.instruction),
                                  one.answers.size(), f.fits ? "" : "no rule fits, the nearest is ",
@@ -233,7 +233,7 @@ std::string finding_text(const oracle::RecordedUnit& one, const oracle::Finding&
   return text;
 }
 
-Json finding_json(const oracle::RecordedUnit& one, const oracle::Finding& f) {
+Json finding_json(const oracle::RecordedUnit& one, const oracle::FoundRule& f) {
   Json open = Json::array();
   for (const oracle::Undetermined& rule : f.undetermined) open.push_back(rule.rival);
   return {{"chip", one.chip},
@@ -284,12 +284,13 @@ class Phases {
 
 int run_folder(const Options& o, const oracle::IdentifyOptions& options) {
   Json all = Json::array();
-  const bool fits = api::identify_folder(
-      o.in, o.instr, options, [&](const oracle::RecordedUnit& one, const oracle::Finding& finding) {
-        if (o.json) return all.push_back(finding_json(one, finding));
-        fmt::print("{}", finding_text(one, finding));
-        std::fflush(stdout);
-      });
+  const bool fits =
+      api::identify_folder(o.in, o.instr, options,
+                           [&](const oracle::RecordedUnit& one, const oracle::FoundRule& finding) {
+                             if (o.json) return all.push_back(finding_json(one, finding));
+                             fmt::print("{}", finding_text(one, finding));
+                             std::fflush(stdout);
+                           });
   if (o.json) fmt::print("{}\n", all.dump(2));
   return fits ? kFine : kMismatch;
 }

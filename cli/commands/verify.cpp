@@ -84,14 +84,14 @@ void check_options(const VerifyOptions& o) {
 
 /// The large runs of a folder; a line for each as it ends, every few seconds.
 int run_hashes(const VerifyOptions& o) {
-  const auto all = api::verify_hashes(o.folder, o.only, [&](const oracle::HashVerdict& v) {
+  const auto all = api::verify_hashes(o.folder, o.only, [&](const oracle::HashReplay& v) {
     if (o.json) return;
     fmt::print("{}", hash_line(v));
     std::fflush(stdout);
   });
   if (!o.junit.empty()) write_atomically(o.junit, {hashes_junit(all, o.folder)});
   std::int64_t differ = 0;
-  for (const oracle::HashVerdict& v : all) differ += v.differ != 0;
+  for (const oracle::HashReplay& v : all) differ += v.differ != 0;
   if (o.json) {
     fmt::print("{}\n", hashes_json(all).dump(2));
   } else {

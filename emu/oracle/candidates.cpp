@@ -245,6 +245,12 @@ Evidence Evidence::part(std::span<const std::size_t> positions) const {
   return some;
 }
 
+Evidence Evidence::answered_by(const UnitDescription& u) const {
+  Evidence other = *this;
+  other.codes_ = evaluate(u, ports_, dots_);
+  return other;
+}
+
 void Evidence::drop_products(const std::vector<int>& positions) {
   for (Dot& dot : dots_) dot = without_products(std::move(dot), positions);
 }

@@ -42,6 +42,8 @@ class Evidence {
   std::vector<std::size_t> contradicted(const unit::UnitDescription&, std::size_t most) const;
   /// Of these answers alone.
   Evidence part(std::span<const std::size_t> positions) const;
+  /// The same questions as a description answers them.
+  Evidence answered_by(const unit::UnitDescription&) const;
   /// The same answers to questions without the products at some positions; of dense dots.
   void drop_products(const std::vector<int>& positions);
   const Ports& ports() const { return ports_; }

@@ -35,13 +35,13 @@ bool same_but_nan(UnitDescription u, const UnitDescription& other) {
   return same_rule(u, other);
 }
 
-class Identification {
+class Identifier {
  public:
-  Identification(const Ports& ports, const Device* device, const IdentifyOptions& options)
+  Identifier(const Ports& ports, const Device* device, const IdentifyOptions& options)
       : ports_(ports),
         device_(device),
         options_(options),
-        pool_(question_pool(ports, options.seed, kBlock)),
+        pool_(options.pool.empty() ? question_pool(ports, options.seed, kBlock) : options.pool),
         evidence_(ports, options.any_nan) {
     for (const Question& question : pool_) pool_dots_.push_back(question.dot);
     if (options.catalogue) presets_ = presets(ports);
@@ -52,7 +52,7 @@ class Identification {
     for (const UnitDescription& u : families(ports)) start_.add(u);
   }
 
-  Finding run() {
+  FoundRule run() {
     survivors_ = start_.all;
     int searches = 0;
     while (!too_late() && finding_.reproducible) {
@@ -68,7 +68,7 @@ class Identification {
           continue;
         }
         add_blocks();
-        survivors_ = search_answers();
+        survivors_ = search_answers(evidence_);
         ++searches;
         const auto wrong = evidence_.contradicted(survivors_.front(), evidence_.size());
         if (wrong.empty()) {
@@ -96,7 +96,7 @@ class Identification {
     return finding_.changes == 0 && finding_.lost.empty() ? finding() : nothing_fits();
   }
 
-  Finding judge(const std::vector<Answered>& records) {
+  FoundRule judge(const std::vector<Answered>& records) {
     for (const Answered& record : records) note(record.question, record.code);
     find_contradictory_records();
     const std::vector<std::size_t> some = spread();
@@ -110,7 +110,7 @@ class Identification {
       return !wrong.empty();
     });
     searched_ = searched.size();
-    if (survivors_.empty()) survivors_ = search_answers();
+    if (survivors_.empty()) survivors_ = search_answers(evidence_);
     if (!evidence_.agrees(survivors_.front())) return nothing_fits();
     return finding();
   }
@@ -262,17 +262,17 @@ class Identification {
   }
 
   /// Searches what a few answers leave, and adds those that refute it: most tell nothing new.
-  std::vector<UnitDescription> search_answers() {
+  std::vector<UnitDescription> search_answers(const Evidence& evidence) {
     std::vector<std::size_t> some = spread();
     for (;;) {
-      std::vector<UnitDescription> found = search(evidence_.part(some), start_.all, options_.stop);
+      std::vector<UnitDescription> found = search(evidence.part(some), start_.all, options_.stop);
       searched_ = some.size();
       std::vector<UnitDescription> agreeing;
       for (const UnitDescription& u : found) {
-        if (evidence_.agrees(u)) agreeing.push_back(u);
+        if (evidence.agrees(u)) agreeing.push_back(u);
       }
       if (!agreeing.empty()) return agreeing;
-      const auto wrong = evidence_.contradicted(found.front(), kSearched / 8);
+      const auto wrong = evidence.contradicted(found.front(), kSearched / 8);
       const std::size_t before = some.size();
       for (const std::size_t at : wrong) {
         if (std::ranges::find(some, at) == some.end()) some.push_back(at);
@@ -304,11 +304,24 @@ class Identification {
   /// Whether a rule gives what `found` gives of the mixed vectors that confirmed it.
   bool gives_confirmed(const UnitDescription& u, const UnitDescription& found) const {
     bool same = true;
-    if (device_ == nullptr) return same;
     mixed_vectors(found, finding_.confirmed, [&](const Records&, const std::vector<Dot>& dots) {
       return same = gives(u, ports_, dots, evaluate(found, ports_, dots));
     });
     return same;
+  }
+
+  /// Of rules with the results of `found` for every question, and for the vectors that confirmed
+  /// it, the plainest. The results count, not the answers, of which some may be noise.
+  UnitDescription plainest(const UnitDescription& found) {
+    const Evidence by_rule = evidence_.answered_by(found);
+    const auto own = evaluate(found, ports_, pool_dots_);
+    UnitDescription best = found;
+    for (const UnitDescription& u : search_answers(by_rule)) {
+      if (plainer(u, best) && by_rule.agrees(u) && gives(u, ports_, pool_dots_, own) &&
+          gives_confirmed(u, found))
+        best = u;
+    }
+    return best;
   }
 
   /// Asks mixed vectors of the first survivor. False where one refutes it and `searching` wants to
@@ -397,8 +410,8 @@ class Identification {
     }
   }
 
-  Finding nothing_fits() {
-    if (survivors_.empty()) survivors_ = search_answers();
+  FoundRule nothing_fits() {
+    if (survivors_.empty()) survivors_ = search_answers(evidence_);
     finding_.description = survivors_.front();
     auto wrong = evidence_.contradicted(finding_.description, evidence_.size());
     const bool near = 2 * wrong.size() < evidence_.size();
@@ -410,6 +423,9 @@ class Identification {
       }
       wrong = evidence_.contradicted(finding_.description, evidence_.size());
       if (!finding_.lost.empty()) name_presets();
+      const bool named = std::ranges::any_of(
+          presets_, [&](const UnitDescription& u) { return same_rule(u, finding_.description); });
+      if (finding_.found_but() && !named) finding_.description = plainest(finding_.description);
     }
     finding_.contradictions = wrong.size();
     if (!wrong.empty()) {
@@ -426,7 +442,7 @@ class Identification {
     }
   }
 
-  Finding finding() {
+  FoundRule finding() {
     finding_.fits = true;
     finding_.description = survivors_.front();
     finding_.tried = pool_.size();
@@ -436,15 +452,8 @@ class Identification {
       finding_.confirmed = evidence_.size() - searched_;
       finding_.decided = finding_.confirmed >= kFewestConfirming;
     }
-    if (finding_.presets.empty() && device_ != nullptr) {
-      // Of rules with the same results the plainest: also of those that confirmed the one found.
-      const UnitDescription found = finding_.description;
-      for (const UnitDescription& u : search_answers()) {
-        if (plainer(u, finding_.description) && evidence_.agrees(u) &&
-            gives(u, ports_, pool_dots_, own) && gives_confirmed(u, found))
-          finding_.description = u;
-      }
-    }
+    if (finding_.presets.empty() && device_ != nullptr)
+      finding_.description = plainest(finding_.description);
     finding_.steps = steps_of_unit(finding_.description, ports_);
     for (const Rival& patch : patches_of(finding_.description)) {
       const UnitDescription& u = patch.description;
@@ -469,18 +478,18 @@ class Identification {
   Candidates start_, expanded_;
   std::size_t spread_ = 0, searched_ = 0;
   bool order_read_ = false, lanes_read_ = false, confirmed_ = false;
-  Finding finding_;
+  FoundRule finding_;
 };
 
 }  // namespace
 
-Finding identify(const Ports& ports, const Device& device, const IdentifyOptions& options) {
-  return Identification(ports, &device, options).run();
+FoundRule identify(const Ports& ports, const Device& device, const IdentifyOptions& options) {
+  return Identifier(ports, &device, options).run();
 }
 
-Finding identify(const Ports& ports, const std::vector<Answered>& records,
-                 const IdentifyOptions& options) {
-  return Identification(ports, nullptr, options).judge(records);
+FoundRule identify(const Ports& ports, const std::vector<Answered>& records,
+                   const IdentifyOptions& options) {
+  return Identifier(ports, nullptr, options).judge(records);
 }
 
 }  // namespace numemu::oracle

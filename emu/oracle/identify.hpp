@@ -22,6 +22,7 @@ struct IdentifyOptions {
   bool any_nan = false;                           ///< every NaN equals every other
   bool catalogue = true;                          ///< begin with the units of the catalogue
   std::vector<unit::UnitDescription> units = {};  ///< beside them, with names of their own
+  std::vector<Question> pool = {};                ///< asked in place of question_pool()
   /// Says that the time is over: what is known by then is the finding. All threads ask it.
   std::function<bool()> stop = {};
   /// How far a phase has come, "questions" or "confirmations"; of the first the total is a guess.
@@ -48,7 +49,7 @@ struct Undetermined {
   std::optional<Dot> separating;
 };
 
-struct Finding {
+struct FoundRule {
   bool fits = false;      ///< no answer contradicts the description
   bool too_late = false;  ///< the time was over before the last question
   /// Of all descriptions that fit the first of the catalogue, else the one found; where none fits,
@@ -95,14 +96,14 @@ struct Finding {
 /// Asks until every description that is one parameter away from the found one is refuted or agrees
 /// on all questions, then confirms. A question whose answer contradicts what was left is asked
 /// again. Deterministic. Device errors pass through.
-Finding identify(const Ports&, const Device&, const IdentifyOptions& = {});
+FoundRule identify(const Ports&, const Device&, const IdentifyOptions& = {});
 
 /// Records that confirm a rule, at least: with fewer, more than a tenth of records like them may
-/// differ from it (Finding::unseen).
+/// differ from it (FoundRule::unseen).
 inline constexpr std::size_t kFewestConfirming = 30;
 
 /// The same from records: nothing can be asked, the answers are all there are. At most half of them
 /// are searched; the others confirm.
-Finding identify(const Ports&, const std::vector<Answered>&, const IdentifyOptions& = {});
+FoundRule identify(const Ports&, const std::vector<Answered>&, const IdentifyOptions& = {});
 
 }  // namespace numemu::oracle

@@ -26,6 +26,11 @@ struct Rule {
   Change results = {};  ///< what becomes of results and flags
   /// Of a unit whose description alone is another: that unit.
   std::shared_ptr<const unit::Unit> unit = {};
+  /// What `compute` reads where `inputs` turns records into those of other fields; empty: the same.
+  /// Results stand in the same place.
+  Layout layout = {};
+  /// Why no input tells it from the subject; "": some may.
+  std::string_view equal = {};
 };
 
 /// The records with results and flags by the rule, and by what `then` changes on top of it.

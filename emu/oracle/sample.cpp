@@ -1,5 +1,7 @@
 #include "emu/oracle/sample.hpp"
 
+#include <algorithm>
+
 namespace numemu::oracle {
 
 void append_record(const Layout& layout, const Records& from, std::int64_t i, Records& to) {
@@ -16,6 +18,14 @@ void append_record(const Layout& layout, const Records& from, std::int64_t i, Re
   to.class_of.push_back(to.class_number(from.class_name(i)));
   to.line.push_back(from.line[static_cast<std::size_t>(i)]);
   ++to.size;
+}
+
+Records slice(const Layout& layout, const Records& from, std::int64_t first, std::int64_t n) {
+  Records some(layout, n);
+  for (std::size_t f = 0; f < layout.size(); ++f)
+    std::copy_n(from.columns[f].begin() + first * layout[f].count, n * layout[f].count,
+                some.columns[f].begin());
+  return some;
 }
 
 void append_record(const Layout& layout, const Sample& from, std::int64_t i, Sample& to) {

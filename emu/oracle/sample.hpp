@@ -21,6 +21,8 @@ struct Sample {
 
 /// Appends record i of another batch of the same layout.
 void append_record(const Layout&, const Records& from, std::int64_t i, Records& to);
+/// Records [first, first + n), without their lines and classes.
+Records slice(const Layout&, const Records&, std::int64_t first, std::int64_t n);
 /// Appends record i of another sample.
 void append_record(const Layout&, const Sample& from, std::int64_t i, Sample& to);
 /// At most `most` of the records, from all over the sample.

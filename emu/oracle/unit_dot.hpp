@@ -11,6 +11,8 @@
 
 namespace numemu::oracle {
 
+enum class Path : std::uint8_t { reference, fast };
+
 /// Computes D of records of one subject, one after another. Units of descriptions that differ in
 /// their arithmetic alone may share the records.
 class UnitDot {
@@ -24,21 +26,28 @@ class UnitDot {
   unit::Outcome outcome(const Records&, std::int64_t i, const unit::ShortEnds* ends = nullptr);
   std::uint64_t of(const Records& records, std::int64_t i) { return outcome(records, i).code; }
 
+  /// D of all records as one batch, over threads unless already inside a parallel region. No flags;
+  /// a stochastic register draws as for products with seed 0. Fields without a format hold what is
+  /// in the containers. Throws Error as Unit::multiply() does.
+  void multiply(Records&, Path);
+
  private:
   /// The codes of one field, in containers as units read them.
   struct Container {
     int field = -1;
     const Format* format = nullptr;
     int bytes = 1;
+    std::int64_t count = 0;           ///< codes of a record
     std::vector<std::uint64_t> data;  ///< aligned for any container
-    /// nullptr where the layout has no such field.
-    const void* of(const Records&, std::int64_t i);
+    /// Those of n records; nullptr where the layout has no such field.
+    const void* of(const Records&, std::int64_t i, std::int64_t n = 1);
   };
-  Container container(const Layout&, std::string_view name) const;
+  static Container container(const Layout&, std::string_view name);
+  unit::Gemm gemm(const Records&, std::int64_t i, std::int64_t n);
 
   Subject subject_;
   const unit::UnitDescription* description_;
-  Container a_, b_, c_, scale_a_, scale_b_, kept_;
+  Container a_, b_, c_, scale_a_, scale_b_, kept_, d_;
   int random_;
   unit::Gather a_row_, b_row_;
   std::vector<std::uint32_t> words_;

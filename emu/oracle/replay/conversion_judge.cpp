@@ -4,7 +4,6 @@
 
 #include <bit>
 #include <charconv>
-#include <exception>
 #include <filesystem>
 #include <set>
 #include <utility>
@@ -247,23 +246,36 @@ Run read_run(const std::string& folder, const TableRow& row) {
   return run;
 }
 
-ConversionVerdict verdict_of(const Run& run, const ConversionRule& rule) {
+/// Inputs and outputs, as they stand in their containers.
+Recording records_of(const Run& run) {
   const Conversion& c = *run.conversion;
-  ConversionVerdict v{.conversion = &c, .rule = rule, .unit = run.unit, .lanes = run.lanes};
-  const int in_bytes = info(c.a).bytes, out_bytes = info(c.d).bytes;
-  const auto size = static_cast<std::size_t>(record_bytes(c));
-  for (std::size_t at = 0; at < run.records.size(); at += size) {
-    const auto in = static_cast<std::uint32_t>(recording::load_code(&run.records[at], in_bytes));
-    const auto recorded =
-        static_cast<std::uint32_t>(recording::load_code(&run.records[at] + in_bytes, out_bytes));
-    const std::uint32_t expected = converted(c, in, rule);
-    ++v.records;
-    if (expected == recorded || v.mismatches++ != 0) continue;
-    v.in = in;
-    v.recorded = recorded;
-    v.expected = expected;
+  Layout layout = {{"in", 8 * info(c.a).bytes},
+                   {.name = "out", .bits = 8 * info(c.d).bytes, .result = true}};
+  Records records(layout, static_cast<std::int64_t>(run.records.size()) / record_bytes(c));
+  const std::uint8_t* at = run.records.data();
+  for (std::size_t i = 0; i < static_cast<std::size_t>(records.size); ++i) {
+    for (std::size_t f = 0; f < layout.size(); ++f) {
+      records.columns[f][i] = recording::load_code(at, layout[f].bits / 8);
+      at += layout[f].bits / 8;
+    }
   }
-  v.whole_run = v.mismatches == 0 && run_hash(c, run.in, rule) == run.hash;
+  return {std::move(layout), std::move(records), nullptr};
+}
+
+ConversionReplay replay_of(const Run& run, const Recording& records, const ConversionRule& rule) {
+  const Conversion& c = *run.conversion;
+  const Rule by_rule{.family = rule.question, .name = rule.name, .compute = [&](Records& r) {
+                       for (std::size_t i = 0; i < r.columns[0].size(); ++i)
+                         r.columns[1][i] =
+                             converted(c, static_cast<std::uint32_t>(r.columns[0][i]), rule);
+                     }};
+  ConversionReplay v{.conversion = &c,
+                     .unit = run.unit,
+                     .records = records.replay({}, by_rule),
+                     .lanes = run.lanes};
+  v.whole_run = v.records.mismatches == 0 && run_hash(c, run.in, rule) == run.hash;
+  if (v.records.mismatches != 0)
+    v.in = static_cast<std::uint32_t>(records.records().code(0, v.records.first));
   return v;
 }
 
@@ -283,8 +295,8 @@ std::uint64_t run_hash(const Conversion& c, const std::vector<std::uint32_t>& in
   return hash;
 }
 
-std::vector<ConversionVerdict> judge_conversions(const std::string& folder,
-                                                 const std::string& only) {
+std::vector<ConversionReplay> judge_conversions(const std::string& folder,
+                                                const std::string& only) {
   const std::string table = folder + "/conversions.tsv";
   if (!std::filesystem::exists(table)) return {};
   std::vector<TableRow> rows;
@@ -295,21 +307,14 @@ std::vector<ConversionVerdict> judge_conversions(const std::string& folder,
       throw Error(fmt::format("{}: {} appears twice", row.where, name));
     if (("cvt " + name).find(only) != std::string::npos) rows.push_back(std::move(row));
   }
-  std::vector<std::vector<ConversionVerdict>> of_row(rows.size());
-  std::exception_ptr error;
-#pragma omp parallel for schedule(dynamic)
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    try {
-      const Run run = read_run(folder, rows[i]);
-      for (const ConversionRule& rule : conversion_rules(*run.conversion))
-        of_row[i].push_back(verdict_of(run, rule));
-    } catch (...) {
-#pragma omp critical
-      if (!error) error = std::current_exception();
-    }
-  }
-  if (error) std::rethrow_exception(error);
-  std::vector<ConversionVerdict> all;
+  std::vector<std::vector<ConversionReplay>> of_row(rows.size());
+  for_each_part(rows.size(), [&](std::size_t i) {
+    const Run run = read_run(folder, rows[i]);
+    const Recording records = records_of(run);
+    for (const ConversionRule& rule : conversion_rules(*run.conversion))
+      of_row[i].push_back(replay_of(run, records, rule));
+  });
+  std::vector<ConversionReplay> all;
   for (const auto& some : of_row) all.insert(all.end(), some.begin(), some.end());
   return all;
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "emu/oracle/recording/conversion.hpp"
+#include "emu/oracle/replay/record_judge.hpp"
 
 namespace numemu::oracle {
 
@@ -40,17 +41,19 @@ std::uint32_t converted(const recording::Conversion&, std::uint32_t in, const Co
 /// bf16 to float32).
 std::vector<ConversionRule> conversion_rules(const recording::Conversion&);
 
-struct ConversionVerdict {
+/// A rule of a conversion on its records and its whole run.
+struct ConversionReplay {
   const recording::Conversion* conversion = nullptr;
-  ConversionRule rule;
   std::string unit;
-  std::int64_t records = 0, mismatches = 0;
-  std::uint32_t in = 0, recorded = 0, expected = 0;  ///< of the first mismatch
+  Replay records;
+  std::uint32_t in = 0;  ///< of the first mismatch
   /// No record contradicts the rule, and its answers to all inputs of the run have the table's
   /// hash.
   bool whole_run = false;
   std::int64_t lanes = 0;  ///< inputs for which the lanes of the instruction disagree
 
+  /// Whether the rule is that of the documents.
+  bool is_first() const { return records.question.empty(); }
   /// Of a first rule: whether it is what the instruction does.
   bool holds() const { return whole_run && lanes == 0; }
 };
@@ -58,8 +61,8 @@ struct ConversionVerdict {
 /// FOLDER/conversions.tsv (file unit instr from to record_bytes count inputs seed hash lanes) and
 /// its files, over threads; a conversion's first rule comes first. Only those whose name holds
 /// `only`. Empty where there is no such table. Throws Error naming file and line.
-std::vector<ConversionVerdict> judge_conversions(const std::string& folder,
-                                                 const std::string& only = "");
+std::vector<ConversionReplay> judge_conversions(const std::string& folder,
+                                                const std::string& only = "");
 
 /// FNV-1a over the answers to all inputs, with every lane giving the same code.
 std::uint64_t run_hash(const recording::Conversion&, const std::vector<std::uint32_t>& in,

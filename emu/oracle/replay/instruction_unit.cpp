@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <span>
 
 #include "emu/oracle/recording/probe.hpp"
 #include "emu/unit/batch.hpp"
@@ -63,10 +64,10 @@ const unit::Unit* catalogue_unit(const std::string& chip, const Instruction& i) 
   return nullptr;
 }
 
-}  // namespace
-
+/// For each kept element its index in its group, from words of four bits (PTX ISA, "Sparse matrix
+/// storage").
 std::vector<std::uint8_t> kept_indices(const Instruction& i,
-                                       const std::vector<std::uint8_t>& metadata) {
+                                       std::span<const std::uint8_t> metadata) {
   std::vector<std::uint8_t> indices;
   const auto add = [&](int index) { indices.push_back(static_cast<std::uint8_t>(index)); };
   for (const std::uint8_t word : metadata) {
@@ -82,19 +83,7 @@ std::vector<std::uint8_t> kept_indices(const Instruction& i,
   return indices;
 }
 
-unit::Sparsity sparsity_of(const Instruction& i) {
-  switch (i.sparsity) {
-    case Sparsity::two_of_four:
-      return {2, 4};
-    case Sparsity::one_of_two:
-      return {1, 2};
-    case Sparsity::pairs_of_four:
-      return {4, 8};
-    case Sparsity::dense:
-      break;
-  }
-  return {};
-}
+}  // namespace
 
 std::optional<unit::UnitDescription> unit_of(const std::string& chip, const Instruction& i) {
   const unit::Unit* const found = catalogue_unit(chip, i);
@@ -110,6 +99,84 @@ std::optional<unit::UnitDescription> unit_of(const std::string& chip, const Inst
     u.group = std::min(u.group, halves ? u.k / 2 : u.k);
   }
   return u;
+}
+
+Subject subject_of(const unit::Unit& unit, const Instruction& i) {
+  const unit::UnitDescription& u = *unit.description();
+  const unit::Register& result = unit::result_register(u);
+  return {Operation::unit,
+          &unit,
+          u.a != nullptr ? u.a : &element_format(i.a),
+          u.b != nullptr ? u.b : &element_format(i.b),
+          unit.d_format(),
+          result.rounding,
+          result.overflow,
+          i.k};
+}
+
+Layout container_layout(const Instruction& i) {
+  const auto field = [](const char* name, Element e, int count) {
+    return Field{name, 8 * info(e).bytes, count};
+  };
+  Layout layout = {field("a", i.a, i.kept()), field("b", i.b, i.k)};
+  if (i.block != 0) {
+    layout.push_back(field("sa", i.scale, i.scales()));
+    layout.push_back(field("sb", i.scale, i.scales()));
+  }
+  if (i.sparsity != Sparsity::dense) layout.push_back(field("e", Element::u8, i.kept()));
+  layout.push_back(field("c", i.c, 1));
+  layout.push_back(field("d", i.d, 1));
+  layout.back().result = true;
+  return layout;
+}
+
+void put_record(const Instruction& i, const recording::Record& from, Records& to,
+                std::int64_t record) {
+  std::size_t f = 0;
+  const auto put = [&](const std::uint8_t* codes, Element e, int count) {
+    const int bytes = info(e).bytes;
+    std::uint64_t* const at = to.columns[f++].data() + record * count;
+    for (int j = 0; j < count; ++j) at[j] = recording::load_code(codes + j * bytes, bytes);
+  };
+  put(from.a, i.a, i.kept());
+  put(from.b, i.b, i.k);
+  if (i.block != 0) {
+    put(from.scale_a, i.scale, i.scales());
+    put(from.scale_b, i.scale, i.scales());
+  }
+  if (i.sparsity != Sparsity::dense) {
+    const auto kept = kept_indices(i, {from.metadata, static_cast<std::size_t>(i.groups())});
+    put(kept.data(), Element::u8, i.kept());
+  }
+  put(from.c, i.c, 1);
+  put(from.d, i.d, 1);
+}
+
+Records records_of(const recording::Batch& batch) {
+  const Instruction& i = *batch.instruction;
+  Records records(container_layout(i), std::int64_t{batch.count} * i.m * i.n);
+  const auto line = [](const std::vector<std::uint8_t>& codes, std::int64_t number, int bytes) {
+    return codes.data() + number * bytes;
+  };
+  for (std::int64_t dot = 0; dot < records.size; ++dot) {
+    const std::int64_t row = dot / i.n, column = dot / (i.m * i.n) * i.n + dot % i.n;
+    put_record(i,
+               {line(batch.a, row, i.kept() * info(i.a).bytes),
+                line(batch.b, column, i.k * info(i.b).bytes), line(batch.c, dot, info(i.c).bytes),
+                line(batch.scale_a, row, i.scales()), line(batch.scale_b, column, i.scales()),
+                line(batch.metadata, row, i.groups()), line(batch.d, dot, info(i.d).bytes)},
+               records, dot);
+  }
+  return records;
+}
+
+std::vector<std::uint8_t> in_containers(const Instruction& i, const Records& records) {
+  const int bytes = info(i.d).bytes;
+  std::vector<std::uint8_t> d(static_cast<std::size_t>(records.size * bytes));
+  for (std::int64_t dot = 0; dot < records.size; ++dot)
+    recording::store_code(d.data() + dot * bytes, bytes,
+                          records.columns.back()[static_cast<std::size_t>(dot)]);
+  return d;
 }
 
 std::vector<std::uint8_t> results_of(const unit::Unit& unit, const recording::Batch& batch,

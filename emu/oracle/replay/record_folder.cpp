@@ -67,13 +67,6 @@ void check_records(const RecordFile& file) {
   }
 }
 
-void set_instruction(RecordFile& file, const Instruction& i) {
-  file.instruction = &i;
-  auto single = std::make_shared<Instruction>(i);
-  single->m = single->n = 1;
-  file.single = std::move(single);
-}
-
 void expect(const TableRow& row, const char* column, const std::string& expected) {
   if (row.text(column) != expected)
     throw Error(fmt::format("{}: {}: expected {} for {}, found '{}'", row.where, column, expected,
@@ -126,7 +119,7 @@ void read_index(const std::string& folder, const char* index, const std::string&
     if (found < 0)
       throw Error(
           fmt::format("{}: expected a known instruction, found {} {}", row.where, kind, instr));
-    set_instruction(file, recording::instructions()[static_cast<std::size_t>(found)]);
+    file.instruction = &recording::instructions()[static_cast<std::size_t>(found)];
     check_row(row, *file.instruction);
     file.unit = row.text("unit");
     if (file.unit.ends_with(".json"))
@@ -204,7 +197,7 @@ RecordFile read_hardware_file(const std::string& folder, const TableRow& row) {
   const std::string in = element_named(row.text("in")), out = element_named(row.text("out"));
   const bool hopper = file.unit == "H100" || file.unit == "H200";
   const bool wgmma = hopper && out == "f32" && (in == "e4m3" || in == "e5m2");
-  set_instruction(file, hardware_instruction(row, wgmma));
+  file.instruction = &hardware_instruction(row, wgmma);
   const Instruction& i = *file.instruction;
   file.count = row.number("count");
   const std::int64_t operands = std::int64_t{2} * i.k * info(i.a).bytes, record = operands + 8;
@@ -231,34 +224,14 @@ RecordFile read_hardware_file(const std::string& folder, const TableRow& row) {
 
 }  // namespace
 
-recording::Batch RecordFile::dots(std::int64_t first, std::int64_t n) const {
-  const Instruction& i = *single;
-  recording::Batch batch(i, static_cast<int>(n));
-  const recording::TileBytes size = tile_bytes(i);
-  const std::size_t record_size = recording::record_bytes(*instruction);
-  for (std::size_t at = 0; at < static_cast<std::size_t>(n); ++at) {
-    const auto record = recording::view_record(
-        *instruction, bytes.data() + (static_cast<std::size_t>(first) + at) * record_size);
-    const auto put = [at](const std::uint8_t* from, std::size_t length,
-                          std::vector<std::uint8_t>& to) {
-      std::copy_n(from, length, to.begin() + static_cast<std::ptrdiff_t>(at * length));
-    };
-    put(record.a, size.a, batch.a);
-    put(record.b, size.b, batch.b);
-    put(record.c, size.c, batch.c);
-    put(record.scale_a, size.scale_a, batch.scale_a);
-    put(record.scale_b, size.scale_b, batch.scale_b);
-    put(record.metadata, size.metadata, batch.metadata);
-    put(record.d, size.d, batch.d);
-  }
-  return batch;
-}
-
-std::uint64_t RecordFile::d(std::int64_t record) const {
+Records RecordFile::records() const {
+  Records all(container_layout(*instruction), count);
   const std::size_t size = recording::record_bytes(*instruction);
-  const auto view =
-      recording::view_record(*instruction, bytes.data() + static_cast<std::size_t>(record) * size);
-  return recording::load_code(view.d, info(instruction->d).bytes);
+  for (std::int64_t r = 0; r < count; ++r)
+    put_record(*instruction,
+               view_record(*instruction, bytes.data() + static_cast<std::size_t>(r) * size), all,
+               r);
+  return all;
 }
 
 bool is_record_folder(const std::string& folder) {

@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "emu/oracle/recording/batch.hpp"
+#include "emu/oracle/record.hpp"
+#include "emu/oracle/recording/instruction.hpp"
 #include "emu/unit/description.hpp"
 
 namespace numemu::oracle {
@@ -18,15 +19,13 @@ struct RecordFile {
   std::string unit;    ///< the chip, "H100"; or FILE.json in the folder, the description of a unit
   std::string source;  ///< where the results come from
   const recording::Instruction* instruction = nullptr;
-  std::shared_ptr<const recording::Instruction> single;  ///< the same with m = n = 1
-  std::optional<unit::UnitDescription> described;        ///< of FILE.json
+  std::optional<unit::UnitDescription> described;  ///< of FILE.json
   std::int64_t count = 0;
   std::vector<std::uint8_t> bytes;
   std::map<std::int64_t, std::string> probes;  ///< of a record: "Z1"
 
-  /// Records [first, first + n) as single dots, with the recorded results as D.
-  recording::Batch dots(std::int64_t first, std::int64_t n) const;
-  std::uint64_t d(std::int64_t record) const;
+  /// All of them, fields as in container_layout().
+  Records records() const;
 };
 
 struct SkippedFile {

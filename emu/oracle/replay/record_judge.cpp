@@ -7,44 +7,34 @@
 #include <utility>
 #include <vector>
 
+#include "emu/oracle/protocol.hpp"
 #include "emu/oracle/recording/data.hpp"
 #include "emu/oracle/recording/probe.hpp"
-#include "emu/oracle/recording/records.hpp"
 #include "emu/oracle/replay/instruction_unit.hpp"
 #include "emu/oracle/replay/record_folder.hpp"
 #include "emu/oracle/replay/record_rules.hpp"
-#include "formats/codec.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::oracle {
 
 namespace {
 
-using recording::Element;
 using recording::Instruction;
 
-std::vector<std::uint64_t> codes(const std::uint8_t* at, Element e, int count) {
-  const int bytes = info(e).bytes, shift = is_integer(e) ? 0 : element_format(e).container_shift;
-  std::vector<std::uint64_t> all;
-  for (int j = 0; j < count; ++j)
-    all.push_back(recording::load_code(at + j * bytes, bytes) >> shift);
-  return all;
-}
-
-Answered answer(const RecordFile& file, std::int64_t r) {
-  const Instruction& i = *file.instruction;
-  const auto record = recording::view_record(
-      i, file.bytes.data() + static_cast<std::size_t>(r) * recording::record_bytes(i));
-  const auto probe = file.probes.find(r);
-  Answered one{{probe == file.probes.end() ? "record" : probe->second, {}}, file.d(r)};
-  Dot& dot = one.question.dot;
-  dot.a = codes(record.a, i.a, i.kept());
-  dot.b = codes(record.b, i.b, i.k);
-  dot.c = codes(record.c, i.c, 1).front();
-  dot.scale_a.assign(record.scale_a, record.scale_a + i.scales());
-  dot.scale_b.assign(record.scale_b, record.scale_b + i.scales());
-  dot.kept = kept_indices(i, {record.metadata, record.metadata + i.groups()});
-  return one;
+/// The records of a file as answers to questions.
+void append_answers(const RecordFile& file, const Ports& ports, std::vector<Answered>& answers) {
+  const Layout layout = container_layout(*file.instruction);
+  Records records = file.records();
+  for (const auto& [name, format] : {std::pair("a", ports.a), std::pair("b", ports.b)}) {
+    for (std::uint64_t& code : records.columns[static_cast<std::size_t>(find_field(layout, name))])
+      code >>= format->container_shift;
+  }
+  for (std::int64_t r = 0; r < file.count; ++r) {
+    const auto probe = file.probes.find(r);
+    answers.push_back(
+        {{probe == file.probes.end() ? "record" : probe->second, dot_of(ports, records, r)},
+         records.code(find_field(layout, "d"), r)});
+  }
 }
 
 }  // namespace
@@ -59,40 +49,36 @@ std::vector<RecordedUnit> recorded_units(const RecordFolder& folder) {
       all.push_back({file.unit, file.instruction, ports_of(*file.instruction), {}});
       at = all.end() - 1;
     }
-    for (std::int64_t r = 0; r < file.count; ++r) at->answers.push_back(answer(file, r));
+    append_answers(file, at->ports, at->answers);
   }
   return all;
 }
 
 namespace {
 
-using recording::Instruction;
-
 /// Hash h covers whole tiles: 4096 is a multiple of the dots of every tile.
 int tiles_of_hash(const Instruction& i) { return recording::kDotsPerHash / (i.m * i.n); }
 
-bool agrees(const recording::HashedRun& run, const RecordRule& rule, std::size_t h) {
+bool agrees(const recording::HashedRun& run, const Rule& rule, std::size_t h) {
   const Instruction& i = *run.instruction;
   const int tiles = tiles_of_hash(i);
   recording::Batch batch(i, tiles);
   fill(batch, tensor_of(i), run.seed, static_cast<std::int64_t>(h) * tiles);
-  const std::vector<std::uint8_t> d = results_of(rule, batch);
+  std::vector<std::uint8_t> d = results_of(*rule.unit, batch, Path::fast);
+  if (rule.results) {
+    batch.d = std::move(d);
+    Sample sample;
+    sample.records = records_of(batch);
+    Records answered = sample.records;
+    rule.results(answered, sample);
+    d = in_containers(i, answered);
+  }
   return recording::fnv1a(recording::kFnvBasis, d.data(), d.size()) == run.hashes[h];
 }
 
-void compare(const recording::HashedRun& run, const RecordRule& rule, HashVerdict& v) {
+void compare(const recording::HashedRun& run, const Rule& rule, HashReplay& v) {
   std::vector<char> differs(run.hashes.size(), 0);
-  std::exception_ptr error;
-#pragma omp parallel for schedule(dynamic)
-  for (std::size_t h = 0; h < differs.size(); ++h) {
-    try {
-      differs[h] = agrees(run, rule, h) ? 0 : 1;
-    } catch (...) {
-#pragma omp critical
-      if (!error) error = std::current_exception();
-    }
-  }
-  if (error) std::rethrow_exception(error);
+  for_each_part(differs.size(), [&](std::size_t h) { differs[h] = agrees(run, rule, h) ? 0 : 1; });
   v.differ = std::count(differs.begin(), differs.end(), 1);
   const int tiles = tiles_of_hash(*run.instruction);
   v.first_tile = std::find(differs.begin(), differs.end(), 1) - differs.begin();
@@ -111,17 +97,17 @@ std::vector<recording::HashedRun> read_runs(const std::string& folder) {
 }  // namespace
 
 void judge_hashes(const std::string& folder, const std::string& only,
-                  const std::function<void(const HashVerdict&)>& done) {
+                  const std::function<void(const HashReplay&)>& done) {
   std::map<std::string, std::string> chips;
   for (const TableRow& row : read_table_rows(folder + "/index.tsv"))
     chips[row.text("kind") + " " + row.text("instr")] = row.text("unit");
   for (const recording::HashedRun& run : read_runs(folder)) {
-    HashVerdict v;
+    HashReplay v;
     v.instruction = full_name(*run.instruction);
     if (v.instruction.find(only) == std::string::npos) continue;
     v.hashes = static_cast<std::int64_t>(run.hashes.size());
     v.chip = chips[v.instruction];
-    if (const std::optional<RecordRule> rule = rule_of(v.chip, *run.instruction)) {
+    if (const std::optional<Rule> rule = rule_of(v.chip, *run.instruction)) {
       v.unit = rule->name;
       compare(run, *rule, v);
     }
@@ -129,67 +115,79 @@ void judge_hashes(const std::string& folder, const std::string& only,
   }
 }
 
-namespace {
+Recording::Recording(Layout layout, Records records, const Format* number)
+    : layout_(std::move(layout)),
+      records_(std::move(records)),
+      result_(static_cast<int>(layout_.size()) - 1),
+      bits_(number, layout_.back().bits, {.nan = NanMatch::payload}),
+      numbers_(number, layout_.back().bits, {.nan = NanMatch::any}) {}
 
-using recording::Element;
-
-constexpr std::int64_t kFirstPiece = 64;
-
-Class class_of(Element e, std::uint64_t code) {
-  if (is_integer(e)) return Class::finite;
-  const Format& format = element_format(e);
-  return decode(format, code >> format.container_shift & format.code_mask()).kind;
-}
-
-/// Adds records [first, first + n) to a verdict.
-void compare(const RecordFile& file, std::int64_t first, const std::vector<std::uint8_t>& expected,
-             Verdict& v) {
-  const Element e = file.instruction->d;
-  const int bytes = info(e).bytes;
-  const auto n = static_cast<std::int64_t>(expected.size()) / bytes;
-  for (std::int64_t r = 0; r < n; ++r) {
-    const std::uint64_t recorded = file.d(first + r);
-    const std::uint64_t own = recording::load_code(expected.data() + r * bytes, bytes);
-    if (recorded == own) continue;
-    if (v.mismatches++ == 0) {
-      v.first = first + r;
-      v.expected = own;
-      v.recorded = recorded;
-    }
-    const Class one = class_of(e, recorded), other = class_of(e, own);
-    v.zero_signs += one == Class::zero && other == Class::zero;
-    v.nan_bits += one == Class::nan && other == Class::nan;
-  }
-  v.records += n;
-}
-
-/// All records, or as many as refute the rule.
-Verdict verdict_of(const RecordRule& rule, const RecordFile& file, bool all) {
-  Verdict v{.question = rule.question, .name = rule.name};
-  std::int64_t piece = all ? file.count : kFirstPiece;
-  while (v.records < file.count && (all || v.mismatches == 0)) {
-    const std::int64_t first = v.records, n = std::min(piece, file.count - first);
-    compare(file, first, results_of(rule, file.dots(first, n)), v);
+Replay Recording::replay(const Subject& subject, const Rule& rule, bool all) const {
+  constexpr std::int64_t kFirstPiece = 64;
+  Replay r{.question = rule.family, .name = rule.name};
+  std::int64_t piece = all ? records_.size : kFirstPiece;
+  while (r.records < records_.size && (all || r.mismatches == 0)) {
+    Sample sample;
+    sample.records =
+        slice(layout_, records_, r.records, std::min(piece, records_.size - r.records));
+    compare(sample.records, predict(subject, rule, sample), r);
     piece *= 4;
   }
-  return v;
+  return r;
+}
+
+/// Adds the next records to a replay.
+void Recording::compare(const Records& recorded, const Records& computed, Replay& r) const {
+  for (std::int64_t i = 0; i < recorded.size; ++i) {
+    const std::uint64_t want = computed.code(result_, i), got = recorded.code(result_, i);
+    const Mismatch mismatch = bits_.compare(want, got).mismatch;
+    if (mismatch == Mismatch::none) continue;
+    if (r.mismatches++ == 0) {
+      r.first = r.records + i;
+      r.expected = want;
+      r.recorded = got;
+    }
+    r.zero_signs += mismatch == Mismatch::zero_sign;
+    r.nan_bits += numbers_.compare(want, got).mismatch == Mismatch::none;
+  }
+  r.records += recorded.size;
+}
+
+void for_each_part(std::size_t n, const std::function<void(std::size_t)>& work) {
+  std::exception_ptr error;
+#pragma omp parallel for schedule(dynamic)
+  for (std::size_t i = 0; i < n; ++i) {
+    try {
+      work(i);
+    } catch (...) {
+#pragma omp critical
+      if (!error) error = std::current_exception();
+    }
+  }
+  if (error) std::rethrow_exception(error);
+}
+
+namespace {
+
+Replay replay_of(const Recording& records, const Rule& rule, const Instruction& i, bool all) {
+  return records.replay(subject_of(*rule.unit, i), rule, all);
 }
 
 /// From the rival that comes closest, one more change at a time while that brings it closer.
-std::vector<Verdict> closest(const RecordRule& rule, const RecordFile& file,
-                             std::int64_t mismatches) {
-  RecordRule best = rule;
-  Verdict least{.question = "amended", .name = rule.name, .mismatches = mismatches};
+std::vector<Replay> closest(const Recording& records, const Rule& rule, const Instruction& i,
+                            std::int64_t mismatches) {
+  Rule best = rule;
+  Replay least{.question = "amended", .name = rule.name, .mismatches = mismatches};
   bool improved = false;
   while (least.mismatches != 0) {
-    std::vector<RecordRule> rivals = rivals_of(best, *file.single);
-    const RecordRule* next = nullptr;
-    for (RecordRule& rival : rivals) {
-      Verdict v = verdict_of(rival, file, true);
-      if (v.mismatches >= least.mismatches) continue;
-      v.question = "amended";
-      v.name = best.name + " + " + rival.name;
-      least = std::move(v);
+    std::vector<Rule> rivals = rivals_of(best, i);
+    const Rule* next = nullptr;
+    for (Rule& rival : rivals) {
+      Replay r = replay_of(records, rival, i, true);
+      if (r.mismatches >= least.mismatches) continue;
+      r.question = "amended";
+      r.name = best.name + " + " + rival.name;
+      least = std::move(r);
       next = &rival;
     }
     if (next == nullptr) break;
@@ -197,39 +195,32 @@ std::vector<Verdict> closest(const RecordRule& rule, const RecordFile& file,
     best.name = least.name;
     improved = true;
   }
-  return improved ? std::vector<Verdict>{std::move(least)} : std::vector<Verdict>{};
+  return improved ? std::vector<Replay>{std::move(least)} : std::vector<Replay>{};
 }
 
 Judgement judge_file(const RecordFile& file, const unit::UnitDescription* described) {
   Judgement j;
   j.file = &file;
-  std::optional<RecordRule> rule;
+  const Instruction& i = *file.instruction;
   if (described == nullptr && file.described) described = &*file.described;
-  if (described != nullptr) {
-    rule = rule_of(*described, *file.single);
-  } else {
-    rule = rule_of(file.unit, *file.single);
-  }
+  const std::optional<Rule> rule =
+      described != nullptr ? rule_of(*described, i) : rule_of(file.unit, i);
   if (!rule) return j;
+  const Recording records(container_layout(i), file.records(), ports_of(i).d);
   // The reference is the rule; rivals may take what tests hold equal to it.
-  Verdict own;
-  own.name = rule->name;
-  const recording::Batch dots = file.dots(0, file.count);
-  std::vector<std::uint8_t> d = results_of(*rule->unit, dots, Path::reference);
-  if (rule->results != nullptr) d = written(*rule, dots, std::move(d));
-  compare(file, 0, d, own);
-  j.verdicts.push_back(std::move(own));
+  j.replays.push_back(replay_of(records, *rule, i, true));
   bool stands = j.holds();
-  for (const RecordRule& rival : rivals_of(*rule, *file.single)) {
+  for (const Rule& rival :
+       described != nullptr ? rivals_of(*rule, i) : rivals_of_catalogue(*rule, i)) {
     // Where the rule is wrong, nothing that follows from it is known.
     if (j.holds() && !rival.equal.empty()) {
-      j.verdicts.push_back({.question = rival.question, .name = rival.name, .equal = rival.equal});
+      j.replays.push_back({.question = rival.family, .name = rival.name, .equal = rival.equal});
       continue;
     }
-    j.verdicts.push_back(verdict_of(rival, file, !j.holds()));
-    stands = stands || j.verdicts.back().mismatches == 0;
+    j.replays.push_back(replay_of(records, rival, i, !j.holds()));
+    stands = stands || j.replays.back().mismatches == 0;
   }
-  if (!stands) j.closest = closest(*rule, file, j.verdicts.front().mismatches);
+  if (!stands) j.closest = closest(records, *rule, i, j.replays.front().mismatches);
   return j;
 }
 
@@ -239,17 +230,8 @@ std::string instruction_of(const Judgement& j) { return full_name(*j.file->instr
 
 std::vector<Judgement> judge(const RecordFolder& folder, const unit::UnitDescription* described) {
   std::vector<Judgement> all(folder.files.size());
-  std::exception_ptr error;
-#pragma omp parallel for schedule(dynamic)
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    try {
-      all[i] = judge_file(folder.files[i], described);
-    } catch (...) {
-#pragma omp critical
-      if (!error) error = std::current_exception();
-    }
-  }
-  if (error) std::rethrow_exception(error);
+  for_each_part(all.size(),
+                [&](std::size_t i) { all[i] = judge_file(folder.files[i], described); });
   return all;
 }
 
@@ -263,7 +245,7 @@ std::vector<std::string> Standing::stands_for() const {
 std::vector<Standing> standings(const std::vector<Judgement>& judgements) {
   std::vector<Standing> all;
   for (const Judgement& j : judgements) {
-    for (const Verdict& v : j.verdicts) {
+    for (const Replay& v : j.replays) {
       if (v.question.empty()) continue;
       auto at = std::ranges::find_if(all, [&](const Standing& s) {
         return s.chip == j.file->unit && s.question == v.question && s.rival == v.name;
@@ -290,16 +272,16 @@ std::vector<Refuted> refuted(const std::vector<Judgement>& judgements) {
   };
   std::map<std::pair<std::string, std::string>, Sum> sums;
   for (const Judgement& j : judgements) {
-    if (j.verdicts.empty()) continue;
+    if (j.replays.empty()) continue;
     Sum& sum = sums[{j.file->unit, instruction_of(j)}];
-    const Verdict& own = j.verdicts.front();
+    const Replay& own = j.replays.front();
     sum.found.rule = own.name;
     sum.found.mismatches += own.mismatches;
     sum.found.records += own.records;
-    sum.rivals.resize(j.verdicts.size() - 1);
+    sum.rivals.resize(j.replays.size() - 1);
     for (std::size_t r = 0; r < sum.rivals.size(); ++r) {
-      sum.rivals[r].first = j.verdicts[r + 1].name;
-      sum.rivals[r].second += j.verdicts[r + 1].mismatches;
+      sum.rivals[r].first = j.replays[r + 1].name;
+      sum.rivals[r].second += j.replays[r + 1].mismatches;
     }
   }
   std::vector<Refuted> all;

@@ -10,7 +10,8 @@
 #include "emu/oracle/identify.hpp"
 #include "emu/oracle/recording/hashes.hpp"
 #include "emu/oracle/replay/record_folder.hpp"
-#include "emu/oracle/replay/record_rules.hpp"
+#include "emu/oracle/rule.hpp"
+#include "emu/oracle/verify.hpp"
 
 namespace numemu::oracle {
 
@@ -25,7 +26,7 @@ struct RecordedUnit {
 /// The instructions in the order of the folder; the 13 low bits of tf32 are left out.
 std::vector<RecordedUnit> recorded_units(const RecordFolder&);
 
-struct HashVerdict {
+struct HashReplay {
   std::string chip, instruction, unit;  ///< unit "": the catalogue has none
   std::int64_t hashes = 0, differ = 0;
   std::int64_t first_tile = 0, last_tile = 0;  ///< that the first different hash covers
@@ -35,10 +36,10 @@ struct HashVerdict {
 /// each run whose kind and name hold `only`, in the order of the table. Fast paths, over threads.
 /// Throws Error naming file and line.
 void judge_hashes(const std::string& folder, const std::string& only,
-                  const std::function<void(const HashVerdict&)>& done);
+                  const std::function<void(const HashReplay&)>& done);
 
-/// One rule on the records of a file.
-struct Verdict {
+/// How a rule fares on records.
+struct Replay {
   std::string question, name;                ///< question "": the unit's own rule
   std::int64_t records = 0;                  ///< compared: a rival is left where it is refuted
   std::int64_t mismatches = 0;               ///< of them
@@ -49,14 +50,36 @@ struct Verdict {
   std::string_view equal = {};  ///< of a rival that was not compared: why no input tells it apart
 };
 
+/// Records with results made elsewhere, every bit of which counts.
+class Recording {
+ public:
+  /// `number`: what results are, for zeros and NaN; null: codes without a meaning.
+  Recording(Layout, Records, const Format* number);
+
+  const Records& records() const { return records_; }
+  /// All records, or as many as refute the rule.
+  Replay replay(const Subject&, const Rule&, bool all = true) const;
+
+ private:
+  void compare(const Records& recorded, const Records& computed, Replay&) const;
+
+  Layout layout_;
+  Records records_;
+  int result_;  ///< the last field
+  Comparer bits_, numbers_;
+};
+
+/// Runs work(i) for i below n over threads; throws the first Error of any.
+void for_each_part(std::size_t n, const std::function<void(std::size_t)>& work);
+
 struct Judgement {
   const RecordFile* file = nullptr;
-  std::vector<Verdict> verdicts;  ///< the unit's rule first; empty: the catalogue has no unit
+  std::vector<Replay> replays;  ///< the unit's rule first; empty: the catalogue has no unit
   /// Where the rule is refuted and no rival stands: the rule with the fewest mismatches that
   /// changes of one question after another lead to; its name lists them.
-  std::vector<Verdict> closest;
+  std::vector<Replay> closest;
 
-  bool holds() const { return verdicts.empty() || verdicts.front().mismatches == 0; }
+  bool holds() const { return replays.empty() || replays.front().mismatches == 0; }
 };
 
 /// Compares every file over threads; the rule on every record by the reference, rivals by fast

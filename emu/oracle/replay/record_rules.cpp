@@ -7,11 +7,12 @@
 #include <string_view>
 #include <utility>
 
-#include "emu/oracle/recording/probe.hpp"
 #include "emu/oracle/replay/instruction_unit.hpp"
+#include "emu/oracle/replay/record_edits.hpp"
 #include "emu/oracle/replay/rival_questions.hpp"
 #include "emu/oracle/rival.hpp"
 #include "emu/unit/description/fields.hpp"
+#include "emu/unit/reference/register.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::oracle {
@@ -37,12 +38,41 @@ bool is_fp8(const Instruction& i) {
   return fp8(i.a) && fp8(i.b) && i.block == 0;
 }
 
+/// Refuses a unit whose operands or results have other containers than the fields that it reads.
+void require_containers(const Subject& s, const Layout& layout) {
+  for (const auto& [name, format] :
+       {std::pair("a", s.a), std::pair("b", s.b), std::pair("c", s.unit->c_format()),
+        std::pair("d", s.unit->d_format())}) {
+    const int bits = layout[static_cast<std::size_t>(find_field(layout, name))].bits;
+    const unit::Register& own = unit::result_register(*s.unit->description());
+    if (8 * unit::bytes_of(format, own) != bits)
+      throw Error(fmt::format("{}: expected codes of {} bits, as the records have them, found {}",
+                              name, bits, 8 * unit::bytes_of(format, own)));
+  }
+}
+
+/// A rule by a description. Throws Error where it reads other containers than records have.
+Rule by_description(const Instruction& i, std::string question, std::string name, UnitDescription u,
+                    OperandEdit operands, Path path) {
+  const std::shared_ptr<const unit::Unit> unit = named_recorded(std::move(u));
+  const Subject subject = subject_of(*unit, i);
+  const Layout& read = operands.layout.empty() ? container_layout(i) : operands.layout;
+  require_containers(subject, read);
+  return {.family = std::move(question),
+          .name = std::move(name),
+          .inputs = std::move(operands.change),
+          .compute = [unit, subject, read,
+                      path](Records& r) { UnitDot(subject, read).multiply(r, path); },
+          .unit = unit,
+          .layout = std::move(operands.layout)};
+}
+
 class RivalList {
  public:
-  RivalList(const RecordRule& rule, const Instruction& i)
+  RivalList(const Rule& rule, const Instruction& i)
       : rule_(rule), own_(*rule.unit->description()), i_(i) {}
 
-  std::vector<RecordRule> make() {
+  std::vector<Rule> make() {
     std::vector<UnitDescription> asked;
     for (Rival& patch : patches_of(own_)) {
       const std::string_view question = question_of(own_, patch.description, i_);
@@ -53,8 +83,6 @@ class RivalList {
       add(question, std::move(patch.name), std::move(patch.description));
     }
     if (!unit::is_integer_core(own_)) floating();
-    if (!rule_.of_catalogue) return std::move(rivals_);
-    for (RecordRule& rival : rivals_) rival.equal = why_equal(rule_, rival, i_);
     return std::move(rivals_);
   }
 
@@ -63,7 +91,7 @@ class RivalList {
     if (own_.core == CoreKind::chain) {
       std::vector<int> descending(static_cast<std::size_t>(units()));
       std::iota(descending.rbegin(), descending.rend(), 0);
-      edit("double-chain", "products in descending k", in_order(std::move(descending)));
+      edit("double-chain", "products in descending k", in_order(i_, std::move(descending)));
     } else {
       orders();
       lowering();
@@ -78,15 +106,12 @@ class RivalList {
   }
 
   void add(std::string_view question, std::string name, UnitDescription u,
-           OperandEdit operands = {}, ResultEdit results = nullptr) {
+           OperandEdit operands = {}, ResultEdit results = ResultEdit::none) {
+    if (!operands.change) operands = {rule_.inputs, rule_.layout};
     try {
-      RecordRule rival{std::string(question),
-                       std::move(name),
-                       named_recorded(std::move(u)),
-                       operands ? std::move(operands) : rule_.operands,
-                       results != nullptr ? results : rule_.results,
-                       false,
-                       {}};
+      Rule rival = by_description(i_, std::string(question), std::move(name), std::move(u),
+                                  std::move(operands), Path::fast);
+      rival.results = results != ResultEdit::none ? change_of(i_, results) : rule_.results;
       rivals_.push_back(std::move(rival));
     } catch (const Error&) {  // the two contradict each other in this unit
     }
@@ -95,7 +120,7 @@ class RivalList {
     add(question, std::move(name), own_, std::move(operands));
   }
   void write(std::string_view question, std::string name, ResultEdit results) {
-    if (results != rule_.results) add(question, std::move(name), own_, {}, results);
+    if (results != edit_of(rule_.results)) add(question, std::move(name), own_, {}, results);
   }
 
   /// Kept products that move together, and how many of them there are.
@@ -113,7 +138,7 @@ class RivalList {
     std::vector<int> order(static_cast<std::size_t>(units()));
     std::iota(order.begin(), order.end(), 0);
     std::ranges::stable_sort(order, {}, step_of);
-    return in_order(std::move(order));
+    return in_order(i_, std::move(order));
   }
 
   void orders() {
@@ -170,16 +195,17 @@ class RivalList {
       const auto at = static_cast<std::size_t>(k / 4 * 2 + k % 2);
       order.push_back((k % 4 < 2 ? first : second)[at]);
     }
-    return in_order(std::move(order));
+    return in_order(i_, std::move(order));
   }
 
   void zeros() {
     if (own_.c_entry != CEntry::in_alignment) return;
     constexpr const char* kQuestion = "zero-sign";
-    if (i_.d == Element::f32) write(kQuestion, "a sum cut to zero is +0", positive_zero);
+    if (i_.d == Element::f32)
+      write(kQuestion, "a sum cut to zero is +0", ResultEdit::positive_zero);
     if (own_.scaling.point == Scaling::Point::groups) return;
-    write(kQuestion, "-0 where every addend is -0", zero_of_zeros);
-    write(kQuestion, "-0 where every addend is negative", zero_of_addends);
+    write(kQuestion, "-0 where every addend is -0", ResultEdit::zero_of_zeros);
+    write(kQuestion, "-0 where every addend is negative", ResultEdit::zero_of_addends);
   }
 
   void zero_blocks() {
@@ -187,7 +213,7 @@ class RivalList {
     UnitDescription u = own_;
     u.alignment.zero_exponent.reset();
     add("zero-exponent", "blocks and C that are zero take no part in the alignment", std::move(u),
-        least_scales_of_zeros);
+        least_scales_of_zeros(i_));
   }
 
   void products() {
@@ -197,7 +223,7 @@ class RivalList {
       u.b = &find_format("bfloat16");
       u.input = {};
       add("product-exponent", "exponents of normalised products", std::move(u),
-          normalised_products);
+          normalised_products(i_));
     }
     const auto finite = [](const Format* f) {
       return f->has_infinity()
@@ -220,11 +246,11 @@ class RivalList {
     u.k = i_.k;
     if (own_.core == CoreKind::fused && step < i_.k) {
       u.group = step;
-      add("sparse-order", "steps count positions of k", u, expanded_beside_zeros);
+      add("sparse-order", "steps count positions of k", u, expanded_beside_zeros(i_));
     }
-    edit("kept-zeros", "kept zeros are skipped", without_kept_zeros);
+    edit("kept-zeros", "kept zeros are skipped", without_kept_zeros(i_));
     u.group = 2 * step;
-    add("kept-zeros", "what is not kept counts as zeros", std::move(u), expanded);
+    add("kept-zeros", "what is not kept counts as zeros", std::move(u), expanded(i_));
   }
 
   void low_bits() {
@@ -240,74 +266,63 @@ class RivalList {
   }
 
   void scales() {
-    edit("scale-nan", "a NaN scale of zeros does nothing", nan_scales_of_nonzeros);
-    edit("infinite-c", "infinite C gives NaN", infinite_c_as_nan);
+    edit("scale-nan", "a NaN scale of zeros does nothing", nan_scales_of_nonzeros(i_));
+    edit("infinite-c", "infinite C gives NaN", infinite_c_as_nan(i_));
     if (i_.scale == Element::ue8m0)
-      edit("scale-range", "scale exponents clamped to -127, 127", clamped_scales);
+      edit("scale-range", "scale exponents clamped to -127, 127", clamped_scales(i_));
     if (i_.scale != Element::ue4m3) return;
-    edit("scale-significand", "the sign of a scale counts", signed_scales);
-    edit("scale-significand", "subnormal scales are zeros", flushed_scales);
+    edit("scale-significand", "the sign of a scale counts", signed_scales(i_));
+    edit("scale-significand", "subnormal scales are zeros", flushed_scales(i_));
   }
 
   void nan() {
     constexpr const char* kQuestion = "nan-payload";
-    if (rule_.results == first_nan) {
-      RecordRule canonical = rule_;
-      canonical.question = kQuestion;
+    if (edit_of(rule_.results) == ResultEdit::first_nan) {
+      Rule canonical = rule_;
+      canonical.family = kQuestion;
       canonical.name = "canonical NaN";
       canonical.results = nullptr;
       rivals_.push_back(std::move(canonical));
     }
-    write(kQuestion, "payload of the first NaN of A, B, C", first_nan);
-    write(kQuestion, "payload of the first NaN of C, A, B", first_nan_from_c);
+    write(kQuestion, "payload of the first NaN of A, B, C", ResultEdit::first_nan);
+    write(kQuestion, "payload of the first NaN of C, A, B", ResultEdit::first_nan_from_c);
   }
 
-  const RecordRule& rule_;
+  const Rule& rule_;
   const UnitDescription& own_;
   const Instruction& i_;
-  std::vector<RecordRule> rivals_;
+  std::vector<Rule> rivals_;
 };
 
 }  // namespace
 
-RecordRule rule_of(const UnitDescription& u, const Instruction& i) {
-  RecordRule rule;
-  rule.name = u.name;
-  rule.unit = named_recorded(u);
+Rule rule_of(const UnitDescription& u, const Instruction& i) {
+  Rule rule = by_description(i, "", u.name, u, {}, Path::reference);
   // Float64 arithmetic passes payloads on, as IEEE 754 recommends.
-  if (i.d == Element::f64) rule.results = first_nan;
+  if (i.d == Element::f64) rule.results = change_of(i, ResultEdit::first_nan);
   return rule;
 }
 
-std::optional<RecordRule> rule_of(const std::string& chip, const Instruction& i) {
+std::optional<Rule> rule_of(const std::string& chip, const Instruction& i) {
   const std::optional<UnitDescription> u = unit_of(chip, i);
-  if (!u) return std::nullopt;
-  RecordRule rule = rule_of(*u, i);
-  rule.of_catalogue = true;
-  return rule;
+  return u ? std::optional(rule_of(*u, i)) : std::nullopt;
 }
 
-std::vector<RecordRule> rivals_of(const RecordRule& rule, const Instruction& i) {
+std::vector<Rule> rivals_of(const Rule& rule, const Instruction& i) {
   return RivalList(rule, i).make();
 }
 
-std::vector<std::uint8_t> written(const RecordRule& rule, const recording::Batch& dots,
-                                  std::vector<std::uint8_t> d) {
-  if (rule.results == nullptr) return d;
-  const int bytes = info(dots.instruction->d).bytes;
-  const int count = static_cast<int>(d.size()) / bytes;
-  for (int dot = 0; dot < count; ++dot) {
-    std::uint8_t* const at = d.data() + static_cast<std::ptrdiff_t>(dot) * bytes;
-    recording::store_code(at, bytes,
-                          rule.results(dot_codes(dots, dot), recording::load_code(at, bytes)));
-  }
-  return d;
+std::vector<Rule> rivals_of_catalogue(const Rule& rule, const Instruction& i) {
+  std::vector<Rule> rivals = rivals_of(rule, i);
+  for (Rule& rival : rivals) rival.equal = why_equal(rule, rival, i);
+  return rivals;
 }
 
-std::vector<std::uint8_t> results_of(const RecordRule& rule, const recording::Batch& dots) {
-  if (!rule.operands) return written(rule, dots, results_of(*rule.unit, dots, Path::fast));
-  const EditedDots edited = rule.operands(dots);
-  return written(rule, dots, results_of(*rule.unit, edited.batch, Path::fast));
+std::vector<std::uint8_t> results_of(const Rule& rule, const recording::Batch& batch) {
+  Sample sample;
+  sample.records = records_of(batch);
+  return in_containers(*batch.instruction,
+                       predict(subject_of(*rule.unit, *batch.instruction), rule, sample));
 }
 
 }  // namespace numemu::oracle

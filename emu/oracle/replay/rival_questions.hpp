@@ -2,7 +2,8 @@
 #pragma once
 #include <string_view>
 
-#include "emu/oracle/replay/record_rules.hpp"
+#include "emu/oracle/recording/instruction.hpp"
+#include "emu/oracle/rule.hpp"
 
 namespace numemu::oracle {
 
@@ -10,8 +11,7 @@ namespace numemu::oracle {
 bool sums_floats(const recording::Instruction&);
 
 /// "no product reaches 2^128"; "" where some input may tell. `rule` is the catalogue's.
-std::string_view why_equal(const RecordRule& rule, const RecordRule& rival,
-                           const recording::Instruction&);
+std::string_view why_equal(const Rule& rule, const Rule& rival, const recording::Instruction&);
 
 /// The question of a patch of a description; "": none that probes ask, or too far from the unit's
 /// own value.

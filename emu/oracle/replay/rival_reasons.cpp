@@ -1,6 +1,7 @@
 // Reasons that hold for the catalogue's units of NVIDIA, by question.
 #include <algorithm>
 
+#include "emu/oracle/replay/record_edits.hpp"
 #include "emu/oracle/replay/rival_questions.hpp"
 #include "emu/unit/description/fields.hpp"
 
@@ -97,7 +98,7 @@ constexpr Reason kReasons[] = {
      "no product reaches 2^128"},
     {"zero-sign",
      [](const Pair& p) {
-       return sums_floats(p.i) && p.i.d == Element::f32 && p.results == positive_zero;
+       return sums_floats(p.i) && p.i.d == Element::f32 && p.results == ResultEdit::positive_zero;
      },
      "every term is a multiple of 2^-149, so no sum but zero is written as zero"},
     {"int-saturation",
@@ -133,11 +134,11 @@ bool sums_floats(const Instruction& i) {
   return !is_integer(i.a) && !wide;
 }
 
-std::string_view why_equal(const RecordRule& rule, const RecordRule& rival, const Instruction& i) {
+std::string_view why_equal(const Rule& rule, const Rule& rival, const Instruction& i) {
   const Pair pair{i, *rule.unit->description(), *rival.unit->description(),
-                  static_cast<bool>(rival.operands), rival.results};
+                  static_cast<bool>(rival.inputs), edit_of(rival.results)};
   for (const Reason& reason : kReasons)
-    if (reason.question == rival.question && reason.applies(pair)) return reason.text;
+    if (reason.question == rival.family && reason.applies(pair)) return reason.text;
   return "";
 }
 

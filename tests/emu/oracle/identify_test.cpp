@@ -41,7 +41,7 @@ bool recover(const UnitDescription& hidden, bool catalogue, std::string& table) 
   using Clock = std::chrono::steady_clock;
   const Ports ports = ports_of(hidden, telling_depth(hidden));
   const auto start = Clock::now();
-  const Finding finding = identify(ports, device_of(hidden, ports), {.catalogue = catalogue});
+  const FoundRule finding = identify(ports, device_of(hidden, ports), {.catalogue = catalogue});
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   const bool named = !catalogue || std::find(finding.presets.begin(), finding.presets.end(),
                                              hidden.name) != finding.presets.end();
@@ -83,7 +83,7 @@ TEST_CASE("identify: a unit that nobody described", "[slow]") {
   hidden.accumulator.overflow_to_infinity = false;
   hidden.k = hidden.group = 8;
   const Ports ports = ports_of(hidden, 16);
-  const Finding finding = identify(ports, device_of(hidden, ports));
+  const FoundRule finding = identify(ports, device_of(hidden, ports));
   REQUIRE(finding.fits);
   CHECK(finding.presets.empty());
   CHECK(finding.description.alignment.fraction_bits == 17);
@@ -96,7 +96,7 @@ namespace {
 
 void recover_two_levels(const UnitDescription& hidden, bool catalogue) {
   const Ports ports = ports_of(hidden, telling_depth(hidden));
-  const Finding finding = identify(ports, device_of(hidden, ports), {.catalogue = catalogue});
+  const FoundRule finding = identify(ports, device_of(hidden, ports), {.catalogue = catalogue});
   REQUIRE(finding.fits);
   CHECK(finding.presets.empty());
   CHECK(finding.description.outer.every == hidden.outer.every);
@@ -135,7 +135,7 @@ TEST_CASE("identify: what fits nothing is called so, with a contradiction", "[sl
   const UnitDescription& honest = described("neutral.f32.sequential");
   const Ports ports = ports_of(honest, 4);
   // The last bit of results above 1 is lost.
-  const Finding finding = identify(ports, [&](const Dot& dot) {
+  const FoundRule finding = identify(ports, [&](const Dot& dot) {
     const std::uint64_t code = evaluate(honest, ports, {&dot, 1}).front();
     return (code & 0x7fffffff) > 0x3f800000 && code % 3 == 0 ? code ^ 1 : code;
   });
@@ -150,7 +150,7 @@ TEST_CASE("identify: a device that changes its mind is found out", "[slow]") {
   const UnitDescription& honest = described("neutral.f32.sequential");
   const Ports ports = ports_of(honest, 4);
   std::size_t asked = 0;
-  const Finding finding =
+  const FoundRule finding =
       identify(ports,
                [&](const Dot& dot) {
                  return evaluate(honest, ports, {&dot, 1}).front() ^ (++asked > 20 ? 1 : 0);
@@ -169,9 +169,9 @@ TEST_CASE("identify: a register is told from narrower ones by sums that carry", 
                         .overflow_to_infinity = true};
   const Ports ports = ports_of(hidden, 32);
   // Without the questions of carries, and without confirmations that refute it, e8m19 is found.
-  const Finding asked = identify(ports, device_of(hidden, ports), {.confirmations = 0});
+  const FoundRule asked = identify(ports, device_of(hidden, ports), {.confirmations = 0});
   CHECK(asked.description.accumulator.format->name == "float32");
-  const Finding finding = identify(ports, device_of(hidden, ports), {.confirmations = 2000});
+  const FoundRule finding = identify(ports, device_of(hidden, ports), {.confirmations = 2000});
   REQUIRE(finding.fits);
   CHECK(finding.description.accumulator.format->name == "float32");
   CHECK(finding.confirmed == 2000);
@@ -183,7 +183,7 @@ TEST_CASE("identify: what answers one question in two ways is told after a few",
   const UnitDescription& honest = described("neutral.f32.sequential");
   const Ports ports = ports_of(honest, 4);
   std::size_t asked = 0;
-  const Finding finding = identify(ports, [&](const Dot& dot) {
+  const FoundRule finding = identify(ports, [&](const Dot& dot) {
     return evaluate(honest, ports, {&dot, 1}).front() ^ (++asked * 0x9e3779b1U >> 13 & 1);
   });
   CHECK_FALSE(finding.reproducible);
@@ -197,7 +197,7 @@ TEST_CASE("identify: a rule is found beside noise and beside a lost product", "[
   const UnitDescription& honest = described("neutral.f32.sequential");
   const Ports ports = ports_of(honest, 4);
   std::size_t asked = 0;
-  const Finding noisy =
+  const FoundRule noisy =
       identify(ports,
                [&](const Dot& dot) {
                  return evaluate(honest, ports, {&dot, 1}).front() ^ (++asked % 37 == 0 ? 4 : 0);
@@ -210,12 +210,12 @@ TEST_CASE("identify: a rule is found beside noise and beside a lost product", "[
   CHECK(noisy.differing < 50);
   CHECK(noisy.changes >= noisy.differing);
   CHECK(differing(noisy.description, honest, ports) == 0);
-  const Finding lame = identify(ports,
-                                [&](Dot dot) {
-                                  dot.a[2] = dot.b[2] = 0;
-                                  return evaluate(honest, ports, {&dot, 1}).front();
-                                },
-                                {.confirmations = 100});
+  const FoundRule lame = identify(ports,
+                                  [&](Dot dot) {
+                                    dot.a[2] = dot.b[2] = 0;
+                                    return evaluate(honest, ports, {&dot, 1}).front();
+                                  },
+                                  {.confirmations = 100});
   CHECK(lame.found_but());
   CHECK(lame.lost == std::vector<int>{2});
   CHECK(std::ranges::count(lame.presets, honest.name) == 1);
@@ -223,17 +223,42 @@ TEST_CASE("identify: a rule is found beside noise and beside a lost product", "[
   CHECK(differing(lame.description, honest, ports) == 0);
 }
 
+TEST_CASE("identify: noise leaves the plainest of the rules with equal results", "[fast]") {
+  UnitDescription hidden;
+  hidden.name = "device";
+  hidden.core = unit::CoreKind::chain;
+  hidden.a = hidden.b = &find_format("bfloat16");
+  hidden.c = hidden.d = hidden.accumulator.format = &find_format("float32");
+  const Ports ports = ports_of(hidden, 4);
+  std::size_t asked = 0;
+  const auto found = [&](std::size_t every) {
+    return identify(ports,
+                    [&, every](const Dot& dot) {
+                      const bool noise = every != 0 && ++asked % every == 0;
+                      return evaluate(hidden, ports, {&dot, 1}).front() ^ (noise ? 4 : 0);
+                    },
+                    {.confirmations = 500, .any_nan = true});
+  };
+  const FoundRule clean = found(0), noisy = found(97);
+  CHECK(clean.fits);
+  CHECK(clean.presets.empty());
+  CHECK(noisy.found_but());
+  CHECK(noisy.changes > 0);
+  CHECK(clean.description.core == unit::CoreKind::chain);
+  CHECK(same_rule(noisy.description, clean.description));
+}
+
 TEST_CASE("identify: dead lanes of a unit that nobody described", "[fast]") {
   UnitDescription hidden = described("neutral.f32.sequential");
   hidden.accumulator.rounding = {.mode = RoundingMode::rup};
   const Ports ports = ports_of(hidden, 6);
   const std::vector<int> dead = {1, 4};
-  const Finding lame = identify(ports,
-                                [&](const Dot& dot) {
-                                  const Dot seen = without_products(dot, dead);
-                                  return evaluate(hidden, ports, {&seen, 1}).front();
-                                },
-                                {.confirmations = 200});
+  const FoundRule lame = identify(ports,
+                                  [&](const Dot& dot) {
+                                    const Dot seen = without_products(dot, dead);
+                                    return evaluate(hidden, ports, {&seen, 1}).front();
+                                  },
+                                  {.confirmations = 200});
   CHECK(lame.found_but());
   CHECK(lame.lost == dead);
   CHECK(lame.presets.empty());
@@ -249,7 +274,7 @@ namespace {
 void check_not_found(std::uint64_t every) {
   const UnitDescription& honest = described("neutral.f32.sequential");
   const Ports ports = ports_of(honest, 4);
-  const Finding finding =
+  const FoundRule finding =
       identify(ports,
                [&](const Dot& dot) {
                  const std::uint64_t code = evaluate(honest, ports, {&dot, 1}).front();
@@ -282,19 +307,19 @@ TEST_CASE("identify: described units are candidates, and time ends the work", "[
   own.a = own.b = own.c = own.d = &find_format("float32");
   own.outer = {6, {.format = own.d}};
   const Ports ports = ports_of(own, 16);
-  const Finding finding =
+  const FoundRule finding =
       identify(ports, device_of(own, ports), {.confirmations = 200, .units = {own}});
   CHECK(finding.presets == std::vector<std::string>{"my.own"});
-  const Finding late = identify(ports, device_of(own, ports), {.stop = [] { return true; }});
+  const FoundRule late = identify(ports, device_of(own, ports), {.stop = [] { return true; }});
   CHECK(late.too_late);
   CHECK_FALSE(late.fits);
   std::size_t asked = 0;
-  const Finding part = identify(ports,
-                                [&](const Dot& dot) {
-                                  ++asked;
-                                  return evaluate(own, ports, {&dot, 1}).front();
-                                },
-                                {.units = {own}, .stop = [&] { return asked > 500; }});
+  const FoundRule part = identify(ports,
+                                  [&](const Dot& dot) {
+                                    ++asked;
+                                    return evaluate(own, ports, {&dot, 1}).front();
+                                  },
+                                  {.units = {own}, .stop = [&] { return asked > 500; }});
   CHECK(part.too_late);
   CHECK(part.fits);
   CHECK(part.confirmed > 0);
@@ -307,7 +332,7 @@ TEST_CASE("identify: the steps inside the sums of a rule with two levels", "[fas
   hidden.k = hidden.group = 4;
   hidden.outer = {8, {.format = &find_format("float32")}};
   const Ports ports = ports_of(hidden, 16);
-  const Finding finding =
+  const FoundRule finding =
       identify(ports, device_of(hidden, ports), {.confirmations = 100, .units = {hidden}});
   CHECK(finding.steps == std::vector<int>{0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3});
 }
@@ -329,7 +354,7 @@ std::vector<Answered> records_of(const UnitDescription& hidden, const Ports& por
 TEST_CASE("identify: records decide what they can, and a question tells the rest apart", "[fast]") {
   const UnitDescription& hidden = described("nvidia.h100.mma.f16.f32");
   const Ports ports = ports_of(hidden, 16);
-  const Finding finding = identify(ports, records_of(hidden, ports, 40));
+  const FoundRule finding = identify(ports, records_of(hidden, ports, 40));
   REQUIRE(finding.fits);
   CHECK(std::find(finding.presets.begin(), finding.presets.end(), hidden.name) !=
         finding.presets.end());
@@ -342,13 +367,13 @@ TEST_CASE("identify: few records decide nothing, others confirm", "[fast]") {
   const UnitDescription& hidden = described("nvidia.h100.mma.f16.f32");
   const Ports ports = ports_of(hidden, 16);
   for (const std::size_t count : {1, 2, 30}) {
-    const Finding few = identify(ports, records_of(hidden, ports, count));
+    const FoundRule few = identify(ports, records_of(hidden, ports, count));
     INFO(count);
     CHECK(few.fits);
     CHECK_FALSE(few.decided);
     CHECK(few.confirmed <= count / 2);
   }
-  const Finding many = identify(ports, records_of(hidden, ports, 200));
+  const FoundRule many = identify(ports, records_of(hidden, ports, 200));
   CHECK(many.fits);
   CHECK(many.decided);
   CHECK(many.confirmed >= kFewestConfirming);
@@ -363,7 +388,7 @@ TEST_CASE("identify: records that answer a question in two ways are named", "[fa
   CHECK(identify(ports, records).reproducible);
   records.insert(records.begin() + 20, records[11]);
   records[20].code ^= 2;
-  const Finding finding = identify(ports, records);
+  const FoundRule finding = identify(ports, records);
   CHECK_FALSE(finding.fits);
   CHECK_FALSE(finding.reproducible);
   CHECK_FALSE(finding.found_but());

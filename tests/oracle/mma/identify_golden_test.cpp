@@ -46,7 +46,7 @@ TEST_CASE("identify: published outputs of GPUs", "[slow][shared]") {
     const Batch batch = read_hardware(folder, row, *golden);
     const Ports ports =
         ports_of(*unit::find_unit(batch.unit).description(), static_cast<int>(batch.k));
-    const Finding finding = identify(ports, records_of(batch));
+    const FoundRule finding = identify(ports, records_of(batch));
     INFO(row.at("file") << " " << batch.unit);
     const bool found =
         finding.fits && std::count(finding.presets.begin(), finding.presets.end(), batch.unit) == 1;

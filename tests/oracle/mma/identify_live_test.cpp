@@ -68,7 +68,7 @@ TEST_CASE("identify: the instructions of this CPU", "[fast][silicon]") {
     }
     INFO(live.name);
     const Ports ports = ports_of(*unit::find_unit(live.unit).description(), live.k);
-    const Finding finding =
+    const FoundRule finding =
         identify(ports, [&](const Dot& dot) { return run_dot(live, ports, dot); });
     CHECK(finding.fits);
     CHECK(std::count(finding.presets.begin(), finding.presets.end(), live.unit) == 1);
@@ -86,7 +86,7 @@ TEST_CASE("identify: without the catalogue, the bfloat16 instructions of this CP
     if (!live.available() || u.a->name != "bfloat16") continue;
     INFO(live.name);
     const Ports ports = ports_of(u, live.k);
-    const Finding finding = identify(
+    const FoundRule finding = identify(
         ports, [&](const Dot& dot) { return run_dot(live, ports, dot); }, {.catalogue = false});
     CHECK(finding.fits);
     CHECK(finding.description.subnormals.flush_inputs);

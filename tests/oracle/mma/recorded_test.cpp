@@ -9,6 +9,7 @@
 
 #include "emu/oracle/replay/instruction_unit.hpp"
 #include "emu/oracle/replay/record_judge.hpp"
+#include "emu/oracle/replay/record_rules.hpp"
 #include "emu/unit/catalogue/models.hpp"
 #include "tests/catch.hpp"
 #include "tests/oracle/mma/golden_files.hpp"
@@ -45,9 +46,9 @@ TEST_CASE("published answers contradict every rival but those named here", "[slo
   std::map<std::string, std::int64_t> of_source;
   for (const Judgement& j : judgements) {
     INFO(j.file->file);
-    REQUIRE_FALSE(j.verdicts.empty());
+    REQUIRE_FALSE(j.replays.empty());
     CHECK(j.holds());
-    of_source[j.file->source] += j.verdicts.front().records;
+    of_source[j.file->source] += j.replays.front().records;
   }
   CHECK(of_source["MMA-Sim model"] == 18894);
   CHECK(of_source["published outputs"] == 60000);
@@ -131,8 +132,7 @@ TEST_CASE("three rules give the three predictions of the probe file", "[fast][sh
     // But for the sign of a zero.
     const std::uint64_t sign = std::uint64_t{1} << (info(d).bits - 1);
     const auto answers_as = [&](const unit::UnitDescription& u, const char* column) {
-      const std::vector<std::uint8_t> result =
-          results_of(*rule_of(u, *dot.single).unit, *dot.batch, Path::reference);
+      const std::vector<std::uint8_t> result = results_of(rule_of(u, *dot.single), *dot.batch);
       const std::uint64_t code = recording::load_code(result.data(), info(d).bytes);
       const std::uint64_t expected = hexadecimal(row.text(column));
       return code == expected || ((code | expected) & ~sign) == 0;

@@ -10,6 +10,7 @@
 #include "emu/oracle/recording/data.hpp"
 #include "emu/oracle/recording/records.hpp"
 #include "emu/oracle/replay/instruction_unit.hpp"
+#include "emu/oracle/replay/record_rules.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/oracle/recording/named.hpp"
 #include "tests/files.hpp"
@@ -25,7 +26,7 @@ using test::TemporaryFolder;
 constexpr int kDots = 200;  // twenty of each kind of data
 
 /// Random dots of the instruction as the rule answers them.
-Batch answered(const Instruction& i, const RecordRule& rule, const Instruction& single) {
+Batch answered(const Instruction& i, const Rule& rule, const Instruction& single) {
   Batch batch(single, kDots);
   fill(batch, tensor_of(i), 3, 0);
   batch.d = results_of(rule, batch);
@@ -33,7 +34,7 @@ Batch answered(const Instruction& i, const RecordRule& rule, const Instruction& 
 }
 
 void write_folder(const std::string& folder, const std::string& chip, const Instruction& i,
-                  const RecordRule& rule) {
+                  const Rule& rule) {
   Instruction single = i;
   single.m = single.n = 1;
   const Batch batch = answered(i, rule, single);
@@ -62,24 +63,24 @@ std::set<std::string> told_apart(std::span<const Case> cases) {
   std::set<std::string> questions;
   for (const Case& c : cases) {
     const Instruction& i = recording::instruction(c.kind, c.name);
-    const std::optional<RecordRule> rule = rule_of(c.chip, i);
+    const std::optional<Rule> rule = rule_of(c.chip, i);
     REQUIRE(rule);
     std::set<std::string> tried;
-    for (const RecordRule& rival : rivals_of(*rule, i)) {
-      if (!rival.equal.empty() || !tried.insert(rival.question).second) continue;
+    for (const Rule& rival : rivals_of_catalogue(*rule, i)) {
+      if (!rival.equal.empty() || !tried.insert(rival.family).second) continue;
       const TemporaryFolder folder;
       write_folder(folder.path(), c.chip, i, rival);
       const RecordFolder records = read_record_folder(folder.path());
       const std::vector<Judgement> judged = judge(records);
       REQUIRE(judged.size() == 1);
       INFO(c.chip << " " << c.name << ": " << rival.name);
-      const auto own = std::ranges::find_if(judged[0].verdicts, [&](const Verdict& v) {
-        return v.name == rival.name && v.question == rival.question;
+      const auto own = std::ranges::find_if(judged[0].replays, [&](const Replay& v) {
+        return v.name == rival.name && v.question == rival.family;
       });
-      REQUIRE(own != judged[0].verdicts.end());
+      REQUIRE(own != judged[0].replays.end());
       CHECK(own->mismatches == 0);
       if (judged[0].holds()) continue;
-      questions.insert(rival.question);
+      questions.insert(rival.family);
       REQUIRE(refuted(judged).size() == 1);
       const std::vector<std::string> standing = refuted(judged)[0].standing;
       CHECK(std::ranges::count(standing, rival.name) == 1);
@@ -115,9 +116,9 @@ TEST_CASE("records of the unit hold, one changed bit is found where it is", "[fa
   const std::size_t size = recording::record_bytes(i);
   records.files[0].bytes[7 * size + size - 4] ^= 1;  // the last bit of the eighth result
   const Judgement judged = judge(records)[0];
-  CHECK(judged.verdicts[0].mismatches == 1);
-  CHECK(judged.verdicts[0].first == 7);
-  CHECK((judged.verdicts[0].recorded ^ judged.verdicts[0].expected) == 1);
+  CHECK(judged.replays[0].mismatches == 1);
+  CHECK(judged.replays[0].first == 7);
+  CHECK((judged.replays[0].recorded ^ judged.replays[0].expected) == 1);
 }
 
 TEST_CASE("a chip without a unit is left without a verdict", "[fast]") {
@@ -125,7 +126,7 @@ TEST_CASE("a chip without a unit is left without a verdict", "[fast]") {
   const TemporaryFolder folder;
   write_folder(folder.path(), "R300", i, *rule_of("H100", i));
   const RecordFolder records = read_record_folder(folder.path());
-  CHECK(judge(records)[0].verdicts.empty());
+  CHECK(judge(records)[0].replays.empty());
   // By a description it is judged all the same.
   const unit::UnitDescription own = *unit_of("H100", i), other = *unit_of("A100", i);
   CHECK(judge(records, &own)[0].holds());
@@ -152,7 +153,7 @@ TEST_CASE("a recorded instruction is identified", "[fast]") {
 TEST_CASE("hashes of large runs are computed again", "[fast]") {
   const Instruction& i = recording::instruction("mma", "m16n8k8.f32.tf32.tf32.f32");
   const TemporaryFolder folder;
-  const RecordRule rule = *rule_of("A100", i);
+  const Rule rule = *rule_of("A100", i);
   write_folder(folder.path(), "A100", i, rule);
   Batch batch(i, 64);
   fill(batch, tensor_of(i), 9, 0);
@@ -163,8 +164,8 @@ TEST_CASE("hashes of large runs are computed again", "[fast]") {
   REQUIRE(hashes.size() == 2);
   const auto judged = [&] {
     recording::write_hashes(folder.path(), {{&i, 9, 64, hashes}});
-    std::vector<HashVerdict> all;
-    judge_hashes(folder.path(), "", [&](const HashVerdict& v) { all.push_back(v); });
+    std::vector<HashReplay> all;
+    judge_hashes(folder.path(), "", [&](const HashReplay& v) { all.push_back(v); });
     REQUIRE(all.size() == 1);
     return all[0];
   };

@@ -56,7 +56,7 @@ TEST_CASE("a run writes its tables and records, the same for any number of threa
     CHECK(files.count(file) == 1);
   // Every dot of the large runs is that of the unit's fast path.
   int runs = 0;
-  judge_hashes(first.path(), "", [&](const HashVerdict& run) {
+  judge_hashes(first.path(), "", [&](const HashReplay& run) {
     ++runs;
     CHECK(run.differ == 0);
   });

@@ -105,12 +105,12 @@ TEST_CASE("recorded conversions: the rule that answered is told from its rivals"
     options.unit = "H100";
     options.source = "a test";
     ask_conversion(chip_of_rule(rule), c, options, folder.string());
-    const std::vector<ConversionVerdict> tallies = judge_conversions(folder.string());
+    const std::vector<ConversionReplay> tallies = judge_conversions(folder.string());
     REQUIRE(tallies.size() == rules);
     for (std::size_t other = 0; other < rules; ++other) {
-      INFO("answered by " << tallies[rule].rule.name << ", replayed by "
-                          << tallies[other].rule.name);
-      CHECK((tallies[other].mismatches == 0) == (other == rule));
+      INFO("answered by " << tallies[rule].records.name << ", replayed by "
+                          << tallies[other].records.name);
+      CHECK((tallies[other].records.mismatches == 0) == (other == rule));
       CHECK(tallies[other].whole_run == (other == rule));
     }
     CHECK(tallies.front().holds() == (rule == 0));

@@ -39,7 +39,7 @@ constexpr Named kExamples[] = {{"mma", "m16n8k16.f32.bf16.bf16.f32"},
 struct Example {
   const Instruction* instruction;
   std::vector<Probe> probes;
-  std::vector<RecordRule> rules;
+  std::vector<Rule> rules;
   std::vector<std::vector<std::uint8_t>> results;  ///< [rule]: D of each probe in its container
 
   std::string code(std::size_t rule, std::size_t probe) const {
@@ -59,15 +59,15 @@ std::vector<Example> examples_of(const std::string& chip) {
     if (at < 0) continue;
     const Instruction& i = instructions()[static_cast<std::size_t>(at)];
     if (!has(i, capability_of(chip))) continue;
-    std::optional<RecordRule> rule = rule_of(chip, i);
+    std::optional<Rule> rule = rule_of(chip, i);
     if (!rule) continue;
     rule->name = "preset";
     Example example{&i, probes(i), {*rule}, {}};
-    for (RecordRule& rival : rivals_of(*rule, i)) example.rules.push_back(std::move(rival));
+    for (Rule& rival : rivals_of(*rule, i)) example.rules.push_back(std::move(rival));
     Instruction single = i;
     single.m = single.n = 1;
     const Batch dots = tiles_of(single, example.probes);
-    for (const RecordRule& each : example.rules) example.results.push_back(results_of(each, dots));
+    for (const Rule& each : example.rules) example.results.push_back(results_of(each, dots));
     all.push_back(std::move(example));
   }
   return all;
@@ -97,7 +97,7 @@ std::string grouped(const Example& example, const std::vector<std::size_t>& rule
 void print_rows(std::ostream& out, const Example& example, const std::string& question) {
   std::vector<std::size_t> all = {0};
   for (std::size_t rule = 1; rule < example.rules.size(); ++rule)
-    if (example.rules[rule].question == question) all.push_back(rule);
+    if (example.rules[rule].family == question) all.push_back(rule);
   std::vector<std::vector<std::string>> answers(example.probes.size());
   for (std::size_t p = 0; p < example.probes.size(); ++p)
     if (example.probes[p].question == question)

@@ -81,18 +81,18 @@ std::pair<int, int> check(const char* chip, int stride, int random_dots) {
   int refuted = 0, justified = 0, number = 0;
   for (const Instruction& i : instructions()) {
     if (!has(i, capability_of(chip)) || number++ % stride != 0) continue;
-    const std::optional<RecordRule> rule = rule_of(chip, i);
+    const std::optional<Rule> rule = rule_of(chip, i);
     if (!rule) continue;
     Instruction single = i;
     single.m = single.n = 1;
     const std::vector<Probe> asked = probes(i);
     const Batch dots = tiles_of(single, asked), random = random_ends(single, random_dots);
     const auto expected = results_of(*rule, dots), at_random = results_of(*rule, random);
-    for (const RecordRule& rival : rivals_of(*rule, i)) {
-      INFO(chip << " " << full_name(i) << ": " << rule->name << " against " << rival.question
-                << ", " << rival.name);
+    for (const Rule& rival : rivals_of_catalogue(*rule, i)) {
+      INFO(chip << " " << full_name(i) << ": " << rule->name << " against " << rival.family << ", "
+                << rival.name);
       INFO(rival.equal);
-      const bool told = separated(i, asked, rival.question, results_of(rival, dots), expected);
+      const bool told = separated(i, asked, rival.family, results_of(rival, dots), expected);
       CHECK(told == rival.equal.empty());
       ++(told ? refuted : justified);
       if (!rival.equal.empty()) CHECK(difference(i, results_of(rival, random), at_random) == "");
