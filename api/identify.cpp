@@ -17,7 +17,7 @@
 
 #include "api/oracle.hpp"
 #include "api/records.hpp"
-#include "emu/oracle/protocol.hpp"
+#include "emu/oracle/identify/protocol.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::api {

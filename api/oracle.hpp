@@ -16,14 +16,14 @@
 
 #include "api/units.hpp"
 #include "emu/oracle/explain.hpp"
-#include "emu/oracle/file_forms.hpp"
-#include "emu/oracle/foreign.hpp"
+#include "emu/oracle/files/file_forms.hpp"
+#include "emu/oracle/files/foreign.hpp"
 #include "emu/oracle/generator.hpp"
-#include "emu/oracle/identify.hpp"
+#include "emu/oracle/identify/identify.hpp"
+#include "emu/oracle/identify/summation_tree.hpp"
 #include "emu/oracle/replay/conversion_judge.hpp"
 #include "emu/oracle/replay/record_judge.hpp"
 #include "emu/oracle/rule.hpp"
-#include "emu/oracle/summation_tree.hpp"
 #include "emu/oracle/verify.hpp"
 
 namespace numemu::api {
@@ -34,7 +34,7 @@ struct VectorOptions {
   std::string op = {};  ///< convert, mul, add, fma, dot: exact, rounded once
   std::string format = {}, from = {}, to = {}, rounding = {}, overflow = {};  ///< of the operation
   std::optional<std::int64_t> k = {};  ///< products of a dot, or of a unit
-  std::string style = "mixed";         ///< emu/oracle/style.hpp lists them
+  std::string style = "mixed";         ///< emu/oracle/classes.hpp lists them
   std::int64_t level = 1;              ///< 1 or 2: more edges
   std::optional<std::int64_t> n = {};  ///< records; else 10,000 at level 1, a million at level 2
   std::uint64_t seed = 0;

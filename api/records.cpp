@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "emu/net/model/npz.hpp"
-#include "emu/oracle/own_unit.hpp"
-#include "emu/oracle/text_form.hpp"
+#include "emu/oracle/files/text.hpp"
+#include "emu/oracle/subject.hpp"
 #include "emu/unit/description/json.hpp"
 
 namespace numemu::api {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "api/units.hpp"
-#include "emu/oracle/array_reader.hpp"
-#include "emu/oracle/port_reader.hpp"
-#include "emu/oracle/text_reader.hpp"
+#include "emu/oracle/files/array_reader.hpp"
+#include "emu/oracle/files/foreign.hpp"
+#include "emu/oracle/files/text.hpp"
 #include "formats/storage/byte_stream.hpp"
 
 namespace numemu::api {

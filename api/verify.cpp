@@ -11,7 +11,7 @@
 
 #include "api/oracle.hpp"
 #include "api/records.hpp"
-#include "emu/oracle/layout.hpp"
+#include "emu/oracle/record.hpp"
 #include "emu/unit/reference/step.hpp"
 #include "formats/containers.hpp"
 #include "formats/error.hpp"

@@ -7,7 +7,7 @@
 
 #include "cli/product.hpp"
 #include "cli/talk.hpp"
-#include "emu/oracle/parting.hpp"
+#include "emu/oracle/explain.hpp"
 #include "formats/codec.hpp"
 #include "formats/storage/number_text.hpp"
 #include "formats/storage/utf8.hpp"

@@ -6,11 +6,68 @@
 #include <span>
 #include <string_view>
 
-#include "emu/oracle/exact_sum.hpp"
-#include "emu/oracle/style.hpp"
-#include "emu/oracle/unit_dot.hpp"
+#include "emu/oracle/evaluate.hpp"
+#include "formats/random.hpp"
 
 namespace numemu::oracle {
+
+enum class Style : std::uint8_t {
+  mixed,       ///< all classes that the subject has, in turns
+  random,      ///< random codes, or random numbers of similar size
+  edges,       ///< zeros, the ends of the normal and subnormal numbers, one, infinities, NaN
+  exhaustive,  ///< every input there is, in ascending order
+  cancel,      ///< the exact result is below half of the largest term
+  subnormal,   ///< an input, or the exact result, is below the smallest normal number
+  overflow,   ///< the exact result is at least one unit in the last place beyond the largest number
+  ties,       ///< the exact result lies halfway between two neighbours of the result's format
+  alignment,  ///< a fused unit with one bit fewer, or more, gives another result
+  near_ties,  ///< no tie, but the exact result rounded to an intermediate format is one
+  carry,  ///< rounding up carries to the next power of two, or the sum to log2(K) bits above its
+          ///< products
+};
+
+std::string_view to_string(Style);
+/// Throws Error with the nearest known name.
+Style parse_style(std::string_view);
+
+/// Word w of record n is element w of a sequence of stream `vectors` (32 random bits each) with
+/// tensor = n mod 2^32 and draw = n / 2^32, which is below 2^16.
+class Dice {
+ public:
+  Dice(std::uint64_t seed, std::int64_t record) : seed_(seed), record_(record) {}
+
+  std::uint32_t word() {
+    if (next_ % 4 == 0) {
+      const auto n = static_cast<std::uint64_t>(record_);
+      block_ = philox(seed_,
+                      {next_ / 4, static_cast<std::uint32_t>(n >> 32) << 16,
+                       static_cast<std::uint32_t>(n), static_cast<std::uint32_t>(Stream::vectors)});
+    }
+    return block_[next_++ % 4];
+  }
+  /// n random bits, 0 to 64.
+  std::uint64_t bits(int n) {
+    if (n <= 0) return 0;
+    if (n <= 32) return word() >> (32 - n);
+    const std::uint64_t high = word();
+    return (high << 32 | word()) >> (64 - n);
+  }
+  /// A whole number in [0, n), n at most 2^32.
+  std::int64_t below(std::int64_t n) {
+    return static_cast<std::int64_t>(word() * static_cast<std::uint64_t>(n) >> 32);
+  }
+  /// One in [low, high]; low where there is none.
+  int between(int low, int high) {
+    return high <= low ? low : low + static_cast<int>(below(std::int64_t{high} - low + 1));
+  }
+  bool flip() { return (word() >> 31) != 0; }
+
+ private:
+  std::uint64_t seed_;
+  std::int64_t record_;
+  std::uint32_t next_ = 0;
+  PhiloxBlock block_ = {};
+};
 
 /// What users round to before the result's format: where double roundings come from.
 std::span<const Format* const> intermediate_formats();

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "emu/oracle/evaluate.hpp"
-#include "emu/oracle/layout.hpp"
+#include "emu/oracle/record.hpp"
 #include "emu/oracle/rule.hpp"
 #include "emu/unit/description/fields.hpp"
 #include "formats/error.hpp"

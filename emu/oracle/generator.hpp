@@ -4,9 +4,8 @@
 #include <string_view>
 #include <vector>
 
-#include "emu/oracle/dice.hpp"
+#include "emu/oracle/classes.hpp"
 #include "emu/oracle/record.hpp"
-#include "emu/oracle/style.hpp"
 #include "emu/oracle/subject.hpp"
 
 namespace numemu::oracle {

@@ -8,8 +8,7 @@
 #include <span>
 #include <utility>
 
-#include "emu/oracle/code_changes.hpp"
-#include "emu/oracle/layout.hpp"
+#include "emu/oracle/record.hpp"
 #include "emu/oracle/rule.hpp"
 #include "emu/unit/description/fields.hpp"
 #include "formats/codec.hpp"

@@ -7,8 +7,7 @@
 
 #include "emu/oracle/classes.hpp"
 #include "emu/oracle/evaluate.hpp"
-#include "emu/oracle/exact_sum.hpp"
-#include "emu/oracle/layout.hpp"
+#include "emu/oracle/record.hpp"
 #include "emu/oracle/rule.hpp"
 #include "emu/unit/operand.hpp"
 #include "formats/codec.hpp"

@@ -4,9 +4,7 @@
 #include <vector>
 
 #include "emu/oracle/classes.hpp"
-#include "emu/oracle/dice.hpp"
 #include "emu/oracle/record.hpp"
-#include "emu/oracle/style.hpp"
 #include "emu/oracle/subject.hpp"
 #include "formats/format.hpp"
 #include "formats/value.hpp"

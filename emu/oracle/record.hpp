@@ -1,13 +1,44 @@
 // A batch of records: for each field one array of codes.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "emu/oracle/layout.hpp"
+#include "emu/oracle/subject.hpp"
 
 namespace numemu::oracle {
+
+/// `count` codes of `bits` bits each; codes have 1 to 64 bits.
+struct Field {
+  std::string name;
+  int bits = 0;
+  std::int64_t count = 1;
+  const Format* format = nullptr;  ///< nullptr: no number (flags, random bits, metadata) or two's
+                                   ///< complement
+  bool result = false;             ///< computed from the others
+  bool optional = false;           ///< a file may do without it in all its records
+  /// In text all codes are one word, element 0 in its lowest bits, instead of a word each.
+  bool packed = false;
+
+  /// Hexadecimal digits of one word.
+  std::int64_t digits() const { return ((packed ? count * bits : bits) + 3) / 4; }
+  std::int64_t words() const { return packed ? 1 : count; }
+  bool operator==(const Field&) const = default;
+};
+
+using Layout = std::vector<Field>;
+
+/// conversions: in [random] out flags; mul, add, fma: a b [c] [random] out flags; dots: a b c
+/// [random] out flags; units: a b [sa sb] [e] c [r] d, and flags where the register is floating.
+Layout layout_of(const Subject&);
+
+/// Position of a field; -1 where there is none of that name.
+int find_field(const Layout&, std::string_view name);
+
+/// Random words of a record: of sr(n) one, of a unit's stochastic register one for each rounding.
+std::int64_t random_words(const Subject&);
 
 /// Element e of field f of record i is columns[f][i * count(f) + e].
 struct Records {
@@ -40,5 +71,24 @@ struct Records {
   /// is added.
   std::uint8_t class_number(std::string_view name);
 };
+
+/// Records as they were given, beside the results that they must have.
+struct Sample {
+  Records records;
+  Records before;   ///< the record before each of them; of the first, itself
+  Records earlier;  ///< the record before that; of the first two, the first
+  std::vector<std::uint64_t> want, want_flags;
+  std::vector<std::int64_t> number;  ///< of the record in the file, from 0
+  std::int64_t size() const { return records.size; }
+};
+
+/// Appends record i of another batch of the same layout.
+void append_record(const Layout&, const Records& from, std::int64_t i, Records& to);
+/// Records [first, first + n), without their lines and classes.
+Records slice(const Layout&, const Records&, std::int64_t first, std::int64_t n);
+/// Appends record i of another sample.
+void append_record(const Layout&, const Sample& from, std::int64_t i, Sample& to);
+/// At most `most` of the records, from all over the sample.
+Sample spread(const Layout&, const Sample&, std::int64_t most);
 
 }  // namespace numemu::oracle

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "emu/oracle/sample.hpp"
+#include "emu/oracle/record.hpp"
 #include "emu/oracle/subject.hpp"
 
 namespace numemu::oracle {
@@ -56,5 +56,22 @@ std::vector<Rule> operand_rules(const Subject&);
 std::vector<Rule> stream_rules(const Subject&);
 /// Results changed after all: the sign of zero lost, saturated one early, bits in another order.
 std::vector<Rule> result_rules(const Subject&);
+
+// Codes as hardware and kernels change them by mistake.
+
+/// The number of the other sign; a code without a sign as it is.
+std::uint64_t negated(const Field&, std::uint64_t code);
+/// The code with its sign bit 0.
+std::uint64_t without_sign(const Field&, std::uint64_t code);
+/// +0 in place of -0.
+std::uint64_t plus_zero(const Field&, std::uint64_t code);
+
+/// An order of the bits of a code that is not their own.
+struct BitOrder {
+  const char* name;  ///< "nibbles of the codes of {} swapped"
+  std::uint64_t (*change)(std::uint64_t code, int bits);
+};
+/// Those that codes of so many bits can have.
+std::vector<BitOrder> bit_orders(int bits);
 
 }  // namespace numemu::oracle

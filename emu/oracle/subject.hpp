@@ -10,6 +10,13 @@
 
 namespace numemu::oracle {
 
+/// " description={...}", the canonical form without blanks; empty for units that have a name of the
+/// catalogue, and for what no line can hold: tables of products, names of files with blanks, more
+/// than 3,000 letters.
+std::string description_word(const unit::Unit&);
+/// The text behind description= in such a line; empty where there is none.
+std::string_view described_in(std::string_view header);
+
 enum class Operation : std::uint8_t {
   convert,  ///< one rounding of a number
   mul,      ///< a * b

@@ -7,7 +7,7 @@
 #include <bit>
 
 #include "emu/oracle/evaluate.hpp"
-#include "emu/oracle/layout.hpp"
+#include "emu/oracle/record.hpp"
 #include "emu/unit/tiles.hpp"
 #include "formats/codec.hpp"
 

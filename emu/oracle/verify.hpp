@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "emu/oracle/sample.hpp"
+#include "emu/oracle/record.hpp"
 #include "emu/oracle/subject.hpp"
 #include "formats/format.hpp"
 

@@ -2,8 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "emu/oracle/text_reader.hpp"
-#include "emu/oracle/text_writer.hpp"
+#include "emu/oracle/files/text.hpp"
 #include "tests/fuzz/harness.hpp"
 
 namespace {

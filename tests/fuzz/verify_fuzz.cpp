@@ -2,13 +2,12 @@
 // line "--fields F" the lines of another program; npz archives; after "--ports" $readmemh files,
 // each behind a line "--NAME".
 #include "emu/net/model/npz.hpp"
-#include "emu/oracle/array_reader.hpp"
 #include "emu/oracle/evaluate.hpp"
-#include "emu/oracle/foreign.hpp"
-#include "emu/oracle/layout.hpp"
-#include "emu/oracle/own_unit.hpp"
-#include "emu/oracle/port_reader.hpp"
-#include "emu/oracle/text_form.hpp"
+#include "emu/oracle/files/array_reader.hpp"
+#include "emu/oracle/files/foreign.hpp"
+#include "emu/oracle/files/text.hpp"
+#include "emu/oracle/record.hpp"
+#include "emu/oracle/subject.hpp"
 #include "emu/unit/description/json.hpp"
 #include "formats/storage/byte_stream.hpp"
 #include "tests/fuzz/harness.hpp"

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "emu/oracle/sheet.hpp"
+#include "emu/oracle/identify/draft.hpp"
 
 namespace numemu::oracle {
 

@@ -11,18 +11,6 @@ bool floats(const Ports& ports) {
          ports.b->kind == Kind::floating;
 }
 
-void Sheet::add(const std::string& aspect, const Draft& draft) {
-  const auto dot = draft.dot();
-  if (!dot) return;
-  std::vector<std::uint64_t> key = dot->a;
-  key.insert(key.end(), dot->b.begin(), dot->b.end());
-  key.push_back(dot->c);
-  for (const auto* bytes : {&dot->scale_a, &dot->scale_b, &dot->kept})
-    key.insert(key.end(), bytes->begin(), bytes->end());
-  if (seen_.insert(std::move(key)).second || !draft.id().empty())
-    questions_.push_back({aspect, *dot, draft.id()});
-}
-
 void add_probes(Sheet& sheet) {
   const Ports& ports = sheet.ports();
   if (floats(ports)) {

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "emu/oracle/evaluate.hpp"
 #include "emu/oracle/record.hpp"
 #include "emu/oracle/recording/batch.hpp"
 #include "emu/oracle/recording/records.hpp"
-#include "emu/oracle/unit_dot.hpp"
 #include "emu/unit/unit.hpp"
 
 namespace numemu::oracle {

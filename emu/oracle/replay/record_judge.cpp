@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "emu/oracle/protocol.hpp"
+#include "emu/oracle/identify/protocol.hpp"
 #include "emu/oracle/recording/data.hpp"
 #include "emu/oracle/recording/probe.hpp"
 #include "emu/oracle/replay/instruction_unit.hpp"

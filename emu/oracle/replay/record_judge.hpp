@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "emu/oracle/identify.hpp"
+#include "emu/oracle/identify/identify.hpp"
 #include "emu/oracle/recording/hashes.hpp"
 #include "emu/oracle/replay/record_folder.hpp"
 #include "emu/oracle/rule.hpp"

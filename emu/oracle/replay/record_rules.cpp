@@ -7,10 +7,10 @@
 #include <string_view>
 #include <utility>
 
+#include "emu/oracle/patches.hpp"
 #include "emu/oracle/replay/instruction_unit.hpp"
 #include "emu/oracle/replay/record_edits.hpp"
 #include "emu/oracle/replay/rival_questions.hpp"
-#include "emu/oracle/rival.hpp"
 #include "emu/unit/description/fields.hpp"
 #include "emu/unit/reference/register.hpp"
 #include "formats/error.hpp"

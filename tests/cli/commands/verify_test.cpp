@@ -8,8 +8,8 @@
 
 #include "emu/net/model/npz.hpp"
 #include "emu/oracle/evaluate.hpp"
-#include "emu/oracle/layout.hpp"
-#include "emu/oracle/text_writer.hpp"
+#include "emu/oracle/files/text.hpp"
+#include "emu/oracle/record.hpp"
 #include "formats/random.hpp"
 #include "formats/storage/json.hpp"
 #include "tests/cli/gemm_fixture.hpp"

@@ -5,7 +5,7 @@
 #include <cfenv>
 #include <cmath>
 
-#include "emu/oracle/layout.hpp"
+#include "emu/oracle/record.hpp"
 #include "tests/catch.hpp"
 #include "tests/oracle/rational_codec.hpp"
 

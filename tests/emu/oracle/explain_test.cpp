@@ -6,8 +6,7 @@
 #include <functional>
 
 #include "emu/oracle/evaluate.hpp"
-#include "emu/oracle/layout.hpp"
-#include "emu/oracle/parting.hpp"
+#include "emu/oracle/record.hpp"
 #include "formats/random.hpp"
 #include "tests/catch.hpp"
 

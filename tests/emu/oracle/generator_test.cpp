@@ -6,7 +6,7 @@
 #include <optional>
 #include <set>
 
-#include "emu/oracle/text_writer.hpp"
+#include "emu/oracle/files/text.hpp"
 #include "formats/codec.hpp"
 #include "formats/containers.hpp"
 #include "formats/digest.hpp"

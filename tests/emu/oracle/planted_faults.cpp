@@ -7,7 +7,7 @@
 
 #include "emu/oracle/explain.hpp"
 #include "emu/oracle/generator.hpp"
-#include "emu/oracle/layout.hpp"
+#include "emu/oracle/record.hpp"
 #include "tests/catch.hpp"
 
 namespace numemu::oracle::test {

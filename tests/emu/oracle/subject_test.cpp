@@ -1,7 +1,7 @@
 // The first line of a file of vectors: printed, parsed, and what it refuses.
 #include "emu/oracle/subject.hpp"
 
-#include "emu/oracle/layout.hpp"
+#include "emu/oracle/record.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 

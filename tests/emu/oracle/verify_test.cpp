@@ -4,7 +4,7 @@
 #include <omp.h>
 
 #include "emu/oracle/evaluate.hpp"
-#include "emu/oracle/layout.hpp"
+#include "emu/oracle/record.hpp"
 #include "tests/catch.hpp"
 
 namespace numemu::oracle {

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "emu/oracle/identify.hpp"
+#include "emu/oracle/identify/identify.hpp"
 #include "emu/unit/unit.hpp"
 #include "tests/catch.hpp"
 #include "tests/oracle/mma/golden_files.hpp"

@@ -3,8 +3,8 @@
 #include <bit>
 #include <cstring>
 
-#include "emu/oracle/identify.hpp"
-#include "emu/oracle/summation_tree.hpp"
+#include "emu/oracle/identify/identify.hpp"
+#include "emu/oracle/identify/summation_tree.hpp"
 #include "emu/unit/unit.hpp"
 #include "formats/float_guard.hpp"
 #include "tests/catch.hpp"

@@ -1,6 +1,5 @@
 // The chip for a driver's name and capability, and the chips that have an instruction.
-#include "emu/oracle/recording/chip.hpp"
-
+#include "emu/oracle/recording/instruction.hpp"
 #include "tests/catch.hpp"
 
 namespace numemu::oracle::recording {

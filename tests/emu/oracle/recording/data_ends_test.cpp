@@ -3,7 +3,7 @@
 #include <map>
 #include <set>
 
-#include "emu/oracle/recording/data_codes.hpp"
+#include "emu/oracle/recording/data.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/oracle/recording/decoded_tile.hpp"
 

@@ -5,7 +5,6 @@
 #include <map>
 #include <thread>
 
-#include "emu/oracle/recording/data_codes.hpp"
 #include "emu/oracle/recording/hashes.hpp"
 #include "formats/random.hpp"
 #include "tests/catch.hpp"

@@ -1,7 +1,7 @@
 // The generator against the known answers of Random123 and against the project's own.
 #include "emu/oracle/recording/philox.hpp"
 
-#include "emu/oracle/recording/data_codes.hpp"
+#include "emu/oracle/recording/data.hpp"
 #include "formats/random.hpp"
 #include "tests/catch.hpp"
 

@@ -9,7 +9,7 @@
 #include <set>
 #include <sstream>
 
-#include "emu/oracle/draft.hpp"
+#include "emu/oracle/identify/draft.hpp"
 #include "emu/unit/unit.hpp"
 #include "tests/catch.hpp"
 

@@ -10,9 +10,9 @@
 #include <set>
 #include <stdexcept>
 
-#include "emu/oracle/recording/chip.hpp"
 #include "emu/oracle/recording/data.hpp"
 #include "emu/oracle/recording/hashes.hpp"
+#include "emu/oracle/recording/instruction.hpp"
 #include "emu/oracle/recording/whole_file.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/oracle/recording/named.hpp"

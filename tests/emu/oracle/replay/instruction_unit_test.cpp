@@ -6,10 +6,10 @@
 #include <memory>
 #include <vector>
 
-#include "emu/oracle/recording/chip.hpp"
+#include "emu/oracle/patches.hpp"
 #include "emu/oracle/recording/data.hpp"
+#include "emu/oracle/recording/instruction.hpp"
 #include "emu/oracle/recording/probe.hpp"
-#include "emu/oracle/rival.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/oracle/recording/named.hpp"
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <thread>
 
-#include "emu/oracle/recording/chip.hpp"
+#include "emu/oracle/recording/instruction.hpp"
 #include "emu/oracle/recording/hashes.hpp"
 #include "emu/oracle/recording/whole_file.hpp"
 #include "tests/oracle/cuda/ask/ask_all.hpp"

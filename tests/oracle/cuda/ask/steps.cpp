@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "emu/oracle/identify/step_map.hpp"
 #include "emu/oracle/recording/probe.hpp"
 #include "emu/oracle/recording/whole_file.hpp"
-#include "emu/oracle/step_map.hpp"
 
 namespace numemu::oracle::recording {
 namespace {

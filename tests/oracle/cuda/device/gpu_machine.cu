@@ -4,7 +4,7 @@
 #include <map>
 #include <stdexcept>
 
-#include "emu/oracle/recording/chip.hpp"
+#include "emu/oracle/recording/instruction.hpp"
 #include "tests/oracle/cuda/device/check.cuh"
 #include "tests/oracle/cuda/device/gpu_machine.cuh"
 

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "emu/oracle/recording/chip.hpp"
+#include "emu/oracle/recording/instruction.hpp"
 #include "emu/oracle/replay/instruction_unit.hpp"
 #include "tests/oracle/cuda/paper/ptx_fragments.hpp"
 

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "emu/oracle/recording/chip.hpp"
+#include "emu/oracle/recording/instruction.hpp"
 #include "emu/oracle/recording/philox.hpp"
 #include "emu/oracle/replay/instruction_unit.hpp"
 #include "tests/catch.hpp"

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "emu/oracle/questions.hpp"
-#include "emu/oracle/recording/chip.hpp"
+#include "emu/oracle/identify/questions.hpp"
+#include "emu/oracle/recording/instruction.hpp"
 #include "emu/oracle/recording/probe.hpp"
 #include "emu/oracle/replay/record_rules.hpp"
 

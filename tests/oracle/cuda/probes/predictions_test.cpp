@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "emu/oracle/questions.hpp"
+#include "emu/oracle/identify/questions.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 

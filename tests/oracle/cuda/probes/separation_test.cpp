@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "emu/oracle/recording/chip.hpp"
+#include "emu/oracle/recording/instruction.hpp"
 #include "emu/oracle/recording/philox.hpp"
 #include "emu/oracle/recording/probe.hpp"
 #include "emu/oracle/replay/record_rules.hpp"

@@ -1,0 +1,41 @@
+// Dots whose results tell units apart: built for one aspect each, or random.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "emu/oracle/identify/dots.hpp"
+
+namespace numemu::oracle {
+
+struct Question {
+  std::string aspect;  ///< "order", "kept-bits", "tie", "zero-sign", ...
+  Dot dot;
+  std::string id = {};  ///< of a probe: "kept-bits.product.24"
+};
+
+/// A row of probes/questions.def: what published descriptions of matrix units disagree about.
+struct OpenQuestion {
+  const char *id, *text, *rivals, *source;
+};
+const std::vector<OpenQuestion>& open_questions();
+
+/// Dots chosen by hand, each with an id of its own, whose results decide an open question: at most
+/// some two hundred. What a GPU is asked.
+std::vector<Question> probes(const Ports&);
+
+/// The probes, and every other question that the ports can express: masks that hide what is summed
+/// beside a large product, sweeps of the distance of two numbers, ties, subnormals, zeros,
+/// infinities and NaN, results at the ends of the range. Some thousands.
+std::vector<Question> constructed_questions(const Ports&);
+
+/// Random dots of six kinds in turn: near 1, wide, any code, cancelling, small, large. Dot `first`
+/// + i is a pure function of the seed and that number.
+std::vector<Question> random_questions(const Ports&, std::uint64_t seed, std::uint64_t first,
+                                       std::size_t count);
+
+/// The constructed questions and some random ones, in an order in which every block of so many has
+/// some of each kind.
+std::vector<Question> question_pool(const Ports&, std::uint64_t seed, std::size_t block);
+
+}  // namespace numemu::oracle
