@@ -1,7 +1,6 @@
 #include "emu/oracle/recording/hashes.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <numeric>
 
 #include "emu/oracle/recording/data.hpp"
@@ -34,37 +33,10 @@ std::vector<std::string> cells(const HashedRun& run, std::size_t offset) {
           text(run.hashes.size())};
 }
 
-std::string hexadecimal(std::uint64_t n) {
-  char digits[17];
-  std::snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(n));
-  return digits;
-}
-
 const HashedRun* find(const std::vector<HashedRun>& runs, const HashedRun& wanted) {
   for (const HashedRun& run : runs)
     if (full_name(*run.instruction) == full_name(*wanted.instruction)) return &run;
   return nullptr;
-}
-
-std::string difference(const HashedRun& expected, const HashedRun& got) {
-  const std::string what = full_name(*expected.instruction) + ": ";
-  if (expected.seed != got.seed)
-    return what + "expected seed " + text(expected.seed) + ", got " + text(got.seed);
-  if (expected.tiles != got.tiles)
-    return what + "expected " + std::to_string(expected.tiles) + " tiles, got " +
-           std::to_string(got.tiles);
-  const auto [e, g] = std::mismatch(expected.hashes.begin(), expected.hashes.end(),
-                                    got.hashes.begin(), got.hashes.end());
-  if (e == expected.hashes.end() && g == got.hashes.end()) return "";
-  if (e == expected.hashes.end() || g == got.hashes.end())
-    return what + "expected " + text(expected.hashes.size()) + " hashes, got " +
-           text(got.hashes.size());
-  const std::int64_t hash = e - expected.hashes.begin();
-  const int tile_dots = expected.instruction->m * expected.instruction->n;
-  const std::int64_t first = hash * kDotsPerHash / tile_dots;
-  const std::int64_t last = ((hash + 1) * kDotsPerHash - 1) / tile_dots;
-  return what + "expected hash " + std::to_string(hash) + " (tiles " + std::to_string(first) +
-         " to " + std::to_string(last) + ") " + hexadecimal(*e) + ", got " + hexadecimal(*g);
 }
 
 }  // namespace
@@ -145,19 +117,6 @@ std::vector<HashedRun> read_hashes(const std::string& folder) {
   if (bytes.size() != 8 * offset)
     throw Error(data + ": expected " + text(8 * offset) + " bytes, has " + text(bytes.size()));
   return runs;
-}
-
-std::string first_difference(const std::vector<HashedRun>& expected,
-                             const std::vector<HashedRun>& got) {
-  for (const HashedRun& run : expected) {
-    const HashedRun* other = find(got, run);
-    if (other == nullptr) return full_name(*run.instruction) + ": expected, but not there";
-    const std::string found = difference(run, *other);
-    if (!found.empty()) return found;
-  }
-  for (const HashedRun& run : got)
-    if (find(expected, run) == nullptr) return full_name(*run.instruction) + ": not expected";
-  return "";
 }
 
 }  // namespace numemu::oracle::recording

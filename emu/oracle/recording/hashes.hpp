@@ -49,9 +49,4 @@ void write_hashes(const std::string& folder, const std::vector<HashedRun>&);
 /// Throws Error that names file and line.
 std::vector<HashedRun> read_hashes(const std::string& folder);
 
-/// Where two runs first differ, in words; "": nowhere. An instruction that only one of them has
-/// differs, too.
-std::string first_difference(const std::vector<HashedRun>& expected,
-                             const std::vector<HashedRun>& got);
-
 }  // namespace numemu::oracle::recording

@@ -1,7 +1,6 @@
 #include "emu/oracle/recording/records.hpp"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "emu/oracle/recording/data.hpp"
@@ -48,16 +47,6 @@ std::vector<std::string> cells(const IndexRow& row) {
           text(i.block),   text(i.scales()),
           text(row.count), row.source,
           text(i.kept()),  text(i.groups())};
-}
-
-int number(const std::string& where, const std::string& cell) {
-  const std::uint64_t n = cell_number(where, cell);
-  if (n > 999999999) throw Error(where + ": expected a number, got '" + cell + "'");
-  return static_cast<int>(n);
-}
-
-std::string line_of(const std::string& path, std::size_t row) {
-  return path + ":" + std::to_string(row + 2);
 }
 
 }  // namespace
@@ -157,46 +146,6 @@ void RecordWriter::finish() const {
     probes += table_line({row.file, std::to_string(row.record), row.id, row.question});
   write_whole_file(folder_ + "/probes.tsv", probes);
   write_whole_file(folder_ + "/index.tsv", index);
-}
-
-std::vector<IndexRow> read_index(const std::string& folder) {
-  const std::string path = folder + "/index.tsv";
-  std::vector<IndexRow> rows;
-  std::set<std::string> files;
-  for (const std::vector<std::string>& cell : read_table(path, kIndexHeader)) {
-    const std::string where = line_of(path, rows.size());
-    const int found = find_instruction(cell[2], cell[3]);
-    if (found < 0) throw Error(where + ": no instruction " + cell[2] + " " + cell[3]);
-    const Instruction& i = instructions()[static_cast<std::size_t>(found)];
-    const IndexRow row{cell[0], cell[1], &i, number(where, cell[12]), cell[13]};
-    const std::vector<std::string> expected = cells(row);
-    for (std::size_t column = 0; column < cell.size(); ++column)
-      if (cell[column] != expected[column])
-        throw Error(where + ": " + name(i) + " has '" + expected[column] + "' in column " +
-                    std::to_string(column + 1) + ", got '" + cell[column] + "'");
-    if (!files.insert(row.file).second)
-      throw Error(where + ": file '" + row.file + "' stands twice");
-    rows.push_back(row);
-  }
-  return rows;
-}
-
-std::vector<ProbeRow> read_probes(const std::string& folder) {
-  const std::string path = folder + "/probes.tsv";
-  std::vector<ProbeRow> rows;
-  for (const std::vector<std::string>& cell : read_table(path, kProbesHeader))
-    rows.push_back({cell[0], number(line_of(path, rows.size()), cell[1]), cell[2], cell[3]});
-  return rows;
-}
-
-std::string read_records(const std::string& folder, const IndexRow& row) {
-  const std::string path = folder + "/" + row.file;
-  std::string records = read_whole_file(path);
-  const std::size_t bytes = record_bytes(*row.instruction);
-  if (records.size() != bytes * static_cast<std::size_t>(row.count))
-    throw Error(path + ": expected " + std::to_string(row.count) + " records of " +
-                std::to_string(bytes) + " bytes, has " + std::to_string(records.size()) + " bytes");
-  return records;
 }
 
 }  // namespace numemu::oracle::recording

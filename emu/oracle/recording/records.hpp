@@ -68,10 +68,4 @@ class RecordWriter {
   std::vector<ProbeRow> probes_;
 };
 
-/// What a writer wrote. Throws Error that names file and line where an instruction is
-/// unknown, a column contradicts it, or a file does not hold `count` records.
-std::vector<IndexRow> read_index(const std::string& folder);
-std::vector<ProbeRow> read_probes(const std::string& folder);
-std::string read_records(const std::string& folder, const IndexRow&);
-
 }  // namespace numemu::oracle::recording

@@ -93,23 +93,47 @@ const std::vector<std::string> kSubjects = {
     "op=dot from=float8_e4m3fn to=float16 rounding=rne overflow=ieee k=8",
     "unit=nvidia.h100.mma.f16.f16"};
 
+constexpr std::int64_t kRecords = 100;
+
+/// Records of one style, and their numbers.
+struct Styled {
+  Subject s;
+  Generator generator;
+  Exact exact;
+  Records r;
+  Styled(const std::string& line, const std::string& style)
+      : s(subject(line, style)),
+        generator(s),
+        exact(s, generator.layout()),
+        r(records_of(generator, kRecords)) {}
+
+  Place place(std::int64_t i) const { return exact.to().place(Exact::sum(exact.terms(r, i))); }
+  /// Records of that class for which `holds(i)`.
+  template <class Holds>
+  std::int64_t count(const Holds& holds) const {
+    std::int64_t right = 0;
+    for (std::int64_t i = 0; i < r.size; ++i) right += r.class_name(i) == s.style && holds(i);
+    return right;
+  }
+};
+
+/// The largest of some terms, without its sign.
+Rational largest_of(const std::vector<Rational>& terms) {
+  Rational largest = 0;
+  for (const Rational& t : terms) largest = std::max(largest, Rational(abs(t)));
+  return largest;
+}
+
 TEST_CASE("ties lie halfway between two neighbours", "[fast]") {
   for (const std::string& line : kSubjects) {
     INFO(line);
-    const Subject s = subject(line, "ties");
-    const Generator generator(s);
-    const Exact exact(s, generator.layout());
-    constexpr std::int64_t kRecords = 100;
-    const Records r = records_of(generator, kRecords);
-    std::int64_t right = 0;
+    const Styled all(line, "ties");
     std::set<std::uint64_t> results;
-    for (std::int64_t i = 0; i < kRecords; ++i) {
-      const Place place = exact.to().place(Exact::sum(exact.terms(r, i)));
-      right += r.class_name(i) == "ties" && !place.on_value && !place.beyond &&
-               place.to_middle == std::strong_ordering::equal;
+    CHECK(all.count([&](std::int64_t i) {
+      const Place place = all.place(i);
       results.insert(place.low);
-    }
-    CHECK(right == kRecords);
+      return !place.on_value && !place.beyond && place.to_middle == std::strong_ordering::equal;
+    }) == kRecords);
     CHECK(results.size() > 15);
   }
 }
@@ -117,20 +141,15 @@ TEST_CASE("ties lie halfway between two neighbours", "[fast]") {
 TEST_CASE("overflows are a unit in the last place beyond the largest number", "[fast]") {
   for (const std::string& line : kSubjects) {
     INFO(line);
-    const Subject s = subject(line, "overflow");
-    const Generator generator(s);
-    const Exact exact(s, generator.layout());
-    constexpr std::int64_t kRecords = 100;
-    const Records r = records_of(generator, kRecords);
-    const int flags = find_field(generator.layout(), "flags");
-    std::int64_t right = 0, negative = 0;
-    for (std::int64_t i = 0; i < kRecords; ++i) {
-      const Place place = exact.to().place(Exact::sum(exact.terms(r, i)));
-      right += r.class_name(i) == "overflow" && place.kind == Class::finite && place.beyond &&
-               (flags < 0 || (r.code(flags, i) & kOverflow) != 0);
+    const Styled all(line, "overflow");
+    const int flags = find_field(all.generator.layout(), "flags");
+    std::int64_t negative = 0;
+    CHECK(all.count([&](std::int64_t i) {
+      const Place place = all.place(i);
       negative += place.negative;
-    }
-    CHECK(right == kRecords);
+      return place.kind == Class::finite && place.beyond &&
+             (flags < 0 || (all.r.code(flags, i) & kOverflow) != 0);
+    }) == kRecords);
     CHECK(negative > 20);
     CHECK(negative < 80);
   }
@@ -144,20 +163,14 @@ TEST_CASE("sums that cancel are below half of their largest term", "[fast]") {
       CHECK_THROWS_WITH(Generator(s), Catch::StartsWith("style cancel: "));
       continue;
     }
-    const Generator generator(s);
-    const Exact exact(s, generator.layout());
-    constexpr std::int64_t kRecords = 100;
-    const Records r = records_of(generator, kRecords);
-    std::int64_t right = 0, zeros = 0;
-    for (std::int64_t i = 0; i < kRecords; ++i) {
-      const std::vector<Rational> terms = exact.terms(r, i);
-      Rational largest = 0;
-      for (const Rational& t : terms) largest = std::max(largest, Rational(abs(t)));
+    const Styled all(line, "cancel");
+    std::int64_t zeros = 0;
+    CHECK(all.count([&](std::int64_t i) {
+      const std::vector<Rational> terms = all.exact.terms(all.r, i);
       const Rational sum = abs(Exact::sum(terms));
-      right += r.class_name(i) == "cancel" && 2 * sum < largest;
       zeros += sum == 0;
-    }
-    CHECK(right == kRecords);
+      return 2 * sum < largest_of(terms);
+    }) == kRecords);
     CHECK(zeros < 70);
   }
 }
@@ -165,33 +178,28 @@ TEST_CASE("sums that cancel are below half of their largest term", "[fast]") {
 TEST_CASE("subnormal records have a subnormal input or result", "[fast]") {
   for (const std::string& line : kSubjects) {
     INFO(line);
-    const Subject s = subject(line, "subnormal");
-    const Generator generator(s);
-    const Exact exact(s, generator.layout());
-    constexpr std::int64_t kRecords = 100;
-    const Records r = records_of(generator, kRecords);
+    const Styled all(line, "subnormal");
+    const Layout& layout = all.generator.layout();
     std::vector<std::optional<RationalCodec>> codecs;
-    for (const Field& f : generator.layout()) {
+    for (const Field& f : layout) {
       codecs.emplace_back();
       if (f.format != nullptr && !f.result) codecs.back().emplace(f.format->name);
     }
     const auto tiny = [](const RationalCodec& codec, const Rational& x) {
       return x != 0 && Rational(abs(x)) < rational(codec.smallest_normal());
     };
-    std::int64_t right = 0, by_result = 0;
-    for (std::int64_t i = 0; i < kRecords; ++i) {
-      bool any = tiny(exact.to(), Exact::sum(exact.terms(r, i)));
+    std::int64_t by_result = 0;
+    CHECK(all.count([&](std::int64_t i) {
+      bool any = tiny(all.exact.to(), Exact::sum(all.exact.terms(all.r, i)));
       by_result += any;
-      for (std::size_t f = 0; f < generator.layout().size(); ++f) {
-        const Field& field = generator.layout()[f];
-        if (!codecs[f]) continue;
-        for (std::int64_t e = 0; e < field.count && !any; ++e)
-          any = tiny(*codecs[f],
-                     codecs[f]->decode(r.code(static_cast<int>(f), i * field.count + e)).magnitude);
+      for (std::size_t f = 0; f < layout.size(); ++f) {
+        for (std::int64_t e = 0; codecs[f] && e < layout[f].count && !any; ++e) {
+          const std::uint64_t code = all.r.code(static_cast<int>(f), i * layout[f].count + e);
+          any = tiny(*codecs[f], codecs[f]->decode(code).magnitude);
+        }
       }
-      right += any && r.class_name(i) == "subnormal";
-    }
-    CHECK(right == kRecords);
+      return any;
+    }) == kRecords);
     CHECK(by_result > 5);
   }
 }
@@ -233,19 +241,19 @@ TEST_CASE("records of alignment tell a unit from one with other kept bits", "[fa
     INFO(name);
     const Subject s = subject("unit=" + name, "alignment");
     const Generator generator(s);
-    constexpr std::int64_t kRecords = 40;
-    const Records r = records_of(generator, kRecords);
+    constexpr std::int64_t kAligned = 40;
+    const Records r = records_of(generator, kAligned);
     const int d = find_field(generator.layout(), "d");
     std::int64_t right = 0, last = 0, first_cut = 0;
-    for (std::int64_t i = 0; i < kRecords; ++i) {
+    for (std::int64_t i = 0; i < kAligned; ++i) {
       const bool is_last = r.class_name(i) == "alignment_F";
       last += is_last;
       first_cut += r.class_name(i) == "alignment_F+1";
       REQUIRE(with_kept_bits(s, generator.layout(), r, i, 0) == r.code(d, i));
       right += with_kept_bits(s, generator.layout(), r, i, is_last ? -1 : 1) != r.code(d, i);
     }
-    CHECK(right == kRecords);
-    CHECK(last + first_cut == kRecords);
+    CHECK(right == kAligned);
+    CHECK(last + first_cut == kAligned);
     CHECK(last > 0);
     CHECK(first_cut > 5);
   }
@@ -272,22 +280,16 @@ TEST_CASE("near ties are no ties, and lie as near as operands allow", "[fast]") 
         Case{"op=mul from=float32 to=bfloat16 rounding=rne overflow=ieee", 14},
         Case{"unit=nvidia.h100.mma.f16.f16", 20}}) {
     INFO(line);
-    const Subject s = subject(line, "near_ties");
-    const Generator generator(s);
-    const Exact exact(s, generator.layout());
-    constexpr std::int64_t kRecords = 100;
-    const Records r = records_of(generator, kRecords);
+    const Styled all(line, "near_ties");
     Rational most = 1;
     for (int i = 0; i < near; ++i) most /= 2;
-    std::int64_t right = 0, close = 0;
-    for (std::int64_t i = 0; i < kRecords; ++i) {
-      const Rational x = Exact::sum(exact.terms(r, i));
-      const Place place = exact.to().place(x);
-      right += r.class_name(i) == "near_ties" && !place.on_value && !place.beyond &&
-               place.to_middle != std::strong_ordering::equal;
-      close += from_middle(exact.to(), place, x) <= most;
-    }
-    CHECK(right == kRecords);
+    std::int64_t close = 0;
+    CHECK(all.count([&](std::int64_t i) {
+      const Place place = all.place(i);
+      const Rational x = Exact::sum(all.exact.terms(all.r, i));
+      close += from_middle(all.exact.to(), place, x) <= most;
+      return !place.on_value && !place.beyond && place.to_middle != std::strong_ordering::equal;
+    }) == kRecords);
     CHECK(close > 80);
   }
 }
@@ -318,24 +320,17 @@ TEST_CASE("carries reach the next power of two, or log2(K) bits above the produc
       CHECK_THROWS_WITH(Generator(s), Catch::StartsWith("style carry: "));
       continue;
     }
-    const Generator generator(s);
-    const Exact exact(s, generator.layout());
-    constexpr std::int64_t kRecords = 100;
-    const Records r = records_of(generator, kRecords);
+    const Styled all(line, "carry");
     const std::uint64_t ones = (std::uint64_t{1} << s.to->mantissa_bits) - 1;
-    std::int64_t right = 0, by_sum = 0;
-    for (std::int64_t i = 0; i < kRecords; ++i) {
-      const std::vector<Rational> terms = exact.terms(r, i);
-      const Rational sum = Exact::sum(terms);
-      const Place place = exact.to().place(sum);
+    std::int64_t by_sum = 0;
+    CHECK(all.count([&](std::int64_t i) {
+      const std::vector<Rational> terms = all.exact.terms(all.r, i);
+      const Rational sum = abs(Exact::sum(terms));
+      const Place place = all.place(i);
       const bool rounding = !place.on_value && (place.low & ones) == ones;
-      Rational largest = 0;
-      for (const Rational& t : terms) largest = std::max(largest, Rational(abs(t)));
-      const bool carried = s.k > 1 && 2 * Rational(abs(sum)) > largest * s.k;
-      right += r.class_name(i) == "carry" && (rounding || carried);
       by_sum += !rounding;
-    }
-    CHECK(right == kRecords);
+      return rounding || (s.k > 1 && 2 * sum > largest_of(terms) * s.k);
+    }) == kRecords);
     CHECK((s.k > 1) == (by_sum > 20));
   }
 }

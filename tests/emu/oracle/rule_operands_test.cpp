@@ -274,22 +274,5 @@ TEST_CASE("planted faults of a fixed-point register are named", "[fast]") {
   CHECK(named);
 }
 
-TEST_CASE("planted faults of a conversion to int8 are named", "[fast]") {
-  const auto clamped = [](double low, double high) {
-    return [low, high](const Call& call) {
-      const double x = as_float(call.a[0]);
-      const double whole = std::isnan(x) ? 127 : std::clamp(std::nearbyint(x), low, high);
-      return Answer{static_cast<std::uint64_t>(static_cast<std::int64_t>(whole)) & 0xff};
-    };
-  };
-  const Bench bench{operation_subject(Operation::convert, find_format("float32"),
-                                      find_format("int8"), {}, Overflow::saturate),
-                    clamped(-128, 127)};
-  const bool named =
-      all_named(bench, {{"saturates at -127", "the lowest number becomes the one above it",
-                         by(clamped(-127, 127))}});
-  CHECK(named);
-}
-
 }  // namespace
 }  // namespace numemu::oracle::test

@@ -92,35 +92,13 @@ TEST_CASE("hashes come back as they were written", "[fast]") {
   CHECK(bytes.size() == 7 * 8);
   CHECK(bytes.substr(40, 8) == "\x10\x32\x54\x76\x98\xba\xdc\xfe");
   const std::vector<HashedRun> read = read_hashes(out);
-  CHECK(first_difference(two_runs(), read).empty());
-  CHECK(read.at(1).seed == ~std::uint64_t{0});
-  CHECK(read.at(1).hashes == two_runs()[1].hashes);
-}
-
-TEST_CASE("the first difference between two runs is told", "[fast]") {
-  const auto told = [](const std::function<void(std::vector<HashedRun>&)>& change) {
-    std::vector<HashedRun> got = two_runs();
-    change(got);
-    return first_difference(two_runs(), got);
-  };
-  CHECK(told([](auto& got) { std::swap(got[0], got[1]); }).empty());
-  CHECK(told([](auto& got) { got[0].hashes[3] = 0xabc; }) ==
-        "mma m16n8k16.f32.f16.f16.f32: expected hash 3 (tiles 96 to 127) 0000000000000004, got "
-        "0000000000000abc");
-  CHECK(told([](auto& got) { got[1].hashes[1] = 7; }) ==
-        "wgmma m64n8k16.f32.f16.f16: expected hash 1 (tiles 8 to 15) 0000000000000006, got "
-        "0000000000000007");
-  CHECK(told([](auto& got) { got[1].seed = 8; }) ==
-        "wgmma m64n8k16.f32.f16.f16: expected seed 18446744073709551615, got 8");
-  CHECK(told([](auto& got) { got[1].tiles = 8; }) ==
-        "wgmma m64n8k16.f32.f16.f16: expected 16 tiles, got 8");
-  CHECK(told([](auto& got) { got[0].hashes.pop_back(); }) ==
-        "mma m16n8k16.f32.f16.f16.f32: expected 5 hashes, got 4");
-  CHECK(told([](auto& got) { got.pop_back(); }) ==
-        "wgmma m64n8k16.f32.f16.f16: expected, but not there");
-  CHECK(told([](auto& got) {
-          got.push_back({&instruction("mma", "m16n8k8.f32.f16.f16.f32"), 7, 32, {1}});
-        }) == "mma m16n8k8.f32.f16.f16.f32: not expected");
+  REQUIRE(read.size() == 2);
+  for (std::size_t run = 0; run < 2; ++run) {
+    CHECK(read[run].instruction == two_runs()[run].instruction);
+    CHECK(read[run].seed == two_runs()[run].seed);
+    CHECK(read[run].tiles == two_runs()[run].tiles);
+    CHECK(read[run].hashes == two_runs()[run].hashes);
+  }
 }
 
 TEST_CASE("what is wrong in a folder of hashes is said with its place", "[fast]") {

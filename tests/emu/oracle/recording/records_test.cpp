@@ -1,14 +1,11 @@
-// Records keep every field of the dots they are taken from, files come back as written, and what is
-// wrong in them is said with its place.
+// Records keep every field of the dots they are taken from, and files hold what was written.
 #include "emu/oracle/recording/records.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <set>
-#include <stdexcept>
 
 #include "emu/oracle/recording/data.hpp"
 #include "emu/oracle/recording/hashes.hpp"
@@ -118,7 +115,7 @@ TEST_CASE("records do not depend on how the run is cut into batches", "[fast]") 
   CHECK(whole == records({1, 70, count - 80, 60, 10}));
 }
 
-TEST_CASE("records and probes come back as they were written", "[fast]") {
+TEST_CASE("records and probes are written whole, with their tables", "[fast]") {
   const TemporaryFolder folder;
   const std::string out = folder / "new/out";
   const Instruction& sparse = instruction("mmasp", "m16n8k32.f32.f16.f16.f32");
@@ -148,22 +145,16 @@ TEST_CASE("records and probes come back as they were written", "[fast]") {
         "NVIDIA H100 PCIe, driver 550.54\t64\t0\n"
         "probes/mmasp__m16n8k32_f32_f16_f16_f32.bin\tH100\tmmasp\tm16n8k32.f32.f16.f16.f32\t32\t"
         "f16\tf16\tf32\tf32\t-\t0\t0\t2\tNVIDIA H100 PCIe, driver 550.54\t16\t8\n");
-  const std::vector<IndexRow> index = read_index(out);
-  REQUIRE(index.size() == 3);
-  CHECK(index[0].instruction == &sparse);
-  CHECK(index[1].unit == "H100");
-  CHECK(index[1].source == "NVIDIA H100 PCIe, driver 550.54");
-  CHECK(read_records(out, index[0]) == records);
-  CHECK(read_records(out, index[1]) == scaled_records);
+  CHECK(read_whole_file(out + "/records/mmasp__m16n8k32_f32_f16_f16_f32.bin") == records);
+  CHECK(read_whole_file(out + "/records/tc5bs__m128n8k64_block16_f32_e2m1_e2m1_ue4m3.bin") ==
+        scaled_records);
   std::string expected;
   for (const int tile : {0, 1}) append_record(expected, answered, tile, 0, 0);
-  CHECK(read_records(out, index[2]) == expected);
-  const std::vector<ProbeRow> asked = read_probes(out);
-  REQUIRE(asked.size() == 2);
-  CHECK(asked[1].file == index[2].file);
-  CHECK(asked[1].record == 1);
-  CHECK(asked[1].id == "sign.2");
-  CHECK(asked[1].question == "sign-of-zero");
+  CHECK(read_whole_file(out + "/probes/mmasp__m16n8k32_f32_f16_f16_f32.bin") == expected);
+  CHECK(read_whole_file(out + "/probes.tsv") ==
+        "file\trecord\tid\tquestion\n"
+        "probes/mmasp__m16n8k32_f32_f16_f16_f32.bin\t0\tZ1\tzero-exponent\n"
+        "probes/mmasp__m16n8k32_f32_f16_f16_f32.bin\t1\tsign.2\tsign-of-zero\n");
   for (const auto& entry : fs::recursive_directory_iterator(out))
     CHECK(entry.path().extension() != ".part");
 }
@@ -184,39 +175,6 @@ TEST_CASE("what cannot be written names its path", "[fast]") {
   CHECK(holds(message([&] { tabbed.finish(); }), "'H\t100'"));
   fs::create_directories(folder / "out/index.tsv/in_the_way");
   CHECK(holds(message([&] { fine.finish(); }), "out/index.tsv: cannot rename"));
-}
-
-TEST_CASE("what is wrong in a folder of records is said with its place", "[fast]") {
-  const TemporaryFolder folder;
-  const Instruction& i = instruction("mma", "m16n8k8.f32.f16.f16.f32");
-  RecordWriter writer(folder.path(), "H100", "x");
-  std::string records;
-  append_records(records, numbered(i, 10), 0);
-  writer.add_records(i, records);
-  writer.finish();
-  const std::string good = read_whole_file(folder / "index.tsv");
-  const auto error_with = [&](const std::string& from, const std::string& to) {
-    std::string bad = good;
-    bad.replace(bad.find(from), from.size(), to);
-    test::write_file(folder / "index.tsv", bad);
-    return message([&] { read_index(folder.path()); });
-  };
-  CHECK(holds(error_with("nscale", "scales"), "index.tsv:1: expected the columns 'file\tunit"));
-  CHECK(holds(error_with("\tm16n8k8", "\tm16n8k9"),
-              "index.tsv:2: no instruction mma m16n8k9.f32.f16.f16.f32"));
-  CHECK(holds(error_with("\t8\tf16", "\t16\tf16"),
-              "index.tsv:2: m16n8k8.f32.f16.f16.f32 has '8' in column 5, got '16'"));
-  CHECK(holds(error_with("\t10\tx", "\tten\tx"), "index.tsv:2: expected a number, got 'ten'"));
-  CHECK(holds(error_with("\t8\t0\n", "\t8\n"), "index.tsv:2: expected 16 cells, got 15"));
-  CHECK(error_with("x", "x") == "no error");
-
-  const IndexRow row = read_index(folder.path()).at(0);
-  test::write_file(folder / row.file, records.substr(1));
-  CHECK(holds(message([&] { read_records(folder.path(), row); }),
-              "expected 10 records of 40 bytes, has 399 bytes"));
-  fs::remove(folder / row.file);
-  CHECK(holds(message([&] { read_records(folder.path(), row); }), ".bin: cannot read"));
-  CHECK(holds(message([&] { read_index(folder / "none"); }), "none/index.tsv: cannot read"));
 }
 
 // What is kept of one GPU stays small, at most 8 MB in all; of a Hopper 0.5 MB are conversions and
