@@ -247,6 +247,32 @@ TEST_CASE("identify: noise leaves the plainest of the rules with equal results",
   CHECK(same_rule(noisy.description, clean.description));
 }
 
+TEST_CASE("identify: a plainer rule has to give the confirming vectors", "[fast]") {
+  UnitDescription exact;
+  exact.name = "exact";
+  exact.core = unit::CoreKind::exact;
+  exact.a = exact.b = &find_format("bfloat16");
+  exact.c = exact.d = exact.accumulator.format = &find_format("float32");
+  UnitDescription hidden = exact;
+  hidden.core = unit::CoreKind::chain;
+  hidden.k = 8;
+  hidden.c_entry = unit::CEntry::after_rounding;
+  hidden.chain.chains = 2;
+  REQUIRE(plainer(exact, hidden));
+  const Ports ports = ports_of(hidden, 8);
+  REQUIRE(differing(exact, hidden, ports) > 0);
+  // Questions that do not tell the two apart.
+  IdentifyOptions options{.confirmations = 300, .catalogue = false};
+  for (Question& question : question_pool(ports, 0, 96)) {
+    if (evaluate(exact, ports, {&question.dot, 1}) == evaluate(hidden, ports, {&question.dot, 1}))
+      options.pool.push_back(std::move(question));
+  }
+  const FoundRule found = identify(ports, device_of(hidden, ports), options);
+  REQUIRE(found.fits);
+  CHECK(found.description.core == unit::CoreKind::chain);
+  CHECK(differing(found.description, hidden, ports) == 0);
+}
+
 TEST_CASE("identify: dead lanes of a unit that nobody described", "[fast]") {
   UnitDescription hidden = described("neutral.f32.sequential");
   hidden.accumulator.rounding = {.mode = RoundingMode::rup};
