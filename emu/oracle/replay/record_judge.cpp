@@ -13,7 +13,6 @@
 #include "emu/oracle/replay/instruction_unit.hpp"
 #include "emu/oracle/replay/record_folder.hpp"
 #include "emu/oracle/replay/record_rules.hpp"
-#include "formats/error.hpp"
 
 namespace numemu::oracle {
 
@@ -86,14 +85,6 @@ void compare(const recording::HashedRun& run, const Rule& rule, HashReplay& v) {
   v.last_tile = v.first_tile + tiles - 1;
 }
 
-std::vector<recording::HashedRun> read_runs(const std::string& folder) {
-  try {
-    return recording::read_hashes(folder);
-  } catch (const std::exception& error) {
-    throw Error(error.what());
-  }
-}
-
 }  // namespace
 
 void judge_hashes(const std::string& folder, const std::string& only,
@@ -101,7 +92,7 @@ void judge_hashes(const std::string& folder, const std::string& only,
   std::map<std::string, std::string> chips;
   for (const TableRow& row : read_table_rows(folder + "/index.tsv"))
     chips[row.text("kind") + " " + row.text("instr")] = row.text("unit");
-  for (const recording::HashedRun& run : read_runs(folder)) {
+  for (const recording::HashedRun& run : recording::read_hashes(folder)) {
     HashReplay v;
     v.instruction = full_name(*run.instruction);
     if (v.instruction.find(only) == std::string::npos) continue;

@@ -13,6 +13,7 @@
 #include "emu/oracle/replay/rival_questions.hpp"
 #include "emu/unit/description/fields.hpp"
 #include "emu/unit/reference/register.hpp"
+#include "emu/unit/sparse/pattern.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::oracle {
@@ -38,17 +39,27 @@ bool is_fp8(const Instruction& i) {
   return fp8(i.a) && fp8(i.b) && i.block == 0;
 }
 
-/// Refuses a unit whose operands or results have other containers than the fields that it reads.
-void require_containers(const Subject& s, const Layout& layout) {
-  for (const auto& [name, format] :
-       {std::pair("a", s.a), std::pair("b", s.b), std::pair("c", s.unit->c_format()),
-        std::pair("d", s.unit->d_format())}) {
-    const int bits = layout[static_cast<std::size_t>(find_field(layout, name))].bits;
-    const unit::Register& own = unit::result_register(*s.unit->description());
-    if (8 * unit::bytes_of(format, own) != bits)
-      throw Error(fmt::format("{}: expected codes of {} bits, as the records have them, found {}",
-                              name, bits, 8 * unit::bytes_of(format, own)));
-  }
+/// Refuses a unit that reads or writes beyond the fields of records.
+void require_containers(const Subject& s, const Layout& layout, const Instruction& i) {
+  const UnitDescription& u = *s.unit->description();
+  const unit::Register& own = unit::result_register(u);
+  const std::int64_t kept = u.sparsity.dense() ? s.k : unit::kept_depth(u.sparsity, s.k);
+  const std::int64_t scales =
+      u.scaling.block == 0 ? 0 : (kept + u.scaling.block - 1) / u.scaling.block;
+  const auto require = [&](const char* name, int bits, std::int64_t count) {
+    const int f = find_field(layout, name);
+    if (f < 0) return;
+    const Field& field = layout[static_cast<std::size_t>(f)];
+    if (bits != field.bits || count > field.count)
+      throw Error(
+          fmt::format("unit {}: {}: expected {} codes of {} bits, found {} of {} bits in {}",
+                      u.name, name, count, bits, field.count, field.bits, full_name(i)));
+  };
+  require("a", 8 * unit::bytes_of(s.a, own), kept);
+  require("b", 8 * unit::bytes_of(s.b, own), s.k);
+  require("sa", 8, scales);
+  require("c", 8 * unit::bytes_of(s.unit->c_format(), own), 1);
+  require("d", 8 * unit::bytes_of(s.unit->d_format(), own), 1);
 }
 
 /// A rule by a description. Throws Error where it reads other containers than records have.
@@ -57,7 +68,7 @@ Rule by_description(const Instruction& i, std::string question, std::string name
   const std::shared_ptr<const unit::Unit> unit = named_recorded(std::move(u));
   const Subject subject = subject_of(*unit, i);
   const Layout& read = operands.layout.empty() ? container_layout(i) : operands.layout;
-  require_containers(subject, read);
+  require_containers(subject, read, i);
   return {.family = std::move(question),
           .name = std::move(name),
           .inputs = std::move(operands.change),

@@ -226,6 +226,7 @@ TEST_CASE("identify: noise leaves the plainest of the rules with equal results",
   UnitDescription hidden;
   hidden.name = "device";
   hidden.core = unit::CoreKind::chain;
+  hidden.chain.fused = false;
   hidden.a = hidden.b = &find_format("bfloat16");
   hidden.c = hidden.d = hidden.accumulator.format = &find_format("float32");
   const Ports ports = ports_of(hidden, 4);

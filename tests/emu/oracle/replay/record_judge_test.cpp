@@ -131,6 +131,11 @@ TEST_CASE("a chip without a unit is left without a verdict", "[fast]") {
   const unit::UnitDescription own = *unit_of("H100", i), other = *unit_of("A100", i);
   CHECK(judge(records, &own)[0].holds());
   CHECK_FALSE(judge(records, &other)[0].holds());
+  // Not by one that would read beyond its records.
+  const unit::UnitDescription& wide = *unit::find_unit("nvidia.a100.mma.f64.f64").description();
+  CHECK(message_of([&] { judge(records, &wide); }) ==
+        "unit recorded: a: expected 16 codes of 64 bits, found 16 of 16 bits in "
+        "mma m16n8k16.f32.f16.f16.f32");
 }
 
 TEST_CASE("a recorded instruction is identified", "[fast]") {
