@@ -43,7 +43,7 @@ struct Sweep {
 Sweep plan_sweep(const SweepRequest&, const Folders&);
 
 /// Times of the points that the folder lacks, by Context::clock.
-experiments::Estimate estimate(const Sweep&, const Context&);
+experiments::SweepEstimate estimate(const Sweep&, const Context&);
 
 /// How far the points of a shard are, in costs.
 struct PointProgress {

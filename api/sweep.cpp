@@ -46,7 +46,7 @@ Sweep plan_sweep(const SweepRequest& asked, const Folders& folders) {
   return sweep;
 }
 
-experiments::Estimate estimate(const Sweep& sweep, const Context& context) {
+experiments::SweepEstimate estimate(const Sweep& sweep, const Context& context) {
   return experiments::estimate_sweep(sweep.config, context.folders, sweep.out, sweep.shard,
                                      sweep.existing, context.clock);
 }

@@ -95,15 +95,16 @@ void add_allocation(const ExperimentRun& run, Conclusion& conclusion) {
       }
       const std::string where = fmt::format("{} items of {} size, {} bits on average", c.count,
                                             c.sized ? "unequal" : "equal", average);
-      conclusion.findings.push_back(exact_finding(
-          "instances where greedy finds the least loss, " + where, static_cast<double>(instances),
-          static_cast<double>(optimal), optimal == instances));
-      conclusion.about(c.sized ? "greedy, layers" : "greedy");
+      conclusion.add(exact_finding("instances where greedy finds the least loss, " + where,
+                                   static_cast<double>(instances), static_cast<double>(optimal),
+                                   optimal == instances),
+                     c.sized ? "greedy, layers" : "greedy");
       if (c.sized && c.count == kMany) {
-        conclusion.findings.push_back(exact_finding(
-            fmt::format("mean loss over the least, {} (at most {} claimed)", where, kNear), 1, sum,
-            sum <= kNear, at_most(kNear)));
-        conclusion.about("greedy, near");
+        conclusion.add(
+            exact_finding(
+                fmt::format("mean loss over the least, {} (at most {} claimed)", where, kNear), 1,
+                sum, sum <= kNear, at_most(kNear)),
+            "greedy, near");
       }
       table.rows.push_back(
           {std::to_string(c.count), c.sized ? "1 to 64" : "equal", std::to_string(average),
@@ -129,6 +130,7 @@ struct Level {
   double bits = 0;      ///< per element of linear contexts, on average; 0: float32
   bool norms = true;    ///< contexts of batch normalisation are compressed too
   bool greedy = false;  ///< by sample and layer
+  bool role = false;    ///< by a role, to the same codes
 };
 
 /// The values that batch normalisation reads.
@@ -154,7 +156,10 @@ std::vector<Level> levels(const net::Graph& graph, std::int64_t group) {
                             {{"saved",
                               {{"format", fmt::format("group(uint1,{},bfloat16,min)", group)},
                                {"rounding", "rne"}}}}}},
-                          1}};
+                          1,
+                          true,
+                          false,
+                          true}};
   for (const std::string& value : norm_inputs(graph))
     all[1].recipe["layers"].push_back({{"match", value}, {"saved", nullptr}});
   all[1].norms = false;
@@ -245,20 +250,19 @@ void add_bytes(const ExperimentRun& run, const net::Dataset& data, const std::st
   const auto samples = static_cast<double>(sample.x.dim(0));
   const double whole = predicted_bytes(sample, all[0], group) / samples;
   for (const Level& level : all) {
-    if (level.name.find("nearest") != std::string::npos) continue;  // the role: the same codes
+    if (level.role) continue;
     const double predicted = predicted_bytes(sample, level, group) / samples;
     const double counted = kept_by(sample, level, run.seed).per_sample();
-    conclusion.findings.push_back(exact_finding("bytes kept of a sample, " + level.name, predicted,
-                                                counted,
-                                                std::fabs(counted / predicted - 1) <= kCoarse));
-    conclusion.about("bytes");
-    if (level.name.starts_with("L3")) {
-      conclusion.findings.push_back(exact_finding(
-          fmt::format("times fewer bytes than float32 of all kept tensors, {} (at least {} "
-                      "claimed)",
-                      level.name, kSmaller),
-          kSmaller, whole / counted, whole / counted >= kSmaller, at_least(kSmaller)));
-      conclusion.about("memory");
+    conclusion.add(exact_finding("bytes kept of a sample, " + level.name, predicted, counted,
+                                 std::fabs(counted / predicted - 1) <= kCoarse),
+                   "bytes");
+    if (level.greedy) {
+      conclusion.add(
+          exact_finding(fmt::format("times fewer bytes than float32 of all kept tensors, {} (at "
+                                    "least {} claimed)",
+                                    level.name, kSmaller),
+                        kSmaller, whole / counted, whole / counted >= kSmaller, at_least(kSmaller)),
+          "memory");
     }
     table.rows.push_back({level.name, fmt::format("{:.1f}", predicted),
                           fmt::format("{:.1f}", counted), fmt::format("{:.2f}", whole / counted)});

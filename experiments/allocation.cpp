@@ -191,16 +191,17 @@ void judge_additivity(const std::vector<Measured>& all, Conclusion& out) {
     const double db = -10 * portable::log10(m.point->loss);
     predicted.push_back(db);
     measured.push_back(*m.record.sqnr_db);
-    out.findings.push_back(model_finding(fmt::format("output SQNR in dB of {}", m.point->name), db,
-                                         *m.record.sqnr_db, m.error_db, kAdditive));
+    out.add(model_finding(fmt::format("output SQNR in dB of {}", m.point->name), db,
+                          *m.record.sqnr_db, m.error_db, kAdditive),
+            "additive");
   }
-  out.about("additive");
   if (predicted.size() < 4) return;
   const double rho = stats::spearman(predicted, measured);
-  out.findings.push_back(interval_finding(
-      "rank correlation of predicted and measured SQNR over all mixtures", 1, rho,
-      stats::spearman_interval(rho, static_cast<std::int64_t>(predicted.size())), at_least(0.9)));
-  out.about("order");
+  out.add(
+      interval_finding("rank correlation of predicted and measured SQNR over all mixtures", 1, rho,
+                       stats::spearman_interval(rho, static_cast<std::int64_t>(predicted.size())),
+                       at_least(0.9)),
+      "order");
 }
 
 /// At each budget the optimum beside mixtures that cost as much.
@@ -215,12 +216,12 @@ void judge_front(const std::vector<Measured>& all, Conclusion& out) {
                    error = portable::hypot(best.error_db, other.error_db) * stats::kNormal95;
       const bool same = best.point->row == other.point->row;
       if (same) continue;
-      out.findings.push_back(interval_finding(
-          fmt::format("dB that {} is ahead of {}", best.point->name, other.point->name), 0, ahead,
-          {ahead - error, ahead + error}, at_least(0)));
+      out.add(interval_finding(
+                  fmt::format("dB that {} is ahead of {}", best.point->name, other.point->name), 0,
+                  ahead, {ahead - error, ahead + error}, at_least(0)),
+              "front");
     }
   }
-  out.about("front");
 }
 
 void write_recipes(const ExperimentRun& run, const Json& base, const SensitivityTable& table,

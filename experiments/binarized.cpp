@@ -2,17 +2,239 @@
 // arXiv 1609.07061): what is exact about them, what shifts cost, and what training loses.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/nets.hpp"
+#include "emu/net/ops/batch_norm.hpp"
+#include "emu/net/ops/batch_statistics.hpp"
+#include "emu/net/subgraph.hpp"
 #include "emu/stats/paired.hpp"
 #include "experiments/binarized/signs.hpp"
 #include "experiments/engine/study.hpp"
+#include "experiments/engine/trials.hpp"
+#include "formats/error.hpp"
+#include "formats/portable/vector_functions.hpp"
 #include "policies/bits/effective_bits.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 
 namespace numemu::experiments {
 namespace binarized {
+
+// A trained binarized network: what its inference needs beside signs and integers.
+
+namespace {
+
+constexpr std::int64_t kImages = 512;    // whose sums are looked at
+constexpr double kGainTolerance = 0.02;  // sums are nearly normal
+
+/// The normalisation that reads the result of a layer; null for none.
+const net::Node* norm_behind(const net::Graph& graph, const std::string& layer) {
+  for (std::size_t i = 1; i < graph.nodes.size(); ++i) {
+    const net::Node& node = graph.nodes[i];
+    if (node.op->kind() == "batch_norm" && graph.value_name(node.inputs[0]) == layer) return &node;
+  }
+  return nullptr;
+}
+
+/// How many of so many figures differ from integer arithmetic.
+struct Planes {
+  std::int64_t sums = 0, differ = 0;
+
+  static void fields(auto& self, const auto& visit) {
+    visit("sums", self.sums);
+    visit("differ", self.differ);
+  }
+};
+
+struct Thresholds {
+  std::string layer = {};
+  std::int64_t pairs = 0, differ = 0;
+
+  static void fields(auto& self, const auto& visit) {
+    visit("layer", self.layer);
+    visit("pairs", self.pairs);
+    visit("differ", self.differ);
+  }
+};
+
+/// Means over the channels of a layer's sums: shift-based variance over variance.
+struct Gain {
+  std::string layer = {};
+  double predicted = 0, measured = 0, error = 0;
+
+  static void fields(auto& self, const auto& visit) {
+    visit("layer", self.layer);
+    visit("predicted", self.predicted);
+    visit("measured", self.measured);
+    visit("error", self.error);
+  }
+};
+
+struct Measured {
+  Planes planes = {};
+  std::vector<Thresholds> thresholds = {};
+  std::vector<Gain> gains = {};
+
+  static void fields(auto& self, const auto& visit) {
+    visit("planes", self.planes);
+    visit("thresholds", self.thresholds);
+    visit("gains", self.gains);
+  }
+};
+
+/// Integer sums of `depth` products of signs through a normalisation and a sign: how many pairs of
+/// channel and sum the network and the folded threshold decide differently.
+Thresholds compare_thresholds(const net::Node& node, std::int64_t depth, const Json& recipe) {
+  const auto& norm = dynamic_cast<const net::BatchNorm&>(*node.op);
+  const std::span<const net::Parameter> values = norm.parameters();
+  const std::int64_t channels = norm.options().channels;
+  net::Graph graph;
+  graph.name = "normalisation";
+  graph.inputs = {{"input", {channels}}};
+  auto copy = std::make_unique<net::BatchNorm>(norm.options());
+  for (std::size_t p = 0; p < values.size(); ++p) copy->parameters()[p].value = values[p].value;
+  graph.add(node.name, std::move(copy));
+  net::Tensor sums({depth + 1, channels});
+  for (std::int64_t i = 0; i < sums.size(); ++i)
+    sums.data[i] = static_cast<float>(2 * (i / channels) - depth);
+  policies::RecipeNumerics numerics(policies::Recipe::parse(recipe, "binarized"), graph);
+  const net::Tensor y = net::forward(graph, sums, numerics);
+  const bool shift = recipe.contains("norm");
+  std::int64_t differ = 0;
+  for (std::int64_t c = 0; c < channels; ++c) {
+    const double weight = values[0].value.data[c], variance = values[3].value.data[c];
+    const double inverse = 1 / std::sqrt(variance + norm.options().epsilon);
+    const double scale =
+        shift ? core::power_of_two(weight) * core::power_of_two(inverse) : weight * inverse;
+    const Threshold threshold = fold(scale, values[2].value.data[c], values[1].value.data[c]);
+    for (std::int64_t i = 0; i <= depth; ++i)
+      differ += threshold.fires(2 * i - depth) != (y.data[i * channels + c] >= 0);
+  }
+  return {node.name, y.size(), differ};
+}
+
+/// Inputs as 8-bit integers times signs of weights: bit by bit on the XNOR unit, and in integers.
+/// A bit plane x of zeros and ones is (p + 1) / 2 with p of signs: x.w = (p.w + sum w) / 2.
+Planes compare_planes(const net::Tensor& inputs, const net::Tensor& weight) {
+  constexpr int kBits = 8;
+  const std::int64_t depth = weight.dim(1), rows = inputs.size() / depth, outputs = weight.dim(0);
+  const auto [low, high] = std::minmax_element(inputs.data.begin(), inputs.data.end());
+  std::vector<int> x;
+  for (const float value : inputs.data)
+    x.push_back(static_cast<int>(std::lround((value - *low) / (*high - *low) * 255)));
+  std::vector<std::uint8_t> w;
+  std::vector<std::int64_t> total(static_cast<std::size_t>(outputs)),
+      sums(static_cast<std::size_t>(rows * outputs));
+  for (const float value : weight.data) w.push_back(value < 0);
+  for (std::int64_t i = 0; i < weight.size(); ++i) total[i / depth] += w[i] != 0 ? -1 : 1;
+  for (int bit = 0; bit < kBits; ++bit) {
+    std::vector<std::uint8_t> plane;  // code 0 is +1
+    for (const int value : x) plane.push_back((value >> bit & 1) == 0);
+    const std::vector<std::int32_t> products = sign_products(plane, w, depth);
+    for (std::size_t i = 0; i < sums.size(); ++i)
+      sums[i] += (std::int64_t{products[i]} + total[i % total.size()]) / 2 << bit;
+  }
+  std::int64_t differ = 0;
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t j = 0; j < outputs; ++j) {
+      std::int64_t sum = 0;
+      for (std::int64_t k = 0; k < depth; ++k)
+        sum += w[j * depth + k] != 0 ? -x[i * depth + k] : x[i * depth + k];
+      differ += sum != sums[i * outputs + j];
+    }
+  }
+  return {rows * outputs, differ};
+}
+
+Gain compare_gain(const std::string& layer, const net::Tensor& sums) {
+  const std::int64_t channels = sums.shape.back(), rows = sums.size() / channels;
+  const net::BatchStatistics exact = net::batch_statistics(sums.data.data(), rows, channels, {}),
+                             shift = net::batch_statistics(
+                                 sums.data.data(), rows, channels,
+                                 {.statistic = net::NormRule::Statistic::shift});
+  double measured = 0, predicted = 0, squares = 0, n = 0;
+  for (std::int64_t c = 0; c < channels; ++c) {
+    if (exact.variance[c] == 0) continue;  // a constant channel
+    const double gain = shift.variance[c] / exact.variance[c];
+    measured += gain;
+    squares += gain * gain;
+    predicted += power_gain(std::sqrt(exact.variance[c]), kApproximate);
+    ++n;
+  }
+  measured /= n;
+  const double spread = std::max(0.0, squares / n - measured * measured);
+  return {layer, predicted / n, measured, std::sqrt(spread / (n - 1))};
+}
+
+Measured measure(const TrainTrial& trial, const net::Dataset& data) {
+  net::Graph graph = initial_network(trial, data);
+  policies::RecipeNumerics numerics(parsed_recipe(trial), graph);
+  train_under(numerics, graph, trial, data);
+
+  net::Targets targets;
+  const std::int64_t images = std::min(kImages, data.calibration_count());
+  const net::Tensor inputs = data.calibration_batch(0, images, targets);
+  const std::vector<net::GemmLayer> layers = net::gemm_layers(graph);
+  Measured result{compare_planes(inputs, *layers.front().weight)};
+  const std::string input = "input";
+  for (std::size_t l = 0; l < layers.size(); ++l) {
+    const net::Graph part = net::subgraph(graph, {&input, 1}, layers[l].name);
+    result.gains.push_back(compare_gain(layers[l].name, net::forward(part, inputs, numerics)));
+    const net::Node* const norm = norm_behind(graph, layers[l].name);
+    if (l == 0 || norm == nullptr) continue;  // its sums are no integers
+    Json rule = {{"numemu_recipe", 1}};
+    if (trial.recipe.contains("norm")) rule["norm"] = trial.recipe["norm"];
+    result.thresholds.push_back(compare_thresholds(*norm, layers[l].weight->shape.back(), rule));
+  }
+  return result;
+}
+
+}  // namespace
+
+void add_network(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
+  TrainingPlan plan = plan_of(run);
+  const net::Graph graph = net::build_net(plan.trial.net, data);
+  const std::string first = net::gemm_layer_names(graph).front();
+  const Json variance = signs(first);
+  std::vector<TypedTrial<Measured>> trials;
+  for (const Json& recipe : {variance, with_shifts(variance)}) {
+    TrainTrial trial = plan.trial;
+    trial.eval_samples = 0;
+    trial.recipe = recipe;
+    trial.seed = run.seed;
+    Json point = point_of(trial, data);
+    point["measured"] = "inference in integers";
+    trials.push_back({std::move(point), "inference in integers",
+                      [trial, &data] { return measure(trial, data); }});
+  }
+  const std::vector<Measured> results = run_typed(run, trials);
+  for (std::size_t t = 0; t < results.size(); ++t) {
+    const char* const norm = t == 0 ? "variance" : "shift-based variance";
+    const auto exactly = [&](const std::string& what, std::int64_t differ, const char* claim) {
+      conclusion.add(exact_finding(what, 0, static_cast<double>(differ), differ == 0), claim);
+    };
+    exactly(
+        fmt::format("sums of {} over 8 bit planes that differ from the integer sums, of {} ({})",
+                    first, results[t].planes.sums, norm),
+        results[t].planes.differ, "bit planes");
+    for (const Thresholds& layer : results[t].thresholds)
+      exactly(fmt::format("signs behind {} that differ from an integer compare, of {} pairs of "
+                          "channel and sum ({})",
+                          layer.layer, layer.pairs, norm),
+              layer.differ, "thresholds");
+    for (const Gain& layer : results[t].gains)
+      conclusion.add(
+          model_finding(
+              fmt::format("shift-based variance over variance of the sums of {}, mean over "
+                          "channels ({})",
+                          layer.layer, norm),
+              layer.predicted, layer.measured, layer.error, kGainTolerance),
+          "sums");
+  }
+}
 
 // Binarized and quantized networks beside float32, paired by seed, and the bits that they store.
 
@@ -111,8 +333,8 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion
                           fmt::format("{:.4g}", whole.bit_products / cost.bit_products)});
     if (method.claim == nullptr || std::string_view(method.claim) != "signs") continue;
     const double ratio = whole.weight_bits / cost.weight_bits;
-    conclusion.findings.push_back(self_check("bits of float32 weights over those of signs",
-                                             kFloat32Bits, ratio, ratio == kFloat32Bits));
+    conclusion.add(self_check("bits of float32 weights over those of signs", kFloat32Bits, ratio,
+                              ratio == kFloat32Bits));
   }
   conclusion.tables.push_back(std::move(training.table));
   conclusion.tables.push_back(std::move(costs));

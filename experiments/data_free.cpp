@@ -12,21 +12,83 @@
 #include "emu/net/train/train.hpp"
 #include "emu/stats/interval.hpp"
 #include "emu/stats/paired.hpp"
-#include "experiments/data_free/floor.hpp"
+#include "experiments/data_free/questions.hpp"
+#include "experiments/engine/scores.hpp"
 #include "experiments/engine/study.hpp"
 #include "experiments/engine/train_trial.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/engine/workbench.hpp"
 #include "experiments/report/judged_evaluation.hpp"
+#include "formats/analysis/distribution.hpp"
 #include "formats/error.hpp"
+#include "formats/portable/math.hpp"
 #include "formats/storage/npy.hpp"
 #include "policies/calibrate/batch_norm.hpp"
+#include "policies/calibrate/norm_targets.hpp"
 #include "policies/calibrate/reference.hpp"
 #include "policies/calibrate/synthesize.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
 
 namespace numemu::experiments {
 namespace data_free {
+
+namespace {
+
+/// The derivative of ln Gamma(x), x > 0: by its recurrence to x >= 10, then its asymptotic series,
+/// whose next term is below 1e-13 there.
+double digamma(double x) {
+  double sum = 0;
+  for (; x < 10; ++x) sum -= 1 / x;
+  const double y = 1 / (x * x);
+  return sum + portable::log(x) - 0.5 / x -
+         y * (1.0 / 12 - y * (1.0 / 120 - y * (1.0 / 252 - y * (1.0 / 240 - y / 132))));
+}
+
+}  // namespace
+
+double floor_divergence(std::int64_t n) {
+  const auto count = static_cast<double>(n);
+  return count / 2 *
+         (digamma((count - 1) / 2) - portable::log(count / 2) - 1 + (count + 1) / (count - 3));
+}
+
+// Independent numbers: the divergence that real data have.
+
+void add_floor(const ExperimentRun& run, Conclusion& conclusion) {
+  constexpr std::int64_t kGroups = 32;  // of channels, whose spread is the error of the mean
+  const std::int64_t channels = run.settings.integer("channels", kGroups, 1'000'000) / kGroups;
+  const Distribution law = Distribution::parse("normal", false);
+  ResultTable table{
+      "J n of n independent normal numbers a channel", {"n", "predicted", "measured"}, {}};
+  for (const std::int64_t n : {16, 64, 256}) {
+    double sum = 0, squares = 0;
+    for (std::int64_t g = 0; g < kGroups; ++g) {
+      RandomSource random;
+      random.seed = run.seed;
+      random.stream = Stream::data;
+      random.tensor = static_cast<std::uint32_t>(n);
+      random.draw = static_cast<std::uint16_t>(g);
+      net::Tensor x({n, channels});
+      for (std::size_t i = 0; i < x.data.size(); ++i)
+        x.data[i] = static_cast<float>(law.draw(random, i));
+      const std::vector<double> zeros(static_cast<std::size_t>(channels)),
+          ones(static_cast<std::size_t>(channels), 1.0);
+      const double j = static_cast<double>(n) / static_cast<double>(channels) *
+                       policies::norm_divergence({"", zeros, ones}, x, nullptr);
+      sum += j;
+      squares += j * j;
+    }
+    const double mean = sum / kGroups;
+    const double error = std::sqrt(std::max(0.0, squares / kGroups - mean * mean) / (kGroups - 1));
+    const double predicted = floor_divergence(n);
+    conclusion.add(
+        closed_form(fmt::format("J n of {} independent numbers", n), predicted, mean, error),
+        "floor");
+    table.rows.push_back(
+        {std::to_string(n), fmt::format("{:.4f}", predicted), fmt::format("{:.4f}", mean)});
+  }
+  conclusion.tables.push_back(std::move(table));
+}
 
 // Samples of every source, and quantized networks calibrated and re-normalised on them.
 
@@ -112,6 +174,41 @@ policies::CalibrationBatch batches_of(const net::Tensor& x) {
   };
 }
 
+/// Top-1 in [0, 1], and how many test images only this network or only that of real data gets
+/// right.
+struct Answers {
+  double top1 = 0;
+  std::int64_t only_own = 0, only_real = 0, n = 0;
+
+  static void fields(auto& self, const auto& visit) {
+    visit("top1", self.top1);
+    visit("only_own", self.only_own);
+    visit("only_real", self.only_real);
+    visit("n", self.n);
+  }
+};
+
+struct OfSource {
+  double divergence = 0;
+  /// By format: with ranges of the samples, and with batch-norm statistics of them as well.
+  std::vector<std::array<Answers, 2>> formats = {};
+
+  static void fields(auto& self, const auto& visit) {
+    visit("divergence", self.divergence);
+    visit("formats", self.formats);
+  }
+};
+
+struct Measured {
+  double float32 = 0;
+  std::vector<OfSource> sources = {};
+
+  static void fields(auto& self, const auto& visit) {
+    visit("float32", self.float32);
+    visit("sources", self.sources);
+  }
+};
+
 /// One seed: a network, samples of every source, and what the quantized network makes of the test
 /// images after calibration, and after batch-norm statistics were estimated again as well.
 class Measurement {
@@ -126,25 +223,23 @@ class Measurement {
     trained_ = net::parameters_of(trained_in_float32(trial, data));
   }
 
-  Json run() {
+  Measured run() {
     net::Graph folded = network();
     const std::vector<policies::NormTarget> targets = policies::fold_to_targets(folded);
     net::Numerics float32;
-    Json result = {{"float32", share(evaluated(folded, float32))}, {"sources", Json::array()}};
-    std::vector<std::vector<net::Evaluation>> of_real;
+    Measured result{share(evaluated(folded, float32))};
+    std::vector<std::array<net::Evaluation, 2>> of_real;
     for (std::size_t s = 0; s < kSources.size(); ++s) {
       const net::Tensor x = samples(s, folded, targets);
-      Json source = {{"divergence", policies::norm_divergence(folded, targets, x)},
-                     {"formats", Json::array()}};
+      OfSource source{policies::norm_divergence(folded, targets, x)};
       for (std::size_t f = 0; f < plan_.formats.size(); ++f) {
-        std::vector<net::Evaluation> both = {calibrated(folded, x, plan_.formats[f]),
-                                             normalised(x, plan_.formats[f])};
+        const std::array<net::Evaluation, 2> both = {calibrated(folded, x, plan_.formats[f]),
+                                                     normalised(x, plan_.formats[f])};
         if (s == kReal) of_real.push_back(both);
-        Json entry = Json::array();
-        for (std::size_t i = 0; i < 2; ++i) entry.push_back(compared(both[i], of_real[f][i]));
-        source["formats"].push_back(std::move(entry));
+        source.formats.push_back(
+            {compared(both[0], of_real[f][0]), compared(both[1], of_real[f][1])});
       }
-      result["sources"].push_back(std::move(source));
+      result.sources.push_back(std::move(source));
     }
     return result;
   }
@@ -211,13 +306,9 @@ class Measurement {
   static double share(const net::Evaluation& e) {
     return static_cast<double>(e.correct) / static_cast<double>(e.n);
   }
-  static Json compared(const net::Evaluation& own, const net::Evaluation& real) {
-    std::int64_t only_own = 0, only_real = 0;
-    for (std::size_t i = 0; i < own.right.size(); ++i) {
-      only_own += own.right[i] != 0 && real.right[i] == 0;
-      only_real += own.right[i] == 0 && real.right[i] != 0;
-    }
-    return {{"top1", share(own)}, {"only_own", only_own}, {"only_real", only_real}, {"n", own.n}};
+  static Answers compared(const net::Evaluation& own, const net::Evaluation& real) {
+    const stats::PairedAnswers answers = paired_answers(own, real);
+    return {share(own), answers.only1, answers.only2, own.n};
   }
 
   const ExperimentRun& run_;
@@ -227,110 +318,101 @@ class Measurement {
   net::Checkpoint trained_;
 };
 
-double top1(const Json& seed, std::size_t source, std::size_t format, std::size_t way) {
-  return 100 *
-         seed.at("sources").at(source).at("formats").at(format).at(way).at("top1").get<double>();
+using Runs = Study<Measured>;  // of one method
+
+/// Per cent, seed by seed.
+std::vector<double> top1(const Runs& study, std::size_t source, std::size_t format,
+                         std::size_t way) {
+  return study.figures(0, [&](const Measured& m) {
+    return 100 * m.sources.at(source).formats.at(format)[way].top1;
+  });
 }
 
 /// Points of top-1 by which a source is above another: over seeds by Student's law; of one seed,
 /// and against real data, over images.
-stats::PairedInterval gain(const std::vector<Json>& seeds, std::size_t source, std::size_t other,
+stats::PairedInterval gain(const Runs& study, std::size_t source, std::size_t other,
                            std::size_t format, std::size_t way) {
-  std::vector<double> points;
-  for (const Json& seed : seeds)
-    points.push_back(top1(seed, source, format, way) - top1(seed, other, format, way));
-  stats::PairedInterval interval = stats::paired_interval(points);
-  if (points.size() > 1 || (source != kReal && other != kReal)) return interval;
+  const stats::PairedInterval over =
+      stats::paired_interval(top1(study, source, format, way), top1(study, other, format, way));
+  if (study.seeds() > 1 || (source != kReal && other != kReal)) return over;
   const std::size_t made = source == kReal ? other : source;
-  const Json& entry = seeds[0].at("sources").at(made).at("formats").at(format).at(way);
-  std::int64_t own = entry.at("only_own"), real = entry.at("only_real");
+  const Answers& answers = study.runs[0][0].sources.at(made).formats.at(format)[way];
+  std::int64_t own = answers.only_own, real = answers.only_real;
   if (source == kReal) std::swap(own, real);
-  const stats::Interval ends = stats::paired_difference(own, real, entry.at("n"));
-  return {interval.mean, 100 * ends.low, 100 * ends.high, 1};
+  const stats::Interval ends = stats::paired_difference(own, real, answers.n);
+  return {over.mean, 100 * ends.low, 100 * ends.high, 1};
 }
 
-void judge(const Plan& plan, const std::vector<Json>& seeds, Conclusion& conclusion) {
+void judge(const Plan& plan, const Runs& study, Conclusion& conclusion) {
   constexpr const char* kWays[] = {"ranges", "ranges and batch-norm statistics"};
   constexpr const char* kClaims[] = {"ranges", "statistics"};
   for (std::size_t way = 0; way < 2; ++way) {
     for (std::size_t f = 0; f < plan.formats.size(); ++f) {
       for (const std::size_t source : {kBatchNorm, kClass}) {
-        const stats::PairedInterval over = gain(seeds, source, kNoise, f, way);
-        conclusion.findings.push_back(interval_finding(
-            fmt::format("points of top-1 of {} samples over noise, {}, {} (above 0 claimed)",
+        const auto add = [&](const std::string& what, const stats::PairedInterval& points,
+                             const Claimed& claimed) {
+          conclusion.add(interval_finding(what, 0, points.mean, {points.low, points.high}, claimed),
+                         kClaims[way]);
+        };
+        add(fmt::format("points of top-1 of {} samples over noise, {}, {} (above 0 claimed)",
                         kSources[source], plan.formats[f], kWays[way]),
-            0, over.mean, {over.low, over.high}, at_least(0)));
-        const stats::PairedInterval lost = gain(seeds, kReal, source, f, way);
-        conclusion.findings.push_back(interval_finding(
-            fmt::format("points of top-1 of real data over {} samples, {}, {} (at most {} claimed)",
+            gain(study, source, kNoise, f, way), at_least(0));
+        add(fmt::format("points of top-1 of real data over {} samples, {}, {} (at most {} claimed)",
                         kSources[source], plan.formats[f], kWays[way], kMargin),
-            0, lost.mean, {lost.low, lost.high}, at_most(kMargin)));
+            gain(study, kReal, source, f, way), at_most(kMargin));
       }
     }
-    conclusion.about(kClaims[way]);
   }
   for (const std::size_t source : {kBatchNorm, kClass}) {
-    std::vector<double> ratios;
-    for (const Json& seed : seeds)
-      ratios.push_back(seed.at("sources").at(source).at("divergence").get<double>() /
-                       seed.at("sources").at(kNoise).at("divergence").get<double>());
+    const std::vector<double> ratios = study.figures(0, [&](const Measured& m) {
+      return m.sources.at(source).divergence / m.sources.at(kNoise).divergence;
+    });
     const auto [least, most] = std::minmax_element(ratios.begin(), ratios.end());
-    conclusion.findings.push_back(interval_finding(
-        fmt::format("J of {} samples over that of noise, of all seeds (at most 0.1 claimed)",
-                    kSources[source]),
-        0, stats::paired_interval(ratios).mean, {*least, *most}, at_most(0.1)));
+    conclusion.add(
+        interval_finding(
+            fmt::format("J of {} samples over that of noise, of all seeds (at most 0.1 claimed)",
+                        kSources[source]),
+            0, stats::paired_interval(ratios).mean, {*least, *most}, at_most(0.1)),
+        "similarity");
   }
-  conclusion.about("similarity");
 }
 
-ResultTable table_of(const Plan& plan, const std::vector<Json>& seeds) {
-  ResultTable table{fmt::format("{}: samples of each source, {} of them, {} seeds; top-1 in %",
-                                plan.net, plan.samples, seeds.size()),
-                    {"source", "J n"},
-                    {}};
-  for (const std::string& format : plan.formats) {
-    table.header.push_back(format + ", ranges");
-    table.header.push_back(format + ", ranges and batch-norm statistics");
-  }
-  for (std::size_t s = 0; s < kSources.size(); ++s) {
-    double divergence = 0;
-    for (const Json& seed : seeds)
-      divergence += seed.at("sources").at(s).at("divergence").get<double>();
-    const auto count = static_cast<double>(seeds.size());
-    std::vector<std::string> row = {
-        kSources[s], fmt::format("{:.4g}", divergence / count * static_cast<double>(plan.samples))};
-    for (std::size_t f = 0; f < plan.formats.size(); ++f) {
-      for (std::size_t way = 0; way < 2; ++way) {
-        double sum = 0;
-        for (const Json& seed : seeds) sum += top1(seed, s, f, way);
-        row.push_back(fmt::format("{:.2f}", sum / count));
-      }
-    }
-    table.rows.push_back(std::move(row));
-  }
-  return table;
-}
-
-Chart chart_of(const Plan& plan, const std::vector<Json>& seeds) {
-  Chart chart;
-  chart.kind = Chart::Kind::bars;
-  chart.title = "Top-1 by the source of the samples";
-  chart.caption = fmt::format(
-      "{} with weights and activations of few bits; ranges (rule {}) and batch-norm statistics "
-      "from "
-      "{} samples of each source.",
-      plan.net, plan.rule, plan.samples);
-  chart.y = "top-1, %";
+ResultTable table_of(const Plan& plan, const Runs& study) {
+  std::vector<StudyColumn> columns = {
+      {"source", [](std::size_t s) { return kSources[s]; }},
+      {"J n", [&](std::size_t s) {
+         const double divergence =
+             study.mean(0, [&](const Measured& m) { return m.sources.at(s).divergence; });
+         return fmt::format("{:.4g}", divergence * static_cast<double>(plan.samples));
+       }}};
   for (std::size_t f = 0; f < plan.formats.size(); ++f) {
-    for (std::size_t way = 0; way < 2; ++way) {
-      ChartSeries series{plan.formats[f] + (way == 0 ? ", ranges" : ", and statistics"), {}, false};
-      for (std::size_t s = 0; s < kSources.size(); ++s) {
-        std::vector<double> values;
-        for (const Json& seed : seeds) values.push_back(top1(seed, s, f, way));
-        const stats::PairedInterval mean = stats::paired_interval(values);
+    for (const std::size_t way : {0, 1}) {
+      SeedFigures of_source;
+      for (std::size_t s = 0; s < kSources.size(); ++s) of_source.push_back(top1(study, s, f, way));
+      columns.push_back(mean_column(
+          plan.formats[f] + (way == 0 ? ", ranges" : ", ranges and batch-norm statistics"),
+          of_source));
+    }
+  }
+  return study_table(fmt::format("{}: samples of each source, {} of them, {} seeds; top-1 in %",
+                                 plan.net, plan.samples, study.seeds()),
+                     kSources.size(), columns);
+}
+
+Chart chart_of(const Plan& plan, const Runs& study) {
+  Chart chart{
+      .kind = Chart::Kind::bars,
+      .title = "Top-1 by the source of the samples",
+      .caption = fmt::format("{} with weights and activations of few bits; ranges (rule {}) and "
+                             "batch-norm statistics from {} samples of each source.",
+                             plan.net, plan.rule, plan.samples),
+      .y = "top-1, %"};
+  for (std::size_t f = 0; f < plan.formats.size(); ++f) {
+    for (const std::size_t way : {0, 1}) {
+      ChartSeries series{plan.formats[f] + (way == 0 ? ", ranges" : ", and statistics")};
+      for (std::size_t s = 0; s < kSources.size(); ++s)
         series.points.push_back(
-            {.name = kSources[s], .y = mean.mean, .low = mean.low, .high = mean.high});
-      }
+            gain_point(0, kSources[s], stats::paired_interval(top1(study, s, f, way))));
       chart.series.push_back(std::move(series));
     }
   }
@@ -354,34 +436,32 @@ void add_sources_on(const ExperimentRun& run, const net::Dataset& data, Conclusi
     policies::Recipe::parse(recipe_of(plan, format), "--set: formats");
   Json shipped = {{"samples", data.digest()}};
   if (!plan.trained_here) identify(shipped, load_trained_net(plan.net, data, run.folders));
-  std::vector<Trial> trials;
-  for (const std::uint64_t seed : plan.seeds) {
-    TrainTrial trial = plan.trial;
-    trial.seed = seed;
-    Json point = plan.trained_here ? point_of(trial, data) : shipped;
-    point["seed"] = seed;
-    point["synthesis"] = {{"steps", plan.synthesis.steps},
-                          {"batch", plan.synthesis.batch},
-                          {"rate", plan.synthesis.rate},
-                          {"class_weight", plan.synthesis.class_weight},
-                          {"smooth", policies::to_string(plan.synthesis.smooth)},
-                          {"samples", plan.samples}};
-    point["formats"] = plan.formats;
-    point["rule"] = plan.rule;
-    point["images"] = plan.images;
-    trials.push_back(
-        {std::move(point), fmt::format("{}, seed {}", plan.net, seed),
-         [&run, &plan, &data, seed] { return Measurement(run, plan, data, seed).run(); }});
-  }
-  const std::vector<Json> seeds = run_trials(run, trials);
-  judge(plan, seeds, conclusion);
+  const auto study = run_study<Measured>(
+      run, {{plan.net}, plan.seeds}, [&](std::size_t, std::uint64_t seed) -> StudyRun<Measured> {
+        TrainTrial trial = plan.trial;
+        trial.seed = seed;
+        Json point = plan.trained_here ? point_of(trial, data) : shipped;
+        point["seed"] = seed;
+        point["synthesis"] = {{"steps", plan.synthesis.steps},
+                              {"batch", plan.synthesis.batch},
+                              {"rate", plan.synthesis.rate},
+                              {"class_weight", plan.synthesis.class_weight},
+                              {"smooth", policies::to_string(plan.synthesis.smooth)},
+                              {"samples", plan.samples}};
+        point["formats"] = plan.formats;
+        point["rule"] = plan.rule;
+        point["images"] = plan.images;
+        return {std::move(point),
+                [&run, &plan, &data, seed] { return Measurement(run, plan, data, seed).run(); }};
+      });
+  judge(plan, study, conclusion);
   double float32 = 0;
-  for (const Json& seed : seeds) float32 += seed.at("float32").get<double>();
+  for (const Measured& one : study.runs[0]) float32 += one.float32;
   conclusion.sentences.push_back(fmt::format(
       "In float32 {} has {:.2f} % top-1; the folder samples has the samples of every source.",
-      plan.net, 100 * float32 / static_cast<double>(seeds.size())));
-  conclusion.tables.push_back(table_of(plan, seeds));
-  conclusion.charts.push_back(chart_of(plan, seeds));
+      plan.net, 100 * float32 / static_cast<double>(study.seeds())));
+  conclusion.tables.push_back(table_of(plan, study));
+  conclusion.charts.push_back(chart_of(plan, study));
 }
 
 }  // namespace data_free

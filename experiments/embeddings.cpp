@@ -54,8 +54,7 @@ struct OfMethod {
   double loss = 0, bits = 0;
   std::vector<RowScore> scores = {};
 
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("loss", self.loss);
     visit("bits", self.bits);
     visit("scores", self.scores);
@@ -166,8 +165,7 @@ void add_clicks(const ExperimentRun& run, Conclusion& conclusion) {
            fmt::format("{:.4f}", mean([](const OfMethod& one) { return one.loss; })),
            fmt::format("{:.4f}", mean_score(0, &RowScore::baseline)),
            fmt::format("{:.4f}", mean_score(0, &RowScore::value)),
-           fmt::format("{:+.5f}", loss.mean),
-           fmt::format("[{:+.5f}, {:+.5f}]", loss.low, loss.high),
+           fmt::format("{:+.5f}", loss.mean), ends_text(loss.low, loss.high, 5),
            fmt::format("{:+.5f}", mean_score(1, &RowScore::difference))});
       series.points.push_back(gain_point(bits, kMethods[m].name, loss));
     }

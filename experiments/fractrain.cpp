@@ -41,8 +41,7 @@ struct Measured {
   std::vector<std::size_t> stages;  ///< by epoch
   std::vector<double> losses;       ///< by epoch
 
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("outcome", self.outcome);
     visit("cost", self.cost);
     visit("stages", self.stages);

@@ -80,14 +80,15 @@ void add_matrices(const ExperimentRun& run, Conclusion& conclusion) {
       const std::vector<std::int32_t> with_all = fast_transform(row);
       for (std::int64_t j = 0; j < n; ++j) products += with_all[j] != (i == j ? n : 0);
     }
-    conclusion.findings.push_back(
+    conclusion.add(
         exact_finding(fmt::format("elements of H H^T that differ from {} I, of {}", n, n * n), 0,
-                      static_cast<double>(products), products == 0));
-    conclusion.findings.push_back(
+                      static_cast<double>(products), products == 0),
+        "orthogonal");
+    conclusion.add(
         exact_finding(fmt::format("sums of H x that differ from the fast transform, of {}", n), 0,
-                      static_cast<double>(differ), differ == 0));
+                      static_cast<double>(differ), differ == 0),
+        "orthogonal");
   }
-  conclusion.about("orthogonal");
 }
 
 namespace {
@@ -119,8 +120,7 @@ struct Measured {
   std::optional<double> scale = {}, product = {};
   std::optional<std::int64_t> logits = {}, saturated = {}, differ = {};
 
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("top1", self.top1);
     visit("features", self.features);
     visit("classes", self.classes);
@@ -136,9 +136,7 @@ Measured measure(const TrainTrial& trial, const net::Dataset& data, bool fixed,
                  const std::vector<std::string>& formats) {
   const net::Graph graph = trained_in_float32(trial, data);
   net::Numerics float32;
-  const net::Evaluation tested =
-      net::evaluate(graph, data, net::Split::test, trial.eval_samples, float32);
-  Measured result{static_cast<double>(tested.correct) / static_cast<double>(tested.n)};
+  Measured result{test_top1(graph, data, trial.eval_samples, float32)};
   if (!fixed) return result;
 
   const std::span<const net::Parameter> parameters =

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <set>
 #include <utility>
 
 #include "emu/stats/paired.hpp"
@@ -37,10 +37,8 @@ void UpdateWatch::see(const net::Graph& graph, std::int64_t step) {
         unchanged += change == 0;
       }
       const auto n = static_cast<double>(w.size());
-      records_.push_back({{"step", step},
-                          {"layer", parameter->name},
-                          {"small", static_cast<double>(small) / n},
-                          {"unchanged", static_cast<double>(unchanged) / n}});
+      looks_.push_back({step, parameter->name, static_cast<double>(small) / n,
+                        static_cast<double>(unchanged) / n});
     }
     if (next) before_[parameter->name] = w;
   }
@@ -135,16 +133,17 @@ void judge_training(const TrainingTable& training, const std::vector<std::int64_
   const auto over = [&](const std::string& what, std::size_t a, std::size_t b) {
     return PairedGain{"points gained by " + what, gain(training.top1, a, b)};
   };
-  conclusion.add(judge_gains({over("a float32 master over a 1-4-3 master to nearest",
-                                   float32_master, rne_143)}),
-                 "lost");
-  conclusion.add(judge_gains({over("the residual of a 1-4-3 master", residual, rne_143)}),
-                 "residual");
-  conclusion.add(judge_gains({over("1-4-3 forward over 1-5-2 forward", sr_169, everywhere_152)}),
-                 "forward");
-  conclusion.add(
-      judge_gains({over("sums in chunks of 64 over sums one by one", chunked, one_by_one)}),
-      "chunks");
+  struct {
+    const char* what;
+    std::size_t method, on;
+    const char* claim;
+  } const claims[] = {
+      {"a float32 master over a 1-4-3 master to nearest", float32_master, rne_143, "lost"},
+      {"the residual of a 1-4-3 master", residual, rne_143, "residual"},
+      {"1-4-3 forward over 1-5-2 forward", sr_169, everywhere_152, "forward"},
+      {"sums in chunks of 64 over sums one by one", chunked, one_by_one, "chunks"}};
+  for (const auto& [what, method, on, claim] : claims)
+    conclusion.add(judge_gains({over(what, method, on)}), claim);
   std::vector<PairedGain> small;
   for (std::size_t i = 0; i < exponents.size(); ++i)
     small.push_back(over(fmt::format("errors in 1-5-2 over 1-4-3, loss times 2^-{}", exponents[i]),
@@ -152,91 +151,76 @@ void judge_training(const TrainingTable& training, const std::vector<std::int64_
   conclusion.add(judge_gains(small), "errors");
 }
 
-/// The mean over steps of a share, by layer.
-std::map<std::string, double> means(const Json& records, const char* key) {
-  std::map<std::string, std::pair<double, double>> sums;
-  for (const Json& record : records) {
-    auto& [sum, count] = sums[record.at("layer")];
-    sum += record.at(key).get<double>();
+using Looks = std::vector<UpdateLook>;
+using Share = double UpdateLook::*;
+
+/// The mean over steps of a share of a layer.
+double mean_share(const Looks& looks, const std::string& layer, Share share) {
+  double sum = 0, count = 0;
+  for (const UpdateLook& look : looks) {
+    if (look.layer != layer) continue;
+    sum += look.*share;
     ++count;
   }
-  std::map<std::string, double> result;
-  for (const auto& [layer, sum] : sums) result[layer] = sum.first / sum.second;
-  return result;
+  return sum / count;
 }
 
 void add_lost_updates(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
   const std::int64_t every = run.settings.integer("look_every", 2, 1'000'000);
-  const TrainTrial shared = training_of(run.settings, run.settings.text("net"));
-  const std::vector<std::uint64_t> seeds = seeds_of(run);
-  std::vector<Trial> trials;
-  for (const bool rounded : {false, true}) {
-    for (const std::uint64_t seed : seeds) {
-      TrainTrial trial = shared;
-      trial.seed = seed;
-      if (rounded) trial.recipe = recipe_of("hfp8_e5m2", "static(1024)", lost_master());
-      Json point = point_of(trial, data);
-      point["updates"] = {{"master", "hfp8_e4m3"}, {"every", every}};
-      trials.push_back(
-          {std::move(point),
-           fmt::format("updates of {} masters, seed {}", rounded ? "1-4-3" : "float32", seed),
-           [=, &data] {
-             UpdateWatch watch(find_format("hfp8_e4m3"), every);
-             TrainTrial watched = trial;
-             watched.on_step = [&](const net::Graph& graph, std::int64_t step) {
-               watch.see(graph, step);
-             };
-             run_train_trial(watched, data);
-             return watch.records();
-           }});
-    }
-  }
-  const std::vector<Json> results = run_trials_at_once(run, trials);
-  if (results[0].empty())
+  const Json counted = {{"updates", {{"master", "hfp8_e4m3"}, {"every", every}}}};
+  const Json rounded = recipe_of("hfp8_e5m2", "static(1024)", lost_master());
+  const TrainingPlan plan{
+      .trial = training_of(run.settings, run.settings.text("net")),
+      .data = data.name(),
+      .seeds = seeds_of(run),
+      .methods = {{.name = "updates of float32 masters", .counted = counted},
+                  {.name = "updates of 1-4-3 masters", .recipe = rounded, .counted = counted}},
+      .at_once = true};
+  const auto study = run_training_study<Looks>(run, data, plan, [&](TrainTrial trial, std::size_t) {
+    UpdateWatch watch(find_format("hfp8_e4m3"), every);
+    trial.on_step = [&](const net::Graph& graph, std::int64_t step) { watch.see(graph, step); };
+    run_train_trial(trial, data);
+    return watch.looks();
+  });
+  const Looks &of_float32 = study.runs[0][0], &of_rounded = study.runs[1][0];
+  if (of_float32.empty())
     throw Error("--set: look_every: expected fewer steps than the training has");
+  std::set<std::string> layers;
+  for (const UpdateLook& look : of_float32) layers.insert(look.layer);
   ResultTable table{"Share of the weights that a step leaves unchanged, mean over steps and seeds",
                     {"layer", "predicted from float32 masters", "measured with 1-4-3 masters",
                      "difference by seed"},
                     {}};
-  Chart chart;
-  chart.title = "Updates lost by 1-4-3 masters over training";
-  chart.caption =
-      "Share of the weights that a step leaves unchanged, first seed; dashed: changes below half "
-      "an "
-      "ulp of 1-4-3 in the float32 run.";
-  chart.x = "step";
-  chart.y = "share of weights";
-  for (const auto& [layer, first] : means(results[0], "small")) {
-    std::vector<double> predicted, measured;
-    for (std::size_t s = 0; s < seeds.size(); ++s) {
-      predicted.push_back(means(results[s], "small").at(layer));
-      measured.push_back(means(results[seeds.size() + s], "unchanged").at(layer));
-    }
+  Chart chart{.title = "Updates lost by 1-4-3 masters over training",
+              .caption =
+                  "Share of the weights that a step leaves unchanged, first seed; dashed: "
+                  "changes below half an ulp of 1-4-3 in the float32 run.",
+              .x = "step",
+              .y = "share of weights"};
+  for (const std::string& layer : layers) {
+    const auto by_seed = [&](std::size_t method, Share share) {
+      return study.figures(method,
+                           [&](const Looks& looks) { return mean_share(looks, layer, share); });
+    };
+    const std::vector<double> predicted = by_seed(0, &UpdateLook::small),
+                              measured = by_seed(1, &UpdateLook::unchanged);
     const auto difference = stats::paired_interval(measured, predicted);
-    conclusion.findings.push_back(interval_finding(
-        fmt::format("share of lost updates of {}: measured minus predicted", layer), 0,
-        difference.mean, {difference.low, difference.high}, near(0, kShareHolds)));
+    conclusion.add(interval_finding(
+                       fmt::format("share of lost updates of {}: measured minus predicted", layer),
+                       0, difference, near(0, kShareHolds)),
+                   "updates");
     table.rows.push_back({layer, fmt::format("{:.4f}", stats::paired_interval(predicted).mean),
                           fmt::format("{:.4f}", stats::paired_interval(measured).mean),
-                          seeds.size() < 2
-                              ? fmt::format("{:+.4f}", difference.mean)
-                              : fmt::format("{:+.4f} [{:+.4f}, {:+.4f}]", difference.mean,
-                                            difference.low, difference.high)});
-    ChartSeries of_rounded{layer + " measured", {}, false},
-        of_float32{layer + " predicted", {}, true};
-    const auto fill = [&, &name = layer](ChartSeries& series, const Json& records,
-                                         const char* key) {
-      for (const Json& record : records) {
-        if (record.at("layer") == name)
-          series.points.push_back({.x = record.at("step"), .y = record.at(key)});
+                          mean_text(difference, 4)});
+    const auto draw = [&](ChartSeries& series, const Looks& looks, Share share) {
+      for (const UpdateLook& look : looks) {
+        if (look.layer == layer)
+          series.points.push_back({.x = static_cast<double>(look.step), .y = look.*share});
       }
     };
-    fill(of_rounded, results[seeds.size()], "unchanged");
-    fill(of_float32, results[0], "small");
-    chart.series.push_back(std::move(of_rounded));
-    chart.series.push_back(std::move(of_float32));
+    draw(chart.of(layer + " measured"), of_rounded, &UpdateLook::unchanged);
+    draw(chart.of(layer + " predicted", true), of_float32, &UpdateLook::small);
   }
-  conclusion.about("updates");
   conclusion.tables.push_back(std::move(table));
   conclusion.charts.push_back(std::move(chart));
 }

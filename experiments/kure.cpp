@@ -7,7 +7,6 @@
 
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/nets.hpp"
-#include "emu/net/train/train.hpp"
 #include "emu/stats/paired.hpp"
 #include "experiments/engine/study.hpp"
 #include "experiments/engine/train_trial.hpp"
@@ -76,8 +75,7 @@ struct Measured {
   double float32 = 0;
   std::vector<double> kurtosis = {}, top1 = {};
 
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("float32", self.float32);
     visit("kurtosis", self.kurtosis);
     visit("top1", self.top1);
@@ -87,20 +85,15 @@ struct Measured {
 /// Trains, then evaluates in float32 and under every quantizer of all weights.
 Measured measure(const TrainTrial& trial, const net::Dataset& data, double weight,
                  const std::vector<Quantizer>& quantizers) {
-  net::Graph graph = net::build_net(trial.net, data);
-  net::initialize(graph, trial.seed);
-  net::TrainOptions options = trial.options;
-  options.seed = trial.seed;
+  net::Graph graph = initial_network(trial, data);
   Json recipe = {{"numemu_recipe", 1}, {"seed", trial.seed}};
   if (weight > 0) recipe["penalty"] = {{"rule", "kure"}, {"weight", weight}};
   {
     policies::RecipeNumerics numerics(policies::Recipe::parse(recipe, "kure"), graph);
-    net::train(graph, restricted(data, trial.train_samples, false), options, numerics);
+    train_under(numerics, graph, trial, data);
   }
   const auto top1 = [&](net::Numerics& numerics) {
-    const net::Evaluation e =
-        net::evaluate(graph, data, net::Split::test, trial.eval_samples, numerics);
-    return static_cast<double>(e.correct) / static_cast<double>(e.n);
+    return test_top1(graph, data, trial.eval_samples, numerics);
   };
   net::Numerics float32;
   Measured result{.float32 = top1(float32)};
@@ -173,16 +166,9 @@ void add_training_on(const ExperimentRun& run, const net::Dataset& data, Conclus
         "kurtosis");
   }
 
-  ResultTable table{fmt::format("{} on {}: top-1 with quantized weights, {} seeds, paired by seed",
-                                plan.trial.net, data.name(), seeds),
-                    {"weights", "without penalty, %", "with penalty, %", "gain, points"},
-                    {}};
-  const auto add_row = [&](const std::string& name, const SeedFigures& top1) {
-    table.rows.push_back({name, fmt::format("{:.2f}", stats::paired_interval(top1[kWithout]).mean),
-                          fmt::format("{:.2f}", stats::paired_interval(top1[kWith]).mean),
-                          mean_text(gain(top1, kWith))});
-  };
-  add_row("float32", floats);
+  // float32, then every quantizer.
+  std::vector<std::string> names = {"float32"};
+  std::vector<SeedFigures> top1s = {floats};
   const std::string in_float32 = mean_text(gain(floats, kWith));
   std::vector<PairedGain> gains, rounded;
   Chart chart{.kind = Chart::Kind::bars,
@@ -193,15 +179,13 @@ void add_training_on(const ExperimentRun& run, const net::Dataset& data, Conclus
                   seeds, in_float32),
               .y = "gain, points",
               .series = {{"measured", {}, false}}};
-  SeedFigures best;  // of the quantizer in front
   for (std::size_t q = 0; q < plan.quantizers.size(); ++q) {
     const std::string name = plan.quantizers[q].name();
     const SeedFigures top1 = quantized(q);
-    add_row(name, top1);
     gains.push_back({fmt::format("points gained, {}", name), gain(top1, kWith)});
     chart.series[0].points.push_back(gain_point(static_cast<double>(q), name, gain(top1, kWith)));
     if (plan.quantizers[q].scale == "pow2(mse)") {
-      // In front of it stands the same quantizer at its best step.
+      const SeedFigures& best = top1s.back();  // of the same quantizer at its best step
       std::vector<double> spared;
       for (std::size_t s = 0; s < seeds; ++s)
         spared.push_back((top1[kWith][s] - best[kWith][s]) -
@@ -211,26 +195,38 @@ void add_training_on(const ExperimentRun& run, const net::Dataset& data, Conclus
                        plan.quantizers[q].bits),
            stats::paired_interval(spared)});
     }
-    best = top1;
+    names.push_back(name);
+    top1s.push_back(top1);
   }
   conclusion.add(judge_gains(gains), "accuracy");
   conclusion.add(judge_gains(rounded), "power of two");
-  ResultTable kurtosis{"kurtosis of the trained weights, mean over seeds (uniform 1.8, normal 3)",
-                       {"layer", "without penalty", "with penalty"},
-                       {}};
-  for (std::size_t l = 0; l < layers.size(); ++l) {
-    std::vector<std::string> row = {layers[l]};
-    for (const std::vector<Measured>& runs : study.runs) {
+  const auto kurtosis = [&](std::size_t method) {
+    return [&, method](std::size_t layer) {
       double sum = 0;
-      for (const Measured& one : runs) sum += one.kurtosis.at(l);
-      row.push_back(fmt::format("{:.2f}", sum / static_cast<double>(seeds)));
-    }
-    kurtosis.rows.push_back(std::move(row));
-  }
+      for (const Measured& one : study.runs[method]) sum += one.kurtosis.at(layer);
+      return fmt::format("{:.2f}", sum / static_cast<double>(seeds));
+    };
+  };
+  const auto mean = [&](std::size_t method) {
+    return [&, method](std::size_t row) {
+      return fmt::format("{:.2f}", stats::paired_interval(top1s[row][method]).mean);
+    };
+  };
   conclusion.sentences.push_back(
       fmt::format("In float32 the penalty changes top-1 by {} points.", in_float32));
-  conclusion.tables.push_back(std::move(kurtosis));
-  conclusion.tables.push_back(std::move(table));
+  conclusion.tables.push_back(study_table(
+      "kurtosis of the trained weights, mean over seeds (uniform 1.8, normal 3)", layers.size(),
+      {name_column("layer", layers),
+       {"without penalty", kurtosis(kWithout)},
+       {"with penalty", kurtosis(kWith)}}));
+  conclusion.tables.push_back(study_table(
+      fmt::format("{} on {}: top-1 with quantized weights, {} seeds, paired by seed",
+                  plan.trial.net, data.name(), seeds),
+      names.size(),
+      {name_column("weights", names),
+       {"without penalty, %", mean(kWithout)},
+       {"with penalty, %", mean(kWith)},
+       {"gain, points", [&](std::size_t row) { return mean_text(gain(top1s[row], kWith)); }}}));
   conclusion.charts.push_back(std::move(chart));
 }
 

@@ -168,16 +168,16 @@ void add_training(const ExperimentRun& run, const net::Dataset& data,
   PairedClaims accuracy;
   std::vector<PairedGain> choice, margin, following;
   std::vector<double> predicted, lost;
-  Chart chart;
-  chart.kind = Chart::Kind::points;
-  chart.title = fmt::format("Points lost over the predicted relative error, {}", plan.trial.net);
-  chart.caption = fmt::format(
-      "Every point is a split, for the gradients of all layers at their best means, rounded to "
-      "nearest; predicted from float32 fits; {} seeds, 95 % intervals paired by seed.",
-      plan.seeds.size());
-  chart.x = "expected relative error, mean over layers and epochs";
-  chart.y = "points of top-1 lost to float32";
-  chart.log_x = true;
+  Chart chart{
+      .kind = Chart::Kind::points,
+      .title = fmt::format("Points lost over the predicted relative error, {}", plan.trial.net),
+      .caption = fmt::format(
+          "Every point is a split, for the gradients of all layers at their best means, rounded to "
+          "nearest; predicted from float32 fits; {} seeds, 95 % intervals paired by seed.",
+          plan.seeds.size()),
+      .x = "expected relative error, mean over layers and epochs",
+      .y = "points of top-1 lost to float32",
+      .log_x = true};
   for (const int bits : widths) {
     ChartSeries series{fmt::format("{} bits", bits), {}, false};
     const std::size_t splits = splits_of(bits).size(), start = first[bits];

@@ -25,13 +25,6 @@ constexpr double kNear = 0.05;       // of shares that another run's float32 num
 constexpr std::int64_t kZerosAfter = 4;
 constexpr std::int64_t kEvery = 4;  // steps between two whose updates are counted
 
-policies::Recipe parsed(const Json& given, std::uint64_t seed) {
-  Json recipe = given;
-  recipe["numemu_recipe"] = 1;
-  recipe["seed"] = seed;
-  return policies::Recipe::parse(recipe, "optimizer-state");
-}
-
 constexpr const char *kRne = "rne", *kSr = "sr(16)";
 
 Json stored(const std::string& format, const char* rounding) {
@@ -44,8 +37,7 @@ struct Measured {
   Watched watched;
   double top1 = 0, master_bytes = 0, state_bytes = 0;  ///< of a parameter
 
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     Watched::fields(self.watched, visit);
     visit("top1", self.top1);
     visit("master_bytes", self.master_bytes);
@@ -55,11 +47,10 @@ struct Measured {
 
 /// Trains, measures and evaluates; `predicted` where the method is float32.
 Measured train(const TrainTrial& trial, const net::Dataset& data, std::vector<Method> predicted) {
-  net::Graph graph = net::build_net(trial.net, data);
-  net::initialize(graph, trial.seed);
+  net::Graph graph = initial_network(trial, data);
   net::TrainOptions options = trial.options;
   options.seed = trial.seed;
-  const policies::Recipe recipe = parsed(trial.recipe, trial.seed);
+  const policies::Recipe recipe = parsed_recipe(trial);
   policies::StagedNumerics staged(recipe, graph);
   const net::Dataset cut = restricted(data, trial.train_samples, false);
   const std::int64_t steps =
@@ -67,11 +58,9 @@ Measured train(const TrainTrial& trial, const net::Dataset& data, std::vector<Me
   Watch watch(staged, options, std::min(steps, kZerosAfter), kEvery, std::move(predicted));
   net::train(graph, cut, options, watch);
   net::Numerics float32;
-  const net::Evaluation tested =
-      net::evaluate(graph, data, net::Split::test, trial.eval_samples, float32);
   const policies::ParameterBytes bytes = policies::parameter_bytes({recipe, graph}, options);
-  return {watch.watched(), static_cast<double>(tested.correct) / static_cast<double>(tested.n),
-          bytes.master, bytes.state};
+  return {watch.watched(), test_top1(graph, data, trial.eval_samples, float32), bytes.master,
+          bytes.state};
 }
 
 /// What the seeds of every method say beside float32, the first.

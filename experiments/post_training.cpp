@@ -13,6 +13,7 @@
 #include "emu/stats/interval.hpp"
 #include "experiments/engine/experiment.hpp"
 #include "experiments/engine/judge.hpp"
+#include "experiments/engine/losses_file.hpp"
 #include "experiments/engine/scores.hpp"
 #include "experiments/engine/study.hpp"
 #include "experiments/engine/trials.hpp"
@@ -22,6 +23,7 @@
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
 #include "formats/storage/json_reader.hpp"
+#include "policies/canonical_json.hpp"
 #include "policies/tuning/run_steps.hpp"
 
 namespace numemu::experiments {
@@ -123,7 +125,86 @@ std::vector<policies::TuneStepChoice> steps_for(const net::Dataset& data, const 
   return steps;
 }
 
-Json tune(const Subject& subject, const Cell& cell) {
+/// What a trial remembers of an evaluation with scores: all that judged_of() reads. One without
+/// scores has one class a sample. Tables are texts of numbers, so that infinities and NaN stay what
+/// they are.
+struct Measured {
+  std::optional<std::string> right = {};  ///< one character a target, where a sample has one
+  std::optional<std::int64_t> samples = {}, n = {}, correct = {};
+  double loss = 0;
+  std::optional<std::vector<std::string>> tables = {};
+
+  static void fields(auto& self, const auto& visit) {
+    visit("right", self.right);
+    visit("samples", self.samples);
+    if (self.samples) {  // with scores
+      visit("n", self.n);
+      visit("correct", self.correct);
+    }
+    visit("loss", self.loss);
+    if (self.samples)
+      visit("tables", self.tables);
+    else
+      visit("n", self.n);
+  }
+};
+
+Measured measured_of(const net::Evaluation& evaluation) {
+  constexpr int kDigits = 6;  // of a loss
+  Measured measured;
+  const std::int64_t targets = std::ssize(evaluation.right);
+  if (targets == evaluation.samples) measured.right = answer_text(evaluation.right);
+  if (evaluation.tables.empty()) {
+    measured.loss = policies::significant(evaluation.loss, kDigits);
+    if (evaluation.n != targets) measured.n = evaluation.n;
+    return measured;
+  }
+  measured.samples = evaluation.samples;
+  measured.n = evaluation.n;
+  measured.correct = evaluation.correct;
+  measured.loss = evaluation.loss;
+  measured.tables.emplace();
+  for (const net::ScoreTable& table : evaluation.tables)
+    measured.tables->push_back(fmt::format("{}", fmt::join(table.sums, " ")));
+  return measured;
+}
+
+net::ScoreTable table_of(const std::string& text, std::int64_t samples) {
+  net::ScoreTable table;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at != end) {
+    double value = 0;
+    const auto [next, error] = std::from_chars(at, end, value);
+    if (error != std::errc()) throw Error("trial: expected a table of numbers");
+    table.sums.push_back(value);
+    at = next == end ? end : next + 1;
+  }
+  const auto size = static_cast<std::int64_t>(table.sums.size());
+  if (samples < 1 || size % samples != 0)
+    throw Error("trial: expected a table of as many numbers for each sample");
+  table.columns = size / samples;
+  return table;
+}
+
+/// Throws Error for what measured_of() does not make.
+net::Evaluation evaluation_of(const Measured& measured,
+                              const std::vector<const net::Score*>& scores) {
+  net::Evaluation evaluation;
+  for (const char c : measured.right.value_or("")) evaluation.right.push_back(c == '1');
+  evaluation.samples = measured.samples.value_or(std::ssize(evaluation.right));
+  evaluation.n = measured.n.value_or(std::ssize(evaluation.right));
+  evaluation.correct =
+      measured.correct.value_or(std::ranges::count(evaluation.right, std::uint8_t{1}));
+  evaluation.loss = measured.loss;
+  const std::vector<std::string> tables = measured.tables.value_or(std::vector<std::string>());
+  if (tables.size() != scores.size()) throw Error("trial: expected a table of each score");
+  for (const std::string& table : tables)
+    evaluation.tables.push_back(table_of(table, evaluation.samples));
+  return evaluation;
+}
+
+Measured tune(const Subject& subject, const Cell& cell) {
   net::Graph graph = subject.load().graph;
   const policies::Recipe recipe = recipe_for(cell.bits, subject.run.settings.text("ends"), graph);
   policies::Tuning tuning{
@@ -140,9 +221,9 @@ Json tune(const Subject& subject, const Cell& cell) {
       subject.run.seed};
   policies::complete_ranges(tuning);
   if (cell.chain != kNaive) policies::run_tune_steps(tuning, steps_for(subject.data, cell.chain));
-  return to_json(net::evaluate_against(tuning.graph, subject.load().graph, subject.data,
-                                       net::Split::test, subject.images,
-                                       *policies::tuned_numerics(tuning), subject.scores));
+  return measured_of(net::evaluate_against(tuning.graph, subject.load().graph, subject.data,
+                                           net::Split::test, subject.images,
+                                           *policies::tuned_numerics(tuning), subject.scores));
 }
 
 /// Trials are functions of this.
@@ -240,11 +321,13 @@ Conclusion run_post_training(const ExperimentRun& run) {
   std::vector<Cell> cells = {{kFloat32, kNaive}};
   for (const std::string& bits : run.settings.list("bits"))
     for (const std::string& chain : chains) cells.push_back({bits, chain});
-  std::vector<Trial> trials;
+  std::vector<TypedTrial<Measured>> trials;
   for (const Cell& cell : cells)
     trials.push_back({point_of(subject, cell, trained), cell.bits + " " + cell.chain,
                       [&subject, cell] { return tune(subject, cell); }});
-  const std::vector<Json> results = run_trials(run, trials);
+  std::vector<net::Evaluation> evaluations;
+  for (const Measured& measured : run_typed(run, trials))
+    evaluations.push_back(evaluation_of(measured, subject.scores));
 
   Conclusion conclusion;
   conclusion.sentences = baseline_notes(trained);
@@ -253,8 +336,6 @@ Conclusion run_post_training(const ExperimentRun& run) {
         fmt::format("Note: Chains are done without {}, as the targets are numbers and not classes, "
                     "whose probabilities it compares.",
                     joined(left_out, " and ")));
-  std::vector<net::Evaluation> evaluations;
-  for (const Json& result : results) evaluations.push_back(evaluation_of(result, subject.scores));
   const net::Evaluation& float32 = evaluations[0];
   const JudgedFigure exact = judged_of(data, subject.scores, float32, float32);
   const Measure& measure = *exact.measure;
@@ -294,10 +375,8 @@ Conclusion run_post_training(const ExperimentRun& run) {
   }
   conclusion.tables.push_back(std::move(table));
   judge_sides(gains, p_values);
-  conclusion.findings = std::move(gains);
-  conclusion.about("gain");
-  conclusion.findings.insert(conclusion.findings.end(), close.begin(), close.end());
-  conclusion.about("close");
+  conclusion.add(std::move(gains), "gain");
+  conclusion.add(std::move(close), "close");
   return conclusion;
 }
 

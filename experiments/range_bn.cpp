@@ -2,7 +2,6 @@
 // codes turn a vector, what training loses.
 #include <fmt/format.h>
 
-#include <map>
 #include <utility>
 
 #include "emu/net/forwarding.hpp"
@@ -69,6 +68,7 @@ struct Compared {
   TrainingMethod method;
   Question question = Question::none;
   std::size_t against = 0;  ///< the place of the method that it is compared with
+  const char* claim = "";   ///< that this comparison is about
 };
 
 std::vector<Compared> compared() {
@@ -82,23 +82,29 @@ std::vector<Compared> compared() {
       const Json norm{{"norm", range(chunks, constant)}};
       const std::string name =
           fmt::format("range, {}, {}", chunks == 1 ? "1 chunk" : "16 chunks", constant);
-      all.push_back({{name, norm}, Question::range});
+      all.push_back({{name, norm}, Question::range, 0, "accuracy"});
       all.push_back({{name + ", backward of the variance",
                       norm,
                       {"backward of the variance", variance_backward}},
                      Question::wrong,
-                     all.size() - 1});
+                     all.size() - 1,
+                     std::string_view(constant) == "published"
+                         ? "wrong backward"
+                         : "wrong backward, other constants"});
     }
   }
   const Json norm = range(kChunks, "exact");
   for (const int bits : {8, 4}) {
     const std::string name =
         bits == 8 ? "8 bits" : fmt::format("8 bits, gradients of {} bits", bits);
-    all.push_back(
-        {{name, eight_bits(norm, bits, 16)}, bits == 8 ? Question::eight : Question::none});
+    all.push_back({{name, eight_bits(norm, bits, 16)},
+                   bits == 8 ? Question::eight : Question::none,
+                   0,
+                   "8 bits"});
     all.push_back({{name + ", not bifurcated", eight_bits(norm, bits, bits)},
                    Question::bifurcated,
-                   all.size() - 1});
+                   all.size() - 1,
+                   "bifurcation"});
   }
   return all;
 }
@@ -127,25 +133,20 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion
       return fmt::format("points of top-1 {} '{}' by '{}'", change, all[one.against].method.name,
                          one.method.name);
     };
-    if (one.question == Question::wrong)
-      wrong.push_back({what("lost to"), gain(training.top1, one.against, m)});
-    if (one.question == Question::bifurcated)
-      bifurcated.push_back({what("lost to"), gain(training.top1, one.against, m)});
-    const auto claim = [&](PairedClaims& claims, double margin, const char* key) {
+    const PairedGain lost{what("lost to"), gain(training.top1, one.against, m), one.claim};
+    if (one.question == Question::wrong) wrong.push_back(lost);
+    if (one.question == Question::bifurcated) bifurcated.push_back(lost);
+    const auto claim = [&](PairedClaims& claims, double margin) {
       claims.add(fmt::format("{}, at least -{}", what("gained on"), margin),
-                 gain(training.top1, m, one.against), -margin, key);
+                 gain(training.top1, m, one.against), -margin, one.claim);
     };
-    if (one.question == Question::range) claim(ranges, kMargin, "accuracy");
-    if (one.question == Question::eight) claim(eight, kEightMargin, "8 bits");
+    if (one.question == Question::range) claim(ranges, kMargin);
+    if (one.question == Question::eight) claim(eight, kEightMargin);
   }
   conclusion.add(ranges.judged());
   conclusion.add(eight.judged());
-  for (Finding& finding : judge_gains(wrong)) {
-    const bool published = finding.what.find("published") != std::string::npos;
-    conclusion.add(std::move(finding),
-                   published ? "wrong backward" : "wrong backward, other constants");
-  }
-  conclusion.add(judge_gains(bifurcated), "bifurcation");
+  conclusion.add(judge_gains(wrong));
+  conclusion.add(judge_gains(bifurcated));
   conclusion.tables.push_back(std::move(training.table));
   conclusion.charts.push_back(std::move(training.chart));
 }

@@ -199,8 +199,7 @@ Conclusion run_sensitivity(const ExperimentRun& run) {
   for (std::size_t i = 0; i < cells.size(); ++i) cells[i].record = &records.at(i);
 
   Conclusion conclusion;
-  conclusion.findings = judge(cells);
-  conclusion.about("noise");
+  conclusion.add(judge(cells), "noise");
   const std::size_t whole = base.file.empty() ? cells.size() : cells.size() - 1;
   for (std::size_t first = 0; first < whole; first += layers.size()) {
     std::vector<Cell> of_format(cells.begin() + first, cells.begin() + first + layers.size());

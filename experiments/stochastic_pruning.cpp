@@ -71,8 +71,7 @@ constexpr double kPlanHolds = 0.05;
 struct Reached {
   double zeros = 0, idle_macs = 0;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("zeros", self.zeros);
     visit("idle_macs", self.idle_macs);
   }
@@ -82,8 +81,7 @@ struct Measured {
   TrainOutcome outcome;
   Reached reached;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("outcome", self.outcome);
     visit("reached", self.reached);
   }

@@ -73,8 +73,7 @@ struct Training {
   std::vector<double> losses;
   TrainOutcome outcome;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("losses", self.losses);
     visit("outcome", self.outcome);
   }
@@ -88,13 +87,8 @@ Training train(TrainTrial trial, const net::Dataset& data) {
 }
 
 GradientNoise measure_noise(const TrainTrial& trial, const net::Dataset& data) {
-  net::Graph graph = net::build_net(trial.net, data);
-  net::initialize(graph, trial.seed);
-  Json recipe = trial.recipe;
-  recipe["numemu_recipe"] = 1;
-  recipe["seed"] = trial.seed;
-  return gradient_noise(graph, data, policies::Recipe::parse(recipe, "training-recipes"),
-                        trial.options.batch, trial.seed);
+  net::Graph graph = initial_network(trial, data);
+  return gradient_noise(graph, data, parsed_recipe(trial), trial.options.batch, trial.seed);
 }
 
 /// Raised where gradient_noise() predicts other figures: recorded trials of another one are made
@@ -325,13 +319,12 @@ void add_recipes(const ExperimentRun& run, const net::Dataset& data, Conclusion&
                            rows[r].name, kMostLost),
                negated(lost), -kMostLost, "loss");
   }
-  for (Finding& finding : losses.judged()) conclusion.findings.push_back(std::move(finding));
+  conclusion.add(losses.judged());
   for (std::size_t r = 1; r < rows.size(); ++r) {
-    conclusion.findings.push_back(
-        exact_finding(fmt::format("runs with a spike or NaN, {}", rows[r].name), 0,
-                      static_cast<double>(rows[r].spikes), rows[r].spikes == 0));
+    conclusion.add(exact_finding(fmt::format("runs with a spike or NaN, {}", rows[r].name), 0,
+                                 static_cast<double>(rows[r].spikes), rows[r].spikes == 0),
+                   "stable");
   }
-  conclusion.about("stable");
   const auto order = [](const Row& a, const Row& b) { return a.lost.mean < b.lost.mean; };
   const auto [best, worst] = std::minmax_element(rows.begin() + 1, rows.end(), order);
   conclusion.sentences.push_back(fmt::format(

@@ -45,7 +45,7 @@ std::vector<std::string> short_names(const std::vector<std::string>& names) {
 int dry_run(const api::Sweep& sweep, const api::Context& context) {
   for (std::size_t i = sweep.shard.index; i < sweep.names.size(); i += sweep.shard.count)
     fmt::print("{:4}  {}\n", i, harmless(sweep.names[i]));
-  const experiments::Estimate estimate = api::estimate(sweep, context);
+  const experiments::SweepEstimate estimate = api::estimate(sweep, context);
   const auto rounded = static_cast<std::int64_t>(estimate.seconds + 0.5);
   fmt::print("{}, {}{} on this machine\n",
              counted(static_cast<std::int64_t>(estimate.points), "point"),

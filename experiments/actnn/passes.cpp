@@ -19,59 +19,37 @@
 namespace numemu::experiments::actnn {
 namespace {
 
-class Recorder final : public net::Numerics {
- public:
-  explicit Recorder(Exact& exact) : exact_(exact) {}
-
-  net::Saved save(const net::Step&, const net::Kept& kept,
-                  const net::SharedTensor& tensor) override {
-    if (kept.use == net::Use::linear) exact_.contexts[std::string(kept.layer)] = *tensor;
-    return {tensor};
-  }
-  void edge(const net::Step&, const net::Edge& edge, net::Tensor& tensor) override {
-    if (edge.backward) exact_.outputs[std::string(edge.layer)] = tensor;
-  }
-  void product(const net::Step& step, const net::Product& p) override {
-    if (p.kind == net::GemmKind::wgrad) reach(p);
-    net::Numerics::product(step, p);
-  }
-
- private:
-  /// D = A (m x k) B^T (n x k): element (n, k) of B meets all of column k of A.
-  void reach(const net::Product& p) {
-    if (p.a.stack.count() != 1 || p.b.stack.count() != 1)
-      throw Error("layer " + std::string(p.layer) + ": expected a product of one matrix");
-    const unit::Gather& a = *p.a.gather;
-    const unit::Gather& b = *p.b.gather;
-    std::vector<double> squares(static_cast<std::size_t>(p.k));
-    for (std::int64_t k = 0; k < p.k; ++k) {
-      for (std::int64_t m = 0; m < p.m; ++m) {
-        const double g = p.a.source->data[static_cast<std::size_t>(a.row[m] + a.depth[k])];
-        squares[static_cast<std::size_t>(k)] += g * g;
-      }
-    }
-    const unit::Padding& pad = b.padding;
-    std::vector<double> padded(static_cast<std::size_t>(pad.padded_size()));
-    for (std::int64_t n = 0; n < p.n; ++n) {
-      for (std::int64_t k = 0; k < p.k; ++k)
-        padded[static_cast<std::size_t>(b.row[n] + b.depth[k])] +=
-            squares[static_cast<std::size_t>(k)];
-    }
-    std::vector<double>& all = exact_.reach[std::string(p.layer)];
-    for (std::int64_t i = 0; i < p.b.source->size(); ++i) {
-      const std::int64_t c = i % pad.channels, x = i / pad.channels % pad.width,
-                         y = i / pad.channels / pad.width % pad.height,
-                         o = i / pad.channels / pad.width / pad.height;
-      all.push_back(padded[static_cast<std::size_t>(
-          ((o * pad.padded_height + pad.top + y * pad.row_dilation()) * pad.padded_width +
-           pad.left + x * pad.dilation) *
-              pad.channels +
-          c)]);
+/// D = A (m x k) B^T (n x k): element (n, k) of B meets all of column k of A.
+void add_reach(const net::Product& p, std::vector<double>& all) {
+  if (p.a.stack.count() != 1 || p.b.stack.count() != 1)
+    throw Error("layer " + std::string(p.layer) + ": expected a product of one matrix");
+  const unit::Gather& a = *p.a.gather;
+  const unit::Gather& b = *p.b.gather;
+  std::vector<double> squares(static_cast<std::size_t>(p.k));
+  for (std::int64_t k = 0; k < p.k; ++k) {
+    for (std::int64_t m = 0; m < p.m; ++m) {
+      const double g = p.a.source->data[static_cast<std::size_t>(a.row[m] + a.depth[k])];
+      squares[static_cast<std::size_t>(k)] += g * g;
     }
   }
-
-  Exact& exact_;
-};
+  const unit::Padding& pad = b.padding;
+  std::vector<double> padded(static_cast<std::size_t>(pad.padded_size()));
+  for (std::int64_t n = 0; n < p.n; ++n) {
+    for (std::int64_t k = 0; k < p.k; ++k)
+      padded[static_cast<std::size_t>(b.row[n] + b.depth[k])] +=
+          squares[static_cast<std::size_t>(k)];
+  }
+  for (std::int64_t i = 0; i < p.b.source->size(); ++i) {
+    const std::int64_t c = i % pad.channels, x = i / pad.channels % pad.width,
+                       y = i / pad.channels / pad.width % pad.height,
+                       o = i / pad.channels / pad.width / pad.height;
+    all.push_back(padded[static_cast<std::size_t>(
+        ((o * pad.padded_height + pad.top + y * pad.row_dilation()) * pad.padded_width + pad.left +
+         x * pad.dilation) *
+            pad.channels +
+        c)]);
+  }
+}
 
 /// use(first element, count, minimum, maximum) of every group of every sample n.
 template <class Use>
@@ -145,8 +123,19 @@ std::vector<net::Tensor> pass(const Sample& sample, net::Numerics& numerics) {
 
 Exact exact_pass(const Sample& sample) {
   Exact exact;
-  Recorder recorder(exact);
-  exact.gradients = pass(sample, recorder);
+  Observers show;
+  show.before = [&](const net::Product& p, std::int64_t) {
+    if (p.kind == net::GemmKind::wgrad) add_reach(p, exact.reach[std::string(p.layer)]);
+  };
+  show.kept = [&](const net::Kept& kept, const net::Tensor& tensor) {
+    if (kept.use == net::Use::linear) exact.contexts[std::string(kept.layer)] = tensor;
+  };
+  show.edge = [&](const net::Edge& edge, const net::Tensor& tensor) {
+    if (edge.backward) exact.outputs[std::string(edge.layer)] = tensor;
+  };
+  net::Numerics float32;
+  Observed numerics(float32, show);
+  exact.gradients = pass(sample, numerics);
   return exact;
 }
 

@@ -7,6 +7,7 @@
 #include "emu/stats/interval.hpp"
 #include "emu/stats/mean.hpp"
 #include "experiments/actnn/passes.hpp"
+#include "experiments/engine/study.hpp"
 #include "experiments/engine/trials.hpp"
 #include "formats/portable/math.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
@@ -29,8 +30,30 @@ double dot(const std::vector<double>& a, const std::vector<double>& b) {
   return sum;
 }
 
-/// Every layer with its own context alone compressed; greedy where `bits` is 0.
-Json measure(const std::string& net, const net::Dataset& data, int bits, const Plan& plan) {
+/// Of the weight gradient of a layer whose own context alone is compressed.
+struct LayerVariance {
+  std::string layer;
+  double predicted = 0, bound = 0, average = 0;
+  double gradient = 0;  ///< its square
+  double measured = 0, error = 0, mean = 0, mean_error = 0;
+
+  static void fields(auto& self, const auto& visit) {
+    visit("layer", self.layer);
+    visit("predicted", self.predicted);
+    visit("bound", self.bound);
+    visit("average", self.average);
+    visit("gradient", self.gradient);
+    visit("measured", self.measured);
+    visit("error", self.error);
+    visit("mean", self.mean);
+    visit("mean_error", self.mean_error);
+  }
+};
+using LayerVariances = std::vector<LayerVariance>;
+
+/// Greedy where `bits` is 0.
+LayerVariances measure(const std::string& net, const net::Dataset& data, int bits,
+                       const Plan& plan) {
   const Sample sample = sample_of(net, data, plan.train, plan.batch, plan.seed);
   const Exact exact = exact_pass(sample);
   const auto chosen = bits_of(sample, exact, bits, kGreedyAverage, plan.group);
@@ -45,7 +68,7 @@ Json measure(const std::string& net, const net::Dataset& data, int bits, const P
     pass(sample, recipe);
     recipe.end_step(step);
   }
-  Json result = Json::array();
+  LayerVariances result;
   for (const Layer& layer : layers_of(sample.graph)) {
     const net::Tensor& x = exact.contexts.at(layer.context);
     const std::vector<double>& reach = exact.reach.at(layer.name);
@@ -73,15 +96,8 @@ Json measure(const std::string& net, const net::Dataset& data, int bits, const P
     double norm = 0;
     for (const float v : g.data) norm += double{v} * v;
     const stats::Mean measured = stats::mean_of(squares), mean = stats::mean_of(means);
-    result.push_back({{"layer", layer.name},
-                      {"predicted", predicted},
-                      {"bound", bound},
-                      {"average", average},
-                      {"gradient", norm},
-                      {"measured", measured.value},
-                      {"error", measured.error},
-                      {"mean", mean.value},
-                      {"mean_error", mean.error}});
+    result.push_back({layer.name, predicted, bound, average, norm, measured.value, measured.error,
+                      mean.value, mean.error});
   }
   return result;
 }
@@ -103,20 +119,19 @@ void add_variance(const ExperimentRun& run, const net::Dataset& data, Conclusion
     bits.push_back(static_cast<int>(b));
   bits.push_back(0);
   const std::vector<std::string> nets = settings.list("nets");
-  std::vector<Trial> trials;
-  for (const std::string& net : nets) {
-    for (const int b : bits) {
-      Json point = sample_point(net, data, plan.train, plan.batch, plan.seed);
-      point["variance"] = bits_name(b);
-      point["group"] = plan.group;
-      point["draws"] = plan.draws;
-      trials.push_back({std::move(point),
-                        fmt::format("gradients of {}, {} bits", net, bits_name(b)),
-                        [=, &data] { return measure(net, data, b, plan); }});
-    }
-  }
-  const std::vector<Json> results = run_trials(run, trials);
-
+  std::vector<std::pair<std::string, int>> cases;
+  for (const std::string& net : nets)
+    for (const int b : bits) cases.emplace_back(net, b);
+  const auto results = run_cases<LayerVariances>(
+      run, cases, [&](const std::pair<std::string, int>& one) -> TypedTrial<LayerVariances> {
+        const auto& [net, b] = one;
+        Json point = sample_point(net, data, plan.train, plan.batch, plan.seed);
+        point["variance"] = bits_name(b);
+        point["group"] = plan.group;
+        point["draws"] = plan.draws;
+        return {std::move(point), fmt::format("gradients of {}, {} bits", net, bits_name(b)),
+                [&, one] { return measure(one.first, data, one.second, plan); }};
+      });
   ResultTable table{
       fmt::format("squared error of the weight gradient with its context in codes, batch {}, "
                   "groups of {}, {} draws in {} blocks of d = {}",
@@ -125,68 +140,55 @@ void add_variance(const ExperimentRun& run, const net::Dataset& data, Conclusion
        "d |mean error of d draws|^2 / predicted", "published bound / predicted",
        "mean of range and gradient apart / predicted"},
       {}};
-  Chart chart;
-  chart.title = "Variance of weight gradients over bits of the contexts";
-  chart.caption = fmt::format(
-      "Squared error over the squared gradient, one context compressed at a time, stochastic "
-      "rounding, groups of {}, batch {}; dashed: sum over elements of s^2 f (1 - f) times the "
-      "squared output gradients that meet it.",
-      plan.group, plan.batch);
-  chart.x = "bits per element";
-  chart.y = "squared error / squared gradient";
-  chart.log_y = true;
+  Chart chart{.title = "Variance of weight gradients over bits of the contexts",
+              .caption = fmt::format(
+                  "Squared error over the squared gradient, one context compressed at a time, "
+                  "stochastic rounding, groups of {}, batch {}; dashed: sum over elements of s^2 f "
+                  "(1 - f) times the squared output gradients that meet it.",
+                  plan.group, plan.batch),
+              .x = "bits per element",
+              .y = "squared error / squared gradient",
+              .log_y = true};
   for (std::size_t t = 0; t < results.size(); ++t) {
-    const std::string& net = nets[t / bits.size()];
-    const int b = bits[t % bits.size()];
-    for (std::size_t l = 0; l < results[t].size(); ++l) {
-      const Json& row = results[t][l];
-      const auto number = [&](const char* key) { return row.at(key).get<double>(); };
-      const std::string layer = row.at("layer");
-      const double predicted = number("predicted"), measured = number("measured");
-      const std::string where = fmt::format("{} of {}, {} bits", layer, net, bits_name(b));
-      conclusion.findings.push_back(closed_form("variance of the weight gradient, " + where,
-                                                predicted, measured, number("error")));
-      conclusion.about("variance");
-      conclusion.findings.push_back(closed_form(
-          fmt::format("{0} times the squared mean error of {0} draws over the variance, {1}",
-                      plan.draws / kBlocks, where),
-          1, number("mean") / predicted, number("mean_error") / predicted));
-      conclusion.about("unbiased");
-      table.rows.push_back({net, layer, bits_name(b),
-                            fmt::format("{:.3g}", predicted / number("gradient")),
-                            fmt::format("{:.4f} +- {:.4f}", measured / predicted,
-                                        stats::kNormal95 * number("error") / predicted),
-                            fmt::format("{:.3f} +- {:.3f}", number("mean") / predicted,
-                                        stats::kNormal95 * number("mean_error") / predicted),
-                            fmt::format("{:.2f}", number("bound") / predicted),
-                            fmt::format("{:.3f}", number("average") / predicted)});
+    const auto& [net, b] = cases[t];
+    for (const LayerVariance& row : results[t]) {
+      const double predicted = row.predicted, half = stats::kNormal95 * row.error;
+      const std::string where = fmt::format("{} of {}, {} bits", row.layer, net, bits_name(b));
+      conclusion.add(closed_form("variance of the weight gradient, " + where, predicted,
+                                 row.measured, row.error),
+                     "variance");
+      conclusion.add(
+          closed_form(
+              fmt::format("{0} times the squared mean error of {0} draws over the variance, {1}",
+                          plan.draws / kBlocks, where),
+              1, row.mean / predicted, row.mean_error / predicted),
+          "unbiased");
+      table.rows.push_back(
+          {net, row.layer, bits_name(b), fmt::format("{:.3g}", predicted / row.gradient),
+           half_text(row.measured / predicted, half / predicted, 4),
+           half_text(row.mean / predicted, stats::kNormal95 * row.mean_error / predicted, 3),
+           fmt::format("{:.2f}", row.bound / predicted),
+           fmt::format("{:.3f}", row.average / predicted)});
       if (b == 0) continue;
-      const std::string name = net + " " + layer;
-      const auto series = [&](const std::string& text, bool dashed) -> ChartSeries& {
-        for (ChartSeries& s : chart.series)
-          if (s.name == text) return s;
-        chart.series.push_back({text, {}, dashed});
-        return chart.series.back();
-      };
-      const double g = number("gradient"), half = stats::kNormal95 * number("error");
-      series(name + " measured", false)
-          .points.push_back({.x = static_cast<double>(b),
-                             .y = measured / g,
-                             .low = (measured - half) / g,
-                             .high = (measured + half) / g});
-      series(name + " predicted", true)
-          .points.push_back({.x = static_cast<double>(b), .y = predicted / g});
+      const auto x = static_cast<double>(b);
+      chart.add(net + " " + row.layer,
+                {.x = x,
+                 .y = row.measured / row.gradient,
+                 .low = (row.measured - half) / row.gradient,
+                 .high = (row.measured + half) / row.gradient},
+                {.x = x, .y = predicted / row.gradient});
     }
   }
   // The same average bits, spread by the greedy algorithm.
   const auto two = std::find(bits.begin(), bits.end(), static_cast<int>(kGreedyAverage));
   for (std::size_t n = 0; two != bits.end() && n < nets.size(); ++n) {
-    double fixed = 0, greedy = 0;
-    const std::size_t first = n * bits.size();
-    for (const Json& row : results[first + static_cast<std::size_t>(two - bits.begin())])
-      fixed += row.at("measured").get<double>();
-    for (const Json& row : results[first + bits.size() - 1])
-      greedy += row.at("measured").get<double>();
+    const auto sum = [&](std::ptrdiff_t place) {
+      double measured = 0;
+      for (const LayerVariance& row : results[n * bits.size() + static_cast<std::size_t>(place)])
+        measured += row.measured;
+      return measured;
+    };
+    const double fixed = sum(two - bits.begin()), greedy = sum(std::ssize(bits) - 1);
     conclusion.sentences.push_back(
         fmt::format("{}: greedy bits, {} on average, leave {:.2f} times the variance of {} bits "
                     "everywhere, summed over layers.",
@@ -222,8 +224,22 @@ stats::Mean variance(const Sample& sample, std::size_t parameter, std::int64_t p
   return stats::mean_of(halves);
 }
 
-Json measure(const std::string& net, const net::Dataset& data, std::int64_t train,
-             std::int64_t batch, std::int64_t group, std::int64_t pairs, std::uint64_t seed) {
+/// Terms of the contexts in their order, and the variance with all of them compressed.
+struct Terms {
+  std::vector<std::string> contexts;
+  std::vector<Estimate> alone = {}, behind = {};
+  Estimate all = {};
+
+  static void fields(auto& self, const auto& visit) {
+    visit("contexts", self.contexts);
+    visit("alone", self.alone);
+    visit("behind", self.behind);
+    visit("all", self.all);
+  }
+};
+
+Terms measure(const std::string& net, const net::Dataset& data, std::int64_t train,
+              std::int64_t batch, std::int64_t group, std::int64_t pairs, std::uint64_t seed) {
   const Sample sample = sample_of(net, data, train, batch, seed);
   const std::vector<std::string> contexts = linear_contexts(sample.graph);
   const std::size_t first = layers_of(sample.graph).front().parameter;
@@ -232,23 +248,22 @@ Json measure(const std::string& net, const net::Dataset& data, std::int64_t trai
                               "recipe of actnn"),
       sample.graph);
   Drawn drawn(recipe);
-  const auto entry = [&](const stats::Mean& m) {
-    return Json{{"value", m.value}, {"error", m.error}};
+  const auto term = [&](const auto& draw) -> Estimate {
+    const stats::Mean mean = variance(sample, first, pairs, drawn, draw);
+    return {mean.value, mean.error};
   };
-  Json result{{"contexts", contexts}, {"alone", Json::array()}, {"behind", Json::array()}};
-  result["all"] = entry(variance(sample, first, pairs, drawn, [&](std::int64_t, std::int64_t own) {
+  Terms result{.contexts = contexts};
+  result.all = term([&](std::int64_t, std::int64_t own) {
     for (const std::string& c : contexts) drawn.draws[c] = own;
-  }));
+  });
   for (std::size_t m = 0; m < contexts.size(); ++m) {
-    result["alone"].push_back(
-        entry(variance(sample, first, pairs, drawn,
-                       [&](std::int64_t, std::int64_t own) { drawn.draws[contexts[m]] = own; })));
-    result["behind"].push_back(
-        entry(variance(sample, first, pairs, drawn, [&](std::int64_t common, std::int64_t own) {
-          for (std::size_t above = m + 1; above < contexts.size(); ++above)
-            drawn.draws[contexts[above]] = common;
-          drawn.draws[contexts[m]] = own;
-        })));
+    result.alone.push_back(
+        term([&](std::int64_t, std::int64_t own) { drawn.draws[contexts[m]] = own; }));
+    result.behind.push_back(term([&](std::int64_t common, std::int64_t own) {
+      for (std::size_t above = m + 1; above < contexts.size(); ++above)
+        drawn.draws[contexts[above]] = common;
+      drawn.draws[contexts[m]] = own;
+    }));
   }
   return result;
 }
@@ -266,58 +281,51 @@ void add_layers(const ExperimentRun& run, const net::Dataset& data, Conclusion& 
   point["layers"] = kCodes;
   point["group"] = group;
   point["pairs"] = pairs;
-  const Json result =
-      run_trials(run, {{std::move(point), "contexts of " + net, [=, &run, &data] {
-                          return measure(net, data, train, batch, group, pairs, run.seed);
-                        }}})[0];
-  const auto mean = [](const Json& json) {
-    stats::Mean read;
-    read.value = json.at("value");
-    read.error = json.at("error");
-    return read;
-  };
-  const stats::Mean all = mean(result.at("all"));
+  const Terms terms = run_typed<Terms>(
+      run, {{std::move(point), "contexts of " + net,
+             [&] { return measure(net, data, train, batch, group, pairs, run.seed); }}})[0];
+  const Estimate& all = terms.all;
   ResultTable table{
       fmt::format("variance of the gradient of the first weight of {}, contexts in "
                   "{}, groups of {}, batch {}: shares of {:.4g}, that of all together",
                   net, kCodes, group, batch, all.value),
       {"context", "alone", "below compressed ones"},
       {}};
-  Chart chart;
-  chart.kind = Chart::Kind::bars;
-  chart.title = fmt::format("What each context adds to the variance of the first layer of {}", net);
-  chart.caption = fmt::format(
-      "Shares of the variance with all contexts in {} codes, groups of {}, batch {}, 95 % "
-      "intervals. Alone: no other context is compressed. Below compressed ones: the expected "
-      "variance given the gradient that reaches it.",
-      kCodes, group, batch);
-  chart.y = "share of the variance";
-  for (const char* kind : {"alone", "behind"}) {
-    const bool alone = std::string_view(kind) == "alone";
-    ChartSeries series{alone ? "alone" : "below compressed ones", {}, false};
+  Chart chart{
+      .kind = Chart::Kind::bars,
+      .title = fmt::format("What each context adds to the variance of the first layer of {}", net),
+      .caption = fmt::format(
+          "Shares of the variance with all contexts in {} codes, groups of {}, batch {}, 95 % "
+          "intervals. Alone: no other context is compressed. Below compressed ones: the expected "
+          "variance given the gradient that reaches it.",
+          kCodes, group, batch),
+      .y = "share of the variance"};
+  for (const std::string& name : terms.contexts) table.rows.push_back({name});
+  for (const bool alone : {true, false}) {
+    const char* const kind = alone ? "alone" : "below compressed ones";
+    const std::vector<Estimate>& shares = alone ? terms.alone : terms.behind;
+    ChartSeries series{kind, {}, false};
     double sum = 0, squares = 0;
-    for (std::size_t m = 0; m < result.at(kind).size(); ++m) {
-      const stats::Mean term = mean(result.at(kind)[m]);
-      sum += term.value;
-      squares += term.error * term.error;
-      const double half = stats::kNormal95 * term.error;
-      const std::string name = result.at("contexts")[m];
-      if (alone) table.rows.push_back({name});
-      table.rows[m].push_back(
-          fmt::format("{:.4f} +- {:.4f}", term.value / all.value, half / all.value));
+    for (std::size_t m = 0; m < shares.size(); ++m) {
+      const auto [value, error] = shares[m];
+      sum += value;
+      squares += error * error;
+      const double half = stats::kNormal95 * error;
+      table.rows[m].push_back(half_text(value / all.value, half / all.value, 4));
       series.points.push_back({.x = static_cast<double>(m),
-                               .name = name,
-                               .y = term.value / all.value,
-                               .low = (term.value - half) / all.value,
-                               .high = (term.value + half) / all.value});
+                               .name = terms.contexts.at(m),
+                               .y = value / all.value,
+                               .low = (value - half) / all.value,
+                               .high = (value + half) / all.value});
     }
     chart.series.push_back(std::move(series));
     const double error = portable::hypot(std::sqrt(squares), all.error);
-    conclusion.findings.push_back(model_finding(
-        fmt::format("sum of the terms of all contexts of {} over their joint variance, each {}",
-                    net, alone ? "alone" : "below compressed ones"),
-        1, sum / all.value, error / all.value, kNonlinear));
-    conclusion.about(alone ? "layers alone" : "layers add");
+    conclusion.add(
+        model_finding(fmt::format("sum of the terms of all contexts of {} over their joint "
+                                  "variance, each {}",
+                                  net, kind),
+                      1, sum / all.value, error / all.value, kNonlinear),
+        alone ? "layers alone" : "layers add");
   }
   conclusion.tables.push_back(std::move(table));
   conclusion.charts.push_back(std::move(chart));

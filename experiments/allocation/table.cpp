@@ -4,18 +4,204 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <utility>
 
+#include "emu/net/multiply_adds.hpp"
+#include "experiments/engine/experiment.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/engine/workbench.hpp"
 #include "experiments/predict/layer_noise.hpp"
 #include "experiments/predict/version.hpp"
+#include "formats/blocks/block_format.hpp"
 #include "formats/error.hpp"
+#include "formats/glob.hpp"
 #include "formats/portable/math.hpp"
+#include "formats/storage/json_reader.hpp"
 #include "formats/suggest.hpp"
+#include "policies/bits/effective_bits.hpp"
 #include "policies/canonical_json.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
+#include "policies/recipe/checkpoint.hpp"
+#include "policies/recipe/role_json.hpp"
 
 namespace numemu::experiments {
+
+namespace {
+
+const char* const kWhere = "--set: options";
+
+/// A role with every default of its format, so that nothing of the recipe below shines through.
+Json role_of(const char* name, const std::string& format, const std::string& scale,
+             const std::string& granularity, const std::string& where) {
+  Json role = {{"format", format}};
+  if (policies::stays_float32(JsonReader(role, where))) return nullptr;
+  if (!scale.empty()) role["scale"] = scale;
+  set_weight_granularity(role, name, granularity, where);
+  const Json whole = role;
+  return policies::role_json(
+      policies::read_role(JsonReader(whole, where), policies::role_row(name)));
+}
+
+/// Cuts the part behind the last `mark` outside parentheses off the text.
+std::string cut(std::string& text, char mark) {
+  int depth = 0;
+  for (std::size_t i = text.size(); i-- > 0;) {
+    depth += text[i] == ')';
+    depth -= text[i] == '(';
+    if (text[i] != mark || depth != 0) continue;
+    std::string part = text.substr(i + 1);
+    text.resize(i);
+    return part;
+  }
+  return "";
+}
+
+LayerChoice read_choice(const std::string& text, const std::string& granularity) {
+  const std::string where = fmt::format("{}: {}", kWhere, text);
+  std::string formats = text;
+  const std::string unit = cut(formats, '@'), scale = cut(formats, '~'), second = cut(formats, '/'),
+                    activation = second.empty() ? formats : second;
+  if (formats.empty() || text.ends_with('@') || text.ends_with('~') || text.ends_with('/'))
+    throw Error(where + ": expected WEIGHTS[/ACTIVATIONS][~SCALE][@UNIT]");
+  LayerChoice choice{
+      text,
+      {{"roles",
+        {{"weight", role_of("weight", formats, scale, granularity, where)},
+         {"activation", role_of("activation", activation, scale, granularity, where)}}}}};
+  if (!unit.empty()) choice.patch["gemms"] = {{"fprop", {{"unit", unit}}}};
+  return choice;
+}
+
+std::vector<LayerChoice> read_file(const std::string& path) {
+  const Json json = parse_json(read_text(path), path);
+  const JsonReader reader(json, path);
+  if (!json.is_array() || json.empty()) reader.fail("a list of options");
+  std::vector<LayerChoice> out;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const JsonReader option = reader.element(i);
+    option.require_keys({"name", "roles", "gemms"});
+    LayerChoice choice{option.member("name").text(""), Json::object()};
+    if (choice.name.empty()) option.fail("a name");
+    for (const char* key : {"roles", "gemms"}) {
+      if (option.has(key)) choice.patch[key] = option.value()[key];
+    }
+    out.push_back(std::move(choice));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<LayerChoice> read_choices(const std::vector<std::string>& texts,
+                                      const std::string& granularity) {
+  std::vector<LayerChoice> out;
+  for (const std::string& text : texts) {
+    for (LayerChoice& choice :
+         text.ends_with(".json") ? read_file(text) : std::vector{read_choice(text, granularity)}) {
+      if (std::ranges::find(out, choice.name, &LayerChoice::name) != out.end())
+        throw Error(
+            fmt::format("{}: expected every option once, found {} twice", kWhere, choice.name));
+      out.push_back(std::move(choice));
+    }
+  }
+  if (out.empty()) throw Error(std::string(kWhere) + ": expected at least one option");
+  return out;
+}
+
+Json layer_entry(const std::string& layer, const LayerChoice& choice) {
+  Json entry = {{"match", layer}};
+  for (const auto& [key, value] : choice.patch.items()) entry[key] = value;
+  return entry;
+}
+
+Json with_layers(Json recipe, const Json& entries) {
+  Json layers = recipe.value("layers", Json::array());
+  for (const Json& entry : entries) layers.push_back(entry);
+  recipe["layers"] = layers;
+  return recipe;
+}
+
+namespace {
+
+constexpr double kFloat32Bits = 32;
+
+class Counter : public net::Numerics {
+ public:
+  void product(const net::Step& step, const net::Product& p) override {
+    counts[std::string(p.layer)] += net::multiply_adds(p);
+    net::Numerics::product(step, p);
+  }
+  std::map<std::string, double> counts;
+};
+
+std::string format_name(const std::optional<policies::RolePolicy>& role) {
+  if (!role) return "float32";
+  return role->block != nullptr ? role->block->name : role->format->name;
+}
+
+double element_bits(const std::optional<policies::RolePolicy>& role) {
+  return role ? role->format->bits : kFloat32Bits;
+}
+
+}  // namespace
+
+MacCosts MacCosts::read(const std::string& path) {
+  const Json json = parse_json(read_text(path), path);
+  const JsonReader reader(json, path);
+  reader.require_keys({"numemu_mac_costs", "costs"});
+  reader.member("numemu_mac_costs").integer(0, 1, 1);
+  const JsonReader costs = reader.member("costs");
+  if (!costs.value().is_array() || costs.value().empty()) costs.fail("a list of costs");
+  MacCosts out;
+  out.path_ = path;
+  for (std::size_t i = 0; i < costs.value().size(); ++i) {
+    const JsonReader entry = costs.element(i);
+    entry.require_keys({"weight", "activation", "unit", "cost"});
+    const JsonReader cost = entry.member("cost");
+    if (!cost.value().is_number() || !(cost.value().get<double>() >= 0) ||
+        !std::isfinite(cost.value().get<double>()))
+      cost.fail("a number of at least 0");
+    out.entries_.push_back({entry.member("weight").text("*"), entry.member("activation").text("*"),
+                            entry.member("unit").text("*"), cost.value().get<double>()});
+  }
+  return out;
+}
+
+double MacCosts::of(const policies::LayerRecipe& recipe) const {
+  if (path_.empty()) {
+    return element_bits(recipe[policies::RolePart::weight]) *
+           element_bits(recipe[policies::RolePart::activation]) / (kFloat32Bits * kFloat32Bits);
+  }
+  const std::string weight = format_name(recipe[policies::RolePart::weight]),
+                    activation = format_name(recipe[policies::RolePart::activation]),
+                    unit = recipe.unit(net::GemmKind::fprop).row().name;
+  for (const Entry& entry : entries_) {
+    if (glob_match(entry.weight, weight) && glob_match(entry.activation, activation) &&
+        glob_match(entry.unit, unit))
+      return entry.cost;
+  }
+  throw Error(fmt::format("{}: no entry matches weight {}, activation {}, unit {}", path_, weight,
+                          activation, unit));
+}
+
+std::vector<LayerSize> layer_sizes(const net::Graph& graph,
+                                   const std::vector<net::Tensor>& sample) {
+  Counter counter;
+  net::forward(graph, sample, counter);
+  std::vector<LayerSize> out;
+  for (const net::GemmLayer& layer : net::gemm_layers(graph)) {
+    const double weights = layer.weight == nullptr ? 0 : static_cast<double>(layer.weight->size());
+    out.push_back({layer.name, weights, counter.counts[layer.name]});
+  }
+  return out;
+}
+
+double weight_bits(const net::GemmLayer& layer, const policies::LayerRecipe& recipe) {
+  if (layer.weight == nullptr) return 0;
+  return policies::stored_bits(recipe[policies::RolePart::weight], layer.weight->shape);
+}
+
 namespace {
 
 constexpr int kDigits = 9;

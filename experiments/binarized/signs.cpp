@@ -92,12 +92,13 @@ void add_xnor(const ExperimentRun& run, Conclusion& conclusion) {
         differ += d[i * kLines + j] != 2 * agree - depth;
       }
     }
-    conclusion.findings.push_back(exact_finding(
-        fmt::format("products of {} signs that differ from 2 popcount(XNOR) - {}, of {}", depth,
-                    depth, kLines * kLines),
-        0, static_cast<double>(differ), differ == 0));
+    conclusion.add(
+        exact_finding(
+            fmt::format("products of {} signs that differ from 2 popcount(XNOR) - {}, of {}", depth,
+                        depth, kLines * kLines),
+            0, static_cast<double>(differ), differ == 0),
+        "xnor");
   }
-  conclusion.about("xnor");
 }
 
 // Powers of two on normal numbers: the shift-based variance, its reciprocal root, and rounding to
@@ -123,13 +124,13 @@ void add_shifts(const ExperimentRun& run, Conclusion& conclusion) {
   using Rule = net::NormRule;
   const std::int64_t samples = run.settings.integer("samples", 64 * kParts, 1'000'000'000);
   const Conversion nearest{.format = &find_format("e5m0+finite")};
-  Chart chart;
-  chart.title = "Rounding to powers of two on normal numbers";
-  chart.caption =
-      "E[x q(x)] / E[x^2] over the standard deviation: AP2 rounds log2 x (boundary sqrt 2), the "
-      "format e5m0 to the nearest value (boundary 1.5, rne). 1 would be unbiased.";
-  chart.x = "standard deviation";
-  chart.y = "gain";
+  Chart chart{
+      .title = "Rounding to powers of two on normal numbers",
+      .caption =
+          "E[x q(x)] / E[x^2] over the standard deviation: AP2 rounds log2 x (boundary sqrt 2), "
+          "the format e5m0 to the nearest value (boundary 1.5, rne). 1 would be unbiased.",
+      .x = "standard deviation",
+      .y = "gain"};
   for (const char* name : {"AP2, predicted", "AP2, measured", "e5m0, predicted", "e5m0, measured"})
     chart.series.push_back({name, {}, std::string(name).ends_with("predicted")});
   for (const double deviation : run.settings.numbers("deviations", 0.01, 100)) {
@@ -157,8 +158,9 @@ void add_shifts(const ExperimentRun& run, Conclusion& conclusion) {
     const auto judge = [&](const char* what, double predicted, const std::vector<double>& parts,
                            std::size_t series) {
       const stats::Mean measured = stats::mean_of(parts);
-      conclusion.findings.push_back(closed_form(fmt::format("{}, deviation {}", what, deviation),
-                                                predicted, measured.value, measured.error));
+      conclusion.add(closed_form(fmt::format("{}, deviation {}", what, deviation), predicted,
+                                 measured.value, measured.error),
+                     "powers of two");
       if (series == chart.series.size()) return;
       const Finding& finding = conclusion.findings.back();
       chart.series[series].points.push_back({.x = deviation, .y = predicted});
@@ -171,7 +173,6 @@ void add_shifts(const ExperimentRun& run, Conclusion& conclusion) {
     judge("deviation after the shift-based normalisation", shift_deviation(deviation), deviations,
           chart.series.size());
   }
-  conclusion.about("powers of two");
   conclusion.charts.push_back(std::move(chart));
 }
 

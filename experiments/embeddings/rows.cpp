@@ -72,8 +72,7 @@ struct Measured {
   std::vector<std::vector<double>> losses;  ///< [table][method]
   std::int64_t fallbacks = 0, worse = 0, rows = 0;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("losses", self.losses);
     visit("fallbacks", self.fallbacks);
     visit("worse", self.worse);
@@ -150,9 +149,11 @@ void judge_references(const Losses& losses, Conclusion& conclusion) {
     if (std::isnan(reference->loss[m])) continue;
     // The reference is one table more.
     const double error = portable::hypot(losses.spread(m), losses.error(m)) + kLastDigit;
-    conclusion.findings.push_back(closed_form(
-        fmt::format("loss of {} at d = {}: the reference measurement", kMethods[m].name, losses.d),
-        reference->loss[m], losses.mean(m), error, losses.tables() >= kFewTables));
+    conclusion.add(
+        closed_form(fmt::format("loss of {} at d = {}: the reference measurement", kMethods[m].name,
+                                losses.d),
+                    reference->loss[m], losses.mean(m), error, losses.tables() >= kFewTables),
+        "table");
   }
 }
 
@@ -161,9 +162,11 @@ void judge_closed_forms(const Losses& losses, Conclusion& conclusion) {
   for (const std::size_t m : {kSym, kAsym, kTab}) {
     const double predicted = predicted_loss(m, losses.d);
     const stats::PairedInterval interval = stats::paired_interval(losses.of[m]);
-    conclusion.findings.push_back(interval_finding(
-        fmt::format("loss of {} at d = {} by its range", kMethods[m].name, losses.d), predicted,
-        interval.mean, {interval.low, interval.high}, near(predicted, kTolerance * predicted)));
+    conclusion.add(
+        interval_finding(
+            fmt::format("loss of {} at d = {} by its range", kMethods[m].name, losses.d), predicted,
+            interval.mean, {interval.low, interval.high}, near(predicted, kTolerance * predicted)),
+        "range");
   }
 }
 
@@ -179,12 +182,13 @@ Finding less(const Losses& losses, std::size_t first, std::size_t second) {
 void judge_order(const std::vector<Losses>& all, Conclusion& conclusion) {
   constexpr double kConverged = 0.05;  // relative
   for (const Losses& losses : all) {
-    conclusion.findings.push_back(
+    conclusion.add(
         exact_finding(fmt::format("rows that GREEDY makes worse than ASYM at d = {}, of {}",
                                   losses.d, losses.rows),
-                      0, static_cast<double>(losses.worse), losses.worse == 0));
-    conclusion.findings.push_back(less(losses, kAsym, kSym));
-    if (losses.d <= 64) conclusion.findings.push_back(less(losses, kMeans, kGre));
+                      0, static_cast<double>(losses.worse), losses.worse == 0),
+        "order");
+    conclusion.add(less(losses, kAsym, kSym), "order");
+    if (losses.d <= 64) conclusion.add(less(losses, kMeans, kGre), "order");
   }
   const Losses& last = all.back();
   if (last.d < 512) return;
@@ -192,24 +196,28 @@ void judge_order(const std::vector<Losses>& all, Conclusion& conclusion) {
   for (std::size_t t = 0; t < last.of[kMeans].size(); ++t)
     apart.push_back(last.of[kFine][t] / last.of[kMeans][t] - 1);
   const stats::PairedInterval interval = stats::paired_interval(apart);
-  conclusion.findings.push_back(interval_finding(
-      fmt::format("loss of {} over that of KMEANS less 1 at d = {} (they converge)",
-                  kGreedyFine.name, last.d),
-      0, interval.mean, {interval.low, interval.high}, near(0, kConverged)));
+  conclusion.add(interval_finding(
+                     fmt::format("loss of {} over that of KMEANS less 1 at d = {} (they converge)",
+                                 kGreedyFine.name, last.d),
+                     0, interval.mean, {interval.low, interval.high}, near(0, kConverged)),
+                 "order");
 }
 
 void judge_fallback(const Losses& losses, Conclusion& conclusion) {
   if (losses.d < 1024) return;
   constexpr double kReference = 0.75, kReferenceRows = 8;
   const double share = static_cast<double>(losses.fallbacks) / static_cast<double>(losses.rows);
-  conclusion.findings.push_back(closed_form(
-      fmt::format("share of rows at d = {} whose search meets no local optimum: 6 of 8 rows of the "
-                  "reference measurement",
-                  losses.d),
-      kReference, share,
-      std::sqrt(kReference * (1 - kReference) *
-                (1 / kReferenceRows + 1 / static_cast<double>(losses.rows)))));
-  conclusion.findings.push_back(less(losses, kSeen, kGre));
+  conclusion.add(
+      closed_form(
+          fmt::format(
+              "share of rows at d = {} whose search meets no local optimum: 6 of 8 rows of the "
+              "reference measurement",
+              losses.d),
+          kReference, share,
+          std::sqrt(kReference * (1 - kReference) *
+                    (1 / kReferenceRows + 1 / static_cast<double>(losses.rows)))),
+      "fallback");
+  conclusion.add(less(losses, kSeen, kGre), "fallback");
 }
 
 /// Bytes of a row over those in float32.
@@ -219,8 +227,9 @@ double size_share(const Method& method, std::int64_t rows, std::int64_t d) {
 
 void judge_sizes(const std::vector<std::int64_t>& dimensions, Conclusion& conclusion) {
   const auto exact = [&](const std::string& what, double predicted, double measured) {
-    conclusion.findings.push_back(exact_finding("share of float32's bytes: " + what, predicted,
-                                                measured, std::fabs(predicted - measured) < 1e-12));
+    conclusion.add(exact_finding("share of float32's bytes: " + what, predicted, measured,
+                                 std::fabs(predicted - measured) < 1e-12),
+                   "size");
   };
   for (const std::int64_t d : dimensions) {
     const auto width = static_cast<double>(d);
@@ -312,15 +321,10 @@ void add_rows(const ExperimentRun& run, Conclusion& conclusion) {
   std::vector<Losses> all;
   for (std::size_t i = 0; i < dimensions.size(); ++i) all.emplace_back(dimensions[i], results[i]);
   for (const Losses& losses : all) judge_references(losses, conclusion);
-  conclusion.about("table");
   for (const Losses& losses : all) judge_closed_forms(losses, conclusion);
-  conclusion.about("range");
   judge_order(all, conclusion);
-  conclusion.about("order");
   for (const Losses& losses : all) judge_fallback(losses, conclusion);
-  conclusion.about("fallback");
   judge_sizes(dimensions, conclusion);
-  conclusion.about("size");
   const Losses& last = all.back();
   conclusion.sentences.push_back(fmt::format(
       "At d = {} the greedy search meets no local optimum in {:.1f} % of the rows and returns "

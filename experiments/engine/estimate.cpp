@@ -231,9 +231,9 @@ void try_groups(Trial& trial, const std::vector<Group*>& unknown, double budget,
 
 }  // namespace
 
-Estimate estimate_sweep(const SweepConfig& config, const Folders& folders,
-                        const std::string& folder, const Shard& shard, Existing existing,
-                        const std::function<double()>& clock, double budget) {
+SweepEstimate estimate_sweep(const SweepConfig& config, const Folders& folders,
+                             const std::string& folder, const Shard& shard, Existing existing,
+                             const std::function<double()>& clock, double budget) {
   const double begin = clock();
   const auto [dataset, trained] = load_sweep(config, folders);
   const double loading = clock() - begin;
@@ -241,7 +241,7 @@ Estimate estimate_sweep(const SweepConfig& config, const Folders& folders,
   const std::set<std::string> rows =
       existing == Existing::fresh ? std::set<std::string>() : stored_keys(folder);
   const std::map<std::string, double> times = stored_times(folder);
-  Estimate estimate;
+  SweepEstimate estimate;
   std::map<std::string, Group> groups;
   for (const Point* point : shard_points(config, shard)) {
     const std::string key = row_key(identify(*point, dataset, trained, images));

@@ -11,7 +11,7 @@
 
 namespace numemu::experiments {
 
-struct Estimate {
+struct SweepEstimate {
   std::size_t points = 0, kept = 0;  ///< of the shard; rows that are there already
   /// Of loading, the float32 workbench and the points that are missing.
   double seconds = 0;
@@ -21,7 +21,8 @@ struct Estimate {
 /// `folder`; without any, what points of the group take in trials of all their parts on fewer
 /// samples. Loading, the workbench and float32 are timed as well. Tries take `budget` seconds in
 /// all (one of each group at least). `clock` gives seconds. With Existing::fresh nothing is kept.
-Estimate estimate_sweep(const SweepConfig&, const Folders&, const std::string& folder, const Shard&,
-                        Existing, const std::function<double()>& clock, double budget = 2.0);
+SweepEstimate estimate_sweep(const SweepConfig&, const Folders&, const std::string& folder,
+                             const Shard&, Existing, const std::function<double()>& clock,
+                             double budget = 2.0);
 
 }  // namespace numemu::experiments

@@ -1,5 +1,7 @@
 #include "experiments/engine/experiment_file.hpp"
 
+#include <utility>
+
 namespace numemu::experiments {
 namespace {
 
@@ -8,6 +10,18 @@ Member<double> finite(double value) {
 }
 
 }  // namespace
+
+ChartSeries& Chart::of(const std::string& name, bool predicted) {
+  for (ChartSeries& one : series)
+    if (one.name == name) return one;
+  series.push_back({name, {}, predicted});
+  return series.back();
+}
+
+void Chart::add(const std::string& name, ChartPoint measured, ChartPoint predicted) {
+  of(name + " measured").points.push_back(std::move(measured));
+  of(name + " predicted", true).points.push_back(std::move(predicted));
+}
 
 ChartRow chart_row(const Chart& chart) {
   ChartRow row{.kind = chart.kind == Chart::Kind::line     ? "line"

@@ -44,6 +44,11 @@ struct Chart {
   std::string x = {}, y = {};  ///< axis titles, with their units; bars: of categories and of values
   bool log_x = false, log_y = false;
   std::vector<ChartSeries> series = {};
+
+  /// The series of that name, which is added behind the others where there is none.
+  ChartSeries& of(const std::string& name, bool predicted = false);
+  /// Points of the series "NAME measured" and "NAME predicted".
+  void add(const std::string& name, ChartPoint measured, ChartPoint predicted);
 };
 
 /// A table of texts.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "emu/stats/interval.hpp"
@@ -25,6 +26,16 @@ inline Claimed near(double value, double tolerance) {
 /// it cannot see the difference and the claim is undecided (so are NaN and intervals that are not
 /// known).
 Verdict verdict_on(const stats::Interval& measured, const Claimed&);
+
+/// A measured figure and its standard error.
+struct Estimate {
+  double value = 0, error = 0;
+
+  static void fields(auto& self, const auto& visit) {
+    visit("value", self.value);
+    visit("error", self.error);
+  }
+};
 
 /// A prediction beside its measurement.
 struct Finding {
@@ -81,6 +92,9 @@ class Judged {
   /// infinite where it is not known. Rejected is that the true value is within the tolerance. The
   /// interval is that of 95 %.
   void add(std::string what, double predicted, double measured, double error, double tolerance);
+  void add(std::string what, double predicted, const Estimate& measured, double tolerance) {
+    add(std::move(what), predicted, measured.value, measured.error, tolerance);
+  }
   /// `p`: of what the finding predicts, by a test of its own.
   void add(Finding, double tolerance, double p);
   std::vector<Finding> findings() const;

@@ -44,6 +44,12 @@ std::optional<std::vector<std::uint8_t>> read_answers(const RowAnswers& answers)
   return right;
 }
 
+std::string answer_text(const std::vector<std::uint8_t>& right) {
+  std::string text;
+  for (const std::uint8_t one : right) text += one != 0 ? '1' : '0';
+  return text;
+}
+
 std::string losses_folder(const std::string& folder) { return folder + "/" + kFolder; }
 
 Member<RowLosses> write_losses(const std::string& folder, const std::string& key,

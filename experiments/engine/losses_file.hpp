@@ -20,6 +20,9 @@ RowAnswers row_answers(const std::vector<std::uint8_t>& right);
 /// One entry a sample; nothing where `answers` is none.
 std::optional<std::vector<std::uint8_t>> read_answers(const RowAnswers&);
 
+/// "0110": whether each target is right, as results of trials hold it.
+std::string answer_text(const std::vector<std::uint8_t>& right);
+
 /// The sums of the score that a row is judged by; without a score where a row has its answers.
 struct JudgedSums {
   const net::Score* score = nullptr;

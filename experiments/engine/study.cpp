@@ -36,8 +36,10 @@ TrainTrial training_of(const Settings& settings, const std::string& net,
   return trial;
 }
 
-std::vector<std::uint64_t> seeds_of(const ExperimentRun& run, const std::string& key) {
-  std::vector<std::uint64_t> seeds(static_cast<std::size_t>(run.settings.integer(key, 1, 1000)));
+std::vector<std::uint64_t> seeds_of(const ExperimentRun& run, const std::string& key,
+                                    std::int64_t least, std::int64_t most) {
+  std::vector<std::uint64_t> seeds(
+      static_cast<std::size_t>(run.settings.integer(key, least, most)));
   for (std::size_t s = 0; s < seeds.size(); ++s) seeds[s] = run.seed + s;
   return seeds;
 }
@@ -107,14 +109,35 @@ double of_both_sides(const Tails& tails) {
 
 }  // namespace
 
+std::string ends_text(double low, double high, int digits, bool sign) {
+  const auto shown = [&](double end) {
+    return fmt::format("{}{:.{}f}", sign && !std::signbit(end) ? "+" : "", end, digits);
+  };
+  return fmt::format("[{}, {}]", shown(low), shown(high));
+}
+
 std::string interval_text(const stats::PairedInterval& d, const char* unknown, int digits) {
   if (!std::isfinite(d.low) || !std::isfinite(d.high)) return unknown;
-  return fmt::format("[{:+.{}f}, {:+.{}f}]", d.low, digits, d.high, digits);
+  return ends_text(d.low, d.high, digits);
 }
 
 std::string mean_text(const stats::PairedInterval& d, int digits) {
   const std::string interval = interval_text(d, "", digits);
   return fmt::format("{:+.{}f}{}{}", d.mean, digits, interval.empty() ? "" : " ", interval);
+}
+
+std::string half_text(double mean, double half, int digits) {
+  return fmt::format("{:.{}f} +- {:.{}f}", mean, digits, half, digits);
+}
+
+std::string half_text(const stats::PairedInterval& d, int digits) {
+  return half_text(d.mean, d.high - d.mean, digits);
+}
+
+Finding interval_finding(std::string what, double predicted, const stats::PairedInterval& measured,
+                         const Claimed& claimed) {
+  return interval_finding(std::move(what), predicted, measured.mean, {measured.low, measured.high},
+                          claimed);
 }
 
 Tails tails(const stats::PairedInterval& d, double bound) {
@@ -162,7 +185,8 @@ std::vector<Finding> judge_gains(const std::vector<PairedGain>& gains) {
                         .predicted = 0,
                         .measured = gain.difference.mean,
                         .low = gain.difference.low,
-                        .high = gain.difference.high});
+                        .high = gain.difference.high,
+                        .claim = gain.claim});
     const Tails both = tails(gain.difference, 0);
     above.push_back(both.above);
     below.push_back(both.below);
@@ -175,13 +199,13 @@ stats::PairedInterval gain(const SeedFigures& figures, std::size_t method, std::
   return stats::paired_interval(figures[method], figures[on]);
 }
 
-ResultTable study_table(std::string title, std::size_t methods,
+ResultTable study_table(std::string title, std::size_t rows,
                         const std::vector<StudyColumn>& columns) {
   ResultTable table{std::move(title), {}, {}};
-  table.rows.resize(methods);
+  table.rows.resize(rows);
   for (const StudyColumn& column : columns) {
     table.header.push_back(column.header);
-    for (std::size_t m = 0; m < methods; ++m) table.rows[m].push_back(column.cell(m));
+    for (std::size_t row = 0; row < rows; ++row) table.rows[row].push_back(column.cell(row));
   }
   return table;
 }

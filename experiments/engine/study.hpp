@@ -79,7 +79,7 @@ Study<Measured> run_study(const ExperimentRun& run, const StudyPlan& plan, const
                         std::move(one.measure)});
     }
   }
-  std::vector<Measured> results = run_typed(run, trials, plan.at_once);
+  std::vector<Measured> results = run_typed(run, std::move(trials), plan.at_once);
   Study<Measured> study{plan.methods, {}};
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (i % plan.seeds.size() == 0) study.runs.emplace_back();
@@ -91,12 +91,12 @@ Study<Measured> run_study(const ExperimentRun& run, const StudyPlan& plan, const
 /// The difference of a method to another, paired by seed.
 stats::PairedInterval gain(const SeedFigures&, std::size_t method, std::size_t on = 0);
 
-/// A column of a table whose rows are the methods.
+/// A column of a table whose rows are the methods, or the cases of another question.
 struct StudyColumn {
   std::string header;
-  std::function<std::string(std::size_t method)> cell;
+  std::function<std::string(std::size_t row)> cell;
 };
-ResultTable study_table(std::string title, std::size_t methods, const std::vector<StudyColumn>&);
+ResultTable study_table(std::string title, std::size_t rows, const std::vector<StudyColumn>&);
 
 StudyColumn name_column(std::string header, std::vector<std::string> names);
 /// Means over the seeds, with so many digits; "-" where they are not finite.
@@ -122,8 +122,9 @@ struct TrainingNeeds {
 /// where an experiment has them; the recipe is float32. Throws Error naming the setting.
 TrainTrial training_of(const Settings&, const std::string& net, const TrainingNeeds& = {});
 
-/// As many from the run's seed on as the setting `key` says, 1 to 1000.
-std::vector<std::uint64_t> seeds_of(const ExperimentRun&, const std::string& key = "seeds");
+/// As many from the run's seed on as the setting `key` says.
+std::vector<std::uint64_t> seeds_of(const ExperimentRun&, const std::string& key = "seeds",
+                                    std::int64_t least = 1, std::int64_t most = 1000);
 
 struct TrainingMethod {
   std::string name;  ///< in the table, in the chart and in the progress line; no part of the trial
@@ -181,14 +182,29 @@ struct TrainingTable {
 TrainingTable run_training(const ExperimentRun& run, const net::Dataset& data,
                            const TrainingPlan& plan);
 
-/// "[-0.31, +0.52]"; `unknown` for the infinite interval of a single seed.
+/// "[-0.31, +0.52]", or without signs "[0.31, 0.52]".
+std::string ends_text(double low, double high, int digits = 2, bool sign = true);
+/// The same; `unknown` for the infinite interval of a single seed.
 std::string interval_text(const stats::PairedInterval&, const char* unknown = "-", int digits = 2);
 /// "+0.10 [-0.31, +0.52]", of a single seed the mean alone.
 std::string mean_text(const stats::PairedInterval&, int digits = 2);
+/// "0.10 +- 0.41".
+std::string half_text(double mean, double half, int digits);
+/// Of an interval that is as long to either side.
+std::string half_text(const stats::PairedInterval&, int digits);
+
+/// interval_finding() of a mean over seeds or repeats.
+Finding interval_finding(std::string what, double predicted, const stats::PairedInterval& measured,
+                         const Claimed&);
 
 /// The same difference, taken the other way.
 inline stats::PairedInterval negated(const stats::PairedInterval& d) {
   return {-d.mean, -d.high, -d.low, d.n};
+}
+
+/// The difference of shares in points.
+inline stats::PairedInterval in_points(const stats::PairedInterval& d) {
+  return {100 * d.mean, 100 * d.low, 100 * d.high, d.n};
 }
 
 /// One-sided p-values.
@@ -227,6 +243,7 @@ class PairedClaims {
 struct PairedGain {
   std::string what;
   stats::PairedInterval difference;
+  std::string claim = {};  ///< key of the experiment's claim
 };
 
 /// One finding each, with " (claimed above 0)" behind `what`: judge_signs() of tails() at 0, with

@@ -64,10 +64,6 @@ Json whole_recipe(const TrainTrial& trial) {
   return recipe;
 }
 
-policies::Recipe recipe_of(const TrainTrial& trial) {
-  return policies::Recipe::parse(whole_recipe(trial), "recipe of a training trial");
-}
-
 net::TrainOptions options_of(const TrainTrial& trial, const policies::Recipe& recipe) {
   net::TrainOptions options = trial.options;
   options.seed = trial.seed;
@@ -97,9 +93,20 @@ net::Evaluation test(const net::Graph& graph, const net::Dataset& data,
 
 void Observed::product(const net::Step& step, const net::Product& p) {
   const bool training = step.phase == net::Phase::training;
-  if (training && before_) before_(p, step.index);
+  if (training && observers_.before) observers_.before(p, step.index);
   Forwarding::product(step, p);
-  if (training && after_) after_(p, step.index);
+  if (training && observers_.after) observers_.after(p, step.index);
+}
+
+void Observed::edge(const net::Step& step, const net::Edge& edge, net::Tensor& tensor) {
+  if (step.phase == net::Phase::training && observers_.edge) observers_.edge(edge, tensor);
+  Forwarding::edge(step, edge, tensor);
+}
+
+net::Saved Observed::save(const net::Step& step, const net::Kept& kept,
+                          const net::SharedTensor& tensor) {
+  if (step.phase == net::Phase::training && observers_.kept) observers_.kept(kept, *tensor);
+  return Forwarding::save(step, kept, tensor);
 }
 
 net::Dataset restricted(const net::Dataset& data, std::int64_t train_samples, bool validation) {
@@ -117,17 +124,16 @@ net::Dataset restricted(const net::Dataset& data, std::int64_t train_samples, bo
 }
 
 TrainOutcome run_train_trial(const TrainTrial& trial, const net::Dataset& whole) {
-  const policies::Recipe recipe = recipe_of(trial);
+  const policies::Recipe recipe = parsed_recipe(trial);
   const net::TrainOptions options = options_of(trial, recipe);
   const net::Dataset data = restricted(whole, trial.train_samples, options.patience > 0);
-  net::Graph graph = net::build_net(trial.net, data);
-  net::initialize(graph, trial.seed);
+  net::Graph graph = initial_network(trial, data);
   if (!trial.start.empty())
     net::load_parameters(graph, {.tensors = trial.start, .metadata = {}},
                          "start of a training trial");
   policies::StagedNumerics staged(recipe, graph, "recipe of a training trial");
   const auto around = trial.around.make ? trial.around.make(staged) : nullptr;
-  Observed numerics(around ? *around : staged, trial.before, trial.after);
+  Observed numerics(around ? *around : staged, {.before = trial.before, .after = trial.after});
   net::TrainHooks hooks;
   hooks.on_step = [&](std::int64_t step, std::int64_t, double loss) {
     if (trial.on_step) trial.on_step(graph, step);
@@ -149,19 +155,39 @@ TrainOutcome run_train_trial(const TrainTrial& trial, const net::Dataset& whole)
           .train_loss = epochs.empty() ? NAN : epochs.back().train_loss};
 }
 
-net::Graph trained_in_float32(const TrainTrial& trial, const net::Dataset& data) {
+policies::Recipe parsed_recipe(const TrainTrial& trial) {
+  return policies::Recipe::parse(whole_recipe(trial), "recipe of a training trial");
+}
+
+net::Graph initial_network(const TrainTrial& trial, const net::Dataset& data) {
   net::Graph graph = net::build_net(trial.net, data);
   net::initialize(graph, trial.seed);
+  return graph;
+}
+
+void train_under(net::Numerics& numerics, net::Graph& graph, const TrainTrial& trial,
+                 const net::Dataset& data) {
   net::TrainOptions options = trial.options;
   options.seed = trial.seed;
+  net::train(graph, restricted(data, trial.train_samples, false), options, numerics);
+}
+
+net::Graph trained_in_float32(const TrainTrial& trial, const net::Dataset& data) {
+  net::Graph graph = initial_network(trial, data);
   net::Numerics float32;
-  net::train(graph, restricted(data, trial.train_samples, false), options, float32);
+  train_under(float32, graph, trial, data);
   return graph;
+}
+
+double test_top1(const net::Graph& graph, const net::Dataset& data, std::int64_t samples,
+                 net::Numerics& numerics) {
+  const net::Evaluation tested = net::evaluate(graph, data, net::Split::test, samples, numerics);
+  return static_cast<double>(tested.correct) / static_cast<double>(tested.n);
 }
 
 Json point_of(const TrainTrial& trial, const net::Dataset& data) {
   Json options = Json::object();
-  const policies::Recipe recipe = recipe_of(trial);
+  const policies::Recipe recipe = parsed_recipe(trial);
   for (const auto& [name, value] : net::described(options_of(trial, recipe))) options[name] = value;
   Json point{{"net", trial.net},
              {"data", data.name()},
@@ -178,17 +204,30 @@ Json point_of(const TrainTrial& trial, const net::Dataset& data) {
 
 net::Graph briefly_trained(const std::string& name, const net::Dataset& data, std::int64_t samples,
                            std::uint64_t seed) {
-  net::Graph graph = net::build_net(name, data);
-  net::initialize(graph, seed);
-  net::TrainOptions options;
-  options.optimizer = net::recommended_optimizer(name);
-  net::use_recommended_rates(options, name);
-  options.epochs = 1;
-  options.batch = 32;
-  options.seed = seed;
-  net::Numerics float32;
-  net::train(graph, restricted(data, samples, false), options, float32);
-  return graph;
+  TrainTrial trial;
+  trial.net = name;
+  trial.seed = seed;
+  trial.train_samples = samples;
+  trial.options.optimizer = net::recommended_optimizer(name);
+  net::use_recommended_rates(trial.options, name);
+  trial.options.epochs = 1;
+  trial.options.batch = 32;
+  return trained_in_float32(trial, data);
+}
+
+TrainingPass training_pass(const net::Graph& graph, const net::Tensor& x,
+                           const std::vector<std::int32_t>& classes, net::Numerics& numerics,
+                           std::int64_t index, std::uint64_t seed) {
+  const FloatGuard guard;
+  const net::Step step{.phase = net::Phase::training, .index = index};
+  numerics.begin_step(step);
+  TrainingPass pass{.gradients = {}, .scale = numerics.loss_scale(step)};
+  net::Tape tape = net::forward_training(graph, x, numerics, step, seed);
+  net::Tensor grad_output;
+  net::cross_entropy(tape.output, classes, &grad_output, pass.scale);
+  pass.gradients = net::backward(graph, std::move(tape), std::move(grad_output), numerics);
+  numerics.end_step(step);
+  return pass;
 }
 
 std::vector<LayerGradient> layer_gradients(const net::Graph& graph, const net::Dataset& data,
@@ -204,7 +243,8 @@ std::vector<LayerGradient> layer_gradients(const net::Graph& graph, const net::D
   const std::int64_t per_epoch = data.train_count() / batch;
   std::map<std::string, LayerGradient> read;
   net::Numerics float32;
-  Observed numerics(float32, [&](const net::Product& p, std::int64_t) {
+  Observers show;
+  show.before = [&](const net::Product& p, std::int64_t) {
     if (p.kind != net::GemmKind::wgrad) return;
     const net::Tensor& source = *p.a.source;
     LayerGradient& layer = read[std::string(p.layer)];
@@ -212,7 +252,8 @@ std::vector<LayerGradient> layer_gradients(const net::Graph& graph, const net::D
     layer.channels = p.a.stack.inner * p.a.stack.width;
     layer.rows += source.size() / layer.channels;
     layer.g.insert(layer.g.end(), source.data.begin(), source.data.end());
-  });
+  };
+  Observed numerics(float32, show);
   std::vector<std::int64_t> order;
   for (std::int64_t step = 0; step < steps; ++step) {
     const std::int64_t place = step % per_epoch;
@@ -220,11 +261,7 @@ std::vector<LayerGradient> layer_gradients(const net::Graph& graph, const net::D
     const auto first = order.begin() + place * batch;
     net::Targets targets;
     const net::Tensor x = data.train_batch({first, first + batch}, targets);
-    net::Tape tape = net::forward_training(graph, x, numerics,
-                                           {.phase = net::Phase::training, .index = step}, seed);
-    net::Tensor grad_output;
-    net::cross_entropy(tape.output, targets.classes, &grad_output, 1);
-    net::backward(graph, std::move(tape), std::move(grad_output), numerics);
+    training_pass(graph, x, targets.classes, numerics, step, seed);
   }
   std::vector<LayerGradient> gradients;
   for (const std::string& name : net::gemm_layer_names(graph)) {

@@ -16,21 +16,36 @@
 #include "emu/net/train/options.hpp"
 #include "formats/storage/json.hpp"
 
+namespace numemu::policies {
+class Recipe;
+}
+
 namespace numemu::experiments {
 
 /// A product in a training step as the network requests it (operands unpruned and unquantized).
 /// After it ran `product.d` holds the result.
 using ProductObserver = std::function<void(const net::Product&, std::int64_t step)>;
 
-/// Numerics that show the products of training steps to observers, each of which may be empty.
+/// What is shown of training steps; each may be empty.
+struct Observers {
+  ProductObserver before = {}, after = {};  ///< of products
+  /// Of tensors that are kept for backward, as forward made them.
+  std::function<void(const net::Kept&, const net::Tensor&)> kept = {};
+  /// Of what an edge hands on, before the numerics change it.
+  std::function<void(const net::Edge&, const net::Tensor&)> edge = {};
+};
+
+/// Numerics that show training steps to observers.
 class Observed final : public net::Forwarding {
  public:
-  Observed(net::Numerics& inner, ProductObserver before, ProductObserver after = {})
-      : Forwarding(inner), before_(std::move(before)), after_(std::move(after)) {}
+  Observed(net::Numerics& inner, Observers observers)
+      : Forwarding(inner), observers_(std::move(observers)) {}
   void product(const net::Step&, const net::Product&) override;
+  void edge(const net::Step&, const net::Edge&, net::Tensor&) override;
+  net::Saved save(const net::Step&, const net::Kept&, const net::SharedTensor&) override;
 
  private:
-  ProductObserver before_, after_;
+  Observers observers_;
 };
 
 /// Numerics around those of a recipe in training, for contrasts that no recipe offers.
@@ -68,8 +83,7 @@ struct TrainOutcome {
   double train_loss = 0;            ///< mean of the last epoch
 
   double top1() const { return 100 * metric; }  ///< per cent
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("metric", self.metric);
     visit("accuracy", self.accuracy);
     visit("correct", self.correct);
@@ -94,14 +108,34 @@ Json point_of(const TrainTrial&, const net::Dataset&);
 /// false, no validation samples. Throws Error for more samples than there are.
 net::Dataset restricted(const net::Dataset&, std::int64_t train_samples, bool validation);
 
-/// The network of a trial trained in float32 from the weights of its seed, whatever its recipe,
-/// start and calls are; no validation samples are read.
+/// The recipe of a trial with its version and its seed; objectives without an optimizer of their
+/// own have the trial's. Throws Error as run_train_trial().
+policies::Recipe parsed_recipe(const TrainTrial&);
+/// The network of a trial at the weights of its seed, whatever its start is.
+net::Graph initial_network(const TrainTrial&, const net::Dataset&);
+/// Trains a network under these numerics by the options of a trial, whatever its recipe and calls
+/// are; no validation samples are read.
+void train_under(net::Numerics&, net::Graph&, const TrainTrial&, const net::Dataset&);
+/// initial_network() trained in float32.
 net::Graph trained_in_float32(const TrainTrial&, const net::Dataset&);
+
+/// Top-1 in [0, 1] on the first `samples` test samples, 0: all.
+double test_top1(const net::Graph&, const net::Dataset&, std::int64_t samples, net::Numerics&);
 
 /// The network after one float32 epoch on the first samples in batches of 32, at the recommended
 /// rates: trained to the end, a few samples would make up the whole gradient.
 net::Graph briefly_trained(const std::string& name, const net::Dataset&, std::int64_t samples,
                            std::uint64_t seed);
+
+struct TrainingPass {
+  std::vector<net::Tensor> gradients;  ///< of the parameters, times the scale
+  float scale = 1;                     ///< of the loss, as the numerics have it
+};
+/// Forward and backward of one training step, which updates nothing. The loss is the mean over the
+/// batch.
+TrainingPass training_pass(const net::Graph&, const net::Tensor& x,
+                           const std::vector<std::int32_t>& classes, net::Numerics&,
+                           std::int64_t step, std::uint64_t seed);
 
 /// Gradients of one layer with respect to its outputs: what wgrad reads as its left operand.
 struct LayerGradient {

@@ -2,6 +2,7 @@
 #include "experiments/engine/trials.hpp"
 
 #include <atomic>
+#include <cmath>
 #include <exception>
 #include <optional>
 #include <set>
@@ -74,6 +75,18 @@ class Results {
 };
 
 }  // namespace
+
+void RunningMean::add(double x) {
+  sum_ += x;
+  squares_ += x * x;
+  ++n_;
+}
+
+MeanError RunningMean::mean(std::int64_t less) const {
+  const auto n = static_cast<double>(n_);
+  const double mean = sum_ / n, variance = std::fmax(0, squares_ / n - mean * mean);
+  return {mean, std::sqrt(variance / std::fmax(1, n - static_cast<double>(less)))};
+}
 
 std::vector<Json> run_trials(const ExperimentRun& run, const std::vector<Trial>& trials) {
   Results results(run, trials);

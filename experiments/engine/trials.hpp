@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "experiments/engine/experiment.hpp"
@@ -40,19 +41,62 @@ struct TypedTrial {
   std::function<Measured()> run;
 };
 
+/// The same for run_trials(), where trials of several types run together; measured() reads the
+/// result.
+template <class Measured>
+Trial untyped(TypedTrial<Measured> typed) {
+  return {std::move(typed.point), std::move(typed.label),
+          [run = std::move(typed.run)] { return json_of(run()); }};
+}
+
+/// A result of run_trials() as it was measured.
+template <class Measured>
+Measured measured(const Json& result) {
+  return read_fields<Measured>(result, "trials.jsonl");
+}
+
+/// A mean of numbers with its standard error.
+struct MeanError {
+  double mean = 0, error = 0;
+
+  static void fields(auto& self, const auto& visit) {
+    visit("mean", self.mean);
+    visit("error", self.error);
+  }
+};
+
+/// Numbers as they come, of whose sums a mean is made.
+class RunningMean {
+ public:
+  void add(double x);
+  /// The variance is divided by n, less `less`.
+  MeanError mean(std::int64_t less = 0) const;
+
+ private:
+  double sum_ = 0, squares_ = 0;
+  std::int64_t n_ = 0;
+};
+
 /// run_trials(), or with `at_once` run_trials_at_once(), of results that are read back as they were
 /// measured.
 template <class Measured>
-std::vector<Measured> run_typed(const ExperimentRun& run,
-                                const std::vector<TypedTrial<Measured>>& typed,
+std::vector<Measured> run_typed(const ExperimentRun& run, std::vector<TypedTrial<Measured>> typed,
                                 bool at_once = false) {
   std::vector<Trial> trials;
-  for (const TypedTrial<Measured>& one : typed)
-    trials.push_back({one.point, one.label, [&one] { return json_of(one.run()); }});
+  for (TypedTrial<Measured>& one : typed) trials.push_back(untyped(std::move(one)));
   std::vector<Measured> results;
   for (const Json& json : at_once ? run_trials_at_once(run, trials) : run_trials(run, trials))
-    results.push_back(read_fields<Measured>(json, "trials.jsonl"));
+    results.push_back(measured<Measured>(json));
   return results;
+}
+
+/// A trial for each case: what `trial_of` makes of it.
+template <class Measured, class Case, class TrialOf>
+std::vector<Measured> run_cases(const ExperimentRun& run, const std::vector<Case>& cases,
+                                const TrialOf& trial_of, bool at_once = false) {
+  std::vector<TypedTrial<Measured>> trials;
+  for (const Case& one : cases) trials.push_back(trial_of(one));
+  return run_typed(run, std::move(trials), at_once);
 }
 
 }  // namespace numemu::experiments

@@ -52,8 +52,7 @@ struct Measured {
   double top1 = 0, cost = 0;
   std::vector<double> taken;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("top1", self.top1);
     visit("cost", self.cost);
     visit("taken", self.taken);
@@ -66,10 +65,7 @@ Measured train(const TrainTrial& trial, const net::Dataset& data, const Gating& 
   net::initialize(net.graph, trial.seed);
   net::TrainOptions options = trial.options;
   options.seed = trial.seed;
-  Json recipe = trial.recipe;
-  recipe["numemu_recipe"] = 1;
-  recipe["seed"] = trial.seed;
-  policies::StagedNumerics numerics(policies::Recipe::parse(recipe, "fractrain"), net.graph);
+  policies::StagedNumerics numerics(parsed_recipe(trial), net.graph);
   const auto aim = [&](std::int64_t epoch) {
     const auto stages = static_cast<std::int64_t>(gating.targets.size());
     for (GatedDense* block : net.blocks)
@@ -82,9 +78,7 @@ Measured train(const TrainTrial& trial, const net::Dataset& data, const Gating& 
   net::TrainHooks hooks;
   hooks.on_epoch = [&](const net::EpochMetrics& epoch) { aim(epoch.epoch + 1); };
   net::train(net.graph, restricted(data, trial.train_samples, false), options, numerics, hooks);
-  const net::Evaluation tested =
-      net::evaluate(net.graph, data, net::Split::test, trial.eval_samples, numerics);
-  Measured measured{static_cast<double>(tested.correct) / static_cast<double>(tested.n), 0, {}};
+  Measured measured{test_top1(net.graph, data, trial.eval_samples, numerics), 0, {}};
   double rows = 0;
   for (std::size_t k = 0; k < gating.choices.size(); ++k) {
     double of_choice = 0;

@@ -39,29 +39,23 @@ struct Moments {
 };
 
 void judge_layer(const ExperimentRun& run, Conclusion& conclusion) {
-  const std::int64_t rows = run.settings.integer("layer_rows", 100, 1'000'000),
-                     layers = run.settings.integer("layers", 2, 10'000);
-  std::vector<Trial> trials;
-  for (const Cast& cast : kCasts) {
-    for (std::int64_t s = 0; s < layers; ++s) {
-      const std::uint64_t seed = run.seed + static_cast<std::uint64_t>(s);
-      trials.push_back({{{"part", "layer"},
-                         {"format", cast.format},
-                         {"scale", cast.scale},
-                         {"rows", rows},
-                         {"seed", seed}},
-                        fmt::format("a layer in {}, seed {}", cast.format, seed),
-                        [=] {
-                          const Operand operand{cast.format, cast.scale};
-                          return layer_noise(operand, operand, rows, seed);
-                        }});
-    }
-  }
-  const std::vector<Json> results = run_trials_at_once(run, trials);
+  const std::int64_t rows = run.settings.integer("layer_rows", 100, 1'000'000);
+  StudyPlan plan{.methods = {}, .seeds = seeds_of(run, "layers", 2, 10'000), .at_once = true};
+  for (const Cast& cast : kCasts) plan.methods.push_back(fmt::format("a layer in {}", cast.format));
+  const auto study = run_study<LayerNoise>(
+      run, plan, [&](std::size_t method, std::uint64_t seed) -> StudyRun<LayerNoise> {
+        const Operand operand{kCasts[method].format, kCasts[method].scale};
+        return {{{"part", "layer"},
+                 {"format", operand.format},
+                 {"scale", operand.scale},
+                 {"rows", rows},
+                 {"seed", seed}},
+                [=] { return layer_noise(operand, operand, rows, seed); }};
+      });
   ResultTable table{
       fmt::format("A normalised linear layer of {} inputs behind a ReLU, {} draws: noise of its "
                   "results, predicted | measured",
-                  kInputs, layers),
+                  kInputs, plan.seeds.size()),
       {"format", "stale statistics", "re-estimated", "re-estimated over stale"},
       {}};
   for (std::size_t f = 0; f < std::size(kCasts); ++f) {
@@ -72,37 +66,42 @@ void judge_layer(const ExperimentRun& run, Conclusion& conclusion) {
     const double mean_square = std::numbers::inv_pi;  // E[x]^2 / E[x^2] behind a ReLU
     const double stale = 2 * each / (1 - mean_square);
     const double share = retuned_share(each, each, mean_square);
-    double sums[2] = {0, 0};
-    std::vector<double> shares;
-    for (std::int64_t s = 0; s < layers; ++s) {
-      const Json& result = results[f * static_cast<std::size_t>(layers) + s];
-      const double a = result.at("stale"), b = result.at("tuned");
-      sums[0] += a / static_cast<double>(layers);
-      sums[1] += b / static_cast<double>(layers);
-      shares.push_back(b / a);
-    }
-    const auto measured = stats::paired_interval(shares);
-    conclusion.findings.push_back(interval_finding(
-        fmt::format("noise left by re-estimated statistics of a layer in {}, over stale ones",
-                    kCasts[f].format),
-        share, measured.mean, {measured.low, measured.high}, near(share, kShareHolds)));
-    table.rows.push_back({kCasts[f].format, fmt::format("{:.5f} | {:.5f}", stale, sums[0]),
-                          fmt::format("{:.5f} | {:.5f}", stale * share, sums[1]),
+    const stats::PairedInterval measured = stats::paired_interval(
+        study.figures(f, [](const LayerNoise& noise) { return noise.tuned / noise.stale; }));
+    conclusion.add(
+        interval_finding(
+            fmt::format("noise left by re-estimated statistics of a layer in {}, over stale ones",
+                        kCasts[f].format),
+            share, measured, near(share, kShareHolds)),
+        "layer");
+    const auto row = [&](double predicted, double LayerNoise::*noise) {
+      return fmt::format("{:.5f} | {:.5f}", predicted, study.mean(f, noise));
+    };
+    table.rows.push_back({kCasts[f].format, row(stale, &LayerNoise::stale),
+                          row(stale * share, &LayerNoise::tuned),
                           fmt::format("{:.3f} | {:.3f}", share, measured.mean)});
   }
-  conclusion.about("layer");
   conclusion.tables.push_back(std::move(table));
 }
 
 /// Top-1 of a trained network in float32, and by format with stale and re-estimated statistics.
-Json measure(const TrainTrial& trial, const net::Dataset& data,
-             const std::vector<std::string>& formats, std::int64_t samples) {
+struct Retuned {
+  double float32 = 0;
+  std::vector<double> stale = {}, tuned = {};
+
+  static void fields(auto& self, const auto& visit) {
+    visit("float32", self.float32);
+    visit("stale", self.stale);
+    visit("tuned", self.tuned);
+  }
+};
+
+Retuned measure(const TrainTrial& trial, const net::Dataset& data,
+                const std::vector<std::string>& formats, std::int64_t samples) {
   net::Graph graph = trained_in_float32(trial, data);
   net::Numerics float32;
   const auto top1 = [&](net::Numerics& numerics) {
-    const net::Evaluation e =
-        net::evaluate(graph, data, net::Split::test, trial.eval_samples, numerics);
-    return static_cast<double>(e.correct) / static_cast<double>(e.n);
+    return test_top1(graph, data, trial.eval_samples, numerics);
   };
   const auto batch = [&](std::int64_t first, std::int64_t count) {
     net::Targets targets;
@@ -113,7 +112,7 @@ Json measure(const TrainTrial& trial, const net::Dataset& data,
   for (std::int64_t first = 0; first < samples; first += kBatch)
     batches.push_back(batch(first, std::min(kBatch, samples - first)));
   const net::Checkpoint trained = net::parameters_of(graph);
-  Json result = {{"float32", top1(float32)}, {"stale", Json::array()}, {"tuned", Json::array()}};
+  Retuned result{.float32 = top1(float32)};
   for (const std::string& format : formats) {
     net::load_parameters(graph, trained, "hfp8");
     Json role = {{"format", format}};
@@ -121,9 +120,9 @@ Json measure(const TrainTrial& trial, const net::Dataset& data,
     const Json recipe = {{"numemu_recipe", 1}, {"roles", {{"weight", role}, {"activation", role}}}};
     policies::RecipeNumerics numerics(policies::Recipe::parse(recipe, "hfp8"), graph);
     numerics.freeze(graph, samples, batch);
-    result["stale"].push_back(top1(numerics));
+    result.stale.push_back(top1(numerics));
     policies::reestimate_batch_norm(graph, batches, numerics);
-    result["tuned"].push_back(top1(numerics));
+    result.tuned.push_back(top1(numerics));
   }
   return result;
 }
@@ -135,54 +134,45 @@ void judge_network(const ExperimentRun& run, const net::Dataset& whole, Conclusi
   const std::vector<std::string> formats = run.settings.list("norm_formats");
   const std::int64_t samples = run.settings.integer("norm_samples", 2, data.calibration_count());
   const std::string& net = run.settings.text("norm_net");
-  const TrainTrial shared = training_of(
-      run.settings, net, {.optimizer = net::recommended_optimizer(net), .prefix = "norm_"});
-  const std::vector<std::uint64_t> seeds = seeds_of(run, "norm_seeds");
-  std::vector<Trial> trials;
-  for (const std::uint64_t seed : seeds) {
-    TrainTrial trial = shared;
-    trial.seed = seed;
-    Json point = point_of(trial, data);
-    point["retuned"] = {{"formats", formats}, {"samples", samples}};
-    trials.push_back({std::move(point), fmt::format("{}, seed {}", trial.net, seed),
-                      [=, &data] { return measure(trial, data, formats, samples); }});
-  }
-  const std::vector<Json> results = run_trials_at_once(run, trials);
-  const auto of = [&](const char* key, std::size_t format) {
-    std::vector<double> all;
-    for (const Json& result : results) {
-      const Json& value = result.at(key);
-      all.push_back(100 * (value.is_array() ? value.at(format) : value).get<double>());
-    }
-    return all;
-  };
+  const TrainingPlan plan{
+      .trial = training_of(run.settings, net,
+                           {.optimizer = net::recommended_optimizer(net), .prefix = "norm_"}),
+      .data = data.name(),
+      .seeds = seeds_of(run, "norm_seeds"),
+      .methods = {{.name = net,
+                   .counted = {{"retuned", {{"formats", formats}, {"samples", samples}}}}}},
+      .at_once = true};
+  const auto study = run_training_study<Retuned>(
+      run, data, plan,
+      [&](const TrainTrial& trial, std::size_t) { return measure(trial, data, formats, samples); });
   ResultTable table{fmt::format("{} on {}, {} seeds: top-1 of the trained network quantized, %",
-                                shared.net, data.name(), seeds.size()),
+                                net, data.name(), study.seeds()),
                     {"format", "float32", "stale statistics", "re-estimated", "gain, points"},
                     {}};
   std::vector<PairedGain> gains;
+  const std::vector<double> float32 =
+      study.figures(0, [](const Retuned& one) { return 100 * one.float32; });
   for (std::size_t f = 0; f < formats.size(); ++f) {
-    const auto gain = stats::paired_interval(of("tuned", f), of("stale", f));
-    gains.push_back(
-        {fmt::format("points gained by re-estimated statistics, {} in {}", shared.net, formats[f]),
-         gain});
-    const auto mean = [&](const char* key) {
-      return fmt::format("{:.2f}", stats::paired_interval(of(key, f)).mean);
+    const auto of = [&](std::vector<double> Retuned::*figures) {
+      return study.figures(0, [&](const Retuned& one) { return 100 * (one.*figures).at(f); });
     };
-    table.rows.push_back({formats[f], mean("float32"), mean("stale"), mean("tuned"),
-                          seeds.size() < 2 ? fmt::format("{:+.2f}", gain.mean)
-                                           : fmt::format("{:+.2f} [{:+.2f}, {:+.2f}]", gain.mean,
-                                                         gain.low, gain.high)});
+    const std::vector<double> tuned = of(&Retuned::tuned), stale = of(&Retuned::stale);
+    const stats::PairedInterval gain = stats::paired_interval(tuned, stale);
+    gains.push_back(
+        {fmt::format("points gained by re-estimated statistics, {} in {}", net, formats[f]), gain});
+    const auto mean = [](const std::vector<double>& top1) {
+      return fmt::format("{:.2f}", stats::paired_interval(top1).mean);
+    };
+    table.rows.push_back({formats[f], mean(float32), mean(stale), mean(tuned), mean_text(gain)});
   }
-  for (Finding& finding : judge_gains(gains)) conclusion.findings.push_back(std::move(finding));
-  conclusion.about("network");
+  conclusion.add(judge_gains(gains), "network");
   conclusion.tables.push_back(std::move(table));
 }
 
 }  // namespace
 
-Json layer_noise(const Operand& weights, const Operand& inputs, std::int64_t rows,
-                 std::uint64_t seed) {
+LayerNoise layer_noise(const Operand& weights, const Operand& inputs, std::int64_t rows,
+                       std::uint64_t seed) {
   const auto count = static_cast<std::size_t>(rows);
   std::vector<float> x =
       normal::sample({seed, Stream::data, tensor_word("hfp8/x"), 0}, count * kInputs);
@@ -223,7 +213,7 @@ Json layer_noise(const Operand& weights, const Operand& inputs, std::int64_t row
     }
   }
   const double all = static_cast<double>(rows) * kOutputs;
-  return {{"stale", stale / all}, {"tuned", tuned / all}};
+  return {stale / all, tuned / all};
 }
 
 void add_norms(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {

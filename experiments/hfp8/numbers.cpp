@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "emu/unit/unit.hpp"
-#include "experiments/engine/trials.hpp"
 #include "formats/analysis/error_moments.hpp"
 #include "formats/analysis/normal_law.hpp"
 #include "formats/codec.hpp"
@@ -91,23 +90,10 @@ constexpr int kMantissa = 9;
 constexpr double kSumHolds = 0.02;       // of the predicted sum
 constexpr double kConstantHolds = 0.02;  // relative, of the log-uniform noise at 2 and more bits
 
-struct Mean {
-  double sum = 0, squares = 0;
-  void add(double x) {
-    sum += x;
-    squares += x * x;
-  }
-  Json over(std::int64_t n) const {
-    const auto count = static_cast<double>(n);
-    const double mean = sum / count, variance = std::fmax(0, squares / count - mean * mean);
-    return {{"mean", mean}, {"error", std::sqrt(variance / std::fmax(1, count - 1))}};
-  }
-};
-
 /// The squared error of normal numbers over their mean square sigma^2, as the codec rounds them.
-Json noise_of(const Format& format, double sigma, std::int64_t samples, std::uint64_t seed) {
+MeanError noise_of(const Format& format, double sigma, std::int64_t samples, std::uint64_t seed) {
   const RandomSource random{seed, Stream::data, tensor_word(format.name), 0};
-  Mean noise;
+  RunningMean noise;
   for (std::int64_t i = 0; i < samples; ++i) {
     const auto x = static_cast<float>(sigma * normal::draw(random, static_cast<std::uint64_t>(i)));
     float y = 0;
@@ -115,7 +101,7 @@ Json noise_of(const Format& format, double sigma, std::int64_t samples, std::uin
     const double error = (double{y} - x) / sigma;
     noise.add(error * error);
   }
-  return noise.over(samples);
+  return noise.mean(1);
 }
 
 std::string unit_of(std::int64_t chunk) {
@@ -123,14 +109,10 @@ std::string unit_of(std::int64_t chunk) {
                     : fmt::format("neutral.chunk{}.{}", chunk, kRegister);
 }
 
-std::string text(const Json& measured) {
-  return fmt::format("{:.4f}", measured.at("mean").get<double>());
-}
-
 }  // namespace
 
-Json measured_sums(const std::string& unit_name, double deviation, std::int64_t count,
-                   std::int64_t repeats, std::uint64_t seed) {
+MeanError measured_sums(const std::string& unit_name, double deviation, std::int64_t count,
+                        std::int64_t repeats, std::uint64_t seed) {
   const unit::Unit& unit = unit::find_unit(unit_name);
   const Format& format = find_format(kRegister);
   const RandomSource random{seed, Stream::data, tensor_word("hfp8/sums"), 0};
@@ -151,13 +133,13 @@ Json measured_sums(const std::string& unit_name, double deviation, std::int64_t 
                  .b = {&format, b.data(), &column},
                  .d = d.data(),
                  .seed = seed});
-  Mean ratio;
+  RunningMean ratio;
   for (std::int64_t r = 0; r < repeats; ++r) {
     double exact = 0;
     for (std::int64_t i = 0; i < count; ++i) exact += to_double(decode(format, a[r * count + i]));
     ratio.add(to_double(decode(*unit.d_format(), d[r])) / exact);
   }
-  return ratio.over(repeats);
+  return ratio.mean(1);
 }
 
 void add_rounding(const ExperimentRun& run, Conclusion& conclusion) {
@@ -171,37 +153,38 @@ void add_rounding(const ExperimentRun& run, Conclusion& conclusion) {
     for (const char* format : {"hfp8_e4m3", "float8_e4m3", "hfp8_e5m2", kRegister})
       cases.push_back({format, sigma});
   }
-  std::vector<Trial> trials;
-  for (const Case& c : cases) {
-    trials.push_back(
-        {{{"part", "rounding"},
-          {"format", c.format},
-          {"sigma", c.sigma},
-          {"samples", samples},
-          {"seed", run.seed}},
-         fmt::format("{} of sigma {}", c.format, c.sigma),
-         [=, seed = run.seed] { return noise_of(find_format(c.format), c.sigma, samples, seed); }});
-  }
-  const std::vector<Json> results = run_trials_at_once(run, trials);
+  const std::vector<MeanError> results = run_cases<MeanError>(
+      run, cases,
+      [&](const Case& c) -> TypedTrial<MeanError> {
+        return {{{"part", "rounding"},
+                 {"format", c.format},
+                 {"sigma", c.sigma},
+                 {"samples", samples},
+                 {"seed", run.seed}},
+                fmt::format("{} of sigma {}", c.format, c.sigma),
+                [=, seed = run.seed] {
+                  return noise_of(find_format(c.format), c.sigma, samples, seed);
+                }};
+      },
+      true);
   ResultTable table{"Noise over signal of normal numbers, to nearest",
                     {"format", "sigma", "log-uniform law", "predicted", "measured", "SQNR, dB"},
                     {}};
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const Format& format = find_format(cases[i].format);
     const double sigma = cases[i].sigma;
-    const ErrorMoments exact =
-        error_moments(cells(format, {}, false), 1, *normal_density(0, sigma));
-    const double predicted = exact.mse / (sigma * sigma), measured = results[i].at("mean");
-    conclusion.findings.push_back(
-        closed_form(fmt::format("noise over signal of {}, sigma {}", format.name, sigma), predicted,
-                    measured, results[i].at("error")));
-    conclusion.about("rounding");
+    const auto [measured, error] = results[i];
+    const double predicted =
+        error_moments(cells(format, {}, false), 1, *normal_density(0, sigma)).mse / (sigma * sigma);
+    conclusion.add(closed_form(fmt::format("noise over signal of {}, sigma {}", format.name, sigma),
+                               predicted, measured, error),
+                   "rounding");
     const double constant = relative_noise(format.mantissa_bits);
     if (sigma == 1) {
-      conclusion.findings.push_back(
+      conclusion.add(
           model_finding(fmt::format("noise over signal of {} by 0.0451 4^-m, sigma 1", format.name),
-                        constant, measured, results[i].at("error"), kConstantHolds * constant));
-      conclusion.about("constant");
+                        constant, measured, error, kConstantHolds * constant),
+          "constant");
     }
     table.rows.push_back({format.name, fmt::format("{}", sigma), fmt::format("{:.3e}", constant),
                           fmt::format("{:.4g}", predicted), fmt::format("{:.4g}", measured),
@@ -224,33 +207,33 @@ void add_sums(const ExperimentRun& run, Conclusion& conclusion) {
       for (const std::int64_t length : lengths) cases.push_back({deviation, chunk, length});
     }
   }
-  std::vector<Trial> trials;
-  for (const Case& c : cases) {
-    trials.push_back({{{"part", "sums"},
-                       {"unit", unit_of(c.chunk)},
-                       {"deviation", c.deviation},
-                       {"length", c.length},
-                       {"repeats", c.deviation > 0 ? repeats : 1},
-                       {"seed", run.seed}},
-                      fmt::format("sums of {} in chunks of {}", c.length, c.chunk),
-                      [=, seed = run.seed] {
-                        return measured_sums(unit_of(c.chunk), c.deviation, c.length,
-                                             c.deviation > 0 ? repeats : 1, seed);
-                      }});
-  }
-  const std::vector<Json> results = run_trials(run, trials);
+  const std::vector<MeanError> results =
+      run_cases<MeanError>(run, cases, [&](const Case& c) -> TypedTrial<MeanError> {
+        const std::int64_t sums = c.deviation > 0 ? repeats : 1;
+        return {{{"part", "sums"},
+                 {"unit", unit_of(c.chunk)},
+                 {"deviation", c.deviation},
+                 {"length", c.length},
+                 {"repeats", sums},
+                 {"seed", run.seed}},
+                fmt::format("sums of {} in chunks of {}", c.length, c.chunk),
+                [=, seed = run.seed] {
+                  return measured_sums(unit_of(c.chunk), c.deviation, c.length, sums, seed);
+                }};
+      });
   ResultTable table{"Sums in a 1-6-9 register over exact sums, to nearest",
                     {"numbers", "chunk", "length", "predicted", "measured"},
                     {}};
-  Chart chart;
-  chart.title = "Sums in a 1-6-9 register by length and chunk";
-  chart.caption = fmt::format(
-      "Uniform numbers of mean and deviation 1, to nearest after each addition, mean of {} sums; "
-      "dashed: the walk over binades. A chunk of 1 adds one by one and stalls at 4,096.",
-      repeats);
-  chart.x = "numbers added";
-  chart.y = "sum over exact sum";
-  chart.log_x = true;
+  Chart chart{
+      .title = "Sums in a 1-6-9 register by length and chunk",
+      .caption = fmt::format(
+          "Uniform numbers of mean and deviation 1, to nearest after each addition, mean of "
+          "{} sums; dashed: the walk over binades. A chunk of 1 adds one by one and stalls "
+          "at 4,096.",
+          repeats),
+      .x = "numbers added",
+      .y = "sum over exact sum",
+      .log_x = true};
   const std::shared_ptr<const Density> uniform =
       uniform_density(1 - std::sqrt(3.0), 1 + std::sqrt(3.0));
   for (std::size_t i = 0; i < cases.size(); ++i) {
@@ -262,27 +245,20 @@ void add_sums(const ExperimentRun& run, Conclusion& conclusion) {
                       : expected_chunked_sum(added, 1, c.deviation, length,
                                              static_cast<double>(c.chunk), kMantissa)) /
         length;
-    const double measured = results[i].at("mean"), error = results[i].at("error");
+    const auto [measured, error] = results[i];
     const std::string numbers = c.deviation > 0 ? "uniform" : "ones";
     const std::string what =
         fmt::format("sum of {} {} in chunks of {}, over the exact sum", c.length, numbers, c.chunk);
     if (c.deviation > 0) {
-      conclusion.findings.push_back(
-          model_finding(what, predicted, measured, error, kSumHolds * predicted));
-      if (c.length == lengths.front()) {
-        chart.series.push_back({fmt::format("chunk {} measured", c.chunk), {}, false});
-        chart.series.push_back({fmt::format("chunk {} predicted", c.chunk), {}, true});
-      }
-      chart.series[chart.series.size() - 2].points.push_back(
-          with_error({.x = length, .y = measured}, error));
-      chart.series.back().points.push_back({.x = length, .y = predicted});
+      conclusion.add(model_finding(what, predicted, measured, error, kSumHolds * predicted),
+                     "sums");
+      chart.add(fmt::format("chunk {}", c.chunk), with_error({.x = length, .y = measured}, error),
+                {.x = length, .y = predicted});
     } else {
-      conclusion.findings.push_back(
-          exact_finding(what, predicted, measured, measured == predicted));
+      conclusion.add(exact_finding(what, predicted, measured, measured == predicted), "stall");
     }
-    conclusion.about(c.deviation > 0 ? "sums" : "stall");
     table.rows.push_back({numbers, fmt::format("{}", c.chunk), fmt::format("{}", c.length),
-                          fmt::format("{:.4f}", predicted), text(results[i])});
+                          fmt::format("{:.4f}", predicted), fmt::format("{:.4f}", measured)});
   }
   conclusion.tables.push_back(std::move(table));
   conclusion.charts.push_back(std::move(chart));

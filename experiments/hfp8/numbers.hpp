@@ -10,10 +10,9 @@
 #include "emu/net/data/dataset.hpp"
 #include "emu/net/graph.hpp"
 #include "experiments/engine/experiment.hpp"
-#include "experiments/engine/train_trial.hpp"
+#include "experiments/engine/trials.hpp"
 #include "formats/analysis/density.hpp"
 #include "formats/format.hpp"
-#include "formats/storage/json.hpp"
 
 namespace numemu::experiments::hfp8 {
 
@@ -54,29 +53,42 @@ double retuned_share(double of_weights, double of_inputs, double mean_square);
 /// subnormals below them.
 double ulp_of(const Format&, double w);
 
+/// Shares of the weights of a layer.
+struct UpdateLook {
+  std::int64_t step = 0;
+  std::string layer;
+  double small = 0;  ///< whose change is below half an ulp of the master format, or none
+  double unchanged = 0;
+
+  static void fields(auto& self, const auto& visit) {
+    visit("step", self.step);
+    visit("layer", self.layer);
+    visit("small", self.small);
+    visit("unchanged", self.unchanged);
+  }
+};
+
 /// Compares the weights of a network before and after a step, one weight matrix at a time.
 class UpdateWatch {
  public:
   UpdateWatch(const Format& master, std::int64_t every) : master_(master), every_(every) {}
   /// After every step. Looks at the change that each `every`-th step made, from the second on.
   void see(const net::Graph&, std::int64_t step);
-  /// [{step, layer, small, unchanged}]: shares of the weights whose change is below half an ulp of
-  /// the master format (with those that did not change), and of those that did not change.
-  const Json& records() const { return records_; }
+  const std::vector<UpdateLook>& looks() const { return looks_; }
 
  private:
   const Format& master_;
   std::int64_t every_;
   std::map<std::string, std::vector<float>> before_;
-  Json records_ = Json::array();
+  std::vector<UpdateLook> looks_;
 };
 
 /// Rounding noise of normal numbers in the three formats (setting samples).
 void add_rounding(const ExperimentRun&, Conclusion&);
 /// Sums of `count` numbers, uniform with mean 1 and that deviation and rounded to 1-6-9, by a unit
-/// over their exact sums: mean and standard error over `repeats` of them.
-Json measured_sums(const std::string& unit, double deviation, std::int64_t count,
-                   std::int64_t repeats, std::uint64_t seed);
+/// over their exact sums: the mean over `repeats` of them.
+MeanError measured_sums(const std::string& unit, double deviation, std::int64_t count,
+                        std::int64_t repeats, std::uint64_t seed);
 /// Sums in a 1-6-9 register by chunk length (settings lengths, chunks, repeats).
 void add_sums(const ExperimentRun&, Conclusion&);
 /// Training with 1-4-3 forward and 1-5-2 backward, by master and loss scale; lost updates (settings
@@ -87,11 +99,20 @@ struct Operand {
   std::string format;
   double scale = 1;
 };
-/// Noise of the results of a linear layer of 64 inputs behind a ReLU and 32 outputs, `rows`
-/// samples, all numbers of deviation 1 before the ReLU: normalised by the statistics of the float32
-/// layer (`stale`) and by its own (`tuned`).
-Json layer_noise(const Operand& weights, const Operand& inputs, std::int64_t rows,
-                 std::uint64_t seed);
+/// Noise of the results of a normalised layer.
+struct LayerNoise {
+  double stale = 0;  ///< by the statistics of the float32 layer
+  double tuned = 0;  ///< by its own
+
+  static void fields(auto& self, const auto& visit) {
+    visit("stale", self.stale);
+    visit("tuned", self.tuned);
+  }
+};
+/// Of a linear layer of 64 inputs behind a ReLU and 32 outputs, `rows` samples, all numbers of
+/// deviation 1 before the ReLU.
+LayerNoise layer_noise(const Operand& weights, const Operand& inputs, std::int64_t rows,
+                       std::uint64_t seed);
 /// Statistics of batch normalisation re-estimated after quantization: a linear layer, then a
 /// network (settings layer_rows, layers, norm_*).
 void add_norms(const ExperimentRun&, const net::Dataset&, Conclusion&);

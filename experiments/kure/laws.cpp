@@ -1,11 +1,18 @@
 #include "experiments/kure/laws.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numbers>
 
+#include "experiments/engine/trials.hpp"
+#include "formats/analysis/error_moments.hpp"
 #include "formats/analysis/normal_law.hpp"
+#include "formats/codebook.hpp"
 #include "formats/portable/math.hpp"
+#include "formats/random.hpp"
 
 namespace numemu::experiments::kure {
 namespace {
@@ -76,6 +83,246 @@ std::vector<double> levels(int bits) {
   std::vector<double> all;
   for (int i = -(1 << (bits - 1)); i <= 1 << (bits - 1); ++i) all.push_back(i);
   return all;
+}
+
+// Uniform and normal numbers quantized over steps: closed forms, optimal steps, the theorem.
+
+namespace {
+
+constexpr const char* kNames[] = {"uniform", "normal"};
+constexpr double kTolerance = 0.01;  // relative, of the closed forms
+constexpr std::int64_t kParts = 64;  // whose spread is the error of the mean
+
+const char* name_of(Law law) { return kNames[static_cast<int>(law)]; }
+
+/// Numbers of unit variance in kParts independent parts. Number i of a part is the quantile of
+/// (i + u) / n, u uniform, n the numbers of the part: one in each of n equal shares of the law.
+/// Mean errors are those of independent numbers on average, with a small fraction of their spread,
+/// which in the tails would be percents.
+std::vector<float> numbers(Law law, std::int64_t samples, std::uint64_t seed) {
+  RandomSource random;
+  random.seed = seed;
+  random.stream = Stream::data;
+  random.tensor = static_cast<std::uint32_t>(law);
+  const std::int64_t each = samples / kParts;
+  std::vector<float> x(static_cast<std::size_t>(samples));
+  for (std::int64_t i = 0; i < samples; ++i) {
+    const double within = random.uniform(static_cast<std::uint64_t>(i)) + 0x1p-33;
+    const double u = (static_cast<double>(i % each) + within) / static_cast<double>(each);
+    x[static_cast<std::size_t>(i)] = static_cast<float>(
+        law == Law::uniform ? std::sqrt(3.0) * (2 * u - 1) : normal::quantile(u));
+  }
+  return x;
+}
+
+/// A mean squared error, with its standard error.
+struct SquaredError {
+  double mse = 0, error = 0;
+
+  static void fields(auto& self, const auto& visit) {
+    visit("mse", self.mse);
+    visit("error", self.error);
+  }
+};
+
+/// At each factor of the best step.
+std::vector<SquaredError> measure(const std::string& file, Law law, int bits,
+                                  const std::vector<double>& factors, std::int64_t samples,
+                                  std::uint64_t seed) {
+  const std::vector<float> x = numbers(law, samples, seed);
+  const Format codebook = read_codebook_format(file);
+  const std::vector<Cell> steps = cells(codebook, {}, false);
+  const double best = best_step(law, bits);
+  std::vector<SquaredError> result;
+  for (const double factor : factors) {
+    const auto step = static_cast<double>(static_cast<float>(factor * best));
+    double sum = 0, squares = 0;
+    const std::int64_t each = samples / kParts;
+    for (std::int64_t p = 0; p < kParts; ++p) {
+      const double part = error_moments(steps, step, x.data() + p * each, each).mse;
+      sum += part;
+      squares += part * part;
+    }
+    const double mean = sum / kParts;
+    const double variance = std::max(0.0, squares / kParts - mean * mean);
+    result.push_back({mean, std::sqrt(variance / (kParts - 1))});
+  }
+  return result;
+}
+
+/// Reference values of the specification of the experiment: best steps and least errors of unit
+/// variance.
+struct Optimum {
+  int bits;
+  double step[2], least[2];
+};
+constexpr Optimum kOptima[] = {{2, {.692820, .844040}, {.04, .081778}},
+                               {3, {.384900, .533841}, {.0123457, .030662}},
+                               {4, {.203771, .318897}, {.00346021, .010403}},
+                               {5, {.104973, .183309}, {.000918274, .003313}},
+                               {6, {.053294, .102679}, {.000236686, .0010120}},
+                               {8, {.013479, .030655}, {1.51403e-5, 8.707e-5}}};
+
+void judge_optima(const std::vector<int>& bits, Conclusion& conclusion) {
+  constexpr double kDigits = 2e-4;  // relative, of the reference
+  for (const Optimum& optimum : kOptima) {
+    if (std::find(bits.begin(), bits.end(), optimum.bits) == bits.end()) continue;
+    for (const Law law : {Law::uniform, Law::normal}) {
+      const int l = static_cast<int>(law);
+      const auto exact = [&](const char* what, double predicted, double measured) {
+        conclusion.add(
+            exact_finding(fmt::format("{} of {} bits, {} law", what, optimum.bits, name_of(law)),
+                          predicted, measured, std::fabs(measured / predicted - 1) <= kDigits),
+            "optimum");
+      };
+      const double step = best_step(law, optimum.bits);
+      exact("best step", optimum.step[l], step);
+      exact("least error", optimum.least[l], mse(law, optimum.bits, step));
+    }
+  }
+}
+
+/// Gamma of the uniform law over that of the normal law is claimed below 1.
+void judge_theorem(const std::vector<int>& bits, Conclusion& conclusion) {
+  const auto below = [&](const char* claim, const std::string& what, double ratio) {
+    conclusion.add(exact_finding(what + " (below 1 claimed)", 1, ratio, ratio < 1, at_most(1)),
+                   claim);
+  };
+  for (const int m : bits) {
+    const double half = curvature(Law::uniform, m, published_step(std::sqrt(3.0), m));
+    below("theorem, published step",
+          fmt::format("MSE'' of the uniform law at the published step over the normal law's, {} "
+                      "bits",
+                      m),
+          half / curvature(Law::normal, m, best_step(Law::normal, m)));
+  }
+  for (const int m : bits) {
+    below(
+        "theorem, best step",
+        fmt::format("MSE'' of the uniform law at its best step over the normal law's, {} bits", m),
+        curvature(Law::uniform, m, best_step(Law::uniform, m)) /
+            curvature(Law::normal, m, best_step(Law::normal, m)));
+    for (const double change : {-0.2, 0.2})
+      below(
+          "theorem, best step",
+          fmt::format("sensitivity of the uniform law over the normal law's, {} bits, step {:+.0f} "
+                      "%",
+                      m, 100 * change),
+          sensitivity(Law::uniform, m, change) / sensitivity(Law::normal, m, change));
+  }
+  for (const int m : bits) {
+    for (const double factor : {0.8, 1.0, 1.2}) {
+      const double ratio = mse(Law::uniform, m, factor * best_step(Law::uniform, m)) /
+                           mse(Law::normal, m, factor * best_step(Law::normal, m));
+      below(
+          "error",
+          fmt::format("MSE of the uniform law over the normal law's, {} bits, {} of the best step",
+                      m, factor),
+          ratio);
+    }
+  }
+}
+
+ResultTable theorem_table(const std::vector<int>& bits) {
+  ResultTable table{
+      "The theorem: sensitivities of the uniform law over those of the normal law, unit variance",
+      {"bits", "best step uniform", "published step", "best step normal", "MSE'' uniform",
+       "MSE'' uniform, published step", "MSE'' normal", "Gamma ratio, step -20 %",
+       "Gamma ratio, step +20 %", "MSE ratio, step -20 %", "MSE ratio, best step",
+       "MSE ratio, step +20 %"},
+      {}};
+  for (const int m : bits) {
+    std::vector<std::string> row = {std::to_string(m)};
+    const double u = best_step(Law::uniform, m), n = best_step(Law::normal, m),
+                 published = published_step(std::sqrt(3.0), m);
+    for (const double x : {u, published, n}) row.push_back(fmt::format("{:.6f}", x));
+    for (const double x : {curvature(Law::uniform, m, u), curvature(Law::uniform, m, published),
+                           curvature(Law::normal, m, n)})
+      row.push_back(fmt::format("{:.3f}", x));
+    for (const double change : {-0.2, 0.2})
+      row.push_back(fmt::format(
+          "{:.2f}", sensitivity(Law::uniform, m, change) / sensitivity(Law::normal, m, change)));
+    for (const double factor : {0.8, 1.0, 1.2})
+      row.push_back(fmt::format(
+          "{:.2f}", mse(Law::uniform, m, factor * u) / mse(Law::normal, m, factor * n)));
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+}  // namespace
+
+void add_curves(const ExperimentRun& run, Conclusion& conclusion) {
+  std::vector<int> bits;
+  for (const std::int64_t m : run.settings.whole_numbers("bits", 2, 8))
+    bits.push_back(static_cast<int>(m));
+  const std::vector<double> factors = run.settings.numbers("factors", 0.1, 10);
+  const std::int64_t samples =
+      run.settings.integer("samples", kParts, 1'000'000'000) / kParts * kParts;
+  std::vector<TypedTrial<std::vector<SquaredError>>> trials;
+  for (const int m : bits) {
+    const std::string file = codebook_file(run, m);
+    for (const Law law : {Law::uniform, Law::normal}) {
+      trials.push_back(
+          {{{"curve", name_of(law)},
+            {"bits", m},
+            {"factors", factors},
+            {"samples", samples},
+            {"strata", samples / kParts},
+            {"seed", run.seed}},
+           fmt::format("{} numbers, {} bits", name_of(law), m),
+           [=, seed = run.seed] { return measure(file, law, m, factors, samples, seed); }});
+    }
+  }
+  const auto results = run_typed(run, trials);
+  ResultTable table{
+      fmt::format("mean squared error of {} numbers of unit variance over steps", samples),
+      {"law", "bits", "step / best step", "predicted", "measured", "measured / predicted"},
+      {}};
+  Chart chart{
+      .title = "Mean squared error over the step",
+      .caption = fmt::format(
+          "KURE's quantizer of 2^M + 1 levels, {} numbers of unit variance; closed forms "
+          "dashed. Below the best step the uniform law's error rises faster, above it stays "
+          "lower.",
+          samples),
+      .x = "step over the best step",
+      .y = "mean squared error",
+      .log_y = true};
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const Law law = i % 2 == 0 ? Law::uniform : Law::normal;
+    const int m = bits[i / 2];
+    for (std::size_t f = 0; f < factors.size(); ++f) {
+      const double step = factors[f] * best_step(law, m);
+      const double form = exact_mse(law, m, step), published = mse(law, m, step);
+      const auto [value, error] = results[i].at(f);
+      const std::string what = fmt::format("MSE of the {} law, {} bits, {} of the best step",
+                                           name_of(law), m, factors[f]);
+      conclusion.add(model_finding(what, form, value, error, kTolerance * form), "curves");
+      if (published != form) {
+        conclusion.add(
+            model_finding(what + ", by D^2 / 12", published, value, error, kTolerance * published),
+            "published curve");
+      }
+      table.rows.push_back({name_of(law), std::to_string(m), fmt::format("{}", factors[f]),
+                            fmt::format("{:.4g}", form), fmt::format("{:.4g}", value),
+                            fmt::format("{:.4f}", value / form)});
+      chart.add(fmt::format("{} {} bits", name_of(law), m),
+                with_error({.x = factors[f], .y = value}, error), {.x = factors[f], .y = form});
+    }
+  }
+  judge_optima(bits, conclusion);
+  judge_theorem(bits, conclusion);
+  conclusion.sentences.push_back(fmt::format(
+      "At the published step 2a / 2^M the second derivative of the uniform law's error is 1/2, "
+      "below "
+      "the normal law's; at the step 2a / (2^M + 1) where the error is least it is 2^(M-1), above "
+      "it: with {} bits {:.1f} against {:.2f}.",
+      bits.back(), curvature(Law::uniform, bits.back(), best_step(Law::uniform, bits.back())),
+      curvature(Law::normal, bits.back(), best_step(Law::normal, bits.back()))));
+  conclusion.tables.push_back(theorem_table(bits));
+  conclusion.tables.push_back(std::move(table));
+  conclusion.charts.push_back(std::move(chart));
 }
 
 }  // namespace numemu::experiments::kure

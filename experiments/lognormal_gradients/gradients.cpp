@@ -6,6 +6,7 @@
 #include <iterator>
 #include <map>
 #include <numbers>
+#include <optional>
 #include <utility>
 
 #include "emu/net/gemm_layers.hpp"
@@ -19,43 +20,34 @@
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"
 #include "formats/portable/pairwise.hpp"
-#include "formats/storage/fields.hpp"
 
 namespace numemu::experiments::lognormal_gradients {
 
 namespace {
 
-Json distances(const std::vector<float>& nonzero) {
-  Json json = Json::object();
-  for (const stats::Fit& fit : stats::fit_all(nonzero.data(), std::ssize(nonzero)))
-    json[fit.family] = fit.ks_distance;
-  return json;
-}
-
-/// A record but for layer, step and epoch; null without a spread.
-Json look_at(const std::vector<float>& g, const std::vector<Candidate>& candidates) {
+/// But for layer, step and epoch; nothing without a spread.
+std::optional<Look> look_at(const std::vector<float>& g, const std::vector<Candidate>& candidates) {
   std::vector<float> nonzero;
   std::copy_if(g.begin(), g.end(), std::back_inserter(nonzero), [](float x) { return x != 0; });
   const auto n = static_cast<std::int64_t>(nonzero.size());
   const MagnitudeLaw law = fit_law(ThresholdLaw::lognormal, g.data(), std::ssize(g));
-  if (!law.usable() || !(law.spread > 0)) return nullptr;
+  if (!law.usable() || !(law.spread > 0)) return std::nullopt;
   const double mean = portable::log2(law.scale), sigma = law.spread / std::numbers::ln2;
-  Json record = {{"n", g.size()},
-                 {"zeros", 1 - law.nonzero},
-                 {"ln", {{"mean", portable::log(law.scale)}, {"sigma", law.spread}}},
-                 {"log2", {{"mean", mean}, {"sigma", sigma}}},
-                 {"ks", distances(nonzero)},
-                 {"errors", Json::array()}};
+  Look look{.n = g.size(),
+            .zeros = 1 - law.nonzero,
+            .ln = {portable::log(law.scale), law.spread},
+            .log2 = {mean, sigma}};
+  for (const stats::Fit& fit : stats::fit_all(nonzero.data(), n))
+    look.ks.push_back({fit.family, fit.ks_distance});
   for (const Candidate& candidate : candidates) {
     const double target = candidate.grid.best_mean(sigma), factor = portable::exp2(target - mean);
     const double sum = pairwise_sum(n, [&](std::int64_t i) {
       return candidate.grid.error_of(factor * std::fabs(double{nonzero[i]}));
     });
-    record["errors"].push_back({{"mean", target},
-                                {"predicted", candidate.grid.expected(sigma, target)},
-                                {"measured", sum / static_cast<double>(n)}});
+    look.errors.push_back(
+        {target, candidate.grid.expected(sigma, target), sum / static_cast<double>(n)});
   }
-  return record;
+  return look;
 }
 
 }  // namespace
@@ -69,51 +61,66 @@ std::vector<Candidate> candidates_of(const std::vector<int>& widths) {
   return all;
 }
 
-Json observe(TrainTrial trial, const net::Dataset& data, const Looks& looks,
-             const std::vector<Candidate>& candidates) {
-  Json records = Json::array();
+namespace {
+
+struct Observation {
+  TrainOutcome outcome;
+  std::vector<Look> records;
+
+  static void fields(auto& self, const auto& visit) {
+    visit("outcome", self.outcome);
+    visit("records", self.records);
+  }
+};
+
+Observation observe(TrainTrial trial, const net::Dataset& data, const Looks& looks,
+                    const std::vector<Candidate>& candidates) {
+  Observation observation;
   trial.before = [&](const net::Product& product, std::int64_t step) {
     if (product.kind != net::GemmKind::wgrad || !looks.at(step)) return;
-    Json record = look_at(product.a.source->data, candidates);
-    if (record.is_null()) return;
-    record["layer"] = std::string(product.layer);
-    record["step"] = step;
-    record["epoch"] = step / looks.steps_per_epoch;
-    records.push_back(std::move(record));
+    std::optional<Look> look = look_at(product.a.source->data, candidates);
+    if (!look) return;
+    look->layer = std::string(product.layer);
+    look->step = step;
+    look->epoch = step / looks.steps_per_epoch;
+    observation.records.push_back(std::move(*look));
   };
-  const TrainOutcome outcome = run_train_trial(trial, data);
-  return {{"outcome", json_of(outcome)}, {"records", records}};
+  observation.outcome = run_train_trial(trial, data);
+  return observation;
 }
 
 // What looks at gradients of float32 training say of laws, relative errors and splits.
 
-namespace {
-
 constexpr double kLawHolds = 0.1;     // relative, of the error that a fit predicts
 constexpr double kSplitHolds = 1.05;  // error of the chosen split over the least one
 
-/// The records of one layer, by seed.
-using OfLayer = std::vector<std::vector<const Json*>>;
+/// The looks at one layer, by seed.
+struct OfLayer {
+  std::string name;
+  std::vector<std::vector<const Look*>> seeds;
 
-/// Mean over the records of a seed, for each seed.
-template <class Figure>
-std::vector<double> by_seed(const OfLayer& records, Figure&& figure) {
-  std::vector<double> means;
-  for (const std::vector<const Json*>& seed : records) {
-    double sum = 0;
-    for (const Json* record : seed) sum += figure(*record);
-    means.push_back(sum / static_cast<double>(seed.size()));
+  /// Mean over the looks of a seed, for each seed.
+  template <class Figure>
+  std::vector<double> by_seed(const Figure& figure) const {
+    std::vector<double> means;
+    for (const std::vector<const Look*>& seed : seeds) {
+      double sum = 0;
+      for (const Look* look : seed) sum += figure(*look);
+      means.push_back(sum / static_cast<double>(seed.size()));
+    }
+    return means;
   }
-  return means;
+  template <class Figure>
+  double mean(const Figure& figure) const {
+    return stats::paired_interval(by_seed(figure)).mean;
+  }
+};
+
+double ks(const Look& look, std::string_view family) {
+  for (const auto& [name, distance] : look.ks)
+    if (name == family) return distance;
+  return 1;
 }
-
-double mean_of(const std::vector<double>& values) { return stats::paired_interval(values).mean; }
-
-double ks(const Json& record, const char* family) {
-  return record.at("ks").contains(family) ? record.at("ks").at(family).get<double>() : 1;
-}
-
-double sigma_of(const Json& record) { return record.at("log2").at("sigma"); }
 
 /// The candidates of one width: [first, last) of all.
 std::pair<std::size_t, std::size_t> of_width(const std::vector<Candidate>& all, int bits) {
@@ -124,62 +131,62 @@ std::pair<std::size_t, std::size_t> of_width(const std::vector<Candidate>& all, 
   return {first, last};
 }
 
-/// The candidate with the least figure "predicted" or "measured" among [first, last).
-std::size_t least(const Json& record, std::pair<std::size_t, std::size_t> range, const char* key) {
-  const auto error = [&](std::size_t i) { return record.at("errors").at(i).at(key).get<double>(); };
+/// The candidate with the least error among [first, last).
+std::size_t least(const Look& look, std::pair<std::size_t, std::size_t> range,
+                  double SplitError::*error) {
   std::size_t best = range.first;
   for (std::size_t i = range.first; i < range.second; ++i) {
-    if (error(i) < error(best)) best = i;
+    if (look.errors.at(i).*error < look.errors[best].*error) best = i;
   }
   return best;
 }
 
-void judge_laws(const std::vector<std::pair<std::string, OfLayer>>& layers,
+void judge_laws(const std::string& net, const std::vector<OfLayer>& layers,
                 Conclusion& conclusion) {
   std::vector<PairedGain> gains;
-  for (const auto& [layer, records] : layers) {
-    const auto closer = by_seed(records, [](const Json& r) {
-      return std::min(ks(r, "normal"), ks(r, "laplace")) - ks(r, "lognormal");
-    });
-    gains.push_back({layer + ": distance of the closer of normal and Laplace law minus that of the "
-                             "lognormal law",
-                     stats::paired_interval(closer)});
+  for (const OfLayer& layer : layers) {
+    gains.push_back({fmt::format("{}, {}: distance of the closer of normal and Laplace law minus "
+                                 "that of the lognormal law",
+                                 net, layer.name),
+                     stats::paired_interval(layer.by_seed([](const Look& look) {
+                       return std::min(ks(look, "normal"), ks(look, "laplace")) -
+                              ks(look, "lognormal");
+                     }))});
   }
-  for (Finding& finding : judge_gains(gains)) conclusion.findings.push_back(std::move(finding));
-  conclusion.about("lognormal");
+  conclusion.add(judge_gains(gains), "lognormal");
 }
 
-void judge_errors(const std::vector<std::pair<std::string, OfLayer>>& layers,
+void judge_errors(const std::string& net, const std::vector<OfLayer>& layers,
                   const std::vector<int>& widths, const std::vector<Candidate>& candidates,
                   Conclusion& conclusion) {
-  for (const auto& [layer, records] : layers) {
+  for (const OfLayer& layer : layers) {
     for (const int bits : widths) {
       const auto range = of_width(candidates, bits);
-      const auto measured = [&](const Json& r, const char* by) {
-        return r.at("errors").at(least(r, range, by)).at("measured").get<double>();
+      const auto chosen = [&](const Look& look) -> const SplitError& {
+        return look.errors.at(least(look, range, &SplitError::predicted));
       };
-      const auto ratio = stats::paired_interval(by_seed(records, [&](const Json& r) {
-        const Json& chosen = r.at("errors").at(least(r, range, "predicted"));
-        return chosen.at("measured").get<double>() / chosen.at("predicted").get<double>();
-      }));
-      conclusion.findings.push_back(interval_finding(
-          fmt::format("{}, {} bits: measured over predicted relative error", layer, bits), 1,
-          ratio.mean, {ratio.low, ratio.high}, near(1, kLawHolds)));
-      conclusion.about("gradients");
-      const auto cost = stats::paired_interval(by_seed(records, [&](const Json& r) {
-        return measured(r, "predicted") / measured(r, "measured");
-      }));
-      conclusion.findings.push_back(interval_finding(
-          fmt::format("{}, {} bits: error of the chosen split over the least", layer, bits), 1,
-          cost.mean, {cost.low, cost.high}, at_most(kSplitHolds)));
-      conclusion.about("split");
+      const std::string where = fmt::format("{}, {}, {} bits: ", net, layer.name, bits);
+      conclusion.add(interval_finding(where + "measured over predicted relative error", 1,
+                                      stats::paired_interval(layer.by_seed([&](const Look& look) {
+                                        return chosen(look).measured / chosen(look).predicted;
+                                      })),
+                                      near(1, kLawHolds)),
+                     "gradients");
+      conclusion.add(
+          interval_finding(
+              where + "error of the chosen split over the least", 1,
+              stats::paired_interval(layer.by_seed([&](const Look& look) {
+                return chosen(look).measured /
+                       look.errors.at(least(look, range, &SplitError::measured)).measured;
+              })),
+              at_most(kSplitHolds)),
+          "split");
     }
   }
 }
 
 /// Best splits at the first and last look, of the first seed, and the fits there.
-ResultTable table_of(const std::string& net,
-                     const std::vector<std::pair<std::string, OfLayer>>& layers,
+ResultTable table_of(const std::string& net, const std::vector<OfLayer>& layers,
                      const std::vector<int>& widths, const std::vector<Candidate>& candidates) {
   ResultTable table{
       fmt::format("{}: gradients over float32 training, first seed; splits predicted | measured",
@@ -188,26 +195,24 @@ ResultTable table_of(const std::string& net,
        "K-S normal", "K-S Laplace"},
       {}};
   for (const int bits : widths) table.header.push_back(fmt::format("best of {} bits", bits));
-  for (const auto& [layer, records] : layers) {
+  for (const OfLayer& layer : layers) {
     std::int64_t epoch = -1;
-    for (const Json* const record : records[0]) {
-      const bool last = record == records[0].back();
-      if (record->at("epoch") == epoch && !last) continue;
-      epoch = record->at("epoch");
-      std::vector<std::string> row = {
-          layer,
-          fmt::format("{}", epoch),
-          fmt::format("{}", record->at("step").get<std::int64_t>()),
-          fmt::format("{:.3f}", record->at("zeros").get<double>()),
-          fmt::format("{:.3f}", record->at("ln").at("sigma").get<double>()),
-          fmt::format("{:.3f}", sigma_of(*record))};
+    for (const Look* const look : layer.seeds[0]) {
+      if (look->epoch == epoch && look != layer.seeds[0].back()) continue;
+      epoch = look->epoch;
+      std::vector<std::string> row = {layer.name,
+                                      fmt::format("{}", epoch),
+                                      fmt::format("{}", look->step),
+                                      fmt::format("{:.3f}", look->zeros),
+                                      fmt::format("{:.3f}", look->ln.sigma),
+                                      fmt::format("{:.3f}", look->log2.sigma)};
       for (const char* family : {"lognormal", "normal", "laplace"})
-        row.push_back(fmt::format("{:.4f}", ks(*record, family)));
+        row.push_back(fmt::format("{:.4f}", ks(*look, family)));
       for (const int bits : widths) {
         const auto range = of_width(candidates, bits);
-        row.push_back(fmt::format("{} | {}",
-                                  candidates[least(*record, range, "predicted")].split.name(),
-                                  candidates[least(*record, range, "measured")].split.name()));
+        row.push_back(fmt::format(
+            "{} | {}", candidates[least(*look, range, &SplitError::predicted)].split.name(),
+            candidates[least(*look, range, &SplitError::measured)].split.name()));
       }
       table.rows.push_back(std::move(row));
     }
@@ -215,65 +220,66 @@ ResultTable table_of(const std::string& net,
   return table;
 }
 
-Chart chart_of(const std::string& net, const std::string& title, const std::string& y) {
-  Chart chart;
-  chart.title = title + " of " + net;
-  chart.x = "step";
-  chart.y = y;
-  return chart;
-}
-
-void draw(const std::string& net, const std::vector<std::pair<std::string, OfLayer>>& layers,
+void draw(const std::string& net, const std::vector<OfLayer>& layers,
           const std::vector<int>& widths, const std::vector<Candidate>& candidates,
           Conclusion& conclusion) {
-  Chart sigmas = chart_of(net, "Sigma of gradients over training", "sigma of log2|g|");
-  sigmas.caption =
-      "Output gradients of each layer in float32 training, mean over seeds; zeros left out.";
-  Chart splits = chart_of(net, "Exponent bits of the best split over training", "exponent bits");
-  splits.caption = fmt::format(
-      "Split of {} bits with the least relative error to nearest on the grid eXmY+finite, each at "
-      "its best mean, mean over seeds; dashed: predicted from sigma.",
-      widths.back());
+  Chart sigmas{.title = "Sigma of gradients over training of " + net,
+               .caption =
+                   "Output gradients of each layer in float32 training, mean over seeds; "
+                   "zeros left out.",
+               .x = "step",
+               .y = "sigma of log2|g|"};
+  Chart splits{.title = "Exponent bits of the best split over training of " + net,
+               .caption = fmt::format(
+                   "Split of {} bits with the least relative error to nearest on the grid "
+                   "eXmY+finite, each at its best mean, mean over seeds; dashed: predicted from "
+                   "sigma.",
+                   widths.back()),
+               .x = "step",
+               .y = "exponent bits"};
   const auto range = of_width(candidates, widths.back());
-  for (const auto& [layer, records] : layers) {
-    ChartSeries sigma{layer, {}, false};
-    ChartSeries best[2] = {{layer + " measured", {}, false}, {layer + " predicted", {}, true}};
-    for (std::size_t look = 0; look < records[0].size(); ++look) {
-      double sum = 0, exponents[2] = {0, 0}, seeds = 0;
-      for (const std::vector<const Json*>& seed : records) {
-        if (look >= seed.size()) continue;
-        const Json& record = *seed[look];
-        sum += sigma_of(record);
-        exponents[0] += candidates[least(record, range, "measured")].split.exponent;
-        exponents[1] += candidates[least(record, range, "predicted")].split.exponent;
-        ++seeds;
-      }
-      const double step = records[0][look]->at("step");
-      sigma.points.push_back({.x = step, .y = sum / seeds});
-      for (int i = 0; i < 2; ++i) best[i].points.push_back({.x = step, .y = exponents[i] / seeds});
+  for (const OfLayer& layer : layers) {
+    for (std::size_t place = 0; place < layer.seeds[0].size(); ++place) {
+      const auto mean = [&](const auto& figure) {
+        double sum = 0, seeds = 0;
+        for (const std::vector<const Look*>& seed : layer.seeds) {
+          if (place >= seed.size()) continue;
+          sum += figure(*seed[place]);
+          ++seeds;
+        }
+        return sum / seeds;
+      };
+      const auto exponent = [&](double SplitError::*error) {
+        return mean(
+            [&](const Look& look) { return candidates[least(look, range, error)].split.exponent; });
+      };
+      const auto step = static_cast<double>(layer.seeds[0][place]->step);
+      sigmas.of(layer.name).points.push_back({.x = step, .y = mean([](const Look& look) {
+                                                           return look.log2.sigma;
+                                                         })});
+      splits.add(layer.name, {.x = step, .y = exponent(&SplitError::measured)},
+                 {.x = step, .y = exponent(&SplitError::predicted)});
     }
-    sigmas.series.push_back(std::move(sigma));
-    for (ChartSeries& series : best) splits.series.push_back(std::move(series));
   }
   conclusion.charts.push_back(std::move(sigmas));
   conclusion.charts.push_back(std::move(splits));
 }
 
-std::vector<EpochFit> fits_of(const std::vector<std::pair<std::string, OfLayer>>& layers) {
+std::vector<EpochFit> fits_of(const std::vector<OfLayer>& layers) {
   std::vector<EpochFit> fits;
-  for (const auto& [layer, records] : layers) {
+  for (const OfLayer& layer : layers) {
     std::map<std::int64_t, std::pair<EpochFit, double>> epochs;
-    for (const std::vector<const Json*>& seed : records) {
-      for (const Json* const record : seed) {
-        auto& [fit, count] = epochs[record->at("epoch")];
-        fit.mean += record->at("log2").at("mean").get<double>();
-        fit.sigma += sigma_of(*record);
+    for (const std::vector<const Look*>& seed : layer.seeds) {
+      for (const Look* const look : seed) {
+        auto& [fit, count] = epochs[look->epoch];
+        fit.mean += look->log2.mean;
+        fit.sigma += look->log2.sigma;
         ++count;
       }
     }
     for (auto& [epoch, sum] : epochs) {
       auto& [fit, count] = sum;
-      fits.push_back({layer, epoch, fit.mean / count, fit.sigma / count});
+      fits.push_back({layer.name, epoch, fit.mean / count, fit.sigma / count});
     }
   }
   return fits;
@@ -285,55 +291,58 @@ std::vector<EpochFit> add_gradients(const ExperimentRun& run, const std::string&
                                     const net::Dataset& data, Conclusion& conclusion) {
   const std::vector<int> widths = widths_of(run.settings, "widths");
   const std::vector<Candidate> candidates = candidates_of(widths);
-  const TrainTrial shared = training_of(run.settings, net);
-  const std::int64_t images = shared.train_samples > 0 ? shared.train_samples : data.train_count();
-  const std::int64_t batch = shared.options.batch;
+  TrainingPlan plan{.trial = training_of(run.settings, net),
+                    .data = data.name(),
+                    .seeds = {},
+                    .methods = {{.name = "gradients"}},
+                    .at_once = true,
+                    .prefix = net + ": "};
+  const std::int64_t images =
+      plan.trial.train_samples > 0 ? plan.trial.train_samples : data.train_count();
+  const std::int64_t batch = plan.trial.options.batch;
   const Looks looks{run.settings.integer("looks", 1, 1000), (images + batch - 1) / batch};
-  const std::vector<std::uint64_t> seeds = seeds_of(run);
-  std::vector<Trial> trials;
-  for (const std::uint64_t seed : seeds) {
-    TrainTrial trial = shared;
-    trial.seed = seed;
-    Json point = point_of(trial, data);
-    point["looks"] = looks.looks;
-    for (const Candidate& candidate : candidates)
-      point["formats"].push_back(candidate.split.format());
-    trials.push_back({std::move(point), fmt::format("{}: gradients, seed {}", net, seed),
-                      [=, &data, &candidates] { return observe(trial, data, looks, candidates); }});
-  }
-  const std::vector<Json> results = run_trials_at_once(run, trials);
+  plan.seeds = seeds_of(run);
+  Json& counted = plan.methods[0].counted;
+  counted["looks"] = looks.looks;
+  for (const Candidate& candidate : candidates)
+    counted["formats"].push_back(candidate.split.format());
+  const auto study =
+      run_training_study<Observation>(run, data, plan, [&](const TrainTrial& trial, std::size_t) {
+        return observe(trial, data, looks, candidates);
+      });
 
-  std::vector<std::pair<std::string, OfLayer>> layers;
+  std::vector<OfLayer> layers;
   for (const std::string& name : net::gemm_layer_names(net::build_net(net, data))) {
-    OfLayer records(seeds.size());
-    for (std::size_t s = 0; s < seeds.size(); ++s) {
-      for (const Json& record : results[s].at("records")) {
-        if (record.at("layer") == name) records[s].push_back(&record);
+    OfLayer layer{name, {}};
+    for (const Observation& observation : study.runs[0]) {
+      layer.seeds.emplace_back();
+      for (const Look& look : observation.records) {
+        if (look.layer == name) layer.seeds.back().push_back(&look);
       }
     }
-    if (std::none_of(records.begin(), records.end(), [](const auto& seed) { return seed.empty(); }))
-      layers.emplace_back(name, std::move(records));
+    if (std::none_of(layer.seeds.begin(), layer.seeds.end(),
+                     [](const auto& seed) { return seed.empty(); }))
+      layers.push_back(std::move(layer));
   }
   if (layers.empty()) throw Error(net + ": expected layers with gradients");
-  std::vector<std::pair<std::string, OfLayer>> named = layers;
-  for (auto& [layer, records] : named) layer = net + ", " + layer;
-  judge_laws(named, conclusion);
-  judge_errors(named, widths, candidates, conclusion);
+  judge_laws(net, layers, conclusion);
+  judge_errors(net, layers, widths, candidates, conclusion);
   conclusion.tables.push_back(table_of(net, layers, widths, candidates));
   draw(net, layers, widths, candidates, conclusion);
-  for (const auto& [layer, records] : layers) {
+  for (const OfLayer& layer : layers) {
     std::vector<double> first, last;
-    for (const std::vector<const Json*>& seed : records) {
-      first.push_back(sigma_of(*seed.front()));
-      last.push_back(sigma_of(*seed.back()));
+    for (const std::vector<const Look*>& seed : layer.seeds) {
+      first.push_back(seed.front()->log2.sigma);
+      last.push_back(seed.back()->log2.sigma);
     }
+    const auto distance = [&](const char* family) {
+      return layer.mean([&](const Look& look) { return ks(look, family); });
+    };
     conclusion.sentences.push_back(fmt::format(
         "{}, {}: sigma (base 2) goes from {:.2f} to {:.2f}; Kolmogorov-Smirnov distance {:.3f} "
         "from the lognormal law, {:.3f} from the normal, {:.3f} from Laplace's.",
-        net, layer, mean_of(first), mean_of(last),
-        mean_of(by_seed(records, [](const Json& r) { return ks(r, "lognormal"); })),
-        mean_of(by_seed(records, [](const Json& r) { return ks(r, "normal"); })),
-        mean_of(by_seed(records, [](const Json& r) { return ks(r, "laplace"); }))));
+        net, layer.name, stats::paired_interval(first).mean, stats::paired_interval(last).mean,
+        distance("lognormal"), distance("normal"), distance("laplace")));
   }
   return fits_of(layers);
 }

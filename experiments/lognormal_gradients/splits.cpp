@@ -153,21 +153,6 @@ namespace {
 constexpr double kIdealHolds = 0.02;
 constexpr double kPublishedMargin = 3;
 
-/// A mean over numbers with its standard error.
-struct Mean {
-  double sum = 0, squares = 0;
-  void add(double x) {
-    sum += x;
-    squares += x * x;
-  }
-  Json over(std::int64_t n) const {
-    const auto count = static_cast<double>(n);
-    const double mean = sum / count;
-    return {{"mean", mean},
-            {"error", std::sqrt(std::fmax(0, squares / count - mean * mean) / count)}};
-  }
-};
-
 /// A split under a law after scaling.
 struct Case {
   Split split;
@@ -177,13 +162,23 @@ struct Case {
   }
 };
 
-/// Errors as the codec rounds, not as the cells that predict them.
-Json measure(const Case& c, std::int64_t samples, std::uint64_t seed) {
+/// Mean relative errors.
+struct Drawn {
+  MeanError idealised, grid;
+
+  static void fields(auto& self, const auto& visit) {
+    visit("idealised", self.idealised);
+    visit("grid", self.grid);
+  }
+};
+
+/// As the codec rounds, not as the cells that predict it.
+Drawn measure(const Case& c, std::int64_t samples, std::uint64_t seed) {
   const Distribution law = Distribution::parse(fmt::format("lognormal:{}:log2", c.sigma), true);
   const double shift = portable::exp2(c.mean);
   const RandomSource random{seed, Stream::data, tensor_word(c.name()), 0};
   const Conversion conversion{.format = &find_format(c.split.format())};
-  Mean ideal, real;
+  RunningMean ideal, real;
   for (std::int64_t i = 0; i < samples; ++i) {
     const auto x = static_cast<float>(shift * law.draw(random, static_cast<std::uint64_t>(i)));
     float y = 0;
@@ -191,24 +186,25 @@ Json measure(const Case& c, std::int64_t samples, std::uint64_t seed) {
     ideal.add(idealised_error_of(c.split, x));
     real.add(std::fabs(double{x} - y) / x);
   }
-  return {{"idealised", ideal.over(samples)}, {"grid", real.over(samples)}};
+  return {ideal.mean(), real.mean()};
 }
 
-std::vector<Json> measure_all(const ExperimentRun& run, const std::vector<Case>& cases) {
+std::vector<Drawn> measure_all(const ExperimentRun& run, const std::vector<Case>& cases) {
   const std::int64_t samples = run.settings.integer("samples", 1000, 1'000'000'000);
-  std::vector<Trial> trials;
-  for (const Case& c : cases) {
-    trials.push_back({{{"part", "draws"},
-                       {"format", c.split.format()},
-                       {"sigma", c.sigma},
-                       {"mean", c.mean},
-                       {"samples", samples},
-                       {"measured", "codec"},
-                       {"seed", run.seed}},
-                      c.name(),
-                      [=, seed = run.seed] { return measure(c, samples, seed); }});
-  }
-  return run_trials_at_once(run, trials);
+  return run_cases<Drawn>(
+      run, cases,
+      [&](const Case& c) -> TypedTrial<Drawn> {
+        return {{{"part", "draws"},
+                 {"format", c.split.format()},
+                 {"sigma", c.sigma},
+                 {"mean", c.mean},
+                 {"samples", samples},
+                 {"measured", "codec"},
+                 {"seed", run.seed}},
+                c.name(),
+                [=, seed = run.seed] { return measure(c, samples, seed); }};
+      },
+      true);
 }
 
 void judge_draws(const ExperimentRun& run, Conclusion& conclusion) {
@@ -221,7 +217,7 @@ void judge_draws(const ExperimentRun& run, Conclusion& conclusion) {
       }
     }
   }
-  const std::vector<Json> results = measure_all(run, cases);
+  const std::vector<Drawn> results = measure_all(run, cases);
   ResultTable table{"Expected relative error of lognormal numbers: predicted | measured",
                     {"split", "sigma, base 2", "mean, base 2", "idealised format", "grid"},
                     {}};
@@ -229,17 +225,16 @@ void judge_draws(const ExperimentRun& run, Conclusion& conclusion) {
     const Case& c = cases[i];
     const double ideal = idealised_error(c.split, c.sigma, c.mean);
     const double real = FormatGrid(find_format(c.split.format())).expected(c.sigma, c.mean);
-    const Json &of_ideal = results[i]["idealised"], &of_grid = results[i]["grid"];
-    conclusion.findings.push_back(closed_form("relative error on the grid, " + c.name(), real,
-                                              of_grid["mean"], of_grid["error"]));
-    conclusion.about("grid");
-    conclusion.findings.push_back(
-        model_finding("relative error of the idealised format, " + c.name(), ideal,
-                      of_ideal["mean"], of_ideal["error"], kIdealHolds * ideal));
-    conclusion.about(c.split.mantissa > 1 ? "idealised" : "few mantissa bits");
+    const auto& [of_ideal, of_grid] = results[i];
+    conclusion.add(
+        closed_form("relative error on the grid, " + c.name(), real, of_grid.mean, of_grid.error),
+        "grid");
+    conclusion.add(model_finding("relative error of the idealised format, " + c.name(), ideal,
+                                 of_ideal.mean, of_ideal.error, kIdealHolds * ideal),
+                   c.split.mantissa > 1 ? "idealised" : "few mantissa bits");
     table.rows.push_back({c.split.name(), fmt::format("{}", c.sigma), fmt::format("{}", c.mean),
-                          fmt::format("{:.5f} | {:.5f}", ideal, of_ideal["mean"].get<double>()),
-                          fmt::format("{:.5f} | {:.5f}", real, of_grid["mean"].get<double>())});
+                          fmt::format("{:.5f} | {:.5f}", ideal, of_ideal.mean),
+                          fmt::format("{:.5f} | {:.5f}", real, of_grid.mean)});
   }
   conclusion.tables.push_back(std::move(table));
 }
@@ -295,14 +290,15 @@ void judge_switches(const ExperimentRun& run, Conclusion& conclusion) {
       authors += fmt::format("{}{}", i == 0 ? "" : ", ", published[i]);
       if (i >= ideal.size()) continue;
       const double at = ideal[i].sigma;
-      conclusion.findings.push_back(exact_finding(
-          fmt::format("sigma at which {} bits change from {} to {}, authors' program", bits,
-                      ideal[i].from.name(), ideal[i].to.name()),
-          at, published[i], std::fabs(published[i] - at) <= std::fmax(kNear, kNearShare * at)));
+      conclusion.add(
+          exact_finding(fmt::format("sigma at which {} bits change from {} to {}, authors' program",
+                                    bits, ideal[i].from.name(), ideal[i].to.name()),
+                        at, published[i],
+                        std::fabs(published[i] - at) <= std::fmax(kNear, kNearShare * at)),
+          "switches");
     }
     table.rows.push_back({fmt::format("{}", bits), text_of(ideal), text_of(real), authors});
   }
-  conclusion.about("switches");
   conclusion.tables.push_back(std::move(table));
 }
 
@@ -325,11 +321,11 @@ void judge_margin(const ExperimentRun& run, Conclusion& conclusion) {
       const FormatGrid grid(find_format(split.format()));
       const double mean = grid.best_mean(sigma);
       worst = std::fmax(worst, published / centred);
-      conclusion.findings.push_back(exact_finding(
-          fmt::format("relative error of {} at sigma {}, margin 3 over margin 0 (at most 1 "
-                      "claimed)",
-                      split.name(), sigma),
-          1, published / centred, published <= centred, at_most(1)));
+      conclusion.add(exact_finding(fmt::format("relative error of {} at sigma {}, margin 3 over "
+                                               "margin 0 (at most 1 claimed)",
+                                               split.name(), sigma),
+                                   1, published / centred, published <= centred, at_most(1)),
+                     "published margin");
       table.rows.push_back({fmt::format("{}", bits), fmt::format("{}", sigma), split.name(),
                             fmt::format("{:.4f}", published), fmt::format("{:.4f}", centred),
                             fmt::format("{:.4f}", grid.expected(sigma, -kPublishedMargin)),
@@ -337,7 +333,6 @@ void judge_margin(const ExperimentRun& run, Conclusion& conclusion) {
                             fmt::format("{:.4f} at {:+}", grid.expected(sigma, mean), mean)});
     }
   }
-  conclusion.about("published margin");
   conclusion.tables.push_back(std::move(table));
   conclusion.sentences.push_back(
       fmt::format("Known laws: the published margin of 3 binades multiplies the expected relative "
@@ -351,32 +346,29 @@ void chart_means(const ExperimentRun& run, Conclusion& conclusion) {
   constexpr double kSigma = 3;
   std::vector<Case> cases;
   for (int mean = -4; mean <= 6; ++mean) cases.push_back({kSplit, kSigma, double(mean)});
-  const std::vector<Json> results = measure_all(run, cases);
+  const std::vector<Drawn> results = measure_all(run, cases);
   const FormatGrid grid(find_format(kSplit.format()));
-  Chart chart;
-  chart.title = fmt::format("Relative error of {} over the mean after scaling", kSplit.name());
-  chart.caption = fmt::format(
-      "log2|x| normal with deviation {}; to nearest, saturating; closed forms dashed. The "
-      "published "
-      "margin puts the mean at -3, where the error is more than twice the least.",
-      kSigma);
-  chart.x = "mean of log2|x| after scaling";
-  chart.y = "expected relative error";
+  Chart chart{
+      .title = fmt::format("Relative error of {} over the mean after scaling", kSplit.name()),
+      .caption = fmt::format(
+          "log2|x| normal with deviation {}; to nearest, saturating; closed forms dashed. The "
+          "published margin puts the mean at -3, where the error is more than twice the least.",
+          kSigma),
+      .x = "mean of log2|x| after scaling",
+      .y = "expected relative error"};
   for (const bool ideal : {true, false}) {
-    const char* const name = ideal ? "idealised" : "grid";
-    ChartSeries measured{fmt::format("{} measured", name), {}, false};
-    ChartSeries predicted{fmt::format("{} predicted", name), {}, true};
+    const std::string name = ideal ? "idealised" : "grid";
     for (std::size_t i = 0; i < cases.size(); ++i) {
-      const double value = results[i][name]["mean"], error = results[i][name]["error"];
-      measured.points.push_back(with_error({.x = cases[i].mean, .y = value}, error));
+      const auto [value, error] = ideal ? results[i].idealised : results[i].grid;
+      chart.of(name + " measured")
+          .points.push_back(with_error({.x = cases[i].mean, .y = value}, error));
     }
     for (double mean = -4; mean <= 6; mean += 0.25) {
-      predicted.points.push_back(
-          {.x = mean,
-           .y = ideal ? idealised_error(kSplit, kSigma, mean) : grid.expected(kSigma, mean)});
+      chart.of(name + " predicted", true)
+          .points.push_back(
+              {.x = mean,
+               .y = ideal ? idealised_error(kSplit, kSigma, mean) : grid.expected(kSigma, mean)});
     }
-    chart.series.push_back(std::move(measured));
-    chart.series.push_back(std::move(predicted));
   }
   conclusion.charts.push_back(std::move(chart));
 }

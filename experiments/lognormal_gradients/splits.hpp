@@ -8,10 +8,9 @@
 
 #include "emu/net/data/dataset.hpp"
 #include "experiments/engine/experiment.hpp"
-#include "experiments/engine/train_trial.hpp"
 #include "formats/analysis/cells.hpp"
 #include "formats/format.hpp"
-#include "formats/storage/json.hpp"
+#include "formats/storage/fields.hpp"
 
 namespace numemu::experiments::lognormal_gradients {
 
@@ -85,11 +84,47 @@ struct Looks {
   }
 };
 
-/// The outcome of a training, and its records: for each layer and look {step, epoch, layer, n,
-/// zeros, ln: {mean, sigma}, log2: {mean, sigma}, ks: {family: distance}, errors: [{mean,
-/// predicted, measured}]}, errors in the order of the candidates, each at the mean that is best for
-/// sigma. Distances are those of the elements that are not zero, signs included.
-Json observe(TrainTrial, const net::Dataset&, const Looks&, const std::vector<Candidate>&);
+/// What a split does to gradients at the mean that is best for their sigma.
+struct SplitError {
+  double mean = 0, predicted = 0, measured = 0;
+
+  static void fields(auto& self, const auto& visit) {
+    visit("mean", self.mean);
+    visit("predicted", self.predicted);
+    visit("measured", self.measured);
+  }
+};
+
+/// The gradients of a layer in one step.
+struct Look {
+  struct Law {
+    double mean = 0, sigma = 0;
+
+    static void fields(auto& self, const auto& visit) {
+      visit("mean", self.mean);
+      visit("sigma", self.sigma);
+    }
+  };
+  std::size_t n = 0;
+  double zeros = 0;
+  Law ln = {}, log2 = {};
+  Named<double> ks = {};  ///< distances of laws of the elements that are not zero, signs included
+  std::vector<SplitError> errors = {};  ///< in the order of the candidates
+  std::string layer = {};
+  std::int64_t step = 0, epoch = 0;
+
+  static void fields(auto& self, const auto& visit) {
+    visit("n", self.n);
+    visit("zeros", self.zeros);
+    visit("ln", self.ln);
+    visit("log2", self.log2);
+    visit("ks", self.ks);
+    visit("errors", self.errors);
+    visit("layer", self.layer);
+    visit("step", self.step);
+    visit("epoch", self.epoch);
+  }
+};
 
 /// Lognormal numbers: closed forms against draws, the best split over sigma, the published margin
 /// (settings samples, sigmas, means, draw_widths, widths).

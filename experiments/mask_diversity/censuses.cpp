@@ -67,32 +67,28 @@ namespace {
 /// collisions bound it from below.
 constexpr double kCovered = 0.95;
 
-double number_of(const Json& json, const char* key) {
-  return json[key].is_number() ? json[key].get<double>() : NAN;
-}
-
 struct Census {
   const DiversityPattern* pattern = nullptr;
-  Json json;
+  CensusFigures figures = {};
 
-  double number(const char* key) const { return number_of(json, key); }
-  bool covered() const { return number("coverage") >= kCovered; }
-  /// The masks were not seen often enough, but their kinds were.
-  bool by_kinds() const {
-    return !covered() && json["kinds"].is_object() &&
-           number_of(json["kinds"], "coverage") >= kCovered;
+  bool covered() const { return figures.coverage >= kCovered; }
+  /// Where the masks were not seen often enough, but their kinds were.
+  const KindFigures* by_kinds() const {
+    const bool kinds = !covered() && figures.kinds && figures.kinds->coverage >= kCovered;
+    return kinds ? &*figures.kinds : nullptr;
   }
-  bool known() const { return covered() || by_kinds(); }
+  bool known() const { return covered() || by_kinds() != nullptr; }
 
   /// In bits per piece, or what is known from below.
   double entropy() const {
-    return by_kinds() ? number_of(json["kinds"], "entropy")
-                      : number(covered() ? "corrected" : "collision_low");
+    return by_kinds() != nullptr ? by_kinds()->entropy
+           : covered()           ? figures.corrected
+                                 : figures.collision_low;
   }
-  double low() const { return by_kinds() ? number_of(json["kinds"], "low") : number("low"); }
-  double high() const { return by_kinds() ? number_of(json["kinds"], "high") : number("high"); }
+  double low() const { return by_kinds() != nullptr ? by_kinds()->low : figures.low; }
+  double high() const { return by_kinds() != nullptr ? by_kinds()->high : figures.high; }
   /// Of the test that all masks are equally likely.
-  double p() const { return by_kinds() ? number_of(json["kinds"], "p") : number("p"); }
+  double p() const { return by_kinds() != nullptr ? by_kinds()->p : figures.p; }
   double of_count() const { return entropy() / pattern->masks().log2; }
 };
 
@@ -103,13 +99,13 @@ ResultTable table_of(const std::string& title, const std::vector<Census>& census
                      "p, equally likely"},
                     {}};
   for (const Census& census : censuses) {
-    const auto pieces = census.json["pieces"].get<std::int64_t>();
+    const std::int64_t pieces = census.figures.pieces;
     const MaskCount& masks = census.pattern->masks();
     const char* least = census.known() ? "" : ">= ";
     const double bits = census.entropy();
     table.rows.push_back(
         {census.pattern->name, fmt::format("{}", pieces),
-         fmt::format("{}", census.json["distinct"].get<std::int64_t>()),
+         fmt::format("{}", census.figures.distinct),
          fmt::format("{:.1f}", stats::expected_distinct(portable::exp2(masks.log2), pieces)),
          masks.decimal.size() <= 12 ? masks.decimal : fmt::format("10^{:.4f}", masks.log10),
          fmt::format("{}{:.4f}", least, bits), fmt::format("{:.4f}", masks.log2),
@@ -163,12 +159,11 @@ std::vector<Tested> normal_findings(const std::vector<Census>& censuses) {
           1, census.of_count(), census.low() / log2, census.high() / log2},
          census.p()});
     tested.back().finding.claim = "tiles";
-    const Json& kinds = census.json["kinds"];
-    if (census.covered() && kinds["within_p"].is_number() && number_of(kinds, "distinct") > 1) {
-      Tested within{entropy_finding(census, "normal weights", "kinds"),
-                    number_of(kinds, "within_p")};
+    const Member<KindFigures>& kinds = census.figures.kinds;
+    if (census.covered() && kinds && !std::isnan(kinds->within_p) && kinds->distinct > 1) {
+      Tested within{entropy_finding(census, "normal weights", "kinds"), kinds->within_p};
       within.finding.what += " (masks that permutations map to each other equally likely)";
-      within.finding.predicted = number_of(kinds, "entropy");
+      within.finding.predicted = kinds->entropy;
       tested.push_back(within);
     }
   }
@@ -192,14 +187,14 @@ void judge(const std::vector<Tested>& tested, Conclusion& conclusion) {
   Judged judged;
   for (const Tested& one : tested)
     judged.add(one.finding, kEntropyHolds * one.finding.predicted, one.p);
-  for (const Finding& finding : judged.findings()) conclusion.findings.push_back(finding);
+  conclusion.add(judged.findings());
 }
 
 std::vector<Census> of_normal(const ExperimentRun& run) {
   constexpr std::int64_t kMost = 1'000'000'000;
   const std::int64_t blocks = run.settings.integer("blocks", 100, kMost),
                      tiles = run.settings.integer("tiles", 100, kMost);
-  std::vector<Trial> trials;
+  std::vector<TypedTrial<CensusFigures>> trials;
   std::vector<Census> censuses;
   for (const DiversityPattern& pattern : half_density_patterns()) {
     if (!pattern.structured()) continue;
@@ -210,12 +205,12 @@ std::vector<Census> of_normal(const ExperimentRun& run) {
         {{{"part", "normal"}, {"mask", pattern.mask}, {"pieces", pieces}, {"seed", seed}},
          fmt::format("{} of {} normal pieces", pattern.name, pieces),
          [&pattern, pieces, seed] {
-           return to_json(normal_census(pattern, pieces, seed), pattern, true);
+           return figures_of(normal_census(pattern, pieces, seed), pattern, true);
          }});
-    censuses.push_back({&pattern, nullptr});
+    censuses.push_back({&pattern});
   }
-  const std::vector<Json> results = run_trials(run, trials);
-  for (std::size_t i = 0; i < censuses.size(); ++i) censuses[i].json = results[i];
+  const std::vector<CensusFigures> results = run_typed(run, std::move(trials));
+  for (std::size_t i = 0; i < censuses.size(); ++i) censuses[i].figures = results[i];
   return censuses;
 }
 
@@ -229,7 +224,7 @@ std::vector<Census> of_weights(const net::Graph& graph) {
       census.add(masks_of(pieces, pattern).data(),
                  static_cast<std::int64_t>(pieces.size()) / pattern.piece());
     }
-    if (census.pieces() > 0) censuses.push_back({&pattern, to_json(census, pattern, false)});
+    if (census.pieces() > 0) censuses.push_back({&pattern, figures_of(census, pattern, false)});
   }
   return censuses;
 }

@@ -10,7 +10,7 @@
 #include "emu/stats/bootstrap.hpp"
 #include "emu/stats/interval.hpp"
 #include "emu/stats/spearman.hpp"
-#include "experiments/engine/judge.hpp"
+#include "experiments/engine/study.hpp"
 #include "experiments/engine/train_trial.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/mask_diversity/pieces.hpp"
@@ -78,7 +78,7 @@ Correlation correlate(const Ranking& ranking, const std::vector<const PrunedNet*
   const auto over_images = [&](const std::vector<std::int64_t>& drawn) {
     const double rho = mean([&](const Pruned& pruned) {
       std::int64_t correct = 0;
-      for (const std::int64_t image : drawn) correct += pruned.right[image];
+      for (const std::int64_t image : drawn) correct += pruned.right[image] == '1';
       return static_cast<double>(correct);
     });
     above += rho > 0;
@@ -97,15 +97,15 @@ Correlation correlate(const Ranking& ranking, const std::vector<const PrunedNet*
   return found;
 }
 
-std::string points(double share) { return fmt::format("{:+.2f}", 100 * share); }
-
-stats::Interval paired(const Pruned& a, const Pruned& b) {
+/// Points of top-1 that `a` gains on `b`, by their answers.
+stats::PairedInterval gain(const Pruned& a, const Pruned& b) {
   const auto right = [](const Pruned& of) {
-    return [&](std::int64_t i) { return of.right[static_cast<std::size_t>(i)] != 0; };
+    return [&](std::int64_t i) { return of.right[static_cast<std::size_t>(i)] == '1'; };
   };
-  return stats::paired_share(
-      stats::count_answers(static_cast<std::int64_t>(a.right.size()), right(a), right(b)), 1,
-      stats::kNormal95);
+  const std::int64_t n = std::ssize(a.right);
+  const stats::Interval interval =
+      stats::paired_share(stats::count_answers(n, right(a), right(b)), 1, stats::kNormal95);
+  return {100 * (a.top1() - b.top1()), 100 * interval.low, 100 * interval.high, n};
 }
 
 ResultTable table_of(const PrunedNet& net) {
@@ -117,13 +117,12 @@ ResultTable table_of(const PrunedNet& net) {
   for (std::size_t i = 0; i < net.patterns.size(); ++i) {
     const DiversityPattern& pattern = half_density_patterns()[i];
     const Pruned& pruned = net.patterns[i];
-    const stats::Interval interval = paired(pruned, net.dense);
+    const stats::PairedInterval gained = gain(pruned, net.dense);
     table.rows.push_back(
         {pattern.name, fmt::format("{:.3f}", pattern.log10_exact()),
          fmt::format("{:.3f}", pattern.log10_bound()), fmt::format("{:.4f}", pruned.kept),
          fmt::format("{:.4f}", pruned.retained), fmt::format("{:.2f}", 100 * pruned.top1()),
-         points(pruned.top1() - net.dense.top1()),
-         fmt::format("[{}, {}]", points(interval.low), points(interval.high)),
+         fmt::format("{:+.2f}", gained.mean), interval_text(gained),
          fmt::format("{:.4f}", pruned.loss)});
   }
   return table;
@@ -172,7 +171,7 @@ void add_correlations(const ExperimentRun& run, const std::vector<PrunedNet>& ne
       {}};
   std::vector<double> above, below;
   std::string sentence;
-  const std::size_t first = conclusion.findings.size();
+  std::vector<Finding> findings;
   for (const auto& [label, members] : groups) {
     for (const Ranking& ranking : rankings()) {
       const Correlation found = correlate(ranking, members, run.seed, resamples);
@@ -181,7 +180,7 @@ void add_correlations(const ExperimentRun& run, const std::vector<PrunedNet>& ne
            fmt::format("[{:.3f}, {:.3f}]", found.images.low, found.images.high),
            fmt::format("[{:.3f}, {:.3f}]", found.patterns.low, found.patterns.high),
            fmt::format("{:.3f}", found.loss)});
-      conclusion.findings.push_back(
+      findings.push_back(
           {fmt::format("rank correlation of one-shot top-1 with {}, {} (holds above 0; 1: the same "
                        "order)",
                        ranking.name, label),
@@ -195,8 +194,8 @@ void add_correlations(const ExperimentRun& run, const std::vector<PrunedNet>& ne
     }
   }
   // The claim is a sign: it holds where "not above 0" is rejected and fails where "not below" is.
-  judge_signs(std::span(conclusion.findings).subspan(first), above, below);
-  conclusion.about("accuracy");
+  judge_signs(findings, above, below);
+  conclusion.add(std::move(findings), "accuracy");
   conclusion.tables.push_back(table);
   conclusion.sentences.push_back(fmt::format(
       "Rank correlation of one-shot top-1 over {} patterns of density 50 % ({}) with {}.",
@@ -214,12 +213,11 @@ void add_one_shot(const ExperimentRun& run, const net::Dataset& data, Conclusion
   for (const PrunedNet& net : nets) {
     conclusion.tables.push_back(table_of(net));
     const Pruned &tiles = net.patterns[index_of("4:8-T")], &groups = net.patterns[index_of("2:4")];
-    const stats::Interval interval = paired(tiles, groups);
+    const stats::PairedInterval gained = gain(tiles, groups);
     conclusion.sentences.push_back(fmt::format(
         "{}: 4:8-T against 2:4, which the exact count and the published bound order differently: "
-        "{} points of one-shot top-1 [{}, {}].",
-        net.label, points(tiles.top1() - groups.top1()), points(interval.low),
-        points(interval.high)));
+        "{:+.2f} points of one-shot top-1 {}.",
+        net.label, gained.mean, interval_text(gained)));
   }
   add_correlations(run, nets, conclusion);
   conclusion.charts.push_back(chart_of(nets));
@@ -238,51 +236,47 @@ std::string refreshed(const DiversityPattern& pattern, std::int64_t refresh) {
   return fmt::format("{},refresh={})", pattern.mask.substr(0, pattern.mask.size() - 1), refresh);
 }
 
-/// Pools the layers: rates weighted by elements, masks by pieces.
-class Histories {
- public:
-  Histories(const DiversityPattern& pattern, std::vector<std::string> layers)
-      : pattern_(pattern), layers_(std::move(layers)) {}
+/// How the masks of all layers change: rates weighted by elements, masks by pieces.
+struct MaskChanges {
+  double pieces = 0, distinct_per_piece = 0;
+  std::vector<double> flips = {};  ///< at each renewal
+  TrainOutcome outcome = {};
 
-  void observe(const net::Product& product) {
-    const std::string layer(product.layer);
-    if (std::find(layers_.begin(), layers_.end(), layer) == layers_.end()) return;
-    const std::vector<float> pieces = pieces_of(*product.b.source, pattern_);
-    const auto found =
-        histories_.try_emplace(layer, pattern_.piece(), static_cast<std::int64_t>(pieces.size()));
-    found.first->second.add(masks_of(pieces, pattern_).data());
+  static void fields(auto& self, const auto& visit) {
+    visit("pieces", self.pieces);
+    visit("distinct_per_piece", self.distinct_per_piece);
+    visit("flips", self.flips);
+    visit("outcome", self.outcome);
   }
-
-  Json json() const {
-    std::vector<double> flips;
-    double pieces = 0, distinct = 0;
-    for (const auto& [layer, history] : histories_) {
-      const auto weight = static_cast<double>(history.pieces());
-      flips.resize(history.flip_rates().size());
-      for (std::size_t i = 0; i < flips.size(); ++i) flips[i] += weight * history.flip_rates()[i];
-      pieces += weight;
-      distinct += weight * history.distinct_per_piece();
-    }
-    for (double& flip : flips) flip /= pieces;
-    return {{"pieces", pieces}, {"distinct_per_piece", distinct / pieces}, {"flips", flips}};
-  }
-
- private:
-  const DiversityPattern& pattern_;
-  std::vector<std::string> layers_;
-  std::map<std::string, MaskHistory> histories_;
 };
 
-Json run_observed(TrainTrial trial, const net::Dataset& data, const DiversityPattern& pattern,
-                  std::int64_t refresh, const std::vector<std::string>& layers) {
-  Histories histories(pattern, layers);
+MaskChanges run_observed(TrainTrial trial, const net::Dataset& data,
+                         const DiversityPattern& pattern, std::int64_t refresh,
+                         const std::vector<std::string>& layers) {
+  std::map<std::string, MaskHistory> histories;
   trial.before = [&](const net::Product& product, std::int64_t step) {
-    if (product.kind == net::GemmKind::fprop && step % refresh == 0) histories.observe(product);
+    const std::string layer(product.layer);
+    if (product.kind != net::GemmKind::fprop || step % refresh != 0 ||
+        std::find(layers.begin(), layers.end(), layer) == layers.end())
+      return;
+    const std::vector<float> pieces = pieces_of(*product.b.source, pattern);
+    histories.try_emplace(layer, pattern.piece(), std::ssize(pieces))
+        .first->second.add(masks_of(pieces, pattern).data());
   };
   const TrainOutcome outcome = run_train_trial(trial, data);
-  Json json = histories.json();
-  json["outcome"] = json_of(outcome);
-  return json;
+  MaskChanges changes{.outcome = outcome};
+  double distinct = 0;
+  for (const auto& [layer, history] : histories) {
+    const auto weight = static_cast<double>(history.pieces());
+    changes.flips.resize(history.flip_rates().size());
+    for (std::size_t i = 0; i < changes.flips.size(); ++i)
+      changes.flips[i] += weight * history.flip_rates()[i];
+    changes.pieces += weight;
+    distinct += weight * history.distinct_per_piece();
+  }
+  for (double& flip : changes.flips) flip /= changes.pieces;
+  changes.distinct_per_piece = distinct / changes.pieces;
+  return changes;
 }
 
 /// Mean of the part of a list from `from` to `to`, as shares of its length; at least one entry.
@@ -297,16 +291,23 @@ double mean_between(const std::vector<double>& list, double from, double to) {
 
 }  // namespace
 
-TrainTrial training_under_masks(const ExperimentRun& run, const net::Dataset& data) {
+TrainTrial training_of_masks(const ExperimentRun& run, const net::Dataset& data,
+                             const std::string& net) {
   TrainTrial trial;
-  trial.net = run.settings.text("train_net");
+  trial.net = net;
   trial.seed = run.seed;
-  evenly_masked_layers(net::build_net(trial.net, data));
-  trial.options.optimizer = net::recommended_optimizer(trial.net);
-  net::use_recommended_rates(trial.options, trial.net);
+  trial.options.optimizer = net::recommended_optimizer(net);
+  net::use_recommended_rates(trial.options, net);
   trial.options.epochs = run.settings.integer("epochs", 1, 10'000);
   trial.train_samples = run.settings.integer("train_samples", 0, data.train_count());
   trial.eval_samples = run.settings.integer("images", 1, 100'000'000);
+  return trial;
+}
+
+TrainTrial training_under_masks(const ExperimentRun& run, const net::Dataset& data) {
+  const std::string& net = run.settings.text("train_net");
+  evenly_masked_layers(net::build_net(net, data));
+  const TrainTrial trial = training_of_masks(run, data, net);
   const std::int64_t samples = trial.train_samples == 0 ? data.train_count() : trial.train_samples;
   const std::int64_t steps =
       trial.options.epochs * ((samples + trial.options.batch - 1) / trial.options.batch);
@@ -323,23 +324,20 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion
   const std::string& name = base.net;
   const std::int64_t refresh = run.settings.integer("refresh", 1, kLongest);
   const std::vector<std::string> layers = evenly_masked_layers(net::build_net(name, data));
-  std::vector<Trial> trials;
-  for (const std::string& pattern_name : kPatterns) {
-    const DiversityPattern& pattern = diversity_pattern(pattern_name);
-    TrainTrial trial = base;
-    trial.recipe["layers"] = Json::array();
-    for (const std::string& layer : layers) {
-      trial.recipe["layers"].push_back(
-          {{"match", layer}, {"roles", {{"weight", {{"mask", refreshed(pattern, refresh)}}}}}});
-    }
-    Json point = point_of(trial, data);
-    point["part"] = "training";
-    trials.push_back({point, fmt::format("{} under {}", name, pattern.name),
-                      [&data, &pattern, trial, refresh, layers] {
-                        return run_observed(trial, data, pattern, refresh, layers);
-                      }});
-  }
-  const std::vector<Json> results = run_trials(run, trials);
+  const auto results = run_cases<MaskChanges>(
+      run, kPatterns, [&](const std::string& pattern_name) -> TypedTrial<MaskChanges> {
+        const DiversityPattern& pattern = diversity_pattern(pattern_name);
+        TrainTrial trial = base;
+        trial.recipe["layers"] = Json::array();
+        for (const std::string& layer : layers) {
+          trial.recipe["layers"].push_back(
+              {{"match", layer}, {"roles", {{"weight", {{"mask", refreshed(pattern, refresh)}}}}}});
+        }
+        Json point = point_of(trial, data);
+        point["part"] = "training";
+        return {std::move(point), fmt::format("{} under {}", name, pattern.name),
+                [&, trial] { return run_observed(trial, data, pattern, refresh, layers); }};
+      });
 
   ResultTable table{
       fmt::format("Masks of {} in training, renewed every {} steps from the dense weights", name,
@@ -358,7 +356,7 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion
               .series = {}};
   for (std::size_t i = 0; i < kPatterns.size(); ++i) {
     const DiversityPattern& pattern = diversity_pattern(kPatterns[i]);
-    const auto flips = results[i]["flips"].get<std::vector<double>>();
+    const std::vector<double>& flips = results[i].flips;
     ChartSeries series{.name = pattern.name};
     for (std::size_t f = 0; f < flips.size(); ++f) {
       series.points.push_back(
@@ -367,15 +365,12 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion
     }
     chart.series.push_back(series);
     const MaskCount& masks = pattern.masks();
-    table.rows.push_back(
-        {pattern.name, fmt::format("{}", flips.size()),
-         fmt::format("{:.3f}", 100 * mean_between(flips, 0, 0.1)),
-         fmt::format("{:.3f}", 100 * mean_between(flips, 0.45, 0.55)),
-         fmt::format("{:.3f}", 100 * mean_between(flips, 0.9, 1)),
-         fmt::format("{:.3f}", results[i]["distinct_per_piece"].get<double>()), masks.decimal,
-         fmt::format(
-             "{:.2f}",
-             100 * read_fields<TrainOutcome>(results[i]["outcome"], "trials.jsonl").metric)});
+    table.rows.push_back({pattern.name, fmt::format("{}", flips.size()),
+                          fmt::format("{:.3f}", 100 * mean_between(flips, 0, 0.1)),
+                          fmt::format("{:.3f}", 100 * mean_between(flips, 0.45, 0.55)),
+                          fmt::format("{:.3f}", 100 * mean_between(flips, 0.9, 1)),
+                          fmt::format("{:.3f}", results[i].distinct_per_piece), masks.decimal,
+                          fmt::format("{:.2f}", results[i].outcome.top1())});
   }
   conclusion.tables.push_back(table);
   conclusion.charts.push_back(chart);

@@ -15,6 +15,7 @@
 #include "emu/stats/chi_square.hpp"
 #include "emu/stats/interval.hpp"
 #include "emu/stats/laws.hpp"
+#include "experiments/engine/losses_file.hpp"
 #include "experiments/engine/train_trial.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/engine/workbench.hpp"
@@ -131,8 +132,8 @@ std::vector<Kind> kinds_of(const MaskCensus& census, int m) {
   return list;
 }
 
-/// That masks of one kind are equally likely; null where none could be expected five times.
-Json within_kinds(const std::vector<Kind>& kinds) {
+/// That masks of one kind are equally likely; NaN where none could be expected five times.
+double within_kinds(const std::vector<Kind>& kinds) {
   stats::ChiSquare sum;
   for (const Kind& kind : kinds) {
     if (kind.seen < kLeastExpected * kind.size) continue;
@@ -142,13 +143,13 @@ Json within_kinds(const std::vector<Kind>& kinds) {
     sum.statistic += one.statistic;
     sum.degrees += one.degrees;
   }
-  if (sum.degrees == 0) return nullptr;
+  if (sum.degrees == 0) return NAN;
   return stats::chi_square_tail(sum.statistic, static_cast<double>(sum.degrees));
 }
 
 /// Entropy of masks where those of one kind are equally likely: H(kind) and the mean log2 of their
 /// size; its interval as in emu/stats/entropy.hpp, for -log2 of a mask's probability.
-Json kinds_json(const MaskCensus& census, const DiversityPattern& pattern) {
+KindFigures kind_figures(const MaskCensus& census, const DiversityPattern& pattern) {
   const std::vector<Kind> kinds = kinds_of(census, pattern.pattern.group);
   const auto n = static_cast<double>(census.pieces());
   const double masks = portable::exp2(pattern.masks().log2);
@@ -169,16 +170,10 @@ Json kinds_json(const MaskCensus& census, const DiversityPattern& pattern) {
                entropy = mean + of_kinds.corrected - of_kinds.plug_in,
                variance = std::max(0.0, square - mean * mean) / n + free / (2 * n * n * ln2 * ln2),
                half = stats::kNormal95 * std::sqrt(variance);
-  return {{"distinct", kinds.size()},
-          {"coverage", of_kinds.coverage},
-          {"entropy", entropy},
-          {"low", entropy - half},
-          {"high", entropy + half},
-          {"p", test.degrees > 0 ? Json(test.p) : Json(nullptr)},
-          {"within_p", within_kinds(kinds)}};
+  return {kinds.size(),       of_kinds.coverage, entropy,
+          entropy - half,     entropy + half,    test.degrees > 0 ? test.p : NAN,
+          within_kinds(kinds)};
 }
-
-Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 }  // namespace
 
@@ -247,39 +242,34 @@ MaskCensus normal_census(const DiversityPattern& pattern, std::int64_t pieces, s
   return census;
 }
 
-Json to_json(const MaskCensus& census, const DiversityPattern& pattern, bool exchangeable) {
+CensusFigures figures_of(const MaskCensus& census, const DiversityPattern& pattern,
+                         bool exchangeable) {
   const stats::Entropy shannon = census.entropy();
-  Json json = {{"pieces", census.pieces()},
-               {"distinct", census.distinct()},
-               {"kept", census.kept()},
-               {"plug_in", shannon.plug_in},
-               {"corrected", shannon.corrected},
-               {"low", shannon.interval.low},
-               {"high", shannon.interval.high},
-               {"coverage", shannon.coverage},
-               {"collisions", 0},
-               {"collision_low", nullptr},
-               {"collision_bits", nullptr},
-               {"collision_high", nullptr},
-               {"p", nullptr},
-               {"kinds", nullptr}};
+  CensusFigures figures{.pieces = census.pieces(),
+                        .distinct = census.distinct(),
+                        .kept = census.kept(),
+                        .plug_in = shannon.plug_in,
+                        .corrected = shannon.corrected,
+                        .low = shannon.interval.low,
+                        .high = shannon.interval.high,
+                        .coverage = shannon.coverage};
   if (census.pieces() > 1) {
     const stats::CollisionEntropy collision = census.collision_entropy();
-    json["collisions"] = collision.collisions;
-    json["collision_low"] = number(collision.interval.low);
-    json["collision_bits"] = number(collision.bits);
-    json["collision_high"] = number(collision.interval.high);
+    figures.collisions = collision.collisions;
+    figures.collision_low = collision.interval.low;
+    figures.collision_bits = collision.bits;
+    figures.collision_high = collision.interval.high;
   }
   if (const auto masks = testable(pattern, census.pieces())) {
     std::vector<std::int64_t> counts = census.counts();
     if (counts.size() > *masks) throw Error(pattern.name + ": more masks than there can be");
     counts.resize(*masks);
-    json["p"] = stats::uniform_chi_square(counts).p;
+    figures.p = stats::uniform_chi_square(counts).p;
   }
   if (exchangeable && pattern.family == MaskFamily::transposable &&
       pattern.pattern.group <= kMostKindTile)
-    json["kinds"] = kinds_json(census, pattern);
-  return json;
+    figures.kinds = kind_figures(census, pattern);
+  return figures;
 }
 
 namespace {
@@ -293,15 +283,9 @@ Json recipe_of(const std::vector<std::string>& layers, const std::string& mask) 
   return recipe;
 }
 
-std::string bits_of(const std::vector<std::uint8_t>& right) {
-  std::string bits;
-  for (const std::uint8_t r : right) bits += r != 0 ? '1' : '0';
-  return bits;
-}
-
-/// Share of the masked layers' elements that are kept, and of their sum of magnitudes.
-Json kept_of(const net::Graph& graph, const policies::Recipe& recipe,
-             const std::vector<std::string>& layers) {
+/// On the masked layers, not evaluated.
+Pruned kept_of(const net::Graph& graph, const policies::Recipe& recipe,
+               const std::vector<std::string>& layers) {
   double elements = 0, kept = 0, magnitude = 0, retained = 0;
   for (const std::string& layer : layers) {
     const net::Tensor& weight = net::weight_of(graph, layer);
@@ -319,12 +303,12 @@ Json kept_of(const net::Graph& graph, const policies::Recipe& recipe,
     retained +=
         sum([&](std::int64_t i) { return keep[i] != 0 ? std::fabs(double{weight.data[i]}) : 0.0; });
   }
-  return {{"kept", kept / elements}, {"retained", retained / magnitude}};
+  return {.kept = kept / elements, .retained = retained / magnitude, .right = {}};
 }
 
-Json evaluate_masked(const net::Graph& graph, const net::Dataset& data,
-                     const std::vector<std::string>& layers, const std::string& mask,
-                     std::int64_t images) {
+Pruned evaluate_masked(const net::Graph& graph, const net::Dataset& data,
+                       const std::vector<std::string>& layers, const std::string& mask,
+                       std::int64_t images) {
   const policies::Recipe recipe =
       policies::Recipe::parse(recipe_of(layers, mask), "one-shot pruning");
   policies::RecipeNumerics numerics(recipe, graph);
@@ -333,16 +317,17 @@ Json evaluate_masked(const net::Graph& graph, const net::Dataset& data,
     return std::vector<net::Tensor>{data.calibration_batch(first, count, targets)};
   });
   const net::Evaluation tested = net::evaluate(graph, data, net::Split::test, images, numerics);
-  Json json = kept_of(graph, recipe, layers);
-  json["loss"] = tested.loss;
-  json["right"] = bits_of(tested.right);
-  return json;
+  Pruned pruned = kept_of(graph, recipe, layers);
+  pruned.loss = tested.loss;
+  pruned.right = answer_text(tested.right);
+  return pruned;
 }
 
 /// Unpruned first, then every pattern in order.
-Json evaluate_patterns(const net::Graph& graph, const net::Dataset& data, std::int64_t images) {
+std::vector<Pruned> evaluate_patterns(const net::Graph& graph, const net::Dataset& data,
+                                      std::int64_t images) {
   const std::vector<std::string> layers = evenly_masked_layers(graph);
-  Json results = Json::array({evaluate_masked(graph, data, layers, "", images)});
+  std::vector<Pruned> results = {evaluate_masked(graph, data, layers, "", images)};
   for (const DiversityPattern& pattern : half_density_patterns())
     results.push_back(evaluate_masked(graph, data, layers, pattern.mask, images));
   return results;
@@ -354,8 +339,10 @@ Json masks_in_order() {
   return masks;
 }
 
-Trial shipped_trial(const std::string& name, std::shared_ptr<const TrainedNet> trained,
-                    const net::Dataset& data, std::int64_t images) {
+using PrunedTrial = TypedTrial<std::vector<Pruned>>;
+
+PrunedTrial shipped_trial(const std::string& name, std::shared_ptr<const TrainedNet> trained,
+                          const net::Dataset& data, std::int64_t images) {
   Json point = {{"part", "one-shot"},
                 {"images", data.digest()},
                 {"eval_images", images},
@@ -366,16 +353,10 @@ Trial shipped_trial(const std::string& name, std::shared_ptr<const TrainedNet> t
 }
 
 /// Another network like this one.
-Trial fresh_trial(const ExperimentRun& run, const std::string& name, std::uint64_t seed,
-                  const net::Dataset& data, std::int64_t images) {
-  TrainTrial plan;
-  plan.net = name;
+PrunedTrial fresh_trial(const ExperimentRun& run, const std::string& name, std::uint64_t seed,
+                        const net::Dataset& data, std::int64_t images) {
+  TrainTrial plan = training_of_masks(run, data, name);
   plan.seed = seed;
-  plan.options.optimizer = net::recommended_optimizer(name);
-  net::use_recommended_rates(plan.options, name);
-  plan.options.epochs = run.settings.integer("epochs", 1, 10'000);
-  plan.train_samples = run.settings.integer("train_samples", 0, data.train_count());
-  plan.eval_samples = images;
   Json point = point_of(plan, data);
   point["part"] = "one-shot, trained afresh";
   point["masks"] = masks_in_order();
@@ -386,18 +367,9 @@ Trial fresh_trial(const ExperimentRun& run, const std::string& name, std::uint64
           }};
 }
 
-Pruned pruned_of(const Json& json) {
-  Pruned pruned{.right = {},
-                .loss = json["loss"].is_number() ? json["loss"].get<double>() : HUGE_VAL,
-                .kept = json["kept"].get<double>(),
-                .retained = json["retained"].get<double>()};
-  for (const char c : json["right"].text()) pruned.right.push_back(c == '1');
-  return pruned;
-}
-
 }  // namespace
 
-std::int64_t Pruned::correct() const { return std::count(right.begin(), right.end(), 1); }
+std::int64_t Pruned::correct() const { return std::count(right.begin(), right.end(), '1'); }
 
 double Pruned::top1() const {
   return static_cast<double>(correct()) / static_cast<double>(right.size());
@@ -406,7 +378,7 @@ double Pruned::top1() const {
 std::vector<PrunedNet> pruned_nets(const ExperimentRun& run, const net::Dataset& data) {
   const std::int64_t images = run.settings.integer("images", 1, 100'000'000);
   const std::int64_t fresh = run.settings.integer("trained", 0, 1000);
-  std::vector<Trial> trials;
+  std::vector<PrunedTrial> trials;
   std::vector<PrunedNet> nets;
   for (const std::string& name : run.settings.list("nets")) {
     const auto shipped =
@@ -419,11 +391,13 @@ std::vector<PrunedNet> pruned_nets(const ExperimentRun& run, const net::Dataset&
       nets.push_back({fmt::format("{} of seed {}", shipped->graph.name, seed), {}, {}});
     }
   }
-  const std::vector<Json> results = run_trials(run, trials);
+  const std::vector<std::vector<Pruned>> results = run_typed(run, std::move(trials));
   for (std::size_t i = 0; i < nets.size(); ++i) {
-    nets[i].dense = pruned_of(results[i][0]);
-    for (std::size_t p = 1; p < results[i].size(); ++p)
-      nets[i].patterns.push_back(pruned_of(results[i][p]));
+    nets[i].patterns = results[i];
+    for (Pruned& pruned : nets[i].patterns)
+      if (!std::isfinite(pruned.loss)) pruned.loss = HUGE_VAL;
+    nets[i].dense = nets[i].patterns.front();
+    nets[i].patterns.erase(nets[i].patterns.begin());
   }
   return nets;
 }

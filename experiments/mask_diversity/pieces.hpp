@@ -1,6 +1,7 @@
 // The patterns of density 50 %, masks of the smallest pieces that carry a constraint, and networks
 // pruned once under every pattern.
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -10,7 +11,7 @@
 #include "experiments/engine/experiment.hpp"
 #include "experiments/engine/train_trial.hpp"
 #include "experiments/mask_diversity/mask_count.hpp"
-#include "formats/storage/json.hpp"
+#include "formats/storage/fields.hpp"
 
 namespace numemu::experiments {
 
@@ -58,7 +59,9 @@ void add_counts(const std::vector<LabelledNet>&, Conclusion&);
 /// weights.
 void add_censuses(const ExperimentRun&, const std::vector<LabelledNet>&, Conclusion&);
 
-/// What add_training trains, but for the masks. Throws Error for settings that cannot be served.
+/// What is trained of a network, but for the masks.
+TrainTrial training_of_masks(const ExperimentRun&, const net::Dataset&, const std::string& net);
+/// Of setting train_net. Throws Error for settings that cannot be served.
 TrainTrial training_under_masks(const ExperimentRun&, const net::Dataset&);
 /// How masks change while the network trains under them (settings train_net, train_samples, epochs,
 /// refresh).
@@ -85,26 +88,71 @@ std::vector<std::uint8_t> masks_of(const std::vector<float>& pieces, const Diver
 /// "mask-diversity/" and the pattern's name, element i the quantile of u + 2^-33.
 MaskCensus normal_census(const DiversityPattern&, std::int64_t pieces, std::uint64_t seed);
 
-/// A census as the result of a trial: pieces, distinct, kept; plug_in, corrected, low, high (bits),
-/// coverage; collisions, collision_low, collision_bits, collision_high. `p` of the chi-square test
-/// that all masks are equally likely, null where fewer than 5 pieces per mask were seen.
-///
-/// Of transposable masks up to 8 x 8 and `exchangeable` elements also `kinds` (mask_kinds.hpp): how
-/// many are distinct, their coverage, the entropy of masks that follows with low and high, `p` that
-/// kinds are as likely as they are large, `within_p` that masks of one kind are equally likely.
-Json to_json(const MaskCensus&, const DiversityPattern&, bool exchangeable);
+/// A census by kinds of masks (MaskKind): the entropy of masks that follows, in bits.
+struct KindFigures {
+  std::size_t distinct = 0;
+  double coverage = 0, entropy = 0, low = 0, high = 0;
+  double p = NAN;         ///< that kinds are as likely as they are large
+  double within_p = NAN;  ///< that masks of one kind are equally likely
+
+  static void fields(auto& self, const auto& visit) {
+    visit("distinct", self.distinct);
+    visit("coverage", self.coverage);
+    visit("entropy", self.entropy);
+    visit("low", self.low);
+    visit("high", self.high);
+    visit("p", self.p);
+    visit("within_p", self.within_p);
+  }
+};
+
+/// A census as a trial measures it; entropies in bits. NaN where it does not tell.
+struct CensusFigures {
+  std::int64_t pieces = 0, distinct = 0;
+  double kept = 0, plug_in = 0, corrected = 0, low = 0, high = 0, coverage = 0;
+  std::int64_t collisions = 0;
+  double collision_low = NAN, collision_bits = NAN, collision_high = NAN;
+  /// Of the chi-square test that all masks are equally likely, of 5 pieces per mask and more.
+  double p = NAN;
+  /// Of transposable masks up to 8 x 8 and exchangeable elements.
+  Member<KindFigures> kinds = Member<KindFigures>::null();
+
+  static void fields(auto& self, const auto& visit) {
+    visit("pieces", self.pieces);
+    visit("distinct", self.distinct);
+    visit("kept", self.kept);
+    visit("plug_in", self.plug_in);
+    visit("corrected", self.corrected);
+    visit("low", self.low);
+    visit("high", self.high);
+    visit("coverage", self.coverage);
+    visit("collisions", self.collisions);
+    visit("collision_low", self.collision_low);
+    visit("collision_bits", self.collision_bits);
+    visit("collision_high", self.collision_high);
+    visit("p", self.p);
+    visit("kinds", self.kinds);
+  }
+};
+CensusFigures figures_of(const MaskCensus&, const DiversityPattern&, bool exchangeable);
 
 // Networks pruned once by magnitude, without retraining, under every pattern of density 50 %.
 
 /// A network under one pattern, on the test images.
 struct Pruned {
-  std::vector<std::uint8_t> right;  ///< one entry per target
-  double loss = 0;                  ///< mean cross-entropy
-  double kept = 0;                  ///< share of the masked weights
-  double retained = 0;              ///< share of the sum of their magnitudes
+  double kept = 0;      ///< share of the masked weights
+  double retained = 0;  ///< share of the sum of their magnitudes
+  double loss = 0;      ///< mean cross-entropy
+  std::string right;    ///< answer_text() of the test targets
 
   std::int64_t correct() const;
   double top1() const;
+  static void fields(auto& self, const auto& visit) {
+    visit("kept", self.kept);
+    visit("retained", self.retained);
+    visit("loss", self.loss);
+    visit("right", self.right);
+  }
 };
 
 struct PrunedNet {

@@ -10,7 +10,7 @@
 #include "emu/stats/laws.hpp"
 #include "emu/stats/mean.hpp"
 #include "emu/stats/paired.hpp"
-#include "experiments/engine/judge.hpp"
+#include "experiments/engine/study.hpp"
 #include "experiments/mvue/pruning.hpp"
 #include "formats/analysis/distribution.hpp"
 #include "policies/mask/mask_rule.hpp"
@@ -44,18 +44,17 @@ RandomSource source(std::uint64_t seed, Stream stream, std::uint32_t tensor) {
 }
 
 void judge(const std::string& where, const Rule& rule, const Distribution& law,
-           const std::optional<double>& nsr, const PrunedSample& s,
-           std::vector<Finding>& findings) {
-  if (nsr) findings.push_back(judged("noise-to-signal of " + where, *nsr, s.nsr, s.effective));
+           const std::optional<double>& nsr, const PrunedSample& s, Conclusion& conclusion) {
+  const auto add = [&](const char* what, double predicted, const Estimate& of, double effective) {
+    conclusion.add(judged(what + where, predicted, of, effective), "laws");
+  };
+  if (nsr) add("noise-to-signal of ", *nsr, s.nsr, s.effective);
   if (rule.method == PruneMethod::greedy) {
-    findings.push_back(judged("shrink factor of " + where, greedy_shrink(rule.pattern, law),
-                              s.shrink, s.effective));
+    add("shrink factor of ", greedy_shrink(rule.pattern, law), s.shrink, s.effective);
     return;
   }
-  findings.push_back(
-      judged("squared error over its closed form, " + where, 1, s.variance, s.effective_error));
-  findings.push_back(
-      judged("squared error of the mean times draws, " + where, 1, s.mean, s.effective_error));
+  add("squared error over its closed form, ", 1, s.variance, s.effective_error);
+  add("squared error of the mean times draws, ", 1, s.mean, s.effective_error);
 }
 
 }  // namespace
@@ -69,16 +68,16 @@ void add_laws(const ExperimentRun& run, Conclusion& conclusion) {
                     {"law", "rule", "NSR predicted", "NSR", "error / closed form",
                      "error of the mean x draws / closed form", "projection"},
                     {}};
-  Chart chart;
-  chart.kind = Chart::Kind::bars;
-  chart.title = "Noise-to-signal ratio of pruned numbers";
-  chart.caption = fmt::format(
-      "Sum of squared errors over sum of squares, {} numbers of each law, with 95 % intervals "
-      "over groups; predicted by closed forms and quadrature. Greedy has the least error and is "
-      "the only one with bias.",
-      n);
-  chart.y = "NSR";
-  chart.log_y = true;
+  Chart chart{
+      .kind = Chart::Kind::bars,
+      .title = "Noise-to-signal ratio of pruned numbers",
+      .caption = fmt::format(
+          "Sum of squared errors over sum of squares, {} numbers of each law, with 95 % intervals "
+          "over groups; predicted by closed forms and quadrature. Greedy has the least error and "
+          "is the only one with bias.",
+          n),
+      .y = "NSR",
+      .log_y = true};
   for (std::size_t l = 0; l < std::size(kLaws); ++l) {
     run.say(fmt::format("pruning {} numbers", kLaws[l]));
     const Distribution law = Distribution::parse(kLaws[l], false);
@@ -95,7 +94,7 @@ void add_laws(const ExperimentRun& run, Conclusion& conclusion) {
           prune_and_measure(policy, x, draws, source(run.seed, Stream::mask, tensor));
       const std::string where = fmt::format("{}, {}", name_of(rule), kLaws[l]);
       const std::optional<double> nsr = predicted_nsr(rule.method, rule.pattern, law);
-      judge(where, rule, law, nsr, s, conclusion.findings);
+      judge(where, rule, law, nsr, s, conclusion);
       const bool biased = rule.method == PruneMethod::greedy;
       table.rows.push_back({kLaws[l], name_of(rule), nsr ? fmt::format("{:.4f}", *nsr) : "-",
                             shown(s.nsr), biased ? "-" : shown(s.variance),
@@ -309,16 +308,17 @@ void add_averaging(const ExperimentRun& run, Conclusion& conclusion) {
     run.say(fmt::format("averaging dW over {} batches, {}", batches, name));
     const Distribution law = Distribution::parse(name, false);
     const double first = magnitude_moments(law).first;
-    Chart chart;
-    chart.title = fmt::format("Relative error of dW averaged over batches, {} gradients", name);
-    chart.caption = fmt::format(
-        "Root mean square over the {} elements of dW, B = {}, {} repeats with 95 % intervals; "
-        "dashed: closed forms. Without bias the error falls as 1 over the root of the batches; "
-        "greedy pruning stays at 1 - shrink = {:.3f}.",
-        kInputs * kOutputs, kBatch, repeats, 1 - greedy_shrink({1, 2}, law));
-    chart.x = "batches averaged";
-    chart.y = "relative error of dW";
-    chart.log_x = chart.log_y = true;
+    Chart chart{
+        .title = fmt::format("Relative error of dW averaged over batches, {} gradients", name),
+        .caption = fmt::format(
+            "Root mean square over the {} elements of dW, B = {}, {} repeats with 95 % intervals; "
+            "dashed: closed forms. Without bias the error falls as 1 over the root of the batches; "
+            "greedy pruning stays at 1 - shrink = {:.3f}.",
+            kInputs * kOutputs, kBatch, repeats, 1 - greedy_shrink({1, 2}, law)),
+        .x = "batches averaged",
+        .y = "relative error of dW",
+        .log_x = true,
+        .log_y = true};
     ResultTable table{fmt::format("relative error of averaged dW, {}", name),
                       {"method", "batches", "predicted", "measured", "95 % interval"},
                       {}};
@@ -340,13 +340,14 @@ void add_averaging(const ExperimentRun& run, Conclusion& conclusion) {
                                    .high = std::sqrt(p.high)});
         predicted.points.push_back({.x = static_cast<double>(k), .y = std::sqrt(expected)});
         if (i != 0 && i + 1 != points.size()) continue;
-        conclusion.findings.push_back(judged_point(
-            fmt::format("squared error of dW over {} batches, {}, {}", k, method.name, name),
-            expected, p, repeats));
-        table.rows.push_back(
-            {method.name, fmt::format("{}", k), fmt::format("{:.4f}", std::sqrt(expected)),
-             fmt::format("{:.4f}", root),
-             fmt::format("[{:.4f}, {:.4f}]", std::sqrt(p.low), std::sqrt(p.high))});
+        conclusion.add(judged_point(fmt::format("squared error of dW over {} batches, {}, {}", k,
+                                                method.name, name),
+                                    expected, p, repeats),
+                       "averaging");
+        table.rows.push_back({method.name, fmt::format("{}", k),
+                              fmt::format("{:.4f}", std::sqrt(expected)),
+                              fmt::format("{:.4f}", root),
+                              ends_text(std::sqrt(p.low), std::sqrt(p.high), 4, false)});
       }
       last.push_back(std::sqrt(points.back().square.value));
       chart.series.push_back(std::move(measured));

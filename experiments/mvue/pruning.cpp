@@ -11,6 +11,7 @@
 
 #include "emu/stats/interval.hpp"
 #include "experiments/engine/judge.hpp"
+#include "experiments/engine/train_trial.hpp"
 #include "formats/analysis/normal_law.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"
@@ -46,6 +47,17 @@ Estimate ratio_of(const std::vector<GroupSums>& groups, double ratio, const A& a
 }
 
 }  // namespace
+
+std::vector<float> along_rows(const LayerGradient& layer) {
+  constexpr std::int64_t kLargestGroup = 4;
+  const std::int64_t rows = layer.rows / kLargestGroup * kLargestGroup;
+  std::vector<float> x(static_cast<std::size_t>(rows * layer.channels));
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (std::int64_t c = 0; c < layer.channels; ++c)
+      x[c * rows + r] = layer.g[r * layer.channels + c];
+  }
+  return x;
+}
 
 PrunedSample prune_and_measure(const policies::MaskPolicy& policy, const std::vector<float>& x,
                                std::int64_t draws, const RandomSource& random) {

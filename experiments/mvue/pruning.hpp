@@ -15,12 +15,11 @@
 #include "formats/storage/json.hpp"
 #include "policies/mask/mask_rule.hpp"
 
-namespace numemu::experiments::mvue {
+namespace numemu::experiments {
+struct LayerGradient;
+}
 
-/// A measured figure and its standard error.
-struct Estimate {
-  double value = 0, error = 0;
-};
+namespace numemu::experiments::mvue {
 
 /// Sums over the groups of a tensor x, y its pruned form, e = y - x. Standard errors come from the
 /// spread over groups, which are pruned independently.
@@ -36,6 +35,8 @@ struct PrunedSample {
   double effective_error = 0;  ///< groups that carry the closed form of |e|^2, the same
 };
 
+/// [channels, rows]: groups of neighbours run along the rows, whole ones only.
+std::vector<float> along_rows(const LayerGradient&);
 /// x[0..count) in whole groups, all finite, pruned `draws` times (rules without chance: once).
 PrunedSample prune_and_measure(const policies::MaskPolicy&, const std::vector<float>& x,
                                std::int64_t draws, const RandomSource&);

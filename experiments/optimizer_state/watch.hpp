@@ -41,8 +41,7 @@ struct Watched {
   double lost = 0, lost_nearest = 0, lost_stochastic = 0, zeros = 0, largest = 0;
   Named<double> zeros_of = {};  ///< predicted, by method
 
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("lost", self.lost);
     visit("lost_nearest", self.lost_nearest);
     visit("lost_stochastic", self.lost_stochastic);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numbers>
 
 #include "emu/net/gemm_layers.hpp"
@@ -11,6 +12,7 @@
 #include "emu/stats/interval.hpp"
 #include "emu/stats/mean.hpp"
 #include "emu/stats/paired.hpp"
+#include "experiments/engine/study.hpp"
 #include "experiments/engine/train_trial.hpp"
 #include "experiments/engine/trials.hpp"
 #include "formats/analysis/normal_law.hpp"
@@ -110,16 +112,27 @@ constexpr struct {
                   {Constant::repository, "repository", repository_estimate}};
 constexpr double kNear = 0.01;  // relative, of a constant that is to estimate the deviation
 
-/// By constant the mean estimate of batch normalisation and its error, over the same samples / n
-/// columns of n numbers.
-Json measure(std::int64_t n, std::int64_t samples, std::uint64_t seed) {
+/// The mean estimate of a deviation, its error, and the spread of one estimate.
+struct DeviationEstimate {
+  double mean = 0, error = 0, spread = 0;
+
+  static void fields(auto& self, const auto& visit) {
+    visit("mean", self.mean);
+    visit("error", self.error);
+    visit("spread", self.spread);
+  }
+};
+
+/// By constant, of batch normalisation over the same samples / n columns of n numbers.
+using Estimates = Named<DeviationEstimate>;
+Estimates measure(std::int64_t n, std::int64_t samples, std::uint64_t seed) {
   const std::int64_t columns = std::max<std::int64_t>(2, samples / n);
   RandomSource random;
   random.seed = seed;
   random.stream = Stream::data;
   random.tensor = static_cast<std::uint32_t>(n);
   const std::vector<float> x = normal::sample(random, static_cast<std::size_t>(n * columns), 31);
-  Json result = Json::object();
+  Estimates result;
   for (const auto& one : kConstants) {
     const net::BatchStatistics batch = net::batch_statistics(
         x.data(), n, columns,
@@ -128,7 +141,7 @@ Json measure(std::int64_t n, std::int64_t samples, std::uint64_t seed) {
       return std::sqrt(batch.variance[static_cast<std::size_t>(c)]);
     };
     const stats::Mean mean = stats::mean_of(columns, estimate);
-    result[one.name] = {{"mean", mean.value}, {"error", mean.error}, {"spread", mean.deviation}};
+    result.push_back({one.name, {mean.value, mean.error, mean.deviation}});
   }
   return result;
 }
@@ -138,68 +151,56 @@ Json measure(std::int64_t n, std::int64_t samples, std::uint64_t seed) {
 void add_statistics(const ExperimentRun& run, Conclusion& conclusion) {
   const std::vector<std::int64_t> sizes = run.settings.whole_numbers("sizes", 2, 1 << 20);
   const std::int64_t samples = run.settings.integer("samples", 1000, 1'000'000'000);
-  std::vector<Trial> trials;
-  for (const std::int64_t n : sizes)
-    trials.push_back({{{"ranges by constant", n}, {"samples", samples}, {"seed", run.seed}},
-                      fmt::format("ranges of {} numbers", n),
-                      [=, seed = run.seed] { return measure(n, samples, seed); }});
-  const std::vector<Json> results = run_trials(run, trials);
+  const std::vector<Estimates> results =
+      run_cases<Estimates>(run, sizes, [&](std::int64_t n) -> TypedTrial<Estimates> {
+        return {{{"ranges by constant", n}, {"samples", samples}, {"seed", run.seed}},
+                fmt::format("ranges of {} numbers", n),
+                [=, seed = run.seed] { return measure(n, samples, seed); }};
+      });
   ResultTable table{
       fmt::format("deviations of normal numbers estimated from ranges, about {} numbers each",
                   samples),
       {"n", "E[range] / sigma", "measured", "exact: measured", "spread of one",
        "published: predicted", "measured", "repository: predicted", "measured"},
       {}};
-  Chart chart;
-  chart.title = "Standard deviation estimated from the range of n normal numbers";
-  chart.caption =
-      "Mean estimate over the true deviation, with 95 % intervals; constant times E[range] dashed. "
-      "exact 1 / E[range], published 1 / sqrt(2 ln n), repository 0.5402 / sqrt(2 ln n).";
-  chart.x = "n";
-  chart.y = "estimate / deviation";
-  chart.log_x = true;
-  for (const auto& one : kConstants) {
-    chart.series.push_back({fmt::format("{} measured", one.name), {}, false});
-    chart.series.push_back({fmt::format("{} predicted", one.name), {}, true});
-  }
+  Chart chart{.title = "Standard deviation estimated from the range of n normal numbers",
+              .caption =
+                  "Mean estimate over the true deviation, with 95 % intervals; constant times "
+                  "E[range] dashed. exact 1 / E[range], published 1 / sqrt(2 ln n), "
+                  "repository 0.5402 / sqrt(2 ln n).",
+              .x = "n",
+              .y = "estimate / deviation",
+              .log_x = true};
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const std::int64_t n = sizes[i];
     const double d2 = 1 / net::range_factor(Constant::exact, n);
-    const Json& exact = results[i].at("exact");
-    const double range = d2 * exact.at("mean").get<double>(),
-                 half_range = stats::kNormal95 * d2 * exact.at("error").get<double>();
+    const DeviationEstimate& exact = results[i].front().second;
+    const double range = d2 * exact.mean, half_range = stats::kNormal95 * d2 * exact.error;
     std::vector<std::string> row = {std::to_string(n), fmt::format("{:.6f}", d2),
-                                    fmt::format("{:.4f} +- {:.4f}", range, half_range)};
+                                    half_text(range, half_range, 4)};
     for (std::size_t c = 0; c < std::size(kConstants); ++c) {
       const auto& [constant, name, law] = kConstants[c];
-      const Json& measured = results[i].at(name);
-      const double predicted = law(n, d2), mean = measured.at("mean"), error = measured.at("error");
+      const DeviationEstimate& measured = results[i].at(c).second;
+      const double predicted = law(n, d2);
       const std::string what = fmt::format("deviation by the {} constant, n = {}", name, n);
-      conclusion.findings.push_back(closed_form(what, predicted, mean, error));
-      conclusion.about("range");
-      conclusion.findings.push_back(model_finding(what + " (1 claimed)", 1, mean, error, kNear));
-      conclusion.about(constant == Constant::exact       ? "exact"
-                       : constant == Constant::published ? "published"
-                                                         : "repository");
-      if (constant == Constant::exact) {
-        row.push_back(fmt::format("{:.4f}", mean));
-        row.push_back(fmt::format("{:.3f}", measured.at("spread").get<double>()));
-      } else {
-        row.push_back(fmt::format("{:.4f}", predicted));
-        row.push_back(fmt::format("{:.4f}", mean));
-      }
-      chart.series[2 * c].points.push_back(
-          with_error({.x = static_cast<double>(n), .y = mean}, error));
-      chart.series[2 * c + 1].points.push_back({.x = static_cast<double>(n), .y = predicted});
+      conclusion.add(closed_form(what, predicted, measured.mean, measured.error), "range");
+      conclusion.add(model_finding(what + " (1 claimed)", 1, measured.mean, measured.error, kNear),
+                     name);
+      if (constant != Constant::exact) row.push_back(fmt::format("{:.4f}", predicted));
+      row.push_back(fmt::format("{:.4f}", measured.mean));
+      if (constant == Constant::exact) row.push_back(fmt::format("{:.3f}", measured.spread));
+      const auto x = static_cast<double>(n);
+      chart.add(name, with_error({.x = x, .y = measured.mean}, measured.error),
+                {.x = x, .y = predicted});
     }
     for (const bool upper : {false, true}) {
       const double bound = upper ? most_range(n) : least_range(n);
-      conclusion.findings.push_back(
+      conclusion.add(
           interval_finding(fmt::format("mean range of {} normal numbers (at {} {:.3f} claimed)", n,
                                        upper ? "most" : "least", bound),
                            bound, range, {range - half_range, range + half_range},
-                           upper ? at_most(bound) : at_least(bound)));
-      conclusion.about("bounds");
+                           upper ? at_most(bound) : at_least(bound)),
+          "bounds");
     }
     table.rows.push_back(std::move(row));
   }
@@ -219,40 +220,74 @@ double mean_square(const std::vector<float>& x) {
   return sum / static_cast<double>(x.size());
 }
 
-/// Angles in degrees by number of bits: measured, by the model of uniform errors, and that of
-/// normal numbers of the same mean square and ends.
-Json angles(const std::vector<float>& x, const std::vector<std::int64_t>& bits) {
+/// In degrees: measured, by the model of uniform errors, and that of normal numbers of the same
+/// mean square and ends.
+struct Angles {
+  double measured = 0, model = 0, normal = 0;
+
+  static void fields(auto& self, const auto& visit) {
+    visit("measured", self.measured);
+    visit("model", self.model);
+    visit("normal", self.normal);
+  }
+};
+using ByBits = std::vector<Angles>;
+
+ByBits angles(const std::vector<float>& x, const std::vector<std::int64_t>& bits) {
   const double square = mean_square(x), deviation = std::sqrt(square);
-  Json result = Json::array();
+  ByBits result;
   for (const std::int64_t m : bits) {
     const MinMax q = min_max(x, static_cast<int>(m));
-    result.push_back({{"measured", angle_of(cosine(x, q))},
-                      {"model", angle_of(model_cosine(q.step, square))},
-                      {"normal", angle_of(normal_cosine(q.low / deviation, q.step / deviation,
-                                                        static_cast<int>(m)))}});
+    result.push_back(
+        {angle_of(cosine(x, q)), angle_of(model_cosine(q.step, square)),
+         angle_of(normal_cosine(q.low / deviation, q.step / deviation, static_cast<int>(m)))});
   }
   return result;
 }
 
-Json normal_angles(std::int64_t n, std::int64_t repeats, const std::vector<std::int64_t>& bits,
-                   std::uint64_t seed) {
-  Json result{{"repeats", Json::array()}, {"sign", Json::array()}};
+struct NormalAngles {
+  std::vector<ByBits> repeats;
+  std::vector<double> sign;  ///< of the signs of each
+
+  static void fields(auto& self, const auto& visit) {
+    visit("repeats", self.repeats);
+    visit("sign", self.sign);
+  }
+};
+
+NormalAngles normal_angles(std::int64_t n, std::int64_t repeats,
+                           const std::vector<std::int64_t>& bits, std::uint64_t seed) {
+  NormalAngles result;
   for (std::int64_t r = 0; r < repeats; ++r) {
     RandomSource random;
     random.seed = seed;
     random.stream = Stream::probe;
     random.tensor = static_cast<std::uint32_t>(r);
     const std::vector<float> x = normal::sample(random, static_cast<std::size_t>(n), 31);
-    result["repeats"].push_back(angles(x, bits));
-    result["sign"].push_back(angle_of(sign_cosine(x)));
+    result.repeats.push_back(angles(x, bits));
+    result.sign.push_back(angle_of(sign_cosine(x)));
+  }
+  return result;
+}
+
+/// The angles of a layer's weight, by layer.
+using WeightAngles = Named<ByBits>;
+WeightAngles weight_angles(const std::string& net, const net::Dataset& data, std::int64_t train,
+                           const std::vector<std::int64_t>& bits, std::uint64_t seed) {
+  WeightAngles result;
+  const net::Graph graph = briefly_trained(net, data, train, seed);
+  for (const net::GemmLayer& layer : net::gemm_layers(graph)) {
+    if (layer.weight != nullptr) result.push_back({layer.name, angles(layer.weight->data, bits)});
   }
   return result;
 }
 
 /// A figure of every repeat at place `b`, with its 95 % interval.
-stats::PairedInterval over(const Json& repeats, std::size_t b, const char* key) {
+template <class Figure>
+stats::PairedInterval over(const std::vector<ByBits>& repeats, std::size_t b,
+                           const Figure& figure) {
   std::vector<double> values;
-  for (const Json& repeat : repeats) values.push_back(repeat[b].at(key).get<double>());
+  for (const ByBits& repeat : repeats) values.push_back(std::invoke(figure, repeat[b]));
   return stats::paired_interval(values);
 }
 
@@ -267,101 +302,83 @@ void add_angles(const ExperimentRun& run, const net::Dataset& data, Conclusion& 
   const std::string& net = settings.text("net");
   std::vector<Trial> trials;
   for (const std::int64_t n : numbers)
-    trials.push_back({{{"angles", n}, {"repeats", repeats}, {"bits", bits}, {"seed", run.seed}},
-                      fmt::format("angles of {} numbers", n),
-                      [=, seed = run.seed] { return normal_angles(n, repeats, bits, seed); }});
-  trials.push_back({{{"angles", net},
-                     {"data", data.name()},
-                     {"samples", data.digest()},
-                     {"train", train},
-                     {"bits", bits},
-                     {"seed", run.seed}},
-                    "angles of the weights of " + net,
-                    [=, &data, seed = run.seed] {
-                      Json result = Json::object();
-                      const net::Graph graph = briefly_trained(net, data, train, seed);
-                      for (const net::GemmLayer& layer : net::gemm_layers(graph))
-                        if (layer.weight != nullptr)
-                          result[layer.name] = angles(layer.weight->data, bits);
-                      return result;
-                    }});
+    trials.push_back(untyped<NormalAngles>(
+        {{{"angles", n}, {"repeats", repeats}, {"bits", bits}, {"seed", run.seed}},
+         fmt::format("angles of {} numbers", n),
+         [=, seed = run.seed] { return normal_angles(n, repeats, bits, seed); }}));
+  trials.push_back(untyped<WeightAngles>(
+      {{{"angles", net},
+        {"data", data.name()},
+        {"samples", data.digest()},
+        {"train", train},
+        {"bits", bits},
+        {"seed", run.seed}},
+       "angles of the weights of " + net,
+       [=, &data, seed = run.seed] { return weight_angles(net, data, train, bits, seed); }}));
   const std::vector<Json> results = run_trials(run, trials);
 
   ResultTable table{
       fmt::format("angle in degrees between numbers and their min-max codes, {} repeats", repeats),
       {"numbers", "bits", "uniform error", "normal law", "measured", "published: at most"},
       {}};
-  Chart chart;
-  chart.title = "Angle between a vector and its min-max codes";
-  chart.caption = fmt::format(
-      "Round to nearest between the smallest and the largest element, {} repeats, 95 % intervals; "
-      "dashed: errors uniform and independent, arccos(1 / sqrt(1 + D^2 / (12 sigma^2))).",
-      repeats);
-  chart.x = "bits";
-  chart.y = "angle, degrees";
-  chart.log_y = true;
+  Chart chart{
+      .title = "Angle between a vector and its min-max codes",
+      .caption = fmt::format(
+          "Round to nearest between the smallest and the largest element, {} repeats, 95 % "
+          "intervals; dashed: errors uniform and independent, arccos(1 / sqrt(1 + D^2 / (12 "
+          "sigma^2))).",
+          repeats),
+      .x = "bits",
+      .y = "angle, degrees",
+      .log_y = true};
+  const auto of_model = [&](std::size_t b) { return bits[b] > 2 ? "angle" : "angle, few bits"; };
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const std::int64_t n = numbers[i];
-    ChartSeries measured_series{fmt::format("{} normal numbers, measured", n), {}, false},
-        predicted_series{fmt::format("{} normal numbers, predicted", n), {}, true};
+    const auto [all, signs] = measured<NormalAngles>(results[i]);
     for (std::size_t b = 0; b < bits.size(); ++b) {
-      const Json& all = results[i].at("repeats");
-      const stats::PairedInterval measured = over(all, b, "measured"),
-                                  model = over(all, b, "model"), law = over(all, b, "normal");
-      std::vector<double> off_model, off_law;
-      for (const Json& repeat : all) {
-        const auto ratio = [&](const char* key) {
-          return repeat[b].at("measured").get<double>() / repeat[b].at(key).get<double>();
-        };
-        off_model.push_back(ratio("model"));
-        off_law.push_back(ratio("normal"));
-      }
+      const stats::PairedInterval measured = over(all, b, &Angles::measured),
+                                  model = over(all, b, &Angles::model),
+                                  law = over(all, b, &Angles::normal);
       const std::string where = fmt::format("{} normal numbers, {} bits", n, bits[b]);
-      const auto judge = [&](const std::string& what, const std::vector<double>& ratios) {
-        const stats::PairedInterval ratio = stats::paired_interval(ratios);
-        conclusion.findings.push_back(interval_finding(
-            what + where, 1, ratio.mean, {ratio.low, ratio.high}, near(1, kAngleNear)));
-      };
-      judge("angle over that of uniform errors, ", off_model);
-      conclusion.about(bits[b] > 2 ? "angle" : "angle, few bits");
-      judge("angle over that of the normal law by cells, ", off_law);
-      conclusion.about("angle, normal law");
-      const double least = least_cosine(static_cast<int>(bits[b]), n);
-      conclusion.findings.push_back(interval_finding(
-          "angle in degrees against the published bound, " + where, angle_of(least), measured.mean,
-          {measured.low, measured.high}, at_most(angle_of(least))));
-      conclusion.about("angle, bound");
-      table.rows.push_back(
-          {std::to_string(n), std::to_string(bits[b]), fmt::format("{:.3f}", model.mean),
-           fmt::format("{:.3f}", law.mean),
-           fmt::format("{:.3f} +- {:.3f}", measured.mean, measured.high - measured.mean),
-           fmt::format("{:.3f}", angle_of(least))});
+      conclusion.add(
+          interval_finding("angle over that of uniform errors, " + where, 1,
+                           over(all, b, [](const Angles& a) { return a.measured / a.model; }),
+                           near(1, kAngleNear)),
+          of_model(b));
+      conclusion.add(
+          interval_finding("angle over that of the normal law by cells, " + where, 1,
+                           over(all, b, [](const Angles& a) { return a.measured / a.normal; }),
+                           near(1, kAngleNear)),
+          "angle, normal law");
+      const double bound = angle_of(least_cosine(static_cast<int>(bits[b]), n));
+      conclusion.add(interval_finding("angle in degrees against the published bound, " + where,
+                                      bound, measured, at_most(bound)),
+                     "angle, bound");
+      table.rows.push_back({std::to_string(n), std::to_string(bits[b]),
+                            fmt::format("{:.3f}", model.mean), fmt::format("{:.3f}", law.mean),
+                            half_text(measured, 3), fmt::format("{:.3f}", bound)});
       const auto x = static_cast<double>(bits[b]);
-      measured_series.points.push_back(
-          {.x = x, .y = measured.mean, .low = measured.low, .high = measured.high});
-      predicted_series.points.push_back({.x = x, .y = model.mean});
+      chart.add(fmt::format("{} normal numbers,", n), gain_point(x, "", measured),
+                {.x = x, .y = model.mean});
     }
-    std::vector<double> signs;
-    for (const Json& sign : results[i].at("sign")) signs.push_back(sign.get<double>());
     const stats::PairedInterval sign = stats::paired_interval(signs);
     const double predicted = angle_of(normal_sign_cosine());
-    conclusion.findings.push_back(interval_finding(
-        fmt::format("angle in degrees of the signs of {} normal numbers", n), predicted, sign.mean,
-        {sign.low, sign.high}, near(predicted, kAngleNear * predicted)));
-    conclusion.about("angle, signs");
+    conclusion.add(
+        interval_finding(fmt::format("angle in degrees of the signs of {} normal numbers", n),
+                         predicted, sign, near(predicted, kAngleNear * predicted)),
+        "angle, signs");
     table.rows.push_back({std::to_string(n), "sign", "-", fmt::format("{:.3f}", predicted),
-                          fmt::format("{:.3f} +- {:.3f}", sign.mean, sign.high - sign.mean), "-"});
-    chart.series.push_back(std::move(measured_series));
-    chart.series.push_back(std::move(predicted_series));
+                          half_text(sign, 3), "-"});
   }
-  for (const auto& [layer, of_layer] : results.back().items()) {
+  for (const auto& [layer, of_layer] : measured<WeightAngles>(results.back())) {
     for (std::size_t b = 0; b < bits.size(); ++b) {
-      const double measured = of_layer[b].at("measured"), model = of_layer[b].at("model");
+      const double measured = of_layer.at(b).measured, model = of_layer.at(b).model;
       const std::string where = fmt::format("{} of {}", layer, net);
-      conclusion.findings.push_back(exact_finding(
-          fmt::format("angle over that of uniform errors, weight of {}, {} bits", where, bits[b]),
-          1, measured / model, std::fabs(measured / model - 1) <= kAngleNear));
-      conclusion.about(bits[b] > 2 ? "angle" : "angle, few bits");
+      conclusion.add(
+          exact_finding(fmt::format("angle over that of uniform errors, weight of {}, {} bits",
+                                    where, bits[b]),
+                        1, measured / model, std::fabs(measured / model - 1) <= kAngleNear),
+          of_model(b));
       table.rows.push_back({where, std::to_string(bits[b]), fmt::format("{:.3f}", model), "-",
                             fmt::format("{:.3f}", measured), "-"});
     }

@@ -11,7 +11,6 @@
 #include "experiments/engine/experiment_file.hpp"
 #include "experiments/report/datasets.hpp"
 #include "experiments/report/escape.hpp"
-#include "experiments/report/html.hpp"
 #include "experiments/report/layer_ranking.hpp"
 #include "experiments/report/record.hpp"
 #include "formats/error.hpp"

@@ -1,47 +1,14 @@
-// Tables are texts of numbers, so that infinities and NaN stay what they are.
 #include "experiments/report/judged_evaluation.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <charconv>
-#include <cmath>
-
 #include "experiments/engine/run_point.hpp"
 #include "experiments/report/number_text.hpp"
 #include "formats/error.hpp"
-#include "policies/canonical_json.hpp"
 #include "policies/notes/silent_notes.hpp"
 #include "policies/recipe/checkpoint.hpp"
 
 namespace numemu::experiments {
-namespace {
-
-constexpr int kDigits = 6;  // of a loss
-
-std::string text_of(const net::ScoreTable& table) {
-  return fmt::format("{}", fmt::join(table.sums, " "));
-}
-
-net::ScoreTable table_of(const std::string& text, std::int64_t samples) {
-  net::ScoreTable table;
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  while (at != end) {
-    double value = 0;
-    const auto [next, error] = std::from_chars(at, end, value);
-    if (error != std::errc()) throw Error("trial: expected a table of numbers");
-    table.sums.push_back(value);
-    at = next == end ? end : next + 1;
-  }
-  const auto size = static_cast<std::int64_t>(table.sums.size());
-  if (samples < 1 || size % samples != 0)
-    throw Error("trial: expected a table of as many numbers for each sample");
-  table.columns = size / samples;
-  return table;
-}
-
-}  // namespace
 
 JudgedFigure judged_of(const net::Dataset& data, const std::vector<const net::Score*>& scores,
                        const net::Evaluation& own, const net::Evaluation& baseline) {
@@ -50,45 +17,6 @@ JudgedFigure judged_of(const net::Dataset& data, const std::vector<const net::Sc
   if (!scores.empty()) row.point.metrics.emplace_back(scores.front()->name);
   add_metrics(row, data, scores, own, baseline);
   return judged_of(row);
-}
-
-Json to_json(const net::Evaluation& evaluation) {
-  Json json;
-  const auto targets = static_cast<std::int64_t>(evaluation.right.size());
-  if (targets == evaluation.samples) {
-    std::string right;
-    for (const std::uint8_t r : evaluation.right) right.push_back(r != 0 ? '1' : '0');
-    json["right"] = right;
-  }
-  if (evaluation.tables.empty()) {
-    json["loss"] = policies::significant(evaluation.loss, kDigits);
-    if (evaluation.n != targets) json["n"] = evaluation.n;
-    return json;
-  }
-  json["samples"] = evaluation.samples;
-  json["n"] = evaluation.n;
-  json["correct"] = evaluation.correct;
-  json["loss"] = evaluation.loss;
-  json["tables"] = Json::array();
-  for (const net::ScoreTable& table : evaluation.tables) json["tables"].push_back(text_of(table));
-  return json;
-}
-
-net::Evaluation evaluation_of(const Json& json, const std::vector<const net::Score*>& scores) {
-  net::Evaluation evaluation;
-  const Json& right = json.value("right", Json(""));
-  for (const char c : right.get<std::string>()) evaluation.right.push_back(c == '1');
-  const auto size = static_cast<std::int64_t>(evaluation.right.size());
-  evaluation.samples = json.value("samples", Json(size)).get<std::int64_t>();
-  evaluation.n = json.value("n", Json(size)).get<std::int64_t>();
-  const std::int64_t correct = std::ranges::count(evaluation.right, std::uint8_t{1});
-  evaluation.correct = json.value("correct", Json(correct)).get<std::int64_t>();
-  evaluation.loss = json.at("loss").is_number() ? json.at("loss").get<double>() : NAN;
-  const Json tables = json.value("tables", Json(Json::array()));
-  if (tables.size() != scores.size()) throw Error("trial: expected a table of each score");
-  for (const Json& table : tables)
-    evaluation.tables.push_back(table_of(table.get<std::string>(), evaluation.samples));
-  return evaluation;
 }
 
 std::string figure_text(const Measure& measure, const std::optional<double>& value, bool sign) {

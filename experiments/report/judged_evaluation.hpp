@@ -18,12 +18,6 @@ namespace numemu::experiments {
 JudgedFigure judged_of(const net::Dataset&, const std::vector<const net::Score*>&,
                        const net::Evaluation&, const net::Evaluation& baseline);
 
-/// What a trial remembers of an evaluation with those scores: all that judged_of() reads. One
-/// without scores has one class a sample.
-Json to_json(const net::Evaluation&);
-/// Throws Error for what to_json() does not write.
-net::Evaluation evaluation_of(const Json&, const std::vector<const net::Score*>&);
-
 /// A value or a difference as columns have it: "81.25" of a share, in the measure's digits else.
 /// "-" for none.
 std::string figure_text(const Measure&, const std::optional<double>&, bool sign = false);

@@ -48,8 +48,7 @@ struct WatchPlan {
 /// What pruning makes of a gradient.
 struct Effects {
   double zeros = 0, error = 0, cosine = 0;
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("zeros", self.zeros);
     visit("error", self.error);
     visit("cosine", self.cosine);
@@ -59,8 +58,7 @@ struct Effects {
 /// Given the elements: expectations over the draws, and their deviations.
 struct Expected {
   double zeros = 0, zeros_error = 0, error = 0, error_error = 0;
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("zeros", self.zeros);
     visit("zeros_error", self.zeros_error);
     visit("error", self.error);
@@ -74,8 +72,7 @@ struct OfModel {
   Effects predicted;
   Expected expected;
   Effects measured;
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("scale", self.scale);
     visit("spread", self.spread);
     visit("cut", self.cut);
@@ -90,8 +87,7 @@ struct OfModel {
 /// The threshold predicted from the last steps beside the step's own, and its zeros.
 struct History {
   double threshold = 0, own = 0, zeros = 0;
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("threshold", self.threshold);
     visit("own", self.own);
     visit("zeros", self.zeros);
@@ -110,8 +106,7 @@ struct Record {
   const OfModel& normal() const { return of[0]; }
   const OfModel& lognormal() const { return of[1]; }
   const OfModel& cut() const { return of[2]; }
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("step", self.step);
     visit("layer", self.layer);
     visit("n", self.n);
@@ -124,8 +119,7 @@ struct Record {
 struct Measured {
   TrainOutcome outcome;
   std::vector<Record> records;
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("outcome", self.outcome);
     visit("records", self.records);
   }

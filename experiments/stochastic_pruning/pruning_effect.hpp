@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/engine/judge.hpp"
 #include "formats/analysis/magnitude_law.hpp"
 #include "formats/random.hpp"
 
@@ -45,17 +46,6 @@ double threshold_for_cosine(Pruning pruning, const MagnitudeLaw& law, double cos
 double threshold_for_zeros(Pruning pruning, const MagnitudeLaw& law, double zeros);
 
 // Measured effects of pruning below a threshold, beside their expectations from the elements.
-
-/// A number and its standard error.
-struct Estimate {
-  double value = 0, error = 0;
-
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
-    visit("value", self.value);
-    visit("error", self.error);
-  }
-};
 
 /// Sums over one tensor. "expected": given the elements, over the draws of the pruning alone.
 struct PrunedTensor {

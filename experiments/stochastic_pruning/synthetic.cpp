@@ -69,8 +69,7 @@ struct Spread {
 /// Shares, added variance per element and cosine over the parts of a sample.
 struct Measured {
   Estimate below, zeros, error, cosine;
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("below", self.below);
     visit("zeros", self.zeros);
     visit("error", self.error);

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "emu/net/gemm_layers.hpp"
-#include "emu/net/ops/cross_entropy.hpp"
 #include "emu/net/train/shuffle.hpp"
 #include "emu/net/train/train.hpp"
 #include "emu/stats/squares.hpp"
@@ -45,7 +44,8 @@ Gradients gradients_of(const net::Graph& graph, const net::Dataset& data, net::N
     if (layer.weight != nullptr) weights.insert(layer.name);
   }
   Gradients gradients;
-  Observed recorder(numerics, {}, [&](const net::Product& p, std::int64_t step) {
+  Observers show;
+  show.after = [&](const net::Product& p, std::int64_t step) {
     if (p.kind != net::GemmKind::wgrad || !weights.contains(std::string(p.layer))) return;
     WeightGradient& gradient = gradients[std::string(p.layer)];
     gradient.g = *p.a.source;
@@ -55,16 +55,10 @@ Gradients gradients_of(const net::Graph& graph, const net::Dataset& data, net::N
     net::Product as_is = p;
     as_is.d = gradient.exact.data();
     net::Numerics().product({.phase = net::Phase::training, .index = step}, as_is);
-  });
+  };
+  Observed recorder(numerics, show);
   for (std::int64_t index = 0; index < 2; ++index) {
-    const net::Step step{.phase = net::Phase::training, .index = index};
-    recorder.begin_step(step);
-    const float scale = recorder.loss_scale(step);
-    net::Tape tape = net::forward_training(graph, x, recorder, step, seed);
-    net::Tensor grad_output;
-    net::cross_entropy(tape.output, targets.classes, &grad_output, scale);
-    net::backward(graph, std::move(tape), std::move(grad_output), recorder);
-    recorder.end_step(step);
+    const float scale = training_pass(graph, x, targets.classes, recorder, index, seed).scale;
     for (auto& [name, gradient] : gradients) {
       for (std::vector<float>* values : {&gradient.d, &gradient.exact, &gradient.g.data}) {
         for (float& v : *values) v /= scale;

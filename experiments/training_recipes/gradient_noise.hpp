@@ -37,8 +37,7 @@ struct GradientNoise {
   double predicted = 0, own = 0;
   double total = 0;  ///< of the gradients against those of the float32 network
 
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("predicted", self.predicted);
     visit("own", self.own);
     visit("total", self.total);

@@ -29,10 +29,6 @@ constexpr double kZeros[] = {0.5, 0.6, 0.7, 0.8, 0.9};
 // Of shares of groups and of elements, in either direction.
 constexpr double kShareHolds = 0.005;
 
-struct Estimate {
-  double value = 0, error = 0;
-};
-
 /// Mean of independent values and its standard error.
 Estimate mean_of(const std::vector<double>& values) {
   const auto n = static_cast<std::int64_t>(values.size());
@@ -54,16 +50,22 @@ struct Counts {
   }
 };
 
-Json to_json(const Counts& counts) {
-  const Estimate broken = mean_of(counts.broken), extra = mean_of(counts.extra);
-  return {{"broken", broken.value},
-          {"broken_error", broken.error},
-          {"extra", extra.value},
-          {"extra_error", extra.error}};
-}
+/// Shares of groups that break N:M and of elements that go besides.
+struct Shares {
+  Estimate broken = {}, extra = {};
+
+  static void fields(auto& self, const auto& visit) {
+    visit("broken", self.broken.value);
+    visit("broken_error", self.broken.error);
+    visit("extra", self.extra.value);
+    visit("extra_error", self.extra.error);
+  }
+};
+
+Shares shares_of(const Counts& counts) { return {mean_of(counts.broken), mean_of(counts.extra)}; }
 
 /// Groups whose elements are zero independently.
-Json placed_at_random(Shape shape, double zeros, std::int64_t groups, std::uint64_t seed) {
+Shares placed_at_random(Shape shape, double zeros, std::int64_t groups, std::uint64_t seed) {
   const RandomSource random{.seed = seed,
                             .stream = Stream::probe,
                             .tensor = tensor_word("transposable/placement"),
@@ -75,7 +77,7 @@ Json placed_at_random(Shape shape, double zeros, std::int64_t groups, std::uint6
       nonzero += random.uniform(static_cast<std::uint64_t>(g * shape.group + i)) >= zeros;
     counts.add(shape, nonzero);
   }
-  return to_json(counts);
+  return shares_of(counts);
 }
 
 /// 0 .. n - 1 in an order drawn by Fisher and Yates.
@@ -96,8 +98,8 @@ std::vector<std::int64_t> permutation(std::int64_t n, std::uint64_t seed) {
 
 /// A weight [out, taps, in] pruned to a share of zeros, its groups along channels in this order.
 /// Groups of the same channels are correlated, so the sets of channels are the independent parts.
-Json converted(const net::Tensor& weight, Shape shape, double zeros,
-               const std::vector<std::int64_t>& order) {
+Shares converted(const net::Tensor& weight, Shape shape, double zeros,
+                 const std::vector<std::int64_t>& order) {
   const std::int64_t n = weight.size(), in = weight.dim(-1), lines = n / in;
   std::vector<std::uint8_t> keep(static_cast<std::size_t>(n));
   policies::keep_share(1 - zeros, {.x = weight.data.data(), .keep = keep.data(), .count = n});
@@ -113,7 +115,7 @@ Json converted(const net::Tensor& weight, Shape shape, double zeros,
     parts.broken.push_back(mean_of(of_channels.broken).value);
     parts.extra.push_back(mean_of(of_channels.extra).value);
   }
-  return to_json(parts);
+  return shares_of(parts);
 }
 
 /// Where zeros lie, and what is claimed of it: nothing of channels as they come.
@@ -122,8 +124,10 @@ enum class Place { random, trained, permuted };
 struct Series {
   std::string name;
   Place place;
-  std::vector<Json> results;  ///< by shape, then by share of zeros
+  std::vector<Shares> results;  ///< by shape, then by share of zeros
 };
+
+std::string text_of(const Estimate& e) { return fmt::format("{:.5f} ± {:.5f}", e.value, e.error); }
 
 void report(const std::vector<Series>& all, Conclusion& conclusion) {
   ResultTable table{
@@ -136,27 +140,19 @@ void report(const std::vector<Series>& all, Conclusion& conclusion) {
     std::size_t at = 0;
     for (const Shape shape : kShapes)
       for (const double zeros : kZeros) {
-        const Json& row = series.results[at++];
+        const Shares& row = series.results[at++];
         const double broken = violation_share(shape.kept, shape.group, zeros),
                      extra = extra_share(shape.kept, shape.group, zeros);
-        table.rows.push_back({fmt::format("{}:{}", shape.kept, shape.group),
-                              fmt::format("{}", zeros), series.name,
-                              fmt::format("{:.5f} ± {:.5f}", row["broken"].get<double>(),
-                                          row["broken_error"].get<double>()),
-                              fmt::format("{:.5f}", broken),
-                              fmt::format("{:.5f} ± {:.5f}", row["extra"].get<double>(),
-                                          row["extra_error"].get<double>()),
+        const std::string pattern = fmt::format("{}:{}", shape.kept, shape.group);
+        table.rows.push_back({pattern, fmt::format("{}", zeros), series.name, text_of(row.broken),
+                              fmt::format("{:.5f}", broken), text_of(row.extra),
                               fmt::format("{:.5f}", extra)});
-        const std::string what =
-            fmt::format("{} at {}:{} and {} zeros", series.name, shape.kept, shape.group, zeros);
+        const std::string what = fmt::format("{} at {} and {} zeros", series.name, pattern, zeros);
         if (series.place == Place::random) {
-          placed.add("groups broken, " + what, broken, row["broken"], row["broken_error"],
-                     kShareHolds);
-          placed.add("elements pruned besides, " + what, extra, row["extra"], row["extra_error"],
-                     kShareHolds);
+          placed.add("groups broken, " + what, broken, row.broken, kShareHolds);
+          placed.add("elements pruned besides, " + what, extra, row.extra, kShareHolds);
         } else if (series.place == Place::permuted) {
-          permuted.add("groups broken, " + what, broken, row["broken"], row["broken_error"],
-                       kShareHolds);
+          permuted.add("groups broken, " + what, broken, row.broken, kShareHolds);
         }
       }
   }
@@ -172,10 +168,8 @@ void report(const std::vector<Series>& all, Conclusion& conclusion) {
       "binomial law holds in {} of {} cases and fails in {}; {} lie above it (rows that differ in "
       "density break more groups).",
       counts.holds, counts.compared(), counts.fails, larger));
-  for (const Finding& finding : placed.findings()) conclusion.findings.push_back(finding);
-  conclusion.about("placement");
-  for (const Finding& finding : of_layers) conclusion.findings.push_back(finding);
-  conclusion.about("layers");
+  conclusion.add(placed.findings(), "placement");
+  conclusion.add(of_layers, "layers");
 }
 
 void draw(const std::vector<Series>& all, Conclusion& conclusion) {
@@ -197,9 +191,8 @@ void draw(const std::vector<Series>& all, Conclusion& conclusion) {
     for (const Series& series : all) {
       ChartSeries drawn{.name = series.name};
       for (std::size_t i = 0; i < std::size(kZeros); ++i) {
-        const Json& row = series.results[first + i];
-        drawn.points.push_back(
-            with_error({.x = kZeros[i], .y = row["broken"]}, row["broken_error"]));
+        const Estimate& broken = series.results[first + i].broken;
+        drawn.points.push_back(with_error({.x = kZeros[i], .y = broken.value}, broken.error));
       }
       chart.series.push_back(drawn);
     }
@@ -211,7 +204,7 @@ void draw(const std::vector<Series>& all, Conclusion& conclusion) {
 /// One trial per pattern and share of zeros.
 template <class Run>
 void add_trials(const std::string& name, Place place, const Json& point, Run&& run,
-                std::vector<Series>& all, std::vector<Trial>& trials) {
+                std::vector<Series>& all, std::vector<TypedTrial<Shares>>& trials) {
   all.push_back({name, place, {}});
   for (const Shape shape : kShapes)
     for (const double zeros : kZeros) {
@@ -228,7 +221,7 @@ void add_conversion(const ExperimentRun& run, const net::Dataset& data, Conclusi
   const std::int64_t groups = run.settings.integer("placed", 2, 1'000'000'000);
   const std::uint64_t seed = run.seed;
   std::vector<Series> all;
-  std::vector<Trial> trials;
+  std::vector<TypedTrial<Shares>> trials;
   add_trials(
       "random placement", Place::random,
       {{"part", "placement"}, {"groups", groups}, {"seed", seed}},
@@ -254,7 +247,11 @@ void add_conversion(const ExperimentRun& run, const net::Dataset& data, Conclusi
       }
     }
   }
-  const std::vector<Json> results = run_trials(run, trials);
+  std::vector<Shares> results = run_typed(run, trials);
+  for (Shares& shares : results) {  // of a single part nothing is known of the error
+    for (Estimate* const e : {&shares.broken, &shares.extra})
+      if (std::isnan(e->error)) e->error = HUGE_VAL;
+  }
   const std::size_t each = std::size(kShapes) * std::size(kZeros);
   for (std::size_t s = 0; s < all.size(); ++s)
     all[s].results.assign(results.begin() + static_cast<std::ptrdiff_t>(s * each),

@@ -51,13 +51,9 @@ double pruned_magnitude(const policies::MaskPolicy& policy, const std::vector<fl
   });
 }
 
-struct Share {
-  double value = 0, error = 0;
-};
-
 /// Sum of `part` over sum of `whole`, with the standard error over blocks.
 template <class Part>
-Share share_of(const std::vector<double>& whole, Part&& part) {
+Estimate share_of(const std::vector<double>& whole, Part&& part) {
   const auto n = static_cast<std::int64_t>(whole.size());
   const auto at = [&](std::int64_t b) { return whole[static_cast<std::size_t>(b)]; };
   const double total = pairwise_sum(n, at), share = pairwise_sum(n, part) / total;
@@ -68,12 +64,17 @@ Share share_of(const std::vector<double>& whole, Part&& part) {
   return {share, std::sqrt(squares * static_cast<double>(n) / static_cast<double>(n - 1)) / total};
 }
 
-Json to_json(const Share& share) { return {{"value", share.value}, {"error", share.error}}; }
-Share share_from(const Json& json) { return {json["value"], json["error"]}; }
+struct Losses {
+  std::vector<Estimate> losses = {};  ///< by pattern
+  std::vector<Estimate> steps = {};   ///< of each pattern from the one before, on the same blocks
 
-/// {"losses": one share per pattern, "steps": the difference of each pattern to the one before it,
-/// on the same blocks}.
-Json measure_losses(std::int64_t blocks, std::uint64_t seed) {
+  static void fields(auto& self, const auto& visit) {
+    visit("losses", self.losses);
+    visit("steps", self.steps);
+  }
+};
+
+Losses measure_losses(std::int64_t blocks, std::uint64_t seed) {
   const RandomSource random{.seed = seed,
                             .stream = Stream::probe,
                             .tensor = tensor_word("transposable/losses"),
@@ -91,25 +92,36 @@ Json measure_losses(std::int64_t blocks, std::uint64_t seed) {
     for (std::size_t p = 0; p < policies.size(); ++p)
       pruned[p][block] = pruned_magnitude(policies[p], x);
   });
-  Json losses = Json::array(), steps = Json::array();
+  Losses result;
   for (std::size_t p = 0; p < policies.size(); ++p) {
     const auto of = [&](std::size_t pattern, std::int64_t b) {
       return pruned[pattern][static_cast<std::size_t>(b)];
     };
-    losses.push_back(to_json(share_of(whole, [&](std::int64_t b) { return of(p, b); })));
+    result.losses.push_back(share_of(whole, [&](std::int64_t b) { return of(p, b); }));
     if (p > 0)
-      steps.push_back(
-          to_json(share_of(whole, [&](std::int64_t b) { return of(p, b) - of(p - 1, b); })));
+      result.steps.push_back(
+          share_of(whole, [&](std::int64_t b) { return of(p, b) - of(p - 1, b); }));
   }
-  return {{"losses", losses}, {"steps", steps}};
+  return result;
 }
 
 /// One greedy method on tiles of one size.
 struct Nearness {
   double kept = 0, least_kept = 2;     ///< sum kept over the best sum: mean, least
   double pruned = 0, most_pruned = 0;  ///< sum pruned over the least sum: mean, most
-  double count = 0;                    ///< elements kept of N M
-  std::int64_t broken = 0, same = 0;   ///< tiles that break the bound; that have the best mask
+  double count = 0;                    ///< mean of the elements kept of N M
+  std::int64_t broken = 0;             ///< tiles that break the bound
+  double same = 0;                     ///< share of tiles with the best mask
+
+  static void fields(auto& self, const auto& visit) {
+    visit("kept", self.kept);
+    visit("least_kept", self.least_kept);
+    visit("pruned", self.pruned);
+    visit("most_pruned", self.most_pruned);
+    visit("count", self.count);
+    visit("broken", self.broken);
+    visit("same", self.same);
+  }
 };
 
 struct Method {
@@ -130,7 +142,7 @@ const Method kMethods[] = {
        return total - kept <= 2 * (total - best);
      }}};
 
-Json measure_nearness(const Method& method, int size, std::int64_t blocks, std::uint64_t seed) {
+Nearness measure_nearness(const Method& method, int size, std::int64_t blocks, std::uint64_t seed) {
   const RandomSource random{.seed = seed,
                             .stream = Stream::probe,
                             .tensor = tensor_word("transposable/losses"),
@@ -160,16 +172,11 @@ Json measure_nearness(const Method& method, int size, std::int64_t blocks, std::
     }
   }
   const auto n = static_cast<double>(blocks * kBlock / elements);
-  return {{"kept", sum.kept / n},
-          {"least_kept", sum.least_kept},
-          {"pruned", sum.pruned / n},
-          {"most_pruned", sum.most_pruned},
-          {"count", sum.count / n},
-          {"broken", sum.broken},
-          {"same", static_cast<double>(sum.same) / n}};
+  for (double* const mean : {&sum.kept, &sum.pruned, &sum.count, &sum.same}) *mean /= n;
+  return sum;
 }
 
-void report_losses(const Json& measured, std::int64_t blocks, Conclusion& conclusion) {
+void report_losses(const Losses& measured, std::int64_t blocks, Conclusion& conclusion) {
   const std::vector<HalfPattern>& patterns = half_patterns();
   ResultTable table{fmt::format("Share of the sum of magnitudes pruned, {} blocks of 8 x 8 normal "
                                 "elements",
@@ -188,7 +195,7 @@ void report_losses(const Json& measured, std::int64_t blocks, Conclusion& conclu
   Judged losses;
   for (std::size_t p = 0; p < patterns.size(); ++p) {
     const HalfPattern& pattern = patterns[p];
-    const Share loss = share_from(measured["losses"][p]);
+    const Estimate& loss = measured.losses[p];
     table.rows.push_back({pattern.name, fmt::format("{:.5f}", pattern.loss),
                           pattern.loss_error == 0 ? "closed form" : "earlier run",
                           fmt::format("{:.5f}", loss.value), fmt::format("{:.5f}", loss.error)});
@@ -201,19 +208,18 @@ void report_losses(const Json& measured, std::int64_t blocks, Conclusion& conclu
   chart.series = {predicted, seen};
   conclusion.charts.push_back(chart);
   conclusion.tables.push_back(table);
-  for (const Finding& finding : losses.findings()) conclusion.findings.push_back(finding);
-  conclusion.about("magnitude");
+  conclusion.add(losses.findings(), "magnitude");
 }
 
 /// Each pattern against the one before it, on the same blocks: the claim is that it prunes more.
-void report_order(const Json& measured, Conclusion& conclusion) {
+void report_order(const Losses& measured, Conclusion& conclusion) {
   const std::vector<HalfPattern>& patterns = half_patterns();
   std::vector<double> above, below;
-  const std::size_t first = conclusion.findings.size();
+  std::vector<Finding> steps;
   std::string names = patterns[0].name;
   for (std::size_t p = 1; p < patterns.size(); ++p) {
-    const Share step = share_from(measured["steps"][p - 1]);
-    conclusion.findings.push_back(
+    const Estimate& step = measured.steps[p - 1];
+    steps.push_back(
         unjudged(fmt::format("{} prunes more normal magnitude than {} (claimed above 0)",
                              patterns[p].name, patterns[p - 1].name),
                  patterns[p].loss - patterns[p - 1].loss, step.value, step.error));
@@ -221,11 +227,10 @@ void report_order(const Json& measured, Conclusion& conclusion) {
     below.push_back(normal::cdf(step.value / step.error));
     names += " < " + patterns[p].name;
   }
-  const std::span<Finding> steps = std::span(conclusion.findings).subspan(first);
   judge_signs(steps, above, below);
   VerdictCounts counts;
   for (const Finding& step : steps) counts.add(step.verdict);
-  conclusion.about("order");
+  conclusion.add(std::move(steps), "order");
   conclusion.sentences.push_back(fmt::format(
       "Magnitude pruned of normal weights: {}, {} of {} steps confirmed; unstructured pruning of a "
       "whole tensor instead of 8 x 8 elements prunes {:.5f}.",
@@ -238,21 +243,24 @@ void add_losses(const ExperimentRun& run, Conclusion& conclusion) {
   const std::int64_t blocks = run.settings.integer("blocks", 2, 1'000'000'000);
   const std::uint64_t seed = run.seed;
   constexpr int kSizes[] = {4, 8};
-  std::vector<Trial> trials = {{{{"part", "losses"}, {"blocks", blocks}, {"seed", seed}},
-                                "normal blocks under every pattern",
-                                [=] { return measure_losses(blocks, seed); }}};
+  std::vector<Trial> trials = {
+      untyped<Losses>({{{"part", "losses"}, {"blocks", blocks}, {"seed", seed}},
+                       "normal blocks under every pattern",
+                       [=] { return measure_losses(blocks, seed); }})};
   for (const int size : kSizes)
     for (const Method& method : kMethods)
-      trials.push_back({{{"part", "greedy"},
-                         {"method", method.name},
-                         {"size", size},
-                         {"blocks", blocks},
-                         {"seed", seed}},
-                        fmt::format("{} on {} x {}", method.name, size, size),
-                        [=] { return measure_nearness(method, size, blocks, seed); }});
+      trials.push_back(
+          untyped<Nearness>({{{"part", "greedy"},
+                              {"method", method.name},
+                              {"size", size},
+                              {"blocks", blocks},
+                              {"seed", seed}},
+                             fmt::format("{} on {} x {}", method.name, size, size),
+                             [=] { return measure_nearness(method, size, blocks, seed); }}));
   const std::vector<Json> results = run_trials(run, trials);
-  report_losses(results[0], blocks, conclusion);
-  report_order(results[0], conclusion);
+  const auto losses = measured<Losses>(results[0]);
+  report_losses(losses, blocks, conclusion);
+  report_order(losses, conclusion);
 
   ResultTable table{fmt::format("Greedy masks of normal tiles beside the best, {} blocks", blocks),
                     {"tile", "method", "kept / best", "least", "pruned / least", "most",
@@ -261,21 +269,19 @@ void add_losses(const ExperimentRun& run, Conclusion& conclusion) {
   std::size_t at = 1;
   for (const int size : kSizes)
     for (const Method& method : kMethods) {
-      const Json& row = results[at++];
-      const auto number = [&](const char* key) { return row[key].get<double>(); };
-      table.rows.push_back(
-          {fmt::format("{}:{}-T", size / 2, size), method.name,
-           fmt::format("{:.4f}", number("kept")), fmt::format("{:.4f}", number("least_kept")),
-           fmt::format("{:.4f}", number("pruned")), fmt::format("{:.4f}", number("most_pruned")),
-           fmt::format("{:.3f} of {}", number("count"), size * size / 2),
-           fmt::format("{:.1f} %", 100 * number("same"))});
-      const double broken = number("broken");
-      conclusion.findings.push_back(exact_finding(
-          fmt::format("{}:{}-T, {}: tiles of {} that break the bound ({})", size / 2, size,
-                      method.name, blocks * kBlock / (size * size), method.bound),
-          0, broken, broken == 0));
+      const auto row = measured<Nearness>(results[at++]);
+      table.rows.push_back({fmt::format("{}:{}-T", size / 2, size), method.name,
+                            fmt::format("{:.4f}", row.kept), fmt::format("{:.4f}", row.least_kept),
+                            fmt::format("{:.4f}", row.pruned),
+                            fmt::format("{:.4f}", row.most_pruned),
+                            fmt::format("{:.3f} of {}", row.count, size * size / 2),
+                            fmt::format("{:.1f} %", 100 * row.same)});
+      conclusion.add(exact_finding(fmt::format("{}:{}-T, {}: tiles of {} that break the bound ({})",
+                                               size / 2, size, method.name,
+                                               blocks * kBlock / (size * size), method.bound),
+                                   0, static_cast<double>(row.broken), row.broken == 0),
+                     "greedy");
     }
-  conclusion.about("greedy");
   conclusion.tables.push_back(table);
 }
 

@@ -9,10 +9,12 @@
 #include "emu/stats/interval.hpp"
 #include "emu/stats/paired.hpp"
 #include "experiments/engine/judge.hpp"
+#include "experiments/engine/study.hpp"
 #include "experiments/engine/train_trial.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/engine/workbench.hpp"
 #include "experiments/transposable/patterns.hpp"
+#include "formats/joined.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -23,42 +25,34 @@ constexpr double kMostLost = 0.01;  // of top-1, after AdaPrune
 
 struct Network {
   std::string label;
-  Json results;  ///< the unpruned network, then every variant
+  std::vector<PrunedNetwork> results;  ///< the unpruned network, then every variant
 };
 
-struct Difference {
-  double value = 0;
-  stats::Interval interval = {0, 0};
-};
-
-/// Of top-1, paired by image.
-Difference difference(const Json& a, const Json& b) {
-  const std::string &x = a["right"].text(), &y = b["right"].text();
+/// Of top-1 as a share, paired by image.
+stats::PairedInterval difference(const PrunedNetwork& a, const PrunedNetwork& b) {
   const auto right = [](const std::string& answers) {
     return [&](std::int64_t i) { return answers[static_cast<std::size_t>(i)] == '1'; };
   };
-  const auto n = static_cast<std::int64_t>(x.size());
-  const stats::PairedAnswers answers = stats::count_answers(n, right(x), right(y));
-  return {static_cast<double>(answers.only1 - answers.only2) / static_cast<double>(n),
-          stats::paired_share(answers, 1, stats::kNormal95)};
+  const std::int64_t n = std::ssize(a.right);
+  const stats::PairedAnswers answers = stats::count_answers(n, right(a.right), right(b.right));
+  const stats::Interval ends = stats::paired_share(answers, 1, stats::kNormal95);
+  return {static_cast<double>(answers.only1 - answers.only2) / static_cast<double>(n), ends.low,
+          ends.high, n};
 }
 
-double top1(const Json& result) {
-  const std::string& right = result["right"].text();
-  return static_cast<double>(std::count(right.begin(), right.end(), '1')) /
-         static_cast<double>(right.size());
+std::string points(const PrunedNetwork& a, const PrunedNetwork& b) {
+  return mean_text(in_points(difference(a, b)));
 }
 
-double mean_output_error(const Json& result) {
+double top1(const PrunedNetwork& result) {
+  return static_cast<double>(std::ranges::count(result.right, '1')) /
+         static_cast<double>(result.right.size());
+}
+
+double mean_output_error(const PrunedNetwork& result) {
   double sum = 0;
-  for (const auto& [layer, error] : result["outputs"].items()) sum += error.get<double>();
-  return sum / static_cast<double>(result["outputs"].size());
-}
-
-std::string points(double share) { return fmt::format("{:+.2f}", 100 * share); }
-std::string points(const Difference& d) {
-  return fmt::format("{} [{}, {}]", points(d.value), points(d.interval.low),
-                     points(d.interval.high));
+  for (const auto& [layer, error] : result.outputs) sum += error;
+  return sum / static_cast<double>(result.outputs.size());
 }
 
 const char* name_of(const std::string& repair) {
@@ -66,7 +60,7 @@ const char* name_of(const std::string& repair) {
 }
 
 ResultTable accuracy_table(const Network& network, const std::vector<Variant>& all) {
-  const Json& dense = network.results[0];
+  const PrunedNetwork& dense = network.results[0];
   ResultTable table{fmt::format("{}: one-shot pruning to 50 %, {:.2f} % top-1 unpruned (95 % "
                                 "intervals paired by image)",
                                 network.label, 100 * top1(dense)),
@@ -75,15 +69,13 @@ ResultTable accuracy_table(const Network& network, const std::vector<Variant>& a
                     {}};
   std::size_t bare = 0;
   for (std::size_t v = 0; v < all.size(); ++v) {
-    const Json& result = network.results[v + 1];
+    const PrunedNetwork& result = network.results[v + 1];
     if (all[v].repair == "none") bare = v + 1;
-    table.rows.push_back(
-        {all[v].pattern->name, name_of(all[v].repair),
-         fmt::format("{:.4f}", result["kept"].get<double>()),
-         fmt::format("{:.4f}", result["pruned"].get<double>()),
-         fmt::format("{:.5f}", mean_output_error(result)),
-         fmt::format("{:.2f}", 100 * top1(result)), points(difference(result, dense)),
-         all[v].repair == "none" ? "" : points(difference(result, network.results[bare]))});
+    table.rows.push_back({all[v].pattern->name, name_of(all[v].repair),
+                          fmt::format("{:.4f}", result.kept), fmt::format("{:.4f}", result.pruned),
+                          fmt::format("{:.5f}", mean_output_error(result)),
+                          fmt::format("{:.2f}", 100 * top1(result)), points(result, dense),
+                          all[v].repair == "none" ? "" : points(result, network.results[bare])});
   }
   return table;
 }
@@ -94,14 +86,13 @@ ResultTable layer_table(const Network& network, const std::vector<Variant>& all)
                         "inputs of the unpruned network: test (calibration) images",
                     {"pattern", "repair"},
                     {}};
-  for (const auto& [layer, error] : network.results[0]["outputs"].items())
-    table.header.push_back(layer);
+  for (const auto& [layer, error] : network.results[0].outputs) table.header.push_back(layer);
   for (std::size_t v = 0; v < all.size(); ++v) {
-    const Json& result = network.results[v + 1];
+    const PrunedNetwork& result = network.results[v + 1];
     table.rows.push_back({all[v].pattern->name, name_of(all[v].repair)});
-    for (const auto& [layer, error] : result["outputs"].items())
-      table.rows.back().push_back(fmt::format("{:.5f} ({:.5f})", error.get<double>(),
-                                              result["fitted"][layer].get<double>()));
+    for (std::size_t l = 0; l < result.outputs.size(); ++l)
+      table.rows.back().push_back(
+          fmt::format("{:.5f} ({:.5f})", result.outputs[l].second, result.fitted[l].second));
   }
   return table;
 }
@@ -109,19 +100,18 @@ ResultTable layer_table(const Network& network, const std::vector<Variant>& all)
 /// Layers whose solved weights fit the calibration images much better than others.
 std::string overfitted(const Network& network, const std::vector<Variant>& all) {
   constexpr double kMuch = 2;
-  std::string names;
-  for (const auto& [layer, dense] : network.results[0]["outputs"].items()) {
+  std::vector<std::string> names;
+  for (std::size_t l = 0; l < network.results[0].outputs.size(); ++l) {
     std::int64_t worse = 0, solved = 0;
     for (std::size_t v = 0; v < all.size(); ++v) {
       if (all[v].repair != "adaprune") continue;
-      const Json& result = network.results[v + 1];
+      const PrunedNetwork& result = network.results[v + 1];
       ++solved;
-      worse +=
-          result["outputs"][layer].get<double>() > kMuch * result["fitted"][layer].get<double>();
+      worse += result.outputs[l].second > kMuch * result.fitted[l].second;
     }
-    if (solved > 0 && worse == solved) names += (names.empty() ? "" : ", ") + layer;
+    if (solved > 0 && worse == solved) names.push_back(network.results[0].outputs[l].first);
   }
-  return names.empty() ? "none" : names;
+  return names.empty() ? "none" : joined(names, ", ");
 }
 
 Chart accuracy_chart(const Network& network, const std::vector<Variant>& all) {
@@ -136,11 +126,9 @@ Chart accuracy_chart(const Network& network, const std::vector<Variant>& all) {
     ChartSeries series{.name = name_of(repair)};
     for (std::size_t v = 0; v < all.size(); ++v) {
       if (all[v].repair != repair) continue;
-      const Difference d = difference(network.results[v + 1], network.results[0]);
-      series.points.push_back({.name = all[v].pattern->name,
-                               .y = 100 * d.value,
-                               .low = 100 * d.interval.low,
-                               .high = 100 * d.interval.high});
+      series.points.push_back(
+          gain_point(0, all[v].pattern->name,
+                     in_points(difference(network.results[v + 1], network.results[0]))));
     }
     chart.series.push_back(series);
   }
@@ -151,20 +139,19 @@ Chart accuracy_chart(const Network& network, const std::vector<Variant>& all) {
 void judge_repair(const Network& network, const std::vector<Variant>& all, Conclusion& conclusion) {
   double bare = 0;
   for (std::size_t v = 0; v < all.size(); ++v) {
-    const Json& result = network.results[v + 1];
+    const PrunedNetwork& result = network.results[v + 1];
     const std::string of = fmt::format("{} at {}", network.label, all[v].pattern->name);
     if (all[v].repair == "none") bare = mean_output_error(result);
     if (all[v].repair != "adaprune") continue;
     const double gain = bare / mean_output_error(result);
-    conclusion.findings.push_back(
+    conclusion.add(
         exact_finding("AdaPrune divides the squared error of layer outputs by 2 or more, " + of,
-                      kLeastGain, gain, gain >= kLeastGain, at_least(kLeastGain)));
-    const Difference d = difference(result, network.results[0]);
-    conclusion.about("outputs");
-    conclusion.findings.push_back(
-        interval_finding("top-1 within 1 point of unpruned after AdaPrune, " + of, -kMostLost,
-                         d.value, d.interval, at_least(-kMostLost)));
-    conclusion.about("accuracy");
+                      kLeastGain, gain, gain >= kLeastGain, at_least(kLeastGain)),
+        "outputs");
+    const stats::PairedInterval d = difference(result, network.results[0]);
+    conclusion.add(interval_finding("top-1 within 1 point of unpruned after AdaPrune, " + of,
+                                    -kMostLost, d.mean, {d.low, d.high}, at_least(-kMostLost)),
+                   "accuracy");
   }
 }
 
@@ -175,8 +162,7 @@ ResultTable seeds_table(const std::string& net, const std::vector<const Network*
     std::vector<double> differences;
     for (const Network* member : members)
       differences.push_back(100 * (top1(member->results[a]) - top1(member->results[b])));
-    const stats::PairedInterval d = stats::paired_interval(differences);
-    return fmt::format("{:+.2f} [{:+.2f}, {:+.2f}]", d.mean, d.low, d.high);
+    return mean_text(stats::paired_interval(differences));
   };
   ResultTable table{fmt::format("{}: mean over {} networks, points of top-1 (95 % intervals of "
                                 "Student's t, paired by network)",
@@ -198,8 +184,10 @@ Json masks_of(const std::vector<Variant>& all) {
   return masks;
 }
 
-Trial shipped(const ExperimentRun& run, const std::string& name, const net::Dataset& data,
-              const std::vector<Variant>& all, std::int64_t images) {
+TypedTrial<std::vector<PrunedNetwork>> shipped(const ExperimentRun& run, const std::string& name,
+                                               const net::Dataset& data,
+                                               const std::vector<Variant>& all,
+                                               std::int64_t images) {
   const auto trained = std::make_shared<TrainedNet>(load_trained_net(name, data, run.folders));
   Json point = {{"part", "one-shot"},
                 {"images", data.digest()},
@@ -211,8 +199,9 @@ Trial shipped(const ExperimentRun& run, const std::string& name, const net::Data
           }};
 }
 
-Trial fresh(const ExperimentRun& run, const std::string& name, std::uint64_t seed,
-            const net::Dataset& data, const std::vector<Variant>& all, std::int64_t images) {
+TypedTrial<std::vector<PrunedNetwork>> fresh(const ExperimentRun& run, const std::string& name,
+                                             std::uint64_t seed, const net::Dataset& data,
+                                             const std::vector<Variant>& all, std::int64_t images) {
   TrainTrial plan;
   plan.net = name;
   plan.seed = seed;
@@ -237,7 +226,7 @@ void add_networks(const ExperimentRun& run, const net::Dataset& data, Conclusion
   const std::int64_t extra = run.settings.integer("trained", 0, 1000);
   const std::vector<Variant> all = variants(run.settings.list("patterns"));
   const std::vector<std::string> names = run.settings.list("nets");
-  std::vector<Trial> trials;
+  std::vector<TypedTrial<std::vector<PrunedNetwork>>> trials;
   std::vector<Network> networks;
   for (const std::string& name : names) {
     trials.push_back(shipped(run, name, data, all, images));
@@ -248,8 +237,8 @@ void add_networks(const ExperimentRun& run, const net::Dataset& data, Conclusion
       networks.push_back({fmt::format("{} of seed {}", name, seed), {}});
     }
   }
-  const std::vector<Json> results = run_trials(run, trials);
-  for (std::size_t i = 0; i < networks.size(); ++i) networks[i].results = results[i];
+  std::vector<std::vector<PrunedNetwork>> results = run_typed(run, trials);
+  for (std::size_t i = 0; i < networks.size(); ++i) networks[i].results = std::move(results[i]);
 
   const auto each = static_cast<std::size_t>(1 + extra);
   for (std::size_t first = 0; first < networks.size(); first += each) {
@@ -266,7 +255,7 @@ void add_networks(const ExperimentRun& run, const net::Dataset& data, Conclusion
     conclusion.sentences.push_back(fmt::format(
         "{}: of one-shot pruning to 50 % without repair {} costs most, {} points of top-1.",
         network.label, all[worst].pattern->name,
-        points(difference(network.results[worst + 1], network.results[0]))));
+        points(network.results[worst + 1], network.results[0])));
     conclusion.sentences.push_back(fmt::format(
         "{}: layers where AdaPrune leaves more than twice the error on test images that it leaves "
         "on its calibration images, under every pattern: {}.",

@@ -9,6 +9,7 @@
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/train/evaluate.hpp"
 #include "emu/stats/laws.hpp"
+#include "experiments/engine/losses_file.hpp"
 #include "formats/analysis/normal_law.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"
@@ -201,10 +202,11 @@ Masked masked(const std::string& layer, const net::Tensor& weight, const std::st
   return result;
 }
 
-Json shares(const net::Graph& graph, const Seen& seen, const std::string& mask,
-            std::uint64_t seed) {
+/// Without loss and answers.
+PrunedNetwork shares(const net::Graph& graph, const Seen& seen, const std::string& mask,
+                     std::uint64_t seed) {
   double elements = 0, kept = 0, magnitude = 0, pruned = 0;
-  Json outputs = Json::object(), fitted = Json::object();
+  PrunedNetwork result;
   for (const std::string& layer : seen.layers) {
     const net::Tensor& weight = net::weight_of(graph, layer);
     const Masked under = mask.empty()
@@ -220,13 +222,12 @@ Json shares(const net::Graph& graph, const Seen& seen, const std::string& mask,
     kept += static_cast<double>(std::count(under.keep.begin(), under.keep.end(), 1));
     magnitude += sum(true);
     pruned += sum(false);
-    outputs[layer] = seen.outputs.relative(layer, under.weight);
-    fitted[layer] = seen.fitted.relative(layer, under.weight);
+    result.outputs.emplace_back(layer, seen.outputs.relative(layer, under.weight));
+    result.fitted.emplace_back(layer, seen.fitted.relative(layer, under.weight));
   }
-  return {{"kept", kept / elements},
-          {"pruned", pruned / magnitude},
-          {"outputs", outputs},
-          {"fitted", fitted}};
+  result.kept = kept / elements;
+  result.pruned = pruned / magnitude;
+  return result;
 }
 
 }  // namespace
@@ -254,15 +255,15 @@ Json recipe_of(const std::vector<std::string>& layers, const std::string& mask) 
   return recipe;
 }
 
-Json prune_network(const net::Graph& graph, const net::Dataset& data,
-                   const std::vector<Variant>& all, std::int64_t images) {
+std::vector<PrunedNetwork> prune_network(const net::Graph& graph, const net::Dataset& data,
+                                         const std::vector<Variant>& all, std::int64_t images) {
   std::vector<std::string> masks = {""};
   for (const Variant& variant : all) masks.push_back(variant.mask());
   const policies::Recipe plain = policies::Recipe::parse(recipe_of({}, ""), "transposable");
   const std::int64_t tested = std::min(images, data.test_count());
   const Seen seen =
       see(graph, data, tested, std::min(data.calibration_count(), plain.calibration().samples));
-  Json results = Json::array();
+  std::vector<PrunedNetwork> results;
   for (const std::string& mask : masks) {
     const policies::Recipe recipe =
         policies::Recipe::parse(recipe_of(seen.layers, mask), "transposable");
@@ -272,12 +273,9 @@ Json prune_network(const net::Graph& graph, const net::Dataset& data,
     });
     const net::Evaluation evaluation =
         net::evaluate(graph, data, net::Split::test, tested, numerics);
-    Json result = shares(graph, seen, mask, recipe.seed());
-    result["loss"] = evaluation.loss;
-    std::string right;
-    for (const std::uint8_t r : evaluation.right) right += r != 0 ? '1' : '0';
-    result["right"] = right;
-    results.push_back(result);
+    PrunedNetwork& result = results.emplace_back(shares(graph, seen, mask, recipe.seed()));
+    result.loss = evaluation.loss;
+    result.right = answer_text(evaluation.right);
   }
   return results;
 }

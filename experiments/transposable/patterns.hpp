@@ -11,6 +11,7 @@
 #include "emu/net/graph.hpp"
 #include "emu/net/numerics.hpp"
 #include "experiments/engine/experiment.hpp"
+#include "formats/storage/fields.hpp"
 #include "formats/storage/json.hpp"
 #include "policies/calibrate/least_squares.hpp"
 
@@ -88,12 +89,27 @@ std::vector<Variant> variants(const std::vector<std::string>& patterns);
 /// The recipe that masks these layers' weights.
 Json recipe_of(const std::vector<std::string>& layers, const std::string& mask);
 
-/// One object per variant, the unpruned network first: {"right": one character per test target,
-/// "loss", "pruned": share of the layers' sum of magnitudes, "kept": of their elements, "outputs":
-/// {layer: squared error of its outputs on test images, over their squares}, "fitted": the same on
-/// the calibration images that AdaPrune solves for}. Layers: even_layers().
-Json prune_network(const net::Graph&, const net::Dataset&, const std::vector<Variant>&,
-                   std::int64_t images);
+/// A network under a variant.
+struct PrunedNetwork {
+  double kept = 0, pruned = 0;  ///< shares of the layers' elements, and of their sum of magnitudes
+  Named<double> outputs = {};   ///< by layer: squared error on test images, over the squares
+  Named<double> fitted = {};    ///< on the calibration images that AdaPrune solves for
+  double loss = 0;
+  std::string right = {};  ///< answer_text() of the test targets
+
+  static void fields(auto& self, const auto& visit) {
+    visit("kept", self.kept);
+    visit("pruned", self.pruned);
+    visit("outputs", self.outputs);
+    visit("fitted", self.fitted);
+    visit("loss", self.loss);
+    visit("right", self.right);
+  }
+};
+
+/// One for each variant, the unpruned network first. Layers: even_layers().
+std::vector<PrunedNetwork> prune_network(const net::Graph&, const net::Dataset&,
+                                         const std::vector<Variant>&, std::int64_t images);
 
 /// What each pattern prunes of normal deviates (setting blocks), beside closed forms; how near the
 /// greedy masks come to the best.

@@ -128,11 +128,11 @@ LogisticCurve fit_logistic(std::span<const double> x, std::span<const double> y)
 
 // Sums by image over maps and predictions.
 
-RatioEstimate ratio_of(const std::vector<double>& parts, const std::vector<double>& wholes) {
+Estimate ratio_of(const std::vector<double>& parts, const std::vector<double>& wholes) {
   const auto n = static_cast<std::int64_t>(parts.size());
   const double whole = pairwise_sum(n, [&](std::int64_t i) { return wholes[i]; });
   if (whole == 0) return {};
-  RatioEstimate ratio;
+  Estimate ratio;
   ratio.value = pairwise_sum(n, [&](std::int64_t i) { return parts[i]; }) / whole;
   ratio.error = std::sqrt(pairwise_sum(n,
                                        [&](std::int64_t i) {
@@ -162,7 +162,7 @@ policies::ZapTally PredictedMaps::tally(float threshold) const {
   return policies::tally_of(predictor_.mask(), x_, z_, threshold);
 }
 
-RatioEstimate PredictedMaps::bound() const {
+Estimate PredictedMaps::bound() const {
   const std::int64_t images = x_.dim(0), each = x_.size() / images, channels = x_.dim(3);
   const policies::PositionMask& mask = predictor_.mask();
   std::vector<double> zeros(static_cast<std::size_t>(images)),
@@ -178,7 +178,7 @@ RatioEstimate PredictedMaps::bound() const {
   return ratio_of(zeros, all);
 }
 
-RatioEstimate PredictedMaps::error_where(const std::function<bool(std::int64_t)>& skips) const {
+Estimate PredictedMaps::error_where(const std::function<bool(std::int64_t)>& skips) const {
   const FloatGuard guard;
   const std::int64_t images = x_.dim(0), each = x_.size() / images;
   std::vector<double> lost, all;
@@ -191,13 +191,13 @@ RatioEstimate PredictedMaps::error_where(const std::function<bool(std::int64_t)>
   return ratio_of(lost, all);
 }
 
-RatioEstimate PredictedMaps::error(float threshold) const {
+Estimate PredictedMaps::error(float threshold) const {
   return error_where([&](std::int64_t i) {
     return !policies::keeps(predictor_.mask(), x_.dim(3), i, z_.data[i], threshold);
   });
 }
 
-RatioEstimate PredictedMaps::random_error(double rate, std::uint64_t seed) const {
+Estimate PredictedMaps::random_error(double rate, std::uint64_t seed) const {
   const RandomSource random{seed, Stream::mask, tensor_word(predictor_.graph().name + ".random"),
                             0};
   return error_where([&](std::int64_t i) {

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "experiments/engine/judge.hpp"
 #include "policies/zap/bookkeeping.hpp"
 
 namespace numemu::experiments {
@@ -15,6 +16,13 @@ struct LogisticCurve {
   double rms = 0;  ///< root of the mean squared residual at the points it was fitted to
 
   double at(double x) const;
+  static void fields(auto& self, const auto& visit) {
+    visit("a", self.a);
+    visit("b", self.b);
+    visit("c", self.c);
+    visit("d", self.d);
+    visit("rms", self.rms);
+  }
 };
 
 /// Least squares by Levenberg (1944) and Marquardt (1963) from a start that the points' range
@@ -24,11 +32,8 @@ LogisticCurve fit_logistic(std::span<const double> x, std::span<const double> y)
 
 // One layer's predictor on float32 maps: its curve over thresholds, and what bounds it.
 
-/// A ratio of sums over images, and its standard error by images (linearised).
-struct RatioEstimate {
-  double value = 0, error = 0;
-};
-RatioEstimate ratio_of(const std::vector<double>& parts, const std::vector<double>& wholes);
+/// A ratio of sums over images, with its standard error by images (linearised).
+Estimate ratio_of(const std::vector<double>& parts, const std::vector<double>& wholes);
 
 /// A predictor's maps of one set of images, predicted once.
 class PredictedMaps {
@@ -37,15 +42,15 @@ class PredictedMaps {
 
   policies::ZapTally tally(float threshold) const;
   /// Share of all activations that are zero and may be skipped: no predictor saves more unharmed.
-  RatioEstimate bound() const;
+  Estimate bound() const;
   /// Error at a threshold.
-  RatioEstimate error(float threshold) const;
+  Estimate error(float threshold) const;
   /// Error where each predicted activation is skipped with that probability, whatever it is.
-  RatioEstimate random_error(double rate, std::uint64_t seed) const;
+  Estimate random_error(double rate, std::uint64_t seed) const;
 
  private:
   /// Sum over the skipped, and over all, for each image.
-  RatioEstimate error_where(const std::function<bool(std::int64_t)>& skips) const;
+  Estimate error_where(const std::function<bool(std::int64_t)>& skips) const;
   const policies::ZapPredictor& predictor_;
   net::Tensor x_, z_;
 };

@@ -7,6 +7,7 @@
 
 #include "emu/net/model/safetensors.hpp"
 #include "emu/net/train/train.hpp"
+#include "experiments/engine/scores.hpp"
 #include "experiments/engine/train_trial.hpp"
 #include "experiments/engine/workbench.hpp"
 #include "experiments/zap/thresholds.hpp"
@@ -30,22 +31,10 @@ std::vector<std::int64_t> ids_from(std::int64_t first, std::int64_t count) {
   return ids;
 }
 
-Json to_json(const ZapTally& t) {
-  return {{"computed", t.computed},
-          {"predicted", t.predicted},
-          {"zeros_skipped", t.zeros_skipped},
-          {"losses", t.losses},
-          {"values_kept", t.values_kept},
-          {"zeros_kept", t.zeros_kept},
-          {"saving", t.saving()},
-          {"error", t.error()}};
+ZapCounts counts_of(const ZapTally& t) {
+  return {t.computed,    t.predicted,  t.zeros_skipped, t.losses,
+          t.values_kept, t.zeros_kept, t.saving(),      t.error()};
 }
-
-Json to_json(const LogisticCurve& c) {
-  return {{"a", c.a}, {"b", c.b}, {"c", c.c}, {"d", c.d}, {"rms", c.rms}};
-}
-
-Json to_json(const RatioEstimate& r) { return {{"value", r.value}, {"error", r.error}}; }
 
 /// Everything that the steps share.
 class Bench {
@@ -64,10 +53,10 @@ class Bench {
   Bench(const Bench&) = delete;
   Bench& operator=(const Bench&) = delete;
 
-  Json run() {
+  ZapMeasured run() {
     const auto losses = train();
-    Json result = {{"conv_macs", policies::convolution_macs(graph_)}, {"layers", Json::array()}};
-    std::vector<Json> layers = measure_curves();
+    ZapMeasured result{.conv_macs = policies::convolution_macs(graph_)};
+    measure_curves(result.layers);
     std::vector<ThresholdChoice> choices;
     for (const double budget : trial_.budgets)
       choices.push_back(choose_thresholds(curves_, budget));
@@ -75,17 +64,12 @@ class Bench {
       if (!choices.empty()) set(choices.front().thresholds);
       policies::save_zap_network(trial_.predictors, zap_);
     }
-    measure_on_test(choices, layers);
-    for (std::size_t l = 0; l < layers.size(); ++l) {
-      layers[l]["losses"] = losses[l];
-      result["layers"].push_back(std::move(layers[l]));
-    }
-    result["points"] = Json::array();
+    measure_on_test(choices, result.layers);
+    for (std::size_t l = 0; l < losses.size(); ++l) result.layers[l].losses = losses[l];
     for (const double threshold : trial_.thresholds)
-      result["points"].push_back(measure_point(std::vector<double>(zap_.layers.size(), threshold)));
-    result["chosen"] = Json::array();
+      result.points.push_back(measure_point(std::vector<double>(zap_.layers.size(), threshold)));
     for (std::size_t i = 0; i < choices.size(); ++i)
-      result["chosen"].push_back(measure_choice(trial_.budgets[i], choices[i]));
+      result.chosen.push_back(measure_choice(trial_.budgets[i], choices[i]));
     return result;
   }
 
@@ -108,9 +92,8 @@ class Bench {
                                        {.epochs = trial_.epochs, .seed = trial_.seed});
   }
 
-  /// What may be known of each layer beforehand, on validation images.
-  std::vector<Json> measure_curves() {
-    std::vector<Json> layers;
+  /// What may be known of each layer beforehand, on validation images: curves and the bound.
+  void measure_curves(std::vector<ZapLayerResult>& layers) {
     net::Targets targets;
     policies::for_each_map(
         zap_, graph_, at_most(std::min(kValidationImages, data_.validation_count())),
@@ -121,31 +104,26 @@ class Bench {
           layers.push_back(
               measure_curve(zap_.layers[l].site, {zap_.layers[l].predictor, std::move(maps)}));
         });
-    return layers;
   }
 
-  /// Curves and the bound.
-  Json measure_curve(const policies::ZapSite& site, const PredictedMaps& maps) {
+  ZapLayerResult measure_curve(const policies::ZapSite& site, const PredictedMaps& maps) {
+    ZapLayerResult result{
+        .layer = site.layer, .macs = site.macs(), .activations = site.activations()};
     std::vector<ZapTally> tallies;
-    Json curve = Json::array();
     for (const float threshold : measured_thresholds()) {
       tallies.push_back(maps.tally(threshold));
-      curve.push_back({{"threshold", threshold},
-                       {"saving", tallies.back().saving()},
-                       {"error", tallies.back().error()}});
+      result.curve.push_back({threshold, tallies.back().saving(), tallies.back().error()});
     }
     curves_.push_back(threshold_curves(tallies, static_cast<double>(site.macs())));
-    return {{"layer", site.layer},
-            {"macs", site.macs()},
-            {"activations", site.activations()},
-            {"curve", curve},
-            {"error_fit", to_json(curves_.back().error)},
-            {"saving_fit", to_json(curves_.back().saving)},
-            {"bound_seen", to_json(maps.bound())}};
+    result.error_fit = curves_.back().error;
+    result.saving_fit = curves_.back().saving;
+    result.bound_seen = maps.bound();
+    return result;
   }
 
   /// Adds the float32 maps of test images.
-  void measure_on_test(const std::vector<ThresholdChoice>& choices, std::vector<Json>& layers) {
+  void measure_on_test(const std::vector<ThresholdChoice>& choices,
+                       std::vector<ZapLayerResult>& layers) {
     net::Targets targets;
     policies::for_each_map(
         zap_, graph_, at_most(trial_.images),
@@ -153,42 +131,31 @@ class Bench {
           return data_.test_batch(first, count, targets);
         },
         [&](std::size_t l, net::Tensor maps) {
-          layers[l].update(test_results(l, {zap_.layers[l].predictor, std::move(maps)}, choices));
+          add_test(l, {zap_.layers[l].predictor, std::move(maps)}, choices, layers[l]);
         });
   }
 
-  Json test_results(std::size_t l, const PredictedMaps& maps,
-                    const std::vector<ThresholdChoice>& choices) const {
+  void add_test(std::size_t l, const PredictedMaps& maps,
+                const std::vector<ThresholdChoice>& choices, ZapLayerResult& layer) const {
     const ZapTally at_zero = maps.tally(0), none = maps.tally(-HUGE_VALF),
                    all = maps.tally(HUGE_VALF);
     const double rate =
         static_cast<double>(at_zero.skipped()) / static_cast<double>(at_zero.predicted);
-    Json errors = Json::array();
+    layer.bound = maps.bound();
+    layer.random = {rate, maps.random_error(rate, trial_.seed), maps.error(0)};
+    layer.limits = {none.error(), all.error(), all.error_limit()};
     for (const ThresholdChoice& choice : choices) {
       const double threshold = choice.thresholds[l];
-      errors.push_back({{"threshold", threshold},
-                        {"predicted", curves_[l].error.at(threshold)},
-                        {"measured", to_json(maps.error(static_cast<float>(threshold)))}});
+      layer.chosen_errors.push_back(
+          {threshold, curves_[l].error.at(threshold), maps.error(static_cast<float>(threshold))});
     }
-    return {
-        {"bound", to_json(maps.bound())},
-        {"random",
-         {{"rate", rate},
-          {"measured", to_json(maps.random_error(rate, trial_.seed))},
-          {"trained", to_json(maps.error(0))}}},
-        {"limits", {{"none", none.error()}, {"all", all.error()}, {"expected", all.error_limit()}}},
-        {"chosen_errors", errors}};
   }
 
-  Json accuracy(net::Numerics& numerics) {
+  ZapAccuracy accuracy(net::Numerics& numerics) {
     const net::Evaluation now =
         net::evaluate(graph_, data_, net::Split::test, baseline_.samples, numerics);
-    std::int64_t only_float = 0, only_zap = 0;
-    for (std::size_t i = 0; i < now.right.size(); ++i) {
-      only_float += baseline_.right[i] > now.right[i];
-      only_zap += baseline_.right[i] < now.right[i];
-    }
-    return {{"correct", now.correct}, {"only_float", only_float}, {"only_zap", only_zap}};
+    const stats::PairedAnswers answers = paired_answers(now, baseline_);
+    return {now.correct, answers.only2, answers.only1};
   }
 
   void set(const std::vector<double>& thresholds) {
@@ -197,16 +164,15 @@ class Bench {
   }
 
   /// Accuracy and tallies at these thresholds, and the accuracy after recalibration.
-  Json measure_point(const std::vector<double>& thresholds) {
+  ZapPoint measure_point(const std::vector<double>& thresholds) {
     set(thresholds);
     net::Numerics float32;
     policies::ZapNumerics numerics(zap_, float32);
     numerics.count(true);
-    Json point = {
-        {"thresholds", thresholds}, {"zap", accuracy(numerics)}, {"layers", Json::array()}};
-    for (const ZapTally& tally : numerics.tallies()) point["layers"].push_back(to_json(tally));
+    ZapPoint point{.thresholds = thresholds, .zap = accuracy(numerics)};
+    for (const ZapTally& tally : numerics.tallies()) point.layers.push_back(counts_of(tally));
     numerics.count(false);
-    point["recalibrated"] = recalibrate(numerics) ? accuracy(numerics) : Json(nullptr);
+    if (recalibrate(numerics)) point.recalibrated = accuracy(numerics);
     restore();
     return point;
   }
@@ -224,17 +190,14 @@ class Bench {
     return policies::reestimate_batch_norm(graph_, batches, numerics) > 0;
   }
 
-  Json measure_choice(double budget, const ThresholdChoice& choice) {
-    Json chosen = measure_point(choice.thresholds);
-    chosen["budget"] = budget;
-    chosen["expected_error"] = choice.error;
-    chosen["expected_remaining"] = choice.remaining;
-    chosen["finetuned"] = trial_.finetune_epochs > 0 ? finetuned(choice.thresholds) : Json(nullptr);
+  ZapChosen measure_choice(double budget, const ThresholdChoice& choice) {
+    ZapChosen chosen{measure_point(choice.thresholds), budget, choice.error, choice.remaining};
+    if (trial_.finetune_epochs > 0) chosen.finetuned = finetuned(choice.thresholds);
     return chosen;
   }
 
   /// The network trained on with its predictors as they are, by the rates of the paper.
-  Json finetuned(const std::vector<double>& thresholds) {
+  ZapAccuracy finetuned(const std::vector<double>& thresholds) {
     set(thresholds);
     net::TrainOptions options;
     options.optimizer = "sgd";
@@ -248,7 +211,7 @@ class Bench {
     policies::ZapNumerics numerics(zap_, float32);
     const std::int64_t samples = std::min(trial_.train_samples, data_.train_count());
     net::train(graph_, restricted(data_, samples, false), options, numerics);
-    Json result = accuracy(numerics);
+    const ZapAccuracy result = accuracy(numerics);
     restore();
     return result;
   }
@@ -284,8 +247,8 @@ Json point_of(const ZapTrial& t, const TrainedNet& net, const net::Dataset& data
   return point;
 }
 
-Json run_zap_trial(const ZapTrial& trial, TrainedNet& trained, const net::Dataset& data,
-                   const net::Evaluation& baseline) {
+ZapMeasured run_zap_trial(const ZapTrial& trial, TrainedNet& trained, const net::Dataset& data,
+                          const net::Evaluation& baseline) {
   return Bench(trial, trained, data, baseline).run();
 }
 

@@ -4,8 +4,7 @@
 //   struct Outcome {
 //     double metric = 0;
 //     std::vector<double> losses;
-//     template <class Self, class Visit>
-//     static void fields(Self& self, const Visit& visit) {
+//     static void fields(auto& self, const auto& visit) {
 //       visit("metric", self.metric);
 //       visit("losses", self.losses);
 //     }

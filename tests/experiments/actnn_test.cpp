@@ -19,6 +19,7 @@
 
 using namespace numemu;
 using namespace numemu::experiments;
+using numemu::experiments::testing::held;
 using numemu::test::TemporaryFolder;
 
 namespace {
@@ -40,19 +41,6 @@ net::Tensor rectified() {
   for (std::size_t i = 0; i < x.data.size(); ++i)
     x.data[i] = std::max(0.0f, static_cast<float>(normal_number(i, Stream::probe)));
   return x;
-}
-
-/// Findings about a claim, and how many of them hold.
-std::pair<int, int> held(const Conclusion& conclusion, const std::string& claim) {
-  std::pair<int, int> counts;
-  for (const Finding& finding : conclusion.findings) {
-    if (finding.claim != claim) continue;
-    INFO(finding.what << ": " << finding.predicted << " " << finding.measured);
-    CHECK(std::isfinite(finding.measured));
-    ++counts.first;
-    counts.second += finding.verdict == Verdict::holds;
-  }
-  return counts;
 }
 
 }  // namespace

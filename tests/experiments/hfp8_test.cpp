@@ -14,14 +14,13 @@
 
 using namespace numemu;
 using namespace numemu::experiments;
+using numemu::experiments::testing::held;
 using numemu::test::message_of;
 using numemu::test::TemporaryFolder;
 
 namespace {
 
 using namespace hfp8;
-
-double mean(const Json& measured) { return measured.at("mean"); }
 
 }  // namespace
 
@@ -99,7 +98,7 @@ TEST_CASE("hfp8: every value of both kinds is one of 1-5-3, and products fit 1-6
 TEST_CASE("hfp8: ones stall at 1,024, in chunks of 64 at 65,536", "[fast]") {
   // specs/training.md, HFP8 (f).
   const auto sum = [](const char* unit, std::int64_t n) {
-    return mean(measured_sums(unit, 0, n, 1, 0)) * static_cast<double>(n);
+    return measured_sums(unit, 0, n, 1, 0).mean * static_cast<double>(n);
   };
   for (const std::int64_t n : {1024, 2048, 4096, 65536}) {
     CHECK(sum("neutral.mac.hfp16_e6m9", n) == 1024);
@@ -129,14 +128,12 @@ TEST_CASE("hfp8: sums of random numbers follow the walk over binades", "[fast]")
     const double chunked = expected_chunked_sum(added, 1, 1, n, 64, 9) / n;
     CHECK(naive == Approx(1 + row.naive).margin(.052));
     CHECK(chunked == Approx(1 + row.chunked).margin(.028));
-    const Json one_by_one = measured_sums("neutral.mac.hfp16_e6m9", 1, row.n, 16, 1);
-    const Json in_chunks = measured_sums("ibm.hfp8.chunk64", 1, row.n, 16, 1);
+    const MeanError one_by_one = measured_sums("neutral.mac.hfp16_e6m9", 1, row.n, 16, 1);
+    const MeanError in_chunks = measured_sums("ibm.hfp8.chunk64", 1, row.n, 16, 1);
     constexpr double kModel = .005;
-    CHECK(std::fabs(mean(one_by_one) - naive) <
-          kErrors * one_by_one.at("error").get<double>() + kModel);
-    CHECK(std::fabs(mean(in_chunks) - chunked) <
-          kErrors * in_chunks.at("error").get<double>() + kModel);
-    CHECK(mean(measured_sums("neutral.mac.hfp16_e6m9.sr16", 1, row.n, 4, 1)) ==
+    CHECK(std::fabs(one_by_one.mean - naive) < kErrors * one_by_one.error + kModel);
+    CHECK(std::fabs(in_chunks.mean - chunked) < kErrors * in_chunks.error + kModel);
+    CHECK(measured_sums("neutral.mac.hfp16_e6m9.sr16", 1, row.n, 4, 1).mean ==
           Approx(1).margin(.035));
   }
 }
@@ -156,10 +153,10 @@ TEST_CASE("hfp8: re-estimated statistics take the shift of channels away", "[fas
   for (const Row& row : {Row{{"hfp8_e5m2"}, {"hfp8_e5m2"}, .00812, .00663},
                          Row{{"int4", 3.6 / 7}, {"uint4", 4.5 / 15}, .0447, .0340}}) {
     INFO(row.weights.format);
-    const Json measured = layer_noise(row.weights, row.inputs, 4000, 0);
-    CHECK(measured.at("stale").get<double>() == Approx(row.stale).epsilon(kDraws));
-    CHECK(measured.at("tuned").get<double>() == Approx(row.tuned).epsilon(kDraws));
-    CHECK(measured.at("tuned").get<double>() < .9 * measured.at("stale").get<double>());
+    const LayerNoise measured = layer_noise(row.weights, row.inputs, 4000, 0);
+    CHECK(measured.stale == Approx(row.stale).epsilon(kDraws));
+    CHECK(measured.tuned == Approx(row.tuned).epsilon(kDraws));
+    CHECK(measured.tuned < .9 * measured.stale);
   }
   CHECK(retuned_share(1, 1, 1 / M_PI) == Approx(1 - 1 / (2 * M_PI)));
   CHECK(retuned_share(0, 1, 0.5) == 1);
@@ -182,9 +179,9 @@ TEST_CASE("hfp8: half an ulp decides which updates are lost", "[fast]") {
     for (std::size_t i = 0; i < w.size(); ++i) w[i] += i % 4 == 0 ? 0 : i % 4 == 1 ? .0625f : .05f;
   }
   watch.see(graph, 2);
-  REQUIRE(watch.records().size() == 3);  // weights, not biases
-  CHECK(watch.records().at(0).at("small") == .75);
-  CHECK(watch.records().at(0).at("unchanged") == .25);
+  REQUIRE(watch.looks().size() == 3);  // weights, not biases
+  CHECK(watch.looks()[0].small == .75);
+  CHECK(watch.looks()[0].unchanged == .25);
 }
 
 TEST_CASE("hfp8: rounding and sums from settings to conclusion", "[fast]") {
@@ -214,14 +211,9 @@ TEST_CASE("hfp8: networks are trained with every master and loss scale", "[fast]
   REQUIRE(conclusion.tables.size() == 2);
   CHECK(conclusion.tables[0].rows.size() == 9 + 2);
   CHECK(conclusion.tables[1].rows.size() == 3);  // layers
-  int updates = 0, accuracy = 0;
-  for (const Finding& finding : conclusion.findings) {
-    CHECK(std::isfinite(finding.measured));
-    updates += finding.claim == "updates";
-    accuracy += finding.claim == "accuracy";
-  }
-  CHECK(updates == 3);
-  CHECK(accuracy == 5);
+  CHECK(held(conclusion, "updates").first == 3);
+  CHECK(held(conclusion, "accuracy").first == 5);
+  for (const Finding& finding : conclusion.findings) CHECK(std::isfinite(finding.measured));
   CHECK_THAT(message_of([&] {
                Conclusion none;
                add_training(testing::smoke_run("hfp8", folder,

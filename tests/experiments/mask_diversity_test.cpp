@@ -92,34 +92,34 @@ TEST_CASE("pieces of a weight are groups of channels and tiles of one tap", "[fa
 TEST_CASE("masks of normal weights: groups alike, tiles nearly", "[fast]") {
   const auto census = [](const char* name, std::int64_t pieces) {
     const DiversityPattern& pattern = diversity_pattern(name);
-    return to_json(normal_census(pattern, pieces, 3), pattern, true);
+    return figures_of(normal_census(pattern, pieces, 3), pattern, true);
   };
   constexpr double kSure = 6e-5;  // two-sided tail beyond 4 standard errors
   for (const char* name : {"1:2", "2:4", "4:8"}) {
     INFO(name);
-    const auto json = census(name, 20000);
-    CHECK(json["kept"] == 0.5);
-    CHECK(json["distinct"].dump() == diversity_pattern(name).masks().decimal);
-    CHECK(json["p"].get<double>() > kSure);
+    const CensusFigures seen = census(name, 20000);
+    CHECK(seen.kept == 0.5);
+    CHECK(std::to_string(seen.distinct) == diversity_pattern(name).masks().decimal);
+    CHECK(seen.p > kSure);
     const double log2 = diversity_pattern(name).masks().log2;
-    CHECK(json["low"].get<double>() - 0.001 < log2);
-    CHECK(json["high"].get<double>() + 0.001 > log2);
+    CHECK(seen.low - 0.001 < log2);
+    CHECK(seen.high + 0.001 > log2);
   }
-  const auto tiles = census("2:4-T", 20000);
-  CHECK(tiles["distinct"] == 90);
-  CHECK(tiles["kinds"]["distinct"] == 2);
-  CHECK(tiles["kinds"]["within_p"].get<double>() > kSure);
-  CHECK(tiles["kinds"]["entropy"].get<double>() ==
-        Approx(tiles["corrected"].get<double>()).margin(0.005));
+  const CensusFigures tiles = census("2:4-T", 20000);
+  CHECK(tiles.distinct == 90);
+  REQUIRE(tiles.kinds);
+  CHECK(tiles.kinds->distinct == 2);
+  CHECK(tiles.kinds->within_p > kSure);
+  CHECK(tiles.kinds->entropy == Approx(tiles.corrected).margin(0.005));
   // The large tile is known by its kinds, of which most occur.
-  const auto large = census("4:8-T", 3000);
-  CHECK(large["p"].is_null());
-  CHECK(large["distinct"].get<int>() > 2990);
-  CHECK(large["kinds"]["distinct"].get<int>() > 50);
-  CHECK(large["kinds"]["entropy"].get<double>() ==
-        Approx(diversity_pattern("4:8-T").masks().log2).epsilon(0.01));
+  const CensusFigures large = census("4:8-T", 3000);
+  CHECK(std::isnan(large.p));
+  CHECK(large.distinct > 2990);
+  REQUIRE(large.kinds);
+  CHECK(large.kinds->distinct > 50);
+  CHECK(large.kinds->entropy == Approx(diversity_pattern("4:8-T").masks().log2).epsilon(0.01));
   // Neighbouring zeros are not equally likely: the middle window shares its elements with both.
-  CHECK(census("4:8 seq", 20000)["p"].get<double>() < 1e-9);
+  CHECK(census("4:8 seq", 20000).p < 1e-9);
 }
 
 TEST_CASE("mask-diversity on a small network", "[slow]") {

@@ -1,11 +1,8 @@
-// Unbiased pruning measured against its closed forms, on laws, on gradients and in training.
+// The experiment mvue from settings to conclusions: laws, averages, gradients, training.
 #include <cmath>
 #include <map>
 
-#include "experiments/engine/trials.hpp"
 #include "experiments/mvue/pruning.hpp"
-#include "formats/random.hpp"
-#include "policies/recipe/recipe.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
 #include "tests/experiments/smoke_run.hpp"
@@ -31,40 +28,7 @@ std::map<std::string, int> verdicts(const Conclusion& conclusion) {
   return counts;
 }
 
-/// x, every second element of it lost.
-std::vector<float> numbers(std::int64_t n) {
-  RandomSource random;
-  std::vector<float> x;
-  for (std::int64_t i = 0; i < n; ++i)
-    x.push_back(static_cast<float>(random.uniform(static_cast<std::uint64_t>(i)) - 0.5));
-  return x;
-}
-
 }  // namespace
-
-TEST_CASE("a pruned sample: no bias, the closed form; and bias where there is some", "[fast]") {
-  const std::vector<float> x = numbers(8000);
-  RandomSource random;
-  random.stream = Stream::mask;
-  const auto measured = [&](const char* rule) {
-    return mvue::prune_and_measure(policies::parse_mask(rule), x, 32, random);
-  };
-  for (const char* rule : {"mvue(1:2)", "mvue(2:4)", "mvue-approx(2:4)", "random-unbiased(2:4)"}) {
-    INFO(rule);
-    const mvue::PrunedSample s = measured(rule);
-    CHECK(mvue::judged("", 1, s.projection, s.effective).verdict == Verdict::holds);
-    CHECK(mvue::judged("", 1, s.variance, s.effective_error).verdict == Verdict::holds);
-    CHECK(mvue::judged("", 1, s.mean, s.effective_error).verdict == Verdict::holds);
-    CHECK(std::fabs(s.nsr.value - s.closed_nsr) <= 0.05 * s.closed_nsr);
-  }
-  // A rule that keeps the larger one of a pair has no chance in it: |mean e|^2 is |e|^2, and what
-  // is projected is what is not lost.
-  const mvue::PrunedSample greedy = measured("greedy(1:2)");
-  CHECK(greedy.variance.value == Approx(1).epsilon(1e-12));
-  CHECK(greedy.projection.value == Approx(1 - greedy.nsr.value).epsilon(1e-12));
-  CHECK(mvue::judged("", 1, greedy.projection, greedy.effective).verdict == Verdict::fails);
-  CHECK(mvue::judged("", 1, greedy.projection, 10).verdict == Verdict::undecided);
-}
 
 TEST_CASE("laws and averages keep to their closed forms", "[fast]") {
   const TemporaryFolder folder;
@@ -120,36 +84,6 @@ TEST_CASE("gradients of a network, and on their way down", "[fast]") {
   counts = verdicts(propagation);
   CHECK(counts["fails"] == 0);
   CHECK(counts["holds"] == 4);
-}
-
-TEST_CASE("gradients of lenet and resnet20 on glyphs keep to their closed forms", "[slow]") {
-  const TemporaryFolder folder;
-  const ExperimentRun run = mvue_run(folder, {"gradient_nets=lenet,resnet20", "gradient_train=256",
-                                              "gradient_batch=64", "draws=32"});
-  Conclusion conclusion;
-  mvue::add_gradients(run, net::load_dataset("glyphs", folder.path()), conclusion);
-  CHECK(conclusion.tables.size() == 2);
-  // Four unbiased rules, three figures, two networks.
-  CHECK(conclusion.findings.size() == 4 * 3 * 2);
-  CHECK(verdicts(conclusion)["holds"] == 4 * 3 * 2);
-}
-
-TEST_CASE("recipes prune everything but the output layer", "[fast]") {
-  Json json = mvue::recipe_of({"greedy(1:2)", "mvue(2:4)", "transposable(2:4,refresh=40)"}, "fc3");
-  json["numemu_recipe"] = 1;
-  const policies::Recipe recipe = policies::Recipe::parse(json, "test");
-  const policies::LayerRecipe hidden = recipe.layer("fc1"), output = recipe.layer("fc3");
-  REQUIRE(hidden.masks[policies::RolePart::gradient_dgrad]);
-  CHECK(policies::to_string(*hidden.masks[policies::RolePart::gradient_dgrad]) ==
-        "greedy(1:2,remainder=pad,axis=batch)");
-  REQUIRE(hidden.masks[policies::RolePart::gradient_wgrad]);
-  CHECK(hidden.masks[policies::RolePart::gradient_wgrad]->rule->name == std::string("mvue"));
-  CHECK(hidden.masks[policies::RolePart::gradient_wgrad]->axis == policies::MaskAxis::batch);
-  REQUIRE(hidden.masks[policies::RolePart::weight]);
-  CHECK(hidden.masks[policies::RolePart::weight]->refresh == 40);
-  CHECK_FALSE(output.masks[policies::RolePart::gradient_dgrad]);
-  CHECK_FALSE(output.masks[policies::RolePart::gradient_wgrad]);
-  CHECK_FALSE(output.masks[policies::RolePart::weight]);
 }
 
 TEST_CASE("every method is trained, and compared with dense", "[fast]") {

@@ -1,5 +1,8 @@
-// The settings of a smoke run.
 #include "tests/experiments/smoke_run.hpp"
+
+#include <cmath>
+
+#include "tests/catch.hpp"
 
 namespace numemu::experiments::testing {
 
@@ -10,6 +13,18 @@ ExperimentRun smoke_run(const std::string& name, const test::TemporaryFolder& fo
           .out = folder / "out",
           .folders = {folder.path(), folder.path()},
           .hooks = {}};
+}
+
+std::pair<int, int> held(const Conclusion& conclusion, const std::string& claim) {
+  std::pair<int, int> counts;
+  for (const Finding& finding : conclusion.findings) {
+    if (finding.claim != claim) continue;
+    INFO(finding.what << ": " << finding.predicted << " " << finding.measured);
+    CHECK(std::isfinite(finding.measured));
+    ++counts.first;
+    counts.second += finding.verdict == Verdict::holds;
+  }
+  return counts;
 }
 
 }  // namespace numemu::experiments::testing

@@ -27,6 +27,20 @@ TEST_CASE("a chart as JSON", "[fast]") {
        "points": [{"x": 0.5, "y": 0.1}, {"x": 1.0, "y": null}]}]})"));
 }
 
+TEST_CASE("series of a chart by their names", "[fast]") {
+  Chart chart;
+  chart.add("a", {.x = 1, .y = 2}, {.x = 1, .y = 3});
+  chart.of("b").points.push_back({.x = 9});
+  chart.add("a", {.x = 4, .y = 5}, {.x = 4, .y = 6});
+  REQUIRE(chart.series.size() == 3);
+  CHECK(chart.series[0].name == "a measured");
+  CHECK_FALSE(chart.series[0].predicted);
+  CHECK(chart.series[1].name == "a predicted");
+  CHECK(chart.series[1].predicted);
+  CHECK(chart.series[1].points[1].y == 6);
+  CHECK(chart.series[2].name == "b");
+}
+
 TEST_CASE("kinds of charts have names", "[fast]") {
   Chart chart;
   CHECK(json_of(chart_row(chart))["kind"] == "line");

@@ -41,13 +41,13 @@ TEST_CASE("an estimate counts predictions and a missing baseline", "[fast]") {
         config, folders, folder / "out", {}, Existing::resume,
         [&] { return static_cast<double>(++readings); }, 1e9);
   };
-  const Estimate all = estimate();
+  const SweepEstimate all = estimate();
   CHECK(all.points == 2);
   CHECK(all.kept == 0);
   CHECK(estimate().seconds == Approx(all.seconds));
   auto [dataset, trained] = load_sweep(config, folders);
   Workbench(std::move(dataset), std::move(trained), config.eval_images, {folders.cache});
-  const Estimate cached = estimate();
+  const SweepEstimate cached = estimate();
   CHECK(cached.seconds < all.seconds);
   turn_predictions_off(config);
   CHECK(estimate().seconds < cached.seconds);
@@ -114,7 +114,7 @@ TEST_CASE("an estimate is near the processor time of a sweep with cheap and dear
             "tie": [["roles.weight.format", "roles.activation.format"]]})",
                   "s.json");
   const Folders folders{folder.path(), folder.path()};
-  const Estimate estimate =
+  const SweepEstimate estimate =
       estimate_sweep(config, folders, folder / "out", {}, Existing::resume, seconds);
   const double begin = seconds();
   auto [dataset, trained] = load_sweep(config, folders);

@@ -240,3 +240,24 @@ TEST_CASE("trials that run at once give the file of those one after the other", 
   CHECK(run_trials_at_once(run_in(cut.path()), trials) == expected);
   CHECK(numemu::test::read_file(cut.path() + "/trials.jsonl") == text);
 }
+
+TEST_CASE("a running mean and its error, typed cases", "[fast]") {
+  const numemu::test::TemporaryFolder folder;
+  const auto trial_of = [](int n) -> TypedTrial<MeanError> {
+    return {{{"n", n}}, "", [n] {
+              RunningMean mean;
+              for (const int x : {n, n + 2}) mean.add(x);
+              return mean.mean(1);
+            }};
+  };
+  for (int found = 0; found < 2; ++found) {
+    const std::vector<MeanError> means =
+        run_cases<MeanError>(run_in(folder.path()), std::vector{1, 5}, trial_of, found == 1);
+    REQUIRE(means.size() == 2);
+    CHECK(means[1].mean == 6);
+    CHECK(means[1].error == 1);
+  }
+  RunningMean mean;
+  for (const double x : {1.0, 3.0}) mean.add(x);
+  CHECK(mean.mean().error == Approx(std::sqrt(0.5)));
+}

@@ -11,10 +11,7 @@ namespace {
 
 struct Inner {
   std::int64_t count = 0;
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
-    visit("count", self.count);
-  }
+  static void fields(auto& self, const auto& visit) { visit("count", self.count); }
 };
 
 struct Outer {
@@ -26,8 +23,8 @@ struct Outer {
   std::map<std::string, Inner> by_name = {};
   Named<double> named = {};
   std::optional<Inner> maybe = {};
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  Member<Inner> or_null = Member<Inner>::null();
+  static void fields(auto& self, const auto& visit) {
     visit("value", self.value);
     visit("flag", self.flag);
     visit("name", self.name);
@@ -36,6 +33,7 @@ struct Outer {
     visit("by_name", self.by_name);
     visit("named", self.named);
     visit("maybe", self.maybe);
+    visit("or_null", self.or_null);
   }
 };
 
@@ -47,7 +45,7 @@ TEST_CASE("fields are written in their order and read again", "[fast]") {
   outer.named = {{"z", 1}, {"b", 2}};
   const std::string text =
       R"({"value":null,"flag":true,"name":"n","list":[1.5,null],"pair":[2.0,3.0],)"
-      R"("by_name":{"a":{"count":7}},"named":{"z":1.0,"b":2.0}})";
+      R"("by_name":{"a":{"count":7}},"named":{"z":1.0,"b":2.0},"or_null":null})";
   CHECK(json_of(outer).dump() == text);
   const auto again = read_fields<Outer>(Json::parse(text), "row");
   CHECK(std::isnan(again.value));
@@ -55,9 +53,12 @@ TEST_CASE("fields are written in their order and read again", "[fast]") {
   CHECK(std::isnan(again.list[1]));
   CHECK(again.by_name.at("a").count == 7);
   CHECK_FALSE(again.maybe);
+  CHECK_FALSE(again.or_null);
   CHECK(json_of(again).dump() == text);
   outer.maybe = Inner{3};
+  outer.or_null = Inner{4};
   CHECK(read_fields<Outer>(json_of(outer), "row").maybe->count == 3);
+  CHECK(read_fields<Outer>(json_of(outer), "row").or_null->count == 4);
 }
 
 TEST_CASE("fields that are missing or of another type are named", "[fast]") {

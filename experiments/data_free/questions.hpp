@@ -1,4 +1,4 @@
-// What the divergence of independent real data is: the floor of data made from statistics.
+// Samples without data: the divergence of independent real data, which is their floor, and sources.
 #pragma once
 #include <cstdint>
 
