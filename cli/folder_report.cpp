@@ -11,7 +11,7 @@ namespace {
 
 using oracle::ConversionReplay;
 using oracle::Judgement;
-using oracle::RecordFile;
+using oracle::RecordedFile;
 using oracle::Replay;
 using oracle::recording::Element;
 using oracle::recording::Instruction;
@@ -29,7 +29,7 @@ std::string codes_line(const char* title, const std::uint8_t* codes, Element e, 
 }
 
 /// The first mismatch with all its operands.
-std::string record_text(const RecordFile& file, const Replay& v) {
+std::string record_text(const RecordedFile& file, const Replay& v) {
   const Instruction& i = *file.instruction;
   const auto size = oracle::recording::record_bytes(i);
   const auto record = view_record(i, file.bytes.data() + static_cast<std::size_t>(v.first) * size);
@@ -55,7 +55,7 @@ std::string replay_line(const Replay& v) {
 }
 
 std::string file_text(const Judgement& j) {
-  const RecordFile& file = *j.file;
+  const RecordedFile& file = *j.file;
   std::string text = fmt::format("{}: {} {}, {} records\n", file.file, file.unit,
                                  full_name(*file.instruction), file.count);
   if (j.replays.empty()) return text + "  the catalogue has no unit for it\n";

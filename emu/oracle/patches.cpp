@@ -504,13 +504,19 @@ void Patches::outer_register() {
   }
 }
 
+std::vector<std::string> changed_keys(const UnitDescription& x, const UnitDescription& y) {
+  std::vector<std::string> values, keys;
+  unit::for_each_field(
+      x, [&](const char*, const auto& field) { values.push_back(unit::text_of(field)); });
+  std::size_t at = 0;
+  unit::for_each_field(y, [&](std::string_view key, const auto& field) {
+    if (values[at++] != unit::text_of(field) && key != "name") keys.emplace_back(key);
+  });
+  return keys;
+}
+
 bool same_rule(const UnitDescription& x, const UnitDescription& y) {
-  std::vector<std::string> of_x, of_y;
-  for (auto [u, texts] : {std::pair(&x, &of_x), std::pair(&y, &of_y)})
-    unit::for_each_field(*u, [texts = texts](std::string_view key, const auto& field) {
-      if (key != "name") texts->push_back(unit::text_of(field));
-    });
-  return of_x == of_y && x.products == y.products;
+  return changed_keys(x, y).empty() && x.products == y.products;
 }
 
 std::vector<Rival> patches_of(const UnitDescription& u) { return Patches(u).make(); }

@@ -16,7 +16,9 @@ struct Rival {
 /// shows it. The ports stay the same.
 std::vector<Rival> patches_of(const unit::UnitDescription&);
 
-/// Whether two descriptions agree in every field but their names.
+/// The keys of the fields, other than the name, in which two descriptions differ.
+std::vector<std::string> changed_keys(const unit::UnitDescription&, const unit::UnitDescription&);
+/// Whether there is no such field.
 bool same_rule(const unit::UnitDescription&, const unit::UnitDescription&);
 
 }  // namespace numemu::oracle

@@ -88,20 +88,14 @@ std::string family_of(const UnitDescription& own, const UnitDescription& rival) 
       {"nan", "NaN"},
       {"nan_code", "NaN"},
   }};
-  std::vector<std::string> values, changed;
-  unit::for_each_field(
-      own, [&](const char*, const auto& field) { values.push_back(unit::text_of(field)); });
-  std::size_t at = 0;
-  unit::for_each_field(rival, [&](const char* key, const auto& field) {
-    if (values[at++] != unit::text_of(field)) changed.emplace_back(key);
-  });
+  const std::vector<std::string> changed = changed_keys(own, rival);
   for (const auto& [begin, family] : kFamilies) {
     const bool whole = !begin.ends_with('.') && !begin.ends_with('_');
     for (const std::string& key : changed) {
       if (whole ? key == begin : key.starts_with(begin)) return std::string(family);
     }
   }
-  return changed.size() > 1 ? changed[1].substr(0, changed[1].find('.')) : "";
+  return changed.empty() ? "" : changed[0].substr(0, changed[0].find('.'));
 }
 
 /// The subject computed by another unit.

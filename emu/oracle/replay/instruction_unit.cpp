@@ -1,9 +1,11 @@
 #include "emu/oracle/replay/instruction_unit.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cctype>
 #include <span>
 
+#include "emu/oracle/identify/protocol.hpp"
 #include "emu/oracle/recording/probe.hpp"
 #include "emu/unit/batch.hpp"
 #include "emu/unit/description/fields.hpp"
@@ -115,18 +117,14 @@ Subject subject_of(const unit::Unit& unit, const Instruction& i) {
 }
 
 Layout container_layout(const Instruction& i) {
-  const auto field = [](const char* name, Element e, int count) {
-    return Field{name, 8 * info(e).bytes, count};
-  };
-  Layout layout = {field("a", i.a, i.kept()), field("b", i.b, i.k)};
-  if (i.block != 0) {
-    layout.push_back(field("sa", i.scale, i.scales()));
-    layout.push_back(field("sb", i.scale, i.scales()));
+  Layout layout = record_layout(ports_of(i));
+  std::erase_if(layout, [](const Field& field) { return field.name == "flags"; });
+  for (Field& field : layout) {
+    const int shift = field.format != nullptr ? field.format->container_shift : 0;
+    field.bits = static_cast<int>(std::bit_ceil(static_cast<unsigned>(field.bits + shift)));
+    field.bits = std::max(field.bits, 8);
+    field.format = nullptr;
   }
-  if (i.sparsity != Sparsity::dense) layout.push_back(field("e", Element::u8, i.kept()));
-  layout.push_back(field("c", i.c, 1));
-  layout.push_back(field("d", i.d, 1));
-  layout.back().result = true;
   return layout;
 }
 

@@ -121,7 +121,7 @@ constexpr const char* kIndex = "/index.tsv";
 constexpr const char* kModel = "/index_mmasim.tsv";
 constexpr const char* kHardware = "/index_hw_leeds.tsv";
 
-std::string where_of(const RecordFile& file, std::int64_t record) {
+std::string where_of(const RecordedFile& file, std::int64_t record) {
   return fmt::format("{} record {}", file.file, record);
 }
 
@@ -149,7 +149,7 @@ void check_metadata(const std::string& where, const Instruction& i, const std::u
   }
 }
 
-void check_records(const RecordFile& file) {
+void check_records(const RecordedFile& file) {
   const Instruction& i = *file.instruction;
   const std::size_t size = recording::record_bytes(i);
   for (std::int64_t r = 0; r < file.count; ++r) {
@@ -188,7 +188,7 @@ bool holds(const std::string& text, const std::string& part) {
 }
 
 /// MMA-Sim's rule where the unit has another floor; else nothing.
-std::optional<unit::UnitDescription> model_of(const RecordFile& file) {
+std::optional<unit::UnitDescription> model_of(const RecordedFile& file) {
   std::optional<unit::UnitDescription> u = unit_of(file.unit, *file.instruction);
   if (!u || u->alignment.zero_c_counts) return std::nullopt;
   unit::take_mmasim_floor(*u);
@@ -200,7 +200,7 @@ void read_index(const std::string& folder, const char* index, const std::string&
   std::set<std::string> named;
   for (const TableRow& row : read_table_rows(folder + index)) {
     const std::string &kind = row.text("kind"), &instr = row.text("instr");
-    RecordFile file;
+    RecordedFile file;
     file.file = row.text("file");
     if (!named.insert(file.file).second)
       throw Error(fmt::format("{}: file '{}' appears twice", row.where, file.file));
@@ -233,8 +233,8 @@ void read_index(const std::string& folder, const char* index, const std::string&
 
 void name_probes(const std::string& folder, RecordFolder& all) {
   if (!fs::exists(folder + "/probes.tsv")) return;
-  std::map<std::string, RecordFile*> files;
-  for (RecordFile& file : all.files) files[file.file] = &file;
+  std::map<std::string, RecordedFile*> files;
+  for (RecordedFile& file : all.files) files[file.file] = &file;
   for (const TableRow& row : read_table_rows(folder + "/probes.tsv")) {
     const auto found = files.find(row.text("file"));
     if (found == files.end()) continue;  // left out, or no dots
@@ -284,8 +284,8 @@ std::uint64_t narrowed(Element e, std::uint64_t code) {
   return encode(element_format(e), v, Rounding{}, Overflow::ieee).code;
 }
 
-RecordFile read_hardware_file(const std::string& folder, const TableRow& row) {
-  RecordFile file;
+RecordedFile read_hardware_file(const std::string& folder, const TableRow& row) {
+  RecordedFile file;
   file.file = row.text("file");
   file.unit = row.text("gpu");
   file.source = "published outputs";
@@ -319,7 +319,7 @@ RecordFile read_hardware_file(const std::string& folder, const TableRow& row) {
 
 }  // namespace
 
-Records RecordFile::records() const {
+Records RecordedFile::records() const {
   Records all(container_layout(*instruction), count);
   const std::size_t size = recording::record_bytes(*instruction);
   for (std::int64_t r = 0; r < count; ++r)

@@ -14,7 +14,7 @@
 namespace numemu::oracle {
 
 /// Records of one instruction: a[kept] b[K] c scale_a[nscale] scale_b[nscale] metadata[nmeta] d.
-struct RecordFile {
+struct RecordedFile {
   std::string file;    ///< as the index names it
   std::string unit;    ///< the chip, "H100"; or FILE.json in the folder, the description of a unit
   std::string source;  ///< where the results come from
@@ -33,7 +33,7 @@ struct SkippedFile {
 };
 
 struct RecordFolder {
-  std::vector<RecordFile> files;
+  std::vector<RecordedFile> files;
   std::vector<SkippedFile> skipped;  ///< kinds that are no dots of an instruction of NVIDIA
 };
 

@@ -21,7 +21,7 @@ namespace {
 using recording::Instruction;
 
 /// The records of a file as answers to questions.
-void append_answers(const RecordFile& file, const Ports& ports, std::vector<Answered>& answers) {
+void append_answers(const RecordedFile& file, const Ports& ports, std::vector<Answered>& answers) {
   const Layout layout = container_layout(*file.instruction);
   Records records = file.records();
   for (const auto& [name, format] : {std::pair("a", ports.a), std::pair("b", ports.b)}) {
@@ -40,7 +40,7 @@ void append_answers(const RecordFile& file, const Ports& ports, std::vector<Answ
 
 std::vector<RecordedUnit> recorded_units(const RecordFolder& folder) {
   std::vector<RecordedUnit> all;
-  for (const RecordFile& file : folder.files) {
+  for (const RecordedFile& file : folder.files) {
     auto at = std::ranges::find_if(all, [&](const RecordedUnit& one) {
       return one.chip == file.unit && one.instruction == file.instruction;
     });
@@ -189,7 +189,7 @@ std::vector<Replay> closest(const Recording& records, const Rule& rule, const In
   return improved ? std::vector<Replay>{std::move(least)} : std::vector<Replay>{};
 }
 
-Judgement judge_file(const RecordFile& file, const unit::UnitDescription* described) {
+Judgement judge_file(const RecordedFile& file, const unit::UnitDescription* described) {
   Judgement j;
   j.file = &file;
   const Instruction& i = *file.instruction;

@@ -73,7 +73,7 @@ class Recording {
 void for_each_part(std::size_t n, const std::function<void(std::size_t)>& work);
 
 struct Judgement {
-  const RecordFile* file = nullptr;
+  const RecordedFile* file = nullptr;
   std::vector<Replay> replays;  ///< the unit's rule first; empty: the catalogue has no unit
   /// Where the rule is refuted and no rival stands: the rule with the fewest mismatches that
   /// changes of one question after another lead to; its name lists them.

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <initializer_list>
-#include <set>
 #include <string>
 #include <vector>
 
+#include "emu/oracle/patches.hpp"
 #include "emu/oracle/replay/record_edits.hpp"
 #include "emu/unit/description/fields.hpp"
 
@@ -150,38 +150,24 @@ std::string_view why_equal(const Rule& rule, const Rule& rival, const Instructio
 
 namespace {
 
-using recording::Element;
-using recording::Instruction;
 using unit::CEntry;
 using unit::CoreKind;
 using unit::Scaling;
 using unit::StepOrder;
-using unit::UnitDescription;
-
-std::set<std::string> changed_keys(const UnitDescription& own, const UnitDescription& other) {
-  std::vector<std::string> values;
-  unit::for_each_field(
-      own, [&](const char*, const auto& field) { values.push_back(unit::text_of(field)); });
-  std::set<std::string> keys;
-  std::size_t at = 0;
-  unit::for_each_field(other, [&](std::string_view key, const auto& field) {
-    if (values[at++] != unit::text_of(field) && key != "name") keys.emplace(key);
-  });
-  return keys;
-}
 
 }  // namespace
 
 std::string_view question_of(const UnitDescription& own, const UnitDescription& other,
                              const Instruction& i) {
-  const std::set<std::string> keys = changed_keys(own, other);
+  const std::vector<std::string> keys = changed_keys(own, other);
+  const auto changes = [&](const char* key) { return std::ranges::find(keys, key) != keys.end(); };
   const auto within = [&](std::initializer_list<std::string_view> allowed) {
     return std::ranges::all_of(keys, [&](const std::string& key) {
       return std::ranges::find(allowed, key) != allowed.end();
     });
   };
   const bool chain = own.core == CoreKind::chain;
-  if (keys.contains("core"))  // a step that rounds its exact sum cuts no term
+  if (changes("core"))  // a step that rounds its exact sum cuts no term
     return other.core != CoreKind::exact ? "" : chain ? "double-chain" : "alignment-rounding";
   if (within({"alignment.fraction_bits"})) {
     constexpr int kNear = 2;
@@ -222,7 +208,7 @@ std::string_view question_of(const UnitDescription& own, const UnitDescription& 
     if (other.order == StepOrder::odd_first) return "";  // the same steps
     return own.order == StepOrder::ascending ? "step-width" : "fp8-lowering";
   }
-  if (within({"c_entry", "c_rounding", "chain.chunk"}) && keys.contains("c_entry")) {
+  if (within({"c_entry", "c_rounding", "chain.chunk"}) && changes("c_entry")) {
     if (other.c_entry == CEntry::after_alignment) return "";
     return chain ? "double-chain" : "c-entry";
   }
