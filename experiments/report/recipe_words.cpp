@@ -46,7 +46,7 @@ std::string role_words(const Json& role) {
 std::vector<std::string> policy_words(const Json& object) {
   std::vector<std::string> all;
   for (const policies::PolicySlot& slot : policies::policy_slots()) {
-    const std::string key(slot.object);
+    const std::string key(slot.object());
     const Json* const choice = json_at(object, {key.c_str()});
     if (key.empty() || !slot.in_inference || choice == nullptr) continue;
     std::string words = key + " " + (choice->is_null() ? "none" : json_text(object, {key.c_str()}));

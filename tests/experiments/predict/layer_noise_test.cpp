@@ -364,7 +364,7 @@ TEST_CASE("an error in one probe reaches the caller, for any number of threads",
   for (const int threads : {1, 3}) {
     omp_set_num_threads(threads);
     calls = 0;
-    CHECK_THROWS_WITH(predict_layers(recipe_of("int4"), run.graph, run.reference),
+    CHECK_THROWS_WITH(predict_layers({recipe_of("int4"), run.graph}, run.reference),
                       "last: expected no third batch");
   }
   omp_set_num_threads(before);
