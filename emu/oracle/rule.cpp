@@ -10,7 +10,6 @@
 #include "emu/oracle/evaluate.hpp"
 #include "emu/oracle/patches.hpp"
 #include "emu/oracle/record.hpp"
-#include "emu/unit/description/fields.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::oracle {

@@ -8,7 +8,6 @@
 #include "emu/oracle/identify/protocol.hpp"
 #include "emu/oracle/recording/probe.hpp"
 #include "emu/unit/batch.hpp"
-#include "emu/unit/description/fields.hpp"
 #include "emu/unit/gather.hpp"
 #include "formats/error.hpp"
 

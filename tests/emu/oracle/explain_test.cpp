@@ -22,6 +22,16 @@ Verifier verified(const Subject& s, const Records& given, bool flags = false) {
   return v;
 }
 
+/// The first rule that is named explains every mismatch and contradicts no match.
+void check_named(const Explanation& e, const char* family, const char* name) {
+  REQUIRE_FALSE(e.of_results.fits.empty());
+  const Fit& fit = e.of_results.fits[0];
+  CHECK(fit.rule.name == name);
+  CHECK(fit.rule.family == family);
+  CHECK(fit.explained == e.mismatches);
+  CHECK(fit.contradicted == 0);
+}
+
 std::uint32_t word(std::int64_t i) {
   return RandomSource{.stream = Stream::vectors}.bits(static_cast<std::uint64_t>(i), 32);
 }
@@ -75,11 +85,8 @@ TEST_CASE("faults of a conversion are named", "[fast]") {
     INFO(fault.name);
     const Verifier v = verified(s, conversions(s, fault.circuit));
     const Explanation e = explain(v);
-    REQUIRE(e.of_results.fits.size() == 1);
-    CHECK(e.of_results.fits[0].rule.name == fault.name);
-    CHECK(e.of_results.fits[0].rule.family == fault.family);
-    CHECK(e.of_results.fits[0].explained == e.mismatches);
-    CHECK(e.of_results.fits[0].contradicted == 0);
+    check_named(e, fault.family, fault.name);
+    CHECK(e.of_results.fits.size() == 1);
     CHECK(e.matches == v.tally().matches());
   }
 }
@@ -207,13 +214,7 @@ TEST_CASE("faults of a kernel are named", "[fast]") {
   CHECK(pairwise.of_results.fits[0].explained == pairwise.mismatches);
   for (const Fault& fault : faults) {
     INFO(fault.name);
-    const Verifier v = verified(s, dots(s, fault.kernel));
-    const Explanation e = explain(v);
-    REQUIRE_FALSE(e.of_results.fits.empty());
-    CHECK(e.of_results.fits[0].rule.name == fault.name);
-    CHECK(e.of_results.fits[0].rule.family == fault.family);
-    CHECK(e.of_results.fits[0].explained == e.mismatches);
-    CHECK(e.of_results.fits[0].contradicted == 0);
+    check_named(explain(verified(s, dots(s, fault.kernel))), fault.family, fault.name);
   }
 }
 
@@ -242,18 +243,13 @@ struct Fault {
 
 /// Each fault alone is what best explains the results of a unit that has it.
 template <std::size_t kFaults>
-void check_named(const Subject& s, const unit::UnitDescription& u, const Fault (&faults)[kFaults]) {
+void plant_each(const Subject& s, const unit::UnitDescription& u, const Fault (&faults)[kFaults]) {
   for (const Fault& fault : faults) {
     INFO(fault.name);
     unit::UnitDescription faulty = u;
     faulty.name = "faulty";
     fault.plant(faulty);
-    const Explanation e = explain(verified(s, results_of(s, faulty)));
-    REQUIRE_FALSE(e.of_results.fits.empty());
-    CHECK(e.of_results.fits[0].rule.name == fault.name);
-    CHECK(e.of_results.fits[0].rule.family == fault.family);
-    CHECK(e.of_results.fits[0].explained == e.mismatches);
-    CHECK(e.of_results.fits[0].contradicted == 0);
+    check_named(explain(verified(s, results_of(s, faulty))), fault.family, fault.name);
   }
 }
 
@@ -277,7 +273,7 @@ TEST_CASE("faults of a unit of one's own are named", "[fast]") {
       {"alignment", "addends cut toward zero in the alignment",
        [](auto& d) { d.alignment.rounding = RoundingMode::rtz; }},
   };
-  check_named(s, u, faults);
+  plant_each(s, u, faults);
 }
 
 TEST_CASE("faults of a second level of accumulation are named", "[fast]") {
@@ -300,7 +296,7 @@ TEST_CASE("faults of a second level of accumulation are named", "[fast]") {
          d.c = d.d = &find_format("float32");
        }},
   };
-  check_named(s, u, faults);
+  plant_each(s, u, faults);
 }
 
 TEST_CASE("faults of a tensor core are named with the step that diverges", "[fast]") {
@@ -312,9 +308,7 @@ TEST_CASE("faults of a tensor core are named with the step that diverges", "[fas
   const Records given = results_of(s, faulty);
   const Verifier v = verified(s, given);
   const Explanation e = explain(v);
-  REQUIRE_FALSE(e.of_results.fits.empty());
-  CHECK(e.of_results.fits[0].rule.name == "12 fraction bits kept instead of 13");
-  CHECK(e.of_results.fits[0].rule.family == "alignment");
+  check_named(e, "alignment", "12 fraction bits kept instead of 13");
   const std::vector<std::string> lines =
       parting(s, v.first()->one.records, &e.of_results.fits[0].rule);
   REQUIRE(lines.size() == 2);
