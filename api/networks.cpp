@@ -131,6 +131,7 @@ Evaluated evaluate(Session& session, const EvaluateRequest& asked, const Context
   point.row.data = utf8_text(names.data);
   point.row.eval_images = bench.eval_images;
   point.row.metrics = metrics;
+  point.row.metrics_first = true;
   point.where = names.recipe;
   if (!names.recipe.empty()) point.recipe_name = experiments::recipe_name(names.recipe);
   experiments::set_recipe(point, session.whole);

@@ -65,17 +65,6 @@ std::string number_text(const std::optional<double>& x, const char* format, doub
                        : fmt::format(fmt::runtime(format), factor * *x);
 }
 
-std::string number_text(const Json& value, const char* format, double factor) {
-  return number_text(value.is_number() ? std::optional(value.get<double>()) : std::nullopt, format,
-                     factor);
-}
-
-std::string interval_text(const Json& pair, const char* format, double factor) {
-  if (!pair.is_array() || pair.size() != 2 || (pair[0].is_null() && pair[1].is_null())) return "-";
-  return fmt::format("[{}, {}]", number_text(pair[0], format, factor),
-                     number_text(pair[1], format, factor));
-}
-
 std::string interval_text(const experiments::Member<experiments::Ends>& ends, const char* format,
                           double factor) {
   if (!ends || (!ends->low && !ends->high)) return "-";

@@ -11,11 +11,9 @@ namespace numemu::cli {
 inline constexpr const char* kUnitLeftOut =
     "* predicted for exact sums, without the rounding noise of the unit";
 
-/// `format` of a number times `factor`, "-" for null.
-std::string number_text(const Json& value, const char* format, double factor = 1);
+/// `format` of a number times `factor`, "-" for none.
 std::string number_text(const std::optional<double>&, const char* format, double factor = 1);
-/// "[LOW, HIGH]" of a list of two, each as number_text.
-std::string interval_text(const Json& pair, const char* format, double factor = 1);
+/// "[LOW, HIGH]", each as number_text.
 std::string interval_text(const experiments::Member<experiments::Ends>&, const char* format,
                           double factor = 1);
 /// One line a row: numerics, bits, accuracy, its change from float32, SQNR measured and predicted;

@@ -81,8 +81,9 @@ struct RowPoint : NetworkIdentity {
   Member<bool> fold_batch_norm;
   Member<bool> predictions;  ///< false where they are turned off
   std::vector<std::string> metrics;
-  std::string images;         ///< digest of the data
-  Member<std::int64_t> seed;  ///< of earlier programs
+  bool metrics_first = false;  ///< written before the recipe, as `eval --json` has them
+  std::string images;          ///< digest of the data
+  Member<std::int64_t> seed;   ///< of earlier programs
 
   bool empty() const { return net.empty() && data.empty() && recipe.is_null(); }
 
@@ -91,11 +92,12 @@ struct RowPoint : NetworkIdentity {
     visit("net", self.net, kIfAny | kNeeded);
     visit("data", self.data, kIfAny | kNeeded);
     visit("eval_images", self.eval_images);
+    if (self.metrics_first) visit("metrics", self.metrics, kIfAny);
     visit("recipe", self.recipe, kIfAny);
     visit("stage", self.stage);
     visit("fold_batch_norm", self.fold_batch_norm);
     visit("predictions", self.predictions);
-    visit("metrics", self.metrics, kIfAny);
+    if (!self.metrics_first) visit("metrics", self.metrics, kIfAny);
     NetworkIdentity::file_fields(self, visit);
     visit("images", self.images, kIfAny);
     visit("seed", self.seed);
