@@ -351,8 +351,7 @@ void judge(const Plan& plan, const Runs& study, Conclusion& conclusion) {
       for (const std::size_t source : {kBatchNorm, kClass}) {
         const auto add = [&](const std::string& what, const stats::PairedInterval& points,
                              const Claimed& claimed) {
-          conclusion.add(interval_finding(what, 0, points.mean, {points.low, points.high}, claimed),
-                         kClaims[way]);
+          conclusion.add(interval_finding(what, 0, points, claimed), kClaims[way]);
         };
         add(fmt::format("points of top-1 of {} samples over noise, {}, {} (above 0 claimed)",
                         kSources[source], plan.formats[f], kWays[way]),

@@ -157,7 +157,7 @@ void add_clicks(const ExperimentRun& run, Conclusion& conclusion) {
       const double bits = mean([](const OfMethod& one) { return one.bits; });
       conclusion.add(interval_finding(fmt::format("AUC lost by {} in {} (at most {} predicted)",
                                                   kMethods[m].name, plan.nets[n], kMargin),
-                                      0, loss.mean, {loss.low, loss.high}, at_most(kMargin)),
+                                      0, loss, at_most(kMargin)),
                      "auc");
       table.rows.push_back(
           {plan.nets[n], kMethods[m].name, fmt::format("{:.2f}", bits),

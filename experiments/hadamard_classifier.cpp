@@ -240,7 +240,7 @@ void add_networks(const ExperimentRun& run, const net::Dataset& data, Conclusion
     conclusion.add(
         interval_finding(
             fmt::format("{}: learned scale (at most 30 over the root of {})", nets[n], features),
-            kLargest / bound, scale.mean, {scale.low, scale.high}, at_most(kLargest / bound)),
+            kLargest / bound, scale, at_most(kLargest / bound)),
         "scale");
     const double share = total(&Measured::saturated) / total(&Measured::logits);
     conclusion.add(

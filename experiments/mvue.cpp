@@ -319,7 +319,7 @@ Finding judged_loss(const std::string& name, bool accuracy, const stats::PairedI
   return interval_finding(
       fmt::format("{} lost to dense by {} (at most {} predicted)",
                   accuracy ? "points of top-1" : "bits per character", name, margin),
-      0, loss.mean, {loss.low, loss.high}, at_most(margin));
+      0, loss, at_most(margin));
 }
 
 /// What a method loses to dense as the difference people read, with its interval: points of top-1

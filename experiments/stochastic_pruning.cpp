@@ -199,10 +199,9 @@ void judge(const Compared& c, double planned, Conclusion& conclusion) {
   conclusion.add(claims.judged());
   for (const std::size_t m : plans) {
     const stats::PairedInterval reached = stats::paired_interval(c.zeros_of[m]);
-    conclusion.add(
-        interval_finding(fmt::format("{}: zeros reached with {}", c.net, c.name(m)), planned,
-                         reached.mean, {reached.low, reached.high}, near(planned, kPlanHolds)),
-        "plans");
+    conclusion.add(interval_finding(fmt::format("{}: zeros reached with {}", c.net, c.name(m)),
+                                    planned, reached, near(planned, kPlanHolds)),
+                   "plans");
   }
 }
 

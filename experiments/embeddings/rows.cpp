@@ -12,6 +12,7 @@
 #include "emu/stats/interval.hpp"
 #include "emu/stats/paired.hpp"
 #include "emu/stats/squares.hpp"
+#include "experiments/engine/study.hpp"
 #include "experiments/engine/trials.hpp"
 #include "formats/analysis/distribution.hpp"
 #include "formats/analysis/normal_law.hpp"
@@ -162,11 +163,10 @@ void judge_closed_forms(const Losses& losses, Conclusion& conclusion) {
   for (const std::size_t m : {kSym, kAsym, kTab}) {
     const double predicted = predicted_loss(m, losses.d);
     const stats::PairedInterval interval = stats::paired_interval(losses.of[m]);
-    conclusion.add(
-        interval_finding(
-            fmt::format("loss of {} at d = {} by its range", kMethods[m].name, losses.d), predicted,
-            interval.mean, {interval.low, interval.high}, near(predicted, kTolerance * predicted)),
-        "range");
+    conclusion.add(interval_finding(
+                       fmt::format("loss of {} at d = {} by its range", kMethods[m].name, losses.d),
+                       predicted, interval, near(predicted, kTolerance * predicted)),
+                   "range");
   }
 }
 
@@ -176,7 +176,7 @@ Finding less(const Losses& losses, std::size_t first, std::size_t second) {
       stats::paired_interval(losses.of[first], losses.of[second]);
   return interval_finding(fmt::format("loss of {} less that of {} at d = {} (below 0 predicted)",
                                       kMethods[first].name, kMethods[second].name, losses.d),
-                          0, difference.mean, {difference.low, difference.high}, at_most(0));
+                          0, difference, at_most(0));
 }
 
 void judge_order(const std::vector<Losses>& all, Conclusion& conclusion) {
@@ -199,7 +199,7 @@ void judge_order(const std::vector<Losses>& all, Conclusion& conclusion) {
   conclusion.add(interval_finding(
                      fmt::format("loss of {} over that of KMEANS less 1 at d = {} (they converge)",
                                  kGreedyFine.name, last.d),
-                     0, interval.mean, {interval.low, interval.high}, near(0, kConverged)),
+                     0, interval, near(0, kConverged)),
                  "order");
 }
 

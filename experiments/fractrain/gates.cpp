@@ -116,7 +116,7 @@ void judge(const std::vector<Gating>& compared, const SeedFigures& costs, const 
     for (const double t : gating.targets) target += t / static_cast<double>(gating.targets.size());
     const stats::PairedInterval cost = stats::paired_interval(costs[g]);
     conclusion.add(interval_finding(fmt::format("{}: mean cost of the choices", gating.name),
-                                    target, cost.mean, {cost.low, cost.high}, near(target, kNear)),
+                                    target, cost, near(target, kNear)),
                    "target");
     claims.add(fmt::format("points gained by {} on {}, at least -{}", gating.name, compared[0].name,
                            kMargin),

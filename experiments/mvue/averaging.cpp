@@ -86,8 +86,6 @@ void add_laws(const ExperimentRun& run, Conclusion& conclusion) {
     std::vector<float> x(static_cast<std::size_t>(n));
     for (std::int64_t i = 0; i < n; ++i)
       x[i] = static_cast<float>(law.draw(numbers, static_cast<std::uint64_t>(i)));
-    chart.series.push_back({fmt::format("{} measured", kLaws[l]), {}, false});
-    chart.series.push_back({fmt::format("{} predicted", kLaws[l]), {}, true});
     for (const Rule& rule : kRules) {
       const policies::MaskPolicy policy = policies::parse_mask(name_of(rule));
       const PrunedSample s =
@@ -99,9 +97,11 @@ void add_laws(const ExperimentRun& run, Conclusion& conclusion) {
       table.rows.push_back({kLaws[l], name_of(rule), nsr ? fmt::format("{:.4f}", *nsr) : "-",
                             shown(s.nsr), biased ? "-" : shown(s.variance),
                             biased ? "-" : shown(s.mean), shown(s.projection)});
-      chart.series[2 * l].points.push_back(
-          with_error({.name = name_of(rule), .y = s.nsr.value}, s.nsr.error));
-      if (nsr) chart.series[2 * l + 1].points.push_back({.name = name_of(rule), .y = *nsr});
+      const std::string series = kLaws[l];
+      chart.of(series + " measured")
+          .points.push_back(with_error({.name = name_of(rule), .y = s.nsr.value}, s.nsr.error));
+      if (nsr)
+        chart.of(series + " predicted", true).points.push_back({.name = name_of(rule), .y = *nsr});
     }
   }
   conclusion.tables.push_back(std::move(table));
@@ -327,18 +327,15 @@ void add_averaging(const ExperimentRun& run, Conclusion& conclusion) {
       const policies::MaskPolicy policy = policies::parse_mask(method.rule);
       const std::vector<Point> points = measure(law, policy, batches, repeats, first, random);
       const GroupError error = method.predicted(law);
-      ChartSeries measured{fmt::format("{} measured", method.name), {}, false};
-      ChartSeries predicted{fmt::format("{} predicted", method.name), {}, true};
       for (std::size_t i = 0; i < points.size(); ++i) {
         const Point& p = points[i];
         const std::int64_t k = std::int64_t{1} << i;
         const double expected = predicted_square(error, policy.pattern, first, k);
         const double root = std::sqrt(p.square.value);
-        measured.points.push_back({.x = static_cast<double>(k),
-                                   .y = root,
-                                   .low = std::sqrt(p.low),
-                                   .high = std::sqrt(p.high)});
-        predicted.points.push_back({.x = static_cast<double>(k), .y = std::sqrt(expected)});
+        const auto x = static_cast<double>(k);
+        chart.add(method.name,
+                  {.x = x, .y = root, .low = std::sqrt(p.low), .high = std::sqrt(p.high)},
+                  {.x = x, .y = std::sqrt(expected)});
         if (i != 0 && i + 1 != points.size()) continue;
         conclusion.add(judged_point(fmt::format("squared error of dW over {} batches, {}, {}", k,
                                                 method.name, name),
@@ -350,8 +347,6 @@ void add_averaging(const ExperimentRun& run, Conclusion& conclusion) {
                               ends_text(std::sqrt(p.low), std::sqrt(p.high), 4, false)});
       }
       last.push_back(std::sqrt(points.back().square.value));
-      chart.series.push_back(std::move(measured));
-      chart.series.push_back(std::move(predicted));
     }
     conclusion.sentences.push_back(fmt::format(
         "dW averaged over {} batches of {} gradients is off by {:.1f} % with MVUE 1:2, {:.1f} % "

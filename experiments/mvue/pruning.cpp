@@ -1,7 +1,5 @@
 #include "experiments/mvue/pruning.hpp"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <cmath>
 #include <limits>
@@ -10,8 +8,7 @@
 #include <vector>
 
 #include "emu/stats/interval.hpp"
-#include "experiments/engine/judge.hpp"
-#include "experiments/engine/train_trial.hpp"
+#include "experiments/engine/study.hpp"
 #include "formats/analysis/normal_law.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"
@@ -127,7 +124,7 @@ Finding judged(std::string what, double predicted, const Estimate& measured, dou
 
 std::string shown(const Estimate& e) {
   if (!std::isfinite(e.value)) return "-";
-  return fmt::format("{:.4f} +- {:.4f}", e.value, stats::kNormal95 * e.error);
+  return half_text(e.value, stats::kNormal95 * e.error, 4);
 }
 
 // Quadrature by the trapezoidal rule after a substitution that makes the integrand die out on both

@@ -150,7 +150,7 @@ void judge_repair(const Network& network, const std::vector<Variant>& all, Concl
         "outputs");
     const stats::PairedInterval d = difference(result, network.results[0]);
     conclusion.add(interval_finding("top-1 within 1 point of unpruned after AdaPrune, " + of,
-                                    -kMostLost, d.mean, {d.low, d.high}, at_least(-kMostLost)),
+                                    -kMostLost, d, at_least(-kMostLost)),
                    "accuracy");
   }
 }
