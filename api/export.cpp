@@ -3,9 +3,8 @@
 
 #include "api/networks.hpp"
 #include "emu/net/model/coded_weights.hpp"
-#include "emu/net/model/folded_checkpoint.hpp"
 #include "emu/net/model/load_network.hpp"
-#include "emu/net/model/onnx_checkpoint.hpp"
+#include "emu/net/model/onnx/checkpoint.hpp"
 #include "emu/net/model/weights.hpp"
 #include "experiments/engine/bench_memory.hpp"
 #include "formats/error.hpp"

@@ -8,7 +8,7 @@
 
 #include "api/networks.hpp"
 #include "emu/net/memory.hpp"
-#include "emu/net/model/onnx_import.hpp"
+#include "emu/net/model/onnx/import.hpp"
 #include "policies/policy.hpp"
 
 namespace numemu::api {

@@ -12,6 +12,7 @@
 #include "api/recipes.hpp"
 #include "emu/net/data/view.hpp"
 #include "emu/net/kept_bytes.hpp"
+#include "emu/net/train/evaluate.hpp"
 #include "emu/net/train/options.hpp"
 #include "emu/net/train/train.hpp"
 #include "emu/stats/interval.hpp"

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <numeric>
 
-#include "emu/net/model/npz.hpp"
+#include "emu/net/data/npz.hpp"
 #include "emu/oracle/files/text.hpp"
 #include "emu/oracle/subject.hpp"
 #include "emu/unit/description/json.hpp"

@@ -8,10 +8,9 @@
 #include <memory>
 
 #include "api/networks.hpp"
-#include "emu/net/model/folded_checkpoint.hpp"
 #include "emu/net/model/load_network.hpp"
-#include "emu/net/model/onnx_checkpoint.hpp"
-#include "emu/net/model/tuned_from.hpp"
+#include "emu/net/model/onnx/checkpoint.hpp"
+#include "emu/net/model/weights.hpp"
 #include "experiments/engine/scores.hpp"
 #include "formats/error.hpp"
 #include "formats/joined.hpp"

@@ -6,12 +6,10 @@
 #include <iterator>
 
 #include "api/networks.hpp"
-#include "emu/net/at_layer.hpp"
 #include "emu/net/gemm_layers.hpp"
-#include "emu/net/model/folded_checkpoint.hpp"
 #include "emu/net/model/load_network.hpp"
-#include "emu/net/model/onnx_checkpoint.hpp"
-#include "emu/net/model/tuned_from.hpp"
+#include "emu/net/model/onnx/checkpoint.hpp"
+#include "emu/net/model/weights.hpp"
 #include "experiments/engine/bench_memory.hpp"
 #include "experiments/engine/scores.hpp"
 #include "experiments/engine/workbench.hpp"

@@ -16,7 +16,7 @@
 #include "bench/run_main.hpp"
 #include "bench/timing.hpp"
 #include "bench/unit_targets.hpp"
-#include "emu/unit/chain.hpp"
+#include "emu/unit/chain/chain.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::bench {

@@ -8,8 +8,8 @@ namespace numemu::bench {
 void eigen_native(const float* a, const float* b, float* d, std::int64_t m, std::int64_t n,
                   std::int64_t k);
 
-/// The same as chains of std::fma, k ascending: what neutral.f32.sequential must equal in every
-/// bit.
+/// eigen_native() as chains of std::fma, k ascending: what neutral.f32.sequential must equal in
+/// every bit.
 void chain_native(const float* a, const float* b, float* d, std::int64_t m, std::int64_t n,
                   std::int64_t k);
 

@@ -11,7 +11,6 @@
 #include "api/recipes.hpp"
 #include "cli/command.hpp"
 #include "cli/talk.hpp"
-#include "emu/net/held_memory.hpp"
 #include "emu/net/memory.hpp"
 #include "emu/net/train/score.hpp"
 #include "experiments/engine/recipe_files.hpp"

@@ -9,7 +9,6 @@
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/batch_norm.hpp"
-#include "emu/net/ops/batch_statistics.hpp"
 #include "emu/net/subgraph.hpp"
 #include "emu/stats/paired.hpp"
 #include "experiments/binarized/signs.hpp"

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "emu/net/fold_batch_norm.hpp"
+#include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/train/train.hpp"
 #include "emu/stats/interval.hpp"

@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "emu/net/multiply_adds.hpp"
+#include "emu/net/gemm_layers.hpp"
 #include "experiments/engine/study.hpp"
 #include "experiments/fractrain/gates.hpp"
 #include "experiments/fractrain/precision.hpp"

@@ -1,7 +1,5 @@
 // A classifier of fixed signs (Hoffer et al., Fix your classifier, ICLR 2018, arXiv 1801.04540):
 // what is exact about it, what bounds its logits, and what training loses.
-#include "emu/net/ops/hadamard_classifier.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,6 +10,7 @@
 
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/nets.hpp"
+#include "emu/net/ops/linear.hpp"
 #include "emu/net/train/train.hpp"
 #include "experiments/engine/study.hpp"
 #include "experiments/hadamard_classifier/questions.hpp"

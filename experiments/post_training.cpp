@@ -9,7 +9,7 @@
 
 #include "emu/net/data/view.hpp"
 #include "emu/net/gemm_layers.hpp"
-#include "emu/net/train/evaluate_against.hpp"
+#include "emu/net/train/evaluate.hpp"
 #include "emu/stats/interval.hpp"
 #include "experiments/engine/experiment.hpp"
 #include "experiments/engine/judge.hpp"

@@ -20,7 +20,7 @@ CallText parse_call(std::string_view text);
 
 /// The number that the whole text is; none where it is not a finite decimal number.
 std::optional<double> number_argument(std::string_view text);
-/// The same for a whole number from `least` to `most`.
+/// number_argument() for a whole number from `least` to `most`.
 std::optional<std::int64_t> whole_argument(std::string_view text, std::int64_t least,
                                            std::int64_t most);
 

@@ -12,7 +12,7 @@ int container_bytes(const Format&);
 
 /// Element i of an array of codes, host byte order; bits beyond the format's width may be there.
 std::uint64_t load_code(const Format&, const void* codes, std::int64_t i);
-/// The same; throws an Error that names the position where it is not a code of the format.
+/// load_code(); throws an Error that names the position where it is not a code of the format.
 std::uint64_t checked_code(const Format&, const void* codes, std::int64_t i);
 void store_code(const Format&, void* codes, std::int64_t i, std::uint64_t code);
 

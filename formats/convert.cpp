@@ -141,7 +141,7 @@ void in_parallel(std::int64_t n, Task task) {
     if (error) std::rethrow_exception(error);
 }
 
-// The same with task(begin, size, flags of the task), which are counted.
+// in_tasks() with task(begin, size, flags of the task), which are counted.
 template <class Task>
 FlagCounts in_tasks(std::int64_t n, std::uint8_t* flags, Task task) {
   FlagCounts total;

@@ -18,7 +18,7 @@ namespace numemu {
 FlagCounts convert_codes(const Conversion& c, const Format& from, const void* in, std::int64_t n,
                          void* out, std::uint8_t* flags = nullptr, std::int64_t first = 0);
 
-/// The same with one decode() and one encode() per element: the reference.
+/// convert_codes() with one decode() and one encode() per element: the reference.
 FlagCounts convert_codes_reference(const Conversion& c, const Format& from, const void* in,
                                    std::int64_t n, void* out, std::uint8_t* flags = nullptr,
                                    std::int64_t first = 0);

@@ -14,7 +14,7 @@ std::array<std::uint8_t, 32> sha256(const void* data, std::size_t size);
 /// Lower-case hexadecimal digest of `text`.
 std::string sha256_hex(std::string_view text);
 
-/// The same of bytes that come in parts.
+/// The digest of bytes that come in parts.
 class Sha256 {
  public:
   Sha256();

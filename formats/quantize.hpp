@@ -12,10 +12,10 @@ namespace numemu {
 /// Single-threaded, reentrant.
 FlagCounts quantize_codes(const Conversion&, const float* x, std::int64_t n, float scale,
                           std::uint8_t* codes, std::int64_t first = 0);
-/// The same for formats of 9 to 16 bits.
+/// Codes of formats of 9 to 16 bits.
 FlagCounts quantize_codes(const Conversion&, const float* x, std::int64_t n, float scale,
                           std::uint16_t* codes, std::int64_t first = 0);
-/// The same with one encode() per element: the reference of quantize_codes.
+/// quantize_codes() with one encode() per element: its reference.
 FlagCounts quantize_codes_reference(const Conversion&, const float* x, std::int64_t n, float scale,
                                     std::uint8_t* codes, std::int64_t first = 0);
 FlagCounts quantize_codes_reference(const Conversion&, const float* x, std::int64_t n, float scale,
@@ -26,7 +26,7 @@ FlagCounts quantize_codes_reference(const Conversion&, const float* x, std::int6
 /// x; all else as quantize_codes.
 FlagCounts quantize_values(const Conversion&, const float* x, std::int64_t n, float scale, float* y,
                            std::int64_t first = 0);
-/// The same with one encode() and one decode() per element: its reference.
+/// quantize_values() with one encode() and one decode() per element: its reference.
 FlagCounts quantize_values_reference(const Conversion&, const float* x, std::int64_t n, float scale,
                                      float* y, std::int64_t first = 0);
 

@@ -83,10 +83,10 @@ void multiply_in_place(float* x, std::int64_t n, float factor);
 /// is below 2^-102 or a quotient is 2^127 or more. The host rounds toward zero; scales are powers
 /// of two where it has no fused multiply-add.
 bool odd_quotients(const float* x, std::int64_t n, float scale, float* q);
-/// The same for divisors of up to 28 bits, by float64, whatever the elements; zeros stay. The
-/// truncated quotient lies on the same side of every number g of at most 23 bits as the real does,
-/// and equals one only if the real does: x has 24 bits, g times the divisor has 51, and two such
-/// numbers that differ do so by at least 2^-51 of the larger. The host rounds toward zero.
+/// odd_quotients() for divisors of up to 28 bits, by float64, whatever the elements; zeros stay.
+/// The truncated quotient lies on the same side of every number g of at most 23 bits as the real
+/// does, and equals one only if the real does: x has 24 bits, g times the divisor has 51, and two
+/// such numbers that differ do so by at least 2^-51 of the larger. The host rounds toward zero.
 void odd_quotients_wide(const float* x, std::int64_t n, double divisor, float* q);
 
 }  // namespace numemu

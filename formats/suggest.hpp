@@ -18,7 +18,7 @@ bool same_name(std::string_view a, std::string_view b);
 /// ties); "" if `known` is empty.
 std::string nearest_name(std::string_view name, const std::vector<std::string>& known);
 
-/// The same where the distance is at most max(2, a third of NAME): a name that may be meant.
+/// nearest_name() where the distance is at most max(2, a third of NAME): a name that may be meant.
 std::optional<std::string> suggested_name(std::string_view name,
                                           const std::vector<std::string>& known);
 

@@ -11,8 +11,8 @@
 #include <variant>
 #include <vector>
 
-#include "emu/net/forwarding.hpp"
 #include "emu/net/graph.hpp"
+#include "emu/net/numerics.hpp"
 #include "formats/storage/json_reader.hpp"
 
 namespace numemu::policies {
@@ -56,7 +56,7 @@ struct Binding {
   /// The options of the layer `name`, or of the one that the parameter `name` ("conv1.weight")
   /// belongs to; null where it did not choose the policy.
   const PolicyOptions* find(std::string_view name) const;
-  /// The same as the policy's own type.
+  /// find() as the policy's own type.
   template <class Options>
   const Options* of(std::string_view name) const {
     return static_cast<const Options*>(find(name));

@@ -1,6 +1,8 @@
-// The layers of a graph that multiply or look up, with their weights and tables.
+// The layers of a graph that multiply or look up: their weights and tables, their multiply-adds,
+// and maps by their names.
 #pragma once
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,5 +31,18 @@ std::set<std::string> layers_across_samples(const Graph&);
 const Tensor* table_of(const Node&);
 /// The weight of the layer of that name; throws Error when no such layer has one.
 const Tensor& weight_of(const Graph&, std::string_view layer);
+
+/// Of a product as the network asks for it, and of all products of a forward pass on a batch, which
+/// is run in float32.
+double multiply_adds(const Product&);
+double multiply_adds(const Graph&, const std::vector<Tensor>& batch);
+
+/// map.at(layer); throws std::logic_error that names the layer.
+template <class Map>
+const auto& at_layer(const Map& map, std::string_view layer) {
+  const auto found = map.find(std::string(layer));
+  if (found == map.end()) throw std::logic_error("layer '" + std::string(layer) + "' is not known");
+  return found->second;
+}
 
 }  // namespace numemu::net

@@ -77,7 +77,7 @@ Tensor forward(const Graph&, std::span<const Tensor> inputs, Numerics&, const St
                const Observer* = nullptr);
 Tensor forward(const Graph&, const Tensor& x, Numerics&, const Step& = {},
                const Observer* = nullptr);
-/// The same in training, keeping what backward needs. `seed` and the step's index decide dropout.
+/// forward() in training, keeping what backward needs. `seed` and the step's index decide dropout.
 /// The samples of the step must outlive the tape.
 Tape forward_training(const Graph&, std::span<const Tensor> inputs, Numerics&,
                       const Step& = {.phase = Phase::training}, std::uint64_t seed = 0);

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "emu/net/forwarding.hpp"
+#include "emu/net/numerics.hpp"
 
 namespace numemu::net {
 

@@ -8,7 +8,6 @@
 #include <atomic>
 #include <limits>
 
-#include "emu/net/held_memory.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::net {

@@ -1,7 +1,6 @@
 // The memory budget: bytes that networks may hold at once, checked before allocation.
 #pragma once
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -32,21 +31,23 @@ class MemoryClaim {
   std::int64_t bytes_;
 };
 
-/// Elements beside inputs, outputs and their gradients.
-struct OperatorMemory {
-  std::int64_t forward = 0;   ///< while forward runs
-  std::int64_t backward = 0;  ///< while backward runs
-  std::int64_t context = 0;   ///< left by forward for backward
-};
-
 /// Elements of the samples that threads work on at the same time, one sample each.
 std::int64_t images_at_once(const Shape& samples);
 
-/// An operator that needs such memory in the order of its tensors is one of these, too.
-class HoldsMemory {
- public:
-  virtual ~HoldsMemory() = default;
-  virtual OperatorMemory memory(std::span<const Shape> inputs) const = 0;
-};
+/// From now on what is allocated fits the memory budget beside the bytes that `held` counts: data
+/// sets, references and networks. Null, as at first: they are not counted.
+void count_held_memory(std::int64_t (*held)());
+
+/// The sum of all claims (memory.hpp).
+std::int64_t memory_claimed();
+
+/// What is held now; 0 where nothing is counted.
+std::int64_t memory_held();
+
+/// The budget less what is held; never negative. No bound where none is set or nothing is counted.
+std::int64_t memory_beside_held();
+
+/// Throws Error "WHAT: needs ..." where so many bytes more do not fit.
+void require_beside_held(std::int64_t bytes, std::string_view what);
 
 }  // namespace numemu::net

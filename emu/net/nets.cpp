@@ -4,7 +4,8 @@
 #include <charconv>
 
 #include "emu/net/build/blocks.hpp"
-#include "emu/net/ops/hadamard_classifier.hpp"
+#include "emu/net/data/dataset.hpp"
+#include "emu/net/ops/linear.hpp"
 #include "formats/error.hpp"
 #include "formats/suggest.hpp"
 

@@ -1,13 +1,16 @@
 // Reference networks by name; the rows of nets.def.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "emu/net/data/dataset.hpp"
 #include "emu/net/graph.hpp"
 
 namespace numemu::net {
+
+class Dataset;
+enum class DataKind : std::uint8_t;
 
 /// Builds the untrained network for samples of that shape ([height, width, channels] of images,
 /// [context] of a text, [features] of clicks) and that many classes. "dlrm(WIDTH)" is dlrm-small
@@ -15,7 +18,7 @@ namespace numemu::net {
 /// HadamardClassifier in the place of its last layer, which must be linear. Throws Error with the
 /// nearest known name.
 Graph build_net(std::string_view name, const Shape& input_shape, std::int64_t classes);
-/// The same for a data set; throws Error too where the network takes another kind of data.
+/// The network for a data set; throws Error too where the network takes another kind of data.
 Graph build_net(std::string_view name, const Dataset&);
 /// The kind of data it takes. Throws Error with the nearest known name.
 DataKind net_kind(std::string_view name);

@@ -34,13 +34,13 @@ enum class Phase : std::uint8_t { inference, training };
 std::string_view to_string(Role);
 std::string_view to_string(GemmKind);
 
-/// Where a run is when it calls a hook: the training or evaluation step, and the simulated worker.
+/// Where a run is when it calls a hook: the training or evaluation step, and the part of its batch.
 struct Step {
   Phase phase = Phase::inference;
   std::int64_t index = 0;  ///< optimizer step, or batch of an evaluation
   const std::vector<std::int64_t>* samples =
-      nullptr;              ///< ids of the samples in the batch, may be null
-  std::int64_t worker = 0;  ///< simulated worker, or micro-batch, whose samples these are
+      nullptr;            ///< ids of the samples in the batch, may be null
+  std::int64_t part = 0;  ///< number of the micro-batch among those of all simulated workers
 
   /// Inference: random bits belong to samples, not to batches. 0 in training and without samples.
   std::int64_t first_sample() const {
@@ -96,9 +96,9 @@ struct Product {
   /// recurrence, in the order they are computed).
   std::int64_t repetition = 0, repetitions = 1;
 
-  /// The same among the products of all workers in a training step.
+  /// That number among the products of all parts of a training step's batch.
   std::int64_t repetition_in(const Step& step) const {
-    return step.worker * repetitions + repetition;
+    return step.part * repetitions + repetition;
   }
 };
 
@@ -223,5 +223,71 @@ class Numerics {
   virtual void save_state(NamedState& /*state*/) const {}
   virtual void load_state(const NamedState& /*state*/) {}
 };
+
+/// Passes every hook on to `inner`, which must outlive it. A hook that is overridden calls the one
+/// of this class where the inner numerics should see the call.
+class Forwarding : public Numerics {
+ public:
+  explicit Forwarding(Numerics& inner) : inner_(&inner) {}
+
+  void begin_step(const Step& step) override { inner_->begin_step(step); }
+  void end_step(const Step& step) override { inner_->end_step(step); }
+  void end_epoch(const Epoch& epoch) override { inner_->end_epoch(epoch); }
+  void product(const Step& step, const Product& product) override {
+    inner_->product(step, product);
+  }
+  SharedTensor table(const Step& step, std::string_view layer, const Tensor& parameter) override {
+    return inner_->table(step, layer, parameter);
+  }
+  void edge(const Step& step, const Edge& edge, Tensor& tensor) override {
+    inner_->edge(step, edge, tensor);
+  }
+  Saved save(const Step& step, const Kept& kept, const SharedTensor& tensor) override {
+    return inner_->save(step, kept, tensor);
+  }
+  SharedTensor restore(const Step& step, const Kept& kept, Saved saved) override {
+    return inner_->restore(step, kept, std::move(saved));
+  }
+  void vector_result(const Step& step, std::string_view layer, std::string_view op,
+                     Tensor& result) override {
+    inner_->vector_result(step, layer, op, result);
+  }
+  NormRule norm(const Step& step, std::string_view layer) override {
+    return inner_->norm(step, layer);
+  }
+  double penalty(const Step& step, std::string_view parameter, const Tensor& value,
+                 Tensor& gradient) override {
+    return inner_->penalty(step, parameter, value, gradient);
+  }
+  void update(const Step& step, const Update& update) override { inner_->update(step, update); }
+  void optimizer_state(const Step& step, std::string_view parameter, std::string_view name,
+                       Tensor& state) override {
+    inner_->optimizer_state(step, parameter, name, state);
+  }
+  float loss_scale(const Step& step) override { return inner_->loss_scale(step); }
+  bool accept_gradients(const Step& step, const std::vector<Tensor>& gradients) override {
+    return inner_->accept_gradients(step, gradients);
+  }
+  std::vector<Tensor> exchange(const Step& step, std::vector<WorkerGradient> gradients) override {
+    return inner_->exchange(step, std::move(gradients));
+  }
+  void save_state(NamedState& state) const override { inner_->save_state(state); }
+  void load_state(const NamedState& state) override { inner_->load_state(state); }
+
+ protected:
+  Numerics& inner() const { return *inner_; }
+  /// From now on to those numerics.
+  void forward_to(Numerics& inner) { inner_ = &inner; }
+
+ private:
+  Numerics* inner_;
+};
+
+/// The float32 mean of gradients of equal shapes in their order. There is at least one.
+std::vector<Tensor> mean_of(std::vector<std::vector<Tensor>> parts);
+
+/// One gradient per worker, of micro-batch 0, from those of its micro-batches, which lie together.
+/// Throws Error naming a worker whose gradients have other shapes than those of the first.
+std::vector<WorkerGradient> worker_means(std::vector<WorkerGradient>);
 
 }  // namespace numemu::net

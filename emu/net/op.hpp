@@ -1,9 +1,13 @@
 // An operator: forward and backward on tensors, with calls to the numerics that decides bits.
 #pragma once
+#include <algorithm>
+#include <array>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "emu/net/numerics.hpp"
@@ -52,33 +56,77 @@ struct OpCall {
 /// rewrite), or the input's own elements under another shape (for which no moment is called again).
 enum class ResultKind : std::uint8_t { product, vector, view };
 
+/// What backward reads the inputs for: the first, the second, all behind it. None: it does not read
+/// them.
+using InputUses = std::array<std::optional<Use>, 3>;
+constexpr InputUses every_input(std::optional<Use> use) { return {use, use, use}; }
+inline constexpr InputUses kNoInput{};
+
+/// What an operator is, whatever it is given: its constructor declares it.
+struct OpTraits {
+  std::string_view kind;
+  ResultKind result = ResultKind::vector;
+  InputUses inputs = every_input(Use::linear);
+  std::optional<Use> output = std::nullopt;  ///< what backward reads the output for
+  /// Whether forward may be given its first input as its output: element i of the result depends on
+  /// elements i alone.
+  bool in_place = false;
+  std::vector<OpProduct> products = {};  ///< in the order of forward
+};
+
+/// Float32 elements beside inputs, outputs and their gradients.
+struct OperatorMemory {
+  std::int64_t forward = 0;   ///< while forward runs
+  std::int64_t backward = 0;  ///< while backward runs
+  std::int64_t context = 0;   ///< left by forward for backward
+};
+
+/// Null: one that backward does not read.
+using OpInputs = std::span<const Tensor* const>;
+
+/// What backward reads and writes.
+struct OpBackward {
+  OpInputs inputs;
+  const Tensor* output;  ///< null where it is not read
+  const Tensor& grad_output;
+  /// Allocated and zero where `want_inputs`, else empty; all written.
+  std::span<Tensor> grad_inputs;
+  /// Allocated, empty for untrained ones; all written.
+  std::span<Tensor> grad_parameters;
+  bool want_inputs;
+};
+
 /// One operator. It holds its shape parameters and its trained tensors, no state of a run.
 class Op {
  public:
   virtual ~Op() = default;
-  virtual std::string_view kind() const = 0;
-  virtual ResultKind result() const { return ResultKind::vector; }
-  virtual std::span<Parameter> parameters() { return {}; }
+  const OpTraits& traits() const { return traits_; }
+  std::string_view kind() const { return traits_.kind; }
+  ResultKind result() const { return traits_.result; }
+  bool in_place() const { return traits_.in_place; }
+  const std::vector<OpProduct>& products() const { return traits_.products; }
+  std::optional<Use> input_use(std::size_t i) const {
+    return traits_.inputs[std::min(i, traits_.inputs.size() - 1)];
+  }
+  std::optional<Use> output_use() const { return traits_.output; }
+  virtual std::span<Parameter> parameters() { return parameters_; }
   std::span<const Parameter> parameters() const { return const_cast<Op*>(this)->parameters(); }
-  /// Its products, in the order of forward.
-  virtual std::vector<OpProduct> products() const { return {}; }
+
   /// Shape of the result; throws Error naming the operator when the inputs do not fit.
-  virtual Shape output_shape(std::span<const Shape> inputs) const = 0;
-  /// Whether forward may be given its first input as its output: element i of the result depends on
-  /// elements i alone.
-  virtual bool in_place() const { return false; }
+  virtual Shape output_shape(Shapes inputs) const = 0;
+  /// What it needs in the order of its tensors.
+  virtual OperatorMemory memory(Shapes) const { return {}; }
   /// output has output_shape(), and any contents.
-  virtual void forward(const OpCall&, std::span<const Tensor* const> inputs,
-                       Tensor& output) const = 0;
-  /// What backward reads input i and the output for; none: it does not read them.
-  virtual std::optional<Use> input_use(std::size_t) const { return Use::linear; }
-  virtual std::optional<Use> output_use() const { return std::nullopt; }
-  /// Gradients of the inputs (allocated and zero where `want_inputs`, else empty) and of the
-  /// parameters (allocated; empty for untrained ones), all written. Each inputs[i] and output is
-  /// null where backward does not read it.
-  virtual void backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor* output,
-                        const Tensor& grad_output, std::span<Tensor> grad_inputs,
-                        std::span<Tensor> grad_parameters, bool want_inputs) const = 0;
+  virtual void forward(const OpCall&, OpInputs inputs, Tensor& output) const = 0;
+  virtual void backward(const OpCall&, const OpBackward&) const = 0;
+
+ protected:
+  explicit Op(OpTraits traits) : traits_(std::move(traits)) {}
+
+  std::vector<Parameter> parameters_;
+
+ private:
+  OpTraits traits_;
 };
 
 }  // namespace numemu::net

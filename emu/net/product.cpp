@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "emu/net/profile.hpp"
+#include "emu/unit/unit.hpp"
 #include "formats/containers.hpp"
 #include "formats/error.hpp"
 

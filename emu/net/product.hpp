@@ -4,7 +4,14 @@
 #include <vector>
 
 #include "emu/net/numerics.hpp"
-#include "emu/unit/unit.hpp"
+
+namespace numemu {
+struct Format;
+namespace unit {
+class Unit;
+class PreparedOperand;
+}  // namespace unit
+}  // namespace numemu
 
 namespace numemu::net {
 

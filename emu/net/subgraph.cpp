@@ -5,8 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "emu/net/gradients.hpp"
-#include "emu/net/memory.hpp"
+#include "emu/net/backward.hpp"
 #include "emu/net/memory_plan.hpp"
 #include "formats/error.hpp"
 
@@ -14,31 +13,17 @@ namespace numemu::net {
 namespace {
 
 /// Another graph's operator.
-class Shared final : public Op, public HoldsMemory {
+class Shared final : public Op {
  public:
-  explicit Shared(Op& op) : op_(op) {}
-  std::string_view kind() const override { return op_.kind(); }
-  ResultKind result() const override { return op_.result(); }
+  explicit Shared(Op& op) : Op(op.traits()), op_(op) {}
   std::span<Parameter> parameters() override { return op_.parameters(); }
-  std::vector<OpProduct> products() const override { return op_.products(); }
-  Shape output_shape(std::span<const Shape> inputs) const override {
-    return op_.output_shape(inputs);
-  }
-  bool in_place() const override { return op_.in_place(); }
-  void forward(const OpCall& call, std::span<const Tensor* const> inputs,
-               Tensor& output) const override {
+  Shape output_shape(Shapes inputs) const override { return op_.output_shape(inputs); }
+  OperatorMemory memory(Shapes inputs) const override { return op_.memory(inputs); }
+  void forward(const OpCall& call, OpInputs inputs, Tensor& output) const override {
     op_.forward(call, inputs, output);
   }
-  std::optional<Use> input_use(std::size_t i) const override { return op_.input_use(i); }
-  std::optional<Use> output_use() const override { return op_.output_use(); }
-  void backward(const OpCall& call, std::span<const Tensor* const> inputs, const Tensor* output,
-                const Tensor& grad_output, std::span<Tensor> grad_inputs,
-                std::span<Tensor> grad_parameters, bool want_inputs) const override {
-    op_.backward(call, inputs, output, grad_output, grad_inputs, grad_parameters, want_inputs);
-  }
-  OperatorMemory memory(std::span<const Shape> inputs) const override {
-    const auto* const holder = dynamic_cast<const HoldsMemory*>(&op_);
-    return holder == nullptr ? OperatorMemory() : holder->memory(inputs);
+  void backward(const OpCall& call, const OpBackward& back) const override {
+    op_.backward(call, back);
   }
 
  private:

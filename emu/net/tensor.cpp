@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "emu/net/require_elements.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::net {

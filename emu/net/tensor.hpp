@@ -2,12 +2,15 @@
 #pragma once
 #include <cstdint>
 #include <iterator>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace numemu::net {
 
 using Shape = std::vector<std::int64_t>;
+using Shapes = std::span<const Shape>;
 
 /// Number of elements of a shape (1 for the scalar shape {}).
 std::int64_t element_count(const Shape&);
@@ -31,5 +34,13 @@ struct Tensor {
  private:
   std::int64_t released_ = 0;
 };
+
+struct NamedTensor {
+  std::string name;
+  Tensor value;
+};
+
+/// Throws Error naming the tensor where Tensor::release() has freed its elements.
+void require_elements(const Tensor&, std::string_view name);
 
 }  // namespace numemu::net

@@ -9,7 +9,7 @@ namespace numemu::stats {
 
 /// Standard errors from the middle to either end: the 97.5 % point of the standard normal law.
 inline constexpr double kNormal95 = 1.959963984540054;
-/// The same for 99 %: the 99.5 % point.
+/// For 99 %: the 99.5 % point.
 inline constexpr double kNormal99 = 2.5758293035489004;
 
 struct Interval {

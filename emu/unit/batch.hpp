@@ -25,7 +25,7 @@ Batch slice(const Unit&, const Batch&, std::int64_t begin, std::int64_t end);
 /// Computes all products, over OpenMP threads unless already inside a parallel region. Throws Error
 /// as Unit::multiply() does.
 void multiply_batch(const Unit&, const Batch&);
-/// The same bits by the specification. `flags`: null, or one byte for each output, its exception
+/// Those bits by the specification. `flags`: null, or one byte for each output, its exception
 /// flags; they need a unit with a floating register (require_flags).
 void multiply_batch_reference(const Unit&, const Batch&, std::uint8_t* flags = nullptr);
 /// Throws Error naming the unit if its outputs have no exception flags.

@@ -9,7 +9,7 @@ bool has_least_vectors();
 /// Whether 512-bit vectors may be used: the CPU and the system have them, and Highway has not been
 /// limited to other targets (by tests and benchmarks).
 bool has_wide_vectors();
-/// The same for AVX512-FP16.
+/// has_wide_vectors() with AVX512-FP16.
 bool has_wide_float16();
 
 }  // namespace numemu::unit

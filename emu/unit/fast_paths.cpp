@@ -3,10 +3,10 @@
 #include <iterator>
 #include <vector>
 
+#include "emu/unit/chain/float_chain.hpp"
 #include "emu/unit/described_unit.hpp"
 #include "emu/unit/description/fields.hpp"
-#include "emu/unit/exact.hpp"
-#include "emu/unit/float_chain.hpp"
+#include "emu/unit/exact/exact.hpp"
 #include "emu/unit/fused/double_form.hpp"
 #include "emu/unit/fused/float_form.hpp"
 #include "emu/unit/fused/group_form.hpp"

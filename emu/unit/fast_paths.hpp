@@ -29,7 +29,7 @@ bool understands(const FastPath&, const UnitDescription&);
 /// because no fast path covers it. The product has been checked.
 bool multiply_fast(const UnitDescription&, const Gemm&);
 
-/// The same for dense units of one level: the path that computed the product, or nullptr.
+/// multiply_fast() for dense units of one level: the path that computed the product, or nullptr.
 const FastPath* multiply_by_path(const UnitDescription&, const Gemm&);
 
 }  // namespace numemu::unit

@@ -57,10 +57,10 @@ struct Source {
 template <class T>
 Source<T> decode_source(const Operand&, std::int64_t rows, std::int64_t depth,
                         const std::function<T(const Value&)>& map);
-/// The same as float32, for formats that fit; float32 operands without padding are read in place.
-/// Like decode_numbers() and scan(), it reads a prepared operand once only.
+/// decode_source() as float32, for formats that fit; float32 operands without padding are read in
+/// place. Like decode_numbers() and scan(), it reads a prepared operand once only.
 Source<float> decode_floats(const Operand&, std::int64_t rows, std::int64_t depth);
-/// The same as float or double, NaN for values that T does not hold.
+/// decode_source() as float or double, NaN for values that T does not hold.
 template <class T>
 Source<T> decode_numbers(const Operand&, std::int64_t rows, std::int64_t depth);
 

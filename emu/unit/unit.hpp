@@ -81,7 +81,7 @@ class Unit {
   /// are missing, K is not a multiple of the sparsity pattern's group, or an operand is not the one
   /// that it was prepared from.
   virtual void multiply(const Gemm&) const = 0;
-  /// The same, one element at a time in integer arithmetic: the specification.
+  /// The product, one element at a time in integer arithmetic: the specification.
   virtual void multiply_reference(const Gemm&) const = 0;
   /// Keeps what products of this unit compute from an operand that several of them read, such as a
   /// frozen weight: for Operand::prepared, in any number of products at once, on any threads. Codes
@@ -107,7 +107,7 @@ class Unit {
 /// The unit of that name, alias, unambiguous short form or description ("neutral.mac.e5m10.sr8").
 /// Lives as long as the program. Thread-safe. Throws Error with the nearest known name.
 const Unit& find_unit(std::string_view name);
-/// The same, or nullptr where nothing has that name. Does not search for the nearest name, which
+/// find_unit(), or nullptr where nothing has that name. Does not search for the nearest name, which
 /// takes long.
 const Unit* known_unit(std::string_view name);
 /// A unit of one's own. Throws Error if the description contradicts itself.

@@ -7,7 +7,7 @@
 
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/nets.hpp"
-#include "emu/net/ops/cross_entropy.hpp"
+#include "emu/net/ops/losses.hpp"
 #include "emu/net/train/shuffle.hpp"
 #include "emu/stats/squares.hpp"
 #include "experiments/engine/train_trial.hpp"

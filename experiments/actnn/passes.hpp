@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "emu/net/data/dataset.hpp"
-#include "emu/net/forwarding.hpp"
 #include "emu/net/graph.hpp"
+#include "emu/net/numerics.hpp"
 #include "experiments/engine/experiment.hpp"
 
 namespace numemu::experiments::actnn {

@@ -7,7 +7,7 @@
 #include <map>
 #include <utility>
 
-#include "emu/net/multiply_adds.hpp"
+#include "emu/net/gemm_layers.hpp"
 #include "experiments/engine/experiment.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/engine/workbench.hpp"

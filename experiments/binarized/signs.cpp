@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "emu/net/ops/batch_statistics.hpp"
+#include "emu/net/ops/batch_norm.hpp"
 #include "emu/stats/mean.hpp"
 #include "emu/unit/unit.hpp"
 #include "formats/analysis/normal_law.hpp"

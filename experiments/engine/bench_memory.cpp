@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "emu/net/memory_plan.hpp"
 #include "emu/net/train/evaluate.hpp"
 #include "experiments/engine/workbench.hpp"
 #include "policies/calibrate/magnitude_histogram.hpp"

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "emu/net/gemm_layers.hpp"
-#include "emu/net/multiply_adds.hpp"
 #include "experiments/engine/run_point.hpp"
 #include "experiments/engine/sweep.hpp"
 #include "experiments/engine/workbench.hpp"

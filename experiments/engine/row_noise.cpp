@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "emu/net/at_layer.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/stats/interval.hpp"
 #include "experiments/predict/noise_power.hpp"

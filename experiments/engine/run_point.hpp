@@ -1,6 +1,7 @@
 // One point of a sweep: accuracy on the test images, noise measured and predicted, as a row.
 #pragma once
 
+#include "emu/net/train/evaluate.hpp"
 #include "experiments/engine/losses_file.hpp"
 #include "experiments/engine/row.hpp"
 #include "experiments/engine/sweep_config.hpp"

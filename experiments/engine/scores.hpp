@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "emu/net/data/dataset.hpp"
 #include "emu/net/train/evaluate.hpp"
 #include "emu/stats/interval.hpp"
 #include "experiments/engine/row.hpp"

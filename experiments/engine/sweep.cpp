@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <set>
 
-#include "emu/net/at_layer.hpp"
 #include "emu/net/data/view.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/train/score.hpp"

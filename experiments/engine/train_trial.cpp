@@ -11,8 +11,10 @@
 #include <utility>
 
 #include "emu/net/gemm_layers.hpp"
+#include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
-#include "emu/net/ops/cross_entropy.hpp"
+#include "emu/net/ops/losses.hpp"
+#include "emu/net/train/evaluate.hpp"
 #include "emu/net/train/shuffle.hpp"
 #include "emu/net/train/train.hpp"
 #include "experiments/engine/workbench.hpp"

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "emu/net/data/dataset.hpp"
-#include "emu/net/forwarding.hpp"
 #include "emu/net/graph.hpp"
 #include "emu/net/model/safetensors.hpp"
 #include "emu/net/numerics.hpp"

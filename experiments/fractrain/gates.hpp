@@ -37,21 +37,9 @@ class GatedDense final : public net::Op {
   /// How many rows of training took each choice.
   const std::vector<std::int64_t>& taken() const { return taken_; }
 
-  std::string_view kind() const override { return "gated_dense"; }
-  net::ResultKind result() const override { return net::ResultKind::product; }
-  using net::Op::parameters;
-  std::span<net::Parameter> parameters() override { return parameters_; }
-  std::vector<net::OpProduct> products() const override;
-  net::Shape output_shape(std::span<const net::Shape> inputs) const override;
-  void forward(const net::OpCall&, std::span<const net::Tensor* const> inputs,
-               net::Tensor& output) const override;
-  std::optional<net::Use> input_use(std::size_t i) const override {
-    return i == 0 ? net::Use::linear : net::Use::statistic;
-  }
-  void backward(const net::OpCall&, std::span<const net::Tensor* const> inputs,
-                const net::Tensor* output, const net::Tensor& grad_output,
-                std::span<net::Tensor> grad_inputs, std::span<net::Tensor> grad_parameters,
-                bool want_inputs) const override;
+  net::Shape output_shape(net::Shapes inputs) const override;
+  void forward(const net::OpCall&, net::OpInputs inputs, net::Tensor& output) const override;
+  void backward(const net::OpCall&, const net::OpBackward&) const override;
 
  private:
   std::size_t choices() const { return costs_.size(); }
@@ -60,7 +48,6 @@ class GatedDense final : public net::Op {
   std::int64_t in_, out_;
   std::vector<double> costs_;
   double beta_;
-  std::vector<net::Parameter> parameters_;  ///< weight, bias
   mutable std::vector<std::int64_t> taken_;
 };
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "emu/net/data/view.hpp"
+#include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/train/train.hpp"
 #include "emu/stats/paired.hpp"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "emu/net/data/dataset.hpp"
-#include "emu/net/forwarding.hpp"
+#include "emu/net/numerics.hpp"
 #include "emu/net/train/options.hpp"
 #include "experiments/engine/experiment.hpp"
 #include "formats/storage/fields.hpp"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "emu/net/at_layer.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "experiments/predict/block_factors.hpp"
 #include "experiments/predict/weight_errors.hpp"

@@ -5,10 +5,8 @@
 #include <cmath>
 #include <exception>
 
-#include "emu/net/at_layer.hpp"
 #include "emu/net/gemm_layers.hpp"
-#include "emu/net/multiply_adds.hpp"
-#include "emu/net/require_elements.hpp"
+#include "emu/net/tensor.hpp"
 #include "emu/stats/interval.hpp"
 #include "emu/stats/mean.hpp"
 #include "emu/stats/squares.hpp"

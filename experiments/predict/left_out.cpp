@@ -7,7 +7,6 @@
 #include <limits>
 #include <set>
 
-#include "emu/net/at_layer.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/ops/fixed_quantizer.hpp"
 #include "emu/unit/unit.hpp"

@@ -3,7 +3,7 @@
 #include <functional>
 #include <utility>
 
-#include "emu/net/forwarding.hpp"
+#include "emu/net/numerics.hpp"
 
 namespace numemu::experiments {
 

@@ -8,7 +8,7 @@
 #include <numbers>
 
 #include "emu/net/gemm_layers.hpp"
-#include "emu/net/ops/batch_statistics.hpp"
+#include "emu/net/ops/batch_norm.hpp"
 #include "emu/stats/interval.hpp"
 #include "emu/stats/mean.hpp"
 #include "emu/stats/paired.hpp"

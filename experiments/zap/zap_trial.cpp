@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "emu/net/model/safetensors.hpp"
+#include "emu/net/model/weights.hpp"
 #include "emu/net/train/train.hpp"
 #include "experiments/engine/scores.hpp"
 #include "experiments/engine/train_trial.hpp"

@@ -52,7 +52,7 @@ struct BestScale {
 /// numbers change their cell, up to about 1e-3 of the MSE. Throws Error for formats of more than 16
 /// bits and for laws and samples that are zero everywhere.
 BestScale best_scale(const Format&, const Rounding&, const Density&);
-/// The same for x[0..n), all finite, n > 0; takes 40 bytes per element.
+/// best_scale() for x[0..n), all finite, n > 0; takes 40 bytes per element.
 BestScale best_scale(const Format&, const Rounding&, const double* x, std::int64_t n);
 
 }  // namespace numemu

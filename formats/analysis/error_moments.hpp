@@ -31,7 +31,7 @@ ErrorMoments error_moments(const std::vector<Cell>& cells, double scale, const D
 /// x make the moments infinite or NaN. The same bits for any number of threads.
 ErrorMoments error_moments(const std::vector<Cell>& cells, double scale, const float* x,
                            std::int64_t n);
-/// The same under stochastic rounding, from brackets(): expectations over the random bits.
+/// error_moments() under stochastic rounding, from brackets(): expectations over the random bits.
 ErrorMoments stochastic_error_moments(const std::vector<Cell>& brackets, double scale,
                                       const Density&);
 ErrorMoments stochastic_error_moments(const std::vector<Cell>& brackets, double scale,

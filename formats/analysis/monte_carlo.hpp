@@ -1,4 +1,4 @@
-// The same figures measured: numbers are drawn and go through the codec.
+// Figures of errors measured: numbers are drawn and go through the codec.
 #pragma once
 #include <cstdint>
 
@@ -14,7 +14,7 @@ namespace numemu {
 /// threads.
 ErrorFigures monte_carlo(const Conversion&, double scale, const Distribution&, std::uint64_t seed,
                          std::int64_t n);
-/// The same with the numbers x[0..n) themselves.
+/// monte_carlo() with the numbers x[0..n) themselves.
 ErrorFigures measure(const Conversion&, double scale, const double* x, std::int64_t n);
 
 }  // namespace numemu

@@ -17,7 +17,7 @@ struct StoredScale {
   std::uint32_t shift = 0;  ///< zp: code of the element format; min: bits of a float32
 };
 
-/// The same as exact numbers.
+/// Those numbers, exact.
 struct BlockScale {
   Value factor;           ///< scale * tensor scale * 2^element_exponent; NaN for a NaN block
   std::int64_t zero = 0;  ///< zp: z

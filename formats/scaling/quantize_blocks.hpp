@@ -47,7 +47,7 @@ struct BlockCounts {
 /// them.
 BlockCounts quantize_blocks(const BlockQuantization&, const BlockLayout&, const float* x,
                             const BlockArrays&, float* y);
-/// The same block after block in one thread: the reference.
+/// quantize_blocks() block after block in one thread: the reference.
 BlockCounts quantize_blocks_reference(const BlockQuantization&, const BlockLayout&, const float* x,
                                       const BlockArrays&, float* y);
 

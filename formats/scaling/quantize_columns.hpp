@@ -13,7 +13,8 @@ namespace numemu {
 /// number of them. Throws as quantize_blocks() does.
 BlockCounts quantize_columns(const BlockQuantization&, std::int64_t outer, std::int64_t length,
                              std::int64_t across, const float* x, float* y);
-/// The same through transposed copies: the reference, and the way of what no vector loop serves.
+/// quantize_columns() through transposed copies: the reference, and the way of what no vector loop
+/// serves.
 BlockCounts quantize_columns_reference(const BlockQuantization&, std::int64_t outer,
                                        std::int64_t length, std::int64_t across, const float* x,
                                        float* y);

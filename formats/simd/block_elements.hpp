@@ -38,7 +38,7 @@ bool has_quotients();
 /// Elements under any scales by their exact quotients, nearest even, saturating. The plan's format
 /// has a sign and at least one mantissa bit; scales lie within 2^-90..2^120.
 void convert_quotients(const Plan&, const BlockRun&);
-/// The same for n numbers x >= 0 under one divisor: y[i] = the value of the format nearest to
+/// Exact quotients of n numbers x >= 0 under one divisor: y[i] = the value of the format nearest to
 /// x[i] / (divisor + divisor_rest).
 void round_quotients(const Plan&, const float* x, std::int64_t n, float divisor, float divisor_rest,
                      float* y);

@@ -95,7 +95,7 @@ HWY_INLINE FloatVector signed_binade(FloatVector x, FloatVector first) {
 #endif
 }
 
-/// The same for x >= 0.
+/// signed_binade() for x >= 0.
 HWY_INLINE FloatVector binade(FloatVector x, FloatVector first) {
   return hn::Max(hn::And(x, float_of(set(0x7f800000U))), first);
 }

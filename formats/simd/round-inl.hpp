@@ -53,7 +53,7 @@ HWY_INLINE FloatVector add_random(const Plan& plan, FloatVector a, FloatVector m
   const FloatVector scaled = hn::Mul(hn::Max(set(0x1p-126F), a), reciprocal);
 #if NUMEMU_AVX512
   if (plan.variant == StochasticVariant::c && fine < 30) {
-    // The same in integers: their sum may lose its last bits on the way back, toward zero.
+    // That sum in integers: their sum may lose its last bits on the way back, toward zero.
     const __m512i steps =
         _mm512_cvt_roundps_epi32(scaled.raw, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     return hn::Mul(number(WordVector{_mm512_add_epi32(steps, r.raw)}), weight);
@@ -82,7 +82,7 @@ HWY_INLINE Sum round_in(const Plan& plan, FloatVector a, FloatVector m, WordVect
   return {sum, m};
 }
 
-/// The same, finding the binade first; kSigned as for round_in.
+/// round_in(), finding the binade first; kSigned as for round_in.
 template <Step kStep>
 HWY_INLINE Sum round_magnitude(const Plan& plan, FloatVector a, WordVector random) {
   const FloatVector first = set(plan.first_binade);

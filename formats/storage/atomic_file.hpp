@@ -20,7 +20,7 @@ class OutputPlace {
 
   /// As given, for messages.
   const std::string& path() const { return path_; }
-  /// The same behind links; its folder is open as folder().
+  /// The path behind links; its folder is open as folder().
   const std::string& target() const { return target_; }
   int folder() const { return folder_; }
   const std::string& name() const { return name_; }
@@ -53,7 +53,7 @@ class PendingFile {
   /// Renames the temporary file, for good: also after a power cut. Throws Error naming the file;
   /// the temporary file is removed then.
   void commit();
-  /// The same, before its folder is flushed to the disk: for files that go together.
+  /// commit() before its folder is flushed to the disk: for files that go together.
   void take_place();
   /// Of the new contents, which are read again; before they take their place.
   std::string sha256() const;

@@ -28,7 +28,7 @@ struct CodesTold {
 Codes read_codes(StoredArray&, const CodesTold&);
 Codes read_codes(const std::string& path, const CodesTold&);
 
-/// The same, or plain numbers if neither caller nor sidecar names a format: float16, float32
+/// read_codes(), or plain numbers if neither caller nor sidecar names a format: float16, float32
 /// and float64 arrays are codes of these formats.
 Codes read_numbers(StoredArray&, const CodesTold&);
 Codes read_numbers(const std::string& path, const CodesTold&);

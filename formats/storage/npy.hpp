@@ -13,13 +13,13 @@ namespace numemu {
 /// file's before memory is taken; bool, complex, object and structured types, truncated files and
 /// trailing bytes throw Error naming the file and the byte.
 Array read_npy(const std::string& path);
-/// The same of an open file, from its present position.
+/// The array of an open file, from its present position.
 Array read_npy(InputFile&);
 
 /// Writes version 1.0, C order, little-endian, atomically. `data` holds the elements in C order.
 void write_npy(const std::string& path, ArrayType type, const ArrayShape& shape, const void* data);
 void write_npy(const std::string& path, const Array&);
-/// The same, ready to take its place.
+/// A file of write_npy(), ready to take its place.
 PendingFile pending_npy(const std::string& path, ArrayType type, const ArrayShape& shape,
                         const void* data);
 

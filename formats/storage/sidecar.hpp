@@ -26,7 +26,7 @@ struct Sidecar {
   std::optional<std::string> rounding = {}, overflow = {}, scale_rule = {};
   std::optional<std::uint64_t> seed = {};  ///< of counter-based random bits
   std::optional<std::string> sha256 = {};  ///< of the file of codes, all its bytes
-  /// The same of what was written with them, by what it is: one of kSidecarRoles.
+  /// Digests of what was written with them, by what it is: one of kSidecarRoles.
   std::map<std::string, std::string> written_with = {};
 };
 

@@ -53,7 +53,7 @@ std::optional<Allocation> allocate(const AllocationTable&, const std::vector<dou
                                    AllocationMethod = AllocationMethod::exact);
 inline constexpr std::size_t kMostStates = std::size_t{1} << 22;
 
-/// The same program in the LP format that solvers read, the variable x<l>_<o> being 1 where layer l
+/// That program in the LP format that solvers read, the variable x<l>_<o> being 1 where layer l
 /// takes option o.
 std::string allocation_lp(const AllocationTable&, const std::vector<double>& limits);
 /// The choice in a solution file of the solver CBC, nothing for "Infeasible". Throws Error naming

@@ -6,7 +6,6 @@
 
 #include "emu/net/fold_batch_norm.hpp"
 #include "emu/net/ops/batch_norm.hpp"
-#include "emu/net/ops/batch_statistics.hpp"
 #include "emu/net/ops/elementwise.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"

@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "emu/net/gradients.hpp"
+#include "emu/net/backward.hpp"
 #include "emu/net/math.hpp"
 #include "emu/net/ops/elementwise.hpp"
 #include "emu/net/train/objective.hpp"

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "emu/net/numerics.hpp"
 #include "emu/net/ops/elementwise.hpp"
-#include "emu/net/worker_means.hpp"
 #include "formats/error.hpp"
 #include "policies/policy.hpp"
 #include "policies/recipe/bound_recipe.hpp"

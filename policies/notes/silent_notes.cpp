@@ -13,7 +13,7 @@
 
 #include "emu/net/model/coded_weights.hpp"
 #include "emu/net/model/load_network.hpp"
-#include "emu/net/model/onnx_file.hpp"
+#include "emu/net/model/onnx/file.hpp"
 #include "emu/net/ops/fixed_quantizer.hpp"
 #include "formats/joined.hpp"
 #include "policies/calibrate/static_scale.hpp"

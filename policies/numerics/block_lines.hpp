@@ -45,7 +45,8 @@ struct LineCodes {
 /// the source.
 FlagCounts quantize_lines(const RoleQuantizer&, const net::ProductSide&, const Lines&,
                           const RandomPiece&, std::int64_t samples, std::vector<float>& y);
-/// The same as codes and scales, for block formats of bytes with a scale per `size` elements.
+/// quantize_lines() to codes and scales, for block formats of bytes with a scale per `size`
+/// elements.
 FlagCounts quantize_lines(const RoleQuantizer&, const net::ProductSide&, const Lines&,
                           const RandomPiece&, std::int64_t samples, LineCodes& out);
 

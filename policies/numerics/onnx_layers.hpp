@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "emu/net/model/onnx_export.hpp"
+#include "emu/net/model/onnx/export.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
 
 namespace numemu::policies {

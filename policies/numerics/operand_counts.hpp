@@ -22,7 +22,7 @@ struct OperandCounts {
   friend bool operator==(const OperandCounts&, const OperandCounts&) = default;
 };
 
-/// The same, added to by several threads: sums of integers, so their order does not matter.
+/// OperandCounts, added to by several threads: sums of integers, so their order does not matter.
 class SharedCounts {
  public:
   void add(const FlagCounts& flags) {

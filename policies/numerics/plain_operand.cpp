@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "emu/net/require_elements.hpp"
+#include "emu/net/tensor.hpp"
 #include "policies/numerics/block_lines.hpp"
 #include "policies/numerics/weight_tiles.hpp"
 

@@ -51,8 +51,8 @@ void quantize_tensor(const RoleQuantizer&, const float* x, std::int64_t n,
 /// The codes alone, as those of a format that has all their values.
 void reencode(const QuantizedTensor& from, const Format& wide, QuantizedTensor& out);
 
-/// The same for a role with a zero point: codes saturate(round(x / scale) + zero_point), one byte
-/// each (ONNX QuantizeLinear). What saturates counts as overflow.
+/// quantize_tensor() for a role with a zero point: codes saturate(round(x / scale) + zero_point),
+/// one byte each (ONNX QuantizeLinear). What saturates counts as overflow.
 void quantize_affine(const RoleQuantizer&, const float* x, std::int64_t n, const TensorScale&,
                      const RandomPiece&, QuantizedTensor& out);
 

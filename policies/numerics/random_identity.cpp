@@ -20,7 +20,7 @@ RandomSource operand_random(std::uint64_t seed, std::string_view layer, net::Rol
 RandomSource stored_random(std::uint64_t seed, std::string_view layer, std::string_view role,
                            const net::Step& step, std::string_view use) {
   const bool inference = step.phase == net::Phase::inference;
-  const std::string part = inference || step.worker == 0 ? "" : fmt::format(".{}", step.worker);
+  const std::string part = inference || step.part == 0 ? "" : fmt::format(".{}", step.part);
   RandomSource source;
   source.seed = seed;
   source.tensor =

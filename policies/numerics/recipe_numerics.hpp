@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "emu/net/forwarding.hpp"
+#include "emu/net/numerics.hpp"
 #include "policies/calibrate/reference.hpp"
 #include "policies/numerics/role_numerics.hpp"
 #include "policies/policy.hpp"
@@ -43,7 +43,7 @@ class RecipeNumerics : private NumericsStack, public net::Forwarding {
   /// layers read take nothing from it.
   void freeze(const net::Graph&, std::int64_t available, const CalibrationBatch&,
               SeenTensors* shared = nullptr);
-  /// The same with everything recorded beforehand.
+  /// freeze() with everything recorded beforehand.
   void freeze(const net::Graph&, const FloatReference&);
   /// After freeze(), when weights of the graph changed: policies are frozen anew, and weights are
   /// quantized anew; static activation scales stay.

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "emu/net/profile.hpp"
-#include "emu/net/require_elements.hpp"
+#include "emu/net/tensor.hpp"
 #include "emu/unit/prepared_operand.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
@@ -143,7 +143,7 @@ class Run {
     return run_.first_sample * (source.source->size() / source.source->dim(0));
   }
 
-  /// The same for lines of D, which belong to samples in equal shares.
+  /// The piece for lines of D, which belong to samples in equal shares.
   RandomPiece piece(std::string_view role, std::int64_t lines) const {
     RandomPiece random;
     random.source.seed = run_.seed;

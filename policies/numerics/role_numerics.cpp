@@ -6,8 +6,8 @@
 #include <map>
 #include <optional>
 
+#include "emu/net/numerics.hpp"
 #include "emu/net/ops/elementwise.hpp"
-#include "emu/net/worker_means.hpp"
 #include "formats/error.hpp"
 #include "policies/calibrate/listen.hpp"
 #include "policies/calibrate/static_scale.hpp"

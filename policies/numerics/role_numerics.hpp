@@ -42,7 +42,7 @@ class RoleNumerics : public net::Numerics {
   void forget_weights();
   /// Static activation scales of the left operands by layer, after freeze().
   StaticScales static_scales() const;
-  /// The same of right operands that are activations.
+  /// static_scales() of right operands that are activations.
   StaticScales second_scales() const;
   /// Throws Error naming the layer when a scale cannot be applied after one of training's products.
   void require_trainable(const std::string& where) const;

@@ -22,7 +22,7 @@ std::vector<float> random_signs(const RandomSource&, std::int64_t n);
 /// of two whose product is 1 / block: they round nothing but subnormals. Uses threads.
 void rotate(const float* x, float* y, std::int64_t outer, std::int64_t inner,
             const std::vector<float>& signs, std::int64_t block, bool left);
-/// The same in place, position after position: the reference.
+/// rotate() in place, position after position: the reference.
 void rotate_reference(float* x, std::int64_t outer, std::int64_t inner,
                       const std::vector<float>& signs, std::int64_t block, bool left);
 

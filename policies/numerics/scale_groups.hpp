@@ -25,7 +25,7 @@ struct ScaleGroups {
 ScaleGroups scale_groups(const RolePolicy&, net::Role operand, const net::Product&,
                          const net::ProductSide&, std::int64_t samples);
 
-/// The same of a tensor that a layer's fprop reads, without `of_results`.
+/// The groups of a tensor that a layer's fprop reads, without `of_results`.
 ScaleGroups scale_groups(const RolePolicy&, const net::GemmLayer&, net::Role operand,
                          const net::Shape&, std::int64_t samples);
 

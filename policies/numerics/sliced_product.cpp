@@ -8,6 +8,7 @@
 
 #include "emu/net/ops/elementwise.hpp"
 #include "emu/net/profile.hpp"
+#include "emu/unit/unit.hpp"
 #include "formats/error.hpp"
 #include "policies/numerics/operand_scales.hpp"
 #include "policies/numerics/weight_tiles.hpp"

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "emu/net/product.hpp"
+#include "emu/unit/unit.hpp"
 #include "policies/numerics/block_lines.hpp"
 #include "policies/recipe/role_quantizer.hpp"
 

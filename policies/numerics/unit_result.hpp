@@ -5,6 +5,7 @@
 
 #include "emu/net/numerics.hpp"
 #include "emu/net/product.hpp"
+#include "emu/unit/unit.hpp"
 #include "formats/format.hpp"
 #include "policies/numerics/operand_counts.hpp"
 #include "policies/numerics/operand_scales.hpp"

@@ -27,7 +27,7 @@ struct WeightTiles {
 /// of an element are those of its index in the weight. Uses threads.
 FlagCounts quantize_tiles(const RoleQuantizer&, const net::Tensor& weight, const RandomPiece&,
                           std::vector<float>& y);
-/// The same as codes of bytes in the order of the weight, and the float32 scales of
+/// quantize_tiles() to codes of bytes in the order of the weight, and the float32 scales of
 /// [tap, band of outputs, band of inputs].
 FlagCounts quantize_tiles(const RoleQuantizer&, const net::Tensor& weight, const RandomPiece&,
                           std::vector<std::uint8_t>& codes, std::vector<float>& scales);

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "emu/net/model/coded_weights.hpp"
-#include "emu/net/model/tuned_from.hpp"
+#include "emu/net/model/weights.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/input_file.hpp"
 #include "formats/storage/json_reader.hpp"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "emu/net/model/onnx_export.hpp"
+#include "emu/net/model/onnx/export.hpp"
 #include "emu/net/model/safetensors.hpp"
 #include "policies/recipe/fixed_ranges.hpp"
 

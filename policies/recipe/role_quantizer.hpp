@@ -53,12 +53,12 @@ class RoleQuantizer {
 
   /// The scale of elements that share one, by the role's rule. Uses threads.
   float scale(const float* x, std::int64_t n) const;
-  /// The same where only the largest magnitude is known.
+  /// scale() where only the largest magnitude is known.
   float scale_of_magnitude(double magnitude) const;
 
   /// Of a role with a zero point whose elements lie between low and high: 0 is an element.
   TensorScale scale_of_range(float low, float high) const;
-  /// The same of the finite ones among these elements.
+  /// scale_of_range() of the finite ones among these elements.
   TensorScale scale_of_elements(const float* x, std::int64_t n) const;
 
   /// quantize_blocks() of the role's block format.

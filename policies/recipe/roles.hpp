@@ -21,7 +21,7 @@ void read_roles(const Json& canonical, LayerRecipe&);
 /// A patch of {"weight": ...} laid over canonical roles; not yet checked. A quantized role is
 /// patched key by key; null, a float32 role and a gradient that is split otherwise are replaced.
 Json patched_roles(Json roles, const JsonReader& patch);
-/// The same patch with canonical names, after it has been checked.
+/// The patch with canonical names, after it has been checked.
 Json canonical_role_patches(const Json& patch);
 
 /// The role's key "mask"; nothing where it is null or absent. Weights take rules of groups, tiles

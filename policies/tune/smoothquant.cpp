@@ -3,7 +3,7 @@
 #include <cmath>
 #include <map>
 
-#include "emu/net/forwarding.hpp"
+#include "emu/net/numerics.hpp"
 #include "policies/tuning/equalise.hpp"
 #include "policies/tuning/moved_scales.hpp"
 #include "policies/tuning/tune_step.hpp"

@@ -269,7 +269,8 @@ class Tuning {
     for (const net::Parameter& parameter : layer_.op.parameters())
       parameter_gradients_.emplace_back(parameter.value.shape);
     const net::Tensor* const read[] = {&quantized_input_};
-    layer_.op.backward(call(numerics_), read, &y, slope, inputs, parameter_gradients_, wants_input);
+    layer_.op.backward(call(numerics_),
+                       {read, &y, slope, inputs, parameter_gradients_, wants_input});
     activation_gradients_.clear();
     if (wants_input) activation_.backward(x, inputs[0], activation_gradients_);
     weight_operand_.backward(weight_->value, parameter_gradients_[0], range_gradients_);

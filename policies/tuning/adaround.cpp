@@ -8,7 +8,7 @@
 #include "emu/net/math.hpp"
 #include "emu/net/ops/elementwise.hpp"
 #include "emu/net/train/optimizer.hpp"
-#include "emu/unit/chain.hpp"
+#include "emu/unit/chain/chain.hpp"
 #include "policies/tuning/gptq.hpp"
 #include "policies/tuning/weight_grid.hpp"
 

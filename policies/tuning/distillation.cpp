@@ -9,7 +9,7 @@
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/math.hpp"
 #include "emu/net/ops/batch_norm.hpp"
-#include "emu/net/ops/dropout.hpp"
+#include "emu/net/ops/masks.hpp"
 #include "emu/net/train/shuffle.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"

@@ -32,7 +32,7 @@ net::Tensor gptq(const RolePolicy&, const net::Tensor& weight,
 /// error of the layer's outputs, sum over samples and outputs, exactly.
 double output_error(const net::Tensor& weight, const net::Tensor& changed,
                     const std::vector<std::vector<double>>& hessians);
-/// The same for each row.
+/// output_error() of each row.
 std::vector<double> output_errors(const net::Tensor& weight, const net::Tensor& changed,
                                   const std::vector<std::vector<double>>& hessians);
 

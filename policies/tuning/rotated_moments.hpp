@@ -18,9 +18,9 @@ struct RawMoments {
 /// Of n elements.
 RawMoments raw_moments(const float* x, std::int64_t n);
 
-/// The same after every block of `block` neighbours, a power of two that divides n, was multiplied
-/// by an orthonormal Hadamard matrix with random signs, as an expectation over the signs. With the
-/// sums S2, S4 of x^2, x^4 over a block of size b, an element of it has
+/// raw_moments() after every block of `block` neighbours, a power of two that divides n, was
+/// multiplied by an orthonormal Hadamard matrix with random signs, as an expectation over the
+/// signs. With the sums S2, S4 of x^2, x^4 over a block of size b, an element of it has
 ///   E y^2 = S2 / b,  E y^4 = (3 S2^2 - 2 S4) / b^2
 /// exactly: only products of signs whose powers are even remain. For independent elements with
 /// kurtosis k that gives 3 + (k - 3) / b. `largest` is the bound max |y| <= |x|_1 / sqrt b.

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "emu/net/forwarding.hpp"
+#include "emu/net/numerics.hpp"
 #include "policies/tuning/tuning.hpp"
 
 namespace numemu::policies {

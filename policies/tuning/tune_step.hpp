@@ -79,8 +79,8 @@ struct TuneStepChoice {
 std::vector<TuneStepChoice> parse_tune_steps(const std::string& text, const std::string& where);
 /// Of a task whose outputs are no logits of classes: takes out the steps that need these.
 std::vector<TuneStepChoice> take_class_steps(std::vector<TuneStepChoice>&);
-/// The same of pipelines, with one sentence for each. Throws Error naming one that stands by
-/// itself.
+/// take_class_steps() of pipelines, with one sentence for each. Throws Error naming one that stands
+/// by itself.
 std::vector<std::string> leave_out_class_steps(std::vector<TuneStepChoice>&,
                                                const std::string& where);
 /// The canonical text of the whole list.

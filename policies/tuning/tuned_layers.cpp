@@ -6,8 +6,8 @@
 #include <functional>
 #include <utility>
 
-#include "emu/net/forwarding.hpp"
 #include "emu/net/gemm_layers.hpp"
+#include "emu/net/numerics.hpp"
 #include "emu/net/subgraph.hpp"
 #include "formats/error.hpp"
 #include "policies/numerics/quantized_tensor.hpp"

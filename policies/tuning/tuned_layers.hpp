@@ -46,7 +46,7 @@ LayerHessians layer_hessians(Tuning&, const TunedLayer&, Inputs, std::int64_t sa
 /// Fixes the scales of a layer's weight as they are now: those of its ranges or of the role's rule.
 /// Roles without static scales (blocks) stay as they are. Gives the role with what is fixed.
 RolePolicy fix_weight_scales(Tuning&, const TunedLayer&);
-/// The same to given scales, one for each channel or for the tensor.
+/// fix_weight_scales() to given scales, one for each channel or for the tensor.
 void set_weight_scales(Tuning&, const TunedLayer&, const std::vector<float>& scales);
 
 /// Numbers under a name in the state of a step.

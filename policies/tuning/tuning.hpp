@@ -43,7 +43,7 @@ Recipe tuned_recipe(const Tuning&);
 /// Numerics under which `graph` runs as eval will run it: frozen, each weight rounded once, when it
 /// is first read. Made anew after weights or ranges change. The tuning state outlives them.
 std::unique_ptr<RecipeNumerics> tuned_numerics(const Tuning&);
-/// The same, static scales that no range fixes being those of this network.
+/// tuned_numerics(), static scales that no range fixes being those of this network.
 std::unique_ptr<RecipeNumerics> tuned_numerics(const Tuning&, const net::Graph& calibrated);
 
 /// Inference steps for numerics (net::Step): samples first .. first + count - 1 of calibration.

@@ -1,7 +1,7 @@
 // Hits, misses and sums.
 #include "policies/zap/bookkeeping.hpp"
 
-#include "emu/net/ops/float64_sums.hpp"
+#include "emu/net/ops/sums.hpp"
 #include "formats/float_guard.hpp"
 
 namespace numemu::policies {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "emu/net/ops/bias.hpp"
 #include "emu/net/ops/elementwise.hpp"
-#include "emu/net/ops/float64_sums.hpp"
+#include "emu/net/ops/linear.hpp"
+#include "emu/net/ops/sums.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::policies {
@@ -86,7 +86,8 @@ void add_image(const Extents& e, const float* x, const float* g, double* sums) {
 
 }  // namespace
 
-Depthwise3x3::Depthwise3x3(std::int64_t channels) : channels_(channels) {
+Depthwise3x3::Depthwise3x3(std::int64_t channels)
+    : Op({.kind = "depthwise3x3"}), channels_(channels) {
   if (channels < 1) {
     throw Error("depthwise3x3: expected a positive number of channels, got " +
                 std::to_string(channels));
@@ -95,7 +96,7 @@ Depthwise3x3::Depthwise3x3(std::int64_t channels) : channels_(channels) {
   parameters_.push_back({"bias", net::Tensor({channels}), 0});
 }
 
-net::Shape Depthwise3x3::output_shape(std::span<const net::Shape> inputs) const {
+net::Shape Depthwise3x3::output_shape(net::Shapes inputs) const {
   if (inputs.size() != 1 || inputs[0].size() != 4 || inputs[0][3] != channels_) {
     throw Error("depthwise3x3: expected one input [batch, height, width, " +
                 std::to_string(channels_) + "], got " +
@@ -104,31 +105,27 @@ net::Shape Depthwise3x3::output_shape(std::span<const net::Shape> inputs) const 
   return inputs[0];
 }
 
-void Depthwise3x3::forward(const net::OpCall&, std::span<const net::Tensor* const> inputs,
-                           net::Tensor& output) const {
+void Depthwise3x3::forward(const net::OpCall&, net::OpInputs inputs, net::Tensor& output) const {
   const Extents e(output.shape);
   convolve(e, inputs[0]->data.data(), repeated(e, parameters_[0].value.data, false),
            output.data.data());
   net::add_bias(parameters_[1].value, output);
 }
 
-void Depthwise3x3::backward(const net::OpCall&, std::span<const net::Tensor* const> inputs,
-                            const net::Tensor*, const net::Tensor& grad_output,
-                            std::span<net::Tensor> grad_inputs,
-                            std::span<net::Tensor> grad_parameters, bool want_inputs) const {
-  const Extents e(grad_output.shape);
-  const float* const x = inputs[0]->data.data();
-  const float* const g = grad_output.data.data();
+void Depthwise3x3::backward(const net::OpCall&, const net::OpBackward& back) const {
+  const Extents e(back.grad_output.shape);
+  const float* const x = back.inputs[0]->data.data();
+  const float* const g = back.grad_output.data.data();
   const std::vector<double> sums =
       net::column_tree(e.images, kTaps * channels_, [&](std::int64_t n, double* total) {
         add_image(e, x + n * e.rows * e.line, g + n * e.rows * e.line, total);
       });
-  std::transform(sums.begin(), sums.end(), grad_parameters[0].data.begin(),
+  std::transform(sums.begin(), sums.end(), back.grad_parameters[0].data.begin(),
                  [](double sum) { return net::neutral(static_cast<float>(sum)); });
-  net::bias_gradient(grad_output, grad_parameters[1]);
-  if (want_inputs) {
-    convolve(e, g, repeated(e, parameters_[0].value.data, true), grad_inputs[0].data.data());
-    for (float& slope : grad_inputs[0].data) slope = net::neutral(slope);
+  net::bias_gradient(back.grad_output, back.grad_parameters[1]);
+  if (back.want_inputs) {
+    convolve(e, g, repeated(e, parameters_[0].value.data, true), back.grad_inputs[0].data.data());
+    for (float& slope : back.grad_inputs[0].data) slope = net::neutral(slope);
   }
 }
 

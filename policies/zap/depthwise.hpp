@@ -15,19 +15,12 @@ class Depthwise3x3 final : public net::Op {
  public:
   /// Throws Error unless channels are positive.
   explicit Depthwise3x3(std::int64_t channels);
-  std::string_view kind() const override { return "depthwise3x3"; }
-  using Op::parameters;
-  std::span<net::Parameter> parameters() override { return parameters_; }
-  net::Shape output_shape(std::span<const net::Shape> inputs) const override;
-  void forward(const net::OpCall&, std::span<const net::Tensor* const> inputs,
-               net::Tensor& output) const override;
-  void backward(const net::OpCall&, std::span<const net::Tensor* const> inputs, const net::Tensor*,
-                const net::Tensor& grad_output, std::span<net::Tensor> grad_inputs,
-                std::span<net::Tensor> grad_parameters, bool want_inputs) const override;
+  net::Shape output_shape(net::Shapes inputs) const override;
+  void forward(const net::OpCall&, net::OpInputs inputs, net::Tensor& output) const override;
+  void backward(const net::OpCall&, const net::OpBackward&) const override;
 
  private:
   std::int64_t channels_;
-  std::vector<net::Parameter> parameters_;  // weight, bias
 };
 
 }  // namespace numemu::policies

@@ -7,7 +7,7 @@
 #include <charconv>
 #include <map>
 
-#include "emu/net/model/safetensors.hpp"
+#include "emu/net/model/weights.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::policies {

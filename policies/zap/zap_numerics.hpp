@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "emu/net/forwarding.hpp"
+#include "emu/net/numerics.hpp"
 #include "policies/zap/bookkeeping.hpp"
 #include "policies/zap/zap_network.hpp"
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
 #include "tests/api/workplace.hpp"
 #include "tests/catch.hpp"

@@ -1,6 +1,7 @@
 // Commands on networks: every refusal of a wrong command line or file, as a row.
 #include <filesystem>
 
+#include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
 #include "formats/storage/npy.hpp"
 #include "tests/catch.hpp"

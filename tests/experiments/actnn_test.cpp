@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "emu/net/ops/conv.hpp"
-#include "emu/net/ops/flatten.hpp"
 #include "emu/net/ops/linear.hpp"
+#include "emu/net/ops/views.hpp"
 #include "emu/stats/interval.hpp"
 #include "emu/stats/mean.hpp"
 #include "experiments/actnn/passes.hpp"

@@ -2,7 +2,7 @@
 #include <bit>
 #include <cmath>
 
-#include "emu/net/ops/batch_statistics.hpp"
+#include "emu/net/ops/batch_norm.hpp"
 #include "experiments/binarized/signs.hpp"
 #include "formats/analysis/normal_law.hpp"
 #include "formats/portable/vector_functions.hpp"

@@ -215,7 +215,7 @@ TEST_CASE("fractrain: rows take the result of their largest logit, and gates lea
     std::vector<net::Tensor> grad_inputs = {net::Tensor({3, 2}), net::Tensor({3, 2})},
                              grads = {net::Tensor({2, 2}), net::Tensor({2})};
     const net::Tensor context = kept;
-    op.backward(call(&context), inputs, nullptr, g, grad_inputs, grads, true);
+    op.backward(call(&context), {inputs, nullptr, g, grad_inputs, grads, true});
     // Every row once, whatever choice it took.
     CHECK(grads[0].data == std::vector<float>{2, 1, -1, 0});
     CHECK(grads[1].data == std::vector<float>{2, 0});

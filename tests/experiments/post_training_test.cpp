@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "emu/net/model/onnx_import.hpp"
+#include "emu/net/model/onnx/import.hpp"
 #include "emu/net/train/evaluate.hpp"
 #include "experiments/engine/experiment.hpp"
 #include "experiments/engine/scores.hpp"

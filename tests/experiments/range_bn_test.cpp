@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "emu/net/nets.hpp"
-#include "emu/net/ops/batch_statistics.hpp"
-#include "emu/net/ops/cross_entropy.hpp"
+#include "emu/net/ops/batch_norm.hpp"
+#include "emu/net/ops/losses.hpp"
 #include "experiments/range_bn/ranges.hpp"
 #include "formats/analysis/normal_law.hpp"
 #include "formats/random.hpp"

@@ -3,7 +3,7 @@
 #include <fstream>
 
 #include "emu/net/gemm_layers.hpp"
-#include "emu/net/model/tuned_from.hpp"
+#include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
 #include "experiments/engine/experiment.hpp"
 #include "experiments/predict/layer_noise.hpp"

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "emu/net/model/safetensors.hpp"
+#include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
 
 namespace numemu::experiments::testing {

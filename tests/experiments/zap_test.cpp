@@ -1,7 +1,7 @@
 // The experiment from settings to conclusion, on small images.
 #include <cstdint>
 
-#include "emu/net/model/safetensors.hpp"
+#include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
 #include "experiments/engine/experiment.hpp"
 #include "tests/catch.hpp"

@@ -1,5 +1,5 @@
 // Checkpoints that have the graph of an ONNX file, with weights of numbers and of codes.
-#include "emu/net/model/onnx_checkpoint.hpp"
+#include "emu/net/model/onnx/checkpoint.hpp"
 #include "emu/net/model/weights.hpp"
 #include "tests/fuzz/harness.hpp"
 

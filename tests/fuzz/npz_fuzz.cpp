@@ -1,5 +1,5 @@
 // Weights as .npz archives, deflated ones too.
-#include "emu/net/model/npz.hpp"
+#include "emu/net/model/weights.hpp"
 #include "tests/fuzz/harness.hpp"
 
 NUMEMU_FUZZ_TARGET(npz)(const std::uint8_t* data, std::size_t size) {

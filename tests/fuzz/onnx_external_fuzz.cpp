@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "emu/net/model/onnx_file.hpp"
+#include "emu/net/model/onnx/file.hpp"
 #include "tests/fuzz/harness.hpp"
 
 namespace {

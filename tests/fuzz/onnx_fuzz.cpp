@@ -1,5 +1,5 @@
 // ONNX files: every record is made, every tensor converted.
-#include "emu/net/model/onnx_file.hpp"
+#include "emu/net/model/onnx/file.hpp"
 #include "tests/fuzz/harness.hpp"
 
 namespace {

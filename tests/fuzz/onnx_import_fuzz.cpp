@@ -1,5 +1,5 @@
 // ONNX files as networks: imported whole, with constants folded and shapes followed.
-#include "emu/net/model/onnx_import.hpp"
+#include "emu/net/model/onnx/import.hpp"
 #include "tests/fuzz/harness.hpp"
 
 NUMEMU_FUZZ_TARGET(onnx_import)(const std::uint8_t* data, std::size_t size) {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "emu/net/model/onnx_import.hpp"
+#include "emu/net/model/onnx/import.hpp"
 #include "formats/random.hpp"
 
 namespace numemu::fuzz {

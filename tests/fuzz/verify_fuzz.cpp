@@ -1,7 +1,7 @@
 // Files of vectors: plain or gzip text with a first line that says what they are about; after a
 // line "--fields F" the lines of another program; npz archives; after "--ports" $readmemh files,
 // each behind a line "--NAME".
-#include "emu/net/model/npz.hpp"
+#include "emu/net/data/npz.hpp"
 #include "emu/oracle/evaluate.hpp"
 #include "emu/oracle/files/array_reader.hpp"
 #include "emu/oracle/files/foreign.hpp"

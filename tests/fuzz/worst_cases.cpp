@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "emu/net/model/npz.hpp"
-#include "emu/net/model/onnx_file.hpp"
+#include "emu/net/data/npz.hpp"
+#include "emu/net/model/onnx/file.hpp"
 #include "emu/net/model/weights.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "tests/emu/net/model/onnx_bytes.hpp"

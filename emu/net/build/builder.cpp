@@ -4,15 +4,13 @@
 #include <utility>
 
 #include "emu/net/ops/batch_norm.hpp"
-#include "emu/net/ops/embedding.hpp"
-#include "emu/net/ops/flatten.hpp"
-#include "emu/net/ops/global_average_pool.hpp"
-#include "emu/net/ops/layer_norm.hpp"
 #include "emu/net/ops/linear.hpp"
-#include "emu/net/ops/lstm.hpp"
-#include "emu/net/ops/max_pool.hpp"
+#include "emu/net/ops/lookup.hpp"
 #include "emu/net/ops/pointwise.hpp"
-#include "emu/net/ops/position_embedding.hpp"
+#include "emu/net/ops/pool.hpp"
+#include "emu/net/ops/recurrent.hpp"
+#include "emu/net/ops/row_norm.hpp"
+#include "emu/net/ops/views.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::net {

@@ -1,12 +1,9 @@
 // Embedding tables, dot products in pairs, two perceptrons.
 #include "emu/net/build/blocks.hpp"
 #include "emu/net/data/clicks.hpp"
-#include "emu/net/ops/concat.hpp"
-#include "emu/net/ops/embedding.hpp"
-#include "emu/net/ops/gather.hpp"
+#include "emu/net/ops/lookup.hpp"
 #include "emu/net/ops/matmul.hpp"
-#include "emu/net/ops/reshape.hpp"
-#include "emu/net/ops/slice.hpp"
+#include "emu/net/ops/views.hpp"
 
 namespace numemu::net {
 namespace {

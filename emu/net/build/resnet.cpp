@@ -1,8 +1,7 @@
 // Residual networks for CIFAR-10, with the layer names stageS.blockB.LAYER.
 #include "emu/net/build/blocks.hpp"
 #include "emu/net/ops/binary.hpp"
-#include "emu/net/ops/pad.hpp"
-#include "emu/net/ops/slice.hpp"
+#include "emu/net/ops/views.hpp"
 
 namespace numemu::net {
 namespace {

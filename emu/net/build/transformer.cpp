@@ -3,7 +3,7 @@
 
 #include "emu/net/build/blocks.hpp"
 #include "emu/net/ops/binary.hpp"
-#include "emu/net/ops/causal_mask.hpp"
+#include "emu/net/ops/masks.hpp"
 #include "emu/net/ops/matmul.hpp"
 #include "emu/net/ops/pointwise.hpp"
 #include "emu/net/ops/softmax.hpp"

@@ -8,11 +8,11 @@
 #include <utility>
 
 #include "emu/net/data/images.hpp"
+#include "emu/net/data/npz.hpp"
 #include "emu/net/data/source_options.hpp"
 #include "emu/net/data/sources.hpp"
-#include "emu/net/held_memory.hpp"
-#include "emu/net/model/npz.hpp"
-#include "emu/net/model/stored_type.hpp"
+#include "emu/net/data/stored_type.hpp"
+#include "emu/net/memory.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/element_type.hpp"

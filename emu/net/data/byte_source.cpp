@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "emu/net/held_memory.hpp"
+#include "emu/net/memory.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/byte_stream.hpp"
 

@@ -7,7 +7,7 @@
 
 #include "emu/net/data/byte_source.hpp"
 #include "emu/net/data/sources.hpp"
-#include "emu/net/held_memory.hpp"
+#include "emu/net/memory.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::net {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "emu/net/data/sources.hpp"
-#include "emu/net/held_memory.hpp"
 #include "emu/net/math.hpp"
+#include "emu/net/memory.hpp"
 #include "emu/net/ops/elementwise.hpp"
 #include "formats/digest.hpp"
 #include "formats/float_guard.hpp"

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "emu/net/model/safetensors.hpp"
-#include "emu/net/model/tuned_from.hpp"
+#include "emu/net/model/weights.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/input_file.hpp"

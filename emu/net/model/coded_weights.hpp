@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "emu/net/model/onnx_export.hpp"
+#include "emu/net/model/onnx/export.hpp"
 #include "emu/net/model/safetensors.hpp"
 
 namespace numemu::net {

@@ -5,9 +5,8 @@
 #include <filesystem>
 #include <utility>
 
-#include "emu/net/model/folded_checkpoint.hpp"
-#include "emu/net/model/onnx_checkpoint.hpp"
-#include "emu/net/model/tuned_from.hpp"
+#include "emu/net/data/dataset.hpp"
+#include "emu/net/model/onnx/checkpoint.hpp"
 #include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
 #include "formats/error.hpp"

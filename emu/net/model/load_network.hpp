@@ -3,11 +3,12 @@
 #include <optional>
 #include <string>
 
-#include "emu/net/data/dataset.hpp"
 #include "emu/net/graph.hpp"
 #include "emu/net/model/safetensors.hpp"
 
 namespace numemu::net {
+
+class Dataset;
 
 struct LoadedNetwork {
   Graph graph;

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "emu/net/data/stored_type.hpp"
 #include "emu/net/model/coded_weights.hpp"
-#include "emu/net/model/stored_type.hpp"
 #include "emu/net/profile.hpp"
 #include "formats/error.hpp"
 #include "formats/quantize.hpp"

@@ -6,16 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "emu/net/graph.hpp"
+#include "emu/net/data/stored_type.hpp"
+#include "emu/net/tensor.hpp"
 
 namespace numemu::net {
-
-enum class StorageType { f32, f16, bf16 };
-
-struct NamedTensor {
-  std::string name;
-  Tensor value;
-};
 
 /// A byte string, stored as a vector of U8.
 struct NamedBytes {
@@ -24,8 +18,8 @@ struct NamedBytes {
 
 struct Checkpoint {
   std::vector<NamedTensor> tensors;  ///< in file order
-  std::vector<std::pair<std::string, std::string>>
-      metadata;                        ///< the header's __metadata__, sorted by key
+  std::vector<std::pair<std::string, std::string>> metadata =
+      {};                              ///< the header's __metadata__, sorted by key
   std::vector<NamedBytes> bytes = {};  ///< after the tensors
 };
 
@@ -37,17 +31,12 @@ void write_safetensors(const std::string& path, const Checkpoint&, StorageType =
 /// numbers that its codes are; it must have that format's type (code_type()). Hostile input: sizes
 /// are checked before allocating; throws Error naming file and offset.
 Checkpoint read_safetensors(const std::string& path, bool bytes = false, bool codes = false);
-/// The same of the tensors that are `wanted` by name, without memory for the others; of all where
-/// that is empty.
+/// read_safetensors() of the tensors that are `wanted` by name, without memory for the others; of
+/// all where that is empty.
 Checkpoint read_safetensors_part(const std::string& path, bool bytes, bool codes,
                                  const std::function<bool(std::string_view name)>& wanted);
 
 /// The value of a key of a file's metadata, which is sorted by key; nullptr without.
 const std::string* sorted_metadata_of(const Checkpoint&, const std::string& key);
-
-/// Copies tensors into the graph's parameters by name; missing, unknown or misshapen ones are an
-/// Error naming the file.
-void load_parameters(Graph&, const Checkpoint&, const std::string& path);
-Checkpoint parameters_of(const Graph&);
 
 }  // namespace numemu::net

@@ -1,16 +1,28 @@
 // A zip begins with PK and a kind of header; safetensors with 8 bytes of length and a brace.
 #include "emu/net/model/weights.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
 #include <string_view>
 
+#include "emu/net/data/npz.hpp"
+#include "emu/net/fold_batch_norm.hpp"
 #include "emu/net/model/coded_weights.hpp"
-#include "emu/net/model/npz.hpp"
-#include "emu/net/require_elements.hpp"
+#include "emu/net/model/safetensors.hpp"
+#include "emu/net/tensor.hpp"
 #include "formats/digest.hpp"
+#include "formats/error.hpp"
 #include "formats/storage/input_file.hpp"
+#include "formats/storage/safetensors_header.hpp"
+#include "formats/suggest.hpp"
 
 namespace numemu::net {
+
+Checkpoint read_npz(const std::string& path) { return {.tensors = read_npz_tensors(path)}; }
 
 Checkpoint read_weights(const std::string& path) {
   constexpr std::int64_t kLengthBytes = 8;
@@ -37,6 +49,121 @@ std::string digest_of(const Graph& graph) {
     digest.add(parameter->value.data.data(), parameter->value.data.size() * sizeof(float));
   }
   return digest.hex().substr(0, kDigits);
+}
+
+namespace {
+
+/// As an import requires it: constants that activations meet may be infinite, as masks are.
+void require_finite(const NamedTensor& tensor, bool constant, const std::string& path) {
+  for (std::size_t i = 0; i < tensor.value.data.size(); ++i) {
+    const float v = tensor.value.data[i];
+    if (std::isfinite(v) || (constant && std::isinf(v))) continue;
+    throw Error(fmt::format("{}: tensor {}: element {}: expected a {}, found {}", path,
+                            quote_name(tensor.name), i, constant ? "number" : "finite number", v));
+  }
+}
+
+}  // namespace
+
+void load_parameters(Graph& graph, const Checkpoint& checkpoint, const std::string& path) {
+  std::map<std::string, const Tensor*> tensors;
+  for (const NamedTensor& tensor : checkpoint.tensors) tensors[tensor.name] = &tensor.value;
+  const std::vector<Parameter*> parameters = graph.parameters();
+  std::vector<std::string> names;
+  for (const Parameter* parameter : parameters) {
+    names.push_back(parameter->name);
+    const auto found = tensors.find(parameter->name);
+    if (found == tensors.end()) {
+      throw Error(fmt::format("{}: expected a tensor {} of the network {}, found none", path,
+                              quote_name(parameter->name), graph.name));
+    }
+    if (found->second->shape != parameter->value.shape) {
+      throw Error(fmt::format("{}: tensor {}: expected shape {} of the network {}, found {}", path,
+                              quote_name(parameter->name), to_string(parameter->value.shape),
+                              graph.name, to_string(found->second->shape)));
+    }
+  }
+  std::set<std::string> constants;
+  for (const Node& node : graph.nodes) {
+    if (node.op->kind() != "constant") continue;
+    for (const Parameter& parameter : node.op->parameters()) constants.insert(parameter.name);
+  }
+  for (const NamedTensor& tensor : checkpoint.tensors) {
+    require_finite(tensor, constants.contains(name_in_graph(tensor.name)), path);
+    if (is_tuned_from(tensor.name)) continue;
+    if (std::find(names.begin(), names.end(), tensor.name) == names.end()) {
+      throw Error(
+          fmt::format("{}: tensor {}: expected a parameter of the network {}; did you mean '{}'?",
+                      path, quote_name(tensor.name), graph.name, nearest_name(tensor.name, names)));
+    }
+  }
+  // Only now: a checkpoint that does not fit leaves the graph as it was.
+  for (Parameter* parameter : parameters) parameter->value = *tensors.at(parameter->name);
+}
+
+Checkpoint parameters_of(const Graph& graph) {
+  Checkpoint checkpoint;
+  for (const Parameter* parameter : graph.parameters())
+    checkpoint.tensors.push_back({parameter->name, parameter->value});
+  return checkpoint;
+}
+
+namespace {
+
+constexpr std::string_view kPrefix = "tuned_from/";
+
+}  // namespace
+
+bool is_tuned_from(std::string_view tensor) { return tensor.starts_with(kPrefix); }
+
+std::string name_in_graph(std::string_view tensor) {
+  return std::string(is_tuned_from(tensor) ? tensor.substr(kPrefix.size()) : tensor);
+}
+
+void add_tuned_from(Checkpoint& checkpoint, const Graph& before) {
+  for (const Parameter* parameter : before.parameters())
+    checkpoint.tensors.push_back({std::string(kPrefix) + parameter->name, parameter->value});
+}
+
+bool has_tuned_from(const Checkpoint& checkpoint) {
+  return std::ranges::any_of(checkpoint.tensors,
+                             [](const NamedTensor& tensor) { return is_tuned_from(tensor.name); });
+}
+
+void load_tuned_from(Graph& graph, const Checkpoint& checkpoint, const std::string& path) {
+  Checkpoint before;
+  for (const NamedTensor& tensor : checkpoint.tensors) {
+    if (is_tuned_from(tensor.name))
+      before.tensors.push_back({name_in_graph(tensor.name), tensor.value});
+  }
+  load_parameters(graph, before, path);
+}
+
+namespace {
+
+constexpr std::string_view kKey = "batch_norm", kFolded = "folded";
+
+}  // namespace
+
+std::string metadata_of(const Checkpoint& checkpoint, std::string_view key) {
+  for (const auto& [name, value] : checkpoint.metadata) {
+    if (name == key) return value;
+  }
+  return "";
+}
+
+void mark_folded(Checkpoint& checkpoint) { checkpoint.metadata.emplace_back(kKey, kFolded); }
+
+bool is_folded(const Checkpoint& checkpoint) { return metadata_of(checkpoint, kKey) == kFolded; }
+
+void load_checkpoint(Graph& graph, const Checkpoint& checkpoint, const std::string& path) {
+  const std::string state = metadata_of(checkpoint, kKey);
+  if (state == kFolded) {
+    fold_batch_norm(graph);
+  } else if (!state.empty()) {
+    throw Error(path + ": metadata 'batch_norm': expected 'folded', found '" + state + "'");
+  }
+  load_parameters(graph, checkpoint, path);
 }
 
 }  // namespace numemu::net

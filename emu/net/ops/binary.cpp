@@ -5,8 +5,8 @@
 #include <type_traits>
 
 #include "emu/net/math.hpp"
-#include "emu/net/ops/axis_sums.hpp"
 #include "emu/net/ops/broadcast.hpp"
+#include "emu/net/ops/sums.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/vector_functions.hpp"
 #include "formats/suggest.hpp"
@@ -179,9 +179,9 @@ const BinaryRule& find(std::string_view kind) {
 
 std::span<const BinaryRule> binary_rules() { return kRules; }
 
-Binary::Binary(std::string_view kind) : rule_(find(kind)) {}
+Binary::Binary(std::string_view kind) : Binary(find(kind)) {}
 
-Shape Binary::output_shape(std::span<const Shape> inputs) const {
+Shape Binary::output_shape(Shapes inputs) const {
   if (inputs.size() != 2) {
     throw Error(std::string(kind()) + ": expected two inputs, got " +
                 std::to_string(inputs.size()));
@@ -189,7 +189,7 @@ Shape Binary::output_shape(std::span<const Shape> inputs) const {
   return Broadcast(kind(), inputs).shape();
 }
 
-void Binary::forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const {
+void Binary::forward(const OpCall&, OpInputs inputs, Tensor& output) const {
   const std::array<Shape, 2> shapes{inputs[0]->shape, inputs[1]->shape};
   const std::array<const float*, 2> data{inputs[0]->data.data(), inputs[1]->data.data()};
   float* const y = output.data.data();
@@ -199,27 +199,69 @@ void Binary::forward(const OpCall&, std::span<const Tensor* const> inputs, Tenso
       });
 }
 
-void Binary::backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor*,
-                      const Tensor& grad_output, std::span<Tensor> grad_inputs, std::span<Tensor>,
-                      bool want_inputs) const {
-  if (!want_inputs) return;
-  const std::array<Shape, 3> shapes{grad_inputs[0].shape, grad_inputs[1].shape, grad_output.shape};
-  std::array<const float*, 3> data{nullptr, nullptr, grad_output.data.data()};
+void Binary::backward(const OpCall&, const OpBackward& back) const {
+  if (!back.want_inputs) return;
+  const std::array<Shape, 3> shapes{back.grad_inputs[0].shape, back.grad_inputs[1].shape,
+                                    back.grad_output.shape};
+  std::array<const float*, 3> data{nullptr, nullptr, back.grad_output.data.data()};
   std::array<Tensor, 2> repeated;  // gradients before their sums
   std::array<float*, 2> gradient;
   for (int k = 0; k < 2; ++k) {
-    if (rule_.uses[k]) data[k] = inputs[k]->data.data();
-    const bool whole = grad_inputs[k].size() == grad_output.size();
-    if (!whole) repeated[k] = Tensor(grad_output.shape);
-    gradient[k] = whole ? grad_inputs[k].data.data() : repeated[k].data.data();
+    if (rule_.uses[k]) data[k] = back.inputs[k]->data.data();
+    const bool whole = back.grad_inputs[k].size() == back.grad_output.size();
+    if (!whole) repeated[k] = Tensor(back.grad_output.shape);
+    gradient[k] = whole ? back.grad_inputs[k].data.data() : repeated[k].data.data();
   }
   Broadcast(kind(), shapes)
       .for_each_run(data, [&](std::int64_t first, std::int64_t n, const Broadcast::Runs& runs) {
         rule_.gradients(n, runs[0], runs[1], runs[2], gradient[0] + first, gradient[1] + first);
       });
   for (int k = 0; k < 2; ++k) {
-    if (!repeated[k].shape.empty()) sum_to(repeated[k], grad_inputs[k]);
+    if (!repeated[k].shape.empty()) sum_to(repeated[k], back.grad_inputs[k]);
   }
+}
+
+Shape Where::output_shape(Shapes inputs) const {
+  if (inputs.size() != 3)
+    throw Error("where: expected three inputs, got " + std::to_string(inputs.size()));
+  return Broadcast("where", inputs).shape();
+}
+
+void Where::forward(const OpCall&, OpInputs inputs, Tensor& output) const {
+  std::array<Shape, 3> shapes;
+  std::array<const float*, 3> data;
+  for (int k = 0; k < 3; ++k) {
+    shapes[k] = inputs[k]->shape;
+    data[k] = inputs[k]->data.data();
+  }
+  float* const y = output.data.data();
+  Broadcast("where", shapes)
+      .for_each_run(data, [=](std::int64_t first, std::int64_t n, const Broadcast::Runs& runs) {
+        for (std::int64_t i = 0; i < n; ++i)
+          y[first + i] = neutral(runs[0][i] != 0 ? runs[1][i] : runs[2][i]);
+      });
+}
+
+void Where::backward(const OpCall&, const OpBackward& back) const {
+  if (!back.want_inputs) return;
+  const std::array<Shape, 2> shapes{back.inputs[0]->shape, back.grad_output.shape};
+  const std::array<const float*, 2> data{back.inputs[0]->data.data(), back.grad_output.data.data()};
+  Tensor passed(back.grad_output.shape);
+  float* const out = passed.data.data();
+  for (int k = 1; k < 3; ++k) {
+    const bool chosen = k == 1;
+    Broadcast("where", shapes)
+        .for_each_run(data, [=](std::int64_t first, std::int64_t n, const Broadcast::Runs& runs) {
+          for (std::int64_t i = 0; i < n; ++i)
+            out[first + i] = (runs[0][i] != 0) == chosen ? neutral(runs[1][i]) : 0;
+        });
+    if (back.grad_inputs[k].size() == passed.size()) {
+      back.grad_inputs[k].data = passed.data;
+    } else {
+      sum_to(passed, back.grad_inputs[k]);
+    }
+  }
+  std::fill(back.grad_inputs[0].data.begin(), back.grad_inputs[0].data.end(), 0.0f);
 }
 
 }  // namespace numemu::net

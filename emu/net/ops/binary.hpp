@@ -1,4 +1,5 @@
-// Elementwise operators of two inputs under broadcasting, one row of a table each.
+// Elementwise operators of two inputs under broadcasting, one row of a table each; the choice
+// between two tensors by a third.
 #pragma once
 #include <array>
 
@@ -28,20 +29,28 @@ class Binary final : public Op {
  public:
   /// Throws Error with the nearest known kind.
   explicit Binary(std::string_view kind);
-  explicit Binary(const BinaryRule& rule) : rule_(rule) {}
-  std::string_view kind() const override { return rule_.kind; }
+  explicit Binary(const BinaryRule& rule)
+      : Op({.kind = rule.kind, .inputs = {rule.uses[0], rule.uses[1]}, .in_place = true}),
+        rule_(rule) {}
   const BinaryRule& rule() const { return rule_; }
-  std::optional<Use> input_use(std::size_t i) const override { return rule_.uses.at(i); }
-  bool in_place() const override { return true; }
   /// Throws Error unless there are two inputs whose shapes fit.
-  Shape output_shape(std::span<const Shape> inputs) const override;
-  void forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const override;
-  void backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor* output,
-                const Tensor& grad_output, std::span<Tensor> grad_inputs,
-                std::span<Tensor> grad_parameters, bool want_inputs) const override;
+  Shape output_shape(Shapes inputs) const override;
+  void forward(const OpCall&, OpInputs inputs, Tensor& output) const override;
+  void backward(const OpCall&, const OpBackward&) const override;
 
  private:
   const BinaryRule& rule_;
+};
+
+/// y = condition != 0 ? a : b for inputs (condition, a, b) broadcast as in numpy; a NaN condition
+/// counts as true. The condition's gradient is 0.
+class Where final : public Op {
+ public:
+  Where() : Op({.kind = "where", .inputs = {Use::index}}) {}
+  /// Throws Error unless there are three inputs whose shapes fit.
+  Shape output_shape(Shapes inputs) const override;
+  void forward(const OpCall&, OpInputs inputs, Tensor& output) const override;
+  void backward(const OpCall&, const OpBackward&) const override;
 };
 
 }  // namespace numemu::net

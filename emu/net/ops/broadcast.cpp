@@ -6,7 +6,7 @@ namespace numemu::net {
 namespace {
 
 // The shape all inputs are repeated to.
-Shape common_shape(std::string_view what, std::span<const Shape> inputs) {
+Shape common_shape(std::string_view what, Shapes inputs) {
   std::size_t rank = 0;
   for (const Shape& shape : inputs) rank = std::max(rank, shape.size());
   Shape common(rank, 1);
@@ -31,7 +31,7 @@ Shape common_shape(std::string_view what, std::span<const Shape> inputs) {
 
 }  // namespace
 
-Broadcast::Broadcast(std::string_view what, std::span<const Shape> inputs) {
+Broadcast::Broadcast(std::string_view what, Shapes inputs) {
   if (inputs.empty() || inputs.size() > kInputs) {
     throw Error(std::string(what) + ": expected 1 to " + std::to_string(kInputs) + " inputs, got " +
                 std::to_string(inputs.size()));

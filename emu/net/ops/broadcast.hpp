@@ -19,7 +19,7 @@ class Broadcast {
   using Runs = std::array<const float*, kInputs>;
 
   /// Throws Error naming `what` and the shapes when they do not fit.
-  Broadcast(std::string_view what, std::span<const Shape> inputs);
+  Broadcast(std::string_view what, Shapes inputs);
   const Shape& shape() const { return shape_; }
 
   /// body(first, n, runs) for runs that cover the elements [0, size) of shape(), from several

@@ -7,7 +7,7 @@
 #include <limits>
 #include <utility>
 
-#include "emu/net/ops/bias.hpp"
+#include "emu/net/ops/linear.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::net {
@@ -187,6 +187,11 @@ ConvOptions checked(ConvOptions o) {
   return o;
 }
 
+std::string_view kind_of(const ConvOptions& o) {
+  constexpr std::string_view kKinds[] = {"conv1d", "conv2d", "conv3d"};
+  return kKinds[o.axes.size() - 1];
+}
+
 /// [out, k.., in / groups]
 Shape weight_shape(const ConvOptions& o) {
   Shape shape{o.out_channels};
@@ -218,7 +223,9 @@ ConvOptions spelt_out(const Conv2dOptions& o) {
 
 Conv::Conv(const ConvOptions& options) : Conv(options, Tensor(weight_shape(checked(options)))) {}
 
-Conv::Conv(const ConvOptions& options, Tensor weight) : options_(checked(options)) {
+Conv::Conv(const ConvOptions& options, Tensor weight)
+    : Op({.kind = kind_of(checked(options)), .result = ResultKind::product, .products = {{"", 0}}}),
+      options_(checked(options)) {
   const ConvOptions& o = options_;
   std::ranges::copy(o.axes, axes_.end() - std::ssize(o.axes));
   const Shape shape = weight_shape(o);
@@ -231,12 +238,7 @@ Conv::Conv(const ConvOptions& options, Tensor weight) : options_(checked(options
 
 Conv2d::Conv2d(const Conv2dOptions& options) : Conv(spelt_out(options)) {}
 
-std::string_view Conv::kind() const {
-  constexpr std::string_view kKinds[] = {"conv1d", "conv2d", "conv3d"};
-  return kKinds[options_.axes.size() - 1];
-}
-
-Shape Conv::output_shape(std::span<const Shape> inputs) const {
+Shape Conv::output_shape(Shapes inputs) const {
   const ConvOptions& o = options_;
   const std::size_t rank = o.axes.size() + 2;
   if (inputs.size() != 1 || inputs[0].size() != rank || inputs[0].back() != o.in_channels) {
@@ -265,7 +267,7 @@ Shape Conv::output_shape(std::span<const Shape> inputs) const {
 
 /// The padded sources that units make of the image and of the output's gradient, and the tables
 /// that read them.
-OperatorMemory Conv::memory(std::span<const Shape> inputs) const {
+OperatorMemory Conv::memory(Shapes inputs) const {
   const Shape y = output_shape(inputs);
   const auto elements = [](const Windows& w) {
     const std::int64_t padded = w.padding.identity() ? 0 : padded_elements(w.padding);
@@ -279,8 +281,7 @@ OperatorMemory Conv::memory(std::span<const Shape> inputs) const {
   return {forward, std::max(forward, backward), 0};
 }
 
-void Conv::forward(const OpCall& call, std::span<const Tensor* const> inputs,
-                   Tensor& output) const {
+void Conv::forward(const OpCall& call, OpInputs inputs, Tensor& output) const {
   const ConvOptions& o = options_;
   const Tensor& x = *inputs[0];            // [n, i.., in]
   const Tensor& w = parameters_[0].value;  // [out, k.., in / groups]
@@ -304,18 +305,16 @@ void Conv::forward(const OpCall& call, std::span<const Tensor* const> inputs,
   if (o.bias) add_bias(parameters_[1].value, output);
 }
 
-void Conv::backward(const OpCall& call, std::span<const Tensor* const> inputs, const Tensor*,
-                    const Tensor& grad_output, std::span<Tensor> grad_inputs,
-                    std::span<Tensor> grad_parameters, bool want_inputs) const {
+void Conv::backward(const OpCall& call, const OpBackward& back) const {
   const ConvOptions& o = options_;
-  const Tensor& x = *inputs[0];            // [n, i.., in]
+  const Tensor& x = *back.inputs[0];       // [n, i.., in]
   const Tensor& w = parameters_[0].value;  // [out, k.., in / groups]
-  const Tensor& g = grad_output;           // [n, o.., out]
+  const Tensor& g = back.grad_output;      // [n, o.., out]
   const std::int64_t in = o.in_channels / o.groups, out = o.out_channels / o.groups;
   const std::int64_t positions = g.dim(0) * product(extents(g.shape));
   const std::int64_t k = parameters_[0].fan_in;
-  if (o.bias) bias_gradient(g, grad_parameters[1]);
-  if (!grad_parameters[0].empty()) {
+  if (o.bias) bias_gradient(g, back.grad_parameters[1]);
+  if (!back.grad_parameters[0].empty()) {
     const Windows windows = input_windows(axes_, in, x.shape, g.shape);
     require_offsets(windows.padding);
     const Gather a = Gather::matrix(out, positions, true);
@@ -329,10 +328,10 @@ void Conv::backward(const OpCall& call, std::span<const Tensor* const> inputs, c
                            positions,
                            {&g, &a, Role::gradient, {.inner = o.groups, .width = out}, true},
                            {&x, &b, Role::activation, {.inner = o.groups, .width = in}, true},
-                           grad_parameters[0].data.data(),
+                           back.grad_parameters[0].data.data(),
                            {.outer = o.groups, .width = k}});
   }
-  if (!want_inputs) return;
+  if (!back.want_inputs) return;
   const Windows windows = gradient_windows(axes_, out, x.shape, g.shape);
   require_offsets(windows.padding);
   const Gather a{windows.padding, corners(windows.padding, windows.grid),
@@ -345,7 +344,7 @@ void Conv::backward(const OpCall& call, std::span<const Tensor* const> inputs, c
                                     taps_of(axes_) * out,
                                     {&g, &a, Role::gradient, {.inner = o.groups, .width = out}},
                                     {&w, &b, Role::weight, {.outer = o.groups, .width = k}, true},
-                                    grad_inputs[0].data.data(),
+                                    back.grad_inputs[0].data.data(),
                                     {.inner = o.groups, .width = in}});
 }
 

@@ -51,30 +51,21 @@ struct Conv2dOptions {
 /// Products reduce over (k.., in / groups) with in fastest; each group is one matrix of their
 /// stacks. The bias is added afterwards. A transposed convolution of stride s, pads p and q is one
 /// with spread s, stride 1, pads reach - p and reach - q, and its taps in opposite order.
-class Conv : public Op, public HoldsMemory {
+class Conv : public Op {
  public:
   /// With weights of zero. Throws Error when an option is out of range.
   explicit Conv(const ConvOptions&);
   /// With these weights; throws Error also where they have another shape.
   Conv(const ConvOptions&, Tensor weight);
-  /// "conv1d", "conv2d", "conv3d"
-  std::string_view kind() const override;
-  ResultKind result() const override { return ResultKind::product; }
-  using Op::parameters;
-  std::span<Parameter> parameters() override { return parameters_; }
-  std::vector<OpProduct> products() const override { return {{"", 0}}; }
   const ConvOptions& options() const { return options_; }
-  Shape output_shape(std::span<const Shape> inputs) const override;
-  OperatorMemory memory(std::span<const Shape> inputs) const override;
-  void forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const override;
-  void backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor* output,
-                const Tensor& grad_output, std::span<Tensor> grad_inputs,
-                std::span<Tensor> grad_parameters, bool want_inputs) const override;
+  Shape output_shape(Shapes inputs) const override;
+  OperatorMemory memory(Shapes inputs) const override;
+  void forward(const OpCall&, OpInputs inputs, Tensor& output) const override;
+  void backward(const OpCall&, const OpBackward&) const override;
 
  private:
   ConvOptions options_;
-  std::array<ConvAxis, 3> axes_;       // depth, height, width; those that are missing come first
-  std::vector<Parameter> parameters_;  // weight, then bias if there is one
+  std::array<ConvAxis, 3> axes_;  // depth, height, width; those that are missing come first
 };
 
 /// Over two axes.

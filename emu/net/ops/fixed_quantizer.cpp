@@ -23,7 +23,12 @@ namespace {
 
 FixedQuantizer::FixedQuantizer(const FixedQuantizerOptions& options, Tensor scales,
                                Tensor zero_points)
-    : options_(options) {
+    : Op({.kind = options.quantizes && options.dequantizes ? kFixedQuantizer
+                  : options.quantizes                      ? "quantize"
+                                                           : "dequantize",
+          .inputs = every_input(options.quantizes ? std::optional(Use::index) : std::nullopt),
+          .in_place = true}),
+      options_(options) {
   const auto bad = [](float scale) { return !(scale > 0) || !std::isfinite(scale); };
   if (scales.empty() || zero_points.size() != scales.size() ||
       std::ranges::any_of(scales.data, bad)) {
@@ -37,7 +42,7 @@ FixedQuantizer::FixedQuantizer(const FixedQuantizerOptions& options, Tensor scal
       {.name = "zero_point", .value = std::move(zero_points), .fan_in = -1, .trained = false});
 }
 
-Shape FixedQuantizer::output_shape(std::span<const Shape> inputs) const {
+Shape FixedQuantizer::output_shape(Shapes inputs) const {
   if (inputs.size() != 1) {
     throw Error(std::string(kind()) + ": expected one input, got " + std::to_string(inputs.size()));
   }
@@ -73,8 +78,7 @@ bool FixedQuantizer::left_out(const OpCall& call) const {
   return read != nullptr && read->empty();
 }
 
-void FixedQuantizer::forward(const OpCall& call, std::span<const Tensor* const> inputs,
-                             Tensor& output) const {
+void FixedQuantizer::forward(const OpCall& call, OpInputs inputs, Tensor& output) const {
   if (left_out(call)) {
     if (inputs[0] != &output) output.data = inputs[0]->data;
     return;
@@ -115,29 +119,27 @@ void FixedQuantizer::forward(const OpCall& call, std::span<const Tensor* const> 
   });
 }
 
-void FixedQuantizer::backward(const OpCall& call, std::span<const Tensor* const> inputs,
-                              const Tensor*, const Tensor& grad_output,
-                              std::span<Tensor> grad_inputs, std::span<Tensor>,
-                              bool want_inputs) const {
-  if (!want_inputs) return;
+void FixedQuantizer::backward(const OpCall& call, const OpBackward& back) const {
+  if (!back.want_inputs) return;
   if (left_out(call)) {
-    grad_inputs[0].data = grad_output.data;
+    back.grad_inputs[0].data = back.grad_output.data;
     return;
   }
-  const float* const x = options_.quantizes ? inputs[0]->data.data() : nullptr;
-  const float* const g = grad_output.data.data();
-  float* const dx = grad_inputs[0].data.data();
+  const float* const x = options_.quantizes ? back.inputs[0]->data.data() : nullptr;
+  const float* const g = back.grad_output.data.data();
+  float* const dx = back.grad_inputs[0].data.data();
   const FixedQuantizerOptions o = options_;
-  for_each_run(grad_output.shape, [=](std::int64_t first, std::int64_t n, float scale, float zero) {
-    // Alone, either half has its own factor; together the two cancel.
-    const float factor = o.quantizes == o.dequantizes ? 1 : o.quantizes ? 1 / scale : scale;
-    for (std::int64_t i = first; i < first + n; ++i) {
-      const float q = x == nullptr          ? o.low
-                      : o.format != nullptr ? x[i] / scale
-                                            : integer_of(x[i], scale, zero);
-      dx[i] = q < o.low || q > o.high ? 0 : neutral(g[i] * factor);
-    }
-  });
+  for_each_run(
+      back.grad_output.shape, [=](std::int64_t first, std::int64_t n, float scale, float zero) {
+        // Alone, either half has its own factor; together the two cancel.
+        const float factor = o.quantizes == o.dequantizes ? 1 : o.quantizes ? 1 / scale : scale;
+        for (std::int64_t i = first; i < first + n; ++i) {
+          const float q = x == nullptr          ? o.low
+                          : o.format != nullptr ? x[i] / scale
+                                                : integer_of(x[i], scale, zero);
+          dx[i] = q < o.low || q > o.high ? 0 : neutral(g[i] * factor);
+        }
+      });
 }
 
 }  // namespace numemu::net

@@ -38,24 +38,11 @@ class FixedQuantizer final : public Op {
   /// One scale and zero point for the whole tensor, or as many as the axis has elements. Throws
   /// Error unless there are as many of each and scales are positive and finite.
   FixedQuantizer(const FixedQuantizerOptions&, Tensor scales, Tensor zero_points);
-  std::string_view kind() const override {
-    return options_.quantizes && options_.dequantizes ? kFixedQuantizer
-           : options_.quantizes                       ? "quantize"
-                                                      : "dequantize";
-  }
   bool is_cast() const { return options_.cast; }
-  using Op::parameters;
-  std::span<Parameter> parameters() override { return parameters_; }
-  std::optional<Use> input_use(std::size_t) const override {
-    return options_.quantizes ? std::optional(Use::index) : std::nullopt;
-  }
-  bool in_place() const override { return true; }
   /// Throws Error unless there is one input whose axis has as many elements as there are scales.
-  Shape output_shape(std::span<const Shape> inputs) const override;
-  void forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const override;
-  void backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor* output,
-                const Tensor& grad_output, std::span<Tensor> grad_inputs,
-                std::span<Tensor> grad_parameters, bool want_inputs) const override;
+  Shape output_shape(Shapes inputs) const override;
+  void forward(const OpCall&, OpInputs inputs, Tensor& output) const override;
+  void backward(const OpCall&, const OpBackward&) const override;
 
  private:
   bool left_out(const OpCall&) const;
@@ -64,7 +51,6 @@ class FixedQuantizer final : public Op {
   void for_each_run(const Shape& shape, const Body& body) const;
 
   FixedQuantizerOptions options_;
-  std::vector<Parameter> parameters_;  // scale, zero_point; untrained
 };
 
 }  // namespace numemu::net

@@ -113,21 +113,22 @@ void turn(const std::vector<float>& from, const Stack& stack, std::int64_t rows,
 
 }  // namespace
 
-MatMul::MatMul(const MatMulOptions& options) : options_(options) {
+MatMul::MatMul(const MatMulOptions& options)
+    : Op({.kind = "matmul", .result = ResultKind::product, .products = {{"", -1}}}),
+      options_(options) {
   if (options_.heads < 0 || !std::isfinite(options_.alpha)) {
     throw Error("matmul: expected heads of at least 0 and a finite alpha, got " +
                 std::to_string(options_.heads) + " and " + std::to_string(options_.alpha));
   }
 }
 
-Shape MatMul::output_shape(std::span<const Shape> inputs) const {
+Shape MatMul::output_shape(Shapes inputs) const {
   if (inputs.size() != 2)
     throw Error("matmul: expected two inputs, got " + std::to_string(inputs.size()));
   return make_plan(options_, inputs[0], inputs[1]).shape;
 }
 
-void MatMul::forward(const OpCall& call, std::span<const Tensor* const> inputs,
-                     Tensor& output) const {
+void MatMul::forward(const OpCall& call, OpInputs inputs, Tensor& output) const {
   const Tensor &a = *inputs[0], &b = *inputs[1];
   const Plan p = make_plan(options_, a.shape, b.shape);
   const bool turned = !options_.transpose_b;
@@ -144,11 +145,9 @@ void MatMul::forward(const OpCall& call, std::span<const Tensor* const> inputs,
   scale(options_.alpha, output);
 }
 
-void MatMul::backward(const OpCall& call, std::span<const Tensor* const> inputs, const Tensor*,
-                      const Tensor& grad_output, std::span<Tensor> grad_inputs, std::span<Tensor>,
-                      bool want_inputs) const {
-  if (!want_inputs) return;
-  const Tensor &a = *inputs[0], &b = *inputs[1], &g = grad_output;
+void MatMul::backward(const OpCall& call, const OpBackward& back) const {
+  if (!back.want_inputs) return;
+  const Tensor &a = *back.inputs[0], &b = *back.inputs[1], &g = back.grad_output;
   const Plan p = make_plan(options_, a.shape, b.shape);
   const bool turned = !options_.transpose_b;
   {
@@ -162,10 +161,10 @@ void MatMul::backward(const OpCall& call, std::span<const Tensor* const> inputs,
                                       p.m,
                                       {&g, &left, Role::gradient, p.y, true},
                                       {&a, &right, Role::activation, p.a, true},
-                                      turned ? aside.data() : grad_inputs[1].data.data(),
+                                      turned ? aside.data() : back.grad_inputs[1].data.data(),
                                       turned ? Stack{p.b.count(), 1, p.k} : p.b});
-    if (turned) turn(aside, p.b, p.k, grad_inputs[1]);
-    scale(options_.alpha, grad_inputs[1]);
+    if (turned) turn(aside, p.b, p.k, back.grad_inputs[1]);
+    scale(options_.alpha, back.grad_inputs[1]);
   }
   const bool shared = p.a.count() < p.y.count();
   const std::int64_t count = shared ? p.y.count() : 1;
@@ -180,9 +179,9 @@ void MatMul::backward(const OpCall& call, std::span<const Tensor* const> inputs,
                          {&g, &left, Role::gradient, shared ? Stack{.width = p.n} : p.y},
                          {&b, &right, Role::activation, shared ? Stack{.width = p.b.width} : p.b,
                           options_.transpose_b},
-                         grad_inputs[0].data.data(),
+                         back.grad_inputs[0].data.data(),
                          p.a});
-  scale(options_.alpha, grad_inputs[0]);
+  scale(options_.alpha, back.grad_inputs[0]);
 }
 
 }  // namespace numemu::net

@@ -26,15 +26,10 @@ class MatMul final : public Op {
  public:
   /// Throws Error when heads are negative or alpha is not finite.
   explicit MatMul(const MatMulOptions& = {});
-  std::string_view kind() const override { return "matmul"; }
-  ResultKind result() const override { return ResultKind::product; }
-  std::vector<OpProduct> products() const override { return {{"", -1}}; }
   const MatMulOptions& options() const { return options_; }
-  Shape output_shape(std::span<const Shape> inputs) const override;
-  void forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const override;
-  void backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor* output,
-                const Tensor& grad_output, std::span<Tensor> grad_inputs,
-                std::span<Tensor> grad_parameters, bool want_inputs) const override;
+  Shape output_shape(Shapes inputs) const override;
+  void forward(const OpCall&, OpInputs inputs, Tensor& output) const override;
+  void backward(const OpCall&, const OpBackward&) const override;
 
  private:
   MatMulOptions options_;

@@ -48,22 +48,12 @@ class Pointwise final : public Op {
   explicit Pointwise(std::string_view kind);
   Pointwise(std::string_view kind, PointwiseNumbers numbers);
   Pointwise(const PointwiseRule& rule, PointwiseNumbers numbers);
-  std::string_view kind() const override { return rule_.kind; }
   const PointwiseRule& rule() const { return rule_; }
   PointwiseNumbers numbers() const { return numbers_; }
-  std::optional<Use> input_use(std::size_t) const override {
-    return rule_.reads == PointwiseRule::Reads::x ? std::optional(rule_.use) : std::nullopt;
-  }
-  std::optional<Use> output_use() const override {
-    return rule_.reads == PointwiseRule::Reads::y ? std::optional(rule_.use) : std::nullopt;
-  }
-  bool in_place() const override { return true; }
   /// Throws Error unless there is one input.
-  Shape output_shape(std::span<const Shape> inputs) const override;
-  void forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const override;
-  void backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor* output,
-                const Tensor& grad_output, std::span<Tensor> grad_inputs,
-                std::span<Tensor> grad_parameters, bool want_inputs) const override;
+  Shape output_shape(Shapes inputs) const override;
+  void forward(const OpCall&, OpInputs inputs, Tensor& output) const override;
+  void backward(const OpCall&, const OpBackward&) const override;
 
  private:
   const PointwiseRule& rule_;

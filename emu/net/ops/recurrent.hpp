@@ -1,4 +1,4 @@
-// Recurrent layers: the products of all cells, and the walk over the steps there and back.
+// Recurrent layers: the products of all cells, the walk over the steps there and back, the cells.
 #pragma once
 #include <string>
 #include <vector>
@@ -20,19 +20,13 @@ struct RecurrentOptions {
 /// hidden] h_t-1, from the second step on (from the first where the initial states are inputs).
 /// Backward: ".recurrent" has one dgrad a step and one wgrad over all, ".input" has one of each.
 /// What a cell needs again for backward is the context.
-class Recurrent : public Op, public HoldsMemory {
+class Recurrent : public Op {
  public:
-  ResultKind result() const override { return ResultKind::product; }
-  using Op::parameters;
-  std::span<Parameter> parameters() override { return parameters_; }
-  std::vector<OpProduct> products() const override;
   const RecurrentOptions& options() const { return options_; }
-  Shape output_shape(std::span<const Shape> inputs) const override;
-  OperatorMemory memory(std::span<const Shape> inputs) const override;
-  void forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const override;
-  void backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor* output,
-                const Tensor& grad_output, std::span<Tensor> grad_inputs,
-                std::span<Tensor> grad_parameters, bool want_inputs) const override;
+  Shape output_shape(Shapes inputs) const override;
+  OperatorMemory memory(Shapes inputs) const override;
+  void forward(const OpCall&, OpInputs inputs, Tensor& output) const override;
+  void backward(const OpCall&, const OpBackward&) const override;
 
  protected:
   /// What the cells of one kind share.
@@ -47,8 +41,8 @@ class Recurrent : public Op, public HoldsMemory {
     bool candidate = false;
     std::int64_t recurrent_gates() const { return candidate ? gates - 1 : gates; }
   };
-  /// Throws Error when a size is not positive.
-  Recurrent(const RecurrentOptions&, const Form&);
+  /// `initial`: what backward reads initial states for. Throws Error when a size is not positive.
+  Recurrent(std::string_view kind, const RecurrentOptions&, const Form&, Use initial = Use::linear);
 
   /// A step of all samples.
   struct StepOf {
@@ -98,8 +92,53 @@ class Recurrent : public Op, public HoldsMemory {
 
   RecurrentOptions options_;
   Form form_;
-  /// weight, recurrent, bias; then recurrent_bias or candidate.
-  std::vector<Parameter> parameters_;
+};
+
+/// h_t = tanh((weight x_t + bias) + recurrent h_t-1), every operation rounded to float32; or the
+/// rectified sum. The context is h.
+class Rnn final : public Recurrent {
+ public:
+  /// Throws Error when a size is not positive.
+  explicit Rnn(const RecurrentOptions& options, bool rectified = false)
+      : Recurrent("rnn", options, {.gates = 1, .kept = 1}), rectified_(rectified) {}
+  bool rectified() const { return rectified_; }
+
+ private:
+  void advance(const StepOf&, const Forward&) const override;
+  void retreat(const StepOf&, const Backward&) const override;
+
+  bool rectified_;
+};
+
+/// i, f, g, o = (weight [4 hidden, in] x_t + bias [4 hidden]) + recurrent [4 hidden, hidden] h_t-1,
+/// c_t = sigmoid(f) c_t-1 + sigmoid(i) tanh(g), h_t = sigmoid(o) tanh(c_t), every operation rounded
+/// to float32. Gates and cells are the context.
+class Lstm final : public Recurrent {
+ public:
+  /// With `cells` a row of the result holds h, then c. Throws Error when a size is not positive.
+  explicit Lstm(const RecurrentOptions&, bool cells = false);
+  Lstm(std::int64_t in, std::int64_t hidden) : Lstm(RecurrentOptions{.in = in, .hidden = hidden}) {}
+  bool cells() const { return form_.outputs == 2; }
+
+ private:
+  void advance(const StepOf&, const Forward&) const override;
+  void retreat(const StepOf&, const Backward&) const override;
+};
+
+/// z, r = sigmoid of weight x_t + bias + recurrent h_t-1, h_t = (1 - z) n + z h_t-1, every
+/// operation rounded to float32. Gates are in the order z, r, n; z, r, n and h are the context.
+/// Reset after the product (cuDNN, PyTorch; ONNX's linear_before_reset): n = tanh(a + r b), a of
+/// the input, b = recurrent h_t-1 + recurrent_bias, which the other gates have, too; b is kept.
+/// Before it: n = tanh(a + candidate [hidden, hidden] (r h_t-1)), a third product, ".candidate".
+class Gru final : public Recurrent {
+ public:
+  /// Throws Error when a size is not positive.
+  explicit Gru(const RecurrentOptions&, bool reset_after = true);
+  bool reset_after() const { return !form_.candidate; }
+
+ private:
+  void advance(const StepOf&, const Forward&) const override;
+  void retreat(const StepOf&, const Backward&) const override;
 };
 
 }  // namespace numemu::net

@@ -1,13 +1,15 @@
-// Reductions: means and sums by axis_sums(), all others line by line.
+// Means and sums by axis_sums(), all others line by line.
 #include "emu/net/ops/reduce.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
-#include "emu/net/ops/axis_sums.hpp"
 #include "emu/net/ops/broadcast.hpp"
 #include "emu/net/ops/elementwise.hpp"
-#include "emu/net/ops/strided_copy.hpp"
+#include "emu/net/ops/sums.hpp"
+#include "emu/net/ops/views.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/pairwise.hpp"
 #include "formats/portable/vector_functions.hpp"
@@ -179,7 +181,10 @@ void line_gradient(const ReduceRule& rule, const Line& x, double g, float* dx) {
 std::span<const ReduceRule> reduce_rules() { return kRules; }
 
 Reduce::Reduce(std::string_view kind, std::vector<std::int64_t> axes, bool keep)
-    : rule_(find(kind)), axes_(std::move(axes)), keep_(keep) {}
+    : Op({.kind = find(kind).kind, .inputs = every_input(find(kind).use)}),
+      rule_(find(kind)),
+      axes_(std::move(axes)),
+      keep_(keep) {}
 
 std::vector<bool> Reduce::reduced(const Shape& x) const {
   const auto rank = static_cast<std::int64_t>(x.size());
@@ -201,7 +206,7 @@ std::vector<bool> Reduce::reduced(const Shape& x) const {
   return marks;
 }
 
-Shape Reduce::output_shape(std::span<const Shape> inputs) const {
+Shape Reduce::output_shape(Shapes inputs) const {
   if (inputs.size() != 1) {
     throw Error(std::string(kind()) + ": expected one input, got " + std::to_string(inputs.size()));
   }
@@ -214,7 +219,7 @@ Shape Reduce::output_shape(std::span<const Shape> inputs) const {
   return shape;
 }
 
-void Reduce::forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const {
+void Reduce::forward(const OpCall&, OpInputs inputs, Tensor& output) const {
   const Tensor& x = *inputs[0];
   if (output.empty()) return;
   if (!rule_.use) {
@@ -232,27 +237,25 @@ void Reduce::forward(const OpCall&, std::span<const Tensor* const> inputs, Tenso
   });
 }
 
-void Reduce::backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor*,
-                      const Tensor& grad_output, std::span<Tensor> grad_inputs, std::span<Tensor>,
-                      bool want_inputs) const {
-  if (!want_inputs || grad_inputs[0].empty()) return;
-  Tensor& dx = grad_inputs[0];
+void Reduce::backward(const OpCall&, const OpBackward& back) const {
+  if (!back.want_inputs || back.grad_inputs[0].empty()) return;
+  Tensor& dx = back.grad_inputs[0];
   float* const out = dx.data.data();
   const std::vector<bool> marks = reduced(dx.shape);
   if (rule_.use) {
     const Lines lines(dx.shape, marks);
-    for_each_row(grad_output.size(), lines.length(), [&](std::int64_t i) {
+    for_each_row(back.grad_output.size(), lines.length(), [&](std::int64_t i) {
       const std::int64_t start = lines.start(i);
-      const Line line{inputs[0]->data.data() + start, lines.places(), lines.length()};
-      line_gradient(rule_, line, grad_output.data[i], out + start);
+      const Line line{back.inputs[0]->data.data() + start, lines.places(), lines.length()};
+      line_gradient(rule_, line, back.grad_output.data[i], out + start);
     });
     return;
   }
   Shape kept = dx.shape;
   for (std::size_t i = 0; i < kept.size(); ++i) kept[i] = marks[i] ? 1 : kept[i];
   const auto count =
-      rule_.over == Over::mean ? static_cast<float>(dx.size() / grad_output.size()) : 1;
-  Tensor share = grad_output;
+      rule_.over == Over::mean ? static_cast<float>(dx.size() / back.grad_output.size()) : 1;
+  Tensor share = back.grad_output;
   for (float& g : share.data) g = neutral(g / count);
   const std::array<Shape, 2> shapes{kept, dx.shape};
   const std::array<const float*, 2> data{share.data.data(), nullptr};
@@ -260,6 +263,112 @@ void Reduce::backward(const OpCall&, std::span<const Tensor* const> inputs, cons
       .for_each_run(data, [=](std::int64_t first, std::int64_t n, const Broadcast::Runs& runs) {
         std::copy_n(runs[0], n, out + first);
       });
+}
+
+namespace {
+
+void run(const CumulativeSumOptions& options, const Tensor& x, Tensor& y) {
+  const auto axis =
+      static_cast<std::size_t>(checked_axis("cumulative_sum", options.axis, x.shape.size()));
+  const std::int64_t n = x.shape[axis], step = row_major(x.shape).steps[axis];
+  if (x.empty()) return;
+  const float* const from = x.data.data();
+  float* const to = y.data.data();
+  for_each_row(x.size() / n, n, [=](std::int64_t line) {
+    const std::int64_t start = line / step * step * n + line % step;
+    double sum = 0;
+    for (std::int64_t i = 0; i < n; ++i) {
+      const std::int64_t at = start + (options.reverse ? n - 1 - i : i) * step;
+      const double before = sum;
+      sum += from[at];
+      to[at] = neutral(static_cast<float>(options.exclusive ? before : sum));
+    }
+  });
+}
+
+}  // namespace
+
+Shape CumulativeSum::output_shape(Shapes inputs) const {
+  if (inputs.size() != 1)
+    throw Error("cumulative_sum: expected one input, got " + std::to_string(inputs.size()));
+  checked_axis("cumulative_sum", options_.axis, inputs[0].size());
+  return inputs[0];
+}
+
+void CumulativeSum::forward(const OpCall&, OpInputs inputs, Tensor& output) const {
+  run(options_, *inputs[0], output);
+}
+
+void CumulativeSum::backward(const OpCall&, const OpBackward& back) const {
+  if (!back.want_inputs) return;
+  CumulativeSumOptions other = options_;
+  other.reverse = !options_.reverse;
+  run(other, back.grad_output, back.grad_inputs[0]);
+}
+
+TopK::TopK(const TopKOptions& options)
+    : Op({.kind = options.places ? "top_k_places" : "top_k",
+          .inputs = every_input(options.places ? std::nullopt : std::optional(Use::index))}),
+      options_(options) {
+  if (options.k < 1 || (!options.keep && options.k != 1))
+    throw Error("top_k: expected at least one element, and one where the axis is dropped, got " +
+                std::to_string(options.k));
+}
+
+Shape TopK::output_shape(Shapes inputs) const {
+  if (inputs.size() != 1)
+    throw Error("top_k: expected one input, got " + std::to_string(inputs.size()));
+  Shape shape = inputs[0];
+  const auto axis = checked_axis("top_k", options_.axis, shape.size());
+  if (shape[axis] < options_.k) {
+    throw Error("top_k: expected at least " + std::to_string(options_.k) + " elements on axis " +
+                std::to_string(axis) + " of " + to_string(shape));
+  }
+  shape[axis] = options_.k;
+  if (!options_.keep) shape.erase(shape.begin() + axis);
+  return shape;
+}
+
+template <class Visit>
+void TopK::for_each_chosen(const Tensor& x, const Visit& visit) const {
+  const std::int64_t axis = checked_axis("top_k", options_.axis, x.shape.size());
+  const std::int64_t n = x.shape[axis], step = row_major(x.shape).steps[axis], k = options_.k;
+  const float* const data = x.data.data();
+  const TopKOptions options = options_;
+  for_each_row(x.size() / n, n, [&, options](std::int64_t line) {
+    const std::int64_t outer = line / step, inner = line % step;
+    const float* const from = data + outer * n * step + inner;
+    std::vector<std::int64_t> order(static_cast<std::size_t>(n));
+    std::iota(order.begin(), order.end(), 0);
+    const auto above = [=](float a, float b) { return a > b || (a != a && b == b); };
+    std::partial_sort(order.begin(), order.begin() + k, order.end(),
+                      [&](std::int64_t i, std::int64_t j) {
+                        const float a = from[i * step], b = from[j * step];
+                        const bool first = options.largest ? above(a, b) : above(b, a);
+                        const bool second = options.largest ? above(b, a) : above(a, b);
+                        if (first || second) return first;
+                        return options.last_first ? i > j : i < j;
+                      });
+    for (std::int64_t c = 0; c < k; ++c)
+      visit((outer * k + c) * step + inner, outer * n * step + inner + order[c] * step, order[c]);
+  });
+}
+
+void TopK::forward(const OpCall&, OpInputs inputs, Tensor& output) const {
+  const float* const x = inputs[0]->data.data();
+  float* const y = output.data.data();
+  for_each_chosen(*inputs[0], [&](std::int64_t to, std::int64_t from, std::int64_t place) {
+    y[to] = options_.places ? static_cast<float>(place) : neutral(x[from]);
+  });
+}
+
+void TopK::backward(const OpCall&, const OpBackward& back) const {
+  if (!back.want_inputs || options_.places) return;
+  const float* const g = back.grad_output.data.data();
+  float* const dx = back.grad_inputs[0].data.data();  // zero on entry
+  for_each_chosen(*back.inputs[0], [&](std::int64_t to, std::int64_t from, std::int64_t) {
+    dx[from] = neutral(g[to]);
+  });
 }
 
 }  // namespace numemu::net

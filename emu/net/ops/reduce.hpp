@@ -1,4 +1,5 @@
-// Sums, means, extremes, norms and products over some axes, one row of a table each.
+// Operators along axes: sums, means, extremes, norms and products (one row of a table each),
+// running sums, the largest elements.
 #pragma once
 #include <vector>
 
@@ -39,14 +40,10 @@ class Reduce final : public Op {
   /// Negative axes count from the end; none at all means every axis. Throws Error for an unknown
   /// kind, with the nearest known one.
   explicit Reduce(std::string_view kind, std::vector<std::int64_t> axes = {}, bool keep = true);
-  std::string_view kind() const override { return rule_.kind; }
-  std::optional<Use> input_use(std::size_t) const override { return rule_.use; }
   /// Throws Error when the input lacks an axis, has one twice, or has no elements along one.
-  Shape output_shape(std::span<const Shape> inputs) const override;
-  void forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const override;
-  void backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor* output,
-                const Tensor& grad_output, std::span<Tensor> grad_inputs,
-                std::span<Tensor> grad_parameters, bool want_inputs) const override;
+  Shape output_shape(Shapes inputs) const override;
+  void forward(const OpCall&, OpInputs inputs, Tensor& output) const override;
+  void backward(const OpCall&, const OpBackward&) const override;
 
  private:
   std::vector<bool> reduced(const Shape& x) const;
@@ -54,6 +51,54 @@ class Reduce final : public Op {
   const ReduceRule& rule_;
   std::vector<std::int64_t> axes_;
   bool keep_;
+};
+
+struct CumulativeSumOptions {
+  std::int64_t axis = -1;
+  bool exclusive = false;  ///< without the element itself
+  bool reverse = false;    ///< from the last element on
+};
+
+/// y[i] = x[0] + .. + x[i] along one axis: added in order in float64, each rounded once.
+class CumulativeSum final : public Op {
+ public:
+  explicit CumulativeSum(const CumulativeSumOptions& options)
+      : Op({.kind = "cumulative_sum", .inputs = kNoInput}), options_(options) {}
+  /// Throws Error unless there is one input with that axis.
+  Shape output_shape(Shapes inputs) const override;
+  void forward(const OpCall&, OpInputs inputs, Tensor& output) const override;
+  void backward(const OpCall&, const OpBackward&) const override;
+
+ private:
+  CumulativeSumOptions options_;
+};
+
+struct TopKOptions {
+  std::int64_t axis = -1;
+  std::int64_t k = 1;
+  bool largest = true;
+  bool places = false;      ///< y is where they lie along the axis, else they themselves
+  bool last_first = false;  ///< of equal elements the later one comes first, else the earlier one
+  bool keep = true;         ///< with k = 1: false drops the axis
+};
+
+/// [.., n, ..] -> [.., k, ..], in order. NaN counts as the largest. The gradient goes to the chosen
+/// elements; places have none.
+class TopK final : public Op {
+ public:
+  /// Throws Error unless k >= 1, and k = 1 where the axis is dropped.
+  explicit TopK(const TopKOptions&);
+  /// Throws Error unless there is one input that has the axis, of at least k elements.
+  Shape output_shape(Shapes inputs) const override;
+  void forward(const OpCall&, OpInputs inputs, Tensor& output) const override;
+  void backward(const OpCall&, const OpBackward&) const override;
+
+ private:
+  /// visit(result element, input element, its place along the axis) for every chosen one.
+  template <class Visit>
+  void for_each_chosen(const Tensor& x, const Visit& visit) const;
+
+  TopKOptions options_;
 };
 
 }  // namespace numemu::net

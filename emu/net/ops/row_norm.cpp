@@ -2,9 +2,8 @@
 
 #include <cmath>
 
-#include "emu/net/ops/bias.hpp"
-#include "emu/net/ops/float64_sums.hpp"
-#include "emu/net/sums.hpp"
+#include "emu/net/ops/linear.hpp"
+#include "emu/net/ops/sums.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/pairwise.hpp"
 
@@ -31,7 +30,11 @@ RowStatistics statistics(std::int64_t n, const float* x, double epsilon, bool ce
 
 RowNorm::RowNorm(std::string_view kind, std::int64_t size, double epsilon, bool centred,
                  std::int64_t groups)
-    : kind_(kind), size_(size), epsilon_(epsilon), centred_(centred), groups_(groups) {
+    : Op({.kind = kind, .inputs = every_input(Use::statistic)}),
+      size_(size),
+      epsilon_(epsilon),
+      centred_(centred),
+      groups_(groups) {
   if (size < 1 || !(epsilon > 0)) {
     throw Error(std::string(kind) + ": expected a positive size and epsilon, got " +
                 std::to_string(size) + " and " + std::to_string(epsilon));
@@ -44,12 +47,12 @@ RowNorm::RowNorm(std::string_view kind, std::int64_t size, double epsilon, bool 
   if (centred) parameters_.push_back({"bias", Tensor({size}), 0});
 }
 
-Shape RowNorm::output_shape(std::span<const Shape> inputs) const {
+Shape RowNorm::output_shape(Shapes inputs) const {
   const bool fits =
       inputs.size() == 1 && (groups_ > 0 ? inputs[0].size() >= 2 && inputs[0][1] == size_
                                          : !inputs[0].empty() && inputs[0].back() == size_);
   if (!fits) {
-    throw Error(std::string(kind_) + ": expected one input [" + (groups_ > 0 ? "n, " : "..., ") +
+    throw Error(std::string(kind()) + ": expected one input [" + (groups_ > 0 ? "n, " : "..., ") +
                 std::to_string(size_) + (groups_ > 0 ? ", ...]" : "]") + ", got " +
                 (inputs.empty() ? "none" : to_string(inputs[0])));
   }
@@ -63,7 +66,7 @@ RowNorm::Rows RowNorm::rows_of(const Shape& shape) const {
   return {rows, size_ / groups_ * run, run, groups_};
 }
 
-void RowNorm::forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const {
+void RowNorm::forward(const OpCall&, OpInputs inputs, Tensor& output) const {
   const float* const x = inputs[0]->data.data();  // [rows, size]
   const float* const weight = parameters_[0].value.data.data();
   const float* const bias = centred_ ? parameters_[1].value.data.data() : nullptr;
@@ -112,13 +115,11 @@ void RowNorm::sum_to_parameter(const Rows& rows, Tensor& gradient, const Term& t
   });
 }
 
-void RowNorm::backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor*,
-                       const Tensor& grad_output, std::span<Tensor> grad_inputs,
-                       std::span<Tensor> grad_parameters, bool want_inputs) const {
-  const Rows view = rows_of(grad_output.shape);
+void RowNorm::backward(const OpCall&, const OpBackward& back) const {
+  const Rows view = rows_of(back.grad_output.shape);
   const std::int64_t n = view.length, rows = view.count;
-  const float* const x = inputs[0]->data.data();   // [rows, size]
-  const float* const g = grad_output.data.data();  // [rows, size]
+  const float* const x = back.inputs[0]->data.data();   // [rows, size]
+  const float* const g = back.grad_output.data.data();  // [rows, size]
   const float* const weight = parameters_[0].value.data.data();
   std::vector<RowStatistics> all(static_cast<std::size_t>(rows));
   RowStatistics* const of_row = all.data();
@@ -127,10 +128,10 @@ void RowNorm::backward(const OpCall&, std::span<const Tensor* const> inputs, con
   });
 
   if (groups_ > 0) {
-    sum_to_parameter(view, grad_parameters[0], [=](std::int64_t r, std::int64_t i) {
+    sum_to_parameter(view, back.grad_parameters[0], [=](std::int64_t r, std::int64_t i) {
       return g[r * n + i] * ((x[r * n + i] - of_row[r].mean) * of_row[r].inverse);
     });
-    sum_to_parameter(view, grad_parameters[1],
+    sum_to_parameter(view, back.grad_parameters[1],
                      [=](std::int64_t r, std::int64_t i) { return double{g[r * n + i]}; });
   } else {
     const std::vector<double> by_weight = column_tree(rows, n, [=](std::int64_t r, double* sums) {
@@ -139,13 +140,13 @@ void RowNorm::backward(const OpCall&, std::span<const Tensor* const> inputs, con
       for (std::int64_t i = 0; i < n; ++i)
         sums[i] += g[r * n + i] * ((x[r * n + i] - mean) * inverse);
     });
-    for (std::int64_t i = 0; i < grad_parameters[0].size(); ++i)
-      grad_parameters[0].data[i] = neutral(static_cast<float>(by_weight[i]));
-    if (centred_) bias_gradient(grad_output, grad_parameters[1]);
+    for (std::int64_t i = 0; i < back.grad_parameters[0].size(); ++i)
+      back.grad_parameters[0].data[i] = neutral(static_cast<float>(by_weight[i]));
+    if (centred_) bias_gradient(back.grad_output, back.grad_parameters[1]);
   }
-  if (!want_inputs) return;
+  if (!back.want_inputs) return;
 
-  float* const dx = grad_inputs[0].data.data();
+  float* const dx = back.grad_inputs[0].data.data();
   for_each_row(rows, n, [=, this](std::int64_t r) {
     const double mean = of_row[r].mean, inverse = of_row[r].inverse;
     const auto xs = x + r * n, gs = g + r * n;

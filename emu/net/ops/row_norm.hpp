@@ -1,4 +1,4 @@
-// Shared by layer, group and root mean square normalisation: statistics of each row.
+// Layer, group and root mean square normalisation: statistics of each row.
 #pragma once
 #include <vector>
 
@@ -11,19 +11,13 @@ namespace numemu::net {
 /// `centred`, else m = 0. Statistics in float64 by a fixed tree, computed again in backward.
 class RowNorm : public Op {
  public:
-  std::string_view kind() const final { return kind_; }
-  using Op::parameters;
-  std::span<Parameter> parameters() final { return parameters_; }
-  std::optional<Use> input_use(std::size_t) const final { return Use::statistic; }
   std::int64_t size() const { return size_; }
   double epsilon() const { return epsilon_; }
   /// Throws Error unless there is one input whose last axis, or with groups the second one, has
   /// `size` elements.
-  Shape output_shape(std::span<const Shape> inputs) const final;
-  void forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const final;
-  void backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor* output,
-                const Tensor& grad_output, std::span<Tensor> grad_inputs,
-                std::span<Tensor> grad_parameters, bool want_inputs) const final;
+  Shape output_shape(Shapes inputs) const final;
+  void forward(const OpCall&, OpInputs inputs, Tensor& output) const final;
+  void backward(const OpCall&, const OpBackward&) const final;
 
  protected:
   /// `groups` 0: rows are the last axis, of `size` elements. Else the input is [n, size, ..], and
@@ -46,12 +40,38 @@ class RowNorm : public Op {
   template <class Term>
   void sum_to_parameter(const Rows&, Tensor& gradient, const Term& term) const;
 
-  std::string_view kind_;
   std::int64_t size_;
   double epsilon_;
   bool centred_;
   std::int64_t groups_;
-  std::vector<Parameter> parameters_;  // weight, then bias if centred
+};
+
+/// y = (x - mean) / sqrt(variance + epsilon) * weight + bias along the last axis (the variance
+/// divides by `size`), in float64, rounded once.
+class LayerNorm final : public RowNorm {
+ public:
+  /// Throws Error unless size and epsilon are positive.
+  explicit LayerNorm(std::int64_t size, double epsilon = 1e-5)
+      : RowNorm("layer_norm", size, epsilon, true) {}
+};
+
+/// y = (x - mean) / sqrt(variance + epsilon) * weight + bias for x [n, channels, ..], with the mean
+/// and the variance of each sample and group of neighbouring channels, and a weight and a bias for
+/// each channel; in float64, rounded once (Wu and He 2018; Ulyanov et al. 2016).
+class GroupNorm final : public RowNorm {
+ public:
+  /// Throws Error unless all are positive and the groups are equal.
+  GroupNorm(std::int64_t channels, std::int64_t groups, double epsilon = 1e-5)
+      : RowNorm("group_norm", channels, epsilon, true, groups) {}
+};
+
+/// y = x / sqrt(mean(x^2) + epsilon) * weight along the last axis, in float64, rounded once (Zhang
+/// and Sennrich 2019).
+class RmsNorm final : public RowNorm {
+ public:
+  /// Throws Error unless size and epsilon are positive.
+  explicit RmsNorm(std::int64_t size, double epsilon = 1e-6)
+      : RowNorm("rms_norm", size, epsilon, false) {}
 };
 
 }  // namespace numemu::net

@@ -1,5 +1,6 @@
-// Softmax over one axis.
+// Softmax over one axis, and its logarithm.
 #pragma once
+
 #include "emu/net/op.hpp"
 
 namespace numemu::net {
@@ -9,17 +10,29 @@ namespace numemu::net {
 class Softmax final : public Op {
  public:
   /// A negative axis counts from the end.
-  explicit Softmax(std::int64_t axis = -1) : axis_(axis) {}
-  std::string_view kind() const override { return "softmax"; }
+  explicit Softmax(std::int64_t axis = -1)
+      : Op({.kind = "softmax", .inputs = kNoInput, .output = Use::statistic}), axis_(axis) {}
   std::int64_t axis() const { return axis_; }
-  std::optional<Use> input_use(std::size_t) const override { return std::nullopt; }
-  std::optional<Use> output_use() const override { return Use::statistic; }
   /// Throws Error when the input has no such axis, or no elements along it.
-  Shape output_shape(std::span<const Shape> inputs) const override;
-  void forward(const OpCall&, std::span<const Tensor* const> inputs, Tensor& output) const override;
-  void backward(const OpCall&, std::span<const Tensor* const> inputs, const Tensor* output,
-                const Tensor& grad_output, std::span<Tensor> grad_inputs,
-                std::span<Tensor> grad_parameters, bool want_inputs) const override;
+  Shape output_shape(Shapes inputs) const override;
+  void forward(const OpCall&, OpInputs inputs, Tensor& output) const override;
+  void backward(const OpCall&, const OpBackward&) const override;
+
+ private:
+  std::int64_t axis_;
+};
+
+/// y = x - max - ln sum e^(x - max) along `axis`, in float64, rounded once. Entries -inf stay; a
+/// line of nothing but -inf, or with NaN or +inf, gives NaN. dx = g - e^y sum g.
+class LogSoftmax final : public Op {
+ public:
+  /// A negative axis counts from the end.
+  explicit LogSoftmax(std::int64_t axis = -1)
+      : Op({.kind = "log_softmax", .inputs = kNoInput, .output = Use::statistic}), axis_(axis) {}
+  /// Throws Error when the input has no such axis, or no elements along it.
+  Shape output_shape(Shapes inputs) const override;
+  void forward(const OpCall&, OpInputs inputs, Tensor& output) const override;
+  void backward(const OpCall&, const OpBackward&) const override;
 
  private:
   std::int64_t axis_;

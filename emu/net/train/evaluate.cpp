@@ -11,8 +11,9 @@
 #include <numeric>
 #include <span>
 
-#include "emu/net/ops/cross_entropy.hpp"
-#include "emu/net/train/evaluate_against.hpp"
+#include "emu/net/data/dataset.hpp"
+#include "emu/net/memory_plan.hpp"
+#include "emu/net/ops/losses.hpp"
 #include "formats/error.hpp"
 #include "formats/float_guard.hpp"
 #include "formats/portable/pairwise.hpp"

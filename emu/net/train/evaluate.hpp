@@ -3,13 +3,15 @@
 #include <cstdint>
 #include <vector>
 
-#include "emu/net/data/dataset.hpp"
 #include "emu/net/graph.hpp"
-#include "emu/net/memory_plan.hpp"
 #include "emu/net/train/score.hpp"
 #include "emu/stats/finite_counts.hpp"
 
 namespace numemu::net {
+
+class Dataset;
+
+struct PlannedPass;
 
 enum class Split { train, validation, calibration, test };
 
@@ -37,6 +39,12 @@ Evaluation evaluate(const Graph&, const Dataset&, Split, std::int64_t count, Num
 /// A batch of evaluate() on each thread, for those who refuse before they begin; `beside` elements
 /// are held by then.
 PlannedPass evaluation_pass(const Graph&, std::int64_t samples, std::int64_t beside = 0,
+                            std::int64_t batch = kEvaluationBatch);
+
+/// evaluate() of `graph`; scores with `reference` get the outputs of the graph of that name in
+/// float32, which has the same inputs and outputs.
+Evaluation evaluate_against(const Graph& graph, const Graph& reference, const Dataset&, Split,
+                            std::int64_t count, Numerics&, const std::vector<const Score*>& = {},
                             std::int64_t batch = kEvaluationBatch);
 
 }  // namespace numemu::net

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "emu/net/math.hpp"
+#include "emu/net/train/step.hpp"
 #include "formats/portable/pairwise.hpp"
 
 namespace numemu::net {

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <span>
 
-#include "emu/net/train/step.hpp"
-
 namespace numemu::net {
+
+struct StepResult;
 
 struct EpochMetrics {
   std::int64_t epoch = 0;

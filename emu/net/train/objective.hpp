@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "emu/net/data/targets.hpp"
-#include "emu/net/ops/row_loss.hpp"
+#include "emu/net/ops/losses.hpp"
 
 namespace numemu::net {
 

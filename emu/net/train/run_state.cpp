@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 
+#include "emu/net/train/optimizer.hpp"
 #include "emu/net/train/state_file.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/fields.hpp"

@@ -9,10 +9,14 @@
 
 #include "emu/net/graph.hpp"
 #include "emu/net/train/metrics.hpp"
-#include "emu/net/train/optimizer.hpp"
-#include "formats/storage/json.hpp"
+
+namespace numemu {
+class Json;
+}
 
 namespace numemu::net {
+
+class Optimizer;
 
 /// What must agree for a run to be continued, by name ("learning_rate", "data", "recipe").
 using RunIdentity = std::vector<std::pair<std::string, std::string>>;

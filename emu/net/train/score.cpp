@@ -8,6 +8,7 @@
 #include <numeric>
 #include <utility>
 
+#include "emu/net/data/dataset.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"
 

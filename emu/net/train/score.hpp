@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "emu/net/data/dataset.hpp"
-
 namespace numemu::net {
+
+class Dataset;
 
 /// What the network made of one sample, and what was expected of it.
 struct Outcome {

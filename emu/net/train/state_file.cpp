@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "emu/net/model/folded_checkpoint.hpp"
+#include "emu/net/model/weights.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/json.hpp"

@@ -176,7 +176,7 @@ StepResult objective_step(Graph& graph, const StepInput& input, const TrainOptio
     const bool whole = parts.size() == 1;
     const StepInput own = whole ? StepInput{} : cut(input, part);
     Step of_part = step;
-    of_part.worker = part.worker * options.micro_batches + part.micro_batch;
+    of_part.part = part.worker * options.micro_batches + part.micro_batch;
     if (!whole) of_part.samples = &own.samples;
     compute_gradients(graph, whole ? input : own, of_part, part.weight, objective, options.seed,
                       numerics, result, gradients);

@@ -7,7 +7,7 @@
 
 #include "emu/net/data/targets.hpp"
 #include "emu/net/graph.hpp"
-#include "emu/net/ops/cross_entropy.hpp"
+#include "emu/net/ops/losses.hpp"
 #include "emu/net/tensor.hpp"
 #include "emu/net/train/optimizer.hpp"
 
@@ -45,7 +45,7 @@ struct StepResult {
 /// update and optimizer_state; end_step.
 ///
 /// Parts: worker w's micro-batch m is number w * options.micro_batches + m of the runs of samples
-/// that the batch is cut into, and has that number as Step::worker. The first parts have a sample
+/// that the batch is cut into, and has that number as Step::part. The first parts have a sample
 /// more where the batch does not divide; in a batch of fewer samples than parts the last ones take
 /// no part. Each part's loss is its mean, weighted so that the default exchange gives the gradient
 /// of the mean over all samples (the weight is 1 where parts are equal). Batch normalisation sees

@@ -8,6 +8,8 @@
 #include <limits>
 #include <memory>
 
+#include "emu/net/data/dataset.hpp"
+#include "emu/net/memory_plan.hpp"
 #include "emu/net/profile.hpp"
 #include "emu/net/train/evaluate.hpp"
 #include "emu/net/train/optimizer.hpp"

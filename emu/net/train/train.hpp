@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "emu/net/data/dataset.hpp"
 #include "emu/net/graph.hpp"
-#include "emu/net/train/evaluate.hpp"
 #include "emu/net/train/metrics.hpp"
 #include "emu/net/train/options.hpp"
 #include "emu/net/train/run_state.hpp"
 
 namespace numemu::net {
+
+class Dataset;
 
 struct TrainHooks {
   /// Once, before the first step: what a resumed run did before it.

@@ -44,7 +44,7 @@ UnitDescription avx512_bf16();
 UnitDescription avx512_fp16();
 /// Exact products, `group` at a time, modulo 2^32.
 UnitDescription integers(int group);
-/// The same, saturated once per group.
+/// integers(), saturated once per group.
 UnitDescription saturating_integers(int group);
 /// BFDOT with FPCR.EBF = 0: products, their sum and the sum with C rounded to odd, in pairs.
 UnitDescription arm_bfdot();

@@ -24,7 +24,7 @@ class DescriptionErrors : public Error {
 /// Throws DescriptionErrors whose lines name the file and the key; unknown keys come with the path
 /// of the nearest, unknown names with the nearest.
 UnitDescription read_description(const std::string& path);
-/// The same from text; `where` names the file in an Error, and `folder` is what the name of a
+/// A description from text; `where` names the file in an Error, and `folder` is what the name of a
 /// table is relative to (empty: the current one).
 UnitDescription parse_description(const std::string& text, const std::string& where,
                                   const std::string& folder = "");

@@ -12,7 +12,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "emu/unit/chain_pack-inl.hpp"
+#include "emu/unit/chain/chain_pack-inl.hpp"
 #include "emu/unit/fused/float_form_kernel-inl.hpp"
 #include "emu/unit/fused/float_form_tile.hpp"
 

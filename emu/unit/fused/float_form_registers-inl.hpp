@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "emu/unit/chain_pack-inl.hpp"
+#include "emu/unit/chain/chain_pack-inl.hpp"
 #include "emu/unit/fused/float_form_kernel-inl.hpp"
 
 // Outside the namespace: clang warns where Highway's target applies to nothing.

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "emu/unit/chain.hpp"
+#include "emu/unit/chain/chain.hpp"
 
 namespace numemu::unit {
 

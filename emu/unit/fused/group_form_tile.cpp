@@ -10,7 +10,7 @@
 
 #include <algorithm>
 
-#include "emu/unit/chain_pack-inl.hpp"
+#include "emu/unit/chain/chain_pack-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace numemu::unit::HWY_NAMESPACE {

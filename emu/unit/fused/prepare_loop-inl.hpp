@@ -113,7 +113,7 @@ HWY_NOINLINE inline void AddNearest(const FusedRule& rule, const float* sums, st
   }
 }
 
-/// The same into any register, to nearest even; the host must round toward zero. The sum of two
+/// Adds into any register, to nearest even; the host must round toward zero. The sum of two
 /// float32 numbers is a float64 where their exponents differ by less than 29. Elsewhere it is cut,
 /// which the subtraction of the larger one shows without rounding; the last bit then remembers it.
 HWY_NOINLINE inline void AddToRegister(const FusedRule& rule, const float* sums, std::int64_t count,

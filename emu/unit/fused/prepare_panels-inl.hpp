@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "emu/unit/chain_pack-inl.hpp"
+#include "emu/unit/chain/chain_pack-inl.hpp"
 #include "emu/unit/fused/prepare_tile.hpp"
 
 HWY_BEFORE_NAMESPACE();

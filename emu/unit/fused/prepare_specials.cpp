@@ -3,7 +3,7 @@
 #include <bit>
 #include <cmath>
 
-#include "emu/unit/chain.hpp"
+#include "emu/unit/chain/chain.hpp"
 #include "emu/unit/fused/prepare.hpp"
 #include "emu/unit/reference/dot.hpp"
 #include "emu/unit/tiles.hpp"

@@ -51,7 +51,7 @@ struct Elements {
 Elements read_elements(const Operand&, std::int64_t rows, std::int64_t depth, int size,
                        const ElementRule&);
 
-/// The same operand through a table of 256 bytes per plane; 8-bit containers only, and only where
+/// That operand through a table of 256 bytes per plane; 8-bit containers only, and only where
 /// the CPU has AVX-512 VBMI (every one with AMX does).
 std::vector<Elements> read_planes(const Operand&, std::int64_t rows, std::int64_t depth,
                                   const std::vector<std::vector<std::uint8_t>>& tables);

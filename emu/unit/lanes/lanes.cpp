@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "emu/unit/chain_tile.hpp"
+#include "emu/unit/chain/chain_tile.hpp"
 #include "emu/unit/lanes/flush_guard.hpp"
 #include "emu/unit/lanes/redo.hpp"
 #include "emu/unit/lanes/side.hpp"

@@ -33,7 +33,7 @@ bool multiply_lanes(const UnitDescription&, const Gemm&);
 inline constexpr std::string_view kHalfLaneFields[] = {
     "core", "k", "accumulator.format", "c", "d", "nan", "nan_code"};
 
-/// The same for single chains into float16, on processors with AVX512-FP16.
+/// multiply_lanes() for single chains into float16, on processors with AVX512-FP16.
 bool multiply_halves(const UnitDescription&, const Gemm&);
 
 /// C, D and the register are float32.

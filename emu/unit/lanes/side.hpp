@@ -1,11 +1,13 @@
 // One operand of a product as float32 lanes: decoded fast, flushed, and padded to whole
 // instructions.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "emu/unit/chain.hpp"
+#include "emu/unit/chain/chain.hpp"
+#include "emu/unit/chain/chain_parts.hpp"
 #include "emu/unit/description.hpp"
 #include "emu/unit/operand.hpp"
 #include "emu/unit/unit.hpp"
@@ -61,5 +63,23 @@ class LaneSide {
   const float* values_;
   const std::int32_t *row_, *depth_;
 };
+
+/// The parts of a product of float32 whose longer side lies along the lanes; K is padded to whole
+/// instructions.
+template <class Run>
+void for_each_lane_part(const Gemm& g, const LaneSide& a, const LaneSide& b,
+                        std::int64_t instruction, const float* c, const Run& run) {
+  const bool swap = g.m > g.n;
+  ChainTile<float, float> whole;
+  whole.rows = swap ? b.side() : a.side();
+  whole.lanes = swap ? a.side() : b.side();
+  whole.row_stride = swap ? 1 : g.n;
+  whole.lane_stride = swap ? g.n : 1;
+  whole.k = (g.k + instruction - 1) / instruction * instruction;
+  whole.c = c;
+  whole.d = static_cast<float*>(g.d);
+  for_each_part(whole, std::min(g.m, g.n), std::max(g.m, g.n), g.k, {.rows = 256, .granule = 16},
+                run);
+}
 
 }  // namespace numemu::unit

@@ -88,7 +88,7 @@ HWY_INLINE V BinadeOf(D d, V t) {
   return hn::And(t, hn::BitCast(d, hn::Set(words, static_cast<hn::TFromD<decltype(words)>>(kept))));
 }
 
-/// The same, at least `first` in magnitude.
+/// BinadeOf(), at least `first` in magnitude.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V BinadeFrom(D d, V t, V first) {
   const V power = BinadeOf(d, t);

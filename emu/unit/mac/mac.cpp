@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "emu/unit/chain.hpp"
+#include "emu/unit/chain/chain.hpp"
 #include "emu/unit/mac/native_half.hpp"
 #include "emu/unit/mac/result.hpp"
 #include "emu/unit/mac/tile.hpp"

@@ -8,7 +8,7 @@
 #include <hwy/aligned_allocator.h>
 #include <hwy/highway.h>
 
-#include "emu/unit/chain_pack-inl.hpp"
+#include "emu/unit/chain/chain_pack-inl.hpp"
 #include "emu/unit/mac/block-inl.hpp"
 #include "emu/unit/mac/random-inl.hpp"
 

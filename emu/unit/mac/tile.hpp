@@ -3,7 +3,7 @@
 #pragma once
 #include <cstdint>
 
-#include "emu/unit/chain.hpp"
+#include "emu/unit/chain/chain.hpp"
 #include "emu/unit/mac/plan.hpp"
 #include "formats/random.hpp"
 

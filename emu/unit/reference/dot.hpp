@@ -36,8 +36,9 @@ class ReferenceDot {
   /// seed's random numbers: one for each k, padding included, then one for each chunk.
   std::uint64_t code(std::int64_t i, std::int64_t j, Trace* trace = nullptr,
                      std::span<const std::uint32_t> words = {}) const;
-  /// The same for a row of A and a column of B that meet element `c` of the product's C, and where
-  /// stochastic registers draw for output `number`; of a machine whose registers have such `ends`.
+  /// The outcome for a row of A and a column of B that meet element `c` of the product's C, and
+  /// where stochastic registers draw for output `number`; of a machine whose registers have such
+  /// `ends`.
   Outcome outcome(std::int64_t i, std::int64_t j, std::int64_t c, std::int64_t number,
                   Trace* trace = nullptr, std::span<const std::uint32_t> words = {},
                   const ShortEnds* ends = nullptr) const;

@@ -16,7 +16,7 @@ inline constexpr std::uint8_t kSaturated = 0x80;
 /// to `flags`, where given, one of two's complement kSaturated.
 Value round_to(const Register&, const Value& exact, std::uint32_t random = 0,
                std::uint8_t* flags = nullptr);
-/// The same with the unit's treatment of tiny results; a flushed one is inexact, hence underflow.
+/// round_to() with the unit's treatment of tiny results; a flushed one is inexact, hence underflow.
 Value round_to(const Register&, const Subnormals&, const Value& exact, std::uint32_t random = 0,
                std::uint8_t* flags = nullptr);
 

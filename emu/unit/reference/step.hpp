@@ -101,7 +101,7 @@ Value round_sum(const Machine& m, std::initializer_list<const Value*> nan_priori
                 std::uint32_t random = 0);
 /// a + b rounded to the unit's register; a NaN comes from a before b.
 Value add_rounded(const Machine&, const Value& a, const Value& b, std::uint32_t random = 0);
-/// The same as the unit's separate addition of C, which may round in another way.
+/// add_rounded() as the unit's separate addition of C, which may round in another way.
 Value add_c(const Machine&, const Value& c, const Value& sum);
 /// outer + sum rounded to the outer register, which the trace calls `name` before.
 Value add_outer(const Machine&, const char* name, const Value& outer, const Value& sum);

@@ -8,7 +8,7 @@
 #include <hwy/aligned_allocator.h>
 #include <hwy/highway.h>
 
-#include "emu/unit/chain_pack-inl.hpp"
+#include "emu/unit/chain/chain_pack-inl.hpp"
 #include "emu/unit/staged/staged_kernel-inl.hpp"
 #include "formats/float_guard.hpp"
 

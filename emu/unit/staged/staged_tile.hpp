@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-#include "emu/unit/chain.hpp"
+#include "emu/unit/chain/chain.hpp"
 
 namespace numemu::unit {
 

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <optional>
 
-#include "emu/unit/chain_parts.hpp"
 #include "emu/unit/lanes/lanes.hpp"
 #include "emu/unit/lanes/redo.hpp"
 #include "emu/unit/lanes/side.hpp"
@@ -66,8 +65,9 @@ bool multiply_exact_groups(const UnitDescription& u, const Gemm& g) {
   const LaneRule read{.instruction = instruction};
   const LaneSide side_a(g.a, a, g.m, g.k, read), side_b(g.b, b, g.n, g.k, read);
 
-  for_each_part(g, side_a, side_b, instruction, static_cast<const float*>(g.c),
-                [&](const ChainTile<float, float>& part) { run_exact_group_tile(rule, part); });
+  for_each_lane_part(
+      g, side_a, side_b, instruction, static_cast<const float*>(g.c),
+      [&](const ChainTile<float, float>& part) { run_exact_group_tile(rule, part); });
   // TwoSum and the splitter make NaN of infinity, and the splitter loses the sign of -0.
   SafeRange range;
   range.negative_zero = rule.splitter == 0;

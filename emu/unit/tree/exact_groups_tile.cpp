@@ -7,7 +7,7 @@
 // After foreach_target.h, which sets the target these are compiled for.
 #include <hwy/highway.h>
 
-#include "emu/unit/chain_kernel-inl.hpp"
+#include "emu/unit/chain/chain_kernel-inl.hpp"
 #include "emu/unit/tree/group_tile-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();

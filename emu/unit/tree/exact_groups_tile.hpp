@@ -1,6 +1,6 @@
 // A rectangle of outputs of a unit that rounds once per group of products, in double lanes.
 #pragma once
-#include "emu/unit/chain_tile.hpp"
+#include "emu/unit/chain/chain_tile.hpp"
 
 namespace numemu::unit {
 

@@ -15,8 +15,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "emu/unit/chain_pack-inl.hpp"
-#include "emu/unit/chain_tile.hpp"
+#include "emu/unit/chain/chain_pack-inl.hpp"
+#include "emu/unit/chain/chain_tile.hpp"
 #include "emu/unit/lanes/narrow-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();

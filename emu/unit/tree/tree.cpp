@@ -7,7 +7,6 @@
 #include <optional>
 #include <vector>
 
-#include "emu/unit/chain_parts.hpp"
 #include "emu/unit/lanes/flush_guard.hpp"
 #include "emu/unit/lanes/lanes.hpp"
 #include "emu/unit/lanes/redo.hpp"
@@ -118,12 +117,12 @@ bool multiply_tree(const UnitDescription& u, const Gemm& g) {
   if (rule->kind == TreeKind::to_odd && never_tiny(g, a, b, c)) rule->flush = false;
 
   const bool host_flushes = rule->flush && rule->kind == TreeKind::pairwise;
-  for_each_part(g, side_a, side_b, instruction,
-                c.empty() ? static_cast<const float*>(g.c) : c.data(),
-                [&](const ChainTile<float, float>& part) {
-                  const FlushGuard guard(host_flushes);
-                  run_tree_tile(*rule, part);
-                });
+  for_each_lane_part(g, side_a, side_b, instruction,
+                     c.empty() ? static_cast<const float*>(g.c) : c.data(),
+                     [&](const ChainTile<float, float>& part) {
+                       const FlushGuard guard(host_flushes);
+                       run_tree_tile(*rule, part);
+                     });
   // Infinity and overflow follow IEEE 754 in every kind within its range, so a NaN is a NaN; TwoSum
   // makes NaN of infinity too.
   redo.run(u, g, rule->kind != TreeKind::to_odd);

@@ -9,7 +9,7 @@
 
 #include <limits>
 
-#include "emu/unit/chain_kernel-inl.hpp"
+#include "emu/unit/chain/chain_kernel-inl.hpp"
 #include "emu/unit/tree/group_tile-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-#include "emu/unit/chain_tile.hpp"
+#include "emu/unit/chain/chain_tile.hpp"
 
 namespace numemu::unit {
 

@@ -21,7 +21,7 @@ namespace numemu::policies {
 /// lies 2^-53 below the N largest of a group is pruned. Sums do not overflow; a y beyond float32 is
 /// infinite. Chmiel et al., ICLR 2023, section 4.2; Madow 1949.
 void mvue_groups(const unit::Sparsity&, const RandomSource&, const MaskRun&);
-/// The same, group by group.
+/// mvue_groups(), group by group.
 void mvue_groups_reference(const unit::Sparsity&, const RandomSource&, const MaskRun&);
 /// One group under the word r.
 void mvue_group(const unit::Sparsity&, const float* x, std::uint32_t r, float* y);
@@ -34,7 +34,7 @@ void mvue_group(const unit::Sparsity&, const float* x, std::uint32_t r, float* y
 /// rounding; a zero is never kept. Subnormal sums are exact. Where S overflows, the comparison is
 /// made with all numbers halved and infinity is kept. Chmiel et al., ICLR 2023, section 4.1.
 void mvue_pairs(const RandomSource&, const MaskRun&);
-/// The same, pair by pair in integers.
+/// mvue_pairs(), pair by pair in integers.
 void mvue_pairs_reference(const RandomSource&, const MaskRun&);
 /// One pair under the word r.
 void mvue_pair(const float* x, std::uint32_t r, float* y);

@@ -14,7 +14,7 @@ using Mask4x4 = std::uint16_t;
 /// finite elements together. The reference: 90 sums of integers (tile_costs.hpp). x [4, 4].
 Mask4x4 best_4x4(const float* x);
 
-/// The same masks, many tiles at a time. x [count, 4, 4]; y is x where kept and +0 elsewhere, keep
+/// Those masks, many tiles at a time. x [count, 4, 4]; y is x where kept and +0 elsewhere, keep
 /// is 1 and 0; either may be null.
 void keep_4x4(const float* x, std::int64_t count, float* y, std::uint8_t* keep);
 

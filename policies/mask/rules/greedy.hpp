@@ -12,7 +12,7 @@ std::uint32_t largest_of_group(const unit::Sparsity&, const float* x);
 
 /// Any 1 <= N <= M <= 16; kept elements keep their bits, pruned ones become +0. y may be x.
 void keep_largest_reference(const unit::Sparsity&, const MaskRun&);
-/// The same by vectors.
+/// keep_largest_reference() by vectors.
 void keep_largest(const unit::Sparsity&, const MaskRun&);
 
 }  // namespace numemu::policies

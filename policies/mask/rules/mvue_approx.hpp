@@ -16,7 +16,7 @@ namespace numemu::policies {
 /// and of the sums that are compared) while no element is 2^128 times the sum of the others. Chmiel
 /// et al., ICLR 2023, section 4.3.
 void mvue_approx(const RandomSource&, const MaskRun&);
-/// The same, group by group.
+/// mvue_approx(), group by group.
 void mvue_approx_reference(const RandomSource&, const MaskRun&);
 /// One group under the words r1 and r2.
 void mvue_approx_group(const float* x, std::uint32_t r1, std::uint32_t r2, float* y);

@@ -14,7 +14,7 @@ std::uint32_t mask_of_index(const unit::Sparsity&, std::uint32_t index);
 /// Any 1 <= N <= M <= 16. Group g has the mask of index floor(r C(M, N) / 2^32), r the 32 bits of
 /// its one draw; how likely a mask is differs from 1 / C(M, N) by less than 2^-32.
 void keep_random_reference(const unit::Sparsity&, const RandomSource&, const MaskRun&);
-/// The same with random bits by vectors.
+/// keep_random_reference() with random bits by vectors.
 void keep_random(const unit::Sparsity&, const RandomSource&, const MaskRun&);
 
 /// The masks of keep_random(); what they keep becomes x M / N, rounded to float32 (overflow:

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <functional>
 
-#include "emu/net/model/safetensors.hpp"
+#include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
 #include "formats/storage/json.hpp"
 #include "formats/storage/npy.hpp"

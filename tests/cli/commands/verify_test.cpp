@@ -6,7 +6,7 @@
 #include <functional>
 #include <map>
 
-#include "emu/net/model/npz.hpp"
+#include "emu/net/data/npz.hpp"
 #include "emu/oracle/evaluate.hpp"
 #include "emu/oracle/files/text.hpp"
 #include "emu/oracle/record.hpp"

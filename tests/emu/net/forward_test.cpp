@@ -3,12 +3,13 @@
 #include <limits>
 #include <memory>
 
+#include "emu/net/data/samples.hpp"
 #include "emu/net/graph.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/binary.hpp"
-#include "emu/net/ops/flatten.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/pointwise.hpp"
+#include "emu/net/ops/views.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
 

@@ -1,16 +1,15 @@
-// The layers of a graph: names, order and weights, of attention and recurrence too.
 #include "emu/net/gemm_layers.hpp"
 
 #include <map>
 #include <memory>
 
+#include "emu/net/data/samples.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/linear.hpp"
-#include "emu/net/ops/lstm.hpp"
 #include "emu/net/ops/matmul.hpp"
 #include "emu/net/ops/pointwise.hpp"
-#include "emu/net/ops/reshape.hpp"
-#include "emu/net/ops/transpose.hpp"
+#include "emu/net/ops/recurrent.hpp"
+#include "emu/net/ops/views.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
@@ -122,5 +121,21 @@ TEST_CASE("products of every network come from its layers in that order", "[fast
   }
 }
 
+TEST_CASE("multiply-adds of a network and of stacked products", "[fast]") {
+  net::Graph mlp = net::build_net("mlp", {8, 8, 1}, 10);
+  net::initialize(mlp, 1);
+  CHECK(net::multiply_adds(mlp, {net::Tensor({3, 8, 8, 1})}) ==
+        3 * (64 * 256 + 256 * 128 + 128 * 10));
+
+  net::Graph scores;
+  scores.inputs = {{"query", {5, 8}}, {"key", {7, 8}}};
+  scores.add("scores",
+             std::make_unique<net::MatMul>(net::MatMulOptions{.heads = 2, .transpose_b = true}),
+             {0, 1});
+  CHECK(net::multiply_adds(scores, {net::Tensor({3, 5, 8}), net::Tensor({3, 7, 8})}) ==
+        3 * 2 * 5 * 7 * 4);
+}
+
 }  // namespace
+
 }  // namespace numemu::net

@@ -85,8 +85,8 @@ OpResult run_op(const Op& op, const std::vector<Tensor>& inputs, Numerics& numer
   }
   const OpCall back{
       .layer = "layer", .numerics = numerics, .phase = Phase::training, .kept = &context};
-  op.backward(back, pointers, op.output_use() ? &result.output : nullptr, result.grad_output,
-              result.grad_inputs, result.grad_parameters, true);
+  op.backward(back, {pointers, op.output_use() ? &result.output : nullptr, result.grad_output,
+                     result.grad_inputs, result.grad_parameters, true});
   return result;
 }
 

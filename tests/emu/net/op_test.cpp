@@ -1,4 +1,5 @@
-// What operators say that backward reads a tensor for is what backward does with it.
+// What operators say that backward reads a tensor for is what backward does with it; their bits on any
+// number of threads.
 #include "emu/net/op.hpp"
 
 #include <cmath>
@@ -8,18 +9,17 @@
 #include "emu/net/ops/batch_norm.hpp"
 #include "emu/net/ops/binary.hpp"
 #include "emu/net/ops/conv.hpp"
-#include "emu/net/ops/embedding.hpp"
-#include "emu/net/ops/grid_sample.hpp"
-#include "emu/net/ops/gru.hpp"
-#include "emu/net/ops/layer_norm.hpp"
 #include "emu/net/ops/linear.hpp"
-#include "emu/net/ops/log_softmax.hpp"
-#include "emu/net/ops/lstm.hpp"
+#include "emu/net/ops/lookup.hpp"
 #include "emu/net/ops/matmul.hpp"
-#include "emu/net/ops/max_pool.hpp"
 #include "emu/net/ops/pointwise.hpp"
+#include "emu/net/ops/pool.hpp"
+#include "emu/net/ops/recurrent.hpp"
+#include "emu/net/ops/reduce.hpp"
+#include "emu/net/ops/row_norm.hpp"
+#include "emu/net/ops/sampling.hpp"
 #include "emu/net/ops/softmax.hpp"
-#include "emu/net/ops/where.hpp"
+#include "emu/net/ops/views.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
 
@@ -58,8 +58,8 @@ class Forwarded {
     }
     op_.backward(
         {.layer = "layer", .numerics = numerics_, .phase = Phase::training, .kept = &context_},
-        read, op_.output_use() ? &output : nullptr, test::random_tensor(output_.shape, 90),
-        grad_inputs, grad_parameters, true);
+        {read, op_.output_use() ? &output : nullptr, test::random_tensor(output_.shape, 90),
+         grad_inputs, grad_parameters, true});
     std::vector<float> all;
     for (const std::vector<Tensor>* tensors : {&grad_inputs, &grad_parameters}) {
       for (const Tensor& x : *tensors) all.insert(all.end(), x.data.begin(), x.data.end());
@@ -184,6 +184,62 @@ TEST_CASE("other operators say what backward reads", "[fast]") {
   CHECK(MaxPool(2).input_use(0) == Use::index);
   CHECK(Where().input_use(0) == Use::index);
   CHECK_FALSE(Where().input_use(1).has_value());
+}
+
+/// Beside those of the tables and of norms, whose tests go through all their kinds and rules.
+TEST_CASE("operators have the same bits on any number of threads", "[fast]") {
+  const auto random = [](Shape shape, std::uint32_t identity = 1) {
+    return test::random_tensor(std::move(shape), identity);
+  };
+  const auto check = [&](Op&& op, const std::vector<Tensor>& inputs) {
+    INFO(op.kind());
+    std::uint32_t identity = 10;
+    for (Parameter& p : op.parameters()) {
+      if (p.trained) p.value = random(p.value.shape, ++identity);
+    }
+    test::check_threads(op, inputs);
+  };
+  check(Transpose({2, 0, 3, 1}), {random({4, 33, 7, 20})});
+  check(Concat(2), {random({8, 30, 64}), random({8, 30, 40}, 2)});
+  check(Slice({{.axis = 1, .start = 39, .end = 2, .step = -1}}), {random({8, 40, 64})});
+  check(Pad({0, 3, 1}, {0, 0, 2}, 1), {random({8, 30, 64})});
+  check(Gather(1, {4, 0, 0, 3, 0, -1}), {random({40, 5, 64})});
+  Tensor numbers({20, 30});
+  for (std::int64_t i = 0; i < numbers.size(); ++i)
+    numbers.data[i] = static_cast<float>(i * i % 50);
+  check(Embedding(50, 33), {numbers});
+  const PoolOptions windows{.kernel_height = 3,
+                            .kernel_width = 3,
+                            .stride_height = 2,
+                            .stride_width = 1,
+                            .pad_top = 1,
+                            .pad_left = 1,
+                            .ceil_mode = true};
+  const Tensor images = random({8, 20, 20, 16});
+  check(MaxPool(2), {images});
+  check(MaxPool(windows), {images});
+  check(AveragePool(windows), {images});
+  check(GlobalAveragePool(), {images});
+  check(GridSample({.border = GridSampleOptions::Border::reflection}),
+        {random({4, 8, 16, 16, 5}), random({4, 4, 16, 16, 3}, 2)});
+  for (const std::int64_t axis : {0, 1}) check(CumulativeSum({.axis = axis}), {random({200, 100})});
+  check(GroupNorm(8, 4), {random({10, 8, 200})});
+  const Tensor q = random({3, 40, 32}), k = random({3, 48, 32}, 2);
+  check(MatMul({.heads = 4, .transpose_b = true, .alpha = 0.3f}), {q, k});
+  check(MatMul({.heads = 4, .alpha = 0.7f}), {random({3, 4, 40, 48}, 3), k});
+  for (const std::int64_t groups : {1, 8}) {
+    check(Conv2d({.in_channels = 8,
+                  .out_channels = 16,
+                  .kernel_height = 3,
+                  .kernel_width = 3,
+                  .stride = 2,
+                  .pad = 1,
+                  .groups = groups}),
+          {random({4, 24, 24, 8})});
+  }
+  check(Lstm(20, 40), {random({64, 2, 20})});
+  for (const bool after : {true, false})
+    check(Gru({.in = 20, .hidden = 40}, after), {random({64, 2, 20})});
 }
 
 // The error of batch_norm.hpp, of independent errors +-e: their mean over all sign patterns of one

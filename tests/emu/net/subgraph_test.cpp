@@ -1,7 +1,7 @@
 // Parts of a network, one after the other, compute the bits of the whole in both directions.
 #include "emu/net/subgraph.hpp"
 
-#include "emu/net/gradients.hpp"
+#include "emu/net/backward.hpp"
 #include "emu/net/nets.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"

@@ -2,7 +2,6 @@
 #include <set>
 
 #include "emu/net/model/safetensors.hpp"
-#include "emu/net/model/tuned_from.hpp"
 #include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
 #include "experiments/engine/run_point.hpp"

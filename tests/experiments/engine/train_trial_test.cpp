@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "emu/net/data/text.hpp"
+#include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/train/train.hpp"
 #include "formats/storage/fields.hpp"

@@ -1,7 +1,7 @@
 // Loading trained networks: shipped ones, files of every kind, and what is refused.
 #include "experiments/engine/workbench.hpp"
 
-#include "emu/net/model/safetensors.hpp"
+#include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/model/onnx_models.hpp"

@@ -4,9 +4,9 @@
 
 #include <cmath>
 
-#include "emu/net/ops/constant.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/matmul.hpp"
+#include "emu/net/ops/views.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
 #include "tests/catch.hpp"
 

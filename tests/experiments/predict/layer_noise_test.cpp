@@ -9,7 +9,7 @@
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/linear.hpp"
-#include "emu/net/ops/lstm.hpp"
+#include "emu/net/ops/recurrent.hpp"
 #include "experiments/predict/left_out.hpp"
 #include "experiments/predict/noise_power.hpp"
 #include "formats/error.hpp"
@@ -339,17 +339,14 @@ TEST_CASE("an error in one probe reaches the caller, for any number of threads",
   // Copies its input, and fails on the third batch.
   class Failing : public net::Op {
    public:
-    explicit Failing(std::atomic<int>& calls) : calls_(calls) {}
-    std::string_view kind() const override { return "failing"; }
-    net::Shape output_shape(std::span<const net::Shape> inputs) const override { return inputs[0]; }
-    void forward(const net::OpCall& call, std::span<const net::Tensor* const> inputs,
+    explicit Failing(std::atomic<int>& calls) : Op({.kind = "failing"}), calls_(calls) {}
+    net::Shape output_shape(net::Shapes inputs) const override { return inputs[0]; }
+    void forward(const net::OpCall& call, net::OpInputs inputs,
                  net::Tensor& output) const override {
       if (++calls_ == 3) throw Error(std::string(call.layer) + ": expected no third batch");
       output.data = inputs[0]->data;
     }
-    void backward(const net::OpCall&, std::span<const net::Tensor* const>, const net::Tensor*,
-                  const net::Tensor&, std::span<net::Tensor>, std::span<net::Tensor>,
-                  bool) const override {}
+    void backward(const net::OpCall&, const net::OpBackward&) const override {}
 
    private:
     std::atomic<int>& calls_;

@@ -2,7 +2,7 @@
 #include "experiments/predict/layer_powers.hpp"
 
 #include "emu/net/ops/linear.hpp"
-#include "emu/net/ops/lstm.hpp"
+#include "emu/net/ops/recurrent.hpp"
 #include "tests/catch.hpp"
 
 using namespace numemu;

@@ -7,7 +7,7 @@
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/batch_norm.hpp"
 #include "emu/net/ops/linear.hpp"
-#include "emu/net/ops/top_k.hpp"
+#include "emu/net/ops/reduce.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
 

@@ -138,7 +138,7 @@ def main():
         write(name)
     print("network              parameters  relative error of the gradient")
     sys.stdout.flush()
-    return subprocess.run([options.test, "[emu/net/model/onnx_import_gradients]", "-o", os.devnull],
+    return subprocess.run([options.test, "-#", "[#import_gradients_test]", "-o", os.devnull],
                           env={**os.environ, "NUMEMU_GRADIENTS": "/dev/stdout"}).returncode
 
 

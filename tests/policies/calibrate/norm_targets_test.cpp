@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "emu/net/nets.hpp"
-#include "emu/net/ops/batch_statistics.hpp"
+#include "emu/net/ops/batch_norm.hpp"
 #include "formats/analysis/normal_law.hpp"
 #include "formats/random.hpp"
 #include "policies/calibrate/batch_norm.hpp"

@@ -4,9 +4,9 @@
 #include <memory>
 
 #include "emu/net/ops/linear.hpp"
-#include "emu/net/ops/lstm.hpp"
 #include "emu/net/ops/matmul.hpp"
 #include "emu/net/ops/pointwise.hpp"
+#include "emu/net/ops/recurrent.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
 

@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "emu/net/ops/batch_norm.hpp"
-#include "emu/net/ops/batch_statistics.hpp"
 #include "emu/net/ops/pointwise.hpp"
 #include "formats/error.hpp"
 #include "formats/random.hpp"

@@ -59,7 +59,7 @@ void run_op(net::Op& op, const net::Shape& shape, net::Numerics& numerics) {
   std::vector<net::Tensor> grad_inputs{net::Tensor(shape)}, grad_parameters;
   for (const net::Parameter& parameter : op.parameters())
     grad_parameters.emplace_back(parameter.value.shape);
-  op.backward(call, inputs, &y, g, grad_inputs, grad_parameters, true);
+  op.backward(call, {inputs, &y, g, grad_inputs, grad_parameters, true});
 }
 
 RolePolicy element_policy(const char* format, Granularity granularity, const char* rounding) {

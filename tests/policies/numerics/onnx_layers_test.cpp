@@ -2,7 +2,7 @@
 #include "policies/numerics/onnx_layers.hpp"
 
 #include "emu/net/nets.hpp"
-#include "emu/net/ops/lstm.hpp"
+#include "emu/net/ops/recurrent.hpp"
 #include "tests/catch.hpp"
 
 using namespace numemu;

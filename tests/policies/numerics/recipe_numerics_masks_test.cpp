@@ -2,10 +2,10 @@
 #include <numeric>
 
 #include "emu/net/data/dataset.hpp"
-#include "emu/net/ops/flatten.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/matmul.hpp"
 #include "emu/net/ops/pointwise.hpp"
+#include "emu/net/ops/views.hpp"
 #include "emu/net/train/step.hpp"
 #include "formats/error.hpp"
 #include "policies/numerics/recipe_numerics.hpp"

@@ -4,9 +4,8 @@
 #include <memory>
 
 #include "emu/net/nets.hpp"
-#include "emu/net/ops/embedding.hpp"
+#include "emu/net/ops/lookup.hpp"
 #include "emu/net/ops/matmul.hpp"
-#include "emu/net/ops/position_embedding.hpp"
 #include "formats/error.hpp"
 #include "policies/bits/effective_bits.hpp"
 #include "tests/catch.hpp"
@@ -337,9 +336,9 @@ TEST_CASE("parts of a batch draw random bits of their own for stored tensors", "
   const net::Graph graph = small_net(3, 5);
   RecipeNumerics numerics(recipe_of(R"j("vector": {"format": "int4", "rounding": "sr(8)"})j"),
                           graph);
-  const auto rounded = [&](std::int64_t worker) {
+  const auto rounded = [&](std::int64_t part) {
     net::Tensor x = noise({2, 32}, 1);
-    numerics.vector_result({.phase = net::Phase::training, .index = 7, .worker = worker}, "relu",
+    numerics.vector_result({.phase = net::Phase::training, .index = 7, .part = part}, "relu",
                            "relu", x);
     return x.data;
   };

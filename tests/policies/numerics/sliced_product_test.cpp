@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "emu/net/ops/conv.hpp"
-#include "emu/net/ops/dense.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/matmul.hpp"
 #include "formats/error.hpp"
@@ -142,7 +141,7 @@ TEST_CASE("sliced products: heads of attention", "[fast]") {
   const net::OpCall call{"layer", by_hand, net::Phase::training};
   layer.op().forward(call, inputs, y);
   std::vector<net::Tensor> gradients{net::Tensor(a.shape), net::Tensor(b.shape)};
-  layer.op().backward(call, inputs, nullptr, noise(y.shape, 3), gradients, {}, true);
+  layer.op().backward(call, {inputs, nullptr, noise(y.shape, 3), gradients, {}, true});
   CHECK(by_hand.products == 3 * 6);
 }
 

@@ -4,9 +4,9 @@
 
 #include "emu/net/graph.hpp"
 #include "emu/net/ops/conv.hpp"
-#include "emu/net/ops/flatten.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/pointwise.hpp"
+#include "emu/net/ops/views.hpp"
 
 namespace numemu::policies::test {
 

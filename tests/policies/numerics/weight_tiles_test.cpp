@@ -2,7 +2,6 @@
 // same numbers, and bits count the squares.
 #include "policies/numerics/weight_tiles.hpp"
 
-#include "emu/net/ops/dense.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "formats/error.hpp"
 #include "policies/bits/effective_bits.hpp"

@@ -130,7 +130,7 @@ TEST_CASE("clipped: a right operand that is read along its rows", "[fast]") {
   const net::OpCall call{"layer", layer.in_training(0), net::Phase::training};
   layer.op().forward(call, inputs, y);
   std::vector<net::Tensor> gradients{net::Tensor(a.shape), net::Tensor(b.shape)}, none;
-  layer.op().backward(call, inputs, &y, net::Tensor(y.shape, 1.0f), gradients, none, true);
+  layer.op().backward(call, {inputs, &y, net::Tensor(y.shape, 1.0f), gradients, none, true});
   CHECK(gradients[1].data == Values{0, 1, 1, 1, 1, 0});
   CHECK(gradients[0].data == Values{7 + 1 + 1, 1 + 1 - 7});  // 9 saturates at 7
 }

@@ -4,7 +4,7 @@
 
 #include "emu/net/ops/conv.hpp"
 #include "emu/net/ops/linear.hpp"
-#include "emu/net/ops/lstm.hpp"
+#include "emu/net/ops/recurrent.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
@@ -176,7 +176,7 @@ TEST_CASE("masked operands: a recurrence refuses what its products do not share"
     std::vector<net::Tensor> grad_inputs{net::Tensor(x.shape)}, grad_parameters;
     for (const net::Parameter& parameter : lstm.parameters())
       grad_parameters.emplace_back(parameter.value.shape);
-    lstm.backward(call, inputs, &y, g, grad_inputs, grad_parameters, true);
+    lstm.backward(call, {inputs, &y, g, grad_inputs, grad_parameters, true});
   };
   CHECK_THROWS_WITH(run("random(2:4)", "", ""), Contains("time step by time step"));
   CHECK_THROWS_WITH(run("", "stochastic(0.5,history=2)", ""), Contains("several times in a step"));
@@ -186,14 +186,14 @@ TEST_CASE("masked operands: a recurrence refuses what its products do not share"
 }
 
 TEST_CASE("masked operands: workers that share a step are named where they cannot", "[fast]") {
-  const auto run = [](const std::string& roles, std::int64_t worker) {
+  const auto run = [](const std::string& roles, std::int64_t part) {
     OneLayer layer(roles, std::make_unique<net::Linear>(8, 4, false), {8});
     struct OfWorker final : net::Forwarding {
       using Forwarding::Forwarding;
       void product(const net::Step&, const net::Product& p) override { inner().product(step, p); }
       net::Step step{net::Phase::training};
     } numerics(layer.numerics());
-    numerics.step.worker = worker;
+    numerics.step.part = part;
     run_op(layer.op(), {4, 8}, numerics);
   };
   for (const std::string& roles :

@@ -1,7 +1,7 @@
 // The key `table`: a layer reads what the rule makes of its table, in training and frozen; bits and
 // contradictions.
 #include "emu/net/nets.hpp"
-#include "emu/net/ops/embedding.hpp"
+#include "emu/net/ops/lookup.hpp"
 #include "formats/error.hpp"
 #include "formats/random.hpp"
 #include "policies/bits/effective_bits.hpp"

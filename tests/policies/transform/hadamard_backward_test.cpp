@@ -4,7 +4,6 @@
 #include <set>
 
 #include "emu/net/ops/conv.hpp"
-#include "emu/net/ops/dense.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/matmul.hpp"
 #include "formats/error.hpp"
@@ -83,8 +82,8 @@ TEST_CASE("hadamard-backward: heads of attention are rotated matrix by matrix", 
     const std::vector<net::Shape> shapes = {a.shape, b.shape};
     const net::Tensor g = noise(op.output_shape(shapes), 3);
     std::vector<net::Tensor> gradients{net::Tensor(a.shape), net::Tensor(b.shape)};
-    layer.op().backward({"layer", comparing, net::Phase::training}, inputs, nullptr, g, gradients,
-                        {}, true);
+    layer.op().backward({"layer", comparing, net::Phase::training},
+                        {inputs, nullptr, g, gradients, {}, true});
     CHECK(comparing.products == 2);
     CHECK(comparing.differ > 0);
   }

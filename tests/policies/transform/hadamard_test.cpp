@@ -5,8 +5,8 @@
 
 #include "emu/net/ops/conv.hpp"
 #include "emu/net/ops/linear.hpp"
-#include "emu/net/ops/lstm.hpp"
 #include "emu/net/ops/matmul.hpp"
+#include "emu/net/ops/recurrent.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"

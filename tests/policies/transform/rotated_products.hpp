@@ -6,7 +6,7 @@
 #include <set>
 #include <vector>
 
-#include "emu/net/forwarding.hpp"
+#include "emu/net/numerics.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
 

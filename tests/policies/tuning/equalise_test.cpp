@@ -5,11 +5,11 @@
 #include <cmath>
 
 #include "emu/net/ops/conv.hpp"
-#include "emu/net/ops/flatten.hpp"
-#include "emu/net/ops/layer_norm.hpp"
 #include "emu/net/ops/linear.hpp"
-#include "emu/net/ops/max_pool.hpp"
 #include "emu/net/ops/pointwise.hpp"
+#include "emu/net/ops/pool.hpp"
+#include "emu/net/ops/row_norm.hpp"
+#include "emu/net/ops/views.hpp"
 #include "formats/error.hpp"
 #include "policies/tuning/channel_link.hpp"
 #include "tests/catch.hpp"

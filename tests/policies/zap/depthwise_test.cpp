@@ -41,7 +41,7 @@ Results results_of(net::Op& op, const net::Tensor& x, const net::Tensor& g) {
   std::vector<net::Tensor> inputs{net::Tensor(x.shape)};
   std::vector<net::Tensor> parameters{net::Tensor(op.parameters()[0].value.shape),
                                       net::Tensor(op.parameters()[1].value.shape)};
-  op.backward(call, {&input, 1}, nullptr, g, inputs, parameters, true);
+  op.backward(call, {{&input, 1}, nullptr, g, inputs, parameters, true});
   r.dx = inputs[0];
   r.dw = parameters[0];
   r.db = parameters[1];

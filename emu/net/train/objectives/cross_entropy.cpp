@@ -1,7 +1,6 @@
 // Objective cross_entropy: softmax cross-entropy, what networks are trained on unless told
 // otherwise.
-#include "emu/net/ops/cross_entropy.hpp"
-
+#include "emu/net/ops/losses.hpp"
 #include "emu/net/train/objective.hpp"
 
 namespace numemu::net {

@@ -7,7 +7,7 @@
 #include "emu/net/data/clicks.hpp"
 #include "emu/net/graph.hpp"
 #include "emu/net/nets.hpp"
-#include "emu/net/ops/cross_entropy.hpp"
+#include "emu/net/ops/losses.hpp"
 #include "formats/digest.hpp"
 #include "formats/random.hpp"
 #include "tests/catch.hpp"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "emu/net/model/safetensors.hpp"
+#include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/numerics.hpp"
 #include "formats/digest.hpp"

@@ -1,7 +1,8 @@
 // Networks by name, and the message for a file that cannot be read.
 #include "emu/net/model/load_network.hpp"
 
-#include "emu/net/model/onnx_checkpoint.hpp"
+#include "emu/net/model/onnx/checkpoint.hpp"
+#include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "emu/net/model/onnx_import.hpp"
+#include "emu/net/model/onnx/import.hpp"
 #include "tests/emu/net/model/onnx_bytes.hpp"
 #include "tests/files.hpp"
 

@@ -177,7 +177,7 @@ TEST_CASE("conv2d's products are fused chains bit for bit in every combination",
 
     const Tensor g = test::random_tensor(y.shape, 4);
     std::vector<Tensor> grad_inputs{Tensor(x.shape)}, grad_weights{Tensor(w.shape)};
-    op.backward(call, inputs, nullptr, g, grad_inputs, grad_weights, true);
+    op.backward(call, {inputs, nullptr, g, grad_inputs, grad_weights, true});
     // wgrad ascends over (n, oh, ow): the order in which the loops meet a weight.
     std::vector<float> wgrad(w.data.size());
     for_each_product(
@@ -211,7 +211,7 @@ TEST_CASE("conv2d hands over one matrix a group whose blocks stay in the group",
   const std::vector<const Tensor*> inputs{&x};
   std::vector<Tensor> grad_inputs{Tensor(x.shape)}, grads{Tensor({9, 2, 2, 2})};
   op.forward({"conv", numerics}, inputs, y);
-  op.backward({"conv", numerics}, inputs, nullptr, g, grad_inputs, grads, true);
+  op.backward({"conv", numerics}, {inputs, nullptr, g, grad_inputs, grads, true});
   REQUIRE(numerics.seen.size() == 3);
   const auto is = [](const Stack& s, std::int64_t outer, std::int64_t inner, std::int64_t width) {
     return s.outer == outer && s.inner == inner && s.width == width;
@@ -226,21 +226,6 @@ TEST_CASE("conv2d hands over one matrix a group whose blocks stay in the group",
   CHECK((dgrad.kind == GemmKind::dgrad && dgrad.m == 18 && dgrad.n == 2 && dgrad.k == 12));
   CHECK((is(dgrad.a.stack, 1, 3, 3) && is(dgrad.b.stack, 3, 1, 8) && is(dgrad.d_stack, 1, 3, 2)));
   CHECK((!dgrad.a.along_rows && dgrad.b.along_rows));
-}
-
-TEST_CASE("conv2d has the same bits on every number of threads", "[fast]") {
-  for (const std::int64_t groups : {1, 8}) {
-    Conv2d op({.in_channels = 8,
-               .out_channels = 16,
-               .kernel_height = 3,
-               .kernel_width = 3,
-               .stride = 2,
-               .pad = 1,
-               .groups = groups});
-    for (Parameter& p : op.parameters()) p.value = test::random_tensor(p.value.shape, 5);
-    const Tensor x = test::random_tensor({4, 24, 24, 8}, 6);
-    test::check_threads(op, {x});
-  }
 }
 
 TEST_CASE("conv2d spells its options out", "[fast]") {

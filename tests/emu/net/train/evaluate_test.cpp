@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "emu/net/nets.hpp"
-#include "emu/net/ops/cross_entropy.hpp"
+#include "emu/net/ops/losses.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/train/synthetic.hpp"

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "emu/net/train/step.hpp"
 #include "tests/catch.hpp"
 
 namespace numemu::net {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "emu/net/ops/cross_entropy.hpp"
+#include "emu/net/ops/losses.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
 

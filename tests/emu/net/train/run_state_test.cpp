@@ -7,6 +7,7 @@
 #include <set>
 
 #include "emu/net/model/safetensors.hpp"
+#include "emu/net/train/optimizer.hpp"
 #include "emu/net/train/train.hpp"
 #include "formats/random.hpp"
 #include "tests/catch.hpp"

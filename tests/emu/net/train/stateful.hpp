@@ -8,10 +8,10 @@
 #include "emu/net/graph.hpp"
 #include "emu/net/ops/batch_norm.hpp"
 #include "emu/net/ops/conv.hpp"
-#include "emu/net/ops/dropout.hpp"
-#include "emu/net/ops/flatten.hpp"
 #include "emu/net/ops/linear.hpp"
+#include "emu/net/ops/masks.hpp"
 #include "emu/net/ops/pointwise.hpp"
+#include "emu/net/ops/views.hpp"
 #include "emu/net/train/options.hpp"
 
 namespace numemu::net::test {

@@ -91,7 +91,7 @@ class Parts final : public Watching {
   double of_penalty = 0;
   void product(const Step& step, const Product& product) override {
     if (product.layer == "fc1" && product.kind == GemmKind::fprop) {
-      numbers.push_back(step.worker);
+      numbers.push_back(step.part);
       samples.push_back(*step.samples);
     }
     Numerics::product(step, product);

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "emu/net/nets.hpp"
+#include "emu/net/train/evaluate.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"

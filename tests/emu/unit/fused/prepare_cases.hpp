@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "emu/unit/chain.hpp"
+#include "emu/unit/chain/chain.hpp"
 #include "emu/unit/description.hpp"
 #include "formats/codec.hpp"
 #include "tests/emu/unit/by_path.hpp"

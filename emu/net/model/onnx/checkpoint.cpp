@@ -1,0 +1,148 @@
+// The graph of a checkpoint is a ModelProto whose initializers may lack their data.
+#include "emu/net/model/onnx/checkpoint.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <set>
+#include <string_view>
+
+#include "emu/net/model/onnx/wire.hpp"
+#include "emu/net/model/weights.hpp"
+#include "formats/error.hpp"
+
+namespace numemu::net {
+namespace {
+
+constexpr std::string_view kTensorName = "onnx_graph", kKey = "graph", kVersion = "onnx 1";
+// Fields of onnx.proto: ModelProto.graph, GraphProto.initializer, and those of TensorProto.
+constexpr std::uint32_t kGraph = 7, kInitializer = 5, kDims = 1, kDataType = 2, kName = 8,
+                        kRawData = 9;
+/// Smaller tensors keep their data: most are not weights.
+constexpr std::int64_t kLeastElements = 4096;
+
+/// Operators of the network that hold a constant input as a parameter where another input is not
+/// constant.
+constexpr std::array<std::string_view, 8> kHolders = {"Conv",   "ConvTranspose", "Gemm",   "GRU",
+                                                      "Gather", "LSTM",          "MatMul", "RNN"};
+
+/// The initializers whose values become parameters, whatever they are.
+std::set<std::string_view> weights_of(const OnnxGraph& graph) {
+  std::set<std::string_view> weights, live, others;
+  for (const OnnxTensor& tensor : graph.initializers) {
+    if (!is_integer(tensor.type) && tensor.elements >= kLeastElements) weights.insert(tensor.name);
+  }
+  for (const OnnxTensor& tensor : graph.initializers) others.insert(tensor.name);
+  for (const OnnxValueInfo& input : graph.inputs) {
+    if (!others.contains(input.name)) live.insert(input.name);
+  }
+  for (const OnnxNode& node : graph.nodes) {
+    const auto is_live = [&](std::string_view name) { return live.contains(name); };
+    const bool reads_live = std::ranges::any_of(node.inputs, is_live);
+    if (reads_live) live.insert(node.outputs.begin(), node.outputs.end());
+    if (reads_live && node.domain.empty() &&
+        std::ranges::find(kHolders, node.op_type) != kHolders.end())
+      continue;
+    for (const std::string_view name : node.inputs) weights.erase(name);
+  }
+  for (const OnnxValueInfo& output : graph.outputs) weights.erase(output.name);
+  return weights;
+}
+
+/// Without its data, or with them in raw_data, wherever the file has them.
+std::string tensor_bytes(const OnnxTensor& tensor, bool data) {
+  std::string out;
+  for (const std::int64_t extent : tensor.dims)
+    put_number(out, kDims, static_cast<std::uint64_t>(extent));
+  put_number(out, kDataType, static_cast<std::uint64_t>(tensor.type));
+  put_bytes(out, kName, tensor.name);
+  if (data) put_bytes(out, kRawData, tensor.data);
+  return out;
+}
+
+}  // namespace
+
+std::string graph_bytes(const OnnxModel& model) {
+  const std::set<std::string_view> weights = weights_of(model.graph);
+  const std::string_view whole(reinterpret_cast<const char*>(model.bytes.data()),
+                               static_cast<std::size_t>(model.bytes.size()));
+  std::string out;
+  WireReader fields(model.path, whole);
+  for (WireField field; fields.next(field);) {
+    if (field.number != kGraph) {
+      put_field(out, field);
+      continue;
+    }
+    std::string graph;
+    auto tensor = model.graph.initializers.begin();
+    WireReader parts = fields.message(field, "the graph");
+    for (WireField part; parts.next(part);) {
+      if (part.number != kInitializer) {
+        put_field(graph, part);
+        continue;
+      }
+      if (const bool weight = weights.contains(tensor->name); weight || tensor->raw) {
+        put_bytes(graph, kInitializer, tensor_bytes(*tensor, !weight));
+      } else {
+        put_field(graph, part);
+      }
+      ++tensor;
+    }
+    put_bytes(out, kGraph, graph);
+  }
+  return out;
+}
+
+void add_graph(Checkpoint& checkpoint, std::string graph_bytes) {
+  checkpoint.metadata.emplace_back(kKey, kVersion);
+  checkpoint.bytes.push_back({std::string(kTensorName), std::move(graph_bytes)});
+}
+
+const std::string* graph_of(const Checkpoint& checkpoint, const std::string& path) {
+  const auto key =
+      std::ranges::find(checkpoint.metadata, kKey, &std::pair<std::string, std::string>::first);
+  if (key == checkpoint.metadata.end()) return nullptr;
+  if (key->second != kVersion)
+    throw Error(fmt::format("{}: metadata '{}': expected '{}', found '{}'", path, kKey, kVersion,
+                            key->second));
+  const auto found = std::ranges::find(checkpoint.bytes, kTensorName, &NamedBytes::name);
+  if (found == checkpoint.bytes.end())
+    throw Error(
+        fmt::format("{}: expected a U8 tensor {} with the graph, found none", path, kTensorName));
+  return &found->data;
+}
+
+ImportedModel import_checkpoint(const Checkpoint& checkpoint, const std::string& path,
+                                const std::function<ImportOptions(const OnnxModel&)>& options) {
+  const std::string* const graph = graph_of(checkpoint, path);
+  if (graph == nullptr) throw Error(path + ": expected a checkpoint with a graph");
+  Bytes bytes(static_cast<std::int64_t>(graph->size()));
+  std::memcpy(bytes.data(), graph->data(), graph->size());
+  OnnxModel model = parse_onnx(fmt::format("{}: {}", path, kTensorName), std::move(bytes), true);
+  std::int64_t left = 0;
+  for (const NamedTensor& tensor : checkpoint.tensors) left += tensor.value.size();
+  for (const OnnxTensor& tensor : model.graph.initializers) {
+    if (!tensor.absent) continue;
+    if (tensor.elements > left) {
+      throw Error(fmt::format("{}: weight '{}' of shape {} exceeds the tensors of the checkpoint",
+                              model.path, tensor.name, to_string(tensor.dims)));
+    }
+    left -= tensor.elements;
+  }
+  const ImportOptions chosen = options(model);
+  ImportedModel imported = import_onnx(std::move(model), chosen);
+  for (const auto& [key, value] : checkpoint.metadata) {
+    if (key == "net") imported.graph.name = value;
+  }
+  load_checkpoint(imported.graph, checkpoint, path);
+  if (is_folded(checkpoint)) {  // values have other numbers then
+    if (imported.outputs.size() > 1)
+      throw Error(path + ": expected a model of one output, whose batch_norm was folded");
+    imported.outputs[0].value = static_cast<int>(imported.graph.value_count()) - 1;
+  }
+  return imported;
+}
+
+}  // namespace numemu::net

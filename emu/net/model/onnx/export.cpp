@@ -1,0 +1,658 @@
+#include "emu/net/model/onnx/export.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "emu/net/memory_plan.hpp"
+#include "emu/net/model/onnx/writer.hpp"
+#include "emu/net/ops/batch_norm.hpp"
+#include "emu/net/ops/binary.hpp"
+#include "emu/net/ops/conv.hpp"
+#include "emu/net/ops/lookup.hpp"
+#include "emu/net/ops/masks.hpp"
+#include "emu/net/ops/matmul.hpp"
+#include "emu/net/ops/pointwise.hpp"
+#include "emu/net/ops/pool.hpp"
+#include "emu/net/ops/row_norm.hpp"
+#include "emu/net/ops/softmax.hpp"
+#include "emu/net/ops/views.hpp"
+#include "formats/error.hpp"
+#include "formats/quantize.hpp"
+
+namespace numemu::net {
+
+std::optional<OnnxType> storage_type(const Format& format) {
+  if (format.kind == Kind::integer) {
+    if (format.bits <= 4) return format.is_signed ? OnnxType::int4 : OnnxType::uint4;
+    if (format.bits <= 8) return format.is_signed ? OnnxType::int8 : OnnxType::uint8;
+    if (format.bits <= 16) return format.is_signed ? OnnxType::int16 : OnnxType::uint16;
+    return std::nullopt;
+  }
+  constexpr OnnxType kFloats[] = {OnnxType::float8_e4m3fn, OnnxType::float8_e4m3fnuz,
+                                  OnnxType::float8_e5m2, OnnxType::float8_e5m2fnuz};
+  for (const OnnxType type : kFloats) {
+    if (format.name == float8_format(type)) return type;
+  }
+  if (format.bits > 8 || format.kind == Kind::codebook) return std::nullopt;
+  for (const OnnxType type : {OnnxType::float8_e4m3fn, OnnxType::float8_e5m2}) {
+    const std::vector<double> all = finite_values(find_format(float8_format(type)));
+    const auto holds = [&](double value) { return std::ranges::binary_search(all, value); };
+    if (std::ranges::all_of(finite_values(format), holds)) return type;
+  }
+  return std::nullopt;
+}
+
+std::string stored_codes(const Format& format, OnnxType type,
+                         const std::vector<std::uint16_t>& codes) {
+  std::string out;
+  if (format.kind != Kind::integer) {
+    const Format& stored = find_format(float8_format(type));
+    // As they are: a conversion would saturate infinity.
+    if (format.name == stored.name) return {codes.begin(), codes.end()};
+    const float* const table = decode_table(format);
+    std::vector<float> values;
+    for (const std::uint16_t code : codes) values.push_back(table[code & 255]);
+    std::vector<std::uint8_t> bytes(values.size());
+    quantize_codes(Conversion{.format = &stored}, values.data(),
+                   static_cast<std::int64_t>(values.size()), 1, bytes.data());
+    return {bytes.begin(), bytes.end()};
+  }
+  const bool packed = type == OnnxType::int4 || type == OnnxType::uint4,
+             wide = type == OnnxType::int16 || type == OnnxType::uint16;
+  const auto unused = 32 - format.bits;
+  for (std::size_t i = 0; i < codes.size(); ++i) {
+    // Two's complement of the format's bits, widened.
+    const auto word = static_cast<std::uint32_t>(codes[i]) << unused;
+    const std::uint32_t code =
+        format.is_signed ? static_cast<std::uint32_t>(static_cast<std::int32_t>(word) >> unused)
+                         : word >> unused;
+    if (packed) {
+      if (i % 2 == 0) out += '\0';
+      out.back() = static_cast<char>(out.back() | static_cast<char>((code & 15) << (i % 2 * 4)));
+      continue;
+    }
+    out += static_cast<char>(code & 255);
+    if (wide) out += static_cast<char>(code >> 8 & 255);
+  }
+  return out;
+}
+
+namespace {
+
+using Longs = std::vector<std::int64_t>;
+
+/// A value of the graph in the file: its name, and whether its channels come first there.
+struct Value {
+  std::string name;
+  Shape shape;  ///< of the graph: channels last, one sample
+  bool first = false;
+  bool whole = false;  ///< int64: rows of tables
+
+  std::int64_t rank() const { return static_cast<std::int64_t>(shape.size()); }
+  bool image() const { return rank() >= 3 && rank() <= 5; }
+};
+
+/// A list by axis of the graph, in the file's order.
+Longs by_axis(const Value& value, Longs list) {
+  if (value.first) {
+    list.insert(list.begin() + 1, list.back());
+    list.pop_back();
+  }
+  return list;
+}
+
+std::int64_t axis_in_file(const Value& value, std::int64_t axis) {
+  if (axis < 0) axis += value.rank();
+  if (!value.first || axis == 0) return axis;
+  return axis == value.rank() - 1 ? 1 : axis + 1;
+}
+
+/// [out, k.., in] as [out, in, k..]: elements are moved by `move(from, to)`.
+template <class Move>
+void channels_first(const Shape& shape, const Move& move) {
+  const std::int64_t out = shape.front(), in = shape.back(),
+                     taps = element_count(shape) / std::max<std::int64_t>(1, out * in);
+  for (std::int64_t o = 0; o < out; ++o) {
+    for (std::int64_t t = 0; t < taps; ++t) {
+      for (std::int64_t i = 0; i < in; ++i) move((o * taps + t) * in + i, (o * in + i) * taps + t);
+    }
+  }
+}
+
+template <class T>
+std::vector<T> channels_first(const Shape& shape, const std::vector<T>& values) {
+  std::vector<T> out(values.size());
+  channels_first(shape, [&](std::int64_t from, std::int64_t to) {
+    out[static_cast<std::size_t>(to)] = values[static_cast<std::size_t>(from)];
+  });
+  return out;
+}
+
+Shape channels_first(const Shape& shape) {
+  Shape out = shape;
+  std::rotate(out.begin() + 1, out.end() - 1, out.end());
+  return out;
+}
+
+class Exporter {
+ public:
+  Exporter(const Graph& graph, const OnnxLayers& layers) : graph_(graph), layers_(layers) {}
+
+  std::string run() {
+    require_operators();
+    const std::vector<bool> rows = read_as_rows();
+    std::vector<Shape> samples;
+    const bool images = std::ranges::any_of(graph_.nodes, [](const Node& node) {
+      return node.op->kind().starts_with("conv") || node.op->kind().ends_with("pool");
+    });
+    for (const GraphInput& input : graph_.inputs) {
+      Shape shape = input.shape;
+      shape.insert(shape.begin(), 1);
+      samples.push_back(shape);
+      const std::string name = input.name.empty() ? "input" : input.name;
+      values_.push_back({name, shape, images && shape.size() >= 3 && shape.size() <= 5});
+      const Shape stored = values_.back().first ? channels_first(shape) : shape;
+      values_.back().whole = rows[samples.size() - 1];
+      writer_.input(name, {stored.begin() + 1, stored.end()},
+                    values_.back().whole ? OnnxType::int64 : OnnxType::float32);
+    }
+    shapes_ = value_shapes(graph_, samples);
+    for (const Node& node : graph_.nodes) {
+      values_.push_back(export_node(node));
+    }
+    const Value last = plain(values_.back());
+    writer_.output(last.name, {last.shape.begin() + 1, last.shape.end()});
+    return writer_.model(graph_.name, opset_);
+  }
+
+ private:
+  using Handler = Value (Exporter::*)(const Node&);
+
+  static Handler handler(const Op& op) {
+    struct Row {
+      std::string_view kind;
+      Handler write;
+    };
+    /// Beside these, what the tables of elementwise operators have a name of ONNX for.
+    static constexpr Row kRows[] = {{"average_pool", &Exporter::pool},
+                                    {"batch_norm", &Exporter::batch_norm},
+                                    {"causal_mask", &Exporter::causal_mask},
+                                    {"conv1d", &Exporter::conv},
+                                    {"conv2d", &Exporter::conv},
+                                    {"conv3d", &Exporter::conv},
+                                    {"embedding", &Exporter::embedding},
+                                    {"flatten", &Exporter::flatten},
+                                    {"gelu", &Exporter::gelu},
+                                    {"global_average_pool", &Exporter::global_pool},
+                                    {"layer_norm", &Exporter::layer_norm},
+                                    {"linear", &Exporter::linear},
+                                    {"matmul", &Exporter::matmul},
+                                    {"max_pool", &Exporter::pool},
+                                    {"pad", &Exporter::pad},
+                                    {"position_embedding", &Exporter::position_embedding},
+                                    {"reshape", &Exporter::reshape},
+                                    {"slice", &Exporter::slice},
+                                    {"softmax", &Exporter::softmax},
+                                    {"transpose", &Exporter::transpose}};
+    for (const Row& row : kRows) {
+      if (row.kind == op.kind()) return row.write;
+    }
+    if (const auto* pointwise = dynamic_cast<const Pointwise*>(&op))
+      return pointwise->rule().onnx.empty() ? nullptr : &Exporter::pointwise;
+    if (const auto* binary = dynamic_cast<const Binary*>(&op))
+      return binary->rule().onnx.empty() ? nullptr : &Exporter::binary;
+    return nullptr;
+  }
+
+  void require_operators() const {
+    std::map<std::string, std::pair<int, std::string>> missing;
+    for (const Node& node : graph_.nodes) {
+      if (handler(*node.op) != nullptr) continue;
+      auto& [count, first] = missing[std::string(node.op->kind())];
+      if (count++ == 0) first = node.name;
+    }
+    std::string text;
+    for (const auto& [kind, found] : missing)
+      text += fmt::format("{}{} ({}: '{}'{})", text.empty() ? "" : ", ", kind, found.first,
+                          found.second, found.first > 1 ? ", ..." : "");
+    if (!text.empty()) throw Error("operators that are not exported: " + text);
+  }
+
+  /// Of every value, whether all that read it are tables, or views whose result is such.
+  std::vector<bool> read_as_rows() const {
+    std::vector<bool> read(graph_.value_count()), rows(graph_.value_count(), true);
+    for (std::size_t i = graph_.nodes.size(); i-- > 0;) {
+      const Node& node = graph_.nodes[i];
+      const auto value = static_cast<std::size_t>(graph_.value_of(i));
+      const bool table = dynamic_cast<const Embedding*>(node.op.get()) != nullptr,
+                 view = passes_whole(*node.op) && read[value] && rows[value];
+      for (const int input : node.inputs) {
+        const auto at = static_cast<std::size_t>(input);
+        read[at] = true;
+        rows[at] = rows[at] && (table || view);
+      }
+    }
+    for (std::size_t v = 0; v < rows.size(); ++v) rows[v] = rows[v] && read[v];
+    return rows;
+  }
+  /// Operators whose form in the file takes int64 as it takes float32.
+  static bool passes_whole(const Op& op) {
+    const std::string_view kind = op.kind();
+    return kind == "transpose" || kind == "reshape" || kind == "flatten" || kind == "slice";
+  }
+
+  const Value& read(const Node& node, std::size_t i = 0) const {
+    return values_[static_cast<std::size_t>(node.inputs[i])];
+  }
+  /// The node's result, of the graph's shape.
+  Value result(const Node& node, bool first) const {
+    return {node.name, shapes_[values_.size()], first, passes_whole(*node.op) && read(node).whole};
+  }
+
+  Value turned(const Value& value, bool first) {
+    if (value.first == first || !value.image()) return value;
+    Value out{value.name + (first ? "_nchw" : "_nhwc"), value.shape, first, value.whole};
+    if (!turned_.insert({out.name, true}).second) return out;
+    Longs order;
+    for (std::int64_t i = 0; i < value.rank(); ++i) order.push_back(i);
+    if (first) {
+      std::rotate(order.begin() + 1, order.end() - 1, order.end());
+    } else {
+      std::rotate(order.begin() + 1, order.begin() + 2, order.end());
+    }
+    writer_.node("Transpose", out.name, {value.name}, out.name, {{"perm", order}});
+    return out;
+  }
+  Value plain(const Value& value) { return turned(value, false); }
+  Value image(const Value& value) { return turned(value, true); }
+
+  OnnxType stored_as(const OnnxOperand& operand, const std::string& name) {
+    const std::optional<OnnxType> type = storage_type(*operand.format);
+    if (!type) throw Error(fmt::format("{}: no ONNX type stores {}", name, operand.format->name));
+    const bool small = *type == OnnxType::int4 || *type == OnnxType::uint4 ||
+                       *type == OnnxType::int16 || *type == OnnxType::uint16;
+    opset_ = std::max<std::int64_t>(opset_, small ? 21 : !float8_format(*type).empty() ? 19 : 13);
+    return *type;
+  }
+
+  /// The value that a product reads: quantized and back where the layer has a quantizer.
+  Value activation(const Node& node, Value x) {
+    x.name = operand(node, 0, x.name);
+    return x;
+  }
+
+  /// That value by name, of the left operand (0) or the right one.
+  std::string operand(const Node& node, std::size_t side, const std::string& x) {
+    const auto layer = layers_.find(node.name);
+    if (layer == layers_.end()) return x;
+    const std::optional<OnnxOperand>& how =
+        side == 0 ? layer->second.activation : layer->second.second;
+    if (!how) return x;
+    const OnnxType type = stored_as(*how, node.name + ": activation");
+    const std::string out = node.name + (side == 0 ? ".input" : ".second"), scale = out + "_scale",
+                      zero = out + "_zero_point", codes = out + "_codes";
+    writer_.constant(scale, {}, how->scales);
+    const std::string held = hold(*how, type, node.name, out, x);
+    writer_.constant(zero, type, {}, zero_bytes(type, how->zero_point));
+    writer_.node("QuantizeLinear", codes, {held, scale, zero}, codes);
+    writer_.node("DequantizeLinear", out, {codes, scale, zero}, out);
+    return out;
+  }
+
+  /// A Clip where the format's integers are fewer than the type's: at half a step beyond the last
+  /// would do, at the last it is plain. `to` starts the names.
+  std::string hold(const OnnxOperand& operand, OnnxType type, const std::string& layer,
+                   const std::string& to, const std::string& x) {
+    const Format& format = *operand.format;
+    if (format.kind != Kind::integer) {
+      if (format.name != float8_format(type))
+        throw Error(
+            fmt::format("{}: activation: QuantizeLinear rounds to no {}", layer, format.name));
+      return x;
+    }
+    const IntegerRange range = range_of(type);
+    const auto most = static_cast<std::int64_t>(largest_value(format));
+    const std::int64_t least = !format.is_signed ? 0 : operand.shifted ? -most - 1 : -most;
+    if (least == range.least && most == range.most) return x;
+    const auto bound = [&](std::int64_t code) {
+      return static_cast<float>(code - operand.zero_point) * operand.scales[0];
+    };
+    const std::string low = to + "_low", high = to + "_high", clipped = to + "_held";
+    writer_.constant(low, {}, std::vector<float>{bound(least)});
+    writer_.constant(high, {}, std::vector<float>{bound(most)});
+    writer_.node("Clip", clipped, {x, low, high}, clipped);
+    return clipped;
+  }
+
+  static std::string zero_bytes(OnnxType type, std::int32_t zero) {
+    std::string out(1, static_cast<char>(zero & 255));
+    if (type == OnnxType::int4 || type == OnnxType::uint4) out[0] = static_cast<char>(zero & 15);
+    if (type == OnnxType::int16 || type == OnnxType::uint16)
+      out += static_cast<char>(zero >> 8 & 255);
+    return out;
+  }
+
+  /// The weight's name: an initializer, or what is dequantized. A convolution's has its input
+  /// channels before the taps.
+  std::string weight(const Node& node, bool taps) {
+    const Parameter& parameter = std::as_const(*node.op).parameters()[0];
+    const Shape& shape = parameter.value.shape;
+    const Shape dims = taps ? channels_first(shape) : shape;
+    const auto layer = layers_.find(node.name);
+    if (layer == layers_.end() || !layer->second.weight) {
+      const std::vector<float> values(parameter.value.data.begin(), parameter.value.data.end());
+      writer_.constant(parameter.name, dims, taps ? channels_first(shape, values) : values);
+      return parameter.name;
+    }
+    const OnnxOperand& operand = *layer->second.weight;
+    const OnnxType type = stored_as(operand, node.name + ": weight");
+    const auto count = static_cast<std::int64_t>(operand.codes.size());
+    if (count != parameter.value.size() ||
+        (operand.scales.size() != 1 &&
+         static_cast<std::int64_t>(operand.scales.size()) != shape[0]))
+      throw Error(node.name + ": expected codes and scales of the whole weight");
+    const std::string codes = parameter.name + "_codes", scale = parameter.name + "_scale";
+    writer_.constant(codes, type, dims,
+                     stored_codes(*operand.format, type,
+                                  taps ? channels_first(shape, operand.codes) : operand.codes));
+    const bool one = operand.scales.size() == 1;
+    writer_.constant(scale, one ? Shape{} : Shape{shape[0]}, operand.scales);
+    std::vector<OnnxNodeAttribute> attributes;
+    if (!one) attributes.push_back({"axis", std::int64_t{0}});
+    writer_.node("DequantizeLinear", parameter.name, {codes, scale}, parameter.name, attributes);
+    return parameter.name;
+  }
+
+  std::string parameter(const Node& node, std::size_t i) {
+    const Parameter& p = std::as_const(*node.op).parameters()[i];
+    writer_.constant(p.name, p.value.shape, {p.value.data.begin(), p.value.data.end()});
+    return p.name;
+  }
+
+  Value conv(const Node& node) {
+    const ConvOptions& o = dynamic_cast<const Conv&>(*node.op).options();
+    const Value x = activation(node, image(read(node)));
+    Longs kernel, strides, dilations, before, after;
+    for (const ConvAxis& axis : o.axes) {
+      if (axis.spread != 1 || axis.pad_before < 0 || axis.pad_after < 0)
+        throw Error(node.name + ": a transposed convolution is not exported");
+      kernel.push_back(axis.kernel);
+      strides.push_back(axis.stride);
+      dilations.push_back(axis.dilation);
+      before.push_back(axis.pad_before);
+      after.push_back(axis.pad_after);
+    }
+    before.insert(before.end(), after.begin(), after.end());
+    std::vector<std::string> inputs = {x.name, weight(node, true)};
+    if (o.bias) inputs.push_back(parameter(node, 1));
+    writer_.node("Conv", node.name, inputs, node.name,
+                 {{"kernel_shape", kernel},
+                  {"strides", strides},
+                  {"dilations", dilations},
+                  {"pads", before},
+                  {"group", o.groups}});
+    return result(node, true);
+  }
+
+  Value linear(const Node& node) {
+    const Value x = activation(node, plain(read(node)));
+    const bool bias = std::as_const(*node.op).parameters().size() > 1;
+    std::string w = weight(node, false);
+    if (x.rank() == 2) {
+      std::vector<std::string> inputs = {x.name, w};
+      if (bias) inputs.push_back(parameter(node, 1));
+      writer_.node("Gemm", node.name, inputs, node.name, {{"transB", std::int64_t{1}}});
+      return result(node, false);
+    }
+    const std::string turned = w + "_transposed", product = node.name + ".product";
+    writer_.node("Transpose", turned, {w}, turned, {{"perm", Longs{1, 0}}});
+    writer_.node("MatMul", node.name, {x.name, turned}, bias ? product : node.name);
+    if (bias) writer_.node("Add", product, {product, parameter(node, 1)}, node.name);
+    return result(node, false);
+  }
+
+  Value batch_norm(const Node& node) {
+    const Value x = image(read(node));
+    const auto& op = dynamic_cast<const BatchNorm&>(*node.op);
+    std::vector<std::string> inputs = {x.name};
+    for (std::size_t i = 0; i < 4; ++i) inputs.push_back(parameter(node, i));
+    writer_.node("BatchNormalization", node.name, inputs, node.name,
+                 {{"epsilon", static_cast<float>(op.options().epsilon)},
+                  {"momentum", static_cast<float>(1 - op.options().momentum)}});
+    return result(node, x.first);
+  }
+
+  Value pointwise(const Node& node) {
+    const auto& op = dynamic_cast<const Pointwise&>(*node.op);
+    std::vector<std::string> inputs = {read(node).name};
+    std::vector<OnnxNodeAttribute> attributes;
+    for (std::size_t i = 0; i < op.rule().parameters.size(); ++i) {
+      const PointwiseParameter& p = op.rule().parameters[i];
+      if (p.onnx == nullptr) continue;
+      if (op.rule().onnx != "Clip") {
+        attributes.push_back({p.onnx, op.numbers()[i]});
+        continue;
+      }
+      inputs.push_back(node.name + "." + p.name);
+      writer_.constant(inputs.back(), {}, std::vector<float>{op.numbers()[i]});
+    }
+    writer_.node(op.rule().onnx, node.name, inputs, node.name, attributes);
+    return result(node, read(node).first);
+  }
+
+  Value binary(const Node& node) {
+    Value a = read(node), b = read(node, 1);
+    const bool first = (a.first || b.first) && a.rank() == b.rank();
+    a = turned(a, first);
+    b = turned(b, first);
+    writer_.node(dynamic_cast<const Binary&>(*node.op).rule().onnx, node.name, {a.name, b.name},
+                 node.name);
+    return result(node, first);
+  }
+
+  Value pool(const Node& node) {
+    const Value x = image(read(node));
+    const bool average = node.op->kind() == "average_pool";
+    const PoolOptions& o = average ? dynamic_cast<const AveragePool&>(*node.op).options()
+                                   : dynamic_cast<const MaxPool&>(*node.op).options();
+    Longs kernel = {o.kernel_depth, o.kernel_height, o.kernel_width},
+          strides = {o.stride_depth, o.stride_height, o.stride_width},
+          before = {o.pad_front, o.pad_top, o.pad_left},
+          after = {o.pad_back, o.pad_bottom, o.pad_right};
+    for (Longs* list : {&kernel, &strides, &before, &after})
+      list->erase(list->begin(), list->end() - (x.rank() - 2));
+    before.insert(before.end(), after.begin(), after.end());
+    std::vector<OnnxNodeAttribute> attributes = {{"kernel_shape", kernel},
+                                                 {"strides", strides},
+                                                 {"pads", before},
+                                                 {"ceil_mode", std::int64_t{o.ceil_mode}}};
+    if (average) attributes.push_back({"count_include_pad", std::int64_t{o.count_include_pad}});
+    writer_.node(average ? "AveragePool" : "MaxPool", node.name, {x.name}, node.name, attributes);
+    return result(node, true);
+  }
+
+  Value global_pool(const Node& node) {
+    const Value x = image(read(node));
+    writer_.node("GlobalAveragePool", node.name, {x.name}, node.name);
+    return result(node, true);
+  }
+
+  Value flatten(const Node& node) {
+    Value x = read(node);
+    const bool points = x.first && element_count(x.shape) == x.shape.back();
+    if (!points) x = plain(x);
+    writer_.node("Flatten", node.name, {x.name}, node.name, {{"axis", std::int64_t{1}}});
+    return result(node, false);
+  }
+
+  Value slice(const Node& node) {
+    const Value& x = read(node);
+    Longs starts, ends, axes, steps;
+    for (const SliceRange& range : dynamic_cast<const Slice&>(*node.op).ranges()) {
+      starts.push_back(range.start);
+      ends.push_back(range.end);
+      axes.push_back(axis_in_file(x, range.axis));
+      steps.push_back(range.step);
+    }
+    std::vector<std::string> inputs = {x.name};
+    for (const auto& [name, list] :
+         {std::pair(".starts", &starts), {".ends", &ends}, {".axes", &axes}, {".steps", &steps}}) {
+      inputs.push_back(node.name + name);
+      writer_.constant(inputs.back(), *list);
+    }
+    writer_.node("Slice", node.name, inputs, node.name);
+    return result(node, x.first);
+  }
+
+  Value pad(const Node& node) {
+    const Value& x = read(node);
+    const auto& op = dynamic_cast<const Pad&>(*node.op);
+    Longs pads = by_axis(x, op.before());
+    const Longs after = by_axis(x, op.after());
+    pads.insert(pads.end(), after.begin(), after.end());
+    writer_.constant(node.name + ".pads", pads);
+    writer_.constant(node.name + ".value", {}, std::vector<float>{op.value()});
+    writer_.node("Pad", node.name, {x.name, node.name + ".pads", node.name + ".value"}, node.name);
+    return result(node, x.first);
+  }
+
+  Value transpose(const Node& node) {
+    const Value x = plain(read(node));
+    writer_.node("Transpose", node.name, {x.name}, node.name,
+                 {{"perm", dynamic_cast<const Transpose&>(*node.op).permutation()}});
+    return result(node, false);
+  }
+
+  Value reshape(const Node& node) {
+    const Value x = plain(read(node));
+    writer_.constant(node.name + ".shape", dynamic_cast<const Reshape&>(*node.op).target());
+    writer_.node("Reshape", node.name, {x.name, node.name + ".shape"}, node.name);
+    return result(node, false);
+  }
+
+  /// Gather of the table by the input, behind a Cast unless that is int64.
+  Value embedding(const Node& node) {
+    const Value x = plain(read(node));
+    std::string rows = x.name;
+    if (!x.whole) {
+      rows = node.name + ".rows";
+      writer_.node("Cast", rows, {x.name}, rows,
+                   {{"to", static_cast<std::int64_t>(OnnxType::int64)}});
+    }
+    writer_.node("Gather", node.name, {parameter(node, 0), rows}, node.name,
+                 {{"axis", std::int64_t{0}}});
+    return result(node, false);
+  }
+
+  Value position_embedding(const Node& node) {
+    const Value x = plain(read(node));
+    writer_.node("Add", node.name, {x.name, parameter(node, 0)}, node.name);
+    return result(node, false);
+  }
+
+  Value layer_norm(const Node& node) {
+    constexpr std::int64_t kOpset = 17;
+    const Value x = plain(read(node));
+    const std::string weight = parameter(node, 0), bias = parameter(node, 1);
+    const double epsilon = dynamic_cast<const LayerNorm&>(*node.op).epsilon();
+    writer_.node("LayerNormalization", node.name, {x.name, weight, bias}, node.name,
+                 {{"axis", std::int64_t{-1}}, {"epsilon", static_cast<float>(epsilon)}});
+    opset_ = std::max(opset_, kOpset);
+    return result(node, false);
+  }
+
+  Value gelu(const Node& node) {
+    constexpr std::int64_t kOpset = 20;
+    writer_.node("Gelu", node.name, {plain(read(node)).name}, node.name);
+    opset_ = std::max(opset_, kOpset);
+    return result(node, false);
+  }
+
+  /// [b, t, heads d] as [b, heads, t, d], or with `turned` as [b, heads, d, t].
+  std::string split(const std::string& name, const Value& x, std::int64_t heads, bool turned) {
+    const std::string shape = name + ".shape", parts = name + ".parts";
+    writer_.constant(shape, Longs{0, 0, heads, x.shape.back() / heads});
+    writer_.node("Reshape", parts, {x.name, shape}, parts);
+    writer_.node("Transpose", name, {parts}, name,
+                 {{"perm", turned ? Longs{0, 2, 3, 1} : Longs{0, 2, 1, 3}}});
+    return name;
+  }
+
+  Value matmul(const Node& node) {
+    const MatMulOptions& o = dynamic_cast<const MatMul&>(*node.op).options();
+    const bool scores = o.heads > 0 && o.transpose_b, gathers = o.heads > 0 && !o.transpose_b;
+    const Value left = plain(read(node, 0)), right = plain(read(node, 1));
+    std::string a = left.name, b = right.name;
+    if (scores) a = split(node.name + ".a", left, o.heads, false);
+    if (o.heads > 0) {
+      b = split(node.name + ".b", right, o.heads, scores);
+    } else if (o.transpose_b) {
+      Longs order;
+      for (std::int64_t i = 0; i < right.rank(); ++i) order.push_back(i);
+      std::swap(order[order.size() - 1], order[order.size() - 2]);
+      b = node.name + ".b";
+      writer_.node("Transpose", b, {right.name}, b, {{"perm", order}});
+    }
+    a = operand(node, 0, a);
+    b = operand(node, 1, b);
+    const bool factor = o.alpha != 1;
+    const std::string product = gathers || factor ? node.name + ".product" : node.name,
+                      merged = factor ? node.name + ".merged" : node.name;
+    writer_.node("MatMul", product, {a, b}, product);
+    std::string last = product;
+    if (gathers) {
+      const std::string turned = node.name + ".turned", shape = node.name + ".shape";
+      writer_.node("Transpose", turned, {product}, turned, {{"perm", Longs{0, 2, 1, 3}}});
+      writer_.constant(shape, Longs{0, 0, right.shape.back()});
+      writer_.node("Reshape", merged, {turned, shape}, merged);
+      last = merged;
+    }
+    if (factor) {
+      writer_.constant(node.name + ".alpha", {}, std::vector<float>{o.alpha});
+      writer_.node("Mul", node.name, {last, node.name + ".alpha"}, node.name);
+    }
+    return result(node, false);
+  }
+
+  /// Add of a constant of 0 and -inf.
+  Value causal_mask(const Node& node) {
+    const Value x = plain(read(node));
+    const std::int64_t length = x.shape.back();
+    std::vector<float> mask(static_cast<std::size_t>(length * length));
+    for (std::int64_t i = 0; i < length; ++i) {
+      for (std::int64_t j = i + 1; j < length; ++j)
+        mask[static_cast<std::size_t>(i * length + j)] = -std::numeric_limits<float>::infinity();
+    }
+    writer_.constant(node.name + ".mask", {length, length}, mask);
+    writer_.node("Add", node.name, {x.name, node.name + ".mask"}, node.name);
+    return result(node, false);
+  }
+
+  Value softmax(const Node& node) {
+    writer_.node("Softmax", node.name, {plain(read(node)).name}, node.name,
+                 {{"axis", dynamic_cast<const Softmax&>(*node.op).axis()}});
+    return result(node, false);
+  }
+
+  Value export_node(const Node& node) { return (this->*handler(*node.op))(node); }
+
+  const Graph& graph_;
+  const OnnxLayers& layers_;
+  OnnxWriter writer_;
+  std::vector<Value> values_;
+  std::vector<Shape> shapes_;
+  std::map<std::string, bool> turned_;
+  std::int64_t opset_ = 13;
+};
+
+}  // namespace
+
+std::string export_onnx(const Graph& graph, const OnnxLayers& layers) {
+  return Exporter(graph, layers).run();
+}
+
+}  // namespace numemu::net

@@ -1,0 +1,45 @@
+// A network as an ONNX model whose products read what QuantizeLinear and DequantizeLinear make.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "emu/net/graph.hpp"
+#include "emu/net/model/onnx/tensor.hpp"
+#include "formats/format.hpp"
+
+namespace numemu::net {
+
+/// How an operand of a product is stored. ONNX computes q = saturate(round(x / scale) + zero point)
+/// and y = (q - zero point) scale in float32, halves to even; of a float format q is the nearest
+/// value.
+struct OnnxOperand {
+  const Format* format = nullptr;
+  std::vector<float> scales;  ///< one; of a weight also one for each index of axis 0
+  std::int32_t zero_point = 0;
+  bool shifted = false;  ///< the zero point may be any; signed integers then use every code
+  std::vector<std::uint16_t> codes = {};  ///< of a weight, in its order
+};
+
+struct OnnxLayer {
+  std::optional<OnnxOperand> weight = {}, activation = {};
+  std::optional<OnnxOperand> second = {};  ///< the right operand where that is an activation, too
+};
+using OnnxLayers = std::map<std::string, OnnxLayer, std::less<>>;
+
+/// The type that stores codes of the format, with its values: integers of 4, 8 and 16 bits, floats
+/// of 8 bits, in which smaller floats are contained. Nothing for other formats.
+std::optional<OnnxType> storage_type(const Format&);
+/// The codes as raw data of that type.
+std::string stored_codes(const Format&, OnnxType, const std::vector<std::uint16_t>& codes);
+
+/// The file's bytes. Layers without an entry stay float32. Images have their channels first; an
+/// activation's integers that are fewer than the type's (int6, symmetric int8) are held by a Clip
+/// before QuantizeLinear. An input is int64 where nothing but tables reads it, through views or
+/// directly; a table casts what it reads otherwise. The operator set is the least that has the
+/// types: 13, 19 for floats of 8 bits, 21 for integers of 4 and 16. Throws Error that lists the
+/// operators without a counterpart, and naming the layer whose format no type stores.
+std::string export_onnx(const Graph&, const OnnxLayers&);
+
+}  // namespace numemu::net

@@ -1,0 +1,521 @@
+// The messages of onnx/onnx.proto (release 1.12) that a float32 network uses; field numbers from
+// there. Each list is counted in a pass of its own and reserved once: growing it would take three
+// times its size.
+#include "emu/net/model/onnx/file.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "emu/net/memory.hpp"
+#include "emu/net/profile.hpp"
+#include "formats/error.hpp"
+#include "formats/storage/input_file.hpp"
+#include "formats/storage/safetensors_header.hpp"
+
+namespace numemu::net {
+namespace {
+
+constexpr std::int64_t kLargestFile = std::int64_t{1} << 31;  // protobuf's own limit
+/// Nodes, attributes, initializers and values need a name or an operator: tag, length, a letter.
+/// Shorter ones are refused while counting, so that no record exceeds 64 times its bytes.
+constexpr std::size_t kShortest = 3;
+constexpr std::uint32_t kCounted = 32;
+using Counts = std::array<std::int64_t, kCounted>;
+
+/// How often each field number occurs in the message; `named` have at least kShortest bytes.
+Counts count_fields(WireReader message, std::initializer_list<std::uint32_t> named) {
+  Counts counts{};
+  for (WireField field; message.next(field);) {
+    if (field.number >= kCounted) continue;
+    ++counts[field.number];
+    for (const std::uint32_t number : named) {
+      if (field.number == number && field.bytes.size() < kShortest) {
+        message.fail(field.offset,
+                     fmt::format("expected a message with a name in field {}, found {}", number,
+                                 counted(static_cast<std::int64_t>(field.bytes.size()), "byte")));
+      }
+    }
+  }
+  return counts;
+}
+
+template <class T>
+void reserve(std::vector<T>& list, std::int64_t count) {
+  list.reserve(static_cast<std::size_t>(count));
+}
+
+void require_name(const WireReader& message, std::string_view name, std::string_view what) {
+  if (name.empty()) message.fail(message.offset(), fmt::format("expected {}, found none", what));
+}
+
+/// ONNX's own domain has two names.
+std::string_view domain_of(std::string_view text) { return text == "ai.onnx" ? "" : text; }
+
+OnnxDimension read_dimension(WireReader message) {
+  OnnxDimension dimension;
+  for (WireField field; message.next(field);) {
+    if (field.number == 1) {  // some exporters write -1 for an unknown extent
+      dimension = {std::max<std::int64_t>(message.integer(field, "dim_value"), -1), ""};
+    } else if (field.number == 2) {
+      dimension = {-1, message.text(field, "dim_param")};
+    }
+  }
+  return dimension;
+}
+
+void read_shape(WireReader message, OnnxValueInfo& value) {
+  if (value.has_shape) message.fail(message.offset(), "expected one shape, found two");
+  value.has_shape = true;
+  reserve(value.dims, count_fields(message, {})[1]);
+  for (WireField field; message.next(field);) {
+    if (field.number == 1)
+      value.dims.push_back(read_dimension(message.message(field, "a dimension")));
+  }
+}
+
+OnnxValueInfo read_value_info(WireReader message) {
+  OnnxValueInfo value;
+  for (WireField field; message.next(field);) {
+    if (field.number == 1) value.name = message.text(field, "the name of a value");
+    if (field.number != 2) continue;
+    WireReader type = message.message(field, "the type of a value");
+    for (WireField kind; type.next(kind);) {
+      if (kind.number != 1) continue;
+      WireReader tensor = type.message(kind, "tensor_type");
+      for (WireField part; tensor.next(part);) {
+        if (part.number == 1) value.type = tensor.integer(part, "elem_type");
+        if (part.number == 2) read_shape(tensor.message(part, "a shape"), value);
+      }
+    }
+  }
+  require_name(message, value.name, "the name of a value");
+  return value;
+}
+
+/// The kind of an attribute by the field that holds it, for files that leave the kind out (IR 1).
+OnnxAttributeType kind_of_field(std::uint32_t number) {
+  using Type = OnnxAttributeType;
+  switch (number) {
+    case 2:
+      return Type::number;
+    case 3:
+      return Type::integer;
+    case 4:
+      return Type::text;
+    case 5:
+      return Type::tensor;
+    case 6:
+      return Type::graph;
+    case 7:
+      return Type::numbers;
+    case 8:
+      return Type::integers;
+    case 9:
+      return Type::texts;
+    case 10:
+      return Type::tensors;
+    case 11:
+      return Type::graphs;
+    default:
+      return Type::undefined;
+  }
+}
+
+/// Reserves the lists of an attribute and finds its kind by the fields that are there.
+OnnxAttributeType count_attribute(WireReader message, OnnxAttribute& attribute) {
+  std::int64_t numbers = 0, integers = 0, texts = 0;
+  OnnxAttributeType kind = OnnxAttributeType::undefined;
+  for (WireField field; message.next(field);) {
+    if (kind_of_field(field.number) != OnnxAttributeType::undefined)
+      kind = kind_of_field(field.number);
+    if (field.number == 7) numbers += message.count(field, Wire::fixed32, "floats");
+    if (field.number == 8) integers += message.count(field, Wire::varint, "ints");
+    if (field.number == 9) ++texts;
+  }
+  reserve(attribute.numbers, numbers);
+  reserve(attribute.integers, integers);
+  reserve(attribute.texts, texts);
+  return kind;
+}
+
+void read_attribute_type(const WireReader& message, const WireField& field,
+                         OnnxAttribute& attribute) {
+  const std::int64_t type = message.integer(field, "the type of an attribute");
+  if (type < 0 || type > static_cast<std::int64_t>(OnnxAttributeType::types))
+    message.fail(field.offset, fmt::format("expected an attribute type of 0..14, found {}", type));
+  attribute.type = static_cast<OnnxAttributeType>(type);
+}
+
+OnnxAttribute read_attribute(WireReader message) {
+  OnnxAttribute attribute;
+  const OnnxAttributeType kind = count_attribute(message, attribute);
+  const std::int64_t offset = message.offset();
+  for (WireField field; message.next(field);) {
+    switch (field.number) {
+      case 1:
+        attribute.name = message.text(field, "the name of an attribute");
+        break;
+      case 2:
+        attribute.number = message.float32(field, "f");
+        break;
+      case 3:
+        attribute.integer = message.integer(field, "i");
+        break;
+      case 4:
+        attribute.text = message.text(field, "s");
+        break;
+      case 5:
+        if (attribute.tensor) message.fail(field.offset, "expected one tensor, found two");
+        attribute.tensor =
+            std::make_unique<OnnxTensor>(read_onnx_tensor(message.message(field, "t")));
+        break;
+      case 6:
+        attribute.graph = message.text(field, "g");
+        break;
+      case 7:
+        WireReader::for_each(field, Wire::fixed32, [&](std::uint64_t word) {
+          attribute.numbers.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(word)));
+        });
+        break;
+      case 8:
+        WireReader::for_each(field, Wire::varint, [&](std::uint64_t word) {
+          attribute.integers.push_back(static_cast<std::int64_t>(word));
+        });
+        break;
+      case 9:
+        attribute.texts.push_back(message.text(field, "strings"));
+        break;
+      case 20:
+        read_attribute_type(message, field, attribute);
+        break;
+      default:
+        break;
+    }
+  }
+  require_name(message, attribute.name, "the name of an attribute");
+  if (attribute.type == OnnxAttributeType::undefined) attribute.type = kind;
+  if ((attribute.type == OnnxAttributeType::tensor) != (attribute.tensor != nullptr)) {
+    message.fail(offset,
+                 fmt::format("attribute {}: expected a tensor if and only if its type is 5,"
+                             " found {}",
+                             quote_name(attribute.name), attribute.tensor ? "one" : "none"));
+  }
+  return attribute;
+}
+
+OnnxNode read_node(WireReader message) {
+  OnnxNode node;
+  node.offset = message.offset();
+  const Counts counts = count_fields(message, {5});
+  reserve(node.inputs, counts[1]);
+  reserve(node.outputs, counts[2]);
+  reserve(node.attributes, counts[5]);
+  for (WireField field; message.next(field);) {
+    switch (field.number) {
+      case 1:
+        node.inputs.push_back(message.text(field, "an input"));
+        break;
+      case 2:
+        node.outputs.push_back(message.text(field, "an output"));
+        break;
+      case 3:
+        node.name = message.text(field, "the name of a node");
+        break;
+      case 4:
+        node.op_type = message.text(field, "op_type");
+        break;
+      case 5:
+        node.attributes.push_back(read_attribute(message.message(field, "an attribute")));
+        break;
+      case 7:
+        node.domain = domain_of(message.text(field, "the domain of a node"));
+        break;
+      default:
+        break;
+    }
+  }
+  require_name(message, node.op_type, "the op_type of a node");
+  return node;
+}
+
+OnnxGraph read_graph(WireReader message, bool weights_may_be_absent) {
+  OnnxGraph graph;
+  const Counts counts = count_fields(message, {1, 5, 11, 12, 13});
+  reserve(graph.nodes, counts[1]);
+  reserve(graph.initializers, counts[5]);
+  reserve(graph.inputs, counts[11]);
+  reserve(graph.outputs, counts[12]);
+  reserve(graph.value_info, counts[13]);
+  for (WireField field; message.next(field);) {
+    switch (field.number) {
+      case 1:
+        graph.nodes.push_back(read_node(message.message(field, "a node")));
+        break;
+      case 2:
+        graph.name = message.text(field, "the name of the graph");
+        break;
+      case 5:
+        graph.initializers.push_back(
+            read_onnx_tensor(message.message(field, "an initializer"), weights_may_be_absent));
+        if (graph.initializers.back().name.empty())
+          message.fail(field.offset, "expected the name of an initializer, found none");
+        break;
+      case 11:
+        graph.inputs.push_back(read_value_info(message.message(field, "an input")));
+        break;
+      case 12:
+        graph.outputs.push_back(read_value_info(message.message(field, "an output")));
+        break;
+      case 13:
+        graph.value_info.push_back(read_value_info(message.message(field, "a value_info")));
+        break;
+      case 15:
+        message.fail(field.offset, "expected dense initializers, found a sparse one");
+      default:
+        break;
+    }
+  }
+  return graph;
+}
+
+void read_opset(WireReader message, OnnxModel& model) {
+  std::string_view domain;
+  std::int64_t version = 0;
+  for (WireField field; message.next(field);) {
+    if (field.number == 1) domain = domain_of(message.text(field, "the domain of an opset"));
+    if (field.number == 2) version = message.integer(field, "the version of an opset");
+  }
+  if (!domain.empty()) return;  // reported at the node of that domain
+  if (version < kLeastOpset || version > kMostOpset) {
+    message.fail(message.offset(), fmt::format("expected an opset of {}..{}, found {}", kLeastOpset,
+                                               kMostOpset, version));
+  }
+  model.opset = version;
+}
+
+void read_model(WireReader message, OnnxModel& model, bool weights_may_be_absent) {
+  bool graph = false;
+  for (WireField field; message.next(field);) {
+    switch (field.number) {
+      case 1:
+        model.ir_version = message.integer(field, "ir_version");
+        break;
+      case 2:
+        model.producer = message.text(field, "producer_name");
+        break;
+      case 3:
+        model.producer_version = message.text(field, "producer_version");
+        break;
+      case 7:
+        if (graph) message.fail(field.offset, "expected one graph, found two");
+        graph = true;
+        model.graph = read_graph(message.message(field, "the graph"), weights_may_be_absent);
+        break;
+      case 8:
+        read_opset(message.message(field, "opset_import"), model);
+        break;
+      default:
+        break;
+    }
+  }
+  const std::int64_t end = model.bytes.size();
+  if (!graph) message.fail(end, "expected an ONNX model with a graph, found none");
+  if (model.opset == 0) {
+    message.fail(end, fmt::format("expected an opset_import of {}..{} for ONNX's own domain, found"
+                                  " none",
+                                  kLeastOpset, kMostOpset));
+  }
+}
+
+/// Whether the text stands anywhere in the rest of the file, which is read a piece at a time.
+bool contains(InputFile& file, std::string_view text) {
+  constexpr std::int64_t kPiece = std::int64_t{1} << 18;
+  std::string piece;  // what may begin the text stays before the next one
+  while (file.left() > 0) {
+    const std::size_t kept = std::min(piece.size(), text.size() - 1);
+    piece.erase(0, piece.size() - kept);
+    const std::int64_t more = std::min(file.left(), kPiece);
+    piece.resize(kept + static_cast<std::size_t>(more));
+    file.read(piece.data() + kept, more);
+    if (piece.find(text) != std::string::npos) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+const OnnxAttribute* OnnxNode::find(std::string_view attribute) const {
+  for (const OnnxAttribute& candidate : attributes) {
+    if (candidate.name == attribute) return &candidate;
+  }
+  return nullptr;
+}
+
+OnnxGraph read_subgraph(const OnnxModel& model, const OnnxNode& node, std::string_view name) {
+  const OnnxAttribute* const attribute = node.find(name);
+  if (attribute == nullptr || attribute->type != OnnxAttributeType::graph)
+    throw Error(fmt::format("expected a graph as {}", name));
+  const std::string_view file(reinterpret_cast<const char*>(model.bytes.data()),
+                              static_cast<std::size_t>(model.bytes.size()));
+  OnnxGraph graph = read_graph(WireReader(model.path, file, attribute->graph), false);
+  const auto require_data = [](const OnnxTensor& tensor) {
+    if (!tensor.external.file.empty())
+      throw Error("expected the data of a subgraph's tensors in the model's file");
+  };
+  for (const OnnxTensor& tensor : graph.initializers) require_data(tensor);
+  for (const OnnxNode& inner : graph.nodes) {
+    for (const OnnxAttribute& each : inner.attributes) {
+      if (each.tensor) require_data(*each.tensor);
+    }
+  }
+  return graph;
+}
+
+std::int64_t weights_as_codes(const std::string& path) {
+  InputFile file(path);
+  if (!contains(file, "DequantizeLinear")) return 0;
+  file.rewind();
+  if (file.left() > std::min(kLargestFile, memory_left() / 2)) return 0;
+  OnnxModel model;
+  model.path = path;
+  model.bytes = Bytes(file.left());
+  file.read(model.bytes.data(), model.bytes.size());
+  const std::string_view whole(reinterpret_cast<const char*>(model.bytes.data()),
+                               static_cast<std::size_t>(model.bytes.size()));
+  read_model(WireReader(model.path, whole), model, true);
+  // Integers of 32 bits are biases.
+  std::set<std::string_view> constants, decoded;
+  for (const OnnxTensor& tensor : model.graph.initializers)
+    if (tensor.type != OnnxType::int32) constants.insert(tensor.name);
+  for (const OnnxNode& node : model.graph.nodes) {
+    if (node.op_type == "Constant" && !node.outputs.empty()) constants.insert(node.outputs[0]);
+    const bool quantizer = node.op_type == "DequantizeLinear" || node.op_type == "QuantizeLinear";
+    if (!quantizer || node.inputs.empty() || !constants.contains(node.inputs[0])) continue;
+    if (node.op_type == "DequantizeLinear") decoded.insert(node.inputs[0]);
+    if (node.op_type == "QuantizeLinear" && !node.outputs.empty())
+      constants.insert(node.outputs[0]);
+  }
+  return std::ssize(decoded);
+}
+
+OnnxModel read_onnx(const std::string& path) {
+  const Section section(SectionKind::data, "", "ONNX file");
+  InputFile file(path);
+  if (file.left() > kLargestFile) {
+    file.fail(
+        fmt::format("expected a model of at most {} bytes, found {}", kLargestFile, file.left()));
+  }
+  if (file.left() > memory_left()) {
+    file.fail(fmt::format(
+        "expected a model within the remaining memory budget of {} (--memory), found {}",
+        bytes_text(memory_left()), bytes_text(file.left())));
+  }
+  Bytes bytes(file.left());
+  file.read(bytes.data(), bytes.size());
+  return parse_onnx(path, std::move(bytes));
+}
+
+OnnxModel parse_onnx(std::string path, Bytes bytes, bool weights_may_be_absent) {
+  OnnxModel model;
+  model.path = std::move(path);
+  model.bytes = std::move(bytes);
+  const std::string_view whole(reinterpret_cast<const char*>(model.bytes.data()),
+                               static_cast<std::size_t>(model.bytes.size()));
+  read_model(WireReader(model.path, whole), model, weights_may_be_absent);
+  read_external_data(model);
+  return model;
+}
+
+namespace {
+
+namespace fs = std::filesystem;
+
+class Files {
+ public:
+  explicit Files(OnnxModel& model) : model_(model) {}
+
+  void attach(OnnxTensor& tensor) {
+    const OnnxLocation& where = tensor.external;
+    if (where.file.empty()) return;
+    const std::string_view bytes = contents(tensor);
+    const std::int64_t size = std::ssize(bytes), count = raw_bytes(tensor);
+    if (where.offset > size || count > size - where.offset)
+      fail(tensor, fmt::format("expected {} from byte {} on in a file of {}",
+                               counted(count, "byte"), where.offset, counted(size, "byte")));
+    if (where.bytes >= 0 && where.bytes != count)
+      fail(tensor, fmt::format("expected a length of {} for its elements, found {}",
+                               counted(count, "byte"), where.bytes));
+    tensor.data =
+        bytes.substr(static_cast<std::size_t>(where.offset), static_cast<std::size_t>(count));
+  }
+
+ private:
+  [[noreturn]] void fail(const OnnxTensor& tensor, const std::string& text) const {
+    throw Error(fmt::format("{}: byte {}: tensor {}: external data {}: {}", model_.path,
+                            tensor.offset, quote_name(tensor.name),
+                            quote_name(tensor.external.file), text));
+  }
+
+  /// The path of a file in the model's folder or below it.
+  fs::path path_of(const OnnxTensor& tensor) const {
+    const std::string_view name = tensor.external.file;
+    const fs::path given(name);
+    if (name.find('\0') != name.npos || given.is_absolute() ||
+        std::ranges::find(given, fs::path("..")) != given.end())
+      fail(tensor, "expected a path within the model's folder");
+    std::error_code error;
+    const fs::path parent = fs::path(model_.path).parent_path();
+    const fs::path folder = fs::canonical(parent.empty() ? fs::path(".") : parent, error);
+    if (error) fail(tensor, "the model's folder cannot be read");
+    const fs::path file = fs::canonical(folder / given, error);
+    if (error) fail(tensor, "no such file beside the model");
+    const auto [rest, inside] = std::ranges::mismatch(folder, file);
+    if (rest != folder.end()) fail(tensor, "expected a file within the model's folder, not a link");
+    return file;
+  }
+
+  std::string_view contents(const OnnxTensor& tensor) {
+    const auto known = files_.find(tensor.external.file);
+    if (known != files_.end()) return known->second;
+    InputFile file(path_of(tensor).string());
+    if (file.left() > memory_left()) {
+      file.fail(fmt::format("expected at most {}, the memory budget that is left (--memory)",
+                            bytes_text(memory_left())));
+    }
+    Bytes& bytes = model_.external.emplace_back(file.left());
+    file.read(bytes.data(), bytes.size());
+    const std::string_view text(reinterpret_cast<const char*>(bytes.data()),
+                                static_cast<std::size_t>(bytes.size()));
+    files_[tensor.external.file] = text;
+    return text;
+  }
+
+  OnnxModel& model_;
+  std::map<std::string_view, std::string_view> files_;
+};
+
+}  // namespace
+
+std::int64_t OnnxModel::size() const {
+  std::int64_t size = bytes.size();
+  for (const Bytes& file : external) size += file.size();
+  return size;
+}
+
+void read_external_data(OnnxModel& model) {
+  Files files(model);
+  for (OnnxTensor& tensor : model.graph.initializers) files.attach(tensor);
+  for (OnnxNode& node : model.graph.nodes) {
+    for (OnnxAttribute& attribute : node.attributes) {
+      if (attribute.tensor) files.attach(*attribute.tensor);
+    }
+  }
+}
+
+}  // namespace numemu::net

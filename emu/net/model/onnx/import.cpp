@@ -1,0 +1,565 @@
+// The importer: inputs, nodes in file order, outputs.
+#include "emu/net/model/onnx/import.hpp"
+
+#include <fmt/format.h>
+#include <malloc.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "emu/net/memory.hpp"
+#include "emu/net/model/onnx/importer.hpp"
+#include "emu/net/ops/views.hpp"
+#include "emu/net/profile.hpp"
+#include "formats/error.hpp"
+#include "formats/float_guard.hpp"
+
+namespace numemu::net {
+
+#define NUMEMU_ONNX_OPERATORS(stem) const OnnxHandlers& onnx_##stem##_handlers();
+#include "emu/net/model/onnx/operators/table.inc"
+#undef NUMEMU_ONNX_OPERATORS
+
+namespace {
+
+/// Bytes that constants may take for one of the file, and in any case. A loader may take 64;
+/// initializers of bytes take 24 as they are held and 8 while they are read.
+constexpr std::int64_t kBytesPerByte = 16, kBytes = std::int64_t{8} << 20;
+/// Elements that may be folded in all: a bound of time.
+constexpr std::int64_t kFoldedPerByte = 16, kFolded = std::int64_t{1} << 23;
+
+/// Whole numbers up to here, and results up to here, are exact in the operators of the graph.
+constexpr float kExact = 0x1p24f;
+
+#define NUMEMU_ONNX_OPERATORS(stem) onnx_##stem##_handlers,
+constexpr const OnnxHandlers& (*kTables[])() = {
+#include "emu/net/model/onnx/operators/table.inc"
+};
+#undef NUMEMU_ONNX_OPERATORS
+
+const OnnxHandler* find_handler(std::string_view op) {
+  for (const auto& table : kTables) {
+    for (const auto& [name, handler] : table()) {
+      if (name == op) return &handler;
+    }
+  }
+  return nullptr;
+}
+
+/// Real initializers of at least so many elements stay in the file until an operator holds them.
+constexpr std::int64_t kStoredElements = 4096;
+
+/// Of the file and of weights whose data a checkpoint has.
+std::int64_t bytes_of(const OnnxModel& model) {
+  std::int64_t bytes = model.size();
+  for (const OnnxTensor& tensor : model.graph.initializers) {
+    if (tensor.absent) bytes += tensor.elements * static_cast<std::int64_t>(sizeof(float));
+  }
+  return bytes;
+}
+
+/// Operators that only ever work on constants here.
+constexpr std::string_view kFoldedOnly[] = {"Constant", "If", "NonZero"};
+
+/// At most what a node computes: for a product, its multiply-adds.
+double work_of(const Op& op, const std::vector<Shape>& inputs, std::int64_t results) {
+  const auto out = static_cast<double>(results);
+  if (op.result() == ResultKind::product) {
+    const auto parameters = op.parameters();
+    const bool weighs = !parameters.empty() && !parameters[0].value.shape.empty();
+    if (!weighs) return inputs.empty() ? 0 : out * static_cast<double>(inputs[0].back());
+    const Tensor& weight = parameters[0].value;
+    return out * static_cast<double>(weight.size() / std::max<std::int64_t>(1, weight.dim(0)));
+  }
+  if (op.kind().ends_with("pool") && !inputs.empty())
+    return out * static_cast<double>(element_count(inputs[0]));
+  return out;
+}
+
+}  // namespace
+
+OnnxImporter::OnnxImporter(const OnnxModel& model, const ImportOptions& options,
+                           OnnxModel* consumed)
+    : model_(model),
+      consumed_(consumed),
+      options_(options),
+      bytes_left_(std::min(kBytesPerByte * bytes_of(model) + kBytes, memory_left())),
+      folder_(kFoldedPerByte * model.size() + kFolded) {}
+
+void OnnxImporter::hold_bytes(std::int64_t bytes) {
+  if (bytes > bytes_left_) {
+    throw Error(
+        fmt::format("constants exceed the memory allowed for this file size or left by --memory: "
+                    "{} more needed, {} left",
+                    bytes_text(bytes), bytes_text(bytes_left_)));
+  }
+  bytes_left_ -= bytes;
+}
+
+bool OnnxImporter::has_convolutions() const {
+  return std::any_of(model_.graph.nodes.begin(), model_.graph.nodes.end(),
+                     [](const OnnxNode& node) {
+                       return node.op_type.starts_with("Conv") || node.op_type.ends_with("Pool");
+                     });
+}
+
+/// A constant whose elements stay in the file. With a model that is consumed, its last reader gives
+/// their memory back.
+ConstantRef OnnxImporter::stored(const OnnxTensor& tensor) const {
+  auto constant =
+      std::make_unique<OnnxConstant>(OnnxConstant{tensor.dims, false, {}, tensor.type, &tensor});
+  if (consumed_ == nullptr) return constant;
+  return {constant.release(), [](const OnnxConstant* used) {
+            discard_pages(used->stored->data);
+            delete used;
+          }};
+}
+
+/// Makes an initializer's constant when it is first read.
+void OnnxImporter::load(std::string_view name) {
+  const auto found = initializers_.find(name);
+  if (found == initializers_.end() || values_.contains(name)) return;
+  OnnxValue value;
+  if (!is_integer(found->second->type) && found->second->elements >= kStoredElements) {
+    value.constant = stored(*found->second);
+    values_[name] = std::move(value);
+    return;
+  }
+  value.constant = std::make_shared<OnnxConstant>(constant_of(*found->second));
+  const std::vector<Folded>& elements = value.constant->elements;
+  const auto nan =
+      std::ranges::find_if(elements, [](const Folded& e) { return std::isnan(e.real); });
+  if (nan != elements.end())
+    throw Error(fmt::format("tensor '{}': element {}: expected a number, found NaN",
+                            printable(name), nan - elements.begin()));
+  values_[name] = std::move(value);
+}
+
+/// After a read: forgets a constant that none will follow.
+void OnnxImporter::release(std::string_view name) {
+  const auto read = reads_.find(name);
+  if (read == reads_.end() || --read->second > 0) return;
+  const auto found = values_.find(name);
+  if (found == values_.end() || !found->second.is_constant()) return;
+  if (found->second.counted && found->second.constant.use_count() == 1)
+    bytes_left_ +=
+        static_cast<std::int64_t>(found->second.constant->elements.size() * sizeof(Folded));
+  values_.erase(found);
+}
+
+std::vector<OnnxValue> OnnxImporter::results_of(const OnnxNode& node) {
+  bool all_constant = true;
+  for (std::size_t i = 0; i < node.inputs.size() && all_constant; ++i)
+    all_constant = !has_input(node, i) || input(node, i).is_constant();
+  // Shapes that depend on the batch are for the graph.
+  const std::size_t shape = node.op_type == "Expand" || node.op_type == "Range" ? 1
+                            : node.op_type == "ConstantOfShape"                 ? 0
+                                                                                : 9;
+  const bool open = all_constant && has_input(node, shape) &&
+                    input(node, shape).constant->integer &&
+                    std::ranges::any_of(input(node, shape).constant->elements,
+                                        [](const Folded& e) { return e.whole.per_batch; });
+  if (all_constant && !open) {
+    // Exporters write Identity where two layers share a weight.
+    if ((node.op_type == "Identity" || node.op_type == "Dropout") && has_input(node, 0))
+      return {input(node, 0)};
+    const Section section(SectionKind::data, "", "constants");
+    folder_.allow(bytes_left_ / static_cast<std::int64_t>(sizeof(Folded)));
+    if (std::optional<OnnxConstant> folded = folder_.fold(node, constants(node))) {
+      if (folded->dims.size() > kMostAxes)
+        throw Error(
+            fmt::format("expected at most {} axes, found {}", kMostAxes, folded->dims.size()));
+      hold_bytes(static_cast<std::int64_t>(folded->elements.size() * sizeof(Folded)));
+      OnnxValue value;
+      value.constant = std::make_shared<OnnxConstant>(std::move(*folded));
+      value.counted = true;
+      return {std::move(value)};
+    }
+  }
+  const OnnxHandler* handler = find_handler(node.op_type);
+  if (handler != nullptr && all_constant && !open) return computed(node, *handler);
+  if (handler != nullptr) return (*handler)(*this, node);
+  throw Error(fmt::format("operator {} is not supported on values that are not constant",
+                          printable(node.op_type)));
+}
+
+/// Constants from a node whose inputs are constants: by the operators that it would become in the
+/// graph, in one of its own.
+std::vector<OnnxValue> OnnxImporter::computed(const OnnxNode& node, OnnxHandler handler) {
+  Graph graph = std::exchange(graph_, {});
+  auto turned = std::exchange(turned_, {});
+  auto nodes_of_constants = std::exchange(nodes_of_constants_, {});
+  auto names = std::exchange(names_, {});
+  const std::int64_t bytes_left = bytes_left_;
+  computes_ = true;
+  const auto require_exact = [&](double value) {
+    if (std::fabs(value) > kExact)
+      throw Error("whole numbers beyond 2^24 cannot be folded by this operator");
+  };
+  for (const ConstantRef& input : constants(node)) {
+    // Its whole numbers are rounded to float32 by definition.
+    if (!input || !input->integer || node.op_type == "DequantizeLinear") continue;
+    for (const Folded& element : input->elements)
+      require_exact(static_cast<double>(element.whole.value));
+  }
+  std::vector<OnnxValue> results = handler(*this, node);
+  for (OnnxValue& result : results) {
+    if (result.quantizer) result = quantized(*this, result);
+    if (!result.is_constant()) result = to_plain(result);
+  }
+
+  const FloatGuard guard;
+  Numerics numerics;
+  std::vector<Tensor> values;
+  for (const Node& made : graph_.nodes) {
+    std::vector<const Tensor*> inputs;
+    std::vector<Shape> shapes;
+    for (const int v : made.inputs) {
+      inputs.push_back(&values[static_cast<std::size_t>(v)]);
+      shapes.push_back(inputs.back()->shape);
+    }
+    const Shape shape = made.op->output_shape(shapes);
+    folder_.count(element_count(shape));
+    hold(element_count(shape));
+    work_left_ -= work_of(*made.op, shapes, element_count(shape));
+    if (work_left_ < 0) throw Error("products of constants are too large to be folded");
+    Tensor output(shape);
+    made.op->forward({.layer = made.name, .numerics = numerics}, inputs, output);
+    values.push_back(std::move(output));
+  }
+  for (OnnxValue& result : results) {
+    if (result.is_constant()) continue;
+    const Tensor& tensor = values[static_cast<std::size_t>(result.number)];
+    OnnxConstant made{tensor.shape, result.integer, {}};
+    made.elements.reserve(tensor.data.size());
+    for (const float value : tensor.data) {
+      if (made.integer) require_exact(value);
+      made.elements.push_back(made.integer ? Folded{0, {static_cast<std::int64_t>(value)}}
+                                           : Folded{value, {}});
+    }
+    result = {};
+    result.constant = std::make_shared<OnnxConstant>(std::move(made));
+    result.counted = true;
+  }
+
+  computes_ = false;
+  graph_ = std::move(graph);
+  turned_ = std::move(turned);
+  nodes_of_constants_ = std::move(nodes_of_constants);
+  names_ = std::move(names);
+  bytes_left_ = bytes_left;
+  for (const OnnxValue& result : results) {
+    if (result.counted)
+      hold_bytes(static_cast<std::int64_t>(result.constant->elements.size() * sizeof(Folded)));
+  }
+  return results;
+}
+
+/// Integers that something other than a DequantizeLinear reads become a node.
+void OnnxImporter::settle(std::string_view name) {
+  const auto found = values_.find(name);
+  if (found != values_.end() && found->second.quantizer)
+    found->second = quantized(*this, found->second);
+}
+
+/// All operators of the model that this program lacks, in one line: the first with a node.
+void OnnxImporter::require_operators() const {
+  // Files name hundreds of operators only to deceive; exporters use less than fifty.
+  constexpr std::size_t kNamed = 130, kListed = 1500, kLongest = 36, kLongestPart = 24;  // bytes
+  const auto cut = [](std::string text, std::size_t longest) {
+    return text.size() <= longest ? text : text.substr(0, longest) + "...";
+  };
+  const auto folded_only = [](std::string_view op) {
+    return std::ranges::find(kFoldedOnly, op) != std::end(kFoldedOnly);
+  };
+  std::map<std::string, std::vector<const OnnxNode*>> missing;
+  for (const OnnxNode& node : model_.graph.nodes) {
+    if (node.domain.empty() && (folded_only(node.op_type) || find_handler(node.op_type) != nullptr))
+      continue;
+    const std::string op = cut(printable(node.op_type), kLongest);
+    missing[node.domain.empty() ? op : cut(printable(node.domain), kLongestPart) + "." + op]
+        .push_back(&node);
+  }
+  if (missing.empty()) return;
+  std::string list;
+  std::size_t left = missing.size();
+  for (const auto& [name, nodes] : missing) {
+    if (list.size() > kListed) break;
+    list += fmt::format("{}{} ({}", list.empty() ? "" : ", ", name, nodes.size());
+    if (list.size() < kNamed) {
+      list += fmt::format(": '{}' at byte {}{}", cut(printable(nodes[0]->name), kLongestPart),
+                          nodes[0]->offset, nodes.size() > 1 ? ", ..." : "");
+    }
+    list += ")";
+    --left;
+  }
+  throw Error(fmt::format("{}: operators that are not supported: {}{}", model_.path, list,
+                          left > 0 ? fmt::format(" and {} more", left) : ""));
+}
+
+/// Throws Error where the node makes a value that is there already.
+void OnnxImporter::note_outputs(const OnnxNode& node) {
+  for (const std::string_view name : node.outputs) {
+    if (!name.empty() && !made_.insert(name).second)
+      throw Error(fmt::format("value '{}' is defined twice", printable(name)));
+  }
+}
+
+void OnnxImporter::import_node(const OnnxNode& node) {
+  if (branches_.contains(&node)) return import_branch(node);
+  note_outputs(node);
+  for (const std::string_view name : node.inputs) {
+    load(name);
+    if (node.op_type != "DequantizeLinear") settle(name);
+  }
+  const std::vector<OnnxValue> results = results_of(node);
+  for (const std::string_view name : node.inputs) release(name);
+  for (std::size_t i = 0; i < node.outputs.size() && i < results.size(); ++i) {
+    if (!node.outputs[i].empty()) values_[node.outputs[i]] = results[i];
+  }
+}
+
+ImportedModel OnnxImporter::finish() {
+  ImportedModel out;
+  OnnxValue first;
+  for (const OnnxValueInfo& info : model_.graph.outputs) {
+    OnnxValue value;
+    int batch = 0;
+    try {
+      load(info.name);
+      settle(info.name);
+      const auto found = values_.find(info.name);
+      if (found == values_.end()) throw Error("is not the output of any node");
+      value = as_graph(found->second, info.name);
+      // Arrays of a user turn only four axes.
+      if (value.image && value.rank() != 4) value = to_plain(value);
+      std::tie(value, batch) = batch_first(value, printable(info.name));
+    } catch (const Error& error) {
+      throw Error(
+          fmt::format("{}: output '{}': {}", model_.path, printable(info.name), error.what()));
+    }
+    if (out.outputs.empty()) first = value;
+    out.outputs.push_back({printable(info.name), value.number, value.image, batch});
+  }
+  if (out.outputs.empty()) throw Error(model_.path + ": expected a graph with an output");
+  // The first output must be the last value: a view of it is, where it is not.
+  if (static_cast<std::size_t>(first.number) + 1 != graph_.value_count() || graph_.nodes.empty()) {
+    out.outputs[0].value = graph_.add(
+        free_name("output"), std::make_unique<Reshape>(Shape(first.rank(), 0)), {first.number});
+  }
+  out.graph = std::move(graph_);
+  out.inputs = std::move(inputs_);
+  return out;
+}
+
+ImportedModel OnnxImporter::run() {
+  const Section section(SectionKind::data, "", "ONNX import");
+  graph_.name = model_.graph.name.empty() ? "onnx" : printable(model_.graph.name);
+  if (model_.graph.nodes.size() > kMostNodes)
+    throw Error(fmt::format("{}: expected at most {} nodes, found {}", model_.path, kMostNodes,
+                            model_.graph.nodes.size()));
+  require_operators();
+  count_reads(model_.graph, 0);
+  add_initializers(model_.graph);
+  add_inputs();
+  for (const OnnxNode& node : model_.graph.nodes) {
+    try {
+      import_node(node);
+    } catch (const Error& error) {
+      throw Error(fmt::format("{}: byte {}: node '{}' ({}): {}", model_.path, node.offset,
+                              printable(node.name), printable(node.op_type), error.what()));
+    }
+  }
+  return finish();
+}
+
+ImportedModel import_onnx(const OnnxModel& model, const ImportOptions& options) {
+  return OnnxImporter(model, options).run();
+}
+
+ImportedModel import_onnx(OnnxModel&& model, const ImportOptions& options) {
+  ImportedModel imported = OnnxImporter(model, options, &model).run();
+  malloc_trim(0);  // what the copies of weights left between the parameters
+  return imported;
+}
+
+ImportedModel load_onnx(const std::string& path, const ImportOptions& options) {
+  return import_onnx(read_onnx(path), options);
+}
+
+std::vector<std::string> onnx_operators() {
+  std::set<std::string> names(std::begin(kFoldedOnly), std::end(kFoldedOnly));
+  for (const auto& table : kTables) {
+    for (const auto& [name, handler] : table()) names.emplace(name);
+  }
+  return {names.begin(), names.end()};
+}
+
+namespace {
+
+constexpr int kDeepest = 8;  // branches inside branches
+
+}  // namespace
+
+/// Of both branches of an If: which one is taken is not known yet.
+void OnnxImporter::count_reads(const OnnxGraph& graph, int depth) {
+  for (const OnnxNode& node : graph.nodes) {
+    for (const std::string_view name : node.inputs) ++reads_[name];
+    if (node.op_type != "If" || !node.domain.empty()) continue;
+    try {
+      if (depth == kDeepest) throw Error(fmt::format("expected at most {} nested graphs", depth));
+      std::array<OnnxGraph, 2>& branches = branches_[&node];
+      branches[0] = read_subgraph(model_, node, "else_branch");
+      branches[1] = read_subgraph(model_, node, "then_branch");
+      for (const OnnxGraph& branch : branches) count_reads(branch, depth + 1);
+    } catch (const Error& error) {
+      throw Error(fmt::format("{}: byte {}: node '{}' (If): {}", model_.path, node.offset,
+                              printable(node.name), error.what()));
+    }
+  }
+  for (const OnnxValueInfo& info : graph.outputs) ++reads_[info.name];
+}
+
+void OnnxImporter::add_initializers(const OnnxGraph& graph) {
+  for (const OnnxTensor& tensor : graph.initializers) {
+    initializers_[tensor.name] = &tensor;
+    if (!made_.insert(tensor.name).second)
+      throw Error(fmt::format("{}: byte {}: duplicate initializer '{}'", model_.path, tensor.offset,
+                              printable(tensor.name)));
+  }
+}
+
+/// The branch that a constant condition takes, its nodes in place of the If.
+void OnnxImporter::import_branch(const OnnxNode& node) {
+  note_outputs(node);
+  for (const std::string_view name : node.inputs) load(name);
+  if (!input(node, 0).is_constant())
+    throw Error("expected a condition that follows from the file and from shapes");
+  const std::vector<std::int64_t> condition = constant(node, 0).integers();
+  if (condition.size() != 1) throw Error("expected a condition of one truth value");
+  for (const std::string_view name : node.inputs) release(name);
+  const OnnxGraph& branch = branches_.at(&node)[condition[0] != 0 ? 1 : 0];
+  if (branch.outputs.size() != node.outputs.size())
+    throw Error(fmt::format("expected {} results of the branch, found {}", node.outputs.size(),
+                            branch.outputs.size()));
+  add_initializers(branch);
+  for (const OnnxNode& inner : branch.nodes) {
+    try {
+      import_node(inner);
+    } catch (const Error& error) {
+      throw Error(fmt::format("node '{}' ({}): {}", printable(inner.name), printable(inner.op_type),
+                              error.what()));
+    }
+  }
+  for (std::size_t i = 0; i < branch.outputs.size(); ++i) {
+    const std::string_view name = branch.outputs[i].name;
+    load(name);
+    const auto found = values_.find(name);
+    if (found == values_.end())
+      throw Error(fmt::format("result '{}' of the branch is not computed", printable(name)));
+    OnnxValue value = found->second;
+    release(name);
+    if (!node.outputs[i].empty()) values_[node.outputs[i]] = std::move(value);
+  }
+}
+
+std::size_t batch_axis(const OnnxValueInfo& info) {
+  const auto named = [](const OnnxDimension& dimension) {
+    std::string text(dimension.symbol);
+    std::ranges::transform(text, text.begin(),
+                           [](char c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; });
+    return text.find("batch") != std::string::npos;
+  };
+  const auto found = std::ranges::find_if(info.dims, named);
+  return found == info.dims.end() ? 0 : static_cast<std::size_t>(found - info.dims.begin());
+}
+
+void OnnxImporter::add_inputs() {
+  const bool images = has_convolutions();
+  std::vector<std::pair<std::string_view, std::size_t>> turned;  // the batch on a later axis
+  for (const OnnxValueInfo& info : model_.graph.inputs) {
+    // An initializer may be listed as an input.
+    if (initializers_.contains(info.name)) continue;
+    const std::string name = printable(info.name);
+    if (!made_.insert(info.name).second)
+      throw Error(fmt::format("{}: duplicate input '{}'", model_.path, name));
+    const auto given = options_.input_shapes.find(name);
+    const std::size_t batch = batch_axis(info);
+    std::vector<std::int64_t> dims;
+    for (const OnnxDimension& dimension : info.dims) dims.push_back(dimension.extent);
+    if (given != options_.input_shapes.end() && !info.has_shape) dims = given->second;
+    for (std::size_t i = 0; i < dims.size(); ++i) {
+      if (i == batch && info.has_shape && dims[i] > 0) {
+        if (fixed_batch_ > 0 && fixed_batch_ != dims[i])
+          throw Error(
+              fmt::format("{}: input {}: expected {} on axis {} (the batch) as in the inputs "
+                          "before, found {}",
+                          model_.path, name, fixed_batch_, i, dims[i]));
+        fixed_batch_ = dims[i];
+      }
+      if (dims[i] < 1 && given != options_.input_shapes.end() && i < given->second.size())
+        dims[i] = given->second[i];
+      if (i != batch && dims[i] < 1) {
+        const std::string_view symbol =
+            i < info.dims.size() && !info.dims[i].symbol.empty() ? info.dims[i].symbol : "unknown";
+        throw Error(fmt::format(
+            "{}: input {}: axis {} ({}) has no extent in the file; the input array determines it",
+            model_.path, name, i, printable(symbol)));
+      }
+    }
+    if (dims.empty() || dims.size() > kMostAxes)
+      throw Error(fmt::format("{}: input {}: expected 1 to {} axes, found {}", model_.path, name,
+                              kMostAxes, dims.size()));
+    OnnxValue value;
+    value.image = images && dims.size() == 4 && batch == 0;
+    value.number = static_cast<int>(graph_.inputs.size());
+    Shape shape = dims;
+    shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(batch));
+    if (value.image) shape = {dims[2], dims[3], dims[1]};
+    for (std::size_t probe = 0; probe < kProbeBatches.size(); ++probe) {
+      value.shapes[probe] = shape;
+      value.shapes[probe].insert(value.shapes[probe].begin(), kProbeBatches[probe]);
+      if (element_count(value.shapes[probe]) > kMostElements)
+        throw Error(fmt::format("{}: input {}: expected at most 2^40 elements", model_.path, name));
+    }
+    value.integer = info.type != 0 && is_integer(static_cast<OnnxType>(info.type));
+    free_name(name);  // no node shall have it
+    graph_.inputs.push_back({name, shape});
+    inputs_.push_back({name, value.number, value.image, static_cast<int>(batch)});
+    if (batch > 0) turned.emplace_back(info.name, batch);
+    values_[info.name] = std::move(value);
+  }
+  if (graph_.inputs.empty()) throw Error(model_.path + ": expected a graph with an input");
+  for (const auto& [name, batch] : turned) {
+    OnnxValue& value = values_.find(name)->second;
+    std::vector<std::int64_t> order;
+    for (std::size_t i = 0; i < value.rank(); ++i)
+      order.push_back(static_cast<std::int64_t>(i < batch ? i + 1 : i == batch ? 0 : i));
+    value = add(free_name(printable(name) + ".turned"), std::make_unique<Transpose>(order), {value},
+                false);
+  }
+}
+
+/// A value with the batch on its first axis, and the axis on which it was.
+std::pair<OnnxValue, int> OnnxImporter::batch_first(const OnnxValue& value,
+                                                    const std::string& name) {
+  std::size_t batch = 0, depend = 0;
+  for (std::size_t i = 0; i < value.rank(); ++i) {
+    if (value.shapes[0][i] == value.shapes[1][i]) continue;
+    batch = i;
+    ++depend;
+  }
+  if (depend != 1 || batch == 0 || value.shapes[0][batch] != kProbeBatches[0] ||
+      value.shapes[1][batch] != kProbeBatches[1])
+    return {value, 0};
+  std::vector<std::int64_t> order{static_cast<std::int64_t>(batch)};
+  for (std::size_t i = 0; i < value.rank(); ++i)
+    if (i != batch) order.push_back(static_cast<std::int64_t>(i));
+  return {add(free_name(name + ".turned"), std::make_unique<Transpose>(order), {value}, false),
+          static_cast<int>(batch)};
+}
+
+}  // namespace numemu::net

@@ -1,0 +1,51 @@
+// From an ONNX file to a graph: constants folded, images turned to NHWC, layers named after their
+// weights.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "emu/net/graph.hpp"
+#include "emu/net/model/onnx/file.hpp"
+
+namespace numemu::net {
+
+/// An input or output of the file.
+struct OnnxPort {
+  std::string name;
+  int value = 0;       ///< its number in the graph
+  bool image = false;  ///< ONNX has [n, c, h, w], the graph [n, h, w, c]
+  /// Of the samples in ONNX; the graph has them first and the other axes behind, in their order.
+  int batch_axis = 0;
+};
+
+struct ImportedModel {
+  Graph graph;  ///< its last value is outputs[0]
+  std::vector<OnnxPort> inputs, outputs;
+};
+
+struct ImportOptions {
+  /// Shapes with the batch, in ONNX axis order, of inputs whose extents the file leaves open.
+  std::map<std::string, Shape, std::less<>> input_shapes;
+};
+
+/// The axis that has the samples: one whose name contains "batch" where the first axis has no such
+/// name, else the first.
+std::size_t batch_axis(const OnnxValueInfo&);
+
+/// batch_axis() of every input is the batch, whatever number the file gives it; where that number
+/// leaves open which axis of a later shape has the batch, the file is refused. Layers are named
+/// after their weight ("layer1.0.conv1" for "layer1.0.conv1.weight"), or else after their node.
+/// BatchNormalization stays; see fold_batch_norm.hpp. Takes at most 64 bytes of memory for one of
+/// the file and 16 MiB, and no more than the memory budget leaves. Throws Error("FILE: ...") that
+/// lists the operators of the file that are not supported, and Error("FILE: byte OFFSET: node ...")
+/// for a node that cannot be imported.
+ImportedModel import_onnx(const OnnxModel&, const ImportOptions& = {});
+/// Also gives the memory of each large initializer back as soon as the graph has it.
+ImportedModel import_onnx(OnnxModel&&, const ImportOptions& = {});
+/// read_onnx and import_onnx.
+ImportedModel load_onnx(const std::string& path, const ImportOptions& = {});
+/// Operators that become nodes or are folded, sorted.
+std::vector<std::string> onnx_operators();
+
+}  // namespace numemu::net

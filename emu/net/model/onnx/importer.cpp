@@ -1,0 +1,351 @@
+// Functions for the importer's handlers: values, names, nodes of the graph, and their layouts.
+#include "emu/net/model/onnx/importer.hpp"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "emu/net/ops/binary.hpp"
+#include "emu/net/ops/views.hpp"
+#include "formats/error.hpp"
+
+namespace numemu::net {
+namespace {
+
+/// Operators whose results are whole numbers where their inputs are, beside the views.
+constexpr std::string_view kWhole[] = {"add",
+                                       "subtract",
+                                       "multiply",
+                                       "negate",
+                                       "abs",
+                                       "clip",
+                                       "relu",
+                                       "where",
+                                       "maximum",
+                                       "minimum",
+                                       "modulo",
+                                       "quotient",
+                                       "sign",
+                                       "remainder",
+                                       "reduce_sum",
+                                       "reduce_max",
+                                       "reduce_min",
+                                       "reduce_prod",
+                                       "top_k",
+                                       "equal",
+                                       "greater",
+                                       "reduce_l1",
+                                       "reduce_sum_square",
+                                       "cumulative_sum",
+                                       "greater_or_equal",
+                                       "indexed_scatter"};
+
+/// As of a checkpoint, and no constant is NaN (load()). Constants that activations meet may be
+/// infinite: masks are.
+void require_finite(const Op& op) {
+  for (const Parameter& parameter : op.parameters()) {
+    for (std::size_t i = 0; i < parameter.value.data.size(); ++i) {
+      const float v = parameter.value.data[i];
+      if (std::isnan(v))
+        throw Error(fmt::format("{}: element {}: expected a number, found NaN", parameter.name, i));
+      if (std::isinf(v) && op.kind() != "constant")
+        throw Error(fmt::format("{}: element {}: expected a finite number, found {}",
+                                parameter.name, i, v));
+    }
+  }
+}
+
+/// Raw float32 whose pages go back to the system as they are copied: the largest weight need not
+/// fit into memory twice.
+std::vector<float> drained(std::string_view raw) {
+  constexpr std::size_t kPiece = std::size_t{1} << 22;
+  std::vector<float> out;
+  out.reserve(raw.size() / sizeof(float));
+  for (; !raw.empty(); raw.remove_prefix(std::min(kPiece, raw.size()))) {
+    const std::string_view piece = raw.substr(0, kPiece);
+    const std::size_t copied = out.size();
+    out.resize(copied + piece.size() / sizeof(float));
+    std::memcpy(out.data() + copied, piece.data(), piece.size());
+    discard_pages(piece);
+  }
+  return out;
+}
+
+}  // namespace
+
+Tensor weights_of(OnnxImporter& importer, const OnnxNode& node, std::size_t index,
+                  std::size_t rank) {
+  Tensor tensor = importer.tensor(node, index);
+  if (tensor.shape.size() != rank)
+    throw Error(fmt::format("expected input {} to have {} axes, found {}", index, rank,
+                            to_string(tensor.shape)));
+  if (tensor.empty()) throw Error(fmt::format("expected input {} to have elements", index));
+  return tensor;
+}
+
+void set_parameter(Op& op, std::size_t index, Tensor value) {
+  Parameter& parameter = op.parameters()[index];
+  if (parameter.value.size() != value.size())
+    throw Error(fmt::format("expected {} of shape {}, found {}", parameter.name,
+                            to_string(parameter.value.shape), to_string(value.shape)));
+  parameter.value.data = std::move(value.data);
+}
+
+void discard_pages(std::string_view bytes) {
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = (reinterpret_cast<std::uintptr_t>(bytes.data()) + page - 1) / page * page;
+  const auto end = reinterpret_cast<std::uintptr_t>(bytes.data() + bytes.size()) / page * page;
+  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
+std::string printable(std::string_view name) {
+  std::string out;
+  for (const char c : name.substr(0, 100)) out += c < 32 || c == 127 ? '?' : c;
+  return out;
+}
+
+std::vector<Extent> OnnxValue::extents() const {
+  std::vector<Extent> out;
+  if (is_constant()) {
+    for (const std::int64_t n : constant->dims) out.push_back({n});
+    return out;
+  }
+  for (std::size_t i = 0; i < shapes[0].size(); ++i) {
+    const std::int64_t a = shapes[0][i], b = shapes[1][i];
+    if (a == b) {
+      out.push_back({a});
+    } else if (a * kProbeBatches[1] == b * kProbeBatches[0]) {
+      out.push_back({a / kProbeBatches[0], true});
+    } else {
+      throw Error(fmt::format("axis {} depends on the batch, but not in proportion", i));
+    }
+  }
+  if (image) std::rotate(out.begin() + 1, out.end() - 1, out.end());
+  return out;
+}
+
+const OnnxValue& OnnxImporter::input(const OnnxNode& node, std::size_t index) const {
+  if (!has_input(node, index)) throw Error(fmt::format("expected an input number {}", index));
+  const auto found = values_.find(node.inputs[index]);
+  if (found == values_.end())
+    throw Error(
+        fmt::format("expected input '{}' to be computed earlier", printable(node.inputs[index])));
+  return found->second;
+}
+
+OnnxValue& OnnxImporter::constant_input(const OnnxNode& node, std::size_t index) {
+  if (!input(node, index).is_constant())
+    throw Error(fmt::format("expected input '{}' to be constant", printable(node.inputs[index])));
+  OnnxValue& value = values_.find(node.inputs[index])->second;
+  hold(value.constant->size());
+  return value;
+}
+
+const OnnxConstant& OnnxImporter::constant(const OnnxNode& node, std::size_t index) {
+  OnnxValue& value = constant_input(node, index);
+  value.constant = held(value.constant);
+  return *value.constant;
+}
+
+Tensor OnnxImporter::tensor(const OnnxNode& node, std::size_t index) {
+  OnnxValue& value = constant_input(node, index);
+  const ConstantRef constant = value.constant;
+  if (constant->size() != element_count(constant->dims))
+    throw Error("expected one read of a weight");
+  if (constant->stored == nullptr || reads_[node.inputs[index]] > 1) return constant->tensor();
+  // Its operator follows: the file's bytes need not wait for release().
+  value.constant = std::make_shared<OnnxConstant>(OnnxConstant{constant->dims, false, {}});
+  const OnnxTensor& stored = *constant->stored;
+  if (consumed_ == nullptr || constant.use_count() > 1 || !stored.raw ||
+      stored.type != OnnxType::float32)
+    return constant->tensor();
+  Tensor tensor;
+  tensor.shape = constant->dims;
+  tensor.data = drained(stored.data);
+  return tensor;
+}
+
+std::vector<ConstantRef> OnnxImporter::constants(const OnnxNode& node) const {
+  std::vector<ConstantRef> out;
+  for (std::size_t i = 0; i < node.inputs.size(); ++i)
+    out.push_back(has_input(node, i) ? held(input(node, i).constant) : nullptr);
+  return out;
+}
+
+std::string OnnxImporter::free_name(std::string wanted) {
+  const int earlier = names_[wanted]++;
+  return earlier == 0 ? wanted : free_name(fmt::format("{}.{}", wanted, earlier));
+}
+
+std::string OnnxImporter::node_name(const OnnxNode& node) {
+  std::string name = printable(node.name.empty() ? node.op_type : node.name);
+  if (name.starts_with('/')) name.erase(0, 1);
+  std::replace(name.begin(), name.end(), '/', '.');
+  return free_name(name);
+}
+
+std::string OnnxImporter::layer_name(const OnnxNode& node, std::size_t weight_input) {
+  constexpr std::string_view kWeight = ".weight";
+  const std::string_view weight = node.inputs.at(weight_input);
+  if (weight.size() <= kWeight.size() || !weight.ends_with(kWeight)) return node_name(node);
+  return free_name(printable(weight.substr(0, weight.size() - kWeight.size())));
+}
+
+OnnxValue OnnxImporter::add(const std::string& name, std::unique_ptr<Op> op,
+                            const std::vector<OnnxValue>& reads, bool image) {
+  if (graph_.nodes.size() >= kMostNodes)
+    throw Error(fmt::format("expected at most {} operators", kMostNodes));
+  require_finite(*op);
+  OnnxValue value;
+  value.image = image;
+  value.integer = !reads.empty() &&
+                  (op->result() == ResultKind::view ||
+                   std::find(std::begin(kWhole), std::end(kWhole), op->kind()) != std::end(kWhole));
+  std::vector<int> numbers;
+  for (const OnnxValue& read : reads) {
+    if (read.is_constant()) throw Error("expected a value that is not constant");
+    value.integer = value.integer && read.integer;
+    numbers.push_back(read.number);
+  }
+  for (std::size_t probe = 0; probe < kProbeBatches.size(); ++probe) {
+    std::vector<Shape> shapes;
+    for (const OnnxValue& read : reads) shapes.push_back(read.shapes[probe]);
+    value.shapes[probe] = op->output_shape(shapes);
+    const std::int64_t count = element_count(value.shapes[probe]);
+    if (count < 1 || count > kMostElements)
+      throw Error(fmt::format("expected 1 to 2^40 elements, found {}", count));
+  }
+  if (value.shapes[0].size() > kMostAxes)
+    throw Error(
+        fmt::format("expected at most {} axes, found {}", kMostAxes, value.shapes[0].size()));
+  value.number = graph_.add(name, std::move(op), numbers);
+  return value;
+}
+
+OnnxValue OnnxImporter::as_graph(const OnnxValue& value, std::string_view name,
+                                 std::size_t image_rank) {
+  if (!value.is_constant()) return value;
+  const OnnxConstant& constant = *value.constant;
+  const std::size_t turned = constant.size() == 1 ? 0 : image_rank;
+  auto& [known, node] = nodes_of_constants_[{value.constant.get(), turned}];
+  if (known.lock() == value.constant) return node;
+  hold(constant.size());
+  Tensor tensor =
+      turned > 0 ? channels_last(*held(value.constant), turned).tensor() : constant.tensor();
+  if (tensor.shape.empty() && !computes_) tensor.shape = {1};
+  node = add(free_name(name.empty() ? "constant" : printable(name)),
+             std::make_unique<Constant>(std::move(tensor)), {}, false);
+  node.integer = constant.integer;
+  known = value.constant;
+  return node;
+}
+
+OnnxValue OnnxImporter::number(float value) {
+  OnnxValue out;
+  out.constant = std::make_shared<OnnxConstant>(OnnxConstant{{}, false, {{value, {}}}});
+  return as_graph(out, "");
+}
+
+bool OnnxImporter::is_read(const OnnxNode& node, std::size_t output) const {
+  return output < node.outputs.size() && !node.outputs[output].empty() &&
+         reads_.contains(node.outputs[output]);
+}
+
+OnnxValue OnnxImporter::trained(const OnnxNode& node, std::size_t index, std::size_t image_rank) {
+  const OnnxConstant& given = constant(node, index);
+  Tensor tensor = image_rank > 0 && given.elements.size() != 1
+                      ? channels_last(given, image_rank).tensor()
+                      : given.tensor();
+  if (tensor.shape.empty()) tensor.shape = {1};
+  return add(layer_name(node, index), std::make_unique<Constant>(std::move(tensor), true), {},
+             false);
+}
+
+OnnxValue OnnxImporter::repeated(const OnnxNode& node, const OnnxValue& value, std::size_t axis) {
+  if (graph_.inputs.empty()) throw Error("a constant that depends on the batch is not folded");
+  if (value.rank() <= axis || value.image) throw Error("expected an axis for the batch");
+  // Where of the same value twice chooses it whatever the condition holds: its shape is all that
+  // counts, one element of each sample.
+  OnnxValue sample;
+  sample.number = 0;
+  std::vector<SliceRange> first;
+  for (std::size_t i = 1; i < graph_.inputs[0].shape.size() + 1; ++i)
+    first.push_back({static_cast<std::int64_t>(i), 0, 1, 1});
+  for (std::size_t probe = 0; probe < kProbeBatches.size(); ++probe) {
+    sample.shapes[probe] = graph_.inputs[0].shape;
+    sample.shapes[probe].insert(sample.shapes[probe].begin(), kProbeBatches[probe]);
+  }
+  if (!first.empty())
+    sample = add(free_name("batch"), std::make_unique<Slice>(std::move(first)), {sample}, false);
+  Shape shape(value.rank(), 1);
+  shape[axis] = -1;
+  if (sample.shapes[0].size() != shape.size() || axis > 0)
+    sample = add(free_name("batch"), std::make_unique<Reshape>(std::move(shape)), {sample}, false);
+  return add(node_name(node), std::make_unique<Where>(), {sample, value, value}, false);
+}
+
+OnnxValue OnnxImporter::to_image(const OnnxValue& value) {
+  if (value.is_constant()) return to_image(as_graph(value, ""));
+  if (value.image) return value;
+  if (value.rank() < 3 || value.rank() > 5)
+    throw Error(
+        fmt::format("expected images [n, c, ..] of 3 to 5 axes, found {} axes", value.rank()));
+  OnnxValue& turned = turned_[{value.number, true}];
+  if (turned.number < 0) {
+    std::vector<std::int64_t> order{0};
+    for (std::size_t i = 2; i < value.rank(); ++i) order.push_back(static_cast<std::int64_t>(i));
+    order.push_back(1);
+    turned = add(free_name(value.rank() == 4 ? "to_nhwc" : "to_channels_last"),
+                 std::make_unique<Transpose>(std::move(order)), {value}, true);
+  }
+  return turned;
+}
+
+OnnxValue OnnxImporter::to_plain(const OnnxValue& value) {
+  if (value.is_constant()) return as_graph(value, "");
+  if (!value.image) return value;
+  OnnxValue& turned = turned_[{value.number, false}];
+  if (turned.number >= 0) return turned;
+  const Shape& shape = value.shapes[0];
+  const bool pixel = std::all_of(shape.begin() + 1, shape.end() - 1,
+                                 [](std::int64_t extent) { return extent == 1; });
+  std::unique_ptr<Op> op;
+  if (pixel) {
+    Shape target(shape.size(), 1);
+    target[0] = 0;
+    target[1] = shape.back();
+    op = std::make_unique<Reshape>(std::move(target));
+  } else {
+    std::vector<std::int64_t> order{0, static_cast<std::int64_t>(shape.size()) - 1};
+    for (std::size_t i = 1; i + 1 < shape.size(); ++i)
+      order.push_back(static_cast<std::int64_t>(i));
+    op = std::make_unique<Transpose>(std::move(order));
+  }
+  turned = add(free_name(shape.size() == 4 ? "to_nchw" : "to_channels_first"), std::move(op),
+               {value}, false);
+  return turned;
+}
+
+OnnxValue OnnxImporter::reshape_to(const OnnxNode& node, const OnnxValue& plain,
+                                   const std::vector<Extent>& target) {
+  const std::vector<Extent> own = plain.extents();
+  if (own == target) return plain;
+  Shape shape;
+  std::int64_t open = 0;
+  for (std::size_t i = 0; i < target.size(); ++i) {
+    const bool copied = target[i].per_batch && i < own.size() && own[i] == target[i];
+    const bool inferred = target[i].per_batch && !copied;
+    open += inferred;
+    shape.push_back(copied ? 0 : inferred ? -1 : target[i].value);
+    if (!target[i].per_batch && target[i].value == 0)
+      throw Error("tensors without elements are not supported");
+  }
+  if (open > 1) throw Error("expected at most one axis that depends on the batch");
+  return add(node_name(node), std::make_unique<Reshape>(std::move(shape)), {plain}, false);
+}
+
+}  // namespace numemu::net

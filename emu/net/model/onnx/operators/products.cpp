@@ -1,0 +1,524 @@
+// Products of two ONNX values: Gemm, MatMul, and those whose axes have labels, as Einsum writes
+// them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "emu/net/model/onnx/importer.hpp"
+#include "emu/net/ops/batch_norm.hpp"
+#include "emu/net/ops/binary.hpp"
+#include "emu/net/ops/linear.hpp"
+#include "emu/net/ops/matmul.hpp"
+#include "emu/net/ops/reduce.hpp"
+#include "emu/net/ops/views.hpp"
+#include "formats/error.hpp"
+
+namespace numemu::net {
+namespace {
+
+/// A value in ONNX order with a label for each axis.
+struct Labelled {
+  OnnxValue value;
+  std::vector<int> labels;  ///< no two alike
+};
+
+using Labels = std::vector<int>;
+
+bool has(const Labels& labels, int label) {
+  return std::ranges::find(labels, label) != labels.end();
+}
+
+std::size_t place(const Labels& labels, int label) {
+  return static_cast<std::size_t>(std::ranges::find(labels, label) - labels.begin());
+}
+
+Labels joined(Labels a, const Labels& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+/// The labels of `from` that fit.
+template <class Fits>
+Labels chosen(const Labels& from, const Fits& fits) {
+  Labels out;
+  std::ranges::copy_if(from, std::back_inserter(out), fits);
+  return out;
+}
+
+Extent extent_of(const Labelled& a, int label) { return a.value.extents()[place(a.labels, label)]; }
+
+/// The product of extents, one of which may have the batch as a factor.
+Extent product(const Labelled& a, const Labels& labels) {
+  Extent out{1};
+  for (const int label : labels) {
+    const Extent extent = extent_of(a, label);
+    if (out.per_batch && extent.per_batch) throw Error("expected the batch on one axis");
+    out = {out.value * extent.value, out.per_batch || extent.per_batch};
+  }
+  return out;
+}
+
+Labelled transposed(OnnxImporter& importer, const OnnxNode& node, Labelled a, const Labels& order) {
+  if (a.labels == order) return a;
+  std::vector<std::int64_t> permutation;
+  for (const int label : order)
+    permutation.push_back(static_cast<std::int64_t>(place(a.labels, label)));
+  a.value = importer.add<Transpose>(node, {a.value}, false, std::move(permutation));
+  a.labels = order;
+  return a;
+}
+
+/// [rows.., columns] with all of `columns` as one axis, and `rows` as one where `merged`.
+OnnxValue as_matrix(OnnxImporter& importer, const OnnxNode& node, const Labelled& a,
+                    const Labels& stack, const Labels& rows, const Labels& columns, bool merged) {
+  std::vector<Extent> target;
+  for (const int label : stack) target.push_back(extent_of(a, label));
+  if (merged) {
+    target.push_back(product(a, rows));
+  } else {
+    for (const int label : rows) target.push_back(extent_of(a, label));
+  }
+  target.push_back(product(a, columns));
+  return importer.reshape_to(node, a.value, target);
+}
+
+/// Axes of one element that the other operand has more of are dropped: broadcasting repeats them.
+void drop_repeated(OnnxImporter& importer, const OnnxNode& node, Labelled& a, const Labelled& b) {
+  const std::vector<Extent> own = a.value.extents();
+  std::vector<Extent> target;
+  Labels kept;
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    const int label = a.labels[i];
+    const bool dropped =
+        has(b.labels, label) && own[i] == Extent{1} && extent_of(b, label) != Extent{1};
+    if (dropped) continue;
+    kept.push_back(label);
+    target.push_back(own[i]);
+  }
+  if (kept.size() == own.size()) return;
+  if (a.value.is_constant()) {
+    auto smaller = std::make_shared<OnnxConstant>(*a.value.constant);
+    smaller->dims.clear();
+    for (const Extent& extent : target) smaller->dims.push_back(extent.value);
+    a.value.constant = std::move(smaller);
+  } else {
+    if (target.empty()) throw Error("expected an axis that is not broadcast");
+    a.value = importer.reshape_to(node, a.value, target);
+  }
+  a.labels = std::move(kept);
+}
+
+/// A constant's elements as a matrix [rows, columns].
+Tensor matrix_of(OnnxImporter& importer, const Labelled& a, const Labels& rows,
+                 const Labels& columns) {
+  const ConstantRef with_elements = held(a.value.constant);
+  const OnnxConstant& constant = *with_elements;
+  importer.hold(2 * static_cast<std::int64_t>(constant.elements.size()));
+  const Shape strides = strides_of(constant.dims);
+  Shape dims, steps;
+  for (const int label : joined(rows, columns)) {
+    dims.push_back(constant.dims[place(a.labels, label)]);
+    steps.push_back(strides[place(a.labels, label)]);
+  }
+  Tensor out = picked(constant, dims, [&](const Shape& at) {
+                 std::int64_t from = 0;
+                 for (std::size_t i = 0; i < at.size(); ++i) from += at[i] * steps[i];
+                 return from;
+               }).tensor();
+  const std::int64_t count = product(a, rows).value;
+  out.shape = {count, out.size() / std::max<std::int64_t>(count, 1)};
+  return out;
+}
+
+/// The sum of a's elements over the labels that `out` lacks, its axes in the order of `out`.
+Labelled rearranged(OnnxImporter& importer, const OnnxNode& node, Labelled a, const Labels& out) {
+  const Labels summed = chosen(a.labels, [&](int label) { return !has(out, label); });
+  if (!summed.empty()) {
+    a.value = importer.to_plain(importer.as_graph(a.value, ""));
+    std::vector<std::int64_t> axes;
+    for (const int label : summed) {
+      axes.push_back(static_cast<std::int64_t>(place(a.labels, label)));
+      refuse_batch(a.value, axes.back(), "a sum over");
+    }
+    a.value = importer.add<Reduce>(node, {a.value}, false, "reduce_sum", axes, false);
+    a.labels = chosen(a.labels, [&](int label) { return has(out, label); });
+  }
+  if (a.labels.size() != out.size()) throw Error("expected labels of the result among the inputs'");
+  return a.labels == out ? a : transposed(importer, node, std::move(a), out);
+}
+
+/// The sum of the products of elements with equal labels over those that `out` lacks: a linear
+/// layer where one operand is constant and shares no other label, else a stacked product. Extents
+/// of 1 are broadcast. `input` is the node's input that b is. Throws Error for extents that do not
+/// fit and for a sum over the batch.
+Labelled contracted(OnnxImporter& importer, const OnnxNode& node, Labelled a, Labelled b,
+                    const Labels& out, std::size_t input = 1) {
+  if (a.value.is_constant() && !b.value.is_constant()) {
+    std::swap(a, b);
+    input = 0;
+  }
+  const std::string name = importer.layer_name(node, input);
+  a.value = importer.to_plain(importer.as_graph(a.value, ""));
+  if (!b.value.is_constant()) b.value = importer.to_plain(b.value);
+  for (const int label : a.labels) {
+    if (!has(b.labels, label)) continue;
+    const Extent one = extent_of(a, label), other = extent_of(b, label);
+    if (one != other && one != Extent{1} && other != Extent{1})
+      throw Error(
+          fmt::format("expected axes of the same extent, found {} and {}", one.value, other.value));
+  }
+  drop_repeated(importer, node, a, b);
+  drop_repeated(importer, node, b, a);
+  const auto lonely = [&](const Labels& other) {
+    return [&](int label) { return has(out, label) || has(other, label); };
+  };
+  a = rearranged(importer, node, a, chosen(a.labels, lonely(b.labels)));
+  if (!std::ranges::all_of(b.labels, lonely(a.labels)))
+    b = rearranged(importer, node, b, chosen(b.labels, lonely(a.labels)));
+
+  const auto in_b = [&](int label) { return has(b.labels, label); };
+  const Labels summed =
+      chosen(a.labels, [&](int label) { return in_b(label) && !has(out, label); });
+  Labels stack = chosen(out, [&](int label) { return has(a.labels, label) && in_b(label); });
+  Labels left = chosen(a.labels, [&](int label) { return !in_b(label); });
+  Labels right = chosen(b.labels, [&](int label) { return !has(a.labels, label); });
+  for (const int label : summed)
+    refuse_batch(a.value, static_cast<std::int64_t>(place(a.labels, label)), "a sum over");
+  std::vector<Extent> target;  // of the result: stack, left, right
+  for (const int label : joined(stack, left)) target.push_back(extent_of(a, label));
+  for (const int label : right) target.push_back(extent_of(b, label));
+  Labelled y{{}, joined(joined(stack, left), right)};
+
+  const Labelled rows = transposed(importer, node, a, joined(joined(stack, left), summed));
+  if (b.value.is_constant() && stack.empty()) {
+    Tensor weight = matrix_of(importer, b, right, summed);
+    auto op = std::make_unique<Linear>(weight.dim(1), weight.dim(0), false);
+    set_parameter(*op, 0, std::move(weight));
+    // A linear layer needs an axis before its features.
+    const OnnxValue x = as_matrix(importer, node, rows, {}, left, summed, left.empty());
+    y.value = importer.add(name, std::move(op), {x}, false);
+  } else {
+    b.value = importer.to_plain(importer.as_graph(b.value, ""));
+    // A right operand that lies as [k, n] is multiplied as it is.
+    const Labels as_it_is = joined(joined(stack, summed), right);
+    const bool turned = b.labels != as_it_is;
+    const Labelled columns =
+        turned ? transposed(importer, node, b, joined(joined(stack, right), summed)) : b;
+    const OnnxValue left_matrix = as_matrix(importer, node, rows, stack, left, summed, true);
+    std::vector<Extent> shape;
+    for (const int label : stack) shape.push_back(extent_of(columns, label));
+    shape.push_back(product(columns, turned ? right : summed));
+    shape.push_back(product(columns, turned ? summed : right));
+    const OnnxValue right_matrix = importer.reshape_to(node, columns.value, shape);
+    y.value = importer.add(name, std::make_unique<MatMul>(MatMulOptions{.transpose_b = turned}),
+                           {left_matrix, right_matrix}, false);
+  }
+  if (target.empty()) target.push_back({1});  // a number
+  y.value = importer.reshape_to(node, y.value, target);
+  return rearranged(importer, node, std::move(y), out);
+}
+
+using Values = std::vector<OnnxValue>;
+
+Tensor transposed(const Tensor& w) {
+  constexpr std::int64_t kTile = 16;  // a cache line on either side
+  const std::int64_t rows = w.dim(0), columns = w.dim(1);
+  Tensor turned({columns, rows});
+  for (std::int64_t top = 0; top < rows; top += kTile) {
+    for (std::int64_t left = 0; left < columns; left += kTile) {
+      for (std::int64_t j = left; j < std::min(left + kTile, columns); ++j) {
+        for (std::int64_t i = top; i < std::min(top + kTile, rows); ++i)
+          turned.data[j * rows + i] = w.data[i * columns + j];
+      }
+    }
+  }
+  return turned;
+}
+
+/// x times a constant matrix [in, out], with a bias where `bias_input` is one vector of `out`.
+OnnxValue linear(OnnxImporter& importer, const OnnxNode& node, const OnnxValue& x, Tensor out_in,
+                 const Tensor* bias) {
+  auto op = std::make_unique<Linear>(std::move(out_in), bias != nullptr);
+  if (bias != nullptr) set_parameter(*op, 1, *bias);
+  return importer.add(importer.layer_name(node, 1), std::move(op), {x}, false);
+}
+
+void scale(Tensor& tensor, float factor) {
+  if (factor == 1) return;
+  for (float& v : tensor.data) v *= factor;
+}
+
+/// A factor other than 1, rounded once.
+OnnxValue times(OnnxImporter& importer, const OnnxNode& node, const OnnxValue& x, float factor) {
+  if (factor == 1) return x;
+  return importer.add<Binary>(node, {x, importer.number(factor)}, false, "multiply");
+}
+
+/// Any of the matrices may be computed, and the left one turned.
+Values gemm_of_values(OnnxImporter& importer, const OnnxNode& node) {
+  enum { kRow, kDepth, kColumn };
+  const auto matrix = [&](std::size_t index, const char* turns, int first, int second) {
+    const OnnxValue& value = importer.input(node, index);
+    if (value.rank() != 2)
+      throw Error(fmt::format("expected input {} to have 2 axes, found {}", index, value.rank()));
+    std::vector<int> labels{first, second};
+    if (integer_or(node, turns, 0) != 0) std::swap(labels[0], labels[1]);
+    return Labelled{value, labels};
+  };
+  OnnxValue y = contracted(importer, node, matrix(0, "transA", kRow, kDepth),
+                           matrix(1, "transB", kDepth, kColumn), {kRow, kColumn})
+                    .value;
+  y = times(importer, node, y, number_or(node, "alpha", 1));
+  if (!importer.has_input(node, 2)) return {y};
+  OnnxValue c = importer.to_plain(importer.value(node, 2));
+  c = times(importer, node, c, number_or(node, "beta", 1));
+  return {importer.add<Binary>(node, {y, c}, false, "add")};
+}
+
+Values gemm(OnnxImporter& importer, const OnnxNode& node) {
+  const bool row = !importer.has_input(node, 2) || importer.input(node, 2).is_constant();
+  if (integer_or(node, "transA", 0) != 0 || !importer.input(node, 1).is_constant() ||
+      importer.input(node, 0).is_constant() || !row)
+    return gemm_of_values(importer, node);
+  const OnnxValue x = importer.to_plain(importer.input(node, 0));
+  Tensor w = weights_of(importer, node, 1, 2);
+  if (integer_or(node, "transB", 0) == 0) w = transposed(w);
+  // Factors go into the constants, rounded once; exporters write 1.
+  scale(w, number_or(node, "alpha", 1));
+  if (!importer.has_input(node, 2)) return {linear(importer, node, x, std::move(w), nullptr)};
+  Tensor bias = importer.tensor(node, 2);
+  if (!bias.empty() && bias.size() != 1 && bias.shape.back() != bias.size())
+    return gemm_of_values(importer, node);
+  scale(bias, number_or(node, "beta", 1));
+  if (bias.size() == 1 && w.dim(0) != 1) {
+    const float value = bias.data[0];
+    bias = Tensor({w.dim(0)}, value);
+  }
+  return {linear(importer, node, x, std::move(w), &bias)};
+}
+
+/// Whether the leading axes are equal, or those of one operand have one element.
+bool stackable(const OnnxValue& a, const OnnxValue& b) {
+  if (a.rank() < 2 || b.rank() < 2) return false;
+  const auto lead = [](const OnnxValue& value) {
+    std::vector<Extent> axes = value.extents();
+    axes.resize(axes.size() - 2);
+    return axes;
+  };
+  const auto single = [](const std::vector<Extent>& axes) {
+    return std::ranges::all_of(axes, [](const Extent& extent) { return extent == Extent{1}; });
+  };
+  const std::vector<Extent> of_a = lead(a), of_b = lead(b);
+  return of_a == of_b || single(of_a) || single(of_b);
+}
+
+/// Whether the product is that of a layer: a matrix of weights serves all rows.
+bool has_weight(const OnnxValue& a, const OnnxValue& b) {
+  return b.is_constant() && b.rank() == 2 && !a.is_constant() && a.rank() > 1;
+}
+
+Values matmul(OnnxImporter& importer, const OnnxNode& node) {
+  const OnnxValue &a = importer.input(node, 0), &b = importer.input(node, 1);
+  if (has_weight(a, b)) {
+    const OnnxValue x = importer.to_plain(a);
+    Tensor out_in = transposed(weights_of(importer, node, 1, 2));
+    return {linear(importer, node, x, std::move(out_in), nullptr)};
+  }
+  if (stackable(a, b)) {
+    const OnnxValue left = importer.to_plain(importer.as_graph(a, ""));
+    const OnnxValue right = importer.to_plain(importer.as_graph(b, node.inputs[1]));
+    return {importer.add<MatMul>(node, {left, right}, false)};
+  }
+  // As labels: rows, depth and columns, then the leading axes from the last to the first.
+  enum { kRow, kDepth, kColumn, kLeading };
+  const std::size_t rank = std::max(a.rank(), b.rank());
+  if (a.rank() < 1 || b.rank() < 1) throw Error("expected operands with axes");
+  const auto leading = [](std::size_t count) {
+    std::vector<int> labels;
+    for (std::size_t i = 2; i < count; ++i)
+      labels.push_back(kLeading + static_cast<int>(count - 1 - i));
+    return labels;
+  };
+  std::vector<int> of_a = leading(a.rank()), of_b = leading(b.rank()), out = leading(rank);
+  if (a.rank() > 1) of_a.push_back(kRow);
+  of_a.push_back(kDepth);
+  of_b.push_back(kDepth);
+  if (b.rank() > 1) of_b.push_back(kColumn);
+  if (a.rank() > 1) out.push_back(kRow);
+  if (b.rank() > 1) out.push_back(kColumn);
+  return {contracted(importer, node, {a, of_a}, {b, of_b}, out).value};
+}
+
+/// Integers less their zero points, multiplied in float32: exact up to 2^24.
+Values matmul_integer(OnnxImporter& importer, const OnnxNode& node) {
+  if (!has_weight(importer.input(node, 0), importer.input(node, 1)))
+    throw Error("expected a constant matrix as the second input");
+  const OnnxValue x = importer.to_plain(without_zero_point(importer, node, 2));
+  Tensor w = transposed(weights_of(importer, node, 1, 2));
+  const std::vector<float> zeros = weight_zero_points(importer, node, 3, w.dim(0));
+  for (std::size_t i = 0; i < w.data.size(); ++i)
+    w.data[i] -= zeros[i / static_cast<std::size_t>(w.dim(1))];
+  OnnxValue y = linear(importer, node, x, std::move(w), nullptr);
+  y.integer = true;
+  return {y};
+}
+
+/// The tensors of an operator over `size` channels, each of that many numbers.
+std::vector<Tensor> per_channel(OnnxImporter& importer, const OnnxNode& node, std::int64_t size,
+                                std::size_t count) {
+  std::vector<Tensor> out;
+  for (std::size_t i = 1; i <= count; ++i) {
+    out.push_back(weights_of(importer, node, i, 1));
+    if (out.back().size() != size)
+      throw Error(fmt::format("expected input {} to have {} numbers, found {}", i, size,
+                              out.back().size()));
+  }
+  return out;
+}
+
+/// In training, too, the running statistics are those of the file; what ONNX would give as outputs
+/// 1 and 2 is not there.
+Values batch_norm(OnnxImporter& importer, const OnnxNode& node) {
+  OnnxValue x = importer.value(node);
+  if (x.rank() != 2) x = importer.to_image(x);
+  if (integer_or(node, "spatial", 1) != 1) throw Error("expected statistics of whole channels");
+  std::vector<Tensor> tensors = per_channel(importer, node, x.shapes[0].back(), 4);
+  const std::vector<float>& variance = tensors[3].data;
+  const auto negative = std::ranges::find_if(variance, [](float v) { return v < 0; });
+  if (negative != variance.end())
+    throw Error(fmt::format("tensor '{}': element {}: expected a variance of at least 0, found {}",
+                            printable(node.inputs[4]), negative - variance.begin(), *negative));
+  auto op = std::make_unique<BatchNorm>(
+      BatchNormOptions{.channels = x.shapes[0].back(),
+                       .epsilon = number_or(node, "epsilon", 1e-5f),
+                       // ONNX weighs the old statistics.
+                       .momentum = 1 - double{number_or(node, "momentum", 0.9f)}});
+  for (std::size_t i = 0; i < 4; ++i) set_parameter(*op, i, std::move(tensors[i]));
+  return {importer.add(importer.layer_name(node, 1), std::move(op), {x}, x.image)};
+}
+
+/// Axes of the ellipsis, counted from its end: -1 is the last one.
+Labels ellipsis(std::size_t count) {
+  Labels out;
+  for (std::size_t i = count; i > 0; --i) out.push_back(-static_cast<int>(i));
+  return out;
+}
+
+struct Equation {
+  std::vector<std::string> terms;
+  std::string result;
+  bool has_result = false;
+};
+
+Equation parse(std::string_view text) {
+  Equation equation{{""}, "", false};
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    std::string& term = equation.has_result ? equation.result : equation.terms.back();
+    if (c == ' ') continue;
+    if (c == ',' && !equation.has_result) {
+      equation.terms.emplace_back();
+    } else if (text.substr(i, 2) == "->" && !equation.has_result) {
+      equation.has_result = true;
+      ++i;
+    } else if (text.substr(i, 3) == "..." && term.find('.') == std::string::npos) {
+      term += '.';
+      i += 2;
+    } else if ((c | 32) >= 'a' && (c | 32) <= 'z') {
+      term += c;
+    } else {
+      throw Error(fmt::format("expected letters, commas, '...' and '->', found '{}'",
+                              printable(text.substr(i, 1))));
+    }
+  }
+  return equation;
+}
+
+Labels labels_of(const std::string& term, std::size_t ellipsis_axes) {
+  Labels labels;
+  for (const char c : term) {
+    if (c == '.') {
+      const Labels axes = ellipsis(ellipsis_axes);
+      labels.insert(labels.end(), axes.begin(), axes.end());
+    } else if (std::ranges::find(labels, c) != labels.end()) {
+      throw Error(fmt::format("'{}' twice in '{}': diagonals are not supported", c, term));
+    } else {
+      labels.push_back(c);
+    }
+  }
+  return labels;
+}
+
+Values einsum(OnnxImporter& importer, const OnnxNode& node) {
+  constexpr std::size_t kLongest = 200;
+  const std::string_view text = text_or(node, "equation", "");
+  if (text.size() > kLongest) throw Error("expected an equation of at most 200 characters");
+  const Equation equation = parse(text);
+  if (equation.terms.size() != node.inputs.size() || node.inputs.empty())
+    throw Error(fmt::format("expected as many terms of the equation as inputs, {}, found {}",
+                            node.inputs.size(), equation.terms.size()));
+  std::vector<Labelled> operands;
+  std::map<int, int> uses;
+  std::size_t most = 0;  // axes of an ellipsis
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    const OnnxValue& value = importer.input(node, i);
+    const std::string& term = equation.terms[i];
+    const bool open = term.find('.') != std::string::npos;
+    const std::size_t named = term.size() - (open ? 1 : 0);
+    if (value.rank() < named || (!open && value.rank() != named))
+      throw Error(
+          fmt::format("expected input {} to have the axes '{}', found {}", i, term, value.rank()));
+    most = std::max(most, value.rank() - named);
+    operands.push_back({value, labels_of(term, value.rank() - named)});
+    for (const int label : operands.back().labels) ++uses[label];
+  }
+  Labels out;
+  if (equation.has_result) {
+    out = labels_of(equation.result, most);
+  } else {  // what occurs once, in the order of letters
+    out = ellipsis(most);
+    for (const auto& [label, count] : uses) {
+      if (label > 0 && count == 1) out.push_back(label);
+    }
+  }
+  for (const int label : out) {
+    if (!uses.contains(label)) throw Error("expected labels of the result among the inputs'");
+  }
+  Labelled y = operands[0];
+  if (operands.size() == 1) {
+    y.value = importer.to_plain(importer.as_graph(y.value, ""));
+    return {rearranged(importer, node, y, out).value};
+  }
+  for (std::size_t i = 1; i < operands.size(); ++i) {
+    // What the result or a later operand has.
+    Labels next = out;
+    for (std::size_t k = i + 1; i + 1 < operands.size() && k <= operands.size(); ++k) {
+      next = k == i + 1 ? Labels() : next;
+      const Labels& wanted = k < operands.size() ? operands[k].labels : out;
+      for (const int label : wanted) {
+        const bool here = std::ranges::find(y.labels, label) != y.labels.end() ||
+                          std::ranges::find(operands[i].labels, label) != operands[i].labels.end();
+        if (here && std::ranges::find(next, label) == next.end()) next.push_back(label);
+      }
+    }
+    y = contracted(importer, node, y, operands[i], next, i);
+  }
+  return {y.value};
+}
+
+}  // namespace
+
+const OnnxHandlers& onnx_products_handlers() {
+  static const OnnxHandlers kHandlers = {
+      {"Einsum", einsum},
+      {"Gemm", gemm},
+      {"MatMul", matmul},
+      {"MatMulInteger", matmul_integer},
+      {"BatchNormalization", batch_norm},
+  };
+  return kHandlers;
+}
+
+}  // namespace numemu::net

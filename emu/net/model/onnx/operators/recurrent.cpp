@@ -1,0 +1,315 @@
+// ONNX's recurrent layers: a node for each direction, then views for Y, Y_h and Y_c.
+#include "emu/net/ops/recurrent.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "emu/net/model/onnx/importer.hpp"
+#include "emu/net/ops/views.hpp"
+#include "formats/error.hpp"
+
+namespace numemu::net {
+namespace {
+
+using Values = std::vector<OnnxValue>;
+using Ints = std::vector<std::int64_t>;
+
+/// The inputs of the three operators.
+enum Input : std::size_t {
+  kX,
+  kWeight,
+  kRecurrent,
+  kBias,
+  kLengths,
+  kInitialState,
+  kInitialCells,
+  kPeepholes
+};
+
+/// What the three operators have in common.
+struct Layer {
+  std::int64_t gates = 1, hidden = 1, in = 1, time = 1;
+  std::int64_t directions = 1;
+  bool first_reversed = false;
+  bool batch_first = false;  ///< layout 1
+};
+
+bool is_zero(const Tensor& tensor) {
+  return std::ranges::all_of(tensor.data, [](float v) { return v == 0; });
+}
+
+/// Whether a value of the graph is zero whatever the inputs are: zeros of the batch's shape, and
+/// parts of them.
+bool is_zero(const Graph& graph, int value) {
+  constexpr std::size_t kMostZeros = 100;  // exporters write about ten nodes
+  std::set<int> seen{value};
+  for (std::vector<int> left{value}; !left.empty();) {
+    const int v = left.back() - static_cast<int>(graph.inputs.size());
+    left.pop_back();
+    if (v < 0) return false;
+    const Node& node = graph.nodes[static_cast<std::size_t>(v)];
+    const std::string_view kind = node.op->kind();
+    if (kind == "constant" && !is_zero(std::as_const(*node.op).parameters()[0].value)) return false;
+    // repeated() chooses between the same value twice.
+    const bool chosen = kind == "where";
+    if (!chosen && kind != "add" && node.op->result() != ResultKind::view) return false;
+    for (std::size_t i = chosen ? 1 : 0; i < node.inputs.size(); ++i) {
+      if (seen.insert(node.inputs[i]).second) left.push_back(node.inputs[i]);
+      if (seen.size() > kMostZeros) return false;
+    }
+  }
+  return true;
+}
+
+void require_defaults(const OnnxNode& node, const std::vector<std::string>& activations) {
+  if (node.find("clip") != nullptr && number_or(node, "clip", 0) != 0)
+    throw Error("clip is not supported");
+  if (integer_or(node, "input_forget", 0) != 0) throw Error("input_forget is not supported");
+  const OnnxAttribute* given = node.find("activations");
+  if (given == nullptr || given->type != OnnxAttributeType::texts) return;
+  for (std::size_t i = 0; i < given->texts.size(); ++i) {
+    const std::string& expected = activations[i % activations.size()];
+    std::string found(given->texts[i]);
+    const auto same = [](char a, char b) { return (a | 32) == (b | 32); };
+    if (std::ranges::equal(found, expected, same)) continue;
+    throw Error(fmt::format("expected the activation {}, found {}", expected, printable(found)));
+  }
+}
+
+/// Rows of matrix `direction` of a constant [directions, gates hidden, ..], gate by gate in the
+/// order given.
+Tensor part(const Tensor& all, std::int64_t direction, const Ints& gates, std::int64_t hidden) {
+  const std::int64_t each = all.size() / all.dim(0), rows = all.dim(1), width = each / rows;
+  Tensor out({std::ssize(gates) * hidden, width});
+  for (std::int64_t g = 0; g < std::ssize(gates); ++g)
+    std::copy_n(
+        all.data.data() + direction * each + gates[static_cast<std::size_t>(g)] * hidden * width,
+        hidden * width, out.data.data() + g * hidden * width);
+  if (all.shape.size() == 2) out.shape = {out.size()};
+  return out;
+}
+
+void require_shape(const Tensor& tensor, const Shape& expected, std::string_view what) {
+  if (tensor.shape != expected)
+    throw Error(fmt::format("expected {} of shape {}, found {}", what, to_string(expected),
+                            to_string(tensor.shape)));
+}
+
+class RecurrentNode {
+ public:
+  RecurrentNode(OnnxImporter& importer, const OnnxNode& node, std::int64_t gates)
+      : importer_(importer), node_(node), name_(importer.layer_name(node, kWeight)) {
+    weight_ = weights_of(importer, node, kWeight, 3);
+    recurrent_ = weights_of(importer, node, kRecurrent, 3);
+    layer_.gates = gates;
+    layer_.hidden = recurrent_.dim(2);
+    layer_.in = weight_.dim(2);
+    const std::string_view direction = text_or(node, "direction", "forward");
+    if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
+      throw Error("expected a known direction");
+    layer_.directions = direction == "bidirectional" ? 2 : 1;
+    layer_.first_reversed = direction == "reverse";
+    layer_.batch_first = integer_or(node, "layout", 0) != 0;
+    const std::int64_t rows = gates * layer_.hidden;
+    if (integer_or(node, "hidden_size", layer_.hidden) != layer_.hidden)
+      throw Error("expected hidden_size to be that of the weights");
+    require_shape(weight_, {layer_.directions, rows, layer_.in}, "W");
+    require_shape(recurrent_, {layer_.directions, rows, layer_.hidden}, "R");
+    if (importer.has_input(node, kBias)) bias_ = weights_of(importer, node, kBias, 2);
+    if (!bias_.empty()) require_shape(bias_, {layer_.directions, 2 * rows}, "B");
+    if (importer.has_input(node, kPeepholes) &&
+        !is_zero(importer.constant(node, kPeepholes).tensor()))
+      throw Error("peepholes are not supported");
+    x_ = batch_first(importer.to_plain(importer.value(node, kX)), "X");
+    layer_.time = x_.shapes[0][1];
+    require_lengths();
+  }
+
+  /// What differs between the three operators.
+  struct Form {
+    Ints order;              ///< the operator's gates, as numbered in ONNX
+    std::size_t states = 1;  ///< h, or h and c
+    bool own_bias = false;   ///< the recurrent bias stays apart, as parameter 3
+    bool candidate = false;  ///< the last gate's recurrent weights do, as parameter 3
+  };
+  /// Y, Y_h and Y_c; `make(options)` gives the operator of one direction.
+  template <class Make>
+  Values results(const Form& form, const Make& make) {
+    Values rows, last_states, last_cells;
+    for (std::int64_t d = 0; d < layer_.directions; ++d) {
+      const bool reversed = d == 1 || layer_.first_reversed;
+      const Values initial = initial_states(d, form.states);
+      std::unique_ptr<Op> op = make(RecurrentOptions{layer_.in, layer_.hidden, !initial.empty()});
+      set_weights(*op, d, form);
+      Values reads{reversed ? turned(x_) : x_};
+      reads.insert(reads.end(), initial.begin(), initial.end());
+      OnnxValue y = importer_.add(d == 1 ? name_ + ".reverse" : name_, std::move(op), reads, false);
+      const std::int64_t hidden = layer_.hidden;
+      if (importer_.is_read(node_, 1)) last_states.push_back(cut(cut(y, 1, -1), 2, 0, hidden));
+      if (importer_.is_read(node_, 2)) last_cells.push_back(cut(cut(y, 1, -1), 2, hidden));
+      if (!importer_.is_read(node_, 0)) continue;
+      y = cut(y, 2, 0, hidden);
+      rows.push_back(reversed ? turned(y) : y);
+    }
+    return {rows.empty() ? OnnxValue() : whole(rows), ends(last_states), ends(last_cells)};
+  }
+
+ private:
+  OnnxValue node(std::unique_ptr<Op> op, const Values& reads) {
+    return importer_.add(importer_.node_name(node_), std::move(op), reads, false);
+  }
+
+  /// From `start` to `end` along an axis; itself where that is all of it.
+  OnnxValue cut(const OnnxValue& x, std::int64_t axis, std::int64_t start,
+                std::int64_t end = SliceRange::kToTheEnd) {
+    const std::int64_t size = x.shapes[0][static_cast<std::size_t>(axis)];
+    if ((start == 0 || start == -size) && end >= size) return x;
+    return node(std::make_unique<Slice>(std::vector<SliceRange>{{axis, start, end, 1}}), {x});
+  }
+  /// The steps in opposite order.
+  OnnxValue turned(const OnnxValue& x) {
+    if (layer_.time == 1) return x;
+    return node(
+        std::make_unique<Slice>(std::vector<SliceRange>{{1, -1, SliceRange::kToTheStart, -1}}),
+        {x});
+  }
+  OnnxValue transposed(const OnnxValue& x, Ints order) {
+    return node(std::make_unique<Transpose>(std::move(order)), {x});
+  }
+
+  /// A sequence as [batch, time, width].
+  OnnxValue batch_first(const OnnxValue& x, std::string_view what) {
+    if (x.rank() != 3)
+      throw Error(fmt::format("expected {} to have 3 axes, found {}", what, x.rank()));
+    const std::size_t batch = layer_.batch_first ? 0 : 1;
+    if (x.shapes[0][1 - batch] != x.shapes[1][1 - batch])
+      throw Error(
+          "expected steps that do not depend on the batch, which is the first axis of an input "
+          "unless the file calls a later one batch; export with batch_first=True, or with the name "
+          "of the batch's axis, as in dynamic_axes={'x': {1: 'batch'}}");
+    return layer_.batch_first ? x : transposed(x, {1, 0, 2});
+  }
+
+  void require_lengths() {
+    if (!importer_.has_input(node_, kLengths)) return;
+    const OnnxValue& lengths = importer_.input(node_, kLengths);
+    const auto whole = [&](std::int64_t n) { return n == layer_.time; };
+    if (!lengths.is_constant() || !std::ranges::all_of(lengths.constant->integers(), whole))
+      throw Error("sequence_lens other than the number of steps are not supported");
+  }
+
+  /// The states before the first step of a direction, [batch, hidden] each; none where they are
+  /// zero.
+  Values initial_states(std::int64_t direction, std::size_t count) {
+    bool zero = true;
+    for (std::size_t i = kInitialState; i < kInitialState + count; ++i) {
+      if (!importer_.has_input(node_, i)) continue;
+      const OnnxValue& given = importer_.input(node_, i);
+      zero = zero && (given.is_constant() ? is_zero(importer_.constant(node_, i).tensor())
+                                          : is_zero(importer_.graph(), given.number));
+    }
+    Values out;
+    for (std::size_t i = kInitialState; !zero && i < kInitialState + count; ++i)
+      out.push_back(initial_state(i, direction));
+    return out;
+  }
+
+  OnnxValue initial_state(std::size_t index, std::int64_t direction) {
+    const std::int64_t batch = layer_.batch_first ? 0 : 1;
+    OnnxValue state;
+    if (importer_.has_input(node_, index)) {
+      state = importer_.input(node_, index);
+      if (state.rank() != 3) throw Error("expected initial states of 3 axes");
+      if (state.is_constant())
+        state.constant = std::make_shared<OnnxConstant>(one_sample(*held(state.constant), batch));
+    } else {
+      const Shape dims = layer_.batch_first ? Shape{1, layer_.directions, layer_.hidden}
+                                            : Shape{layer_.directions, 1, layer_.hidden};
+      state.constant = std::make_shared<OnnxConstant>(OnnxConstant{
+          dims, false, std::vector<Folded>(static_cast<std::size_t>(element_count(dims)))});
+    }
+    state =
+        cut(importer_.to_plain(importer_.as_graph(state, "")), 1 - batch, direction, direction + 1);
+    if (state.shapes[0] == state.shapes[1])
+      state = importer_.repeated(node_, state, static_cast<std::size_t>(batch));
+    return node(std::make_unique<Reshape>(Shape{-1, layer_.hidden}), {state});
+  }
+
+  void set_weights(Op& op, std::int64_t d, const Form& form) {
+    const std::int64_t hidden = layer_.hidden;
+    Ints recurrent = form.order;
+    if (form.candidate) recurrent.pop_back();
+    set_parameter(op, 0, part(weight_, d, form.order, hidden));
+    set_parameter(op, 1, part(recurrent_, d, recurrent, hidden));
+    if (form.candidate) set_parameter(op, 3, part(recurrent_, d, {form.order.back()}, hidden));
+    if (bias_.empty()) return;
+    Ints second = form.order;  // the recurrent biases follow those of the input
+    for (std::int64_t& gate : second) gate += layer_.gates;
+    Tensor bias = part(bias_, d, form.order, hidden), other = part(bias_, d, second, hidden);
+    if (form.own_bias) {
+      set_parameter(op, 3, std::move(other));
+    } else {
+      for (std::int64_t i = 0; i < bias.size(); ++i) bias.data[i] += other.data[i];
+    }
+    set_parameter(op, 2, std::move(bias));
+  }
+
+  /// Y: [time, directions, batch, hidden], or [batch, time, directions, hidden].
+  OnnxValue whole(const Values& rows) {
+    OnnxValue y = rows.size() == 1 ? rows[0] : node(std::make_unique<Concat>(2), rows);
+    y = node(std::make_unique<Reshape>(Shape{0, 0, layer_.directions, layer_.hidden}), {y});
+    return layer_.batch_first ? y : transposed(y, {1, 2, 0, 3});
+  }
+  /// Y_h and Y_c: [directions, batch, hidden], or [batch, directions, hidden].
+  OnnxValue ends(const Values& last) {
+    if (last.empty()) return {};
+    const OnnxValue y = last.size() == 1 ? last[0] : node(std::make_unique<Concat>(1), last);
+    return layer_.batch_first ? y : transposed(y, {1, 0, 2});
+  }
+
+  OnnxImporter& importer_;
+  const OnnxNode& node_;
+  Layer layer_;
+  std::string name_;
+  Tensor weight_, recurrent_, bias_;
+  OnnxValue x_;
+};
+
+Values lstm(OnnxImporter& importer, const OnnxNode& node) {
+  require_defaults(node, {"Sigmoid", "Tanh", "Tanh"});
+  const bool cells = importer.is_read(node, 2);
+  // ONNX's gates are i, o, f, c.
+  return RecurrentNode(importer, node, 4)
+      .results({.order = {0, 2, 3, 1}, .states = 2},
+               [&](const RecurrentOptions& o) { return std::make_unique<Lstm>(o, cells); });
+}
+
+Values gru(OnnxImporter& importer, const OnnxNode& node) {
+  require_defaults(node, {"Sigmoid", "Tanh"});
+  const bool after = integer_or(node, "linear_before_reset", 0) != 0;
+  return RecurrentNode(importer, node, 3)
+      .results({.order = {0, 1, 2}, .own_bias = after, .candidate = !after},
+               [&](const RecurrentOptions& o) { return std::make_unique<Gru>(o, after); });
+}
+
+Values rnn(OnnxImporter& importer, const OnnxNode& node) {
+  const OnnxAttribute* given = node.find("activations");
+  const bool rectified = given != nullptr && !given->texts.empty() &&
+                         (given->texts[0] == "Relu" || given->texts[0] == "relu");
+  require_defaults(node, {rectified ? "Relu" : "Tanh"});
+  return RecurrentNode(importer, node, 1).results({.order = {0}}, [&](const RecurrentOptions& o) {
+    return std::make_unique<Rnn>(o, rectified);
+  });
+}
+
+}  // namespace
+
+const OnnxHandlers& onnx_recurrent_handlers() {
+  static const OnnxHandlers kHandlers = {{"GRU", gru}, {"LSTM", lstm}, {"RNN", rnn}};
+  return kHandlers;
+}
+
+}  // namespace numemu::net

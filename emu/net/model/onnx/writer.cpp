@@ -1,0 +1,118 @@
+#include "emu/net/model/onnx/writer.hpp"
+
+#include <cstring>
+
+#include "emu/net/model/onnx/wire.hpp"
+
+namespace numemu::net {
+namespace {
+
+// Fields of ModelProto, GraphProto, NodeProto, AttributeProto, TensorProto, ValueInfoProto,
+// TypeProto and TensorShapeProto.
+constexpr std::uint32_t kIrVersion = 1, kProducer = 2, kGraph = 7, kOpset = 8, kVersion = 2;
+constexpr std::uint32_t kNode = 1, kGraphName = 2, kInitializer = 5, kInput = 11, kOutput = 12;
+constexpr std::uint32_t kReads = 1, kResults = 2, kNodeName = 3, kOperator = 4, kAttribute = 5;
+constexpr std::uint32_t kAttributeName = 1, kFloat = 2, kInt = 3, kInts = 8, kAttributeType = 20;
+constexpr std::uint32_t kDims = 1, kDataType = 2, kTensorName = 8, kRawData = 9;
+constexpr std::uint32_t kValueName = 1, kValueType = 2, kTensorType = 1, kElement = 1, kShape = 2,
+                        kDim = 1, kDimValue = 1, kDimName = 2;
+constexpr std::uint64_t kTypeFloat = 1, kTypeInt = 2, kTypeInts = 7;  // of attributes
+
+std::string value_info(std::string_view name, const Shape& shape, OnnxType element) {
+  std::string dims, dim;
+  put_bytes(dim, kDimName, "n");
+  put_bytes(dims, kDim, dim);
+  for (const std::int64_t extent : shape) {
+    dim.clear();
+    put_number(dim, kDimValue, static_cast<std::uint64_t>(extent));
+    put_bytes(dims, kDim, dim);
+  }
+  std::string tensor, type, out;
+  put_number(tensor, kElement, static_cast<std::uint64_t>(element));
+  put_bytes(tensor, kShape, dims);
+  put_bytes(type, kTensorType, tensor);
+  put_bytes(out, kValueName, name);
+  put_bytes(out, kValueType, type);
+  return out;
+}
+
+std::string attribute_bytes(const OnnxNodeAttribute& attribute) {
+  std::string out;
+  put_bytes(out, kAttributeName, attribute.first);
+  if (const auto* whole = std::get_if<std::int64_t>(&attribute.second)) {
+    put_number(out, kInt, static_cast<std::uint64_t>(*whole));
+    put_number(out, kAttributeType, kTypeInt);
+  } else if (const auto* real = std::get_if<float>(&attribute.second)) {
+    put_float(out, kFloat, *real);
+    put_number(out, kAttributeType, kTypeFloat);
+  } else {
+    for (const std::int64_t element : std::get<std::vector<std::int64_t>>(attribute.second))
+      put_number(out, kInts, static_cast<std::uint64_t>(element));
+    put_number(out, kAttributeType, kTypeInts);
+  }
+  return out;
+}
+
+template <class T>
+std::string_view bytes_of(const std::vector<T>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+
+/// The first version of the file format that may hold the operator set.
+std::uint64_t ir_version(std::int64_t opset) { return opset >= 21 ? 10 : opset >= 19 ? 9 : 8; }
+
+}  // namespace
+
+void OnnxWriter::input(std::string_view name, const Shape& shape, OnnxType type) {
+  put_bytes(inputs_, kInput, value_info(name, shape, type));
+}
+
+void OnnxWriter::output(std::string_view name, const Shape& shape) {
+  put_bytes(outputs_, kOutput, value_info(name, shape, OnnxType::float32));
+}
+
+void OnnxWriter::node(std::string_view op, std::string_view name,
+                      const std::vector<std::string>& inputs, const std::string& result,
+                      const std::vector<OnnxNodeAttribute>& attributes) {
+  std::string out;
+  for (const std::string& input : inputs) put_bytes(out, kReads, input);
+  put_bytes(out, kResults, result);
+  put_bytes(out, kNodeName, name);
+  put_bytes(out, kOperator, op);
+  for (const OnnxNodeAttribute& attribute : attributes)
+    put_bytes(out, kAttribute, attribute_bytes(attribute));
+  put_bytes(nodes_, kNode, out);
+}
+
+void OnnxWriter::constant(std::string_view name, OnnxType type, const Shape& dims,
+                          std::string_view raw) {
+  std::string out;
+  for (const std::int64_t extent : dims) put_number(out, kDims, static_cast<std::uint64_t>(extent));
+  put_number(out, kDataType, static_cast<std::uint64_t>(type));
+  put_bytes(out, kTensorName, name);
+  put_bytes(out, kRawData, raw);
+  put_bytes(initializers_, kInitializer, out);
+}
+
+void OnnxWriter::constant(std::string_view name, const Shape& dims,
+                          const std::vector<float>& values) {
+  constant(name, OnnxType::float32, dims, bytes_of(values));
+}
+
+void OnnxWriter::constant(std::string_view name, const std::vector<std::int64_t>& values) {
+  constant(name, OnnxType::int64, {static_cast<std::int64_t>(values.size())}, bytes_of(values));
+}
+
+std::string OnnxWriter::model(std::string_view graph, std::int64_t opset) const {
+  std::string body = nodes_, out, set;
+  put_bytes(body, kGraphName, graph);
+  body += initializers_ + inputs_ + outputs_;
+  put_number(out, kIrVersion, ir_version(opset));
+  put_bytes(out, kProducer, "numemu");
+  put_bytes(out, kGraph, body);
+  put_number(set, kVersion, static_cast<std::uint64_t>(opset));
+  put_bytes(out, kOpset, set);
+  return out;
+}
+
+}  // namespace numemu::net

@@ -1,0 +1,39 @@
+// An ONNX model put together node by node, as bytes (onnx/onnx.proto).
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "emu/net/model/onnx/tensor.hpp"
+#include "emu/net/tensor.hpp"
+
+namespace numemu::net {
+
+/// A name and a whole number, a float, or a list of whole numbers.
+using OnnxNodeAttribute =
+    std::pair<std::string, std::variant<std::int64_t, float, std::vector<std::int64_t>>>;
+
+class OnnxWriter {
+ public:
+  /// A tensor [n, shape...], n free.
+  void input(std::string_view name, const Shape& shape, OnnxType type = OnnxType::float32);
+  /// Of float32.
+  void output(std::string_view name, const Shape& shape);
+  void node(std::string_view op, std::string_view name, const std::vector<std::string>& inputs,
+            const std::string& result, const std::vector<OnnxNodeAttribute>& attributes = {});
+  /// An initializer of raw bytes, of floats, of 64-bit integers.
+  void constant(std::string_view name, OnnxType type, const Shape& dims, std::string_view raw);
+  void constant(std::string_view name, const Shape& dims, const std::vector<float>& values);
+  void constant(std::string_view name, const std::vector<std::int64_t>& values);
+
+  /// The ModelProto, of that operator set.
+  std::string model(std::string_view graph, std::int64_t opset) const;
+
+ private:
+  std::string nodes_, initializers_, inputs_, outputs_;
+};
+
+}  // namespace numemu::net
