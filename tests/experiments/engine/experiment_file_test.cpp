@@ -1,5 +1,6 @@
 // Charts as JSON: every field, and null or absence where a number is not finite.
 #include "experiments/engine/experiment_file.hpp"
+
 #include "formats/storage/json.hpp"
 #include "tests/catch.hpp"
 
