@@ -241,8 +241,9 @@ void add_training(const ExperimentRun& run, const net::Dataset& data,
   }
   conclusion.sentences.push_back(fmt::format(
       "{}: over {} splits of {} widths the points lost rank with the predicted relative error at "
-      "{:.2f} [{:.2f}, {:.2f}].",
-      plan.trial.net, predicted.size(), widths.size(), rank, interval.low, interval.high));
+      "{:.2f} {}.",
+      plan.trial.net, predicted.size(), widths.size(), rank,
+      ends_text(interval.low, interval.high, 2, false)));
   conclusion.tables.push_back(std::move(training.table));
   conclusion.charts.push_back(std::move(chart));
   conclusion.charts.push_back(std::move(training.chart));

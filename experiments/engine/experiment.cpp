@@ -184,12 +184,6 @@ const Experiment& find_experiment(std::string_view name) {
   throw Error(unknown_name("experiment", name, known));
 }
 
-void Conclusion::about(const char* claim) {
-  for (Finding& finding : findings) {
-    if (finding.claim.empty()) finding.claim = claim;
-  }
-}
-
 void Conclusion::add(Finding finding, const char* claim) {
   if (finding.claim.empty()) finding.claim = claim;
   findings.push_back(std::move(finding));

@@ -84,9 +84,7 @@ struct Conclusion {
   std::vector<Finding> findings;
   std::vector<Chart> charts;
 
-  /// Findings that belong to no claim yet are about this one.
-  void about(const char* claim);
-  /// Adds findings about a claim; "": each knows its own, or about() tells.
+  /// Adds findings about a claim; "": each knows its own.
   void add(Finding, const char* claim = "");
   void add(std::vector<Finding>, const char* claim = "");
 };

@@ -175,19 +175,19 @@ void add_correlations(const ExperimentRun& run, const std::vector<PrunedNet>& ne
   for (const auto& [label, members] : groups) {
     for (const Ranking& ranking : rankings()) {
       const Correlation found = correlate(ranking, members, run.seed, resamples);
-      table.rows.push_back(
-          {label, ranking.name, fmt::format("{:.3f}", found.top1),
-           fmt::format("[{:.3f}, {:.3f}]", found.images.low, found.images.high),
-           fmt::format("[{:.3f}, {:.3f}]", found.patterns.low, found.patterns.high),
-           fmt::format("{:.3f}", found.loss)});
+      table.rows.push_back({label, ranking.name, fmt::format("{:.3f}", found.top1),
+                            ends_text(found.images.low, found.images.high, 3, false),
+                            ends_text(found.patterns.low, found.patterns.high, 3, false),
+                            fmt::format("{:.3f}", found.loss)});
       findings.push_back(
           {fmt::format("rank correlation of one-shot top-1 with {}, {} (holds above 0; 1: the same "
                        "order)",
                        ranking.name, label),
            1, found.top1, found.images.low, found.images.high});
       if (members.size() == nets.size()) {
-        sentence += fmt::format("{}{} {:.3f} [{:.3f}, {:.3f}]", sentence.empty() ? "" : ", ",
-                                ranking.name, found.top1, found.images.low, found.images.high);
+        sentence +=
+            fmt::format("{}{} {:.3f} {}", sentence.empty() ? "" : ", ", ranking.name, found.top1,
+                        ends_text(found.images.low, found.images.high, 3, false));
       }
       above.push_back(found.p_above);
       below.push_back(found.p_below);

@@ -113,9 +113,9 @@ TEST_CASE("an answer as JSON has null for what is not finite", "[fast]") {
   Conclusion conclusion;
   conclusion.sentences = {"so it is"};
   conclusion.tables = {{"t", {"a", "b"}, {{"1", "2"}}}};
-  conclusion.findings = {{"x", 1.5, HUGE_VAL, -HUGE_VAL, std::nan(""), Verdict::fails},
-                         {"y", 1, 1, 1, 1, Verdict::holds, /*self_check=*/true}};
-  conclusion.about("it");
+  conclusion.add(std::vector<Finding>{{"x", 1.5, HUGE_VAL, -HUGE_VAL, std::nan(""), Verdict::fails},
+                                      {"y", 1, 1, 1, 1, Verdict::holds, /*self_check=*/true}},
+                 "it");
   conclusion.charts = {{.title = "c", .series = {{.name = "s", .points = {{.x = 1, .y = 2}}}}}};
   const Experiment experiment{"name",    "a question", "X claims it.", {{"it", "It is."}},
                               kSettings, nullptr};
