@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "experiments/predict/fitted_noise.hpp"
 #include "formats/analysis/error_moments.hpp"
@@ -10,6 +11,10 @@
 #include "policies/recipe/role_policy.hpp"
 
 namespace numemu::experiments {
+
+/// The factor of every block of a tensor, in the order of the layout: its scale, times the
+/// tensor's, times 2^(the format's element exponent). For symmetric codes.
+std::vector<double> block_factors(const policies::RolePolicy&, const BlockLayout&, const float* x);
 
 /// The mean over all elements: each block's scale by the role's rule, which never quantizes, then
 /// the cells of the element format. x has the layout's elements. Throws Error for block formats

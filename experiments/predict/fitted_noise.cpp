@@ -6,6 +6,7 @@
 #include "formats/portable/pairwise.hpp"
 
 namespace numemu::experiments {
+
 namespace {
 
 std::int64_t index_of_extreme(const float* x, std::int64_t n) {

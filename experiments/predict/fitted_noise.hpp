@@ -1,6 +1,7 @@
 // The closed form of a tensor's noise: one density for the tensor, integrated over the cells of the
 // format.
 #pragma once
+#include <compare>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -8,12 +9,18 @@
 #include <utility>
 #include <vector>
 
+#include "emu/net/numerics.hpp"
 #include "emu/net/tensor.hpp"
 #include "emu/stats/fit.hpp"
-#include "experiments/predict/tensor_source.hpp"
 #include "formats/analysis/error_moments.hpp"
 
 namespace numemu::experiments {
+
+struct TensorSource {
+  std::string layer;
+  net::Role role = net::Role::weight;
+  friend auto operator<=>(const TensorSource&, const TensorSource&) = default;
+};
 
 /// A closed form of the noise, and whether its density was near enough to the sample to be trusted.
 struct FittedNoise {

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "emu/net/gemm_layers.hpp"
-#include "experiments/predict/block_factors.hpp"
+#include "experiments/predict/block_noise.hpp"
 #include "experiments/predict/weight_errors.hpp"
 #include "formats/digest.hpp"
 #include "formats/scaling/quantize_columns.hpp"

@@ -12,7 +12,7 @@
 #include "emu/net/train/train.hpp"
 #include "emu/stats/squares.hpp"
 #include "experiments/engine/train_trial.hpp"
-#include "experiments/predict/block_factors.hpp"
+#include "experiments/predict/block_noise.hpp"
 #include "formats/analysis/cells.hpp"
 #include "formats/float_guard.hpp"
 #include "formats/scaling/quantize_columns.hpp"
