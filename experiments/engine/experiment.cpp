@@ -171,6 +171,7 @@ bool set_weight_granularity(Json& role, const char* name, const std::string& gra
 std::vector<const Experiment*> all_experiments() {
   return {
 #define NUMEMU_EXPERIMENT(stem) &experiment_##stem,
+#include "experiments/table.inc"
 #undef NUMEMU_EXPERIMENT
   };
 }
