@@ -251,30 +251,18 @@ Chart scatter(const std::vector<Record>& records, const std::string& net, double
 }
 
 Chart over_training(const std::vector<Record>& records, const std::string& net, double share) {
-  Chart chart;
-  chart.title = fmt::format("Zeros of gradients of {} over training", net);
-  chart.caption = fmt::format(
-      "Share of zeros after stochastic pruning at p = {} of the non-zero elements, threshold by "
-      "the lognormal law; dashed: its closed form.",
-      share);
-  chart.x = "step";
-  chart.y = "share of zeros";
-  std::map<std::string, std::pair<ChartSeries, ChartSeries>> layers;
-  std::vector<std::string> order;
+  Chart chart{.title = fmt::format("Zeros of gradients of {} over training", net),
+              .caption = fmt::format(
+                  "Share of zeros after stochastic pruning at p = {} of the non-zero elements, "
+                  "threshold by the lognormal law; dashed: its closed form.",
+                  share),
+              .x = "step",
+              .y = "share of zeros"};
   for (const Record& record : records) {
-    if (layers.count(record.layer) == 0) order.push_back(record.layer);
-    auto& [measured, predicted] = layers[record.layer];
     const auto step = static_cast<double>(record.step);
-    measured.points.push_back({.x = step, .y = record.lognormal().measured.zeros});
-    predicted.points.push_back({.x = step, .y = record.lognormal().predicted.zeros});
-  }
-  for (const std::string& layer : order) {
-    auto& [measured, predicted] = layers[layer];
-    measured.name = layer;
-    predicted.name = layer + ", predicted";
-    predicted.predicted = true;
-    chart.series.push_back(measured);
-    chart.series.push_back(predicted);
+    chart.of(record.layer).points.push_back({.x = step, .y = record.lognormal().measured.zeros});
+    chart.of(record.layer + ", predicted", true)
+        .points.push_back({.x = step, .y = record.lognormal().predicted.zeros});
   }
   return chart;
 }
