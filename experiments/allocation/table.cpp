@@ -213,16 +213,25 @@ Json number(double value) {
   return policies::significant(value, kDigits);
 }
 
-/// {"loss", "sqnr_db", "finite"} of a recipe: what a trial remembers.
-Json measure(const policies::Recipe& recipe, const Workbench& bench, LossKind kind,
-             std::int64_t images, const std::string& where) {
+/// Of a recipe; not finite where it is not known.
+struct CellFigures {
+  double loss = 0, sqnr_db = 0;
+
+  static void fields(auto& self, const auto& visit) {
+    visit("loss", self.loss);
+    visit("sqnr_db", self.sqnr_db);
+  }
+};
+
+CellFigures measure(const policies::Recipe& recipe, const Workbench& bench, LossKind kind,
+                    std::int64_t images, const std::string& where) {
   const net::Graph& graph = bench.trained.graph;
   policies::RecipeNumerics numerics(bound_recipe(recipe, bench.trained, where));
   numerics.freeze(graph, bench.reference);
   if (kind == LossKind::cross_entropy) {
     const net::Evaluation evaluation = net::evaluate(graph, bench.dataset, net::Split::calibration,
                                                      images, numerics, bench.scores);
-    return {{"loss", number(evaluation.loss)}, {"sqnr_db", nullptr}};
+    return {policies::significant(evaluation.loss, kDigits), NAN};
   }
   double db = 0;
   bool finite = true;
@@ -233,11 +242,12 @@ Json measure(const policies::Recipe& recipe, const Workbench& bench, LossKind ki
     db = measured.output.db;
     finite = !std::isnan(db);
   }
-  return {{"loss", number(finite ? portable::pow(10.0, -db / 10) : NAN)}, {"sqnr_db", number(db)}};
+  return {policies::significant(finite ? portable::pow(10.0, -db / 10) : NAN, kDigits),
+          policies::significant(db, kDigits)};
 }
 
-double loss_of(const Json& result) {
-  return result["loss"].is_number() ? std::min(result["loss"].get<double>(), kLostLoss) : kLostLoss;
+double loss_of(const CellFigures& result) {
+  return std::isfinite(result.loss) ? std::min(result.loss, kLostLoss) : kLostLoss;
 }
 
 }  // namespace
@@ -274,7 +284,7 @@ SensitivityTable measure_table(const ExperimentRun& run, const Workbench& bench,
   table.cells.assign(table.layers.size(), std::vector<TableCell>(choices.size()));
   const std::vector<net::GemmLayer> layers = net::gemm_layers(graph);
 
-  std::vector<Trial> trials;
+  std::vector<TypedTrial<CellFigures>> trials;
   const auto add = [&](const Json& entries, const std::string& label) {
     const policies::Recipe whole =
         policies::Recipe::parse(with_layers(recipe, entries), "--set: " + label);
@@ -306,16 +316,16 @@ SensitivityTable measure_table(const ExperimentRun& run, const Workbench& bench,
       table.cells[l][o].mac_cost = costs.of(own) * table.layers[l].multiply_adds;
     }
   }
-  const std::vector<Json> results = run_trials_at_once(run, trials);
+  const std::vector<CellFigures> results = run_typed(run, std::move(trials), true);
   table.base =
-      kind == LossKind::cross_entropy || results[0]["loss"].is_number() ? loss_of(results[0]) : 0;
+      kind == LossKind::cross_entropy || std::isfinite(results[0].loss) ? loss_of(results[0]) : 0;
   for (std::size_t l = 0; l < layers.size(); ++l) {
     for (std::size_t o = 0; o < choices.size(); ++o) {
-      const Json& result = results[1 + l * choices.size() + o];
+      const CellFigures& result = results[1 + l * choices.size() + o];
       TableCell& cell = table.cells[l][o];
       cell.loss = std::max(loss_of(result) - table.base, kLeastLoss);
-      cell.sqnr_db = result["sqnr_db"].is_number() ? result["sqnr_db"].get<double>()
-                     : result["loss"].is_number() && kind != LossKind::cross_entropy ? HUGE_VAL
+      cell.sqnr_db = std::isfinite(result.sqnr_db) ? result.sqnr_db
+                     : std::isfinite(result.loss) && kind != LossKind::cross_entropy ? HUGE_VAL
                                                                                      : NAN;
     }
   }
