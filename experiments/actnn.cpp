@@ -224,10 +224,8 @@ double predicted_bytes(const Sample& sample, const Level& level, std::int64_t gr
 
 /// Bytes that a step keeps, after a first step that the greedy algorithm learns from.
 net::KeptBytes::Sums kept_by(const Sample& sample, const Level& level, std::uint64_t seed) {
-  Json json = level.recipe;
-  json["numemu_recipe"] = 1;
-  json["seed"] = seed;
-  policies::RecipeNumerics recipe(policies::Recipe::parse(json, "recipe of actnn"), sample.graph);
+  policies::RecipeNumerics recipe(policies::Recipe::make(level.recipe, "recipe of actnn", seed),
+                                  sample.graph);
   std::vector<std::int64_t> ids(static_cast<std::size_t>(sample.x.dim(0)));
   const net::Step step{.phase = net::Phase::training, .samples = &ids};
   recipe.begin_step(step);

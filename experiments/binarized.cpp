@@ -99,7 +99,7 @@ Thresholds compare_thresholds(const net::Node& node, std::int64_t depth, const J
   net::Tensor sums({depth + 1, channels});
   for (std::int64_t i = 0; i < sums.size(); ++i)
     sums.data[i] = static_cast<float>(2 * (i / channels) - depth);
-  policies::RecipeNumerics numerics(policies::Recipe::parse(recipe, "binarized"), graph);
+  policies::RecipeNumerics numerics(policies::Recipe::make(recipe, "binarized"), graph);
   const net::Tensor y = net::forward(graph, sums, numerics);
   const bool shift = recipe.contains("norm");
   std::int64_t differ = 0;
@@ -184,7 +184,7 @@ Measured measure(const TrainTrial& trial, const net::Dataset& data) {
     result.gains.push_back(compare_gain(layers[l].name, net::forward(part, inputs, numerics)));
     const net::Node* const norm = norm_behind(graph, layers[l].name);
     if (l == 0 || norm == nullptr) continue;  // its sums are no integers
-    Json rule = {{"numemu_recipe", 1}};
+    Json rule = Json::object();
     if (trial.recipe.contains("norm")) rule["norm"] = trial.recipe["norm"];
     result.thresholds.push_back(compare_thresholds(*norm, layers[l].weight->shape.back(), rule));
   }
@@ -267,13 +267,10 @@ struct Cost {
 };
 
 Cost cost_of(const net::Graph& graph, const Json& recipe) {
-  Json whole = recipe;
-  whole["numemu_recipe"] = 1;
-  const policies::Recipe parsed = policies::Recipe::parse(whole, "binarized");
+  const policies::BoundRecipe bound(policies::Recipe::make(recipe, "binarized"), graph);
   Cost cost;
   bool first = true;
-  for (const net::GemmLayer& layer : net::gemm_layers(graph)) {
-    const policies::LayerRecipe numerics = parsed.layer(layer.name);
+  for (const auto& [layer, numerics] : bound.products()) {
     const auto n = static_cast<double>(layer.weight->size());
     const double weight =
         policies::stored_bits(numerics[policies::RolePart::weight], layer.weight->shape) / n;

@@ -140,8 +140,7 @@ Plan plan_of(const ExperimentRun& run) {
 }
 
 Json recipe_of(const Plan& plan, const std::string& format) {
-  return {{"numemu_recipe", 1},
-          {"roles",
+  return {{"roles",
            {{"weight", {{"format", format}, {"granularity", "channel"}}},
             {"activation", {{"format", format}}}}},
           {"calibrate", {{"rule", plan.rule}, {"samples", plan.samples}}}};
@@ -286,8 +285,8 @@ class Measurement {
 
   net::Evaluation calibrated(const net::Graph& folded, const net::Tensor& x,
                              const std::string& format) const {
-    policies::RecipeNumerics numerics(
-        policies::Recipe::parse(recipe_of(plan_, format), "data-free"), folded);
+    policies::RecipeNumerics numerics(policies::Recipe::make(recipe_of(plan_, format), "data-free"),
+                                      folded);
     numerics.freeze(folded, x.dim(0), batches_of(x));
     return evaluated(folded, numerics);
   }
@@ -296,7 +295,7 @@ class Measurement {
     net::Graph graph = network();
     {
       policies::RecipeNumerics numerics(
-          policies::Recipe::parse(recipe_of(plan_, format), "data-free"), graph);
+          policies::Recipe::make(recipe_of(plan_, format), "data-free"), graph);
       numerics.freeze(graph, x.dim(0), batches_of(x));
       policies::reestimate_batch_norm(graph, {{x}}, numerics);
     }
@@ -433,7 +432,7 @@ void add_sources_on(const ExperimentRun& run, const net::Dataset& data, Conclusi
     throw Error(fmt::format("--set: samples: expected at most the {} calibration samples of {}",
                             data.calibration_count(), data.name()));
   for (const std::string& format : plan.formats)
-    policies::Recipe::parse(recipe_of(plan, format), "--set: formats");
+    policies::Recipe::make(recipe_of(plan, format), "--set: formats");
   Json shipped = {{"samples", data.digest()}};
   if (!plan.trained_here) identify(shipped, load_trained_net(plan.net, data, run.folders));
   const auto study = run_study<Measured>(

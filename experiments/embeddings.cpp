@@ -89,8 +89,7 @@ Measured measure(const TrainTrial& trial, const net::Dataset& data) {
   const net::Evaluation baseline = evaluated(float32);
   Measured methods;
   for (const Method& method : kMethods) {
-    const policies::Recipe recipe =
-        policies::Recipe::parse({{"numemu_recipe", 1}, {"table", method.rule}}, "embeddings");
+    const policies::Recipe recipe = policies::Recipe::make({{"table", method.rule}}, "embeddings");
     policies::RecipeNumerics numerics(recipe, graph);
     numerics.freeze(graph, 0, {});
     OfMethod result = table_losses(graph, *rule_of(method));

@@ -100,14 +100,14 @@ constexpr std::int64_t kImages = 512;
 /// The logits of images under a format of the last layer's weights; empty: float32.
 net::Tensor logits_of(const net::Graph& graph, const net::Tensor& images,
                       const std::string& format) {
-  Json recipe = {{"numemu_recipe", 1}};
+  Json recipe = Json::object();
   if (!format.empty()) {
     Json role = {{"format", format}};
     if (block_format_meant(format).empty()) role["scale"] = "none";
     recipe["layers"] =
         Json::array({{{"match", graph.nodes.back().name}, {"roles", {{"weight", role}}}}});
   }
-  policies::RecipeNumerics numerics(policies::Recipe::parse(recipe, "hadamard-classifier"), graph);
+  policies::RecipeNumerics numerics(policies::Recipe::make(recipe, "hadamard-classifier"), graph);
   return net::forward(graph, images, numerics);
 }
 

@@ -86,10 +86,10 @@ struct Measured {
 Measured measure(const TrainTrial& trial, const net::Dataset& data, double weight,
                  const std::vector<Quantizer>& quantizers) {
   net::Graph graph = initial_network(trial, data);
-  Json recipe = {{"numemu_recipe", 1}, {"seed", trial.seed}};
+  Json recipe = Json::object();
   if (weight > 0) recipe["penalty"] = {{"rule", "kure"}, {"weight", weight}};
   {
-    policies::RecipeNumerics numerics(policies::Recipe::parse(recipe, "kure"), graph);
+    policies::RecipeNumerics numerics(policies::Recipe::make(recipe, "kure", trial.seed), graph);
     train_under(numerics, graph, trial, data);
   }
   const auto top1 = [&](net::Numerics& numerics) {
@@ -101,12 +101,10 @@ Measured measure(const TrainTrial& trial, const net::Dataset& data, double weigh
     if (layer.weight != nullptr) result.kurtosis.push_back(kurtosis_of(*layer.weight));
   }
   for (const Quantizer& quantizer : quantizers) {
-    const Json post = {
-        {"numemu_recipe", 1},
-        {"roles",
-         {{"weight",
-           {{"format", fmt::format("int{}", quantizer.bits)}, {"scale", quantizer.scale}}}}}};
-    policies::RecipeNumerics numerics(policies::Recipe::parse(post, "kure"), graph);
+    const Json role = {{"format", fmt::format("int{}", quantizer.bits)},
+                       {"scale", quantizer.scale}};
+    policies::RecipeNumerics numerics(
+        policies::Recipe::make({{"roles", {{"weight", role}}}}, "kure"), graph);
     numerics.freeze(graph, 0, {});
     result.top1.push_back(top1(numerics));
   }

@@ -215,10 +215,10 @@ void add_propagation(const ExperimentRun& run, const net::Dataset& data, Conclus
       .x = "layer, counted from the output",
       .y = "projection on the dense gradient"};
   for (const char* rule : kPropagated) {
-    Json json = recipe_of({rule, "", ""}, layers.back());
-    json["numemu_recipe"] = 1;
-    json["seed"] = run.seed;
-    policies::RecipeNumerics numerics(policies::Recipe::parse(json, "recipe of mvue"), graph);
+    policies::RecipeNumerics numerics(
+        policies::Recipe::make(recipe_of({rule, "", ""}, layers.back()), "recipe of mvue",
+                               run.seed),
+        graph);
     const bool unbiased = policies::parse_mask(rule).rule->unbiased;
     std::map<std::string, std::vector<double>> projections;
     for (std::int64_t p = 0; p < passes; ++p) {

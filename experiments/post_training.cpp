@@ -50,26 +50,26 @@ Json integer_roles(const std::string& weight, const std::string& activation) {
 }
 
 /// "w4a8": integers of so many bits; "x.json": a recipe file; else a block format for both.
-Json recipe_of(const std::string& bits) {
-  if (bits.ends_with(".json")) return parse_json(read_text(bits), bits);
+policies::Recipe recipe_of(const std::string& bits) {
+  if (bits.ends_with(".json")) return policies::Recipe::parse_text(read_text(bits), bits);
   int weight = 0, activation = 0;
   const char *const first = bits.data(), *const last = first + bits.size();
   const std::size_t a = bits.find('a');
   if (bits.starts_with('w') && a != bits.npos &&
       std::from_chars(first + 1, first + a, weight).ptr == first + a &&
       std::from_chars(first + a + 1, last, activation).ptr == last) {
-    return {
-        {"numemu_recipe", 1},
-        {"roles", integer_roles(fmt::format("int{}", weight), fmt::format("int{}", activation))}};
+    return policies::Recipe::make(
+        {{"roles", integer_roles(fmt::format("int{}", weight), fmt::format("int{}", activation))}},
+        bits);
   }
-  return {{"numemu_recipe", 1},
-          {"roles", {{"weight", {{"format", bits}}}, {"activation", {{"format", bits}}}}}};
+  return policies::Recipe::make(
+      {{"roles", {{"weight", {{"format", bits}}}, {"activation", {{"format", bits}}}}}}, bits);
 }
 
 /// The recipe of a width for a network, whose first and last layer may have integers of their own.
 policies::Recipe recipe_for(const std::string& bits, const std::string& ends,
                             const net::Graph& graph) {
-  const policies::Recipe recipe = policies::Recipe::parse(recipe_of(bits), bits).last_stage();
+  const policies::Recipe recipe = recipe_of(bits).last_stage();
   if (ends == kSame || bits == kFloat32) return recipe;
   std::vector<std::string> layers;
   for (const net::GemmLayer& layer : net::gemm_layers(graph))
@@ -207,18 +207,13 @@ net::Evaluation evaluation_of(const Measured& measured,
 Measured tune(const Subject& subject, const Cell& cell) {
   net::Graph graph = subject.load().graph;
   const policies::Recipe recipe = recipe_for(cell.bits, subject.run.settings.text("ends"), graph);
-  policies::Tuning tuning{
-      std::move(graph),
-      subject.load().graph,
-      {},
-      recipe,
-      cell.bits,
-      {subject.samples,
-       [&subject](std::int64_t first, std::int64_t count) {
-         net::Targets targets;
-         return std::vector<net::Tensor>{subject.data.calibration_batch(first, count, targets)};
-       }},
-      subject.run.seed};
+  policies::Tuning tuning{std::move(graph),
+                          subject.load().graph,
+                          {},
+                          recipe,
+                          cell.bits,
+                          {subject.samples, calibration_of(subject.data)},
+                          subject.run.seed};
   policies::complete_ranges(tuning);
   if (cell.chain != kNaive) policies::run_tune_steps(tuning, steps_for(subject.data, cell.chain));
   return measured_of(net::evaluate_against(tuning.graph, subject.load().graph, subject.data,

@@ -200,10 +200,6 @@ std::map<std::string, std::vector<int>> bits_of(const Sample& sample, const Exac
   return all;
 }
 
-Json recipe_of(const Json& saved, std::uint64_t seed) {
-  return {{"numemu_recipe", 1}, {"seed", seed}, {"saved", saved}};
-}
-
 double squared_distance(const net::Tensor& a, const net::Tensor& b) {
   return stats::sum_of_squared_differences(a.size(), a.data.data(), b.data.data());
 }

@@ -74,9 +74,6 @@ std::vector<double> context_bound(const net::Tensor&, std::int64_t group,
 std::map<std::string, std::vector<int>> bits_of(const Sample&, const Exact&, int bits,
                                                 double average, std::int64_t group);
 
-/// {"numemu_recipe": 1, "seed": S, "saved": SAVED}.
-Json recipe_of(const Json& saved, std::uint64_t seed);
-
 double squared_distance(const net::Tensor&, const net::Tensor&);
 
 /// Weight gradients of each layer of `nets` with compressed contexts: variance, mean and the

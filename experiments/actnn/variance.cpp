@@ -61,7 +61,7 @@ LayerVariances measure(const std::string& net, const net::Dataset& data, int bit
   if (bits > 0) saved["format"] = fmt::format("uint{}", bits);
   if (bits == 0) saved["bits"] = fmt::format("greedy({})", kGreedyAverage);
   policies::RecipeNumerics recipe(
-      policies::Recipe::parse(recipe_of(saved, plan.seed), "recipe of actnn"), sample.graph);
+      policies::Recipe::make({{"saved", saved}}, "recipe of actnn", plan.seed), sample.graph);
   if (bits == 0) {
     const net::Step step{.phase = net::Phase::training};
     recipe.begin_step(step);
@@ -244,8 +244,8 @@ Terms measure(const std::string& net, const net::Dataset& data, std::int64_t tra
   const std::vector<std::string> contexts = linear_contexts(sample.graph);
   const std::size_t first = layers_of(sample.graph).front().parameter;
   policies::RecipeNumerics recipe(
-      policies::Recipe::parse(recipe_of({{"format", kCodes}, {"group", group}}, seed),
-                              "recipe of actnn"),
+      policies::Recipe::make({{"saved", {{"format", kCodes}, {"group", group}}}}, "recipe of actnn",
+                             seed),
       sample.graph);
   Drawn drawn(recipe);
   const auto term = [&](const auto& draw) -> Estimate {

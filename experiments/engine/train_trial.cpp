@@ -52,8 +52,6 @@ class FirstSamples final : public net::Samples {
 Json whole_recipe(const TrainTrial& trial) {
   Json recipe = trial.recipe;
   if (!recipe.is_object()) throw Error("recipe of a training trial: expected an object");
-  if (!recipe.contains("numemu_recipe")) recipe["numemu_recipe"] = 1;
-  recipe["seed"] = trial.seed;
   const Json* const optimizer = recipe.find_path("/update/optimizer");
   if (optimizer != nullptr && *optimizer != trial.options.optimizer) {
     throw Error(
@@ -158,7 +156,7 @@ TrainOutcome run_train_trial(const TrainTrial& trial, const net::Dataset& whole)
 }
 
 policies::Recipe parsed_recipe(const TrainTrial& trial) {
-  return policies::Recipe::parse(whole_recipe(trial), "recipe of a training trial");
+  return policies::Recipe::make(whole_recipe(trial), "recipe of a training trial", trial.seed);
 }
 
 net::Graph initial_network(const TrainTrial& trial, const net::Dataset& data) {

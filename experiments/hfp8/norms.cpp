@@ -14,6 +14,7 @@
 #include "emu/stats/paired.hpp"
 #include "experiments/engine/study.hpp"
 #include "experiments/engine/trials.hpp"
+#include "experiments/engine/workbench.hpp"
 #include "experiments/hfp8/numbers.hpp"
 #include "formats/analysis/error_moments.hpp"
 #include "formats/analysis/normal_law.hpp"
@@ -104,10 +105,7 @@ Retuned measure(const TrainTrial& trial, const net::Dataset& data,
   const auto top1 = [&](net::Numerics& numerics) {
     return test_top1(graph, data, trial.eval_samples, numerics);
   };
-  const auto batch = [&](std::int64_t first, std::int64_t count) {
-    net::Targets targets;
-    return std::vector<net::Tensor>{data.calibration_batch(first, count, targets)};
-  };
+  const policies::CalibrationBatch batch = calibration_of(data);
   std::vector<std::vector<net::Tensor>> batches;
   constexpr std::int64_t kBatch = 64;
   for (std::int64_t first = 0; first < samples; first += kBatch)
@@ -118,8 +116,9 @@ Retuned measure(const TrainTrial& trial, const net::Dataset& data,
     net::load_parameters(graph, trained, "hfp8");
     Json role = {{"format", format}};
     if (format.starts_with("hfp8")) role["scale"] = "none";
-    const Json recipe = {{"numemu_recipe", 1}, {"roles", {{"weight", role}, {"activation", role}}}};
-    policies::RecipeNumerics numerics(policies::Recipe::parse(recipe, "hfp8"), graph);
+    policies::RecipeNumerics numerics(
+        policies::Recipe::make({{"roles", {{"weight", role}, {"activation", role}}}}, "hfp8"),
+        graph);
     numerics.freeze(graph, samples, batch);
     result.stale.push_back(top1(numerics));
     policies::reestimate_batch_norm(graph, batches, numerics);

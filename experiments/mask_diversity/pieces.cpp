@@ -275,7 +275,7 @@ CensusFigures figures_of(const MaskCensus& census, const DiversityPattern& patte
 namespace {
 
 Json recipe_of(const std::vector<std::string>& layers, const std::string& mask) {
-  Json recipe = {{"numemu_recipe", 1}, {"layers", Json::array()}};
+  Json recipe = {{"layers", Json::array()}};
   for (const std::string& layer : layers) {
     if (!mask.empty())
       recipe["layers"].push_back({{"match", layer}, {"roles", {{"weight", {{"mask", mask}}}}}});
@@ -284,16 +284,15 @@ Json recipe_of(const std::vector<std::string>& layers, const std::string& mask) 
 }
 
 /// On the masked layers, not evaluated.
-Pruned kept_of(const net::Graph& graph, const policies::Recipe& recipe,
-               const std::vector<std::string>& layers) {
+Pruned kept_of(const policies::BoundRecipe& recipe, const std::vector<std::string>& layers) {
   double elements = 0, kept = 0, magnitude = 0, retained = 0;
   for (const std::string& layer : layers) {
-    const net::Tensor& weight = net::weight_of(graph, layer);
-    const std::optional<policies::MaskPolicy> policy =
+    const net::Tensor& weight = net::weight_of(recipe.graph(), layer);
+    const std::optional<policies::MaskPolicy>& policy =
         recipe.layer(layer).masks[policies::RolePart::weight];
     std::vector<std::uint8_t> keep(weight.data.size(), 1);
     if (policy) {
-      const RandomSource random = policies::weight_mask_random(recipe.seed(), layer, *policy);
+      const RandomSource random = policies::weight_mask_random(recipe->seed(), layer, *policy);
       keep = policies::WeightMask(*policy, random).mask_of(weight, 1);
     }
     const auto sum = [&](auto&& term) { return pairwise_sum(weight.size(), term); };
@@ -310,14 +309,11 @@ Pruned evaluate_masked(const net::Graph& graph, const net::Dataset& data,
                        const std::vector<std::string>& layers, const std::string& mask,
                        std::int64_t images) {
   const policies::Recipe recipe =
-      policies::Recipe::parse(recipe_of(layers, mask), "one-shot pruning");
+      policies::Recipe::make(recipe_of(layers, mask), "one-shot pruning");
   policies::RecipeNumerics numerics(recipe, graph);
-  numerics.freeze(graph, data.calibration_count(), [&](std::int64_t first, std::int64_t count) {
-    net::Targets targets;
-    return std::vector<net::Tensor>{data.calibration_batch(first, count, targets)};
-  });
+  freeze(numerics, graph, data);
   const net::Evaluation tested = net::evaluate(graph, data, net::Split::test, images, numerics);
-  Pruned pruned = kept_of(graph, recipe, layers);
+  Pruned pruned = kept_of(numerics.bound(), layers);
   pruned.loss = tested.loss;
   pruned.right = answer_text(tested.right);
   return pruned;

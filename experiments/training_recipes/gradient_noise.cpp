@@ -215,7 +215,7 @@ GradientNoise gradient_noise(const net::Graph& graph, const net::Dataset& data,
   double signal = 0, own_signal = 0;
   GradientNoise noise;
   for (const auto& [name, p] : plain) {
-    const policies::LayerRecipe layer = recipe.layer(name);
+    const policies::LayerRecipe& layer = numerics.bound().layer(name);
     const std::int64_t block = rotation_of(recipe, name);
     const std::int64_t rows = p.x.size() / p.x.shape.back();
     const float scale = numerics.loss_scale({.phase = net::Phase::training});

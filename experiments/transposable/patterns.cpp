@@ -10,6 +10,7 @@
 #include "emu/net/train/evaluate.hpp"
 #include "emu/stats/laws.hpp"
 #include "experiments/engine/losses_file.hpp"
+#include "experiments/engine/workbench.hpp"
 #include "formats/analysis/normal_law.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"
@@ -158,12 +159,6 @@ struct Seen {
   policies::AdaPrune adaprune;  ///< on calibration images
 };
 
-std::vector<net::Tensor> calibration_batch(const net::Dataset& data, std::int64_t first,
-                                           std::int64_t count) {
-  net::Targets targets;
-  return {data.calibration_batch(first, count, targets)};
-}
-
 constexpr std::int64_t kAtOnce = 64;  // images in memory
 
 Seen see(const net::Graph& graph, const net::Dataset& data, std::int64_t images,
@@ -178,7 +173,7 @@ Seen see(const net::Graph& graph, const net::Dataset& data, std::int64_t images,
   }
   for (std::int64_t first = 0; first < calibration; first += kAtOnce) {
     const std::vector<net::Tensor> batch =
-        calibration_batch(data, first, std::min(kAtOnce, calibration - first));
+        calibration_of(data)(first, std::min(kAtOnce, calibration - first));
     net::forward(graph, batch, seen.fitted);
     net::forward(graph, batch, seen.adaprune);
   }
@@ -248,7 +243,7 @@ std::vector<Variant> variants(const std::vector<std::string>& patterns) {
 }
 
 Json recipe_of(const std::vector<std::string>& layers, const std::string& mask) {
-  Json recipe = {{"numemu_recipe", 1}, {"layers", Json::array()}};
+  Json recipe = {{"layers", Json::array()}};
   for (const std::string& layer : layers)
     if (!mask.empty())
       recipe["layers"].push_back({{"match", layer}, {"roles", {{"weight", {{"mask", mask}}}}}});
@@ -259,18 +254,16 @@ std::vector<PrunedNetwork> prune_network(const net::Graph& graph, const net::Dat
                                          const std::vector<Variant>& all, std::int64_t images) {
   std::vector<std::string> masks = {""};
   for (const Variant& variant : all) masks.push_back(variant.mask());
-  const policies::Recipe plain = policies::Recipe::parse(recipe_of({}, ""), "transposable");
+  const policies::Recipe plain = policies::Recipe::make(recipe_of({}, ""), "transposable");
   const std::int64_t tested = std::min(images, data.test_count());
   const Seen seen =
       see(graph, data, tested, std::min(data.calibration_count(), plain.calibration().samples));
   std::vector<PrunedNetwork> results;
   for (const std::string& mask : masks) {
     const policies::Recipe recipe =
-        policies::Recipe::parse(recipe_of(seen.layers, mask), "transposable");
+        policies::Recipe::make(recipe_of(seen.layers, mask), "transposable");
     policies::RecipeNumerics numerics(recipe, graph);
-    numerics.freeze(graph, data.calibration_count(), [&](std::int64_t first, std::int64_t count) {
-      return calibration_batch(data, first, count);
-    });
+    freeze(numerics, graph, data);
     const net::Evaluation evaluation =
         net::evaluate(graph, data, net::Split::test, tested, numerics);
     PrunedNetwork& result = results.emplace_back(shares(graph, seen, mask, recipe.seed()));

@@ -85,7 +85,7 @@ Recipe Recipe::parse_text(const std::string& text, const std::string& where) {
 }
 
 Recipe Recipe::make(Json parts, const std::string& where, std::optional<std::uint64_t> seed) {
-  parts[kVersion] = 1;
+  if (!parts.contains(kVersion)) parts[kVersion] = 1;
   if (seed) parts["seed"] = *seed;
   return parse(parts, where);
 }

@@ -113,7 +113,7 @@ TEST_CASE("actnn: what compressing a context would do to signs and winners", "[f
   net::initialize(graph, 1);
   const auto read_back = [&](const char* format, int group) {
     policies::RecipeNumerics numerics(
-        policies::Recipe::parse(recipe_of({{"format", format}, {"group", group}}, 1), "r"), graph);
+        policies::Recipe::make({{"saved", {{"format", format}, {"group", group}}}}, "r", 1), graph);
     const net::Step step{.phase = net::Phase::training};
     const net::Kept kept{"input", net::Use::linear};
     return numerics.restore(step, kept, numerics.save(step, kept, x));
@@ -173,7 +173,7 @@ TEST_CASE("actnn: the gradient of a linear layer, on the specification's case", 
   graph.add("fc", std::make_unique<net::Linear>(kWidth, kOutputs), {0});
   net::initialize(graph, 1);
   policies::RecipeNumerics numerics(
-      policies::Recipe::parse(recipe_of({{"format", "uint2"}, {"group", 256}}, 1), "r"), graph);
+      policies::Recipe::make({{"saved", {{"format", "uint2"}, {"group", 256}}}}, "r", 1), graph);
   std::vector<double> squares;
   for (std::size_t draw = 0; draw < kDraws; ++draw) {
     const net::Step step{.phase = net::Phase::training, .index = static_cast<std::int64_t>(draw)};
@@ -256,8 +256,8 @@ TEST_CASE("actnn: gradients of a network have the variance of their contexts", "
   CHECK(conclusion.tables[0].rows.size() == layers * settings);
   // A context that is kept exactly adds nothing; one with another seed adds another noise.
   const Sample sample = sample_of("mlp", testing::small_dataset(), 32, 4, 0);
-  policies::RecipeNumerics recipe(policies::Recipe::parse(recipe_of({{"format", "uint1"}}, 0), "r"),
-                                  sample.graph);
+  policies::RecipeNumerics recipe(
+      policies::Recipe::make({{"saved", {{"format", "uint1"}}}}, "r", 0), sample.graph);
   Drawn drawn(recipe);
   const Exact exact = exact_pass(sample);
   CHECK(squared_distance(pass(sample, drawn)[0], exact.gradients[0]) == 0);
