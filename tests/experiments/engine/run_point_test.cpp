@@ -329,7 +329,7 @@ TEST_CASE("points beside each other give the rows of points one after the other"
       R"~({"numemu_sweep": 1, "base": {"numemu_recipe": 1, "calibrate": {"samples": 64}, "roles": {
               "weight": {"format": "int8"}, "activation": {"format": "int8"}}},
             "grid": {"calibrate.rule": ["absmax", "kl", "mse"], "roles.weight.format": ["int4", "e2m3"]},
-            "points": [{"roles.activation.format": "mxfp8"}]})~",
+            "points": [{"roles.activation.format": "mxfp4"}]})~",
       "s.json");
   const Workbench bench(testing::small_dataset(), testing::small_net(), 40);
   std::vector<std::string> alone, beside(config.points.size());
