@@ -131,8 +131,8 @@ void write_parts(const QuantizeRequest& o, const Sidecar& about, const Quantized
   files.publish();
 }
 
-void require_shape(const std::string& path, const ArrayShape& found, const ArrayShape& expected,
-                   const std::string& why) {
+void require_scale_shape(const std::string& path, const ArrayShape& found,
+                         const ArrayShape& expected, const std::string& why) {
   if (found == expected) return;
   throw Error(fmt::format("{}: shape: expected {} {}, found {}", path, shape_text(expected), why,
                           shape_text(found)));
@@ -160,8 +160,8 @@ const BlockFormat& inferred_format(const DequantizeRequest& options, const Forma
 }
 
 /// The files that are read, opened together.
-struct Inputs {
-  explicit Inputs(const DequantizeRequest& o)
+struct BlockInputs {
+  explicit BlockInputs(const DequantizeRequest& o)
       : all(open_inputs({{o.parts.codes, "codes"},
                          {o.parts.scales, "scales"},
                          {o.parts.zero_points, "zero_points"},
@@ -172,7 +172,7 @@ struct Inputs {
 
 /// The block format that the sidecar of the codes names, else that of the scales; null where
 /// neither does. Refused where --format names other elements.
-const BlockFormat* format_in_sidecars(const DequantizeRequest& options, const Inputs& inputs) {
+const BlockFormat* format_in_sidecars(const DequantizeRequest& options, const BlockInputs& inputs) {
   for (const StoredArray* array : {&inputs.codes, &inputs.scales}) {
     if (!array->sidecar || !array->sidecar->block) continue;
     const BlockFormat& f = find_block_format(*array->sidecar->block);
@@ -185,7 +185,7 @@ const BlockFormat* format_in_sidecars(const DequantizeRequest& options, const In
 }
 
 /// The block format of the codes: from the options or a sidecar; null where the shapes decide.
-const BlockFormat* told_format(const DequantizeRequest& options, const Inputs& inputs) {
+const BlockFormat* told_format(const DequantizeRequest& options, const BlockInputs& inputs) {
   const BlockTold& block = options.block;
   if (!block.block.empty() || !block.granularity.empty()) return &block_format_of(block);
   const BlockFormat* f = format_in_sidecars(options, inputs);
@@ -193,7 +193,8 @@ const BlockFormat* told_format(const DequantizeRequest& options, const Inputs& i
 }
 
 /// The one number of the tensor scale; 1 where there is none.
-float read_tensor_scale(const DequantizeRequest& options, const BlockFormat& f, Inputs& inputs) {
+float read_tensor_scale(const DequantizeRequest& options, const BlockFormat& f,
+                        BlockInputs& inputs) {
   const std::string& path = options.parts.tensor_scale;
   check_tensor_scale(f, path, options.no_tensor_scale);
   if (!path.empty() && options.no_tensor_scale)
@@ -206,12 +207,12 @@ float read_tensor_scale(const DequantizeRequest& options, const BlockFormat& f, 
   }
   const Array scale = read_array(inputs.tensor_scale);
   require_type(path, scale.type, {ArrayType::float32}, "tensor scale");
-  require_shape(path, scale.shape, {}, "for a tensor scale");
+  require_scale_shape(path, scale.shape, {}, "for a tensor scale");
   return *scale.as<float>();
 }
 
 Array read_zero_points(const std::string& path, const BlockFormat& f, const ArrayShape& expected,
-                       Inputs& inputs) {
+                       BlockInputs& inputs) {
   if (f.affine == Affine::sym) {
     if (!path.empty()) throw Error(fmt::format("--zero-points: {} has no zero points", f.name));
     return {};
@@ -221,12 +222,12 @@ Array read_zero_points(const std::string& path, const BlockFormat& f, const Arra
   Array array = read_codes(inputs.zero_points,
                            {.format = &format, .told_by = f.name + ", whose zero points are"})
                     .array;
-  require_shape(path, array.shape, expected, "as the scales");
+  require_scale_shape(path, array.shape, expected, "as the scales");
   return array;
 }
 
 /// The source of the block format, for messages.
-std::string block_said_by(const DequantizeRequest& options, const Inputs& inputs) {
+std::string block_said_by(const DequantizeRequest& options, const BlockInputs& inputs) {
   if (!options.block.block.empty()) return "--block";
   if (!options.block.granularity.empty()) return "--granularity, which means";
   for (const StoredArray* array : {&inputs.codes, &inputs.scales}) {
@@ -236,7 +237,7 @@ std::string block_said_by(const DequantizeRequest& options, const Inputs& inputs
 }
 
 /// Compares the sidecars with the options, before any codes are read as another format.
-void check_sidecars(const Inputs& inputs, const SidecarTold& told) {
+void check_sidecars(const BlockInputs& inputs, const SidecarTold& told) {
   for (const StoredArray* array : {&inputs.codes, &inputs.scales, &inputs.zero_points}) {
     if (array->sidecar) check_sidecar(array->path(), *array->sidecar, told);
   }
@@ -399,7 +400,7 @@ DequantizedFile dequantize_file(const DequantizeRequest& o) {
                                               {"--scales", o.parts.scales},
                                               {"--zero-points", o.parts.zero_points},
                                               {"--tensor-scale", o.parts.tensor_scale}});
-  Inputs inputs(o);
+  BlockInputs inputs(o);
   const BlockFormat* const named = told_format(o, inputs);
   SidecarTold known;
   known.block_by = block_said_by(o, inputs);
@@ -429,8 +430,8 @@ DequantizedFile dequantize_file(const DequantizeRequest& o) {
   const Array scales =
       read_codes(inputs.scales, {.format = f.scale, .told_by = f.name + ", whose scales are"})
           .array;
-  require_shape(o.parts.scales, scales.shape, layout.scale_shape,
-                fmt::format("for {} of {}", f.name, shape_text(shape)));
+  require_scale_shape(o.parts.scales, scales.shape, layout.scale_shape,
+                      fmt::format("for {} of {}", f.name, shape_text(shape)));
   const Array zero_points = read_zero_points(o.parts.zero_points, f, layout.scale_shape, inputs);
   const float tensor_scale = read_tensor_scale(o, f, inputs);
   Array y(ArrayType::float32, shape);

@@ -92,6 +92,7 @@ function(numemu_floor name)
   add_library(${name} STATIC ${sources})
   target_link_libraries(${name} PUBLIC numemu_flags ${floor_UNPARSED_ARGUMENTS})
   target_precompile_headers(${name} REUSE_FROM ${floor_PRECOMPILED})
+  numemu_cold(${name})
   # gcc 12 warns of its own intrinsics (PR 105593), and Highway's pragmas against that do not reach precompiled headers.
   foreach(source ${sources})
     file(STRINGS ${source} vectors REGEX "^#include <hwy/foreach_target.h>" LIMIT_COUNT 1)
@@ -99,19 +100,38 @@ function(numemu_floor name)
       set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-Wno-uninitialized;-Wno-maybe-uninitialized")
     endif()
   endforeach()
-  numemu_batches(${name})
+  numemu_groups(${name})
 endfunction()
 
-# numemu_cold(PATTERN...): sources, relative to the calling folder, that take a negligible share of any run: they read descriptions,
-# texts and headers of files, plan, and pass work on. -Og compiles them in about two thirds of the time of -O2 (-O1: in three
-# quarters). A Debug build compiles everything with the same options: clang refuses a precompiled header of -O0 in a source of -Og.
-function(numemu_cold)
+# numemu_cold(TARGET): moves the sources of TARGET with the line "// Cold: ..." into an object library of its own, compiled with -Og.
+# They take a negligible share of any run: they read descriptions, texts and headers of files, plan, and pass work on. -Og compiles them
+# in about two thirds of the time of -O2 (-O1: in three quarters). A Debug build compiles everything with the same options: clang
+# refuses a precompiled header of -O0 in a source of -Og.
+function(numemu_cold target)
   if(CMAKE_BUILD_TYPE STREQUAL "Debug")
     return()
   endif()
-  list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
-  file(GLOB sources CONFIGURE_DEPENDS ${ARGN})
-  set_source_files_properties(${sources} PROPERTIES COMPILE_OPTIONS -Og)
+  get_target_property(sources ${target} SOURCES)
+  set(cold "")
+  foreach(source ${sources})
+    file(STRINGS ${source} marks REGEX "^// Cold: " LIMIT_COUNT 1)
+    if(marks)
+      list(APPEND cold ${source})
+      list(REMOVE_ITEM sources ${source})
+    endif()
+  endforeach()
+  if(NOT cold)
+    return()
+  endif()
+  add_library(${target}_cold OBJECT ${cold})
+  target_compile_options(${target}_cold PRIVATE -Og)
+  target_compile_definitions(${target}_cold PRIVATE $<TARGET_PROPERTY:${target},COMPILE_DEFINITIONS>)
+  target_link_libraries(${target}_cold PRIVATE $<TARGET_PROPERTY:${target},LINK_LIBRARIES>)
+  get_target_property(precompiled ${target} PRECOMPILE_HEADERS_REUSE_FROM)
+  target_precompile_headers(${target}_cold REUSE_FROM ${precompiled})
+  numemu_groups(${target}_cold)
+  set_property(TARGET ${target} PROPERTY SOURCES ${sources} $<TARGET_OBJECTS:${target}_cold>)
+  set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX)
 endfunction()
 
 # numemu_table(FOLDER PREFIX): writes generated/<FOLDER>/table.inc with one line PREFIX(stem) for every .cpp in FOLDER,

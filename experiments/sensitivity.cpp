@@ -70,15 +70,15 @@ std::string granularity_text(const std::string& format, const std::string& roles
 }
 
 /// One point: a layer at a format, or (no format) the recipe as it is.
-struct Cell {
+struct SensitivityCell {
   std::string format, layer;
   const Record* record = nullptr;
 };
 
-std::vector<Finding> judge(const std::vector<Cell>& cells) {
+std::vector<Finding> judge(const std::vector<SensitivityCell>& cells) {
   Judged judged;
   std::vector<Finding> lost;  // whose outputs are not finite
-  for (const Cell& cell : cells) {
+  for (const SensitivityCell& cell : cells) {
     const std::optional<double>&measured = cell.record->sqnr_db,
           &predicted = cell.record->predicted_sqnr_db;
     const std::string what = cell.format.empty() ? "output SQNR in dB of the recipe as it is"
@@ -120,13 +120,14 @@ std::string decibel_text(const std::optional<double>& db) {
   return db ? fmt::format("{:.1f}", *db) : "-";
 }
 
-ResultTable table_of(const std::string& title, const std::vector<Cell>& cells, bool tuned) {
+ResultTable table_of(const std::string& title, const std::vector<SensitivityCell>& cells,
+                     bool tuned) {
   ResultTable table{title,
                     {"layer", change_title(*cells.front().record->judged.measure, tuned),
                      "95 % interval", "output SQNR dB", "predicted", "overflow", "underflow"},
                     {}};
   if (tuned) table.header[3] = "output SQNR dB against the tuned weights";
-  for (const Cell& cell : cells) {
+  for (const SensitivityCell& cell : cells) {
     const Record& r = *cell.record;
     double overflow = 0, underflow = 0;
     for (const RowLayer& layer : r.row->layers) {
@@ -159,7 +160,7 @@ Conclusion run_sensitivity(const ExperimentRun& run) {
   }
   layers.emplace_back(kAllLayers);
   Json points = Json::array();
-  std::vector<Cell> cells;
+  std::vector<SensitivityCell> cells;
   const std::string& unit = run.settings.text("unit");
   const auto add = [&](const std::string& format, const std::string& layer, const Json& patches) {
     points.push_back({{"layers", patches}});
@@ -187,7 +188,7 @@ Conclusion run_sensitivity(const ExperimentRun& run) {
   if (run.hooks.on_point) {
     // Named is the point that runs, not the one that ended.
     hooks.on_point = [&](std::size_t done, std::size_t kept, std::size_t total, Point point) {
-      const Cell& cell = cells.at(std::min(done, cells.size() - 1));
+      const SensitivityCell& cell = cells.at(std::min(done, cells.size() - 1));
       point.where = cell.format.empty() ? cell.layer : cell.format + " in " + cell.layer;
       run.hooks.on_point(done, kept, total, point);
     };
@@ -202,13 +203,15 @@ Conclusion run_sensitivity(const ExperimentRun& run) {
   conclusion.add(judge(cells), "noise");
   const std::size_t whole = base.file.empty() ? cells.size() : cells.size() - 1;
   for (std::size_t first = 0; first < whole; first += layers.size()) {
-    std::vector<Cell> of_format(cells.begin() + first, cells.begin() + first + layers.size());
+    std::vector<SensitivityCell> of_format(cells.begin() + first,
+                                           cells.begin() + first + layers.size());
     const std::string format = of_format[0].format;
     const bool wide = !base.file.empty() && role("weight", format, base).is_null();
     // The last is "all layers", which stays there: it is no layer.
-    std::stable_sort(of_format.begin(), of_format.end() - 1, [&](const Cell& a, const Cell& b) {
-      return comes_first(*a.record, *b.record, wide);
-    });
+    std::stable_sort(of_format.begin(), of_format.end() - 1,
+                     [&](const SensitivityCell& a, const SensitivityCell& b) {
+                       return comes_first(*a.record, *b.record, wide);
+                     });
     const char* order = wide                                  ? "the highest"
                         : loses_numbers(*of_format[0].record) ? "NaN outputs and then the lowest"
                                                               : "the lowest";

@@ -20,13 +20,13 @@ namespace {
 using boost::multiprecision::cpp_int;
 
 // The exponent of the leading bit: 2^e <= |v| < 2^(e + 1).
-std::int64_t leading_exponent(const Value& v) {
+std::int64_t exponent_of_leading_bit(const Value& v) {
   return std::int64_t{v.exponent} + static_cast<std::int64_t>(std::bit_width(v.significand)) - 1;
 }
 
 // Less than zero, zero or more as |a| is less than, equal to or more than |b|; b is not sticky.
 int compare_magnitudes(const Value& a, const Value& b) {
-  const std::int64_t left = leading_exponent(a), right = leading_exponent(b);
+  const std::int64_t left = exponent_of_leading_bit(a), right = exponent_of_leading_bit(b);
   if (left != right) return left < right ? -1 : 1;
   const std::uint64_t x = a.significand << std::countl_zero(a.significand);
   const std::uint64_t y = b.significand << std::countl_zero(b.significand);
@@ -53,7 +53,7 @@ cpp_int in_units(const Value& v, std::int64_t unit) {
 // as any other number of its sign that is not zero.
 Value bounded_below(const Value& v) {
   constexpr std::int32_t kTiny = -1200;
-  if (v.kind == Class::zero || leading_exponent(v) >= kTiny) return v;
+  if (v.kind == Class::zero || exponent_of_leading_bit(v) >= kTiny) return v;
   return {Class::finite, v.negative, true, kTiny, 1};
 }
 

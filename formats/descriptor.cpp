@@ -1,4 +1,5 @@
 // Parses eXmY descriptors and P3109 names into format records.
+// Cold: a negligible share of any run (docs/build.md).
 #include "formats/descriptor.hpp"
 
 #include <algorithm>

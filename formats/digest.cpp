@@ -1,4 +1,5 @@
 // SHA-256 from OpenSSL.
+// Cold: a negligible share of any run (docs/build.md).
 #include "formats/digest.hpp"
 
 #include <openssl/evp.h>

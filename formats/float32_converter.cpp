@@ -39,11 +39,6 @@ void reference(const Conversion& c, const float* x, std::int64_t n, Out* out, st
   }
 }
 
-void set_output(simd::Arrays& arrays, float* out) { arrays.values = out; }
-void set_output(simd::Arrays& arrays, std::uint8_t* out) { arrays.codes8 = out; }
-void set_output(simd::Arrays& arrays, std::uint16_t* out) { arrays.codes16 = out; }
-void set_output(simd::Arrays& arrays, std::uint32_t* out) { arrays.codes32 = out; }
-
 // Random words have n bits in use.
 std::uint32_t random_mask(int n) { return ~std::uint32_t{0} >> (32 - n); }
 
@@ -73,7 +68,7 @@ void Float32Converter::run(const float* x, std::int64_t n, Out* out, std::uint8_
   arrays.x = x;
   arrays.n = n;
   arrays.flags = flags;
-  set_output(arrays, out);
+  arrays.set_output(out);
   arrays.stream = sizeof(Out) == sizeof(float) && simd::worth_streaming(out, n);
   if (!conversion_.rounding.stochastic()) return convert(arrays);
   const int random_bits = conversion_.rounding.random_bits;
@@ -92,7 +87,7 @@ void Float32Converter::run(const float* x, std::int64_t n, Out* out, std::uint8_
     arrays.n = size;
     arrays.random = words;
     arrays.flags = flags == nullptr ? nullptr : flags + begin;
-    set_output(arrays, out + begin);
+    arrays.set_output(out + begin);
     convert(arrays);
   }
 }

@@ -21,7 +21,7 @@ namespace {
 
 // A chunk and its random words stay in the first-level cache from the test of its elements to their
 // conversion, and one NaN or infinity sends only its own chunk to the reference.
-constexpr std::int64_t kChunk = OddQuotients::kMost;
+constexpr std::int64_t kQuantizedChunk = OddQuotients::kMost;
 
 float to_float32(const Format& f, std::uint64_t code) {
   const Value value = decode(f, code);
@@ -74,10 +74,6 @@ FlagCounts convert_chunk(const QuantizePlan& plan, const float* x, std::int64_t 
   return quantize_vectors(plan, x, n, words, out);
 }
 
-void set_output(simd::Arrays& arrays, std::uint8_t* codes) { arrays.codes8 = codes; }
-void set_output(simd::Arrays& arrays, std::uint16_t* codes) { arrays.codes16 = codes; }
-void set_output(simd::Arrays& arrays, float* values) { arrays.values = values; }
-
 // A sign is one comparison: no rounding, and exact where the magnitude is the scale. Nothing for
 // NaN, infinities, or a scale that is not positive and finite.
 template <class Out>
@@ -110,10 +106,10 @@ FlagCounts convert(const Conversion& c, const float* x, std::int64_t n, float sc
   const std::optional<QuantizePlan> plan = plan_quantize(c, scale);
   if (!plan) return reference(c, x, n, scale, out, first);
   const std::optional<OddQuotients> odd = OddQuotients::make(c, scale);
-  alignas(64) std::uint32_t words[kChunk];
+  alignas(64) std::uint32_t words[kQuantizedChunk];
   FlagCounts counts;
-  for (std::int64_t begin = 0; begin < n; begin += kChunk) {
-    const std::int64_t size = std::min(kChunk, n - begin);
+  for (std::int64_t begin = 0; begin < n; begin += kQuantizedChunk) {
+    const std::int64_t size = std::min(kQuantizedChunk, n - begin);
     if (!takes_fast_path(c, x + begin, size)) {
       counts += reference(c, x + begin, size, scale, out + begin, first + begin);
       continue;
@@ -122,7 +118,7 @@ FlagCounts convert(const Conversion& c, const float* x, std::int64_t n, float sc
     std::optional<FlagCounts> chunk_counts;
     if (odd) {
       simd::Arrays arrays{.x = x + begin, .n = size, .random = words};
-      set_output(arrays, out + begin);
+      arrays.set_output(out + begin);
       chunk_counts = odd->convert(arrays);
     }
     counts +=

@@ -1,4 +1,5 @@
 // Finds formats by name, alias, descriptor or codebook file; the rows come from formats.def.
+// Cold: a negligible share of any run (docs/build.md).
 #include <algorithm>
 #include <map>
 #include <memory>

@@ -1,10 +1,13 @@
 // The real number behind a code: sign, exponent and significand as integers.
 #pragma once
 #include <cstdint>
+#include <limits>
 
 namespace numemu {
 
 enum class Class : std::uint8_t { zero, finite, infinite, nan };
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
 
 /// (-1)^negative * significand * 2^exponent. A finite value has a non-zero significand, not
 /// normalised; a NaN's holds its payload, the fraction left-aligned to 52 bits. `sticky`: the

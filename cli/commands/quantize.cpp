@@ -63,7 +63,7 @@ void print_json(const std::string& out, const api::QuantizedFile& file, const Sq
   fmt::print("{}\n", json.dump(2));
 }
 
-void print_text(const std::string& out, const api::QuantizedFile& file, const Sqnr& sqnr) {
+void print_quantized(const std::string& out, const api::QuantizedFile& file, const Sqnr& sqnr) {
   const api::QuantizedArray& q = file.quantized;
   const BlockFormat& f = *q.how.format;
   const Sidecar& about = file.about;
@@ -93,7 +93,7 @@ int run_quantize(const QuantizeOptions& options) {
   }
   if (options.quiet && !options.json) return kFine;
   const Sqnr sqnr = api::sqnr_of(file.numbers, file.quantized.values);
-  (options.json ? print_json : print_text)(request.out, file, sqnr);
+  (options.json ? print_json : print_quantized)(request.out, file, sqnr);
   return kFine;
 }
 

@@ -34,7 +34,7 @@ struct TrainCommand {
   bool profile = false, quiet = false, json = false;
 };
 
-constexpr std::int64_t kMostPixels = 4096;
+constexpr std::int64_t kMostTrainPixels = 4096;
 
 // "shift=2,flip,crop=4"
 net::Augmentation parse_augmentation(const std::string& text) {
@@ -53,7 +53,7 @@ net::Augmentation parse_augmentation(const std::string& text) {
     const char* const first = part.data() + std::min(part.size(), name.size() + 1);
     const auto [stop, error] = std::from_chars(first, last, pixels);
     const bool known = name == "shift" || name == "crop";
-    if (!known || error != std::errc() || stop != last || pixels < 1 || pixels > kMostPixels) {
+    if (!known || error != std::errc() || stop != last || pixels < 1 || pixels > kMostTrainPixels) {
       throw Error(fmt::format(
           "--augment: expected shift=PIXELS, crop=PIXELS or flip, separated by commas, not '{}'",
           part));
@@ -150,7 +150,7 @@ void add_loop(Command& command, TrainCommand& options) {
   command
       .option("--image-size S", options.asked.view.image_size,
               "Resize images to S x S pixels (default: as stored)")
-      .whole(1, kMostPixels);
+      .whole(1, kMostTrainPixels);
   command
       .option("--label-noise P", options.asked.view.label_noise,
               "Replace this share of the training labels by other classes")

@@ -1,3 +1,4 @@
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/fold_batch_norm.hpp"
 
 #include <cmath>

@@ -1,5 +1,6 @@
 // The forward passes: every node's result goes through the moments, values die after their last
 // reader.
+// Cold: a negligible share of any run (docs/build.md).
 #include <exception>
 #include <new>
 #include <stdexcept>

@@ -1,3 +1,4 @@
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/kept_bytes.hpp"
 
 #include "formats/error.hpp"

@@ -1,4 +1,5 @@
 // The memory budget of the process and what is claimed of it.
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/memory.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
 // From a network's name to its row of nets.def.
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/nets.hpp"
 
 #include <charconv>

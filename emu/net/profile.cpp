@@ -1,4 +1,5 @@
 // A stack of sections per thread, merged at the end.
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/profile.hpp"
 
 #include <algorithm>

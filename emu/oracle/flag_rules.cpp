@@ -1,4 +1,5 @@
 // Rules of exception flags alone: what results raise besides, or fail to raise.
+// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <bit>

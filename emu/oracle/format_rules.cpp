@@ -1,5 +1,6 @@
 // Rules of decoding: codes read or written as another format, a fixed-point register a bit
 // narrower.
+// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Rules of conversions and scalar operations: other roundings of the same exact result.
+// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Proposals whose results matter: sums that cancel, tiny and large results, ties, last kept bits.
+// Cold: a negligible share of any run (docs/build.md).
 #include <algorithm>
 #include <bit>
 #include <tuple>

@@ -1,4 +1,5 @@
 // Rules of results that are right until the last moment.
+// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <array>

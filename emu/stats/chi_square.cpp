@@ -1,3 +1,4 @@
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/stats/chi_square.hpp"
 
 #include <algorithm>

@@ -15,7 +15,7 @@ namespace {
 using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 /// Rows of A gathered at a time, so that a convolution is never a whole matrix in memory.
-constexpr TileShape kSlab{.rows = 512, .lanes = std::numeric_limits<std::int64_t>::max() / 2};
+constexpr TileShape kEigenSlab{.rows = 512, .lanes = std::numeric_limits<std::int64_t>::max() / 2};
 
 Matrix gathered(const Source<float>& source, std::int64_t first, std::int64_t rows,
                 std::int64_t k) {
@@ -47,7 +47,7 @@ class HostEigenF32 final : public Unit {
     const auto* c = static_cast<const float*>(g.c);
     auto* d = static_cast<float*>(g.d);
     // A tile is whole rows of D: the driver's rows are the rows of A here, its lanes one.
-    for_each_tile(g.m, 1, g.n * g.k, kSlab, [&](const Tile& tile) {
+    for_each_tile(g.m, 1, g.n * g.k, kEigenSlab, [&](const Tile& tile) {
       const std::int64_t rows = tile.row_end - tile.row_begin;
       Eigen::Map<Matrix> out(d + tile.row_begin * g.n, rows, g.n);
       out.noalias() = gathered(a, tile.row_begin, rows, g.k) * whole_b.transpose();

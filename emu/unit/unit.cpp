@@ -1,4 +1,5 @@
 // The members of a unit that follow from its description, and the names of the grades.
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/unit/unit.hpp"
 
 #include <array>

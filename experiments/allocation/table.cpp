@@ -204,13 +204,13 @@ double weight_bits(const net::GemmLayer& layer, const policies::LayerRecipe& rec
 
 namespace {
 
-constexpr int kDigits = 9;
+constexpr int kTableDigits = 9;
 
 const std::vector<std::string> kLosses = {"noise", "predicted", "cross_entropy"};
 
 Json number(double value) {
   if (!std::isfinite(value)) return nullptr;
-  return policies::significant(value, kDigits);
+  return policies::significant(value, kTableDigits);
 }
 
 /// Of a recipe; not finite where it is not known.
@@ -231,7 +231,7 @@ CellFigures measure(const policies::Recipe& recipe, const Workbench& bench, Loss
   if (kind == LossKind::cross_entropy) {
     const net::Evaluation evaluation = net::evaluate(graph, bench.dataset, net::Split::calibration,
                                                      images, numerics, bench.scores);
-    return {policies::significant(evaluation.loss, kDigits), NAN};
+    return {policies::significant(evaluation.loss, kTableDigits), NAN};
   }
   double db = 0;
   bool finite = true;
@@ -242,8 +242,8 @@ CellFigures measure(const policies::Recipe& recipe, const Workbench& bench, Loss
     db = measured.output.db;
     finite = !std::isnan(db);
   }
-  return {policies::significant(finite ? portable::pow(10.0, -db / 10) : NAN, kDigits),
-          policies::significant(db, kDigits)};
+  return {policies::significant(finite ? portable::pow(10.0, -db / 10) : NAN, kTableDigits),
+          policies::significant(db, kTableDigits)};
 }
 
 double loss_of(const CellFigures& result) {

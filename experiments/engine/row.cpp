@@ -40,6 +40,7 @@ namespace {
 
 Row read(const Json& json, FieldLog& log) {
   log.excused = json.contains("scores");
+  log.open = "point";
   Row row = read_known<Row>(json, log);
   row.unknown = std::move(log.members);
   return row;

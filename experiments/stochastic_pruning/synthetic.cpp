@@ -67,7 +67,7 @@ struct Spread {
 };
 
 /// Shares, added variance per element and cosine over the parts of a sample.
-struct Measured {
+struct MeasuredLaw {
   Estimate below, zeros, error, cosine;
   static void fields(auto& self, const auto& visit) {
     visit("below", self.below);
@@ -77,8 +77,8 @@ struct Measured {
   }
 };
 
-Measured measure(const Source& source, Pruning pruning, double threshold, std::uint64_t seed,
-                 std::int64_t samples) {
+MeasuredLaw measure(const Source& source, Pruning pruning, double threshold, std::uint64_t seed,
+                    std::int64_t samples) {
   const std::int64_t n = samples / kParts;
   Spread below, zeros, error, cosine;
   for (std::int64_t part = 0; part < kParts; ++part) {
@@ -138,7 +138,7 @@ std::string label_of(const Case& c) {
                      is_own(c) ? "" : ", threshold of a normal law");
 }
 
-TypedTrial<Measured> trial_of(const Case& c, std::uint64_t seed, std::int64_t samples) {
+TypedTrial<MeasuredLaw> trial_of(const Case& c, std::uint64_t seed, std::int64_t samples) {
   return {
       {{"part", "synthetic"},
        {"law", c.source->law},
@@ -160,9 +160,9 @@ std::string with_error(const Estimate& e) {
 void add_synthetic(const ExperimentRun& run, Conclusion& conclusion) {
   const std::int64_t samples = run.settings.integer("samples", 64 * kParts, 1'000'000'000);
   const std::vector<Case> cases = cases_of(shares_of(run.settings, "shares"));
-  std::vector<TypedTrial<Measured>> trials;
+  std::vector<TypedTrial<MeasuredLaw>> trials;
   for (const Case& c : cases) trials.push_back(trial_of(c, run.seed, samples));
-  const std::vector<Measured> results = run_typed(run, trials);
+  const std::vector<MeasuredLaw> results = run_typed(run, trials);
 
   ResultTable table{
       "Known laws: predicted | measured ± standard error",
@@ -174,7 +174,7 @@ void add_synthetic(const ExperimentRun& run, Conclusion& conclusion) {
     const Case& c = cases[i];
     const PruningEffect predicted = effect(c.pruning, c.law, c.threshold());
     const double squares = second_moment(c.law), below = c.law.nonzero * predicted.below;
-    const Measured& m = results[i];
+    const MeasuredLaw& m = results[i];
     const std::string label = label_of(c);
     const auto add = [&](const char* what, double expected, const Estimate& e) {
       conclusion.add(closed_form(what + label, expected, e.value, e.error),

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "formats/codec.hpp"
@@ -14,8 +13,6 @@
 
 namespace numemu {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 bool is_normal(const Format& format, double value) {
   return format.kind == Kind::floating && std::abs(value) >= smallest_normal(format);
@@ -106,9 +103,9 @@ std::vector<Cell> cells(const Format& format, const Rounding& rounding, bool sym
   out.reserve(grid.size());
   for (std::size_t i = 0; i < grid.size(); ++i) {
     const Boundary low =
-        i > 0 ? rounding_boundary(grid[i - 1], grid[i], rounding.mode) : Boundary{-kInfinity, true};
+        i > 0 ? rounding_boundary(grid[i - 1], grid[i], rounding.mode) : Boundary{-kInf, true};
     if (i > 0) out.back().high = low.at;
-    out.push_back({low.at, kInfinity, grid[i].value, is_normal(format, grid[i].value), low.upper});
+    out.push_back({low.at, kInf, grid[i].value, is_normal(format, grid[i].value), low.upper});
   }
   return out;
 }

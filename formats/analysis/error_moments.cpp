@@ -4,25 +4,21 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"
+#include "formats/value.hpp"
 
 namespace numemu {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-using Moments = Density::Moments;
-
 /// Integral of (v - x)^2, never negative whatever its three parts cancel to.
-double square_error(const Moments& m, double v) {
+double square_error(const Density::Moments& m, double v) {
   return std::max(0.0, (v * m.p0 - 2 * m.p1) * v + m.p2);
 }
 
 /// Adds the mass `m` that all becomes `v`.
-void add_rounded(const Moments& m, double v, bool normal, ErrorMoments* out) {
+void add_rounded(const Density::Moments& m, double v, bool normal, ErrorMoments* out) {
   const double square = square_error(m, v);
   out->mean += v * m.p0 - m.p1;
   out->mse += square;
@@ -47,27 +43,27 @@ void check(const std::vector<Cell>& cells, double scale) {
 }  // namespace
 
 double ErrorMoments::sqnr_db() const {
-  return mse == 0 ? kInfinity : 10 * portable::log10(signal / mse);
+  return mse == 0 ? kInf : 10 * portable::log10(signal / mse);
 }
 
 ErrorMoments error_moments(const std::vector<Cell>& cells, double scale, const Density& density) {
   check(cells, scale);
   ErrorMoments out;
   const double lowest = cells.front().value * scale, largest = cells.back().value * scale;
-  const Moments below = density.moments(-kInfinity, lowest),
-                above = density.moments(largest, kInfinity);
+  const Density::Moments below = density.moments(-kInf, lowest),
+                         above = density.moments(largest, kInf);
   add_rounded(below, lowest, false, &out);
   for (const Cell& cell : cells) {
     const double low = std::max(cell.low * scale, lowest),
                  high = std::min(cell.high * scale, largest);
-    const Moments m = density.moments(low, high);
+    const Density::Moments m = density.moments(low, high);
     add_rounded(m, cell.value * scale, cell.normal, &out);
     if (cell.value == 0) out.flushed += m.p0;
   }
   add_rounded(above, largest, false, &out);
   add_rounded({density.zero_mass(), 0, 0}, image_of_zero(cells) * scale, false, &out);
   out.saturated = below.p0 + above.p0;
-  out.signal = density.moments(-kInfinity, kInfinity).p2;
+  out.signal = density.moments(-kInf, kInf).p2;
   return out;
 }
 
@@ -76,12 +72,12 @@ ErrorMoments stochastic_error_moments(const std::vector<Cell>& brackets, double 
   check(brackets, scale);
   ErrorMoments out;
   const double lowest = brackets.front().low * scale, largest = brackets.back().high * scale;
-  const Moments below = density.moments(-kInfinity, lowest),
-                above = density.moments(largest, kInfinity);
+  const Density::Moments below = density.moments(-kInf, lowest),
+                         above = density.moments(largest, kInf);
   add_rounded(below, lowest, false, &out);
   for (const Cell& bracket : brackets) {
     const double a = bracket.low * scale, b = bracket.high * scale;
-    const Moments m = density.moments(a, b);
+    const Density::Moments m = density.moments(a, b);
     const double variance = std::max(0.0, (a + b) * m.p1 - m.p2 - a * b * m.p0);
     out.mse += variance;
     if (bracket.normal) out.mse_normal += variance;
@@ -95,7 +91,7 @@ ErrorMoments stochastic_error_moments(const std::vector<Cell>& brackets, double 
     add_rounded({density.zero_mass(), 0, 0}, lowest > 0 ? lowest : largest, false, &out);
   }
   out.saturated = below.p0 + above.p0;
-  out.signal = density.moments(-kInfinity, kInfinity).p2;
+  out.signal = density.moments(-kInf, kInf).p2;
   return out;
 }
 

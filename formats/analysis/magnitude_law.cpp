@@ -1,4 +1,4 @@
-// Sums in a fixed order, over threads.
+// TermSums in a fixed order, over threads.
 #include "formats/analysis/magnitude_law.hpp"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ constexpr std::int64_t kSerialChunks = 8;  // fewer are not worth threads
 constexpr double kSqrtHalfPi = 1.2533141373155002512;
 
 /// Over non-zero elements: how many, the sums of their terms and of the squares.
-struct Sums {
+struct TermSums {
   std::int64_t count = 0;
   double first = 0, second = 0;
   bool finite = true;
@@ -30,7 +30,7 @@ std::int32_t magnitude_bits(float x) { return std::bit_cast<std::int32_t>(x) & 0
 
 // Of |g|, or of ln(|g| / pivot): the pivot is one of the magnitudes, so that no digits are lost in
 // the variance.
-Sums sums_of(ThresholdLaw law, double pivot, const float* x, std::int64_t n) {
+TermSums sums_of(ThresholdLaw law, double pivot, const float* x, std::int64_t n) {
   double terms[kChunk];
   std::int32_t largest = 0, count = 0;
 #pragma omp simd reduction(max : largest) reduction(+ : count)
@@ -39,7 +39,7 @@ Sums sums_of(ThresholdLaw law, double pivot, const float* x, std::int64_t n) {
     largest = std::max(largest, bits);
     count += bits != 0;
   }
-  Sums sums{count, 0, 0, largest < 0x7f800000};
+  TermSums sums{count, 0, 0, largest < 0x7f800000};
   if (law == ThresholdLaw::normal) {
 #pragma omp simd
     for (std::int64_t i = 0; i < n; ++i) terms[i] = std::fabs(static_cast<double>(x[i]));
@@ -59,9 +59,9 @@ Sums sums_of(ThresholdLaw law, double pivot, const float* x, std::int64_t n) {
 }
 
 // Chunks on threads, the tree over them in order.
-Sums sums_of_tensor(ThresholdLaw law, double pivot, const float* x, std::int64_t n) {
+TermSums sums_of_tensor(ThresholdLaw law, double pivot, const float* x, std::int64_t n) {
   const std::int64_t chunks = (n + kChunk - 1) / kChunk;
-  std::vector<Sums> parts(static_cast<std::size_t>(chunks));
+  std::vector<TermSums> parts(static_cast<std::size_t>(chunks));
 #pragma omp parallel if (chunks > kSerialChunks)
   {
     const FloatGuard guard;
@@ -69,8 +69,8 @@ Sums sums_of_tensor(ThresholdLaw law, double pivot, const float* x, std::int64_t
     for (std::int64_t c = 0; c < chunks; ++c)
       parts[c] = sums_of(law, pivot, x + c * kChunk, std::min(kChunk, n - c * kChunk));
   }
-  Sums sums;
-  for (const Sums& part : parts) {
+  TermSums sums;
+  for (const TermSums& part : parts) {
     sums.count += part.count;
     sums.finite = sums.finite && part.finite;
   }
@@ -88,7 +88,7 @@ MagnitudeLaw fit_law(ThresholdLaw law, const float* x, std::int64_t n) {
   if (first == x + n) return {law, 0, 0, n > 0 ? 0.0 : 1.0};
   if (!std::isfinite(*first)) return {law, 0, 0, 1};
   const double pivot = std::fabs(static_cast<double>(*first));
-  const Sums sums = sums_of_tensor(law, pivot, x, n);
+  const TermSums sums = sums_of_tensor(law, pivot, x, n);
   const double count = static_cast<double>(sums.count), nonzero = count / static_cast<double>(n);
   if (!sums.finite) return {law, 0, 0, nonzero};
   const double mean = sums.first / count;

@@ -3,16 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "formats/analysis/cells.hpp"
 #include "formats/codec.hpp"
 #include "formats/error.hpp"
+#include "formats/value.hpp"
 
 namespace numemu {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// The outcome of a real far beyond the ends, by the codec: saturated, infinite or NaN.
 PossibleResult beyond(const Format& format, const Rounding& rounding, Overflow overflow,
@@ -74,13 +72,13 @@ void put_below(double at, bool upper_owns, const PossibleResult& outcome,
                std::vector<OutcomePiece>* list) {
   list->front().low = at;
   list->front().low_closed = upper_owns;
-  list->insert(list->begin(), fixed(-kInfinity, true, at, outcome));
+  list->insert(list->begin(), fixed(-kInf, true, at, outcome));
 }
 
 void put_above(double at, bool upper_owns, const PossibleResult& outcome,
                std::vector<OutcomePiece>* list) {
   list->back().high = at;
-  list->push_back(fixed(at, upper_owns, kInfinity, outcome));
+  list->push_back(fixed(at, upper_owns, kInf, outcome));
 }
 
 RoundingMode mirrored(RoundingMode mode) {
@@ -143,20 +141,20 @@ std::vector<OutcomePiece> stochastic_pieces(const Format& format, const Rounding
   std::vector<OutcomePiece> list;
   const auto add = [&](const OutcomePiece& piece) { list.push_back(piece); };
   if (format.kind == Kind::codebook) {
-    add(fixed(-kInfinity, true, first, below));
+    add(fixed(-kInf, true, first, below));
   } else if (format.is_signed) {
     const double before = mirrored(next_after(format, mirrored(grid.front()))).value;
-    add(fixed(-kInfinity, true, before, below));
+    add(fixed(-kInf, true, before, below));
     add(gap(before, first, below, {.value = first}));
   } else if (!format.has_zero()) {
-    add(fixed(-kInfinity, true, 0, below));
+    add(fixed(-kInf, true, 0, below));
     add(fixed(0, true, first, {.value = first}));
   } else {
     // Magnitudes that flush give zero whatever they round to; the first that does not is refused.
     const auto survives = [&](const GridPoint& p) { return kept(p.value).value != 0; };
     const auto edge = std::find_if(grid.begin(), grid.end(), survives);
     const double high = -std::prev(edge)->value, low = -edge->value;
-    add(fixed(-kInfinity, true, low, below));
+    add(fixed(-kInf, true, low, below));
     add(gap(low, high, below, {}));
     if (high < 0) add(fixed(high, true, 0, {}));
   }
@@ -171,12 +169,12 @@ std::vector<OutcomePiece> stochastic_pieces(const Format& format, const Rounding
   }
   if (format.kind == Kind::codebook) {
     add(fixed(last, true, last, {.value = last}));
-    add(fixed(last, false, kInfinity, above));
+    add(fixed(last, false, kInf, above));
     return list;
   }
   const double next = next_after(format, grid.back()).value;
   add(gap(last, next, {.value = last}, above));
-  add(fixed(next, true, kInfinity, above));
+  add(fixed(next, true, kInf, above));
   return list;
 }
 
@@ -184,7 +182,7 @@ std::vector<OutcomePiece> stochastic_pieces(const Format& format, const Rounding
 std::vector<OutcomePiece> tiny_pieces(const Format& format, const Rounding& rounding,
                                       const std::vector<OutcomePiece>& pieces) {
   const PossibleResult yes{.value = 1}, no{.value = 0};
-  if (!has_tiny(format)) return {fixed(-kInfinity, true, kInfinity, no)};
+  if (!has_tiny(format)) return {fixed(-kInf, true, kInf, no)};
   const auto [before, first] = normal_edge(format);
   std::vector<OutcomePiece> list;
   if (!format.is_signed) {
@@ -196,13 +194,13 @@ std::vector<OutcomePiece> tiny_pieces(const Format& format, const Rounding& roun
       tiny.far = piece.far.invalid ? no : yes;
       list.push_back(tiny);
     }
-    list.push_back(fixed(0, true, kInfinity, yes));
+    list.push_back(fixed(0, true, kInf, yes));
   } else {
-    list.push_back(fixed(-kInfinity, true, kInfinity, yes));
+    list.push_back(fixed(-kInf, true, kInf, yes));
     if (rounding.stochastic()) {
       put_below(-before.value, true, no, &list);
       list.front() = gap(-first.value, -before.value, no, yes);
-      list.insert(list.begin(), fixed(-kInfinity, true, -first.value, no));
+      list.insert(list.begin(), fixed(-kInf, true, -first.value, no));
     } else {
       const Boundary edge = rounding_boundary(mirrored(first), mirrored(before), rounding.mode);
       put_below(edge.at, edge.upper, no, &list);
@@ -211,7 +209,7 @@ std::vector<OutcomePiece> tiny_pieces(const Format& format, const Rounding& roun
   if (rounding.stochastic()) {
     put_above(before.value, true, no, &list);
     list.back() = gap(before.value, first.value, yes, no);
-    list.push_back(fixed(first.value, true, kInfinity, no));
+    list.push_back(fixed(first.value, true, kInf, no));
   } else {
     const Boundary edge = rounding_boundary(before, first, rounding.mode);
     put_above(edge.at, edge.upper, no, &list);

@@ -11,12 +11,12 @@ namespace numemu {
 namespace {
 
 constexpr std::uint64_t kSaturated = 1, kFlushed = std::uint64_t{1} << 32;
-constexpr std::int64_t kChunk = std::int64_t{1}
-                                << 16;  // one thread's unit of work; its counts fit in 32 bits
+constexpr std::int64_t kElementsOfThread =
+    std::int64_t{1} << 16;  // one thread's unit of work; its counts fit in 32 bits
 
-struct Sums {
+struct SampleSums {
   double error = 0, square = 0, square_normal = 0, signal = 0, saturated = 0, flushed = 0;
-  friend Sums operator+(const Sums& a, const Sums& b) {
+  friend SampleSums operator+(const SampleSums& a, const SampleSums& b) {
     return {a.error + b.error,   a.square + b.square,       a.square_normal + b.square_normal,
             a.signal + b.signal, a.saturated + b.saturated, a.flushed + b.flushed};
   }
@@ -24,7 +24,7 @@ struct Sums {
 
 /// Sum of leaf(first, count) over [first, first + n), the tree of pairwise_sum.
 template <class Leaf>
-Sums tree_sum(std::int64_t first, std::int64_t n, std::int64_t width, const Leaf& leaf) {
+SampleSums tree_sum(std::int64_t first, std::int64_t n, std::int64_t width, const Leaf& leaf) {
   if (n <= width) return leaf(first, n);
   const std::int64_t half = ((n / 2 + width - 1) / width) * width;
   return tree_sum(first, half, width, leaf) + tree_sum(first + half, n - half, width, leaf);
@@ -33,13 +33,16 @@ Sums tree_sum(std::int64_t first, std::int64_t n, std::int64_t width, const Leaf
 /// The mean of leaf(first, count), chunks on several threads, their sums joined in a fixed order.
 template <class Leaf>
 ErrorMoments mean_of(std::int64_t n, const Leaf& leaf) {
-  const std::int64_t chunks = (n + kChunk - 1) / kChunk;
-  std::vector<Sums> sums(static_cast<std::size_t>(chunks));
+  const std::int64_t chunks = (n + kElementsOfThread - 1) / kElementsOfThread;
+  std::vector<SampleSums> sums(static_cast<std::size_t>(chunks));
 #pragma omp parallel for schedule(dynamic) if (chunks > 1)
   for (std::int64_t c = 0; c < chunks; ++c) {
-    sums[c] = tree_sum(c * kChunk, std::min(kChunk, n - c * kChunk), CellSearch::kBlock, leaf);
+    sums[c] =
+        tree_sum(c * kElementsOfThread, std::min(kElementsOfThread, n - c * kElementsOfThread),
+                 CellSearch::kBlock, leaf);
   }
-  const Sums all = tree_sum(0, chunks, 1, [&](std::int64_t c, std::int64_t) { return sums[c]; });
+  const SampleSums all =
+      tree_sum(0, chunks, 1, [&](std::int64_t c, std::int64_t) { return sums[c]; });
   const auto count = static_cast<double>(n);
   return {all.error / count,  all.square / count,    all.square_normal / count,
           all.signal / count, all.saturated / count, all.flushed / count};
@@ -124,7 +127,7 @@ ErrorMoments error_moments(const std::vector<Cell>& cells, double scale, const f
   return mean_of(n, [&](std::int64_t first, std::int64_t count) {
     std::uint32_t index[CellSearch::kBlock];
     search.find(x + first, static_cast<int>(count), index);
-    Sums sums;
+    SampleSums sums;
     std::uint64_t tally = 0;
     for (std::int64_t i = 0; i < count; ++i) {
       const Piece& piece = partition.pieces[index[i]];
@@ -150,7 +153,7 @@ ErrorMoments stochastic_error_moments(const std::vector<Cell>& brackets, double 
   return mean_of(n, [&](std::int64_t first, std::int64_t count) {
     std::uint32_t index[CellSearch::kBlock];
     search.find(x + first, static_cast<int>(count), index);
-    Sums sums;
+    SampleSums sums;
     for (std::int64_t i = 0; i < count; ++i) {
       const Piece& piece = partition.pieces[index[i]];
       const double value = x[first + i];

@@ -1,4 +1,5 @@
 // Parses mx(...), bfp(...) and group(...) into block format records.
+// Cold: a negligible share of any run (docs/build.md).
 #include "formats/blocks/block_description.hpp"
 
 #include <algorithm>

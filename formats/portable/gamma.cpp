@@ -1,16 +1,15 @@
 #include "formats/portable/gamma.hpp"
 
 #include <cmath>
-#include <limits>
 #include <numbers>
 
 #include "formats/portable/double_double.hpp"
 #include "formats/portable/math.hpp"
+#include "formats/value.hpp"
 
 namespace numemu::portable {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kHalfLog2Pi = 0.91893853320467274178;
 constexpr double kTiny = 1e-300;
 constexpr double kEnd = 0x1p-53;
@@ -87,7 +86,7 @@ double log_gamma(double x) {
 
 Shares gamma_shares(double a, double x) {
   if (!(x > 0)) return {0, 1};
-  if (x == kInfinity) return {1, 0};
+  if (x == kInf) return {1, 0};
   const double density = poisson_density(a, x);
   if (x < a + 1) {
     double term = 1, sum = 1;

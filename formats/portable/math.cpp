@@ -10,11 +10,11 @@
 #include <numbers>
 
 #include "formats/portable/double_double.hpp"
+#include "formats/value.hpp"
 
 namespace numemu::portable {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr DoubleDouble kLn2{0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56};
 constexpr DoubleDouble kLn10{0x1.26bb1bbb55516p+1, -0x1.f48ad494ea3e9p-53};
@@ -151,11 +151,11 @@ DoubleDouble log_of_sum(double x, double x_low) {
 
 /// The result where log_of_sum does not go: x is not positive and finite.
 double log_outside(double x) {
-  if (x == 0) return -kInfinity;
-  return x == kInfinity ? x : kNan;
+  if (x == 0) return -kInf;
+  return x == kInf ? x : kNan;
 }
 
-bool positive_and_finite(double x) { return x > 0 && x < kInfinity; }
+bool positive_and_finite(double x) { return x > 0 && x < kInf; }
 
 bool is_odd(double y) {  // above 2^53 every double is even
   return std::fabs(y) < 0x1p53 && std::fabs(std::fmod(y, 2)) == 1;
@@ -164,7 +164,7 @@ bool is_odd(double y) {  // above 2^53 every double is even
 }  // namespace
 
 double exp_of_sum(double high, double low) {
-  if (!(std::fabs(high) < 746)) return std::isnan(high) ? high : high > 0 ? kInfinity : 0;
+  if (!(std::fabs(high) < 746)) return std::isnan(high) ? high : high > 0 ? kInf : 0;
   const Exponential e = exponential_of_sum(high, low);
   return scaled(e.power + e.power * e.rest, e.exponent);
 }
@@ -172,7 +172,7 @@ double exp_of_sum(double high, double low) {
 double exp(double x) { return exp_of_sum(x, 0); }
 
 double exp2(double x) {
-  if (!(std::fabs(x) < 1076)) return std::isnan(x) ? x : x > 0 ? kInfinity : 0;
+  if (!(std::fabs(x) < 1076)) return std::isnan(x) ? x : x > 0 ? kInf : 0;
   const double k = (x * kEntries + kToNearest) - kToNearest;
   const Exponential e =
       exponential(static_cast<std::int64_t>(k), (x - k / kEntries) * std::numbers::ln2);
@@ -202,7 +202,7 @@ double log10(double x) {
 
 double log1p(double x) {
   if (std::fabs(x) < 0x1p-54) return x;
-  if (!(x > -1 && x < kInfinity)) return log_outside(1 + x);
+  if (!(x > -1 && x < kInf)) return log_outside(1 + x);
   if (x > 0x1p60) return log_of_sum(x, 0).high;
   const DoubleDouble sum = exact_sum(1, x);
   return log_of_sum(sum.high, sum.low).high;
@@ -212,10 +212,10 @@ double pow(double x, double y) {
   if (y == 0 || x == 1) return 1;
   if (std::isnan(x) || std::isnan(y)) return kNan;
   const double size = std::fabs(x);
-  if (std::isinf(y)) return size == 1 ? 1 : (size > 1) == (y > 0) ? kInfinity : 0;
-  if (x < 0 && size < kInfinity && y != std::floor(y)) return kNan;
+  if (std::isinf(y)) return size == 1 ? 1 : (size > 1) == (y > 0) ? kInf : 0;
+  if (x < 0 && size < kInf && y != std::floor(y)) return kNan;
   const double sign = std::signbit(x) && is_odd(y) ? -1 : 1;
-  if (size == 0 || size == kInfinity) return sign * ((size == 0) == (y > 0) ? 0 : kInfinity);
+  if (size == 0 || size == kInf) return sign * ((size == 0) == (y > 0) ? 0 : kInf);
   // Beyond 2^64 the result is 0, 1 or infinite for every x; below, the product cannot overflow.
   const double exponent = std::fmax(-0x1p64, std::fmin(0x1p64, y));
   const DoubleDouble log = log_of_sum(size, 0);
@@ -226,7 +226,7 @@ double pow(double x, double y) {
 
 double hypot(double x, double y) {
   const double a = std::fmax(std::fabs(x), std::fabs(y)), b = std::fmin(std::fabs(x), std::fabs(y));
-  if (std::isinf(x) || std::isinf(y)) return kInfinity;
+  if (std::isinf(x) || std::isinf(y)) return kInf;
   if (std::isnan(x) || std::isnan(y)) return kNan;
   if (b == 0) return a;
   int exponent = 0;
@@ -239,7 +239,7 @@ double hypot(double x, double y) {
 double tanh(double x) {
   const double size = std::fabs(x);
   if (size < 0x1p-28 || std::isnan(x)) return x;
-  const double far = size > 22 ? kInfinity : expm1(2 * size);
+  const double far = size > 22 ? kInf : expm1(2 * size);
   return std::copysign(size > 22 ? 1 : far / (far + 2), x);
 }
 

@@ -5,22 +5,20 @@
 #include <algorithm>
 #include <boost/multiprecision/cpp_int.hpp>
 #include <cmath>
-#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "formats/analysis/cells.hpp"
+#include "formats/value.hpp"
 
 namespace numemu {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 void add_piece(ElementGrid& grid, double from, bool closed, double low, double high) {
   grid.from.push_back(from);
   grid.closed.push_back(closed ? 1 : 0);
-  grid.least.push_back(closed ? from : std::nextafter(from, kInfinity));
+  grid.least.push_back(closed ? from : std::nextafter(from, kInf));
   grid.low.push_back(low);
   grid.high.push_back(high);
 }
@@ -33,7 +31,7 @@ ElementGrid line_of(const Conversion& c) {
     return grid;
   }
   const std::vector<Cell> gaps = brackets(*c.format, c.symmetric);
-  add_piece(grid, -kInfinity, true, gaps.front().low, gaps.front().low);
+  add_piece(grid, -kInf, true, gaps.front().low, gaps.front().low);
   for (const Cell& gap : gaps) add_piece(grid, gap.low, true, gap.low, gap.high);
   add_piece(grid, gaps.back().high, true, gaps.back().high, gaps.back().high);
   return grid;
@@ -55,7 +53,7 @@ ElementGrid mirrored(const ElementGrid& line) {
   ElementGrid mirror;
   for (std::size_t k = line.size(); k-- > 0;) {
     const bool last = k + 1 == line.size();
-    add_piece(mirror, last ? -kInfinity : -line.from[k + 1], last || line.closed[k + 1] == 0,
+    add_piece(mirror, last ? -kInf : -line.from[k + 1], last || line.closed[k + 1] == 0,
               -line.high[k], -line.low[k]);
   }
   return mirror;

@@ -19,7 +19,7 @@ namespace numemu {
 namespace {
 
 // Blocks whose scales are chosen together: enough that a rule's preparations do not count.
-constexpr std::int64_t kBatch = 1024;
+constexpr std::int64_t kBlocksOfBatch = 1024;
 // Elements of a block that one thread converts at a time.
 constexpr std::int64_t kPiece = std::int64_t{1} << 16;
 
@@ -33,14 +33,14 @@ struct Block {
 bool finite(float x) { return (std::bit_cast<std::uint32_t>(x) & 0x7f800000) != 0x7f800000; }
 
 /// The call with its format and its tensor scale filled in.
-struct Job {
+struct BlockJob {
   const BlockQuantization& how;
   const BlockLayout& layout;
   const float* x;
   Conversion element;
   float tensor_scale;
 
-  Job(const BlockQuantization& q, const BlockLayout& l, const float* numbers)
+  BlockJob(const BlockQuantization& q, const BlockLayout& l, const float* numbers)
       : how(q),
         layout(l),
         x(numbers),
@@ -56,7 +56,7 @@ struct Job {
 
 /// Looks at every element of the blocks [begin, end). The finite ones are appended to `gathered`
 /// with the offsets of the blocks, if given.
-void survey(const Job& job, std::int64_t begin, std::int64_t end, Block* blocks,
+void survey(const BlockJob& job, std::int64_t begin, std::int64_t end, Block* blocks,
             std::vector<float>* gathered, std::vector<std::int64_t>* offsets) {
   for (std::int64_t b = begin; b < end; ++b) {
     const BlockElements elements = job.layout.block(b);
@@ -83,7 +83,7 @@ void survey(const Job& job, std::int64_t begin, std::int64_t end, Block* blocks,
   }
 }
 
-void choose_powers(const Job& job, std::int64_t begin, std::int64_t end, Block* blocks) {
+void choose_powers(const BlockJob& job, std::int64_t begin, std::int64_t end, Block* blocks) {
   const auto count = static_cast<std::size_t>(end - begin);
   const bool reads = job.how.rule->reads_elements;
   std::vector<float> gathered, amax(count);
@@ -98,14 +98,15 @@ void choose_powers(const Job& job, std::int64_t begin, std::int64_t end, Block* 
 }
 
 /// The number beside the scale: zero point or minimum.
-std::uint32_t shift_of(const Job& job, const StoredScale& stored, const float* x, std::int64_t n) {
+std::uint32_t shift_of(const BlockJob& job, const StoredScale& stored, const float* x,
+                       std::int64_t n) {
   if (job.format().affine == Affine::sym || n == 0) return 0;
   const float low = simd::finite_range(x, n).low;
   if (job.format().affine == Affine::min) return std::bit_cast<std::uint32_t>(low + 0.0f);
   return zero_point(job.format(), block_scale(job.format(), stored, 1).factor, std::min(low, 0.0f));
 }
 
-void choose_real(const Job& job, std::int64_t begin, std::int64_t end, Block* blocks) {
+void choose_real(const BlockJob& job, std::int64_t begin, std::int64_t end, Block* blocks) {
   std::vector<float> gathered;
   for (std::int64_t b = begin; b < end; ++b) {
     const BlockElements elements = job.layout.block(b);
@@ -129,8 +130,8 @@ void choose_real(const Job& job, std::int64_t begin, std::int64_t end, Block* bl
 }
 
 /// Chooses and stores the scales of the blocks [begin, end).
-BlockCounts choose(const Job& job, std::int64_t begin, std::int64_t end, const BlockArrays& arrays,
-                   StoredScale* stored) {
+BlockCounts choose(const BlockJob& job, std::int64_t begin, std::int64_t end,
+                   const BlockArrays& arrays, StoredScale* stored) {
   std::vector<Block> blocks(static_cast<std::size_t>(end - begin));
   (job.format().power_of_two_scale() ? choose_powers : choose_real)(job, begin, end, blocks.data());
   BlockCounts counts{.blocks = end - begin};
@@ -171,15 +172,15 @@ class FirstError {
   std::int64_t index_ = 0;
 };
 
-FlagCounts convert(const Job& job, std::int64_t b, const StoredScale& stored, std::int64_t begin,
-                   std::int64_t end, const BlockArrays& arrays, float* y) {
+FlagCounts convert(const BlockJob& job, std::int64_t b, const StoredScale& stored,
+                   std::int64_t begin, std::int64_t end, const BlockArrays& arrays, float* y) {
   const BlockScale scale = block_scale(job.format(), stored, job.tensor_scale);
   return encode_elements(job.format(), job.element, scale, job.x, job.layout.block(b), begin, end,
                          arrays.codes, y);
 }
 
 // Tasks large enough that threads do not wait for each other; few blocks stay in this one.
-BlockCounts quantize_fast(const FastBlocks& fast, const Job& job, const BlockArrays& arrays,
+BlockCounts quantize_fast(const FastBlocks& fast, const BlockJob& job, const BlockArrays& arrays,
                           float* y) {
   constexpr std::int64_t kTask = std::int64_t{1} << 16;  // elements
   const std::int64_t blocks = job.layout.blocks;
@@ -221,7 +222,7 @@ float tensor_scale_of(const BlockQuantization& q, const float* x, std::int64_t n
 BlockCounts quantize_blocks_reference(const BlockQuantization& how, const BlockLayout& layout,
                                       const float* x, const BlockArrays& arrays, float* y) {
   const FloatGuard guard;
-  const Job job(how, layout, x);
+  const BlockJob job(how, layout, x);
   BlockCounts counts{.tensor_scale = job.tensor_scale};
   if (arrays.tensor_scale != nullptr) *arrays.tensor_scale = job.tensor_scale;
   for (std::int64_t b = 0; b < layout.blocks; ++b) {
@@ -234,7 +235,7 @@ BlockCounts quantize_blocks_reference(const BlockQuantization& how, const BlockL
 
 BlockCounts quantize_blocks(const BlockQuantization& how, const BlockLayout& layout, const float* x,
                             const BlockArrays& arrays, float* y) {
-  const Job job(how, layout, x);
+  const BlockJob job(how, layout, x);
   BlockCounts counts{.tensor_scale = job.tensor_scale};
   if (arrays.tensor_scale != nullptr) *arrays.tensor_scale = job.tensor_scale;
   if (layout.blocks == 0) return counts;
@@ -244,7 +245,7 @@ BlockCounts quantize_blocks(const BlockQuantization& how, const BlockLayout& lay
     return counts;
   }
   const FastReal real(how);
-  const std::int64_t batches = (layout.blocks + kBatch - 1) / kBatch;
+  const std::int64_t batches = (layout.blocks + kBlocksOfBatch - 1) / kBlocksOfBatch;
   const std::int64_t largest = layout.block(0).size();
   const std::int64_t pieces = std::max<std::int64_t>(1, (largest + kPiece - 1) / kPiece);
   FirstError first_error;
@@ -254,8 +255,8 @@ BlockCounts quantize_blocks(const BlockQuantization& how, const BlockLayout& lay
   for (std::int64_t batch = 0; batch < batches; ++batch) {
     first_error.guard(batch, [&] {
       const FloatGuard guard;
-      const std::int64_t begin = batch * kBatch;
-      const std::int64_t end = std::min(begin + kBatch, layout.blocks);
+      const std::int64_t begin = batch * kBlocksOfBatch;
+      const std::int64_t end = std::min(begin + kBlocksOfBatch, layout.blocks);
       std::vector<StoredScale> stored(static_cast<std::size_t>(end - begin));
       BlockCounts local = choose(job, begin, end, arrays, stored.data());
       FlagCounts flags;

@@ -13,7 +13,7 @@ namespace numemu {
 namespace {
 
 // 16 KiB of elements: a panel and what becomes of it stay in the first-level cache.
-constexpr std::int64_t kElements = 4096;
+constexpr std::int64_t kPanelElements = 4096;
 constexpr std::int64_t kCacheLine = 16;  // elements
 // Rows of a panel where there are enough: one call of fill_random() per column draws many words.
 constexpr std::int64_t kRows = 128;
@@ -30,19 +30,19 @@ struct Panels {
       return std::min(length, std::max(block, most / block * block));
     };
     rows = whole_blocks(kRows);
-    columns = std::clamp<std::int64_t>(kElements / rows, 1, across);
+    columns = std::clamp<std::int64_t>(kPanelElements / rows, 1, across);
     if (columns < across && columns > kCacheLine) columns -= columns % kCacheLine;
-    rows = std::max(rows, whole_blocks(kElements / columns));
+    rows = std::max(rows, whole_blocks(kPanelElements / columns));
     down = (length + rows - 1) / rows;
     beside = (across + columns - 1) / columns;
   }
   std::int64_t count() const { return outer * down * beside; }
 };
 
-class Job {
+class PanelJob {
  public:
-  Job(const BlockQuantization& how, const FastBlocks& fast, const Panels& panels,
-      float tensor_scale, const float* x, float* y)
+  PanelJob(const BlockQuantization& how, const FastBlocks& fast, const Panels& panels,
+           float tensor_scale, const float* x, float* y)
       : how_(how), fast_(fast), panels_(panels), tensor_scale_(tensor_scale), x_(x), y_(y) {}
 
   BlockCounts run(std::int64_t panel) const {
@@ -50,8 +50,8 @@ class Job {
     const std::int64_t c0 = panel % p.beside * p.columns, c = std::min(p.columns, p.across - c0);
     const std::int64_t r0 = panel / p.beside % p.down * p.rows, r = std::min(p.rows, p.length - r0);
     const std::int64_t o = panel / (p.beside * p.down), first = (o * p.length + r0) * p.across + c0;
-    alignas(64) float lines[kElements], values[kElements];
-    alignas(64) std::uint32_t words[kElements];
+    alignas(64) float lines[kPanelElements], values[kPanelElements];
+    alignas(64) std::uint32_t words[kPanelElements];
     simd::transpose_words(x_ + first, r, c, p.across, lines, r);
     if (how_.element.rounding.stochastic()) draw(o * p.across + c0, c, r0, r, words);
     BlockLayout layout;
@@ -101,7 +101,7 @@ BlockCounts quantize_columns(const BlockQuantization& how, std::int64_t outer, s
   if (!fast.serves(layout, counts.tensor_scale))
     return quantize_columns_reference(how, outer, length, across, x, y);
   const Panels panels(outer, length, across, how.format->size);
-  const Job job(how, fast, panels, counts.tensor_scale, x, y);
+  const PanelJob job(how, fast, panels, counts.tensor_scale, x, y);
   const std::int64_t n = panels.count();
 #pragma omp parallel if (n > 4)
   {
@@ -130,7 +130,7 @@ BlockCounts quantize_columns_reference(const BlockQuantization& how, std::int64_
 void transpose(const float* in, std::int64_t count, std::int64_t rows, std::int64_t columns,
                float* out) {
   const std::int64_t bands = (rows + kCacheLine - 1) / kCacheLine, tasks = count * bands;
-#pragma omp parallel for schedule(static) if (tasks > 1 && count * rows * columns > kElements)
+#pragma omp parallel for schedule(static) if (tasks > 1 && count * rows * columns > kPanelElements)
   for (std::int64_t task = 0; task < tasks; ++task) {
     const std::int64_t matrix = task / bands * rows * columns, first = task % bands * kCacheLine;
     simd::transpose_words(in + matrix + first * columns, std::min(kCacheLine, rows - first),

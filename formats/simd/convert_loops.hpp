@@ -17,6 +17,11 @@ struct Arrays {
   std::uint8_t* flags = nullptr;
   const std::uint32_t* random = nullptr;  ///< one word per element, r in its low bits
   bool stream = false;                    ///< values and codes32 bypass the caches
+
+  void set_output(float* out) { values = out; }
+  void set_output(std::uint8_t* out) { codes8 = out; }
+  void set_output(std::uint16_t* out) { codes16 = out; }
+  void set_output(std::uint32_t* out) { codes32 = out; }
 };
 
 /// Exactly one of values, codes8 and codes16 is given (codes32: shared_exponent.hpp). The host's

@@ -1,4 +1,5 @@
 // POSIX calls: the standard library can neither create exclusively nor flush to the disk.
+// Cold: a negligible share of any run (docs/build.md).
 #include "formats/storage/atomic_file.hpp"
 
 #include <fcntl.h>

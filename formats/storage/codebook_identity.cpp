@@ -1,4 +1,5 @@
 // The digest is taken of what codes mean, so that two files of one meaning are one codebook.
+// Cold: a negligible share of any run (docs/build.md).
 #include "formats/storage/codebook_identity.hpp"
 
 #include "formats/digest.hpp"

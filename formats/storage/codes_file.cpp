@@ -1,4 +1,5 @@
 // Combines file, sidecar and arguments, and assumes nothing.
+// Cold: a negligible share of any run (docs/build.md).
 #include "formats/storage/codes_file.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
 // Paths are compared as the file system sees them.
+// Cold: a negligible share of any run (docs/build.md).
 #include "formats/storage/distinct_paths.hpp"
 
 #include <fmt/format.h>

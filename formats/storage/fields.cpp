@@ -55,7 +55,7 @@ void FieldLog::keep_unknown(const std::string& key, const Json& value,
                             const std::vector<std::string>& keys) {
   if (std::ranges::find(keys, key) != keys.end()) return;
   keep(key, value);
-  if (!unknown.empty()) return;
+  if (!unknown.empty() || (!path.empty() && path.front() == open)) return;
   const std::string at = dotted();
   unknown = (at.empty() ? "" : at + ": ") + unknown_name("key", key, keys);
 }

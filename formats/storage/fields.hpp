@@ -84,8 +84,9 @@ void put_back(Json&, const UnknownMember&);
 /// field that is not there or of another type; any other leaves such a field as it is.
 struct FieldLog {
   bool strict = false;
-  std::string where;     ///< what errors of a strict one begin with
-  bool excused = false;  ///< nothing misses kExcusable fields
+  std::string where;      ///< what errors of a strict one begin with
+  bool excused = false;   ///< nothing misses kExcusable fields
+  std::string open = {};  ///< the member below which any key may stand
   std::vector<std::string> path = {};
   std::string missing = {};  ///< the first needed field that is not there: "bits.weight (a number)"
   std::string unknown = {};  ///< the first key that no field has: "metrics: unknown key ..."

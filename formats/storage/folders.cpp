@@ -1,4 +1,5 @@
 // Locks are taken on the folders themselves: a file of its own would stay behind.
+// Cold: a negligible share of any run (docs/build.md).
 #include "formats/storage/folders.hpp"
 
 #include <fcntl.h>

@@ -1,4 +1,5 @@
 // Every error starts with the path of keys that leads to its value.
+// Cold: a negligible share of any run (docs/build.md).
 #include "formats/storage/json_reader.hpp"
 
 #include <fmt/format.h>

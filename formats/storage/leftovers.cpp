@@ -1,4 +1,5 @@
 // A lock ends with its process, so a file that can be locked has no living writer.
+// Cold: a negligible share of any run (docs/build.md).
 #include "formats/storage/leftovers.hpp"
 
 #include <fcntl.h>

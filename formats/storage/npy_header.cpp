@@ -1,4 +1,5 @@
 // Grammar: numpy/lib/format.py (NEP 1). Only what numpy itself writes is accepted.
+// Cold: a negligible share of any run (docs/build.md).
 #include "formats/storage/npy_header.hpp"
 
 #include <fmt/format.h>

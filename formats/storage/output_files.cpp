@@ -1,4 +1,5 @@
 // Everything is written before anything changes places; then only names change.
+// Cold: a negligible share of any run (docs/build.md).
 #include "formats/storage/output_files.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
 // A folder is usable if the nearest existing one is writable.
+// Cold: a negligible share of any run (docs/build.md).
 #include "formats/storage/output_folder.hpp"
 
 #include <fcntl.h>

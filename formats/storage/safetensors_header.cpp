@@ -1,4 +1,5 @@
 // Layout as published by Hugging Face (github.com/huggingface/safetensors, README "Format").
+// Cold: a negligible share of any run (docs/build.md).
 #include "formats/storage/safetensors_header.hpp"
 
 #include <fmt/format.h>
@@ -76,7 +77,7 @@ constexpr std::int64_t kLengthBytes = 8;
 constexpr char kMetadata[] = "__metadata__";
 static_assert(std::endian::native == std::endian::little, "the header length is copied as it is");
 
-Json parse_json(const std::string& path, std::string_view text) {
+Json header_json(const std::string& path, std::string_view text) {
   if (text.empty() || text.front() != '{') {
     throw Error(
         fmt::format("{}: byte {}: expected a JSON header that starts with {{", path, kLengthBytes));
@@ -229,7 +230,7 @@ void check_coverage(const std::string& path, const SafetensorsHeader& header,
 SafetensorsHeader parse_safetensors_header(const std::string& path, std::string_view text,
                                            std::int64_t data_bytes,
                                            const std::vector<std::string_view>& accepted) {
-  const Json json = parse_json(path, text);
+  const Json json = header_json(path, text);
   SafetensorsHeader header;
   for (const Json::Member* member : by_key(json)) {
     const auto& [name, entry] = *member;

@@ -1,4 +1,5 @@
 // The header is checked whole; of the data only the chosen tensor is read.
+// Cold: a negligible share of any run (docs/build.md).
 #include "formats/storage/safetensors_tensor.hpp"
 
 #include <fmt/format.h>

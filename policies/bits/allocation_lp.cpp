@@ -1,4 +1,5 @@
 // The integer program of an allocation as text for a solver, and the solver's answer.
+// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <charconv>

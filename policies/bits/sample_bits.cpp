@@ -1,3 +1,4 @@
+// Cold: a negligible share of any run (docs/build.md).
 #include "policies/bits/sample_bits.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Cold: a negligible share of any run (docs/build.md).
 #include "policies/mask/prune.hpp"
 
 #include <fmt/format.h>
@@ -35,7 +36,7 @@ Pruning pruning_of(std::uint64_t seed, const net::Step& step, const net::Product
 void prune(const MaskPolicy& mask, const Pruning& pruning, const MaskLayout& layout,
            std::int64_t samples, const float* x, float* y) {
   const std::string times = pruning.repetition == 0 ? "" : fmt::format(".{}", pruning.repetition);
-  const RandomSource random = mask_random(
+  const RandomSource random = mask_source(
       pruning.seed, fmt::format("{}/{}/{}{}/{}", pruning.layer, net::to_string(pruning.role),
                                 pruning.step, times, pruning.axis));
   const bool training = pruning.phase == net::Phase::training;

@@ -1,3 +1,4 @@
+// Cold: a negligible share of any run (docs/build.md).
 #include "policies/mask/weight_mask.hpp"
 
 #include <fmt/format.h>
@@ -19,7 +20,7 @@ MaskLayout weight_layout(const MaskPolicy& policy, const net::Shape& shape, std:
   return {parts, rows, size == 0 ? 1 : size / (outputs * width), width, false};
 }
 
-RandomSource mask_random(std::uint64_t seed, const std::string& identity) {
+RandomSource mask_source(std::uint64_t seed, const std::string& identity) {
   RandomSource source;
   source.seed = seed;
   source.stream = Stream::mask;
@@ -32,7 +33,7 @@ RandomSource weight_mask_random(std::uint64_t seed, std::string_view layer,
   const char* axis = policy.rule->span == MaskSpan::tensor ? "element"
                      : policy.axis == MaskAxis::reduction  ? "reduction"
                                                            : "channel";
-  return mask_random(seed, fmt::format("{}/weight/0/mask-{}", layer, axis));
+  return mask_source(seed, fmt::format("{}/weight/0/mask-{}", layer, axis));
 }
 
 net::Tensor WeightMask::made(const net::Tensor& weight, std::int64_t matrices) const {

@@ -68,7 +68,7 @@ class WeightMask {
 };
 
 /// Stream `mask` of the tensor with that identity (docs/masks.md).
-RandomSource mask_random(std::uint64_t seed, const std::string& identity);
+RandomSource mask_source(std::uint64_t seed, const std::string& identity);
 
 /// Where the draws of a layer's weight mask come from: LAYER/weight/0/mask-channel (or -reduction,
 /// or -element): the same in every step.

@@ -1,4 +1,5 @@
 // Sentences from the graph's parameters and from the counts of a run.
+// Cold: a negligible share of any run (docs/build.md).
 #include "policies/notes/silent_notes.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Cold: a negligible share of any run (docs/build.md).
 #include "policies/recipe/checkpoint.hpp"
 
 #include <fmt/format.h>
@@ -156,7 +157,7 @@ void require_ranges_of_codes(const std::string& path, const FixedRanges& ranges)
 
 namespace {
 
-constexpr std::string_view kKey = "ranges";
+constexpr std::string_view kRangesKey = "ranges";
 
 /// The header of a .safetensors file that exists.
 std::optional<SafetensorsHeader> header_of(const std::string& path) {
@@ -174,7 +175,7 @@ bool has_before(const SafetensorsHeader& header) {
 }  // namespace
 
 void add_ranges(net::Checkpoint& checkpoint, const FixedRanges& ranges) {
-  if (!ranges.empty()) checkpoint.metadata.emplace_back(kKey, ranges_json(ranges).dump());
+  if (!ranges.empty()) checkpoint.metadata.emplace_back(kRangesKey, ranges_json(ranges).dump());
 }
 
 FixedRanges checkpoint_ranges(const std::string& path) {
@@ -182,7 +183,7 @@ FixedRanges checkpoint_ranges(const std::string& path) {
   if (!header) return {};
   FixedRanges ranges;
   const auto found =
-      std::ranges::find(header->metadata, kKey, &std::pair<std::string, std::string>::first);
+      std::ranges::find(header->metadata, kRangesKey, &std::pair<std::string, std::string>::first);
   if (found != header->metadata.end()) {
     const std::string where = path + ": metadata: ranges";
     const Json json = parse_json(found->second, where);

@@ -1,3 +1,4 @@
+// Cold: a negligible share of any run (docs/build.md).
 #include "policies/recipe/layers.hpp"
 
 #include "policies/error_at.hpp"

@@ -1,3 +1,4 @@
+// Cold: a negligible share of any run (docs/build.md).
 #include "policies/recipe/role_json.hpp"
 
 #include <fmt/format.h>
@@ -31,8 +32,8 @@ const std::vector<std::string> kStraightThrough = {"identity", "clipped"};
 const std::vector<std::string> kZeroPoints = {"none", "calibrated"};
 
 template <class Enumeration>
-Enumeration value_of(const JsonReader& key, const std::vector<std::string>& names,
-                     std::string_view kind) {
+Enumeration enumerated(const JsonReader& key, const std::vector<std::string>& names,
+                       std::string_view kind) {
   const std::string name = key.one_of(names[0], names, kind);
   return static_cast<Enumeration>(std::find(names.begin(), names.end(), name) - names.begin());
 }
@@ -88,7 +89,7 @@ void read_granularity(const JsonReader& role, const RoleRow& schema, RolePolicy&
                            policy.block->name, kLargestTile));
     return;
   }
-  policy.granularity = value_of<Granularity>(key, kGranularities, "granularity");
+  policy.granularity = enumerated<Granularity>(key, kGranularities, "granularity");
   if (policy.granularity == Granularity::channel && !schema.channel) {
     key.fail(schema.operand ? "'tensor', 'row' or 'block': a scale per channel of this role runs "
                               "along the reduction axis and cannot be applied after the unit"
@@ -156,7 +157,7 @@ void read_scale(const JsonReader& role, const RoleRow& schema, RolePolicy& polic
 
 void read_axis(const JsonReader& role, const RoleRow& schema, RolePolicy& policy) {
   const JsonReader key = role.member("axis");
-  policy.axis = value_of<BlockAxis>(key, kAxes, "block axis");
+  policy.axis = enumerated<BlockAxis>(key, kAxes, "block axis");
   if (policy.axis == BlockAxis::channel) return;
   if (policy.granularity == Granularity::tile) key.fail("'channel': tiles have no axis");
   if (!schema.operand || policy.block == nullptr || policy.block->span != Span::block)
@@ -165,7 +166,7 @@ void read_axis(const JsonReader& role, const RoleRow& schema, RolePolicy& policy
 
 void read_zero_point(const JsonReader& role, const RoleRow& schema, RolePolicy& policy) {
   const JsonReader key = role.member("zero_point");
-  policy.zero_point = value_of<bool>(key, kZeroPoints, "zero point");
+  policy.zero_point = enumerated<bool>(key, kZeroPoints, "zero point");
   if (!policy.zero_point) return;
   if (!schema.shifts) {
     key.fail(
@@ -262,7 +263,7 @@ RolePolicy read_role(const JsonReader& role, const RoleRow& schema) {
   read_axis(role, schema, policy);
   const JsonReader ste = role.member("ste");
   policy.straight_through =
-      value_of<StraightThrough>(ste, kStraightThrough, "straight-through estimator");
+      enumerated<StraightThrough>(ste, kStraightThrough, "straight-through estimator");
   if (policy.straight_through != StraightThrough::identity && !schema.clips)
     ste.fail("'identity': clipped gradients are those of weights and activations");
   if (policy.straight_through != StraightThrough::identity &&

@@ -1,3 +1,4 @@
+// Cold: a negligible share of any run (docs/build.md).
 #include "policies/recipe/update_json.hpp"
 
 #include <fmt/format.h>
@@ -77,7 +78,7 @@ namespace {
 
 constexpr const char* kDefaultOptimizer = "adam";
 constexpr int kWidestMaster = 16;
-constexpr int kWidestExponent = 8;
+constexpr int kWidestMasterExponent = 8;
 constexpr double kFirstDynamicScale = 65536;  // as PyTorch's GradScaler starts
 constexpr std::int64_t kGrowthInterval = 2000;
 constexpr std::int64_t kLongestInterval = 1000000000;
@@ -139,7 +140,7 @@ const Format* read_master(const JsonReader& key) {
   if (!serves_master(format)) {
     key.fail(fmt::format(
         "float32 or a signed floating format of at most {} bits, {} of them exponent, not {}",
-        kWidestMaster, kWidestExponent, format.name));
+        kWidestMaster, kWidestMasterExponent, format.name));
   }
   return &format;
 }
@@ -148,7 +149,7 @@ const Format* read_master(const JsonReader& key) {
 
 bool serves_master(const Format& format) {
   return format.kind == Kind::floating && format.is_signed && format.bits <= kWidestMaster &&
-         format.exponent_bits <= kWidestExponent && format.has_zero();
+         format.exponent_bits <= kWidestMasterExponent && format.has_zero();
 }
 
 UpdatePolicy read_update(const JsonReader& update) {

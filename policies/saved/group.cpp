@@ -1,6 +1,7 @@
 // Activation compressor group: tensors kept for backward become unbiased codes of few bits, a scale
 // and a minimum for each group of a sample (ActNN, Chen et al., ICML 2021). Only copies that a
 // gradient is linear in are rounded; signs stay exact in 2 bits each.
+// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <cstring>

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kEntryBits = 16;
 
-struct Options final : TableRule {
+struct KmeansOptions final : TableRule {
   std::int64_t bits = 4, clusters = 0, iterations = kLloydIterations;
 
   std::vector<Option> list() override {
@@ -71,7 +71,7 @@ const PolicyKind table_kmeans{
     .name = "kmeans",
     .summary = "tables become codes of float16 codebooks, one for each row or cluster of rows",
     .source = "Guan et al., 2019 (arXiv 1911.02079)",
-    .options = make_options<Options>,
+    .options = make_options<KmeansOptions>,
     .bind = make_table_policy};
 
 }  // namespace numemu::policies

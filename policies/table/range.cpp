@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kParameterBits = 32;  // a scale and a bias
 
-struct Options final : TableRule {
+struct RangeOptions final : TableRule {
   std::string range = "asymmetric", of = "row";
   std::int64_t bits = 4;
   GreedySearch search;
@@ -67,7 +67,7 @@ const PolicyKind table_range{
     .name = "range",
     .summary = "tables become uniform codes with a float16 scale and bias for each row",
     .source = "Guan et al., 2019 (arXiv 1911.02079)",
-    .options = make_options<Options>,
+    .options = make_options<RangeOptions>,
     .bind = make_table_policy};
 
 }  // namespace numemu::policies

@@ -4,6 +4,7 @@
 // 2025). With H H^T = b I and signs S, (A S H)(B S H)^T = b A B^T: in exact arithmetic the product
 // stays. wgrad reduces along batch and space, dgrad along the outputs; positions beyond the last
 // whole block are not rotated.
+// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <array>
@@ -24,7 +25,7 @@ namespace {
 
 using net::GemmKind;
 
-struct Options final : PolicyOptions {
+struct BackwardOptions final : PolicyOptions {
   std::int64_t block = 32;
   std::string products = "wgrad";
   std::vector<Option> list() override {
@@ -43,13 +44,13 @@ class HadamardBackward final : public Policy {
  public:
   HadamardBackward(Binding given, net::Numerics& inner) : Policy(std::move(given), inner) {
     for (const BoundProduct& product : binding().recipe.products()) {
-      const auto* const options = binding().of<Options>(product.gemm.name);
+      const auto* const options = binding().of<BackwardOptions>(product.gemm.name);
       if (options != nullptr) check(product, *options);
     }
   }
 
   void product(const net::Step& step, const net::Product& given) override {
-    const auto* const options = binding().of<Options>(given.layer);
+    const auto* const options = binding().of<BackwardOptions>(given.layer);
     if (options == nullptr || !options->rotates(given.kind))
       return Forwarding::product(step, given);
     if (!reads_whole_lines(given, given.a) || !reads_whole_lines(given, given.b)) {
@@ -84,7 +85,7 @@ class HadamardBackward final : public Policy {
     return of_side[size];
   }
 
-  void check(const BoundProduct& product, const Options& options) const {
+  void check(const BoundProduct& product, const BackwardOptions& options) const {
     const net::GemmLayer& gemm = product.gemm;
     const LayerRecipe& r = product.roles;
     const auto refuse = [&](const std::string& why) {
@@ -137,7 +138,7 @@ const PolicyKind transform_hadamard_backward{
         "both operands of products of backward are rotated along the reduction axis, with "
         "random signs of every step",
     .source = "Tseng et al., 2025 (arXiv 2502.20586); NVIDIA, 2025 (arXiv 2509.25149)",
-    .options = make_options<Options>,
+    .options = make_options<BackwardOptions>,
     .bind = make_policy<HadamardBackward>,
     .in_inference = [](const PolicyOptions&) { return false; }};
 

@@ -1,4 +1,5 @@
 // Step adaround: each weight rounded up or down so that the layer's outputs change least.
+// Cold: a negligible share of any run (docs/build.md).
 #include "policies/tuning/adaround.hpp"
 
 #include "policies/tuning/rounding_step.hpp"

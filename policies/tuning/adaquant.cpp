@@ -1,3 +1,4 @@
+// Cold: a negligible share of any run (docs/build.md).
 #include "policies/tuning/adaquant.hpp"
 
 #include <algorithm>
@@ -103,9 +104,9 @@ std::vector<net::Parameter*> pointers(TrainedRange* range) {
   return all;
 }
 
-class Tuning {
+class AdaQuantRun {
  public:
-  Tuning(const AdaQuantLayer& layer, const AdaQuantOptions& options)
+  AdaQuantRun(const AdaQuantLayer& layer, const AdaQuantOptions& options)
       : layer_(layer),
         options_(options),
         weight_(&parameter(layer.op, 0)),
@@ -290,7 +291,7 @@ class Tuning {
 
 AdaQuantResult adaquant(const AdaQuantLayer& layer, const AdaQuantOptions& options,
                         const std::function<void(std::int64_t)>& progress) {
-  return Tuning(layer, options).run(progress);
+  return AdaQuantRun(layer, options).run(progress);
 }
 
 }  // namespace numemu::policies

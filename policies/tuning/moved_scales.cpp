@@ -1,3 +1,4 @@
+// Cold: a negligible share of any run (docs/build.md).
 #include "policies/tuning/moved_scales.hpp"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Cold: a negligible share of any run (docs/build.md).
 #include "policies/tuning/straight_through_numerics.hpp"
 
 #include "emu/net/gemm_layers.hpp"

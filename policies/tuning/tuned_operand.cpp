@@ -1,3 +1,4 @@
+// Cold: a negligible share of any run (docs/build.md).
 #include "policies/tuning/tuned_operand.hpp"
 
 #include "formats/error.hpp"

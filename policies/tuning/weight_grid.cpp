@@ -1,3 +1,4 @@
+// Cold: a negligible share of any run (docs/build.md).
 #include "policies/tuning/weight_grid.hpp"
 
 #include <string>

@@ -12,7 +12,7 @@
 namespace numemu::policies {
 namespace {
 
-constexpr const char* kState = "recipe/update/residual";
+constexpr const char* kResidualState = "recipe/update/residual";
 constexpr const char* kFloat32 = "float32";
 
 constexpr TextKind kFormat{
@@ -24,7 +24,7 @@ constexpr TextKind kFormat{
       return format.name;
     }};
 
-struct Options final : PolicyOptions {
+struct ResidualOptions final : PolicyOptions {
   std::string format = kFloat32, sum = kFloat32;
   std::vector<Option> list() override {
     return {{"format",
@@ -56,7 +56,7 @@ class Residual final : public Policy {
   using Policy::Policy;
 
   void update(const net::Step& step, const net::Update& update) override {
-    const Options* const options = binding().of<Options>(update.parameter);
+    const ResidualOptions* const options = binding().of<ResidualOptions>(update.parameter);
     if (options == nullptr) return Forwarding::update(step, update);
     const std::int64_t n = update.value->size();
     std::vector<float>& residual = residuals_[std::string(update.parameter)];
@@ -84,11 +84,11 @@ class Residual final : public Policy {
 
   void save_state(net::NamedState& state) const override {
     Forwarding::save_state(state);
-    save_tensors(kState, residuals_, state);
+    save_tensors(kResidualState, residuals_, state);
   }
   void load_state(const net::NamedState& state) override {
-    residuals_ = load_parameters<Options>(kState, binding(), state,
-                                          [](const Options&) { return std::size_t{1}; });
+    residuals_ = load_parameters<ResidualOptions>(
+        kResidualState, binding(), state, [](const ResidualOptions&) { return std::size_t{1}; });
     Forwarding::load_state(state);
   }
 
@@ -105,7 +105,7 @@ const PolicyKind update_residual{
     .name = "residual",
     .summary = "what rounding to update.master loses is added to the next update",
     .source = "Sun et al., NeurIPS 2019 (HFP8)",
-    .options = make_options<Options>,
+    .options = make_options<ResidualOptions>,
     .bind = [](Binding binding, net::Numerics& inner) -> std::unique_ptr<Policy> {
       if (binding.recipe->update().master == nullptr) {
         throw Error(binding.where +

@@ -1,4 +1,5 @@
 // Hits, misses and sums.
+// Cold: a negligible share of any run (docs/build.md).
 #include "policies/zap/bookkeeping.hpp"
 
 #include "emu/net/ops/sums.hpp"

@@ -1,4 +1,5 @@
 // The tiles of the eight mask types.
+// Cold: a negligible share of any run (docs/build.md).
 #include "policies/zap/position_mask.hpp"
 
 #include <algorithm>

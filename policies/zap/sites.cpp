@@ -1,4 +1,5 @@
 // Walks back from each ReLU to the convolutions before it.
+// Cold: a negligible share of any run (docs/build.md).
 #include "policies/zap/sites.hpp"
 
 #include "formats/error.hpp"

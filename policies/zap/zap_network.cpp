@@ -1,4 +1,5 @@
 // Predictors of a network, and their file.
+// Cold: a negligible share of any run (docs/build.md).
 #include "policies/zap/zap_network.hpp"
 
 #include <fmt/format.h>

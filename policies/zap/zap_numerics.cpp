@@ -1,4 +1,5 @@
 // The edge behind each ReLU that has a predictor.
+// Cold: a negligible share of any run (docs/build.md).
 #include "policies/zap/zap_numerics.hpp"
 
 namespace numemu::policies {

@@ -4,6 +4,8 @@
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 
+namespace formats_test {
+
 using namespace numemu;
 
 TEST_CASE("api formats: encode and decode are exact both ways", "[fast]") {
@@ -80,3 +82,5 @@ TEST_CASE("api formats: facts of a format, and the nearest name of any kind", "[
   CHECK_FALSE(api::is_block_name("e4m3fn"));
   CHECK_FALSE(api::scale_rules_of(find_block_format("mxfp4")).empty());
 }
+
+}  // namespace formats_test

@@ -8,6 +8,8 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/model/onnx_models.hpp"
 
+namespace infer_test {
+
 using namespace numemu;
 using namespace numemu::test;
 using Catch::Contains;
@@ -493,3 +495,5 @@ TEST_CASE("a padding mask leaves no sample out, also beside one of full length",
   CHECK(got.calibration->samples == 4);
   CHECK(got.calibration->not_finite == 0);
 }
+
+}  // namespace infer_test

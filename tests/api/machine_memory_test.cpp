@@ -6,6 +6,8 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
+namespace machine_memory_test {
+
 namespace {
 
 using numemu::api::machine_memory;
@@ -58,3 +60,5 @@ TEST_CASE("cgroup v1: the controller of memory, also where a container hides the
   machine.file("proc/self/cgroup", "5:cpu,cpuacct:/x\n");
   CHECK(machine_memory(machine.root) == 2048 * kMiB);
 }
+
+}  // namespace machine_memory_test

@@ -12,6 +12,8 @@
 #include "tests/catch.hpp"
 #include "tests/experiments/small_network.hpp"
 
+namespace networks_test {
+
 using namespace numemu;
 using namespace numemu::test;
 using Catch::Contains;
@@ -296,3 +298,5 @@ TEST_CASE("codes and scales read back as a network give the same outputs", "[fas
     }
   }
 }
+
+}  // namespace networks_test

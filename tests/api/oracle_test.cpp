@@ -9,6 +9,8 @@
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 
+namespace oracle_test {
+
 using namespace numemu;
 
 namespace {
@@ -82,3 +84,5 @@ TEST_CASE("api identify: a function is the device", "[fast]") {
   CHECK(api::own_description(identified).name == "identified");
   CHECK_THROWS_AS(api::unknown_unit({.a = "e4m3fn"}), Error);
 }
+
+}  // namespace oracle_test

@@ -9,6 +9,8 @@
 #include "tests/emu/net/model/onnx_models.hpp"
 #include "tests/experiments/small_network.hpp"
 
+namespace studies_test {
+
 using namespace numemu;
 using namespace numemu::test;
 using Catch::Contains;
@@ -165,3 +167,5 @@ TEST_CASE("an answer without rows has a report", "[fast]") {
   CHECK_THAT(read_file(w / "report.md"), Contains("- because"));
   CHECK_FALSE(std::filesystem::exists(w / "report.csv"));  // it holds rows alone
 }
+
+}  // namespace studies_test

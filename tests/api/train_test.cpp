@@ -7,6 +7,8 @@
 #include "tests/api/workplace.hpp"
 #include "tests/catch.hpp"
 
+namespace train_test {
+
 using namespace numemu;
 using namespace numemu::test;
 using Catch::Contains;
@@ -197,3 +199,5 @@ TEST_CASE("a recipe that names no optimizer has the one asked for", "[fast]") {
     CHECK_THAT(training_of(api::train(asked, w.context).checkpoint), Catch::StartsWith("sgd "));
   }
 }
+
+}  // namespace train_test

@@ -3,6 +3,8 @@
 #include "tests/api/workplace.hpp"
 #include "tests/catch.hpp"
 
+namespace tune_test {
+
 using namespace numemu;
 using namespace numemu::test;
 using Catch::Contains;
@@ -104,3 +106,5 @@ TEST_CASE("a run is known by all that its checkpoint holds", "[fast]") {
   CHECK(second != first);
   CHECK(second == bytes(b, "u"));
 }
+
+}  // namespace tune_test

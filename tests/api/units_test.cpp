@@ -7,6 +7,8 @@
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 
+namespace units_test {
+
 using namespace numemu;
 using Catch::Contains;
 
@@ -131,3 +133,5 @@ TEST_CASE("api units: patterns find units, and at least one", "[fast]") {
   CHECK(api::find_units("f32.sequential").size() == 1);
   CHECK_THROWS_AS(api::find_units("nothing.*"), Error);
 }
+
+}  // namespace units_test

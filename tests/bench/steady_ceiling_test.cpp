@@ -5,6 +5,8 @@
 
 #include "tests/catch.hpp"
 
+namespace steady_ceiling_test {
+
 using numemu::bench::SteadyCeiling;
 
 namespace {
@@ -56,3 +58,5 @@ TEST_CASE("a clock that never settles gives figures, and the wait ends", "[fast]
   CHECK(ceiling.rounds(
             3, [] {}, [](double) {}) == 3);
 }
+
+}  // namespace steady_ceiling_test

@@ -12,6 +12,8 @@
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
 
+namespace cli_test {
+
 namespace {
 
 using Catch::Contains;
@@ -373,3 +375,5 @@ TEST_CASE("a network is trained, evaluated and swept", "[fast]") {
   CHECK_THAT(apart.out, Contains("calibrate.rule percentile(99.9)") && !Contains("dgrad"));
   check_refused(s.run("report nothing"), "nothing");
 }
+
+}  // namespace cli_test

@@ -9,6 +9,8 @@
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
 
+namespace commands_documents_test {
+
 namespace {
 
 using namespace numemu::test;
@@ -153,3 +155,5 @@ TEST_CASE("documents: their commands print what they show", "[fast]") {
   }
   CHECK(commands > 10);
 }
+
+}  // namespace commands_documents_test

@@ -10,6 +10,8 @@
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
 
+namespace memory_option_test {
+
 using namespace numemu::test;
 
 namespace {
@@ -103,3 +105,5 @@ TEST_CASE("the memory limit counts what a command holds", "[slow]") {
     CHECK(codes[1] > 0);
   }
 }
+
+}  // namespace memory_option_test

@@ -9,6 +9,8 @@
 #include "tests/emu/net/model/onnx_models.hpp"
 #include "tests/experiments/small_network.hpp"
 
+namespace network_refusals_test {
+
 using namespace numemu;
 using namespace numemu::test;
 using numemu::net::test::ModelWriter;
@@ -275,3 +277,5 @@ TEST_CASE("rows that cannot be continued are refused before the work", "[fast]")
   REQUIRE(s.run("sweep points.json --out o --quiet --no-predictions").code == 0);
   check_refused(s.run("sweep points.json --out o --quiet"), "a row from another sweep");
 }
+
+}  // namespace network_refusals_test

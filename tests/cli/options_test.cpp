@@ -2,6 +2,8 @@
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
 
+namespace options_test {
+
 namespace {
 
 using Catch::Contains;
@@ -71,3 +73,5 @@ TEST_CASE("values that an option does not take are refused in one line", "[fast]
       s.run("gemm --unit exact --a a --b b --seed 18446744073709551616"),
       "gemm: --seed: expected a whole number from 0 to 2^64-1, not '18446744073709551616'");
 }
+
+}  // namespace options_test

@@ -4,6 +4,8 @@
 #include "formats/storage/json.hpp"
 #include "tests/cli/gemm_fixture.hpp"
 
+namespace product_compare_test {
+
 using namespace numemu;
 using namespace numemu::test;
 using Catch::Contains;
@@ -124,3 +126,5 @@ TEST_CASE("compare: what cannot be compared is refused", "[fast]") {
   CHECK(s.dot("--compare same.npy --out d.npy").code == 0);
   CHECK(s.result<float>(ArrayType::float32) == std::vector<float>{256, 2});
 }
+
+}  // namespace product_compare_test

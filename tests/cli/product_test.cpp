@@ -5,6 +5,8 @@
 #include "formats/storage/sidecar.hpp"
 #include "tests/cli/gemm_fixture.hpp"
 
+namespace product_test {
+
 using namespace numemu;
 using namespace numemu::test;
 using Catch::Contains;
@@ -306,3 +308,5 @@ TEST_CASE("gemm arrays: metadata that is no pattern", "[fast]") {
       "a.npy, b.npy: shape: expected M x K and K x N of one K, found [1, 2] and [8, 1] (2 "
       "of 4 elements of K are kept)");
 }
+
+}  // namespace product_test

@@ -10,6 +10,8 @@
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
 
+namespace run_test {
+
 using namespace numemu::test;
 using Catch::Contains;
 
@@ -76,3 +78,5 @@ TEST_CASE("a command whose program is not built names what builds it", "[fast]")
   std::filesystem::create_symlink("nowhere", s.path + "/numemu-tuning");
   check_refused(run_program(s, "./numemu", "--help"), "or the file it links to");
 }
+
+}  // namespace run_test

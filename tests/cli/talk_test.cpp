@@ -6,6 +6,8 @@
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
 
+namespace talk_test {
+
 using namespace numemu::test;
 using Catch::Contains;
 
@@ -75,3 +77,5 @@ TEST_CASE("a reader that stops early ends the program in silence", "[fast]") {
   CHECK(read_file(s.path + "/code") == "141\n");  // SIGPIPE
   CHECK(read_file(s.path + "/err.txt").empty());
 }
+
+}  // namespace talk_test

@@ -2,6 +2,8 @@
 #include "formats/storage/json.hpp"
 #include "tests/cli/gemm_fixture.hpp"
 
+namespace unit_trace_test {
+
 using namespace numemu;
 using namespace numemu::test;
 using Catch::Contains;
@@ -199,3 +201,5 @@ TEST_CASE("unit trace: places outside the product, and units without steps", "[f
                 "host.eigen.f32");
   check_refused(s.gemm(unit, "--trace 0,0 --alpha 2"), "--alpha");
 }
+
+}  // namespace unit_trace_test

@@ -17,6 +17,8 @@
 #include "tests/experiments/smoke_run.hpp"
 #include "tests/files.hpp"
 
+namespace actnn_test {
+
 using namespace numemu;
 using namespace numemu::experiments;
 using numemu::experiments::testing::held;
@@ -308,3 +310,5 @@ TEST_CASE("actnn: bytes are those of the plan, every level trains", "[fast]") {
   CHECK(held(conclusion, "accuracy").first == 4);
   CHECK(held(conclusion, "bias").first == 1);
 }
+
+}  // namespace actnn_test

@@ -17,6 +17,8 @@
 #include "tests/experiments/smoke_run.hpp"
 #include "tests/files.hpp"
 
+namespace allocation_test {
+
 using namespace numemu;
 using namespace numemu::experiments;
 using Catch::Contains;
@@ -284,3 +286,5 @@ TEST_CASE("mixtures are shown by the metric of the task, or refused by a loss it
             "expected noise or predicted");
   }
 }
+
+}  // namespace allocation_test

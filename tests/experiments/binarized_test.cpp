@@ -12,6 +12,8 @@
 #include "tests/experiments/engine/small_bench.hpp"
 #include "tests/experiments/smoke_run.hpp"
 
+namespace binarized_test {
+
 using namespace numemu;
 using namespace numemu::experiments;
 using namespace numemu::experiments::binarized;
@@ -174,3 +176,5 @@ TEST_CASE("binarized: trained networks are integers inside, and methods are comp
   CHECK(size == 1);
   CHECK(losses == 4);
 }
+
+}  // namespace binarized_test

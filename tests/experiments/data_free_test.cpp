@@ -9,6 +9,8 @@
 #include "tests/experiments/smoke_run.hpp"
 #include "tests/files.hpp"
 
+namespace data_free_test {
+
 using namespace numemu;
 using namespace numemu::experiments;
 using numemu::test::TemporaryFolder;
@@ -60,3 +62,5 @@ TEST_CASE("data-free: every source calibrates, and its samples are written", "[s
   CHECK(made.calibration_count() == 15);
   CHECK(std::filesystem::exists(folder / "out/samples/real-1/x.npy"));
 }
+
+}  // namespace data_free_test

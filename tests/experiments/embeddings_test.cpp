@@ -6,6 +6,8 @@
 #include "tests/experiments/smoke_run.hpp"
 #include "tests/files.hpp"
 
+namespace embeddings_test {
+
 using namespace numemu;
 using namespace numemu::experiments;
 using numemu::test::message_of;
@@ -73,3 +75,5 @@ TEST_CASE("embeddings: networks of a given width are evaluated with every table"
              }),
              Catch::Contains("expected dlrm(WIDTH)"));
 }
+
+}  // namespace embeddings_test

@@ -12,6 +12,8 @@
 #include "tests/experiments/smoke_run.hpp"
 #include "tests/files.hpp"
 
+namespace fractrain_test {
+
 using namespace numemu;
 using namespace numemu::experiments;
 using namespace numemu::experiments::fractrain;
@@ -53,9 +55,9 @@ TEST_CASE("fractrain: methods are recipes", "[fast]") {
   const TemporaryFolder folder;
   const ExperimentRun run = testing::smoke_run(
       "fractrain", folder, {"stages=3/6,4/6,6/8,8/8", "static=3/6,8/8", "epochs=12"});
-  const std::vector<Method> methods = methods_of(run.settings);
+  const std::vector<fractrain::Method> methods = methods_of(run.settings);
   std::vector<std::string> names;
-  for (const Method& method : methods) names.push_back(method.name);
+  for (const fractrain::Method& method : methods) names.push_back(method.name);
   CHECK(names == std::vector<std::string>{"static 8/8", "float32", "static 3/6",
                                           "static 3/6, tested at 8/8", "progressive, schedule",
                                           "progressive, indicator", "static 8/8, 7 epochs"});
@@ -266,3 +268,5 @@ TEST_CASE("fractrain: gated layers train at the precision of each choice", "[fas
   CHECK(claims["target"] == 2);
   CHECK(claims["gates"] == 2);
 }
+
+}  // namespace fractrain_test

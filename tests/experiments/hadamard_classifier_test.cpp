@@ -8,6 +8,8 @@
 #include "tests/experiments/engine/small_bench.hpp"
 #include "tests/experiments/smoke_run.hpp"
 
+namespace hadamard_classifier_test {
+
 using namespace numemu;
 using namespace numemu::experiments;
 using namespace numemu::experiments::hadamard;
@@ -85,3 +87,5 @@ TEST_CASE("hadamard-classifier: a scale of either sign is as long", "[fast]") {
   run_trials(again, turned);
   CHECK(scale_of(again) == learned);
 }
+
+}  // namespace hadamard_classifier_test

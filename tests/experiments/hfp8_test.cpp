@@ -12,6 +12,8 @@
 #include "tests/experiments/smoke_run.hpp"
 #include "tests/files.hpp"
 
+namespace hfp8_test {
+
 using namespace numemu;
 using namespace numemu::experiments;
 using numemu::experiments::testing::held;
@@ -223,3 +225,5 @@ TEST_CASE("hfp8: networks are trained with every master and loss scale", "[fast]
              }),
              Catch::Contains("look_every: expected fewer steps"));
 }
+
+}  // namespace hfp8_test

@@ -7,6 +7,8 @@
 #include "tests/experiments/smoke_run.hpp"
 #include "tests/files.hpp"
 
+namespace kure_test {
+
 using namespace numemu;
 using namespace numemu::experiments;
 using numemu::test::message_of;
@@ -120,3 +122,5 @@ TEST_CASE("kure: networks are trained with and without the penalty and quantized
   CHECK(power == 1);
   CHECK(kurtosis == 3);
 }
+
+}  // namespace kure_test

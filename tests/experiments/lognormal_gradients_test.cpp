@@ -11,6 +11,8 @@
 #include "tests/experiments/smoke_run.hpp"
 #include "tests/files.hpp"
 
+namespace lognormal_gradients_test {
+
 using namespace numemu;
 using namespace numemu::experiments;
 using numemu::experiments::testing::held;
@@ -228,3 +230,5 @@ TEST_CASE("lognormal-gradients: gradients are fitted and networks trained on the
     CHECK(held(conclusion, claim).first == 1);
   for (const Finding& finding : conclusion.findings) CHECK(std::isfinite(finding.measured));
 }
+
+}  // namespace lognormal_gradients_test

@@ -10,6 +10,8 @@
 #include "tests/experiments/smoke_run.hpp"
 #include "tests/files.hpp"
 
+namespace mask_diversity_test {
+
 using namespace numemu;
 using namespace numemu::experiments;
 using numemu::test::message_of;
@@ -218,3 +220,5 @@ TEST_CASE("settings that mask-diversity cannot serve are refused", "[fast]") {
   CHECK_THAT(message("refresh=1000"),
              Catch::StartsWith("--set: refresh: expected fewer than the 8 steps"));
 }
+
+}  // namespace mask_diversity_test

@@ -8,6 +8,8 @@
 #include "tests/experiments/smoke_run.hpp"
 #include "tests/files.hpp"
 
+namespace mvue_test {
+
 using namespace numemu;
 using namespace numemu::experiments;
 using numemu::test::TemporaryFolder;
@@ -116,3 +118,5 @@ TEST_CASE("one seed names no best method", "[fast]") {
   }
   for (const Finding& finding : conclusion.findings) CHECK(finding.verdict == Verdict::undecided);
 }
+
+}  // namespace mvue_test

@@ -12,6 +12,8 @@
 #include "tests/experiments/engine/small_bench.hpp"
 #include "tests/experiments/smoke_run.hpp"
 
+namespace optimizer_state_test {
+
 using namespace numemu;
 using namespace numemu::experiments;
 using namespace numemu::experiments::optimizer_state;
@@ -127,3 +129,5 @@ TEST_CASE("optimizer-state: every method is measured beside float32", "[fast]") 
   CHECK(claims["harmless"] == 5);
   CHECK(claims["harmful"] == 4);
 }
+
+}  // namespace optimizer_state_test

@@ -17,6 +17,8 @@
 #include "tests/experiments/smoke_run.hpp"
 #include "tests/files.hpp"
 
+namespace post_training_test {
+
 using namespace numemu;
 using namespace numemu::experiments;
 using numemu::test::TemporaryFolder;
@@ -254,3 +256,5 @@ TEST_CASE("experiments that count right answers by sample refuse other data", "[
     }
   }
 }
+
+}  // namespace post_training_test

@@ -14,6 +14,8 @@
 #include "tests/experiments/smoke_run.hpp"
 #include "tests/files.hpp"
 
+namespace range_bn_test {
+
 using namespace numemu;
 using namespace numemu::experiments;
 using numemu::experiments::testing::held;
@@ -193,3 +195,5 @@ TEST_CASE("range-bn: every method trains", "[fast]") {
   const std::string trials = test::read_file(folder / "out/trials.jsonl");
   CHECK(std::count(trials.begin(), trials.end(), '\n') == 17);
 }
+
+}  // namespace range_bn_test

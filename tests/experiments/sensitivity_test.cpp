@@ -14,6 +14,8 @@
 #include "tests/experiments/smoke_run.hpp"
 #include "tests/files.hpp"
 
+namespace sensitivity_test {
+
 using namespace numemu;
 using namespace numemu::experiments;
 using numemu::test::message_of;
@@ -228,3 +230,5 @@ TEST_CASE("the table and the sentence have one metric, that of the task", "[fast
       CHECK_THAT(found.sentences[1], Catch::Contains(", " + shown + words));
   }
 }
+
+}  // namespace sensitivity_test

@@ -9,6 +9,8 @@
 #include "tests/experiments/smoke_run.hpp"
 #include "tests/files.hpp"
 
+namespace stochastic_pruning_test {
+
 using namespace numemu;
 using namespace numemu::experiments;
 using namespace numemu::experiments::stochastic_pruning;
@@ -173,3 +175,5 @@ TEST_CASE("what pruning did beside its expectation", "[fast]") {
   CHECK(by_chance.expected_error.value == 0.25 * 0.75 + 0.25);
   CHECK(by_chance.expected_error.error == Approx(std::sqrt(0.75 * 0.25) * 0.5));
 }
+
+}  // namespace stochastic_pruning_test

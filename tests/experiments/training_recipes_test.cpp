@@ -15,6 +15,8 @@
 #include "tests/experiments/smoke_run.hpp"
 #include "tests/files.hpp"
 
+namespace training_recipes_test {
+
 using namespace numemu;
 using namespace numemu::experiments;
 using numemu::test::message_of;
@@ -210,3 +212,5 @@ TEST_CASE("training recipes: from settings to the figure", "[fast]") {
              }),
              Catch::Contains("recipes"));
 }
+
+}  // namespace training_recipes_test

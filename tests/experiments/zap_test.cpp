@@ -8,6 +8,8 @@
 #include "tests/experiments/engine/small_bench.hpp"
 #include "tests/files.hpp"
 
+namespace zap_test {
+
 using namespace numemu;
 using namespace numemu::experiments;
 using numemu::test::message_of;
@@ -135,3 +137,5 @@ TEST_CASE("zap: settings that are refused", "[fast]") {
   CHECK_THAT(refused("thresholds=x"), Catch::Contains("thresholds: expected numbers"));
   CHECK_THAT(refused("budgets=0"), Catch::Contains("budgets: expected numbers"));
 }
+
+}  // namespace zap_test

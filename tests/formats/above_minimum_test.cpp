@@ -10,6 +10,8 @@
 #include "formats/codec.hpp"
 #include "tests/catch.hpp"
 
+namespace above_minimum_test {
+
 using namespace numemu;
 
 TEST_CASE("above minimum: float64 gives the numbers of exact arithmetic", "[fast]") {
@@ -54,3 +56,5 @@ TEST_CASE("above minimum: every code of signed elements gives its number", "[fas
       CHECK(y[static_cast<std::size_t>(c)] == static_cast<float>(c < 128 ? c : c - 256) + low);
   }
 }
+
+}  // namespace above_minimum_test

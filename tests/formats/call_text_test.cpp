@@ -3,6 +3,8 @@
 
 #include "tests/catch.hpp"
 
+namespace call_text_test {
+
 using namespace numemu;
 
 TEST_CASE("call text: a name and its arguments", "[fast]") {
@@ -33,3 +35,5 @@ TEST_CASE("call text: numbers take the whole text", "[fast]") {
   for (const char* text : {"0", "17", "1.0", "-1", "", "1e1", "99999999999999999999"})
     CHECK_FALSE(whole_argument(text, 1, 16));
 }
+
+}  // namespace call_text_test

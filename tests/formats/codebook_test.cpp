@@ -14,7 +14,7 @@
 #include "tests/files.hpp"
 #include "tests/oracle/rational.hpp"
 
-namespace numemu {
+namespace numemu::codebook_test {
 namespace {
 
 using oracle::Rational;
@@ -292,4 +292,4 @@ TEST_CASE("codebook: bad names and files are refused in one line", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::codebook_test

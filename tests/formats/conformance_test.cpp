@@ -12,7 +12,7 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
-namespace numemu {
+namespace numemu::conformance_test {
 namespace {
 
 constexpr float kMost = std::numeric_limits<float>::max();
@@ -135,4 +135,4 @@ TEST_CASE("conformance: every row names its source, known formats, blocks and ru
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::conformance_test

@@ -5,7 +5,7 @@
 #include "tests/catch.hpp"
 #include "tests/oracle/proof.hpp"
 
-namespace numemu {
+namespace numemu::conversion_proof_test {
 namespace {
 
 using oracle::ProofTally;
@@ -222,4 +222,4 @@ TEST_CASE("conversion: the whole P3109 family against float8_e4m3fn and float16"
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::conversion_proof_test

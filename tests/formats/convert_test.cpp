@@ -10,7 +10,7 @@
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 
-namespace numemu {
+namespace numemu::convert_test {
 namespace {
 
 // Random codes of the format, in containers.
@@ -181,4 +181,4 @@ TEST_CASE("convert: exact_in says what every value by itself says", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::convert_test

@@ -4,7 +4,7 @@
 #include "tests/catch.hpp"
 #include "tests/oracle/proof.hpp"
 
-namespace numemu {
+namespace numemu::decode_proof_test {
 namespace {
 
 using oracle::ProofTally;
@@ -109,4 +109,4 @@ TEST_CASE("decode: float32 and float64 codes of every field equal the oracle", "
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::decode_proof_test

@@ -7,7 +7,7 @@
 #include "tests/catch.hpp"
 #include "tests/oracle/specification.hpp"
 
-namespace numemu {
+namespace numemu::decode_test {
 namespace {
 
 TEST_CASE("decode: fields and limits of every row are the specified ones", "[fast]") {
@@ -69,4 +69,4 @@ TEST_CASE("decode: flushed formats read subnormal codes as zero", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::decode_test

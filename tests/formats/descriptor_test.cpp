@@ -4,7 +4,7 @@
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 
-namespace numemu {
+namespace numemu::descriptor_test {
 namespace {
 
 using Catch::Matchers::Message;
@@ -116,4 +116,4 @@ TEST_CASE("descriptor: errors name the part", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::descriptor_test

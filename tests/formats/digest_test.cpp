@@ -5,7 +5,7 @@
 
 #include "tests/catch.hpp"
 
-namespace numemu {
+namespace numemu::digest_test {
 namespace {
 
 TEST_CASE("digest: FIPS 180-4 examples", "[fast]") {
@@ -26,4 +26,4 @@ TEST_CASE("digest: the tensor word is the first four bytes, little-endian", "[fa
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::digest_test

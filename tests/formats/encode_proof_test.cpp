@@ -2,7 +2,7 @@
 #include "tests/catch.hpp"
 #include "tests/oracle/proof.hpp"
 
-namespace numemu {
+namespace numemu::encode_proof_test {
 namespace {
 
 using oracle::ProofTally;
@@ -230,4 +230,4 @@ TEST_CASE("encode: idempotent, and saturation never gives a special for a number
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::encode_proof_test

@@ -10,7 +10,7 @@
 #include "formats/random.hpp"
 #include "tests/catch.hpp"
 
-namespace numemu {
+namespace numemu::encode_sign_test {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -124,4 +124,4 @@ TEST_CASE("cells: sign1 has two, split at zero in every mode, and no brackets", 
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::encode_sign_test

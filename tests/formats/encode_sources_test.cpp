@@ -6,7 +6,7 @@
 #include "tests/catch.hpp"
 #include "tests/oracle/proof.hpp"
 
-namespace numemu {
+namespace numemu::encode_sources_test {
 namespace {
 
 using oracle::ProofTally;
@@ -179,4 +179,4 @@ TEST_CASE("encode: a sticky bit anywhere rounds like the number above", "[fast]"
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::encode_sources_test

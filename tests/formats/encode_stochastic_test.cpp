@@ -2,7 +2,7 @@
 #include "tests/catch.hpp"
 #include "tests/oracle/proof.hpp"
 
-namespace numemu {
+namespace numemu::encode_stochastic_test {
 namespace {
 
 using oracle::Rational;
@@ -141,4 +141,4 @@ TEST_CASE("sr: values of the format never move", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::encode_stochastic_test

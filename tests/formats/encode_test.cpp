@@ -8,7 +8,7 @@
 #include "tests/catch.hpp"
 #include "tests/oracle/proof.hpp"
 
-namespace numemu {
+namespace numemu::encode_test {
 namespace {
 
 using oracle::kDeterministic;
@@ -229,4 +229,4 @@ TEST_CASE("encode: extreme exponents neither overflow the arithmetic nor loop", 
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::encode_test

@@ -10,7 +10,7 @@
 #include "tests/catch.hpp"
 #include "tests/formats/step_function.hpp"
 
-namespace numemu {
+namespace numemu::float32_converter_exhaustive_test {
 namespace {
 
 using proof::Outcome;
@@ -213,4 +213,4 @@ TEST_CASE("the P3109 formats of at most 8 bits agree with the reference on all f
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::float32_converter_exhaustive_test

@@ -14,7 +14,7 @@
 #include "tests/catch.hpp"
 #include "tests/formats/step_function.hpp"
 
-namespace numemu {
+namespace numemu::float32_converter_test {
 namespace {
 
 constexpr Overflow kOverflows[] = {Overflow::saturate, Overflow::propagate, Overflow::ieee};
@@ -220,4 +220,4 @@ TEST_CASE("converter: flags are counted bit by bit", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::float32_converter_test

@@ -6,6 +6,8 @@
 
 #include "tests/catch.hpp"
 
+namespace glob_test {
+
 using namespace numemu;
 
 TEST_CASE("globs", "[fast]") {
@@ -62,3 +64,5 @@ TEST_CASE("a glob of many stars takes no time on a long name", "[fast]") {
   other_end.back() = 'b';
   CHECK_FALSE(glob_match(stars, other_end));
 }
+
+}  // namespace glob_test

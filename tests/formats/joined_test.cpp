@@ -5,6 +5,8 @@
 
 #include "tests/catch.hpp"
 
+namespace joined_test {
+
 using namespace numemu;
 
 TEST_CASE("joined: what stands between two elements, and nowhere else", "[fast]") {
@@ -18,3 +20,5 @@ TEST_CASE("joined: what stands between two elements, and nowhere else", "[fast]"
   CHECK(joined(std::vector<std::int64_t>{-3, INT64_MAX}, "x") == "-3x9223372036854775807");
   CHECK(joined(std::vector<int>{1, 2, 3}, " ") == "1 2 3");
 }
+
+}  // namespace joined_test

@@ -14,7 +14,7 @@
 #include "formats/value.hpp"
 #include "tests/catch.hpp"
 
-namespace numemu {
+namespace numemu::quantize_odd_test {
 namespace {
 
 [[gnu::noinline]] bool divide(const std::vector<float>& x, float scale, std::vector<float>& q) {
@@ -128,4 +128,4 @@ TEST_CASE("odd quotients: serve what 24 bits tell of", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::quantize_odd_test

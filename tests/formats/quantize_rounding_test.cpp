@@ -14,7 +14,7 @@
 #include "formats/quantize_fast.hpp"
 #include "tests/catch.hpp"
 
-namespace numemu {
+namespace numemu::quantize_rounding_test {
 namespace {
 
 constexpr const char* kRoundings[] = {
@@ -259,4 +259,4 @@ TEST_CASE("quantize rounding: values are elements times the scale and may replac
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::quantize_rounding_test

@@ -18,7 +18,7 @@
 #include <xmmintrin.h>
 #endif
 
-namespace numemu {
+namespace numemu::quantize_test {
 namespace {
 
 constexpr Overflow kOverflows[] = {Overflow::saturate, Overflow::propagate, Overflow::ieee};
@@ -236,4 +236,4 @@ TEST_CASE("quantize: the decode table holds every value, repeated beyond the wid
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::quantize_test

@@ -10,7 +10,7 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
-namespace numemu {
+namespace numemu::random_test {
 namespace {
 
 struct PhiloxAnswer {
@@ -152,4 +152,4 @@ TEST_CASE("random: a block is cut into pieces in little-endian order and every c
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::random_test

@@ -10,7 +10,7 @@
 #include "tests/oracle/proof.hpp"
 #include "tests/pattern.hpp"
 
-namespace numemu {
+namespace numemu::registry_guard_test {
 namespace {
 
 std::string text_of(const std::string& path) {
@@ -189,4 +189,4 @@ TEST_CASE("registry guard: every encoding, field zero and row is in the oracle",
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::registry_guard_test

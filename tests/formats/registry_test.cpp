@@ -6,7 +6,7 @@
 #include "formats/format.hpp"
 #include "tests/catch.hpp"
 
-namespace numemu {
+namespace numemu::registry_test {
 namespace {
 
 using Catch::Matchers::Message;
@@ -135,4 +135,4 @@ TEST_CASE("registry: one bit is 0 or 1", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::registry_test

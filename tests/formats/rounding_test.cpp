@@ -4,7 +4,7 @@
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 
-namespace numemu {
+namespace numemu::rounding_test {
 namespace {
 
 using Catch::Matchers::Message;
@@ -39,4 +39,4 @@ TEST_CASE("rounding: unknown names offer the nearest, bad arguments say what was
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::rounding_test

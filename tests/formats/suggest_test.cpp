@@ -3,7 +3,7 @@
 
 #include "tests/catch.hpp"
 
-namespace numemu {
+namespace numemu::suggest_test {
 namespace {
 
 TEST_CASE("suggest: smallest edit distance, the earliest of equals", "[fast]") {
@@ -64,4 +64,4 @@ TEST_CASE("suggest: a distant name is not offered, few names are all listed", "[
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::suggest_test

@@ -9,7 +9,7 @@
 #include "tests/catch.hpp"
 #include "tests/oracle/rational.hpp"
 
-namespace numemu {
+namespace numemu::value_test {
 namespace {
 
 using oracle::Rational;
@@ -77,4 +77,4 @@ TEST_CASE("value: the exact quotient brackets the rational and has at least 40 b
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::value_test

@@ -9,11 +9,11 @@
 namespace {
 
 /// The folder that the loader reads holds links to two files in memory.
-struct Folder {
+struct IdxFolder {
   numemu::fuzz::InputFile images, labels;
   numemu::test::TemporaryFolder folder;
 
-  Folder() {
+  IdxFolder() {
     std::filesystem::create_symlink(images.path(), folder / "train-images-idx3-ubyte");
     std::filesystem::create_symlink(labels.path(), folder / "train-labels-idx1-ubyte");
   }
@@ -22,7 +22,7 @@ struct Folder {
 }  // namespace
 
 NUMEMU_FUZZ_TARGET(idx)(const std::uint8_t* data, std::size_t size) {
-  static Folder files;
+  static IdxFolder files;
   if (size < 2) {
     numemu::fuzz::loaded = false;
     return 0;

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 
-# What gcc alone knows. Batches have the second, for which clang needs another (cmake/batches.cmake).
+# What gcc alone knows. Groups of sources have the second, for which clang needs another (cmake/groups.cmake).
 OF_GCC = ('-munroll-only-small-loops', '-Wno-subobject-linkage', '-Wno-maybe-uninitialized', '-Winvalid-pch', '-c')
 WITH_VALUE = ('--param', '-o', '-include', '-x')
 FLAGS = ['-Werror', '-Wno-pass-failed']

@@ -10,7 +10,7 @@
 #include "tests/catch.hpp"
 #include "tests/oracle/specification.hpp"
 
-namespace numemu {
+namespace numemu::mpfr_codec_test {
 namespace {
 
 // An MPFR number that frees itself.
@@ -267,4 +267,4 @@ TEST_CASE("mpfr: every value, midpoint and neighbour of small IEEE-like formats"
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::mpfr_codec_test

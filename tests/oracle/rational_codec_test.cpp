@@ -4,7 +4,7 @@
 #include "tests/catch.hpp"
 #include "tests/oracle/proof.hpp"
 
-namespace numemu::oracle {
+namespace numemu::oracle::rational_codec_test {
 namespace {
 
 Encoded encode_as(const char* format, double x, RoundingMode mode = RoundingMode::rne,
@@ -91,4 +91,4 @@ TEST_CASE("rational codec: a tally reports a difference", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::oracle
+}  // namespace numemu::oracle::rational_codec_test

@@ -8,6 +8,8 @@
 #include "formats/storage/json.hpp"
 #include "tests/catch.hpp"
 
+namespace canonical_json_test {
+
 using namespace numemu::policies;
 using numemu::Json;
 
@@ -67,3 +69,5 @@ TEST_CASE("significant digits round to nearest", "[fast]") {
   CHECK(significant(-0.00123456, 4) == -0.001235);
   CHECK(significant(0, 4) == 0);
 }
+
+}  // namespace canonical_json_test

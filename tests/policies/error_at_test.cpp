@@ -6,6 +6,8 @@
 #include "formats/storage/json.hpp"
 #include "tests/catch.hpp"
 
+namespace error_at_test {
+
 using namespace numemu;
 
 TEST_CASE("error at: the key stands before the message", "[fast]") {
@@ -16,3 +18,5 @@ TEST_CASE("error at: the key stands before the message", "[fast]") {
   CHECK_THROWS_AS(policies::at(key, []() -> int { throw std::bad_alloc(); }), std::bad_alloc);
   CHECK(policies::at(key, [] { return 7; }) == 7);
 }
+
+}  // namespace error_at_test

@@ -16,6 +16,8 @@
 #include "tests/policies/option_cell.hpp"
 #include "tests/policies/parsed.hpp"
 
+namespace policy_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using policies::test::join;
@@ -286,3 +288,5 @@ TEST_CASE("policies: tensors of a state come back, and damaged ones are refused"
                       "state policy/velocity: expected a multiple of 4 bytes");
   }
 }
+
+}  // namespace policy_test

@@ -3,6 +3,8 @@
 
 #include "tests/catch.hpp"
 
+namespace state_bytes_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 
@@ -15,3 +17,5 @@ TEST_CASE("numbers survive as bytes and a broken length is refused", "[fast]") {
   CHECK(double_of(from_bytes("s", bytes)[2]) == -0.1);
   CHECK_THROWS_WITH(from_bytes("s", "123"), Catch::Contains("state s"));
 }
+
+}  // namespace state_bytes_test

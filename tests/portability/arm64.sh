@@ -13,7 +13,7 @@ in_root "apt-get install -qy --no-install-recommends g++-aarch64-linux-gnu ccach
 copy_tree
 in_root 'cmake -G Ninja -S . -B build/arm64 -DCMAKE_BUILD_TYPE=Release -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
     -DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++ -DCMAKE_CROSSCOMPILING_EMULATOR=qemu-aarch64 -DCMAKE_CXX_COMPILER_LAUNCHER=ccache \
-    -DNUMEMU_WERROR=ON -DNUMEMU_BATCHES=ON
+    -DNUMEMU_WERROR=ON -DCMAKE_UNITY_BUILD=ON
   cmake --build build/arm64 --target numemu-numbers numemu-networks unit_test
   rm -rf /outputs && python3 tests/portability/outputs.py /outputs qemu-aarch64 build/arm64/cli/numemu-'
 for command in formats eval; do "$tree/numemu" "$command" --help >"$folder/help"; done # builds both programs

@@ -1,4 +1,5 @@
 // One line per kind of layer; the shapes come from the operators themselves.
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/build/builder.hpp"
 
 #include <utility>

@@ -1,4 +1,5 @@
 // Embedding tables, dot products in pairs, two perceptrons.
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/build/blocks.hpp"
 #include "emu/net/data/clicks.hpp"
 #include "emu/net/ops/lookup.hpp"

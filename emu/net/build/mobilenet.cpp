@@ -1,4 +1,5 @@
 // Depthwise separable convolutions: one filter per channel, then a mixture of channels.
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/build/blocks.hpp"
 
 namespace numemu::net {

@@ -1,4 +1,5 @@
 // Residual networks for CIFAR-10, with the layer names stageS.blockB.LAYER.
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/build/blocks.hpp"
 #include "emu/net/ops/binary.hpp"
 #include "emu/net/ops/views.hpp"
@@ -24,7 +25,8 @@ int shortcut(Builder& net, const std::string& name, int from, std::int64_t chann
   return net.value();
 }
 
-void block(Builder& net, const std::string& name, std::int64_t channels, std::int64_t stride) {
+void residual_block(Builder& net, const std::string& name, std::int64_t channels,
+                    std::int64_t stride) {
   const int from = net.value();
   net.conv3x3(name + "conv1", channels, stride).batch_norm(name + "bn1").relu(name + "relu1");
   net.conv3x3(name + "conv2", channels).batch_norm(name + "bn2");
@@ -40,7 +42,7 @@ void resnet(Builder& net, std::int64_t blocks) {
   for (std::int64_t stage = 1; stage <= kStages; ++stage) {
     for (std::int64_t b = 1; b <= blocks; ++b) {
       const std::string name = "stage" + std::to_string(stage) + ".block" + std::to_string(b) + ".";
-      block(net, name, kChannels << (stage - 1), stage > 1 && b == 1 ? 2 : 1);
+      residual_block(net, name, kChannels << (stage - 1), stage > 1 && b == 1 ? 2 : 1);
     }
   }
   net.global_pool("pool").flatten("flatten").classifier("fc");

@@ -1,4 +1,5 @@
 // A decoder of pre-normalised attention blocks.
+// Cold: a negligible share of any run (docs/build.md).
 #include <cmath>
 
 #include "emu/net/build/blocks.hpp"
@@ -29,7 +30,8 @@ void attention(Builder& net, const std::string& name, std::int64_t heads, std::i
   net.linear(name + "output", width);
 }
 
-void block(Builder& net, const std::string& name, std::int64_t heads, std::int64_t width) {
+void transformer_block(Builder& net, const std::string& name, std::int64_t heads,
+                       std::int64_t width) {
   int residual = net.value();
   net.layer_norm(name + "norm1");
   attention(net, name + "attention.", heads, width);
@@ -45,7 +47,7 @@ void block(Builder& net, const std::string& name, std::int64_t heads, std::int64
 void transformer(Builder& net, std::int64_t blocks, std::int64_t heads, std::int64_t width) {
   net.embedding("embedding", width).positions("positions");
   for (std::int64_t b = 1; b <= blocks; ++b)
-    block(net, "block" + std::to_string(b) + ".", heads, width);
+    transformer_block(net, "block" + std::to_string(b) + ".", heads, width);
   net.layer_norm("norm").classifier("head");
 }
 

@@ -1,4 +1,5 @@
 // Splits: which samples a batch may hold, and making it.
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/data/dataset.hpp"
 
 #include <fmt/format.h>

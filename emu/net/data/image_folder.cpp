@@ -1,5 +1,6 @@
 // images:DIR: a folder for each class, or one with such folders for each split. Files are decoded
 // when they are read, so memory does not grow with their number.
+// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 #include <omp.h>
 #include <sys/stat.h>
@@ -29,7 +30,7 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kMostSize = 4096, kMostImages = std::int64_t{1} << 31, kChannels = 3,
                        kMostFile = std::int64_t{1} << 28, kDigits = 16;
-constexpr std::int64_t kMostClasses = std::int64_t{1} << 24;
+constexpr std::int64_t kMostFolders = std::int64_t{1} << 24;
 
 struct File {
   std::string path;
@@ -147,7 +148,7 @@ class FolderSamples final : public Samples {
     if (test_.empty())
       throw Error(test + ": expected a folder of .png, .jpg or .jpeg files for each class");
     const auto folders = static_cast<std::int64_t>(classes.size());
-    facts_.classes = options.whole("classes", folders, folders, kMostClasses);
+    facts_.classes = options.whole("classes", folders, folders, kMostFolders);
     const std::int64_t taken = options.whole("calibration", 0, 1, kMostImages);
     if (validates_) {
       if (taken > 0)

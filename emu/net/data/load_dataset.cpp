@@ -1,4 +1,5 @@
 // From the name on the command line to the loader.
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/data/sources.hpp"
 #include "formats/error.hpp"
 #include "formats/suggest.hpp"

@@ -1,4 +1,5 @@
 // The data set mnist:DIR: four IDX files, compressed or not.
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/data/idx.hpp"
 #include "emu/net/data/sources.hpp"
 

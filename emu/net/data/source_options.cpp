@@ -1,3 +1,4 @@
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/data/source_options.hpp"
 
 #include <fmt/format.h>

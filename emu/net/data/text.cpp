@@ -1,4 +1,5 @@
 // text:FILE: bytes to numbers, position to split.
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/data/text.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
 // tokens:FILE: little-endian numbers of 16 or 32 bits in windows; the targets are the next tokens.
+// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,14 +14,15 @@
 namespace numemu::net {
 namespace {
 
-constexpr std::int64_t kContext = 128, kCalibration = 64, kMostContext = std::int64_t{1} << 20;
+constexpr std::int64_t kContext = 128, kCalibrationWindows = 64,
+                       kMostTokens = std::int64_t{1} << 20;
 /// A float32 holds every token below.
 constexpr std::int64_t kMostVocabulary = std::int64_t{1} << 24;
 
 class TokenSamples final : public Samples {
  public:
   explicit TokenSamples(const SourceOptions& options)
-      : context_(options.whole("context", kContext, 1, kMostContext)),
+      : context_(options.whole("context", kContext, 1, kMostTokens)),
         width_(options.choice("width", {"16", "32"}) == "16" ? 2 : 4) {
     const std::string& path = options.path();
     bytes_ = ByteSource(path).read_all("tokens");
@@ -49,7 +51,7 @@ class TokenSamples final : public Samples {
       facts_.sizes.validation = windows("validation", validation_, test_);
       facts_.sizes.train = windows("training", 0, validation_);
     }
-    facts_.sizes.calibration = std::min(kCalibration, facts_.sizes.train);
+    facts_.sizes.calibration = std::min(kCalibrationWindows, facts_.sizes.train);
     const std::int64_t most = options.whole("vocabulary", kMostVocabulary, 1, kMostVocabulary);
     std::int64_t largest = 0;
     for (std::int64_t i = 0; i < count_; ++i) {

@@ -1,3 +1,4 @@
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/model/coded_weights.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
 // Distinguishes names of networks from files.
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/model/load_network.hpp"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // Reading and writing checkpoints: the length, the header, the tensors in file order.
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/model/safetensors.hpp"
 
 #include <fmt/format.h>

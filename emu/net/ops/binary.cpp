@@ -42,7 +42,7 @@ constexpr BinaryRule row(BinaryRule rule, F, Da, Db) {
   return rule;
 }
 
-constexpr BinaryRule kRules[] = {
+constexpr BinaryRule kBinaryRules[] = {
     row(
         {"add", "Add", "a + b", -1, 1}, [](float a, float b) { return a + b; },
         [](float g) { return g; }, [](float g) { return g; }),
@@ -171,15 +171,15 @@ constexpr BinaryRule kRules[] = {
         [](float) { return 0.0f; }),
 };
 
-const BinaryRule& find(std::string_view kind) {
-  return find_named("operator of two inputs", kind, kRules, &BinaryRule::kind);
+const BinaryRule& find_binary(std::string_view kind) {
+  return find_named("operator of two inputs", kind, kBinaryRules, &BinaryRule::kind);
 }
 
 }  // namespace
 
-std::span<const BinaryRule> binary_rules() { return kRules; }
+std::span<const BinaryRule> binary_rules() { return kBinaryRules; }
 
-Binary::Binary(std::string_view kind) : Binary(find(kind)) {}
+Binary::Binary(std::string_view kind) : Binary(find_binary(kind)) {}
 
 Shape Binary::output_shape(Shapes inputs) const {
   if (inputs.size() != 2) {

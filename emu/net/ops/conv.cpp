@@ -13,7 +13,6 @@
 namespace numemu::net {
 namespace {
 
-using unit::Gather;
 using unit::Padding;
 using Offsets = std::vector<std::int32_t>;
 using Axes = std::array<ConvAxis, 3>;  // depth, height, width
@@ -73,8 +72,8 @@ Offsets taps(const Padding& p, const Axes& axes) {
 }
 
 // A group's weights [out, tap, in] as rows `in` and depth (tap, out), the taps in opposite order.
-Gather flipped(std::int64_t taps, std::int64_t out_channels, std::int64_t in_channels) {
-  Gather gather;
+unit::Gather flipped(std::int64_t taps, std::int64_t out_channels, std::int64_t in_channels) {
+  unit::Gather gather;
   gather.padding.outer = out_channels;
   gather.padding.channels = taps * in_channels;
   for (std::int64_t c = 0; c < in_channels; ++c) gather.row.push_back(static_cast<std::int32_t>(c));
@@ -290,9 +289,9 @@ void Conv::forward(const OpCall& call, OpInputs inputs, Tensor& output) const {
   const std::int64_t k = parameters_[0].fan_in;
   const Windows windows = input_windows(axes_, in, x.shape, y);
   require_offsets(windows.padding);
-  const Gather a{windows.padding, corners(windows.padding, windows.grid),
-                 taps(windows.padding, axes_)};
-  const Gather b = Gather::matrix(out, k);
+  const unit::Gather a{windows.padding, corners(windows.padding, windows.grid),
+                       taps(windows.padding, axes_)};
+  const unit::Gather b = unit::Gather::matrix(out, k);
   call.numerics.product(call.step, {call.layer,
                                     GemmKind::fprop,
                                     y[0] * product(extents(y)),
@@ -317,9 +316,9 @@ void Conv::backward(const OpCall& call, const OpBackward& back) const {
   if (!back.grad_parameters[0].empty()) {
     const Windows windows = input_windows(axes_, in, x.shape, g.shape);
     require_offsets(windows.padding);
-    const Gather a = Gather::matrix(out, positions, true);
-    const Gather b{windows.padding, taps(windows.padding, axes_),
-                   corners(windows.padding, windows.grid)};
+    const unit::Gather a = unit::Gather::matrix(out, positions, true);
+    const unit::Gather b{windows.padding, taps(windows.padding, axes_),
+                         corners(windows.padding, windows.grid)};
     call.numerics.product(call.step,
                           {call.layer,
                            GemmKind::wgrad,
@@ -334,9 +333,9 @@ void Conv::backward(const OpCall& call, const OpBackward& back) const {
   if (!back.want_inputs) return;
   const Windows windows = gradient_windows(axes_, out, x.shape, g.shape);
   require_offsets(windows.padding);
-  const Gather a{windows.padding, corners(windows.padding, windows.grid),
-                 taps(windows.padding, axes_)};
-  const Gather b = flipped(taps_of(axes_), out, in);
+  const unit::Gather a{windows.padding, corners(windows.padding, windows.grid),
+                       taps(windows.padding, axes_)};
+  const unit::Gather b = flipped(taps_of(axes_), out, in);
   call.numerics.product(call.step, {call.layer,
                                     GemmKind::dgrad,
                                     x.dim(0) * product(extents(x.shape)),

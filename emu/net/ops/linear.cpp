@@ -31,12 +31,10 @@ void bias_gradient(const Tensor& grad_output, Tensor& gradient) {
     gradient.data[c] = neutral(static_cast<float>(sums[c]));
 }
 
-using unit::Gather;
-
 void dense_forward(const OpCall& call, const Repeated& product, const Tensor& x,
                    const Tensor& weight, Tensor& y) {
   const std::int64_t out = weight.dim(0), in = weight.dim(1), rows = x.size() / in;
-  const Gather a = Gather::matrix(rows, in), b = Gather::matrix(out, in);
+  const unit::Gather a = unit::Gather::matrix(rows, in), b = unit::Gather::matrix(out, in);
   call.numerics.product(call.step, {product.layer,
                                     GemmKind::fprop,
                                     rows,
@@ -53,7 +51,7 @@ void dense_forward(const OpCall& call, const Repeated& product, const Tensor& x,
 void dense_input_gradient(const OpCall& call, const Repeated& product, const Tensor& grad_y,
                           const Tensor& weight, Tensor& grad_x) {
   const std::int64_t out = weight.dim(0), in = weight.dim(1), rows = grad_y.size() / out;
-  const Gather a = Gather::matrix(rows, out), b = Gather::matrix(in, out, true);
+  const unit::Gather a = unit::Gather::matrix(rows, out), b = unit::Gather::matrix(in, out, true);
   call.numerics.product(call.step, {product.layer,
                                     GemmKind::dgrad,
                                     rows,
@@ -71,7 +69,8 @@ void dense_weight_gradient(const OpCall& call, const Repeated& product, const Te
                            const Tensor& x, Tensor& grad_weight) {
   if (grad_weight.empty()) return;
   const std::int64_t out = grad_weight.dim(0), in = grad_weight.dim(1), rows = x.size() / in;
-  const Gather a = Gather::matrix(out, rows, true), b = Gather::matrix(in, rows, true);
+  const unit::Gather a = unit::Gather::matrix(out, rows, true),
+                     b = unit::Gather::matrix(in, rows, true);
   call.numerics.product(call.step, {product.layer,
                                     GemmKind::wgrad,
                                     out,

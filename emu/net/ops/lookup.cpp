@@ -16,14 +16,14 @@ namespace numemu::net {
 namespace {
 
 // Sizes around an axis, and the chosen positions counted from the front.
-struct Plan {
+struct LookupPlan {
   std::int64_t axis, before, size, after;
   std::vector<std::int64_t> chosen;
 };
 
-Plan plan(std::int64_t axis, const std::vector<std::int64_t>& indices, const Shape& x) {
+LookupPlan plan(std::int64_t axis, const std::vector<std::int64_t>& indices, const Shape& x) {
   const std::int64_t place = checked_axis("gather", axis, x.size());
-  Plan plan{place, 1, x[place], 1, indices};
+  LookupPlan plan{place, 1, x[place], 1, indices};
   for (std::int64_t i = 0; i < place; ++i) plan.before *= x[i];
   for (std::size_t i = place + 1; i < x.size(); ++i) plan.after *= x[i];
   for (std::int64_t& index : plan.chosen) {
@@ -64,7 +64,7 @@ Shape Gather::output_shape(Shapes inputs) const {
 }
 
 void Gather::forward(const OpCall&, OpInputs inputs, Tensor& output) const {
-  const Plan p = plan(axis_, indices_, inputs[0]->shape);
+  const LookupPlan p = plan(axis_, indices_, inputs[0]->shape);
   const float* const x = inputs[0]->data.data();  // [before, size, after]
   float* const y = output.data.data();            // [before, chosen, after]
   const std::int64_t count = static_cast<std::int64_t>(p.chosen.size());
@@ -78,7 +78,7 @@ void Gather::forward(const OpCall&, OpInputs inputs, Tensor& output) const {
 
 void Gather::backward(const OpCall&, const OpBackward& back) const {
   if (!back.want_inputs) return;
-  const Plan p = plan(axis_, indices_, back.grad_inputs[0].shape);
+  const LookupPlan p = plan(axis_, indices_, back.grad_inputs[0].shape);
   const float* const g = back.grad_output.data.data();  // [before, chosen, after]
   float* const grad = back.grad_inputs[0].data.data();  // [before, size, after], zero on entry
   const std::int64_t count = static_cast<std::int64_t>(p.chosen.size());

@@ -11,8 +11,6 @@
 namespace numemu::net {
 namespace {
 
-using unit::Gather;
-
 // y (m x n) = a (m x k) x b, for every matrix of the stacks; `a` may be one matrix for all.
 struct Plan {
   std::int64_t m, n, k;
@@ -79,14 +77,14 @@ void scale(float alpha, Tensor& y) {
 }
 
 // `count` matrices [rows, depth] or, transposed, [depth, rows], side by side along the depth.
-Gather joined(std::int64_t count, std::int64_t rows, std::int64_t depth, bool transposed) {
+unit::Gather joined(std::int64_t count, std::int64_t rows, std::int64_t depth, bool transposed) {
   if (count * rows * depth > std::numeric_limits<std::int32_t>::max()) {
     throw Error("matmul: " + std::to_string(count) + " matrices of " +
                 std::to_string(rows * depth) +
                 " elements are beyond the 2^31 a gather can address; use a smaller batch");
   }
-  const Gather one = Gather::matrix(rows, depth, transposed);
-  Gather gather{one.padding, one.row, {}};
+  const unit::Gather one = unit::Gather::matrix(rows, depth, transposed);
+  unit::Gather gather{one.padding, one.row, {}};
   gather.padding.outer *= count;
   gather.depth.reserve(static_cast<std::size_t>(count * depth));
   for (std::int64_t i = 0; i < count; ++i) {
@@ -132,7 +130,8 @@ void MatMul::forward(const OpCall& call, OpInputs inputs, Tensor& output) const 
   const Tensor &a = *inputs[0], &b = *inputs[1];
   const Plan p = make_plan(options_, a.shape, b.shape);
   const bool turned = !options_.transpose_b;
-  const Gather left = Gather::matrix(p.m, p.k), right = Gather::matrix(p.n, p.k, turned);
+  const unit::Gather left = unit::Gather::matrix(p.m, p.k),
+                     right = unit::Gather::matrix(p.n, p.k, turned);
   call.numerics.product(call.step, {call.layer,
                                     GemmKind::fprop,
                                     p.m,
@@ -152,7 +151,8 @@ void MatMul::backward(const OpCall& call, const OpBackward& back) const {
   const bool turned = !options_.transpose_b;
   {
     // The right gradient as [n, k] = g^T [n, m] x a [m, k].
-    const Gather left = Gather::matrix(p.n, p.m, true), right = Gather::matrix(p.k, p.m, true);
+    const unit::Gather left = unit::Gather::matrix(p.n, p.m, true),
+                       right = unit::Gather::matrix(p.k, p.m, true);
     std::vector<float> aside(turned ? b.data.size() : 0);
     call.numerics.product(call.step, {call.layer,
                                       GemmKind::wgrad,
@@ -168,8 +168,8 @@ void MatMul::backward(const OpCall& call, const OpBackward& back) const {
   }
   const bool shared = p.a.count() < p.y.count();
   const std::int64_t count = shared ? p.y.count() : 1;
-  const Gather left = joined(count, p.m, p.n, false),
-               right = joined(count, p.k, p.n, options_.transpose_b);
+  const unit::Gather left = joined(count, p.m, p.n, false),
+                     right = joined(count, p.k, p.n, options_.transpose_b);
   call.numerics.product(call.step,
                         {call.layer,
                          GemmKind::dgrad,

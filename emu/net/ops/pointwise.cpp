@@ -81,7 +81,7 @@ constexpr float kSeluAlpha = 1.67326319217681884765625f, kSeluScale = 1.05070102
 // Beyond this mish rounds to 0; -inf times 0 would be NaN.
 constexpr double kFarMish = 120;
 
-constexpr PointwiseRule kRules[] = {
+constexpr PointwiseRule kPointwiseRules[] = {
     row(
         {"relu", "Relu", "x if x > 0, else +0", Reads::y, Use::sign, -1, 1},
         [](float x) { return x <= 0 ? 0 : x; }, [](float g, float y) { return y <= 0 ? 0 : g; }),
@@ -363,19 +363,20 @@ constexpr PointwiseRule kRules[] = {
         [](float) { return 0.0f; }),
 };
 
-const PointwiseRule& find(std::string_view kind) {
-  return find_named("elementwise operator", kind, kRules, &PointwiseRule::kind);
+const PointwiseRule& find_pointwise(std::string_view kind) {
+  return find_named("elementwise operator", kind, kPointwiseRules, &PointwiseRule::kind);
 }
 
 }  // namespace
 
-std::span<const PointwiseRule> pointwise_rules() { return kRules; }
+std::span<const PointwiseRule> pointwise_rules() { return kPointwiseRules; }
 
 Pointwise::Pointwise(std::string_view kind)
-    : Pointwise(kind, {find(kind).parameters[0].value, find(kind).parameters[1].value}) {}
+    : Pointwise(kind, {find_pointwise(kind).parameters[0].value,
+                       find_pointwise(kind).parameters[1].value}) {}
 
 Pointwise::Pointwise(std::string_view kind, PointwiseNumbers numbers)
-    : Pointwise(find(kind), numbers) {}
+    : Pointwise(find_pointwise(kind), numbers) {}
 
 Pointwise::Pointwise(const PointwiseRule& rule, PointwiseNumbers numbers)
     : Op({.kind = rule.kind,

@@ -10,8 +10,6 @@
 namespace numemu::net {
 namespace {
 
-using unit::Gather;
-
 // Offsets of the first elements of the rows (sample, step), step in [first, end), in [batch, time,
 // width].
 std::vector<std::int32_t> rows_of_steps(std::int64_t batch, std::int64_t time, std::int64_t width,
@@ -31,7 +29,8 @@ void weight_gradient(const OpCall& call, const std::string& layer, const Tensor&
   const std::int64_t batch = grads.dim(0), time = grads.dim(1), out = grads.dim(2);
   const std::int64_t rows = states.dim(1), in = states.dim(2), steps = time - first;
   if (steps == 0 || gradient.empty()) return;
-  Gather a = Gather::matrix(out, batch * time, true), b = Gather::matrix(in, batch * rows, true);
+  unit::Gather a = unit::Gather::matrix(out, batch * time, true),
+               b = unit::Gather::matrix(in, batch * rows, true);
   a.depth = rows_of_steps(batch, time, out, first, time);
   b.depth = rows_of_steps(batch, rows, in, 0, steps);
   call.numerics.product(call.step, {layer,

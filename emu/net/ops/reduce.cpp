@@ -21,7 +21,7 @@ namespace {
 using Over = ReduceRule::Over;
 using Then = ReduceRule::Then;
 
-constexpr ReduceRule kRules[] = {
+constexpr ReduceRule kReduceRules[] = {
     {"reduce_sum", "ReduceSum", "the sum", Over::sum},
     {"reduce_mean", "ReduceMean", "the mean", Over::mean},
     {"reduce_max", "ReduceMax", "the largest", Over::most, Then::nothing, Use::index},
@@ -38,8 +38,8 @@ constexpr ReduceRule kRules[] = {
      Then::logarithm, Use::statistic},
 };
 
-const ReduceRule& find(std::string_view kind) {
-  return find_named("reduction", kind, kRules, &ReduceRule::kind);
+const ReduceRule& find_reduction(std::string_view kind) {
+  return find_named("reduction", kind, kReduceRules, &ReduceRule::kind);
 }
 
 // The elements that one result is computed from, as a line.
@@ -178,11 +178,11 @@ void line_gradient(const ReduceRule& rule, const Line& x, double g, float* dx) {
 
 }  // namespace
 
-std::span<const ReduceRule> reduce_rules() { return kRules; }
+std::span<const ReduceRule> reduce_rules() { return kReduceRules; }
 
 Reduce::Reduce(std::string_view kind, std::vector<std::int64_t> axes, bool keep)
-    : Op({.kind = find(kind).kind, .inputs = every_input(find(kind).use)}),
-      rule_(find(kind)),
+    : Op({.kind = find_reduction(kind).kind, .inputs = every_input(find_reduction(kind).use)}),
+      rule_(find_reduction(kind)),
       axes_(std::move(axes)),
       keep_(keep) {}
 

@@ -14,11 +14,11 @@ namespace numemu::net {
 namespace {
 
 /// A tensor [outer, length, inner]: lines of `length` elements, `inner` apart.
-struct Lines {
+struct SoftmaxLines {
   std::int64_t outer = 1, length = 1, inner = 1;
 
   /// Throws Error naming `what` when `shape` has no such axis or no elements along it.
-  static Lines along(std::string_view what, const Shape& shape, std::int64_t axis);
+  static SoftmaxLines along(std::string_view what, const Shape& shape, std::int64_t axis);
 
   /// body(x, y, out) for every line of up to two inputs (y may be null) and the output, each
   /// contiguous: lines that are not are copied.
@@ -37,7 +37,7 @@ inline float line_maximum(std::int64_t n, const float* x) {
 }
 
 template <class Body>
-void Lines::for_each(const float* x, const float* y, float* out, const Body& body) const {
+void SoftmaxLines::for_each(const float* x, const float* y, float* out, const Body& body) const {
   for_each_row(outer * inner, length, [&](std::int64_t line) {
     if (inner == 1) {
       body(x + line * length, y == nullptr ? nullptr : y + line * length, out + line * length);
@@ -57,14 +57,14 @@ void Lines::for_each(const float* x, const float* y, float* out, const Body& bod
   });
 }
 
-Lines Lines::along(std::string_view what, const Shape& shape, std::int64_t axis) {
+SoftmaxLines SoftmaxLines::along(std::string_view what, const Shape& shape, std::int64_t axis) {
   const auto rank = static_cast<std::int64_t>(shape.size());
   const std::int64_t place = axis < 0 ? axis + rank : axis;
   if (place < 0 || place >= rank || shape[place] == 0) {
     throw Error(std::string(what) + ": expected an input with elements along axis " +
                 std::to_string(axis) + ", got " + to_string(shape));
   }
-  Lines lines;
+  SoftmaxLines lines;
   lines.length = shape[place];
   for (std::int64_t i = 0; i < place; ++i) lines.outer *= shape[i];
   for (std::int64_t i = place + 1; i < rank; ++i) lines.inner *= shape[i];
@@ -76,12 +76,12 @@ Lines Lines::along(std::string_view what, const Shape& shape, std::int64_t axis)
 Shape Softmax::output_shape(Shapes inputs) const {
   if (inputs.size() != 1)
     throw Error("softmax: expected one input, got " + std::to_string(inputs.size()));
-  Lines::along(kind(), inputs[0], axis_);
+  SoftmaxLines::along(kind(), inputs[0], axis_);
   return inputs[0];
 }
 
 void Softmax::forward(const OpCall&, OpInputs inputs, Tensor& output) const {
-  const Lines lines = Lines::along(kind(), output.shape, axis_);
+  const SoftmaxLines lines = SoftmaxLines::along(kind(), output.shape, axis_);
   const std::int64_t n = lines.length;
   lines.for_each(inputs[0]->data.data(), nullptr, output.data.data(),
                  [=](const float* a, const float*, float* b) {
@@ -99,7 +99,7 @@ void Softmax::forward(const OpCall&, OpInputs inputs, Tensor& output) const {
 
 void Softmax::backward(const OpCall&, const OpBackward& back) const {
   if (!back.want_inputs) return;
-  const Lines lines = Lines::along(kind(), back.output->shape, axis_);
+  const SoftmaxLines lines = SoftmaxLines::along(kind(), back.output->shape, axis_);
   const std::int64_t n = lines.length;
   lines.for_each(back.output->data.data(), back.grad_output.data.data(),
                  back.grad_inputs[0].data.data(), [=](const float* y, const float* g, float* dx) {
@@ -114,12 +114,12 @@ void Softmax::backward(const OpCall&, const OpBackward& back) const {
 Shape LogSoftmax::output_shape(Shapes inputs) const {
   if (inputs.size() != 1)
     throw Error("log_softmax: expected one input, got " + std::to_string(inputs.size()));
-  Lines::along(kind(), inputs[0], axis_);
+  SoftmaxLines::along(kind(), inputs[0], axis_);
   return inputs[0];
 }
 
 void LogSoftmax::forward(const OpCall&, OpInputs inputs, Tensor& output) const {
-  const Lines lines = Lines::along(kind(), output.shape, axis_);
+  const SoftmaxLines lines = SoftmaxLines::along(kind(), output.shape, axis_);
   const std::int64_t n = lines.length;
   lines.for_each(inputs[0]->data.data(), nullptr, output.data.data(),
                  [=](const float* a, const float*, float* b) {
@@ -135,7 +135,7 @@ void LogSoftmax::forward(const OpCall&, OpInputs inputs, Tensor& output) const {
 
 void LogSoftmax::backward(const OpCall&, const OpBackward& back) const {
   if (!back.want_inputs) return;
-  const Lines lines = Lines::along(kind(), back.output->shape, axis_);
+  const SoftmaxLines lines = SoftmaxLines::along(kind(), back.output->shape, axis_);
   const std::int64_t n = lines.length;
   lines.for_each(back.output->data.data(), back.grad_output.data.data(),
                  back.grad_inputs[0].data.data(), [=](const float* y, const float* g, float* dx) {

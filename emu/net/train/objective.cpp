@@ -1,4 +1,5 @@
 // The table of objectives, made from the files of emu/net/train/objectives/.
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/train/objective.hpp"
 
 #include "formats/error.hpp"

@@ -1,4 +1,5 @@
 // The table of optimizers, made from the files of emu/net/train/optimizers/.
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/train/optimizer.hpp"
 
 #include <fmt/format.h>

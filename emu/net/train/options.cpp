@@ -1,4 +1,5 @@
 // The ranges of the training options, and their text.
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/train/options.hpp"
 
 #include <fmt/format.h>

@@ -1,12 +1,13 @@
 // Recommended training options: one row per network and optimizer; other pairs use the rates of the
 // optimizer.
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/train/optimizer.hpp"
 #include "emu/net/train/options.hpp"
 
 namespace numemu::net {
 namespace {
 
-struct Row {
+struct Recommended {
   std::string_view net, optimizer;
   double learning_rate, weight_decay;
   std::int64_t warmup;
@@ -18,7 +19,7 @@ struct Row {
 // (Howard et al. 2017, section 3.1). Plain deep networks start badly with sgd: at 0.05 vgg-small
 // learnt nothing in four epochs of 40 steps. Transformers and recurrent networks need clipped
 // gradients and a warm-up (Vaswani et al. 2017, Pascanu et al. 2013).
-constexpr Row kRows[] = {
+constexpr Recommended kRows[] = {
     {"resnet20", "sgd", 0.1, 1e-4, 0, 0},
     {"resnet32", "sgd", 0.1, 1e-4, 0, 0},
     {"resnet56", "sgd", 0.1, 1e-4, 400, 0},
@@ -46,7 +47,7 @@ std::string_view row_name(std::string_view net) {
 }  // namespace
 
 std::string recommended_optimizer(std::string_view net) {
-  for (const Row& row : kRows) {
+  for (const Recommended& row : kRows) {
     if (row.net == row_name(net)) return std::string(row.optimizer);
   }
   return TrainOptions{}.optimizer;
@@ -54,8 +55,8 @@ std::string recommended_optimizer(std::string_view net) {
 
 void use_recommended_rates(TrainOptions& options, std::string_view net) {
   const OptimizerName& any = find_optimizer(options.optimizer);
-  Row rates{"", any.name, any.learning_rate, any.weight_decay, 0, 0};
-  for (const Row& row : kRows) {
+  Recommended rates{"", any.name, any.learning_rate, any.weight_decay, 0, 0};
+  for (const Recommended& row : kRows) {
     if (row.net == row_name(net) && row.optimizer == options.optimizer) rates = row;
   }
   options.learning_rate = rates.learning_rate;

@@ -1,3 +1,4 @@
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/train/schedule.hpp"
 
 #include "emu/net/math.hpp"
@@ -25,17 +26,17 @@ double step(const Progress& p) {
   return 2 * p.epoch >= p.epochs ? 0.1 : 1;
 }
 
-struct Row {
+struct ScheduleRow {
   std::string_view name;
   Schedule schedule;
 };
-constexpr Row kRows[] = {
+constexpr ScheduleRow kSchedules[] = {
     {"cosine", cosine}, {"step", step}, {"linear", linear}, {"constant", constant}};
 
 }  // namespace
 
 Schedule find_schedule(std::string_view name) {
-  return find_named("schedule", name, kRows, &Row::name).schedule;
+  return find_named("schedule", name, kSchedules, &ScheduleRow::name).schedule;
 }
 
 double rate_factor(Schedule schedule, const Progress& progress, std::int64_t warmup) {
@@ -49,7 +50,7 @@ double rate_factor(Schedule schedule, const Progress& progress, std::int64_t war
 
 std::vector<std::string> schedule_names() {
   std::vector<std::string> names;
-  for (const Row& row : kRows) names.emplace_back(row.name);
+  for (const ScheduleRow& row : kSchedules) names.emplace_back(row.name);
   return names;
 }
 

@@ -1,4 +1,5 @@
 // Identity, numbers and digest are metadata of a safetensors file.
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/train/state_file.hpp"
 
 #include <fmt/format.h>
@@ -34,7 +35,7 @@ std::string shown(const std::string& value) {
 
 /// Of everything else in the file: a flipped bit of a weight, or another number of the step that
 /// comes next, would otherwise resume without a word.
-std::string digest_of(const Checkpoint& file) {
+std::string digest_of_state(const Checkpoint& file) {
   std::string bytes;
   for (const auto& [key, text] : file.metadata) {
     if (key != kDigest) bytes += fmt::format("{}={}\n", key, sha256_hex(text));
@@ -88,7 +89,7 @@ void write_state_file(const std::string& path, StateFile state) {
   sort_empty(file.bytes);
   file.metadata = {{"identity", identity_json(state.identity).dump()},
                    {"run", std::move(state.numbers)}};
-  file.metadata.insert(file.metadata.begin(), {std::string(kDigest), digest_of(file)});
+  file.metadata.insert(file.metadata.begin(), {std::string(kDigest), digest_of_state(file)});
   write_safetensors(path, file);
 }
 
@@ -99,7 +100,7 @@ StateFile read_state_file(const std::string& path) {
   for (const auto& item : identity.items())
     state.identity.emplace_back(item.key(), item.value().get<std::string>());
   state.numbers = metadata(file, path, "run").dump();
-  if (metadata_of(file, kDigest) != digest_of(file))
+  if (metadata_of(file, kDigest) != digest_of_state(file))
     throw Error(path +
                 ": metadata: digest: expected that of the rest; the file is damaged, or of an "
                 "earlier version: use --fresh");

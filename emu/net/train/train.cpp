@@ -1,5 +1,6 @@
 // The training loop: epochs of steps, then validation; everything it carries from step to step is
 // in a RunState.
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/train/train.hpp"
 
 #include <fmt/format.h>
@@ -40,7 +41,7 @@ void require_fit(const Graph& graph, const Dataset& data, const TrainOptions& op
 }
 
 // Structure and first values: a network that has another name for the same thing is the same.
-std::string digest_of(const Graph& graph) {
+std::string digest_of_weights(const Graph& graph) {
   std::string text;
   for (const Node& node : graph.nodes) {
     text += fmt::format("{} {}", node.name, node.op->kind());
@@ -64,7 +65,7 @@ RunIdentity identity_of(const Graph& graph, const Dataset& data, const TrainOpti
                        {"numerics version", kNumericsVersion}};
   for (const auto& pair : described(options)) identity.push_back(pair);
   identity.insert(identity.end(), given.begin(), given.end());
-  identity.emplace_back("network and first weights", digest_of(graph));
+  identity.emplace_back("network and first weights", digest_of_weights(graph));
   return identity;
 }
 

@@ -1,3 +1,4 @@
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/oracle/identify/rival.hpp"
 
 #include <algorithm>
@@ -14,14 +15,14 @@ namespace numemu::oracle {
 namespace {
 
 constexpr std::size_t kRandom = 240;
-constexpr int kLeastDepth = 8, kMostDepth = 128;
+constexpr int kLeastDepth = 8, kDeepestRival = 128;
 constexpr int kMostPromoted = 512;  ///< the depth for a second level of accumulation
 
 }  // namespace
 
 int telling_depth(const unit::UnitDescription& u) {
   const int step = std::max({unit::products_of_step(u), u.chain.chunk, u.scaling.block});
-  const int depth = std::max(std::clamp(2 * step, kLeastDepth, kMostDepth),
+  const int depth = std::max(std::clamp(2 * step, kLeastDepth, kDeepestRival),
                              2 * std::min(u.outer.every, kMostPromoted / 2));
   const int group = u.sparsity.dense() ? 1 : u.sparsity.group / u.sparsity.kept;
   return depth * group;

@@ -1,3 +1,4 @@
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/oracle/identify/step_map.hpp"
 
 #include <algorithm>

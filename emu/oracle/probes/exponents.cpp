@@ -1,4 +1,5 @@
 // Probes of what bounds an alignment from below, and what probes of sums share.
+// Cold: a negligible share of any run (docs/build.md).
 #include <algorithm>
 #include <string>
 

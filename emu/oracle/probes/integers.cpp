@@ -1,4 +1,5 @@
 // Probes of integer registers.
+// Cold: a negligible share of any run (docs/build.md).
 #include <algorithm>
 #include <string>
 

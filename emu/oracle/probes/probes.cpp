@@ -1,4 +1,5 @@
 // The probes of some ports, family by family in the order in which recordings hold them.
+// Cold: a negligible share of any run (docs/build.md).
 #include <algorithm>
 
 #include "emu/oracle/probes/families.hpp"

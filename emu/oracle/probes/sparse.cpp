@@ -1,4 +1,5 @@
 // Probes of sparse operands.
+// Cold: a negligible share of any run (docs/build.md).
 #include <algorithm>
 #include <string>
 

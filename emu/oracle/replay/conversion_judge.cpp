@@ -1,3 +1,4 @@
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/oracle/replay/conversion_judge.hpp"
 
 #include <fmt/format.h>
@@ -208,12 +209,6 @@ struct Run {
   std::int64_t lanes = 0;
 };
 
-void expect(const TableRow& row, const char* column, const std::string& expected) {
-  if (row.text(column) != expected)
-    throw Error(fmt::format("{}: {}: expected {} for {}, found '{}'", row.where, column, expected,
-                            row.text("instr"), row.text(column)));
-}
-
 std::uint64_t number(const TableRow& row, const char* column, int base) {
   const std::string& digits = row.text(column);
   std::uint64_t value = 0;
@@ -231,9 +226,9 @@ Run read_run(const std::string& folder, const TableRow& row) {
     throw Error(
         fmt::format("{}: expected a known conversion, found '{}'", row.where, row.text("instr")));
   const Conversion& c = recording::conversions()[static_cast<std::size_t>(found)];
-  expect(row, "from", info(c.a).name);
-  expect(row, "to", info(c.d).name);
-  expect(row, "record_bytes", std::to_string(record_bytes(c)));
+  row.expect("from", info(c.a).name);
+  row.expect("to", info(c.d).name);
+  row.expect("record_bytes", std::to_string(record_bytes(c)));
   const std::int64_t count = row.number("count");
   if (count == 0 || count > recording::kRecordedBytes)
     throw Error(fmt::format("{}: count: expected 1 to {}, found {}", row.where,
@@ -242,12 +237,12 @@ Run read_run(const std::string& folder, const TableRow& row) {
   run.records = read_exactly(path_below(folder, row, row.text("file")), count * record_bytes(c),
                              fmt::format("{} records of {} bytes", count, record_bytes(c)));
   run.in = conversion_inputs(c, number(row, "seed", 10));
-  expect(row, "inputs", std::to_string(run.in.size()));
+  row.expect("inputs", std::to_string(run.in.size()));
   return run;
 }
 
 /// Inputs and outputs, as they stand in their containers.
-Recording records_of(const Run& run) {
+Recording recording_of(const Run& run) {
   const Conversion& c = *run.conversion;
   Layout layout = {{"in", 8 * info(c.a).bytes},
                    {.name = "out", .bits = 8 * info(c.d).bytes, .result = true}};
@@ -310,7 +305,7 @@ std::vector<ConversionReplay> judge_conversions(const std::string& folder,
   std::vector<std::vector<ConversionReplay>> of_row(rows.size());
   for_each_part(rows.size(), [&](std::size_t i) {
     const Run run = read_run(folder, rows[i]);
-    const Recording records = records_of(run);
+    const Recording records = recording_of(run);
     for (const ConversionRule& rule : conversion_rules(*run.conversion))
       of_row[i].push_back(replay_of(run, records, rule));
   });

@@ -1,3 +1,4 @@
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/oracle/replay/record_folder.hpp"
 
 #include <fmt/format.h>
@@ -46,6 +47,12 @@ const std::string& TableRow::text(const std::string& column) const {
   const auto found = cells.find(column);
   if (found == cells.end()) throw Error(where + ": expected a column " + column);
   return found->second;
+}
+
+void TableRow::expect(const std::string& column, const std::string& expected) const {
+  if (text(column) != expected)
+    throw Error(fmt::format("{}: {}: expected {} for {}, found '{}'", where, column, expected,
+                            text("instr"), text(column)));
 }
 
 std::int64_t TableRow::number(const std::string& column) const {
@@ -162,25 +169,19 @@ void check_records(const RecordedFile& file) {
   }
 }
 
-void expect(const TableRow& row, const char* column, const std::string& expected) {
-  if (row.text(column) != expected)
-    throw Error(fmt::format("{}: {}: expected {} for {}, found '{}'", row.where, column, expected,
-                            row.text("instr"), row.text(column)));
-}
-
 /// Checks every column that the instruction fixes.
 void check_row(const TableRow& row, const Instruction& i) {
-  expect(row, "K", std::to_string(i.k));
-  expect(row, "a", info(i.a).name);
-  expect(row, "b", info(i.b).name);
-  expect(row, "c", info(i.c).name);
-  expect(row, "d", info(i.d).name);
-  expect(row, "scale", i.block == 0 ? "-" : info(i.scale).name);
-  expect(row, "block", std::to_string(i.block));
-  expect(row, "nscale", std::to_string(i.scales()));
+  row.expect("K", std::to_string(i.k));
+  row.expect("a", info(i.a).name);
+  row.expect("b", info(i.b).name);
+  row.expect("c", info(i.c).name);
+  row.expect("d", info(i.d).name);
+  row.expect("scale", i.block == 0 ? "-" : info(i.scale).name);
+  row.expect("block", std::to_string(i.block));
+  row.expect("nscale", std::to_string(i.scales()));
   if (i.groups() == 0 && !row.has("nmeta")) return;  // the published index has no such columns
-  expect(row, "kept", std::to_string(i.kept()));
-  expect(row, "nmeta", std::to_string(i.groups()));
+  row.expect("kept", std::to_string(i.kept()));
+  row.expect("nmeta", std::to_string(i.groups()));
 }
 
 bool holds(const std::string& text, const std::string& part) {

@@ -55,6 +55,8 @@ struct TableRow {
   const std::string& text(const std::string& column) const;
   /// Decimal digits, below 10^9. Throws Error.
   std::int64_t number(const std::string& column) const;
+  /// Throws Error where the column holds another text.
+  void expect(const std::string& column, const std::string& expected) const;
 };
 std::vector<TableRow> read_table_rows(const std::string& path);
 

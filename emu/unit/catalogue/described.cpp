@@ -1,4 +1,5 @@
 // Reads the names of described accumulators, part by part.
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/unit/catalogue/described.hpp"
 
 #include <algorithm>

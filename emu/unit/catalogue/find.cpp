@@ -1,4 +1,5 @@
 // Finds units by name: of the table, by a short form, with modifiers, described, or one's own.
+// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // The chain kernel as a fast path: the host's fused multiply-add is exactly the model.
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/unit/chain/float_chain.hpp"
 
 #include <bit>

@@ -1,5 +1,6 @@
 // The inequalities behind the limits of a description (emu/unit/reference/fused.cpp is what they
 // hold for).
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/unit/description/bounds.hpp"
 
 #include <algorithm>
@@ -13,7 +14,7 @@ namespace {
 
 constexpr int kValueBits = 64;  ///< of a Value's significand
 constexpr int kSumBits = 127;   ///< of the magnitude of a signed 128-bit sum
-constexpr int kScaledGroup = 16, kScaledGroupBits = 4;
+constexpr int kScaledGroupBits = 4;
 
 /// Gathers index with 32 bits, so no step has more products than this.
 constexpr std::int64_t kLargestDepth = std::int64_t{1} << 31;

@@ -1,19 +1,18 @@
 // Refusals that concern numbers: subnormals, NaN, block scales, sparsity, the rounding of operands.
+// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <utility>
 
 #include "emu/unit/description/bounds.hpp"
 #include "emu/unit/description/check.hpp"
+#include "emu/unit/description/fields.hpp"
 #include "formats/codec.hpp"
 
 namespace numemu::unit {
 namespace {
 
-using Point = Scaling::Point;
-
 constexpr int kLargestPattern = 16;  ///< M of N:M
-constexpr int kScaledGroup = 16;     ///< products of one exact sum
 constexpr int kLargestShift = 127;   ///< of Arm's LSCALE
 
 }  // namespace
@@ -60,12 +59,12 @@ void DescriptionCheck::nan() {
 
 void DescriptionCheck::scaling() {
   const Scaling& s = u_.scaling;
-  if (s.point == Point::after_sum) {
+  if (s.point == Scaling::Point::after_sum) {
     require(u_.core == CoreKind::exact, "scaling.point", "core exact with after_sum");
     in_range(s.shift, "scaling.shift", 0, kLargestShift);
   }
   if (!block_scaled(u_)) return;
-  const bool groups = s.point == Point::groups;
+  const bool groups = s.point == Scaling::Point::groups;
   require(u_.core == CoreKind::fused || (!groups && u_.core == CoreKind::exact), "scaling.point",
           groups ? "core fused with groups" : "core fused or exact with exponents");
   const bool known =

@@ -1,4 +1,5 @@
 // Refusals that concern the steps of a core: order, roundings, alignment, chains, trees, tables.
+// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <utility>

@@ -1,4 +1,5 @@
 // Fields that only some units use; they must keep their defaults in all others.
+// Cold: a negligible share of any run (docs/build.md).
 #include <algorithm>
 
 #include "emu/unit/description/check.hpp"
@@ -7,7 +8,6 @@ namespace numemu::unit {
 namespace {
 
 using Unit = UnitDescription;
-using Point = Scaling::Point;
 
 /// A field, or an object of fields, that means something only in some units.
 struct Rule {
@@ -68,13 +68,15 @@ const Rule kRules[] = {
     {"subnormals.tiny_before_rounding", [](const Unit& u) { return u.subnormals.flush_results; },
      "together with subnormals.flush_results true"},
     {"products_overflow",
-     [](const Unit& u) { return u.core == CoreKind::fused && u.scaling.point != Point::groups; },
+     [](const Unit& u) {
+       return u.core == CoreKind::fused && u.scaling.point != Scaling::Point::groups;
+     },
      "together with core fused, without scaling groups"},
     {"nan", [](const Unit& u) { return u.core == CoreKind::chain && floating_register(u); },
      "together with core chain and a floating accumulator.format"},
     {"scaling.format", block_scaled, kBlockScaled},
     {"scaling.block", block_scaled, kBlockScaled},
-    {"scaling.shift", [](const Unit& u) { return u.scaling.point == Point::after_sum; },
+    {"scaling.shift", [](const Unit& u) { return u.scaling.point == Scaling::Point::after_sum; },
      "together with scaling.point after_sum"},
     {"input", rounds, kRounds},
     {"input.rounding", [](const Unit& u) { return u.input.format != nullptr; },

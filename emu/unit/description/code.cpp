@@ -1,4 +1,5 @@
 // The arithmetic of a unit as a code of a few words, for lists: "16+C F25 rtz->f32".
+// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include "emu/unit/description/fields.hpp"
@@ -36,7 +37,6 @@ std::string written(const UnitDescription& u, const Register& r) {
 std::string terms(const UnitDescription& u) {
   const int step = products_of_step(u);
   if (step == 0) return "K";
-  constexpr int kScaledGroup = 16;
   return u.scaling.point == Scaling::Point::groups
              ? fmt::format("{}x{}", step / kScaledGroup, kScaledGroup)
              : std::to_string(step);

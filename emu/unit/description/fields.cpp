@@ -1,3 +1,4 @@
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/unit/description/fields.hpp"
 
 #include <fmt/format.h>

@@ -115,6 +115,9 @@ FieldSet changed_field_set(const UnitDescription&);
 /// Their keys; without `products`.
 std::vector<std::string> changed_fields(const UnitDescription&);
 
+/// Products of one exact sum where scales belong to groups of a step.
+constexpr int kScaledGroup = 16;
+
 /// Products of one step: the group, or the whole instruction; 0 where a step takes the whole depth.
 inline int products_of_step(const UnitDescription& u) { return u.group != 0 ? u.group : u.k; }
 /// Cores whose sums are integers: nothing floating enters them.

@@ -1,4 +1,5 @@
 // Writes the JSON form: the canonical one, and templates with every key.
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/unit/description/json.hpp"
 
 #include <algorithm>

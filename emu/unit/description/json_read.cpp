@@ -1,4 +1,5 @@
 // Reads the JSON form field by field and notes everything that is wrong with it.
+// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // A unit in one line, and its parameters as pairs: what tables of units show.
+// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // The JSON Schema of the form: one entry per field, by the type of its member.
+// Cold: a negligible share of any run (docs/build.md).
 #include <cstdint>
 #include <type_traits>
 

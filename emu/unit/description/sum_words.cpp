@@ -1,4 +1,5 @@
 // The sums of a unit, the entry of C and the register, in sentences.
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/unit/description/sum_words.hpp"
 
 #include <fmt/format.h>
@@ -8,8 +9,6 @@
 
 namespace numemu::unit {
 namespace {
-
-using Point = Scaling::Point;
 
 std::string mode_words(const Rounding& rounding) {
   switch (rounding.mode) {
@@ -33,9 +32,9 @@ std::string mode_words(const Rounding& rounding) {
 
 std::string fused_sum(const UnitDescription& u) {
   const Alignment& al = u.alignment;
-  const char* term = u.scaling.point == Point::groups ? "scaled sums" : "products";
+  const char* term = u.scaling.point == Scaling::Point::groups ? "scaled sums" : "products";
   std::string text;
-  if (u.scaling.point != Point::groups) {
+  if (u.scaling.point != Scaling::Point::groups) {
     text =
         "The exponent of an exact product is the sum of its operands' exponents, whatever its "
         "significand in [0, 4); a subnormal operand counts with its format's smallest exponent. ";

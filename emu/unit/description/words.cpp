@@ -1,4 +1,5 @@
 // A unit in sentences, one aspect after the other.
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/unit/description/words.hpp"
 
 #include <fmt/format.h>
@@ -9,8 +10,6 @@
 
 namespace numemu::unit {
 namespace {
-
-using Point = Scaling::Point;
 
 std::string operands(const UnitDescription& u) {
   const auto name = [&](const Format* f) {
@@ -103,7 +102,7 @@ std::string zeros(const UnitDescription& u) {
   }
   const Alignment& al = u.alignment;
   // Groups count with the exponents of their scales, whatever their products are.
-  const bool groups = u.scaling.point == Point::groups;
+  const bool groups = u.scaling.point == Scaling::Point::groups;
   const char* c_counts = al.zero_c_counts ? "" : " in A or B";
   std::string text =
       !al.zero_exponent || (groups && !al.zero_c_counts)
@@ -121,7 +120,7 @@ std::string zeros(const UnitDescription& u) {
 
 std::string scales(const UnitDescription& u) {
   const Scaling& s = u.scaling;
-  if (s.point == Point::after_sum) {
+  if (s.point == Scaling::Point::after_sum) {
     return fmt::format(
         "The exact sum of the products of a step is multiplied by 2^-{} before C is added.",
         s.shift);
@@ -129,7 +128,7 @@ std::string scales(const UnitDescription& u) {
   const std::string shared =
       fmt::format("Along k each {} elements of A, and of B, share a scale ({}{})", s.block,
                   s.format->name, s.format->is_signed ? ", its sign ignored" : "");
-  if (s.point == Point::groups) {
+  if (s.point == Scaling::Point::groups) {
     return shared +
            ". The exact sum of 16 products times both scales is one term of the step, aligned with "
            "the sum of the scales' exponents. A NaN scale gives NaN.";

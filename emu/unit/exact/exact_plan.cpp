@@ -1,4 +1,5 @@
 // Chooses the cheapest exact way: float32, float64, or the fewest pairs of pieces.
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/unit/exact/exact_plan.hpp"
 
 #include <algorithm>

@@ -12,6 +12,7 @@
 //   Sums stay below (4 G + 2) 2^F <= 2^23 (float_form.cpp): int32 and float32 hold them.
 //   2^(F - E) and 2^(E - F) are normal float32 numbers where -107 <= E <= 113. A step without
 //   products takes part with -107; every C other than 0 is at least 2^-100.
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/unit/fused/half_form.hpp"
 
 #include "emu/unit/fused/float_form.hpp"

@@ -1,4 +1,5 @@
 // Decides whether the 32-bit integer form is exact for a product, and runs it.
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/unit/fused/integer_form.hpp"
 
 #include "emu/unit/fused/integer_form_tile.hpp"
@@ -10,7 +11,7 @@ namespace {
 
 /// In units of 2^(E - F) a product is below 4 * 2^F and C below 2 * 2^F. Their sum must leave room
 /// for half a float16 ulp of its 31 bits, 2^19, when that is rounded up.
-bool sums_fit(const FusedRule& rule) {
+bool sums_fit_integers(const FusedRule& rule) {
   constexpr std::int64_t kLimit = (std::int64_t{1} << 31) - (std::int64_t{1} << 19);
   return rule.fraction_bits >= 2 && rule.fraction_bits <= 28 &&
          (4 * std::int64_t{rule.group} + 2) << rule.fraction_bits <= kLimit;
@@ -31,8 +32,8 @@ bool half_fits(const FusedSteps& steps) { return !steps.rule.half || steps.lowes
 
 bool multiply_fused_integer(const UnitDescription& unit, const Gemm& gemm) {
   const auto rule = fused_rule(unit);
-  if (!rule || !rule->usual_register() || rule->c_at_end || rule->scaled || !sums_fit(*rule) ||
-      !has_integer_form())
+  if (!rule || !rule->usual_register() || rule->c_at_end || rule->scaled ||
+      !sums_fit_integers(*rule) || !has_integer_form())
     return false;
   const auto operands = prepare_fused(unit, gemm);
   if (!operands) return false;

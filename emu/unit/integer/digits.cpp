@@ -1,4 +1,5 @@
 // Finds the exponents present in an operand and cuts its values into digits from -128 to 127.
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/unit/integer/digits.hpp"
 
 #include <algorithm>

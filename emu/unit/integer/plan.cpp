@@ -1,4 +1,5 @@
 // Reads a description for the integer kernels, and proves where a step cannot saturate.
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/unit/integer/plan.hpp"
 
 #include <algorithm>

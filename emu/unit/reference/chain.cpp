@@ -83,13 +83,13 @@ class Chain {
 };
 
 /// A sum as the trace calls it.
-struct Named {
+struct NamedSum {
   std::string name;
   const Value& value;
 };
 
 /// Notes the addition just done, whose exact sum is in `m.sum`.
-void note_addition(const Machine& m, const Named& a, const Named& b, const Value& result) {
+void note_addition(const Machine& m, const NamedSum& a, const NamedSum& b, const Value& result) {
   TraceStep& step = add_step(m, "addition of " + b.name);
   step.terms.push_back(start_term(m, a.name, a.value));
   step.terms.push_back(start_term(m, b.name, b.value));

@@ -12,7 +12,7 @@
 namespace numemu::unit {
 namespace {
 
-__extension__ typedef __int128 Wide;
+__extension__ typedef __int128 SignedWide;
 
 int width(const Value& v) { return static_cast<int>(std::bit_width(v.significand)); }
 
@@ -77,7 +77,8 @@ std::int64_t wrapped(std::int64_t n, int bits) {
 std::int64_t low_bits(const Register& r, const Value& v) {
   const int shift = v.exponent + r.fraction;
   if (shift >= 64) return 0;
-  const auto magnitude = static_cast<std::uint64_t>(Wide{1} * v.significand << std::max(shift, 0));
+  const auto magnitude =
+      static_cast<std::uint64_t>(SignedWide{1} * v.significand << std::max(shift, 0));
   return static_cast<std::int64_t>(v.negative ? ~magnitude + 1 : magnitude);
 }
 

@@ -1,4 +1,5 @@
 // The zeros of a format, from its parameters.
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/unit/sparse/zero_codes.hpp"
 
 #include <fmt/format.h>

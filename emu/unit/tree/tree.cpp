@@ -16,7 +16,7 @@
 namespace numemu::unit {
 namespace {
 
-bool covered(const Format& f) {
+bool covers(const Format& f) {
   return f.kind == Kind::floating && f.is_signed && fits_float32(f) && f.bias >= 1 && f.bias <= 127;
 }
 
@@ -102,7 +102,7 @@ std::vector<float> flushed_c(const UnitDescription& u, const Gemm& g) {
 }  // namespace
 
 bool multiply_tree(const UnitDescription& u, const Gemm& g) {
-  if (!covered(*g.a.format) || !covered(*g.b.format)) return false;
+  if (!covers(*g.a.format) || !covers(*g.b.format)) return false;
   std::optional<TreeRule> rule = tree_rule(u, g);
   if (!rule) return false;
   const Source<float> a = decode_lanes(g.a, g.m, g.k), b = decode_lanes(g.b, g.n, g.k);

@@ -24,7 +24,7 @@ constexpr int kSteps = 16;
 
 /// The means are float64: where those of two candidates differ by less than about n 2^-53 of their
 /// value, their rounding decides, the same on every machine.
-float best_scale(const ScaleRequest& r) {
+float best_scale_of_17(const ScaleRequest& r) {
   const double amax = largest_magnitude(r.x, r.n);
   if (amax == 0) return 1;
   const Conversion& c = *r.conversion;
@@ -49,7 +49,7 @@ float best_scale(const ScaleRequest& r) {
   return best;
 }
 
-void best_exponents(const ExponentRequest& r) {
+void best_exponents_of_17(const ExponentRequest& r) {
   const ExponentRange range = exponent_range(*r.format->scale);
   const ElementGrid& line = element_grids(*r.conversion).line;
   const std::int32_t down = leading(largest_element(*r.format)).exponent;
@@ -73,8 +73,8 @@ extern const ScaleRule scale_mse_17{
     "least squared error of few: of absmax * 2^(-j/8), j = 0..16; of floor - 1, floor, floor + 1",
     /*fills_range=*/true,
     /*stores_scale=*/true,
-    best_scale,
-    best_exponents,
+    best_scale_of_17,
+    best_exponents_of_17,
     /*reads_elements=*/true};
 
 }  // namespace numemu

@@ -11,6 +11,8 @@
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
 
+namespace analyze_test {
+
 namespace {
 
 using Catch::Contains;
@@ -207,3 +209,5 @@ TEST_CASE("analyze refuses bad files in one line that names the place", "[fast]"
   refused("good.npy --n 1000", "--n: good.npy is a file with its own numbers");
   CHECK(s.analyze("--format int4 --dist zero.npy").code == 0);
 }
+
+}  // namespace analyze_test

@@ -6,6 +6,8 @@
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
 
+namespace config_test {
+
 using namespace numemu::test;
 using numemu::Json;
 
@@ -48,3 +50,5 @@ TEST_CASE("config: a shipped recipe by its name", "[fast]") {
   s.file("mxfp4", R"({"numemu_recipe": 1, "seed": 5})");  // a file of that name is meant
   CHECK(Json::parse(s.run("config --print mxfp4").out)["seed"] == 5);
 }
+
+}  // namespace config_test

@@ -8,6 +8,8 @@
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
 
+namespace decode_test {
+
 namespace {
 
 using namespace numemu;
@@ -314,3 +316,5 @@ TEST_CASE("what a sidecar says is checked whether decode needs it or not", "[fas
                 "c.npy: dtype: expected uint8 codes of float8_e4m3fn (from c.npy.json), found "
                 "float32");
 }
+
+}  // namespace decode_test

@@ -8,6 +8,8 @@
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
 
+namespace dequantize_test {
+
 namespace {
 
 using namespace numemu;
@@ -277,3 +279,5 @@ TEST_CASE("quiet: --quiet leaves out the summary of dequantize", "[fast]") {
   CHECK(s.back("--block mxfp4 --quiet").out.empty());
   CHECK_THAT(s.back("--block mxfp4 --quiet --json").out, Contains("\"block\": \"mxfp4\""));
 }
+
+}  // namespace dequantize_test

@@ -2,6 +2,8 @@
 #include "formats/storage/json.hpp"
 #include "tests/cli/gemm_fixture.hpp"
 
+namespace dot_test {
+
 using namespace numemu;
 using namespace numemu::test;
 using Catch::Contains;
@@ -149,3 +151,5 @@ TEST_CASE("dot: codes from hexadecimal text; old sidecars and half a unit are re
   CHECK_THAT(half.err, Catch::Contains(
                            "half.json: expected a key 'alignment.fraction_bits' with core fused"));
 }
+
+}  // namespace dot_test

@@ -9,6 +9,8 @@
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
 
+namespace encode_checks_test {
+
 namespace {
 
 using namespace numemu;
@@ -123,3 +125,5 @@ TEST_CASE("names of files that are no UTF-8", "[fast]") {
       "codebook(FILE): expected a name in UTF-8, as results store it, found 'b\\xff.npy'");
   CHECK_FALSE(std::filesystem::exists(s.path + "/b.npy"));
 }
+
+}  // namespace encode_checks_test

@@ -15,6 +15,8 @@
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
 
+namespace encode_test {
+
 namespace {
 
 using namespace numemu;
@@ -465,3 +467,5 @@ TEST_CASE("an output that is a link", "[fast]") {
   check_refused(s.call("encode --format e4m3fn --in x.npy --out n.npy"),
                 "n.npy: expected a regular file or a new name");
 }
+
+}  // namespace encode_test

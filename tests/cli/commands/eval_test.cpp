@@ -7,6 +7,8 @@
 #include "tests/experiments/places_network.hpp"
 #include "tests/experiments/small_network.hpp"
 
+namespace eval_test {
+
 using namespace numemu::test;
 using Catch::Contains;
 using numemu::Json;
@@ -168,3 +170,5 @@ TEST_CASE("eval tells its phases, and shows predictions unless told not to", "[f
   CHECK(bare.err.empty());
   CHECK_THAT(bare.out, Contains("SQNR dB") && !Contains("predict") && !Contains("verdict"));
 }
+
+}  // namespace eval_test

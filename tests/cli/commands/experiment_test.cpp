@@ -8,6 +8,8 @@
 #include "tests/cli/program.hpp"
 #include "tests/experiments/small_network.hpp"
 
+namespace experiment_test {
+
 using namespace numemu::test;
 using Catch::Contains;
 using numemu::Json;
@@ -93,3 +95,5 @@ TEST_CASE("report of a folder with an answer and no rows prints its path alone",
   CHECK(result.code == 0);
   CHECK(result.out == "./report.html\n");
 }
+
+}  // namespace experiment_test

@@ -12,6 +12,8 @@
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
 
+namespace export_test {
+
 using namespace numemu;
 using namespace numemu::test;
 using Catch::Contains;
@@ -333,3 +335,5 @@ TEST_CASE(
               "classes=10 --samples 16 --recipe n.json --quiet --out n.safetensors")
             .code == 0);
 }
+
+}  // namespace export_test

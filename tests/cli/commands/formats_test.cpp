@@ -4,6 +4,8 @@
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
 
+namespace formats_test {
+
 using namespace numemu::test;
 using Catch::Contains;
 using numemu::Json;
@@ -65,3 +67,5 @@ TEST_CASE("names that are no format say what was meant", "[fast]") {
                      {"encode --format mxfp4 --in x.npy --out y.npy",
                       "'mxfp4' is a block format: quantize --block mxfp4"}});
 }
+
+}  // namespace formats_test

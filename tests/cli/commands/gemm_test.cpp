@@ -4,6 +4,8 @@
 #include "formats/storage/json.hpp"
 #include "tests/cli/gemm_fixture.hpp"
 
+namespace gemm_test {
+
 using namespace numemu;
 using namespace numemu::test;
 using Catch::Contains;
@@ -165,3 +167,5 @@ TEST_CASE("gemm: a stochastic register draws as its seed and place say", "[fast]
   CHECK(s.text("x.npy") == s.text("z.npy"));
   CHECK(s.text("x.npy") != s.text("w.npy"));
 }
+
+}  // namespace gemm_test

@@ -5,6 +5,8 @@
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
 
+namespace identify_test {
+
 namespace {
 
 using Catch::Contains;
@@ -204,3 +206,5 @@ TEST_CASE("identify: records as vectors makes them, in each form, gzip, from a p
   vectors("neutral.mac.float16.sr8", "--format-a e4m3fn --k 4 --out sr");
   check_refused(s.run("identify --in sr"), "sr: line 1: expected a unit without random numbers");
 }
+
+}  // namespace identify_test

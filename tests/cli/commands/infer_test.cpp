@@ -9,6 +9,8 @@
 #include "tests/cli/program.hpp"
 #include "tests/emu/net/model/onnx_models.hpp"
 
+namespace infer_test {
+
 using namespace numemu;
 using namespace numemu::test;
 using Catch::Contains;
@@ -226,3 +228,5 @@ TEST_CASE("a small file cannot ask for more memory than the budget", "[fast]") {
                   "--memory");
   CHECK_FALSE(std::filesystem::exists(s.path + "/y.npy"));
 }
+
+}  // namespace infer_test

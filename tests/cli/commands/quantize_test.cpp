@@ -11,6 +11,8 @@
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
 
+namespace quantize_test {
+
 namespace {
 
 using namespace numemu;
@@ -360,3 +362,5 @@ TEST_CASE("quiet: --quiet leaves out the summary of quantize", "[fast]") {
   CHECK(s.npy("y.npy").shape == ArrayShape{kRows, kColumns});
   CHECK(Json::parse(s.call(command + " --json").out)["block"] == "mxfp4");
 }
+
+}  // namespace quantize_test

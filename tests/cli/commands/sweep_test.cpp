@@ -11,6 +11,8 @@
 #include "tests/emu/net/model/onnx_models.hpp"
 #include "tests/experiments/small_network.hpp"
 
+namespace sweep_test {
+
 using namespace numemu::test;
 using numemu::Json;
 
@@ -187,3 +189,5 @@ TEST_CASE("a sweep without predictions is another sweep, and its report has no c
   CHECK(s.run("report full").out == s.run("report full").out);
   CHECK_THAT(s.run("report full").out, Catch::Contains("predicted"));
 }
+
+}  // namespace sweep_test

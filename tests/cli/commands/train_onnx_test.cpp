@@ -8,6 +8,8 @@
 #include "tests/cli/program.hpp"
 #include "tests/emu/net/model/onnx_models.hpp"
 
+namespace train_onnx_test {
+
 using namespace numemu::test;
 using Catch::Contains;
 using numemu::Json;
@@ -145,3 +147,5 @@ TEST_CASE("a checkpoint trained under a recipe without its past says so", "[fast
   CHECK_THAT(Json::parse(eval.out)["notes"].dump(),
              Contains("trained under a recipe and has no network from before that"));
 }
+
+}  // namespace train_onnx_test

@@ -7,6 +7,8 @@
 
 #include "tests/catch.hpp"
 
+namespace train_shipped_test {
+
 namespace {
 
 std::string content(const std::string& path) {
@@ -29,3 +31,5 @@ TEST_CASE("training again gives the bytes of the shipped checkpoints", "[slow]")
   }
   std::filesystem::remove_all(folder);
 }
+
+}  // namespace train_shipped_test

@@ -7,6 +7,8 @@
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
 
+namespace train_test {
+
 using namespace numemu::test;
 using Catch::Contains;
 using numemu::Json;
@@ -132,3 +134,5 @@ TEST_CASE("the middle of another run is refused unless it is to start over", "[s
   check_refused(s.run(command + "--lr 0.5"), "learning_rate was 0.002, is 0.5");
   CHECK(s.run(text_of(s) + "--epochs 1 --quiet --out o --fresh").code == 0);
 }
+
+}  // namespace train_test

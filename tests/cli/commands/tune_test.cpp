@@ -4,6 +4,8 @@
 #include "tests/cli/program.hpp"
 #include "tests/experiments/places_network.hpp"
 
+namespace tune_test {
+
 using namespace numemu::test;
 using Catch::Contains;
 using numemu::Json;
@@ -167,3 +169,5 @@ TEST_CASE("the report compares what the task is judged by", "[fast]") {
     CHECK(metrics["after"].contains("top1") == classes);
   }
 }
+
+}  // namespace tune_test

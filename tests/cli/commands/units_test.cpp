@@ -8,6 +8,8 @@
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
 
+namespace units_test {
+
 using namespace numemu::test;
 using Catch::Contains;
 using numemu::Json;
@@ -186,3 +188,5 @@ TEST_CASE("units: unknown names and contradicting options", "[fast]") {
                   {"units exact --markdown", "--markdown: expected no unit name"},
                   {"units a b", "unexpected argument 'b'"}});
 }
+
+}  // namespace units_test

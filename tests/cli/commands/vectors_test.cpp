@@ -3,7 +3,7 @@
 
 #include "tests/cli/program.hpp"
 
-namespace numemu::test {
+namespace numemu::test::vectors_test {
 namespace {
 
 TEST_CASE("vectors: a header line, then records with their class", "[fast]") {
@@ -86,4 +86,4 @@ TEST_CASE("vectors: wrong options are refused before any output", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::test
+}  // namespace numemu::test::vectors_test

@@ -15,7 +15,7 @@
 #include "tests/cli/gemm_fixture.hpp"
 #include "tests/emu/net/model/zip_bytes.hpp"
 
-namespace numemu::test {
+namespace numemu::test::verify_test {
 namespace {
 
 using namespace oracle;
@@ -462,4 +462,4 @@ TEST_CASE("verify: wrong files and options are refused", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::test
+}  // namespace numemu::test::verify_test

@@ -11,7 +11,7 @@
 #include "tests/emu/net/train/stateful.hpp"
 #include "tests/emu/net/train/synthetic.hpp"
 
-namespace numemu::net {
+namespace numemu::net::backward_test {
 namespace {
 
 using test::Doubles;
@@ -196,4 +196,4 @@ TEST_CASE("unknown values and gradients of another shape are refused", "[fast]")
 
 }  // namespace
 
-}  // namespace numemu::net
+}  // namespace numemu::net::backward_test

@@ -14,7 +14,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
 
-namespace numemu::net {
+namespace numemu::net::fold_batch_norm_test {
 namespace {
 
 std::unique_ptr<Op> norm(std::int64_t channels) {
@@ -148,4 +148,4 @@ TEST_CASE("a reference network keeps its layers and loses its norms", "[fast]") 
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::fold_batch_norm_test

@@ -13,7 +13,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
 
-namespace numemu::net {
+namespace numemu::net::forward_test {
 namespace {
 
 /// Every node by itself into memory full of `poison`; no value is ever touched again.
@@ -115,4 +115,4 @@ TEST_CASE("a network without nodes gives its input back", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::forward_test

@@ -15,7 +15,7 @@
 #include "tests/emu/net/op_check.hpp"
 #include "tests/files.hpp"
 
-namespace numemu::net {
+namespace numemu::net::gemm_layers_test {
 namespace {
 
 Graph sequence_graph() {
@@ -138,4 +138,4 @@ TEST_CASE("multiply-adds of a network and of stacked products", "[fast]") {
 
 }  // namespace
 
-}  // namespace numemu::net
+}  // namespace numemu::net::gemm_layers_test

@@ -16,7 +16,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
 
-namespace numemu::net {
+namespace numemu::net::graph_test {
 namespace {
 
 // y = sum of factor[i] * inputs[i].
@@ -428,4 +428,4 @@ TEST_CASE("the initial weights of lenet are pinned", "[fast]") {
 
 }  // namespace
 
-}  // namespace numemu::net
+}  // namespace numemu::net::graph_test

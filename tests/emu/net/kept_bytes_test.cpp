@@ -3,7 +3,7 @@
 
 #include "tests/catch.hpp"
 
-namespace numemu::net {
+namespace numemu::net::kept_bytes_test {
 namespace {
 
 /// Stores 3 bytes for a linear use and everything else as it is.
@@ -55,4 +55,4 @@ TEST_CASE("kept bytes: packed copies, shared tensors and statistics are counted"
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::kept_bytes_test

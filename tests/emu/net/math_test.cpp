@@ -14,7 +14,7 @@
 #include "formats/portable/vector_functions.hpp"
 #include "tests/catch.hpp"
 
-namespace numemu::net {
+namespace numemu::net::math_test {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -278,4 +278,4 @@ TEST_CASE("cos_pi is within 2^-48 of MPFR", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::math_test

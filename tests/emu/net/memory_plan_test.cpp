@@ -22,7 +22,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/memory_budget.hpp"
 
-namespace numemu::net {
+namespace numemu::net::memory_plan_test {
 namespace {
 
 using Catch::Contains;
@@ -352,4 +352,4 @@ TEST_CASE("random networks never hold more than their largest node needs", "[fas
 
 }  // namespace
 
-}  // namespace numemu::net
+}  // namespace numemu::net::memory_plan_test

@@ -6,7 +6,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/memory_budget.hpp"
 
-namespace numemu::net {
+namespace numemu::net::memory_test {
 
 TEST_CASE("claims count against the budget while they live", "[fast]") {
   const test::MemoryBudget budget(1000);
@@ -35,4 +35,4 @@ TEST_CASE("bytes as text", "[fast]") {
   CHECK(bytes_text(std::int64_t{3} << 29) == "1.5 GiB");
 }
 
-}  // namespace numemu::net
+}  // namespace numemu::net::memory_test

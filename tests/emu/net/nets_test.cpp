@@ -11,7 +11,7 @@
 #include "tests/emu/net/data/files.hpp"
 #include "tests/emu/net/train/synthetic.hpp"
 
-namespace numemu::net {
+namespace numemu::net::nets_test {
 namespace {
 
 /// Small samples of what each network takes.
@@ -139,4 +139,4 @@ TEST_CASE("networks take one kind of data and say so", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::nets_test

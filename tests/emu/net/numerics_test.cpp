@@ -6,7 +6,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
 
-namespace numemu::net {
+namespace numemu::net::numerics_test {
 namespace {
 
 TEST_CASE("the default product is the fused chain of f32.sequential", "[fast]") {
@@ -97,4 +97,4 @@ TEST_CASE("workers that send nothing or other shapes are refused", "[fast]") {
 
 }  // namespace
 
-}  // namespace numemu::net
+}  // namespace numemu::net::numerics_test

@@ -23,7 +23,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
 
-namespace numemu::net {
+namespace numemu::net::op_test {
 namespace {
 
 // An operator after forward: its gradients as functions of the tensors that backward is given.
@@ -271,4 +271,4 @@ TEST_CASE("batch_norm's gradients under a copy of its input are off by one term 
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::op_test

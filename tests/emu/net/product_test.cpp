@@ -5,6 +5,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
 
+namespace product_test {
+
 using namespace numemu;
 using namespace numemu::policies::test;
 
@@ -82,3 +84,5 @@ TEST_CASE("a reader of stacks copies only what lies apart", "[fast]") {
   net::StackReader together({.outer = 4}, 2, 1, data.data());
   CHECK(static_cast<const void*>(together.at(1)) == data.data() + 2);
 }
+
+}  // namespace product_test

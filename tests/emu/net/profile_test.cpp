@@ -3,7 +3,7 @@
 
 #include "tests/catch.hpp"
 
-namespace numemu::net {
+namespace numemu::net::profile_test {
 namespace {
 
 double now = 0;  // a clock that moves only by hand
@@ -48,4 +48,4 @@ TEST_CASE("sections of several threads are merged", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::profile_test

@@ -8,7 +8,7 @@
 #include "tests/emu/net/train/stateful.hpp"
 #include "tests/emu/net/train/synthetic.hpp"
 
-namespace numemu::net {
+namespace numemu::net::subgraph_test {
 namespace {
 
 const Step kStep{.phase = Phase::training, .index = 3};
@@ -104,4 +104,4 @@ TEST_CASE("parts that cannot be are refused", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::subgraph_test

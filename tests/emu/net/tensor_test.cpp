@@ -4,7 +4,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/data/files.hpp"
 
-namespace numemu::net {
+namespace numemu::net::tensor_test {
 namespace {
 
 TEST_CASE("sizes of shapes, also of hostile ones", "[fast]") {
@@ -43,4 +43,4 @@ TEST_CASE("a released tensor keeps shape and size", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::tensor_test

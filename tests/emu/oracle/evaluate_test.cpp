@@ -9,7 +9,7 @@
 #include "tests/catch.hpp"
 #include "tests/oracle/rational_codec.hpp"
 
-namespace numemu::oracle {
+namespace numemu::oracle::evaluate_test {
 namespace {
 
 Rational signed_rational(const Decoded& d) {
@@ -192,4 +192,4 @@ TEST_CASE("units are computed from the columns, random words included", "[fast]"
 }
 
 }  // namespace
-}  // namespace numemu::oracle
+}  // namespace numemu::oracle::evaluate_test

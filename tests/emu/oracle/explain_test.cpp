@@ -10,7 +10,7 @@
 #include "formats/random.hpp"
 #include "tests/catch.hpp"
 
-namespace numemu::oracle {
+namespace numemu::oracle::explain_test {
 namespace {
 
 /// A verifier that has checked these records.
@@ -317,4 +317,4 @@ TEST_CASE("faults of a tensor core are named with the step that diverges", "[fas
 }
 
 }  // namespace
-}  // namespace numemu::oracle
+}  // namespace numemu::oracle::explain_test

@@ -14,7 +14,7 @@
 #include "tests/catch.hpp"
 #include "tests/oracle/rational_codec.hpp"
 
-namespace numemu::oracle {
+namespace numemu::oracle::generator_test {
 namespace {
 
 Subject subject(const std::string& line, const std::string& style, std::uint64_t seed = 1) {
@@ -431,4 +431,4 @@ TEST_CASE("the same seed gives the same records everywhere", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::oracle
+}  // namespace numemu::oracle::generator_test

@@ -10,7 +10,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/oracle/planted_faults.hpp"
 
-namespace numemu::oracle::test {
+namespace numemu::oracle::test::rule_operands_test {
 namespace {
 
 /// Sums of few bits in doubles: exact.
@@ -275,4 +275,4 @@ TEST_CASE("planted faults of a fixed-point register are named", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::oracle::test
+}  // namespace numemu::oracle::test::rule_operands_test

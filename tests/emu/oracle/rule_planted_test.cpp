@@ -9,7 +9,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/oracle/planted_faults.hpp"
 
-namespace numemu::oracle::test {
+namespace numemu::oracle::test::rule_planted_test {
 namespace {
 
 std::uint64_t bytes_reversed(std::uint64_t x) {
@@ -316,4 +316,4 @@ TEST_CASE("planted faults of a fused multiply-add are named", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::oracle::test
+}  // namespace numemu::oracle::test::rule_planted_test

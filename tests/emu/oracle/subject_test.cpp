@@ -5,7 +5,7 @@
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 
-namespace numemu::oracle {
+namespace numemu::oracle::subject_test {
 namespace {
 
 std::string refusal(const std::string& line) {
@@ -88,4 +88,4 @@ TEST_CASE("layouts of records", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::oracle
+}  // namespace numemu::oracle::subject_test

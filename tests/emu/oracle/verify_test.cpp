@@ -8,7 +8,7 @@
 #include "emu/oracle/record.hpp"
 #include "tests/catch.hpp"
 
-namespace numemu::oracle {
+namespace numemu::oracle::verify_test {
 namespace {
 
 struct Case {
@@ -183,4 +183,4 @@ TEST_CASE("flags and unknown digits are compared where there are any", "[fast]")
 }
 
 }  // namespace
-}  // namespace numemu::oracle
+}  // namespace numemu::oracle::verify_test

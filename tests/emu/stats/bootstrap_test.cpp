@@ -9,6 +9,8 @@
 #include "tests/emu/stats/samples.hpp"
 #include "tests/files.hpp"
 
+namespace bootstrap_test {
+
 using namespace numemu;
 using namespace numemu::stats;
 
@@ -80,3 +82,5 @@ TEST_CASE("samples that cannot be drawn from are refused", "[fast]") {
   CHECK_THAT(test::message_of([&] { bootstrap_interval(std::int64_t{1} << 31, 1, 0, zero); }),
              Catch::EndsWith("found 2147483648 and 1"));
 }
+
+}  // namespace bootstrap_test

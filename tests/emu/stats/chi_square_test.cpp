@@ -7,6 +7,8 @@
 #include "tests/emu/stats/samples.hpp"
 #include "tests/files.hpp"
 
+namespace chi_square_test {
+
 using namespace numemu;
 using namespace numemu::stats;
 
@@ -143,3 +145,5 @@ TEST_CASE("counts that are none are refused", "[fast]") {
   CHECK(test::message_of([] { chi_square({0}, {1.0}); }) ==
         "chi-square: expected at least one draw");
 }
+
+}  // namespace chi_square_test

@@ -8,6 +8,8 @@
 #include "tests/emu/stats/samples.hpp"
 #include "tests/files.hpp"
 
+namespace entropy_test {
+
 using namespace numemu;
 using namespace numemu::stats;
 
@@ -159,3 +161,5 @@ TEST_CASE("draws that are none are refused", "[fast]") {
   CHECK(test::message_of([] { collision_entropy({1}); }) ==
         "collision entropy: expected at least two draws");
 }
+
+}  // namespace entropy_test

@@ -7,6 +7,8 @@
 
 #include "tests/catch.hpp"
 
+namespace finite_counts_test {
+
 using namespace numemu::stats;
 
 TEST_CASE("NaN, infinities and numbers are counted apart", "[fast]") {
@@ -34,3 +36,5 @@ TEST_CASE("numbers are counted at every place of any length", "[fast]") {
     }
   }
 }
+
+}  // namespace finite_counts_test

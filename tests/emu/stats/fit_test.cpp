@@ -11,6 +11,8 @@
 #include "tests/catch.hpp"
 #include "tests/emu/stats/samples.hpp"
 
+namespace fit_test {
+
 using namespace numemu;
 using namespace numemu::stats;
 using testing::Draws;
@@ -160,3 +162,5 @@ TEST_CASE("large tensors are sampled evenly over their channels and stay fast", 
   const double sigma = std::stod(name.substr(name.find(',') + 1));
   CHECK(sigma * sigma == Approx(3).epsilon(0.01));
 }
+
+}  // namespace fit_test

@@ -6,7 +6,7 @@
 
 #include "tests/catch.hpp"
 
-namespace numemu::stats {
+namespace numemu::stats::holm_test {
 namespace {
 
 TEST_CASE("Holm rejects step by step", "[fast]") {
@@ -25,4 +25,4 @@ TEST_CASE("no test and NaN reject nothing", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::stats
+}  // namespace numemu::stats::holm_test

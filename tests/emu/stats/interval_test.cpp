@@ -5,6 +5,8 @@
 
 #include "tests/catch.hpp"
 
+namespace interval_test {
+
 using namespace numemu::stats;
 
 TEST_CASE("Wilson's interval: Newcombe 1998, table I, method 3", "[fast]") {
@@ -229,3 +231,5 @@ TEST_CASE("the least n that decides, from either side", "[fast]") {
   }
   CHECK(!least_deciding([](std::int64_t) { return false; }, 7, 1'000'000'000'000'000));
 }
+
+}  // namespace interval_test

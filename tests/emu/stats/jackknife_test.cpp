@@ -7,6 +7,8 @@
 #include "emu/stats/mean.hpp"
 #include "tests/catch.hpp"
 
+namespace jackknife_test {
+
 using namespace numemu::stats;
 
 TEST_CASE("jackknife: of a mean it is the standard error", "[fast]") {
@@ -30,3 +32,5 @@ TEST_CASE("jackknife: one group has no error", "[fast]") {
   CHECK(std::isnan(jackknife_error(1, [](std::int64_t) { return 1.0; })));
   CHECK(jackknife_error(2, [](std::int64_t) { return 1.0; }) == 0);
 }
+
+}  // namespace jackknife_test

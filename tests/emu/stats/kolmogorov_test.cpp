@@ -7,6 +7,8 @@
 #include "tests/catch.hpp"
 #include "tests/emu/stats/samples.hpp"
 
+namespace kolmogorov_test {
+
 using namespace numemu;
 using namespace numemu::stats;
 
@@ -82,3 +84,5 @@ TEST_CASE("the distance has the bits of one taken at every value", "[fast]") {
     CHECK(ks_distance(x, *massed) == plain_distance(x, *massed));
   }
 }
+
+}  // namespace kolmogorov_test

@@ -5,6 +5,8 @@
 
 #include "tests/catch.hpp"
 
+namespace laws_test {
+
 using namespace numemu::stats;
 
 TEST_CASE("the tail of Student's t inverts its quantile", "[fast]") {
@@ -65,3 +67,5 @@ TEST_CASE("the chi-square quantile is where the tail is the rest; ln Gamma of fa
     CHECK(chi_square_tail(chi_square_quantile(7, p), 7) == Approx(1 - p).epsilon(1e-9));
   CHECK(log_gamma(11) == Approx(std::log(3628800.0)).epsilon(1e-14));
 }
+
+}  // namespace laws_test

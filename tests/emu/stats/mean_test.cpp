@@ -3,6 +3,8 @@
 
 #include "tests/catch.hpp"
 
+namespace mean_test {
+
 using numemu::stats::Mean;
 using numemu::stats::mean_of;
 
@@ -19,3 +21,5 @@ TEST_CASE("mean: a single number has no error", "[fast]") {
   CHECK(mean.value == 5);
   CHECK((std::isnan(mean.error) && std::isnan(mean.deviation)));
 }
+
+}  // namespace mean_test

@@ -7,6 +7,8 @@
 #include "tests/emu/stats/samples.hpp"
 #include "tests/files.hpp"
 
+namespace paired_test {
+
 using namespace numemu;
 using namespace numemu::stats;
 
@@ -55,3 +57,5 @@ TEST_CASE("the interval covers the mean of a normal law at 95 % for few seeds", 
   CHECK(std::fabs(covered / static_cast<double>(kRounds) - 0.95) <
         4 * std::sqrt(0.95 * 0.05 / kRounds));
 }
+
+}  // namespace paired_test

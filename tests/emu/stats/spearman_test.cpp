@@ -8,6 +8,8 @@
 #include "tests/emu/stats/samples.hpp"
 #include "tests/files.hpp"
 
+namespace spearman_test {
+
 using namespace numemu;
 using namespace numemu::stats;
 
@@ -159,3 +161,5 @@ TEST_CASE("Fisher's interval holds the true rank correlation 95 times in 100", "
           4 * std::sqrt(0.95 * 0.05 / kRounds) + 0.01);
   }
 }
+
+}  // namespace spearman_test

@@ -7,6 +7,8 @@
 #include "formats/portable/pairwise.hpp"
 #include "tests/catch.hpp"
 
+namespace squares_test {
+
 using namespace numemu;
 using namespace numemu::stats;
 
@@ -41,3 +43,5 @@ TEST_CASE("values that are not finite stay so", "[fast]") {
   x[700] = -INFINITY;
   CHECK(sum_of_squares(1000, x.data()) == HUGE_VAL);
 }
+
+}  // namespace squares_test

@@ -10,6 +10,8 @@
 #include "tests/catch.hpp"
 #include "tests/emu/unit/any_product.hpp"
 
+namespace batch_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using namespace numemu::unit::test;
@@ -117,3 +119,5 @@ TEST_CASE("batch: many dots are as their reference, flags included", "[fast]") {
       d.result(integer, [&] { multiply_batch_reference(integer, d.batch, flags.data()); }),
       Contains("unit nvidia.a100.mma.s8.s32 has no exception flags"));
 }
+
+}  // namespace batch_test

@@ -5,7 +5,7 @@
 
 #include "tests/catch.hpp"
 
-namespace numemu::unit {
+namespace numemu::unit::cpu_test {
 
 TEST_CASE("cpu: one without the least vectors is told apart", "[fast]") {
   CHECK(has_least_vectors());
@@ -14,4 +14,4 @@ TEST_CASE("cpu: one without the least vectors is told apart", "[fast]") {
   hwy::SetSupportedTargetsForTest(0);
 }
 
-}  // namespace numemu::unit
+}  // namespace numemu::unit::cpu_test

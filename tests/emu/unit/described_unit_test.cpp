@@ -7,6 +7,8 @@
 #include "tests/catch.hpp"
 #include "tests/emu/unit/any_product.hpp"
 
+namespace described_unit_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using Catch::Contains;
@@ -139,3 +141,5 @@ TEST_CASE("described unit: the reference does not depend on tiles", "[fast]") {
     CHECK(std::memcmp(part.data(), &all[static_cast<std::size_t>(row * 160)], 160) == 0);
   }
 }
+
+}  // namespace described_unit_test

@@ -5,6 +5,8 @@
 #include "tests/catch.hpp"
 #include "tests/emu/unit/any_product.hpp"
 
+namespace fast_paths_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using namespace numemu::unit::test;
@@ -80,3 +82,5 @@ TEST_CASE("fast paths: operands that are rounded on their way in", "[fast]") {
   (void)covered(*unit, product);
   CHECK(product.mismatches() == 0);
 }
+
+}  // namespace fast_paths_test

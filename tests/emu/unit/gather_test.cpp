@@ -6,6 +6,8 @@
 
 #include "tests/catch.hpp"
 
+namespace gather_test {
+
 using numemu::unit::Gather;
 using numemu::unit::Padding;
 
@@ -79,3 +81,5 @@ TEST_CASE("gather: a matrix beyond the offsets is refused", "[fast]") {
                     Catch::Contains("65536 x 32769") && Catch::Contains("beyond the 2^31"));
   CHECK(Gather::matrix(0, 5).row.empty());
 }
+
+}  // namespace gather_test

@@ -5,6 +5,8 @@
 #include "tests/catch.hpp"
 #include "tests/emu/unit/problem.hpp"
 
+namespace host_eigen_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using namespace numemu::unit::test;
@@ -61,3 +63,5 @@ TEST_CASE("host.eigen.f32: has no description, takes what the chain takes, adds 
   g.k = -1;
   CHECK_THROWS_WITH(unit.multiply(g), Catch::Contains("negative size"));
 }
+
+}  // namespace host_eigen_test

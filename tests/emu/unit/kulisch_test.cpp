@@ -6,6 +6,8 @@
 #include "tests/emu/unit/problem.hpp"
 #include "tests/oracle/dyadic.hpp"
 
+namespace kulisch_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using numemu::unit::test::Dice;
@@ -128,3 +130,5 @@ TEST_CASE("kulisch: NaN, infinity and signed zero", "[fast]") {
   sum.clear();
   CHECK(sum.sum().kind == Class::zero);
 }
+
+}  // namespace kulisch_test

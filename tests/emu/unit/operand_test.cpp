@@ -8,6 +8,8 @@
 #include "tests/catch.hpp"
 #include "tests/emu/unit/problem.hpp"
 
+namespace operand_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using namespace numemu::unit::test;
@@ -105,3 +107,5 @@ TEST_CASE("operand: gathers that do not fit are refused", "[fast]") {
   padded.gather.padding.padded_height = 3;
   CHECK_THROWS_AS(source_size(padded.operand(), 16, 18), Error);
 }
+
+}  // namespace operand_test

@@ -6,6 +6,8 @@
 #include "tests/catch.hpp"
 #include "tests/emu/unit/any_product.hpp"
 
+namespace path_report_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using namespace numemu::unit::test;
@@ -73,3 +75,5 @@ TEST_CASE("path report: what is in the way", "[fast]") {
   CHECK_THAT(report.like, Contains("e4m3"));
   CHECK_THAT(report.other_path, Contains("fused"));
 }
+
+}  // namespace path_report_test

@@ -14,6 +14,8 @@
 #include "tests/catch.hpp"
 #include "tests/emu/unit/any_product.hpp"
 
+namespace prepared_operand_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using namespace numemu::unit::test;
@@ -138,3 +140,5 @@ TEST_CASE("prepared operands: a product with another operand or unit is refused"
     g.b.prepared = elsewhere.get();
   }));
 }
+
+}  // namespace prepared_operand_test

@@ -8,7 +8,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/unit/problem.hpp"
 
-namespace numemu::unit {
+namespace numemu::unit::row_slices_test {
 namespace {
 
 Operand operand(const char* format, const Gather& gather, const void* codes = nullptr) {
@@ -111,4 +111,4 @@ TEST_CASE("products in slices have the bits of the rows alone", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::unit
+}  // namespace numemu::unit::row_slices_test

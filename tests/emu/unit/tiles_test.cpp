@@ -9,6 +9,8 @@
 
 #include "tests/catch.hpp"
 
+namespace tiles_test {
+
 using namespace numemu::unit;
 
 TEST_CASE("tiles: every output belongs to exactly one tile", "[fast]") {
@@ -49,3 +51,5 @@ TEST_CASE("tiles: an exception in a tile reaches the caller", "[fast]") {
   };
   CHECK_THROWS_AS(for_each_tile(2000, 64, 1000, {}, fail), std::runtime_error);
 }
+
+}  // namespace tiles_test

@@ -7,6 +7,8 @@
 #include "tests/emu/unit/any_product.hpp"
 #include "tests/emu/unit/description/samples.hpp"
 
+namespace two_levels_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using namespace numemu::unit::test;
@@ -119,3 +121,5 @@ TEST_CASE("two levels: operands with a border", "[fast]") {
   unit->multiply_reference(g);
   CHECK(fast == reference);
 }
+
+}  // namespace two_levels_test

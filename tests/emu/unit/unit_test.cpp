@@ -10,6 +10,8 @@
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 
+namespace unit_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using Catch::Contains;
@@ -180,3 +182,5 @@ TEST_CASE("unit: formats it does not take are refused, naming both and the rule"
   CHECK_THROWS_WITH(mixed.require_operands(e5m2, e5m2), Contains("float8_e5m2"));
   CHECK_THROWS_WITH(mixed.require_operands(e4m3, e4m3), Contains("float8_e4m3fn"));
 }
+
+}  // namespace unit_test

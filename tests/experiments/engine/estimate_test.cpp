@@ -13,6 +13,8 @@
 #include "tests/experiments/small_network.hpp"
 #include "tests/files.hpp"
 
+namespace estimate_test {
+
 using namespace numemu::experiments;
 
 namespace {
@@ -126,3 +128,5 @@ TEST_CASE("an estimate is near the processor time of a sweep with cheap and dear
   CHECK(estimate.seconds < kMostRatio * taken);
   CHECK(estimate.seconds > taken / kMostRatio);
 }
+
+}  // namespace estimate_test

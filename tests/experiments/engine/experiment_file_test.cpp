@@ -4,6 +4,8 @@
 #include "formats/storage/json.hpp"
 #include "tests/catch.hpp"
 
+namespace experiment_file_test {
+
 using namespace numemu::experiments;
 using numemu::Json, numemu::json_of;
 
@@ -49,3 +51,5 @@ TEST_CASE("kinds of charts have names", "[fast]") {
   CHECK(json_of(chart_row(chart))["kind"] == "bars");
   CHECK(json_of(chart_row(chart))["series"] == Json::array());
 }
+
+}  // namespace experiment_file_test

@@ -7,6 +7,8 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
+namespace experiment_test {
+
 using namespace numemu;
 using namespace numemu::experiments;
 using numemu::test::message_of;
@@ -185,3 +187,5 @@ TEST_CASE("a finding about no claim is an error", "[fast]") {
              }),
              Catch::Contains("'lost'") && Catch::Contains("'b'"));
 }
+
+}  // namespace experiment_test

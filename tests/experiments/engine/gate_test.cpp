@@ -9,6 +9,8 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
+namespace gate_test {
+
 using namespace numemu;
 using namespace numemu::experiments;
 using Catch::Contains;
@@ -283,3 +285,5 @@ TEST_CASE("targets by name and mistakes", "[fast]") {
   CHECK(parse_gate("perplexity<=5").bound == 5);
   CHECK(parse_gate("top1>=1").bound == 1);
 }
+
+}  // namespace gate_test

@@ -5,6 +5,8 @@
 
 #include "tests/catch.hpp"
 
+namespace judge_test {
+
 using namespace numemu;
 using namespace numemu::experiments;
 
@@ -175,3 +177,5 @@ TEST_CASE("the worse of two findings is nearer to the limit of what is claimed, 
   // Without limits the share decides.
   CHECK(worse(exact_finding("far", 1, 1.2, true), exact_finding("near", 1, 1.01, true)));
 }
+
+}  // namespace judge_test

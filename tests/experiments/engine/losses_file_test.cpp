@@ -7,6 +7,8 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
+namespace losses_file_test {
+
 using namespace numemu;
 using namespace numemu::experiments;
 using Catch::Contains;
@@ -95,3 +97,5 @@ TEST_CASE("answers: what is none gives nothing", "[fast]") {
                                 RowAnswers{1000000000, "AA=="}})
     CHECK_FALSE(read_answers(bad));
 }
+
+}  // namespace losses_file_test

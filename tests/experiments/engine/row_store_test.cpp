@@ -17,6 +17,8 @@
 #include "tests/catch.hpp"
 #include "tests/experiments/json_path.hpp"
 
+namespace row_store_test {
+
 using namespace numemu::experiments;
 using Catch::Contains;
 using numemu::Json;
@@ -369,3 +371,5 @@ TEST_CASE("a conclusion from other rows does not stay beside new ones", "[fast]"
   CHECK_THROWS_WITH(RowStore(folder.path, {}, kKeys, Existing::fresh),
                     Contains(std::string(name) + ": cannot be removed ("));
 }
+
+}  // namespace row_store_test

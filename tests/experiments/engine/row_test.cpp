@@ -6,6 +6,8 @@
 #include "tests/catch.hpp"
 #include "tests/experiments/report/sample.hpp"
 
+namespace row_test {
+
 using namespace numemu;
 using namespace numemu::experiments;
 using Catch::Contains;
@@ -85,3 +87,5 @@ TEST_CASE("rows: the error of a row names the version that wrote it, where that 
                   "it, this program is ") +
           kNumericsVersion);
 }
+
+}  // namespace row_test

@@ -10,6 +10,8 @@
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
 
+namespace run_point_test {
+
 using namespace numemu::experiments;
 
 TEST_CASE("rows are free of paths", "[fast]") {
@@ -344,3 +346,5 @@ TEST_CASE("points beside each other give the rows of points one after the other"
   other.join();
   CHECK(beside == alone);
 }
+
+}  // namespace run_point_test

@@ -8,7 +8,7 @@
 #include "formats/random.hpp"
 #include "tests/catch.hpp"
 
-namespace numemu::experiments {
+namespace numemu::experiments::scores_test {
 namespace {
 
 /// Facts alone.
@@ -291,4 +291,4 @@ TEST_CASE("a figure that is no number has its reason", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::experiments
+}  // namespace numemu::experiments::scores_test

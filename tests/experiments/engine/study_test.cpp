@@ -10,6 +10,8 @@
 #include "tests/experiments/engine/small_bench.hpp"
 #include "tests/files.hpp"
 
+namespace study_test {
+
 using namespace numemu::experiments;
 using namespace numemu;
 using Catch::Contains;
@@ -268,3 +270,5 @@ TEST_CASE("paired gains: signs hold, fail and stay undecided", "[fast]") {
   CHECK(findings[0].what == "a (claimed above 0)");
   CHECK(judge_gains({gain("c", {1, 0.1, 0.9, 0.2, 0.3})})[0].verdict == Verdict::holds);
 }
+
+}  // namespace study_test

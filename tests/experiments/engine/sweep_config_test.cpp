@@ -10,6 +10,8 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
+namespace sweep_config_test {
+
 using namespace numemu::experiments;
 using namespace numemu;
 using Catch::Contains;
@@ -339,3 +341,5 @@ TEST_CASE("paths that lead nowhere are named", "[fast]") {
   CHECK_THROWS_WITH(changed(kInt8, {{"layers.0.match", "x"}}), Contains("an index below 0"));
   CHECK_THROWS_WITH(changed(kInt8, {{"seed.x", 1}}), Contains("'seed' is not an object"));
 }
+
+}  // namespace sweep_config_test

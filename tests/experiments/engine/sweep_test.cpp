@@ -15,6 +15,8 @@
 #include "tests/experiments/engine/small_bench.hpp"
 #include "tests/experiments/rows.hpp"
 
+namespace sweep_test {
+
 using namespace numemu;
 using namespace numemu::experiments;
 
@@ -224,3 +226,5 @@ TEST_CASE("rows of right answers have no losses", "[fast]") {
   run(parse_sweep(kSweep, "s.json"), bench, folder.path, {});
   CHECK_FALSE(std::filesystem::exists(folder.path + "/losses"));
 }
+
+}  // namespace sweep_test

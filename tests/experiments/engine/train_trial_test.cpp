@@ -13,6 +13,8 @@
 #include "tests/experiments/engine/small_bench.hpp"
 #include "tests/files.hpp"
 
+namespace train_trial_test {
+
 using namespace numemu;
 using namespace numemu::experiments;
 using Catch::Contains;
@@ -361,3 +363,5 @@ TEST_CASE("rows of a convolution's gradient run over batch and space", "[fast]")
   CHECK(gradients[0].rows == y[0] * y[1] * y[2]);
   CHECK(gradients[0].channels == y[3]);
 }
+
+}  // namespace train_trial_test

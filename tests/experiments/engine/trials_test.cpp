@@ -12,6 +12,8 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
+namespace trials_test {
+
 using namespace numemu::experiments;
 using Catch::Contains;
 using numemu::Json;
@@ -261,3 +263,5 @@ TEST_CASE("a running mean and its error, typed cases", "[fast]") {
   for (const double x : {1.0, 3.0}) mean.add(x);
   CHECK(mean.mean().error == Approx(std::sqrt(0.5)));
 }
+
+}  // namespace trials_test

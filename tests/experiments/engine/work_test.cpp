@@ -7,6 +7,8 @@
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
 
+namespace work_test {
+
 using namespace numemu::experiments;
 
 namespace {
@@ -74,3 +76,5 @@ TEST_CASE("a phase that is skipped is free", "[fast]") {
   work.add(9, 4);  // more than announced
   CHECK(done == 10);
 }
+
+}  // namespace work_test

@@ -17,6 +17,8 @@
 #include "tests/experiments/engine/small_bench.hpp"
 #include "tests/files.hpp"
 
+namespace workbench_test {
+
 using namespace numemu::experiments;
 using namespace numemu;
 using net::test::ModelWriter;
@@ -390,3 +392,5 @@ TEST_CASE("files unused for longest and what killed writers left go", "[fast]") 
   CHECK_FALSE(std::filesystem::exists(young));
   CHECK(std::filesystem::exists(cache.path()));
 }
+
+}  // namespace workbench_test

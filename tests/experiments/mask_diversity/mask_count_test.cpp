@@ -16,6 +16,8 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
+namespace mask_count_test {
+
 using namespace numemu;
 using namespace numemu::experiments;
 using unit::Pattern;
@@ -421,3 +423,5 @@ TEST_CASE("pieces that cannot be are refused", "[fast]") {
   CHECK(test::message_of([] { MaskHistory(4, 10); }) ==
         "mask history: expected a multiple of 4 elements, found 10");
 }
+
+}  // namespace mask_count_test

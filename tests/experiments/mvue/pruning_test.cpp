@@ -23,6 +23,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/mask/unbiased_samples.hpp"
 
+namespace pruning_test {
+
 using namespace numemu;
 using namespace numemu::experiments;
 using namespace numemu::experiments::mvue;
@@ -328,3 +330,5 @@ TEST_CASE("gradients of resnet20 on glyphs: no bias, the closed variance, in eve
   CHECK(tally.variances >= 4 * 19);
   CHECK(tally.biased == tally.layers);
 }
+
+}  // namespace pruning_test

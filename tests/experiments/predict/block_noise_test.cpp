@@ -12,6 +12,8 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
+namespace block_noise_test {
+
 using namespace numemu;
 using namespace numemu::experiments;
 
@@ -205,3 +207,5 @@ TEST_CASE("rules that read elements and real scales and constant tensors have no
   CHECK_FALSE(fitted("nvfp4", "absmax", x, "fc"));
   CHECK_FALSE(fitted("mxfp4", "floor", constant, "constant"));
 }
+
+}  // namespace block_noise_test

@@ -10,6 +10,8 @@
 #include "policies/numerics/recipe_numerics.hpp"
 #include "tests/catch.hpp"
 
+namespace injected_noise_test {
+
 using namespace numemu;
 using namespace numemu::experiments;
 
@@ -147,3 +149,5 @@ TEST_CASE("a constant operand has noise of its own, no input's", "[fast]") {
   CHECK(roles.layer("product").left->name == "matrix/activation");
   CHECK(roles.layer("product").right->input);
 }
+
+}  // namespace injected_noise_test

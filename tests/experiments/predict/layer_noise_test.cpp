@@ -18,6 +18,8 @@
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
 
+namespace layer_noise_test {
+
 using namespace numemu;
 using namespace numemu::experiments;
 
@@ -471,3 +473,5 @@ TEST_CASE("layer noise: verdicts use the interval", "[fast]") {
   CHECK(layer_verdict(10, 14, 256, 0.6) == Verdict::undecided);
   CHECK(layer_verdict(10, NAN, 1, NAN) == Verdict::fails);
 }
+
+}  // namespace layer_noise_test

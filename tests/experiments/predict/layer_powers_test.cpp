@@ -5,6 +5,8 @@
 #include "emu/net/ops/recurrent.hpp"
 #include "tests/catch.hpp"
 
+namespace layer_powers_test {
+
 using namespace numemu;
 using namespace numemu::experiments;
 
@@ -109,3 +111,5 @@ TEST_CASE("whole operators are compared at their samples", "[fast]") {
   CHECK(powers.means().at("layer").noise == (0.25 + 1) / 2);
   CHECK(powers.means().at("layer").signal == (49.0 + 121) / 2);
 }
+
+}  // namespace layer_powers_test

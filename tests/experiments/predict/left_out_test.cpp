@@ -11,6 +11,8 @@
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
 
+namespace left_out_test {
+
 using namespace numemu;
 using namespace numemu::experiments;
 using Catch::Contains;
@@ -229,3 +231,5 @@ TEST_CASE("layers of one weight and operators that choose are named where someth
   CHECK_THAT(model_notes({int8, graph})[1].text, Catch::StartsWith("choice chooses by value"));
   CHECK(model_notes({none, graph}).empty());
 }
+
+}  // namespace left_out_test

@@ -10,6 +10,8 @@
 #include "policies/numerics/quantized_tensor.hpp"
 #include "tests/catch.hpp"
 
+namespace tensor_noise_test {
+
 using namespace numemu;
 using namespace numemu::experiments;
 
@@ -119,3 +121,5 @@ TEST_CASE("a constant tensor has no fit", "[fast]") {
   const policies::RolePolicy policy = policy_of("int4");
   CHECK_FALSE(predict_noise({"fc", net::Role::weight}, policy, x, {1.0f}, fits).fitted);
 }
+
+}  // namespace tensor_noise_test

@@ -10,6 +10,8 @@
 #include "formats/random.hpp"
 #include "tests/catch.hpp"
 
+namespace unit_errors_test {
+
 using namespace numemu;
 using namespace numemu::experiments;
 
@@ -95,3 +97,5 @@ TEST_CASE("unit errors: registers that sums may leave", "[fast]") {
   CHECK(predict("neutral.mac.e4m10.rne", "int8").units.at("fc").overflows);
   CHECK_FALSE(predict("neutral.mac.int32.wrap", "int8").units.at("fc").overflows);
 }
+
+}  // namespace unit_errors_test

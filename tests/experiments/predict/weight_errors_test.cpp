@@ -5,6 +5,8 @@
 
 #include "tests/catch.hpp"
 
+namespace weight_errors_test {
+
 using namespace numemu;
 using namespace numemu::experiments;
 
@@ -54,3 +56,5 @@ TEST_CASE("weight errors: sizes of inputs are repeated for every tap, ones for g
         std::vector<float>{first, second, first, second});
   CHECK(input_sizes(images, net::Tensor({2, 1, 3, 1})) == std::vector<float>{1, 1, 1});
 }
+
+}  // namespace weight_errors_test

@@ -12,6 +12,8 @@
 #include "tests/experiments/report/scratch.hpp"
 #include "tests/experiments/rows.hpp"
 
+namespace columns_test {
+
 using namespace numemu::experiments;
 using numemu::Json;
 
@@ -125,3 +127,5 @@ TEST_CASE("scores become columns", "[fast]") {
   CHECK(exported_columns(records).size() == record_columns().size() + 14);
   CHECK(exported_columns(records).back().name == "score_mae_difference_ci95_high");
 }
+
+}  // namespace columns_test

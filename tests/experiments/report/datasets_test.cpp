@@ -5,6 +5,8 @@
 #include "tests/experiments/report/sample.hpp"
 #include "tests/experiments/rows.hpp"
 
+namespace datasets_test {
+
 using namespace numemu::experiments;
 using numemu::Json;
 
@@ -151,3 +153,5 @@ TEST_CASE("block formats are drawn by their elements", "[fast]") {
           std::vector<std::string>{"float4_e2m1fn", "float6_e2m3fn", "float8_e4m3fn", "int8"});
   }
 }
+
+}  // namespace datasets_test

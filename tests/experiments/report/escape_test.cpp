@@ -4,6 +4,8 @@
 #include "formats/storage/json.hpp"
 #include "tests/catch.hpp"
 
+namespace escape_test {
+
 using namespace numemu::experiments;
 using numemu::Json;
 
@@ -43,3 +45,5 @@ TEST_CASE("markdown_cell stays in its cell", "[fast]") {
   CHECK(markdown_cell("<img> [x](y) `z`") == "\\<img\\> \\[x\\](y) \\`z\\`");
   CHECK(markdown_cell("float8_e4m3fn") == "float8_e4m3fn");
 }
+
+}  // namespace escape_test

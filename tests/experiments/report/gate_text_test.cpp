@@ -13,6 +13,8 @@
 #include "tests/experiments/report/scratch.hpp"
 #include "tests/experiments/rows.hpp"
 
+namespace gate_text_test {
+
 using namespace numemu;
 using namespace numemu::experiments;
 using Catch::Contains;
@@ -143,3 +145,5 @@ TEST_CASE("every table has the verdict, and none without a gate", "[fast]") {
   CHECK(cell("gate_margin_ci99_low", records[0]) != "");
   CHECK(cell("gate", plain[0]) == "");
 }
+
+}  // namespace gate_text_test

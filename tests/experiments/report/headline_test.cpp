@@ -4,6 +4,8 @@
 #include "tests/experiments/report/sample.hpp"
 #include "tests/experiments/rows.hpp"
 
+namespace headline_test {
+
 using namespace numemu;
 using namespace numemu::experiments;
 namespace {
@@ -313,3 +315,5 @@ TEST_CASE("notes of several rows stand once", "[fast]") {
   CHECK(listed_names({"a", "b", "c", "d"}) == "a; b; c; d");
   CHECK(listed_names({"a", "b", "c", "d", "e"}) == "a; b; c and 2 more");
 }
+
+}  // namespace headline_test

@@ -4,6 +4,8 @@
 #include "tests/catch.hpp"
 #include "tests/experiments/report/sample.hpp"
 
+namespace html_experiment_test {
+
 using namespace numemu::experiments;
 using numemu::Json;
 
@@ -222,3 +224,5 @@ TEST_CASE("figures are numbered and their words are text", "[fast]") {
   CHECK(html.find("<script") == html.npos);
   CHECK(html.find("<img") == html.npos);
 }
+
+}  // namespace html_experiment_test

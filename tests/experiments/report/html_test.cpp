@@ -7,6 +7,8 @@
 #include "tests/experiments/report/scratch.hpp"
 #include "tests/experiments/rows.hpp"
 
+namespace html_test {
+
 using namespace numemu::experiments;
 using numemu::Json;
 
@@ -304,3 +306,5 @@ TEST_CASE("every embedded chart reads a known data set", "[fast]") {
     CHECK((own || meta.contains("quiet") || meta.contains("empty")));
   }
 }
+
+}  // namespace html_test

@@ -5,6 +5,8 @@
 #include "tests/experiments/report/sample.hpp"
 #include "tests/experiments/rows.hpp"
 
+namespace layer_ranking_test {
+
 using namespace numemu::experiments;
 using numemu::Json;
 
@@ -214,3 +216,5 @@ TEST_CASE("ordinary rows ask for no ranking", "[fast]") {
   CHECK_FALSE(asks_for_layers(records_of(sample::rows())));
   CHECK_FALSE(asks_for_layers({}));
 }
+
+}  // namespace layer_ranking_test

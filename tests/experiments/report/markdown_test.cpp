@@ -7,6 +7,8 @@
 #include "tests/experiments/report/scratch.hpp"
 #include "tests/experiments/rows.hpp"
 
+namespace markdown_test {
+
 using namespace numemu::experiments;
 using numemu::Json;
 
@@ -110,3 +112,5 @@ TEST_CASE("markdown says what varies, what is not finite and why nothing is pred
   CHECK(text.find("98,000 of 100,000 outputs are NaN") != text.npos);
   CHECK(text.find("(unit left out)") != text.npos);
 }
+
+}  // namespace markdown_test

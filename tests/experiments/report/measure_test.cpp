@@ -6,7 +6,7 @@
 #include "tests/experiments/report/sample.hpp"
 #include "tests/experiments/rows.hpp"
 
-namespace numemu::experiments {
+namespace numemu::experiments::measure_test {
 namespace {
 
 Json score(const char* name, double value, double baseline, double half) {
@@ -95,4 +95,4 @@ TEST_CASE("bits are those of a character or of a token", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::experiments
+}  // namespace numemu::experiments::measure_test

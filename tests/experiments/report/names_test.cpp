@@ -10,6 +10,8 @@
 #include "tests/experiments/report/sample.hpp"
 #include "tests/experiments/rows.hpp"
 
+namespace names_test {
+
 using namespace numemu::experiments;
 using numemu::Json;
 
@@ -206,3 +208,5 @@ TEST_CASE("a recorded mse is what the rule was then", "[fast]") {
   CHECK(records[0].other == "fc1: weight scale mse(17)");
   CHECK(records[0].settings == "calibrate.rule mse");
 }
+
+}  // namespace names_test

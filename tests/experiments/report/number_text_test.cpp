@@ -5,6 +5,8 @@
 
 #include "tests/catch.hpp"
 
+namespace number_text_test {
+
 using namespace numemu::experiments;
 
 TEST_CASE("halves go away from zero, whatever the float64 of the share is", "[fast]") {
@@ -35,3 +37,5 @@ TEST_CASE("numbers have as many decimals as leave them five digits that count", 
   CHECK(decimal_text(0, 6) == "0.000000");
   CHECK(decimal_text(NAN, 4) == "nan");
 }
+
+}  // namespace number_text_test

@@ -17,6 +17,8 @@
 #include "tests/experiments/rows.hpp"
 #include "tests/files.hpp"
 
+namespace pairs_test {
+
 using namespace numemu;
 using namespace numemu::experiments;
 using Catch::Contains;
@@ -248,3 +250,5 @@ TEST_CASE("pairs: a sweep over numbers", "[fast]") {
   CHECK_THAT(swept("npy:" + folder.path(), net, "mse"),
              Contains("Best at 6 bits: ") && !Contains("not paired"));
 }
+
+}  // namespace pairs_test

@@ -12,6 +12,8 @@
 #include "tests/experiments/report/scratch.hpp"
 #include "tests/experiments/rows.hpp"
 
+namespace record_test {
+
 using Catch::Contains;
 using namespace numemu::experiments;
 using numemu::Json;
@@ -266,3 +268,5 @@ TEST_CASE("finite predictions of numbers that are not finite have failed, and co
   CHECK(v.failed[4].why == "operands that were not finite before");
   CHECK(v.failed[5 - 1].format == records.back().name);
 }
+
+}  // namespace record_test

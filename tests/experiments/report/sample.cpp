@@ -255,7 +255,7 @@ Json experiment() {
       {"question", "which layer breaks first"},
       {"source", "Noises add up, it is claimed."},
       {"version", "1"},
-      {"seed", 0},
+      {"seed", 0u},
       {"settings", {{"net", "lenet"}}},
       {"claims",
        {{{"key", "noise"},

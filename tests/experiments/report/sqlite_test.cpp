@@ -10,6 +10,8 @@
 #include "tests/experiments/report/scratch.hpp"
 #include "tests/experiments/rows.hpp"
 
+namespace sqlite_test {
+
 using namespace numemu::experiments;
 using numemu::Json;
 
@@ -96,3 +98,5 @@ TEST_CASE("sqlite equals the rows", "[fast]") {
             query(file, "SELECT value FROM meta WHERE name = 'sweep'")[0][0].get<std::string>()) ==
         sweep);
 }
+
+}  // namespace sqlite_test

@@ -4,6 +4,8 @@
 #include "tests/experiments/report/sample.hpp"
 #include "tests/experiments/rows.hpp"
 
+namespace verdicts_test {
+
 using namespace numemu::experiments;
 using numemu::Json;
 
@@ -148,3 +150,5 @@ TEST_CASE("a format without fits refuses no tensor that another format's fit acc
   }
   CHECK(judge({none}).refused.size() == 1);
 }
+
+}  // namespace verdicts_test

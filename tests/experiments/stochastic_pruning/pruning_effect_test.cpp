@@ -16,6 +16,8 @@
 #include "tests/files.hpp"
 #include "tests/policies/mask/gradient_samples.hpp"
 
+namespace pruning_effect_test {
+
 using namespace numemu;
 using namespace numemu::experiments::stochastic_pruning;
 using namespace numemu::policies;
@@ -452,3 +454,5 @@ TEST_CASE("layers with a cosine floor prune less, the others make up for it", "[
                  [] { thresholds_with_floors(Pruning::stochastic, kLayers, 0.5, {0.9}); }),
              Catch::Contains("one cosine floor per layer"));
 }
+
+}  // namespace pruning_effect_test

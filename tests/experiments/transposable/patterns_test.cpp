@@ -18,6 +18,8 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
+namespace patterns_test {
+
 using namespace numemu;
 using namespace numemu::experiments;
 using numemu::test::message_of;
@@ -170,3 +172,5 @@ TEST_CASE("transposable: from unstructured zeros to N:M", "[fast]") {
     CHECK(extra_share(4, 8, row.zeros) == Approx(row.extra48).margin(5.1e-7));
   }
 }
+
+}  // namespace patterns_test

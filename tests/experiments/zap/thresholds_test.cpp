@@ -11,6 +11,8 @@
 #include "tests/files.hpp"
 #include "tests/policies/zap/correlated_maps.hpp"
 
+namespace thresholds_test {
+
 using namespace numemu;
 using namespace numemu::experiments;
 using namespace numemu::policies;
@@ -217,3 +219,5 @@ TEST_CASE("curves come from the tallies of the measured thresholds", "[fast]") {
   CHECK_THAT(message_of([&] { threshold_curves(tallies, 1); }),
              Catch::Contains("21 thresholds, got 20"));
 }
+
+}  // namespace thresholds_test

@@ -11,6 +11,8 @@
 #include "tests/experiments/engine/small_bench.hpp"
 #include "tests/files.hpp"
 
+namespace zap_trial_test {
+
 using namespace numemu;
 using namespace numemu::experiments;
 namespace {
@@ -53,7 +55,7 @@ std::vector<float> weights_of(const net::Graph& graph) {
 
 TEST_CASE("a trial measures layers, points and budgets and leaves the network as it was",
           "[fast]") {
-  const net::Dataset data = testing::small_dataset();
+  const net::Dataset data = experiments::testing::small_dataset();
   const test::TemporaryFolder folder;
   for (const bool norm : {false, true}) {
     TrainedNet trained = small_zap_net(norm);
@@ -96,7 +98,7 @@ TEST_CASE("a trial measures layers, points and budgets and leaves the network as
 }
 
 TEST_CASE("a trial has the same bits on one thread and on two", "[slow]") {
-  const net::Dataset data = testing::small_dataset();
+  const net::Dataset data = experiments::testing::small_dataset();
   TrainedNet trained = small_zap_net(true);
   ZapTrial trial = small_zap_trial();
   trial.thresholds = {0.2};
@@ -114,7 +116,7 @@ TEST_CASE("a trial has the same bits on one thread and on two", "[slow]") {
 }
 
 TEST_CASE("a trial's point names what decides it, not its file", "[fast]") {
-  const net::Dataset data = testing::small_dataset();
+  const net::Dataset data = experiments::testing::small_dataset();
   const TrainedNet trained = small_zap_net(false);
   ZapTrial trial = small_zap_trial();
   const Json point = point_of(trial, trained, data);
@@ -210,3 +212,5 @@ TEST_CASE("the aim holds where Holm says so of a point, is undecided where only 
   many.push_back(near);
   CHECK(verdict(many) == Verdict::holds);
 }
+
+}  // namespace zap_trial_test

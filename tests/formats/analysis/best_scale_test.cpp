@@ -10,6 +10,8 @@
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 
+namespace best_scale_test {
+
 using namespace numemu;
 
 namespace {
@@ -125,3 +127,5 @@ TEST_CASE("best scales refuse what has none", "[fast]") {
       best_scale(find_format("float32"), {}, Distribution::parse("normal", false).density()),
       Error);
 }
+
+}  // namespace best_scale_test

@@ -7,6 +7,8 @@
 
 #include "tests/catch.hpp"
 
+namespace cell_search_test {
+
 using namespace numemu;
 
 TEST_CASE("a float threshold decides as the double bound does", "[fast]") {
@@ -48,3 +50,5 @@ TEST_CASE("block lookup finds the last threshold at or below each value", "[fast
     }
   }
 }
+
+}  // namespace cell_search_test

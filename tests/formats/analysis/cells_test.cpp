@@ -10,6 +10,8 @@
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 
+namespace cells_test {
+
 using namespace numemu;
 
 namespace {
@@ -130,3 +132,5 @@ TEST_CASE("what has no cells is refused", "[fast]") {
   CHECK_THROWS_AS(cells(find_format("tfloat32"), parse_rounding("rne"), true), Error);
   CHECK_THROWS_AS(brackets(find_format("e4m3+ftz"), true), Error);
 }
+
+}  // namespace cells_test

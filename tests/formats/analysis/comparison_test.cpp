@@ -5,6 +5,8 @@
 
 #include "tests/catch.hpp"
 
+namespace comparison_test {
+
 using namespace numemu;
 
 TEST_CASE("means: holds within 4 standard errors, the larger of the two", "[fast]") {
@@ -55,3 +57,5 @@ TEST_CASE("samples: rounding errors pass, anything more fails unless the bits ex
   CHECK(compare_sample({INFINITY, 0}, {INFINITY, 0}, 10).verdict == Verdict::holds);
   CHECK(compare_sample({1, 0}, {INFINITY, 0}, 10).verdict == Verdict::fails);
 }
+
+}  // namespace comparison_test

@@ -15,6 +15,8 @@
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 
+namespace density_test {
+
 using namespace numemu;
 
 namespace {
@@ -197,3 +199,5 @@ TEST_CASE("a density and its knots give its own moments under a Gauss rule of 10
     CHECK(sum[2] == Approx(whole.p2).epsilon(kRule));
   }
 }
+
+}  // namespace density_test

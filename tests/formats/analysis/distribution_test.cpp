@@ -10,6 +10,8 @@
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 
+namespace distribution_test {
+
 using namespace numemu;
 
 namespace {
@@ -83,3 +85,5 @@ TEST_CASE("what is no distribution is refused with what was expected", "[fast]")
                            "lognormal:11", "lognormal:15:log2"})
     CHECK_THROWS_WITH(parse(text), Contains("S is") && Contains("expected 0.00"));
 }
+
+}  // namespace distribution_test

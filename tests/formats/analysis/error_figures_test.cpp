@@ -26,6 +26,8 @@
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 
+namespace error_figures_test {
+
 using namespace numemu;
 
 namespace {
@@ -420,3 +422,5 @@ TEST_CASE("figures refuse what is no scale", "[fast]") {
   CHECK_THROWS_AS(error_figures(law, INFINITY, d.density()), Error);
   CHECK_THROWS_AS(mean_square_error(law, -1, d.density()), Error);
 }
+
+}  // namespace error_figures_test

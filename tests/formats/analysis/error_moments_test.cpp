@@ -11,6 +11,8 @@
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 
+namespace error_moments_test {
+
 using namespace numemu;
 
 namespace {
@@ -281,3 +283,5 @@ TEST_CASE("no cells and scales that are not scales are refused", "[fast]") {
   CHECK_THROWS_AS(error_moments(list, 0, *normal_density(0, 1)), Error);
   CHECK_THROWS_AS(error_moments(list, kInfinity, *normal_density(0, 1)), Error);
 }
+
+}  // namespace error_moments_test

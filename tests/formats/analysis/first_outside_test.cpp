@@ -3,6 +3,8 @@
 
 #include "tests/catch.hpp"
 
+namespace first_outside_test {
+
 using numemu::first_outside;
 
 TEST_CASE("the first index outside is that of a walk", "[fast]") {
@@ -31,3 +33,5 @@ TEST_CASE("no index beyond the end is asked for, and few before it", "[fast]") {
     CHECK(asked <= 2 * 20 + 2);  // as many doublings and halvings as the size has bits
   }
 }
+
+}  // namespace first_outside_test

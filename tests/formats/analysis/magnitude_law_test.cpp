@@ -7,6 +7,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/mask/gradient_samples.hpp"
 
+namespace magnitude_law_test {
+
 using namespace numemu;
 using namespace numemu::policies::test;
 
@@ -82,3 +84,5 @@ TEST_CASE("a fit has the same bits whatever the order of its threads, and needs 
     CHECK(fit_law(law, equal.data(), 5000).spread == 0);
   }
 }
+
+}  // namespace magnitude_law_test

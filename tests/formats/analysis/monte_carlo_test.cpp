@@ -10,6 +10,8 @@
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 
+namespace monte_carlo_test {
+
 using namespace numemu;
 
 namespace {
@@ -143,3 +145,5 @@ TEST_CASE("measurements refuse empty samples, wide formats and bad scales", "[fa
   CHECK_THROWS_AS(measure(conversion("int4", "rne", "ieee"), 0, &x, 1), Error);
   CHECK_THROWS_AS(measure(conversion("float32", "rne", "ieee"), 1, &x, 1), Error);
 }
+
+}  // namespace monte_carlo_test

@@ -9,6 +9,8 @@
 
 #include "tests/catch.hpp"
 
+namespace normal_law_test {
+
 using namespace numemu;
 
 namespace {
@@ -141,3 +143,5 @@ TEST_CASE("normal draws are quantiles at the middle of a step", "[fast]") {
     }
   }
 }
+
+}  // namespace normal_law_test

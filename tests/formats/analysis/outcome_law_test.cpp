@@ -16,6 +16,8 @@
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 
+namespace outcome_law_test {
+
 using namespace numemu;
 
 namespace {
@@ -223,3 +225,5 @@ TEST_CASE("what has no law is refused", "[fast]") {
   CHECK_THROWS_AS(outcome_law(find_format("tfloat32"), parse_rounding("sr(4)"), Overflow::ieee),
                   Error);
 }
+
+}  // namespace outcome_law_test

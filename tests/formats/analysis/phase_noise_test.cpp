@@ -8,6 +8,8 @@
 #include "formats/codec.hpp"
 #include "tests/catch.hpp"
 
+namespace phase_noise_test {
+
 using namespace numemu;
 
 namespace {
@@ -136,3 +138,5 @@ TEST_CASE("errors take over coherent part and power of others", "[fast]") {
   }
   CHECK(like.coherent(2) < like.coherent(0));
 }
+
+}  // namespace phase_noise_test

@@ -8,6 +8,8 @@
 #include "formats/random.hpp"
 #include "tests/catch.hpp"
 
+namespace prefix_sums_test {
+
 using namespace numemu;
 
 namespace {
@@ -50,3 +52,5 @@ TEST_CASE("prefix sums do not depend on how many of them are kept", "[fast]") {
     CHECK(differ == 0);
   }
 }
+
+}  // namespace prefix_sums_test

@@ -9,6 +9,8 @@
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 
+namespace sample_error_figures_test {
+
 using namespace numemu;
 
 namespace {
@@ -109,3 +111,5 @@ TEST_CASE("figures of no sample are refused", "[fast]") {
   CHECK_THROWS_AS(error_figures(law, 1, &x, 0), Error);
   CHECK_THROWS_AS(error_figures(law, 0, &x, 1), Error);
 }
+
+}  // namespace sample_error_figures_test

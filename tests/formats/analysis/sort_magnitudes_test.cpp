@@ -8,6 +8,8 @@
 #include "formats/random.hpp"
 #include "tests/catch.hpp"
 
+namespace sort_magnitudes_test {
+
 using namespace numemu;
 
 TEST_CASE("sort magnitudes: the order of comparisons", "[fast]") {
@@ -28,3 +30,5 @@ TEST_CASE("sort magnitudes: the order of comparisons", "[fast]") {
     }
   }
 }
+
+}  // namespace sort_magnitudes_test

@@ -5,6 +5,8 @@
 
 #include "tests/catch.hpp"
 
+namespace verdict_test {
+
 using namespace numemu;
 
 TEST_CASE("every verdict is read back from its name, other texts are none", "[fast]") {
@@ -32,3 +34,5 @@ TEST_CASE("counts of verdicts: one that is not judged does not count", "[fast]")
   CHECK(counts.compared() == 3);
   CHECK_FALSE(is_judged(Verdict::refused));
 }
+
+}  // namespace verdict_test

@@ -5,6 +5,8 @@
 #include "tests/catch.hpp"
 #include "tests/formats/blocks/block_oracle.hpp"
 
+namespace block_arithmetic_test {
+
 using namespace numemu;
 using oracle::Fraction;
 
@@ -83,3 +85,5 @@ TEST_CASE("special values follow IEEE 754", "[fast]") {
   CHECK(quotient_of_difference(infinity, one, one).kind == Class::infinite);
   CHECK(quotient_of_difference(one, one, one).kind == Class::zero);
 }
+
+}  // namespace block_arithmetic_test

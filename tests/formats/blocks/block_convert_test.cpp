@@ -7,6 +7,8 @@
 #include "tests/catch.hpp"
 #include "tests/formats/blocks/block_oracle.hpp"
 
+namespace block_convert_test {
+
 using namespace numemu;
 using Catch::Contains;
 using oracle::Fraction;
@@ -330,3 +332,5 @@ TEST_CASE("tensor scales and minima must be numbers", "[fast]") {
         "zero points: element 1 is NaN, expected a finite minimum");
   CHECK_THAT(refusal<std::uint32_t>(min, bits(1.0f), 1, -HUGE_VALF), Contains("element 1 is -Inf"));
 }
+
+}  // namespace block_convert_test

@@ -4,6 +4,8 @@
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 
+namespace block_format_test {
+
 using namespace numemu;
 using Catch::Contains;
 
@@ -152,3 +154,5 @@ TEST_CASE("wrong block formats are one line that names the part", "[fast]") {
   CHECK_THROWS_WITH(scaled_format(find_format("float64"), Span::tensor, 0),
                     Contains("group(float64,tensor,float32)"));
 }
+
+}  // namespace block_format_test

@@ -4,6 +4,8 @@
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 
+namespace block_layout_test {
+
 using namespace numemu;
 using Catch::Contains;
 using Shape = std::vector<std::int64_t>;
@@ -148,3 +150,5 @@ TEST_CASE("impossible shapes and axes are refused", "[fast]") {
   CHECK_THROWS_WITH(layout_of("group(int8,row,float32)", {huge, 0}), Contains("empty tensor"));
   CHECK_THROWS_WITH(layout_of("group(int8,channel,float32)", {0, huge}), Contains("empty tensor"));
 }
+
+}  // namespace block_layout_test

@@ -8,6 +8,8 @@
 
 #include "tests/catch.hpp"
 
+namespace gamma_test {
+
 using namespace numemu;
 
 namespace {
@@ -53,3 +55,5 @@ TEST_CASE("ln Gamma is Boost's", "[fast]") {
     CHECK(std::fabs(portable::log_gamma(x) - boost) <= 1e-14 * std::max(1.0, std::fabs(boost)));
   }
 }
+
+}  // namespace gamma_test

@@ -12,6 +12,8 @@
 #include "formats/random.hpp"
 #include "tests/catch.hpp"
 
+namespace math_test {
+
 using namespace numemu;
 
 namespace {
@@ -172,3 +174,5 @@ TEST_CASE("zeros, infinities, NaN, overflow and underflow are the C library's", 
   CHECK(portable::scaled_erfc(kInfinity) == 0);
   CHECK(portable::scaled_erfc(-30) == kInfinity);
 }
+
+}  // namespace math_test

@@ -7,6 +7,8 @@
 
 #include "tests/catch.hpp"
 
+namespace pairwise_test {
+
 using namespace numemu;
 
 TEST_CASE("every term is summed once", "[fast]") {
@@ -37,3 +39,5 @@ TEST_CASE("the error grows with the logarithm of the count", "[fast]") {
   // At most 64 additions in a leaf and 16 levels above, each half an ulp; positive terms.
   CHECK(std::abs(pairwise_sum(kCount, term) / static_cast<double>(exact) - 1) < 80 * 0x1p-53);
 }
+
+}  // namespace pairwise_test

@@ -13,7 +13,7 @@
 #include "formats/simd/block_elements.hpp"
 #include "tests/catch.hpp"
 
-namespace numemu {
+namespace numemu::fast_blocks_test {
 namespace {
 
 constexpr const char* kFormats[] = {"mxfp4",
@@ -221,4 +221,4 @@ TEST_CASE("fast blocks: what it does not serve it says", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::fast_blocks_test

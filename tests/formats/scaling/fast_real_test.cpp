@@ -6,6 +6,8 @@
 
 #include "tests/catch.hpp"
 
+namespace fast_real_test {
+
 using namespace numemu;
 
 namespace {
@@ -123,3 +125,5 @@ TEST_CASE("fast real: what it leaves to the reference", "[fast]") {
   CHECK_FALSE(FastReal(how("group(uint4,64,float32,zp)", "rne")).serves());
   CHECK_FALSE(FastReal(how("nvfp4", "rne")).serves());
 }
+
+}  // namespace fast_real_test

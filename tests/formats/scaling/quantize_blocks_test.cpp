@@ -9,6 +9,8 @@
 #include "tests/catch.hpp"
 #include "tests/formats/blocks/block_oracle.hpp"
 
+namespace quantize_blocks_test {
+
 using namespace numemu;
 using Catch::Contains;
 using oracle::Fraction;
@@ -372,3 +374,5 @@ TEST_CASE("empty tensors have no blocks, or scales of nothing", "[fast]") {
         std::vector<std::uint64_t>{0x3f800000});
   CHECK(run(how("group(uint8,row,float32,zp)"), {2, 0}, {}).counts.zero_blocks == 2);
 }
+
+}  // namespace quantize_blocks_test

@@ -10,7 +10,7 @@
 #include "formats/scaling/scale_rule.hpp"
 #include "tests/catch.hpp"
 
-namespace numemu {
+namespace numemu::quantize_columns_test {
 namespace {
 
 std::vector<float> transposed(const std::vector<float>& x, std::int64_t count, std::int64_t rows,
@@ -85,4 +85,4 @@ TEST_CASE("matrices are transposed one by one", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::quantize_columns_test

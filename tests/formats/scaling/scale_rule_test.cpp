@@ -9,6 +9,8 @@
 #include "formats/random.hpp"
 #include "tests/catch.hpp"
 
+namespace scale_rule_test {
+
 using namespace numemu;
 
 namespace {
@@ -153,3 +155,5 @@ TEST_CASE("rules with arguments: one canonical text, nested, and errors that nam
   deep += "absmax" + std::string(kDepth, ')');
   refuse(deep.c_str(), "unknown scale rule");
 }
+
+}  // namespace scale_rule_test

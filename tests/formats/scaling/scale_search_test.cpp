@@ -12,6 +12,8 @@
 #include "formats/scaling/scale_rule.hpp"
 #include "tests/catch.hpp"
 
+namespace scale_search_test {
+
 using namespace numemu;
 
 namespace {
@@ -84,3 +86,5 @@ TEST_CASE("mse chooses the scales that it chose before it became faster", "[fast
   CHECK(all.size() == 4 * 7 * 7 * (4 * 4 + 1));
   CHECK(sha256_hex(all) == "e6dba3b139789289dce538d705e4b2a1cb8822cadc2cf30237b3fddc08705ee9");
 }
+
+}  // namespace scale_search_test

@@ -10,7 +10,7 @@
 #include "formats/random.hpp"
 #include "tests/catch.hpp"
 
-namespace numemu::simd {
+namespace numemu::simd::block_scales_test {
 namespace {
 
 TEST_CASE("block scales: the range of the finite elements", "[fast]") {
@@ -44,4 +44,4 @@ TEST_CASE("block scales: the range of the finite elements", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::simd
+}  // namespace numemu::simd::block_scales_test

@@ -10,7 +10,7 @@
 #include "formats/random.hpp"
 #include "tests/catch.hpp"
 
-namespace numemu::simd {
+namespace numemu::simd::codes_above_test {
 namespace {
 
 /// Elements are minimum + k 2^-14 and the factor is a whole number of 2^-14: floor and remainder of
@@ -120,4 +120,4 @@ TEST_CASE("codes above: divisors of 28 bits beside the boundaries of codes", "[f
 }
 
 }  // namespace
-}  // namespace numemu::simd
+}  // namespace numemu::simd::codes_above_test

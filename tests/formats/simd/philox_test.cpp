@@ -7,7 +7,7 @@
 
 #include "tests/catch.hpp"
 
-namespace numemu::simd {
+namespace numemu::simd::philox_test {
 namespace {
 
 TEST_CASE("philox: vectors give the bits of the counter function", "[fast]") {
@@ -36,4 +36,4 @@ TEST_CASE("philox: vectors give the bits of the counter function", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::simd
+}  // namespace numemu::simd::philox_test

@@ -15,7 +15,7 @@
 #include "tests/catch.hpp"
 #include "tests/formats/step_function.hpp"
 
-namespace numemu {
+namespace numemu::shared_exponent_test {
 namespace {
 
 constexpr Overflow kOverflows[] = {Overflow::saturate, Overflow::propagate, Overflow::ieee};
@@ -321,4 +321,4 @@ TEST_CASE("bfloat16 agrees with the reference on all floats", "[exhaustive]") {
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::shared_exponent_test

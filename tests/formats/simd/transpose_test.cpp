@@ -7,7 +7,7 @@
 
 #include "tests/catch.hpp"
 
-namespace numemu::simd {
+namespace numemu::simd::transpose_test {
 namespace {
 
 TEST_CASE("every element of a transposed matrix lies at its place, and nothing else is written",
@@ -35,4 +35,4 @@ TEST_CASE("every element of a transposed matrix lies at its place, and nothing e
 }
 
 }  // namespace
-}  // namespace numemu::simd
+}  // namespace numemu::simd::transpose_test

@@ -12,6 +12,8 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
+namespace atomic_file_leftovers_test {
+
 using namespace numemu;
 
 TEST_CASE("temporary files of killed writers go, all others stay", "[fast]") {
@@ -35,3 +37,5 @@ TEST_CASE("temporary files of killed writers go, all others stay", "[fast]") {
   CHECK(test::read_file(folder / "result.txt") == "kept");
   remove_leftovers(folder / "nothing here");
 }
+
+}  // namespace atomic_file_leftovers_test

@@ -13,7 +13,7 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
-namespace numemu {
+namespace numemu::atomic_file_test {
 namespace {
 
 constexpr const char* kRefusal = ": expected a regular file or a new name";
@@ -176,4 +176,4 @@ TEST_CASE("text is added to the end of a file", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::atomic_file_test

@@ -3,7 +3,7 @@
 
 #include "tests/catch.hpp"
 
-namespace numemu {
+namespace numemu::base64_test {
 namespace {
 
 std::vector<std::uint8_t> bytes_of(std::string_view text) { return {text.begin(), text.end()}; }
@@ -42,4 +42,4 @@ TEST_CASE("texts that base64 does not give are none", "[fast]") {
     CHECK_FALSE(read_base64(text));
 }
 
-}  // namespace numemu
+}  // namespace numemu::base64_test

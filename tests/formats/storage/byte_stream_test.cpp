@@ -9,7 +9,7 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
-namespace numemu {
+namespace numemu::byte_stream_test {
 namespace {
 
 using test::message_of;
@@ -81,4 +81,4 @@ TEST_CASE("damage and missing files are named", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::byte_stream_test

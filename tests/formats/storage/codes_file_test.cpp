@@ -14,7 +14,7 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
-namespace numemu {
+namespace numemu::codes_file_test {
 namespace {
 
 /// Every element some code of the format, in its container.
@@ -235,4 +235,4 @@ TEST_CASE("an error that comes from the sidecar names it", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::codes_file_test

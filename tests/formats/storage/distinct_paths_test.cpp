@@ -6,7 +6,7 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
-namespace numemu {
+namespace numemu::distinct_paths_test {
 namespace {
 
 std::string message(const std::vector<NamedPath>& outputs,
@@ -66,4 +66,4 @@ TEST_CASE("links, soft and hard", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::distinct_paths_test

@@ -4,6 +4,8 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
+namespace fields_test {
+
 using namespace numemu;
 using numemu::test::message_of;
 
@@ -115,3 +117,5 @@ TEST_CASE("what a loose reader does not take is kept, put back and named", "[fas
   CHECK(json_of(Loose{.figure = Member<double>::null()}).dump() ==
         R"({"figure":null,"list":[],"exact":"0000000000000000"})");
 }
+
+}  // namespace fields_test

@@ -10,7 +10,7 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
-namespace numemu {
+namespace numemu::file_lock_test {
 namespace {
 
 using test::message_of;
@@ -77,4 +77,4 @@ TEST_CASE("links, other files and what they hold stay as they are", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::file_lock_test

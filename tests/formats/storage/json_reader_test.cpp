@@ -4,6 +4,8 @@
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 
+namespace json_reader_test {
+
 using namespace numemu;
 using Catch::Contains;
 
@@ -52,3 +54,5 @@ TEST_CASE("no integer is rounded", "[fast]") {
 TEST_CASE("files that are not there are named", "[fast]") {
   CHECK_THROWS_WITH(read_text("/nonexistent/recipe.json"), Contains("/nonexistent/recipe.json"));
 }
+
+}  // namespace json_reader_test

@@ -10,7 +10,7 @@
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 
-namespace numemu {
+namespace numemu::json_test {
 namespace {
 
 using Catch::Contains;
@@ -110,4 +110,4 @@ TEST_CASE("what is missing or of another type is an Error", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::json_test

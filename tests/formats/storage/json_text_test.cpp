@@ -4,7 +4,7 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
-namespace numemu {
+namespace numemu::json_text_test {
 namespace {
 
 using namespace std::string_literals;
@@ -75,4 +75,4 @@ TEST_CASE("the first mistake in the syntax is reported, with what was read so fa
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::json_text_test

@@ -4,7 +4,7 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
-namespace numemu {
+namespace numemu::npy_header_test {
 namespace {
 
 constexpr std::int64_t kBegin = 10;
@@ -93,4 +93,4 @@ TEST_CASE("a written header is read back", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::npy_header_test

@@ -7,7 +7,7 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
-namespace numemu {
+namespace numemu::npy_test {
 namespace {
 
 using Catch::Contains;
@@ -170,4 +170,4 @@ TEST_CASE("a failed write names the file", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::npy_test

@@ -11,7 +11,7 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
-namespace numemu {
+namespace numemu::number_text_test {
 namespace {
 
 std::uint64_t float64_bits(const Value& value) {
@@ -122,4 +122,4 @@ TEST_CASE("decimals beside hexadecimal floats have nine digits", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::number_text_test

@@ -14,7 +14,7 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
-namespace numemu {
+namespace numemu::output_files_test {
 namespace {
 
 /// Codes, scales of one byte and flags, all of which name their writer.
@@ -173,4 +173,4 @@ TEST_CASE("codes that cannot be written leave the old pair", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::output_files_test

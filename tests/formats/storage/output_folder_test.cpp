@@ -8,7 +8,7 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
-namespace numemu {
+namespace numemu::output_folder_test {
 namespace {
 
 TEST_CASE("a folder that cannot be written is named, and none is made", "[fast]") {
@@ -44,4 +44,4 @@ TEST_CASE("the first free name is offered", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::output_folder_test

@@ -10,7 +10,7 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
-namespace numemu {
+namespace numemu::packing_test {
 namespace {
 
 using Octets = std::vector<std::uint8_t>;
@@ -117,4 +117,4 @@ TEST_CASE("orders and widths that do not exist", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::packing_test

@@ -4,7 +4,7 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
-namespace numemu {
+namespace numemu::safetensors_header_test {
 namespace {
 
 constexpr char kFile[] = "f";
@@ -143,4 +143,4 @@ TEST_CASE("names in messages stay on one line", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::safetensors_header_test

@@ -3,7 +3,7 @@
 #include "formats/storage/safetensors_header.hpp"
 #include "tests/catch.hpp"
 
-namespace numemu {
+namespace numemu::safetensors_type_test {
 namespace {
 
 TEST_CASE("a dtype and its format", "[fast]") {
@@ -20,4 +20,4 @@ TEST_CASE("a dtype and its format", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::safetensors_type_test

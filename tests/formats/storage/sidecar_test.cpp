@@ -6,7 +6,7 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
-namespace numemu {
+namespace numemu::sidecar_test {
 namespace {
 
 struct Fixture {
@@ -199,4 +199,4 @@ TEST_CASE("contradictions name the file, the key and both values", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::sidecar_test

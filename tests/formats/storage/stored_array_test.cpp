@@ -9,7 +9,7 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
-namespace numemu {
+namespace numemu::stored_array_test {
 namespace {
 
 const std::uint8_t kOld[2] = {1, 2}, kNew[2] = {1, 3};
@@ -85,4 +85,4 @@ TEST_CASE("files of two runs are not read together", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::stored_array_test

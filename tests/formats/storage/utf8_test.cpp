@@ -4,7 +4,7 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
-namespace numemu {
+namespace numemu::utf8_test {
 namespace {
 
 TEST_CASE("UTF-8 stays as it is", "[fast]") {
@@ -29,4 +29,4 @@ TEST_CASE("other bytes are written as hexadecimal", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu
+}  // namespace numemu::utf8_test

@@ -10,7 +10,7 @@
 #include "tests/oracle/mma/x86_features.hpp"
 #include "tests/oracle/mma/x86_instructions.hpp"
 
-namespace numemu::oracle::mma {
+namespace numemu::oracle::mma::emr_live_test {
 namespace {
 
 struct Live {
@@ -126,4 +126,4 @@ TEST_CASE("live silicon: a million vectors of VCVTNEPS2BF16", "[fast][silicon]")
 }
 
 }  // namespace
-}  // namespace numemu::oracle::mma
+}  // namespace numemu::oracle::mma::emr_live_test

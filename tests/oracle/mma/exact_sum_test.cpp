@@ -10,7 +10,7 @@
 #include "tests/oracle/mma/golden_files.hpp"
 #include "tests/oracle/mma/random_batch.hpp"
 
-namespace numemu::oracle::mma {
+namespace numemu::oracle::mma::exact_sum_test {
 namespace {
 
 using unit::Unit;
@@ -181,4 +181,4 @@ TEST_CASE("exact sums: one step of the sequential chain is a fused multiply-add"
 }
 
 }  // namespace
-}  // namespace numemu::oracle::mma
+}  // namespace numemu::oracle::mma::exact_sum_test

@@ -7,12 +7,12 @@
 namespace numemu::oracle::mma {
 namespace {
 
-enum class Kind : std::uint8_t { number, infinite, nan };
+enum class NumberKind : std::uint8_t { number, infinite, nan };
 
 /// (-1)^negative * significand * 2^(exponent - fraction bits of its encoding), as encoded: a
 /// subnormal has the least normal exponent and no leading bit.
 struct Number {
-  Kind kind = Kind::number;
+  NumberKind kind = NumberKind::number;
   bool negative = false;
   std::int64_t significand = 0;
   int exponent = 0;
@@ -28,8 +28,10 @@ Number read(const Encoding& e, std::uint64_t code) {
   Number n;
   n.negative = (code >> (e.bits() - 1) & 1) != 0;
   if (field == static_cast<int>(ones(e.exponent_bits))) {
-    if (e.top == Encoding::Top::ieee) n.kind = fraction == 0 ? Kind::infinite : Kind::nan;
-    if (e.top == Encoding::Top::one_nan && fraction == ones(e.mantissa_bits)) n.kind = Kind::nan;
+    if (e.top == Encoding::Top::ieee)
+      n.kind = fraction == 0 ? NumberKind::infinite : NumberKind::nan;
+    if (e.top == Encoding::Top::one_nan && fraction == ones(e.mantissa_bits))
+      n.kind = NumberKind::nan;
   }
   const std::uint64_t leading = field == 0 ? 0 : std::uint64_t{1} << e.mantissa_bits;
   n.significand = static_cast<std::int64_t>(fraction | leading);
@@ -38,12 +40,15 @@ Number read(const Encoding& e, std::uint64_t code) {
 }
 
 Number product(const Number& a, const Number& b) {
-  Number p{Kind::number, a.negative != b.negative, a.significand * b.significand,
+  Number p{NumberKind::number, a.negative != b.negative, a.significand * b.significand,
            a.exponent + b.exponent};
-  const auto zero = [](const Number& n) { return n.kind == Kind::number && n.significand == 0; };
-  if (a.kind == Kind::nan || b.kind == Kind::nan) p.kind = Kind::nan;
-  if (p.kind == Kind::nan || (a.kind == Kind::number && b.kind == Kind::number)) return p;
-  p.kind = zero(a) || zero(b) ? Kind::nan : Kind::infinite;
+  const auto zero = [](const Number& n) {
+    return n.kind == NumberKind::number && n.significand == 0;
+  };
+  if (a.kind == NumberKind::nan || b.kind == NumberKind::nan) p.kind = NumberKind::nan;
+  if (p.kind == NumberKind::nan || (a.kind == NumberKind::number && b.kind == NumberKind::number))
+    return p;
+  p.kind = zero(a) || zero(b) ? NumberKind::nan : NumberKind::infinite;
   return p;
 }
 
@@ -72,12 +77,12 @@ std::uint64_t write(const Encoding& e, int kept, bool to_nearest, bool negative,
 /// One step over the products and the register of encoding `in`.
 std::uint64_t step(const FusedSteps& unit, const Encoding& in, std::span<const Number> products,
                    const Number& c) {
-  bool nan = c.kind == Kind::nan, positive = false, negative = false;
+  bool nan = c.kind == NumberKind::nan, positive = false, negative = false;
   constexpr int kNone = -10000;
   int largest = unit.floor.value_or(kNone);
   const auto meet = [&](const Number& n) {
-    nan = nan || n.kind == Kind::nan;
-    if (n.kind == Kind::infinite) (n.negative ? negative : positive) = true;
+    nan = nan || n.kind == NumberKind::nan;
+    if (n.kind == NumberKind::infinite) (n.negative ? negative : positive) = true;
   };
   meet(c);
   // A zero C adds nothing, whatever the others are cut to.

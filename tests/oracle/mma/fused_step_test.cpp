@@ -14,7 +14,7 @@
 #include "tests/catch.hpp"
 #include "tests/oracle/mma/golden_files.hpp"
 
-namespace numemu::oracle::mma {
+namespace numemu::oracle::mma::fused_step_test {
 namespace {
 
 std::optional<Encoding> encoding_of(const Format& f) {
@@ -111,4 +111,4 @@ TEST_CASE("the second fused step gives the published outputs of GPUs", "[fast][s
 }
 
 }  // namespace
-}  // namespace numemu::oracle::mma
+}  // namespace numemu::oracle::mma::fused_step_test

@@ -1,4 +1,5 @@
 // The layouts of the golden files, as their README gives them.
+// Cold: a negligible share of any run (docs/build.md).
 #include "tests/oracle/mma/golden_files.hpp"
 
 #include <cstdlib>

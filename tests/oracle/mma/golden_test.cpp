@@ -9,7 +9,7 @@
 #include "tests/oracle/mma/silicon_files.hpp"
 #include "tests/oracle/mma/table.hpp"
 
-namespace numemu::oracle::mma {
+namespace numemu::oracle::mma::golden_test {
 namespace {
 
 using Reader = Batch (*)(const std::string&, const IndexRow&, const GoldenUnit&);
@@ -143,4 +143,4 @@ TEST_CASE("golden mma: data/vectors/emr holds the shared silicon vectors", "[fas
 }
 
 }  // namespace
-}  // namespace numemu::oracle::mma
+}  // namespace numemu::oracle::mma::golden_test

@@ -1,4 +1,5 @@
 // The table of golden files and their units.
+// Cold: a negligible share of any run (docs/build.md).
 #include "tests/oracle/mma/golden_units.hpp"
 
 namespace numemu::oracle::mma {

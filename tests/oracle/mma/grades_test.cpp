@@ -7,6 +7,8 @@
 #include "tests/oracle/mma/golden_units.hpp"
 #include "tests/oracle/mma/silicon_files.hpp"
 
+namespace grades_test {
+
 using namespace numemu::unit;
 using namespace numemu::oracle::mma;
 
@@ -48,3 +50,5 @@ TEST_CASE("grades: what is compared is graded so", "[fast]") {
   for (const SiliconFile& file : silicon_files())
     CHECK(find_unit(file.unit).row().grade == Grade::silicon);
 }
+
+}  // namespace grades_test

@@ -8,7 +8,7 @@
 #include "tests/catch.hpp"
 #include "tests/oracle/mma/golden_files.hpp"
 
-namespace numemu::oracle::mma {
+namespace numemu::oracle::mma::identify_golden_test {
 namespace {
 
 std::uint64_t code_at(const std::string& bytes, const Format& format, std::size_t index) {
@@ -58,4 +58,4 @@ TEST_CASE("identify: published outputs of GPUs", "[slow][shared]") {
 }
 
 }  // namespace
-}  // namespace numemu::oracle::mma
+}  // namespace numemu::oracle::mma::identify_golden_test

@@ -11,7 +11,7 @@
 #include "tests/oracle/mma/x86_features.hpp"
 #include "tests/oracle/mma/x86_instructions.hpp"
 
-namespace numemu::oracle::mma {
+namespace numemu::oracle::mma::identify_live_test {
 namespace {
 
 struct Live {
@@ -124,4 +124,4 @@ TEST_CASE("identify: the order of Eigen's float32 product on this CPU is a tree"
 }
 
 }  // namespace
-}  // namespace numemu::oracle::mma
+}  // namespace numemu::oracle::mma::identify_live_test

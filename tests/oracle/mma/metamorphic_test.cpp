@@ -10,7 +10,7 @@
 #include "tests/catch.hpp"
 #include "tests/oracle/mma/random_batch.hpp"
 
-namespace numemu::oracle::mma {
+namespace numemu::oracle::mma::metamorphic_test {
 namespace {
 
 using unit::CoreKind;
@@ -256,4 +256,4 @@ TEST_CASE("metamorphic: twice A and twice C give twice D, many", "[slow]") {
 }
 
 }  // namespace
-}  // namespace numemu::oracle::mma
+}  // namespace numemu::oracle::mma::metamorphic_test

@@ -7,7 +7,7 @@
 #include "tests/catch.hpp"
 #include "tests/oracle/mma/golden_files.hpp"
 
-namespace numemu::oracle::mma {
+namespace numemu::oracle::mma::probes_test {
 namespace {
 
 /// Codes separated by commas, in their containers.
@@ -118,4 +118,4 @@ TEST_CASE("an H100's answer to tiny bfloat16 products is that of the floor -133"
 }
 
 }  // namespace
-}  // namespace numemu::oracle::mma
+}  // namespace numemu::oracle::mma::probes_test

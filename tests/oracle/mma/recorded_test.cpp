@@ -14,7 +14,7 @@
 #include "tests/catch.hpp"
 #include "tests/oracle/mma/golden_files.hpp"
 
-namespace numemu::oracle::mma {
+namespace numemu::oracle::mma::recorded_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -149,4 +149,4 @@ TEST_CASE("three rules give the three predictions of the probe file", "[fast][sh
 }
 
 }  // namespace
-}  // namespace numemu::oracle::mma
+}  // namespace numemu::oracle::mma::recorded_test

@@ -8,7 +8,7 @@
 #include "tests/oracle/mma/table.hpp"
 #include "tests/oracle/mma/vcvtneps2bf16.hpp"
 
-namespace numemu::oracle::mma {
+namespace numemu::oracle::mma::silicon_test {
 namespace {
 
 void prove(std::initializer_list<Way> ways) {
@@ -82,4 +82,4 @@ TEST_CASE("silicon vectors: VCVTNEPS2BF16 is the conversion with subnormals flus
 }
 
 }  // namespace
-}  // namespace numemu::oracle::mma
+}  // namespace numemu::oracle::mma::silicon_test

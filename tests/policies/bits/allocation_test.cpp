@@ -10,6 +10,8 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
+namespace allocation_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using Catch::Contains;
@@ -172,3 +174,5 @@ TEST_CASE("the solver CBC reads the program and finds the same optimum", "[fast]
     if (exact) CHECK(other->loss == Approx(exact->loss).epsilon(1e-6));
   }
 }
+
+}  // namespace allocation_test

@@ -7,6 +7,8 @@
 #include "emu/net/ops/pointwise.hpp"
 #include "tests/catch.hpp"
 
+namespace effective_bits_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 
@@ -140,3 +142,5 @@ TEST_CASE("parameter bytes: masters and states with their scales", "[fast]") {
   CHECK(bytes(R"(, "layers": [{"match": "fc2", "roles": {"state": {"format": "bfloat16"}}}])")
             .state == Approx(8 - 4 * (256 * 128 + 128) / (weights + biases)));
 }
+
+}  // namespace effective_bits_test

@@ -5,6 +5,8 @@
 #include "policies/bits/allocation.hpp"
 #include "tests/catch.hpp"
 
+namespace greedy_bits_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 
@@ -82,3 +84,5 @@ TEST_CASE("greedy bits: never below 1 bit, never above 8", "[fast]") {
   CHECK(greedy_bits(items_of({0, 0}), 100) == std::vector<int>{8, 8});
   CHECK(greedy_bits({}, 3).empty());
 }
+
+}  // namespace greedy_bits_test

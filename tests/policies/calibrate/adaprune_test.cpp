@@ -8,6 +8,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
 
+namespace adaprune_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -100,3 +102,5 @@ TEST_CASE("adaprune: a layer that did not multiply is named", "[fast]") {
   const AdaPrune adaprune({"fc"});
   CHECK_THROWS_WITH(adaprune.matrices("fc"), Contains("no product of layer fc"));
 }
+
+}  // namespace adaprune_test

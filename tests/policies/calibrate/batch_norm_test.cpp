@@ -11,6 +11,8 @@
 #include "formats/random.hpp"
 #include "tests/catch.hpp"
 
+namespace batch_norm_test {
+
 using namespace numemu;
 
 namespace {
@@ -157,3 +159,5 @@ TEST_CASE("batch norm: errors leave the graph as it was", "[fast]") {
   none.add("relu", std::make_unique<net::Pointwise>("relu"));
   CHECK(policies::reestimate_batch_norm(none, {{batch_of(2, 1, 1)}}, numerics) == 0);
 }
+
+}  // namespace batch_norm_test

@@ -11,6 +11,8 @@
 #include "tests/catch.hpp"
 #include "tests/oracle/linear_algebra.hpp"
 
+namespace cholesky_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 
@@ -67,3 +69,5 @@ TEST_CASE("cholesky: refuses what is not positive definite", "[fast]") {
   CHECK_THROWS_AS(Cholesky({0}, 1), Error);
   CHECK_THROWS_AS(Cholesky({std::nan("")}, 1), Error);
 }
+
+}  // namespace cholesky_test

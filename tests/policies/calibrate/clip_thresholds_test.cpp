@@ -11,6 +11,8 @@
 #include "formats/value.hpp"
 #include "tests/catch.hpp"
 
+namespace clip_thresholds_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 
@@ -164,3 +166,5 @@ TEST_CASE("clip: kl has the least divergence, computed again as pytorch-quantiza
   CHECK(kl_threshold(h, conversion("int4")) < 6);  // the outliers at 12 are clipped
   CHECK(kl_threshold(histogram({0.0f}), conversion("int8")) == 0);
 }
+
+}  // namespace clip_thresholds_test

@@ -14,6 +14,8 @@
 #include "tests/catch.hpp"
 #include "tests/oracle/linear_algebra.hpp"
 
+namespace least_squares_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 
@@ -177,3 +179,5 @@ TEST_CASE("least squares: finds the weights of a convolution from its rows", "[f
   for (std::size_t i = 0; i < weights.size(); ++i)
     CHECK(found[i] == Approx(weights[i]).margin(1e-5));
 }
+
+}  // namespace least_squares_test

@@ -8,6 +8,8 @@
 #include "formats/random.hpp"
 #include "tests/catch.hpp"
 
+namespace magnitude_histogram_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 
@@ -101,3 +103,5 @@ TEST_CASE("magnitude histogram: the ends of float32", "[fast]") {
   CHECK(h.magnitudes(0) == 1);
   CHECK(h.magnitudes(MagnitudeHistogram::kBins - 1) == 1);
 }
+
+}  // namespace magnitude_histogram_test

@@ -13,6 +13,8 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
+namespace norm_targets_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 
@@ -190,3 +192,5 @@ TEST_CASE("synthesize: what is smoothed", "[fast]") {
   CHECK_THAT(numemu::test::message_of([] { parse_smoothing("image"); }),
              Catch::Contains("unknown smoothing 'image'; did you mean 'images'"));
 }
+
+}  // namespace norm_targets_test

@@ -11,6 +11,8 @@
 #include "policies/calibrate/clip_thresholds.hpp"
 #include "tests/catch.hpp"
 
+namespace observers_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using Rule = CalibrationPolicy::Rule;
@@ -87,3 +89,5 @@ TEST_CASE("observers: nothing seen, zeros, infinities; dynamic observes nothing"
   }
   CHECK_THROWS_AS(Observer::make({Rule::dynamic, 100, 512}, role("int8")), Error);
 }
+
+}  // namespace observers_test

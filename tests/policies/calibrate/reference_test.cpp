@@ -10,6 +10,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
 
+namespace reference_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -64,3 +66,5 @@ TEST_CASE("a recurrent layer of one step multiplies nothing", "[fast]") {
   CHECK(reference.outputs.at("lstm.recurrent").shape == net::Shape{2, 0});
   CHECK(reference.inputs.at("lstm.input").shape == net::Shape{2, 1, 3});
 }
+
+}  // namespace reference_test

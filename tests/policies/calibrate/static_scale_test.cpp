@@ -4,6 +4,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
 
+namespace static_scale_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -77,3 +79,5 @@ TEST_CASE("rows blocks and the rule dynamic have no static scale", "[fast]") {
   calibration.rule = CalibrationPolicy::Rule::dynamic;
   CHECK_FALSE(has_static_scale(calibration, element_policy("int8")));
 }
+
+}  // namespace static_scale_test

@@ -12,6 +12,8 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
+namespace embedding_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 
@@ -211,3 +213,5 @@ TEST_CASE("row codebook: rows are clustered by what they are", "[fast]") {
   CHECK(of[1] != of[2]);
   CHECK(cluster_rows(table, 4, 100).size() == 12);  // more clusters than rows
 }
+
+}  // namespace embedding_test

@@ -13,6 +13,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
 
+namespace topk_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -224,3 +226,5 @@ TEST_CASE("shares out of range are refused by key", "[fast]") {
 }
 
 }  // namespace
+
+}  // namespace topk_test

@@ -5,6 +5,8 @@
 #include "policies/recipe/recipe.hpp"
 #include "tests/catch.hpp"
 
+namespace mask_rule_docs_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 
@@ -36,3 +38,5 @@ TEST_CASE("masks.md: its recipe runs all products of a layer on the sparse unit"
   CHECK(!layer.masks[RolePart::gradient_dgrad]);
   CHECK(layer.dgrad->row().name.ends_with("sp24"));
 }
+
+}  // namespace mask_rule_docs_test

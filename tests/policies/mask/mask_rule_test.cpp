@@ -7,6 +7,8 @@
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 
+namespace mask_rule_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using Catch::Contains;
@@ -87,3 +89,5 @@ TEST_CASE("mask rule: every rule says what it is and prunes as it says", "[fast]
   }
   CHECK(names.contains("greedy"));
 }
+
+}  // namespace mask_rule_test

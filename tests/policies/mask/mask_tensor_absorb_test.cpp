@@ -9,6 +9,8 @@
 #include "policies/mask/mask_tensor.hpp"
 #include "tests/catch.hpp"
 
+namespace mask_tensor_absorb_test {
+
 using namespace numemu::policies;
 
 namespace {
@@ -95,3 +97,5 @@ TEST_CASE("absorb: overflow stays seen", "[fast]") {
   for (const std::size_t i : {0, 1, 3}) CHECK(bits(y[i]) == 0x7fc00000U);
   for (const std::size_t i : {2, 4, 5}) CHECK(bits(y[i]) == 0);
 }
+
+}  // namespace mask_tensor_absorb_test

@@ -9,6 +9,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
 
+namespace mask_tensor_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using Catch::Contains;
@@ -161,3 +163,5 @@ TEST_CASE("mask tensor: an applied mask is the mask, and nothing is empty", "[fa
   CHECK_THROWS_WITH(fast(policy, {1, 6, 1, 4, true}, std::vector<float>(24)),
                     Contains("multiple of 4 along the rows, found 6"));
 }
+
+}  // namespace mask_tensor_test

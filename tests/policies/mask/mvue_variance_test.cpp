@@ -9,6 +9,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/mask/unbiased_samples.hpp"
 
+namespace mvue_variance_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::testing;
@@ -180,3 +182,5 @@ TEST_CASE("the variance of dW: 1:2, exact and approximate 2:4, random, to four s
   const float pair[2] = {-3, 2};
   CHECK(estimator_covariance(Estimator::exact, kOneOfTwo, pair)[1] == Approx(6).epsilon(1e-14));
 }
+
+}  // namespace mvue_variance_test

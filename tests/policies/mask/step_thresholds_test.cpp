@@ -3,6 +3,8 @@
 
 #include "tests/catch.hpp"
 
+namespace step_thresholds_test {
+
 using numemu::policies::StepThresholds;
 
 TEST_CASE("step thresholds: products that read one tensor share its threshold", "[fast]") {
@@ -33,3 +35,5 @@ TEST_CASE("step thresholds: a history predicts once it is full, and survives a r
   CHECK(step(resumed, 5) == 4);
   CHECK(step(resumed, 5) == 5.5);
 }
+
+}  // namespace step_thresholds_test

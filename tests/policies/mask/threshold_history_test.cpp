@@ -7,6 +7,8 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
+namespace threshold_history_test {
+
 using namespace numemu::policies;
 
 TEST_CASE("the mean of the last thresholds predicts, once there are enough", "[fast]") {
@@ -54,3 +56,5 @@ TEST_CASE("a history continues from its state", "[fast]") {
       numemu::test::message_of([&] { empty.load("fc1", to_bytes({bits_of(std::nan(""))})); }),
       Catch::Contains("finite and positive"));
 }
+
+}  // namespace threshold_history_test

@@ -6,7 +6,7 @@
 
 #include "tests/catch.hpp"
 
-namespace numemu::policies {
+namespace numemu::policies::tile_costs_test {
 namespace {
 
 template <class Cost>
@@ -80,4 +80,4 @@ TEST_CASE("tile costs: no number outweighs all numbers together", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::policies
+}  // namespace numemu::policies::tile_costs_test

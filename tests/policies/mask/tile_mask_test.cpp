@@ -7,7 +7,7 @@
 
 #include "tests/catch.hpp"
 
-namespace numemu::policies {
+namespace numemu::policies::tile_mask_test {
 namespace {
 
 const std::vector<std::uint8_t> kMask = {1, 0, 1, 0,  //
@@ -71,4 +71,4 @@ TEST_CASE("tile check: sums and bytes", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::policies
+}  // namespace numemu::policies::tile_mask_test

@@ -5,6 +5,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
 
+namespace weight_mask_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using Catch::Contains;
@@ -24,7 +26,7 @@ std::vector<float> masked(const net::Tensor& w, const std::vector<std::uint8_t>&
 }  // namespace
 
 TEST_CASE("weight mask: refreshed when due, applied in between", "[fast]") {
-  net::Tensor w = test::noise({8, 16}, 1), later = test::noise({8, 16}, 2);
+  net::Tensor w = policies::test::noise({8, 16}, 1), later = policies::test::noise({8, 16}, 2);
   WeightMask each = made("greedy(2:4)"), third = made("greedy(2:4,refresh=3)"),
              once = made("greedy(2:4,refresh=0)");
   const std::vector<std::uint8_t> first = each.mask_of(w, 1), second = each.mask_of(later, 1);
@@ -41,7 +43,7 @@ TEST_CASE("weight mask: refreshed when due, applied in between", "[fast]") {
 }
 
 TEST_CASE("weight mask: one that is never refreshed leaves zeros in the weight", "[fast]") {
-  net::Tensor w = test::noise({4, 8}, 1), moved = test::noise({4, 8}, 2);
+  net::Tensor w = policies::test::noise({4, 8}, 1), moved = policies::test::noise({4, 8}, 2);
   WeightMask once = made("greedy(2:4,refresh=0)"), each = made("greedy(2:4)");
   const std::vector<std::uint8_t> keep = once.mask_of(w, 1);
   once.in_step(w, 1, 0);
@@ -57,7 +59,7 @@ TEST_CASE("weight mask: one that is never refreshed leaves zeros in the weight",
 }
 
 TEST_CASE("weight mask: fixed weights are made once, until they are forgotten", "[fast]") {
-  const net::Tensor w = test::noise({4, 8}, 1), other = test::noise({4, 8}, 2);
+  const net::Tensor w = policies::test::noise({4, 8}, 1), other = policies::test::noise({4, 8}, 2);
   WeightMask mask = made("greedy(2:4)");
   const auto first = mask.fixed(w, 1);
   CHECK(mask.fixed(other, 1) == first);
@@ -68,7 +70,8 @@ TEST_CASE("weight mask: fixed weights are made once, until they are forgotten", 
 }
 
 TEST_CASE("weight mask: a weight that is put back is masked again", "[fast]") {
-  const net::Tensor first = test::noise({4, 8}, 1), last = test::noise({4, 8}, 2);
+  const net::Tensor first = policies::test::noise({4, 8}, 1),
+                    last = policies::test::noise({4, 8}, 2);
   WeightMask mask = made("greedy(2:4)");
   CHECK(mask.passing(last, 1)->data == masked(last, mask.mask_of(last, 1)));
   CHECK(mask.passing(last, 1) == mask.passing(last, 1));
@@ -87,7 +90,8 @@ TEST_CASE("weight mask: groups of a convolution and taps are cut apart", "[fast]
 }
 
 TEST_CASE("weight mask: the state round trips and damaged ones are refused", "[fast]") {
-  const net::Tensor w = test::noise({5, 28}, 1), later = test::noise({5, 28}, 2);
+  const net::Tensor w = policies::test::noise({5, 28}, 1),
+                    later = policies::test::noise({5, 28}, 2);
   WeightMask mask = made("greedy(2:4,refresh=5)"), resumed = made("greedy(2:4,refresh=5)");
   CHECK(mask.state().empty());
   mask.in_step(w, 1, 0);
@@ -104,6 +108,8 @@ TEST_CASE("weight mask: the state round trips and damaged ones are refused", "[f
   }
   // A mask of another weight is found when it is used.
   resumed.load("m", state);
-  CHECK_THROWS_WITH(resumed.in_step(test::noise({4, 8}, 1), 1, 1),
+  CHECK_THROWS_WITH(resumed.in_step(policies::test::noise({4, 8}, 1), 1, 1),
                     Contains("state m: expected a mask of 32 elements") && Contains("found 140"));
 }
+
+}  // namespace weight_mask_test

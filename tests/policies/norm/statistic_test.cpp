@@ -12,6 +12,8 @@
 #include "policies/numerics/recipe_numerics.hpp"
 #include "tests/catch.hpp"
 
+namespace statistic_test {
+
 using namespace numemu;
 using policies::Recipe;
 using policies::RecipeNumerics;
@@ -139,3 +141,5 @@ TEST_CASE("norm: re-estimated statistics are those of ghost batches in chunks", 
     CHECK(parameters[3].value.data[c] == Approx(variance[c] / weight).epsilon(kFloatError));
   }
 }
+
+}  // namespace statistic_test

@@ -6,6 +6,8 @@
 #include "emu/net/nets.hpp"
 #include "tests/catch.hpp"
 
+namespace notes_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 
@@ -93,3 +95,5 @@ TEST_CASE("notes of one kind differ in names and numbers alone", "[fast]") {
   CHECK(kinds.size() == 4);
   CHECK(to_string(NoteKind::lost_signs) == "lost signs");
 }
+
+}  // namespace notes_test

@@ -10,6 +10,8 @@
 #include "tests/emu/net/model/onnx_models.hpp"
 #include "tests/files.hpp"
 
+namespace silent_notes_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 
@@ -193,3 +195,5 @@ TEST_CASE("notes: results at an end of a register that saturates", "[fast]") {
   CHECK(floating.at_end == 0);
   CHECK(of_floats.empty());
 }
+
+}  // namespace silent_notes_test

@@ -6,6 +6,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
 
+namespace block_lines_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -63,3 +65,5 @@ TEST_CASE("groups of a convolution share blocks, heads of attention have their o
   p.b.role = net::Role::activation;
   CHECK(Lines(p, p.a).length == 1);
 }
+
+}  // namespace block_lines_test

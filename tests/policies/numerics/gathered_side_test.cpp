@@ -3,6 +3,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
 
+namespace gathered_side_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -46,3 +48,5 @@ TEST_CASE("tiles are quantized as the whole gathered operand", "[fast]") {
   CHECK(side.flags() == flags);
   CHECK(side.scales().none());
 }
+
+}  // namespace gathered_side_test

@@ -6,6 +6,8 @@
 #include "policies/numerics/unit_result.hpp"
 #include "tests/catch.hpp"
 
+namespace half_values_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 
@@ -29,3 +31,5 @@ TEST_CASE("codes are shifted into place or looked up", "[fast]") {
     CHECK(wrong == 0);
   }
 }
+
+}  // namespace half_values_test

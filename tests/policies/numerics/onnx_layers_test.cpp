@@ -5,6 +5,8 @@
 #include "emu/net/ops/recurrent.hpp"
 #include "tests/catch.hpp"
 
+namespace onnx_layers_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 
@@ -41,3 +43,5 @@ TEST_CASE("what no pass multiplies stays float32", "[fast]") {
   CHECK(layers.at("lstm.input").weight.has_value());
   CHECK_FALSE(layers.at("lstm.recurrent").weight.has_value());
 }
+
+}  // namespace onnx_layers_test

@@ -4,6 +4,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
 
+namespace operand_scales_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -52,3 +54,5 @@ TEST_CASE("samples share the lines of D equally where they have lines of their o
   CHECK(scales.values[4] == 2);
   CHECK(sample_scales(p, {7}).kind == ScaleKind::one);
 }
+
+}  // namespace operand_scales_test

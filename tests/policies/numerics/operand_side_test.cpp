@@ -4,6 +4,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
 
+namespace operand_side_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -60,3 +62,5 @@ TEST_CASE("tiles of rows and columns cover every matrix", "[fast]") {
     }
   }
 }
+
+}  // namespace operand_side_test

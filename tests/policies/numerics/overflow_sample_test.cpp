@@ -6,6 +6,8 @@
 #include "formats/format.hpp"
 #include "tests/catch.hpp"
 
+namespace overflow_sample_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 
@@ -86,3 +88,5 @@ TEST_CASE("overflow sample: borders and distances are zeros", "[fast]") {
   CHECK(sample.counts().sampled == 4);
   CHECK(sample.counts().overflowed == 2);
 }
+
+}  // namespace overflow_sample_test

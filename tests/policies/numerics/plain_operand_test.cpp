@@ -14,6 +14,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
 
+namespace plain_operand_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 
@@ -68,3 +70,5 @@ TEST_CASE("units that take float32 read the levels of a codebook", "[fast]") {
                     Catch::Contains("nvidia.h100.mma.e4m3.f32 does not take codebooks") &&
                         Catch::Contains("expected a unit that takes float32"));
 }
+
+}  // namespace plain_operand_test

@@ -4,6 +4,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
 
+namespace quantized_tensor_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -56,3 +58,5 @@ TEST_CASE("value tables hold every code", "[fast]") {
     }
   }
 }
+
+}  // namespace quantized_tensor_test

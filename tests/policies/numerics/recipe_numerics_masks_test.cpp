@@ -12,6 +12,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
 
+namespace recipe_numerics_masks_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -151,3 +153,5 @@ TEST_CASE("recipe masks: what cannot be is refused", "[fast]") {
   State state = {{"recipe/mask/first", "broken"}};
   CHECK_THROWS_WITH(numerics.load_state(state), Contains("recipe/mask/first"));
 }
+
+}  // namespace recipe_numerics_masks_test

@@ -11,6 +11,8 @@
 #include "tests/policies/numerics/by_hand.hpp"
 #include "tests/policies/numerics/small_net.hpp"
 
+namespace recipe_numerics_stack_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -198,3 +200,5 @@ TEST_CASE("docs/architecture.md gives the order of policies", "[fast]") {
   }
   CHECK(page.find(std::to_string(number + 1) + ". roles", at) != page.npos);
 }
+
+}  // namespace recipe_numerics_stack_test

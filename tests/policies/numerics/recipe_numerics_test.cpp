@@ -12,6 +12,8 @@
 #include "tests/policies/numerics/by_hand.hpp"
 #include "tests/policies/numerics/small_net.hpp"
 
+namespace recipe_numerics_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -470,3 +472,5 @@ TEST_CASE("scales of tokens on a unit of integers need values per channel", "[fa
   CHECK_THROWS_WITH(bind(tokens + R"(, "value": {"format": "mxfp4"})", unit),
                     Catch::Contains("r.json: roles.value: layer block1.attention.gathered: unit "));
 }
+
+}  // namespace recipe_numerics_test

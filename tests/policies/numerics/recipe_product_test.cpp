@@ -11,6 +11,8 @@
 #include "tests/policies/numerics/by_hand.hpp"
 #include "tests/policies/one_layer.hpp"
 
+namespace recipe_product_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -498,3 +500,5 @@ TEST_CASE("operands that a block-scaled unit cannot take are refused by name", "
   CHECK_THROWS_WITH(run_product(layer, p, {}),
                     Catch::Contains("neutral.exact.mx32") && Catch::Contains("float8_e4m3fn"));
 }
+
+}  // namespace recipe_product_test

@@ -10,6 +10,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
 
+namespace role_hooks_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -158,3 +160,5 @@ TEST_CASE("role saved: signs take 2 bits, indices and statistics stay as they ar
   // No role for the network's input.
   CHECK(numerics.save(step, {"input"}, tensor).tensor == tensor);
 }
+
+}  // namespace role_hooks_test

@@ -10,7 +10,7 @@
 
 #include "tests/catch.hpp"
 
-namespace numemu::policies {
+namespace numemu::policies::rotation_test {
 namespace {
 
 std::vector<float> noise(std::int64_t n, bool special) {
@@ -77,4 +77,4 @@ TEST_CASE("left and right rotations of one vector have the product of the vector
 }
 
 }  // namespace
-}  // namespace numemu::policies
+}  // namespace numemu::policies::rotation_test

@@ -7,6 +7,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
 
+namespace scale_groups_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -198,3 +200,5 @@ TEST_CASE("the groups of a layer are those of its product", "[fast]") {
   CHECK(scale_groups(row, layer, Role::activation, shape, 1).count == kBatch * kTokens * kHeads);
   CHECK(scale_groups(element_policy("int8"), layer, Role::key, shape, 2).count == 2);
 }
+
+}  // namespace scale_groups_test

@@ -8,6 +8,8 @@
 #include "policies/numerics/recipe_layer.hpp"
 #include "tests/catch.hpp"
 
+namespace scale_memo_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 
@@ -63,3 +65,5 @@ TEST_CASE("a memo asks the rule once for the same elements", "[fast]") {
   memo.scales(quantizer("int2", "absmax"), again.data(), 1000, 1);
   CHECK(memo.asked() == 4);
 }
+
+}  // namespace scale_memo_test

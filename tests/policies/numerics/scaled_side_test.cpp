@@ -3,6 +3,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
 
+namespace scaled_side_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -62,3 +64,5 @@ TEST_CASE("operands that read parts of lines have no such gather", "[fast]") {
   CHECK(transposed->length == 4);
   CHECK(transposed->depth() == 16);
 }
+
+}  // namespace scaled_side_test

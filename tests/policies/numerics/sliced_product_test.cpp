@@ -13,6 +13,8 @@
 #include "tests/policies/numerics/by_hand.hpp"
 #include "tests/policies/one_layer.hpp"
 
+namespace sliced_product_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -211,3 +213,5 @@ TEST_CASE("sliced products: a frozen weight is quantized once, with the same res
   weight.data[0] += 1;
   CHECK(forward(x) == loose);
 }
+
+}  // namespace sliced_product_test

@@ -8,6 +8,8 @@
 #include "tests/policies/numerics/by_hand.hpp"
 #include "tests/policies/one_layer.hpp"
 
+namespace sparse_operand_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -133,3 +135,5 @@ TEST_CASE("sparse operand: what breaks the pattern is named", "[fast]") {
   p.k = 6;
   CHECK_THROWS_WITH(multiply(), Contains("layer fc") && Contains("K = 6"));
 }
+
+}  // namespace sparse_operand_test

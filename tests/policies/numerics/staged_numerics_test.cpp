@@ -16,6 +16,8 @@
 #include "tests/emu/net/train/synthetic.hpp"
 #include "tests/files.hpp"
 
+namespace staged_numerics_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using numemu::test::message_of;
@@ -381,3 +383,5 @@ TEST_CASE("stages: damaged states are refused", "[fast]") {
                Catch::StartsWith("state recipe/stages: expected "));
   }
 }
+
+}  // namespace staged_numerics_test

@@ -8,6 +8,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
 
+namespace stored_tensor_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -78,3 +80,5 @@ TEST_CASE("signs come back from 2 bits each", "[fast]") {
         std::vector<float>{1, -1, 0, 0, 1, -1});
   CHECK((std::isnan(signs.data[6]) && std::isnan(signs.data[7])));
 }
+
+}  // namespace stored_tensor_test

@@ -7,6 +7,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
 
+namespace unit_result_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -47,3 +49,5 @@ TEST_CASE("integers and halves become float32 under the scales", "[fast]") {
   UnitResult floats(unit::find_unit("exact"), p);
   CHECK(floats.target().d == d.data.data());
 }
+
+}  // namespace unit_result_test

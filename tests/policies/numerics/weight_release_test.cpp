@@ -11,7 +11,7 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
-namespace numemu::policies {
+namespace numemu::policies::weight_release_test {
 namespace {
 
 constexpr std::int64_t kChannels = 32;
@@ -157,4 +157,4 @@ TEST_CASE("blocks along the reduction are kept where the weight is read in its o
 }
 
 }  // namespace
-}  // namespace numemu::policies
+}  // namespace numemu::policies::weight_release_test

@@ -10,6 +10,8 @@
 #include "tests/policies/numerics/by_hand.hpp"
 #include "tests/policies/one_layer.hpp"
 
+namespace weight_tiles_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -167,3 +169,5 @@ TEST_CASE("tiles: a band is no higher than the weight", "[fast]") {
   CHECK(bands.height == 128);
   CHECK(bands.lines() == 2);
 }
+
+}  // namespace weight_tiles_test

@@ -6,6 +6,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
 
+namespace zero_points_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -162,3 +164,5 @@ TEST_CASE("zero points: both operands of attention, on a unit of integers that w
   for (std::int64_t i = 0; i < k; ++i) sum += double{x.data[i]} * y.data[i];
   CHECK(d.data[0] == static_cast<float>(sum));
 }
+
+}  // namespace zero_points_test

@@ -6,6 +6,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
 
+namespace kure_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using numemu::policies::test::noise;
@@ -132,3 +134,5 @@ TEST_CASE("kure: layers choose other options, or null for none", "[fast]") {
   CHECK(other.of("fc1.weight", w, untouched) == 0);
   CHECK(untouched.data == std::vector<float>(40));
 }
+
+}  // namespace kure_test

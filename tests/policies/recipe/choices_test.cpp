@@ -6,6 +6,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/parsed.hpp"
 
+namespace choices_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using policies::test::parsed;
@@ -93,3 +95,5 @@ TEST_CASE("choices: an entry of layers takes the policies of layers, and of upda
   CHECK(refused(R"j("layers": [{"match": "*", "update": 3}])j") ==
         "r.json: layers[0].update: expected an object");
 }
+
+}  // namespace choices_test

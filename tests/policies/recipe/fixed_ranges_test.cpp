@@ -7,6 +7,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/tuning/small_tuning.hpp"
 
+namespace fixed_ranges_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 
@@ -123,3 +125,5 @@ TEST_CASE("ranges of no use are named, those of no layer refused", "[fast]") {
       net::forward(graph, policies::test::drawn({1, 5, 5, 4}, 1), numerics),
       Catch::Contains("ranges: expected one for the tensor or 6, one per channel, found 3"));
 }
+
+}  // namespace fixed_ranges_test

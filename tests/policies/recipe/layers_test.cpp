@@ -6,6 +6,8 @@
 #include "policies/recipe/roles.hpp"
 #include "tests/catch.hpp"
 
+namespace layers_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using Catch::Contains;
@@ -90,3 +92,5 @@ TEST_CASE("layers: block formats need a unit that takes them", "[fast]") {
   CHECK_THROWS_WITH(require_units_take(typed_layer(base, units), where),
                     Contains("r.json: gemms.dgrad.unit: unit nvidia.h100") && Contains("mxfp4"));
 }
+
+}  // namespace layers_test

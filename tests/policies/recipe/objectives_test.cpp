@@ -9,6 +9,8 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
+namespace objectives_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using numemu::test::message_of;
@@ -91,3 +93,5 @@ TEST_CASE("objectives: the training options get those of the recipe", "[fast]") 
         "r: objectives: complement contradict those of the training options, cross_entropy "
         "complement");
 }
+
+}  // namespace objectives_test

@@ -4,11 +4,13 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
+namespace recipe_codebooks_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 
 TEST_CASE("recipe codebooks: entries are a part of the recipe, wherever it names them", "[fast]") {
-  const test::TemporaryFolder folder;
+  const numemu::test::TemporaryFolder folder;
   const std::string name = "codebook(" + (folder / "c.npy") + ")";
   const auto write = [&](double largest) {
     const double entries[] = {-1, 0, largest};
@@ -35,3 +37,5 @@ TEST_CASE("recipe codebooks: entries are a part of the recipe, wherever it names
   CHECK_FALSE(Recipe().json().contains("codebooks"));
   CHECK_THROWS_WITH(parsed(R"("codebooks": 1)"), Catch::Contains("digests by name"));
 }
+
+}  // namespace recipe_codebooks_test

@@ -14,6 +14,8 @@
 #include "policies/recipe/role_json.hpp"
 #include "tests/catch.hpp"
 
+namespace recipe_docs_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 
@@ -138,3 +140,5 @@ TEST_CASE("docs: the recipes for inference are on their page and serve images an
   }
   CHECK(found == 9);
 }
+
+}  // namespace recipe_docs_test

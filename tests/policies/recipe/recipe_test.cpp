@@ -8,6 +8,8 @@
 #include "policies/canonical_json.hpp"
 #include "tests/catch.hpp"
 
+namespace recipe_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using Catch::Contains;
@@ -229,3 +231,5 @@ TEST_CASE("results of other formats than float32 are taken", "[fast]") {
     CHECK(r.layer("fc").fprop->row().name == unit);
   }
 }
+
+}  // namespace recipe_test

@@ -9,6 +9,8 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
+namespace recipe_units_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using Catch::Contains;
@@ -47,8 +49,8 @@ TEST_CASE("recipe units: names become full names and stay the catalogue's", "[fa
 }
 
 TEST_CASE("recipe units: an object and a file are the same unit", "[fast]") {
-  const test::TemporaryFolder folder;
-  test::write_file(folder / "chain.json", kChain);
+  const numemu::test::TemporaryFolder folder;
+  numemu::test::write_file(folder / "chain.json", kChain);
   RecipeUnits units(folder.path());
   const Json object = read(units, kChain), file = read(units, R"("chain.json")");
   CHECK(object == file);
@@ -62,8 +64,8 @@ TEST_CASE("recipe units: an object and a file are the same unit", "[fast]") {
 }
 
 TEST_CASE("recipe units: wrong descriptions name the file or the key", "[fast]") {
-  const test::TemporaryFolder folder;
-  test::write_file(folder / "bad.json", R"({"numemu_unit": 1, "core": "fusd"})");
+  const numemu::test::TemporaryFolder folder;
+  numemu::test::write_file(folder / "bad.json", R"({"numemu_unit": 1, "core": "fusd"})");
   RecipeUnits units(folder.path());
   CHECK_THROWS_WITH(read(units, R"("bad.json")"), Contains("bad.json: core") && Contains("fused"));
   CHECK_THROWS_WITH(read(units, R"("none.json")"), Contains("none.json: cannot be opened"));
@@ -76,7 +78,7 @@ TEST_CASE("recipe units: wrong descriptions name the file or the key", "[fast]")
 }
 
 TEST_CASE("recipe units: a table of products is known by its digest", "[fast]") {
-  const test::TemporaryFolder folder;
+  const numemu::test::TemporaryFolder folder;
   std::filesystem::create_directory(folder / "units");
   unit::write_description(table_unit(0), folder / "units/table.json");
   RecipeUnits units(folder.path());
@@ -115,3 +117,5 @@ TEST_CASE("recipe units: gemms of a recipe and patches of them", "[fast]") {
   CHECK(patches["wgrad"].is_null());
   CHECK(patches["fprop"]["unit"] == "neutral.exact");
 }
+
+}  // namespace recipe_units_test

@@ -5,6 +5,8 @@
 #include "formats/storage/json.hpp"
 #include "tests/catch.hpp"
 
+namespace role_json_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using Catch::Contains;
@@ -259,3 +261,5 @@ TEST_CASE("role: names in a patch become canonical, other values stay", "[fast]"
         "mx(float8_e4m3fn,16)");
   CHECK(with_canonical_names(Json()).is_null());
 }
+
+}  // namespace role_json_test

@@ -4,6 +4,8 @@
 #include "policies/recipe/roles.hpp"
 #include "tests/catch.hpp"
 
+namespace role_mask_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using Catch::Contains;
@@ -55,3 +57,5 @@ TEST_CASE("role mask: what roles refuse", "[fast]") {
   }
   CHECK_THROWS_WITH(read("weight", 3), Contains("a text such as"));
 }
+
+}  // namespace role_mask_test

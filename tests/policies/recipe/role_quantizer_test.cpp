@@ -5,6 +5,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
 
+namespace role_quantizer_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -40,3 +42,5 @@ TEST_CASE("a piece of an array draws the bits of its place", "[fast]") {
   CHECK(differences(piece, expected) == 0);
   CHECK(differences(first, expected) > 0);
 }
+
+}  // namespace role_quantizer_test

@@ -5,6 +5,8 @@
 #include "formats/storage/json.hpp"
 #include "tests/catch.hpp"
 
+namespace roles_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using Catch::Contains;
@@ -138,3 +140,5 @@ TEST_CASE("roles: patches replace, merge, and keep what they do not name", "[fas
                        "gradient": {"dgrad": {"format": "float8_e5m2"}, "wgrad": null}})",
                    "p"));
 }
+
+}  // namespace roles_test

@@ -5,6 +5,8 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
+namespace stages_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using numemu::test::message_of;
@@ -195,3 +197,5 @@ TEST_CASE("stages: errors give their path", "[fast]") {
         Catch::StartsWith(message));
   }
 }
+
+}  // namespace stages_test

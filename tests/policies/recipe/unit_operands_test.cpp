@@ -12,6 +12,8 @@
 #include "policies/numerics/recipe_numerics.hpp"
 #include "tests/catch.hpp"
 
+namespace unit_operands_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using Catch::Contains;
@@ -203,3 +205,5 @@ TEST_CASE("product: int4 weights on a unit of int8 give the sums of the exact un
     CHECK(results("nvidia.h100.mma.s8.s32", weight, shifted) == results("exact", weight, shifted));
   }
 }
+
+}  // namespace unit_operands_test

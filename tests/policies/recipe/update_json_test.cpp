@@ -6,6 +6,8 @@
 #include "formats/storage/json.hpp"
 #include "tests/catch.hpp"
 
+namespace update_json_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using Catch::Contains;
@@ -115,3 +117,5 @@ TEST_CASE("update and calibration: wrong values are refused by name", "[fast]") 
     CHECK_THROWS_WITH(calibration(text), Contains(message));
   }
 }
+
+}  // namespace update_json_test

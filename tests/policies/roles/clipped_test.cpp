@@ -8,6 +8,8 @@
 #include "tests/policies/numerics/by_hand.hpp"
 #include "tests/policies/one_layer.hpp"
 
+namespace clipped_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -134,3 +136,5 @@ TEST_CASE("clipped: a right operand that is read along its rows", "[fast]") {
   CHECK(gradients[1].data == Values{0, 1, 1, 1, 1, 0});
   CHECK(gradients[0].data == Values{7 + 1 + 1, 1 + 1 - 7});  // 9 saturates at 7
 }
+
+}  // namespace clipped_test

@@ -4,6 +4,8 @@
 #include "tests/policies/numerics/by_hand.hpp"
 #include "tests/policies/one_layer.hpp"
 
+namespace delayed_scale_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -77,3 +79,5 @@ TEST_CASE("delayed scale: the largest magnitude of each of the last steps", "[fa
   entry->second.pop_back();
   CHECK_THROWS_WITH(resumed.numerics().load_state(state), Catch::Contains(entry->first));
 }
+
+}  // namespace delayed_scale_test

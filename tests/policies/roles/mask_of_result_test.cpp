@@ -4,6 +4,8 @@
 #include "tests/policies/numerics/by_hand.hpp"
 #include "tests/policies/one_layer.hpp"
 
+namespace mask_of_result_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -82,3 +84,5 @@ TEST_CASE("mask of a result: it prunes before clipped gradients become zeros", "
   CHECK(saturated > 10);
   CHECK(differences(both, expected) == 0);
 }
+
+}  // namespace mask_of_result_test

@@ -10,6 +10,8 @@
 #include "tests/policies/numerics/by_hand.hpp"
 #include "tests/policies/one_layer.hpp"
 
+namespace mask_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -257,3 +259,5 @@ TEST_CASE("masked operands: a tail is refused with the mask and its length", "[f
       Reader(masks("greedy(2:4)", "", "", ""), net::Linear(6, 8, false), {4, 6}),
       Contains("r: roles.weight.mask: layer layer: mask greedy(2:4)") && Contains("found 6"));
 }
+
+}  // namespace mask_test

@@ -15,6 +15,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
 
+namespace group_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -413,3 +415,5 @@ TEST_CASE("saved group: greedy bits survive a restart", "[fast]") {
     CHECK_THROWS_WITH(fresh.load_state(bad),
                       Contains("state " + bad[0].first) && Contains("expected 1 to 8 bits"));
 }
+
+}  // namespace group_test

@@ -12,6 +12,8 @@
 #include "tests/files.hpp"
 #include "tests/policies/one_layer.hpp"
 
+namespace table_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using Catch::Contains;
@@ -115,3 +117,5 @@ TEST_CASE("table: the canonical form, and what is refused", "[fast]") {
                  [&] { Table(R"j("range", "roles": {"embedding": {"format": "int8"}})j"); }),
              Contains("contradicts roles.embedding of layer layer"));
 }
+
+}  // namespace table_test

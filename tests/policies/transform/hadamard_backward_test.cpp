@@ -12,6 +12,8 @@
 #include "tests/policies/one_layer.hpp"
 #include "tests/policies/transform/rotated_products.hpp"
 
+namespace hadamard_backward_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -134,3 +136,5 @@ TEST_CASE("hadamard-backward: what it contradicts is refused", "[fast]") {
   CHECK_THROWS_WITH(run_op(layer.op(), {2, 4, 4, 8}, layer.in_training(0)),
                     Contains("layer layer, wgrad: expected a product that reads whole tensors"));
 }
+
+}  // namespace hadamard_backward_test

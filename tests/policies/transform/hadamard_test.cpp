@@ -13,6 +13,8 @@
 #include "tests/policies/one_layer.hpp"
 #include "tests/policies/transform/rotated_products.hpp"
 
+namespace hadamard_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -178,3 +180,5 @@ TEST_CASE("hadamard: what cannot be rotated is refused by name", "[fast]") {
     CHECK(with(R"j("format": "int8")j").empty());
   }
 }
+
+}  // namespace hadamard_test

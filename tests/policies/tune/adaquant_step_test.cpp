@@ -5,6 +5,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/tuning/small_tuning.hpp"
 
+namespace adaquant_step_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -75,3 +77,5 @@ TEST_CASE("adaquant in parallel tunes each layer as if it were alone", "[fast]")
   CHECK(tuned_numbers(tuned("parallel", {0, 1, 2})) == tuned_numbers(all));
   omp_set_num_threads(before);
 }
+
+}  // namespace adaquant_step_test

@@ -5,6 +5,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/tuning/small_tuning.hpp"
 
+namespace batch_norm_step_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using policies::test::run_steps;
@@ -62,3 +64,5 @@ TEST_CASE("batch_norm scales the ranges of weights with the weights", "[fast]") 
   for (std::size_t c = 0; c < 6; ++c)
     CHECK(ranges[c].high / 0.25f == Approx(after.data[c * each] / before.data[c * each]));
 }
+
+}  // namespace batch_norm_step_test

@@ -5,6 +5,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/tuning/small_tuning.hpp"
 
+namespace bias_correction_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 
@@ -37,3 +39,5 @@ TEST_CASE("bias_correction adds E[WX] - E[QW QX] and changes biases alone", "[fa
       CHECK(a.mean[c] == Approx(b.mean[c]).margin(1e-6));
   }
 }
+
+}  // namespace bias_correction_test

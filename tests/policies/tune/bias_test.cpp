@@ -4,6 +4,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/tuning/small_tuning.hpp"
 
+namespace bias_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -49,3 +51,5 @@ TEST_CASE("no gradient passes an activation beyond its range", "[fast]") {
     for (const float g : gradients[p].data) CHECK(g == 0);
   }
 }
+
+}  // namespace bias_test

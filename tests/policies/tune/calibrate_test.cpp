@@ -2,6 +2,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/tuning/small_tuning.hpp"
 
+namespace calibrate_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -21,3 +23,5 @@ TEST_CASE("calibrate: a percentile clips what the largest magnitude keeps", "[fa
                     Catch::Contains(": step calibrate: ") &&
                         Catch::Contains("expected calibrate.rule absmax or percentile(P)"));
 }
+
+}  // namespace calibrate_test

@@ -5,6 +5,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/tuning/small_tuning.hpp"
 
+namespace distill_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -93,3 +95,5 @@ TEST_CASE("distill: a restart between epochs leads to the same bits", "[fast]") 
   const std::string text = "distill(epochs=3,rate=0.01)";
   CHECK_THAT(restarted_alike(text, 3, recipe), Catch::StartsWith("weights and biases of 3 layers"));
 }
+
+}  // namespace distill_test

@@ -5,6 +5,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/tuning/small_tuning.hpp"
 
+namespace equalise_step_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -75,3 +77,5 @@ TEST_CASE("equalise and smoothquant name what stands between", "[fast]") {
   CHECK_THROWS_WITH(run_steps("equalise", alone),
                     Contains("r.json: step equalise: no scales can be moved"));
 }
+
+}  // namespace equalise_step_test

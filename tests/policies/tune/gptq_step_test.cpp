@@ -5,6 +5,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/tuning/small_tuning.hpp"
 
+namespace gptq_step_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -74,3 +76,5 @@ TEST_CASE("gptq: operands that policies rewrite are refused by name", "[fast]") 
   fails(Recipe::parse_text(R"j({"numemu_recipe": 1})j", "r.json"), "adaquant",
         "step adaquant: expected a conv");
 }
+
+}  // namespace gptq_step_test

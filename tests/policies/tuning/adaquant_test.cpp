@@ -14,6 +14,8 @@
 #include "tests/policies/numerics/by_hand.hpp"
 #include "tests/policies/tuning/roles.hpp"
 
+namespace adaquant_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -142,3 +144,5 @@ TEST_CASE("adaquant: formats without a range of their own train weight and bias"
   CHECK(result.weight_scales.empty());
   CHECK_FALSE(result.activation);
 }
+
+}  // namespace adaquant_test

@@ -10,6 +10,8 @@
 #include "tests/policies/numerics/by_hand.hpp"
 #include "tests/policies/tuning/roles.hpp"
 
+namespace adaround_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -112,3 +114,5 @@ TEST_CASE("adaround: near the best of all roundings of a short row", "[fast]") {
   // A relaxation finds no exact optimum: more than half of what there is to gain (measured 56 %).
   CHECK(all_nearest - all_found > 0.5 * (all_nearest - all_best));
 }
+
+}  // namespace adaround_test

@@ -15,6 +15,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
 
+namespace equalise_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using Catch::Contains;
@@ -164,3 +166,5 @@ TEST_CASE("channel link: what scales cannot pass is named", "[fast]") {
   CHECK_THROWS_WITH(channel_producer(convolutions(), 0), Contains("the network's input"));
   CHECK(channel_producer(graph, node(graph, "c")) == node(graph, "a"));
 }
+
+}  // namespace equalise_test

@@ -12,6 +12,8 @@
 #include "tests/policies/numerics/by_hand.hpp"
 #include "tests/policies/tuning/roles.hpp"
 
+namespace gptq_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -261,3 +263,5 @@ TEST_CASE("gptq: the error of the outputs is tr(D H D^T)", "[fast]") {
   }
   CHECK(output_error(w, changed, {h}) == Approx(expected).epsilon(1e-12));  // float64 sums
 }
+
+}  // namespace gptq_test

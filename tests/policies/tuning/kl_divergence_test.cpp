@@ -6,6 +6,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/tuning/small_tuning.hpp"
 
+namespace kl_divergence_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 
@@ -60,3 +62,5 @@ TEST_CASE("logits of other shapes or without a largest one are refused", "[fast]
   infinite.data = {HUGE_VALF, 0};
   CHECK_THROWS_WITH(kl_divergence(f, infinite), Catch::Contains("finite largest"));
 }
+
+}  // namespace kl_divergence_test

@@ -3,6 +3,8 @@
 
 #include "tests/catch.hpp"
 
+namespace put_back_norm_test {
+
 using namespace numemu::policies;
 
 TEST_CASE("a norm that is put back is the published vector", "[fast]") {
@@ -23,3 +25,5 @@ TEST_CASE("a channel that does not vary any more keeps its weights", "[fast]") {
   CHECK(norm.factor == 1);
   CHECK(norm.shift == 1.5);
 }
+
+}  // namespace put_back_norm_test

@@ -12,6 +12,8 @@
 #include "tests/policies/numerics/by_hand.hpp"
 #include "tests/policies/one_layer.hpp"
 
+namespace rotated_moments_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -93,3 +95,5 @@ TEST_CASE("rotated moments: what the recipe's rotation does to a layer's input",
   CHECK(after.largest / std::sqrt(after.square) <=
         predicted.largest / std::sqrt(predicted.square) * (1 + 1e-6));
 }
+
+}  // namespace rotated_moments_test

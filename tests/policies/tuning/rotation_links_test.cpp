@@ -10,6 +10,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/tuning/small_tuning.hpp"
 
+namespace rotation_links_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -116,3 +118,5 @@ TEST_CASE("rotate: outliers are spread, as its summary predicts", "[fast]") {
   CHECK(after == Approx(predicted).epsilon(0.05));
   CHECK(after < kurtosis / 4);
 }
+
+}  // namespace rotation_links_test

@@ -8,6 +8,8 @@
 #include "tests/files.hpp"
 #include "tests/policies/tuning/small_tuning.hpp"
 
+namespace run_steps_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using policies::test::small_tuning;
@@ -119,3 +121,5 @@ TEST_CASE("a state whose numbers were changed is refused", "[fast]") {
   refused("ranges of", "rangez of");
   refused("small", "smell");
 }
+
+}  // namespace run_steps_test

@@ -12,6 +12,8 @@
 #include "tests/policies/numerics/by_hand.hpp"
 #include "tests/policies/tuning/roles.hpp"
 
+namespace trained_range_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -126,3 +128,5 @@ TEST_CASE("trained range: any number of threads gives the same bits", "[fast]") 
   omp_set_num_threads(before);
   CHECK(results[0] == results[1]);
 }
+
+}  // namespace trained_range_test

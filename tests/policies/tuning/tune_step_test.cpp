@@ -6,6 +6,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/option_cell.hpp"
 
+namespace tune_step_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 
@@ -109,3 +111,5 @@ TEST_CASE("steps and options that are not there are named", "[fast]") {
   fails("calibrate(dynamic)", "expected a rule that gives ranges");
   fails("calibrate(mse,3)", "expected at most 1 options, found '3'");
 }
+
+}  // namespace tune_step_test

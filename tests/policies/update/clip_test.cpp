@@ -6,6 +6,8 @@
 #include "tests/files.hpp"
 #include "tests/policies/update/two_layers.hpp"
 
+namespace clip_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -72,3 +74,5 @@ TEST_CASE("clip: a limit that the master format does not hold is refused", "[fas
   CHECK(refused(master + R"j("clip(0.25)")j").empty());
   CHECK(refused(R"j("rule": "clip(0.3)")j").empty());
 }
+
+}  // namespace clip_test

@@ -9,6 +9,8 @@
 #include "tests/policies/numerics/by_hand.hpp"
 #include "tests/policies/update/two_layers.hpp"
 
+namespace delayed_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -174,3 +176,5 @@ TEST_CASE("delayed: 1 to 16 updates", "[fast]") {
   CHECK(message_of([&] { with_rule("delay(1)"); }) ==
         "r: update.rule: unknown update.rule 'delay'; did you mean 'delayed'?");
 }
+
+}  // namespace delayed_test

@@ -4,6 +4,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/update/two_layers.hpp"
 
+namespace loss_scale_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -64,3 +66,5 @@ TEST_CASE("no loss scale and a fixed one skip nothing", "[fast]") {
   CHECK((none.accept(bad) && fixed.accept(bad)));
   CHECK(fixed.value() == 8);
 }
+
+}  // namespace loss_scale_test

@@ -5,6 +5,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/update/two_layers.hpp"
 
+namespace master_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -26,3 +28,5 @@ TEST_CASE("updates are rounded to the master format", "[fast]") {
   // Binomial(1000, 1/8): mean 125, deviation 10.5; five of them.
   CHECK(std::abs(static_cast<double>(up) - 125) < 53);
 }
+
+}  // namespace master_test

@@ -8,6 +8,8 @@
 #include "tests/policies/numerics/by_hand.hpp"
 #include "tests/policies/update/two_layers.hpp"
 
+namespace residual_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -201,3 +203,5 @@ TEST_CASE("residual: needs a low-precision master and a known format", "[fast]")
   CHECK(with_rule("residual(bfloat16)").json()["update"]["rule"] == "residual(bfloat16)");
   CHECK(with_rule("residual(e5m2)").json()["update"]["rule"] == "residual(float8_e5m2)");
 }
+
+}  // namespace residual_test

@@ -8,6 +8,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/zap/correlated_maps.hpp"
 
+namespace bookkeeping_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 
@@ -117,3 +119,5 @@ TEST_CASE("tallies of many thresholds are those of each", "[fast]") {
   }
   CHECK(all[0].skipped() < all[2].skipped());
 }
+
+}  // namespace bookkeeping_test

@@ -12,6 +12,8 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
+namespace depthwise_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using numemu::test::message_of;
@@ -134,3 +136,5 @@ TEST_CASE("depthwise convolutions that are refused", "[fast]") {
   CHECK_THAT(message_of([&] { op.output_shape(shapes); }),
              Catch::Contains("[batch, height, width, 3], got [1, 2, 2, 4]"));
 }
+
+}  // namespace depthwise_test

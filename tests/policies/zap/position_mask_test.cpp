@@ -6,6 +6,8 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
+namespace position_mask_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using numemu::test::message_of;
@@ -64,3 +66,5 @@ TEST_CASE("masks that are refused", "[fast]") {
   CHECK_THAT(message_of([] { mask_share(11); }), Catch::Contains("from 3 to 10, got 11"));
   CHECK_THAT(message_of([] { position_mask(5, 0, 4); }), Catch::Contains("got 0 x 4"));
 }
+
+}  // namespace position_mask_test

@@ -9,6 +9,8 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
+namespace predictor_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using numemu::test::message_of;
@@ -141,3 +143,5 @@ TEST_CASE("maps that do not fit are refused", "[fast]") {
              }),
              Catch::Contains("[height, width, channels], got [4, 4]"));
 }
+
+}  // namespace predictor_test

@@ -8,6 +8,8 @@
 #include "emu/net/ops/binary.hpp"
 #include "tests/catch.hpp"
 
+namespace sites_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 
@@ -90,3 +92,5 @@ TEST_CASE("two convolutions that are added cost both", "[fast]") {
   CHECK(sites[0].convolutions == Names{"conv1", "project"});
   CHECK(sites[0].depth == 4 * 9 + 4);
 }
+
+}  // namespace sites_test

@@ -10,6 +10,8 @@
 #include "tests/files.hpp"
 #include "tests/policies/zap/correlated_maps.hpp"
 
+namespace train_predictor_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using numemu::test::message_of;
@@ -102,3 +104,5 @@ TEST_CASE("training without maps, or with options out of range, is refused", "[f
   const net::Tensor maps(net::Shape{2, 4, 4, 2});
   CHECK_FALSE(message_of([&] { train_predictor(predictor, maps, {.batch = 0}); }).empty());
 }
+
+}  // namespace train_predictor_test

@@ -8,6 +8,8 @@
 #include "tests/files.hpp"
 #include "tests/policies/zap/small_zap.hpp"
 
+namespace zap_mask_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using Catch::Contains;
@@ -64,3 +66,5 @@ TEST_CASE("zap mask: a recipe computes what the decorator does", "[fast]") {
   test::write_file(file, "no predictors");
   CHECK_THROWS_WITH(result("zap(" + file + ")"), Contains("r.json: roles.vector.mask"));
 }
+
+}  // namespace zap_mask_test

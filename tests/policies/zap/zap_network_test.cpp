@@ -6,6 +6,8 @@
 #include "tests/files.hpp"
 #include "tests/policies/zap/small_zap.hpp"
 
+namespace zap_network_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using numemu::test::message_of;
@@ -136,3 +138,5 @@ TEST_CASE("files that do not fit are refused by name", "[fast]") {
   bad.tensors.push_back({"stray", net::Tensor(net::Shape{1})});
   CHECK_THAT(refused(bad), Catch::Contains("found others"));
 }
+
+}  // namespace zap_network_test

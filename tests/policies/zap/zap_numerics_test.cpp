@@ -7,6 +7,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/zap/small_zap.hpp"
 
+namespace zap_numerics_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using testing::small_graph;
@@ -184,3 +186,5 @@ TEST_CASE("statistics are estimated anew with the predictors at work", "[fast]")
   REQUIRE(off.size() == 4);
   CHECK(off != on);
 }
+
+}  // namespace zap_numerics_test

@@ -1,4 +1,5 @@
 // The outlines of the ten signs, drawn on a 24 x 24 grid and flattened to short pieces.
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/data/glyphs/signs.hpp"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // The graph of a checkpoint is a ModelProto whose initializers may lack their data.
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/model/onnx/checkpoint.hpp"
 
 #include <fmt/format.h>
@@ -16,10 +17,9 @@
 namespace numemu::net {
 namespace {
 
-constexpr std::string_view kTensorName = "onnx_graph", kKey = "graph", kVersion = "onnx 1";
-// Fields of onnx.proto: ModelProto.graph, GraphProto.initializer, and those of TensorProto.
-constexpr std::uint32_t kGraph = 7, kInitializer = 5, kDims = 1, kDataType = 2, kName = 8,
-                        kRawData = 9;
+constexpr std::string_view kGraphTensor = "onnx_graph", kKey = "graph", kKeyVersion = "onnx 1";
+// Fields of onnx.proto: ModelProto.graph, GraphProto.initializer.
+constexpr std::uint32_t kModelGraph = 7, kGraphInitializer = 5;
 /// Smaller tensors keep their data: most are not weights.
 constexpr std::int64_t kLeastElements = 4096;
 
@@ -55,10 +55,10 @@ std::set<std::string_view> weights_of(const OnnxGraph& graph) {
 std::string tensor_bytes(const OnnxTensor& tensor, bool data) {
   std::string out;
   for (const std::int64_t extent : tensor.dims)
-    put_number(out, kDims, static_cast<std::uint64_t>(extent));
-  put_number(out, kDataType, static_cast<std::uint64_t>(tensor.type));
-  put_bytes(out, kName, tensor.name);
-  if (data) put_bytes(out, kRawData, tensor.data);
+    put_number(out, tensor_field::kDims, static_cast<std::uint64_t>(extent));
+  put_number(out, tensor_field::kDataType, static_cast<std::uint64_t>(tensor.type));
+  put_bytes(out, tensor_field::kName, tensor.name);
+  if (data) put_bytes(out, tensor_field::kRawData, tensor.data);
   return out;
 }
 
@@ -71,7 +71,7 @@ std::string graph_bytes(const OnnxModel& model) {
   std::string out;
   WireReader fields(model.path, whole);
   for (WireField field; fields.next(field);) {
-    if (field.number != kGraph) {
+    if (field.number != kModelGraph) {
       put_field(out, field);
       continue;
     }
@@ -79,38 +79,38 @@ std::string graph_bytes(const OnnxModel& model) {
     auto tensor = model.graph.initializers.begin();
     WireReader parts = fields.message(field, "the graph");
     for (WireField part; parts.next(part);) {
-      if (part.number != kInitializer) {
+      if (part.number != kGraphInitializer) {
         put_field(graph, part);
         continue;
       }
       if (const bool weight = weights.contains(tensor->name); weight || tensor->raw) {
-        put_bytes(graph, kInitializer, tensor_bytes(*tensor, !weight));
+        put_bytes(graph, kGraphInitializer, tensor_bytes(*tensor, !weight));
       } else {
         put_field(graph, part);
       }
       ++tensor;
     }
-    put_bytes(out, kGraph, graph);
+    put_bytes(out, kModelGraph, graph);
   }
   return out;
 }
 
 void add_graph(Checkpoint& checkpoint, std::string graph_bytes) {
-  checkpoint.metadata.emplace_back(kKey, kVersion);
-  checkpoint.bytes.push_back({std::string(kTensorName), std::move(graph_bytes)});
+  checkpoint.metadata.emplace_back(kKey, kKeyVersion);
+  checkpoint.bytes.push_back({std::string(kGraphTensor), std::move(graph_bytes)});
 }
 
 const std::string* graph_of(const Checkpoint& checkpoint, const std::string& path) {
   const auto key =
       std::ranges::find(checkpoint.metadata, kKey, &std::pair<std::string, std::string>::first);
   if (key == checkpoint.metadata.end()) return nullptr;
-  if (key->second != kVersion)
-    throw Error(fmt::format("{}: metadata '{}': expected '{}', found '{}'", path, kKey, kVersion,
+  if (key->second != kKeyVersion)
+    throw Error(fmt::format("{}: metadata '{}': expected '{}', found '{}'", path, kKey, kKeyVersion,
                             key->second));
-  const auto found = std::ranges::find(checkpoint.bytes, kTensorName, &NamedBytes::name);
+  const auto found = std::ranges::find(checkpoint.bytes, kGraphTensor, &NamedBytes::name);
   if (found == checkpoint.bytes.end())
     throw Error(
-        fmt::format("{}: expected a U8 tensor {} with the graph, found none", path, kTensorName));
+        fmt::format("{}: expected a U8 tensor {} with the graph, found none", path, kGraphTensor));
   return &found->data;
 }
 
@@ -120,7 +120,7 @@ ImportedModel import_checkpoint(const Checkpoint& checkpoint, const std::string&
   if (graph == nullptr) throw Error(path + ": expected a checkpoint with a graph");
   Bytes bytes(static_cast<std::int64_t>(graph->size()));
   std::memcpy(bytes.data(), graph->data(), graph->size());
-  OnnxModel model = parse_onnx(fmt::format("{}: {}", path, kTensorName), std::move(bytes), true);
+  OnnxModel model = parse_onnx(fmt::format("{}: {}", path, kGraphTensor), std::move(bytes), true);
   std::int64_t left = 0;
   for (const NamedTensor& tensor : checkpoint.tensors) left += tensor.value.size();
   for (const OnnxTensor& tensor : model.graph.initializers) {

@@ -44,6 +44,8 @@ struct OnnxValue {
   std::shared_ptr<const OnnxQuantizer> quantizer;
 
   bool is_constant() const { return number < 0; }
+  /// Whether an axis differs between the probe batches.
+  bool has_batch() const { return shapes[0] != shapes[1]; }
   std::size_t rank() const { return is_constant() ? constant->dims.size() : shapes[0].size(); }
   /// In ONNX axis order. Throws Error for one that depends on the batch but not in proportion.
   std::vector<Extent> extents() const;

@@ -1,5 +1,6 @@
 // TensorProto of onnx/onnx.proto (release 1.12): raw_data, or one typed field that depends on the
 // type.
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/model/onnx/tensor.hpp"
 
 #include <fmt/format.h>
@@ -20,9 +21,9 @@
 namespace numemu::net {
 namespace {
 
-constexpr std::uint32_t kDims = 1, kDataType = 2, kSegment = 3, kFloatData = 4, kInt32Data = 5,
-                        kStringData = 6, kInt64Data = 7, kName = 8, kRawData = 9, kDoubleData = 10,
-                        kUint64Data = 11, kExternalData = 13, kDataLocation = 14;
+constexpr std::uint32_t kSegment = 3, kFloatData = 4, kInt32Data = 5, kStringData = 6,
+                        kInt64Data = 7, kDoubleData = 10, kUint64Data = 11, kExternalData = 13,
+                        kDataLocation = 14;
 
 /// How a type is stored: bits of an element of raw_data, the typed field, and the integers that an
 /// element of int32_data may be (16-bit floats are stored there by their codes).
@@ -154,19 +155,19 @@ class Reader {
     WireReader walk = message_;
     for (WireField field; walk.next(field);) {
       switch (field.number) {
-        case kDims:
+        case tensor_field::kDims:
           dims_ += walk.count(field, Wire::varint, "dims");
           break;
-        case kDataType:
+        case tensor_field::kDataType:
           type_ = walk.integer(field, "data_type");
           break;
         case kSegment:
           segment_ = true;
           break;
-        case kName:
+        case tensor_field::kName:
           tensor_.name = walk.text(field, "the name of a tensor");
           break;
-        case kRawData:
+        case tensor_field::kRawData:
           tensor_.raw = true;
           tensor_.data = walk.text(field, "raw_data");
           break;
@@ -202,7 +203,7 @@ class Reader {
     tensor_.dims.reserve(static_cast<std::size_t>(dims_));
     WireReader walk = message_;
     for (WireField field; walk.next(field);) {
-      if (field.number != kDims) continue;
+      if (field.number != tensor_field::kDims) continue;
       WireReader::for_each(field, Wire::varint, [&](std::uint64_t extent) {
         tensor_.dims.push_back(static_cast<std::int64_t>(extent));
         if (tensor_.dims.back() < 0)

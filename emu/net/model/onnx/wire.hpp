@@ -13,6 +13,11 @@ enum class Wire : std::uint8_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5
 /// "bytes"
 std::string_view to_string(Wire);
 
+/// Fields of TensorProto (onnx.proto) that readers and writers share.
+namespace tensor_field {
+constexpr std::uint32_t kDims = 1, kDataType = 2, kName = 8, kRawData = 9;
+}
+
 struct WireField {
   std::uint32_t number = 0;
   Wire wire = Wire::varint;

@@ -1,3 +1,4 @@
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/model/onnx/writer.hpp"
 
 #include <cstring>
@@ -7,13 +8,12 @@
 namespace numemu::net {
 namespace {
 
-// Fields of ModelProto, GraphProto, NodeProto, AttributeProto, TensorProto, ValueInfoProto,
-// TypeProto and TensorShapeProto.
+// Fields of ModelProto, GraphProto, NodeProto, AttributeProto, ValueInfoProto, TypeProto and
+// TensorShapeProto.
 constexpr std::uint32_t kIrVersion = 1, kProducer = 2, kGraph = 7, kOpset = 8, kVersion = 2;
 constexpr std::uint32_t kNode = 1, kGraphName = 2, kInitializer = 5, kInput = 11, kOutput = 12;
 constexpr std::uint32_t kReads = 1, kResults = 2, kNodeName = 3, kOperator = 4, kAttribute = 5;
 constexpr std::uint32_t kAttributeName = 1, kFloat = 2, kInt = 3, kInts = 8, kAttributeType = 20;
-constexpr std::uint32_t kDims = 1, kDataType = 2, kTensorName = 8, kRawData = 9;
 constexpr std::uint32_t kValueName = 1, kValueType = 2, kTensorType = 1, kElement = 1, kShape = 2,
                         kDim = 1, kDimValue = 1, kDimName = 2;
 constexpr std::uint64_t kTypeFloat = 1, kTypeInt = 2, kTypeInts = 7;  // of attributes
@@ -87,10 +87,11 @@ void OnnxWriter::node(std::string_view op, std::string_view name,
 void OnnxWriter::constant(std::string_view name, OnnxType type, const Shape& dims,
                           std::string_view raw) {
   std::string out;
-  for (const std::int64_t extent : dims) put_number(out, kDims, static_cast<std::uint64_t>(extent));
-  put_number(out, kDataType, static_cast<std::uint64_t>(type));
-  put_bytes(out, kTensorName, name);
-  put_bytes(out, kRawData, raw);
+  for (const std::int64_t extent : dims)
+    put_number(out, tensor_field::kDims, static_cast<std::uint64_t>(extent));
+  put_number(out, tensor_field::kDataType, static_cast<std::uint64_t>(type));
+  put_bytes(out, tensor_field::kName, name);
+  put_bytes(out, tensor_field::kRawData, raw);
   put_bytes(initializers_, kInitializer, out);
 }
 

@@ -71,14 +71,14 @@ class Adam final : public Optimizer {
 constexpr std::string_view kL2 = "adam-l2";
 // "adam" has been the decoupled one since the first checkpoints; the one of Kingma and Ba with an
 // L2 term goes by what sets it apart.
-constexpr OptimizerName kNames[] = {
+constexpr OptimizerName kAdamNames[] = {
     {"adam", 0.002, 0.01}, {"adamw", 0.002, 0.01}, {kL2, 0.002, 1e-4}};
 
 }  // namespace
 
 extern const OptimizerKind optimizer_adam;
 const OptimizerKind optimizer_adam{
-    kNames,
+    kAdamNames,
     [](const TrainOptions& options,
        std::span<const Parameter* const> parameters) -> std::unique_ptr<Optimizer> {
       return std::make_unique<Adam>(options, parameters, options.optimizer != kL2);

@@ -63,14 +63,14 @@ class AdaMax final : public Optimizer {
   std::vector<Tensor> first_, largest_;
 };
 
-constexpr OptimizerName kNames[] = {{"adamax", 0.002, 0.01, true, false},
-                                    {kShift, 0x1p-10, 1e-4, false, false}};
+constexpr OptimizerName kAdamaxNames[] = {{"adamax", 0.002, 0.01, true, false},
+                                          {kShift, 0x1p-10, 1e-4, false, false}};
 
 }  // namespace
 
 extern const OptimizerKind optimizer_adamax;
 const OptimizerKind optimizer_adamax{
-    kNames,
+    kAdamaxNames,
     [](const TrainOptions& options, std::span<const Parameter* const> parameters)
         -> std::unique_ptr<Optimizer> { return std::make_unique<AdaMax>(options, parameters); }};
 

@@ -49,13 +49,13 @@ class Sgd final : public Optimizer {
   std::vector<Tensor> velocity_;
 };
 
-constexpr OptimizerName kNames[] = {{"sgd", 0.05, 5e-4, false, false}};
+constexpr OptimizerName kSgdNames[] = {{"sgd", 0.05, 5e-4, false, false}};
 
 }  // namespace
 
 extern const OptimizerKind optimizer_sgd;
 const OptimizerKind optimizer_sgd{
-    kNames,
+    kSgdNames,
     [](const TrainOptions& options, std::span<const Parameter* const> parameters)
         -> std::unique_ptr<Optimizer> { return std::make_unique<Sgd>(options, parameters); }};
 

@@ -5,7 +5,7 @@
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 
-namespace numemu::net {
+namespace numemu::net::builder_test {
 namespace {
 
 TEST_CASE("every layer reads the current value", "[fast]") {
@@ -46,4 +46,4 @@ TEST_CASE("layers that do not fit are refused with the network's name", "[fast]"
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::builder_test

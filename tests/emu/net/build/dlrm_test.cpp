@@ -7,7 +7,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/build/learning.hpp"
 
-namespace numemu::net {
+namespace numemu::net::dlrm_test {
 namespace {
 
 constexpr std::int64_t kWidth = 16, kVectors = 1 + clicks::kCategorical,
@@ -58,4 +58,4 @@ TEST_CASE("features are the dense vector and the products of all pairs of vector
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::dlrm_test

@@ -4,7 +4,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
 
-namespace numemu::net {
+namespace numemu::net::mobilenet_test {
 namespace {
 
 TEST_CASE("mobilenet-small has depthwise and pointwise weights only", "[fast]") {
@@ -42,4 +42,4 @@ TEST_CASE("a channel of a depthwise layer changes that channel alone", "[fast]")
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::mobilenet_test

@@ -6,7 +6,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
 
-namespace numemu::net {
+namespace numemu::net::resnet_test {
 namespace {
 
 TEST_CASE("resnets have the published sizes", "[fast]") {
@@ -69,4 +69,4 @@ TEST_CASE("a shortcut to more channels takes every second pixel and pads with ze
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::resnet_test

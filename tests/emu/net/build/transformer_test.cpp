@@ -6,7 +6,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/build/learning.hpp"
 
-namespace numemu::net {
+namespace numemu::net::transformer_test {
 namespace {
 
 TEST_CASE("the sizes of the networks for text", "[fast]") {
@@ -50,4 +50,4 @@ TEST_CASE("positions tell equal characters apart", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::transformer_test

@@ -9,7 +9,7 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
-namespace numemu::net {
+namespace numemu::net::augment_test {
 namespace {
 
 using numemu::test::message_of;
@@ -93,4 +93,4 @@ TEST_CASE("augmentation beyond the image is refused", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::augment_test

@@ -5,7 +5,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/data/files.hpp"
 
-namespace numemu::net {
+namespace numemu::net::byte_source_test {
 namespace {
 
 using numemu::test::message_of;
@@ -157,4 +157,4 @@ TEST_CASE("what is not a file", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::byte_source_test

@@ -8,6 +8,8 @@
 #include "emu/net/data/dataset.hpp"
 #include "tests/catch.hpp"
 
+namespace chain_test {
+
 using namespace numemu;
 using namespace numemu::net;
 
@@ -43,3 +45,5 @@ TEST_CASE("chain: followers have the stated probabilities and their entropy", "[
   const double counted = 1.5 / std::log(2.0) * static_cast<double>(counts.size()) / n;
   CHECK(std::fabs(bits / n + counted - chain::kEntropyRate) < 4 * error);
 }
+
+}  // namespace chain_test

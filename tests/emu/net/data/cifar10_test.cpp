@@ -6,7 +6,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/data/files.hpp"
 
-namespace numemu::net {
+namespace numemu::net::cifar10_test {
 namespace {
 
 using numemu::test::message_of;
@@ -92,4 +92,4 @@ TEST_CASE("the real CIFAR-10 loads: one training batch and the test set", "[fast
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::cifar10_test

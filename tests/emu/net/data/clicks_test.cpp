@@ -10,7 +10,7 @@
 #include "emu/net/data/dataset.hpp"
 #include "tests/catch.hpp"
 
-namespace numemu::net {
+namespace numemu::net::clicks_test {
 namespace {
 
 using clicks::kCategorical;
@@ -112,4 +112,4 @@ TEST_CASE("single features tell something about clicks and pairs tell more", "[f
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::clicks_test

@@ -5,7 +5,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/data/files.hpp"
 
-namespace numemu::net {
+namespace numemu::net::dataset_test {
 namespace {
 
 using numemu::test::message_of;
@@ -161,4 +161,4 @@ TEST_CASE("targets are classes of any number, values, or none", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::dataset_test

@@ -4,7 +4,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/data/files.hpp"
 
-namespace numemu::net {
+namespace numemu::net::idx_test {
 namespace {
 
 using numemu::test::message_of;
@@ -118,4 +118,4 @@ TEST_CASE("mistakes in the labels", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::idx_test

@@ -5,7 +5,7 @@
 #include "formats/digest.hpp"
 #include "tests/catch.hpp"
 
-namespace numemu::net {
+namespace numemu::net::images_test {
 namespace {
 
 /// 2 x 3 images of two channels, bytes that tell image, pixel and channel apart.
@@ -109,4 +109,4 @@ TEST_CASE("an augmentation of nothing changes nothing", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::images_test

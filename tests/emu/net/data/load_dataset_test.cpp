@@ -3,7 +3,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/data/files.hpp"
 
-namespace numemu::net {
+namespace numemu::net::load_dataset_test {
 namespace {
 
 std::string message(const std::string& name) {
@@ -27,4 +27,4 @@ TEST_CASE("names that are no data set", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::load_dataset_test

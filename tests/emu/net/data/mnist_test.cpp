@@ -7,7 +7,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/data/files.hpp"
 
-namespace numemu::net {
+namespace numemu::net::mnist_test {
 namespace {
 
 TEST_CASE("the real MNIST loads with its published mean and deviation", "[fast][shared]") {
@@ -45,4 +45,4 @@ TEST_CASE("the real MNIST loads with its published mean and deviation", "[fast][
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::mnist_test

@@ -7,7 +7,7 @@
 #include "tests/emu/net/model/zip_bytes.hpp"
 #include "tests/files.hpp"
 
-namespace numemu::net {
+namespace numemu::net::npz_test {
 namespace {
 
 using numemu::test::message_of;
@@ -136,4 +136,4 @@ TEST_CASE("an archive whose tensors would take too much is refused", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::npz_test

@@ -4,7 +4,7 @@
 #include "tests/emu/net/model/zip_bytes.hpp"
 #include "tests/files.hpp"
 
-namespace numemu::net {
+namespace numemu::net::npz_zip_test {
 namespace {
 
 using numemu::test::message_of;
@@ -133,4 +133,4 @@ TEST_CASE("contents of more than 64 times the file are refused before inflating"
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::npz_zip_test

@@ -10,7 +10,7 @@
 #include "tests/emu/net/data/files.hpp"
 #include "tests/files.hpp"
 
-namespace numemu::net {
+namespace numemu::net::picture_test {
 namespace {
 
 using numemu::test::message_of;
@@ -137,4 +137,4 @@ for i in range(300):
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::picture_test

@@ -4,7 +4,7 @@
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 
-namespace numemu::net {
+namespace numemu::net::samples_test {
 namespace {
 
 TEST_CASE("kinds of data have names", "[fast]") {
@@ -15,4 +15,4 @@ TEST_CASE("kinds of data have names", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::samples_test

@@ -9,7 +9,7 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
-namespace numemu::net {
+namespace numemu::net::source_options_test {
 namespace {
 
 using numemu::test::message_of;
@@ -44,7 +44,7 @@ TEST_CASE("options follow the path; other commas are part of it", "[fast]") {
 }
 
 TEST_CASE("arrays of bytes are NCHW images unless told otherwise", "[fast]") {
-  const test::TemporaryFolder folder;
+  const numemu::test::TemporaryFolder folder;
   const std::string x = folder / "x.npy", y = folder / "y.npy";
   std::vector<std::uint8_t> bytes(3 * 2 * 2 * 2);
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(i);
@@ -93,7 +93,7 @@ TEST_CASE("arrays of bytes are NCHW images unless told otherwise", "[fast]") {
 }
 
 TEST_CASE("targets of arrays are values, class maps with ignored places, or none", "[fast]") {
-  const test::TemporaryFolder folder;
+  const numemu::test::TemporaryFolder folder;
   const std::string x = folder / "a.npy", y = folder / "b.npy", z = folder / "z.npy";
   write<float>(x, ArrayType::float32, {2, 3}, {1, 2, 3, 4, 5, 6});
   write<double>(y, ArrayType::float64, {2, 1}, {0.5, -2});
@@ -121,15 +121,15 @@ TEST_CASE("targets of arrays are values, class maps with ignored places, or none
 }
 
 TEST_CASE("tokens of 16 and 32 bits in windows of any length", "[fast]") {
-  const test::TemporaryFolder folder;
+  const numemu::test::TemporaryFolder folder;
   std::string narrow, wide;
   for (int i = 0; i < 400; ++i) {
     const std::uint32_t token = 60'000 + i;
     narrow.append(reinterpret_cast<const char*>(&token), 2);
     wide.append(reinterpret_cast<const char*>(&token), 4);
   }
-  test::write_file(folder / "n", narrow);
-  test::write_file(folder / "w", wide);
+  numemu::test::write_file(folder / "n", narrow);
+  numemu::test::write_file(folder / "w", wide);
   const Dataset data = load("tokens:" + (folder / "n") + ",context=6");
   CHECK(data.kind() == DataKind::text);
   CHECK(data.classes() == 60'400);
@@ -148,16 +148,16 @@ TEST_CASE("tokens of 16 and 32 bits in windows of any length", "[fast]") {
         n + ": byte 2: expected a token from 0 to 60000, found 60001");
   CHECK(message_of([&] { load("tokens:" + n + ",context=20"); }) ==
         n + ": expected at least 21 tokens for test, found 20 of 400");
-  test::write_file(folder / "n", narrow + "x");
+  numemu::test::write_file(folder / "n", narrow + "x");
   CHECK(message_of([&] { load("tokens:" + n); }) ==
         n + ": byte 800: expected whole tokens of 2 bytes, found 1 more");
 }
 
 TEST_CASE("a text with a window and a vocabulary of its own", "[fast]") {
-  const test::TemporaryFolder folder;
+  const numemu::test::TemporaryFolder folder;
   const std::string path = folder / "t", other = folder / "v";
-  test::write_file(path, std::string(200, 'b') + std::string(200, 'c'));
-  test::write_file(other, "abc");
+  numemu::test::write_file(path, std::string(200, 'b') + std::string(200, 'c'));
+  numemu::test::write_file(other, "abc");
   const Dataset plain = load("text:" + path + ",context=8");
   CHECK(plain.classes() == 2);
   CHECK(plain.input_shape() == Shape{8});
@@ -167,13 +167,13 @@ TEST_CASE("a text with a window and a vocabulary of its own", "[fast]") {
   CHECK(given.test_count() == 49);
   Targets targets;
   CHECK(given.test_batch(0, 1, targets).data == std::vector<float>(8, 1));
-  test::write_file(other, "ab");
+  numemu::test::write_file(other, "ab");
   CHECK(message_of([&] { load("text:" + path + ",context=8,vocabulary=" + other); }) ==
         path + ": byte 200: expected a character of the vocabulary, found byte 99");
 }
 
 TEST_CASE("CIFAR-100 has a coarse label before the fine one", "[fast]") {
-  const test::TemporaryFolder folder;
+  const numemu::test::TemporaryFolder folder;
   const auto records = [](std::int64_t count) {
     std::string bytes(static_cast<std::size_t>(count * 3074), '\0');
     for (std::int64_t i = 0; i < count; ++i) {
@@ -183,8 +183,8 @@ TEST_CASE("CIFAR-100 has a coarse label before the fine one", "[fast]") {
     }
     return bytes;
   };
-  test::write_file(folder / "train.bin", records(50'000));
-  test::write_file(folder / "test.bin", records(10'000));
+  numemu::test::write_file(folder / "train.bin", records(50'000));
+  numemu::test::write_file(folder / "test.bin", records(10'000));
   const Dataset data = load("cifar100:" + folder.path());
   CHECK(data.classes() == 100);
   CHECK(data.train_count() == 45'000);
@@ -195,10 +195,10 @@ TEST_CASE("CIFAR-100 has a coarse label before the fine one", "[fast]") {
   CHECK(x.data[1] == static_cast<float>((0 - 0.456) / 0.224));
   std::string bad = records(10'000);
   bad[3074 + 1] = 100;
-  test::write_file(folder / "test.bin", bad);
+  numemu::test::write_file(folder / "test.bin", bad);
   CHECK(message_of([&] { load("cifar100:" + folder.path()); }) ==
         (folder / "test.bin") + ": byte 3075: expected a label of 0..99, found 100");
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::source_options_test

@@ -7,7 +7,7 @@
 
 #include "tests/catch.hpp"
 
-namespace numemu::net {
+namespace numemu::net::stored_type_test {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
@@ -77,4 +77,4 @@ TEST_CASE("a finite value that rounds beyond the largest is pointed out", "[fast
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::stored_type_test

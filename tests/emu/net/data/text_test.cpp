@@ -5,7 +5,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/data/files.hpp"
 
-namespace numemu::net {
+namespace numemu::net::text_test {
 namespace {
 
 using numemu::test::message_of;
@@ -119,4 +119,4 @@ TEST_CASE("the shared text", "[fast][shared]") {
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::text_test

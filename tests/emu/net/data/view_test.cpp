@@ -16,7 +16,7 @@
 #include "tests/emu/net/train/synthetic.hpp"
 #include "tests/files.hpp"
 
-namespace numemu::net {
+namespace numemu::net::view_test {
 namespace {
 
 using numemu::test::message_of;
@@ -171,4 +171,4 @@ TEST_CASE("calibration samples that are the test's are told", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::view_test

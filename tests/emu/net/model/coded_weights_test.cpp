@@ -11,7 +11,7 @@
 #include "tests/emu/net/model/zip_bytes.hpp"
 #include "tests/files.hpp"
 
-namespace numemu::net {
+namespace numemu::net::coded_weights_test {
 namespace {
 
 using numemu::test::TemporaryFolder;
@@ -170,4 +170,4 @@ TEST_CASE("types of codes are read where the metadata say that they are codes", 
   CHECK(read_weights(path).tensors.at(0).value.data == std::vector<float>{0.5f, 1, 1.5f, 2});
 }
 
-}  // namespace numemu::net
+}  // namespace numemu::net::coded_weights_test

@@ -9,7 +9,7 @@
 #include "tests/emu/net/model/onnx_models.hpp"
 #include "tests/emu/net/train/synthetic.hpp"
 
-namespace numemu::net {
+namespace numemu::net::load_network_test {
 namespace {
 
 TEST_CASE("a reference network comes without weights and fits the data", "[fast]") {
@@ -70,4 +70,4 @@ TEST_CASE("a checkpoint of an earlier version has the network before training in
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::load_network_test

@@ -6,7 +6,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/data/files.hpp"
 
-namespace numemu::net {
+namespace numemu::net::safetensors_test {
 namespace {
 
 using numemu::test::message_of;
@@ -151,4 +151,4 @@ TEST_CASE("files that are truncated or lie about their lengths", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::safetensors_test

@@ -7,7 +7,7 @@
 #include "tests/emu/net/model/zip_bytes.hpp"
 #include "tests/files.hpp"
 
-namespace numemu::net {
+namespace numemu::net::weights_test {
 namespace {
 
 using numemu::test::message_of;
@@ -116,4 +116,4 @@ TEST_CASE("a checkpoint keeps the network before tuning beside the tuned one", "
 
 }  // namespace
 
-}  // namespace numemu::net
+}  // namespace numemu::net::weights_test

@@ -11,7 +11,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
 
-namespace numemu::net {
+namespace numemu::net::batch_norm_test {
 namespace {
 
 constexpr auto kExact = NormRule::Constant::exact, kPublished = NormRule::Constant::published,
@@ -364,4 +364,4 @@ TEST_CASE("batch_norm refuses single values and other shapes and options", "[fas
 
 }  // namespace
 
-}  // namespace numemu::net
+}  // namespace numemu::net::batch_norm_test

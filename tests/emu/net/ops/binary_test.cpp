@@ -11,7 +11,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
 
-namespace numemu::net {
+namespace numemu::net::binary_test {
 namespace {
 
 using test::kInfinity;
@@ -271,4 +271,4 @@ TEST_CASE("where takes NaN for true and gives the neutral NaN", "[fast]") {
 
 }  // namespace
 
-}  // namespace numemu::net
+}  // namespace numemu::net::binary_test

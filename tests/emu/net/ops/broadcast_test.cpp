@@ -4,7 +4,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
 
-namespace numemu::net {
+namespace numemu::net::broadcast_test {
 namespace {
 
 TEST_CASE("shapes broadcast as in numpy", "[fast]") {
@@ -61,4 +61,4 @@ TEST_CASE("runs give each element its inputs", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::broadcast_test

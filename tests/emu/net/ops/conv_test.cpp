@@ -5,7 +5,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
 
-namespace numemu::net {
+namespace numemu::net::conv_test {
 namespace {
 
 struct Case {
@@ -343,4 +343,4 @@ TEST_CASE("conv2d refuses what it cannot compute", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::conv_test

@@ -10,7 +10,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
 
-namespace numemu::net {
+namespace numemu::net::fixed_quantizer_test {
 namespace {
 
 Tensor vector_of(std::vector<float> data) {
@@ -102,4 +102,4 @@ TEST_CASE("fixed quantizers refuse scales that do not fit", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::fixed_quantizer_test

@@ -11,7 +11,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
 
-namespace numemu::net {
+namespace numemu::net::linear_test {
 namespace {
 
 TEST_CASE("a bias is one float32 addition per output, its gradient one rounding of a float64 sum",
@@ -211,4 +211,4 @@ TEST_CASE("hadamard_classifier: any network with a linear last layer may have on
 
 }  // namespace
 
-}  // namespace numemu::net
+}  // namespace numemu::net::linear_test

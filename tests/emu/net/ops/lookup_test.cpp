@@ -9,7 +9,7 @@
 #include "tests/emu/net/op_check.hpp"
 #include "tests/emu/net/ops/mover_check.hpp"
 
-namespace numemu::net {
+namespace numemu::net::lookup_test {
 namespace {
 
 TEST_CASE("gather chooses along every axis", "[fast]") {
@@ -198,4 +198,4 @@ TEST_CASE("position_embedding refuses other lengths", "[fast]") {
 
 }  // namespace
 
-}  // namespace numemu::net
+}  // namespace numemu::net::lookup_test

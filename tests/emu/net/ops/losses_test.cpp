@@ -9,7 +9,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
 
-namespace numemu::net {
+namespace numemu::net::losses_test {
 namespace {
 
 constexpr std::int64_t kBatch = 6, kClasses = 5;
@@ -118,4 +118,4 @@ TEST_CASE("cross_entropy refuses labels that are no class and batches that do no
 
 }  // namespace
 
-}  // namespace numemu::net
+}  // namespace numemu::net::losses_test

@@ -9,7 +9,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
 
-namespace numemu::net {
+namespace numemu::net::masks_test {
 namespace {
 
 using test::kAnyNan;
@@ -93,4 +93,4 @@ TEST_CASE("dropout keeps one NaN and refuses impossible probabilities", "[fast]"
 
 }  // namespace
 
-}  // namespace numemu::net
+}  // namespace numemu::net::masks_test

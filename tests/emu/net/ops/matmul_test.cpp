@@ -8,7 +8,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
 
-namespace numemu::net {
+namespace numemu::net::matmul_test {
 namespace {
 
 // Matrices of a case: element (matrix, row, column) of each tensor as a flat index.
@@ -209,4 +209,4 @@ TEST_CASE("matmul refuses shapes that do not fit", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::matmul_test

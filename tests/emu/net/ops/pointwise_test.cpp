@@ -10,7 +10,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
 
-namespace numemu::net {
+namespace numemu::net::pointwise_test {
 namespace {
 
 using Reads = PointwiseRule::Reads;
@@ -380,4 +380,4 @@ TEST_CASE("gelu keeps its relative precision in the lower tail", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::pointwise_test

@@ -12,7 +12,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
 
-namespace numemu::net {
+namespace numemu::net::pool_test {
 namespace {
 
 struct PoolCase {
@@ -318,4 +318,4 @@ TEST_CASE("global_average_pool refuses what is no image", "[fast]") {
 
 }  // namespace
 
-}  // namespace numemu::net
+}  // namespace numemu::net::pool_test

@@ -10,7 +10,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
 
-namespace numemu::net {
+namespace numemu::net::recurrent_test {
 namespace {
 
 /// float32; `seen` has "LAYER KIND MxNxK" of every product.
@@ -311,4 +311,4 @@ TEST_CASE("gru refuses other shapes", "[fast]") {
 
 }  // namespace
 
-}  // namespace numemu::net
+}  // namespace numemu::net::recurrent_test

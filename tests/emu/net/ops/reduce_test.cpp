@@ -12,7 +12,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
 
-namespace numemu::net {
+namespace numemu::net::reduce_test {
 namespace {
 
 using test::kAnyNan;
@@ -223,4 +223,4 @@ TEST_CASE("top_k refuses more elements than there are", "[fast]") {
 
 }  // namespace
 
-}  // namespace numemu::net
+}  // namespace numemu::net::reduce_test

@@ -9,7 +9,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
 
-namespace numemu::net {
+namespace numemu::net::row_norm_test {
 namespace {
 
 using test::kAnyNan;
@@ -94,4 +94,4 @@ TEST_CASE("group_norm needs its channels in equal groups", "[fast]") {
 
 }  // namespace
 
-}  // namespace numemu::net
+}  // namespace numemu::net::row_norm_test

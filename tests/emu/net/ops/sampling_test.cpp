@@ -8,7 +8,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
 
-namespace numemu::net {
+namespace numemu::net::sampling_test {
 namespace {
 
 const Resampling kRows{
@@ -144,4 +144,4 @@ TEST_CASE("grid_sample refuses other shapes", "[fast]") {
 
 }  // namespace
 
-}  // namespace numemu::net
+}  // namespace numemu::net::sampling_test

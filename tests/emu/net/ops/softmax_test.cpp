@@ -9,7 +9,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
 
-namespace numemu::net {
+namespace numemu::net::softmax_test {
 namespace {
 
 using test::kAnyNan;
@@ -128,4 +128,4 @@ TEST_CASE("softmax refuses axes that are not there or empty", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::softmax_test

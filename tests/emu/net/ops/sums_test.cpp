@@ -7,7 +7,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
 
-namespace numemu::net {
+namespace numemu::net::sums_test {
 namespace {
 
 TEST_CASE("column sums are pairwise sums bit for bit, for 1, 2 and 3 threads", "[fast]") {
@@ -117,4 +117,4 @@ TEST_CASE("sum_to sums over the axes that were repeated", "[fast]") {
 
 }  // namespace
 
-}  // namespace numemu::net
+}  // namespace numemu::net::sums_test

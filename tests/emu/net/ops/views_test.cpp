@@ -11,7 +11,7 @@
 #include "tests/emu/net/op_check.hpp"
 #include "tests/emu/net/ops/mover_check.hpp"
 
-namespace numemu::net {
+namespace numemu::net::views_test {
 namespace {
 
 TEST_CASE("strided_copy: a box with one axis backwards", "[fast]") {
@@ -242,4 +242,4 @@ TEST_CASE("a constant gives its value and is never trained", "[fast]") {
 
 }  // namespace
 
-}  // namespace numemu::net
+}  // namespace numemu::net::views_test

@@ -8,7 +8,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
 
-namespace numemu::net {
+namespace numemu::net::clip_test {
 namespace {
 
 std::vector<Tensor> gradients() {
@@ -55,4 +55,4 @@ TEST_CASE("clipping scales to the limit and leaves smaller gradients alone", "[f
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::clip_test

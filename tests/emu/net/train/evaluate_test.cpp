@@ -13,7 +13,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/train/synthetic.hpp"
 
-namespace numemu::net {
+namespace numemu::net::evaluate_test {
 namespace {
 
 TEST_CASE("evaluation is the same for 1, 2 and 3 threads and agrees with one big batch", "[fast]") {
@@ -133,4 +133,4 @@ TEST_CASE("an error inside a thread comes out", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::evaluate_test

@@ -6,7 +6,7 @@
 #include "emu/net/train/step.hpp"
 #include "tests/catch.hpp"
 
-namespace numemu::net {
+namespace numemu::net::metrics_test {
 namespace {
 
 TEST_CASE("an epoch's means weigh targets and count skipped steps apart", "[fast]") {
@@ -52,4 +52,4 @@ TEST_CASE("perplexity and bits are exponential and logarithm of a loss", "[fast]
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::metrics_test

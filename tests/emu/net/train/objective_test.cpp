@@ -7,7 +7,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
 
-namespace numemu::net {
+namespace numemu::net::objective_test {
 namespace {
 
 TEST_CASE("objectives are found by name", "[fast]") {
@@ -42,4 +42,4 @@ TEST_CASE("every objective answers per target, checks its labels and agrees with
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::objective_test

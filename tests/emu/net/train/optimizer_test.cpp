@@ -6,7 +6,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/train/three_parameters.hpp"
 
-namespace numemu::net {
+namespace numemu::net::optimizer_test {
 namespace {
 
 using test::options_of;
@@ -104,4 +104,4 @@ TEST_CASE("an unknown optimizer offers the nearest", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::optimizer_test

@@ -6,7 +6,7 @@
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 
-namespace numemu::net {
+namespace numemu::net::options_test {
 namespace {
 
 // One change per option, to a value that is allowed.
@@ -159,4 +159,4 @@ TEST_CASE("wrong options are refused by name", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::options_test

@@ -5,7 +5,7 @@
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 
-namespace numemu::net {
+namespace numemu::net::recommended_test {
 namespace {
 
 TEST_CASE("every optimizer has rates on every network, and they are allowed", "[fast]") {
@@ -54,4 +54,4 @@ TEST_CASE("rates of an unknown optimizer are refused with the nearest", "[fast]"
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::recommended_test

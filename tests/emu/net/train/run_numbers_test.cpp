@@ -8,7 +8,7 @@
 #include "formats/storage/json.hpp"
 #include "tests/catch.hpp"
 
-namespace numemu::net {
+namespace numemu::net::run_numbers_test {
 namespace {
 
 // Another number in every field, by filling the bytes of what is made of 8-byte numbers alone.
@@ -71,4 +71,4 @@ TEST_CASE("JSON of another form is refused by its key", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::run_numbers_test

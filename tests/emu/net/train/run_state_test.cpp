@@ -15,7 +15,7 @@
 #include "tests/emu/net/train/synthetic.hpp"
 #include "tests/files.hpp"
 
-namespace numemu::net {
+namespace numemu::net::run_state_test {
 namespace {
 
 using numemu::test::message_of;
@@ -223,4 +223,4 @@ TEST_CASE("a damaged state is refused and changes nothing", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::run_state_test

@@ -6,7 +6,7 @@
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 
-namespace numemu::net {
+namespace numemu::net::schedule_test {
 namespace {
 
 TEST_CASE("cosine falls from 1 towards 0 over all steps", "[fast]") {
@@ -46,4 +46,4 @@ TEST_CASE("an unknown schedule offers the nearest", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::schedule_test

@@ -7,7 +7,7 @@
 
 #include "tests/catch.hpp"
 
-namespace numemu::net {
+namespace numemu::net::shuffle_test {
 namespace {
 
 TEST_CASE("an epoch's order is a permutation that depends on seed and epoch", "[fast]") {
@@ -32,4 +32,4 @@ TEST_CASE("every image comes first equally often", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::shuffle_test

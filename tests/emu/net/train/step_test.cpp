@@ -9,7 +9,7 @@
 #include "tests/emu/net/train/stateful.hpp"
 #include "tests/emu/net/train/synthetic.hpp"
 
-namespace numemu::net {
+namespace numemu::net::step_test {
 namespace {
 
 struct OneStep {
@@ -235,4 +235,4 @@ TEST_CASE("objectives take turns: each a step on the updated weights with its ow
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::step_test

@@ -13,7 +13,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/train/synthetic.hpp"
 
-namespace numemu::net {
+namespace numemu::net::train_test {
 namespace {
 
 constexpr const char* kWeightsAfter20Steps =
@@ -379,4 +379,4 @@ TEST_CASE("wrong options and data that do not fit are refused", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::train_test

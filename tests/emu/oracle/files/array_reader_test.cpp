@@ -7,7 +7,7 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
-namespace numemu::oracle {
+namespace numemu::oracle::array_reader_test {
 namespace {
 
 using Arrays = std::map<std::string, Array>;
@@ -120,4 +120,4 @@ TEST_CASE("numbers that are no codes keep within their bits", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::oracle
+}  // namespace numemu::oracle::array_reader_test

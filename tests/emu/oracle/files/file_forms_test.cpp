@@ -12,7 +12,7 @@
 #include "formats/storage/json.hpp"
 #include "tests/catch.hpp"
 
-namespace numemu::oracle {
+namespace numemu::oracle::file_forms_test {
 namespace {
 
 struct Made {
@@ -160,4 +160,4 @@ TEST_CASE("unknown file formats are refused", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::oracle
+}  // namespace numemu::oracle::file_forms_test

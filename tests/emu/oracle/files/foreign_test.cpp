@@ -8,7 +8,7 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
-namespace numemu::oracle {
+namespace numemu::oracle::foreign_test {
 namespace {
 
 using test::message_of;
@@ -106,4 +106,4 @@ TEST_CASE("lines of another number of words are refused", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::oracle
+}  // namespace numemu::oracle::foreign_test

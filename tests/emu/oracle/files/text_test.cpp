@@ -9,7 +9,7 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
-namespace numemu::oracle {
+namespace numemu::oracle::text_test {
 namespace {
 
 /// The bytes of a text, `most` at a time.
@@ -181,4 +181,4 @@ TEST_CASE("csv and JSON lines become text", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::oracle
+}  // namespace numemu::oracle::text_test

@@ -5,6 +5,8 @@
 #include "formats/codec.hpp"
 #include "tests/catch.hpp"
 
+namespace draft_test {
+
 using namespace numemu;
 using namespace numemu::oracle;
 
@@ -75,3 +77,5 @@ TEST_CASE("a draft puts B where the kept number of A meets it", "[fast]") {
   CHECK_FALSE(Draft(ports).keep(2, {0, 1}).dot());
   CHECK_FALSE(Draft(ports).product(0, number(1, 60)).dot());
 }
+
+}  // namespace draft_test

@@ -11,6 +11,8 @@
 #include "emu/unit/unit.hpp"
 #include "tests/catch.hpp"
 
+namespace identify_test {
+
 using namespace numemu;
 using namespace numemu::oracle;
 using unit::UnitDescription;
@@ -443,3 +445,5 @@ TEST_CASE("identify: every rule of the catalogue", "[slow]") {
   }
   recover_all(names, true);
 }
+
+}  // namespace identify_test

@@ -9,6 +9,8 @@
 #include "emu/unit/unit.hpp"
 #include "tests/catch.hpp"
 
+namespace probes_test {
+
 using namespace numemu;
 using namespace numemu::oracle;
 
@@ -41,3 +43,5 @@ TEST_CASE("a probe refutes every rival that any question refutes", "[fast]") {
   }
   CHECK(rivals > 100);
 }
+
+}  // namespace probes_test

@@ -9,6 +9,8 @@
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 
+namespace rival_test {
+
 using namespace numemu;
 using namespace numemu::oracle;
 
@@ -119,3 +121,5 @@ TEST_CASE("rival: what no result shows is none", "[fast]") {
   CHECK_FALSE(has(rivals_of(described("nvidia.v100.mma.f16.f32")),
                   "products of 2^128 and more are infinite"));
 }
+
+}  // namespace rival_test

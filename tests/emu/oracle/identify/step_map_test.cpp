@@ -4,6 +4,8 @@
 #include "emu/unit/unit.hpp"
 #include "tests/catch.hpp"
 
+namespace step_map_test {
+
 using namespace numemu;
 using namespace numemu::oracle;
 using unit::UnitDescription;
@@ -107,3 +109,5 @@ TEST_CASE("steps are written as stretches of positions", "[fast]") {
   CHECK(step_words({0, 1, 2}) == "0, 1, 2");
   CHECK(step_words({}).empty());
 }
+
+}  // namespace step_map_test

@@ -4,6 +4,8 @@
 #include "emu/unit/unit.hpp"
 #include "tests/catch.hpp"
 
+namespace summation_tree_test {
+
 using namespace numemu;
 using namespace numemu::oracle;
 
@@ -49,3 +51,5 @@ TEST_CASE("summation tree: an exact sum and answers at random have none", "[fast
   CHECK_FALSE(
       read_summation_tree(ports, [&](const Dot&) { return ++next * 0x12345 % 0x7f800000; }));
 }
+
+}  // namespace summation_tree_test

@@ -12,7 +12,7 @@
 #include "formats/format.hpp"
 #include "tests/catch.hpp"
 
-namespace numemu::oracle::recording {
+namespace numemu::oracle::recording::conversion_test {
 namespace {
 
 const Conversion& named(std::string_view name) {
@@ -176,4 +176,4 @@ TEST_CASE("conversions: random bits of rs stay in their field and reach its ends
 }
 
 }  // namespace
-}  // namespace numemu::oracle::recording
+}  // namespace numemu::oracle::recording::conversion_test

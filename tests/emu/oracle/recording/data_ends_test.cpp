@@ -7,7 +7,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/oracle/recording/decoded_tile.hpp"
 
-namespace numemu::oracle::recording {
+namespace numemu::oracle::recording::data_ends_test {
 namespace {
 
 TEST_CASE("the tiny kind holds subnormals of A, of B and of C by turns", "[fast]") {
@@ -211,4 +211,4 @@ TEST_CASE("scales hold their ends, NaN and ignored signs in the specials kind al
 }
 
 }  // namespace
-}  // namespace numemu::oracle::recording
+}  // namespace numemu::oracle::recording::data_ends_test

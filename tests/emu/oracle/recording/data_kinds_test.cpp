@@ -7,7 +7,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/oracle/recording/decoded_tile.hpp"
 
-namespace numemu::oracle::recording {
+namespace numemu::oracle::recording::data_kinds_test {
 namespace {
 
 __extension__ using Wide = unsigned __int128;
@@ -200,4 +200,4 @@ TEST_CASE("integer accumulators lie at the ends and sums leave and return", "[fa
 }
 
 }  // namespace
-}  // namespace numemu::oracle::recording
+}  // namespace numemu::oracle::recording::data_kinds_test

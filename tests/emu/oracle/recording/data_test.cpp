@@ -9,7 +9,7 @@
 #include "formats/random.hpp"
 #include "tests/catch.hpp"
 
-namespace numemu::oracle::recording {
+namespace numemu::oracle::recording::data_test {
 namespace {
 
 const Instruction& instruction(int number) {
@@ -228,4 +228,4 @@ TEST_CASE("the first forty tiles are pinned", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::oracle::recording
+}  // namespace numemu::oracle::recording::data_test

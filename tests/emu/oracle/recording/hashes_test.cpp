@@ -11,7 +11,7 @@
 #include "tests/emu/oracle/recording/named.hpp"
 #include "tests/files.hpp"
 
-namespace numemu::oracle::recording {
+namespace numemu::oracle::recording::hashes_test {
 namespace {
 
 using test::TemporaryFolder;
@@ -131,4 +131,4 @@ TEST_CASE("what is wrong in a folder of hashes is said with its place", "[fast]"
 }
 
 }  // namespace
-}  // namespace numemu::oracle::recording
+}  // namespace numemu::oracle::recording::hashes_test

@@ -11,7 +11,7 @@
 #include "emu/oracle/recording/batch.hpp"
 #include "tests/catch.hpp"
 
-namespace numemu::oracle::recording {
+namespace numemu::oracle::recording::instruction_test {
 namespace {
 
 /// NUMEMU_SHARED of the environment, else of the build.
@@ -210,4 +210,4 @@ TEST_CASE("every instruction is had by a chip, and only by chips of its range", 
   CHECK(capability_of("P100") == 0);
 }
 
-}  // namespace numemu::oracle::recording
+}  // namespace numemu::oracle::recording::instruction_test

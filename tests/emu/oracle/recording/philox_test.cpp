@@ -5,7 +5,7 @@
 #include "formats/random.hpp"
 #include "tests/catch.hpp"
 
-namespace numemu::oracle::recording {
+namespace numemu::oracle::recording::philox_test {
 namespace {
 
 bool equal(const PhiloxBlock& got, const numemu::PhiloxBlock& expected) {
@@ -55,4 +55,4 @@ TEST_CASE("words are those of the project's random source", "[fast][gpu]") {
 }
 
 }  // namespace
-}  // namespace numemu::oracle::recording
+}  // namespace numemu::oracle::recording::philox_test

@@ -13,7 +13,7 @@
 #include "emu/unit/unit.hpp"
 #include "tests/catch.hpp"
 
-namespace numemu::oracle::recording {
+namespace numemu::oracle::recording::probe_test {
 namespace {
 
 bool fits(Element e, std::uint64_t code) {
@@ -241,4 +241,4 @@ TEST_CASE("the units predict what the published file says of each probe", "[fast
 }
 
 }  // namespace
-}  // namespace numemu::oracle::recording
+}  // namespace numemu::oracle::recording::probe_test

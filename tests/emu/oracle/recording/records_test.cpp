@@ -15,7 +15,7 @@
 #include "tests/emu/oracle/recording/named.hpp"
 #include "tests/files.hpp"
 
-namespace numemu::oracle::recording {
+namespace numemu::oracle::recording::records_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -194,4 +194,4 @@ TEST_CASE("records and hashes of every Hopper instruction stay small", "[fast]")
 }
 
 }  // namespace
-}  // namespace numemu::oracle::recording
+}  // namespace numemu::oracle::recording::records_test

@@ -13,7 +13,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/oracle/recording/named.hpp"
 
-namespace numemu::oracle {
+namespace numemu::oracle::instruction_unit_test {
 namespace {
 
 using recording::Batch;
@@ -72,4 +72,4 @@ TEST_CASE("an instruction has the unit of its name, with its own C and K", "[fas
 }
 
 }  // namespace
-}  // namespace numemu::oracle
+}  // namespace numemu::oracle::instruction_unit_test

@@ -15,7 +15,7 @@
 #include "tests/emu/oracle/recording/named.hpp"
 #include "tests/files.hpp"
 
-namespace numemu::oracle {
+namespace numemu::oracle::record_judge_test {
 namespace {
 
 using recording::Batch;
@@ -202,4 +202,4 @@ TEST_CASE("what is wrong in a folder of records is reported with its place", "[f
 }
 
 }  // namespace
-}  // namespace numemu::oracle
+}  // namespace numemu::oracle::record_judge_test

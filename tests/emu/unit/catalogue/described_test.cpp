@@ -5,6 +5,8 @@
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 
+namespace described_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using Catch::Contains;
@@ -162,3 +164,5 @@ TEST_CASE("described units: refusals name the part and what was expected", "[fas
     CHECK_THROWS_WITH(find_unit(name), Contains(text));
   }
 }
+
+}  // namespace described_test

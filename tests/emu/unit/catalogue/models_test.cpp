@@ -4,6 +4,8 @@
 #include "emu/unit/unit.hpp"
 #include "tests/catch.hpp"
 
+namespace models_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 
@@ -169,3 +171,5 @@ TEST_CASE("models: short names of types", "[fast]") {
   }
   CHECK(format_of_type("s32") == nullptr);
 }
+
+}  // namespace models_test

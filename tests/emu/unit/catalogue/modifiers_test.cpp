@@ -6,6 +6,8 @@
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 
+namespace modifiers_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using Catch::Contains;
@@ -131,3 +133,5 @@ TEST_CASE("modifiers: two of them are one unit in either order, with the weaker 
   }
   CHECK(find_unit("a100.mma.f16.f32.leeds").row().name == base + ".leeds");
 }
+
+}  // namespace modifiers_test

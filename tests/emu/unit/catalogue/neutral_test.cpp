@@ -6,6 +6,8 @@
 #include "tests/catch.hpp"
 #include "tests/emu/unit/problem.hpp"
 
+namespace neutral_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using namespace numemu::unit::test;
@@ -123,3 +125,5 @@ TEST_CASE("f32.sequential: large enough for several slices of k and several tile
       make_matrices("float32", "float32", 1100, 14, 70, {true, false, true}, Fill::any, 4001);
   CHECK(mismatches(sequential(), q) == 0);
 }
+
+}  // namespace neutral_test

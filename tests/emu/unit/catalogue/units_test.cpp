@@ -5,6 +5,8 @@
 #include "tests/catch.hpp"
 #include "tests/emu/unit/any_product.hpp"
 
+namespace units_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using numemu::unit::test::AnyProduct;
@@ -94,3 +96,5 @@ TEST_CASE("presets: threads do not change a bit", "[fast]") {
   }
   omp_set_num_threads(before);
 }
+
+}  // namespace units_test

@@ -6,6 +6,8 @@
 #include "tests/emu/unit/any_product.hpp"
 #include "tests/emu/unit/by_path.hpp"
 
+namespace float_chain_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using namespace numemu::unit::test;
@@ -74,3 +76,5 @@ TEST_CASE("float chain: everything else is declined", "[fast]") {
   }));
   CHECK(declined([](auto& u) { u.core = CoreKind::tree; }));
 }
+
+}  // namespace float_chain_test

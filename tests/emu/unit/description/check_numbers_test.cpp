@@ -1,6 +1,8 @@
 // Refusals that concern numbers: subnormals, NaN, scales, sparsity, the rounding of operands.
 #include "tests/emu/unit/description/refusals.hpp"
 
+namespace check_numbers_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using namespace numemu::unit::test;
@@ -171,3 +173,5 @@ TEST_CASE("description: sparsity and input rounding", "[fast]") {
           "input.format: expected together with core fused, chain, tree or exact",
           [](auto& u) { u.input.format = format("bfloat16"); });
 }
+
+}  // namespace check_numbers_test

@@ -3,6 +3,8 @@
 #include "emu/unit/reference/dot.hpp"
 #include "tests/emu/unit/description/refusals.hpp"
 
+namespace check_steps_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using namespace numemu::unit::test;
@@ -236,3 +238,5 @@ TEST_CASE("description: trees and tables", "[fast]") {
   refuses(CoreKind::table, "b: expected codes of at most 20 bits together with core table",
           [](auto& u) { u.a = u.b = format("float16"); });
 }
+
+}  // namespace check_steps_test

@@ -6,6 +6,8 @@
 #include "emu/unit/description/fields.hpp"
 #include "tests/emu/unit/description/refusals.hpp"
 
+namespace check_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using namespace numemu::unit::test;
@@ -271,3 +273,5 @@ TEST_CASE("description: C and D", "[fast]") {
   refuses(CoreKind::integer, "c: expected together with a floating accumulator.format",
           [](auto& u) { u.c = format("float32"); });
 }
+
+}  // namespace check_test

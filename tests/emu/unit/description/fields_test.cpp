@@ -13,6 +13,8 @@
 #include "tests/catch.hpp"
 #include "tests/emu/unit/any_product.hpp"
 
+namespace fields_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using namespace numemu::unit::test;
@@ -198,3 +200,5 @@ TEST_CASE("fields: the visitor names every member of a description", "[fast]") {
   CHECK(products == nullptr);
   CHECK(second_register.format == nullptr);
 }
+
+}  // namespace fields_test

@@ -14,6 +14,8 @@
 #include "tests/catch.hpp"
 #include "tests/emu/unit/description/samples.hpp"
 
+namespace json_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using namespace numemu::unit::test;
@@ -364,3 +366,5 @@ TEST_CASE("description json: the examples and keys of docs/describe-a-unit.md", 
     }
   });
 }
+
+}  // namespace json_test

@@ -7,6 +7,8 @@
 #include "tests/catch.hpp"
 #include "tests/emu/unit/description/samples.hpp"
 
+namespace words_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using namespace numemu::unit::test;
@@ -202,3 +204,5 @@ TEST_CASE("description parameters: core, k, group and what is not a default", "[
                                                                    {"group", "0"},
                                                                    {"nan_code", "0x0"}});
 }
+
+}  // namespace words_test

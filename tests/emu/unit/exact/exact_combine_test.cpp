@@ -10,6 +10,8 @@
 #include "formats/random.hpp"
 #include "tests/catch.hpp"
 
+namespace exact_combine_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 
@@ -126,3 +128,5 @@ TEST_CASE("exact_combine: what two doubles do not hold is refused", "[fast]") {
   CHECK_FALSE(can_combine(2, {-901, -890}));
   CHECK_FALSE(can_combine(2, {790, 801}));
 }
+
+}  // namespace exact_combine_test

@@ -5,6 +5,8 @@
 
 #include "tests/catch.hpp"
 
+namespace exact_plan_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using Way = ExactPlan::Way;
@@ -56,3 +58,5 @@ TEST_CASE("exact plan: the pieces of a value add up to it and keep its sign", "[
   CHECK(piece_of({.kind = Class::nan}, {0, 4}) == 0);
   CHECK(std::signbit(piece_of({.kind = Class::zero, .negative = true}, {0, 4})));
 }
+
+}  // namespace exact_plan_test

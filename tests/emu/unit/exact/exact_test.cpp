@@ -13,6 +13,8 @@
 #include "tests/emu/unit/problem.hpp"
 #include "tests/oracle/rational.hpp"
 
+namespace exact_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using namespace numemu::unit::test;
@@ -207,3 +209,5 @@ TEST_CASE("exact: several slices of k on every path", "[slow]") {
                                             Fill::any, ++seed)) == 0);
   }
 }
+
+}  // namespace exact_test

@@ -7,6 +7,8 @@
 #include "tests/catch.hpp"
 #include "tests/emu/unit/fused/prepare_cases.hpp"
 
+namespace double_form_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using namespace numemu::unit::test;
@@ -162,3 +164,5 @@ TEST_CASE("double form: declines sums that 52 bits cannot hold, and other units"
   p.unit.alignment.floor = -20;  // padding could then cut C
   CHECK(declines(p));
 }
+
+}  // namespace double_form_test

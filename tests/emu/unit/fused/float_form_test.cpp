@@ -6,6 +6,8 @@
 #include "tests/catch.hpp"
 #include "tests/emu/unit/fused/form_problem.hpp"
 
+namespace float_form_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using namespace numemu::unit::test;
@@ -155,3 +157,5 @@ TEST_CASE("float form: several slices of K, blocks of rows and tiles", "[slow]")
                                        5001)) == 0);
   }
 }
+
+}  // namespace float_form_test

@@ -5,6 +5,8 @@
 #include "tests/catch.hpp"
 #include "tests/emu/unit/fused/form_problem.hpp"
 
+namespace half_form_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using namespace numemu::unit::test;
@@ -135,3 +137,5 @@ TEST_CASE("half form: several slices of K, blocks of rows and tiles", "[slow]") 
         5001))));
   }
 }
+
+}  // namespace half_form_test

@@ -7,6 +7,8 @@
 #include "tests/catch.hpp"
 #include "tests/emu/unit/fused/prepare_cases.hpp"
 
+namespace integer_form_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using namespace numemu::unit::test;
@@ -100,3 +102,5 @@ TEST_CASE("integer form: declines what 32 bits or float32 cannot hold", "[fast]"
   CHECK(answer({"float16", "float16", "float32", 16, 8, 24}, Elements::gaussian, Addend::tiny) ==
         Answer::declined);
 }
+
+}  // namespace integer_form_test

@@ -8,6 +8,8 @@
 #include "tests/catch.hpp"
 #include "tests/emu/unit/fused/prepare_cases.hpp"
 
+namespace prepare_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using namespace numemu::unit::test;
@@ -151,3 +153,5 @@ TEST_CASE("prepare: rules that fast paths do not cover are none", "[fast]") {
   }));
   CHECK_FALSE(covers([](auto& u) { u.d = &find_format("bfloat16"); }));
 }
+
+}  // namespace prepare_test

@@ -8,6 +8,8 @@
 #include "tests/catch.hpp"
 #include "tests/emu/unit/problem.hpp"
 
+namespace exact_digits_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using namespace numemu::unit::test;
@@ -239,3 +241,5 @@ TEST_CASE("exact digits: planes are folded before they could wrap", "[fast]") {
     CHECK(compare(p, true) == taken());
   }
 }
+
+}  // namespace exact_digits_test

@@ -3,6 +3,8 @@
 
 #include "tests/emu/unit/integer/tally.hpp"
 
+namespace integer_plan_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using namespace numemu::unit::test;
@@ -131,3 +133,5 @@ TEST_CASE("integer: every instruction set of the portable paths", "[fast]") {
     CHECK(tally.taken(IntegerPath::best) == 10);
   });
 }
+
+}  // namespace integer_plan_test

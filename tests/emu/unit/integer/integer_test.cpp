@@ -6,6 +6,8 @@
 #include "tests/emu/unit/by_path.hpp"
 #include "tests/emu/unit/integer/tally.hpp"
 
+namespace integer_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using namespace numemu::unit::test;
@@ -156,3 +158,5 @@ TEST_CASE("integer: other units are declined", "[fast]") {
   CHECK(declined(unit));
   CHECK(declined(integer_unit(16, IntegerOverflow::saturate_once, 3, 8)));
 }
+
+}  // namespace integer_test

@@ -6,6 +6,8 @@
 
 #include "tests/catch.hpp"
 
+namespace scratch_test {
+
 using numemu::unit::Scratch;
 
 TEST_CASE("scratch: buffers are apart, aligned and used again", "[fast]") {
@@ -30,3 +32,5 @@ TEST_CASE("scratch: buffers are apart, aligned and used again", "[fast]") {
     large.get()[(20 << 20) - 1] = 1;
   }
 }
+
+}  // namespace scratch_test

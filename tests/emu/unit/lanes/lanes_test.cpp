@@ -5,7 +5,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/unit/lanes/lane_problem.hpp"
 
-namespace numemu::unit::test {
+namespace numemu::unit::test::lanes_test {
 namespace {
 
 TEST_CASE("chains under FTZ and DAZ give the reference's bits", "[fast]") {
@@ -81,4 +81,4 @@ TEST_CASE("what the chains do not cover is declined", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::unit::test
+}  // namespace numemu::unit::test::lanes_test

@@ -4,6 +4,8 @@
 #include "tests/catch.hpp"
 #include "tests/emu/unit/mac/mac_case.hpp"
 
+namespace mac_edges_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using namespace numemu::unit::test;
@@ -130,3 +132,5 @@ TEST_CASE("mac: the host's own half precision", "[fast]") {
     CHECK(differing(unit, {.m = 3, .n = 70, .k = 0, .with_c = true}) == 0);
   }
 }
+
+}  // namespace mac_edges_test

@@ -4,6 +4,8 @@
 
 #include "tests/catch.hpp"
 
+namespace mac_plan_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using namespace numemu::unit::mac;
@@ -85,3 +87,5 @@ TEST_CASE("mac plan: float lanes where two bits are left below the last one", "[
   CHECK(plan(register_of("bfloat16"), inputs_of("bfloat16", "bfloat16", 64)).wide);
   CHECK_FALSE(plan(register_of("bfloat16"), in).wide);
 }
+
+}  // namespace mac_plan_test

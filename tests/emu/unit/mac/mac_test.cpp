@@ -6,6 +6,8 @@
 #include "tests/catch.hpp"
 #include "tests/emu/unit/mac/mac_case.hpp"
 
+namespace mac_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using namespace numemu::unit::test;
@@ -140,3 +142,5 @@ TEST_CASE("mac: every target gives the bits of the reference", "[slow]") {
                     {.a = "int8", .b = "int8"}) == 0);
   });
 }
+
+}  // namespace mac_test

@@ -3,6 +3,8 @@
 #include "tests/catch.hpp"
 #include "tests/emu/unit/reference/dot_case.hpp"
 
+namespace chain_reference_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using namespace numemu::unit::test;
@@ -210,3 +212,5 @@ TEST_CASE("chain reference: two's complement registers saturate at every additio
   dot.unit.accumulator.rounding.mode = RoundingMode::rup;
   CHECK(dot.whole() == 25);
 }
+
+}  // namespace chain_reference_test

@@ -9,6 +9,8 @@
 #include "tests/emu/unit/any_product.hpp"
 #include "tests/emu/unit/reference/dot_case.hpp"
 
+namespace divergence_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using namespace numemu::unit::test;
@@ -116,3 +118,5 @@ TEST_CASE("divergence: a unit never parts from itself; where results differ a st
   }
   CHECK(named > 25);
 }
+
+}  // namespace divergence_test

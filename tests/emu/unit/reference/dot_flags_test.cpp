@@ -8,6 +8,8 @@
 #include "tests/emu/unit/problem.hpp"
 #include "tests/emu/unit/reference/dot_case.hpp"
 
+namespace dot_flags_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using namespace numemu::unit::test;
@@ -139,3 +141,5 @@ TEST_CASE("flags: trees, exact sums, a late C and flushed results", "[fast]") {
   flushes.subnormals.flush_results = true;
   CHECK(flags_of(flushes, {0x1p-100}, {0x1p-40}, 0) == (kUnderflow | kInexact));
 }
+
+}  // namespace dot_flags_test

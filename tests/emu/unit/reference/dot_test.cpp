@@ -8,6 +8,8 @@
 #include "tests/catch.hpp"
 #include "tests/emu/unit/reference/dot_case.hpp"
 
+namespace dot_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using namespace numemu::unit::test;
@@ -246,3 +248,5 @@ TEST_CASE("reference: the trace of two levels", "[fast]") {
   CHECK(trace.result == 0x42f20000);           // 121
   CHECK(trace.steps[1].result == 0x4900);      // 10 in float16
 }
+
+}  // namespace dot_test

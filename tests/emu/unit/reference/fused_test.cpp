@@ -4,6 +4,8 @@
 #include "tests/catch.hpp"
 #include "tests/emu/unit/reference/dot_case.hpp"
 
+namespace fused_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using namespace numemu::unit::test;
@@ -269,3 +271,5 @@ TEST_CASE("fused reference: groups of 16 are exact and align with their scales a
   dot.a[0] = 0;  // a sum of zero still raises the exponent
   CHECK(dot.number() == 0);
 }
+
+}  // namespace fused_test

@@ -4,6 +4,8 @@
 #include "tests/catch.hpp"
 #include "tests/emu/unit/reference/dot_case.hpp"
 
+namespace given_result_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using namespace numemu::unit::test;
@@ -29,3 +31,5 @@ TEST_CASE("given result: one that kept what the unit cut, and one rounded once",
   CHECK(exact[1] == "the given result is the exact sum rounded once by rne, rna, rtz, rup, rdn");
   CHECK(explain_result(*unit.description(), g, 0, 0, 0, {.kind = Class::nan}).empty());
 }
+
+}  // namespace given_result_test

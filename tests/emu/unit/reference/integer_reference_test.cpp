@@ -2,6 +2,8 @@
 #include "tests/catch.hpp"
 #include "tests/emu/unit/reference/dot_case.hpp"
 
+namespace integer_reference_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using namespace numemu::unit::test;
@@ -106,3 +108,5 @@ TEST_CASE("integer reference: without products the result is C", "[fast]") {
   for (const auto overflow : {kWrap, kOnce, kEach})
     CHECK(result(integer_unit(8, overflow, 4), {}, -5) == -5);
 }
+
+}  // namespace integer_reference_test

@@ -6,6 +6,8 @@
 #include "tests/emu/unit/any_product.hpp"
 #include "tests/emu/unit/reference/dot_case.hpp"
 
+namespace losses_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using namespace numemu::unit::test;
@@ -68,3 +70,5 @@ TEST_CASE("losses: they add up to the distance of the result from the exact sum"
     }
   }
 }
+
+}  // namespace losses_test

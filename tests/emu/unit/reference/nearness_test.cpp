@@ -7,6 +7,8 @@
 #include "tests/catch.hpp"
 #include "tests/emu/unit/reference/dot_case.hpp"
 
+namespace nearness_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using namespace numemu::unit::test;
@@ -61,3 +63,5 @@ TEST_CASE("nearness: ulps are steps between numbers", "[fast]") {
   CHECK(ulps_between(nullptr, 32, 0xffffffff, 1) == 2);
   CHECK(ulps_between(&find_format("float64"), 0, 0, 0x7ff0000000000000) == 0x7ff0000000000000);
 }
+
+}  // namespace nearness_test

@@ -6,6 +6,8 @@
 #include "formats/codec.hpp"
 #include "tests/catch.hpp"
 
+namespace register_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 
@@ -197,3 +199,5 @@ TEST_CASE("register: an x86 NaN keeps sign and payload and is quieted", "[fast]"
   CHECK(x86_nan(find_format("float16"), decode(find_format("float16"), 0xfc03), 0xfe00) == 0xfe03);
   CHECK(code_of(&f32, {}, {.kind = Class::nan}, 0x7fffffff) == 0x7fffffff);
 }
+
+}  // namespace register_test

@@ -8,6 +8,8 @@
 #include "tests/emu/unit/any_product.hpp"
 #include "tests/emu/unit/reference/dot_case.hpp"
 
+namespace running_sums_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using namespace numemu::unit::test;
@@ -68,3 +70,5 @@ TEST_CASE("running sums: chunks and chains count from where they join", "[fast]"
   CHECK(to_double(sums.sums.back().held) == 31);
   CHECK(sums.sums.back().products == 4);
 }
+
+}  // namespace running_sums_test

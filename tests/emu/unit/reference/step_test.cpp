@@ -10,6 +10,8 @@
 #include "tests/catch.hpp"
 #include "tests/emu/unit/reference/dot_case.hpp"
 
+namespace step_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 
@@ -250,3 +252,5 @@ TEST_CASE("overflow_to_infinity holds where C is added with another rounding", "
   u.c_rounding.mode = RoundingMode::rtz;
   CHECK(test::products_of(u, {65504}, 65504.0).code() == 0x7bff);
 }
+
+}  // namespace step_test

@@ -10,6 +10,8 @@
 #include "tests/emu/unit/any_product.hpp"
 #include "tests/emu/unit/reference/dot_case.hpp"
 
+namespace trace_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using namespace numemu::unit::test;
@@ -172,3 +174,5 @@ TEST_CASE("trace: a NaN has the sign of the code that it is written as", "[fast]
   (void)dot.code(&trace);
   CHECK_FALSE(trace.steps.at(0).result.has_value());
 }
+
+}  // namespace trace_test

@@ -4,6 +4,8 @@
 #include "tests/catch.hpp"
 #include "tests/emu/unit/reference/dot_case.hpp"
 
+namespace tree_reference_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 using namespace numemu::unit::test;
@@ -112,3 +114,5 @@ TEST_CASE("exact reference: each product is multiplied by both scales", "[fast]"
   dot.scale_b[1] = 0x7f;
   CHECK(dot.code() == 0x7e00);
 }
+
+}  // namespace tree_reference_test

@@ -7,6 +7,8 @@
 #include "tests/emu/unit/problem.hpp"
 #include "tests/emu/unit/sparse/patterns.hpp"
 
+namespace choice_test {
+
 using namespace numemu::unit;
 
 namespace {
@@ -65,3 +67,5 @@ TEST_CASE("sparse choice: the table holds every group up to M = 8", "[fast]") {
     for (std::uint32_t bits = 0; bits < table.size(); ++bits) check(p, bits, table[bits]);
   }
 }
+
+}  // namespace choice_test

@@ -12,6 +12,8 @@
 #include "tests/emu/unit/problem.hpp"
 #include "tests/emu/unit/sparse/patterns.hpp"
 
+namespace compress_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 
@@ -251,3 +253,5 @@ TEST_CASE("sparse compress: empty operands", "[fast]") {
   const DenseOperand<float> flat{&find_format("float32"), nullptr, 3, 0};
   CHECK_NOTHROW(compress<float>(p, flat, nullptr, nullptr));
 }
+
+}  // namespace compress_test

@@ -13,6 +13,8 @@
 #include "tests/emu/unit/problem.hpp"
 #include "tests/emu/unit/sparse/patterns.hpp"
 
+namespace kept_gather_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 
@@ -98,3 +100,5 @@ TEST_CASE("sparse gather: illegal indices and tails are refused", "[fast]") {
   CHECK_THROWS_WITH(gather_kept(p, index.data(), 0, Gather::matrix(1, 6)),
                     Catch::Contains("K = 6"));
 }
+
+}  // namespace kept_gather_test

@@ -10,6 +10,8 @@
 #include "tests/emu/unit/problem.hpp"
 #include "tests/emu/unit/sparse/patterns.hpp"
 
+namespace kept_index_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 
@@ -107,3 +109,5 @@ TEST_CASE("sparse index: the error says row, position and rule", "[fast]") {
       "strictly ascending inside their group, an even one and the next in turn");
   CHECK_THROWS_WITH(check_index(p, index.data(), 1, 6), Catch::Contains("K = 6"));
 }
+
+}  // namespace kept_index_test

@@ -8,6 +8,8 @@
 #include "tests/catch.hpp"
 #include "tests/emu/unit/problem.hpp"
 
+namespace nonzero_bits_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 
@@ -55,3 +57,5 @@ TEST_CASE("sparse bits: every length, container and instruction set", "[fast]") 
   }
   hwy::SetSupportedTargetsForTest(0);
 }
+
+}  // namespace nonzero_bits_test

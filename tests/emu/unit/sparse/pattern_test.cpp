@@ -9,6 +9,8 @@
 #include "tests/catch.hpp"
 #include "tests/emu/unit/sparse/patterns.hpp"
 
+namespace pattern_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 
@@ -118,3 +120,5 @@ TEST_CASE("sparse pattern: the named rows are what their names say and stand in 
   }
   CHECK_FALSE(has_layout(parse_pattern("2:3"), MetaLayout::ptx));
 }
+
+}  // namespace pattern_test

@@ -11,6 +11,8 @@
 #include "tests/emu/unit/problem.hpp"
 #include "tests/emu/unit/sparse/patterns.hpp"
 
+namespace ptx_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 
@@ -167,3 +169,5 @@ TEST_CASE("sparse ptx: the worked example of the guide", "[fast]") {
   CHECK(encoded<std::uint8_t>(p, index, 1, 8) == Bytes{0x8d});
   CHECK(encoded<std::uint32_t>(p, index, 1, 8) == std::vector<std::uint32_t>{0x8d});
 }
+
+}  // namespace ptx_test

@@ -12,6 +12,8 @@
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 
+namespace zero_codes_test {
+
 using namespace numemu;
 using namespace numemu::unit;
 
@@ -115,3 +117,5 @@ TEST_CASE("sparse zeros: 32-bit containers", "[fast]") {
   }
   CHECK_THROWS_WITH(zero_codes(find_format("float64")), Catch::Contains("at most 32 bits"));
 }
+
+}  // namespace zero_codes_test

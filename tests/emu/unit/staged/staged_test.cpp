@@ -5,7 +5,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/unit/lanes/lane_problem.hpp"
 
-namespace numemu::unit::test {
+namespace numemu::unit::test::staged_test {
 namespace {
 
 struct Case {
@@ -93,4 +93,4 @@ TEST_CASE("what two alignments in doubles do not cover is declined", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::unit::test
+}  // namespace numemu::unit::test::staged_test

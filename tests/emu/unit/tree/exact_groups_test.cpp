@@ -5,7 +5,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/unit/lanes/lane_problem.hpp"
 
-namespace numemu::unit::test {
+namespace numemu::unit::test::exact_groups_test {
 namespace {
 
 TEST_CASE("exact groups of FP8 products give the reference's bits", "[fast]") {
@@ -78,4 +78,4 @@ TEST_CASE("exact groups over several tiles and slices of k", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::unit::test
+}  // namespace numemu::unit::test::exact_groups_test

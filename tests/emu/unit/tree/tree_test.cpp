@@ -5,7 +5,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/unit/lanes/lane_problem.hpp"
 
-namespace numemu::unit::test {
+namespace numemu::unit::test::tree_test {
 namespace {
 
 /// CDNA1 as MMA-Sim has it: CDNA2's tree without flushes.
@@ -120,4 +120,4 @@ TEST_CASE("trees that float32 lanes do not compute are declined", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::unit::test
+}  // namespace numemu::unit::test::tree_test

@@ -4,6 +4,8 @@
 #include "tests/catch.hpp"
 #include "tests/formats/scaling/rules/exponents.hpp"
 
+namespace absmax_test {
+
 using namespace numemu;
 using namespace numemu::test;
 
@@ -103,3 +105,5 @@ TEST_CASE("absmax saturates and never vanishes", "[fast]") {
   CHECK(absmax("group(int4,32,float16)", {1e-40f}) == 0x1p-24f);
   CHECK(absmax("group(int4,32,float16)", {1e-40f}, RoundingMode::rne) == 0x1p-24f);
 }
+
+}  // namespace absmax_test

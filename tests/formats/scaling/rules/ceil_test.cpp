@@ -2,6 +2,8 @@
 #include "tests/catch.hpp"
 #include "tests/formats/scaling/rules/exponents.hpp"
 
+namespace ceil_test {
+
 using namespace numemu;
 using namespace numemu::test;
 
@@ -30,3 +32,5 @@ TEST_CASE("ceil steps exactly above the largest element", "[fast]") {
   CHECK(exponent("ceil", "mxfp4", 0.0f) == -127);
   CHECK(exponent("ceil", "mxfp4", 0x1p-149f) == -127);
 }
+
+}  // namespace ceil_test

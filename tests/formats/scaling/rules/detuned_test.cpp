@@ -4,6 +4,8 @@
 #include "tests/catch.hpp"
 #include "tests/formats/scaling/rules/exponents.hpp"
 
+namespace detuned_test {
+
 using namespace numemu;
 using numemu::test::exponents;
 
@@ -51,3 +53,5 @@ TEST_CASE("detuned shifts powers of two by whole binades", "[fast]") {
       find_scale_rule("detuned(floor,1.5)", find_block_format("mxfp4")),
       Catch::Contains("detuned(floor,1.5)") && Catch::Contains("expected a power of two"));
 }
+
+}  // namespace detuned_test

@@ -2,6 +2,8 @@
 #include "tests/catch.hpp"
 #include "tests/formats/scaling/rules/exponents.hpp"
 
+namespace even_test {
+
 using namespace numemu;
 using namespace numemu::test;
 
@@ -37,3 +39,5 @@ TEST_CASE("even steps at the midpoint below a power of two", "[fast]") {
   CHECK(exponent("even", "mxint8", std::nextafter(127.5f / 64, 0.0f)) == 0);
   CHECK(exponent("even", "mxfp4", 0.0f) == -127);
 }
+
+}  // namespace even_test

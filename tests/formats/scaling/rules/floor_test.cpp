@@ -2,6 +2,8 @@
 #include "tests/catch.hpp"
 #include "tests/formats/scaling/rules/exponents.hpp"
 
+namespace floor_test {
+
 using namespace numemu;
 using namespace numemu::test;
 
@@ -35,3 +37,5 @@ TEST_CASE("floor is clamped to what e8m0 stores", "[fast]") {
   CHECK(exponent("floor", "mxint8", 3.4e38f) == 127);
   CHECK(exponent("floor", "mx(e2m1b3+finite,32)", 3.4e38f) == 127);
 }
+
+}  // namespace floor_test

@@ -7,6 +7,8 @@
 #include "tests/catch.hpp"
 #include "tests/formats/scaling/rules/exponents.hpp"
 
+namespace lognormal_test {
+
 using namespace numemu;
 
 namespace {
@@ -79,3 +81,5 @@ TEST_CASE("lognormal: the margin decides the relative error as its closed form s
     CHECK(std::abs(mean - predicted(3, 2, 3, mu)) < 4 * deviation + 5e-4);
   }
 }
+
+}  // namespace lognormal_test

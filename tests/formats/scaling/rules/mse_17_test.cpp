@@ -3,6 +3,8 @@
 #include "tests/catch.hpp"
 #include "tests/formats/scaling/rules/exponents.hpp"
 
+namespace mse_17_test {
+
 using namespace numemu;
 using namespace numemu::test;
 
@@ -46,3 +48,5 @@ TEST_CASE("mse(17) of real scales looks at the rounded candidates of the scale f
     CHECK(find_scale_rule("mse(17)", f).scale(request) == best);
   }
 }
+
+}  // namespace mse_17_test

@@ -8,6 +8,8 @@
 #include "tests/catch.hpp"
 #include "tests/formats/scaling/rules/exponents.hpp"
 
+namespace mse_test {
+
 using namespace numemu;
 using namespace numemu::test;
 
@@ -497,3 +499,5 @@ TEST_CASE("mse of 16-bit elements ends, with no more error than absmax", "[fast]
           error_of(c, x, find_scale_rule("absmax").scale({x.data(), 2000, &c})));
   }
 }
+
+}  // namespace mse_test

@@ -2,6 +2,8 @@
 #include "tests/catch.hpp"
 #include "tests/formats/scaling/rules/exponents.hpp"
 
+namespace nearest_test {
+
 using namespace numemu;
 using namespace numemu::test;
 
@@ -32,3 +34,5 @@ TEST_CASE("nearest steps between the floats around a half-integer logarithm", "[
   CHECK(exponent("nearest", "mxfp4", above / 2) == 0);
   CHECK(exponent("nearest", "mxfp4", 0.0f) == -127);
 }
+
+}  // namespace nearest_test

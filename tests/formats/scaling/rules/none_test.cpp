@@ -2,6 +2,8 @@
 #include "tests/catch.hpp"
 #include "tests/formats/scaling/rules/exponents.hpp"
 
+namespace none_test {
+
 using namespace numemu;
 
 TEST_CASE("none leaves values as they are", "[fast]") {
@@ -13,3 +15,5 @@ TEST_CASE("none leaves values as they are", "[fast]") {
   CHECK_FALSE(serves(find_scale_rule("none"), find_block_format("nvfp4")));
   CHECK_FALSE(serves(find_scale_rule("none"), find_block_format("mxfp4")));
 }
+
+}  // namespace none_test

@@ -5,6 +5,8 @@
 #include "tests/catch.hpp"
 #include "tests/formats/scaling/rules/exponents.hpp"
 
+namespace pow2_test {
+
 using namespace numemu;
 using numemu::test::exponents;
 
@@ -54,3 +56,5 @@ TEST_CASE("pow2 leaves powers of two as they are", "[fast]") {
   const std::vector<float> amax = {0, 0.3f, 1, 5.9f};
   CHECK(exponents("pow2(ceil)", f, amax) == exponents("ceil", f, amax));
 }
+
+}  // namespace pow2_test

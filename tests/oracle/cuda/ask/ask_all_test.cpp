@@ -13,7 +13,7 @@
 #include "tests/files.hpp"
 #include "tests/oracle/cuda/paper/respondent.hpp"
 
-namespace numemu::oracle::recording {
+namespace numemu::oracle::recording::ask_all_test {
 namespace {
 
 AskAllOptions options_for(const std::string& out) {
@@ -120,4 +120,4 @@ TEST_CASE("of a wrong layout everything found is kept", "[fast]") {
   CHECK(files.count("records/mmasp__m16n8k8_f32_tf32_tf32_f32.bin") == 0);
 }
 
-}  // namespace numemu::oracle::recording
+}  // namespace numemu::oracle::recording::ask_all_test

@@ -8,7 +8,7 @@
 #include "emu/oracle/replay/conversion_judge.hpp"
 #include "tests/catch.hpp"
 
-namespace numemu::oracle::recording {
+namespace numemu::oracle::recording::ask_conversion_test {
 namespace {
 
 const Conversion& named(std::string_view name) {
@@ -158,4 +158,4 @@ TEST_CASE("recorded conversions: no table, no tallies; a short file is refused",
 }
 
 }  // namespace
-}  // namespace numemu::oracle::recording
+}  // namespace numemu::oracle::recording::ask_conversion_test

@@ -8,7 +8,7 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
-namespace numemu::oracle::recording {
+namespace numemu::oracle::recording::parts_test {
 
 TEST_CASE("parts that are done are put together in the order of tasks", "[fast]") {
   const test::TemporaryFolder folder;
@@ -56,4 +56,4 @@ TEST_CASE("a run that was killed goes on, another run does not", "[fast]") {
                     Catch::Contains("holds answers of a GPU, seed 1; expected a GPU, seed 2"));
 }
 
-}  // namespace numemu::oracle::recording
+}  // namespace numemu::oracle::recording::parts_test

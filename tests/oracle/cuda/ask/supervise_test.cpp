@@ -8,7 +8,7 @@
 
 #include "tests/catch.hpp"
 
-namespace numemu::oracle::recording {
+namespace numemu::oracle::recording::supervise_test {
 namespace {
 
 constexpr int kPatience_s = 3;  // above any stall of a loaded machine
@@ -56,4 +56,4 @@ TEST_CASE("no child outlives a report that throws", "[fast]") {
   close(pipe_ends[0]);
 }
 
-}  // namespace numemu::oracle::recording
+}  // namespace numemu::oracle::recording::supervise_test

@@ -13,7 +13,7 @@
 #include "tests/oracle/cuda/paper/ptx_fragments.hpp"
 #include "tests/oracle/cuda/paper/tile_registers.hpp"
 
-namespace numemu::oracle::recording {
+namespace numemu::oracle::recording::fragment_test {
 namespace {
 
 using At = std::pair<int, int>;
@@ -189,4 +189,4 @@ TEST_CASE("scales stand in the lanes and bytes that CuTe reads", "[fast]") {
   CHECK(scaled == 28);
 }
 
-}  // namespace numemu::oracle::recording
+}  // namespace numemu::oracle::recording::fragment_test

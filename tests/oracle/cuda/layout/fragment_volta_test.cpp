@@ -8,7 +8,7 @@
 
 #include "tests/catch.hpp"
 
-namespace numemu::oracle::recording {
+namespace numemu::oracle::recording::fragment_volta_test {
 namespace {
 
 using Layout = QuadPairLayout;
@@ -113,4 +113,4 @@ TEST_CASE("a lane gathers four consecutive k of A and of B", "[fast]") {
   }
 }
 
-}  // namespace numemu::oracle::recording
+}  // namespace numemu::oracle::recording::fragment_volta_test

@@ -9,7 +9,7 @@
 #include "tests/oracle/cuda/layout/counting_machine.hpp"
 #include "tests/oracle/cuda/paper/ptx_fragments.hpp"
 
-namespace numemu::oracle::recording {
+namespace numemu::oracle::recording::layout_check_test {
 namespace {
 
 /// Whether a sentence starts with `operand` and one of them has `text`.
@@ -259,4 +259,4 @@ TEST_CASE("an order of k that A and B share is not seen", "[fast]") {
   CHECK(check_layout(machine, instruction("mma", "m16n8k8.f32.tf32.tf32.f32")).empty());
 }
 
-}  // namespace numemu::oracle::recording
+}  // namespace numemu::oracle::recording::layout_check_test

@@ -7,7 +7,7 @@
 
 #include "tests/catch.hpp"
 
-namespace numemu::oracle::recording {
+namespace numemu::oracle::recording::metadata_test {
 namespace {
 
 /// A CuTe layout mode by mode, the first the fastest; a coordinate is split over the shapes.
@@ -143,4 +143,4 @@ TEST_CASE("a lane gathers its eight words, the first in the low bits", "[fast]")
           0x10FE9876U);
 }
 
-}  // namespace numemu::oracle::recording
+}  // namespace numemu::oracle::recording::metadata_test

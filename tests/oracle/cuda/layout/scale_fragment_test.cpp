@@ -7,7 +7,7 @@
 
 #include "tests/catch.hpp"
 
-namespace numemu::oracle::recording {
+namespace numemu::oracle::recording::scale_fragment_test {
 namespace {
 
 /// A CuTe layout with its modes laid flat: the first counts fastest.
@@ -80,4 +80,4 @@ TEST_CASE("byte-id b, in its steps, names the scales of a row in the order of K"
   }
 }
 
-}  // namespace numemu::oracle::recording
+}  // namespace numemu::oracle::recording::scale_fragment_test

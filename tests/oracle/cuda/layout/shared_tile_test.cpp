@@ -6,7 +6,7 @@
 
 #include "tests/catch.hpp"
 
-namespace numemu::oracle::recording {
+namespace numemu::oracle::recording::shared_tile_test {
 namespace {
 
 const std::vector<SharedTile> kTiles = {{8, 32},  {8, 64},  {16, 32},  {16, 64},
@@ -58,4 +58,4 @@ TEST_CASE("a tile of eight rows has one step for both directions", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::oracle::recording
+}  // namespace numemu::oracle::recording::shared_tile_test

@@ -6,7 +6,7 @@
 
 #include "tests/catch.hpp"
 
-namespace numemu::oracle::recording::tcgen05 {
+namespace numemu::oracle::recording::tcgen05::tcgen05_idesc_test {
 namespace {
 
 // CuTe mma_sm100_desc.hpp, InstrDescriptor and InstrDescriptorBlockScaled: widths from bit 0 up.
@@ -102,4 +102,4 @@ TEST_CASE("kinds follow the types, K and the block", "[fast]") {
   CHECK(kind(Kind::tc5bs, "m128n8k64.block16.f32.e2m1.e2m1.ue4m3") == MmaKind::mxf4nvf4);
 }
 
-}  // namespace numemu::oracle::recording::tcgen05
+}  // namespace numemu::oracle::recording::tcgen05::tcgen05_idesc_test

@@ -9,7 +9,7 @@
 
 #include "tests/catch.hpp"
 
-namespace numemu::oracle::recording::tcgen05 {
+namespace numemu::oracle::recording::tcgen05::tcgen05_tile_test {
 namespace {
 
 using Bytes = std::vector<std::uint8_t>;
@@ -251,4 +251,4 @@ TEST_CASE("what a tile takes of tensor memory does not overlap", "[fast]") {
   CHECK(*columns.rbegin() < kTensorColumns);
 }
 
-}  // namespace numemu::oracle::recording::tcgen05
+}  // namespace numemu::oracle::recording::tcgen05::tcgen05_tile_test

@@ -8,7 +8,7 @@
 #include "tests/oracle/cuda/layout/fragment.hpp"
 #include "tests/oracle/cuda/layout/metadata.hpp"
 
-namespace numemu::oracle::recording {
+namespace numemu::oracle::recording::wgmma_descriptor_test {
 namespace {
 
 using Bytes = std::vector<std::uint8_t>;
@@ -335,4 +335,4 @@ TEST_CASE("a warpgroup that multiplies codes as integers gives the plain product
 }
 
 }  // namespace
-}  // namespace numemu::oracle::recording
+}  // namespace numemu::oracle::recording::wgmma_descriptor_test

@@ -14,7 +14,7 @@
 #include "tests/emu/oracle/recording/named.hpp"
 #include "tests/oracle/cuda/layout/layout_check.hpp"
 
-namespace numemu::oracle::recording {
+namespace numemu::oracle::recording::paper_machine_test {
 namespace {
 
 const char* const kChips[] = {"V100", "H100", "RTXBlackwell"};
@@ -146,4 +146,4 @@ TEST_CASE("a chip has its own instructions only", "[fast]") {
   CHECK(a100.name() == "paper A100");
 }
 
-}  // namespace numemu::oracle::recording
+}  // namespace numemu::oracle::recording::paper_machine_test

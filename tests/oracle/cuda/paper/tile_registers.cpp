@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t kSharedAddress = 1024;  ///< anywhere but 0
 
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
+std::size_t slot(int index) { return static_cast<std::size_t>(index); }
 
 bool is_warpgroup(const Instruction& i) { return i.kind == Kind::wgmma || i.kind == Kind::wgmmasp; }
 bool is_quad_pair(const Instruction& i) { return i.m == 8 && i.k == 4 && i.a == Element::f16; }
@@ -55,7 +55,7 @@ void gather_matrices(const Instruction& i, const Tiles& tile, TileRegisters& hel
     for (int r = 0; r < Layout::c_registers(i, i.c); ++r)
       held.c.push_back(Layout::gather_c(i, rows.c, lane, r));
   }
-  held.d.resize(at(held.lanes * Layout::c_registers(i, i.d)));
+  held.d.resize(slot(held.lanes * Layout::c_registers(i, i.d)));
 }
 
 template <class Layout>
@@ -64,15 +64,15 @@ void scatter_sums(const Instruction& i, const TileRegisters& held, const Tiles& 
   for (int thread = 0; thread < held.lanes; ++thread)
     for (int r = 0; r < registers; ++r)
       Layout::scatter_d(i, warp_of(i, tile, thread).d, thread % 32, r,
-                        held.d[at(thread * registers + r)]);
+                        held.d[slot(thread * registers + r)]);
 }
 
 void store_b(const Instruction& i, const Tiles& tile, TileRegisters& held) {
   const SharedTile layout = shared_b(i);
-  held.shared.resize(kSharedAddress + at(layout.bytes()));
+  held.shared.resize(kSharedAddress + slot(layout.bytes()));
   for (int byte = 0; byte < layout.bytes(); ++byte)
-    held.shared[kSharedAddress +
-                at(layout.place(byte / layout.row_bytes, byte % layout.row_bytes))] = tile.b[byte];
+    held.shared[kSharedAddress + slot(layout.place(byte / layout.row_bytes,
+                                                   byte % layout.row_bytes))] = tile.b[byte];
   held.descriptor = wgmma_descriptor(kSharedAddress, layout);
 }
 
@@ -85,7 +85,7 @@ bool has_fragments(Kind kind) {
 
 Tiles tile_of(Batch& batch, int tile) {
   const TileBytes bytes = tile_bytes(*batch.instruction);
-  const std::size_t t = at(tile);
+  const std::size_t t = slot(tile);
   Tiles one = batch.tiles();
   one.a += t * bytes.a;
   one.b += t * bytes.b;

@@ -10,7 +10,7 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
-namespace numemu::oracle::recording {
+namespace numemu::oracle::recording::predictions_test {
 namespace {
 
 /// Printed once for each chip.
@@ -72,4 +72,4 @@ TEST_CASE("the documents are what the rules say", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::oracle::recording
+}  // namespace numemu::oracle::recording::predictions_test

@@ -14,7 +14,7 @@
 #include "emu/oracle/replay/record_rules.hpp"
 #include "tests/catch.hpp"
 
-namespace numemu::oracle::recording {
+namespace numemu::oracle::recording::separation_test {
 namespace {
 
 /// Codes at the ends of a type: every field all zeros, all ones, or drawn.
@@ -117,4 +117,4 @@ TEST_CASE("a probe refutes every rival on every chip, or none can", "[slow]") {
 }
 
 }  // namespace
-}  // namespace numemu::oracle::recording
+}  // namespace numemu::oracle::recording::separation_test

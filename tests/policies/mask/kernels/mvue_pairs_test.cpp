@@ -8,6 +8,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/mask/unbiased_samples.hpp"
 
+namespace mvue_pairs_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::testing;
@@ -149,3 +151,5 @@ TEST_CASE("every pair of a sample is unbiased, and its variance 2 a1 a2", "[fast
     }
   }
 }
+
+}  // namespace mvue_pairs_test

@@ -13,7 +13,7 @@
 #include "tests/policies/mask/tile_oracles.hpp"
 #include "tests/policies/mask/unbiased_samples.hpp"
 
-namespace numemu::policies {
+namespace numemu::policies::tile_4x4_test {
 namespace {
 
 TileMask mask_of(Mask4x4 bits) {
@@ -145,4 +145,4 @@ TEST_CASE("4x4: vectors as the reference on a million tiles", "[slow]") {
 }
 
 }  // namespace
-}  // namespace numemu::policies
+}  // namespace numemu::policies::tile_4x4_test

@@ -9,6 +9,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/mask/group_cases.hpp"
 
+namespace greedy_groups_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -118,3 +120,5 @@ TEST_CASE("greedy groups: many groups equal the reference", "[fast]") {
   for (const unit::Sparsity pattern : {unit::Sparsity{1, 2}, {2, 4}, {4, 8}, {8, 16}})
     compare(pattern, kGroups, seed++);
 }
+
+}  // namespace greedy_groups_test

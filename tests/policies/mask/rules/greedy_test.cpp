@@ -5,6 +5,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/mask/group_cases.hpp"
 
+namespace greedy_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -53,3 +55,5 @@ TEST_CASE("mask greedy: draws nothing, is biased, takes repair and refresh", "[f
   CHECK_THROWS_WITH(parse_mask("greedy(4:8.pairwise)"),
                     Catch::Contains("greedy(4:8.pairwise)") && Catch::Contains("expected"));
 }
+
+}  // namespace greedy_test

@@ -8,6 +8,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/mask/unbiased_samples.hpp"
 
+namespace mvue_approx_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::testing;
@@ -157,3 +159,5 @@ TEST_CASE("every element is unbiased and the variance is the closed form, at any
     }
   }
 }
+
+}  // namespace mvue_approx_test

@@ -6,6 +6,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/mask/unbiased_samples.hpp"
 
+namespace mvue_groups_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::testing;
@@ -206,3 +208,5 @@ TEST_CASE("2:4 by vectors gives the bits of single groups", "[fast]") {
   }
   compare(near);
 }
+
+}  // namespace mvue_groups_test

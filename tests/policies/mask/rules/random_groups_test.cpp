@@ -7,6 +7,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/mask/group_cases.hpp"
 
+namespace random_groups_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -126,3 +128,5 @@ TEST_CASE("random groups: all masks are equally likely", "[fast]") {
     CHECK(std::abs(z) < 4);
   }
 }
+
+}  // namespace random_groups_test

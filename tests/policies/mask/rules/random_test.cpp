@@ -8,6 +8,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/mask/group_cases.hpp"
 
+namespace random_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -61,3 +63,5 @@ TEST_CASE("mask random: draws, is biased, refuses pairs", "[fast]") {
   CHECK_THROWS_AS(parse_mask("random(4:8.pairwise)"), Error);
   CHECK_THROWS_AS(parse_mask("random(2:4,refresh=40)"), Error);
 }
+
+}  // namespace random_test

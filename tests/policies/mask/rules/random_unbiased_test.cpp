@@ -4,6 +4,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/mask/unbiased_samples.hpp"
 
+namespace random_unbiased_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::testing;
@@ -55,3 +57,5 @@ TEST_CASE("a group with NaN or infinities keeps NaN; zeros lose their sign; over
   for (int i = 4; i < 8; ++i) CHECK((y[i] == 0 && !std::signbit(y[i]) && keep[i] == 0));
   CHECK(std::count(y.begin() + 8, y.end(), INFINITY) == 2);
 }
+
+}  // namespace random_unbiased_test

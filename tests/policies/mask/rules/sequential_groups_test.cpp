@@ -4,6 +4,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/mask/group_cases.hpp"
 
+namespace sequential_groups_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -110,3 +112,5 @@ TEST_CASE("sequential groups: what is kept and pruned is written bit by bit", "[
   CHECK(pruned(prune, x, 2) == want);
   CHECK(same_asked_apart(prune, x, 2, want));
 }
+
+}  // namespace sequential_groups_test

@@ -3,6 +3,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/mask/group_cases.hpp"
 
+namespace sequential_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -27,3 +29,5 @@ TEST_CASE("mask sequential: draws nothing, is biased, takes repair and refresh",
   CHECK(policy.refresh == 0);
   CHECK_THROWS_AS(parse_mask("sequential(4:8.pairwise)"), Error);
 }
+
+}  // namespace sequential_test

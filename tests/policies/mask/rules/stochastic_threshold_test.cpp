@@ -9,6 +9,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/mask/unbiased_samples.hpp"
 
+namespace stochastic_threshold_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 
@@ -247,3 +249,5 @@ TEST_CASE("the expectation is the element and the variance |g| (tau - |g|)", "[f
     CHECK(stochastic_error(x.data(), 1000, tau) == Approx(1000 * variance).epsilon(1e-12));
   }
 }
+
+}  // namespace stochastic_threshold_test

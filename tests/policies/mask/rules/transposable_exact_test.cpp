@@ -9,7 +9,7 @@
 #include "tests/policies/mask/tile_oracles.hpp"
 #include "tests/policies/mask/unbiased_samples.hpp"
 
-namespace numemu::policies {
+namespace numemu::policies::transposable_exact_test {
 namespace {
 
 using testing::all_masks;
@@ -171,4 +171,4 @@ TEST_CASE("exact tile: exactly N in every row and column of any tile", "[fast]")
 }
 
 }  // namespace
-}  // namespace numemu::policies
+}  // namespace numemu::policies::transposable_exact_test

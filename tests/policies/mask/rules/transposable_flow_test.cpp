@@ -7,7 +7,7 @@
 #include "tests/oracle/min_cost_flow.hpp"
 #include "tests/policies/mask/unbiased_samples.hpp"
 
-namespace numemu::policies {
+namespace numemu::policies::transposable_flow_test {
 namespace {
 
 struct Shape {
@@ -82,4 +82,4 @@ TEST_CASE("exact tile: the sum of a min-cost flow on 100,000 tiles", "[slow]") {
 }
 
 }  // namespace
-}  // namespace numemu::policies
+}  // namespace numemu::policies::transposable_flow_test

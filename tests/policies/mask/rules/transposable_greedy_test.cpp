@@ -9,7 +9,7 @@
 #include "tests/policies/mask/tile_oracles.hpp"
 #include "tests/policies/mask/unbiased_samples.hpp"
 
-namespace numemu::policies {
+namespace numemu::policies::transposable_greedy_test {
 namespace {
 
 TileMask mask_of(const std::vector<std::uint8_t>& keep, int size) {
@@ -168,4 +168,4 @@ TEST_CASE("greedy tile: any numbers leave masks that fit", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::policies
+}  // namespace numemu::policies::transposable_greedy_test

@@ -12,8 +12,10 @@
 #include "tests/policies/mask/unbiased_samples.hpp"
 
 namespace numemu::policies {
-
 extern const MaskRule mask_transposable, mask_transposable_greedy, mask_transposable_two_approx;
+}
+
+namespace numemu::policies::transposable_test {
 
 namespace {
 
@@ -76,4 +78,4 @@ TEST_CASE("transposable rules: patterns of single elements up to 32", "[fast]") 
 }
 
 }  // namespace
-}  // namespace numemu::policies
+}  // namespace numemu::policies::transposable_test

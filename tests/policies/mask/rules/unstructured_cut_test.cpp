@@ -7,6 +7,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/mask/group_cases.hpp"
 
+namespace unstructured_cut_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -85,3 +87,5 @@ TEST_CASE("unstructured: halves round up", "[fast]") {
   CHECK(kept_of(0.9, 4) == 4);
   CHECK(kept_of(0.5, 0) == 0);
 }
+
+}  // namespace unstructured_cut_test

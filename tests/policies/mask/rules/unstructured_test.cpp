@@ -3,6 +3,8 @@
 #include "tests/catch.hpp"
 #include "tests/policies/mask/group_cases.hpp"
 
+namespace unstructured_test {
+
 using namespace numemu;
 using namespace numemu::policies;
 using namespace numemu::policies::test;
@@ -37,3 +39,5 @@ TEST_CASE("mask unstructured: spans a tensor without a threshold, takes refresh"
   CHECK_THROWS_AS(parse_mask("unstructured(1)"), Error);
   CHECK_THROWS_AS(parse_mask("unstructured(0)"), Error);
 }
+
+}  // namespace unstructured_test

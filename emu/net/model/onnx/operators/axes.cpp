@@ -1,4 +1,5 @@
 // ONNX operators along axes: joining, cutting, padding, reductions, softmax.
+// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,9 +38,6 @@ std::int64_t extent_of(const OnnxValue& value, std::int64_t stored) {
   return value.shapes[0][static_cast<std::size_t>(stored)];
 }
 
-/// Whether an axis differs between the probe batches.
-bool has_batch(const OnnxValue& value) { return value.shapes[0] != value.shapes[1]; }
-
 Values concat(OnnxImporter& importer, const OnnxNode& node) {
   if (node.inputs.empty()) throw Error("expected an input");
   Values parts;
@@ -47,11 +45,11 @@ Values concat(OnnxImporter& importer, const OnnxNode& node) {
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     parts.push_back(importer.as_graph(importer.input(node, i), node.inputs[i]));
     any_image = any_image || parts.back().image;
-    any_batch = any_batch || has_batch(parts.back());
+    any_batch = any_batch || parts.back().has_batch();
   }
   for (OnnxValue& part : parts) {
     // A class token: one sample in the file, whose batch is fixed.
-    if (any_batch && !has_batch(part) && part.rank() > 1 && part.shapes[0][0] == 1)
+    if (any_batch && !part.has_batch() && part.rank() > 1 && part.shapes[0][0] == 1)
       part = importer.repeated(node, part);
     part = any_image ? importer.to_image(part) : importer.to_plain(part);
   }

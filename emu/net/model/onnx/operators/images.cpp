@@ -1,4 +1,5 @@
 // ONNX operators that change the size of images: Resize and Upsample, depth to space and back.
+// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <algorithm>

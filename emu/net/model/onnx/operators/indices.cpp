@@ -1,4 +1,5 @@
 // ONNX operators that choose, order and write elements by index.
+// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,9 +14,6 @@ namespace numemu::net {
 namespace {
 
 using Values = std::vector<OnnxValue>;
-
-/// Whether an axis differs between the probe batches.
-bool has_batch(const OnnxValue& value) { return value.shapes[0] != value.shapes[1]; }
 
 /// From a matrix by whole rows: a table that training changes.
 OnnxValue embedding(OnnxImporter& importer, const OnnxNode& node, Tensor table) {
@@ -35,7 +33,7 @@ Values gather(OnnxImporter& importer, const OnnxNode& node) {
     // from all.
     const auto at = static_cast<std::size_t>(axis);
     const bool names_samples = x.shapes[0][at] != x.shapes[1][at];
-    if (has_batch(x) && has_batch(places) != names_samples)
+    if (x.has_batch() && places.has_batch() != names_samples)
       throw Error("activations chosen by indices of all samples are not supported");
     return {importer.add<IndexedGather>(node, {x, places}, false,
                                         IndexedOptions{.indexing = Indexing::rows, .axis = axis})};
@@ -60,7 +58,7 @@ Indexed indexed_of(OnnxImporter& importer, const OnnxNode& node, std::size_t cou
   if (tuples) {
     out.options = {.indexing = Indexing::tuples, .batch_axes = integer_or(node, "batch_dims", 0)};
     // The indices of a batch that the file fixes name its own samples only.
-    if (has_batch(data) && !has_batch(out.operands[1]))
+    if (data.has_batch() && !out.operands[1].has_batch())
       throw Error(fmt::format("the indices do not depend on the batch; {}", kDynamicBatch));
     return out;
   }
@@ -68,7 +66,7 @@ Indexed indexed_of(OnnxImporter& importer, const OnnxNode& node, std::size_t cou
   refuse_batch(data, out.options.axis, "choosing along");
   for (std::size_t i = 1; i < count; ++i) {
     // Indices of the sample of a file whose batch is fixed to one serve all.
-    if (has_batch(data) && !has_batch(out.operands[i]) && out.operands[i].shapes[0][0] == 1)
+    if (data.has_batch() && !out.operands[i].has_batch() && out.operands[i].shapes[0][0] == 1)
       out.operands[i] = importer.repeated(node, out.operands[i]);
   }
   return out;

@@ -1,4 +1,5 @@
 // ONNX's normalisations beside that of batches: over rows, images, groups of channels, neighbours.
+// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // ONNX operators that work element by element, with broadcasting.
+// Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/ops/pointwise.hpp"
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
 // ONNX operators that change shapes: views, turns, repetition, casts.
+// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -131,7 +132,7 @@ Values flatten(OnnxImporter& importer, const OnnxNode& node) {
   const auto rank = static_cast<std::int64_t>(own.size());
   std::int64_t axis = integer_or(node, "axis", 1);
   if (axis < 0 && axis >= -rank) axis += rank;
-  const bool has_batch = x.shapes[0] != x.shapes[1];
+  const bool has_batch = x.has_batch();
   if (axis < (has_batch ? 1 : 0) || axis > rank)
     throw Error(fmt::format("expected an axis from 1 on, found {}", axis));
   return {importer.reshape_to(

@@ -3,7 +3,7 @@
 
 #include "tests/catch.hpp"
 
-namespace numemu::net::glyphs {
+namespace numemu::net::glyphs::canvas_test {
 namespace {
 
 constexpr std::int32_t centre(std::int32_t pixel) { return pixel * kPixel + kPixel / 2; }
@@ -49,4 +49,4 @@ TEST_CASE("points and strokes beyond the edge do no harm", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::net::glyphs
+}  // namespace numemu::net::glyphs::canvas_test

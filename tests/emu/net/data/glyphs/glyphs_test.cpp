@@ -8,7 +8,7 @@
 #include "formats/random.hpp"
 #include "tests/catch.hpp"
 
-namespace numemu::net {
+namespace numemu::net::glyphs_test {
 namespace {
 
 std::string digest(const std::vector<std::uint8_t>& bytes) {
@@ -60,4 +60,4 @@ TEST_CASE("images are neither empty nor full, and classes are balanced", "[fast]
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::glyphs_test

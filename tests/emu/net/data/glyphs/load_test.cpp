@@ -7,7 +7,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/data/files.hpp"
 
-namespace numemu::net {
+namespace numemu::net::load_test {
 namespace {
 
 using numemu::test::read_file;
@@ -78,4 +78,4 @@ TEST_CASE("a cache folder that cannot be written is no obstacle", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::load_test

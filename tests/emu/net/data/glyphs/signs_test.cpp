@@ -5,7 +5,7 @@
 
 #include "tests/catch.hpp"
 
-namespace numemu::net::glyphs {
+namespace numemu::net::glyphs::signs_test {
 namespace {
 
 TEST_CASE("ten signs of different names on the design grid, in short pieces", "[fast]") {
@@ -31,4 +31,4 @@ TEST_CASE("ten signs of different names on the design grid, in short pieces", "[
 }
 
 }  // namespace
-}  // namespace numemu::net::glyphs
+}  // namespace numemu::net::glyphs::signs_test

@@ -8,7 +8,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/model/onnx_graphs.hpp"
 
-namespace numemu::net {
+namespace numemu::net::checkpoint_test {
 namespace {
 
 using namespace test;
@@ -188,4 +188,4 @@ TEST_CASE("graphs of checkpoints that do not fit are refused", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::checkpoint_test

@@ -6,7 +6,7 @@
 #include "tests/emu/net/model/onnx_bytes.hpp"
 #include "tests/files.hpp"
 
-namespace numemu::net {
+namespace numemu::net::constant_test {
 namespace {
 
 using numemu::test::message_of;
@@ -119,4 +119,4 @@ TEST_CASE("numbers come from an input or in older operator sets from an attribut
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::constant_test

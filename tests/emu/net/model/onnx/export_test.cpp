@@ -14,7 +14,7 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
-namespace numemu::net {
+namespace numemu::net::export_test {
 namespace {
 
 using Catch::Contains;
@@ -225,4 +225,4 @@ TEST_CASE("plain matrices, with a factor and turned, are the same after export",
   }
 }
 
-}  // namespace numemu::net
+}  // namespace numemu::net::export_test

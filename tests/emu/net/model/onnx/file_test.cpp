@@ -8,7 +8,7 @@
 #include "tests/emu/net/model/onnx_bytes.hpp"
 #include "tests/files.hpp"
 
-namespace numemu::net {
+namespace numemu::net::file_test {
 namespace {
 
 using numemu::test::message_of;
@@ -298,4 +298,4 @@ TEST_CASE("data beyond the end of a file or of another size are refused", "[fast
 
 }  // namespace
 
-}  // namespace numemu::net
+}  // namespace numemu::net::file_test

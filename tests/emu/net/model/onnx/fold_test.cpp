@@ -7,7 +7,7 @@
 #include "tests/emu/net/model/onnx_bytes.hpp"
 #include "tests/files.hpp"
 
-namespace numemu::net {
+namespace numemu::net::fold_test {
 namespace {
 
 using Ints = std::vector<std::int64_t>;
@@ -490,4 +490,4 @@ TEST_CASE("one folder counts all that it makes", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::fold_test

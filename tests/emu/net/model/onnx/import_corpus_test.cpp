@@ -6,7 +6,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/model/onnx_graphs.hpp"
 
-namespace numemu::net {
+namespace numemu::net::import_corpus_test {
 namespace {
 
 using test::attribute;
@@ -193,4 +193,4 @@ TEST_CASE("the corpus of onnx_import is as the models say", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::import_corpus_test

@@ -7,7 +7,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/model/onnx_graphs.hpp"
 
-namespace numemu::net {
+namespace numemu::net::import_exporters_test {
 namespace {
 
 using test::attribute;
@@ -296,4 +296,4 @@ TEST_CASE("weights used often are refused before they fill the memory", "[fast]"
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::import_exporters_test

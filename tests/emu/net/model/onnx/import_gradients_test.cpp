@@ -12,7 +12,7 @@
 #include "emu/net/model/weights.hpp"
 #include "tests/catch.hpp"
 
-namespace numemu::net {
+namespace numemu::net::import_gradients_test {
 namespace {
 
 constexpr const char* kFolder = NUMEMU_SOURCE "/tests/onnx/gradients";
@@ -104,4 +104,4 @@ TEST_CASE("gradients of imported networks are those of PyTorch", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::import_gradients_test

@@ -9,7 +9,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/model/onnx_graphs.hpp"
 
-namespace numemu::net {
+namespace numemu::net::import_opsets_test {
 namespace {
 
 using test::attribute;
@@ -376,4 +376,4 @@ TEST_CASE("weights of four bits with a scale for every block are folded", "[fast
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::import_opsets_test

@@ -3,7 +3,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/model/onnx_models.hpp"
 
-namespace numemu::net {
+namespace numemu::net::import_ports_test {
 namespace {
 
 using test::ModelWriter;
@@ -71,4 +71,4 @@ TEST_CASE("steps before the batch are read where the file names it", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::import_ports_test

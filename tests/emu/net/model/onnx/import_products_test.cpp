@@ -12,7 +12,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/model/onnx_graphs.hpp"
 
-namespace numemu::net {
+namespace numemu::net::import_products_test {
 namespace {
 
 constexpr const char* kFolder = NUMEMU_SOURCE "/tests/onnx/products";
@@ -131,4 +131,4 @@ TEST_CASE("a batch that is not the first axis is refused with a way to export", 
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::import_products_test

@@ -9,7 +9,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/model/onnx_graphs.hpp"
 
-namespace numemu::net {
+namespace numemu::net::import_random_test {
 namespace {
 
 /// Nine functions, each of at most a few float32 operations of half an ulp, in units of the largest
@@ -42,4 +42,4 @@ TEST_CASE("random graphs of operators compute what PyTorch computes", "[fast]") 
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::import_random_test

@@ -12,7 +12,7 @@
 #include "tests/emu/net/model/onnx_models.hpp"
 #include "tests/emu/net/op_check.hpp"
 
-namespace numemu::net {
+namespace numemu::net::import_reference_nets_test {
 namespace {
 
 using test::attribute;
@@ -197,4 +197,4 @@ TEST_CASE("char-transformer through ONNX has the same logits for any batch", "[f
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::import_reference_nets_test

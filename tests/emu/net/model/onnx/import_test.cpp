@@ -18,7 +18,7 @@
 #include "tests/emu/net/model/onnx_models.hpp"
 #include "tests/emu/net/op_check.hpp"
 
-namespace numemu::net {
+namespace numemu::net::import_test {
 namespace {
 
 using test::ModelWriter;
@@ -486,4 +486,4 @@ TEST_CASE("ResNet-20 is right on 81.03 % of the test images", "[slow][shared]") 
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::import_test

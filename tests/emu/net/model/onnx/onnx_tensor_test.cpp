@@ -8,7 +8,7 @@
 #include "tests/emu/net/model/onnx_bytes.hpp"
 #include "tests/files.hpp"
 
-namespace numemu::net {
+namespace numemu::net::onnx_tensor_test {
 namespace {
 
 using numemu::test::message_of;
@@ -170,4 +170,4 @@ TEST_CASE("names of types", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::onnx_tensor_test

@@ -5,7 +5,7 @@
 #include "tests/emu/net/model/onnx_bytes.hpp"
 #include "tests/files.hpp"
 
-namespace numemu::net {
+namespace numemu::net::wire_test {
 namespace {
 
 using numemu::test::message_of;
@@ -112,4 +112,4 @@ TEST_CASE("a field of another wire type than the schema's is named", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::wire_test

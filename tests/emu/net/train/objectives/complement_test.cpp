@@ -6,7 +6,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
 
-namespace numemu::net {
+namespace numemu::net::complement_test {
 namespace {
 
 // Float32 exp and log, each with a relative error of at most 2^-22; sums and products in float64.
@@ -91,4 +91,4 @@ TEST_CASE("complement is finite where the label has all the probability, and 0 w
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::complement_test

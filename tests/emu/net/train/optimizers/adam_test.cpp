@@ -4,7 +4,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/train/three_parameters.hpp"
 
-namespace numemu::net {
+namespace numemu::net::adam_test {
 namespace {
 
 using test::options_of;
@@ -36,4 +36,4 @@ TEST_CASE("the adams: corrected moments with decoupled decay or an L2 term", "[f
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::adam_test

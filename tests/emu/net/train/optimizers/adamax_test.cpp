@@ -4,7 +4,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/train/three_parameters.hpp"
 
-namespace numemu::net {
+namespace numemu::net::adamax_test {
 namespace {
 
 using test::options_of;
@@ -69,4 +69,4 @@ TEST_CASE("shift-adamax without a gradient so far stays", "[fast]") {
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::adamax_test

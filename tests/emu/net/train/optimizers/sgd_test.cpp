@@ -2,7 +2,7 @@
 #include "tests/catch.hpp"
 #include "tests/emu/net/train/three_parameters.hpp"
 
-namespace numemu::net {
+namespace numemu::net::sgd_test {
 namespace {
 
 using test::options_of;
@@ -41,4 +41,4 @@ TEST_CASE("sgd with Nesterov's momentum adds the velocity once more", "[fast]") 
 }
 
 }  // namespace
-}  // namespace numemu::net
+}  // namespace numemu::net::sgd_test
