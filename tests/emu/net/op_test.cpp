@@ -1,5 +1,5 @@
-// What operators say that backward reads a tensor for is what backward does with it; their bits on any
-// number of threads.
+// What operators say that backward reads a tensor for is what backward does with it; their bits on
+// any number of threads.
 #include "emu/net/op.hpp"
 
 #include <cmath>

@@ -1,6 +1,4 @@
 // What a killed writer leaves is removed; what a living one writes is not.
-#include "formats/storage/leftovers.hpp"
-
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,6 +7,7 @@
 #include <memory>
 
 #include "formats/storage/atomic_file.hpp"
+#include "formats/storage/leftovers.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 

@@ -1,7 +1,6 @@
 // Plans of rounded multiply-adds: the fast loops are chosen where their proofs hold, and only
 // there.
 #include "emu/unit/mac/plan.hpp"
-
 #include "tests/catch.hpp"
 
 namespace mac_plan_test {

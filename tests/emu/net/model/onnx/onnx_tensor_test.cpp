@@ -1,9 +1,8 @@
 // Every type in each way of storing it, and tensors whose data do not fit their shape.
-#include "emu/net/model/onnx/tensor.hpp"
-
 #include <cmath>
 #include <limits>
 
+#include "emu/net/model/onnx/tensor.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/model/onnx_bytes.hpp"
 #include "tests/files.hpp"
