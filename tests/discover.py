@@ -11,6 +11,7 @@ import sys
 
 SECONDS = {"fast": 300, "slow": 7200, "exhaustive": 7200, "exhaustive-all": 86400}  # a test may take
 NEEDS = ("shared", "silicon")  # labels of cases that run apart from the others of their speed
+OTHER = re.compile(r"^\s*(TEMPLATE_\w+|TEST_CASE_METHOD|METHOD_AS_TEST_CASE|REGISTER_TEST_CASE|SCENARIO\w*)\(", re.M)
 CASE = re.compile(r'^TEST_CASE\(\s*("(?:[^"\\]|\\.)*"\s*)+(?:,\s*"((?:\[[\w-]+\])*)")?', re.M)
 
 
@@ -18,7 +19,7 @@ def groups(source: pathlib.Path) -> list[tuple[str, ...]]:
     """The sets of labels of a source's cases."""
     text = source.read_text()
     cases = list(CASE.finditer(text))
-    if len(cases) != len(re.findall(r"^\s*TEST_CASE\(", text, re.M)):
+    if OTHER.search(text) or len(cases) != len(re.findall(r"^\s*TEST_CASE\(", text, re.M)):
         raise SystemExit(f"{source}: write each case as TEST_CASE(\"name\", \"[label]\")")
     found = set()
     for case in cases:

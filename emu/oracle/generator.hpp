@@ -20,8 +20,6 @@ class Generator {
 
   const Subject& subject() const { return subject_; }
   const Layout& layout() const { return layout_; }
-  /// The classes that records have in turns; of a style other than mixed it alone.
-  const std::vector<Style>& styles() const { return styles_; }
   /// All records there are, of style exhaustive and of edges that can be combined; else 0: any.
   std::int64_t limit() const { return limit_; }
 

@@ -12,11 +12,6 @@ double mean_square(const net::Tensor& x) {
   return stats::sum_of_squares(x.size(), x.data.data()) / x.size();
 }
 
-double mean_square_difference(const net::Tensor& x, const net::Tensor& y) {
-  if (x.size() == 0) return 0;
-  return stats::sum_of_squared_differences(x.size(), x.data.data(), y.data.data()) / x.size();
-}
-
 double decibels(double signal, double noise) {
   return noise == 0 ? HUGE_VAL : 10 * portable::log10(signal / noise);
 }

@@ -6,8 +6,6 @@ namespace numemu::experiments {
 
 /// Mean of x^2 in float64; 0 for an empty tensor.
 double mean_square(const net::Tensor& x);
-/// Mean of (x - y)^2 in float64; the tensors have the same size.
-double mean_square_difference(const net::Tensor& x, const net::Tensor& y);
 /// 10 log10(signal / noise); +inf without noise, NaN when either is NaN.
 double decibels(double signal, double noise);
 

@@ -14,10 +14,6 @@ std::string gate_verdict(const Record& r) {
   return r.row != nullptr && r.row->gate ? r.row->gate->verdict : "";
 }
 
-bool any_gate(const std::vector<Record>& records) {
-  return std::ranges::any_of(records, [](const Record& r) { return !gate_verdict(r).empty(); });
-}
-
 namespace {
 
 /// "1.7 million", "15,000": two digits, as many as an estimate has, and not fewer samples.

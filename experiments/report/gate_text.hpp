@@ -7,8 +7,6 @@
 
 namespace numemu::experiments {
 
-/// Whether some row was judged.
-bool any_gate(const std::vector<Record>&);
 /// "pass", "fail", "undecided", "" for rows that were not judged.
 std::string gate_verdict(const Record&);
 /// The same, with the images that a decision needs where it is undecided.

@@ -10,6 +10,7 @@ their path. Exits with 1 after a finding, with 77 where clang's bindings (Debian
 import json
 import multiprocessing
 import os
+import re
 import shlex
 import sys
 import tempfile
@@ -20,6 +21,7 @@ try:
 except ImportError:
     clang = None
 
+ALONE = re.compile(r'^#(define|undef|if|pragma GCC)', re.M)  # as cmake/groups.cmake, which looks when it configures
 WITH_VALUE = ('--param', '-o', '-include')
 SHARED = ()  # what two sources may both declare: namespaces, and aliases of one, which the compiler compares
 if clang is not None:
@@ -44,6 +46,12 @@ def foreign(entry):
     unit = clang.Index.create().parse(entry['file'], args=arguments(entry['command']))
     findings = {f'{error.location.file}:{error.location.line}: {error.spelling}'
                 for error in unit.diagnostics if error.severity >= clang.Diagnostic.Error}
+
+    with open(entry['file'], encoding='utf-8') as file:
+        for source in re.findall(r'#include "([^"]+)"', file.read()):
+            with open(source, encoding='utf-8') as text:
+                if ALONE.search(text.read()):
+                    findings.add(f'{source}: macros or conditions: configure again, so that it is compiled alone')
 
     def read(cursor, source):
         for child in cursor.get_children():
@@ -78,7 +86,8 @@ def findings(build, parts):
 
 def self_test():
     """A better overload of a neighbour is found; a group whose sources keep to themselves passes."""
-    sources = {'calls': 'namespace n { int f(long); int g() { return f(1); } }',
+    sources = {'macro': '#define N 2',
+               'calls': 'namespace n { int f(long); int g() { return f(1); } }',
                'owns': 'namespace n { namespace { int f(int) { return 2; } } int h() { return f(1); } }'}
     with tempfile.TemporaryDirectory() as folder:
         os.mkdir(os.path.join(folder, 'Unity'))
@@ -86,14 +95,14 @@ def self_test():
             with open(os.path.join(folder, name + '.cpp'), 'w', encoding='utf-8') as file:
                 file.write(text + '\n')
         counts = []
-        for order in (('calls', 'owns'), ('owns', 'calls')):
+        for order in (('calls', 'owns'), ('owns', 'calls'), ('macro',)):
             group = os.path.join(folder, 'Unity', 'group.cxx')
             with open(group, 'w', encoding='utf-8') as file:
                 file.write(''.join(f'#include "{folder}/{name}.cpp"\n' for name in order))
             with open(os.path.join(folder, 'compile_commands.json'), 'w', encoding='utf-8') as file:
                 json.dump([{'directory': folder, 'file': group, 'command': f'c++ -std=c++20 -o x.o -c {group}'}], file)
             counts.append(findings(folder, []))
-    return counts == [0, 1]
+    return counts == [0, 1, 1]
 
 
 if __name__ == '__main__':

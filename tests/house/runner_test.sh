@@ -41,6 +41,7 @@ expect "a case without a label is an error that names it" 1 'some_test.cpp:2: ta
   made 'TEST_CASE("one", "[fast]") {}' 'TEST_CASE("two") {}'
 expect "a case with two speeds is an error" 1 'some_test.cpp:1: tag this case' made 'TEST_CASE("one", "[fast][slow]") {}'
 expect "a case of another form is an error" 1 'write each case as' made 'TEST_CASE(kName, "[fast]") {}'
+expect "a case of another macro is an error" 1 'write each case as' made 'TEMPLATE_TEST_CASE("one", "[fast]", int) {}'
 mkdir "$folder/a/b" && touch "$folder/a/b/some_test.cpp"
 expect "two sources of one stem are an error" 1 'has the same stem' made 'TEST_CASE("one", "[fast]") {}'
 

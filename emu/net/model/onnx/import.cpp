@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 #include <tuple>
 #include <utility>
 
@@ -389,14 +388,6 @@ ImportedModel import_onnx(OnnxModel&& model, const ImportOptions& options) {
 
 ImportedModel load_onnx(const std::string& path, const ImportOptions& options) {
   return import_onnx(read_onnx(path), options);
-}
-
-std::vector<std::string> onnx_operators() {
-  std::set<std::string> names(std::begin(kFoldedOnly), std::end(kFoldedOnly));
-  for (const auto& table : kTables) {
-    for (const auto& [name, handler] : table()) names.emplace(name);
-  }
-  return {names.begin(), names.end()};
 }
 
 namespace {

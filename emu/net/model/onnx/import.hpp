@@ -45,7 +45,5 @@ ImportedModel import_onnx(const OnnxModel&, const ImportOptions& = {});
 ImportedModel import_onnx(OnnxModel&&, const ImportOptions& = {});
 /// read_onnx and import_onnx.
 ImportedModel load_onnx(const std::string& path, const ImportOptions& = {});
-/// Operators that become nodes or are folded, sorted.
-std::vector<std::string> onnx_operators();
 
 }  // namespace numemu::net
