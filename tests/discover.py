@@ -51,7 +51,7 @@ def main() -> None:
             cases += "".join(f"~[{need}]" for need in NEEDS if need not in labels)
             # Passive waiting: ctest runs several tests at once, and a thread that spins would take a core from them.
             script.append(
-                f"add_test([==[{name}]==] {given.emulator} [==[{given.executable}]==] \"-#\" [==[{cases}]==])\n"
+                f"add_test([==[{name}]==] {given.emulator} [==[{given.executable}]==] \"-#\" -d yes [==[{cases}]==])\n"
                 f"set_tests_properties([==[{name}]==] PROPERTIES LABELS \"{';'.join(labels)}\" TIMEOUT {SECONDS[labels[0]]}"
                 f" COST {longest.get(name, 0)} SKIP_RETURN_CODE 77\n"
                 f"  ENVIRONMENT [==[NUMEMU_SHARED={given.shared};OMP_WAIT_POLICY=passive]==])")

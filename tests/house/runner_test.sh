@@ -33,7 +33,7 @@ made() {
   python3 "$source/tests/discover.py" "$folder/a" "$folder" "$folder/cases.cmake" program shared && cat "$folder/cases.cmake"
 }
 mkdir "$folder/a"
-expect "a source is a test" 0 'add_test([==[a/some]==]  [==[program]==] "-#" [==[[#some_test][fast]~[shared]~[silicon]]==])' \
+expect "a source is a test" 0 'add_test([==[a/some]==]  [==[program]==] "-#" -d yes [==[[#some_test][fast]~[shared]~[silicon]]==])' \
   made 'TEST_CASE("one", "[fast]") {}' 'TEST_CASE("two " "lines",' '          "[fast]") {}'
 expect "each set of labels is a test of its own" 0 '[==[[#some_test][slow][shared]~[silicon]]==]' \
   made 'TEST_CASE("one", "[fast]") {}' 'TEST_CASE("two", "[shared][slow]") {}'
