@@ -6,6 +6,7 @@
 #include "experiments/engine/row.hpp"
 #include "experiments/engine/sweep_config.hpp"
 #include "experiments/engine/workbench.hpp"
+#include "policies/recipe/bound_recipe.hpp"
 
 namespace numemu::experiments {
 

@@ -14,6 +14,7 @@
 #include "emu/net/train/metrics.hpp"
 #include "emu/net/train/options.hpp"
 #include "formats/storage/json.hpp"
+#include "policies/recipe/recipe.hpp"
 
 namespace numemu::policies {
 class Recipe;

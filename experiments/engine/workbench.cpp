@@ -20,6 +20,7 @@
 #include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
 #include "experiments/engine/bench_memory.hpp"
+#include "experiments/predict/fitted_noise.hpp"
 #include "experiments/predict/listening.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
@@ -29,6 +30,8 @@
 #include "formats/storage/leftovers.hpp"
 #include "formats/suggest.hpp"
 #include "formats/version.hpp"
+#include "policies/calibrate/static_scale.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 #include "policies/recipe/checkpoint.hpp"
 
 namespace numemu::experiments {
@@ -362,6 +365,12 @@ Workbench::Workbench(net::Dataset set, TrainedNet net, std::int64_t images,
       eval_images(std::min(images, dataset.test_count())),
       reference(float32_reference(trained, dataset, eval_images, options, odd_samples)),
       baseline(float32_baseline(*this, options)) {}
+
+PointCache::PointCache(bool several)
+    : fits_(std::make_unique<FitCache>()),
+      calibrations_(several ? std::make_unique<policies::SeenTensors>() : nullptr) {}
+
+PointCache::~PointCache() = default;
 
 void PointCache::add_odd_sample(std::int64_t sample) {
   const std::lock_guard lock(mutex_);

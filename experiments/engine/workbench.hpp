@@ -14,13 +14,19 @@
 #include "emu/net/train/train.hpp"
 #include "experiments/engine/row.hpp"
 #include "experiments/engine/work.hpp"
-#include "experiments/predict/tensor_noise.hpp"
 #include "formats/storage/json.hpp"
 #include "policies/calibrate/reference.hpp"
-#include "policies/calibrate/static_scale.hpp"
-#include "policies/numerics/recipe_numerics.hpp"
+#include "policies/policy.hpp"
+
+namespace numemu::policies {
+class BoundRecipe;
+class RecipeNumerics;
+class SeenTensors;
+}  // namespace numemu::policies
 
 namespace numemu::experiments {
+
+class FitCache;
 
 /// Where the program finds what it ships and keeps what it generates.
 struct Folders {
@@ -95,18 +101,17 @@ struct Workbench {
 class PointCache {
  public:
   /// `several`: what calibration saw is kept, for points that calibrate on the same samples.
-  explicit PointCache(bool several = false) {
-    if (several) calibrations_.emplace();
-  }
-  FitCache& fits() { return fits_; }
-  policies::SeenTensors* calibrations() { return calibrations_ ? &*calibrations_ : nullptr; }
+  explicit PointCache(bool several = false);
+  ~PointCache();
+  FitCache& fits() { return *fits_; }
+  policies::SeenTensors* calibrations() { return calibrations_.get(); }
   /// Calibration samples with NaN or infinite numbers.
   void add_odd_sample(std::int64_t);
   std::set<std::int64_t> odd_samples() const;
 
  private:
-  FitCache fits_;
-  std::optional<policies::SeenTensors> calibrations_;
+  std::unique_ptr<FitCache> fits_;
+  std::unique_ptr<policies::SeenTensors> calibrations_;
   mutable std::mutex mutex_;
   std::set<std::int64_t> odd_samples_;
 };
