@@ -15,7 +15,7 @@
 #include "formats/storage/codes_file.hpp"
 #include "formats/storage/input_file.hpp"
 #include "formats/storage/number_text.hpp"
-#include "formats/storage/safetensors_tensor.hpp"
+#include "formats/storage/safetensors.hpp"
 
 namespace numemu::api {
 namespace {

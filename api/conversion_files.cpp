@@ -10,11 +10,10 @@
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
 #include "formats/scaling/scale_rule.hpp"
-#include "formats/storage/codebook_identity.hpp"
 #include "formats/storage/codes_file.hpp"
-#include "formats/storage/distinct_paths.hpp"
 #include "formats/storage/npy.hpp"
 #include "formats/storage/output_files.hpp"
+#include "formats/storage/sidecar.hpp"
 
 namespace numemu::api {
 namespace {

@@ -7,7 +7,7 @@
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/json_reader.hpp"
-#include "formats/storage/output_folder.hpp"
+#include "formats/storage/output_files.hpp"
 #include "formats/storage/utf8.hpp"
 
 namespace numemu::api {

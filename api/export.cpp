@@ -9,7 +9,7 @@
 #include "experiments/engine/bench_memory.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
-#include "formats/storage/distinct_paths.hpp"
+#include "formats/storage/output_files.hpp"
 #include "policies/canonical_json.hpp"
 #include "policies/numerics/onnx_layers.hpp"
 #include "policies/recipe/checkpoint.hpp"

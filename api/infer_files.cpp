@@ -26,9 +26,9 @@
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
 #include "formats/storage/atomic_file.hpp"
-#include "formats/storage/distinct_paths.hpp"
 #include "formats/storage/npy.hpp"
-#include "formats/storage/safetensors_tensor.hpp"
+#include "formats/storage/output_files.hpp"
+#include "formats/storage/safetensors.hpp"
 #include "policies/calibrate/reference.hpp"
 
 namespace numemu::api {

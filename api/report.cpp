@@ -12,8 +12,8 @@
 #include "experiments/report/record.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
-#include "formats/storage/distinct_paths.hpp"
 #include "formats/storage/json_reader.hpp"
+#include "formats/storage/output_files.hpp"
 #include "policies/canonical_json.hpp"
 
 namespace numemu::api {

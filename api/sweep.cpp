@@ -8,7 +8,7 @@
 #include "experiments/report/record.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/json_reader.hpp"
-#include "formats/storage/output_folder.hpp"
+#include "formats/storage/output_files.hpp"
 #include "policies/notes/silent_notes.hpp"
 
 namespace numemu::api {

@@ -19,7 +19,7 @@
 #include "formats/storage/file_lock.hpp"
 #include "formats/storage/input_file.hpp"
 #include "formats/storage/json_reader.hpp"
-#include "formats/storage/output_folder.hpp"
+#include "formats/storage/output_files.hpp"
 #include "formats/version.hpp"
 #include "policies/canonical_json.hpp"
 #include "policies/numerics/staged_numerics.hpp"

@@ -10,8 +10,8 @@
 #include "emu/unit/catalogue/models.hpp"
 #include "formats/error.hpp"
 #include "formats/format.hpp"
-#include "formats/storage/codebook_identity.hpp"
 #include "formats/storage/json_reader.hpp"
+#include "formats/storage/sidecar.hpp"
 
 namespace numemu::cli {
 namespace {

@@ -14,8 +14,8 @@
 #include "cli/unit_trace.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
-#include "formats/storage/distinct_paths.hpp"
 #include "formats/storage/number_text.hpp"
+#include "formats/storage/output_files.hpp"
 #include "formats/storage/utf8.hpp"
 
 namespace numemu::cli {

@@ -1,4 +1,4 @@
-// Texts such as "delayed(16,mse)": a name and its arguments.
+// Texts that name things: NAME(ARGUMENTS) taken apart, patterns of names.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -23,5 +23,8 @@ std::optional<double> number_argument(std::string_view text);
 /// number_argument() for a whole number from `least` to `most`.
 std::optional<std::int64_t> whole_argument(std::string_view text, std::int64_t least,
                                            std::int64_t most);
+
+/// Whether a glob (* any run, ? one character) matches a whole name.
+bool glob_match(std::string_view pattern, std::string_view name);
 
 }  // namespace numemu

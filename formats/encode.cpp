@@ -10,7 +10,7 @@
 
 #include "formats/codebook.hpp"
 #include "formats/codec.hpp"
-#include "formats/signalling_nan.hpp"
+#include "formats/value.hpp"
 
 namespace numemu {
 namespace {

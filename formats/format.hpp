@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -108,5 +109,13 @@ const Format& find_format(std::string_view name);
 const std::vector<const Format*>& named_formats();
 /// Other names of a row; empty for a described format. The canonical name is not among them.
 std::vector<std::string> aliases_of(const Format&);
+
+/// eXmY[bB][+ieee|+nan1|+fnuz|+finite][+nosub|+ftz][+unsigned]: 1 <= X <= 15, 0 <= Y <= 23, |B| <=
+/// 32767; default bias 2^(X-1)-1, default +ieee; the parts after '+' in any order.
+/// binary{K}p{P}{s|u}{e|f} (IEEE P3109): 3 <= K <= 15, signed 1 <= P < K, unsigned 1 <= P <= K.
+/// int{N}, uint{N}: 9 <= N <= 16 (narrower ones are rows). The record's name is the canonical
+/// spelling. Empty if `text` has neither shape. Throws Error naming the offending part if it has
+/// the shape but is out of range.
+std::optional<Format> parse_descriptor(std::string_view text);
 
 }  // namespace numemu

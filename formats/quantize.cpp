@@ -1,22 +1,65 @@
 // Arrays of float32 to codes or values: one encode() per element, or the fast path where it
-// applies.
+// applies; tables of the values of narrow formats.
 #include "formats/quantize.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
+#include <tuple>
 #include <type_traits>
 
 #include "formats/codec.hpp"
 #include "formats/error.hpp"
 #include "formats/float_guard.hpp"
-#include "formats/quantize_fast.hpp"
-#include "formats/quantize_odd.hpp"
 #include "formats/simd/philox.hpp"
+#include "formats/simd/quantize_fast.hpp"
+#include "formats/simd/quantize_odd.hpp"
 #include "formats/value.hpp"
 
 namespace numemu {
+namespace {
+
+using Table = std::array<float, 256>;
+
+std::unique_ptr<const Table> make_table(const Format& f) {
+  if (f.bits > 8)
+    throw Error("format '" + f.name + "' has more than 8 bits, expected at most 8 for a table");
+  auto table = std::make_unique<Table>();
+  for (std::uint64_t code = 0; code < table->size(); ++code) {
+    const Value v = decode(f, code & f.code_mask());
+    float& entry = (*table)[code];
+    if (v.kind == Class::nan) {
+      entry = std::bit_cast<float>(std::uint32_t{0x7fc00000});
+      continue;
+    }
+    // Through the bits of float32's own codec, so that no host flag or conversion takes part.
+    static const Format& float32 = find_format("float32");
+    const Encoded result = encode(float32, v, {}, Overflow::propagate);
+    if ((result.flags & kInexact) != 0)
+      throw Error("format '" + f.name + "' has values that are not exact in float32");
+    entry = std::bit_cast<float>(static_cast<std::uint32_t>(result.code));
+  }
+  return table;
+}
+
+}  // namespace
+
+const float* decode_table(const Format& f) {
+  const auto key = std::make_tuple(f.kind, f.is_signed, f.bits, f.exponent_bits, f.mantissa_bits,
+                                   f.bias, f.specials, f.field_zero, f.codebook);
+  static std::mutex mutex;
+  static std::map<std::remove_const_t<decltype(key)>, std::unique_ptr<const Table>> tables;
+  const std::lock_guard lock(mutex);
+  auto& table = tables[key];
+  if (!table) table = make_table(f);
+  return table->data();
+}
+
 namespace {
 
 // A chunk and its random words stay in the first-level cache from the test of its elements to their

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "formats/error.hpp"
-#include "formats/negated.hpp"
 
 namespace numemu {
 namespace {

@@ -20,8 +20,8 @@
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
 #include "formats/storage/atomic_file.hpp"
-#include "formats/storage/distinct_paths.hpp"
 #include "formats/storage/json.hpp"
+#include "formats/storage/output_files.hpp"
 
 namespace numemu::cli {
 namespace {

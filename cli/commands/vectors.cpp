@@ -11,7 +11,7 @@
 #include "cli/progress.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
-#include "formats/storage/distinct_paths.hpp"
+#include "formats/storage/output_files.hpp"
 
 namespace numemu::cli {
 namespace {

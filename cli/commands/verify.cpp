@@ -12,8 +12,8 @@
 #include "cli/verify_report.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
-#include "formats/storage/distinct_paths.hpp"
 #include "formats/storage/json.hpp"
+#include "formats/storage/output_files.hpp"
 
 namespace numemu::cli {
 namespace {

@@ -15,7 +15,7 @@
 #include "formats/codec.hpp"
 #include "formats/containers.hpp"
 #include "formats/error.hpp"
-#include "formats/signalling_nan.hpp"
+#include "formats/value.hpp"
 
 namespace numemu::oracle {
 

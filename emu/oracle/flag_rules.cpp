@@ -10,7 +10,7 @@
 #include "emu/oracle/record.hpp"
 #include "emu/oracle/rule.hpp"
 #include "formats/codec.hpp"
-#include "formats/signalling_nan.hpp"
+#include "formats/value.hpp"
 
 namespace numemu::oracle {
 namespace {

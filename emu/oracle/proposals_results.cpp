@@ -7,7 +7,7 @@
 #include "emu/oracle/proposals.hpp"
 #include "emu/unit/operand.hpp"
 #include "formats/codec.hpp"
-#include "formats/negated.hpp"
+#include "formats/value.hpp"
 
 namespace numemu::oracle {
 

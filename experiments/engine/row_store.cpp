@@ -16,7 +16,7 @@
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/file_lock.hpp"
 #include "formats/storage/input_file.hpp"
-#include "formats/storage/output_folder.hpp"
+#include "formats/storage/output_files.hpp"
 #include "formats/version.hpp"
 
 namespace numemu::experiments {

@@ -16,7 +16,7 @@
 #include "formats/scaling/scale_rule.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/json_reader.hpp"
-#include "formats/storage/output_folder.hpp"
+#include "formats/storage/output_files.hpp"
 #include "policies/canonical_json.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
 

@@ -27,7 +27,6 @@
 #include "formats/joined.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/input_file.hpp"
-#include "formats/storage/leftovers.hpp"
 #include "formats/suggest.hpp"
 #include "formats/version.hpp"
 #include "policies/calibrate/static_scale.hpp"

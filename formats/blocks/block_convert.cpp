@@ -10,7 +10,6 @@
 #include <cmath>
 #include <string>
 
-#include "formats/above_minimum.hpp"
 #include "formats/blocks/block_arithmetic.hpp"
 #include "formats/codec.hpp"
 #include "formats/error.hpp"

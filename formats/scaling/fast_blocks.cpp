@@ -12,11 +12,11 @@
 #include "formats/error.hpp"
 #include "formats/float32_converter.hpp"
 #include "formats/float_guard.hpp"
-#include "formats/quantize_fast.hpp"
-#include "formats/quantize_odd.hpp"
 #include "formats/simd/block_elements.hpp"
 #include "formats/simd/convert_loops.hpp"
 #include "formats/simd/philox.hpp"
+#include "formats/simd/quantize_fast.hpp"
+#include "formats/simd/quantize_odd.hpp"
 #include "formats/simd/streaming.hpp"
 
 namespace numemu {

@@ -4,12 +4,12 @@
 #include <array>
 #include <cmath>
 
-#include "formats/above_minimum.hpp"
+#include "formats/blocks/block_convert.hpp"
 #include "formats/float_guard.hpp"
 #include "formats/quantize.hpp"
-#include "formats/quantize_fast.hpp"
 #include "formats/simd/codes_above.hpp"
 #include "formats/simd/philox.hpp"
+#include "formats/simd/quantize_fast.hpp"
 
 namespace numemu {
 namespace {

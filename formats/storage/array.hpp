@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "formats/error.hpp"
+
 namespace numemu {
 
 enum class ArrayType : std::uint8_t {
@@ -81,5 +83,35 @@ struct Array {
     return reinterpret_cast<const T*>(data.data());
   }
 };
+
+/// f(T()) with the type T of the elements. Throws Error for float16, which is no type here.
+template <class F>
+auto with_element_type(ArrayType type, const F& f) {
+  switch (type) {
+    case ArrayType::int8:
+      return f(std::int8_t());
+    case ArrayType::uint8:
+      return f(std::uint8_t());
+    case ArrayType::int16:
+      return f(std::int16_t());
+    case ArrayType::uint16:
+      return f(std::uint16_t());
+    case ArrayType::int32:
+      return f(std::int32_t());
+    case ArrayType::uint32:
+      return f(std::uint32_t());
+    case ArrayType::int64:
+      return f(std::int64_t());
+    case ArrayType::uint64:
+      return f(std::uint64_t());
+    case ArrayType::float32:
+      return f(float());
+    case ArrayType::float64:
+      return f(double());
+    case ArrayType::float16:
+      break;
+  }
+  throw Error(std::string(to_string(type)) + ": expected another type of numbers");
+}
 
 }  // namespace numemu

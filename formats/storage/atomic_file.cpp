@@ -1,4 +1,6 @@
-// POSIX calls: the standard library can neither create exclusively nor flush to the disk.
+// POSIX calls: the standard library can neither create exclusively nor flush to the disk. Locks are
+// taken on the folders themselves: a file of its own would stay behind; a lock ends with its
+// process, so a temporary file that can be locked has no living writer.
 // Cold: a negligible share of any run (docs/build.md).
 #include "formats/storage/atomic_file.hpp"
 
@@ -15,15 +17,77 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <map>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
-#include "formats/storage/folders.hpp"
-#include "formats/storage/leftovers.hpp"
 
 namespace numemu {
+
+Folders::Folders(const std::vector<std::string>& files) {
+  // In one order for everybody, so that two runs never wait for each other.
+  std::map<std::pair<dev_t, ino_t>, int> folders;
+  for (const std::string& file : files) {
+    const std::size_t slash = file.rfind('/');
+    const std::string folder = slash == std::string::npos ? "." : file.substr(0, slash + 1);
+    const int handle = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (handle < 0) continue;
+    struct stat status;
+    if (fstat(handle, &status) != 0 ||
+        !folders.emplace(std::pair{status.st_dev, status.st_ino}, handle).second)
+      close(handle);
+  }
+  for (const auto& [identity, handle] : folders) handles_.push_back(handle);
+}
+
+Folders::~Folders() {
+  for (const int handle : handles_) close(handle);
+}
+
+void Folders::lock(bool alone) {
+  // `flock FOLDER numemu ...` holds the lock until this process ends.
+  constexpr int kTries = 2000;
+  constexpr useconds_t kPause = 1000;
+  for (const int handle : handles_) {
+    for (int i = 0; i < kTries; ++i) {
+      if (flock(handle, (alone ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0) break;
+      if (errno != EWOULDBLOCK && errno != EINTR) break;
+      usleep(kPause);
+    }
+  }
+}
+
+void Folders::flush() {
+  for (const int handle : handles_) flock(handle, LOCK_UN);  // flushing can take long
+  for (const int handle : handles_) fsync(handle);
+}
+
+bool still_named(int file, int folder, const std::string& name) {
+  struct stat opened, named;
+  return fstat(file, &opened) == 0 &&
+         fstatat(folder, name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+         S_ISREG(named.st_mode) && opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
+void remove_leftovers(const std::string& folder) {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end;
+       at.increment(error)) {
+    if (at->path().filename().string().find(kTemporaryMark) != std::string::npos)
+      found.push_back(at->path().string());
+  }
+  for (const std::string& path : found) {
+    const int file = open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (file < 0) continue;
+    if (flock(file, LOCK_EX | LOCK_NB) == 0 && still_named(file, AT_FDCWD, path))
+      unlink(path.c_str());
+    close(file);
+  }
+}
 
 namespace {
 

@@ -1,11 +1,45 @@
-// Writing a file so that a reader, or a crash, sees the old file or the new one and nothing
-// between.
+// Files that take the place of others in one step: a reader, or a crash, sees the old file or the
+// new one. Their folders, and what a killed writer left in them.
 #pragma once
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace numemu {
+
+/// Opens the folders of the files; one that cannot be opened is passed over. Locks end with the
+/// object, or with the process.
+class Folders {
+ public:
+  explicit Folders(const std::vector<std::string>& files);
+  ~Folders();
+  Folders(const Folders&) = delete;
+  Folders& operator=(const Folders&) = delete;
+
+  /// Waits until no other run is putting files into these folders (`alone`: nor taking files from
+  /// them). A folder that cannot be locked (some network file systems), or that another process
+  /// locks for two seconds, is used without a lock: digests in sidecars still identify what
+  /// belongs together.
+  void lock(bool alone);
+  /// Ends the lock. A rename lasts through a power cut only when its folder is flushed too; file
+  /// systems that refuse lose nothing else.
+  void flush();
+
+ private:
+  std::vector<int> handles_;
+};
+
+/// Stands between the name of a file and the number of a temporary one beside it.
+inline constexpr const char* kTemporaryMark = ".numemu-tmp";
+
+/// Whether `name` in an open folder still leads to the open file, which nobody but the holder of
+/// its lock may rename.
+bool still_named(int file, int folder, const std::string& name);
+
+/// Removes the temporary files in a folder that no process is writing. A folder or file that cannot
+/// be read is passed over.
+void remove_leftovers(const std::string& folder);
 
 /// The place of `path`. A link to a regular file is followed: its target is what is replaced.
 /// Throws Error naming the path unless a regular file or nothing is there: a rename would put a

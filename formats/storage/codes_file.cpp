@@ -8,8 +8,8 @@
 
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
-#include "formats/storage/codebook_identity.hpp"
-#include "formats/storage/safetensors_tensor.hpp"
+#include "formats/storage/safetensors.hpp"
+#include "formats/storage/sidecar.hpp"
 
 namespace numemu {
 namespace {

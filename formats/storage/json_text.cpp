@@ -10,7 +10,7 @@
 #include <set>
 #include <vector>
 
-#include "formats/storage/safetensors_header.hpp"
+#include "formats/storage/safetensors.hpp"
 
 namespace numemu {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "formats/codec.hpp"
 #include "formats/error.hpp"
-#include "formats/storage/safetensors_header.hpp"
+#include "formats/storage/safetensors.hpp"
 
 namespace numemu {
 namespace {

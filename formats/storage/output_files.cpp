@@ -1,21 +1,95 @@
-// Everything is written before anything changes places; then only names change.
+// Everything is written before anything changes places; then only names change. Paths are compared
+// as the file system sees them; a folder is usable if the nearest existing one is writable.
 // Cold: a negligible share of any run (docs/build.md).
 #include "formats/storage/output_files.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
-#include "formats/storage/codebook_identity.hpp"
+#include "formats/storage/atomic_file.hpp"
 #include "formats/storage/codes.hpp"
-#include "formats/storage/folders.hpp"
 #include "formats/storage/npy.hpp"
-#include "formats/storage/safetensors_tensor.hpp"
+#include "formats/storage/safetensors.hpp"
+#include "formats/storage/sidecar.hpp"
 
 namespace numemu {
+namespace {
+
+bool is_file(const NamedPath& file) { return !file.path.empty() && file.path != "-"; }
+
+bool same_file(const std::string& a, const std::string& b) {
+  std::error_code error;
+  if (std::filesystem::equivalent(a, b, error) && !error) return true;
+  // What is not there yet has a name only.
+  const auto first = std::filesystem::weakly_canonical(std::filesystem::absolute(a, error), error);
+  if (error) return a == b;
+  const auto second = std::filesystem::weakly_canonical(std::filesystem::absolute(b, error), error);
+  return error ? a == b : first == second;
+}
+
+void require_two_files(const NamedPath& a, const NamedPath& b) {
+  if (!is_file(a) || !is_file(b)) return;
+  const bool may_be_one = a.option == "--out" && b.replaceable;
+  if (!may_be_one && same_file(a.path, b.path)) {
+    throw Error(
+        fmt::format("{} and {}: expected two files, found {} twice", a.option, b.option, b.path));
+  }
+  for (const auto& [file, of] : {std::pair(&a, &b), {&b, &a}}) {
+    if (!of->sidecar || !same_file(file->path, sidecar_path(of->path))) continue;
+    throw Error(fmt::format("{} and {}: expected two files, found {}, the sidecar of {}",
+                            file->option, of->option, file->path, of->path));
+  }
+}
+
+}  // namespace
+
+void require_distinct_paths(const std::vector<NamedPath>& outputs,
+                            const std::vector<NamedPath>& inputs) {
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    for (std::size_t j = i + 1; j < outputs.size(); ++j) require_two_files(outputs[i], outputs[j]);
+    for (const NamedPath& input : inputs) require_two_files(outputs[i], input);
+  }
+}
+
+void require_writable_folder(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::path there = folder.empty() ? "." : folder;
+  while (std::filesystem::symlink_status(there, error).type() ==
+         std::filesystem::file_type::not_found) {
+    const std::filesystem::path parent = there.parent_path();
+    there = parent.empty() || parent == there ? std::filesystem::path(".") : parent;
+  }
+  const std::filesystem::file_status status = std::filesystem::status(there, error);
+  if (!error && !std::filesystem::is_directory(status)) {
+    throw Error(there == folder ? folder + ": expected a folder"
+                                : fmt::format("{}: cannot be created ({} is not a folder)", folder,
+                                              there.string()));
+  }
+  if (::faccessat(AT_FDCWD, there.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
+    throw Error(fmt::format("{}: cannot be written ({})", folder, std::strerror(errno)));
+}
+
+std::string fresh_folder(const std::string& folder) {
+  std::error_code ignored;
+  std::string name = folder.substr(0, folder.find_last_not_of('/') + 1);
+  if (const std::filesystem::path last = std::filesystem::path(name).filename();
+      last == "." || last == "..")
+    name = std::filesystem::weakly_canonical(name, ignored);
+  for (int n = 2;; ++n) {
+    const std::string other = fmt::format("{}-{}", name, n);
+    if (!std::filesystem::exists(std::filesystem::symlink_status(other, ignored))) return other;
+  }
+}
+
 namespace {
 
 using Pending = std::unique_ptr<PendingFile>;

@@ -1,4 +1,5 @@
-// The output files of one run, put in place together: readers never find files of two runs.
+// The output files of one run, put in place together: readers never find files of two runs. Before
+// that their paths and folders are checked.
 #pragma once
 #include <memory>
 #include <optional>
@@ -12,6 +13,30 @@
 #include "formats/storage/sidecar.hpp"
 
 namespace numemu {
+
+/// A file as a user names it. Empty paths and "-" are no files and are passed over.
+struct NamedPath {
+  std::string option;  ///< "--flags"
+  std::string path;
+  /// A sidecar PATH.json belongs to the file: it is read with it, or written or removed with it.
+  bool sidecar = true;
+  /// An input that is read whole before `--out` is written, which may take its place.
+  bool replaceable = false;
+};
+
+/// Throws Error "--out and --flags: expected two files, found a.npy twice" where two outputs, or an
+/// output and an input, or the sidecar of either, are one file, also through links and other
+/// spellings.
+void require_distinct_paths(const std::vector<NamedPath>& outputs,
+                            const std::vector<NamedPath>& inputs = {});
+
+/// Throws Error naming `folder` unless files can be made in it, or in what will be made for it
+/// where it is not there yet. Leaves nothing behind.
+void require_writable_folder(const std::string& folder);
+
+/// Another name for a folder that is taken: "runs/sweep-2" for "runs/sweep", the first that does
+/// not exist.
+std::string fresh_folder(const std::string& folder);
 
 /// Files that belong together. Each is written beside its place when it is added; publish() puts
 /// all of them there at once. Every add throws Error naming the file.

@@ -7,13 +7,13 @@
 #include <filesystem>
 
 #include "formats/blocks/block_format.hpp"
+#include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "formats/rounding.hpp"
-#include "formats/storage/codebook_identity.hpp"
 #include "formats/storage/input_file.hpp"
 #include "formats/storage/json_reader.hpp"
-#include "formats/storage/npy_header.hpp"
-#include "formats/storage/safetensors_header.hpp"
+#include "formats/storage/npy.hpp"
+#include "formats/storage/safetensors.hpp"
 
 namespace numemu {
 namespace {
@@ -260,6 +260,19 @@ void check_sidecar(const std::string& codes_path, const Sidecar& sidecar, const 
             [](BitOrder value) { return to_string(value); });
   check_one(codes_path, "axis", sidecar.axis, told.axis, told.axis_by,
             [](std::int64_t value) { return std::to_string(value); });
+}
+
+std::string codebook_file(const std::string& format_name) {
+  constexpr std::string_view kOpen = "codebook(";
+  if (!format_name.starts_with(kOpen) || !format_name.ends_with(')')) return "";
+  return format_name.substr(kOpen.size(), format_name.size() - kOpen.size() - 1);
+}
+
+std::string codebook_sha256(const Format& f) {
+  if (f.kind != Kind::codebook) return "";
+  const std::vector<double> entries = finite_values(f);
+  return sha256_hex(
+      {reinterpret_cast<const char*>(entries.data()), entries.size() * sizeof(double)});
 }
 
 }  // namespace numemu

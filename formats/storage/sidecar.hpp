@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "formats/format.hpp"
 #include "formats/storage/array.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/packing.hpp"
@@ -64,5 +65,12 @@ struct SidecarTold {
 
 /// Throws Error naming the file, the key and both values where the sidecar contradicts.
 void check_sidecar(const std::string& codes_path, const Sidecar&, const SidecarTold&);
+
+/// FILE of "codebook(FILE)"; "" for any other name.
+std::string codebook_file(const std::string& format_name);
+
+/// Lower-case hexadecimal SHA-256 of the entries as little-endian float64, -0 as 0; "" for a format
+/// that is not a codebook.
+std::string codebook_sha256(const Format&);
 
 }  // namespace numemu

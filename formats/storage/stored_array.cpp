@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "formats/error.hpp"
-#include "formats/storage/folders.hpp"
+#include "formats/storage/atomic_file.hpp"
 #include "formats/storage/npy.hpp"
 
 namespace numemu {

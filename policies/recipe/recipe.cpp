@@ -8,11 +8,11 @@
 #include <map>
 #include <mutex>
 
+#include "formats/call_text.hpp"
 #include "formats/error.hpp"
-#include "formats/glob.hpp"
 #include "formats/joined.hpp"
-#include "formats/storage/codebook_identity.hpp"
 #include "formats/storage/json_reader.hpp"
+#include "formats/storage/sidecar.hpp"
 #include "formats/suggest.hpp"
 #include "policies/recipe/choices.hpp"
 #include "policies/recipe/fixed_ranges.hpp"

@@ -1,7 +1,6 @@
 // Formats described by name: what each part does, canonical spelling, and the errors.
-#include "formats/descriptor.hpp"
-
 #include "formats/error.hpp"
+#include "formats/format.hpp"
 #include "tests/catch.hpp"
 
 namespace numemu::descriptor_test {

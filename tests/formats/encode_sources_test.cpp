@@ -2,7 +2,7 @@
 #include <bit>
 #include <cmath>
 
-#include "formats/signalling_nan.hpp"
+#include "formats/value.hpp"
 #include "tests/catch.hpp"
 #include "tests/oracle/proof.hpp"
 

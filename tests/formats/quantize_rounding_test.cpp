@@ -11,7 +11,7 @@
 
 #include "formats/codec.hpp"
 #include "formats/quantize.hpp"
-#include "formats/quantize_fast.hpp"
+#include "formats/simd/quantize_fast.hpp"
 #include "tests/catch.hpp"
 
 namespace numemu::quantize_rounding_test {

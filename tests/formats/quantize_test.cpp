@@ -12,7 +12,7 @@
 
 #include "formats/codec.hpp"
 #include "formats/error.hpp"
-#include "formats/quantize_fast.hpp"
+#include "formats/simd/quantize_fast.hpp"
 #include "tests/catch.hpp"
 #if defined(__x86_64__)
 #include <xmmintrin.h>

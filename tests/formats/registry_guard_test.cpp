@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "formats/blocks/block_format.hpp"
-#include "formats/descriptor.hpp"
+#include "formats/format.hpp"
 #include "tests/catch.hpp"
 #include "tests/oracle/proof.hpp"
 #include "tests/pattern.hpp"

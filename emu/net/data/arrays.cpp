@@ -16,7 +16,7 @@
 #include "emu/net/memory.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
-#include "formats/storage/element_type.hpp"
+#include "formats/storage/array.hpp"
 #include "formats/storage/npy.hpp"
 
 namespace numemu::net {

@@ -1,4 +1,4 @@
-// Entries are read in memory; the header's grammar is that of formats/storage/npy_header.hpp.
+// Entries are read in memory; the header's grammar is that of formats/storage/npy.hpp.
 #include "emu/net/data/npz.hpp"
 
 #include <fmt/format.h>
@@ -12,10 +12,10 @@
 
 #include "emu/net/data/stored_type.hpp"
 #include "formats/error.hpp"
-#include "formats/storage/element_type.hpp"
+#include "formats/storage/array.hpp"
 #include "formats/storage/input_file.hpp"
-#include "formats/storage/npy_header.hpp"
-#include "formats/storage/safetensors_header.hpp"
+#include "formats/storage/npy.hpp"
+#include "formats/storage/safetensors.hpp"
 
 namespace numemu::net {
 namespace {

@@ -18,7 +18,7 @@
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/input_file.hpp"
 #include "formats/storage/json_reader.hpp"
-#include "formats/storage/safetensors_header.hpp"
+#include "formats/storage/safetensors.hpp"
 
 namespace numemu::net {
 namespace {

@@ -14,7 +14,7 @@
 #include "formats/quantize.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/input_file.hpp"
-#include "formats/storage/safetensors_header.hpp"
+#include "formats/storage/safetensors.hpp"
 
 namespace numemu::net {
 namespace {

@@ -18,7 +18,7 @@
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/input_file.hpp"
-#include "formats/storage/safetensors_header.hpp"
+#include "formats/storage/safetensors.hpp"
 #include "formats/suggest.hpp"
 
 namespace numemu::net {

@@ -14,7 +14,7 @@
 #include "formats/error.hpp"
 #include "formats/storage/fields.hpp"
 #include "formats/storage/json_text.hpp"
-#include "formats/storage/safetensors_header.hpp"
+#include "formats/storage/safetensors.hpp"
 
 namespace numemu::net {
 

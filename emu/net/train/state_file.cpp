@@ -12,8 +12,8 @@
 #include "formats/error.hpp"
 #include "formats/storage/json.hpp"
 #include "formats/storage/json_text.hpp"
-#include "formats/storage/output_folder.hpp"
-#include "formats/storage/safetensors_header.hpp"
+#include "formats/storage/output_files.hpp"
+#include "formats/storage/safetensors.hpp"
 
 namespace numemu::net {
 namespace {

@@ -13,7 +13,7 @@
 #include "formats/error.hpp"
 #include "formats/storage/codes.hpp"
 #include "formats/storage/json.hpp"
-#include "formats/storage/npy_header.hpp"
+#include "formats/storage/npy.hpp"
 #include "formats/suggest.hpp"
 
 namespace numemu::oracle {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "emu/oracle/identify/questions.hpp"
-#include "formats/negated.hpp"
+#include "formats/value.hpp"
 
 namespace numemu::oracle {
 

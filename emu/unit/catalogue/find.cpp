@@ -15,8 +15,8 @@
 #include "emu/unit/catalogue/modifiers.hpp"
 #include "emu/unit/described_unit.hpp"
 #include "emu/unit/unit.hpp"
+#include "formats/call_text.hpp"
 #include "formats/error.hpp"
-#include "formats/glob.hpp"
 #include "formats/suggest.hpp"
 
 namespace numemu::unit {

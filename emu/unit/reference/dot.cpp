@@ -10,7 +10,7 @@
 #include "emu/unit/reference/register.hpp"
 #include "emu/unit/reference/step.hpp"
 #include "formats/codec.hpp"
-#include "formats/signalling_nan.hpp"
+#include "formats/value.hpp"
 
 namespace numemu::unit {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "emu/unit/reference/trace.hpp"
 #include "emu/unit/unit.hpp"
-#include "formats/negated.hpp"
+#include "formats/value.hpp"
 
 namespace numemu::unit {
 

@@ -11,7 +11,7 @@
 #include "formats/storage/codes_file.hpp"
 #include "formats/storage/json.hpp"
 #include "formats/storage/npy.hpp"
-#include "formats/storage/safetensors_tensor.hpp"
+#include "formats/storage/safetensors.hpp"
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
 

@@ -7,7 +7,6 @@
 #include <memory>
 
 #include "formats/storage/atomic_file.hpp"
-#include "formats/storage/leftovers.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 

@@ -1,4 +1,3 @@
-// A file is replaced whole or not at all.
 #include "formats/storage/atomic_file.hpp"
 
 #include <fmt/format.h>
@@ -176,4 +175,5 @@ TEST_CASE("text is added to the end of a file", "[fast]") {
 }
 
 }  // namespace
+
 }  // namespace numemu::atomic_file_test

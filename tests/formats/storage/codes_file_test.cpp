@@ -7,10 +7,10 @@
 
 #include "formats/convert.hpp"
 #include "formats/random.hpp"
-#include "formats/storage/codebook_identity.hpp"
 #include "formats/storage/npy.hpp"
 #include "formats/storage/output_files.hpp"
-#include "formats/storage/safetensors_tensor.hpp"
+#include "formats/storage/safetensors.hpp"
+#include "formats/storage/sidecar.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 

@@ -1,8 +1,7 @@
 // Two names of one file are detected, in any spelling.
-#include "formats/storage/distinct_paths.hpp"
-
 #include <filesystem>
 
+#include "formats/storage/output_files.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 

@@ -1,6 +1,5 @@
 // Headers that numpy would not write are refused at the byte where they go wrong.
-#include "formats/storage/npy_header.hpp"
-
+#include "formats/storage/npy.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 

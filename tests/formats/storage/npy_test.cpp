@@ -3,7 +3,6 @@
 
 #include <numeric>
 
-#include "formats/storage/npy_header.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 

@@ -1,10 +1,9 @@
 // Unwritable folders are found before the work; a free name is offered.
-#include "formats/storage/output_folder.hpp"
-
 #include <unistd.h>
 
 #include <filesystem>
 
+#include "formats/storage/output_files.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 

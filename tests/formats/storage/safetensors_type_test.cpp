@@ -1,6 +1,6 @@
 // Every dtype that stores codes names a format of its width.
 #include "formats/format.hpp"
-#include "formats/storage/safetensors_header.hpp"
+#include "formats/storage/safetensors.hpp"
 #include "tests/catch.hpp"
 
 namespace numemu::safetensors_type_test {

@@ -1,4 +1,3 @@
-// Sidecars survive a round trip; unknown keys, wrong types and contradictions are named.
 #include "formats/storage/sidecar.hpp"
 
 #include <filesystem>
@@ -199,4 +198,5 @@ TEST_CASE("contradictions name the file, the key and both values", "[fast]") {
 }
 
 }  // namespace
+
 }  // namespace numemu::sidecar_test

@@ -17,7 +17,7 @@
 #include "emu/net/profile.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/input_file.hpp"
-#include "formats/storage/safetensors_header.hpp"
+#include "formats/storage/safetensors.hpp"
 
 namespace numemu::net {
 namespace {

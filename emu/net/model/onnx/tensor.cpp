@@ -16,7 +16,7 @@
 #include "formats/format.hpp"
 #include "formats/quantize.hpp"
 #include "formats/storage/array.hpp"
-#include "formats/storage/safetensors_header.hpp"
+#include "formats/storage/safetensors.hpp"
 
 namespace numemu::net {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "formats/storage/npy_header.hpp"
+#include "formats/storage/npy.hpp"
 #include "tests/deflated.hpp"
 
 namespace numemu::net::test {

@@ -21,7 +21,7 @@
 // Positions. The bits of a positive double ascend with it, and so do codes: above the lowest binade
 // the bits less `base` are the position. Below it the sum with `grid` has the even grid's steps in
 // its fraction; what this addition cuts off toward zero, sets the last bit again.
-#include "formats/quantize_fast.hpp"
+#include "formats/simd/quantize_fast.hpp"
 
 #include <bit>
 #include <cmath>

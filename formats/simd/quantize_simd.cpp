@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "formats/quantize_fast.hpp"
+#include "formats/simd/quantize_fast.hpp"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "formats/quantize_simd.cpp"
+#define HWY_TARGET_INCLUDE "formats/simd/quantize_simd.cpp"
 #include <hwy/foreach_target.h>
 // After foreach_target.h.
 #include "formats/simd/lanes-inl.hpp"

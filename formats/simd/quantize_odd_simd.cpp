@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <bit>
 
-#include "formats/quantize_fast.hpp"
+#include "formats/simd/quantize_fast.hpp"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "formats/quantize_odd_simd.cpp"
+#define HWY_TARGET_INCLUDE "formats/simd/quantize_odd_simd.cpp"
 #include <hwy/foreach_target.h>
 // After foreach_target.h.
 #include <hwy/highway.h>

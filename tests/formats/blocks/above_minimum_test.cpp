@@ -1,12 +1,11 @@
 // Numbers of codes above a minimum against exact arithmetic, where the sum is exact in float64 and
 // where it is not, is zero, subnormal, too large or not a number.
-#include "formats/above_minimum.hpp"
-
 #include <bit>
 #include <cmath>
 #include <string>
 #include <vector>
 
+#include "formats/blocks/block_convert.hpp"
 #include "formats/codec.hpp"
 #include "tests/catch.hpp"
 

@@ -11,7 +11,7 @@
 // for |x| >= 2^-102 it is no smaller than the smallest float32, and a fused multiply-add that
 // rounds toward zero gives zero only for zero. (With a power of two q * scale is exact and needs no
 // fusing.)
-#include "formats/quantize_odd.hpp"
+#include "formats/simd/quantize_odd.hpp"
 
 #include <bit>
 #include <cmath>
@@ -23,7 +23,7 @@
 
 #include "formats/float32_converter.hpp"
 #include "formats/float_guard.hpp"
-#include "formats/quantize_fast.hpp"
+#include "formats/simd/quantize_fast.hpp"
 
 namespace numemu {
 namespace {

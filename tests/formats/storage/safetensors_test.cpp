@@ -1,5 +1,4 @@
-// Hostile headers: each mistake is one line that names the tensor and the key.
-#include "formats/storage/safetensors_header.hpp"
+#include "formats/storage/safetensors.hpp"
 
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
@@ -143,4 +142,5 @@ TEST_CASE("names in messages stay on one line", "[fast]") {
 }
 
 }  // namespace
+
 }  // namespace numemu::safetensors_header_test

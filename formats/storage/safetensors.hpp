@@ -1,4 +1,4 @@
-// The JSON header of a safetensors file, checked against the bytes that follow it.
+// Safetensors: the header, read and checked, and single tensors of a file.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "formats/storage/array.hpp"
+#include "formats/storage/atomic_file.hpp"
 #include "formats/storage/input_file.hpp"
 
 namespace numemu {
@@ -60,5 +61,25 @@ std::string format_safetensors_header(const std::string& path, const Safetensors
 
 /// A name in quotes for a one-line message: escaped, and cut when it is long.
 std::string quote_name(std::string_view name);
+
+struct StoredTensor {
+  std::string name;
+  const SafetensorsType* type = nullptr;
+  ArrayShape shape;           ///< logical
+  std::int64_t elements = 0;  ///< of the shape
+  Bytes data;                 ///< elements * type->bits / 8 bytes
+};
+
+bool is_safetensors(std::string_view path);
+
+/// Reads the tensor of that name, or the only one where `name` is empty; the others are passed
+/// over. Throws Error naming the file and the nearest name.
+StoredTensor read_safetensors_tensor(InputFile&, const std::string& name);
+
+/// A file of one tensor, ready to take its place; `data` holds elements * type.bits / 8 bytes.
+/// Throws Error where the elements do not end on a byte.
+PendingFile pending_safetensors_tensor(const std::string& path, const std::string& name,
+                                       const SafetensorsType& type, const ArrayShape& shape,
+                                       const void* data);
 
 }  // namespace numemu

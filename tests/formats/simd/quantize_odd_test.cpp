@@ -1,5 +1,5 @@
 // Quotients rounded to odd: against exact integers, and when they are declined.
-#include "formats/quantize_odd.hpp"
+#include "formats/simd/quantize_odd.hpp"
 
 #include <hwy/targets.h>
 
@@ -10,7 +10,7 @@
 
 #include "formats/codec.hpp"
 #include "formats/float_guard.hpp"
-#include "formats/quantize_fast.hpp"
+#include "formats/simd/quantize_fast.hpp"
 #include "formats/value.hpp"
 #include "tests/catch.hpp"
 
