@@ -3,19 +3,179 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <set>
 
-#include "cli/sweep_table.hpp"
+#include "cli/table.hpp"
 #include "cli/talk.hpp"
+#include "experiments/report/columns.hpp"
 #include "experiments/report/findings.hpp"
 #include "experiments/report/gate_text.hpp"
 #include "experiments/report/judged_evaluation.hpp"
 #include "experiments/report/number_text.hpp"
 #include "experiments/report/record.hpp"
+#include "formats/joined.hpp"
 
 namespace numemu::cli {
 namespace {
 
 using experiments::Record, experiments::Row;
+
+/// Characters of a terminal that a sweep's table is meant for, and of a name where it has to be
+/// cut.
+constexpr std::size_t kTableWidth = 120, kShortName = 20;
+
+/// What takes room, in the order in which it is given up. Columns of one kind go together.
+enum class Kind : std::uint8_t {
+  kept,
+  conversions,  ///< rounding, overflow and scale rule beside formats
+  unit_names,   ///< the first parts of units' names
+  top1_interval,
+  perplexity,
+  bits,
+  top1,  ///< where rows are judged by another figure
+  layers,
+  unit,
+  settings,
+  predicted,
+  formats,  ///< of rows with names
+  names,    ///< the ends of long names
+};
+
+struct KindWords {
+  Kind kind;
+  const char* words;
+};
+constexpr KindWords kGivenUp[] = {{Kind::conversions, "rounding, overflow and scale rule"},
+                                  {Kind::unit_names, "whole names of units"},
+                                  {Kind::top1_interval, "intervals of top-1"},
+                                  {Kind::perplexity, "perplexity"},
+                                  {Kind::bits, "bits"},
+                                  {Kind::top1, "top-1"},
+                                  {Kind::layers, "layers"},
+                                  {Kind::unit, "unit"},
+                                  {Kind::settings, "settings"},
+                                  {Kind::predicted, "predictions"},
+                                  {Kind::formats, "formats"},
+                                  {Kind::names, "whole names"}};
+using Kinds = std::set<Kind>;
+
+struct Column {
+  std::string title;
+  Kind kind;
+  std::function<std::string(const Record&)> cell;
+};
+
+/// What a column is given up with.
+Kind kind_of(const std::string& key, bool named, bool judged_by_top1) {
+  const auto among = [&](std::initializer_list<const char*> keys) {
+    return std::ranges::find(keys, key) != keys.end();
+  };
+  if (among({"weights", "activations"})) return named ? Kind::formats : Kind::kept;
+  if (among({"bits_weight", "bits_activation"})) return Kind::bits;
+  if (among({"top1", "top1_ci95", "change", "change_ci95"}))
+    return !judged_by_top1 ? Kind::top1 : key == "top1_ci95" ? Kind::top1_interval : Kind::kept;
+  return key == "perplexity"  ? Kind::perplexity
+         : key == "other"     ? Kind::layers
+         : key == "unit"      ? Kind::unit
+         : key == "settings"  ? Kind::settings
+         : key == "predicted" ? Kind::predicted
+                              : Kind::kept;
+}
+
+/// All columns that the rows have something for.
+std::vector<Column> columns_of(const std::vector<Record>& records, const Kinds& without) {
+  const bool named = records.size() > 1 && std::ranges::none_of(records, [](const Record& r) {
+                       return r.recipe.empty();
+                     });
+  const bool top1 = experiments::measure_of(records).is_top1();
+  std::vector<Column> columns;
+  for (const experiments::ShownColumn& shown :
+       experiments::shown_columns(records, experiments::Medium::terminal)) {
+    columns.push_back({shown.title, kind_of(shown.key, named, top1), shown.cell});
+    Column& column = columns.back();
+    if (without.contains(Kind::conversions) && shown.key == "weights")
+      column.cell = [](const Record& r) { return experiments::short_format(r.weight.format); };
+    if (without.contains(Kind::conversions) && shown.key == "activations")
+      column.cell = [](const Record& r) { return experiments::short_format(r.activation.format); };
+    if (without.contains(Kind::unit_names) && shown.key == "unit")
+      column.cell = [](const Record& r) { return experiments::short_unit(r.unit); };
+  }
+  // Without a column that may be all that tells two rows apart they have their numbers.
+  const bool apart = std::ranges::none_of(columns, [&](const Column& c) {
+    return c.kind > Kind::unit_names && without.contains(c.kind) && c.kind != Kind::top1_interval;
+  });
+  std::erase_if(columns, [&](const Column& c) { return without.contains(c.kind); });
+  if (!apart || without.contains(Kind::names))
+    columns.insert(columns.begin(), {"#", Kind::kept, [](const Record& r) {
+                                       return fmt::format("{}", r.position + 1);
+                                     }});
+  return columns;
+}
+
+std::string table_without(const std::vector<Record>& records, const Kinds& without) {
+  const std::vector<Column> columns = columns_of(records, without);
+  std::vector<std::string> header;
+  for (const Column& column : columns) header.push_back(column.title);
+  std::vector<std::vector<std::string>> cells;
+  for (const Record& r : records) {
+    std::vector<std::string>& line = cells.emplace_back();
+    for (const Column& column : columns) {
+      std::string cell = column.cell(r);
+      const bool name =
+          column.title == "recipe" || column.title == "weights" || column.title == "activations";
+      if (name && without.contains(Kind::names) && cell.size() > kShortName)
+        cell = cell.substr(0, kShortName - 3) + "...";
+      line.push_back(std::move(cell));
+    }
+  }
+  return text_table(header, cells);
+}
+
+std::size_t width_of(const std::string& table) {
+  std::size_t widest = 0;
+  for (std::size_t at = 0; at < table.size(); at = table.find('\n', at) + 1)
+    widest = std::max(widest, table.find('\n', at) - at);
+  return widest;
+}
+
+/// Rounding, overflow and scale rule of the roles of all rows, where they agree.
+std::string common_conversion(const std::vector<Record>& records) {
+  std::set<std::string> all;
+  for (const Record& r : records) {
+    for (const experiments::RoleRecord* role : {&r.weight, &r.activation}) {
+      const std::string text = experiments::role_text(*role);
+      const std::size_t behind = text.find(' ');
+      if (behind != std::string::npos) all.insert(text.substr(behind + 1));
+    }
+  }
+  return all.size() == 1 ? *all.begin() : "";
+}
+
+/// One line a row: numerics, bits, accuracy, its change from float32, SQNR measured and predicted.
+/// Of several rows it has at most 120 columns of characters: what does not fit is left to the
+/// report and named below. Rows of different points never have the same line.
+std::string sweep_table(const std::vector<Record>& records) {
+  Kinds without;
+  std::string table = table_without(records, without);
+  std::vector<std::string> left_out;
+  for (const KindWords& given_up : kGivenUp) {
+    if (records.size() < 2 || width_of(table) <= kTableWidth) break;
+    without.insert(given_up.kind);
+    std::string narrower = table_without(records, without);
+    if (narrower == table) continue;
+    table = std::move(narrower);
+    left_out.emplace_back(given_up.words);
+  }
+  if (left_out.empty()) return table;
+  const std::string common = common_conversion(records);
+  if (!common.empty() && without.contains(Kind::conversions)) {
+    table += "rounding, overflow and scale rule: " + common + "\n";
+    std::erase(left_out, kGivenUp[0].words);
+  }
+  if (left_out.empty()) return table;
+  return table + joined(left_out, ", ") + ": in the report and report.csv\n";
+}
 
 /// Explains the cells of the table: why no SQNR is predicted, what predictions leave out,
 /// where numbers stop being finite, and notes.

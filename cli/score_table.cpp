@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
 #include <utility>
 #include <vector>
 
 #include "cli/report_files.hpp"
 #include "cli/table.hpp"
+#include "experiments/predict/left_out.hpp"
 #include "experiments/report/record.hpp"
 #include "formats/joined.hpp"
 
@@ -63,6 +66,97 @@ void print_scores(const std::vector<experiments::RowScore>& scores, std::int64_t
     }
   }
   fmt::print("\n");
+}
+
+namespace {
+
+using experiments::Member, experiments::Row, experiments::RowLayer;
+
+struct Count {
+  const char* name;
+  Member<double> RowLayer::*share;
+};
+
+}  // namespace
+
+std::string decibels(const std::optional<double>& db) { return number_text(db, "{:.2f}"); }
+
+void print_noise(const Row& row, const std::string& of_noise, const std::string& of_counts) {
+  // Without any, the reasons are below the table, or nothing is quantized.
+  bool predictions = false, noise = false;
+  std::vector<std::vector<std::string>> units;
+  for (const RowLayer& layer : row.layers) {
+    predictions = predictions || layer.predicted_db;
+    noise = noise || layer.sqnr_db || experiments::not_finite_results(row, layer.name) > 0;
+    units.push_back({layer.name, layer.unit});
+  }
+  if (!noise && !predictions) {
+    // Equal outputs have a gain of 1; beside NaN and infinities there is none.
+    const Member<double>& gain = row.metrics.gain;
+    const bool equal = !gain.written() || gain == 1.0;
+    fmt::print("{}{}\n", text_table({"layer", "unit"}, units),
+               equal ? "no layer differs from the reference (float32)"
+                     : "no SQNR of layers: the samples that measure noise give NaN or infinite "
+                       "numbers");
+    return;
+  }
+  std::vector<Count> counts = {{"overflow", &RowLayer::overflow},
+                               {"underflow", &RowLayer::underflow},
+                               {"invalid", &RowLayer::invalid}};
+  const bool saturated = std::ranges::any_of(
+      row.layers, [](const RowLayer& layer) { return layer.saturated.written(); });
+  if (saturated) counts.push_back({"saturated", &RowLayer::saturated});
+  std::vector<std::vector<std::string>> layers;
+  bool starred = false;
+  std::map<std::string, std::vector<std::string>> left_out;  // reason -> layers
+  for (const RowLayer& layer : row.layers) {
+    const bool lost = !layer.sqnr_db && experiments::not_finite_results(row, layer.name) > 0;
+    const bool star = layer.predicted_db && experiments::prediction_ignores(layer.unit);
+    starred = starred || star;
+    if (!layer.left_out.empty()) left_out[layer.left_out].push_back(layer.name);
+    layers.push_back({layer.name, layer.unit, lost ? "NaN" : decibels(layer.sqnr_db),
+                      interval_text(layer.sqnr_ci95, "{:.2f}")});
+    if (predictions) {
+      layers.back().push_back(decibels(layer.predicted_db) + (star ? "*" : ""));
+      layers.back().emplace_back(layer.verdict ? to_string(*layer.verdict) : "-");
+    }
+    for (const Count& count : counts) {
+      const Member<double>& share = layer.*count.share;
+      layers.back().push_back(share.is_null ? "-" : fmt::format("{:.2e}", share.value_or(0)));
+    }
+  }
+  std::vector<std::string> header = {"layer", "unit", "SQNR dB", "95 %"};
+  if (predictions) header.insert(header.end(), {"predicted", "verdict"});
+  for (const Count& count : counts) header.emplace_back(count.name);
+  fmt::print(
+      "{}SQNR{} on {}; overflow, underflow and invalid: shares of the operands on {}{}\n",
+      text_table(header, layers), predictions ? " and predictions" : "", of_noise, of_counts,
+      saturated ? "; saturated: of the results looked at, those whose register overflowed" : "");
+  if (starred) fmt::print("{}\n", kUnitLeftOut);
+  const experiments::Record r = experiments::read_records({row}).at(0);
+  if (r.sqnr_db) {
+    const bool known = r.predicted_sqnr_db.has_value();
+    const char* star = row.predicted.ignores.empty() ? "" : "*";
+    const Member<Verdict>& verdict = row.predicted.verdict;
+    const Member<experiments::Ends>& ends = row.metrics.sqnr_ci95;
+    const Member<std::int64_t>& samples = row.metrics.sqnr_samples;
+    fmt::print("output: SQNR {} dB{}{}{}\n", decibels(r.sqnr_db),
+               ends ? fmt::format(", 95 % interval {} of {} samples", interval_text(ends, "{:.2f}"),
+                                  samples ? fmt::format("{}", *samples) : "null")
+                    : "",
+               known ? fmt::format(", predicted {}{}", decibels(r.predicted_sqnr_db), star) : "",
+               known && verdict ? fmt::format(": {}", to_string(*verdict)) : "");
+    if (const auto centred = r.hidden_by_mean())
+      fmt::print("output without its mean over samples: SQNR {:.2f} dB; the mean makes the rest\n",
+                 *centred);
+    fmt::print("output scaled by its best gain, {}: {} dB{}; a common gain changes no decision\n",
+               decibels(r.gain), decibels(r.gained_db),
+               known ? fmt::format(", predicted {}{} at {}", decibels(r.predicted_gained_db), star,
+                                   decibels(r.predicted_gain))
+                     : "");
+  }
+  for (const auto& [reason, names] : left_out)
+    fmt::print("no prediction of {}: {}\n", joined(names, ", "), reason);
 }
 
 }  // namespace numemu::cli

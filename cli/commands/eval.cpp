@@ -7,7 +7,6 @@
 #include "cli/command.hpp"
 #include "cli/format_names.hpp"
 #include "cli/network_options.hpp"
-#include "cli/noise_table.hpp"
 #include "cli/profile_table.hpp"
 #include "cli/progress.hpp"
 #include "cli/report_files.hpp"

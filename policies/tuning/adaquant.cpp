@@ -16,7 +16,7 @@
 #include "policies/calibrate/least_squares.hpp"
 #include "policies/calibrate/reference.hpp"
 #include "policies/tuning/gptq.hpp"
-#include "policies/tuning/tuned_operand.hpp"
+#include "policies/tuning/trained_range.hpp"
 
 namespace numemu::policies {
 namespace {

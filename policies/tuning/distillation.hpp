@@ -1,16 +1,24 @@
 // Training of chosen parameters by Adam, so that the class probabilities of the tuned network come
-// near those of float32: what the steps `bias` and `distill` share.
+// near those of float32: what the steps `bias` and `distill` share. The divergence of one network's
+// class probabilities from another's, and its gradient.
 #pragma once
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "emu/net/tensor.hpp"
 #include "emu/net/train/optimizer.hpp"
 #include "policies/policy.hpp"
 #include "policies/tuning/tune_step.hpp"
 
 namespace numemu::policies {
+
+/// The mean over the rows of KL(softmax(f) || softmax(q)) = sum_c f_c (ln f_c - ln q_c), the last
+/// axis being the classes. With `gradient`: that of the mean along q's logits, (softmax(q) -
+/// softmax(f)) / rows. Throws Error where shapes differ and for a row without a finite largest
+/// logit.
+double kl_divergence(const net::Tensor& f, const net::Tensor& q, net::Tensor* gradient = nullptr);
 
 struct DistillOptions : PolicyOptions {
   std::int64_t epochs = 10;  ///< passes over the calibration samples

@@ -11,7 +11,6 @@
 #include "emu/net/ops/row_norm.hpp"
 #include "emu/net/ops/views.hpp"
 #include "formats/error.hpp"
-#include "policies/tuning/channel_link.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
 

@@ -1,8 +1,7 @@
 // KL of class probabilities against sums in float64, and its gradient against central differences.
-#include "policies/tuning/kl_divergence.hpp"
-
 #include <cmath>
 
+#include "policies/tuning/distillation.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/tuning/small_tuning.hpp"
 

@@ -6,7 +6,7 @@
 
 #include "emu/net/build/builder.hpp"
 #include "formats/random.hpp"
-#include "policies/tuning/kl_divergence.hpp"
+#include "policies/tuning/distillation.hpp"
 #include "policies/tuning/tune_step.hpp"
 
 namespace numemu::policies::test {
