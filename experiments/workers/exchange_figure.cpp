@@ -1,0 +1,155 @@
+#include "experiments/workers/exchange_figure.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <utility>
+
+#include "experiments/report/number_text.hpp"
+#include "formats/error.hpp"
+
+namespace numemu::experiments {
+namespace {
+
+constexpr std::int64_t kLeastWorkers = 8, kMostWorkers = 100'000;
+
+Link link_of(const Settings& settings, const char* key) {
+  const std::vector<double> numbers = settings.numbers(key, 0, 1e15);
+  if (numbers.size() != 2 || !(numbers[1] >= 1))
+    throw Error(
+        fmt::format("--set: {}: expected seconds and bytes per second (from 1), as in "
+                    "5e-6,12.5e9, not '{}'",
+                    key, settings.text(key)));
+  return {numbers[0], numbers[1]};
+}
+
+std::string bytes_text(double bytes) { return decimal_text(bytes / 1e6, 4); }
+
+std::string link_text(const Link& link) {
+  return fmt::format("{:g} us and {:g} GB/s", link.latency * 1e6, link.bandwidth / 1e9);
+}
+
+std::string bandwidth_text(double bandwidth) {
+  if (bandwidth == 0) return "none";
+  return std::isfinite(bandwidth) ? decimal_text(bandwidth / 1e9, 3) : "any";
+}
+
+}  // namespace
+
+std::vector<Setting> with_links(std::vector<Setting> settings) {
+  settings.insert(
+      settings.end(),
+      {{"link_elements", "25000000", "25000000", "25000000",
+        "on paper: elements of the gradient; 25 million are about a ResNet-50"},
+       {"link_node", "8", "8", "8", "on paper: workers of a node, a power of two"},
+       {"link_inside", "2e-6,300e9", "2e-6,300e9", "2e-6,300e9",
+        "on paper: latency in seconds and bytes per second between two workers of a node"},
+       {"link_between", "5e-6,12.5e9", "5e-6,12.5e9", "5e-6,12.5e9",
+        "on paper: the same of the link that a node's workers share to the other nodes"}});
+  return settings;
+}
+
+LinkSetup link_setup(const Settings& settings) {
+  LinkSetup setup;
+  setup.elements = static_cast<double>(settings.integer("link_elements", 1, 1'000'000'000'000'000));
+  setup.cluster.node = settings.integer("link_node", 1, 4096);
+  if (!std::has_single_bit(static_cast<std::uint64_t>(setup.cluster.node)))
+    throw Error(
+        fmt::format("--set: link_node: expected a power of two, not {}", setup.cluster.node));
+  setup.cluster.inside = link_of(settings, "link_inside");
+  setup.cluster.between = link_of(settings, "link_between");
+  return setup;
+}
+
+std::vector<std::int64_t> figure_workers(const Cluster& cluster) {
+  std::vector<std::int64_t> all;
+  for (std::int64_t workers = std::max(kLeastWorkers, cluster.node); workers < kMostWorkers;
+       workers *= 2)
+    all.push_back(workers);
+  all.push_back(kMostWorkers / cluster.node * cluster.node);
+  return all;
+}
+
+std::string pays_text(const std::vector<Crossover>& crossovers) {
+  std::string text;
+  for (std::size_t i = 0; i < crossovers.size(); ++i) {
+    if (!crossovers[i].pays) continue;
+    if (!text.empty()) text += ", ";
+    // The last number of workers at which it pays is not known to one, but to a node.
+    text += i + 1 < crossovers.size()
+                ? fmt::format("{} to below {}", crossovers[i].workers, crossovers[i + 1].workers)
+                : fmt::format("from {}", crossovers[i].workers);
+  }
+  return text.empty() ? "never" : text;
+}
+
+void add_exchange_figure(std::vector<WireRule> rules, const Settings& settings,
+                         Conclusion& conclusion) {
+  const LinkSetup setup = link_setup(settings);
+  rules.insert(rules.begin(), summed("float32", 32));
+  const std::vector<std::int64_t> workers = figure_workers(setup.cluster);
+  const auto of = [&](std::int64_t count) {
+    Cluster cluster = setup.cluster;
+    cluster.workers = count;
+    return cluster;
+  };
+  Chart chart{
+      .kind = Chart::Kind::points,
+      .title = "Seconds of an exchange against the number of workers, on paper",
+      .caption = fmt::format(
+          "Predicted by the alpha-beta model, each rule at its fastest topology: a gradient of "
+          "{:g} elements, nodes of {}, {} within them, {} between them. Crosses: where a rule "
+          "begins or ceases to be faster than dense float32.",
+          setup.elements, setup.cluster.node, link_text(setup.cluster.inside),
+          link_text(setup.cluster.between)),
+      .x = "workers",
+      .y = "seconds",
+      .log_x = true,
+      .log_y = true};
+  ResultTable table{"Exchange on paper, each rule at its fastest topology",
+                    {"rule", "workers", "topology", "ms", "MB sent by a worker",
+                     "MB leaving a node", "times faster than float32"},
+                    {}};
+  ResultTable pays{"Where a rule is faster than dense float32, on paper",
+                   {"rule", "bits of a message per element", "workers",
+                    fmt::format("up to GB/s between nodes, {} workers", workers[1]),
+                    fmt::format("up to GB/s between nodes, {} workers", workers.back())},
+                   {}};
+  ChartSeries crosses{"crossover", {}, false};
+  for (const WireRule& rule : rules) {
+    ChartSeries series{rule.name, {}, true};
+    for (std::size_t i = 0; i < workers.size(); ++i) {
+      const BestExchange best = best_exchange(rule, of(workers[i]), setup.elements);
+      const double seconds = best.cost.seconds;
+      series.points.push_back({.x = static_cast<double>(workers[i]), .y = seconds});
+      if (i % 4 != 0 && i + 1 != workers.size()) continue;
+      const double dense =
+          best_exchange(rules.front(), of(workers[i]), setup.elements).cost.seconds;
+      table.rows.push_back({rule.name, fmt::format("{}", workers[i]), to_string(best.topology),
+                            decimal_text(1e3 * seconds, 4), bytes_text(best.cost.sent),
+                            bytes_text(best.cost.leaves), fmt::format("{:.2f}", dense / seconds)});
+    }
+    chart.series.push_back(std::move(series));
+    if (&rule == &rules.front()) continue;
+    const std::vector<Crossover> found = crossovers(
+        rule, rules.front(), setup.cluster, setup.elements, workers.front(), workers.back());
+    for (std::size_t i = 1; i < found.size(); ++i)
+      crosses.points.push_back(
+          {.x = static_cast<double>(found[i].workers),
+           .name = fmt::format("{} {}", rule.name, found[i].pays ? "pays from here" : "no longer"),
+           .y = best_exchange(rule, of(found[i].workers), setup.elements).cost.seconds});
+    const auto breakeven = [&](std::int64_t count) {
+      return bandwidth_text(breakeven_bandwidth(rule, rules.front(), of(count), setup.elements));
+    };
+    pays.rows.push_back({rule.name, fmt::format("{:.4g}", rule.bits(1)), pays_text(found),
+                         breakeven(workers[1]), breakeven(workers.back())});
+  }
+  if (!crosses.points.empty()) chart.series.push_back(std::move(crosses));
+  conclusion.charts.push_back(std::move(chart));
+  conclusion.tables.push_back(std::move(pays));
+  conclusion.tables.push_back(std::move(table));
+}
+
+}  // namespace numemu::experiments
