@@ -63,10 +63,19 @@ std::int64_t Graph::parameter_count() const {
   return count;
 }
 
-void apply_buffers(Graph& graph, std::vector<NodeBuffer> buffers) {
-  for (NodeBuffer& buffer : buffers) {
-    graph.nodes.at(buffer.node).op->parameters()[buffer.update.parameter].value =
-        std::move(buffer.update.value);
+void apply(const BufferUpdate& update, Tensor& running) {
+  for (std::size_t c = 0; c < running.data.size(); ++c) {
+    double value = running.data[c];
+    for (const std::vector<double>& statistic : update.statistics)
+      value = (1 - update.momentum) * value + update.momentum * statistic[c];
+    running.data[c] = neutral(static_cast<float>(value));
+  }
+}
+
+void apply_buffers(Graph& graph, const std::vector<NodeBuffer>& buffers) {
+  for (const NodeBuffer& buffer : buffers) {
+    apply(buffer.update,
+          graph.nodes.at(buffer.node).op->parameters()[buffer.update.parameter].value);
   }
 }
 

@@ -87,7 +87,7 @@ Tape forward_training(const Graph&, const Tensor& x, Numerics&,
 /// output. A tape is used once: move it in.
 std::vector<Tensor> backward(const Graph&, Tape, Tensor grad_output, Numerics&);
 /// Writes the running statistics of a training step into the graph.
-void apply_buffers(Graph&, std::vector<NodeBuffer>);
+void apply_buffers(Graph&, const std::vector<NodeBuffer>&);
 
 /// He-normal weights, the last ones with deviation 1 / fan_in, all else its `initial` value: a
 /// function of the seed and the parameter's name.

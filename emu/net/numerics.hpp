@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "emu/net/exchange.hpp"
 #include "emu/net/tensor.hpp"
 #include "emu/unit/gather.hpp"
 
@@ -148,11 +149,11 @@ struct Update {
 /// State as named byte strings.
 using NamedState = std::vector<std::pair<std::string, std::string>>;
 
-/// Gradients of one micro-batch of one simulated worker, one tensor per parameter of the graph
-/// (empty for untrained ones).
-struct WorkerGradient {
-  std::int64_t worker = 0, micro_batch = 0;
-  std::vector<Tensor> parameters;
+/// How many of a worker's first micro-batches take part in a step, and what their gradients are
+/// divided by.
+struct Participation {
+  std::int64_t micro_batches = 1;
+  bool realised = false;  ///< by all that take part, of all workers, not by all there are
 };
 
 /// How a batch normalisation computes its statistics (the moment of Range, Shift and Ghost BN).
@@ -211,14 +212,19 @@ class Numerics {
   /// The factor on the loss before backward (gradients are divided by it before the update).
   /// Default: 1.
   virtual float loss_scale(const Step&) { return 1; }
-  /// Whether the step's gradients are usable (dynamic loss scaling skips overflows). Default: yes.
-  virtual bool accept_gradients(const Step&, const std::vector<Tensor>& /*gradients*/) {
-    return true;
+  /// The unscaled gradients of a worker, which accept_gradients() decides on.
+  virtual void worker_gradients(const Step&, const std::vector<Tensor>& /*gradients*/) {}
+  /// Whether the step is taken (dynamic loss scaling skips overflows). Default: yes.
+  virtual bool accept_gradients(const Step&) { return true; }
+  /// What a worker with so many micro-batches contributes. Default: all of them.
+  virtual Participation participation(const Step&, std::int64_t /*worker*/,
+                                      std::int64_t micro_batches) {
+    return {micro_batches};
   }
-  /// The gradients of all workers to one tensor per parameter. They come in the order of workers,
-  /// each one's micro-batches in order. Default: the float32 mean of each worker's micro-batches,
-  /// then of the workers.
-  virtual std::vector<Tensor> exchange(const Step&, std::vector<WorkerGradient>);
+  /// How the workers' gradients become one per parameter. Default: their float32 mean.
+  virtual std::unique_ptr<Exchange> exchange(const Step&, const Senders& senders) {
+    return make_exchange(senders.workers, {.order = senders.order.value_or(ExchangeOrder())});
+  }
   /// All state that must survive a restart, as named byte strings. Default: none.
   virtual void save_state(NamedState& /*state*/) const {}
   virtual void load_state(const NamedState& /*state*/) {}
@@ -265,11 +271,16 @@ class Forwarding : public Numerics {
     inner_->optimizer_state(step, parameter, name, state);
   }
   float loss_scale(const Step& step) override { return inner_->loss_scale(step); }
-  bool accept_gradients(const Step& step, const std::vector<Tensor>& gradients) override {
-    return inner_->accept_gradients(step, gradients);
+  void worker_gradients(const Step& step, const std::vector<Tensor>& gradients) override {
+    inner_->worker_gradients(step, gradients);
   }
-  std::vector<Tensor> exchange(const Step& step, std::vector<WorkerGradient> gradients) override {
-    return inner_->exchange(step, std::move(gradients));
+  bool accept_gradients(const Step& step) override { return inner_->accept_gradients(step); }
+  Participation participation(const Step& step, std::int64_t worker,
+                              std::int64_t micro_batches) override {
+    return inner_->participation(step, worker, micro_batches);
+  }
+  std::unique_ptr<Exchange> exchange(const Step& step, const Senders& senders) override {
+    return inner_->exchange(step, senders);
   }
   void save_state(NamedState& state) const override { inner_->save_state(state); }
   void load_state(const NamedState& state) override { inner_->load_state(state); }
@@ -283,11 +294,7 @@ class Forwarding : public Numerics {
   Numerics* inner_;
 };
 
-/// The float32 mean of gradients of equal shapes in their order. There is at least one.
-std::vector<Tensor> mean_of(std::vector<std::vector<Tensor>> parts);
-
-/// One gradient per worker, of micro-batch 0, from those of its micro-batches, which lie together.
-/// Throws Error naming a worker whose gradients have other shapes than those of the first.
-std::vector<WorkerGradient> worker_means(std::vector<WorkerGradient>);
+/// What becomes of those gradients, each of another worker.
+Exchanged exchange_all(Numerics&, const Step&, std::vector<WorkerGradient>);
 
 }  // namespace numemu::net

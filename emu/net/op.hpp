@@ -31,11 +31,15 @@ struct OpProduct {
   int weight = -1;     ///< the parameter that is its right operand; -1: two activations
 };
 
-/// The new value of an untrained parameter, computed in a training step (running statistics).
+/// What a training step makes of an untrained parameter, a running statistic: for each of
+/// `statistics` in turn running' = (1 - momentum) running + momentum statistic, in float64, rounded
+/// to float32 behind the last.
 struct BufferUpdate {
   std::size_t parameter = 0;  ///< its place in the operator's parameters()
-  Tensor value;
+  double momentum = 0;
+  std::vector<std::vector<double>> statistics;
 };
+void apply(const BufferUpdate&, Tensor& running);
 
 /// The context of a call of an operator.
 struct OpCall {

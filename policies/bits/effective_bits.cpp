@@ -87,38 +87,6 @@ std::int64_t product_depth(const net::GemmLayer& layer, const net::Shape& activa
   return activation.empty() ? 1 : activation.back();
 }
 
-std::int64_t line_length(const RolePolicy& policy, const net::Shape& shape, std::int64_t depth) {
-  if (shape.empty()) return 1;
-  if (policy.axis != BlockAxis::reduction) return shape.back();
-  if (depth > 0) return depth;
-  return shape[0] == 0 ? 0 : net::element_count(shape) / shape[0];
-}
-
-double stored_bits(const std::optional<RolePolicy>& policy, const net::Shape& shape,
-                   std::int64_t depth) {
-  const std::int64_t n = net::element_count(shape);
-  const std::int64_t last = shape.empty() ? 1 : shape.back();
-  if (n == 0) return 0;
-  if (!policy) return kFloat32Bits * static_cast<double>(n);
-  if (policy->granularity == Granularity::tile) {
-    const BlockFormat& block = *policy->block;
-    const double scales = static_cast<double>(WeightTiles(shape, block.size).count());
-    return block.element->bits * static_cast<double>(n) + scales * block.scale_bits() +
-           (block.tensor_scale ? kScaleBits : 0);
-  }
-  if (policy->block != nullptr) {
-    const std::int64_t length = line_length(*policy, shape, depth);
-    const std::int64_t lines = std::max<std::int64_t>(1, n / length);
-    return static_cast<double>(n) *
-           stored_bits(*policy->block, block_layout(*policy->block, {lines, length}, 1));
-  }
-  const std::int64_t groups = policy->granularity == Granularity::channel ? shape[0]
-                              : policy->granularity == Granularity::row   ? n / last
-                                                                          : 1;
-  const std::int64_t scales = stores_scale(policy->scale) ? groups : 0;
-  return policy->format->bits * static_cast<double>(n) + kScaleBits * static_cast<double>(scales);
-}
-
 EffectiveBits effective_bits(const BoundRecipe& recipe, const FloatReference& reference) {
   const net::Graph& graph = recipe.graph();
   Mean weight, activation, gradient, vector, output, saved, state, exchange, products;

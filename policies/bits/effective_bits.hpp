@@ -5,6 +5,7 @@
 #include "emu/net/graph.hpp"
 #include "emu/net/train/options.hpp"
 #include "policies/calibrate/reference.hpp"
+#include "policies/numerics/stored_tensor.hpp"
 #include "policies/recipe/bound_recipe.hpp"
 
 namespace numemu::policies {
@@ -31,15 +32,6 @@ EffectiveBits effective_bits(const BoundRecipe&, const FloatReference&);
 
 /// The depth of a layer's products that read an activation of that shape.
 std::int64_t product_depth(const net::GemmLayer&, const net::Shape& activation);
-
-/// Elements of a line that the blocks of a role cut in such a tensor: its last axis, or with axis
-/// `reduction` the depth of the products that read it; 0: that of a weight's rows.
-std::int64_t line_length(const RolePolicy&, const net::Shape&, std::int64_t depth = 0);
-
-/// Stored bits of one tensor under a role, all of its elements; 32 an element without one. Along
-/// the reduction an element that products read several times (convolutions) counts as once, with
-/// its share of the scales of the lines as they are read.
-double stored_bits(const std::optional<RolePolicy>&, const net::Shape&, std::int64_t depth = 0);
 
 /// Bytes that training stores of each trained parameter from one step to the next: means over all,
 /// scales included.

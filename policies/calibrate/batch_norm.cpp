@@ -71,8 +71,10 @@ void add_batch(const net::Graph& graph, const std::vector<net::Tensor>& batch,
     const std::int64_t ghost = numerics.norm(step, graph.nodes[buffer.node].name).ghost_batch;
     const std::int64_t groups = ghost > 0 ? (samples + ghost - 1) / ghost : 1;
     const double weight = static_cast<double>(samples) / reached(statistic.momentum, groups);
+    net::Tensor value({static_cast<std::int64_t>(statistic.sum.size())});
+    net::apply(buffer.update, value);
     for (std::size_t c = 0; c < statistic.sum.size(); ++c)
-      statistic.sum[c] += weight * static_cast<double>(buffer.update.value.data[c]);
+      statistic.sum[c] += weight * static_cast<double>(value.data[c]);
   }
 }
 

@@ -10,7 +10,7 @@ namespace numemu::policies {
 namespace {
 
 // Elements: below it there is little to gain, above it the copy takes more than 4 MiB.
-constexpr std::int64_t kLeast = 256, kMost = std::int64_t{1} << 20;
+constexpr std::int64_t kLeastSample = 256, kMost = std::int64_t{1} << 20;
 
 }  // namespace
 
@@ -22,7 +22,7 @@ std::vector<float> ScaleMemo::ask(const RoleQuantizer& quantizer, const float* x
 
 std::vector<float> ScaleMemo::scales(const RoleQuantizer& quantizer, const float* x, std::int64_t n,
                                      std::int64_t groups) {
-  if (!quantizer.reads_elements() || n < kLeast || n > kMost) return ask(quantizer, x, n, groups);
+  if (!quantizer.reads_elements() || n < kLeastSample || n > kMost) return ask(quantizer, x, n, groups);
   const RolePolicy& policy = quantizer.policy();
   Key key{policy.format, policy.rounding, policy.overflow, policy.scale, groups};
   const auto size = static_cast<std::size_t>(n);

@@ -16,6 +16,7 @@
 #include "policies/numerics/random_identity.hpp"
 #include "policies/numerics/recipe_product.hpp"
 #include "policies/numerics/stored_tensor.hpp"
+#include "policies/numerics/unit_sum.hpp"
 #include "policies/recipe/role_quantizer.hpp"
 #include "policies/recipe/unit_operands.hpp"
 #include "policies/state_bytes.hpp"
@@ -354,25 +355,34 @@ void RoleNumerics::optimizer_state(const net::Step& step, std::string_view param
         name);
 }
 
-std::vector<net::Tensor> RoleNumerics::exchange(const net::Step& step,
-                                                std::vector<net::WorkerGradient> gradients) {
-  // A worker adds up its micro-batches before it sends.
-  gradients = net::worker_means(std::move(gradients));
-  for (std::size_t i = 0; stores_ && i < gradients.size(); ++i) {
-    net::WorkerGradient& given = gradients[i];
-    if (given.parameters.size() != parameters_.size()) {
-      throw Error(fmt::format("exchange: worker {} sent {} gradients, the graph has {} parameters",
-                              given.worker, given.parameters.size(), parameters_.size()));
-    }
-    for (std::size_t p = 0; p < parameters_.size(); ++p) {
-      const RecipeLayer* const node = node_of(parameters_[p]);
-      net::Tensor& x = given.parameters[p];
-      if (node == nullptr || !node->quantizers[RolePart::exchange] || x.empty()) continue;
-      store(step, *node->quantizers[RolePart::exchange], x.shape, x.data.data(), 1, parameters_[p],
-            "exchange", fmt::format("worker{}", given.worker));
-    }
+std::unique_ptr<net::Exchange> RoleNumerics::exchange(const net::Step& step,
+                                                      const net::Senders& senders) {
+  const ExchangePolicy& policy = recipe_->exchange();
+  net::ExchangeLinks links{.order = senders.order.value_or(policy.order), .carry = {}, .add = {}};
+  if (stores_) {
+    links.carry = [this, step](std::size_t p, std::string_view sender, net::Tensor& x) {
+      const std::string& name = parameters_.at(p);
+      const RecipeLayer* const node = node_of(name);
+      if (node == nullptr || !node->quantizers[RolePart::exchange])
+        return stored_bits(std::nullopt, x.shape);
+      const RoleQuantizer& quantizer = *node->quantizers[RolePart::exchange];
+      store(step, quantizer, x.shape, x.data.data(), 1, name, "exchange", sender);
+      return stored_bits(quantizer.policy(), x.shape);
+    };
   }
-  return net::Numerics::exchange(step, std::move(gradients));
+  if (policy.unit != nullptr) {
+    links.add = [this, &policy, step](std::size_t p, std::string_view name,
+                                      std::span<const float* const> addends, std::int64_t n,
+                                      float* sum) {
+      const std::string use = fmt::format("exchange/{}", name);
+      add_on_unit(*policy.unit, addends, n, sum, [&](std::int64_t tile) {
+        return net::ProductRandom{
+            recipe_->seed(),
+            tensor_word(fmt::format("{}/{}/{}/{}", parameters_.at(p), use, step.index, tile))};
+      });
+    };
+  }
+  return net::make_exchange(senders.workers, std::move(links));
 }
 
 void RoleNumerics::freeze(const net::Graph& graph, const Calibration& calibration,

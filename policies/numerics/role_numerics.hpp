@@ -62,7 +62,7 @@ class RoleNumerics : public net::Numerics {
                      net::Tensor&) override;
   void optimizer_state(const net::Step&, std::string_view parameter, std::string_view name,
                        net::Tensor&) override;
-  std::vector<net::Tensor> exchange(const net::Step&, std::vector<net::WorkerGradient>) override;
+  std::unique_ptr<net::Exchange> exchange(const net::Step&, const net::Senders&) override;
   void save_state(net::NamedState&) const override;
   void load_state(const net::NamedState&) override;
 

@@ -7,12 +7,16 @@
 #include <limits>
 
 #include "formats/blocks/block_convert.hpp"
+#include "formats/blocks/block_layout.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/packing.hpp"
 #include "policies/numerics/quantized_tensor.hpp"
+#include "policies/numerics/weight_tiles.hpp"
 
 namespace numemu::policies {
 namespace {
+
+constexpr double kStoredFloat32Bits = 32, kStoredScaleBits = 32;
 
 /// How many scales elements without blocks have.
 std::int64_t groups_of(const RolePolicy& policy, const net::Shape& shape, std::int64_t samples) {
@@ -208,6 +212,39 @@ net::Tensor restore_signs(const net::Shape& shape, const std::vector<std::uint8_
   unpack_codes(packed.data(), 1, tensor.size(), kSignBits, BitOrder::low_first, codes.data());
   for (std::size_t i = 0; i < codes.size(); ++i) tensor.data[i] = kSigns[codes[i]];
   return tensor;
+}
+
+std::int64_t line_length(const RolePolicy& policy, const net::Shape& shape, std::int64_t depth) {
+  if (shape.empty()) return 1;
+  if (policy.axis != BlockAxis::reduction) return shape.back();
+  if (depth > 0) return depth;
+  return shape[0] == 0 ? 0 : net::element_count(shape) / shape[0];
+}
+
+double stored_bits(const std::optional<RolePolicy>& policy, const net::Shape& shape,
+                   std::int64_t depth) {
+  const std::int64_t n = net::element_count(shape);
+  const std::int64_t last = shape.empty() ? 1 : shape.back();
+  if (n == 0) return 0;
+  if (!policy) return kStoredFloat32Bits * static_cast<double>(n);
+  if (policy->granularity == Granularity::tile) {
+    const BlockFormat& block = *policy->block;
+    const double scales = static_cast<double>(WeightTiles(shape, block.size).count());
+    return block.element->bits * static_cast<double>(n) + scales * block.scale_bits() +
+           (block.tensor_scale ? kStoredScaleBits : 0);
+  }
+  if (policy->block != nullptr) {
+    const std::int64_t length = line_length(*policy, shape, depth);
+    const std::int64_t lines = std::max<std::int64_t>(1, n / length);
+    return static_cast<double>(n) *
+           stored_bits(*policy->block, block_layout(*policy->block, {lines, length}, 1));
+  }
+  const std::int64_t groups = policy->granularity == Granularity::channel ? shape[0]
+                              : policy->granularity == Granularity::row   ? n / last
+                                                                          : 1;
+  const std::int64_t scales = stores_scale(policy->scale) ? groups : 0;
+  return policy->format->bits * static_cast<double>(n) +
+         kStoredScaleBits * static_cast<double>(scales);
 }
 
 }  // namespace numemu::policies

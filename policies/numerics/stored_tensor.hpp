@@ -1,6 +1,7 @@
-// Whole tensors under a role's policy: rewritten in place, or packed away and restored.
+// Whole tensors under a role's policy: rewritten in place, or packed away and restored; their bits.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "emu/net/tensor.hpp"
@@ -25,5 +26,14 @@ net::Tensor restore_packed(const RoleQuantizer&, const net::Shape&,
 /// The signs of a tensor, 2 bits each. restore_signs() gives 1, -1, +0 or NaN.
 std::vector<std::uint8_t> pack_signs(const net::Tensor&);
 net::Tensor restore_signs(const net::Shape&, const std::vector<std::uint8_t>& packed);
+
+/// Elements of a line that the blocks of a role cut in such a tensor: its last axis, or with axis
+/// `reduction` the depth of the products that read it; 0: that of a weight's rows.
+std::int64_t line_length(const RolePolicy&, const net::Shape&, std::int64_t depth = 0);
+
+/// Stored bits of one tensor under a role, all of its elements; 32 an element without one. Along
+/// the reduction an element that products read several times (convolutions) counts as once, with
+/// its share of the scales of the lines as they are read.
+double stored_bits(const std::optional<RolePolicy>&, const net::Shape&, std::int64_t depth = 0);
 
 }  // namespace numemu::policies

@@ -68,7 +68,11 @@ Choices read_choices(const JsonReader& object) {
     if (name.empty() || !object.has(name)) continue;
     const JsonReader key = object.member(name);
     if (member.empty()) {
-      choice = read_policy(key, slot.key, slot.plain);
+      Json own = key.value();
+      for (const std::string_view beside : slot.beside) {
+        if (own.is_object()) own.erase(std::string(beside));
+      }
+      choice = read_policy(key.replaced_by(own), slot.key, slot.plain);
     } else if (!key.is_null() && key.has(member)) {
       choice = read_policy(key.member(member), slot.key, slot.plain);
     }

@@ -14,6 +14,7 @@
 #include "formats/storage/json_reader.hpp"
 #include "formats/storage/sidecar.hpp"
 #include "formats/suggest.hpp"
+#include "policies/error_at.hpp"
 #include "policies/recipe/choices.hpp"
 #include "policies/recipe/fixed_ranges.hpp"
 #include "policies/recipe/layers.hpp"
@@ -62,6 +63,24 @@ Json codebooks_of(const Json& recipe, const JsonReader& given) {
       digest.fail(fmt::format("{}, the digest of the entries in the file", item.value().text()));
   }
   return out;
+}
+
+/// The keys of `exchange` beside format and rule; those that are not the defaults go to `out`.
+ExchangePolicy read_exchange(const JsonReader& exchange, RecipeUnits& units, Json& out) {
+  ExchangePolicy policy;
+  if (!exchange.value().is_object()) return policy;
+  if (const JsonReader order = exchange.member("order"); !order.is_null()) {
+    policy.order = at(order, [&] { return net::read_exchange_order(order.text("")); });
+    if (policy.order != net::ExchangeOrder{})
+      out["exchange"]["order"] = net::to_string(policy.order);
+  }
+  if (const JsonReader unit = exchange.member("unit"); !unit.is_null()) {
+    Json canonical = units.read(unit);
+    policy.unit = units.find(canonical);
+    at(unit, [&] { policy.unit->require_operand(find_format("float32")); });
+    out["exchange"]["unit"] = std::move(canonical);
+  }
+  return policy;
 }
 
 }  // namespace
@@ -120,6 +139,7 @@ Recipe Recipe::read(const JsonReader& root, const std::string& file) {
     out["objectives"] = objectives_json(recipe.objectives_, recipe.update_.optimizer);
   recipe.choices_ = read_choices(root);
   write_choices(recipe.choices_, /*explicit_none=*/false, out);
+  recipe.exchange_ = read_exchange(root.member("exchange"), *units, out);
   out["layers"] = canonical_layers(out, root.member("layers"), *units);
   for (const Json& entry : out["layers"])
     recipe.patches_.emplace_back(entry["match"].get<std::string>(),
@@ -182,6 +202,8 @@ std::vector<std::string> Recipe::training_keys() const {
                                          [&](const auto& patch) { return acts(patch.second, i); });
     if (somewhere && !also_inference) keys.emplace_back(policy_slots()[i].key);
   }
+  if (json().contains("exchange") && std::ranges::find(keys, "exchange") == keys.end())
+    keys.emplace_back("exchange");
   if (!objectives_.empty()) keys.emplace_back("objectives");
   static const Recipe plain;
   const auto at = [](const Json& part, const std::string& key) {

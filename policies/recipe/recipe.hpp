@@ -76,6 +76,12 @@ struct CalibrationPolicy {
   std::int64_t samples = 512;  ///< calibration samples used
 };
 
+/// How what simulated workers send becomes one gradient; the role `exchange` has its format.
+struct ExchangePolicy {
+  net::ExchangeOrder order;
+  std::shared_ptr<const unit::Unit> unit;  ///< adds float32 operands; null: float32 additions
+};
+
 /// An objective of training, with its optimizer.
 struct ObjectiveChoice {
   std::string rule, optimizer;
@@ -111,6 +117,7 @@ class Recipe {
   std::uint64_t seed() const { return seed_; }
   const UpdatePolicy& update() const { return update_; }
   const CalibrationPolicy& calibration() const { return calibration_; }
+  const ExchangePolicy& exchange() const { return exchange_; }
   /// In turn within a step; empty where the recipe leaves them to the training options.
   const std::vector<ObjectiveChoice>& objectives() const { return objectives_; }
   /// The entries of `stages`, in order. All else of this class is about the recipe before them.
@@ -147,6 +154,7 @@ class Recipe {
   std::uint64_t seed_ = 0;
   UpdatePolicy update_;
   CalibrationPolicy calibration_;
+  ExchangePolicy exchange_;
   Choices choices_;
   std::vector<std::pair<std::string, Choices>> patches_;  ///< by pattern, in the order of layers
   std::vector<ObjectiveChoice> objectives_;

@@ -3,6 +3,7 @@
 // is skipped and halves it; `growth_interval` steps without one double it.
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "policies/leaves_weights.hpp"
 #include "policies/policy.hpp"
@@ -34,10 +35,17 @@ class LossScaler final : public Policy, public LeavesWeights {
     return rule_.kind == LossScale::Kind::none ? 1.0f : static_cast<float>(value_);
   }
 
-  bool accept_gradients(const net::Step& step, const std::vector<net::Tensor>& gradients) override {
-    if (!Forwarding::accept_gradients(step, gradients)) return false;
+  void worker_gradients(const net::Step& step, const std::vector<net::Tensor>& gradients) override {
+    Forwarding::worker_gradients(step, gradients);
+    if (rule_.kind != LossScale::Kind::dynamic || overflow_) return;
+    overflow_ = !std::all_of(gradients.begin(), gradients.end(), finite);
+  }
+
+  bool accept_gradients(const net::Step& step) override {
+    const bool overflow = std::exchange(overflow_, false);
+    if (!Forwarding::accept_gradients(step)) return false;
     if (rule_.kind != LossScale::Kind::dynamic) return true;
-    if (!std::all_of(gradients.begin(), gradients.end(), finite)) {
+    if (overflow) {
       value_ = std::max(kSmallest, value_ / 2);
       good_ = 0;
       ++skipped_;
@@ -77,6 +85,7 @@ class LossScaler final : public Policy, public LeavesWeights {
   double value_;
   std::int64_t good_ = 0;     ///< steps since the factor last moved
   std::int64_t skipped_ = 0;  ///< steps
+  bool overflow_ = false;     ///< of a worker's gradients in this step
 };
 
 }  // namespace

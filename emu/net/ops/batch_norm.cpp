@@ -285,7 +285,7 @@ void BatchNorm::forward(const OpCall& call, OpInputs inputs, Tensor& output) con
     shift[c] = rounded(bias[c] - mean * slope);
     return inverse;
   };
-  Tensor mean = parameters_[2].value, variance = parameters_[3].value;
+  const Tensor &mean = parameters_[2].value, &variance = parameters_[3].value;
   if (call.phase == Phase::inference) {
     for (std::size_t c = 0; c < scale.size(); ++c) prepare(c, mean.data[c], variance.data[c]);
     scale_and_shift(x.data.data(), x.size() / channels, scale, shift, output.data.data());
@@ -294,8 +294,7 @@ void BatchNorm::forward(const OpCall& call, OpInputs inputs, Tensor& output) con
 
   const std::vector<Group> groups = groups_of(call, rule, x.shape);
   Tensor context({static_cast<std::int64_t>(groups.size()), 2, channels});
-  std::vector<double> running_mean(mean.data.begin(), mean.data.end());
-  std::vector<double> running_variance(variance.data.begin(), variance.data.end());
+  BufferUpdate means{2, options_.momentum, {}}, variances{3, options_.momentum, {}};
   float* kept = context.data.data();
   for (const Group& group : groups) {
     const float* const from = x.data.data() + group.first * channels;
@@ -306,21 +305,16 @@ void BatchNorm::forward(const OpCall& call, OpInputs inputs, Tensor& output) con
     for (std::size_t c = 0; c < scale.size(); ++c) {
       kept[c] = rounded(batch.mean[c]);
       kept[channels + c] = rounded(prepare(c, batch.mean[c], batch.variance[c]));
-      const double m = options_.momentum;
-      running_mean[c] = (1 - m) * running_mean[c] + m * batch.mean[c];
-      running_variance[c] = (1 - m) * running_variance[c] + m * (unbiased * batch.variance[c]);
     }
+    means.statistics.push_back(batch.mean);
+    for (double& v : variances.statistics.emplace_back(batch.variance)) v *= unbiased;
     scale_and_shift(from, group.rows, scale, shift, output.data.data() + group.first * channels);
     kept += 2 * channels;
   }
   if (call.context != nullptr) *call.context = std::move(context);
   if (call.buffers == nullptr) return;
-  for (std::size_t c = 0; c < scale.size(); ++c) {
-    mean.data[c] = rounded(running_mean[c]);
-    variance.data[c] = rounded(running_variance[c]);
-  }
-  call.buffers->push_back({2, std::move(mean)});
-  call.buffers->push_back({3, std::move(variance)});
+  call.buffers->push_back(std::move(means));
+  call.buffers->push_back(std::move(variances));
 }
 
 void BatchNorm::backward(const OpCall& call, const OpBackward& back) const {

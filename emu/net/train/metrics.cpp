@@ -15,6 +15,12 @@ double EpochSums::add(const StepResult& step, double rate) {
   const double step_loss = pairwise_sum(count, [&](std::int64_t i) { return step.seen.loss[i]; });
   const std::int64_t counted = step.seen.counted;
   loss += step_loss + step.penalty * static_cast<double>(counted);
+  if (step.dropped > 0) dropped = dropped.value_or(0) + step.dropped;
+  if (wire.empty()) wire.resize(step.wire.size());
+  for (std::size_t p = 0; p < step.wire.size(); ++p) {
+    wire[p].sent += step.wire[p].sent;
+    wire[p].returned += step.wire[p].returned;
+  }
   targets += counted;
   right += std::accumulate(step.seen.right.begin(), step.seen.right.end(), std::int64_t{0});
   ++steps;
@@ -25,7 +31,7 @@ double EpochSums::add(const StepResult& step, double rate) {
   } else {
     ++skipped;
   }
-  return step_loss / static_cast<double>(counted) + step.penalty;
+  return (counted > 0 ? step_loss / static_cast<double>(counted) : 0) + step.penalty;
 }
 
 EpochMetrics EpochSums::metrics(std::int64_t epoch, std::int64_t step) const {
@@ -35,7 +41,11 @@ EpochMetrics EpochSums::metrics(std::int64_t epoch, std::int64_t step) const {
   metrics.learning_rate = learning_rate;
   metrics.train_loss = loss / static_cast<double>(targets);
   metrics.train_top1 = static_cast<double>(right) / static_cast<double>(targets);
-  if (steps > skipped) metrics.gradient_norm = gradient_norm / static_cast<double>(steps - skipped);
+  const auto accepted = static_cast<double>(steps - skipped);
+  if (steps > skipped) metrics.gradient_norm = gradient_norm / accepted;
+  if (dropped) metrics.dropped = *dropped / static_cast<double>(steps);
+  for (const WireBits& bits : wire)
+    metrics.wire.push_back({bits.sent / accepted, bits.returned / accepted});
   metrics.skipped = skipped;
   metrics.loss_scale = loss_scale;
   return metrics;

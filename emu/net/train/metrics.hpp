@@ -1,7 +1,10 @@
 // The metrics of an epoch, and the sums behind them.
 #pragma once
 #include <cstdint>
-#include <span>
+#include <vector>
+
+#include "emu/net/exchange.hpp"
+#include "formats/storage/fields.hpp"
 
 namespace numemu::net {
 
@@ -16,6 +19,9 @@ struct EpochMetrics {
   double gradient_norm = 0;  ///< mean global norm of the steps taken, before clipping
   std::int64_t skipped = 0;  ///< steps whose gradients the numerics did not accept
   double loss_scale = 1;     ///< of the epoch's last step
+  Member<double> dropped;    ///< mean share of samples that took no part, if any
+  /// By parameter, the mean over the steps taken; empty for one worker.
+  std::vector<WireBits> wire;
 
   /// Of a stored run (run_state.hpp).
   template <class Self, class Visit>
@@ -30,6 +36,8 @@ struct EpochMetrics {
     visit("gradient_norm", self.gradient_norm);
     visit("skipped", self.skipped);
     visit("loss_scale", self.loss_scale);
+    visit("dropped", self.dropped);
+    visit("wire", self.wire, kIfAny);
   }
 };
 
@@ -38,8 +46,11 @@ struct EpochSums {
   double loss = 0, gradient_norm = 0;
   std::int64_t targets = 0, right = 0, steps = 0, skipped = 0;
   double learning_rate = 0, loss_scale = 1;
+  Member<double> dropped;
+  std::vector<WireBits> wire;
 
-  /// Returns the mean loss of the step with its penalty.
+  /// Returns the mean loss of the step with its penalty; 0 without the loss where no target took
+  /// part.
   double add(const StepResult&, double rate);
   /// Means over the epoch; the validation is the caller's.
   EpochMetrics metrics(std::int64_t epoch, std::int64_t step) const;
@@ -55,6 +66,8 @@ struct EpochSums {
     visit("skipped", self.skipped);
     visit("learning_rate", self.learning_rate);
     visit("loss_scale", self.loss_scale);
+    visit("dropped", self.dropped);
+    visit("wire", self.wire, kIfAny);
   }
 };
 

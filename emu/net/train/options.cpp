@@ -16,8 +16,7 @@
 namespace numemu::net {
 namespace {
 
-constexpr std::int64_t kMostEpochs = 1'000'000, kMostWarmup = 1'000'000'000, kMostWorkers = 65536,
-                       kMostCopies = 1024;
+constexpr std::int64_t kMostEpochs = 1'000'000, kMostWarmup = 1'000'000'000, kMostCopies = 1024;
 
 void require(bool condition, const char* key, const char* expected) {
   if (!condition) throw Error(std::string("training option ") + key + ": expected " + expected);

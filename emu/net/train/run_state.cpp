@@ -20,9 +20,11 @@ namespace numemu::net {
 
 namespace {
 
-// A field that is added to one of these must be listed below.
-static_assert(sizeof(EpochMetrics) == 10 * sizeof(double));
-static_assert(sizeof(EpochSums) == 8 * sizeof(double));
+// A field that is added to one of these must be listed in its fields().
+static_assert(sizeof(EpochMetrics) ==
+              10 * sizeof(double) + sizeof(Member<double>) + sizeof(std::vector<WireBits>));
+static_assert(sizeof(EpochSums) ==
+              8 * sizeof(double) + sizeof(Member<double>) + sizeof(std::vector<WireBits>));
 
 struct Scalar {
   double value = 0;

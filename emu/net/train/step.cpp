@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "emu/net/memory.hpp"
 #include "emu/net/ops/elementwise.hpp"
 #include "emu/net/profile.hpp"
 #include "emu/net/train/objective.hpp"
+#include "emu/net/train/ranks.hpp"
 #include "formats/portable/pairwise.hpp"
 
 namespace numemu::net {
@@ -54,30 +58,66 @@ void clip_to_norm(std::span<Tensor> tensors, double norm, double limit) {
 
 namespace {
 
-// A run of the batch's samples, which one worker handles at a time.
+// A run of the batch's samples: one micro-batch.
 struct Part {
-  std::int64_t worker = 0, micro_batch = 0;
   std::int64_t first = 0, count = 0;
   float weight = 1;  // of its mean loss
 };
 
-std::vector<Part> parts_of(std::int64_t samples, const TrainOptions& options) {
+// The micro-batches of a worker, of which the first `taken` take part in the step.
+struct Worker {
+  std::int64_t number = 0;
+  std::vector<Part> parts;
+  std::int64_t taken = 0;
+};
+
+std::vector<Worker> workers_of(std::int64_t samples, const TrainOptions& options) {
   const std::int64_t each = options.micro_batches, all = options.workers * each;
   const std::int64_t present = std::clamp<std::int64_t>(samples, 1, all);  // the others are empty
-  std::vector<Part> parts;
+  const std::int64_t count = (present + each - 1) / each;
+  std::vector<Worker> workers;
   std::int64_t first = 0;
   for (std::int64_t number = 0; number < present; ++number) {
-    Part part{.worker = number / each, .micro_batch = number % each, .first = first};
+    if (number % each == 0) workers.push_back({.number = number / each, .parts = {}});
+    Part part{.first = first};
     part.count = samples / all + (number < samples % all ? 1 : 0);
-    // The default exchange divides by the worker's parts and by the workers.
-    const std::int64_t workers = (present + each - 1) / each,
-                       of_worker = std::min(each, present - part.worker * each);
-    part.weight = static_cast<float>(static_cast<double>(part.count * workers * of_worker) /
+    // The exchange divides by the worker's parts and by the workers.
+    const std::int64_t of_worker = std::min(each, present - workers.back().number * each);
+    part.weight = static_cast<float>(static_cast<double>(part.count * count * of_worker) /
                                      static_cast<double>(samples));
     first += part.count;
-    parts.push_back(part);
+    workers.back().parts.push_back(part);
   }
-  return parts;
+  return workers;
+}
+
+// Asks which micro-batches take part. Returns the share of samples that do not.
+double choose_parts(std::vector<Worker>& workers, const Step& step, Numerics& numerics) {
+  std::int64_t all = 0, taken = 0;
+  bool realised = false;
+  for (Worker& worker : workers) {
+    const auto parts = static_cast<std::int64_t>(worker.parts.size());
+    const Participation answer = numerics.participation(step, worker.number, parts);
+    worker.taken = std::clamp<std::int64_t>(answer.micro_batches, 0, parts);
+    realised = realised || answer.realised;
+    for (std::int64_t m = 0; m < parts; ++m) {
+      all += worker.parts[m].count;
+      taken += m < worker.taken ? worker.parts[m].count : 0;
+    }
+  }
+  if (realised && taken > 0 && taken < all) {
+    for (Worker& worker : workers) {
+      for (Part& part : worker.parts)
+        part.weight *= static_cast<float>(static_cast<double>(all) / static_cast<double>(taken));
+    }
+  }
+  return static_cast<double>(all - taken) / static_cast<double>(all);
+}
+
+void append(Classified& all, const Classified& more) {
+  all.loss.insert(all.loss.end(), more.loss.begin(), more.loss.end());
+  all.right.insert(all.right.end(), more.right.begin(), more.right.end());
+  all.counted += more.counted;
 }
 
 // The samples of a part alone.
@@ -98,45 +138,74 @@ StepInput cut(const StepInput& input, const Part& part) {
   return own;
 }
 
-// One part's gradients without the loss scale, behind those of the parts before; `result` gets what
-// it saw.
-void compute_gradients(Graph& graph, const StepInput& input, const Step& step, float weight,
-                       const Objective& objective, std::uint64_t seed, Numerics& numerics,
-                       StepResult& result, std::vector<Tensor>& gradients) {
-  const float scale = result.loss_scale;
+// One part's gradients without the loss scale; `result` gets what it saw.
+std::vector<Tensor> part_gradients(Graph& graph, const StepInput& input, const Step& step,
+                                   float weight, const Objective& objective, std::uint64_t seed,
+                                   float scale, Numerics& numerics, WorkerResult& result) {
   Tape tape = forward_training(graph, input.x, numerics, step, seed);
-  apply_buffers(graph, std::exchange(tape.buffers, {}));
+  std::ranges::move(std::exchange(tape.buffers, {}), std::back_inserter(result.buffers));
   Tensor grad_output;
   const Classified seen =
       objective.evaluate(tape.output, input.targets, &grad_output, scale * weight);
-  result.seen.loss.insert(result.seen.loss.end(), seen.loss.begin(), seen.loss.end());
-  result.seen.right.insert(result.seen.right.end(), seen.right.begin(), seen.right.end());
-  result.seen.counted += seen.counted;
-  for (Tensor& gradient : backward(graph, std::move(tape), std::move(grad_output), numerics)) {
-    if (scale != 1) {
-      float* const g = gradient.data.data();
-      for_each_element(gradient.size(), [=](std::int64_t i) { g[i] = neutral(g[i] / scale); });
-    }
-    gradients.push_back(std::move(gradient));
-  }
-}
-
-// Each part's gradients, taken from those of all.
-std::vector<WorkerGradient> by_part(const std::vector<Part>& parts, std::vector<Tensor> all) {
-  std::vector<WorkerGradient> gradients;
-  const auto each = static_cast<std::ptrdiff_t>(all.size() / parts.size());
-  auto next = std::make_move_iterator(all.begin());
-  for (const Part& part : parts) {
-    gradients.push_back({part.worker, part.micro_batch, {next, next + each}});
-    next += each;
+  append(result.seen, seen);
+  std::vector<Tensor> gradients =
+      backward(graph, std::move(tape), std::move(grad_output), numerics);
+  if (scale == 1) return gradients;
+  for (Tensor& gradient : gradients) {
+    float* const g = gradient.data.data();
+    for_each_element(gradient.size(), [=](std::int64_t i) { g[i] = neutral(g[i] / scale); });
   }
   return gradients;
 }
 
-// Exchange, penalties, clipping, update.
-void apply(Graph& graph, const Step& step, std::vector<WorkerGradient> sent, double learning_rate,
-           double clip, Optimizer& optimizer, Numerics& numerics, StepResult& result) {
-  std::vector<Tensor> gradients = numerics.exchange(step, std::move(sent));
+// The float32 mean of a worker's micro-batches, in their order; 0 without one.
+void add_up(std::vector<Tensor>& sum, std::vector<Tensor> part) {
+  if (sum.empty()) {
+    sum = std::move(part);
+    return;
+  }
+  for (std::size_t p = 0; p < sum.size(); ++p) {
+    float* const total = sum[p].data.data();
+    const float* const x = part[p].data.data();
+    for_each_element(sum[p].size(), [=](std::int64_t i) { total[i] += x[i]; });
+  }
+}
+
+std::vector<Tensor> no_gradients(const Graph& graph) {
+  std::vector<Tensor> zeros;
+  for (const Parameter* parameter : graph.parameters())
+    zeros.push_back(parameter->trained ? Tensor(parameter->value.shape) : Tensor());
+  return zeros;
+}
+
+WorkerResult run_worker(Graph& graph, const StepInput& input, const Step& step,
+                        const TrainOptions& options, const Worker& worker, bool whole,
+                        const Objective& objective, float scale, Numerics& numerics) {
+  WorkerResult result;
+  std::optional<MemoryClaim> second;  // a micro-batch's gradients beside the sum
+  if (worker.taken > 1) second.emplace(graph.parameter_count(), "gradients of micro-batches");
+  for (std::int64_t m = 0; m < worker.taken; ++m) {
+    const Part& part = worker.parts[m];
+    const StepInput own = whole ? StepInput{} : cut(input, part);
+    Step of_part = step;
+    of_part.part = worker.number * options.micro_batches + m;
+    if (!whole) of_part.samples = &own.samples;
+    add_up(result.gradients, part_gradients(graph, whole ? input : own, of_part, part.weight,
+                                            objective, options.seed, scale, numerics, result));
+  }
+  if (worker.taken == 0) result.gradients = no_gradients(graph);
+  if (worker.parts.size() == 1) return result;
+  const auto count = static_cast<float>(worker.parts.size());
+  for (Tensor& tensor : result.gradients) {
+    float* const g = tensor.data.data();
+    for_each_element(tensor.size(), [=](std::int64_t i) { g[i] = neutral(g[i] / count); });
+  }
+  return result;
+}
+
+// Penalties, clipping, update.
+void update(Graph& graph, const Step& step, std::vector<Tensor> gradients, double learning_rate,
+            double clip, Optimizer& optimizer, Numerics& numerics, StepResult& result) {
   const Section section(SectionKind::update, "", "update");
   const std::vector<Parameter*> parameters = graph.parameters();
   for (std::size_t p = 0; p < parameters.size(); ++p) {
@@ -160,7 +229,8 @@ void apply(Graph& graph, const Step& step, std::vector<WorkerGradient> sent, dou
 
 // The step of objective number `place`.
 StepResult objective_step(Graph& graph, const StepInput& input, const TrainOptions& options,
-                          std::size_t place, Optimizer& optimizer, Numerics& numerics) {
+                          std::size_t place, Optimizer& optimizer, Numerics& numerics,
+                          Ranks& ranks) {
   const auto count = static_cast<std::int64_t>(options.objectives.size());
   const Step step{Phase::training, input.index * count + static_cast<std::int64_t>(place),
                   &input.samples};
@@ -168,23 +238,40 @@ StepResult objective_step(Graph& graph, const StepInput& input, const TrainOptio
   numerics.begin_step(step);
   StepResult result;
   result.loss_scale = numerics.loss_scale(step);
-  const std::vector<Part> parts = parts_of(input.x.dim(0), options);
-  const MemoryClaim waiting(static_cast<std::int64_t>(parts.size() - 1) * graph.parameter_count(),
-                            "gradients of simulated workers");
-  std::vector<Tensor> gradients;
-  for (const Part& part : parts) {
-    const bool whole = parts.size() == 1;
-    const StepInput own = whole ? StepInput{} : cut(input, part);
-    Step of_part = step;
-    of_part.part = part.worker * options.micro_batches + part.micro_batch;
-    if (!whole) of_part.samples = &own.samples;
-    compute_gradients(graph, whole ? input : own, of_part, part.weight, objective, options.seed,
-                      numerics, result, gradients);
+  std::vector<Worker> workers = workers_of(input.x.dim(0), options);
+  result.dropped = choose_parts(workers, step, numerics);
+  const bool whole = workers.size() == 1 && workers[0].parts.size() == 1;
+  const std::unique_ptr<Exchange> exchange =
+      numerics.exchange(step, {.workers = options.workers, .order = {}});
+  const auto owns = [&](const Worker& worker) {
+    return ranks.owner(worker.number, options.workers) == ranks.rank();
+  };
+  const auto run = [&](const Worker& worker) {
+    return run_worker(graph, input, step, options, worker, whole, objective, result.loss_scale,
+                      numerics);
+  };
+  // Other processes wait for what this one computes, so that all of it comes first.
+  std::vector<WorkerResult> ready;
+  for (const Worker& worker : workers) {
+    if (ranks.count() > 1 && owns(worker)) ready.push_back(run(worker));
   }
-  result.accepted = numerics.accept_gradients(step, gradients);
+  auto next = ready.begin();
+  for (const Worker& worker : workers) {
+    WorkerResult own = !owns(worker)       ? WorkerResult()
+                       : ranks.count() > 1 ? std::move(*next++)
+                                           : run(worker);
+    share(ranks, ranks.owner(worker.number, options.workers), own);
+    apply_buffers(graph, own.buffers);
+    append(result.seen, own.seen);
+    numerics.worker_gradients(step, own.gradients);
+    exchange->add({worker.number, std::move(own.gradients)});
+  }
+  result.accepted = numerics.accept_gradients(step) && result.dropped < 1;
   if (result.accepted) {
-    apply(graph, step, by_part(parts, std::move(gradients)), input.learning_rate, options.clip,
-          optimizer, numerics, result);
+    Exchanged exchanged = exchange->finish();
+    if (options.workers > 1) result.wire = std::move(exchanged.wire);
+    update(graph, step, std::move(exchanged.gradients), input.learning_rate, options.clip,
+           optimizer, numerics, result);
   }
   numerics.end_step(step);
   return result;
@@ -193,10 +280,13 @@ StepResult objective_step(Graph& graph, const StepInput& input, const TrainOptio
 }  // namespace
 
 StepResult training_step(Graph& graph, const StepInput& input, const TrainOptions& options,
-                         Optimizer& optimizer, Numerics& numerics) {
-  StepResult first = objective_step(graph, input, options, 0, optimizer.of_objective(0), numerics);
+                         Optimizer& optimizer, Numerics& numerics, Ranks* shared) {
+  Ranks alone;
+  Ranks& ranks = shared == nullptr ? alone : *shared;
+  StepResult first =
+      objective_step(graph, input, options, 0, optimizer.of_objective(0), numerics, ranks);
   for (std::size_t i = 1; i < options.objectives.size(); ++i)
-    objective_step(graph, input, options, i, optimizer.of_objective(i), numerics);
+    objective_step(graph, input, options, i, optimizer.of_objective(i), numerics, ranks);
   return first;
 }
 

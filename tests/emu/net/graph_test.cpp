@@ -285,9 +285,9 @@ TEST_CASE("running statistics are written to the node and parameter they belong 
   graph.add("bn", std::make_unique<BatchNorm>(BatchNormOptions{.channels = 4}));
   const Tensor weight = graph.parameters()[0]->value;
   std::vector<NodeBuffer> buffers(2);
-  buffers[0] = {4, {2, Tensor({4}, 7)}};
-  buffers[1] = {4, {3, Tensor({4}, 9)}};
-  apply_buffers(graph, std::move(buffers));
+  buffers[0] = {4, {2, 1, {{7, 7, 7, 7}}}};
+  buffers[1] = {4, {3, 1, {{5, 5, 5, 5}, {9, 9, 9, 9}}}};
+  apply_buffers(graph, buffers);
   CHECK(graph.nodes[4].op->parameters()[2].value.data == std::vector<float>(4, 7));
   CHECK(graph.nodes[4].op->parameters()[3].value.data == std::vector<float>(4, 9));
   CHECK(graph.nodes[4].op->parameters()[0].value.data == std::vector<float>(4, 1));
@@ -299,9 +299,10 @@ TEST_CASE("running statistics are written to the node and parameter they belong 
   Tape tape = forward_training(graph, x, numerics);
   REQUIRE(tape.buffers.size() == 2);
   const Tensor before = forward(graph, x, numerics);
-  const std::vector<float> mean = tape.buffers[0].update.value.data;
-  apply_buffers(graph, std::move(tape.buffers));
-  CHECK(graph.nodes[4].op->parameters()[2].value.data == mean);
+  Tensor mean = graph.nodes[4].op->parameters()[2].value;
+  apply(tape.buffers[0].update, mean);
+  apply_buffers(graph, tape.buffers);
+  CHECK(graph.nodes[4].op->parameters()[2].value.data == mean.data);
   CHECK(forward(graph, x, numerics).data != before.data);
 }
 

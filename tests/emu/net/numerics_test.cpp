@@ -43,24 +43,17 @@ TEST_CASE("the default exchange is the mean in worker order", "[fast]") {
   const auto sent = [](std::vector<std::vector<Tensor>> workers) {
     std::vector<WorkerGradient> gradients;
     for (std::vector<Tensor>& worker : workers)
-      gradients.push_back({static_cast<std::int64_t>(gradients.size()), 0, std::move(worker)});
+      gradients.push_back({static_cast<std::int64_t>(gradients.size()), std::move(worker)});
     return gradients;
   };
   Numerics numerics;
-  CHECK(numerics.exchange({}, sent({one(7)}))[0].data[0] == 7);
-  CHECK(numerics.exchange({}, sent({one(1), one(0x1p25f), one(-0x1p25f), one(8)}))[0].data[0] ==
-        2);  // (0 + 8) / 4
-  CHECK_THROWS_AS(numerics.exchange({}, {}), Error);
-  CHECK_THROWS_WITH(numerics.exchange({}, sent({one(1), {Tensor({2}, 1)}})),
+  CHECK(exchange_all(numerics, {}, sent({one(7)})).gradients[0].data[0] == 7);
+  CHECK(exchange_all(numerics, {}, sent({one(1), one(0x1p25f), one(-0x1p25f), one(8)}))
+            .gradients[0]
+            .data[0] == 2);  // (0 + 8) / 4
+  CHECK_THROWS_AS(exchange_all(numerics, {}, {}), Error);
+  CHECK_THROWS_WITH(exchange_all(numerics, {}, sent({one(1), {Tensor({2}, 1)}})),
                     Catch::Contains("worker 1"));
-}
-
-TEST_CASE("the default exchange weighs workers, not micro-batches", "[fast]") {
-  std::vector<WorkerGradient> gradients;
-  for (const auto& [worker, batch, x] : {std::tuple{0, 0, 1.0f}, {0, 1, 3.0f}, {1, 0, 6.0f}})
-    gradients.push_back({worker, batch, {Tensor({1}, x)}});
-  Numerics numerics;
-  CHECK(numerics.exchange({}, std::move(gradients))[0].data[0] == 4);  // ((1 + 3) / 2 + 6) / 2
 }
 
 TEST_CASE("by default an optimizer's state is left as it is", "[fast]") {
@@ -73,26 +66,6 @@ TEST_CASE("by default an optimizer's state is left as it is", "[fast]") {
 TEST_CASE("roles and kinds have names", "[fast]") {
   CHECK(to_string(Role::gradient) == "gradient");
   CHECK(to_string(GemmKind::wgrad) == "wgrad");
-}
-
-TEST_CASE("a worker sends the mean of its micro-batches", "[fast]") {
-  std::vector<WorkerGradient> gradients;
-  for (const auto& [worker, batch, x] :
-       {std::tuple{0, 0, 1.0f}, {0, 1, 0x1p25f}, {0, 2, -0x1p25f}, {3, 0, 6.0f}})
-    gradients.push_back({worker, batch, {Tensor({1}, x), Tensor()}});
-  const std::vector<WorkerGradient> means = worker_means(std::move(gradients));
-  REQUIRE(means.size() == 2);
-  CHECK(means[0].worker == 0);
-  CHECK(means[0].parameters[0].data[0] == 0);  // 1 + 2^25 is 2^25
-  CHECK(means[0].parameters[1].empty());
-  CHECK((means[1].worker == 3 && means[1].micro_batch == 0));
-  CHECK(means[1].parameters[0].data[0] == 6);
-}
-
-TEST_CASE("workers that send nothing or other shapes are refused", "[fast]") {
-  CHECK_THROWS_WITH(worker_means({}), Catch::Contains("no worker"));
-  std::vector<WorkerGradient> gradients{{0, 0, {Tensor({2})}}, {1, 0, {Tensor({3})}}};
-  CHECK_THROWS_WITH(worker_means(std::move(gradients)), Catch::Contains("worker 1"));
 }
 
 }  // namespace

@@ -172,7 +172,15 @@ void check_threads(const Op& op, const std::vector<Tensor>& inputs, Numerics* nu
     std::vector<std::vector<std::uint32_t>> all{bits(result.output)};
     for (const Tensor& gradient : result.grad_inputs) all.push_back(bits(gradient));
     for (const Tensor& gradient : result.grad_parameters) all.push_back(bits(gradient));
-    for (const BufferUpdate& update : result.buffers) all.push_back(bits(update.value));
+    for (const BufferUpdate& update : result.buffers) {
+      for (const std::vector<double>& statistic : update.statistics) {
+        for (const double value : statistic) {
+          const auto whole = std::bit_cast<std::uint64_t>(value);
+          all.push_back(
+              {static_cast<std::uint32_t>(whole), static_cast<std::uint32_t>(whole >> 32)});
+        }
+      }
+    }
     if (count == 1) first = all;
     INFO(count << " threads");
     CHECK(all == first);

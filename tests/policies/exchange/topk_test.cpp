@@ -54,8 +54,8 @@ Workers gradients_of(const net::Graph& graph, int workers, int step) {
 std::vector<net::Tensor> exchanged(net::Numerics& numerics, const Workers& gradients, int step) {
   std::vector<net::WorkerGradient> sent;
   for (const std::vector<net::Tensor>& own : gradients)
-    sent.push_back({static_cast<std::int64_t>(sent.size()), 0, own});
-  return numerics.exchange({net::Phase::training, step}, std::move(sent));
+    sent.push_back({static_cast<std::int64_t>(sent.size()), own});
+  return exchange_all(numerics, {net::Phase::training, step}, std::move(sent)).gradients;
 }
 
 /// The model: sorts all places, keeps a residual per worker and parameter.
@@ -180,23 +180,6 @@ TEST_CASE("of equal magnitudes the first are sent and a NaN does not stay", "[fa
   mean = exchanged(numerics, gradients, 1);
   for (std::size_t i = 0; i < 60; ++i)
     CHECK(mean[0].data[i] == (i == 2 || i == 4 ? -1.0f : i == 3 ? 1.0f : 0.0f));
-}
-
-TEST_CASE("a worker sends the mean of its micro-batches", "[fast]") {
-  const net::Graph graph = two_layers();
-  const Workers four = gradients_of(graph, 4, 0);
-  std::vector<net::WorkerGradient> parts;
-  for (int i = 0; i < 4; ++i) parts.push_back({i / 2, i % 2, four[static_cast<std::size_t>(i)]});
-  Workers two(four.begin(), four.begin() + 2);
-  for (std::size_t w = 0; w < 2; ++w) {
-    for (std::size_t p = 0; p < two[w].size(); ++p) {
-      for (std::size_t i = 0; i < two[w][p].data.size(); ++i)
-        two[w][p].data[i] = (four[2 * w][p].data[i] + four[2 * w + 1][p].data[i]) / 2;
-    }
-  }
-  RecipeNumerics numerics(recipe_of(R"j("topk(0.1)")j"), graph);
-  Model model;
-  check_same(numerics.exchange({net::Phase::training}, std::move(parts)), model.exchange(0.1, two));
 }
 
 TEST_CASE("residuals survive a restart and damaged ones are refused", "[fast]") {

@@ -224,7 +224,8 @@ TEST_CASE("a step may be repeated from its state bit for bit", "[fast]") {
   for (std::int64_t step = 0; step < 3; ++step) train_step(graph, whole, x, step);
   std::vector<net::Tensor> bad = {net::Tensor({1}, 1.0f / 0.0f)};
   const float before = whole.loss_scale({});
-  CHECK_FALSE(whole.accept_gradients({}, bad));
+  whole.worker_gradients({}, bad);
+  CHECK_FALSE(whole.accept_gradients({}));
   CHECK(whole.loss_scale({}) == before / 2);
   std::vector<std::pair<std::string, std::string>> state;
   whole.save_state(state);
@@ -274,7 +275,7 @@ TEST_CASE("exchange and optimizer state are stored as their roles say", "[fast]"
   }
   const auto sent = workers;
   const std::vector<net::Tensor> mean =
-      numerics.exchange({net::Phase::training}, std::move(workers));
+      exchange_all(numerics, {net::Phase::training}, std::move(workers)).gradients;
   for (std::size_t p = 0; p < mean.size(); ++p) {
     std::vector<float> expected(mean[p].data.size());
     for (const auto& worker : sent) {
@@ -311,27 +312,6 @@ TEST_CASE("moments of a split state are stored each in its format", "[fast]") {
   CHECK(stored(split, "second") == stored(fp8, "second"));
   CHECK(stored(split, "first") != stored(fp8, "first"));
   CHECK(stored(R"j({"second": )j" + fp8 + "}", "first") == noise({8, 3, 3, 3}, 9).data);
-}
-
-TEST_CASE("the role exchange rounds the mean of a worker's micro-batches, once", "[fast]") {
-  const net::Graph graph = small_net(3, 5);
-  const std::string role = R"j("exchange": {"format": "int8", "rounding": "sr(8)"})j";
-  const auto sent = [&](std::int64_t worker, std::uint32_t seed) {
-    net::WorkerGradient gradient{.worker = worker, .micro_batch = 0, .parameters = {}};
-    for (const net::Parameter* parameter : graph.parameters())
-      gradient.parameters.push_back(noise(parameter->value.shape, seed));
-    return gradient;
-  };
-  net::WorkerGradient first = sent(0, 1), second = sent(0, 2);
-  second.micro_batch = 1;
-  const net::Step step{.phase = net::Phase::training, .index = 3};
-  const std::vector<net::Tensor> both =
-      RecipeNumerics(recipe_of(role), graph).exchange(step, {first, second});
-  net::WorkerGradient mean = first;
-  mean.parameters = net::Numerics().exchange(step, {first, second});
-  const std::vector<net::Tensor> once =
-      RecipeNumerics(recipe_of(role), graph).exchange(step, {mean});
-  for (std::size_t p = 0; p < once.size(); ++p) CHECK(differences(both[p].data, once[p].data) == 0);
 }
 
 TEST_CASE("parts of a batch draw random bits of their own for stored tensors", "[fast]") {

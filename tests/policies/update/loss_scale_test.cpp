@@ -20,7 +20,8 @@ class Scaled {
 
   float value() { return numerics_.loss_scale({}); }
   bool accept(const std::vector<net::Tensor>& gradients) {
-    return numerics_.accept_gradients({}, gradients);
+    numerics_.worker_gradients({}, gradients);
+    return numerics_.accept_gradients({});
   }
   std::uint64_t skipped() const {
     for (const auto& [name, bytes] : state_of(numerics_))

@@ -143,9 +143,7 @@ TEST_CASE("every other moment is answered by the numerics below", "[fast]") {
       return 2;
     }
     float loss_scale(const net::Step&) override { return 8; }
-    bool accept_gradients(const net::Step&, const std::vector<net::Tensor>&) override {
-      return false;
-    }
+    bool accept_gradients(const net::Step&) override { return false; }
     void vector_result(const net::Step&, std::string_view, std::string_view,
                        net::Tensor& t) override {
       t.data[0] = 5;
@@ -159,7 +157,7 @@ TEST_CASE("every other moment is answered by the numerics below", "[fast]") {
   CHECK(asked.norm({}, "").ghost_batch == 3);
   CHECK(asked.penalty({}, "", t, t) == 2);
   CHECK(asked.loss_scale({}) == 8);
-  CHECK_FALSE(asked.accept_gradients({}, {}));
+  CHECK_FALSE(asked.accept_gradients({}));
   asked.vector_result({}, "", "", t);
   CHECK(t.data[0] == 5);
 }

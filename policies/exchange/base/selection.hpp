@@ -1,0 +1,15 @@
+// Which elements of a tensor a rule of exchange sends.
+#pragma once
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace numemu::policies {
+
+/// How many elements of n a share is: rounded to the nearest, at least 1.
+std::size_t sent_elements(double share, std::size_t n);
+/// The places of the `count` elements of largest magnitude, in no order; the lower of two equal
+/// ones comes first. NaN counts as the largest, so that no residual keeps one.
+std::vector<std::size_t> largest(std::span<const float> x, std::size_t count);
+
+}  // namespace numemu::policies
