@@ -21,6 +21,7 @@ namespace workbench_test {
 
 using namespace numemu::experiments;
 using namespace numemu;
+using experiments::Folders;
 using net::test::ModelWriter;
 using numemu::test::message_of;
 using numemu::test::TemporaryFolder;
