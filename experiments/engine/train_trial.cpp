@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "emu/net/gemm_layers.hpp"
+#include "emu/net/model/load_network.hpp"
 #include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/losses.hpp"
@@ -160,9 +161,9 @@ policies::Recipe parsed_recipe(const TrainTrial& trial) {
 }
 
 net::Graph initial_network(const TrainTrial& trial, const net::Dataset& data) {
-  net::Graph graph = net::build_net(trial.net, data);
-  net::initialize(graph, trial.seed);
-  return graph;
+  net::LoadedNetwork network = net::load_network(trial.net, data);
+  if (!network.has_weights) net::initialize(network.graph, trial.seed);
+  return std::move(network.graph);
 }
 
 void train_under(net::Numerics& numerics, net::Graph& graph, const TrainTrial& trial,
@@ -197,6 +198,8 @@ Json point_of(const TrainTrial& trial, const net::Dataset& data) {
              {"eval_samples", trial.eval_samples},
              {"options", options},
              {"recipe", recipe.json()}};
+  if (const net::LoadedNetwork network = net::load_network(trial.net, data); network.has_weights)
+    point["network"] = net::digest_of(network.graph);
   if (!trial.around.name.empty()) point["around"] = trial.around.name;
   if (!trial.start.empty()) point["start"] = digest_of(trial.start);
   return point;

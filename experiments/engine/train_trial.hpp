@@ -55,7 +55,7 @@ struct NumericsAround {
 };
 
 struct TrainTrial {
-  std::string net;                 ///< a reference network
+  std::string net;  ///< a reference network, or a file whose weights training begins with
   Json recipe = Json::object();    ///< its version and seed are filled in; {}: float32
   std::uint64_t seed = 0;          ///< of weights, order, augmentation and the recipe's draws
   net::TrainOptions options;       ///< epochs, batch, rates; its seed is replaced
@@ -111,7 +111,7 @@ net::Dataset restricted(const net::Dataset&, std::int64_t train_samples, bool va
 /// The recipe of a trial with its version and its seed; objectives without an optimizer of their
 /// own have the trial's. Throws Error as run_train_trial().
 policies::Recipe parsed_recipe(const TrainTrial&);
-/// The network of a trial at the weights of its seed, whatever its start is.
+/// The network of a trial at the weights of its seed or its file, whatever its start is.
 net::Graph initial_network(const TrainTrial&, const net::Dataset&);
 /// Trains a network under these numerics by the options of a trial, whatever its recipe and calls
 /// are; no validation samples are read.

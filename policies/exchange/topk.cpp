@@ -1,14 +1,12 @@
 // Exchange topk: each worker sends the largest elements of its gradients and keeps the rest for
 // later steps (Aji and Heafield, EMNLP 2017; error feedback: Stich et al., NeurIPS 2018).
-#include <algorithm>
-
 #include "policies/exchange/base/rule.hpp"
 #include "policies/exchange/base/selection.hpp"
 
 namespace numemu::policies {
 namespace {
 
-struct Options final : PolicyOptions {
+struct TopKOptions final : PolicyOptions {
   double share = 0.01;
   std::vector<Option> list() override {
     return {{"share", "part of each tensor's elements that a worker sends, at least one element",
@@ -23,10 +21,8 @@ class TopK final : public ErrorFeedback {
 
  private:
   double compress(const Message& message, std::span<const float>, Values x) override {
-    const std::vector<float> all(x.begin(), x.end());
-    const std::size_t count = sent_elements(message.as<Options>().share, all.size());
-    std::ranges::fill(x, 0.0f);
-    for (const std::size_t i : largest(all, count)) x[i] = all[i];
+    const std::size_t count = sent_elements(message.as<TopKOptions>().share, x.size());
+    keep_only(largest(x, count), x);
     return static_cast<double>(count) * (message.index_bits() + message.value_bits);
   }
 };
@@ -39,7 +35,7 @@ const PolicyKind exchange_topk{
     .name = "topk",
     .summary = "each worker sends its largest elements and keeps the rest for later steps",
     .source = "Aji and Heafield, EMNLP 2017 (arXiv 1704.05021)",
-    .options = make_options<Options>,
+    .options = make_options<TopKOptions>,
     .bind = make_policy<TopK>};
 
 }  // namespace numemu::policies

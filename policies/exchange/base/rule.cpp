@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -170,8 +171,13 @@ void ErrorFeedback::load_state(const net::NamedState& state) {
 }
 
 float ErrorFeedback::keep(const Message&, float x, float, float sent) const {
-  const bool all = sent == x || std::isnan(sent);
-  return all ? 0.0f : net::neutral(x - sent);
+  const bool none = sent == x || std::isnan(x);
+  return none ? 0.0f : net::neutral(x - sent);
+}
+
+double ErrorFeedback::give_back(const Message& message, Values mean, double bits) {
+  const auto sent = static_cast<double>(std::ssize(mean) - std::ranges::count(mean, 0.0f));
+  return std::min(bits, sent * (message.index_bits() + message.value_bits));
 }
 
 void ErrorFeedback::begin(const Message& message, std::span<const Values> all) {

@@ -92,8 +92,12 @@ class ErrorFeedback : public ExchangeRule {
   virtual void see(const Message&, std::span<const std::span<const float>> /*all*/) {}
   /// Replaces x, which is residual + gradient, by what is sent. Returns the bits of the message.
   virtual double compress(const Message&, std::span<const float> gradient, Values x) = 0;
-  /// The next residual of an element: by default x - sent. A NaN is sent, not kept.
+  /// The next residual of an element: by default x - sent. A NaN is not kept.
   virtual float keep(const Message&, float x, float residual, float sent) const;
+
+  /// By default the places and values of what is not zero, or all values where those are shorter:
+  /// it grows with the places that differ between senders.
+  double give_back(const Message&, Values mean, double bits) override;
 
   void begin(const Message&, std::span<const Values> all) final;
   double send(const Message&, Values values) final;

@@ -27,4 +27,10 @@ std::vector<std::size_t> largest(std::span<const float> x, std::size_t count) {
   return places;
 }
 
+void keep_only(const std::vector<std::size_t>& places, std::span<float> x) {
+  const std::vector<float> all(x.begin(), x.end());
+  std::ranges::fill(x, 0.0f);
+  for (const std::size_t place : places) x[place] = all[place];
+}
+
 }  // namespace numemu::policies

@@ -11,5 +11,7 @@ std::size_t sent_elements(double share, std::size_t n);
 /// The places of the `count` elements of largest magnitude, in no order; the lower of two equal
 /// ones comes first. NaN counts as the largest, so that no residual keeps one.
 std::vector<std::size_t> largest(std::span<const float> x, std::size_t count);
+/// Writes zeros at all other places.
+void keep_only(const std::vector<std::size_t>& places, std::span<float> x);
 
 }  // namespace numemu::policies

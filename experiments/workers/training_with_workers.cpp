@@ -1,0 +1,245 @@
+#include "experiments/workers/training_with_workers.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <utility>
+
+namespace numemu::experiments::workers {
+namespace {
+
+constexpr double kFloat32Bits = 32;
+
+const char* prefix_of(Group group) {
+  constexpr const char* kPrefixes[] = {"", "tuned_", "text_"};
+  return kPrefixes[static_cast<std::size_t>(group)];
+}
+
+double sum_of(const std::vector<SentParameter>& parameters, double SentParameter::*bits) {
+  double sum = 0;
+  for (const SentParameter& parameter : parameters) sum += parameter.*bits;
+  return sum;
+}
+
+Trained train(TrainTrial trial, const net::Dataset& data) {
+  Trained trained;
+  std::int64_t epochs = 0;
+  std::vector<net::WireBits> wire;  // of all epochs, which have equally many steps
+  trial.on_step = [&](const net::Graph& graph, std::int64_t) {
+    if (!trained.parameters.empty()) return;
+    for (const net::Parameter* parameter : graph.parameters()) {
+      const net::Tensor& value = parameter->value;
+      trained.parameters.push_back(
+          {parameter->name, static_cast<std::int64_t>(value.shape.size()), value.size()});
+    }
+  };
+  trial.on_epoch = [&](const net::EpochMetrics& epoch, std::size_t) {
+    wire.resize(epoch.wire.size());
+    for (std::size_t p = 0; p < wire.size(); ++p) {
+      wire[p].sent += epoch.wire[p].sent;
+      wire[p].returned += epoch.wire[p].returned;
+    }
+    ++epochs;
+  };
+  trained.outcome = run_train_trial(trial, data);
+  for (std::size_t p = 0; p < trained.parameters.size(); ++p) {
+    trained.parameters[p].sent = wire.at(p).sent / static_cast<double>(epochs);
+    trained.parameters[p].returned = wire.at(p).returned / static_cast<double>(epochs);
+  }
+  std::erase_if(trained.parameters, [](const SentParameter& p) { return p.sent == 0; });
+  return trained;
+}
+
+/// What is measured of a network's trainings is shown and judged in one unit.
+struct Unit {
+  const char *metric, *difference, *gained;
+  double most_lost;
+};
+Unit unit_of(bool accuracy) {
+  if (accuracy) return {"top-1, %", "difference, points", "points", kMostLost};
+  return {"bits per character", "difference, % of the bits", "% of the bits per character",
+          kMostBitsLost};
+}
+
+SeedFigures scores_of(const Study<Trained>& study, bool accuracy) {
+  SeedFigures scores = study.figures([&](const Trained& t) { return 100 * t.outcome.metric; });
+  if (accuracy) return scores;
+  const std::vector<double> first = scores.front();
+  for (std::vector<double>& of_method : scores) {
+    for (std::size_t s = 0; s < of_method.size(); ++s) of_method[s] *= -100 / first[s];
+  }
+  return scores;
+}
+
+void judge(const TrainedNetwork& trained, Conclusion& conclusion) {
+  const Unit unit = unit_of(trained.accuracy);
+  PairedClaims claims;
+  for (std::size_t m = 1; m < trained.methods.size(); ++m) {
+    const Method& method = trained.methods[m];
+    if (method.claim.empty()) continue;
+    claims.add(fmt::format("{}: {} gained by {} on {}, at least -{}", trained.name, unit.gained,
+                           method.name, trained.methods[0].name, unit.most_lost),
+               trained.gained(m), -unit.most_lost, method.claim);
+  }
+  conclusion.add(claims.judged());
+}
+
+void show(const TrainedNetwork& trained, const std::string& title, Conclusion& conclusion) {
+  const Unit unit = unit_of(trained.accuracy);
+  const auto bytes = [&](double (Trained::*count)() const) {
+    return [&trained, count](std::size_t m) {
+      return fmt::format("{:.0f}", trained.study.mean(m, count));
+    };
+  };
+  const auto rate = [&](std::int64_t least, std::int64_t most) {
+    return [&trained, least, most](std::size_t m) {
+      const double mean = trained.rates(m, least, most).mean;
+      return std::isfinite(mean) ? fmt::format("{:.1f}", mean) : std::string("-");
+    };
+  };
+  const SeedFigures metrics = trained.study.figures(
+      [&](const Trained& t) { return (trained.accuracy ? 100 : 1) * t.outcome.metric; });
+  conclusion.tables.push_back(
+      study_table(title, trained.methods.size(),
+                  {name_column("exchange", trained.study.methods),
+                   {"bytes sent per step and worker", bytes(&Trained::sent_bytes)},
+                   {"bytes returned", bytes(&Trained::returned_bytes)},
+                   {"compression", rate(1, 8)},
+                   {"of convolutions", rate(3, 8)},
+                   {"of matrices", rate(2, 2)},
+                   mean_column(unit.metric, metrics, trained.accuracy ? 2 : 4),
+                   difference_column(unit.difference, trained.scores),
+                   interval_column(trained.scores)}));
+  conclusion.charts.push_back(gain_chart(
+      "What the exchange costs: " + title,
+      fmt::format("Difference to {}, in {}, with its 95 % interval by Student's t law paired by "
+                  "seed; below 0 is worse. Products are float32.",
+                  trained.methods[0].name, unit.gained),
+      unit.difference, trained.study.methods, trained.scores));
+  for (std::size_t m = 1; m < trained.methods.size(); ++m)
+    conclusion.sentences.push_back(fmt::format(
+        "{}: {} sends {:.0f} bytes per step and worker in place of {:.0f}: {} {}.", trained.name,
+        trained.methods[m].name, trained.study.mean(m, &Trained::sent_bytes),
+        trained.study.mean(0, &Trained::sent_bytes), mean_text(trained.gained(m)), unit.gained));
+}
+
+TrainTrial trial_of(TrainTrial trial, const Method& method, std::uint64_t seed) {
+  trial.recipe = method.recipe;
+  trial.seed = seed;
+  if (method.options) method.options(trial.options);
+  return trial;
+}
+
+}  // namespace
+
+Method dense() { return {"dense"}; }
+
+Method exchanged(const Json& rule, std::string claim) {
+  const std::string name = rule.is_string() ? rule.get<std::string>() : rule.dump();
+  return {name, {{"exchange", rule}}, std::move(claim)};
+}
+
+double Trained::sent_bytes() const { return sum_of(parameters, &SentParameter::sent) / 8; }
+double Trained::returned_bytes() const { return sum_of(parameters, &SentParameter::returned) / 8; }
+
+double Trained::rate(std::int64_t least, std::int64_t most) const {
+  double whole = 0, bits = 0;
+  for (const SentParameter& parameter : parameters) {
+    if (parameter.axes < least || parameter.axes > most) continue;
+    whole += kFloat32Bits * static_cast<double>(parameter.elements);
+    bits += parameter.sent;
+  }
+  return whole / bits;
+}
+
+stats::PairedInterval TrainedNetwork::rates(std::size_t method, std::int64_t least,
+                                            std::int64_t most) const {
+  return stats::paired_interval(
+      study.figures(method, [=](const Trained& t) { return t.rate(least, most); }));
+}
+
+std::vector<Setting> with_training(std::vector<Setting> settings, const std::vector<Group>& groups,
+                                   const Optimizers& optimizers) {
+  settings.push_back({"workers", "4", "4", "4", "workers that share each batch"});
+  settings.push_back({"seeds", "1", "3", "5", "seeds that methods are paired by"});
+  const std::vector<Setting> of_groups[] = {
+      {{"nets", "mlp", "mlp,lenet", "mlp,lenet", "networks to train; -: none"},
+       {"data", "glyphs", "glyphs", "glyphs", "data set of images"},
+       {"optimizers", optimizers.smoke, optimizers.more, optimizers.more, "of the training"},
+       {"epochs", "1", "4", "8", "epochs of training"},
+       {"batch", "128", "128", "128", "images of a step"},
+       {"train_samples", "1024", "8192", "16384", "training images; 0: all"},
+       {"eval_samples", "500", "4000", "0", "test images; 0: all"}},
+      {{"tuned_nets", "-", "-", "-", "trained networks to train on, .onnx files; -: none"},
+       {"tuned_data", "glyphs", "glyphs", "glyphs", "data set of images"},
+       {"tuned_optimizers", "sgd", "sgd", "sgd", "of the training"},
+       {"tuned_epochs", "1", "1", "1", "epochs of training"},
+       {"tuned_batch", "128", "128", "128", "images of a step"},
+       {"tuned_lr", "0.01", "0.01", "0.01", "learning rate"},
+       {"tuned_warmup", "0", "0", "0", "steps of the rising learning rate"},
+       {"tuned_train_samples", "0", "0", "0", "training images; 0: all"},
+       {"tuned_eval_samples", "0", "0", "0", "test images; 0: all"}},
+      {{"text_nets", "-", "lstm-char", "lstm-char", "networks to train on a text; -: none"},
+       {"text_data", "chain", "chain", "chain", "text"},
+       {"text_optimizers", "adam", "adam", "adam", "of the training"},
+       {"text_epochs", "1", "1", "1", "epochs of training"},
+       {"text_batch", "8", "8", "8", "windows of a step"},
+       {"text_train_samples", "16", "1920", "3840", "training windows; 0: all"},
+       {"text_eval_samples", "8", "160", "160", "test windows; 0: all"}}};
+  for (const Group group : groups) {
+    const std::vector<Setting>& more = of_groups[static_cast<std::size_t>(group)];
+    settings.insert(settings.end(), more.begin(), more.end());
+  }
+  return settings;
+}
+
+std::vector<TrainedNetwork> add_training(const ExperimentRun& run, Group group,
+                                         const std::vector<Method>& methods,
+                                         Conclusion& conclusion) {
+  const std::string prefix = prefix_of(group);
+  if (run.settings.text(prefix + "nets") == "-") return {};
+  const std::string& name = run.settings.text(prefix + "data");
+  run.say("loading " + name);
+  return add_training_on(run, group, net::load_dataset(name, run.folders.cache), methods,
+                         conclusion);
+}
+
+std::vector<TrainedNetwork> add_training_on(const ExperimentRun& run, Group group,
+                                            const net::Dataset& data,
+                                            const std::vector<Method>& methods,
+                                            Conclusion& conclusion) {
+  const std::string prefix = prefix_of(group);
+  const std::int64_t count = run.settings.integer("workers", 1, 1024);
+  std::vector<std::string> names;
+  for (const Method& method : methods) names.push_back(method.name);
+  std::vector<TrainedNetwork> all;
+  for (const std::string& net : run.settings.list(prefix + "nets")) {
+    for (const std::string& optimizer : run.settings.list(prefix + "optimizers")) {
+      TrainTrial shared = training_of(
+          run.settings, net, {.optimizer = optimizer, .least_batch = count, .prefix = prefix});
+      shared.options.workers = count;
+      const std::string label =
+          fmt::format("{}, {}", net.substr(net.find_last_of('/') + 1), optimizer);
+      auto study =
+          run_study<Trained>(run, {names, seeds_of(run), /*at_once=*/true, label + ": "},
+                             [&](std::size_t method, std::uint64_t seed) -> StudyRun<Trained> {
+                               const TrainTrial trial = trial_of(shared, methods[method], seed);
+                               Json point = point_of(trial, data);
+                               point["counted"] = "bits on the wire";
+                               return {std::move(point), [=, &data] { return train(trial, data); }};
+                             });
+      const bool accuracy = study.runs[0][0].outcome.accuracy;
+      SeedFigures scores = scores_of(study, accuracy);
+      all.push_back({label, methods, std::move(study), accuracy, std::move(scores)});
+      const TrainedNetwork& trained = all.back();
+      judge(trained, conclusion);
+      show(trained,
+           fmt::format("{} on {}, {} workers, {} epochs, {} seeds", label, data.name(), count,
+                       shared.options.epochs, trained.study.seeds()),
+           conclusion);
+    }
+  }
+  return all;
+}
+
+}  // namespace numemu::experiments::workers
