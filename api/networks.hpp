@@ -164,6 +164,7 @@ struct TrainRequest {
   std::optional<double> learning_rate = {}, weight_decay = {}, clip = {};
   std::optional<std::int64_t> warmup = {};
   std::int64_t seed = 0;
+  net::Ranks* ranks = nullptr;  ///< processes that share the workers; null: this one alone
 };
 /// What training shows while it runs.
 struct TrainHooks {
@@ -191,7 +192,8 @@ struct Trained {
   std::size_t stages = 0;
 };
 /// Trains from scratch or goes on where a killed run stopped: writes the checkpoint,
-/// metrics.jsonl and the state of the run into `out`. The same bytes for the same request.
+/// metrics.jsonl and the state of the run into `out`. The same bytes for the same request, for any
+/// number of ranks; rank 0 alone writes, tests and has a result beside recipe and data set.
 Trained train(const TrainRequest&, const Context&, const TrainHooks& = {});
 
 struct TuneRequest {

@@ -6,11 +6,14 @@
 #include <cmath>
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "api/networks.hpp"
 #include "emu/net/model/load_network.hpp"
 #include "emu/net/model/onnx/checkpoint.hpp"
 #include "emu/net/model/weights.hpp"
+#include "emu/net/train/ranks.hpp"
 #include "experiments/engine/scores.hpp"
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
@@ -164,6 +167,7 @@ std::vector<policies::ParameterBytes> stored_bytes(const Graph& graph, const Set
 
 /// The run of one network: its numerics, and what they count.
 struct Run {
+  const Graph& graph;
   const Dataset& dataset;
   const policies::StagedNumerics* staged;  ///< null without stages
   net::KeptBytes numerics;
@@ -175,7 +179,26 @@ struct Run {
   /// A line of metrics.jsonl, numbers with six digits. Rows of a text have perplexity and bits of
   /// the validation; without validation samples its figures are null.
   std::string row(const net::EpochMetrics&) const;
+  /// Bits that a worker sends and gets back in a step, and each parameter's share of what is sent.
+  Json exchange_json(const std::vector<net::WireBits>&) const;
 };
+
+Json Run::exchange_json(const std::vector<net::WireBits>& wire) const {
+  net::WireBits all;
+  for (const net::WireBits& bits : wire) {
+    all.sent += bits.sent;
+    all.returned += bits.returned;
+  }
+  Json shares = Json::object();
+  const std::vector<const net::Parameter*> parameters = std::as_const(graph).parameters();
+  for (std::size_t p = 0; p < wire.size(); ++p) {
+    if (wire[p].sent > 0)
+      shares[parameters[p]->name] = policies::significant(wire[p].sent / all.sent, 6);
+  }
+  return {{"sent_bits", policies::significant(all.sent, 9)},
+          {"returned_bits", policies::significant(all.returned, 9)},
+          {"sent_shares", std::move(shares)}};
+}
 
 std::string Run::row(const net::EpochMetrics& epoch) const {
   const auto digits = [](double value) { return policies::significant(value, 6); };
@@ -196,6 +219,8 @@ std::string Run::row(const net::EpochMetrics& epoch) const {
     row[fmt::format("bits_per_{}", dataset.text_unit())] =
         digits(net::bits_per_character(epoch.validation_loss));
   }
+  if (epoch.dropped) row["dropped_samples"] = digits(*epoch.dropped);
+  if (!epoch.wire.empty()) row["exchange"] = exchange_json(epoch.wire);
   row["gradient_norm"] = digits(epoch.gradient_norm);
   row["skipped_steps"] = epoch.skipped;
   row["loss_scale"] = epoch.loss_scale;  // powers of two keep their digits
@@ -217,9 +242,11 @@ std::string Run::row(const net::EpochMetrics& epoch) const {
 /// file of an uninterrupted one.
 std::int64_t run(Graph& graph, Run& of, const net::TrainOptions& options, const net::RunFile& file,
                  const std::string& metrics, const std::string& checkpoint, std::int64_t steps,
-                 const TrainHooks& told) {
-  net::TrainHooks hooks;
+                 net::Ranks* ranks, const TrainHooks& told) {
+  const bool writes = ranks == nullptr || ranks->rank() == 0;
+  net::TrainHooks hooks{.ranks = ranks, .on_start = {}, .on_step = {}, .on_epoch = {}};
   hooks.on_start = [&](const net::RunState& state) {
+    if (!writes) return;
     // If this run is killed, that of another would stay beside its metrics.
     std::error_code error;
     if (!state.finished) std::filesystem::remove(checkpoint, error);
@@ -229,19 +256,22 @@ std::int64_t run(Graph& graph, Run& of, const net::TrainOptions& options, const 
     write_atomically(metrics, {rows});
     told.on_start(state, steps);
   };
-  hooks.on_step = [&](std::int64_t step, std::int64_t, double loss) { told.on_step(step, loss); };
+  hooks.on_step = [&](std::int64_t step, std::int64_t, double loss) {
+    if (writes) told.on_step(step, loss);
+  };
   hooks.on_epoch = [&](const net::EpochMetrics& epoch) {
     if (!std::isfinite(epoch.train_loss)) {
       throw Error(
           fmt::format("training diverged: the loss of epoch {} is not finite; use a smaller --lr",
                       epoch.epoch));
     }
+    if (!writes) return;
     append_text(metrics, of.row(epoch));
     told.on_epoch(epoch, of.dataset, of.stage(epoch.epoch));
   };
   const std::int64_t last =
       net::train(graph, of.dataset, options, of.numerics, hooks, file).back().epoch;
-  told.on_end();
+  if (writes) told.on_end();
   return last;
 }
 
@@ -277,9 +307,12 @@ Trained train(const TrainRequest& request, const Context& context, const TrainHo
   std::error_code error;
   std::filesystem::create_directories(asked.out, error);
   if (error) throw Error(fmt::format("{}: cannot be created ({})", asked.out, error.message()));
+  const bool writes = asked.ranks == nullptr || asked.ranks->rank() == 0;
   // Two runs in one folder would mix their rows.
-  const FileLock lock(asked.out + "/.train.lock",
-                      asked.out + ": another training run is writing to it");
+  std::optional<FileLock> lock;
+  if (writes) {
+    lock.emplace(asked.out + "/.train.lock", asked.out + ": another training run is writing to it");
+  }
   const std::string metrics = asked.out + "/metrics.jsonl";
   net::RunFile file{asked.out + "/state.safetensors",
                     asked.save_every,
@@ -297,11 +330,12 @@ Trained train(const TrainRequest& request, const Context& context, const TrainHo
   if (std::filesystem::equivalent(out.checkpoint, asked.net.substr(asked.net.find('=') + 1), none))
     throw Error(fmt::format("--out {}: expected another folder than that of --net {}", asked.out,
                             asked.net));
-  Run training{dataset, starts.empty() ? nullptr : quantized.get(),
+  Run training{graph, dataset, starts.empty() ? nullptr : quantized.get(),
                net::KeptBytes(quantized ? static_cast<net::Numerics&>(*quantized) : float32),
                stored_bytes(graph, settled)};
   const std::int64_t last =
-      run(graph, training, settled.train, file, metrics, out.checkpoint, steps, hooks);
+      run(graph, training, settled.train, file, metrics, out.checkpoint, steps, asked.ranks, hooks);
+  if (!writes) return out;
   out.stage = training.stage(last);
   if (out.stage && *out.stage < out.stages)
     context.say(fmt::format(

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "api/networks.hpp"
+#include "api/ranks.hpp"
 #include "cli/command.hpp"
 #include "cli/format_names.hpp"
 #include "cli/network_options.hpp"
@@ -251,9 +252,7 @@ void print(const api::Trained& trained, const std::string& recipe) {
   fmt::print("{}\n{}\n", text, harmless(trained.checkpoint));
 }
 
-int run_train(const TrainCommand& options) {
-  api::TrainRequest asked = options.asked;
-  if (options.augment) asked.augment = parse_augmentation(*options.augment);
+int run_alone(const TrainCommand& options, api::TrainRequest asked) {
   const ProfiledRun profiled(options.profile);
   const bool terminal = ::isatty(STDERR_FILENO) == 1;
   std::unique_ptr<Progress> progress;
@@ -288,6 +287,37 @@ int run_train(const TrainCommand& options) {
     print(trained, asked.recipe);
   }
   return kFine;
+}
+
+/// As one of the processes of a job, if it is one. Rank 0 prints; the others speak of what goes
+/// wrong with them alone.
+int run_train(TrainCommand options) {
+  api::TrainRequest asked = options.asked;
+  if (options.augment) asked.augment = parse_augmentation(*options.augment);
+  const std::unique_ptr<api::Job> job = api::open_job();
+  asked.ranks = job.get();
+  if (job == nullptr || job->rank() == 0) {
+    if (job == nullptr) return run_alone(options, std::move(asked));
+    try {
+      return run_alone(options, std::move(asked));
+    } catch (const Error& error) {
+      say("numemu: {}", error.what());
+      job->abort(kBadUsage);
+      throw;
+    }
+  }
+  options.quiet = true;
+  try {
+    api::train(asked, program_context(true));
+    return kFine;
+  } catch (const Error& error) {
+    // What all ranks find wrong, rank 0 says.
+    constexpr unsigned kPatience = 2;  // seconds
+    ::sleep(kPatience);
+    say("numemu: rank {}: {}", job->rank(), error.what());
+    job->abort(kBadUsage);
+    throw;
+  }
 }
 
 }  // namespace

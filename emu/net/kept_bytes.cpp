@@ -43,6 +43,19 @@ Saved KeptBytes::save(const Step& step, const Kept& kept, const SharedTensor& te
   return saved;
 }
 
+std::vector<std::int64_t> KeptBytes::counts() const {
+  std::vector<std::int64_t> all = Forwarding::counts();
+  all.insert(all.end(), {current_.bytes, current_.float32});
+  return all;
+}
+
+void KeptBytes::add_counts(std::span<const std::int64_t> more) {
+  const std::size_t inner = more.size() - 2;
+  current_.bytes += more[inner];
+  current_.float32 += more[inner + 1];
+  Forwarding::add_counts(more.first(inner));
+}
+
 void KeptBytes::save_state(NamedState& state) const {
   Forwarding::save_state(state);
   Json all = Json::array();

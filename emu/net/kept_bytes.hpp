@@ -32,6 +32,8 @@ class KeptBytes final : public Forwarding {
   void begin_step(const Step&) override;
   void end_epoch(const Epoch&) override;
   Saved save(const Step&, const Kept&, const SharedTensor&) override;
+  std::vector<std::int64_t> counts() const override;
+  void add_counts(std::span<const std::int64_t> more) override;
   void save_state(NamedState&) const override;
   /// A state without these sums is one of an earlier version: its epochs have none. Throws Error
   /// where it has others.

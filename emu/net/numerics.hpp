@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -225,6 +226,10 @@ class Numerics {
   virtual std::unique_ptr<Exchange> exchange(const Step&, const Senders& senders) {
     return make_exchange(senders.workers, {.order = senders.order.value_or(ExchangeOrder())});
   }
+  /// Sums that the parts of a step add to. Where several processes share the parts, each adds what
+  /// the others' parts added to theirs. Default: none.
+  virtual std::vector<std::int64_t> counts() const { return {}; }
+  virtual void add_counts(std::span<const std::int64_t> /*more*/) {}
   /// All state that must survive a restart, as named byte strings. Default: none.
   virtual void save_state(NamedState& /*state*/) const {}
   virtual void load_state(const NamedState& /*state*/) {}
@@ -282,6 +287,8 @@ class Forwarding : public Numerics {
   std::unique_ptr<Exchange> exchange(const Step& step, const Senders& senders) override {
     return inner_->exchange(step, senders);
   }
+  std::vector<std::int64_t> counts() const override { return inner_->counts(); }
+  void add_counts(std::span<const std::int64_t> more) override { inner_->add_counts(more); }
   void save_state(NamedState& state) const override { inner_->save_state(state); }
   void load_state(const NamedState& state) override { inner_->load_state(state); }
 

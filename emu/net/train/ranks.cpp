@@ -86,6 +86,7 @@ void visit_result(Result& result, Visit& visit) {
     visit(buffer.update.momentum);
     visit(buffer.update.statistics);
   }
+  visit(result.counts);
   visit(result.seen.loss);
   visit(result.seen.right);
   visit(result.seen.counted);

@@ -31,9 +31,10 @@ void require_equal(Ranks&, const std::string& text, const std::string& what);
 
 /// What one worker leaves in a step, besides the state of numerics.
 struct WorkerResult {
-  std::vector<Tensor> gradients;    ///< the mean of its micro-batches, one per parameter
-  Classified seen;                  ///< of its samples, in their order
-  std::vector<NodeBuffer> buffers;  ///< of its micro-batches, one after the other
+  std::vector<Tensor> gradients;     ///< the mean of its micro-batches, one per parameter
+  Classified seen;                   ///< of its samples, in their order
+  std::vector<NodeBuffer> buffers;   ///< of its micro-batches, one after the other
+  std::vector<std::int64_t> counts;  ///< what it added to Numerics::counts()
 };
 
 /// Gives every rank the result of the rank that owns the worker.

@@ -247,11 +247,17 @@ StepResult objective_step(Graph& graph, const StepInput& input, const TrainOptio
     return ranks.owner(worker.number, options.workers) == ranks.rank();
   };
   const auto run = [&](const Worker& worker) {
-    return run_worker(graph, input, step, options, worker, whole, objective, result.loss_scale,
-                      numerics);
+    const std::vector<std::int64_t> before = numerics.counts();
+    WorkerResult own = run_worker(graph, input, step, options, worker, whole, objective,
+                                  result.loss_scale, numerics);
+    own.counts = numerics.counts();
+    for (std::size_t i = 0; i < before.size(); ++i) own.counts[i] -= before[i];
+    return own;
   };
   // Other processes wait for what this one computes, so that all of it comes first.
   std::vector<WorkerResult> ready;
+  const std::int64_t kept = ranks.count() > 1 ? std::ranges::count_if(workers, owns) : 0;
+  const MemoryClaim waiting(kept * graph.parameter_count(), "gradients of a rank's workers");
   for (const Worker& worker : workers) {
     if (ranks.count() > 1 && owns(worker)) ready.push_back(run(worker));
   }
@@ -261,6 +267,7 @@ StepResult objective_step(Graph& graph, const StepInput& input, const TrainOptio
                        : ranks.count() > 1 ? std::move(*next++)
                                            : run(worker);
     share(ranks, ranks.owner(worker.number, options.workers), own);
+    if (!owns(worker)) numerics.add_counts(own.counts);
     apply_buffers(graph, own.buffers);
     append(result.seen, own.seen);
     numerics.worker_gradients(step, own.gradients);

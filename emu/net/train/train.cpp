@@ -14,6 +14,7 @@
 #include "emu/net/profile.hpp"
 #include "emu/net/train/evaluate.hpp"
 #include "emu/net/train/optimizer.hpp"
+#include "emu/net/train/ranks.hpp"
 #include "emu/net/train/schedule.hpp"
 #include "emu/net/train/shuffle.hpp"
 #include "emu/net/train/step.hpp"
@@ -24,6 +25,8 @@
 
 namespace numemu::net {
 namespace {
+
+constexpr std::int64_t kCheckedSteps = 3;  ///< of a run, after which ranks are compared
 
 void require_fit(const Graph& graph, const Dataset& data, const TrainOptions& options) {
   check(options);
@@ -76,6 +79,12 @@ void repeat(std::vector<std::int64_t>& samples, std::int64_t copies) {
   samples = std::move(rows);
 }
 
+std::string text_of(const RunIdentity& identity) {
+  std::string text;
+  for (const auto& [name, value] : identity) text += fmt::format("{}: {}\n", name, value);
+  return text;
+}
+
 /// One call of train().
 class Loop {
  public:
@@ -87,6 +96,7 @@ class Loop {
         numerics_(numerics),
         hooks_(hooks),
         file_(file),
+        ranks_(hooks.ranks == nullptr ? alone_ : *hooks.ranks),
         schedule_(find_schedule(options.schedule)),
         parameters_(graph.parameters()),
         optimizer_(make_optimizer(
@@ -95,10 +105,13 @@ class Loop {
         steps_(steps_per_epoch_ * options.epochs) {}
 
   std::vector<EpochMetrics> run() {
-    if (!file_.path.empty()) {
+    if (!file_.path.empty() || ranks_.count() > 1)
       identity_ = identity_of(graph_, data_, options_, file_.identity);
+    if (!file_.path.empty()) {
       if (!file_.fresh) read_run_state(file_.path, identity_, parts());
     }
+    require_equal(ranks_, fmt::format("{} step {}", text_of(identity_), state_.step),
+                  "network, data set, options or recipe");
     if (hooks_.on_start) hooks_.on_start(state_);
     while (!state_.finished && state_.epoch < options_.epochs) run_epoch();
     if (!state_.finished) finish();
@@ -108,7 +121,7 @@ class Loop {
  private:
   Run parts() { return {graph_, *optimizer_, numerics_, state_}; }
   void store() {
-    if (!file_.path.empty()) write_run_state(file_.path, identity_, parts());
+    if (!file_.path.empty() && ranks_.rank() == 0) write_run_state(file_.path, identity_, parts());
   }
 
   void run_epoch() {
@@ -138,13 +151,29 @@ class Loop {
                                   state_.epoch, options_.copies);
       repeat(input.samples, options_.copies);
     }
-    const StepResult result = training_step(graph_, input, options_, *optimizer_, numerics_);
+    const StepResult result =
+        training_step(graph_, input, options_, *optimizer_, numerics_, &ranks_);
     const double loss = state_.sums.add(result, input.learning_rate);
     ++state_.step;
+    if (state_.step <= kCheckedSteps) check_ranks();
     if (hooks_.on_step) hooks_.on_step(state_.step - 1, steps_, loss);
   }
 
+  /// Ranks that differ would go on with other weights.
+  void check_ranks() {
+    if (ranks_.count() == 1) return;
+    NamedState state;
+    numerics_.save_state(state);
+    Sha256 digest;
+    for (const Parameter* parameter : parameters_)
+      digest.add(parameter->value.data.data(), parameter->value.data.size() * sizeof(float));
+    for (const auto& [name, bytes] : state) digest.add(bytes.data(), bytes.size());
+    require_equal(ranks_, digest.hex(),
+                  fmt::format("weights or the state of the numerics after step {}", state_.step));
+  }
+
   void end_epoch() {
+    check_ranks();
     EpochMetrics metrics = state_.sums.metrics(state_.epoch, state_.step);
     const Evaluation validation = evaluate(graph_, data_, Split::validation, 0, numerics_);
     metrics.validation_loss = validation.loss;
@@ -190,6 +219,8 @@ class Loop {
   Numerics& numerics_;
   const TrainHooks& hooks_;
   const RunFile& file_;
+  Ranks alone_;
+  Ranks& ranks_;
   Schedule schedule_;
   std::vector<Parameter*> parameters_;
   std::unique_ptr<Optimizer> optimizer_;
@@ -204,6 +235,12 @@ std::vector<EpochMetrics> train(Graph& graph, const Dataset& data, const TrainOp
                                 Numerics& numerics, const TrainHooks& hooks, const RunFile& file) {
   const FloatGuard guard;
   require_fit(graph, data, options);
+  if (hooks.ranks != nullptr && hooks.ranks->count() > options.workers) {
+    throw Error(
+        fmt::format("training option workers: expected at least as many as there are "
+                    "ranks, {}, not {}",
+                    hooks.ranks->count(), options.workers));
+  }
   if (data.validation_count() > 0) {  // beside gradients and two tensors of an optimizer
     const PlannedPass validation =
         evaluation_pass(graph, data.validation_count(), 3 * graph.parameter_count());

@@ -14,12 +14,15 @@
 namespace numemu::net {
 
 class Dataset;
+class Ranks;
 
 struct TrainHooks {
+  /// Processes that share the workers; null: this one alone. Only rank 0 writes a RunFile.
+  Ranks* ranks = nullptr;
   /// Once, before the first step: what a resumed run did before it.
-  std::function<void(const RunState&)> on_start;
-  std::function<void(std::int64_t step, std::int64_t steps, double loss)> on_step;
-  std::function<void(const EpochMetrics&)> on_epoch;
+  std::function<void(const RunState&)> on_start = {};
+  std::function<void(std::int64_t step, std::int64_t steps, double loss)> on_step = {};
+  std::function<void(const EpochMetrics&)> on_epoch = {};
 };
 
 /// Where a run keeps its state. With an empty path it keeps none.
