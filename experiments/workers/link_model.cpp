@@ -14,7 +14,7 @@ namespace numemu::experiments {
 namespace {
 
 constexpr double kDense = 32;  // bits of a float32
-constexpr std::int64_t kMostWorkers = 10'000'000, kLargestNode = 4096;
+constexpr std::int64_t kMostOfCluster = 10'000'000, kLargestNode = 4096;
 constexpr double kMostElements = 1e15;
 
 void require(bool fine, const std::string& what) {
@@ -22,8 +22,8 @@ void require(bool fine, const std::string& what) {
 }
 
 void check(const WireRule& rule, const Cluster& c, double elements, Topology topology) {
-  require(c.workers >= 1 && c.workers <= kMostWorkers,
-          fmt::format("workers: expected from 1 to {}, not {}", kMostWorkers, c.workers));
+  require(c.workers >= 1 && c.workers <= kMostOfCluster,
+          fmt::format("workers: expected from 1 to {}, not {}", kMostOfCluster, c.workers));
   require(c.node >= 1 && c.node <= kLargestNode && std::has_single_bit(std::uint64_t(c.node)),
           fmt::format("node: expected 1, 2, 4, ... {} workers, not {}", kLargestNode, c.node));
   require(
