@@ -13,7 +13,7 @@
 namespace numemu::experiments {
 namespace {
 
-constexpr std::int64_t kLeastWorkers = 8, kMostWorkers = 100'000;
+constexpr std::int64_t kFirstWorkers = 8, kLastWorkers = 100'000;
 
 Link link_of(const Settings& settings, const char* key) {
   const std::vector<double> numbers = settings.numbers(key, 0, 1e15);
@@ -65,10 +65,10 @@ LinkSetup link_setup(const Settings& settings) {
 
 std::vector<std::int64_t> figure_workers(const Cluster& cluster) {
   std::vector<std::int64_t> all;
-  for (std::int64_t workers = std::max(kLeastWorkers, cluster.node); workers < kMostWorkers;
+  for (std::int64_t workers = std::max(kFirstWorkers, cluster.node); workers < kLastWorkers;
        workers *= 2)
     all.push_back(workers);
-  all.push_back(kMostWorkers / cluster.node * cluster.node);
+  all.push_back(kLastWorkers / cluster.node * cluster.node);
   return all;
 }
 
