@@ -26,7 +26,8 @@ double parse_scale(const std::string& text) {
   const double value = std::strtod(text.c_str(), &end);
   const auto scale = static_cast<float>(value);
   if (text.empty() || *end != '\0' || !(scale > 0) || !std::isfinite(scale)) {
-    throw Error(fmt::format("--scale: expected a positive number within float32, not '{}'", text));
+    throw usage_error(
+        fmt::format("--scale: expected a positive number within float32, not '{}'", text));
   }
   return scale;
 }
@@ -97,18 +98,18 @@ Subject subject_of(const AnalysisRequest& request) {
                   .overflow = parse_overflow(request.overflow),
                   .random = {.seed = request.seed}};
   if (format.bits > 16) {
-    throw Error(fmt::format("--format: '{}' has {} bits, expected a format of at most 16",
-                            format.name, format.bits));
+    throw usage_error(fmt::format("--format: '{}' has {} bits, expected a format of at most 16",
+                                  format.name, format.bits));
   }
   s.scale = parse_scale(request.scale);
   if (!request.rule.empty() && s.scale != 1)
-    throw Error("--scale-rule: expected a rule or --scale, not both");
+    throw usage_error("--scale-rule: expected a rule or --scale, not both");
   if (!is_file(request.numbers)) {
     s.law = Distribution::parse(request.numbers, !format.is_signed);
     s.n = request.n.value_or(kUsualDraws);
   } else {
     if (request.n)
-      throw Error(fmt::format(
+      throw usage_error(fmt::format(
           "--n: {} is a file with its own numbers, expected a distribution name", request.numbers));
     s.numbers = read_numbers(request.numbers);
     s.n = static_cast<std::int64_t>(s.numbers.size());

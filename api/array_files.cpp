@@ -32,7 +32,7 @@ void check_scale_rule(const std::string& path, const Sidecar& sidecar) {
       find_scale_rule(*sidecar.scale_rule);
     }
   } catch (const Error& error) {
-    throw Error(fmt::format("{}: scale_rule: {}", sidecar_path(path), error.what()));
+    throw Error(fmt::format("{}: scale_rule: {}", sidecar_path(path), error.what()), error.kind());
   }
 }
 
@@ -94,7 +94,7 @@ std::string read_standard_input() {
   std::string text;
   char part[1 << 16];
   while (const std::size_t got = std::fread(part, 1, sizeof part, stdin)) text.append(part, got);
-  if (std::ferror(stdin) != 0) throw Error("-: cannot read the standard input");
+  if (std::ferror(stdin) != 0) throw file_error("-: cannot read the standard input");
   return text;
 }
 
@@ -127,7 +127,7 @@ void for_each_line(const std::string& path, const Take& take) {
     try {
       take(trimmed(text.substr(begin, end - begin), kBlanks));
     } catch (const Error& error) {
-      throw Error(fmt::format("{}: line {}: {}", path, line, error.what()));
+      throw Error(fmt::format("{}: line {}: {}", path, line, error.what()), error.kind());
     }
     begin = end + 1;
   }
@@ -194,8 +194,9 @@ std::string text_of_numbers(const Codes& codes) {
 
 void require_file(const std::string& option, const std::string& path) {
   if (path != "-") return;
-  throw Error(option +
-              ": expected a file, found -: arrays need a file, only text can use standard streams");
+  throw usage_error(
+      option +
+      ": expected a file, found -: arrays need a file, only text can use standard streams");
 }
 
 }  // namespace numemu::api

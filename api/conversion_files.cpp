@@ -32,14 +32,14 @@ void check_request(const EncodeRequest& o, const Format& format) {
                           {"--random-bits", o.random_bits, false},
                           {"--format", codebook_file(format.name), false},
                           {"--from", codebook_file(from), false}});
-  if (!o.order.empty() && !o.packed) throw Error("--order: expected together with --packed");
+  if (!o.order.empty() && !o.packed) throw usage_error("--order: expected together with --packed");
   if (o.packed) {
     check_bit_order(o.order.empty() ? BitOrder::low_first : parse_bit_order(o.order), format.bits);
   }
   if (o.hex_codes && (!o.text || o.from.empty()))
-    throw Error("--codes hex: expected --text and --from FORMAT, the format of the codes");
+    throw usage_error("--codes hex: expected --text and --from FORMAT, the format of the codes");
   if (o.text && !o.hex_codes && !o.from.empty())
-    throw Error(
+    throw usage_error(
         "--from: not allowed with --text, whose numbers have no format (for codes: --codes hex)");
 }
 
@@ -67,7 +67,7 @@ BlockLayout layout_of(const std::string& path, const BlockFormat& f, const Array
   try {
     return block_layout(f, shape, axis);
   } catch (const Error& error) {
-    throw Error(fmt::format("{}: {}", path, error.what()));
+    throw Error(fmt::format("{}: {}", path, error.what()), error.kind());
   }
 }
 
@@ -85,15 +85,15 @@ void check_request(const QuantizeRequest& o, const BlockFormat& f) {
                          {{"--in", o.in, true, true}, {"--random-bits", o.random_bits, false}});
   check_tensor_scale(f, o.parts.tensor_scale, o.options.no_tensor_scale);
   if (o.block.axis && (f.span == Span::tensor || f.span == Span::row))
-    throw Error(fmt::format("--axis: {} has no blocks or channels along an axis", f.name));
+    throw usage_error(fmt::format("--axis: {} has no blocks or channels along an axis", f.name));
   if (!o.parts.zero_points.empty() && f.affine == Affine::sym)
-    throw Error(fmt::format("--zero-points: {} has no zero points", f.name));
+    throw usage_error(fmt::format("--zero-points: {} has no zero points", f.name));
   const bool symmetric_integers =
       f.element->kind == Kind::integer && f.element->is_signed && f.affine == Affine::sym;
   if (o.options.full_range && !symmetric_integers)
-    throw Error(fmt::format("--full-range: {} has no symmetric integers", f.name));
+    throw usage_error(fmt::format("--full-range: {} has no symmetric integers", f.name));
   if (!o.options.scale_round.empty() && (f.power_of_two_scale() || f.tensor_scale))
-    throw Error(fmt::format("--scale-round: the scales of {} are not rounded up", f.name));
+    throw usage_error(fmt::format("--scale-round: the scales of {} are not rounded up", f.name));
 }
 
 /// What decoding the codes will need and this run does not write; "" for nothing.
@@ -197,10 +197,10 @@ float read_tensor_scale(const DequantizeRequest& options, const BlockFormat& f,
   const std::string& path = options.parts.tensor_scale;
   check_tensor_scale(f, path, options.no_tensor_scale);
   if (!path.empty() && options.no_tensor_scale)
-    throw Error("--no-tensor-scale: not allowed with --tensor-scale");
+    throw usage_error("--no-tensor-scale: not allowed with --tensor-scale");
   if (path.empty()) {
     if (f.tensor_scale && !options.no_tensor_scale)
-      throw Error(fmt::format(
+      throw usage_error(fmt::format(
           "--tensor-scale: expected a file for {}, or --no-tensor-scale where it is 1", f.name));
     return 1;
   }
@@ -213,10 +213,11 @@ float read_tensor_scale(const DequantizeRequest& options, const BlockFormat& f,
 Array read_zero_points(const std::string& path, const BlockFormat& f, const ArrayShape& expected,
                        BlockInputs& inputs) {
   if (f.affine == Affine::sym) {
-    if (!path.empty()) throw Error(fmt::format("--zero-points: {} has no zero points", f.name));
+    if (!path.empty())
+      throw usage_error(fmt::format("--zero-points: {} has no zero points", f.name));
     return {};
   }
-  if (path.empty()) throw Error(fmt::format("--zero-points: expected a file for {}", f.name));
+  if (path.empty()) throw usage_error(fmt::format("--zero-points: expected a file for {}", f.name));
   const Format& format = f.affine == Affine::min ? find_format("float32") : *f.element;
   Array array = read_codes(inputs.zero_points,
                            {.format = &format, .told_by = f.name + ", whose zero points are"})
@@ -258,8 +259,8 @@ SettledConversion settle(const RoundingWords& words, const std::string& random_b
     return settled;
   }
   if (!conversion.rounding.stochastic()) {
-    throw Error(fmt::format("--random-bits: expected --rounding sr(N), found {}",
-                            to_string(conversion.rounding)));
+    throw usage_error(fmt::format("--random-bits: expected --rounding sr(N), found {}",
+                                  to_string(conversion.rounding)));
   }
   settled.random_words = read_npy(random_bits);
   require_type(random_bits, settled.random_words.type, {ArrayType::uint32}, "random bits");
@@ -319,15 +320,16 @@ DecodedFile read_to_decode(const DecodeRequest& o) {
   if (!o.to_stdout()) require_replaceable(o.out);
   require_distinct_paths({{"--out", o.out, !o.text}}, {{"--in", o.in, !o.hex_codes, true}});
   if (o.hex_codes && (o.packed || !o.order.empty() || !o.tensor.empty()))
-    throw Error("--codes hex: not allowed with --packed, --order or --tensor");
-  if (o.text && !o.type.empty()) throw Error("--dtype: not allowed with --text, which has no type");
+    throw usage_error("--codes hex: not allowed with --packed, --order or --tensor");
+  if (o.text && !o.type.empty())
+    throw usage_error("--dtype: not allowed with --text, which has no type");
   CodesTold told;
   if (!o.format.empty()) told.format = &find_format(o.format);
   told.packed = o.packed;
   if (!o.order.empty()) told.order = parse_bit_order(o.order);
   told.tensor = o.tensor;
   if (o.hex_codes && told.format == nullptr)
-    throw Error("--codes hex: expected --format, the format of the codes");
+    throw usage_error("--codes hex: expected --format, the format of the codes");
   DecodedFile file;
   if (o.hex_codes) {
     file.codes = read_text_codes(o.in, *told.format);
@@ -353,12 +355,14 @@ void write_decoded(const DecodeRequest& o, const DecodedFile& file) {
 
 const BlockFormat& block_format_of(const BlockTold& options) {
   if (!options.block.empty()) return find_block_format(options.block);
-  if (options.format.empty()) throw Error("expected --block B, or --format F with --granularity G");
+  if (options.format.empty())
+    throw usage_error("expected --block B, or --format F with --granularity G");
   if (options.granularity.empty())
-    throw Error("--format: expected together with --granularity tensor, channel, row or block");
+    throw usage_error(
+        "--format: expected together with --granularity tensor, channel, row or block");
   const Span span = parse_span(options.granularity);
   if (options.size && span != Span::block)
-    throw Error("--block-size: expected together with --granularity block");
+    throw usage_error("--block-size: expected together with --granularity block");
   return scaled_format(find_format(options.format), span, options.size.value_or(kUsualBlock));
 }
 

@@ -51,9 +51,7 @@ ExperimentResult run_experiment(const ExperimentRequest& asked, const Context& c
   }
   require_own_folder(run.out, experiment.name, asked.existing);
   ExperimentResult result{.out = run.out, .conclusion = experiment.run(run), .file = {}};
-  std::error_code error;  // an experiment without rows and trials made no folder
-  std::filesystem::create_directories(run.out, error);
-  if (error) throw Error(fmt::format("{}: cannot be created ({})", run.out, error.message()));
+  make_folder(run.out);  // an experiment without rows and trials made none
   result.file = experiments::file_of(experiment, run, result.conclusion);
   write_atomically(run.out + "/experiment.json", {json_of(result.file).dump(2), "\n"});
   write_report(run.out, paths, context);

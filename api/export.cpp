@@ -59,7 +59,8 @@ Agreement export_network(const OpenRequest& given, const ExportRequest& asked,
   names.recipe = recipe_path(given.recipe, context.folders);
   const bool onnx = asked.out.ends_with(".onnx");
   if (!onnx && !asked.out.ends_with(".safetensors"))
-    throw Error("--out: expected a name ending in .onnx or .safetensors, not '" + asked.out + "'");
+    throw usage_error("--out: expected a name ending in .onnx or .safetensors, not '" + asked.out +
+                      "'");
   require_replaceable(asked.out);
   require_distinct_paths({{"--out", asked.out, false}},
                          {{"--net", names.net, false}, {"--recipe", names.recipe, false}});

@@ -76,7 +76,7 @@ const Format& find_scalar_format(const std::string& name) {
       for (const std::string& alias : aliases_of(*format)) known.push_back(alias);
     }
     for (const BlockFormat* format : named_block_formats()) known.push_back(format->name);
-    throw Error(unknown_name("format", name, known));
+    throw Error(unknown_name("format", name, known), error.kind());
   }
 }
 

@@ -33,7 +33,7 @@ struct Pipe {
   Pipe() {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
-      throw Error(fmt::format("--device: cannot open a pipe: {}", std::strerror(errno)));
+      throw file_error(fmt::format("--device: cannot open a pipe: {}", std::strerror(errno)));
     read = ends[0];
     write = ends[1];
   }
@@ -102,13 +102,13 @@ unit::Sparsity parse_sparsity(const std::string& text) {
   const bool colon = kept.ec == std::errc{} && kept.ptr != end && *kept.ptr == ':';
   const auto group = std::from_chars(colon ? kept.ptr + 1 : end, end, s.group);
   if (group.ec != std::errc{} || group.ptr != end || s.kept < 1 || s.kept > s.group || s.group > 16)
-    throw Error("--sparsity: expected N:M with 1 <= N <= M <= 16, as in 2:4");
+    throw usage_error("--sparsity: expected N:M with 1 <= N <= M <= 16, as in 2:4");
   return s;
 }
 
 Ports ports_like(const unit::Unit& unit, std::int64_t k) {
   if (unit.description() == nullptr)
-    throw Error("--like: unit " + unit.row().name + " has no description");
+    throw usage_error("--like: unit " + unit.row().name + " has no description");
   const int usual = unit.description()->k != 0 ? unit.description()->k : 32;
   return oracle::ports_of(*unit.description(), k != 0 ? static_cast<int>(k) : usual);
 }
@@ -133,7 +133,7 @@ UnknownUnit unknown_unit_of(const PortsTold& o, const std::string& file,
     ports.a = subject.a;
     ports.b = subject.b;
   } else if (o.a.empty() || o.d.empty() || o.k == 0) {
-    throw Error("expected --format-a, --format-d and --k, or --like U: what the unit takes");
+    throw usage_error("expected --format-a, --format-d and --k, or --like U: what the unit takes");
   }
   if (!o.a.empty()) ports.a = ports.b = &find_format(o.a);
   if (!o.b.empty()) ports.b = &find_format(o.b);
@@ -142,7 +142,7 @@ UnknownUnit unknown_unit_of(const PortsTold& o, const std::string& file,
   if (o.k != 0) ports.k = static_cast<int>(o.k);
   if (!o.sparsity.empty()) ports.sparsity = parse_sparsity(o.sparsity);
   if (o.scale.empty() != (o.block == 0))
-    throw Error("--scale: expected together with --block, elements per scale");
+    throw usage_error("--scale: expected together with --block, elements per scale");
   if (!o.scale.empty()) {
     ports.scale = &find_format(o.scale);
     ports.block = static_cast<int>(o.block);
@@ -243,7 +243,8 @@ std::unique_ptr<QuestionDevice> QuestionDevice::of_command(const std::string& co
                                                            double timeout, Clock clock) {
   const Pipe questions, answers, life;
   const int process = fork();
-  if (process < 0) throw Error(fmt::format("--device: cannot start: {}", std::strerror(errno)));
+  if (process < 0)
+    throw file_error(fmt::format("--device: cannot start: {}", std::strerror(errno)));
   if (process == 0) {
     close(life.write);
     guard(command.c_str(), questions.read, answers.write, life.read);
@@ -286,7 +287,7 @@ std::size_t QuestionDevice::read(char* to, std::size_t most) {
       throw Error(fmt::format("device: no answer in {} seconds (--timeout)", timeout_));
     const ssize_t count = ::read(output_, to, most);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) throw Error(fmt::format("device: {}", std::strerror(errno)));
+    if (count < 0) throw file_error(fmt::format("device: {}", std::strerror(errno)));
     return static_cast<std::size_t>(count);
   }
 }

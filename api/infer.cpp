@@ -112,7 +112,7 @@ Scores::Scores(const std::vector<std::string>& names, std::int64_t samples) {
   for (const std::string& name : names) {
     const net::Score& score = net::find_score(name);
     if (!score.reference)
-      throw Error(
+      throw usage_error(
           fmt::format("--metric: {} compares with targets, which infer has not; eval has: "
                       "--data npy:x=x.npy,y=y.npy",
                       name));
@@ -394,7 +394,7 @@ Inferred infer(const InferRequest& request, const Context& context) {
   asked.recipe = recipe_path(asked.recipe, context.folders);
   require_paths(asked);
   if (asked.recipe.empty() && !asked.calibrate_on.empty())
-    throw Error("--calibrate-on: expected a --recipe, whose static scales are calibrated");
+    throw usage_error("--calibrate-on: expected a --recipe, whose static scales are calibrated");
   Inferred out;
   double mark = context.clock();
   const auto ended = [&](const char* part) {
@@ -412,7 +412,8 @@ Inferred infer(const InferRequest& request, const Context& context) {
   ended("load");
   const std::map<std::string, std::string> files = destinations(asked, model);
   if (asked.fold_batch_norm) {
-    if (model.outputs.size() > 1) throw Error("--fold-batch-norm: expected a model of one output");
+    if (model.outputs.size() > 1)
+      throw usage_error("--fold-batch-norm: expected a model of one output");
     net::fold_batch_norm(model.graph);
     model.outputs[0].value = static_cast<int>(model.graph.value_count()) - 1;
   }

@@ -85,7 +85,7 @@ net::ImportedModel checkpoint_model(const std::string& model_name,
         found.push_back(entry.path());
     }
     if (found.size() != 1) {
-      throw Error(
+      throw usage_error(
           fmt::format("--model: expected one shipped checkpoint of {}, found {}; give its "
                       ".safetensors file",
                       architecture, found.size()));
@@ -176,7 +176,7 @@ void require_paths(const InferRequest& asked) {
   for (const std::string& text : asked.out) {
     const std::string path = named(text).second;
     if (path.ends_with(".npz"))
-      throw Error(fmt::format("--out: {}: expected a .npy or .safetensors file", path));
+      throw usage_error(fmt::format("--out: {}: expected a .npy or .safetensors file", path));
     const auto same = [&](const NamedPath& other) { return other.path == path; };
     if (is_safetensors(path) && std::ranges::any_of(outputs, same)) continue;
     outputs.push_back({"--out", path, false});
@@ -205,7 +205,7 @@ std::vector<NamedArray> read_arrays(const std::vector<std::string>& given, std::
                       path, rounded, counted(array.elements(), "number")));
     const auto same = [&name = name](const NamedArray& other) { return other.name == name; };
     if (!name.empty() && std::any_of(arrays.begin(), arrays.end(), same))
-      throw Error(fmt::format("{}: {} is given twice", option, name));
+      throw usage_error(fmt::format("{}: {} is given twice", option, name));
     NamedArray input{name, path, Tensor(net::Shape(array.shape.begin(), array.shape.end()))};
     std::copy_n(array.as<float>(), array.elements(), input.tensor.data.begin());
     input.bytes = bytes.has_value();
@@ -242,7 +242,8 @@ std::vector<Tensor> arranged(const net::ImportedModel& model, std::vector<NamedA
   const PixelOptions pixels = pixels_of(asked);
   std::vector<Tensor> out;
   if (!pixels.empty() && std::ranges::none_of(arrays, &NamedArray::bytes))
-    throw Error(fmt::format("{}: expected an array of uint8 to normalise, found none", option));
+    throw usage_error(
+        fmt::format("{}: expected an array of uint8 to normalise, found none", option));
   for (const net::OnnxPort& port : model.inputs) {
     const auto found = std::find_if(arrays.begin(), arrays.end(), [&](const NamedArray& array) {
       return array.name == port.name || (array.name.empty() && model.inputs.size() == 1);
@@ -250,8 +251,8 @@ std::vector<Tensor> arranged(const net::ImportedModel& model, std::vector<NamedA
     if (found == arrays.end()) {
       std::vector<std::string> names;
       for (const net::OnnxPort& other : model.inputs) names.push_back(other.name);
-      throw Error(fmt::format("{}: expected {}=FILE, the model's inputs are {}", option, port.name,
-                              joined(names, ", ")));
+      throw usage_error(fmt::format("{}: expected {}=FILE, the model's inputs are {}", option,
+                                    port.name, joined(names, ", ")));
     }
     net::Shape shape = model.graph.inputs[static_cast<std::size_t>(port.value)].shape;
     if (port.image) shape = {shape[2], shape[0], shape[1]};
@@ -277,7 +278,7 @@ std::vector<Tensor> arranged(const net::ImportedModel& model, std::vector<NamedA
   }
   for (const NamedArray& array : arrays) {
     if (!array.path.empty())
-      throw Error(fmt::format("{}: the model has no input '{}'", option, array.name));
+      throw usage_error(fmt::format("{}: the model has no input '{}'", option, array.name));
   }
   return out;
 }
@@ -304,15 +305,15 @@ CalibrationSamples calibration_samples(const InferRequest& asked, const net::Imp
               return samples_of(*tensors, first, count);
             }};
   }
-  if (given.size() > 1) throw Error("--calibrate-on: expected arrays (.npy) or one data set");
+  if (given.size() > 1) throw usage_error("--calibrate-on: expected arrays (.npy) or one data set");
   if (model.inputs.size() > 1)
-    throw Error("--calibrate-on: a data set serves models of one input; expected arrays");
+    throw usage_error("--calibrate-on: a data set serves models of one input; expected arrays");
   auto data =
       std::make_shared<const net::Dataset>(net::load_dataset(given[0], context.folders.cache));
   if (data->input_shape() != model.graph.inputs.at(0).shape) {
-    throw Error(fmt::format("--calibrate-on: expected samples of shape {}, found {} in {}",
-                            net::to_string(model.graph.inputs[0].shape),
-                            net::to_string(data->input_shape()), given[0]));
+    throw usage_error(fmt::format("--calibrate-on: expected samples of shape {}, found {} in {}",
+                                  net::to_string(model.graph.inputs[0].shape),
+                                  net::to_string(data->input_shape()), given[0]));
   }
   return {given[0], data->calibration_count(), data->digest(),
           [data, batch = experiments::calibration_of(*data)](
@@ -388,8 +389,9 @@ std::map<std::string, std::string> destinations(const InferRequest& asked,
     const std::string key = name.empty() ? model.outputs[0].name : name;
     const bool known = std::ranges::any_of(
         model.outputs, [&](const net::OnnxPort& port) { return port.name == key; });
-    if (!known) throw Error(fmt::format("--out: the model has no output '{}'", key));
-    if (!files.emplace(key, path).second) throw Error(fmt::format("--out: {} is given twice", key));
+    if (!known) throw usage_error(fmt::format("--out: the model has no output '{}'", key));
+    if (!files.emplace(key, path).second)
+      throw usage_error(fmt::format("--out: {} is given twice", key));
   };
   for (const std::string& text : asked.out) std::apply(add, named(text));
   for (const std::string& name : asked.keep) add(name, "");

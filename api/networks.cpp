@@ -28,8 +28,8 @@ std::vector<std::string> metrics_of(const EvaluateRequest& asked, const Dataset&
 void require_fits(const EvaluateRequest& asked, const OpenRequest& names, const Dataset& dataset) {
   net::scores_for(dataset, metrics_of(asked, dataset));
   if (asked.images > dataset.test_count()) {
-    throw Error(fmt::format("--images: expected at most {}, the test images of {}, not {}",
-                            dataset.test_count(), names.data, asked.images));
+    throw usage_error(fmt::format("--images: expected at most {}, the test images of {}, not {}",
+                                  dataset.test_count(), names.data, asked.images));
   }
 }
 

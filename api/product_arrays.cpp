@@ -105,10 +105,11 @@ Codes read_operand(const Unit& unit, const std::string& option, const Format* ow
   const Format* told = !name.empty() ? &find_format(name) : source.memory ? source.format : nullptr;
   const bool cuts = own != nullptr && own->container_shift != 0 && !names_format(source);
   if (own != nullptr && told != nullptr && own->name != told->name && !(cuts && source.memory))
-    throw Error(fmt::format("{}: {} contradicts unit {}, which takes {}", option, told->name,
-                            unit.row().name, own->name));
+    throw usage_error(fmt::format("{}: {} contradicts unit {}, which takes {}", option, told->name,
+                                  unit.row().name, own->name));
   if (own == nullptr && told == nullptr && !source.stored->sidecar)
-    throw Error(fmt::format("{}: expected a format: unit {} takes any", option, unit.row().name));
+    throw usage_error(
+        fmt::format("{}: expected a format: unit {} takes any", option, unit.row().name));
   const Format* format = own != nullptr ? own : told;
   if (format != nullptr && format->container_shift != 0 && !names_format(source))
     return truncated(source, *format);
@@ -191,8 +192,8 @@ void check_format_d(const Unit& unit, const std::string& name) {
   const Format& told = find_format(name);
   const Format* own = unit.d_format() != nullptr ? unit.d_format() : narrow_integer(unit);
   if (own == nullptr || own->name != told.name)
-    throw Error(fmt::format("--format-d: {} contradicts unit {}, which gives {}", told.name,
-                            unit.row().name, unit.row().result));
+    throw usage_error(fmt::format("--format-d: {} contradicts unit {}, which gives {}", told.name,
+                                  unit.row().name, unit.row().result));
 }
 
 /// The operands meet: as many products, and K.
@@ -370,7 +371,7 @@ void read_meta(const Unit& unit, Inputs& in, Product& p) {
     }
   } catch (const Error& error) {
     const std::string text = error.what();
-    throw Error(text.starts_with(in.meta.name) ? text : in.meta.name + ": " + text);
+    throw Error(text.starts_with(in.meta.name) ? text : in.meta.name + ": " + text, error.kind());
   }
   g.kept = p.kept.as<std::uint8_t>();
 }
@@ -481,7 +482,7 @@ std::unique_ptr<Product> make_product(UnitPtr unit, Operands o) {
 void check_meta_layout(const ProductFiles& files) {
   meta_layout_of(files.meta_layout);
   if (!files.meta_layout.empty() && files.meta.empty())
-    throw Error("--meta-layout: expected together with --meta");
+    throw usage_error("--meta-layout: expected together with --meta");
 }
 
 Array read_result(const Product& p, const std::string& path) {

@@ -56,8 +56,8 @@ experiments::SweepSummary run_sweep(const Sweep& sweep, const Context& context,
                                     const std::string& host) {
   const experiments::SweepConfig& config = sweep.config;
   if (sweep.gate && sweep.shard.count > 1)
-    throw Error("--gate: expected beside it no --shard; after all shards: numemu report " +
-                sweep.out);
+    throw usage_error("--gate: expected beside it no --shard; after all shards: numemu report " +
+                      sweep.out);
   require_writable_folder(sweep.out);
   if (std::filesystem::exists(sweep.out)) require_report_files(sweep.out, default_paths(sweep.out));
   context.on_checked();

@@ -250,7 +250,8 @@ std::int64_t run(Graph& graph, Run& of, const net::TrainOptions& options, const 
     // If this run is killed, that of another would stay beside its metrics.
     std::error_code error;
     if (!state.finished) std::filesystem::remove(checkpoint, error);
-    if (error) throw Error(fmt::format("{}: cannot be removed ({})", checkpoint, error.message()));
+    if (error)
+      throw file_error(fmt::format("{}: cannot be removed ({})", checkpoint, error.message()));
     std::string rows;
     for (const net::EpochMetrics& epoch : state.history) rows += of.row(epoch);
     write_atomically(metrics, {rows});
@@ -304,9 +305,7 @@ Trained train(const TrainRequest& request, const Context& context, const TrainHo
         "training loss",
         dataset.name()));
 
-  std::error_code error;
-  std::filesystem::create_directories(asked.out, error);
-  if (error) throw Error(fmt::format("{}: cannot be created ({})", asked.out, error.message()));
+  make_folder(asked.out);
   const bool writes = asked.ranks == nullptr || asked.ranks->rank() == 0;
   // Two runs in one folder would mix their rows.
   std::optional<FileLock> lock;
@@ -328,8 +327,8 @@ Trained train(const TrainRequest& request, const Context& context, const TrainHo
   // The same command again would go on from the weights that the first one left.
   std::error_code none;
   if (std::filesystem::equivalent(out.checkpoint, asked.net.substr(asked.net.find('=') + 1), none))
-    throw Error(fmt::format("--out {}: expected another folder than that of --net {}", asked.out,
-                            asked.net));
+    throw usage_error(fmt::format("--out {}: expected another folder than that of --net {}",
+                                  asked.out, asked.net));
   Run training{graph, dataset, starts.empty() ? nullptr : quantized.get(),
                net::KeptBytes(quantized ? static_cast<net::Numerics&>(*quantized) : float32),
                stored_bytes(graph, settled)};

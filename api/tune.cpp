@@ -229,11 +229,12 @@ Tuned tune(const TuneRequest& request, const Context& context) {
     out.notes.push_back(fmt::format("{} has {} calibration samples, fewer than the {} asked for.",
                                     dataset.name(), dataset.calibration_count(), asked.samples));
   if (asked.images > 0 && dataset.validation_count() == 0)
-    throw Error(fmt::format("--images: {} has no validation samples, of which it is the number",
-                            asked.data));
+    throw usage_error(fmt::format(
+        "--images: {} has no validation samples, of which it is the number", asked.data));
   if (asked.images > dataset.validation_count())
-    throw Error(fmt::format("--images: expected at most {}, the validation samples of {}, not {}",
-                            dataset.validation_count(), asked.data, asked.images));
+    throw usage_error(
+        fmt::format("--images: expected at most {}, the validation samples of {}, not {}",
+                    dataset.validation_count(), asked.data, asked.images));
   if (dataset.target() == net::TargetKind::values)
     std::ranges::move(policies::leave_out_class_steps(steps, "--steps"),
                       std::back_inserter(out.notes));
@@ -251,9 +252,7 @@ Tuned tune(const TuneRequest& request, const Context& context) {
                     experiments::calibration_elements({recipe, source.graph}), out);
   context.on_checked();
 
-  std::error_code error;
-  std::filesystem::create_directories(asked.out, error);
-  if (error) throw Error(fmt::format("{}: cannot be created ({})", asked.out, error.message()));
+  make_folder(asked.out);
   const FileLock lock(asked.out + "/.tune.lock",
                       asked.out + ": another tuning run is writing to it");
   out.checkpoint =
@@ -268,8 +267,8 @@ Tuned tune(const TuneRequest& request, const Context& context) {
   for (const std::string& written : {out.checkpoint, file.path}) require_replaceable(written);
   std::error_code none;
   if (std::filesystem::equivalent(out.checkpoint, source.path, none))
-    throw Error(fmt::format("--out {}: expected another folder than that of --net {}", asked.out,
-                            asked.net));
+    throw usage_error(fmt::format("--out {}: expected another folder than that of --net {}",
+                                  asked.out, asked.net));
 
   policies::FixedRanges ranges = policies::ranges_of(given);
   if (ranges.empty()) ranges = policies::checkpoint_ranges(source.path);

@@ -152,7 +152,7 @@ bool same(const Format* x, const Format* y) {
 /// The description; throws Error where there is none.
 const UnitDescription& described(const unit::Unit& unit) {
   if (unit.description() == nullptr)
-    throw Error("--compare: unit " + unit.row().name + " has no description");
+    throw usage_error("--compare: unit " + unit.row().name + " has no description");
   return *unit.description();
 }
 
@@ -161,8 +161,8 @@ void check_comparable(const unit::Unit& first, const unit::Unit& second, const u
   const UnitDescription &u = described(first), &v = described(second);
   second.require_operands(*g.a.format, *g.b.format);
   const auto refuse = [&](std::string_view what) {
-    throw Error(fmt::format("--compare: unit {} and unit {} have different {}", second.row().name,
-                            first.row().name, what));
+    throw usage_error(fmt::format("--compare: unit {} and unit {} have different {}",
+                                  second.row().name, first.row().name, what));
   };
   if (!same(first.d_format(), second.d_format()) ||
       (first.d_format() == nullptr &&
@@ -253,8 +253,8 @@ void multiply(Product& p, const MultiplyOptions& options) {
   const unit::Unit& unit = *p.unit;
   if (options.flags) unit::require_flags(unit);
   if (options.alpha && (unit.d_format() == nullptr || unit.d_format()->name != "float32"))
-    throw Error(fmt::format("--alpha: expected a unit with float32 results, {} gives {}",
-                            unit.row().name, unit.row().result));
+    throw usage_error(fmt::format("--alpha: expected a unit with float32 results, {} gives {}",
+                                  unit.row().name, unit.row().result));
   p.flags = Array(ArrayType::uint8, options.flags ? p.d.shape : ArrayShape{0});
   unit::Batch batch = p.batch;
   if (options.alpha) batch.first.c = nullptr;
@@ -330,7 +330,8 @@ TracedOutput::TracedOutput(const unit::Unit& traced, const unit::Gemm& g, std::i
 TracedOutput trace(const Product& p, const Place& place) {
   const unit::UnitDescription* u = p.unit->description();
   if (u == nullptr)
-    throw Error("--trace: unit " + p.unit->row().name + " has no description and cannot be traced");
+    throw usage_error("--trace: unit " + p.unit->row().name +
+                      " has no description and cannot be traced");
   const unit::Gemm g = unit::slice(*p.unit, p.batch, place.product, place.product + 1).first;
   unit::Trace steps;
   unit::ReferenceDot(*u, g).outcome(place.i, place.j, place.i * g.n + place.j,

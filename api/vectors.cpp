@@ -36,20 +36,22 @@ void refuse_beside_unit(const VectorOptions& o) {
 }
 
 Subject operation_of(const VectorOptions& o) {
-  if (o.op.empty()) throw Error("expected --unit or --op, one of them");
+  if (o.op.empty()) throw usage_error("expected --unit or --op, one of them");
   const Operation operation = parse_operation(o.op);
   for (const auto& [option, value] :
        {std::pair("--format-a", &o.format_a), {"--format-b", &o.format_b}}) {
-    if (!value->empty()) throw Error(fmt::format("{}: expected with --unit", option));
+    if (!value->empty()) throw usage_error(fmt::format("{}: expected with --unit", option));
   }
-  if (!o.format.empty() && !o.from.empty()) throw Error("--format, --from: expected one of them");
+  if (!o.format.empty() && !o.from.empty())
+    throw usage_error("--format, --from: expected one of them");
   const std::string& from = o.from.empty() ? o.format : o.from;
   if (from.empty())
-    throw Error(operation == Operation::convert
-                    ? "expected --from F and --to F"
-                    : "expected --format F, the format of the operands");
-  if (operation == Operation::convert && o.to.empty()) throw Error("expected --to F");
-  if (o.k && operation != Operation::dot) throw Error("--k: expected with --op dot or --unit");
+    throw usage_error(operation == Operation::convert
+                          ? "expected --from F and --to F"
+                          : "expected --format F, the format of the operands");
+  if (operation == Operation::convert && o.to.empty()) throw usage_error("expected --to F");
+  if (o.k && operation != Operation::dot)
+    throw usage_error("--k: expected with --op dot or --unit");
   // Conversions default as `encode` does, arithmetic as IEEE 754.
   const std::string usual = operation == Operation::convert ? "saturate" : "ieee";
   constexpr std::int64_t kProducts = 32;
@@ -64,7 +66,7 @@ Subject subject_of(const VectorOptions& o, UnitPtr& own) {
   if (o.unit.empty()) {
     s = operation_of(o);
   } else {
-    if (!o.op.empty()) throw Error("--unit, --op: expected one of them");
+    if (!o.op.empty()) throw usage_error("--unit, --op: expected one of them");
     refuse_beside_unit(o);
     if (is_unit_file(o.unit)) own = open_unit(o.unit);
     const Format* a = o.format_a.empty() ? nullptr : &find_format(o.format_a);
@@ -82,7 +84,7 @@ std::int64_t number_of(const VectorOptions& o, const Generator& generator) {
   const std::int64_t limit = generator.limit(), usual = kUsual[o.level - 1];
   if (o.style == "exhaustive") {
     if (o.n && *o.n > limit)
-      throw Error(
+      throw usage_error(
           fmt::format("--n: expected at most {}, the inputs there are, found {}", limit, *o.n));
     return o.n.value_or(limit);
   }
@@ -95,7 +97,7 @@ std::int64_t number_of(const VectorOptions& o, const Generator& generator) {
 void require_room(std::int64_t n, std::int64_t record_bytes) {
   const std::int64_t most = kMostBytes / record_bytes;
   if (n > most)
-    throw Error(
+    throw usage_error(
         fmt::format("--n: expected at most {} records in a file made in memory, found {}: "
                     "text, csv and jsonl go to standard output in any number",
                     most, n));

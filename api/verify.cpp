@@ -36,7 +36,8 @@ constexpr std::int64_t kBatchCodes = std::int64_t{1} << 18, kBatchRecords = 8192
 /// What the first line of a file of `numemu vectors` would say.
 const std::string& required(const std::string& text, const char* option) {
   if (text.empty())
-    throw Error(fmt::format("{}: expected one, as the file has no first line with it", option));
+    throw usage_error(
+        fmt::format("{}: expected one, as the file has no first line with it", option));
   return text;
 }
 
@@ -63,7 +64,8 @@ Subject told_subject(const RecordsTold& o, std::int64_t k, UnitPtr& unit) {
 void require_told(const RecordsTold& o, const std::string& name, const Subject& s) {
   const auto require = [&](const char* option, bool agrees, const auto& found) {
     if (!agrees)
-      throw Error(fmt::format("{}: expected {} or nothing, as {} has it", option, found, name));
+      throw usage_error(
+          fmt::format("{}: expected {} or nothing, as {} has it", option, found, name));
   };
   const auto format = [&](const char* option, const std::string& told, const Format* own) {
     const std::string found = own != nullptr ? own->name : "nothing";
@@ -75,8 +77,8 @@ void require_told(const RecordsTold& o, const std::string& name, const Subject& 
   format("--format-a", o.format_a, s.a);
   format("--format-b", o.format_b, s.b);
   if (s.unit != nullptr && (!o.rounding.empty() || !o.overflow.empty()))
-    throw Error(fmt::format("{}: not allowed with the unit's vectors of {}",
-                            o.rounding.empty() ? "--overflow" : "--rounding", name));
+    throw usage_error(fmt::format("{}: not allowed with the unit's vectors of {}",
+                                  o.rounding.empty() ? "--overflow" : "--rounding", name));
 }
 
 /// The file's first line, except for what the options say instead.
@@ -89,13 +91,13 @@ Subject subject_of(const RecordsTold& o, const std::string& name, const std::str
     unit = o.unit.empty() ? unit_described(name, header) : open_unit(o.unit);
     s = oracle::parse_header(header, unit.get());
   } catch (const Error& error) {
-    throw Error(fmt::format("{}: line 1: {}", name, error.what()));
+    throw Error(fmt::format("{}: line 1: {}", name, error.what()), error.kind());
   }
   if (!o.unit.empty() && s.unit == nullptr)
-    throw Error(
+    throw usage_error(
         fmt::format("--unit: {} holds vectors of operation {}", name, to_string(s.operation)));
   if (!o.op.empty() && (s.unit != nullptr || oracle::parse_operation(o.op) != s.operation))
-    throw Error(fmt::format(
+    throw usage_error(fmt::format(
         "--op: {} contradicts {}, whose vectors are of {}", o.op, name,
         s.unit != nullptr ? "unit " + s.unit->row().name : std::string(to_string(s.operation))));
   require_told(o, name, s);
@@ -410,9 +412,9 @@ std::vector<oracle::HashReplay> verify_hashes(
   require_record_folder(folder);
   std::error_code error;
   if (!std::filesystem::exists(folder + "/hashes.tsv", error))
-    throw Error(folder +
-                "/hashes.tsv: cannot open: --hashes needs the large runs that "
-                "tests/oracle/cuda/run records");
+    throw file_error(folder +
+                     "/hashes.tsv: cannot open: --hashes needs the large runs that "
+                     "tests/oracle/cuda/run records");
   std::vector<oracle::HashReplay> all;
   oracle::judge_hashes(folder, only, [&](const oracle::HashReplay& v) {
     all.push_back(v);

@@ -47,8 +47,8 @@ void require_threads() {
   go.notify_all();
   for (std::thread& thread : threads) thread.join();
   if (error.empty()) return;
-  throw Error(fmt::format("cannot start {} threads ({}), only {}; see --threads", wanted + 1, error,
-                          threads.size() + 1));
+  throw usage_error(fmt::format("cannot start {} threads ({}), only {}; see --threads", wanted + 1,
+                                error, threads.size() + 1));
 }
 
 }  // namespace

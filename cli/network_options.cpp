@@ -108,7 +108,7 @@ void add_memory(Command& command) {
 
 std::optional<experiments::Gate> GateOption::gate() const {
   if (!target.empty()) return experiments::parse_gate(target);
-  if (strict) throw Error("--strict: expected --gate beside it");
+  if (strict) throw usage_error("--strict: expected --gate beside it");
   return std::nullopt;
 }
 

@@ -172,7 +172,7 @@ Action Program::parse(int argc, char** argv) {
     };
   }
   if (argv[1][0] != '-' && std::ranges::find(names_, argv[1]) == names_.end())
-    throw Error(unknown_name("command", argv[1], names_));
+    throw usage_error(unknown_name("command", argv[1], names_));
   try {
     app_->parse(argc, argv);
   } catch (const CLI::Success& help) {
@@ -183,7 +183,7 @@ Action Program::parse(int argc, char** argv) {
       return kFine;
     };
   } catch (const CLI::ParseError& error) {
-    throw Error(problem_of(*app_, error));
+    throw usage_error(problem_of(*app_, error));
   }
   const auto chosen =
       std::ranges::find_if(commands_, [](const auto& c) { return c->app_.parsed(); });

@@ -33,24 +33,24 @@ void check_product_options(const ProductOptions& options) {
   const api::ProductFiles& files = options.files;
   api::check_meta_layout(files);
   if (options.alpha && !options.trace.empty())
-    throw Error("--alpha: not allowed with --trace: alpha is applied outside the unit");
+    throw usage_error("--alpha: not allowed with --trace: alpha is applied outside the unit");
   if (options.alpha && !std::isfinite(*options.alpha))
-    throw Error("--alpha: expected a finite float32 number");
+    throw usage_error("--alpha: expected a finite float32 number");
   const bool compares = !options.compare.empty();
   if (options.out.empty() && options.trace.empty() && !compares)
-    throw Error("--out: expected a file (or --trace PLACE, --compare OTHER)");
+    throw usage_error("--out: expected a file (or --trace PLACE, --compare OTHER)");
   if (!options.trace.empty() && (!options.out.empty() || compares))
-    throw Error(compares ? "--trace: not allowed with --compare"
-                         : "--trace: not allowed with --out");
-  if (options.worst && !compares) throw Error("--worst: expected --compare OTHER, too");
+    throw usage_error(compares ? "--trace: not allowed with --compare"
+                               : "--trace: not allowed with --out");
+  if (options.worst && !compares) throw usage_error("--worst: expected --compare OTHER, too");
   if (compares && options.alpha)
-    throw Error("--compare: not allowed with --alpha, which is applied outside the unit");
+    throw usage_error("--compare: not allowed with --alpha, which is applied outside the unit");
   if (!options.flags.empty() && options.out.empty() && options.trace.empty())
-    throw Error("--flags: expected --out, too");
+    throw usage_error("--flags: expected --out, too");
   if (options.alpha && !options.flags.empty())
-    throw Error("--flags: not allowed with --alpha, which is applied outside the unit");
+    throw usage_error("--flags: not allowed with --alpha, which is applied outside the unit");
   if (!options.flags.empty() && !options.trace.empty())
-    throw Error("--flags: not allowed with --trace");
+    throw usage_error("--flags: not allowed with --trace");
   for (const auto& [option, path] : {std::pair("--a", &files.a),
                                      {"--b", &files.b},
                                      {"--c", &files.c},

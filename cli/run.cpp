@@ -12,7 +12,6 @@
 #include <cstring>
 #include <exception>
 #include <filesystem>
-#include <new>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -30,9 +29,12 @@ namespace {
 /// Commands that are documented but not written yet.
 const std::vector<std::string> kPlanned = {"mask", "plot", "search"};
 
-int complain(const std::string& text) {
-  say("numemu: {}", text);
-  return kBadUsage;
+/// Of each ErrorKind. 1 is a missed verdict, so that scripts tell it from every error.
+constexpr int kExitCodes[] = {kBadUsage, kBadUsage, kBadUsage, kBadUsage, kBadUsage};
+
+int complain(const Error& error) {
+  say("numemu: {}", error.what());
+  return kExitCodes[static_cast<std::size_t>(error.kind())];
 }
 
 int complain_about_output(int error) {
@@ -40,7 +42,8 @@ int complain_about_output(int error) {
     std::signal(SIGPIPE, SIG_DFL);
     std::raise(SIGPIPE);
   }
-  return complain(fmt::format("cannot write to standard output: {}", std::strerror(error)));
+  return complain(
+      file_error(fmt::format("cannot write to standard output: {}", std::strerror(error))));
 }
 
 /// What was printed may still wait in a buffer, and be lost at the end without a word.
@@ -83,13 +86,15 @@ int run(int argc, char** argv, Group own, void (*add_commands)(Program&)) {
   if (command != nullptr && command->group != own) {
     const char* const why = become(command->program, argv);
     if (why == nullptr) {
-      return complain(fmt::format("command '{}' is not built yet; './numemu {}' builds and runs it",
-                                  command->name, command->name));
+      return complain(
+          usage_error(fmt::format("command '{}' is not built yet; './numemu {}' builds and runs it",
+                                  command->name, command->name)));
     }
-    return complain(fmt::format("{}: {}", command->program, why));
+    return complain(file_error(fmt::format("{}: {}", command->program, why)));
   }
   if (!unit::has_least_vectors())
-    return complain("this CPU is too old: numemu needs SSE4.2, PCLMULQDQ and AES (x86 since 2010)");
+    return complain(usage_error(
+        "this CPU is too old: numemu needs SSE4.2, PCLMULQDQ and AES (x86 since 2010)"));
   // Batches come and go by the megabyte: memory that is given back each time is faulted in each
   // time, a tenth of a training step.
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
@@ -106,24 +111,21 @@ int run_commands(int argc, char** argv, void (*add_commands)(Program&)) {
   for (const CommandRow& row : kCommands) program.list(row.name, row.help);
   add_commands(program);
   if (argc > 1 && std::ranges::find(kPlanned, argv[1]) != kPlanned.end())
-    return complain(fmt::format("command '{}' is planned but not available yet", argv[1]));
+    return complain(
+        usage_error(fmt::format("command '{}' is planned but not available yet", argv[1])));
   try {
     return finish(program.parse(argc, argv)());
   } catch (const unit::DescriptionErrors& errors) {
-    for (const std::string& line : errors.lines()) complain(line);
-    return kBadUsage;
-  } catch (const Error& error) {
-    return complain(error.what());
-  } catch (const std::filesystem::filesystem_error& error) {
-    // A link to itself, a folder that goes away, one that may not be read.
-    return complain(fmt::format("{}: {}", error.path1().string(), error.code().message()));
-  } catch (const std::system_error& error) {
+    int code = kBadUsage;
+    for (const std::string& line : errors.lines()) code = complain(Error(line, errors.kind()));
+    return code;
+  } catch (const std::filesystem::filesystem_error&) {
+    return complain(error_of(std::current_exception()));
+  } catch (const std::system_error& error) {  // fmt tells a failed write so
     if (std::ferror(stdout) != 0) return complain_about_output(error.code().value());
-    return complain(fmt::format("internal error: {}", error.what()));
-  } catch (const std::bad_alloc&) {
-    return complain("out of memory");
-  } catch (const std::exception& error) {
-    return complain(fmt::format("internal error: {}", error.what()));
+    return complain(error_of(std::current_exception()));
+  } catch (const std::exception&) {
+    return complain(error_of(std::current_exception()));
   }
 }
 

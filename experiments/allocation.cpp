@@ -38,13 +38,13 @@ FrontPlan plan_of(const ExperimentRun& run) {
   FrontPlan plan;
   const std::string& cost = run.settings.text("cost");
   if (cost != "bits" && cost != "mac")
-    throw Error("--set: cost: " + unknown_name("cost", cost, {"bits", "mac"}));
+    throw usage_error("--set: cost: " + unknown_name("cost", cost, {"bits", "mac"}));
   plan.cost = cost == "bits" ? CostKind::bits : CostKind::mac;
   plan.budgets = numbers_of(run.settings, "budgets", 0, kMostCost);
   plan.points = run.settings.integer("points", 1, 100);
   plan.decibels = numbers_of(run.settings, "sqnr", -kMostDecibels, kMostDecibels);
   const std::vector<double> other = numbers_of(run.settings, "other_limit", 0, kMostCost);
-  if (other.size() > 1) throw Error("--set: other_limit: expected one number");
+  if (other.size() > 1) throw usage_error("--set: other_limit: expected one number");
   if (!other.empty()) plan.other_limit = other[0];
   plan.random = run.settings.integer("random", 0, 1000);
   plan.seed = run.seed;
@@ -249,7 +249,7 @@ Conclusion run_allocation(const ExperimentRun& run) {
   const std::int64_t images = run.settings.integer("images", 1, 100'000'000);
   net::Dataset dataset = net::load_dataset(data, run.folders.cache);
   if (kind == LossKind::cross_entropy && dataset.target() != net::TargetKind::classes)
-    throw Error(
+    throw usage_error(
         fmt::format("--set: loss: cross_entropy needs classes as targets, and the data set "
                     "{} has none; expected noise or predicted",
                     dataset.name()));
@@ -278,7 +278,7 @@ Conclusion run_allocation(const ExperimentRun& run) {
                       {"points", points},      {"predictions", false}};
   const SweepConfig config = parse_sweep(sweep.dump(), "allocation");
   if (config.repeated > 0)
-    throw Error("--set: options: expected different options, found some under two names");
+    throw usage_error("--set: options: expected different options, found some under two names");
   RowStore store = open_rows(config, bench.dataset, bench.trained, run.out, {}, run.existing);
   SweepHooks hooks = run.hooks;
   if (run.hooks.on_point) {

@@ -429,8 +429,9 @@ void add_sources_on(const ExperimentRun& run, const net::Dataset& data, Conclusi
   require_one_class(data, "experiment data-free");
   const Plan plan = plan_of(run);
   if (plan.samples > data.calibration_count())
-    throw Error(fmt::format("--set: samples: expected at most the {} calibration samples of {}",
-                            data.calibration_count(), data.name()));
+    throw usage_error(
+        fmt::format("--set: samples: expected at most the {} calibration samples of {}",
+                    data.calibration_count(), data.name()));
   for (const std::string& format : plan.formats)
     policies::Recipe::make(recipe_of(plan, format), "--set: formats");
   Json shipped = {{"samples", data.digest()}};

@@ -249,8 +249,9 @@ std::vector<Method> methods_of(const Settings& settings) {
   const std::vector<Precision> stages = precisions(settings, "stages");
   const std::int64_t epochs = settings.integer("epochs", 1, 10'000);
   if (static_cast<std::int64_t>(stages.size()) > epochs)
-    throw Error(fmt::format("--set: epochs: expected at least one for each of {} stages, not {}",
-                            stages.size(), epochs));
+    throw usage_error(
+        fmt::format("--set: epochs: expected at least one for each of {} stages, not {}",
+                    stages.size(), epochs));
   const Precision whole = stages.back();
   using Stages = Method::Stages;
   std::vector<Method> methods = {

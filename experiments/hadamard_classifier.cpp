@@ -59,7 +59,7 @@ double worst_cosine(std::int64_t rows, std::int64_t columns) {
 void add_matrices(const ExperimentRun& run, Conclusion& conclusion) {
   for (const std::int64_t n : run.settings.whole_numbers("sizes", 2, 4096)) {
     if (!std::has_single_bit(static_cast<std::uint64_t>(n)))
-      throw Error(fmt::format("--set: sizes: expected powers of two, not {}", n));
+      throw usage_error(fmt::format("--set: sizes: expected powers of two, not {}", n));
     // Row i of H times H^T is the fast transform of row i: n at i, else 0. It is also the product.
     const RandomSource random{run.seed, Stream::vectors, static_cast<std::uint32_t>(n)};
     std::vector<std::int32_t> x;

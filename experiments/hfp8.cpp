@@ -184,7 +184,7 @@ void add_lost_updates(const ExperimentRun& run, const net::Dataset& data, Conclu
   });
   const Looks &of_float32 = study.runs[0][0], &of_rounded = study.runs[1][0];
   if (of_float32.empty())
-    throw Error("--set: look_every: expected fewer steps than the training has");
+    throw usage_error("--set: look_every: expected fewer steps than the training has");
   std::set<std::string> layers;
   for (const UpdateLook& look : of_float32) layers.insert(look.layer);
   ResultTable table{"Share of the weights that a step leaves unchanged, mean over steps and seeds",

@@ -125,7 +125,7 @@ void add_training_on(const ExperimentRun& run, const net::Dataset& data, Conclus
   for (const net::GemmLayer& layer : net::gemm_layers(graph)) {
     if (layer.weight != nullptr) layers.push_back(layer.name);
   }
-  if (layers.empty()) throw Error("--set: net: expected a network with weights");
+  if (layers.empty()) throw usage_error("--set: net: expected a network with weights");
   const double weight = plan.penalty / static_cast<double>(layers.size());
   enum : std::size_t { kWithout, kWith };
   const double lambdas[] = {0, weight};

@@ -118,7 +118,7 @@ std::vector<policies::TuneStepChoice> steps_for(const net::Dataset& data, const 
       if (left_out != nullptr) left_out->emplace(step.kind->name);
   }
   if (steps.empty())
-    throw Error(fmt::format(
+    throw usage_error(fmt::format(
         "--set: chains: {}: expected a task of classes, whose probabilities its steps compare; the "
         "targets of {} are numbers",
         chain, data.name()));

@@ -146,7 +146,7 @@ ResultTable table_of(const std::string& title, const std::vector<SensitivityCell
 Conclusion run_sensitivity(const ExperimentRun& run) {
   const std::string& roles = run.settings.text("roles");
   if (roles != "both" && roles != "weight" && roles != "activation")
-    throw Error("--set: roles: expected both, weight or activation, not '" + roles + "'");
+    throw usage_error("--set: roles: expected both, weight or activation, not '" + roles + "'");
   const std::string& net = run.settings.text("net");
   const Base base = base_of(run.settings, run.folders.data);
   const std::int64_t images = run.settings.integer("images", 1, 100'000'000);
@@ -178,7 +178,7 @@ Conclusion run_sensitivity(const ExperimentRun& run) {
       {"points", points}};
   const SweepConfig config = parse_sweep(sweep.dump(), "sensitivity");
   if (config.repeated > 0)
-    throw Error("--set: formats: expected every format once, found some repeated");
+    throw usage_error("--set: formats: expected every format once, found some repeated");
   dataset = with_reference(std::move(dataset), trained, config.points);
   RowStore store = open_rows(config, dataset, trained, run.out, {}, run.existing);
   run.say(fmt::format("loading {} on {}", net, run.settings.text("data")));

@@ -332,10 +332,10 @@ std::vector<double> shares_of(const Settings& settings, const std::string& key) 
     const char* const end = text.data() + text.size();
     const auto [stop, error] = std::from_chars(text.data(), end, share);
     if (error != std::errc() || stop != end || !(share > 0 && share < 1))
-      throw Error("--set: " + key + ": expected numbers between 0 and 1, not '" + text + "'");
+      throw usage_error("--set: " + key + ": expected numbers between 0 and 1, not '" + text + "'");
     shares.push_back(share);
   }
-  if (shares.empty()) throw Error("--set: " + key + ": expected at least one number");
+  if (shares.empty()) throw usage_error("--set: " + key + ": expected at least one number");
   return shares;
 }
 
@@ -387,7 +387,7 @@ namespace {
 Conclusion run_stochastic_pruning(const ExperimentRun& run) {
   const std::string& law = run.settings.text("plan_law");
   if (law != "normal" && law != "lognormal")
-    throw Error("--set: plan_law: expected normal or lognormal, not '" + law + "'");
+    throw usage_error("--set: plan_law: expected normal or lognormal, not '" + law + "'");
   Conclusion conclusion;
   using namespace stochastic_pruning;
   run.say("samples of known laws");

@@ -288,11 +288,11 @@ Events events_of(const std::vector<double>& losses, double threshold, std::size_
 void add_recipes(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
   const Plan plan = plan_of(run);
   if (data.kind() != net::DataKind::text)
-    throw Error("--set: data: expected a text, for losses in bits per character");
+    throw usage_error("--set: data: expected a text, for losses in bits per character");
   const Curves curves = trained(run, data, plan);
   const std::size_t steps = curves[0][0].losses.size();
   if (plan.spike_steps > steps)
-    throw Error(
+    throw usage_error(
         fmt::format("--set: spike_steps: expected at most the {} steps of a training, found {}",
                     steps, plan.spike_steps));
   std::vector<Row> rows;

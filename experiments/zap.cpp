@@ -450,7 +450,7 @@ std::vector<int> masks_of(const Settings& settings) {
   for (const std::int64_t mask :
        settings.whole_numbers("masks", policies::kLeastMaskType, policies::kLargestMaskType)) {
     if (std::find(masks.begin(), masks.end(), mask) != masks.end())
-      throw Error("--set: masks: expected whole numbers, each once");
+      throw usage_error("--set: masks: expected whole numbers, each once");
     masks.push_back(static_cast<int>(mask));
   }
   return masks;
@@ -460,10 +460,10 @@ std::vector<std::string> layers_of(const Settings& settings) {
   const std::vector<std::string> layers = settings.list("layers");
   for (const std::string& which : layers) {
     if (which != "inner" && which != "all")
-      throw Error("--set: layers: expected inner, all or both, not '" + which + "'");
+      throw usage_error("--set: layers: expected inner, all or both, not '" + which + "'");
   }
   if (layers.empty() || (layers.size() > 1 && layers[0] == layers[1]) || layers.size() > 2)
-    throw Error("--set: layers: expected inner, all or both, each once");
+    throw usage_error("--set: layers: expected inner, all or both, each once");
   return layers;
 }
 

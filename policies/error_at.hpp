@@ -13,7 +13,7 @@ decltype(auto) at(const JsonReader& key, Read&& read) {
   try {
     return read();
   } catch (const Error& error) {
-    throw Error(key.where() + ": " + error.what());
+    throw Error(key.where() + ": " + error.what(), error.kind());
   }
 }
 

@@ -25,7 +25,7 @@ struct DecodeOptions {
 
 void print_text(const std::string& text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() || std::fflush(stdout) != 0)
-    throw Error(fmt::format("cannot write to standard output: {}", std::strerror(errno)));
+    throw file_error(fmt::format("cannot write to standard output: {}", std::strerror(errno)));
 }
 
 void print_summary(const DecodeOptions& options, const api::DecodedFile& file) {

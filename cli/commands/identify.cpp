@@ -304,10 +304,10 @@ Identified ask_device(const Options& o, const oracle::IdentifyOptions& options) 
 
 int run_identify(const Options& o) {
   if (int{!o.in.empty()} + int{!o.device.empty()} + int{o.live} != 1)
-    throw Error("expected one of --in FILE, --device COMMAND and --live");
-  if (o.order && !o.in.empty()) throw Error("--order: not allowed with --in: it asks");
+    throw usage_error("expected one of --in FILE, --device COMMAND and --live");
+  if (o.order && !o.in.empty()) throw usage_error("--order: not allowed with --in: it asks");
   if (!o.out.empty()) {
-    if (api::is_folder(o.in)) throw Error("--out: not allowed with --in FOLDER");
+    if (api::is_folder(o.in)) throw usage_error("--out: not allowed with --in FOLDER");
     require_replaceable(o.out);
     require_distinct_paths({{"--out", o.out, false}},
                            {{"--in", o.in, false},
@@ -320,7 +320,7 @@ int run_identify(const Options& o) {
     options.stop = [until = seconds() + *o.time_limit] { return seconds() > until; };
   options.on_progress = Phases(o.quiet || o.json);
   if (api::is_folder(o.in)) return run_folder(o, options);
-  if (!o.instr.empty()) throw Error("--instr: expected together with --in FOLDER");
+  if (!o.instr.empty()) throw usage_error("--instr: expected together with --in FOLDER");
   const Identified identified =
       o.in.empty() ? ask_device(o, options) : api::identify_records(o.in, o.told, options);
   if (identified.ignored != 0)

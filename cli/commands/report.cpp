@@ -22,7 +22,7 @@ struct ReportOptions {
 
 int run_report(const ReportOptions& options) {
   if (!std::filesystem::is_directory(options.folder))
-    throw Error(options.folder + ": no such folder");
+    throw file_error(options.folder + ": no such folder");
   const std::optional<experiments::Gate> gate = options.gate.gate();
   api::ReportPaths paths = api::default_paths(options.folder);
   if (!options.html.empty()) paths.html = options.html;
@@ -31,7 +31,7 @@ int run_report(const ReportOptions& options) {
   const api::WrittenReport report = api::write_report(options.folder, paths, program_context(false),
                                                       !options.no_predictions, gate);
   const std::vector<experiments::Row>& rows = report.rows;
-  if (gate && rows.empty()) throw Error(options.folder + ": expected rows for --gate");
+  if (gate && rows.empty()) throw usage_error(options.folder + ": expected rows for --gate");
   const int code = gate_code(rows, options.gate.strict, !report.unfinished.empty());
   if (options.json) {
     for (const auto& row : rows) fmt::print("{}\n", to_json(row).dump());

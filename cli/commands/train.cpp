@@ -55,7 +55,7 @@ net::Augmentation parse_augmentation(const std::string& text) {
     const auto [stop, error] = std::from_chars(first, last, pixels);
     const bool known = name == "shift" || name == "crop";
     if (!known || error != std::errc() || stop != last || pixels < 1 || pixels > kMostTrainPixels) {
-      throw Error(fmt::format(
+      throw usage_error(fmt::format(
           "--augment: expected shift=PIXELS, crop=PIXELS or flip, separated by commas, not '{}'",
           part));
     }

@@ -264,7 +264,8 @@ unit::CoreKind core_of(const std::string& name) {
 }
 
 int run_units(const UnitsOptions& options) {
-  if (!options.name.empty() && options.markdown) throw Error("--markdown: expected no unit name");
+  if (!options.name.empty() && options.markdown)
+    throw usage_error("--markdown: expected no unit name");
   if (options.schema || !options.kind.empty()) {
     fmt::print("{}", options.schema ? unit::description_schema()
                                     : unit::description_template(core_of(options.kind)));

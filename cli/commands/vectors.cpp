@@ -34,8 +34,8 @@ int run_vectors(const VectorsOptions& o) {
   const bool in_files = form == FileForm::npz || form == FileForm::readmemh;
   const bool to_stdout = o.out.empty() || o.out == "-";
   if (in_files && to_stdout)
-    throw Error(fmt::format("--out: expected a {} with --file-format {}",
-                            form == FileForm::npz ? "file" : "prefix of files", o.form));
+    throw usage_error(fmt::format("--out: expected a {} with --file-format {}",
+                                  form == FileForm::npz ? "file" : "prefix of files", o.form));
   const api::Vectors vectors(o.made);
   if (!to_stdout && form != FileForm::readmemh) {
     require_replaceable(o.out);

@@ -35,7 +35,7 @@ struct Given {
 /// Refuses options that would be ignored.
 void refuse_with(const char* what, std::initializer_list<Given> options) {
   for (const Given& one : options) {
-    if (one.given) throw Error(fmt::format("{}: not allowed with {}", one.option, what));
+    if (one.given) throw usage_error(fmt::format("{}: not allowed with {}", one.option, what));
   }
 }
 
@@ -43,16 +43,17 @@ void refuse_with(const char* what, std::initializer_list<Given> options) {
 void check_options(const VerifyOptions& o) {
   const bool arrays = !o.arrays.a.empty() || !o.arrays.b.empty() || !o.d.empty();
   if (arrays == !o.in.empty())
-    throw Error("--in: expected a file of records, or the arrays --a, --b and --d");
+    throw usage_error("--in: expected a file of records, or the arrays --a, --b and --d");
   if (arrays) {
     if (o.arrays.a.empty() || o.arrays.b.empty() || o.d.empty() || o.told.unit.empty())
-      throw Error("--a, --b, --d: expected all three, and --unit");
+      throw usage_error("--a, --b, --d: expected all three, and --unit");
     refuse_with("arrays", {{"--fields", !o.told.fields.empty()}, {"--k", o.told.k != 0}});
     if (o.dots) refuse_with("--dots", {{"--b-layout", o.b_layout != "kn"}});
     api::check_meta_layout(o.arrays);
   } else {
     if (!o.told.fields.empty() && api::is_form_of_fields(o.in))
-      throw Error(fmt::format("--fields: not allowed with {}, whose fields have names", o.in));
+      throw usage_error(
+          fmt::format("--fields: not allowed with {}, whose fields have names", o.in));
     refuse_with("--in", {{"--c", !o.arrays.c.empty()},
                          {"--scale-a", !o.arrays.scale_a.empty()},
                          {"--scale-b", !o.arrays.scale_b.empty()},
@@ -63,7 +64,7 @@ void check_options(const VerifyOptions& o) {
                          {"--dots", o.dots}});
   }
   if (o.told.fields.empty() && !o.element_order.empty())
-    throw Error("--element-order: expected together with --fields");
+    throw usage_error("--element-order: expected together with --fields");
   if (!o.told.unit.empty()) {
     refuse_with("--unit", {{"--op", !o.told.op.empty()},
                            {"--from", !o.told.from.empty()},

@@ -269,7 +269,7 @@ void require_memory(std::span<const PlannedPass> passes) {
     }
     if (refusal.empty()) refusal = walk.refusal();
   }
-  if (!refusal.empty()) throw Error(refusal + least_text(least));
+  if (!refusal.empty()) throw memory_error(refusal + least_text(least));
 }
 
 void require_memory(const Graph& graph, std::span<const Shape> inputs, Keeps keeps) {

@@ -139,7 +139,8 @@ const unit::Unit& named_unit(const Entries& entries) {
   try {
     return unit::find_unit(name);
   } catch (const Error& error) {
-    throw Error(std::string(error.what()) + "; if it is yours, give its description FILE.json");
+    throw Error(std::string(error.what()) + "; if it is yours, give its description FILE.json",
+                error.kind());
   }
 }
 

@@ -59,7 +59,7 @@ class Maker {
     unit_ = bits ? table.weights() : table.multiply_adds();
     other_unit_ = bits ? table.multiply_adds() : table.weights();
     other_ = plan.other_limit.value_or(0) * other_unit_;
-    if (unit_ <= 0) throw Error("--set: cost: expected a network with weights");
+    if (unit_ <= 0) throw usage_error("--set: cost: expected a network with weights");
     for (const auto& layer : table.cells) {
       program_.emplace_back();
       for (const TableCell& cell : layer)
@@ -235,7 +235,7 @@ class Maker {
   /// The other way round: the least cost under a limit of the losses.
   void add_decibels(double db) {
     if (table_.kind == LossKind::cross_entropy)
-      throw Error("--set: sqnr: expected beside it loss=noise or loss=predicted");
+      throw usage_error("--set: sqnr: expected beside it loss=noise or loss=predicted");
     AllocationTable program = program_;
     for (auto& layer : program) {
       for (policies::LayerOption& option : layer) std::swap(option.loss, option.costs[0]);
@@ -289,7 +289,7 @@ class WorkFolder {
  public:
   WorkFolder() : path_((std::filesystem::temp_directory_path() / "numemu-cbc-XXXXXX").string()) {
     if (::mkdtemp(path_.data()) == nullptr)
-      throw Error(fmt::format("{}: cannot be created ({})", path_, std::strerror(errno)));
+      throw file_error(fmt::format("{}: cannot be created ({})", path_, std::strerror(errno)));
   }
   ~WorkFolder() {
     std::error_code none;
@@ -325,8 +325,8 @@ void run_cbc(const std::string& program, const std::string& solution) {
     throw Error(
         "--set: solver: the program cbc is not installed (Debian: apt-get install coinor-cbc); "
         "solver=exact needs none");
-  throw Error(fmt::format("cbc failed ({})",
-                          error != 0 ? std::strerror(error) : fmt::format("status {}", status)));
+  throw file_error(fmt::format(
+      "cbc failed ({})", error != 0 ? std::strerror(error) : fmt::format("status {}", status)));
 }
 
 }  // namespace
@@ -337,7 +337,8 @@ std::optional<policies::Allocation> solve(const policies::AllocationTable& table
   if (solver == "exact" || solver == "greedy")
     return policies::allocate(table, limits, policies::parse_allocation_method(solver));
   if (solver != "cbc")
-    throw Error("--set: solver: " + unknown_name("solver", solver, {"exact", "greedy", "cbc"}));
+    throw usage_error("--set: solver: " +
+                      unknown_name("solver", solver, {"exact", "greedy", "cbc"}));
   const WorkFolder folder;
   const std::string program = folder / "program.lp", solution = folder / "solution.txt";
   write_atomically(program, {policies::allocation_lp(table, limits)});

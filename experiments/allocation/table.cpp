@@ -254,7 +254,8 @@ double loss_of(const CellFigures& result) {
 
 LossKind parse_loss(const std::string& name) {
   const auto found = std::ranges::find(kLosses, name);
-  if (found == kLosses.end()) throw Error("--set: loss: " + unknown_name("loss", name, kLosses));
+  if (found == kLosses.end())
+    throw usage_error("--set: loss: " + unknown_name("loss", name, kLosses));
   return static_cast<LossKind>(found - kLosses.begin());
 }
 

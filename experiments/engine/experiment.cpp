@@ -60,8 +60,8 @@ std::vector<Number> parsed(const std::vector<std::string>& items, const std::str
     const auto [end, failure] = std::from_chars(item.data(), item.data() + item.size(), number);
     if (failure != std::errc() || end != item.data() + item.size() ||
         !(number >= least && number <= most)) {
-      throw Error(fmt::format("--set: {}: expected {} from {} to {}, got '{}'", key, kind, least,
-                              most, item));
+      throw usage_error(fmt::format("--set: {}: expected {} from {} to {}, got '{}'", key, kind,
+                                    least, most, item));
     }
     numbers.push_back(number);
   }
@@ -89,9 +89,9 @@ Settings::Settings(const std::vector<Setting>& settings, Size size,
   for (const std::string& assignment : overrides) {
     const std::size_t equals = assignment.find('=');
     if (equals == std::string::npos)
-      throw Error(fmt::format("--set: expected key=value, not '{}'", assignment));
+      throw usage_error(fmt::format("--set: expected key=value, not '{}'", assignment));
     const std::string key = assignment.substr(0, equals);
-    if (!values_.contains(key)) throw Error("--set: " + unknown_name("key", key, known));
+    if (!values_.contains(key)) throw usage_error("--set: " + unknown_name("key", key, known));
     values_[key] = assignment.substr(equals + 1);
   }
 }
@@ -103,8 +103,8 @@ std::int64_t Settings::integer(const std::string& key, std::int64_t least,
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
   if (error != std::errc() || end != value.data() + value.size() || number < least ||
       number > most) {
-    throw Error(fmt::format("--set: {}: expected a whole number in {} to {}, not '{}'", key, least,
-                            most, value));
+    throw usage_error(fmt::format("--set: {}: expected a whole number in {} to {}, not '{}'", key,
+                                  least, most, value));
   }
   return number;
 }
@@ -115,7 +115,7 @@ double Settings::number(const std::string& key, double least, double most) const
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
   const bool read = error == std::errc() && end == value.data() + value.size();
   if (!read || !(number >= least && number <= most)) {  // NaN is in no range
-    throw Error(
+    throw usage_error(
         fmt::format("--set: {}: expected a number in {} to {}, not '{}'", key, least, most, value));
   }
   return number;
@@ -134,7 +134,7 @@ std::vector<std::string> Settings::list(const std::string& key) const {
   }
   for (const std::string& item : items) {
     if (item.empty())
-      throw Error(
+      throw usage_error(
           fmt::format("--set: {}: expected names separated by commas, not '{}'", key, text(key)));
   }
   return items;
@@ -152,7 +152,8 @@ std::vector<std::int64_t> Settings::whole_numbers(const std::string& key, std::i
 const std::string& weight_granularity(const Settings& settings) {
   const std::string& text = settings.text("granularity");
   if (text != "channel" && text != "tensor")
-    throw Error("--set: granularity: " + unknown_name("granularity", text, {"channel", "tensor"}));
+    throw usage_error("--set: granularity: " +
+                      unknown_name("granularity", text, {"channel", "tensor"}));
   return text;
 }
 

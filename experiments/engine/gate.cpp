@@ -119,7 +119,7 @@ Figures figures_of(const Gate& gate, const Row& row) {
     std::vector<std::string> names;
     for (const RowScore& score : row.scores) names.push_back(score.name);
     if (metrics.top1.written()) names.emplace_back("top1");
-    throw Error(
+    throw usage_error(
         fmt::format("--gate: the rows have no {}, they have {} (--metric of eval adds more)",
                     gate.metric, joined(names, ", ")));
   }
@@ -204,7 +204,7 @@ Gate parse_gate(const std::string& text) {
       "expected a share of float32's top-1 in (0, 1] (0.99), METRIC>=NUMBER, METRIC<=NUMBER, "
       "METRIC>=SHARE*float32 or a preset";
   const auto refuse = [&](const std::string& found) {
-    return Error(fmt::format("--gate: {}, found '{}'", expected, found));
+    return usage_error(fmt::format("--gate: {}, found '{}'", expected, found));
   };
   for (const GatePreset& preset : kPresets) {
     if (text == preset.name) return share_of(preset.metric, preset.share);
@@ -219,7 +219,7 @@ Gate parse_gate(const std::string& text) {
     if (!share && text.find_first_not_of("0123456789.+-eE") != text.npos) {
       std::vector<std::string> names;
       for (const GatePreset& preset : kPresets) names.emplace_back(preset.name);
-      throw Error("--gate: " + unknown_name("preset", text, names) + "; " + expected);
+      throw usage_error("--gate: " + unknown_name("preset", text, names) + "; " + expected);
     }
     if (checked(share, true) > 1) throw refuse(text);
     return share_of("top1", *share);
@@ -234,15 +234,16 @@ Gate parse_gate(const std::string& text) {
   if (gate.relative) bound.remove_suffix(times.size());
   gate.bound = checked(number_of(bound), gate.relative);
   if (!gate.relative && is_share(gate.metric) && !(gate.bound >= 0 && gate.bound <= 1)) {
-    throw Error(fmt::format("--gate: expected for {} a number from 0 to 1 (0.76 is 76 %), found {}",
-                            gate.metric, bound));
+    throw usage_error(
+        fmt::format("--gate: expected for {} a number from 0 to 1 (0.76 is 76 %), found {}",
+                    gate.metric, bound));
   }
   return named(gate);
 }
 
 void require_float32(const Gate& gate, const std::string& quantizers) {
   if (!gate.relative || quantizers.empty()) return;
-  throw Error(fmt::format(
+  throw usage_error(fmt::format(
       "--gate: {}: the network has {}, so no float32 is there to take a share of; expected "
       "{}{}NUMBER, such as that share of what the network had before",
       gate.text, quantizers, gate.metric, gate.at_least ? ">=" : "<="));

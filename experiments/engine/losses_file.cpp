@@ -9,6 +9,7 @@
 #include "formats/error.hpp"
 #include "formats/storage/base64.hpp"
 #include "formats/storage/npy.hpp"
+#include "formats/storage/output_files.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -56,10 +57,7 @@ Member<RowLosses> write_losses(const std::string& folder, const std::string& key
                                const JudgedSums& sums) {
   const net::ScoreTable& table = sums.table;
   if (sums.score == nullptr || table.sums.size() * sizeof(double) > kMostLossBytes) return {};
-  std::error_code error;
-  std::filesystem::create_directories(losses_folder(folder), error);
-  if (error)
-    throw Error(fmt::format("{}: cannot be created ({})", losses_folder(folder), error.message()));
+  make_folder(losses_folder(folder));
   PendingFile file = pending_npy(folder + "/" + file_of(key), ArrayType::float64,
                                  {table.samples(), table.columns}, table.sums.data());
   RowLosses losses{file_of(key), file.sha256(), std::string(sums.score->name)};

@@ -66,7 +66,7 @@ std::map<int, std::string> rows_files(const std::string& folder) {
     if (const auto index = shard_index(name)) files[*index] = folder + "/" + name;
   }
   if (error)
-    throw Error(fmt::format("{}: expected a folder with rows ({})", folder, error.message()));
+    throw file_error(fmt::format("{}: expected a folder with rows ({})", folder, error.message()));
   return files;
 }
 
@@ -116,7 +116,8 @@ Shard parse_shard(const std::string& text) {
   const auto index = digits(all.substr(0, slash));
   const auto count = digits(all.substr(std::min(slash + 1, text.size())));
   if (!index || !count || *index >= *count)
-    throw Error(fmt::format("--shard: expected i/n with 0 <= i < n, not '{}'", text.substr(0, 40)));
+    throw usage_error(
+        fmt::format("--shard: expected i/n with 0 <= i < n, not '{}'", text.substr(0, 40)));
   return {*index, *count};
 }
 
@@ -141,9 +142,7 @@ RowStore::RowStore(RowStore&&) noexcept = default;
 RowStore::~RowStore() = default;
 
 void RowStore::lock(const std::string& folder, const std::string& writer) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) throw Error(fmt::format("{}: cannot be created ({})", folder, error.message()));
+  make_folder(folder);
   lock_ = std::make_unique<FileLock>(lock_path(path_), busy(path_, writer));
 }
 
@@ -171,7 +170,7 @@ void RowStore::drop_conclusion() {
     std::error_code error;
     std::filesystem::remove(file, error);
     if (error)
-      throw Error(fmt::format("{}: cannot be removed ({})", file.string(), error.message()));
+      throw file_error(fmt::format("{}: cannot be removed ({})", file.string(), error.message()));
   }
   dropped_ = true;
 }

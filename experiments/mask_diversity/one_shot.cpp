@@ -313,8 +313,8 @@ TrainTrial training_under_masks(const ExperimentRun& run, const net::Dataset& da
       trial.options.epochs * ((samples + trial.options.batch - 1) / trial.options.batch);
   const std::int64_t refresh = run.settings.integer("refresh", 1, kLongest);
   if (refresh >= steps) {
-    throw Error(fmt::format("--set: refresh: expected fewer than the {} steps of training, not {}",
-                            steps, refresh));
+    throw usage_error(fmt::format(
+        "--set: refresh: expected fewer than the {} steps of training, not {}", steps, refresh));
   }
   return trial;
 }

@@ -55,8 +55,8 @@ class Database {
  private:
   void check(int code) const {
     if (code == SQLITE_OK) return;
-    throw Error(fmt::format("cannot write '{}': {}", path_,
-                            handle_ ? sqlite3_errmsg(handle_.get()) : "out of memory"));
+    throw file_error(fmt::format("cannot write '{}': {}", path_,
+                                 handle_ ? sqlite3_errmsg(handle_.get()) : "out of memory"));
   }
 
   std::string path_;

@@ -41,7 +41,7 @@ const HalfPattern& half_pattern(std::string_view name) {
     if (pattern.name == name) return pattern;
     known += (known.empty() ? "" : ", ") + pattern.name;
   }
-  throw Error(fmt::format("--set: patterns: expected one of {}, not '{}'", known, name));
+  throw usage_error(fmt::format("--set: patterns: expected one of {}, not '{}'", known, name));
 }
 
 namespace {

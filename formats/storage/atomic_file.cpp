@@ -110,15 +110,15 @@ std::string folder_of(const std::string& path) {
 }
 
 [[noreturn]] void fail_to_open(const std::string& folder, int error) {
-  if (error == ENOENT) throw Error(folder + ": no such folder");
-  if (error == ENOTDIR) throw Error(folder + " is not a folder");
-  throw Error(folder + ": cannot be opened: " + std::strerror(error));
+  if (error == ENOENT) throw file_error(folder + ": no such folder");
+  if (error == ENOTDIR) throw file_error(folder + " is not a folder");
+  throw file_error(folder + ": cannot be opened: " + std::strerror(error));
 }
 
 std::string link_text(int link, const std::string& path) {
   char text[PATH_MAX];
   const ssize_t size = readlinkat(link, "", text, sizeof text);
-  if (size <= 0) throw Error(path + ": cannot read the link: " + std::strerror(errno));
+  if (size <= 0) throw file_error(path + ": cannot read the link: " + std::strerror(errno));
   return {text, static_cast<std::size_t>(size)};
 }
 
@@ -163,17 +163,19 @@ void OutputPlace::require_replaceable() const {
   struct stat status;
   if (fstatat(folder_, name_.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
     if (errno == ENOENT) return;
-    throw Error(path_ + ": cannot be looked at: " + std::strerror(errno));
+    throw file_error(path_ + ": cannot be looked at: " + std::strerror(errno));
   }
   if (!S_ISREG(status.st_mode)) refuse();
 }
 
-void OutputPlace::refuse() const { throw Error(path_ + ": expected a regular file or a new name"); }
+void OutputPlace::refuse() const {
+  throw file_error(path_ + ": expected a regular file or a new name");
+}
 
 namespace {
 
 [[noreturn]] void fail(const std::string& path, const std::string& what, int error) {
-  throw Error(path + ": cannot " + what + ": " + std::strerror(error));
+  throw file_error(path + ": cannot " + what + ": " + std::strerror(error));
 }
 
 struct Temporary {
@@ -301,7 +303,7 @@ void append_text(const std::string& path, std::string_view text, bool flush) {
       regular && write_all(file, text) && (!flush || fsync(file) == 0 || errno == EINVAL);
   const int error = errno;
   if (file >= 0) close(file);
-  if (!regular) throw Error(path + ": expected a regular file or a new name");
+  if (!regular) throw file_error(path + ": expected a regular file or a new name");
   if (!written) fail(path, "write", error);
 }
 

@@ -48,7 +48,7 @@ struct ByteStream::State {
       const std::size_t part = std::min(count - done, std::size_t{1} << 30);
       const ssize_t got = ::read(file, bytes + done, part);
       if (got < 0 && errno == EINTR) continue;
-      if (got < 0) throw Error(fmt::format("{}: cannot read: {}", name, std::strerror(errno)));
+      if (got < 0) throw file_error(fmt::format("{}: cannot read: {}", name, std::strerror(errno)));
       if (got == 0) break;
       done += static_cast<std::size_t>(got);
     }
@@ -117,7 +117,7 @@ ByteStream::ByteStream(const std::string& path) : state_(std::make_unique<State>
   s.file = s.close_file ? ::open(path.c_str(), O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
   if (s.file < 0) {
     s.close_file = false;
-    throw Error(fmt::format("{}: cannot open: {}", path, std::strerror(errno)));
+    throw file_error(fmt::format("{}: cannot open: {}", path, std::strerror(errno)));
   }
   struct stat status;
   if (fstat(s.file, &status) == 0 && S_ISREG(status.st_mode)) s.size = status.st_size;

@@ -54,7 +54,7 @@ Array unpacked(const std::string& path, const Consulted& known, Array packed) {
     check_bit_order(order, f.bits);
   } catch (const Error& error) {
     if (!by_sidecar) throw;
-    throw Error(fmt::format("{}: packed: {}", sidecar_path(path), error.what()));
+    throw Error(fmt::format("{}: packed: {}", sidecar_path(path), error.what()), error.kind());
   }
   require_type(path, packed.type, {ArrayType::uint8},
                "packed codes of " + named_by(f.name, if_sidecar(path, by_sidecar)));
@@ -146,7 +146,7 @@ void settle_codebook(const std::string& path, Sidecar& sidecar, const CodesTold&
   try {
     found = codebook_sha256(find_format(*sidecar.format));
   } catch (const Error& error) {
-    throw Error(fmt::format("{}: format: {}", sidecar_path(path), error.what()));
+    throw Error(fmt::format("{}: format: {}", sidecar_path(path), error.what()), error.kind());
   }
   if (digest && found != *digest) {
     throw Error(fmt::format("{}: codebook_sha256: expected {}, found {} in {}", sidecar_path(path),

@@ -20,11 +20,11 @@ namespace numemu {
 InputFile::InputFile(std::string path) : path_(std::move(path)) {
   // O_NONBLOCK: opening a pipe must not wait for its writer before it is refused.
   file_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file_ < 0) throw Error(fmt::format("{}: cannot open: {}", path_, std::strerror(errno)));
+  if (file_ < 0) throw file_error(fmt::format("{}: cannot open: {}", path_, std::strerror(errno)));
   struct stat status;
   if (fstat(file_, &status) != 0 || !S_ISREG(status.st_mode)) {
     close(file_);
-    throw Error(path_ + ": expected a regular file");
+    throw file_error(path_ + ": expected a regular file");
   }
   size_ = status.st_size;
 }

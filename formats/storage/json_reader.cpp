@@ -38,14 +38,14 @@ Json parse_json(const std::string& text, const std::string& where) {
 
 std::string read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file) throw Error(path + ": cannot be opened for reading");
+  if (!file) throw file_error(path + ": cannot be opened for reading");
   if (std::filesystem::is_directory(path)) throw Error(path + ": expected a file, found a folder");
   const std::streamoff size = file.tellg();
   if (size < 0 || size > kLargestText)
     throw Error(path + ": expected a text file of at most 64 MiB");
   std::string text(static_cast<std::size_t>(size), '\0');
   file.seekg(0);
-  if (!file.read(text.data(), size)) throw Error(path + ": cannot be read");
+  if (!file.read(text.data(), size)) throw file_error(path + ": cannot be read");
   return text;
 }
 

@@ -40,13 +40,13 @@ void require_two_files(const NamedPath& a, const NamedPath& b) {
   if (!is_file(a) || !is_file(b)) return;
   const bool may_be_one = a.option == "--out" && b.replaceable;
   if (!may_be_one && same_file(a.path, b.path)) {
-    throw Error(
+    throw usage_error(
         fmt::format("{} and {}: expected two files, found {} twice", a.option, b.option, b.path));
   }
   for (const auto& [file, of] : {std::pair(&a, &b), {&b, &a}}) {
     if (!of->sidecar || !same_file(file->path, sidecar_path(of->path))) continue;
-    throw Error(fmt::format("{} and {}: expected two files, found {}, the sidecar of {}",
-                            file->option, of->option, file->path, of->path));
+    throw usage_error(fmt::format("{} and {}: expected two files, found {}, the sidecar of {}",
+                                  file->option, of->option, file->path, of->path));
   }
 }
 
@@ -70,12 +70,18 @@ void require_writable_folder(const std::string& folder) {
   }
   const std::filesystem::file_status status = std::filesystem::status(there, error);
   if (!error && !std::filesystem::is_directory(status)) {
-    throw Error(there == folder ? folder + ": expected a folder"
-                                : fmt::format("{}: cannot be created ({} is not a folder)", folder,
-                                              there.string()));
+    throw file_error(there == folder ? folder + ": expected a folder"
+                                     : fmt::format("{}: cannot be created ({} is not a folder)",
+                                                   folder, there.string()));
   }
   if (::faccessat(AT_FDCWD, there.c_str(), W_OK | X_OK, AT_EACCESS) != 0)
-    throw Error(fmt::format("{}: cannot be written ({})", folder, std::strerror(errno)));
+    throw file_error(fmt::format("{}: cannot be written ({})", folder, std::strerror(errno)));
+}
+
+void make_folder(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw file_error(fmt::format("{}: cannot be created ({})", folder, error.message()));
 }
 
 std::string fresh_folder(const std::string& folder) {

@@ -34,6 +34,9 @@ void require_distinct_paths(const std::vector<NamedPath>& outputs,
 /// where it is not there yet. Leaves nothing behind.
 void require_writable_folder(const std::string& folder);
 
+/// Makes it, and those above it, where it is not there. Throws Error naming it.
+void make_folder(const std::string& folder);
+
 /// Another name for a folder that is taken: "runs/sweep-2" for "runs/sweep", the first that does
 /// not exist.
 std::string fresh_folder(const std::string& folder);

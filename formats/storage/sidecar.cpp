@@ -106,7 +106,7 @@ auto parsed(const JsonReader& value, const std::string& text, const Parse& parse
   try {
     return parse(text);
   } catch (const Error& error) {
-    throw Error(fmt::format("{}: {}", value.where(), error.what()));
+    throw Error(fmt::format("{}: {}", value.where(), error.what()), error.kind());
   }
 }
 

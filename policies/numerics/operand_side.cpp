@@ -427,9 +427,10 @@ void multiply_sparse(const unit::Unit& unit, const net::Product& p, Side sparse,
         compress_side(pattern, *kept_codes.format, *kept_side.gather, kept_reader.at(i), rows, p.k,
                       compressed);
       } catch (const Error& error) {
-        throw Error(fmt::format("layer {}, {}: the {} on unit {}: {}", p.layer,
-                                net::to_string(p.kind), net::to_string(kept_side.role),
-                                unit.row().name, error.what()));
+        throw Error(
+            fmt::format("layer {}, {}: the {} on unit {}: {}", p.layer, net::to_string(p.kind),
+                        net::to_string(kept_side.role), unit.row().name, error.what()),
+            error.kind());
       }
     }
     {

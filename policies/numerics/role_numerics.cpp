@@ -112,7 +112,8 @@ void require_second(const RecipeLayer& layer, const std::string& name, const std
   try {
     require_operand(unit, policy, Side::b);
   } catch (const Error& error) {
-    throw Error(fmt::format("{}: roles.{}: layer {}: {}", where, role, name, error.what()));
+    throw Error(fmt::format("{}: roles.{}: layer {}: {}", where, role, name, error.what()),
+                error.kind());
   }
 }
 

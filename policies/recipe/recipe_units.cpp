@@ -60,7 +60,7 @@ Json RecipeUnits::read_described(Json object, const std::string& where,
   try {
     if (slot == nullptr) slot = unit::make_unit(std::move(description));
   } catch (const Error& error) {
-    throw Error(fmt::format("{}: {}", where, error.what()));
+    throw Error(fmt::format("{}: {}", where, error.what()), error.kind());
   }
   return canonical;
 }

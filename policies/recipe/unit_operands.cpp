@@ -157,7 +157,8 @@ void require_operands(const LayerRecipe& layer, net::GemmKind kind, bool float32
   } catch (const Error& error) {
     if (!turned) throw;
     throw Error(fmt::format("{} (the masked {} is its A, the {} its B)", error.what(),
-                            net::to_string(b), net::to_string(a)));
+                            net::to_string(b), net::to_string(a)),
+                error.kind());
   }
 }
 

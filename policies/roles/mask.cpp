@@ -93,9 +93,10 @@ class Masks final : public Policy, public RewritesInputs {
       try {
         mask_side(step, found->second, product, *side, side == &product.a ? a : b, weight);
       } catch (const Error& error) {
-        throw Error(fmt::format("layer {}, {}: roles.{}: {}", given.layer,
-                                net::to_string(given.kind), net::to_string(side->role),
-                                error.what()));
+        throw Error(
+            fmt::format("layer {}, {}: roles.{}: {}", given.layer, net::to_string(given.kind),
+                        net::to_string(side->role), error.what()),
+            error.kind());
       }
     }
     Forwarding::product(step, product);
@@ -195,7 +196,8 @@ class Masks final : public Policy, public RewritesInputs {
       require_layout(mask, weight_layout(mask, gemm.weight->shape, 1));
     } catch (const Error& error) {
       throw Error(fmt::format("{}: roles.weight.mask: layer {}: {}", binding().where, gemm.name,
-                              error.what()));
+                              error.what()),
+                  error.kind());
     }
     layer.weight = std::make_unique<WeightMask>(
         mask, weight_mask_random(binding().recipe->seed(), gemm.name, mask));

@@ -37,7 +37,8 @@ class PredictedZeros final : public Policy {
       if (mask.threshold) network.set_threshold(*mask.threshold);
       slot = std::make_shared<const ZapNetwork>(std::move(network));
     } catch (const Error& error) {
-      throw Error(fmt::format("{}: roles.vector.mask: {}", binding().where, error.what()));
+      throw Error(fmt::format("{}: roles.vector.mask: {}", binding().where, error.what()),
+                  error.kind());
     }
     return slot;
   }

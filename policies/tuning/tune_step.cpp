@@ -115,7 +115,7 @@ std::vector<TuneStepChoice> parse_tune_steps(const std::string& text, const std:
     try {
       step.kind = &find_tune_step(call.name);
     } catch (const Error& error) {
-      throw Error(where + ": " + error.what());
+      throw Error(where + ": " + error.what(), error.kind());
     }
     step.options = step.kind->options();
     const std::vector<Option> known = step.options->list();

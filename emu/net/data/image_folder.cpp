@@ -45,7 +45,7 @@ std::vector<std::string> sorted_entries(const std::string& folder, bool folders)
     std::error_code none;  // a link to itself or to nothing is no folder
     if (!name.starts_with('.') && at->is_directory(none) == folders) names.push_back(name);
   }
-  if (error) throw Error(fmt::format("{}: cannot be read: {}", folder, error.message()));
+  if (error) throw file_error(fmt::format("{}: cannot be read: {}", folder, error.message()));
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -177,7 +177,7 @@ class FolderSamples final : public Samples {
     for (const File* file : files) {
       struct stat is;
       if (::stat(file->path.c_str(), &is) != 0)
-        throw Error(file->path + ": cannot be looked at: " + std::strerror(errno));
+        throw file_error(file->path + ": cannot be looked at: " + std::strerror(errno));
       // The time of the last change of status: that of the contents can be set to any other.
       names += fmt::format("{} {} {} {}.{:09}\n", fs::absolute(file->path).string(), is.st_size,
                            is.st_ino, is.st_ctim.tv_sec, is.st_ctim.tv_nsec);

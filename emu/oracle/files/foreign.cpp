@@ -62,9 +62,9 @@ void PortReader::open_all(const Layout& layout) {
     port.text = field.name == first_ ? inputs_.get() : port.own.get();
     const bool c_of_unit = field.name == "c" && find_field(layout, "d") >= 0;
     if (port.text == nullptr && !field.optional && !c_of_unit)
-      throw Error(fmt::format("{}: cannot open: expected {} of {} in one word a line", port.file,
-                              field.count == 1 ? "one code" : fmt::format("{} codes", field.count),
-                              field.name));
+      throw file_error(fmt::format(
+          "{}: cannot open: expected {} of {} in one word a line", port.file,
+          field.count == 1 ? "one code" : fmt::format("{} codes", field.count), field.name));
     if (port.text != nullptr && !port.text->header().empty() &&
         port.text->header() != inputs_->header())
       throw Error(fmt::format("{}: line 1: expected that of {}, or none", port.file,
@@ -110,7 +110,7 @@ constexpr std::string_view kNames[] = {"in", "out", "a",      "b", "c",     "d",
                                        "sb", "e",   "random", "r", "flags", "skip"};
 
 [[noreturn]] void refuse(std::string_view field, const std::string& text) {
-  throw Error(fmt::format("--fields: '{}': {}", field, text));
+  throw usage_error(fmt::format("--fields: '{}': {}", field, text));
 }
 
 /// A whole number that is all of the text; -1 where it is none.

@@ -34,22 +34,22 @@ void write_whole_file(const std::string& path, const std::string& bytes) {
   const std::string temporary = path + ".part";
   std::error_code error;
   if (target.has_parent_path()) std::filesystem::create_directories(target.parent_path(), error);
-  if (error) throw Error(path + ": cannot make its folder: " + error.message());
+  if (error) throw file_error(path + ": cannot make its folder: " + error.message());
   {
     std::ofstream file(temporary, std::ios::binary);
     file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     file.close();
-    if (!file) throw Error(temporary + ": cannot write");
+    if (!file) throw file_error(temporary + ": cannot write");
   }
   std::filesystem::rename(temporary, target, error);
-  if (error) throw Error(path + ": cannot rename from .part: " + error.message());
+  if (error) throw file_error(path + ": cannot rename from .part: " + error.message());
 }
 
 std::string read_whole_file(const std::string& path) {
   std::error_code error;
   const bool finite = std::filesystem::is_regular_file(path, error);  // no folder, pipe or device
   std::ifstream file(finite ? path : "", std::ios::binary);
-  if (!file) throw Error(path + ": cannot read");
+  if (!file) throw file_error(path + ": cannot read");
   const std::uintmax_t size = std::filesystem::file_size(path, error);
   if (!error && size > kMostBytes)
     throw Error(path + ": expected at most " + std::to_string(kMostBytes) + " bytes, has " +

@@ -37,7 +37,7 @@ std::vector<std::string> split(const std::string& line, char separator) {
 std::ifstream open_regular(const std::string& path) {
   std::error_code error;
   std::ifstream file(std::filesystem::is_regular_file(path, error) ? path : "", std::ios::binary);
-  if (!file) throw Error(path + ": cannot read");
+  if (!file) throw file_error(path + ": cannot read");
   return file;
 }
 
@@ -90,7 +90,7 @@ std::vector<TableRow> read_table_rows(const std::string& path) {
     }
     rows.push_back(std::move(row));
   }
-  if (file.bad()) throw Error(path + ": cannot read");
+  if (file.bad()) throw file_error(path + ": cannot read");
   if (names.empty()) throw Error(path + ": expected a line of column names, found nothing");
   return rows;
 }
@@ -113,7 +113,7 @@ std::vector<std::uint8_t> read_exactly(const std::string& path, std::int64_t byt
                             error ? 0 : size));
   std::vector<std::uint8_t> all(static_cast<std::size_t>(bytes));
   file.read(reinterpret_cast<char*>(all.data()), static_cast<std::streamsize>(bytes));
-  if (!file) throw Error(path + ": cannot read");
+  if (!file) throw file_error(path + ": cannot read");
   return all;
 }
 

@@ -25,7 +25,7 @@ auto at(const JsonReader& key, const Read& read) {
   try {
     return read();
   } catch (const Error& error) {
-    throw Error(fmt::format("{}: {}", key.where(), error.what()));
+    throw Error(fmt::format("{}: {}", key.where(), error.what()), error.kind());
   }
 }
 

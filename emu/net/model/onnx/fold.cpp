@@ -291,7 +291,7 @@ void OnnxFolder::count(std::int64_t elements, std::int64_t copies) {
   // Counted even where it is refused: what follows is, too.
   left_ -= std::min(left_ + 1, elements);
   if (left_ < 0 || elements > at_once_ / copies) {
-    throw Error(
+    throw memory_error(
         fmt::format("computed constants exceed the memory allowed for this file size or left by "
                     "--memory, by {} elements",
                     elements));

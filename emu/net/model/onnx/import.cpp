@@ -91,7 +91,7 @@ OnnxImporter::OnnxImporter(const OnnxModel& model, const ImportOptions& options,
 
 void OnnxImporter::hold_bytes(std::int64_t bytes) {
   if (bytes > bytes_left_) {
-    throw Error(
+    throw memory_error(
         fmt::format("constants exceed the memory allowed for this file size or left by --memory: "
                     "{} more needed, {} left",
                     bytes_text(bytes), bytes_text(bytes_left_)));
@@ -339,7 +339,8 @@ ImportedModel OnnxImporter::finish() {
       std::tie(value, batch) = batch_first(value, printable(info.name));
     } catch (const Error& error) {
       throw Error(
-          fmt::format("{}: output '{}': {}", model_.path, printable(info.name), error.what()));
+          fmt::format("{}: output '{}': {}", model_.path, printable(info.name), error.what()),
+          error.kind());
     }
     if (out.outputs.empty()) first = value;
     out.outputs.push_back({printable(info.name), value.number, value.image, batch});
@@ -370,7 +371,8 @@ ImportedModel OnnxImporter::run() {
       import_node(node);
     } catch (const Error& error) {
       throw Error(fmt::format("{}: byte {}: node '{}' ({}): {}", model_.path, node.offset,
-                              printable(node.name), printable(node.op_type), error.what()));
+                              printable(node.name), printable(node.op_type), error.what()),
+                  error.kind());
     }
   }
   return finish();
@@ -409,7 +411,8 @@ void OnnxImporter::count_reads(const OnnxGraph& graph, int depth) {
       for (const OnnxGraph& branch : branches) count_reads(branch, depth + 1);
     } catch (const Error& error) {
       throw Error(fmt::format("{}: byte {}: node '{}' (If): {}", model_.path, node.offset,
-                              printable(node.name), error.what()));
+                              printable(node.name), error.what()),
+                  error.kind());
     }
   }
   for (const OnnxValueInfo& info : graph.outputs) ++reads_[info.name];
@@ -443,7 +446,8 @@ void OnnxImporter::import_branch(const OnnxNode& node) {
       import_node(inner);
     } catch (const Error& error) {
       throw Error(fmt::format("node '{}' ({}): {}", printable(inner.name), printable(inner.op_type),
-                              error.what()));
+                              error.what()),
+                  error.kind());
     }
   }
   for (std::size_t i = 0; i < branch.outputs.size(); ++i) {
