@@ -6,6 +6,10 @@
 #include "experiments/engine/work.hpp"
 #include "experiments/engine/workbench.hpp"
 
+namespace numemu::net {
+struct RunContext;
+}
+
 namespace numemu::api {
 
 using experiments::Folders, experiments::OnWork, experiments::WorkState;
@@ -21,6 +25,9 @@ struct Context {
   std::function<void()> on_checked = [] {};
   /// Seconds of any origin, for the times in results.
   std::function<double()> clock = [] { return 0.0; };
+  /// Memory budget and profile of the work (emu/net/run_context.hpp); null: those of the thread
+  /// that calls.
+  net::RunContext* run = nullptr;
 };
 
 }  // namespace numemu::api

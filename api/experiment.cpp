@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "api/studies.hpp"
+#include "emu/net/run_context.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/json_reader.hpp"
@@ -29,6 +30,7 @@ void require_own_folder(const std::string& folder, const std::string& name, Exis
 
 ExperimentResult run_experiment(const ExperimentRequest& asked, const Context& context,
                                 const experiments::SweepHooks& hooks) {
+  const net::RunScope scope(context.run);
   const experiments::Experiment& experiment = experiments::find_experiment(asked.name);
   const experiments::Size size = experiments::parse_size(asked.size);
   for (const std::string& setting : asked.settings) require_utf8("--set", setting);

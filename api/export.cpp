@@ -6,6 +6,7 @@
 #include "emu/net/model/load_network.hpp"
 #include "emu/net/model/onnx/checkpoint.hpp"
 #include "emu/net/model/weights.hpp"
+#include "emu/net/run_context.hpp"
 #include "experiments/engine/bench_memory.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
@@ -55,6 +56,7 @@ net::Checkpoint described(const TrainedNet& trained, bool folded, const Dataset&
 
 Agreement export_network(const OpenRequest& given, const ExportRequest& asked,
                          const Context& context) {
+  const net::RunScope scope(context.run);
   OpenRequest names = given;
   names.recipe = recipe_path(given.recipe, context.folders);
   const bool onnx = asked.out.ends_with(".onnx");

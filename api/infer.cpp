@@ -13,6 +13,7 @@
 #include "emu/net/memory_plan.hpp"
 #include "emu/net/model/weights.hpp"
 #include "emu/net/profile.hpp"
+#include "emu/net/run_context.hpp"
 #include "experiments/engine/row_noise.hpp"
 #include "experiments/engine/run_point.hpp"
 #include "experiments/engine/scores.hpp"
@@ -390,6 +391,7 @@ class Outputs {
 }  // namespace
 
 Inferred infer(const InferRequest& request, const Context& context) {
+  const net::RunScope scope(context.run);
   InferRequest asked = request;
   asked.recipe = recipe_path(asked.recipe, context.folders);
   require_paths(asked);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "emu/net/run_context.hpp"
 #include "experiments/engine/bench_memory.hpp"
 #include "experiments/engine/recipe_files.hpp"
 #include "experiments/engine/run_point.hpp"
@@ -48,6 +49,7 @@ OpenRequest resolved(OpenRequest names, const Context& context) {
 }  // namespace
 
 Dataset open_data(const OpenRequest& names, const Context& context) {
+  const net::RunScope scope(context.run);
   const auto load = [&](const std::string& name) {
     return net::view_of(net::load_dataset(name, context.folders.cache),
                         {.image_size = names.image_size});
@@ -58,6 +60,7 @@ Dataset open_data(const OpenRequest& names, const Context& context) {
 }
 
 TrainedNet open_network(const OpenRequest& names, const Dataset& dataset, const Context& context) {
+  const net::RunScope scope(context.run);
   TrainedNet trained = experiments::load_trained_net(names.net, dataset, context.folders);
   if (names.fold_batch_norm) experiments::fold_batch_norm(trained);
   return trained;
@@ -97,6 +100,7 @@ Evaluated evaluate(const OpenRequest& given, const EvaluateRequest& asked, const
 }
 
 Evaluated evaluate(Session& session, const EvaluateRequest& asked, const Context& context) {
+  const net::RunScope scope(context.run);
   const OpenRequest& names = session.names;
   require_fits(asked, names, session.dataset);
   require_gate_fits(asked, session.trained);

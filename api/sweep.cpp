@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "api/studies.hpp"
+#include "emu/net/run_context.hpp"
 #include "experiments/engine/run_point.hpp"
 #include "experiments/report/record.hpp"
 #include "formats/error.hpp"
@@ -54,6 +55,7 @@ experiments::SweepEstimate estimate(const Sweep& sweep, const Context& context) 
 experiments::SweepSummary run_sweep(const Sweep& sweep, const Context& context,
                                     const std::function<void(const PointProgress&)>& on_points,
                                     const std::string& host) {
+  const net::RunScope scope(context.run);
   const experiments::SweepConfig& config = sweep.config;
   if (sweep.gate && sweep.shard.count > 1)
     throw usage_error("--gate: expected beside it no --shard; after all shards: numemu report " +

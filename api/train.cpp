@@ -13,6 +13,7 @@
 #include "emu/net/model/load_network.hpp"
 #include "emu/net/model/onnx/checkpoint.hpp"
 #include "emu/net/model/weights.hpp"
+#include "emu/net/run_context.hpp"
 #include "emu/net/train/ranks.hpp"
 #include "experiments/engine/scores.hpp"
 #include "formats/error.hpp"
@@ -279,6 +280,7 @@ std::int64_t run(Graph& graph, Run& of, const net::TrainOptions& options, const 
 }  // namespace
 
 Trained train(const TrainRequest& request, const Context& context, const TrainHooks& hooks) {
+  const net::RunScope scope(context.run);
   TrainRequest asked = request;
   asked.recipe = recipe_path(asked.recipe, context.folders);
   Settled settled = settle(asked);

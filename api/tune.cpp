@@ -10,6 +10,7 @@
 #include "emu/net/model/load_network.hpp"
 #include "emu/net/model/onnx/checkpoint.hpp"
 #include "emu/net/model/weights.hpp"
+#include "emu/net/run_context.hpp"
 #include "experiments/engine/bench_memory.hpp"
 #include "experiments/engine/scores.hpp"
 #include "experiments/engine/workbench.hpp"
@@ -213,6 +214,7 @@ void Measured::after(const policies::Tuning& tuning) {
 }  // namespace
 
 Tuned tune(const TuneRequest& request, const Context& context) {
+  const net::RunScope scope(context.run);
   TuneRequest asked = request;
   asked.recipe = recipe_path(asked.recipe, context.folders);
   require_writable_folder(asked.out);

@@ -11,7 +11,7 @@
 #include "api/recipes.hpp"
 #include "cli/command.hpp"
 #include "cli/talk.hpp"
-#include "emu/net/memory.hpp"
+#include "emu/net/run_context.hpp"
 #include "emu/net/train/score.hpp"
 #include "experiments/engine/recipe_files.hpp"
 #include "formats/error.hpp"
@@ -96,13 +96,15 @@ void add_memory(Command& command) {
                                       "1024T, not '{}'",
                                       text.substr(0, kShown));
       });
-  command.before_run([size] {
-    net::count_held_memory(api::held_memory);
-    if (*size) {
-      net::set_memory_budget(parse_size(**size).value_or(kMost));
-    } else if (const std::int64_t bytes = api::machine_memory(); bytes > 0) {
-      net::set_memory_budget(bytes / 2);
-    }
+  // The command owns the run that its work is of, from here to its end.
+  command.before_run([size, run = std::make_shared<net::RunContext>(),
+                      scope = std::shared_ptr<net::RunScope>()]() mutable {
+    const std::int64_t half = api::machine_memory() / 2;
+    run->memory.set_budget(*size      ? parse_size(**size).value_or(kMost)
+                           : half > 0 ? half
+                                      : net::kNoMemoryBound,
+                           api::held_memory);
+    scope = std::make_shared<net::RunScope>(*run);
   });
 }
 

@@ -8,6 +8,7 @@
 #include "cli/command.hpp"
 #include "cli/table.hpp"
 #include "cli/talk.hpp"
+#include "emu/net/run_context.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -61,13 +62,15 @@ void add_profile(Command& command, bool& profile) {
 
 ProfiledRun::ProfiledRun(bool profile) : profile_(profile), start_(seconds()) {
   if (!profile_) return;
-  net::start_profile(&seconds);
+  net::RunScope::current().profile.emplace(&seconds);
   rest_.emplace(net::SectionKind::data, "", "(outside all sections)");
 }
 
 ProfiledRun::~ProfiledRun() {
   rest_.reset();
-  if (profile_) print(net::end_profile(), seconds() - start_);
+  if (!profile_) return;
+  print(net::RunScope::current().profile->rows(), seconds() - start_);
+  net::RunScope::current().profile.reset();
 }
 
 }  // namespace numemu::cli

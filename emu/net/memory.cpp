@@ -1,4 +1,3 @@
-// The memory budget of the process and what is claimed of it.
 // Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/memory.hpp"
 
@@ -6,36 +5,33 @@
 #include <omp.h>
 
 #include <algorithm>
-#include <atomic>
-#include <limits>
 
+#include "emu/net/run_context.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::net {
-namespace {
 
-constexpr std::int64_t kNoBound = std::numeric_limits<std::int64_t>::max();
+MemoryAccount& memory_account() { return RunScope::current().memory; }
 
-std::atomic<std::int64_t> budget = kNoBound, claimed = 0;
-std::atomic<std::int64_t (*)()> held = nullptr;
-
-void require(std::int64_t bytes, std::int64_t left, std::string_view what) {
-  if (bytes <= left) return;
-  throw Error(fmt::format("{}: needs {}, but the memory budget of {} (--memory) has only {} left",
-                          what, bytes_text(bytes), bytes_text(memory_budget()), bytes_text(left)));
+std::int64_t MemoryAccount::left() const {
+  return budget_ == kNoMemoryBound ? budget_ : std::max<std::int64_t>(0, budget_ - claimed_);
 }
 
-}  // namespace
+std::int64_t MemoryAccount::beside_held() const {
+  if (budget_ == kNoMemoryBound || held_ == nullptr) return kNoMemoryBound;
+  return std::max<std::int64_t>(0, budget_ - held());
+}
 
-void set_memory_budget(std::int64_t bytes) { budget = bytes; }
+void MemoryAccount::require(std::int64_t bytes, std::int64_t left, std::string_view what) const {
+  if (bytes <= left) return;
+  throw memory_error(
+      fmt::format("{}: needs {}, but the memory budget of {} (--memory) has only {} left", what,
+                  bytes_text(bytes), bytes_text(budget_), bytes_text(left)));
+}
 
-std::int64_t memory_budget() { return budget; }
-
-std::int64_t memory_claimed() { return claimed; }
-
-std::int64_t memory_left() {
-  const std::int64_t bytes = budget;
-  return bytes == kNoBound ? kNoBound : std::max<std::int64_t>(0, bytes - claimed);
+void require_beside_held(std::int64_t bytes, std::string_view what) {
+  const MemoryAccount& account = memory_account();
+  account.require(bytes, account.beside_held(), what);
 }
 
 std::string bytes_text(std::int64_t bytes) {
@@ -53,28 +49,11 @@ std::int64_t images_at_once(const Shape& samples) {
 }
 
 MemoryClaim::MemoryClaim(std::int64_t elements, std::string_view what)
-    : bytes_(elements > kNoBound / 4 ? kNoBound : elements * 4) {
-  require(bytes_, memory_left(), what);
-  claimed += bytes_;
+    : of_(memory_account()), bytes_(elements > kNoMemoryBound / 4 ? kNoMemoryBound : elements * 4) {
+  of_.require(bytes_, of_.left(), what);
+  of_.claimed_ += bytes_;
 }
 
-MemoryClaim::~MemoryClaim() { claimed -= bytes_; }
-
-void count_held_memory(std::int64_t (*counted)()) { held = counted; }
-
-std::int64_t memory_held() {
-  std::int64_t (*const counted)() = held;
-  return counted == nullptr ? 0 : counted();
-}
-
-std::int64_t memory_beside_held() {
-  const std::int64_t bytes = budget;
-  if (bytes == kNoBound || held.load() == nullptr) return kNoBound;
-  return std::max<std::int64_t>(0, bytes - memory_held());
-}
-
-void require_beside_held(std::int64_t bytes, std::string_view what) {
-  require(bytes, memory_beside_held(), what);
-}
+MemoryClaim::~MemoryClaim() { of_.claimed_ -= bytes_; }
 
 }  // namespace numemu::net

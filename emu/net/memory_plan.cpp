@@ -45,7 +45,7 @@ class Walk {
     // What is held already has parameters among it, their values at least.
     std::int64_t most = minus(memory_left() / kFloat, parameters_);
     // Inside a parallel region that is what the passes beside this one hold.
-    if (omp_get_num_threads() == 1) most = std::min(most, memory_beside_held() / kFloat);
+    if (omp_get_num_threads() == 1) most = std::min(most, memory_account().beside_held() / kFloat);
     most_ = minus(most, pass.beside) / at_once_;
     beside_ = pass.beside;
     shapes_ = pass.inputs;
@@ -67,7 +67,8 @@ class Walk {
         plus(beside_, needed_ > kMost / at_once_ ? kMost : needed_ * at_once_);
     const std::int64_t claims = plus(pass, parameters_);
     if (claims > kMost / kFloat) return kMost;
-    return std::max(plus(memory_claimed(), claims * kFloat), plus(memory_held(), pass * kFloat));
+    return std::max(plus(memory_account().claimed(), claims * kFloat),
+                    plus(memory_account().held(), pass * kFloat));
   }
   /// Elements that Keeps::products left to the caller so far.
   std::int64_t copied() const { return copied_; }
@@ -189,7 +190,8 @@ class Walk {
         "network {}: '{}' ({}): its result {} of {} and the other tensors in memory{} do not fit "
         "the memory budget of {} (--memory)",
         graph_.name.substr(0, kLongName), name.substr(0, kLongName), kind, to_string(result), size,
-        at_once_ > 1 ? fmt::format(", on {} threads,", at_once_) : "", bytes_text(memory_budget()));
+        at_once_ > 1 ? fmt::format(", on {} threads,", at_once_) : "",
+        bytes_text(memory_account().budget()));
   }
 
   static constexpr std::size_t kLongName = 60;
@@ -253,7 +255,7 @@ bool works_in_place(const Graph& graph, std::size_t node, const std::vector<int>
 }
 
 void require_memory(std::span<const PlannedPass> passes) {
-  if (memory_budget() == std::numeric_limits<std::int64_t>::max()) return;
+  if (memory_account().budget() == kNoMemoryBound) return;
   std::string refusal;
   std::int64_t least = 0;
   for (const PlannedPass& pass : passes) {

@@ -1,8 +1,11 @@
 // Profiles: nested sections of a run, timed by the clock of the caller.
 #pragma once
 #include <cstdint>
+#include <map>
+#include <mutex>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 namespace numemu::net {
@@ -24,15 +27,27 @@ struct ProfileRow {
   double macs = 0;     ///< multiply-adds of gemm sections
 };
 
-/// From now on sections are timed by `clock` (seconds from any origin; callable from any thread).
-/// At most one profile at a time; null ends it. Nothing is timed by default: a section then costs
-/// one load.
-void start_profile(double (*clock)());
-/// Ends the profile and returns its rows, the longest first. Every thread must have left its
-/// sections.
-std::vector<ProfileRow> end_profile();
+/// Times of the sections of a run (run_context.hpp), which end before it.
+class Profile {
+ public:
+  /// Sections are timed by `clock` (seconds from any origin; callable from any thread).
+  explicit Profile(double (*clock)()) : clock_(clock) {}
+  /// The longest first.
+  std::vector<ProfileRow> rows() const;
 
-/// Times its own lifetime on this thread. The names must outlive it.
+ private:
+  friend class Section;
+  struct Total {
+    std::int64_t calls = 0;
+    double seconds = 0, macs = 0;
+  };
+  double (*clock_)();
+  mutable std::mutex mutex_;
+  std::map<std::tuple<std::string, std::string, SectionKind>, Total> totals_;
+};
+
+/// Times its own lifetime on this thread for the profile of the thread's run; without one it costs
+/// a few loads. The names must outlive it.
 class Section {
  public:
   Section(SectionKind, std::string_view layer, std::string_view what, double macs = 0);
@@ -41,7 +56,7 @@ class Section {
   Section& operator=(const Section&) = delete;
 
  private:
-  bool timed_;
+  Profile* profile_;
 };
 
 }  // namespace numemu::net

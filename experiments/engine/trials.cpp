@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "emu/net/run_context.hpp"
 #include "experiments/engine/row_store.hpp"
 #include "formats/version.hpp"
 
@@ -104,10 +105,12 @@ std::vector<Json> run_trials_at_once(const ExperimentRun& run, const std::vector
   for (std::size_t i = 0; i < trials.size(); ++i) missing[i] = results.missing(i) ? 1 : 0;
   std::exception_ptr failure;
   std::atomic<bool> failed = false;
+  net::RunContext& run_context = net::RunScope::current();
 #pragma omp parallel for ordered schedule(dynamic, 1)
   for (std::size_t i = 0; i < trials.size(); ++i) {
     Json result;
     std::exception_ptr own;
+    const net::RunScope scope(run_context);
     try {
       if (missing[i] != 0 && !failed) result = trials[i].run();
     } catch (...) {

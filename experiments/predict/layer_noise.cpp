@@ -6,6 +6,7 @@
 #include <exception>
 
 #include "emu/net/gemm_layers.hpp"
+#include "emu/net/run_context.hpp"
 #include "emu/net/tensor.hpp"
 #include "emu/stats/interval.hpp"
 #include "emu/stats/mean.hpp"
@@ -144,9 +145,11 @@ using AfterNode = std::function<void(const net::Node&)>;
 void in_parallel(std::int64_t n, bool parallel, const std::function<void(std::int64_t)>& run) {
   std::vector<std::exception_ptr> failures(static_cast<std::size_t>(n));
   std::atomic<bool> failed = false;
+  net::RunContext& run_context = net::RunScope::current();
 #pragma omp parallel for schedule(dynamic) if (parallel)
   for (std::int64_t k = 0; k < n; ++k) {
     if (failed) continue;
+    const net::RunScope scope(run_context);
     try {
       run(k);
     } catch (...) {

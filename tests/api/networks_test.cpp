@@ -8,6 +8,8 @@
 
 #include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
+#include "emu/net/run_context.hpp"
+#include "formats/error.hpp"
 #include "tests/api/workplace.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/small_network.hpp"
@@ -53,6 +55,24 @@ api::OpenRequest lenet(const Workplace& w, const std::string& format, const std:
 }
 
 }  // namespace
+
+TEST_CASE("memory and time of work are those of its context's run", "[fast]") {
+  Workplace w;
+  const api::OpenRequest names = clicks(w);
+  net::RunContext run;
+  run.profile.emplace(+[] { return 0.0; });
+  w.context.run = &run;
+  api::evaluate(names, {.images = 64}, w.context);
+  CHECK_FALSE(run.profile->rows().empty());
+  CHECK_FALSE(net::RunScope::current().profile);
+  run.memory.set_budget(1000);
+  try {
+    api::evaluate(names, {.images = 64}, w.context);
+    FAIL("expected a refusal");
+  } catch (const Error& refusal) {
+    CHECK(refusal.kind() == ErrorKind::memory);
+  }
+}
 
 TEST_CASE("a session has network, data and a recipe that is bound", "[fast]") {
   const Workplace w;

@@ -14,6 +14,7 @@
 #include "emu/net/data/dataset.hpp"
 #include "emu/net/memory_plan.hpp"
 #include "emu/net/ops/losses.hpp"
+#include "emu/net/run_context.hpp"
 #include "formats/error.hpp"
 #include "formats/float_guard.hpp"
 #include "formats/portable/pairwise.hpp"
@@ -172,9 +173,11 @@ Evaluation evaluate_against(const Graph& graph, const Graph& reference_graph, co
   require_memory(std::span(passes, compares ? 2 : 1));
   // Each thread holds the values of a batch.
   const int threads = static_cast<int>(std::clamp<std::int64_t>(batches, 1, omp_get_max_threads()));
+  RunContext& run_context = RunScope::current();
 #pragma omp parallel for schedule(dynamic) num_threads(threads)
   for (std::int64_t b = 0; b < batches; ++b) {
     if (failed) continue;
+    const RunScope scope(run_context);
     try {
       const FloatGuard guard;
       const std::int64_t first = b * batch;

@@ -1,18 +1,16 @@
-// A memory budget for the length of a test.
+// A run with a memory budget for the length of a test.
 #pragma once
-#include "emu/net/memory.hpp"
+#include "emu/net/run_context.hpp"
 
 namespace numemu::net::test {
 
 class MemoryBudget {
  public:
-  explicit MemoryBudget(std::int64_t bytes) { set_memory_budget(bytes); }
-  ~MemoryBudget() { set_memory_budget(before_); }
-  MemoryBudget(const MemoryBudget&) = delete;
-  MemoryBudget& operator=(const MemoryBudget&) = delete;
+  explicit MemoryBudget(std::int64_t bytes) { run_.memory.set_budget(bytes); }
 
  private:
-  std::int64_t before_ = memory_budget();
+  RunContext run_;
+  RunScope scope_{run_};
 };
 
 }  // namespace numemu::net::test

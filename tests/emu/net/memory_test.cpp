@@ -24,6 +24,21 @@ TEST_CASE("claims count against the budget while they live", "[fast]") {
   CHECK_THROWS(MemoryClaim(std::numeric_limits<std::int64_t>::max(), "more than there are bytes"));
 }
 
+TEST_CASE("two runs of a process count apart", "[fast]") {
+  RunContext one, other;
+  one.memory.set_budget(1000);
+  other.memory.set_budget(500);
+  const RunScope scope(one);
+  const MemoryClaim of_one(200, "a");
+  {
+    const RunScope inner(other);
+    const MemoryClaim of_other(100, "b");
+    CHECK(memory_left() == 100);
+  }
+  CHECK(memory_left() == 200);
+  CHECK(other.memory.claimed() == 0);
+}
+
 TEST_CASE("without a budget everything fits", "[fast]") {
   const MemoryClaim claim(std::int64_t{1} << 50, "much");
   CHECK(memory_left() == std::numeric_limits<std::int64_t>::max());
