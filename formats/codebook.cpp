@@ -97,6 +97,11 @@ Codebook::Codebook(const std::vector<double>& entries, const std::string& origin
   }
 }
 
+bool operator==(const Codebook& a, const Codebook& b) {
+  return std::ranges::equal(a.entries_, b.entries_,
+                            [](const Value& x, const Value& y) { return compare(x, y) == 0; });
+}
+
 CodebookPlace Codebook::locate(const Value& real) const {
   const Value v = bounded_below(real);
   const auto after =

@@ -30,6 +30,8 @@ class Codebook {
   /// "ORIGIN: entry I ..." with what was expected.
   Codebook(const std::vector<double>& entries, const std::string& origin);
 
+  /// The same entries.
+  friend bool operator==(const Codebook&, const Codebook&);
   std::uint64_t size() const { return entries_.size(); }
   bool has_zero() const { return has_zero_; }
   /// The number of a code; NaN for bit patterns beyond the last entry, which are not codes.

@@ -32,14 +32,35 @@ struct Conversion {
 };
 
 /// encode() as the conversion says, of the element with index i in its tensor.
-Encoded encode_element(const Conversion&, const Value&, std::int64_t i);
+inline Encoded encode_element(const Conversion& c, const Value& value, std::int64_t i) {
+  const Format& f = *c.format;
+  Encoded result = encode(f, value, c.rounding, c.overflow, c.random_bits(i));
+  const bool leave_out = c.symmetric && f.kind == Kind::integer && f.is_signed;
+  if (leave_out && result.code == f.largest_code(true)) {
+    result.code += 1;
+    result.flags |= kOverflow | kInexact;
+  }
+  return result;
+}
 
 /// How many elements raised each flag.
 struct FlagCounts {
   std::int64_t elements = 0, inexact = 0, underflow = 0, overflow = 0, invalid = 0;
   /// Counts one element with these Flag bits.
-  void add(std::uint8_t flags);
-  FlagCounts& operator+=(const FlagCounts&);
+  void add(std::uint8_t flags) {
+    inexact += (flags & kInexact) != 0;
+    underflow += (flags & kUnderflow) != 0;
+    overflow += (flags & kOverflow) != 0;
+    invalid += (flags & kInvalid) != 0;
+  }
+  FlagCounts& operator+=(const FlagCounts& other) {
+    elements += other.elements;
+    inexact += other.inexact;
+    underflow += other.underflow;
+    overflow += other.overflow;
+    invalid += other.invalid;
+    return *this;
+  }
   friend bool operator==(const FlagCounts&, const FlagCounts&) = default;
 };
 

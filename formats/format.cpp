@@ -6,14 +6,15 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
+#include <tuple>
 
 #include "formats/blocks/block_format.hpp"
 #include "formats/codebook.hpp"
 #include "formats/codec.hpp"
 #include "formats/error.hpp"
+#include "formats/interned.hpp"
 #include "formats/suggest.hpp"
 
 namespace numemu {
@@ -374,29 +375,18 @@ const Index& index_of_names() {
   return index;
 }
 
-bool same_encoding(const Format& a, const Format& b) {
-  return a.kind == b.kind && a.bits == b.bits && a.is_signed == b.is_signed &&
-         a.exponent_bits == b.exponent_bits && a.mantissa_bits == b.mantissa_bits &&
-         a.bias == b.bias && a.specials == b.specials && a.field_zero == b.field_zero &&
-         a.container_shift == b.container_shift;
-}
-
-// One record per name and source, kept for the program's life. The source of a codebook is the
-// digest of its entries: a file that has changed is another format.
-const Format& keep(Format format) {
-  static std::mutex mutex;
-  static std::map<std::string, std::unique_ptr<const Format>> kept;
-  const std::lock_guard lock(mutex);
-  auto& slot = kept[format.name + '\n' + format.source];
-  if (!slot) slot = std::make_unique<const Format>(std::move(format));
-  return *slot;
+// One record per name and source. The source of a codebook is the digest of its entries: a file
+// that has changed is another format.
+const Format& keep(const Format& format) {
+  return Interned::find<Format>(format.name + '\n' + format.source,
+                                [&] { return std::make_unique<const Format>(format); });
 }
 
 // A described format: the first row with the same encoding, else a record of its own.
-const Format& keep_described(Format described) {
+const Format& keep_described(const Format& described) {
   for (const Row& row : rows())
-    if (same_encoding(row.format, described)) return row.format;
-  return keep(std::move(described));
+    if (row.format == described) return row.format;
+  return keep(described);
 }
 
 // FILE of "codebook(FILE)".
@@ -436,12 +426,22 @@ void refuse_known_shapes(std::string_view name) {
 const Format& find_format(std::string_view name) {
   const Index& index = index_of_names();
   if (const auto found = index.find(name); found != index.end()) return *found->second;
-  if (auto described = parse_descriptor(name)) return keep_described(*std::move(described));
+  if (auto described = parse_descriptor(name)) return keep_described(*described);
   if (const auto path = codebook_path(name)) return keep(read_codebook_format(*path));
   refuse_known_shapes(name);
   std::vector<std::string> known;
   for (const auto& entry : index) known.push_back(entry.first);
   throw Error(unknown_name("format", name, known));
+}
+
+bool operator==(const Format& a, const Format& b) {
+  const auto encoding = [](const Format& f) {
+    return std::tie(f.kind, f.bits, f.is_signed, f.exponent_bits, f.mantissa_bits, f.bias,
+                    f.specials, f.field_zero, f.container_shift);
+  };
+  if (encoding(a) != encoding(b)) return false;
+  return a.codebook == b.codebook ||
+         (a.codebook != nullptr && b.codebook != nullptr && *a.codebook == *b.codebook);
 }
 
 const std::vector<const Format*>& named_formats() {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 namespace numemu {
@@ -85,6 +86,14 @@ struct Format {
   /// Canonical (quiet) NaN code; only if has_nan(). The sign is dropped where NaN has none.
   std::uint64_t nan_code(bool negative = false) const;
 
+  /// All that decides what codes mean; a codebook by its record.
+  auto key() const {
+    return std::make_tuple(kind, is_signed, bits, exponent_bits, mantissa_bits, bias, specials,
+                           field_zero, container_shift, codebook);
+  }
+  /// Whether all codes mean the same numbers, whatever the formats are called.
+  friend bool operator==(const Format&, const Format&);
+
  private:
   bool codebook_has_zero() const;
 };
@@ -102,8 +111,9 @@ std::vector<double> finite_values(const Format&);
 
 /// The format of that name, alias or descriptor ("float8_e4m3fn", "e4m3fn", "e3m2+finite",
 /// "binary8p3se", "codebook(FILE.npy)"). A codebook's file is read at every call; the same name and
-/// entries give the same record. The reference stays valid for the life of the program.
-/// Thread-safe. Throws Error with the nearest known name, or with what is wrong in the file.
+/// entries give the same record. The reference stays valid for the life of the program or, of a
+/// described format, of the scope in which it was first found (interned.hpp). Thread-safe. Throws
+/// Error with the nearest known name, or with what is wrong in the file.
 const Format& find_format(std::string_view name);
 /// The rows of formats.def, in its order.
 const std::vector<const Format*>& named_formats();

@@ -6,16 +6,13 @@
 #include <array>
 #include <bit>
 #include <limits>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <tuple>
-#include <type_traits>
 
 #include "formats/codec.hpp"
 #include "formats/error.hpp"
 #include "formats/float_guard.hpp"
+#include "formats/interned.hpp"
 #include "formats/simd/philox.hpp"
 #include "formats/simd/quantize_fast.hpp"
 #include "formats/simd/quantize_odd.hpp"
@@ -24,15 +21,17 @@
 namespace numemu {
 namespace {
 
-using Table = std::array<float, 256>;
+struct DecodeTable {
+  std::array<float, 256> values;
+};
 
-std::unique_ptr<const Table> make_table(const Format& f) {
+std::unique_ptr<const DecodeTable> make_table(const Format& f) {
   if (f.bits > 8)
     throw Error("format '" + f.name + "' has more than 8 bits, expected at most 8 for a table");
-  auto table = std::make_unique<Table>();
-  for (std::uint64_t code = 0; code < table->size(); ++code) {
+  auto table = std::make_unique<DecodeTable>();
+  for (std::uint64_t code = 0; code < table->values.size(); ++code) {
     const Value v = decode(f, code & f.code_mask());
-    float& entry = (*table)[code];
+    float& entry = table->values[code];
     if (v.kind == Class::nan) {
       entry = std::bit_cast<float>(std::uint32_t{0x7fc00000});
       continue;
@@ -50,14 +49,7 @@ std::unique_ptr<const Table> make_table(const Format& f) {
 }  // namespace
 
 const float* decode_table(const Format& f) {
-  const auto key = std::make_tuple(f.kind, f.is_signed, f.bits, f.exponent_bits, f.mantissa_bits,
-                                   f.bias, f.specials, f.field_zero, f.codebook);
-  static std::mutex mutex;
-  static std::map<std::remove_const_t<decltype(key)>, std::unique_ptr<const Table>> tables;
-  const std::lock_guard lock(mutex);
-  auto& table = tables[key];
-  if (!table) table = make_table(f);
-  return table->data();
+  return Interned::find<DecodeTable>(f.key(), [&] { return make_table(f); }).values.data();
 }
 
 namespace {

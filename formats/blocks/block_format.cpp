@@ -4,13 +4,12 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
 #include <memory>
-#include <mutex>
 
 #include "formats/blocks/block_description.hpp"
 #include "formats/codec.hpp"
 #include "formats/error.hpp"
+#include "formats/interned.hpp"
 #include "formats/suggest.hpp"
 
 namespace numemu {
@@ -36,23 +35,20 @@ const std::vector<BlockFormat>& rows() {
 }
 
 bool same_format(const BlockFormat& a, const BlockFormat& b) {
-  return a.element == b.element && a.element_exponent == b.element_exponent && a.scale == b.scale &&
-         a.span == b.span && a.size == b.size && a.tensor_scale == b.tensor_scale &&
-         a.affine == b.affine && a.default_rule == b.default_rule;
+  return *a.element == *b.element && a.element_exponent == b.element_exponent &&
+         *a.scale == *b.scale && a.span == b.span && a.size == b.size &&
+         a.tensor_scale == b.tensor_scale && a.affine == b.affine &&
+         a.default_rule == b.default_rule;
 }
 
-// The first row that is the same, else a record of its own, kept for the program's life.
+// The first row that is the same, else a record of its own.
 const BlockFormat& keep(BlockFormat described) {
   for (const BlockFormat& row : rows())
     if (same_format(row, described)) return row;
   described.source = "described";
   described.doc = "Described by its name";
-  static std::mutex mutex;
-  static std::map<std::string, std::unique_ptr<const BlockFormat>> kept;
-  const std::lock_guard lock(mutex);
-  auto& slot = kept[described.name];
-  if (!slot) slot = std::make_unique<const BlockFormat>(std::move(described));
-  return *slot;
+  return Interned::find<BlockFormat>(
+      described.name, [&] { return std::make_unique<const BlockFormat>(described); });
 }
 
 template <std::size_t N>

@@ -65,8 +65,8 @@ inline constexpr std::int64_t kLargestBlock = std::int64_t{1} << 30;
 ///   group(ELEM,SIZE|tensor|channel|row,SCALE[,sym|zp|min])   ELEM intK, uintK, or (sym) a floating
 ///                   format as above; SCALE float32 or a floating format of at most 16 bits
 /// SIZE 1..2^30. Spaces around the parts are ignored; a description equal to a row is that row.
-/// The reference stays valid for the life of the program. Thread-safe. Throws Error naming the part
-/// or offering the nearest known name.
+/// The reference stays valid as that of find_format() does. Thread-safe. Throws Error naming the
+/// part or offering the nearest known name.
 const BlockFormat& find_block_format(std::string_view name);
 /// group(F,SPAN,float32): what `--format F --granularity SPAN` means; `size` matters for blocks.
 const BlockFormat& scaled_format(const Format& element, Span span, std::int64_t size);

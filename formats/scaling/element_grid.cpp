@@ -141,17 +141,15 @@ ElementGrids::ElementGrids(const Conversion& c) : line(line_of(c)) {
 const ElementGrids& element_grids(const Conversion& c) {
   // Blocks come one by one, nearly always under the same conversion.
   struct Last {
-    const Format* format;
-    std::string name;
+    Format format;
     Rounding rounding;
     bool symmetric;
     ElementGrids grids;
   };
   thread_local std::unique_ptr<const Last> last;
-  if (!last || last->format != c.format || last->name != c.format->name ||
-      last->rounding != c.rounding || last->symmetric != c.symmetric) {
-    last = std::make_unique<const Last>(
-        Last{c.format, c.format->name, c.rounding, c.symmetric, ElementGrids(c)});
+  if (!last || last->format != *c.format || last->rounding != c.rounding ||
+      last->symmetric != c.symmetric) {
+    last = std::make_unique<const Last>(Last{*c.format, c.rounding, c.symmetric, ElementGrids(c)});
   }
   return last->grids;
 }

@@ -8,13 +8,12 @@
 #include <bit>
 #include <cmath>
 #include <limits>
-#include <map>
-#include <mutex>
 
 #include "formats/blocks/block_arithmetic.hpp"
 #include "formats/call_text.hpp"
 #include "formats/codec.hpp"
 #include "formats/error.hpp"
+#include "formats/interned.hpp"
 #include "formats/joined.hpp"
 #include "formats/simd/block_scales.hpp"
 #include "formats/suggest.hpp"
@@ -77,7 +76,7 @@ void read_argument(const ScaleRule& row, const ScaleArgument& known, const std::
   }
 }
 
-/// The rule that a row makes of its arguments; one for each canonical text, never deleted.
+/// The rule that a row makes of its arguments; one for each canonical text.
 const ScaleRule& made_rule(const ScaleRule& row, const CallText& call) {
   const std::vector<ScaleArgument>& known = row.arguments;
   std::size_t needed = known.size();
@@ -93,16 +92,13 @@ const ScaleRule& made_rule(const ScaleRule& row, const CallText& call) {
   for (std::size_t i = 0; i < given; ++i)
     read_argument(row, known[i], call.arguments[i], read, texts);
   read.text = fmt::format("{}({})", row.name, joined(texts, ","));
-  static std::mutex mutex;
-  static std::map<std::string, ScaleRule, std::less<>> made;
-  const std::lock_guard lock(mutex);
-  const auto found = made.find(read.text);
-  if (found != made.end()) return found->second;
-  ScaleRule rule = row.make(read);
-  rule.name = read.text;
-  rule.summary = row.summary;
-  rule.alias = nullptr;
-  return made.emplace(read.text, std::move(rule)).first->second;
+  return Interned::find<ScaleRule>(read.text, [&] {
+    auto rule = std::make_unique<ScaleRule>(row.make(read));
+    rule->name = read.text;
+    rule->summary = row.summary;
+    rule->alias = nullptr;
+    return rule;
+  });
 }
 
 /// The rule that a text means, whatever it serves; null for an unknown name.

@@ -15,14 +15,12 @@
 
 #include <bit>
 #include <cmath>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <tuple>
-#include <type_traits>
 
 #include "formats/float32_converter.hpp"
 #include "formats/float_guard.hpp"
+#include "formats/interned.hpp"
 #include "formats/simd/quantize_fast.hpp"
 
 namespace numemu {
@@ -58,17 +56,9 @@ OddQuotients::Plans OddQuotients::make_plans(const Conversion& c) {
 
 // The thresholds of a plan take some hundred conversions to find, so each plan is made once.
 const OddQuotients::Plans& OddQuotients::plans_of(const Conversion& c) {
-  const Format& f = *c.format;
-  const auto key =
-      std::make_tuple(f.kind, f.is_signed, f.bits, f.exponent_bits, f.mantissa_bits, f.bias,
-                      f.specials, f.field_zero, c.rounding.mode, c.rounding.variant,
-                      c.rounding.random_bits, c.overflow, c.symmetric);
-  static std::mutex mutex;
-  static std::map<std::remove_const_t<decltype(key)>, std::unique_ptr<const Plans>> made;
-  const std::lock_guard lock(mutex);
-  auto& plans = made[key];
-  if (!plans) plans = std::make_unique<const Plans>(make_plans(c));
-  return *plans;
+  const auto key = std::make_tuple(c.format->key(), c.rounding.mode, c.rounding.variant,
+                                   c.rounding.random_bits, c.overflow, c.symmetric);
+  return Interned::find<Plans>(key, [&] { return std::make_unique<const Plans>(make_plans(c)); });
 }
 
 std::optional<OddQuotients> OddQuotients::make(const Conversion& c, float scale) {

@@ -38,7 +38,7 @@ class OddQuotients {
   static Plans make_plans(const Conversion&);
   static const Plans& plans_of(const Conversion&);
 
-  const Plans* plans_ = nullptr;  ///< lives as long as the program
+  const Plans* plans_ = nullptr;  ///< kept (interned.hpp)
   float scale_ = 1;
 };
 

@@ -3,8 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <mutex>
+#include <memory>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "formats/codec.hpp"
 #include "formats/error.hpp"
 #include "formats/float_guard.hpp"
+#include "formats/interned.hpp"
 #include "formats/value.hpp"
 #include "policies/recipe/role_quantizer.hpp"
 
@@ -84,12 +84,12 @@ void decode_all(const float* table, const Code* codes, const std::vector<float>&
 
 const float* value_table(const Format& format) {
   if (format.bits <= kNarrowBits) return decode_table(format);
-  static std::mutex mutex;
-  static std::map<const Format*, std::vector<float>> tables;
-  const std::lock_guard lock(mutex);
-  std::vector<float>& table = tables[&format];
-  if (table.empty()) table = decoded(format);
-  return table.data();
+  struct Table {
+    std::vector<float> values;
+  };
+  return Interned::find<Table>(
+             format.key(), [&] { return std::make_unique<const Table>(Table{decoded(format)}); })
+      .values.data();
 }
 
 float QuantizedTensor::element(std::int64_t i) const {

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <map>
-#include <mutex>
+#include <memory>
 #include <type_traits>
 
 #include "emu/net/ops/elementwise.hpp"
 #include "formats/codec.hpp"
 #include "formats/convert.hpp"
+#include "formats/interned.hpp"
 #include "policies/numerics/overflow_sample.hpp"
 #include "policies/numerics/plain_operand.hpp"
 #include "policies/numerics/quantized_tensor.hpp"
@@ -262,12 +262,8 @@ Shift shift_of(const Format& f, const float* table) {
 }
 
 const Shift& find_shift(const Format& format, const float* table) {
-  static std::mutex mutex;
-  static std::map<const Format*, Shift> shifts;
-  const std::lock_guard lock(mutex);
-  const auto found = shifts.find(&format);
-  return found != shifts.end() ? found->second
-                               : shifts.emplace(&format, shift_of(format, table)).first->second;
+  return Interned::find<Shift>(
+      format.key(), [&] { return std::make_unique<const Shift>(shift_of(format, table)); });
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ bool reads_slices(const unit::Unit& unit, const RolePolicy& policy) {
   const BlockFormat* const block = policy.block;
   return block != nullptr && !block_scaled(unit) && block->span == Span::block &&
          block->affine == Affine::sym && !block->tensor_scale && block->element_exponent == 0 &&
-         block->element->bits <= 8 && block->scale == &float32() &&
+         block->element->bits <= 8 && *block->scale == float32() &&
          policy.axis == BlockAxis::channel && unit.d_format() == &float32() &&
          !unit.accepts_a(float32()) && !unit.accepts_b(float32());
 }

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -17,6 +16,7 @@
 #include "emu/unit/unit.hpp"
 #include "formats/call_text.hpp"
 #include "formats/error.hpp"
+#include "formats/interned.hpp"
 #include "formats/suggest.hpp"
 
 namespace numemu::unit {
@@ -201,14 +201,9 @@ std::unique_ptr<Unit> with_modifiers_of(std::string_view name) {
   return modified(*base, modifiers);
 }
 
-/// Units made on demand, by canonical name; they live as long as the program.
+/// Units made on demand, by canonical name.
 const Unit& keep(std::unique_ptr<Unit> unit) {
-  static std::mutex mutex;
-  static std::map<std::string, std::unique_ptr<Unit>> kept;
-  const std::scoped_lock lock(mutex);
-  auto& place = kept[unit->row().name];
-  if (!place) place = std::move(unit);
-  return *place;
+  return Interned::find<Unit>(unit->row().name, [&] { return std::move(unit); });
 }
 
 std::unique_ptr<Unit> from_name(std::string_view name) {

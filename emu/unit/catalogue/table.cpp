@@ -10,6 +10,7 @@
 #include "emu/unit/described_unit.hpp"
 #include "emu/unit/host_eigen.hpp"
 #include "emu/unit/unit.hpp"
+#include "formats/interned.hpp"
 
 namespace numemu::unit {
 namespace {
@@ -114,7 +115,7 @@ Table build_table() {
 }  // namespace
 
 const std::vector<const Unit*>& all_units() {
-  static const Table table = build_table();
+  static const Table table = InternScope::for_program(build_table);
   static const std::vector<const Unit*> units = [] {
     std::vector<const Unit*> pointers;
     for (const auto& unit : table) pointers.push_back(unit.get());
