@@ -50,6 +50,12 @@ Array array_of(ArrayType type, ArrayShape shape, const std::vector<T>& elements)
   std::memcpy(array.data.data(), elements.data(), elements.size() * sizeof(T));
   return array;
 }
+/// The same without a copy: the elements outlive all that is made of the array, and stay as they
+/// are.
+template <class T>
+Array view_of(ArrayType type, ArrayShape shape, const T* elements) {
+  return Array::borrowed(type, std::move(shape), const_cast<T*>(elements));
+}
 /// float32 numbers as codes of float32, for encode().
 Codes float32(ArrayShape shape, const std::vector<float>& numbers);
 /// Codes of a format, every element checked.

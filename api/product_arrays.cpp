@@ -46,7 +46,7 @@ struct Source {
 
 /// All of a product, and what is said about them.
 struct Inputs {
-  Source a = {}, b = {}, c = {}, scale_a = {}, scale_b = {}, meta = {};
+  Source a = {}, b = {}, c = {}, d = {}, scale_a = {}, scale_b = {}, meta = {};
   std::string format_a = {}, format_b = {}, meta_layout = {};
   ProductShape shape = ProductShape::batches;
   bool by_columns = false;
@@ -87,6 +87,7 @@ ProductSide side_of(const std::string& path, const Array& array, ProductShape sh
 /// float32 numbers as a unit takes them that drops their low bits (tf32, xf32).
 Codes truncated(Source& source, const Format& format) {
   Codes codes = source.codes({.format = &find_format("float32")});
+  codes.array.data.own();
   auto* words = codes.array.as<std::uint32_t>();
   const std::uint32_t kept = ~std::uint32_t{0} << format.container_shift;
   for (std::int64_t i = 0; i < codes.array.elements(); ++i) words[i] &= kept;
@@ -428,7 +429,13 @@ std::unique_ptr<Product> lay_out(UnitPtr owner, Inputs in) {
     }
     g.c = p.c.data.data();
   }
-  p.d = Array(result_type(unit), results);
+  if (in.d.given()) {
+    require_type(in.d.name, in.d.type(), {result_type(unit)}, "results");
+    p.d = in.d.array();
+    require_shape(in.d.name, p.d.shape, results, "the shape of D");
+  } else {
+    p.d = Array(result_type(unit), results);
+  }
   g.d = p.d.data.data();
   return product;
 }
@@ -469,6 +476,7 @@ std::unique_ptr<Product> make_product(UnitPtr unit, Operands o) {
                  {.a = {.name = "a", .memory = std::move(o.a.array), .format = o.a.format},
                   .b = {.name = "b", .memory = std::move(o.b.array), .format = o.b.format},
                   .c = in_memory("c", o.c),
+                  .d = in_memory("d", o.d),
                   .scale_a = in_memory("scale-a", o.scale_a),
                   .scale_b = in_memory("scale-b", o.scale_b),
                   .meta = in_memory("meta", o.meta),

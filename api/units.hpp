@@ -39,10 +39,14 @@ enum class ProductShape : std::uint8_t {
   dots,  ///< A and B are N x K, or one row for all; C and D have N elements
 };
 
-/// The arrays of a product, in memory. Sparse units: A holds the kept elements.
+/// The arrays of a product, in memory: their own, or the caller's without a copy
+/// (Array::borrowed()). Sparse units: A holds the kept elements.
 struct Operands {
   Codes a, b;
   std::optional<Array> c = {};  ///< in the type of the unit's C; float32 ones also take float16
+  /// Where D goes, of the type and shape of the result, beside all operands; nothing: the product
+  /// makes room.
+  std::optional<Array> d = {};
   /// Codes of the block scales: [products x] M x ceil(K / block), and ceil(K / block) x N.
   std::optional<Array> scale_a = {}, scale_b = {};
   std::optional<Array> meta = {};  ///< of a sparse A: uint8, or uint32 words of layout ptx

@@ -76,12 +76,42 @@ Bytes::Bytes(std::int64_t size) : size_(size) {
   if (alignment == kHugePage) madvise(data_.get(), rounded, MADV_HUGEPAGE);
 }
 
-Array::Array(ArrayType t, ArrayShape s) : type(t), shape(std::move(s)) {
+Bytes Bytes::borrowed(void* data, std::int64_t size) {
+  Bytes bytes;
+  bytes.data_ = {static_cast<std::byte*>(data), Free(false)};
+  bytes.size_ = size;
+  return bytes;
+}
+
+void Bytes::own() {
+  if (data_.get_deleter().owned) return;
+  Bytes copy(size_);
+  std::copy_n(data(), size_, copy.data());
+  *this = std::move(copy);
+}
+
+namespace {
+
+std::int64_t byte_count(ArrayType type, const ArrayShape& shape) {
   std::int64_t bytes = 0;
   const std::optional<std::int64_t> count = element_count_of(shape);
-  if (!count || __builtin_mul_overflow(*count, std::int64_t{bytes_of(t)}, &bytes))
+  if (!count || __builtin_mul_overflow(*count, std::int64_t{bytes_of(type)}, &bytes))
     throw std::bad_alloc();
-  data = Bytes(bytes);
+  return bytes;
+}
+
+}  // namespace
+
+Array::Array(ArrayType t, ArrayShape s) : type(t), shape(std::move(s)) {
+  data = Bytes(byte_count(type, shape));
+}
+
+Array Array::borrowed(ArrayType type, ArrayShape shape, void* elements) {
+  Array array;
+  array.data = Bytes::borrowed(elements, byte_count(type, shape));
+  array.type = type;
+  array.shape = std::move(shape);
+  return array;
 }
 
 }  // namespace numemu

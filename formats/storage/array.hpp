@@ -45,19 +45,29 @@ std::string shape_text(const ArrayShape&);
 /// "1 byte", "2 bytes": nouns whose plural ends in s.
 std::string counted(std::int64_t n, std::string_view noun);
 
-/// Owned bytes that start uninitialised (zeroing 64 MB costs as much as reading them) and are
-/// aligned to 64 bytes.
+/// Bytes that start uninitialised (zeroing 64 MB costs as much as reading them) and are aligned to
+/// 64 bytes; or those of a caller.
 class Bytes {
  public:
   Bytes() = default;
   explicit Bytes(std::int64_t size);
+  /// The caller's, which outlive this. What reads an array does not write to it: it owns its bytes
+  /// first where it must.
+  static Bytes borrowed(void* data, std::int64_t size);
+  /// Copies borrowed bytes.
+  void own();
   std::byte* data() { return data_.get(); }
   const std::byte* data() const { return data_.get(); }
   std::int64_t size() const { return size_; }
 
  private:
   struct Free {
-    void operator()(std::byte* p) const { std::free(p); }
+    Free() : owned(true) {}
+    explicit Free(bool own) : owned(own) {}
+    void operator()(std::byte* p) const {
+      if (owned) std::free(p);
+    }
+    bool owned;
   };
   std::unique_ptr<std::byte, Free> data_;
   std::int64_t size_ = 0;
@@ -72,6 +82,8 @@ struct Array {
   Array() = default;
   /// Uninitialised elements; throws std::bad_alloc, also where the size overflows.
   Array(ArrayType type, ArrayShape shape);
+  /// The elements of a caller, without a copy; they outlive all that is made of the array.
+  static Array borrowed(ArrayType type, ArrayShape shape, void* elements);
   std::int64_t elements() const { return data.size() / bytes_of(type); }
   /// The elements; T must be the type's.
   template <class T>

@@ -48,6 +48,7 @@ template <class Signed>
 void zero_extend(const Origin& origin, Array& array) {
   const Format& f = origin.f;
   const int least = -(1 << (f.bits - 1)), most = -least - 1;
+  array.data.own();
   auto* codes = array.as<Signed>();
   for (std::int64_t i = 0; i < array.elements(); ++i) {
     if (codes[i] < least || codes[i] > most)

@@ -1,6 +1,7 @@
 // Products in memory: the same bits, refusals and typed results as of the command's files.
 #include "api/units.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "api/formats.hpp"
@@ -51,6 +52,70 @@ TEST_CASE("api units: a product in memory", "[fast]") {
   const auto sums = api::gemm(api::open_unit(kUnit), std::move(more), {.flags = true});
   for (int i = 0; i < 6; ++i) CHECK(sums->d.as<float>()[i] == static_cast<float>(5 + i));
   CHECK(sums->flags.shape == ArrayShape{2, 3});
+}
+
+TEST_CASE("api units: operands and results in the caller's memory", "[fast]") {
+  const std::vector<std::uint8_t> a{0x38, 0x40, 0, 0x38, 0x38, 0x40, 0, 0x38}, b(12, 0x38);
+  std::vector<float> d(6);
+  const auto view = [](const ArrayShape& shape, const std::vector<std::uint8_t>& codes) {
+    return api::codes_of("e4m3fn", api::view_of(ArrayType::uint8, shape, codes.data()));
+  };
+  const auto operands = [&](ArrayShape shape) {
+    return api::Operands{.a = view({2, 4}, a),
+                         .b = view({4, 3}, b),
+                         .d = Array::borrowed(ArrayType::float32, std::move(shape), d.data())};
+  };
+  const auto product = api::gemm(api::open_unit(kUnit), operands({2, 3}));
+  CHECK(product->a.array.data.data() == reinterpret_cast<const std::byte*>(a.data()));
+  CHECK(product->d.as<float>() == d.data());
+  CHECK(d == std::vector<float>(6, 4));
+  check_refused(kUnit, operands({3, 2}),
+                "d: shape: expected [2, 3] (the shape of D), found [3, 2]");
+  api::Operands other = operands({2, 3});
+  other.d->type = ArrayType::int32;
+  check_refused(kUnit, std::move(other), "d: dtype: expected float32 results, found int32");
+  // What has to be changed on the way is copied: signed integers become codes, tf32 loses bits.
+  const std::vector<std::int8_t> whole{-1, 2};
+  const auto ints =
+      api::dot(api::open_unit("nvidia.a100.mma.s8.s32"),
+               {.a = api::codes_of("int8", api::view_of(ArrayType::int8, {1, 2}, whole.data())),
+                .b = api::codes_of("int8", api::view_of(ArrayType::int8, {1, 2}, whole.data()))});
+  CHECK(ints->d.as<std::int32_t>()[0] == 5);
+  const std::vector<float> numbers{1.0001F, 2};
+  const Array x = api::view_of(ArrayType::float32, {1, 2}, numbers.data());
+  CHECK(api::quantize(x, {.block = "mxfp4"}).values.as<float>()[0] == 1);
+  CHECK(whole == std::vector<std::int8_t>{-1, 2});
+  CHECK(numbers == std::vector<float>{1.0001F, 2});
+}
+
+TEST_CASE("api units: a caller's arrays need the alignment of their elements alone", "[fast]") {
+  constexpr std::int64_t kSide = 67, kAll = kSide * kSide;
+  std::vector<std::uint8_t> codes(kAll + 1);
+  for (std::size_t i = 0; i < codes.size(); ++i)
+    codes[i] = static_cast<std::uint8_t>((i * 37 + i / 7) % 0x70);
+  const std::vector<std::uint8_t> aligned(codes.begin() + 1, codes.end());
+  std::vector<float> d(kAll + 1), expected(kAll);
+  const auto multiply = [&](const std::uint8_t* from, float* to) {
+    const auto side = [&] {
+      return api::codes_of("e4m3fn", api::view_of(ArrayType::uint8, {kSide, kSide}, from));
+    };
+    api::gemm(
+        api::open_unit(kUnit),
+        {.a = side(), .b = side(), .d = Array::borrowed(ArrayType::float32, {kSide, kSide}, to)});
+  };
+  multiply(codes.data() + 1, d.data() + 1);
+  multiply(aligned.data(), expected.data());
+  CHECK(std::equal(expected.begin(), expected.end(), d.begin() + 1));
+
+  const auto view = [](const float* x) { return api::view_of(ArrayType::float32, {kAll}, x); };
+  const auto same = [](const Array& x, const Array& y) {
+    return std::equal(x.data.data(), x.data.data() + x.data.size(), y.data.data());
+  };
+  const api::QuantizeOptions blocks{.block = "mxfp4"};
+  CHECK(same(api::quantize(view(d.data() + 1), blocks).codes,
+             api::quantize(view(expected.data()), blocks).codes));
+  CHECK(same(api::encode(api::codes_of("float32", view(d.data() + 1)), "e5m2").codes.array,
+             api::encode(api::codes_of("float32", view(expected.data())), "e5m2").codes.array));
 }
 
 TEST_CASE("api units: dots, and float32 operands of tf32", "[fast]") {
