@@ -55,7 +55,7 @@ ExperimentResult run_experiment(const ExperimentRequest& asked, const Context& c
   ExperimentResult result{.out = run.out, .conclusion = experiment.run(run), .file = {}};
   make_folder(run.out);  // an experiment without rows and trials made none
   result.file = experiments::file_of(experiment, run, result.conclusion);
-  write_atomically(run.out + "/experiment.json", {json_of(result.file).dump(2), "\n"});
+  write_atomically(run.out + "/experiment.json", {numemu::json_of(result.file).dump(2), "\n"});
   write_report(run.out, paths, context);
   return result;
 }

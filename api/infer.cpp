@@ -21,6 +21,8 @@
 #include "experiments/predict/listening.hpp"
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
+#include "formats/storage/utf8.hpp"
+#include "formats/version.hpp"
 #include "policies/notes/notes.hpp"
 #include "policies/notes/silent_notes.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
@@ -398,6 +400,7 @@ Inferred infer(const InferRequest& request, const Context& context) {
   if (asked.recipe.empty() && !asked.calibrate_on.empty())
     throw usage_error("--calibrate-on: expected a --recipe, whose static scales are calibrated");
   Inferred out;
+  out.model = asked.model;
   double mark = context.clock();
   const auto ended = [&](const char* part) {
     const double now = context.clock();
@@ -508,6 +511,60 @@ Inferred infer(const InferRequest& request, const Context& context) {
   if (asked.digests)
     out.memory = memory_of(model.graph, samples_of(inputs, 0, std::min(asked.batch, out.samples)));
   return out;
+}
+
+Json json_of(const Inferred& inferred) {
+  Json report = {{"model", {{"file", utf8_text(inferred.model)}, {"weights", inferred.weights}}}};
+  report["inputs"] = Json::array();
+  for (const Inferred::Array& input : inferred.inputs) {
+    report["inputs"].push_back({{"name", input.name},
+                                {"file", utf8_text(input.file)},
+                                {"shape", input.shape},
+                                {"digest", input.digest}});
+  }
+  if (inferred.recipe) report["calibration"] = nullptr;
+  if (inferred.calibration) {
+    const Inferred::Calibration& on = *inferred.calibration;
+    Json& json = report["calibration"];
+    json = {{"samples", on.samples}, {"of", on.available}, {"from", utf8_text(on.from)}};
+    if (!on.digest.empty()) json["digest"] = on.digest;
+    if (on.not_finite > 0) json["not_finite_samples"] = on.not_finite;
+  }
+  report["outputs"] = Json::array();
+  for (const Inferred::Output& of : inferred.outputs) {
+    Json output = {{"output", of.name},
+                   {"file", utf8_text(of.file)},
+                   {"shape", of.shape},
+                   {"digest", of.digest}};
+    if (inferred.nan.hidden > 0) output["nan_samples_without_nan_output"] = inferred.nan.hidden;
+    if (of.not_finite) {
+      Json& lost = output["not_finite"] = numemu::json_of(*of.not_finite);
+      lost["samples_not_finite"] = of.samples_not_finite;
+    }
+    report["outputs"].push_back(std::move(output));
+  }
+  if (inferred.noise) {
+    const experiments::Row& row = inferred.noise->row;
+    report["noise_samples"] = inferred.noise->samples;
+    report["metrics"] = numemu::json_of(row.metrics);
+    report["predicted"] = numemu::json_of(row.predicted);
+    report["layers"] = numemu::json_of(row.layers);
+  }
+  if (!inferred.scores.empty()) report["scores"] = numemu::json_of(inferred.scores);
+  report["recipe"] = inferred.recipe ? inferred.recipe->json() : Json();
+  report["notes"] = inferred.notes;
+  report["memory"] = {{"weight_bytes", inferred.memory.weights},
+                      {"largest_activation_bytes", inferred.memory.largest_activation},
+                      {"peak_bytes", inferred.memory.peak}};
+  double total = 0;
+  report["seconds"] = Json::object();
+  for (const auto& [part, seconds] : inferred.seconds) {
+    report["seconds"][part] = seconds;
+    total += seconds;
+  }
+  report["seconds"]["total"] = total;
+  report["version"] = kNumericsVersion;
+  return report;
 }
 
 }  // namespace numemu::api

@@ -18,6 +18,7 @@
 #include "emu/stats/interval.hpp"
 #include "experiments/engine/gate.hpp"
 #include "experiments/report/measure.hpp"
+#include "formats/storage/json.hpp"
 #include "policies/bits/effective_bits.hpp"
 
 namespace numemu::api {
@@ -124,7 +125,7 @@ struct Inferred {
     std::int64_t weights = 0, largest_activation = 0, peak = 0;
   };
 
-  std::string weights;  ///< digest
+  std::string model, weights;  ///< as asked, and its digest
   std::vector<Array> inputs;
   std::optional<Calibration> calibration;
   std::vector<Output> outputs;  ///< those with a file or kept, by name
@@ -138,6 +139,8 @@ struct Inferred {
   std::vector<std::pair<std::string, double>> seconds;  ///< by part, of the caller's clock
 };
 Inferred infer(const InferRequest&, const Context&);
+/// As the command prints it with --json.
+Json json_of(const Inferred&);
 
 struct ExportRequest {
   std::string out = {};       ///< .onnx, or .safetensors with codes and scales
@@ -190,11 +193,18 @@ struct Trained {
   policies::ParameterBytes stored_float32 = {};
   std::optional<std::size_t> stage = {};  ///< in which training ended
   std::size_t stages = 0;
+
+  /// The share of right answers in the test.
+  double accuracy() const {
+    return static_cast<double>(tested.correct) / static_cast<double>(tested.n);
+  }
 };
 /// Trains from scratch or goes on where a killed run stopped: writes the checkpoint,
 /// metrics.jsonl and the state of the run into `out`. The same bytes for the same request, for any
 /// number of ranks; rank 0 alone writes, tests and has a result beside recipe and data set.
 Trained train(const TrainRequest&, const Context&, const TrainHooks& = {});
+/// As the command prints it with --json.
+Json json_of(const Trained&);
 
 struct TuneRequest {
   std::string net = {}, data = {}, recipe = {};
@@ -242,5 +252,7 @@ struct Tuned {
 /// Runs the steps or goes on where a killed run stopped; writes the checkpoint and the state of the
 /// run into `out`. The same bytes for the same request. Context::on_work counts steps.
 Tuned tune(const TuneRequest&, const Context&);
+/// As the command prints it with --json.
+Json json_of(const Tuned&);
 
 }  // namespace numemu::api

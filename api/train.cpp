@@ -24,6 +24,7 @@
 #include "formats/storage/input_file.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "formats/storage/output_files.hpp"
+#include "formats/storage/utf8.hpp"
 #include "formats/version.hpp"
 #include "policies/canonical_json.hpp"
 #include "policies/numerics/staged_numerics.hpp"
@@ -358,6 +359,45 @@ Trained train(const TrainRequest& request, const Context& context, const TrainHo
     out.stored_float32 = policies::parameter_bytes({Recipe(), graph}, settled.train);
   }
   return out;
+}
+
+namespace {
+
+/// The same numbers of the test split as in a row.
+Json test_json(const Trained& trained) {
+  const net::Evaluation& tested = trained.tested;
+  Json metrics{{"top1", trained.accuracy()},
+               {"n", tested.n},
+               {"ci95", {nullptr, nullptr}},
+               {"loss", tested.loss}};
+  if (std::isfinite(trained.top1.low)) metrics["ci95"] = {trained.top1.low, trained.top1.high};
+  if (trained.dataset.kind() == net::DataKind::text) {
+    metrics["perplexity"] = net::perplexity(tested.loss);
+    metrics[fmt::format("bits_per_{}", trained.dataset.text_unit())] =
+        net::bits_per_character(tested.loss);
+  }
+  return metrics;
+}
+
+}  // namespace
+
+Json json_of(const Trained& trained) {
+  const auto digits = [](double value) { return policies::significant(value, 6); };
+  Json json = {{"checkpoint", utf8_text(trained.checkpoint)},
+               {"recipe", trained.recipe.json()},
+               {"metrics", test_json(trained)},
+               {"kept", nullptr}};
+  if (trained.kept)
+    json["kept"] = {{"bytes_per_sample", digits(trained.kept->per_sample())},
+                    {"float32_bytes_per_sample", digits(trained.kept->float32_per_sample())}};
+  if (trained.stored)
+    json["stored"] = {{"master_bytes_per_parameter", digits(trained.stored->master)},
+                      {"state_bytes_per_parameter", digits(trained.stored->state)}};
+  if (trained.stage) {
+    json["stage"] = *trained.stage;
+    json["test_stage"] = trained.stages;
+  }
+  return json;
 }
 
 }  // namespace numemu::api

@@ -21,6 +21,7 @@
 #include "formats/storage/file_lock.hpp"
 #include "formats/storage/input_file.hpp"
 #include "formats/storage/output_files.hpp"
+#include "formats/storage/utf8.hpp"
 #include "formats/version.hpp"
 #include "policies/canonical_json.hpp"
 #include "policies/notes/silent_notes.hpp"
@@ -293,6 +294,68 @@ Tuned tune(const TuneRequest& request, const Context& context) {
   for (std::size_t i = 0; i < steps.size(); ++i)
     out.steps.emplace_back(steps[i].text, position.summaries[i]);
   return out;
+}
+
+namespace {
+
+Json number(double value) {
+  constexpr int kDigits = 6;
+  if (!std::isfinite(value)) return nullptr;
+  return policies::significant(value, kDigits);
+}
+
+Json ends_json(const std::optional<double>& low, const std::optional<double>& high) {
+  return {number(low.value_or(NAN)), number(high.value_or(NAN))};
+}
+
+/// Without what float32 itself (`itself`) has not: changes.
+Json metrics_json(const std::optional<Tuned::Metrics>& metrics, bool itself) {
+  if (!metrics) return nullptr;
+  Json json = {{"n", metrics->n}, {"loss", number(metrics->loss)}};
+  if (metrics->n == 0) return json;
+  if (const experiments::JudgedFigure& figure = metrics->figure; !figure.measure->is_top1()) {
+    json["metric"] = figure.measure->name;
+    json["value"] = number(figure.value.value_or(NAN));
+    json["value_ci95"] = ends_json(figure.low, figure.high);
+    if (!itself) {
+      json["change"] = number(figure.difference.value_or(NAN));
+      json["change_ci95"] = ends_json(figure.difference_low, figure.difference_high);
+    }
+  }
+  if (!metrics->top1) return json;
+  const Tuned::Top1& top1 = *metrics->top1;
+  json["top1"] = number(top1.value);
+  json["ci95"] = {number(top1.interval.low), number(top1.interval.high)};
+  if (itself) return json;
+  json["difference"] = number(top1.difference);
+  json["difference_ci95"] = {number(top1.difference_interval.low),
+                             number(top1.difference_interval.high)};
+  return json;
+}
+
+}  // namespace
+
+Json json_of(const Tuned& tuned) {
+  Json json;
+  for (const auto& [text, summary] : tuned.steps)
+    json["steps"].push_back({{"step", text}, {"done", summary}});
+  json["notes"] = tuned.notes;
+  json["split"] = tuned.validation ? "validation" : "calibration";
+  json["noise_samples"] = tuned.noise_samples;
+  json["metrics"] = {{"float32", metrics_json(tuned.float32, true)},
+                     {"before", metrics_json(tuned.before, false)},
+                     {"after", metrics_json(tuned.after, false)}};
+  json["output_db"] = {{"before", number(tuned.output.before)},
+                       {"after", number(tuned.output.after)}};
+  json["layers"] = Json::array();
+  for (const Tuned::Decibels& layer : tuned.layers)
+    json["layers"].push_back({{"name", layer.layer},
+                              {"before_db", number(layer.before)},
+                              {"after_db", number(layer.after)}});
+  json["checkpoint"] = utf8_text(tuned.checkpoint);
+  json["recipe"] = tuned.recipe.json();
+  json["calibration_samples"] = tuned.calibration_samples;
+  return json;
 }
 
 }  // namespace numemu::api

@@ -13,8 +13,6 @@
 #include "cli/score_table.hpp"
 #include "cli/talk.hpp"
 #include "formats/storage/array.hpp"
-#include "formats/storage/utf8.hpp"
-#include "formats/version.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -42,60 +40,6 @@ std::vector<std::string> not_finite_sentences(const api::Inferred::Output& outpu
     break;
   }
   return out;
-}
-
-Json json_of(const api::Inferred& inferred, const api::InferRequest& asked) {
-  Json report = {{"model", {{"file", utf8_text(asked.model)}, {"weights", inferred.weights}}}};
-  report["inputs"] = Json::array();
-  for (const api::Inferred::Array& input : inferred.inputs) {
-    report["inputs"].push_back({{"name", input.name},
-                                {"file", utf8_text(input.file)},
-                                {"shape", input.shape},
-                                {"digest", input.digest}});
-  }
-  if (inferred.recipe) report["calibration"] = nullptr;
-  if (inferred.calibration) {
-    const api::Inferred::Calibration& on = *inferred.calibration;
-    Json& json = report["calibration"];
-    json = {{"samples", on.samples}, {"of", on.available}, {"from", utf8_text(on.from)}};
-    if (!on.digest.empty()) json["digest"] = on.digest;
-    if (on.not_finite > 0) json["not_finite_samples"] = on.not_finite;
-  }
-  report["outputs"] = Json::array();
-  for (const api::Inferred::Output& of : inferred.outputs) {
-    Json output = {{"output", of.name},
-                   {"file", utf8_text(of.file)},
-                   {"shape", of.shape},
-                   {"digest", of.digest}};
-    if (inferred.nan.hidden > 0) output["nan_samples_without_nan_output"] = inferred.nan.hidden;
-    if (of.not_finite) {
-      Json& lost = output["not_finite"] = numemu::json_of(*of.not_finite);
-      lost["samples_not_finite"] = of.samples_not_finite;
-    }
-    report["outputs"].push_back(std::move(output));
-  }
-  if (inferred.noise) {
-    const experiments::Row& row = inferred.noise->row;
-    report["noise_samples"] = inferred.noise->samples;
-    report["metrics"] = numemu::json_of(row.metrics);
-    report["predicted"] = numemu::json_of(row.predicted);
-    report["layers"] = numemu::json_of(row.layers);
-  }
-  if (!inferred.scores.empty()) report["scores"] = numemu::json_of(inferred.scores);
-  report["recipe"] = inferred.recipe ? inferred.recipe->json() : Json();
-  report["notes"] = inferred.notes;
-  report["memory"] = {{"weight_bytes", inferred.memory.weights},
-                      {"largest_activation_bytes", inferred.memory.largest_activation},
-                      {"peak_bytes", inferred.memory.peak}};
-  double total = 0;
-  report["seconds"] = Json::object();
-  for (const auto& [part, seconds] : inferred.seconds) {
-    report["seconds"][part] = seconds;
-    total += seconds;
-  }
-  report["seconds"]["total"] = total;
-  report["version"] = kNumericsVersion;
-  return report;
 }
 
 int run_infer(const InferOptions& options) {
@@ -133,7 +77,7 @@ int run_infer(const InferOptions& options) {
         inferred.nan.elements, inferred.nan.hidden, inferred.nan.samples);
   }
   if (options.json) {
-    fmt::print("{}\n", json_of(inferred, asked).dump(2));
+    fmt::print("{}\n", json_of(inferred).dump(2));
     return kFine;
   }
   if (inferred.noise) {

@@ -23,8 +23,6 @@
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
 #include "formats/storage/array.hpp"
-#include "formats/storage/utf8.hpp"
-#include "policies/canonical_json.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -186,48 +184,11 @@ std::string epoch_line(const net::EpochMetrics& epoch, const net::Dataset& data,
   return line;
 }
 
-double top1(const net::Evaluation& tested) {
-  return static_cast<double>(tested.correct) / static_cast<double>(tested.n);
-}
-
-/// The same numbers of the test split as in a row.
-Json test_json(const api::Trained& trained) {
-  const net::Evaluation& tested = trained.tested;
-  Json metrics{
-      {"top1", top1(tested)}, {"n", tested.n}, {"ci95", {nullptr, nullptr}}, {"loss", tested.loss}};
-  if (std::isfinite(trained.top1.low)) metrics["ci95"] = {trained.top1.low, trained.top1.high};
-  if (trained.dataset.kind() == net::DataKind::text) {
-    metrics["perplexity"] = net::perplexity(tested.loss);
-    metrics[fmt::format("bits_per_{}", trained.dataset.text_unit())] =
-        net::bits_per_character(tested.loss);
-  }
-  return metrics;
-}
-
-Json json_of(const api::Trained& trained) {
-  const auto digits = [](double value) { return policies::significant(value, 6); };
-  Json json = {{"checkpoint", utf8_text(trained.checkpoint)},
-               {"recipe", trained.recipe.json()},
-               {"metrics", test_json(trained)},
-               {"kept", nullptr}};
-  if (trained.kept)
-    json["kept"] = {{"bytes_per_sample", digits(trained.kept->per_sample())},
-                    {"float32_bytes_per_sample", digits(trained.kept->float32_per_sample())}};
-  if (trained.stored)
-    json["stored"] = {{"master_bytes_per_parameter", digits(trained.stored->master)},
-                      {"state_bytes_per_parameter", digits(trained.stored->state)}};
-  if (trained.stage) {
-    json["stage"] = *trained.stage;
-    json["test_stage"] = trained.stages;
-  }
-  return json;
-}
-
 void print(const api::Trained& trained, const std::string& recipe) {
   const net::Evaluation& tested = trained.tested;
   const bool interval = std::isfinite(trained.top1.low);
   std::string text = fmt::format(
-      "test {} % of {}, {}, loss {}", experiments::percent_text(top1(tested)),
+      "test {} % of {}, {}, loss {}", experiments::percent_text(trained.accuracy()),
       experiments::targets_text(trained.dataset, tested),
       interval
           ? "95 % interval " + experiments::percent_interval(trained.top1.low, trained.top1.high)

@@ -15,8 +15,6 @@
 #include "experiments/report/judged_evaluation.hpp"
 #include "experiments/report/number_text.hpp"
 #include "formats/joined.hpp"
-#include "formats/storage/utf8.hpp"
-#include "policies/canonical_json.hpp"
 #include "policies/tuning/tune_step.hpp"
 
 namespace numemu::cli {
@@ -29,65 +27,7 @@ struct TuneOptions {
 
 constexpr std::int64_t kMostImages = 100'000'000;
 
-Json number(double value) {
-  constexpr int kDigits = 6;
-  if (!std::isfinite(value)) return nullptr;
-  return policies::significant(value, kDigits);
-}
-
-Json ends_json(const std::optional<double>& low, const std::optional<double>& high) {
-  return {number(low.value_or(NAN)), number(high.value_or(NAN))};
-}
-
 std::string decibel_text(double db) { return std::isfinite(db) ? fmt::format("{:.2f}", db) : "-"; }
-
-/// Without what float32 itself (`itself`) has not: changes.
-Json metrics_json(const std::optional<api::Tuned::Metrics>& metrics, bool itself) {
-  if (!metrics) return nullptr;
-  Json json = {{"n", metrics->n}, {"loss", number(metrics->loss)}};
-  if (metrics->n == 0) return json;
-  if (const experiments::JudgedFigure& figure = metrics->figure; !figure.measure->is_top1()) {
-    json["metric"] = figure.measure->name;
-    json["value"] = number(figure.value.value_or(NAN));
-    json["value_ci95"] = ends_json(figure.low, figure.high);
-    if (!itself) {
-      json["change"] = number(figure.difference.value_or(NAN));
-      json["change_ci95"] = ends_json(figure.difference_low, figure.difference_high);
-    }
-  }
-  if (!metrics->top1) return json;
-  const api::Tuned::Top1& top1 = *metrics->top1;
-  json["top1"] = number(top1.value);
-  json["ci95"] = {number(top1.interval.low), number(top1.interval.high)};
-  if (itself) return json;
-  json["difference"] = number(top1.difference);
-  json["difference_ci95"] = {number(top1.difference_interval.low),
-                             number(top1.difference_interval.high)};
-  return json;
-}
-
-Json json_of(const api::Tuned& tuned) {
-  Json json;
-  for (const auto& [text, summary] : tuned.steps)
-    json["steps"].push_back({{"step", text}, {"done", summary}});
-  json["notes"] = tuned.notes;
-  json["split"] = tuned.validation ? "validation" : "calibration";
-  json["noise_samples"] = tuned.noise_samples;
-  json["metrics"] = {{"float32", metrics_json(tuned.float32, true)},
-                     {"before", metrics_json(tuned.before, false)},
-                     {"after", metrics_json(tuned.after, false)}};
-  json["output_db"] = {{"before", number(tuned.output.before)},
-                       {"after", number(tuned.output.after)}};
-  json["layers"] = Json::array();
-  for (const api::Tuned::Decibels& layer : tuned.layers)
-    json["layers"].push_back({{"name", layer.layer},
-                              {"before_db", number(layer.before)},
-                              {"after_db", number(layer.after)}});
-  json["checkpoint"] = utf8_text(tuned.checkpoint);
-  json["recipe"] = tuned.recipe.json();
-  json["calibration_samples"] = tuned.calibration_samples;
-  return json;
-}
 
 /// The table of the metrics, and what the steps changed.
 std::string metrics_text(const api::Tuned& tuned) {
