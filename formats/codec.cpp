@@ -5,11 +5,12 @@
 // code `down` plus a fraction of the gap to `down` + 1. Every rounding rule looks at that position
 // and the sign only. (A codebook's codes ascend through zero: `down` + 1 or `down` - 1 is then the
 // neighbour on the side of the number's sign.)
+#include "formats/codec.hpp"
+
 #include <algorithm>
 #include <bit>
 
 #include "formats/codebook.hpp"
-#include "formats/codec.hpp"
 #include "formats/value.hpp"
 
 namespace numemu {

@@ -18,7 +18,7 @@ constexpr std::int64_t kFirstWorkers = 8, kLastWorkers = 100'000;
 Link link_of(const Settings& settings, const char* key) {
   const std::vector<double> numbers = settings.numbers(key, 0, 1e15);
   if (numbers.size() != 2 || !(numbers[1] >= 1))
-    throw Error(
+    throw usage_error(
         fmt::format("--set: {}: expected seconds and bytes per second (from 1), as in "
                     "5e-6,12.5e9, not '{}'",
                     key, settings.text(key)));
@@ -56,7 +56,7 @@ LinkSetup link_setup(const Settings& settings) {
   setup.elements = static_cast<double>(settings.integer("link_elements", 1, 1'000'000'000'000'000));
   setup.cluster.node = settings.integer("link_node", 1, 4096);
   if (!std::has_single_bit(static_cast<std::uint64_t>(setup.cluster.node)))
-    throw Error(
+    throw usage_error(
         fmt::format("--set: link_node: expected a power of two, not {}", setup.cluster.node));
   setup.cluster.inside = link_of(settings, "link_inside");
   setup.cluster.between = link_of(settings, "link_between");
