@@ -23,13 +23,16 @@ void add_on_unit(const unit::Unit& unit, std::span<const float* const> addends, 
         values.data[static_cast<std::size_t>(i * depth + k)] =
             addends[static_cast<std::size_t>(k)][first + i];
     }
-    const net::Product product{.layer = "exchange",
-                               .m = m,
-                               .n = 1,
-                               .k = depth,
-                               .a = {.source = &values, .stack = {.width = depth}},
-                               .b = {.source = &ones, .stack = {.width = depth}},
-                               .d = sum + first};
+    const unit::Gather values_rows = unit::Gather::matrix(m, depth),
+                       ones_row = unit::Gather::matrix(1, depth);
+    const net::Product product{
+        .layer = "exchange",
+        .m = m,
+        .n = 1,
+        .k = depth,
+        .a = {.source = &values, .gather = &values_rows, .stack = {.width = depth}},
+        .b = {.source = &ones, .gather = &ones_row, .stack = {.width = depth}},
+        .d = sum + first};
     UnitResult result(unit, product);
     net::multiply(unit, product, {&float32(), values.data.data()}, {&float32(), ones.data.data()},
                   random_of(first / kTile), result.target());
