@@ -101,6 +101,7 @@ std::string training_text(const net::TrainOptions& t) {
     text += fmt::format(" {} of {}", optimizer, objective);
   if (t.workers > 1) text += fmt::format(" workers {}", t.workers);
   if (t.micro_batches > 1) text += fmt::format(" micro-batches {}", t.micro_batches);
+  if (t.local_steps > 0) text += fmt::format(" local steps {}", t.local_steps);
   if (t.copies > 1) text += fmt::format(" copies {}", t.copies);
   if (t.patience > 0) text += fmt::format(" patience {}", t.patience);
   if (t.augment.shift > 0) text += fmt::format(" shift {}", t.augment.shift);

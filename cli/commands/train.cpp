@@ -139,6 +139,11 @@ void add_loop(Command& command, TrainCommand& options) {
               "Parts that each worker cuts its samples into")
       .show_default()
       .whole(1, 65536);
+  command
+      .option("--local-steps H", train.local_steps,
+              "Steps that each worker takes on weights of its own between two exchanges (default: "
+              "gradients are exchanged in every step)")
+      .whole(1, 1'000'000'000);
   command.option("--augment LIST", options.augment,
                  "Augment training images: shift=PIXELS, crop=PIXELS, flip, separated by commas");
   command

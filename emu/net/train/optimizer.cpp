@@ -6,6 +6,7 @@
 
 #include <set>
 
+#include "emu/net/train/replicas.hpp"
 #include "formats/error.hpp"
 #include "formats/suggest.hpp"
 
@@ -99,6 +100,11 @@ std::vector<Tensor> zero_state(std::span<const Parameter* const> parameters) {
 
 std::unique_ptr<Optimizer> make_optimizer(const TrainOptions& options,
                                           std::span<const Parameter* const> parameters) {
+  if (options.local_steps > 0) {
+    return std::make_unique<Replicas>(options.workers, parameters, [&] {
+      return make_of(options.objectives.at(0), options, parameters);
+    });
+  }
   if (options.objectives.size() > 1) return std::make_unique<PerObjective>(options, parameters);
   return make_of(options.objectives.at(0), options, parameters);
 }

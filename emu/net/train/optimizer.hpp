@@ -11,6 +11,8 @@
 
 namespace numemu::net {
 
+class Replicas;
+
 /// One tensor of an optimizer's state, of the shape of its parameter.
 struct StateTensor {
   std::string_view name;  ///< "velocity", "first", "second"
@@ -35,6 +37,8 @@ class Optimizer {
   /// The one that takes the steps of objective number `place` of the options. Its state is part of
   /// this one's.
   virtual Optimizer& of_objective(std::size_t /*place*/) { return *this; }
+  /// The workers' own, where the options have local steps; else null.
+  virtual Replicas* replicas() { return nullptr; }
 };
 
 /// Weight decay acts on weights, not on biases: on parameters of more than one axis.
@@ -60,7 +64,8 @@ struct OptimizerKind {
 
 /// The optimizer options.optimizer for those parameters, with a state of its own for each of
 /// options.objectives; those of the second and later ones are named after them
-/// ("complement/velocity"). Throws Error with the nearest known name.
+/// ("complement/velocity"). With options.local_steps each worker has its own, and weights, which
+/// begin as the parameters are now. Throws Error with the nearest known name.
 std::unique_ptr<Optimizer> make_optimizer(const TrainOptions& options,
                                           std::span<const Parameter* const> parameters);
 std::vector<std::string> optimizer_names();

@@ -81,6 +81,10 @@ void check(const TrainOptions& o) {
   require(o.workers >= 1 && o.workers <= kMostWorkers, "workers", "a number in 1 to 65536");
   require(o.micro_batches >= 1 && o.micro_batches <= kMostWorkers, "micro_batches",
           "a number in 1 to 65536");
+  require(o.local_steps >= 0 && o.local_steps <= kMostWarmup, "local_steps",
+          "a number in 0 to 1000000000");
+  require(o.local_steps == 0 || o.objectives.size() == 1, "local_steps",
+          "0 with several objectives");
   require(o.copies >= 1 && o.copies <= kMostCopies, "copies", "a number in 1 to 1024");
   require(o.copies == 1 || o.augments(), "copies",
           "1 without augmentation, which makes copies differ");
@@ -113,6 +117,7 @@ std::vector<std::pair<std::string, std::string>> described(const TrainOptions& o
       {"seed", fmt::format("{}", o.seed)}};
   if (o.workers != 1) all.emplace_back("workers", fmt::format("{}", o.workers));
   if (o.micro_batches != 1) all.emplace_back("micro_batches", fmt::format("{}", o.micro_batches));
+  if (o.local_steps != 0) all.emplace_back("local_steps", fmt::format("{}", o.local_steps));
   if (o.copies != 1) all.emplace_back("copies", fmt::format("{}", o.copies));
   // Runs from before there was a choice keep their identity.
   if (o.objectives != TrainOptions().objectives)

@@ -34,7 +34,11 @@ struct TrainOptions {
   std::int64_t batch = 128;
   std::int64_t workers = 1, micro_batches = 1;  ///< simulated workers of a step, and the parts each
                                                 ///< one's share of the batch is cut into
-  Augmentation augment;                         ///< of training images
+  /// Steps that a worker takes on weights and an optimizer state of its own between two exchanges,
+  /// which are then of what the weights lost (local SGD, Stich 2019); the last step of an epoch is
+  /// exchanged, too. 0: every step exchanges gradients.
+  std::int64_t local_steps = 0;
+  Augmentation augment;     ///< of training images
   std::int64_t copies = 1;  ///< augmented views of each sample in a step: batch x copies rows
   std::uint64_t seed = 0;
 

@@ -13,6 +13,8 @@
 #include "emu/net/profile.hpp"
 #include "emu/net/train/objective.hpp"
 #include "emu/net/train/ranks.hpp"
+#include "emu/net/train/replicas.hpp"
+#include "formats/error.hpp"
 #include "formats/portable/pairwise.hpp"
 
 namespace numemu::net {
@@ -227,62 +229,149 @@ void update(Graph& graph, const Step& step, std::vector<Tensor> gradients, doubl
   }
 }
 
-// The step of objective number `place`.
-StepResult objective_step(Graph& graph, const StepInput& input, const TrainOptions& options,
-                          std::size_t place, Optimizer& optimizer, Numerics& numerics,
-                          Ranks& ranks) {
-  const auto count = static_cast<std::int64_t>(options.objectives.size());
-  const Step step{Phase::training, input.index * count + static_cast<std::int64_t>(place),
-                  &input.samples};
-  const Objective& objective = find_objective(options.objectives.at(place));
-  numerics.begin_step(step);
-  StepResult result;
-  result.loss_scale = numerics.loss_scale(step);
-  std::vector<Worker> workers = workers_of(input.x.dim(0), options);
-  result.dropped = choose_parts(workers, step, numerics);
-  const bool whole = workers.size() == 1 && workers[0].parts.size() == 1;
-  const std::unique_ptr<Exchange> exchange =
-      numerics.exchange(step, {.workers = options.workers, .order = {}});
-  const auto owns = [&](const Worker& worker) {
-    return ranks.owner(worker.number, options.workers) == ranks.rank();
-  };
-  const auto run = [&](const Worker& worker) {
-    const std::vector<std::int64_t> before = numerics.counts();
-    WorkerResult own = run_worker(graph, input, step, options, worker, whole, objective,
-                                  result.loss_scale, numerics);
-    own.counts = numerics.counts();
+/// The pieces that steps of gradients and local steps share.
+class TrainingStep {
+ public:
+  TrainingStep(Graph& graph, const StepInput& input, const TrainOptions& options, std::size_t place,
+               Numerics& numerics, Ranks& ranks)
+      : graph_(graph),
+        input_(input),
+        options_(options),
+        objective_(find_objective(options.objectives.at(place))),
+        numerics_(numerics),
+        ranks_(ranks),
+        step_{Phase::training,
+              input.index * std::ssize(options.objectives) + static_cast<std::int64_t>(place),
+              &input.samples} {}
+
+  StepResult run(Optimizer& optimizer) {
+    numerics_.begin_step(step_);
+    result_.loss_scale = numerics_.loss_scale(step_);
+    workers_ = workers_of(input_.x.dim(0), options_);
+    result_.dropped = choose_parts(workers_, step_, numerics_);
+    Replicas* const replicas = optimizer.replicas();
+    replicas == nullptr ? exchange_gradients(optimizer) : step_apart(*replicas);
+    numerics_.end_step(step_);
+    return std::move(result_);
+  }
+
+ private:
+  void exchange_gradients(Optimizer& optimizer) {
+    const std::unique_ptr<Exchange> exchange = new_exchange();
+    for_each_result(nullptr, [&](const Worker& worker, std::vector<Tensor> gradients) {
+      exchange->add({worker.number, std::move(gradients)});
+    });
+    if (!accepted()) return;
+    update(graph_, step_, finish(*exchange), input_.learning_rate, options_.clip, optimizer,
+           numerics_, result_);
+  }
+
+  void step_apart(Replicas& replicas) {
+    const MemoryClaim waiting(std::ssize(workers_) * graph_.parameter_count(),
+                              "gradients of simulated workers");
+    std::vector<std::vector<Tensor>> all;
+    for_each_result(&replicas, [&](const Worker&, std::vector<Tensor> gradients) {
+      all.push_back(std::move(gradients));
+    });
+    if (accepted()) {
+      StepResult sums;
+      for (std::size_t w = 0; w < workers_.size(); ++w) {
+        const std::int64_t worker = workers_[w].number;
+        Step own = step_;
+        own.part = worker * options_.micro_batches;
+        replicas.with(worker, graph_, [&] {
+          const bool check = input_.index == 0 && w == 0;
+          NamedState before, after;
+          if (check) numerics_.save_state(before);
+          update(graph_, own, std::move(all[w]), input_.learning_rate, options_.clip,
+                 replicas.optimizer(worker), numerics_, sums);
+          if (check) numerics_.save_state(after);
+          if (before != after) {
+            throw Error(
+                "local steps: the numerics keep state of an update (update.rule, "
+                "update.master), of which workers with weights of their own need one "
+                "each");
+          }
+        });
+        result_.gradient_norm += std::exchange(sums.gradient_norm, 0);
+      }
+      const auto count = static_cast<double>(workers_.size());
+      result_.gradient_norm /= count;
+      result_.penalty = sums.penalty / count;
+    }
+    if (!input_.exchange) return;
+    const std::unique_ptr<Exchange> exchange = new_exchange();
+    for (std::int64_t w = 0; w < replicas.workers(); ++w) exchange->add({w, replicas.change(w)});
+    replicas.exchanged(graph_, finish(*exchange));
+  }
+
+  std::unique_ptr<Exchange> new_exchange() {
+    return numerics_.exchange(step_, {.workers = options_.workers, .order = {}});
+  }
+  std::vector<Tensor> finish(Exchange& exchange) {
+    Exchanged exchanged = exchange.finish();
+    if (options_.workers > 1) result_.wire = std::move(exchanged.wire);
+    return std::move(exchanged.gradients);
+  }
+  bool accepted() {
+    result_.accepted = numerics_.accept_gradients(step_) && result_.dropped < 1;
+    return result_.accepted;
+  }
+
+  bool owns(const Worker& worker) const {
+    return ranks_.owner(worker.number, options_.workers) == ranks_.rank();
+  }
+  WorkerResult run_one(const Worker& worker, Replicas* replicas) {
+    const bool whole = workers_.size() == 1 && workers_[0].parts.size() == 1;
+    const std::vector<std::int64_t> before = numerics_.counts();
+    WorkerResult own;
+    const auto work = [&] {
+      own = run_worker(graph_, input_, step_, options_, worker, whole, objective_,
+                       result_.loss_scale, numerics_);
+    };
+    replicas == nullptr ? work() : replicas->with(worker.number, graph_, work);
+    own.counts = numerics_.counts();
     for (std::size_t i = 0; i < before.size(); ++i) own.counts[i] -= before[i];
     return own;
-  };
-  // Other processes wait for what this one computes, so that all of it comes first.
-  std::vector<WorkerResult> ready;
-  const std::int64_t kept = ranks.count() > 1 ? std::ranges::count_if(workers, owns) : 0;
-  const MemoryClaim waiting(kept * graph.parameter_count(), "gradients of a rank's workers");
-  for (const Worker& worker : workers) {
-    if (ranks.count() > 1 && owns(worker)) ready.push_back(run(worker));
   }
-  auto next = ready.begin();
-  for (const Worker& worker : workers) {
-    WorkerResult own = !owns(worker)       ? WorkerResult()
-                       : ranks.count() > 1 ? std::move(*next++)
-                                           : run(worker);
-    share(ranks, ranks.owner(worker.number, options.workers), own);
-    if (!owns(worker)) numerics.add_counts(own.counts);
-    apply_buffers(graph, own.buffers);
-    append(result.seen, own.seen);
-    numerics.worker_gradients(step, own.gradients);
-    exchange->add({worker.number, std::move(own.gradients)});
+
+  /// Calls use(worker, gradients) for each worker in order, whichever rank computes it.
+  template <class Use>
+  void for_each_result(Replicas* replicas, const Use& use) {
+    // Other processes wait for what this one computes, so that all of it comes first.
+    std::vector<WorkerResult> ready;
+    const bool shared = ranks_.count() > 1;
+    const auto own = [this](const Worker& worker) { return owns(worker); };
+    const std::int64_t kept = shared ? std::ranges::count_if(workers_, own) : 0;
+    const MemoryClaim waiting(kept * graph_.parameter_count(), "gradients of a rank's workers");
+    for (const Worker& worker : workers_) {
+      if (shared && owns(worker)) ready.push_back(run_one(worker, replicas));
+    }
+    auto next = ready.begin();
+    for (const Worker& worker : workers_) {
+      WorkerResult result = !owns(worker) ? WorkerResult()
+                            : shared      ? std::move(*next++)
+                                          : run_one(worker, replicas);
+      share(ranks_, ranks_.owner(worker.number, options_.workers), result);
+      if (!owns(worker)) numerics_.add_counts(result.counts);
+      const auto renew = [&] { apply_buffers(graph_, result.buffers); };
+      replicas == nullptr ? renew() : replicas->with(worker.number, graph_, renew);
+      append(result_.seen, result.seen);
+      numerics_.worker_gradients(step_, result.gradients);
+      use(worker, std::move(result.gradients));
+    }
   }
-  result.accepted = numerics.accept_gradients(step) && result.dropped < 1;
-  if (result.accepted) {
-    Exchanged exchanged = exchange->finish();
-    if (options.workers > 1) result.wire = std::move(exchanged.wire);
-    update(graph, step, std::move(exchanged.gradients), input.learning_rate, options.clip,
-           optimizer, numerics, result);
-  }
-  numerics.end_step(step);
-  return result;
-}
+
+  Graph& graph_;
+  const StepInput& input_;
+  const TrainOptions& options_;
+  const Objective& objective_;
+  Numerics& numerics_;
+  Ranks& ranks_;
+  const Step step_;
+  std::vector<Worker> workers_;
+  StepResult result_;
+};
 
 }  // namespace
 
@@ -290,10 +379,12 @@ StepResult training_step(Graph& graph, const StepInput& input, const TrainOption
                          Optimizer& optimizer, Numerics& numerics, Ranks* shared) {
   Ranks alone;
   Ranks& ranks = shared == nullptr ? alone : *shared;
-  StepResult first =
-      objective_step(graph, input, options, 0, optimizer.of_objective(0), numerics, ranks);
-  for (std::size_t i = 1; i < options.objectives.size(); ++i)
-    objective_step(graph, input, options, i, optimizer.of_objective(i), numerics, ranks);
+  const auto run = [&](std::size_t place) {
+    return TrainingStep(graph, input, options, place, numerics, ranks)
+        .run(optimizer.of_objective(place));
+  };
+  StepResult first = run(0);
+  for (std::size_t i = 1; i < options.objectives.size(); ++i) run(i);
   return first;
 }
 

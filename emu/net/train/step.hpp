@@ -31,6 +31,7 @@ struct StepInput {
   std::vector<std::int64_t> samples;  ///< ids
   std::int64_t index = 0;             ///< of the step in the run
   double learning_rate = 0;
+  bool exchange = true;  ///< local steps: the workers' weights become one behind this step
 };
 
 struct StepResult {
@@ -60,6 +61,12 @@ struct StepResult {
 /// running statistics are renewed in order, also where the step is not taken.
 ///
 /// With Ranks, each process computes the workers it owns and gets the results of the others.
+///
+/// With options.local_steps each worker begins with weights of its own. Once the step is taken each
+/// has penalties, clipping, update and optimizer_state of its own, in the order of workers and with
+/// its first part as Step::part; then, where the input says so, what their weights lost is
+/// exchanged. Penalty and norm of the result are means over the workers. Throws Error where
+/// numerics keep state of an update, of which there would be one for all workers.
 ///
 /// With several objectives, each after the first makes such a step of its own on the same samples:
 /// a second forward with the updated weights, an optimizer state of its own, the same learning

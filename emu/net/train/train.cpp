@@ -144,6 +144,9 @@ class Loop {
     input.samples.assign(order.begin() + first, order.begin() + first + size);
     input.learning_rate =
         options_.learning_rate * rate_factor(schedule_, progress, options_.warmup);
+    const std::int64_t place = state_.sums.steps + 1;
+    input.exchange =
+        options_.local_steps == 0 || place % options_.local_steps == 0 || place == steps_per_epoch_;
     {
       const Section section(SectionKind::data, "", "batch");
       input.x = data_.train_batch(input.samples, input.targets,
