@@ -202,15 +202,15 @@ TEST_CASE("chains keep one gradient, trees log2 of the workers, rings all", "[fa
     std::int64_t held = 0;
     for (int w = 0; w < 64; ++w) {
       exchange->add({w, {Tensor({1000})}});
-      held = std::max(held, memory_claimed());
+      held = std::max(held, memory_account().claimed());
     }
     return held / 4000;
   };
-  const std::int64_t before = memory_claimed();
+  const std::int64_t before = memory_account().claimed();
   CHECK(most(Kind::index) - before / 4000 == 1);
   CHECK(most(Kind::tree) - before / 4000 == 5);  // six sums, the first as of one worker
   CHECK(most(Kind::ring) - before / 4000 == 63);
-  CHECK(memory_claimed() == before);
+  CHECK(memory_account().claimed() == before);
 }
 
 TEST_CASE("orders are read and written, others are refused", "[fast]") {
