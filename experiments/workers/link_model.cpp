@@ -18,7 +18,7 @@ constexpr std::int64_t kMostOfCluster = 10'000'000, kLargestNode = 4096;
 constexpr double kMostElements = 1e15;
 
 void require(bool fine, const std::string& what) {
-  if (!fine) throw Error("exchange between workers: " + what);
+  if (!fine) throw usage_error("exchange between workers: " + what);
 }
 
 void check(const WireRule& rule, const Cluster& c, double elements, Topology topology) {
