@@ -36,13 +36,22 @@ enum class Phase : std::uint8_t { inference, training };
 std::string_view to_string(Role);
 std::string_view to_string(GemmKind);
 
+/// Where the passes of simulated workers meet.
+class Meeting {
+ public:
+  virtual ~Meeting() = default;
+  /// The values of all workers that take part, in their order, once each has called with its own.
+  virtual std::vector<std::vector<double>> gather(std::vector<double> own) = 0;
+};
+
 /// Where a run is when it calls a hook: the training or evaluation step, and the part of its batch.
 struct Step {
   Phase phase = Phase::inference;
   std::int64_t index = 0;  ///< optimizer step, or batch of an evaluation
   const std::vector<std::int64_t>* samples =
-      nullptr;            ///< ids of the samples in the batch, may be null
-  std::int64_t part = 0;  ///< number of the micro-batch among those of all simulated workers
+      nullptr;                 ///< ids of the samples in the batch, may be null
+  std::int64_t part = 0;       ///< number of the micro-batch among those of all simulated workers
+  Meeting* meeting = nullptr;  ///< with the passes of the other workers, where rules need one
 
   /// Inference: random bits belong to samples, not to batches. 0 in training and without samples.
   std::int64_t first_sample() const {
@@ -164,6 +173,9 @@ struct NormRule {
   enum class Constant : std::uint8_t { exact, published, repository } constant = Constant::exact;
   std::int32_t chunks = 1;  ///< of the range: the mean of the ranges of so many parts of the values
   std::int64_t ghost_batch = 0;  ///< samples per statistic, 0 = the whole batch
+  /// Of the variance over the whole batch: the statistics are those of all workers' micro-batches
+  /// of the same number together.
+  bool synchronised = false;
 };
 
 /// The hooks ("moments") of a run. Every default is float32; networks contain no policy. Each is

@@ -80,6 +80,13 @@ class Norm final : public Policy {
       const Options* const options = this->binding().of<Options>(node.name);
       if (options == nullptr || node.op->kind() != "batch_norm") continue;
       found = true;
+      if (this->binding().recipe->exchange().synchronised &&
+          (options->statistic != kStatistics[0] || options->ghost != 0)) {
+        throw Error(
+            fmt::format("{}: layer {}: contradicts exchange.norm synchronised: expected "
+                        "the variance over the whole batch",
+                        this->binding().where, node.name));
+      }
       const net::Shape& shape = shapes[static_cast<std::size_t>(graph.value_of(i))];
       require_consistent(*options, net::element_count(shape) / shape.back(),
                          fmt::format("{}: layer {}", this->binding().where, node.name));
@@ -91,7 +98,11 @@ class Norm final : public Policy {
 
   Rule norm(const net::Step& step, std::string_view layer) override {
     const Options* const options = binding().of<Options>(layer);
-    return options == nullptr ? Forwarding::norm(step, layer) : options->rule();
+    Rule below = Forwarding::norm(step, layer);
+    if (options == nullptr) return below;
+    Rule rule = options->rule();
+    rule.synchronised = below.synchronised;
+    return rule;
   }
 };
 

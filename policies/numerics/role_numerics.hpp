@@ -62,6 +62,9 @@ class RoleNumerics : public net::Numerics {
                      net::Tensor&) override;
   void optimizer_state(const net::Step&, std::string_view parameter, std::string_view name,
                        net::Tensor&) override;
+  net::NormRule norm(const net::Step&, std::string_view) override {
+    return {.synchronised = recipe_->exchange().synchronised};
+  }
   std::unique_ptr<net::Exchange> exchange(const net::Step&, const net::Senders&) override;
   void save_state(net::NamedState&) const override;
   void load_state(const net::NamedState&) override;

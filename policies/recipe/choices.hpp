@@ -20,7 +20,7 @@ struct PolicySlot {
   bool in_inference = false;        ///< its policies act in inference, too, but for exceptions
                                     ///< (PolicyKind::in_inference)
   bool of_products = false;         ///< its policies act on products, also on those inside a layer
-  std::array<std::string_view, 2> beside = {};  ///< keys of its object that the schema reads
+  std::array<std::string_view, 3> beside = {};  ///< keys of its object that the schema reads
 
   /// "update" of "update.rule"; "" of one that is typed.
   std::string_view object() const { return typed ? "" : key.substr(0, key.find('.')); }

@@ -80,6 +80,12 @@ ExchangePolicy read_exchange(const JsonReader& exchange, RecipeUnits& units, Jso
     at(unit, [&] { policy.unit->require_operand(find_format("float32")); });
     out["exchange"]["unit"] = std::move(canonical);
   }
+  if (const JsonReader norm = exchange.member("norm"); !norm.is_null()) {
+    if (norm.value() != "worker" && norm.value() != "synchronised")
+      norm.fail("\"worker\" or \"synchronised\"");
+    policy.synchronised = norm.value() == "synchronised";
+    if (policy.synchronised) out["exchange"]["norm"] = "synchronised";
+  }
   return policy;
 }
 

@@ -80,6 +80,7 @@ struct CalibrationPolicy {
 struct ExchangePolicy {
   net::ExchangeOrder order;
   std::shared_ptr<const unit::Unit> unit;  ///< adds float32 operands; null: float32 additions
+  bool synchronised = false;  ///< workers share the statistics of batch normalisation
 };
 
 /// An objective of training, with its optimizer.

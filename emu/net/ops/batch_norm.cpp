@@ -189,9 +189,53 @@ struct GroupBackward {
 
   // [2, channels]: sums of g and of g u.
   std::vector<double> sums() const;
-  // dx [rows, channels].
-  void input(const NormRule&, const std::vector<double>& sums, float* dx) const;
+  // dx [rows, channels], from the sums over all `count` rows that share the statistics.
+  void input(const NormRule&, const std::vector<double>& sums, double count, float* dx) const;
 };
+
+// What all workers of a meeting contribute to a statistic: rows, then values.
+std::vector<std::vector<double>> gathered(
+    Meeting& meeting, std::int64_t rows, std::initializer_list<const std::vector<double>*> values) {
+  std::vector<double> own = {static_cast<double>(rows)};
+  for (const std::vector<double>* part : values) own.insert(own.end(), part->begin(), part->end());
+  return meeting.gather(std::move(own));
+}
+
+bool meets(const NormRule& rule, const Step& step) {
+  return rule.synchronised && step.meeting != nullptr;
+}
+
+// The mean and the variance over the rows of all workers (Chan, Golub and LeVeque 1979); returns
+// their number.
+double join(Meeting& meeting, std::int64_t rows, BatchStatistics& own) {
+  const std::size_t channels = own.mean.size();
+  const std::vector<std::vector<double>> all = gathered(meeting, rows, {&own.mean, &own.variance});
+  double count = 0;
+  for (const std::vector<double>& worker : all) count += worker[0];
+  for (std::size_t c = 0; c < channels; ++c) {
+    double mean = 0, variance = 0;
+    for (const std::vector<double>& worker : all) mean += worker[0] / count * worker[1 + c];
+    for (const std::vector<double>& worker : all) {
+      const double off = worker[1 + c] - mean;
+      variance += worker[0] / count * (worker[1 + channels + c] + off * off);
+    }
+    own.mean[c] = mean;
+    own.variance[c] = variance;
+  }
+  return count;
+}
+
+// The sums over the rows of all workers; returns the number of rows.
+double join(Meeting& meeting, std::int64_t rows, std::vector<double>& sums) {
+  double count = 0;
+  const std::vector<std::vector<double>> all = gathered(meeting, rows, {&sums});
+  std::fill(sums.begin(), sums.end(), 0.0);
+  for (const std::vector<double>& worker : all) {
+    count += worker[0];
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += worker[1 + i];
+  }
+  return count;
+}
 
 std::vector<double> GroupBackward::sums() const {
   return column_tree(rows, 2 * channels, [*this](std::int64_t r, double* total) {
@@ -207,7 +251,8 @@ std::vector<double> GroupBackward::sums() const {
   });
 }
 
-void GroupBackward::input(const NormRule& rule, const std::vector<double>& sums, float* dx) const {
+void GroupBackward::input(const NormRule& rule, const std::vector<double>& sums, double count,
+                          float* dx) const {
   const bool range = rule.statistic == NormRule::Statistic::range;
   const double* const mean = statistics;
   const double* const inverse = mean + channels;
@@ -215,8 +260,8 @@ void GroupBackward::input(const NormRule& rule, const std::vector<double>& sums,
   std::vector<double> slope(static_cast<std::size_t>(channels)), share(sums);
   for (std::int64_t c = 0; c < channels; ++c) {
     slope[c] = factor(rule, weight[c]) * inverse[c];
-    share[c] = sums[c] / static_cast<double>(rows);
-    share[channels + c] = range ? 0 : sums[channels + c] / static_cast<double>(rows);
+    share[c] = sums[c] / count;
+    share[channels + c] = range ? 0 : sums[channels + c] / count;
   }
   const double* const a = slope.data();
   const double* const s = share.data();
@@ -298,8 +343,9 @@ void BatchNorm::forward(const OpCall& call, OpInputs inputs, Tensor& output) con
   float* kept = context.data.data();
   for (const Group& group : groups) {
     const float* const from = x.data.data() + group.first * channels;
-    const BatchStatistics batch = batch_statistics(from, group.rows, channels, rule);
-    const auto count = static_cast<double>(group.rows);
+    BatchStatistics batch = batch_statistics(from, group.rows, channels, rule);
+    const double count = meets(rule, call.step) ? join(*call.step.meeting, group.rows, batch)
+                                                : static_cast<double>(group.rows);
     const double unbiased =
         rule.statistic == NormRule::Statistic::variance ? count / (count - 1) : 1;
     for (std::size_t c = 0; c < scale.size(); ++c) {
@@ -338,12 +384,14 @@ void BatchNorm::backward(const OpCall& call, const OpBackward& back) const {
                               channels,
                               kept.data() + i * 2 * static_cast<std::size_t>(channels),
                               parameters_[0].value.data.data()};
-    const std::vector<double> sums = group.sums();
+    std::vector<double> sums = group.sums();
     for (std::int64_t c = 0; c < channels; ++c) {
       by_bias[c] += sums[c];
       by_weight[c] += sums[channels + c];
     }
-    if (back.want_inputs) group.input(rule, sums, back.grad_inputs[0].data.data() + offset);
+    const double count = meets(rule, call.step) ? join(*call.step.meeting, group.rows, sums)
+                                                : static_cast<double>(group.rows);
+    if (back.want_inputs) group.input(rule, sums, count, back.grad_inputs[0].data.data() + offset);
   }
   const auto give = [](const std::vector<double>& sums, Tensor& gradient) {
     for (std::int64_t c = 0; c < gradient.size(); ++c) gradient.data[c] = rounded(sums[c]);

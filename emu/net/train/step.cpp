@@ -11,6 +11,7 @@
 #include "emu/net/memory.hpp"
 #include "emu/net/ops/elementwise.hpp"
 #include "emu/net/profile.hpp"
+#include "emu/net/train/lockstep.hpp"
 #include "emu/net/train/objective.hpp"
 #include "emu/net/train/ranks.hpp"
 #include "emu/net/train/replicas.hpp"
@@ -180,6 +181,13 @@ std::vector<Tensor> no_gradients(const Graph& graph) {
   return zeros;
 }
 
+/// Whether a layer shares its statistics over the workers.
+bool synchronises(const Graph& graph, const Step& step, Numerics& numerics) {
+  return std::ranges::any_of(graph.nodes, [&](const Node& node) {
+    return node.op->kind() == "batch_norm" && numerics.norm(step, node.name).synchronised;
+  });
+}
+
 WorkerResult run_worker(Graph& graph, const StepInput& input, const Step& step,
                         const TrainOptions& options, const Worker& worker, bool whole,
                         const Objective& objective, float scale, Numerics& numerics) {
@@ -321,6 +329,28 @@ class TrainingStep {
   bool owns(const Worker& worker) const {
     return ranks_.owner(worker.number, options_.workers) == ranks_.rank();
   }
+  /// All of them at once, where their passes meet.
+  std::vector<WorkerResult> run_together() {
+    if (ranks_.count() > 1) {
+      throw Error("norm: synchronised statistics need all workers in one process, there are " +
+                  std::to_string(ranks_.count()) + " ranks");
+    }
+    std::vector<WorkerResult> results(workers_.size());
+    Lockstep(std::ssize(workers_)).run([&](std::int64_t w, Meeting& meeting) {
+      Step own = step_;
+      own.meeting = &meeting;
+      results[w] = run_worker(graph_, input_, own, options_, workers_[w], /*whole=*/false,
+                              objective_, result_.loss_scale, numerics_);
+    });
+    // All have the same statistics: the first of those with the most micro-batches gives them.
+    const auto most =
+        std::ranges::max_element(workers_, {}, [](const Worker& worker) { return worker.taken; });
+    for (std::size_t w = 0; w < results.size(); ++w) {
+      if (static_cast<std::ptrdiff_t>(w) != most - workers_.begin()) results[w].buffers.clear();
+    }
+    return results;
+  }
+
   WorkerResult run_one(const Worker& worker, Replicas* replicas) {
     const bool whole = workers_.size() == 1 && workers_[0].parts.size() == 1;
     const std::vector<std::int64_t> before = numerics_.counts();
@@ -344,14 +374,18 @@ class TrainingStep {
     const auto own = [this](const Worker& worker) { return owns(worker); };
     const std::int64_t kept = shared ? std::ranges::count_if(workers_, own) : 0;
     const MemoryClaim waiting(kept * graph_.parameter_count(), "gradients of a rank's workers");
+    const bool together = workers_.size() > 1 && synchronises(graph_, step_, numerics_);
+    if (together && replicas != nullptr)
+      throw Error("norm: synchronised statistics contradict local steps: expected equal weights");
+    if (together) ready = run_together();
     for (const Worker& worker : workers_) {
       if (shared && owns(worker)) ready.push_back(run_one(worker, replicas));
     }
     auto next = ready.begin();
     for (const Worker& worker : workers_) {
-      WorkerResult result = !owns(worker) ? WorkerResult()
-                            : shared      ? std::move(*next++)
-                                          : run_one(worker, replicas);
+      WorkerResult result = !owns(worker)        ? WorkerResult()
+                            : shared || together ? std::move(*next++)
+                                                 : run_one(worker, replicas);
       share(ranks_, ranks_.owner(worker.number, options_.workers), result);
       if (!owns(worker)) numerics_.add_counts(result.counts);
       const auto renew = [&] { apply_buffers(graph_, result.buffers); };

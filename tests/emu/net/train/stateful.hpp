@@ -16,8 +16,8 @@
 
 namespace numemu::net::test {
 
-/// Convolution, batch normalisation, dropout and a classifier, initialised.
-inline Graph stateful_net(const Dataset& data) {
+/// Convolution, batch normalisation, dropout if wanted, and a classifier, initialised.
+inline Graph stateful_net(const Dataset& data, bool dropout = true) {
   Graph graph;
   graph.name = "stateful";
   graph.inputs = {{"input", data.input_shape()}};
@@ -30,7 +30,7 @@ inline Graph stateful_net(const Dataset& data) {
   graph.add("norm", std::make_unique<BatchNorm>(BatchNormOptions{.channels = 4}));
   graph.add("relu", std::make_unique<Pointwise>("relu"));
   graph.add("flatten", std::make_unique<Flatten>());
-  graph.add("dropout", std::make_unique<Dropout>(0.25));
+  if (dropout) graph.add("dropout", std::make_unique<Dropout>(0.25));
   graph.add("fc", std::make_unique<Linear>(4 * 3 * 3, data.classes()));
   initialize(graph, 0);
   return graph;
