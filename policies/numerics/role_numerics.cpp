@@ -9,6 +9,7 @@
 
 #include "emu/net/numerics.hpp"
 #include "emu/net/ops/elementwise.hpp"
+#include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "policies/calibrate/listen.hpp"
 #include "policies/calibrate/static_scale.hpp"
