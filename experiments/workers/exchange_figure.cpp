@@ -152,4 +152,38 @@ void add_exchange_figure(std::vector<WireRule> rules, const Settings& settings,
   conclusion.tables.push_back(std::move(table));
 }
 
+void add_topology_tables(std::vector<WireRule> rules, const Settings& settings,
+                         Conclusion& conclusion) {
+  const LinkSetup setup = link_setup(settings);
+  rules.insert(rules.begin(), summed("float32", 32));
+  std::vector<std::string> header = {"rule", "workers"};
+  for (const Topology topology : kTopologies) header.emplace_back(to_string(topology));
+  ResultTable seconds{"Milliseconds of an exchange on paper, by topology", header, {}},
+      sent{"Megabytes that a worker sends, by topology", header, {}},
+      leaves{"Megabytes that leave the busiest node, by topology", header, {}};
+  const std::vector<std::int64_t> workers = figure_workers(setup.cluster);
+  for (const WireRule& rule : rules) {
+    for (const std::int64_t count :
+         {workers.front(), workers[workers.size() / 2], workers.back()}) {
+      Cluster cluster = setup.cluster;
+      cluster.workers = count;
+      for (ResultTable* const table : {&seconds, &sent, &leaves})
+        table->rows.push_back({rule.name, fmt::format("{}", count)});
+      for (const Topology topology : kTopologies) {
+        const bool known = rule.knows(topology);
+        const ExchangeCost cost =
+            known ? exchange_cost(rule, cluster, setup.elements, topology) : ExchangeCost();
+        const auto cell = [&](ResultTable& table, const std::string& text) {
+          table.rows.back().push_back(known ? text : "-");
+        };
+        cell(seconds, decimal_text(1e3 * cost.seconds, 4));
+        cell(sent, bytes_text(cost.sent));
+        cell(leaves, bytes_text(cost.leaves));
+      }
+    }
+  }
+  for (ResultTable* const table : {&seconds, &sent, &leaves})
+    conclusion.tables.push_back(std::move(*table));
+}
+
 }  // namespace numemu::experiments

@@ -32,4 +32,7 @@ std::string pays_text(const std::vector<Crossover>&);
 /// Each rule at its best topology. Dense float32 is added in front.
 void add_exchange_figure(std::vector<WireRule>, const Settings&, Conclusion&);
 
+/// Milliseconds and megabytes of each rule by topology, of dense float32 in front.
+void add_topology_tables(std::vector<WireRule>, const Settings&, Conclusion&);
+
 }  // namespace numemu::experiments

@@ -1,0 +1,234 @@
+// All rules of exchange together: bits on the wire, measured between simulated workers beside what
+// is predicted, and bytes and seconds on paper by topology and number of workers.
+#include <fmt/format.h>
+
+#include <bit>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "emu/stats/mean.hpp"
+#include "experiments/adacomp/noise.hpp"
+#include "experiments/engine/experiment.hpp"
+#include "experiments/engine/judge.hpp"
+#include "experiments/engine/trials.hpp"
+#include "experiments/workers/exchange_figure.hpp"
+#include "experiments/workers/synthetic_workers.hpp"
+#include "policies/exchange/base/selection.hpp"
+
+namespace numemu::experiments {
+namespace exchange_costs {
+namespace {
+
+constexpr double kFloat = 32;
+/// Of the prediction: scales of 32 bits for each tensor are left out.
+constexpr double kBitsHold = 0.01;
+/// Of AdaComp's mean field, which sends 2 to 8 % too few.
+constexpr double kMeanFieldHolds = 0.1;
+
+/// A rule as the link model has it, and as a recipe names it.
+struct Rule {
+  WireRule wire;
+  Json recipe = nullptr;  ///< the key `exchange`; null: on paper alone
+  double holds = kBitsHold;
+};
+
+/// Whole messages of `bits` for each place of each worker; once combined, places and float32 values
+/// travel.
+WireRule sparse(std::string name, double share, double bits, double place) {
+  WireRule rule = gathered(std::move(name), share, place + kFloat);
+  rule.bits = [message = share * bits, combined = rule.bits](std::int64_t workers) {
+    return workers == 1 ? message : combined(workers);
+  };
+  return rule;
+}
+
+/// For a gradient of so many elements in one tensor.
+std::vector<Rule> rules_of(double asked, std::int64_t elements) {
+  const double place = std::bit_width(static_cast<std::uint64_t>(elements - 1));
+  const double share =
+      static_cast<double>(policies::sent_elements(asked, static_cast<std::size_t>(elements))) /
+      static_cast<double>(elements);
+  const auto named = [&](const char* rule) {
+    return Json{{"rule", rule}, {"share", asked}, {"order", "server"}};
+  };
+  const auto format = [](const char* name) { return Json{{"format", name}, {"order", "server"}}; };
+  std::vector<Rule> rules = {{summed("bfloat16", 16), format("bfloat16")},
+                             {summed("float8_e5m2", 8), format("float8_e5m2")},
+                             {sparse("topk", share, place + kFloat, place), named("topk")},
+                             {summed("randomk", share * kFloat), named("randomk")}};
+  for (const std::int64_t bin : {50, 500}) {
+    const double sent = adacomp::steady_state(bin).sent / static_cast<double>(bin);
+    rules.push_back({sparse(fmt::format("adacomp, bins of {}", bin), sent,
+                            static_cast<double>(adacomp::code_bits(bin)), place),
+                     {{"rule", "adacomp"}, {"bin", bin}, {"order", "server"}},
+                     kMeanFieldHolds});
+  }
+  WireRule shared = summed("scalecom", share * kFloat);
+  shared.once = share * place;
+  rules.push_back({shared, named("scalecom")});
+  rules.push_back({votes("majority")});
+  WireRule flat = votes("birder, flat"), nodes = votes("birder, hierarchical");
+  flat.topologies = {Topology::ring, Topology::tree, Topology::server, Topology::direct};
+  nodes.topologies = {Topology::hierarchical};
+  nodes.inside = kFloat;
+  rules.push_back({flat});
+  rules.push_back({nodes});
+  // Signs have a scale of each worker's own: their sums are float32.
+  rules.push_back({{.name = "sign",
+                    .bits = [](std::int64_t workers) { return workers == 1 ? 1 : kFloat; },
+                    .whole = true}});
+  // A quarter of the values at shared places as codes.
+  WireRule codes = summed("learned, codes of 4", share * kFloat / 4);
+  codes.once = share * place;
+  rules.push_back({codes});
+  return rules;
+}
+
+/// Bits per element of the gradient, means over steps.
+struct Measured {
+  Estimate sent, returned;
+
+  static void fields(auto& self, const auto& visit) {
+    visit("sent", self.sent);
+    visit("returned", self.returned);
+  }
+};
+
+struct Synthetic {
+  std::int64_t rows = 0, columns = 0, steps = 0, settle = 0;
+  std::uint64_t seed = 0;
+
+  std::int64_t elements() const { return rows * columns; }
+};
+
+Measured measure(const Rule& rule, std::int64_t count, const Synthetic& s) {
+  workers::SyntheticWorkers group(rule.recipe, s.rows, s.columns, s.seed);
+  std::vector<double> sent, returned;
+  for (std::int64_t step = 0; step < s.settle + s.steps; ++step) {
+    const auto bits =
+        group.exchange(step, workers::correlated_normals(count, s.elements(), 0, s.seed, step))
+            .bits;
+    if (step < s.settle) continue;
+    sent.push_back(bits.sent / static_cast<double>(s.elements()));
+    returned.push_back(bits.returned / static_cast<double>(s.elements()));
+  }
+  const auto estimate = [](const std::vector<double>& all) {
+    const stats::Mean mean = stats::mean_of(all);
+    return Estimate{mean.value, mean.error};
+  };
+  return {estimate(sent), estimate(returned)};
+}
+
+double predicted_sent(const WireRule& wire, std::int64_t workers) {
+  return wire.bits(1) + wire.once / static_cast<double>(workers);
+}
+double predicted_returned(const WireRule& wire, std::int64_t workers) {
+  return wire.result > 0 ? wire.result : wire.bits(workers);
+}
+
+/// Simulated workers beside the model (settings elements, workers, steps, share).
+void add_measured(const ExperimentRun& run, Conclusion& conclusion) {
+  const Settings& settings = run.settings;
+  constexpr std::int64_t kColumns = 256;
+  const Synthetic synthetic{.rows = settings.integer("rows", 1, 1'000'000),
+                            .columns = kColumns,
+                            .steps = settings.integer("steps", 2, 100'000),
+                            .settle = settings.integer("settle", 0, 100'000),
+                            .seed = run.seed};
+  std::vector<Rule> rules = rules_of(settings.number("share", 1e-6, 1), synthetic.elements());
+  std::erase_if(rules, [](const Rule& rule) { return rule.recipe.is_null(); });
+  const std::vector<std::int64_t> counts = settings.whole_numbers("workers", 1, 4096);
+  std::vector<TypedTrial<Measured>> trials;
+  for (const Rule& rule : rules) {
+    for (const std::int64_t count : counts) {
+      trials.push_back({{{"exchange", rule.recipe},
+                         {"workers", count},
+                         {"rows", synthetic.rows},
+                         {"columns", kColumns},
+                         {"settle", synthetic.settle},
+                         {"steps", synthetic.steps},
+                         {"seed", run.seed}},
+                        fmt::format("{}, {} workers", rule.wire.name, count),
+                        [&rule, &synthetic, count] { return measure(rule, count, synthetic); }});
+    }
+  }
+  const std::vector<Measured> measured = run_typed(run, std::move(trials));
+  Chart chart{.kind = Chart::Kind::points,
+              .title = "Bits that come back, of gradients of independent noise",
+              .caption = fmt::format(
+                  "Per element of a gradient of {} elements and step, mean over {} steps; order "
+                  "server. Places of independent workers differ, so that what comes back grows "
+                  "until all places and values are dense float32.",
+                  synthetic.elements(), synthetic.steps),
+              .x = "workers",
+              .y = "bits per element",
+              .log_x = true,
+              .log_y = true};
+  ResultTable table{
+      "Bits on the wire, per element and step",
+      {"rule", "workers", "sent, predicted", "sent, measured", "back, predicted", "back, measured"},
+      {}};
+  for (std::size_t i = 0; i < measured.size(); ++i) {
+    const Rule& rule = rules[i / counts.size()];
+    const std::int64_t count = counts[i % counts.size()];
+    const double sent = predicted_sent(rule.wire, count),
+                 back = predicted_returned(rule.wire, count);
+    const auto judge = [&](const char* what, double predicted, const Estimate& found,
+                           const char* claim) {
+      conclusion.add(model_finding(fmt::format("{}, {} workers: bits per element {}",
+                                               rule.wire.name, count, what),
+                                   predicted, found.value, found.error, rule.holds * predicted),
+                     claim);
+    };
+    judge("that a worker sends", sent, measured[i].sent, "sent");
+    judge("that come back", back, measured[i].returned, "returned");
+    const auto x = static_cast<double>(count);
+    chart.add(rule.wire.name,
+              with_error({.x = x, .y = measured[i].returned.value}, measured[i].returned.error),
+              {.x = x, .y = back});
+    table.rows.push_back({rule.wire.name, fmt::format("{}", count), fmt::format("{:.4f}", sent),
+                          fmt::format("{:.4f}", measured[i].sent.value),
+                          fmt::format("{:.4f}", back),
+                          fmt::format("{:.4f}", measured[i].returned.value)});
+  }
+  conclusion.tables.push_back(std::move(table));
+  conclusion.charts.push_back(std::move(chart));
+}
+
+Conclusion run_exchange_cost(const ExperimentRun& run) {
+  Conclusion conclusion;
+  add_measured(run, conclusion);
+  std::vector<WireRule> wires;
+  const auto elements = static_cast<std::int64_t>(link_setup(run.settings).elements);
+  for (Rule& rule : rules_of(run.settings.number("share", 1e-6, 1), elements))
+    wires.push_back(std::move(rule.wire));
+  add_exchange_figure(wires, run.settings, conclusion);
+  add_topology_tables(std::move(wires), run.settings, conclusion);
+  return conclusion;
+}
+
+}  // namespace
+}  // namespace exchange_costs
+
+extern const Experiment experiment_exchange_cost;
+const Experiment experiment_exchange_cost = {
+    "exchange-cost",
+    "what an exchange of gradients costs under every rule, by topology and number of workers, and "
+    "where each rule pays",
+    "Thakur, Rabenseifner and Gropp (IJHPCA 19, 2005) give the time of collective operations by "
+    "latency and bandwidth; ScaleCom (Chen et al., NeurIPS 2020) claims that top-k exchange builds "
+    "up with the workers where their places differ.",
+    {{"sent", "A worker sends the bits of the model, AdaComp within 10 %."},
+     {"returned",
+      "What comes back grows with the places that independent workers choose, up to dense "
+      "float32."}},
+    with_links({{"rows", "64", "256", "1024", "rows of 256 elements of the gradient"},
+                {"workers", "2,8", "2,8,32", "2,8,32,128", "simulated workers"},
+                {"settle", "20", "60", "200", "steps before those that are measured"},
+                {"steps", "4", "8", "20", "steps that are measured"},
+                {"share", "0.01", "0.01", "0.01", "of topk, randomk and scalecom"}}),
+    exchange_costs::run_exchange_cost};
+
+}  // namespace numemu::experiments
