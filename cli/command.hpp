@@ -1,8 +1,9 @@
-// What the commands share: how each is added to its program, exit codes, threads, folders and the
-// clock.
+// What the commands share: how each is added to its program and run, exit codes, threads, folders
+// and the clock.
 #pragma once
 #include <string>
 
+#include "cli/groups.hpp"
 #include "cli/options.hpp"
 
 namespace numemu::cli {
@@ -12,6 +13,13 @@ inline constexpr int kFine = 0, kMismatch = 1, kBadUsage = 2;
 #define NUMEMU_COMMAND(group, name, help) void add_##name(Program&);
 #include "cli/commands.def"
 #undef NUMEMU_COMMAND
+
+/// Runs the command of argv and returns the exit code. The process becomes another program if the
+/// command is of another group.
+int run_program(int argc, char** argv, Group own, void (*add_commands)(Program&));
+
+/// The same within the process, of its own commands alone; it stays as it was.
+int run_commands(int argc, char** argv, void (*add_commands)(Program&));
 
 /// Adds --threads, which sets the number of OpenMP threads (results do not depend on it).
 /// Of more than the machine has processors at most 16 are started; the command throws Error where

@@ -1,6 +1,5 @@
 // The program of a group of commands, NUMEMU_GROUP, which is chosen when it is compiled.
 #include "cli/command.hpp"
-#include "cli/run.hpp"
 
 namespace {
 

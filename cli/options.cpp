@@ -159,7 +159,7 @@ void Program::list(const std::string& name, const std::string& help) {
   names_.push_back(name);
 }
 
-Command& Program::command(const std::string& name, Action action) {
+Command& Program::add(const std::string& name, Action action) {
   commands_.emplace_back(new Command(*app_->get_subcommand(name), std::move(action)));
   return *commands_.back();
 }

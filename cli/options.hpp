@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -41,8 +42,7 @@ class Option {
   CLI::Option* option_;
 };
 
-/// One command of the program. Its options are read into variables that live as long as its action,
-/// which usually owns them by a std::shared_ptr.
+/// One command of the program.
 class Command {
  public:
   Command(const Command&) = delete;
@@ -54,6 +54,16 @@ class Command {
   Option option(const std::string& usage, T& value, const std::string& help);
   /// An option without a value, which sets `value` to true.
   Option flag(const std::string& name, bool& value, const std::string& help);
+  /// One that sets it to `to`.
+  template <class T>
+  Option flag(const std::string& name, T& value, const std::string& help,
+              std::type_identity_t<T> to) {
+    auto given = std::make_shared<bool>(false);
+    before_run([given, &value, to] {
+      if (*given) value = to;
+    });
+    return flag(name, *given, help);
+  }
   /// Adds what happens between parsing and the action, in the order of these calls.
   void before_run(std::function<void()> step);
 
@@ -71,13 +81,18 @@ class Program {
   ~Program();
   /// Adds a command to the help.
   void list(const std::string& name, const std::string& help);
-  /// A listed command, which this program runs.
-  Command& command(const std::string& name, Action);
+  /// A listed command and its options, a T that lives as long: run(options) gives the exit code.
+  template <class T, class Run>
+  std::pair<Command&, T&> command(const std::string& name, Run run) {
+    auto options = std::make_shared<T>();
+    return {add(name, [options, run] { return run(*options); }), *options};
+  }
   /// What the command line chooses: a command, or to print a help text or the version. Throws Error
   /// for a wrong command line, with the nearest name where one is unknown.
   Action parse(int argc, char** argv);
 
  private:
+  Command& add(const std::string& name, Action);
   std::unique_ptr<CLI::App> app_;
   std::vector<std::string> names_;
   std::vector<std::unique_ptr<Command>> commands_;

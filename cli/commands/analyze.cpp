@@ -112,9 +112,8 @@ int run_analyze(const AnalyzeOptions& options) {
 }  // namespace
 
 void add_analyze(Program& program) {
-  auto options = std::make_shared<AnalyzeOptions>();
-  Command& command = program.command("analyze", [options] { return run_analyze(*options); });
-  api::AnalysisRequest& request = options->request;
+  auto [command, options] = program.command<AnalyzeOptions>("analyze", run_analyze);
+  api::AnalysisRequest& request = options.request;
   command.option("--format F", request.format, "A scalar format of at most 16 bits").required();
   command
       .option("--dist D|FILE.npy", request.numbers,
@@ -131,10 +130,10 @@ void add_analyze(Program& program) {
   command.option("--overflow O", request.overflow, "saturate propagate ieee");
   command.option("--n N", request.n, "Draws of the measurement (default 1000000)")
       .whole(kLeastDraws, kMostDraws);
-  command.option("--seed S", options->seed, "Seed of the draws and the random bits (default 0)")
+  command.option("--seed S", options.seed, "Seed of the draws and the random bits (default 0)")
       .whole(0, INT64_MAX);
-  command.flag("--json", options->json, "Print JSON");
-  command.flag("--quiet", options->quiet, "Print nothing on stderr");
+  command.flag("--json", options.json, "Print JSON");
+  command.flag("--quiet", options.quiet, "Print nothing on stderr");
   add_threads(command);
 }
 

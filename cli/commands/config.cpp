@@ -19,10 +19,8 @@ int run_config(const std::string& given) {
 }  // namespace
 
 void add_config(Program& program) {
-  auto file = std::make_shared<std::string>();
-  Command& command = program.command("config", [file] { return run_config(*file); });
-  command
-      .option("--print NAME|FILE", *file, "Recipe or sweep file, or the name of a shipped recipe")
+  auto [command, file] = program.command<std::string>("config", run_config);
+  command.option("--print NAME|FILE", file, "Recipe or sweep file, or the name of a shipped recipe")
       .required();
 }
 

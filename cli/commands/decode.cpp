@@ -64,9 +64,8 @@ int run_decode(const DecodeOptions& options) {
 }  // namespace
 
 void add_decode(Program& program) {
-  auto options = std::make_shared<DecodeOptions>();
-  Command& command = program.command("decode", [options] { return run_decode(*options); });
-  api::DecodeRequest& request = options->request;
+  auto [command, options] = program.command<DecodeOptions>("decode", run_decode);
+  api::DecodeRequest& request = options.request;
   command.option("--format F", request.format,
                  "A name, alias, descriptor or codebook(FILE) (default: the sidecar's)");
   command.option("--in CODES.npy", request.in, "Codes (.npy or .safetensors)").required();
@@ -80,12 +79,12 @@ void add_decode(Program& program) {
   command.option("--order ORDER", request.order, "Order of packed codes: low-first or high-first");
   command.option("--tensor NAME", request.tensor, "Tensor of a .safetensors file");
   command
-      .option("--codes hex", options->codes,
+      .option("--codes hex", options.codes,
               "hex: --in has one code of --format per line, such as 0x3c (- is standard input)")
       .one_of({"hex"});
   command.flag("--text", request.text, "Write one hexadecimal float per line");
-  command.flag("--json", options->json, "Print JSON");
-  command.flag("--quiet", options->quiet, "Print no summary (--json still prints)");
+  command.flag("--json", options.json, "Print JSON");
+  command.flag("--quiet", options.quiet, "Print no summary (--json still prints)");
   add_threads(command);
 }
 

@@ -41,9 +41,8 @@ int run_dequantize(const DequantizeOptions& options) {
 }  // namespace
 
 void add_dequantize(Program& program) {
-  auto options = std::make_shared<DequantizeOptions>();
-  Command& command = program.command("dequantize", [options] { return run_dequantize(*options); });
-  api::DequantizeRequest& request = options->request;
+  auto [command, options] = program.command<DequantizeOptions>("dequantize", run_dequantize);
+  api::DequantizeRequest& request = options.request;
   add_block_options(command, request.block);
   command.option("--codes C.npy", request.parts.codes, "Codes of the elements").required();
   command.option("--scales S.npy", request.parts.scales, "Codes of the scales").required();
@@ -52,8 +51,8 @@ void add_dequantize(Program& program) {
                  "Zero points (zp) or minima (min)");
   command.option("--out Y.npy", request.out, "Numbers: float32").required();
   command.flag("--no-tensor-scale", request.no_tensor_scale, "Tensor scale 1 (nvfp4)");
-  command.flag("--json", options->json, "Print JSON");
-  command.flag("--quiet", options->quiet, "No summary");
+  command.flag("--json", options.json, "Print JSON");
+  command.flag("--quiet", options.quiet, "No summary");
   add_threads(command);
 }
 

@@ -55,9 +55,8 @@ int run_encode(const EncodeOptions& options) {
 }  // namespace
 
 void add_encode(Program& program) {
-  auto options = std::make_shared<EncodeOptions>();
-  Command& command = program.command("encode", [options] { return run_encode(*options); });
-  api::EncodeRequest& request = options->request;
+  auto [command, options] = program.command<EncodeOptions>("encode", run_encode);
+  api::EncodeRequest& request = options.request;
   command.option("--format F", request.format, "A name, alias, descriptor or codebook(FILE)")
       .required();
   command
@@ -75,10 +74,10 @@ void add_encode(Program& program) {
   command.option("--tensor NAME", request.tensor, "Tensor of a .safetensors file");
   command.flag("--text", request.text, "Read one number per line, hexadecimal or decimal");
   command
-      .option("--codes hex", options->codes, "With --text: hex reads codes of --from, such as 0x3c")
+      .option("--codes hex", options.codes, "With --text: hex reads codes of --from, such as 0x3c")
       .one_of({"hex"});
-  command.flag("--json", options->json, "Print JSON");
-  command.flag("--quiet", options->quiet, "Print no progress and no summary (--json still prints)");
+  command.flag("--json", options.json, "Print JSON");
+  command.flag("--quiet", options.quiet, "Print no progress and no summary (--json still prints)");
   add_threads(command);
 }
 

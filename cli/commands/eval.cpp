@@ -23,7 +23,7 @@ struct EvalOptions {
   api::OpenRequest names;
   api::EvaluateRequest asked;
   GateOption gate;
-  bool no_predictions = false, profile = false, json = false, quiet = false;
+  bool profile = false, json = false, quiet = false;
 };
 
 constexpr std::int64_t kMostImages = 100000000, kMostPixels = 4096;
@@ -78,7 +78,6 @@ int run_eval(const EvalOptions& options) {
   const ProfiledRun profiled(options.profile);
   api::EvaluateRequest asked = options.asked;
   asked.gate = options.gate.gate();
-  asked.predictions = !options.no_predictions;
   api::Context context = program_context(options.quiet);
   std::optional<Progress> progress;
   context.on_checked = [&] {
@@ -103,29 +102,28 @@ int run_eval(const EvalOptions& options) {
 }  // namespace
 
 void add_eval(Program& program) {
-  auto options = std::make_shared<EvalOptions>();
-  Command& command = program.command("eval", [options] { return run_eval(*options); });
-  add_trained_net(command, options->names.net);
-  add_data_set(command, options->names.data);
-  command.option("--calibrate-on SET", options->names.calibrate_on,
+  auto [command, options] = program.command<EvalOptions>("eval", run_eval);
+  add_trained_net(command, options.names.net);
+  add_data_set(command, options.names.data);
+  command.option("--calibrate-on SET", options.names.calibrate_on,
                  "Calibrate on the samples of another data set");
-  command.option("--metric NAME...", options->asked.metrics, metric_help());
-  add_recipe(command, options->names.recipe, "Recipe");
-  command.option("--images N", options->asked.images, "Use only the first N test images")
+  command.option("--metric NAME...", options.asked.metrics, metric_help());
+  add_recipe(command, options.names.recipe, "Recipe");
+  command.option("--images N", options.asked.images, "Use only the first N test images")
       .whole(1, kMostImages);
   command
-      .option("--image-size S", options->names.image_size,
+      .option("--image-size S", options.names.image_size,
               "Resize images to S x S pixels (default: as stored)")
       .whole(1, kMostPixels);
-  command.flag("--fold-batch-norm", options->names.fold_batch_norm,
+  command.flag("--fold-batch-norm", options.names.fold_batch_norm,
                "Fold batch normalisation into the weights before it");
-  command.flag("--no-predictions", options->no_predictions, "Measure only");
-  add_gate(command, options->gate);
-  command.flag("--fresh", options->asked.fresh,
+  command.flag("--no-predictions", options.asked.predictions, "Measure only", false);
+  add_gate(command, options.gate);
+  command.flag("--fresh", options.asked.fresh,
                "Compute the float32 baseline again, ignoring the cache");
-  add_profile(command, options->profile);
-  command.flag("--json", options->json, "Print the row as JSON");
-  command.flag("--quiet", options->quiet, "Print nothing on stderr");
+  add_profile(command, options.profile);
+  command.flag("--json", options.json, "Print the row as JSON");
+  command.flag("--quiet", options.quiet, "Print nothing on stderr");
   add_threads(command);
   add_memory(command);
 }

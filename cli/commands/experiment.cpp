@@ -16,7 +16,7 @@ namespace {
 
 struct ExperimentOptions {
   api::ExperimentRequest asked;
-  bool fresh = false, json = false, quiet = false, strict = false;
+  bool json = false, quiet = false, strict = false;
 };
 
 int list(const ExperimentOptions& options) {
@@ -89,7 +89,6 @@ void print(const experiments::ExperimentFile& file) {
 int run_experiment(const ExperimentOptions& options) {
   if (options.asked.name.empty()) return list(options);
   api::ExperimentRequest asked = options.asked;
-  if (options.fresh) asked.existing = api::Existing::fresh;
   const std::string& name = asked.name;
   api::Context context = program_context(options.quiet);
   std::unique_ptr<Progress> progress;
@@ -134,25 +133,25 @@ int run_experiment(const ExperimentOptions& options) {
 }  // namespace
 
 void add_experiment(Program& program) {
-  auto options = std::make_shared<ExperimentOptions>();
-  Command& command = program.command("experiment", [options] { return run_experiment(*options); });
-  command.option("name NAME", options->asked.name, "Experiment");
-  command.option("--set key=value", options->asked.settings, "Change a setting (repeatable)");
+  auto [command, options] = program.command<ExperimentOptions>("experiment", run_experiment);
+  command.option("name NAME", options.asked.name, "Experiment");
+  command.option("--set key=value", options.asked.settings, "Change a setting (repeatable)");
   command
-      .option("--size SIZE", options->asked.size,
+      .option("--size SIZE", options.asked.size,
               "smoke (20 s), default (10 minutes) or full (longer)")
       .show_default();
-  command.option("--seed", options->asked.seed, "Seed of all random draws")
+  command.option("--seed", options.asked.seed, "Seed of all random draws")
       .show_default()
       .whole(0, std::int64_t{1} << 53);
-  command.option("--out DIR", options->asked.out,
+  command.option("--out DIR", options.asked.out,
                  "Folder for rows and report (default out/NAME-SIZE)");
-  command.flag("--fresh", options->fresh,
-               "Delete existing rows and compute the float32 baseline again, ignoring the cache");
-  command.flag("--strict", options->strict,
+  command.flag("--fresh", options.asked.existing,
+               "Delete existing rows and compute the float32 baseline again, ignoring the cache",
+               api::Existing::fresh);
+  command.flag("--strict", options.strict,
                "Exit with 1 if a finding fails (default: 0, a failed finding is a result)");
-  command.flag("--json", options->json, "Print the conclusion as JSON");
-  command.flag("--quiet", options->quiet, "No progress");
+  command.flag("--json", options.json, "Print the conclusion as JSON");
+  command.flag("--quiet", options.quiet, "No progress");
   add_threads(command);
   add_memory(command);
 }

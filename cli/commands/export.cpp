@@ -47,28 +47,27 @@ int run_export(const ExportOptions& options) {
 }  // namespace
 
 void add_export(Program& program) {
-  auto options = std::make_shared<ExportOptions>();
-  Command& command = program.command("export", [options] { return run_export(*options); });
-  add_trained_net(command, options->names.net);
+  auto [command, options] = program.command<ExportOptions>("export", run_export);
+  add_trained_net(command, options.names.net);
   command
-      .option("--data SET", options->names.data,
+      .option("--data SET", options.names.data,
               "The data set whose samples calibrate activation scales: docs/data.md")
       .required();
-  add_recipe(command, options->names.recipe, "Recipe");
+  add_recipe(command, options.names.recipe, "Recipe");
   command
-      .option("--out FILE", options->asked.out,
+      .option("--out FILE", options.asked.out,
               "FILE.onnx with QuantizeLinear and DequantizeLinear, or FILE.safetensors with codes "
               "and scales")
       .required();
   command
-      .option("--samples N", options->asked.samples,
+      .option("--samples N", options.asked.samples,
               "Calibration samples on which the file is compared with the recipe")
       .show_default()
       .whole(1, 1000000);
-  command.flag("--fold-batch-norm", options->names.fold_batch_norm,
+  command.flag("--fold-batch-norm", options.names.fold_batch_norm,
                "Fold batch normalisation into the weights before it");
-  command.flag("--json", options->json, "Print the comparison as JSON");
-  command.flag("--quiet", options->quiet, "Print only the path of the file");
+  command.flag("--json", options.json, "Print the comparison as JSON");
+  command.flag("--quiet", options.quiet, "Print only the path of the file");
   add_threads(command);
   add_memory(command);
 }

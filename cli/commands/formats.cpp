@@ -237,13 +237,12 @@ int run_formats(const FormatsOptions& options) {
 }  // namespace
 
 void add_formats(Program& program) {
-  auto options = std::make_shared<FormatsOptions>();
-  Command& command = program.command("formats", [options] { return run_formats(*options); });
-  command.option("name NAME", options->name,
+  auto [command, options] = program.command<FormatsOptions>("formats", run_formats);
+  command.option("name NAME", options.name,
                  "A name, alias, descriptor or codebook (float8_e4m3fn, e3m2, e4m3+finite, "
                  "codebook(x.npy)), or a block format (mxfp4, group(int4,128,float16))");
-  command.flag("--json", options->json, "Print JSON");
-  command.flag("--conformance", options->conformance,
+  command.flag("--json", options.json, "Print JSON");
+  command.flag("--conformance", options.conformance,
                "Print the flags that match other libraries (docs/conformance.md)");
 }
 

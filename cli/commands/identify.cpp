@@ -341,9 +341,7 @@ int run_identify(const Options& o) {
 }  // namespace
 
 void add_identify(Program& program) {
-  auto options = std::make_shared<Options>();
-  Command& command = program.command("identify", [options] { return run_identify(*options); });
-  Options& o = *options;
+  auto [command, o] = program.command<Options>("identify", run_identify);
   command.option(
       "--in FILE", o.in,
       "Records of a vector file of any form, results made elsewhere; - is standard input");

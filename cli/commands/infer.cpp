@@ -19,7 +19,7 @@ namespace {
 
 struct InferOptions {
   api::InferRequest asked;
-  bool quiet = false, json = false, outputs_only = false, no_predictions = false, profile = false;
+  bool quiet = false, json = false, profile = false;
 };
 
 /// "3 of 5 samples of y are NaN or infinite (30 of 50 numbers)", and in which layer they first
@@ -45,8 +45,6 @@ std::vector<std::string> not_finite_sentences(const api::Inferred::Output& outpu
 int run_infer(const InferOptions& options) {
   api::give_memory_back();
   api::InferRequest asked = options.asked;
-  asked.noise = !options.outputs_only;
-  asked.predictions = !options.no_predictions;
   asked.digests = options.json;
   const ProfiledRun profiled(options.profile);
   std::optional<Progress> progress;
@@ -96,42 +94,41 @@ int run_infer(const InferOptions& options) {
 }  // namespace
 
 void add_infer(Program& program) {
-  auto options = std::make_shared<InferOptions>();
-  Command& command = program.command("infer", [options] { return run_infer(*options); });
+  auto [command, options] = program.command<InferOptions>("infer", run_infer);
   command
-      .option("--model NAME|FILE", options->asked.model,
+      .option("--model NAME|FILE", options.asked.model,
               "An .onnx file, a checkpoint, NAME=FILE or a network's name")
       .required();
   command
-      .option("--in [name=]x.npy", options->asked.in,
+      .option("--in [name=]x.npy", options.asked.in,
               "Array of an input, samples first (or on the axis that the file calls batch); "
               "images [n, c, h, w] of an .onnx file, "
               "[n, h, w, c] of built-in networks (repeatable)")
       .required();
   command
-      .option("--out [name=]y.npy|y.safetensors", options->asked.out,
+      .option("--out [name=]y.npy|y.safetensors", options.asked.out,
               "File for an output (repeatable)")
       .required();
-  add_recipe(command, options->asked.recipe, "Recipe");
-  command.option("--calibrate-on [name=]x.npy|SET", options->asked.calibrate_on,
+  add_recipe(command, options.asked.recipe, "Recipe");
+  command.option("--calibrate-on [name=]x.npy|SET", options.asked.calibrate_on,
                  "Arrays (repeatable) or a data set that calibrate static scales (default: --in)");
-  command.option("--normalize PRESET", options->asked.normalize,
+  command.option("--normalize PRESET", options.asked.normalize,
                  "Of uint8: imagenet, cifar or none, (p / 255 - mean) / deviation");
-  command.option("--mean X", options->asked.mean,
+  command.option("--mean X", options.asked.mean,
                  "Of uint8: mean, or one for each channel: 0.5/0.5/0.5");
-  command.option("--deviation X", options->asked.deviation, "Of uint8: deviation, as --mean");
-  command.option("--metric NAME...", options->asked.metrics,
+  command.option("--deviation X", options.asked.deviation, "Of uint8: deviation, as --mean");
+  command.option("--metric NAME...", options.asked.metrics,
                  "Of the first output against float32: cosine, sqnr; others need targets (eval)");
-  command.flag("--outputs-only", options->outputs_only, "No noise of layers");
-  command.flag("--no-predictions", options->no_predictions, "Measure the noise only");
-  command.flag("--fold-batch-norm", options->asked.fold_batch_norm,
+  command.flag("--outputs-only", options.asked.noise, "No noise of layers", false);
+  command.flag("--no-predictions", options.asked.predictions, "Measure the noise only", false);
+  command.flag("--fold-batch-norm", options.asked.fold_batch_norm,
                "Fold batch normalisation into the weights before it");
-  command.option("--batch N", options->asked.batch, "Samples per batch")
+  command.option("--batch N", options.asked.batch, "Samples per batch")
       .show_default()
       .whole(1, 65536);
-  add_profile(command, options->profile);
-  command.flag("--json", options->json, "Print JSON");
-  command.flag("--quiet", options->quiet, "No progress");
+  add_profile(command, options.profile);
+  command.flag("--json", options.json, "Print JSON");
+  command.flag("--quiet", options.quiet, "No progress");
   add_threads(command);
   add_memory(command);
 }

@@ -100,9 +100,8 @@ int run_quantize(const QuantizeOptions& options) {
 }  // namespace
 
 void add_quantize(Program& program) {
-  auto options = std::make_shared<QuantizeOptions>();
-  Command& command = program.command("quantize", [options] { return run_quantize(*options); });
-  api::QuantizeRequest& request = options->request;
+  auto [command, options] = program.command<QuantizeOptions>("quantize", run_quantize);
+  api::QuantizeRequest& request = options.request;
   add_block_options(command, request.block);
   command
       .option("--in X.npy", request.in,
@@ -127,15 +126,15 @@ void add_quantize(Program& program) {
               "refused where the format fixes it: powers of two, and NVFP4 (rne)")
       .one_of({"rup", "rne"});
   command
-      .option("--nonfinite MODE", options->nonfinite,
+      .option("--nonfinite MODE", options.nonfinite,
               "Blocks with NaN or Inf: propagate (the block is NaN) or ignore")
       .one_of({"propagate", "ignore"})
       .show_default();
   command.flag("--full-range", request.options.full_range,
                "Use the most negative code of symmetric integers");
   command.flag("--no-tensor-scale", request.options.no_tensor_scale, "Tensor scale 1 (nvfp4)");
-  command.flag("--json", options->json, "Print JSON");
-  command.flag("--quiet", options->quiet, "No summary, no warnings");
+  command.flag("--json", options.json, "Print JSON");
+  command.flag("--quiet", options.quiet, "No summary, no warnings");
   add_threads(command);
 }
 

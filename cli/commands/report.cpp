@@ -17,7 +17,7 @@ namespace {
 struct ReportOptions {
   std::string folder, html, csv, sqlite;
   GateOption gate;
-  bool no_predictions = false, quiet = false, json = false;
+  bool predictions = true, quiet = false, json = false;
 };
 
 int run_report(const ReportOptions& options) {
@@ -28,8 +28,8 @@ int run_report(const ReportOptions& options) {
   if (!options.html.empty()) paths.html = options.html;
   if (!options.csv.empty()) paths.csv = options.csv;
   if (!options.sqlite.empty()) paths.sqlite = options.sqlite;
-  const api::WrittenReport report = api::write_report(options.folder, paths, program_context(false),
-                                                      !options.no_predictions, gate);
+  const api::WrittenReport report =
+      api::write_report(options.folder, paths, program_context(false), options.predictions, gate);
   const std::vector<experiments::Row>& rows = report.rows;
   if (gate && rows.empty()) throw usage_error(options.folder + ": expected rows for --gate");
   const int code = gate_code(rows, options.gate.strict, !report.unfinished.empty());
@@ -46,19 +46,18 @@ int run_report(const ReportOptions& options) {
 }  // namespace
 
 void add_report(Program& program) {
-  auto options = std::make_shared<ReportOptions>();
-  Command& command = program.command("report", [options] { return run_report(*options); });
+  auto [command, options] = program.command<ReportOptions>("report", run_report);
   command
-      .option("folder DIR", options->folder,
+      .option("folder DIR", options.folder,
               "Folder with rows.jsonl, rows.<i>.jsonl or experiment.json")
       .required();
-  command.option("-o,--out FILE", options->html, "The HTML file (default DIR/report.html)");
-  command.option("--csv FILE", options->csv, "The CSV file (default DIR/report.csv)");
-  command.option("--sqlite FILE", options->sqlite, "The SQLite file (default DIR/report.sqlite)");
-  command.flag("--no-predictions", options->no_predictions, "Omit the predictions");
-  add_gate(command, options->gate);
-  command.flag("--json", options->json, "Print the rows as JSON instead of the table");
-  command.flag("--quiet", options->quiet,
+  command.option("-o,--out FILE", options.html, "The HTML file (default DIR/report.html)");
+  command.option("--csv FILE", options.csv, "The CSV file (default DIR/report.csv)");
+  command.option("--sqlite FILE", options.sqlite, "The SQLite file (default DIR/report.sqlite)");
+  command.flag("--no-predictions", options.predictions, "Omit the predictions", false);
+  add_gate(command, options.gate);
+  command.flag("--json", options.json, "Print the rows as JSON instead of the table");
+  command.flag("--quiet", options.quiet,
                "Print only the gate's verdict and the path of the report");
 }
 

@@ -20,8 +20,7 @@ namespace {
 struct SweepOptions {
   api::SweepRequest asked;
   GateOption gate;
-  bool resume = false, fresh = false, keep_old = false, no_predictions = false, dry_run = false,
-       quiet = false, json = false;
+  bool resume = false, dry_run = false, quiet = false, json = false;
 };
 
 std::string host_name() {
@@ -90,10 +89,6 @@ experiments::SweepSummary run_points(const api::Sweep& sweep, api::Context conte
 int run_sweep(const SweepOptions& options) {
   api::SweepRequest asked = options.asked;
   asked.gate = options.gate.gate();
-  asked.predictions = !options.no_predictions;
-  asked.existing = options.fresh      ? api::Existing::fresh
-                   : options.keep_old ? api::Existing::keep_old
-                                      : api::Existing::resume;
   api::Context context = program_context(options.quiet);
   const api::Sweep sweep = api::plan_sweep(asked, context.folders);
   const experiments::SweepConfig& config = sweep.config;
@@ -136,29 +131,31 @@ int run_sweep(const SweepOptions& options) {
 }  // namespace
 
 void add_sweep(Program& program) {
-  auto options = std::make_shared<SweepOptions>();
-  Command& command = program.command("sweep", [options] { return run_sweep(*options); });
-  command.option("config CONFIG.json", options->asked.config, "Sweep file");
-  command.option("--out DIR", options->asked.out,
+  auto [command, options] = program.command<SweepOptions>("sweep", run_sweep);
+  command.option("config CONFIG.json", options.asked.config, "Sweep file");
+  command.option("--out DIR", options.asked.out,
                  "Folder for rows and report (default out/<name of the sweep>)");
-  command.option("--calibrate-on SET", options->asked.calibrate_on,
+  command.option("--calibrate-on SET", options.asked.calibrate_on,
                  "Calibrate on the samples of another data set");
-  command.option("--metric NAME...", options->asked.metrics, metric_help());
-  command.option("--shard i/n", options->asked.shard, "Run only the points i, i+n, i+2n, ...");
-  Option resume = command.flag("--resume", options->resume, "Keep existing rows (the default)");
+  command.option("--metric NAME...", options.asked.metrics, metric_help());
+  command.option("--shard i/n", options.asked.shard, "Run only the points i, i+n, i+2n, ...");
+  Option resume = command.flag("--resume", options.resume, "Keep existing rows (the default)");
   Option fresh =
       command
-          .flag("--fresh", options->fresh,
+          .flag("--fresh", options.asked.existing,
                 "Delete existing rows (with --shard: this shard's) and compute the float32 "
-                "baseline again, ignoring the cache")
+                "baseline again, ignoring the cache",
+                api::Existing::fresh)
           .excludes(resume);
-  command.flag("--keep-old", options->keep_old, "Keep rows of other numerics versions as well")
+  command
+      .flag("--keep-old", options.asked.existing, "Keep rows of other numerics versions as well",
+            api::Existing::keep_old)
       .excludes(fresh);
-  command.flag("--no-predictions", options->no_predictions, "Measure only");
-  add_gate(command, options->gate);
-  command.flag("--dry-run", options->dry_run, "List the points and the estimated time, then stop");
-  command.flag("--json", options->json, "Print the rows as JSON instead of the table");
-  command.flag("--quiet", options->quiet,
+  command.flag("--no-predictions", options.asked.predictions, "Measure only", false);
+  add_gate(command, options.gate);
+  command.flag("--dry-run", options.dry_run, "List the points and the estimated time, then stop");
+  command.flag("--json", options.json, "Print the rows as JSON instead of the table");
+  command.flag("--quiet", options.quiet,
                "Print only the gate's verdict and the path of the report");
   add_threads(command);
   add_memory(command);

@@ -289,14 +289,13 @@ int run_train(TrainCommand options) {
 }  // namespace
 
 void add_train(Program& program) {
-  auto options = std::make_shared<TrainCommand>();
-  Command& command = program.command("train", [options] { return run_train(*options); });
-  add_files(command, *options);
-  add_optimizer(command, *options);
-  add_loop(command, *options);
-  command.flag("--json", options->json, "Print JSON");
-  command.flag("--quiet", options->quiet, "No progress");
-  add_profile(command, options->profile);
+  auto [command, options] = program.command<TrainCommand>("train", run_train);
+  add_files(command, options);
+  add_optimizer(command, options);
+  add_loop(command, options);
+  command.flag("--json", options.json, "Print JSON");
+  command.flag("--quiet", options.quiet, "No progress");
+  add_profile(command, options.profile);
   add_threads(command);
   add_memory(command);
 }

@@ -110,40 +110,39 @@ std::string step_names() {
 }  // namespace
 
 void add_tune(Program& program) {
-  auto options = std::make_shared<TuneOptions>();
-  Command& command = program.command("tune", [options] { return run_tune(*options); });
-  add_trained_net(command, options->asked.net);
-  add_data_set(command, options->asked.data);
-  command.option("--calibrate-on SET", options->asked.calibrate_on,
+  auto [command, options] = program.command<TuneOptions>("tune", run_tune);
+  add_trained_net(command, options.asked.net);
+  add_data_set(command, options.asked.data);
+  command.option("--calibrate-on SET", options.asked.calibrate_on,
                  "Steps read the samples of another data set, such as those that `experiment "
                  "data-free` makes");
   command
-      .option("--recipe NAME|R.json", options->asked.recipe, "Recipe, or the name of a shipped one")
+      .option("--recipe NAME|R.json", options.asked.recipe, "Recipe, or the name of a shipped one")
       .required();
-  command.before_run([options] { options->asked.recipe = recipe_path(options->asked.recipe); });
+  command.before_run([&asked = options.asked] { asked.recipe = recipe_path(asked.recipe); });
   command
-      .option("--steps LIST", options->asked.steps,
+      .option("--steps LIST", options.asked.steps,
               "Steps with their options, separated by commas (docs/tune.md): " + step_names())
       .show_default();
   command
-      .option("--out DIR", options->asked.out, "Folder for the checkpoint and the state of the run")
+      .option("--out DIR", options.asked.out, "Folder for the checkpoint and the state of the run")
       .show_default();
-  command.option("--samples N", options->asked.samples, "Use the first N calibration samples")
+  command.option("--samples N", options.asked.samples, "Use the first N calibration samples")
       .show_default()
       .whole(1, kMostImages);
   command
-      .option("--images N", options->asked.images,
+      .option("--images N", options.asked.images,
               "Measure on the first N validation samples, which no step reads (default 1000, or "
               "all of fewer)")
       .whole(1, kMostImages);
-  command.option("--seed", options->asked.seed, "Seed of what steps draw")
+  command.option("--seed", options.asked.seed, "Seed of what steps draw")
       .show_default()
       .whole(0, std::int64_t{1} << 53);
-  command.flag("--keep-batch-norm", options->asked.keep_batch_norm,
+  command.flag("--keep-batch-norm", options.asked.keep_batch_norm,
                "Do not fold batch normalisation into the weights before it");
-  command.flag("--fresh", options->asked.fresh, "Ignore the state in the folder and start over");
-  command.flag("--json", options->json, "Print JSON");
-  command.flag("--quiet", options->quiet, "No progress");
+  command.flag("--fresh", options.asked.fresh, "Ignore the state in the folder and start over");
+  command.flag("--json", options.json, "Print JSON");
+  command.flag("--quiet", options.quiet, "No progress");
   add_threads(command);
   add_memory(command);
 }

@@ -296,18 +296,17 @@ int run_units(const UnitsOptions& options) {
 }  // namespace
 
 void add_units(Program& program) {
-  auto options = std::make_shared<UnitsOptions>();
-  Command& command = program.command("units", [options] { return run_units(*options); });
-  command.option("name NAME|PATTERN|FILE.json", options->name,
+  auto [command, options] = program.command<UnitsOptions>("units", run_units);
+  command.option("name NAME|PATTERN|FILE.json", options.name,
                  "Name, alias or short form of a unit; parts of names (h100.wgmma) or * and ?; a "
                  "description of yours");
-  command.flag("--json", options->json, "Print JSON");
-  command.flag("--markdown", options->markdown, "Print the table of docs/units.md");
+  command.flag("--json", options.json, "Print JSON");
+  command.flag("--markdown", options.markdown, "Print the table of docs/units.md");
   command
-      .option("--template KIND", options->kind,
+      .option("--template KIND", options.kind,
               "Print a description to start from, with every key that its core has")
       .one_of(core_names());
-  command.flag("--schema", options->schema, "Print the JSON Schema of a description");
+  command.flag("--schema", options.schema, "Print the JSON Schema of a description");
 }
 
 }  // namespace numemu::cli

@@ -58,43 +58,41 @@ int run_vectors(const VectorsOptions& o) {
 }  // namespace
 
 void add_vectors(Program& program) {
-  auto options = std::make_shared<VectorsOptions>();
-  Command& command = program.command("vectors", [options] { return run_vectors(*options); });
-  command.option("--unit U", options->made.unit,
+  auto [command, options] = program.command<VectorsOptions>("vectors", run_vectors);
+  command.option("--unit U", options.made.unit,
                  "A matrix unit, or a .json file that describes one");
-  command.option("--op OP", options->made.op, "convert, mul, add, fma or dot: exact, rounded once");
-  command.option("--format F", options->made.format, "Format of the operands of --op");
-  command.option("--from F", options->made.from, "The same: what is converted");
-  command.option("--to F", options->made.to, "Format of the result and of c (default: --format)");
-  command.option("--format-a F", options->made.format_a, "Format of A where the unit takes any");
-  command.option("--format-b F", options->made.format_b, "Format of B (default: --format-a)");
+  command.option("--op OP", options.made.op, "convert, mul, add, fma or dot: exact, rounded once");
+  command.option("--format F", options.made.format, "Format of the operands of --op");
+  command.option("--from F", options.made.from, "The same: what is converted");
+  command.option("--to F", options.made.to, "Format of the result and of c (default: --format)");
+  command.option("--format-a F", options.made.format_a, "Format of A where the unit takes any");
+  command.option("--format-b F", options.made.format_b, "Format of B (default: --format-a)");
   command
-      .option("--k K", options->made.k,
+      .option("--k K", options.made.k,
               "Products of a dot, or of a unit (default: one instruction, or 32)")
       .whole(1, oracle::kMostProducts);
-  command.option("--rounding R", options->made.rounding,
+  command.option("--rounding R", options.made.rounding,
                  "Of --op: rne, rna, rtz, rup, rdn, rodd, sr(N) or sr(N,a|b|c|odd) (default: rne)");
-  command.option("--overflow O", options->made.overflow,
+  command.option("--overflow O", options.made.overflow,
                  "Of --op: saturate, propagate or ieee (default: saturate for convert, else ieee)");
   command
-      .option("--style S", options->made.style,
+      .option("--style S", options.made.style,
               "mixed, random, edges, exhaustive, cancel, subnormal, overflow, ties, alignment, "
               "near_ties or carry")
       .show_default();
-  command.option("--level L", options->made.level, "1, or 2: more edges, a million records")
+  command.option("--level L", options.made.level, "1, or 2: more edges, a million records")
       .show_default()
       .whole(1, 2);
-  command
-      .option("--n N", options->made.n, "Records (default: 10000 at level 1, 1000000 at level 2)")
+  command.option("--n N", options.made.n, "Records (default: 10000 at level 1, 1000000 at level 2)")
       .whole(1, std::int64_t{1} << 40);
-  command.option("--seed S", options->made.seed, "Seed of the inputs").show_default();
+  command.option("--seed S", options.made.seed, "Seed of the inputs").show_default();
   command
-      .option("--file-format F", options->form,
+      .option("--file-format F", options.form,
               "text, csv, jsonl, npz or readmemh (a file per port)")
       .show_default();
-  command.option("--out FILE", options->out,
+  command.option("--out FILE", options.out,
                  "Where to (default: standard output); with readmemh: FILE.a.hex, FILE.b.hex, ...");
-  command.flag("--quiet", options->quiet, "Print no progress");
+  command.flag("--quiet", options.quiet, "Print no progress");
   add_threads(command);
 }
 

@@ -164,9 +164,7 @@ int run_verify(const VerifyOptions& o) {
 }  // namespace
 
 void add_verify(Program& program) {
-  auto options = std::make_shared<VerifyOptions>();
-  Command& command = program.command("verify", [options] { return run_verify(*options); });
-  VerifyOptions& o = *options;
+  auto [command, o] = program.command<VerifyOptions>("verify", run_verify);
   command.option("folder FOLDER", o.folder,
                  "Answers of a GPU as tests/oracle/cuda/run records them, or published ones");
   command.option(

@@ -12,7 +12,6 @@
 #include <filesystem>
 
 #include "cli/command.hpp"
-#include "cli/run.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
