@@ -79,6 +79,14 @@ Settled settle(const TrainRequest& asked) {
   train.seed = static_cast<std::uint64_t>(asked.seed);
   out.view.seed = train.seed;
   net::check(train);
+  for (std::size_t i = 0; i <= out.recipe.stages().size(); ++i) {
+    const net::ExchangeOrder order = out.recipe.in_stage(i).exchange().order;
+    if (order.kind == net::ExchangeOrder::Kind::hierarchical && train.workers % order.node != 0) {
+      throw Error(
+          fmt::format("{}: exchange.order: {} needs a multiple of {} workers, --workers is {}",
+                      asked.recipe, to_string(order), order.node, train.workers));
+    }
+  }
   return out;
 }
 

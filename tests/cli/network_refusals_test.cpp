@@ -90,14 +90,17 @@ void write_recipes(const Scratch& s) {
       [{"match": "fc1", "transform": {"rule": "hadamard", "block": 4}}])");
   recipe("shift.json", R"(, "norm": {"statistic": "shift"})");
   recipe("sgd.json", R"(, "update": {"optimizer": "sgd"})");
-  s.file("s.json", R"({"numemu_sweep": 1, "grid": {"roles.wait.format": ["int8"]}})");
-  s.file("empty.json", R"({"numemu_sweep": 1, "points": []})");
-  s.file("points.json", R"({"numemu_sweep": 1, "net": "n.safetensors", "data": "clicks",
+  recipe("nodes.json", R"(, "exchange": {"order": "hierarchical(3)"
+})");
+  recipe("order.json", R"(, "exchange": {"order": "rnig"})");
+s.file("s.json", R"({"numemu_sweep": 1, "grid": {"roles.wait.format": ["int8"]}})");
+s.file("empty.json", R"({"numemu_sweep": 1, "points": []})");
+s.file("points.json", R"({"numemu_sweep": 1, "net": "n.safetensors", "data": "clicks",
     "eval_images": 40, "points": [{}, {"roles.weight.format": "int8"}]})");
-  s.file("unit.json", R"({"numemu_unit": 1, "name": "my.unit", "core": "chain",
+s.file("unit.json", R"({"numemu_unit": 1, "name": "my.unit", "core": "chain",
     "accumulator": {"format": "float16"}})");
-  std::filesystem::create_directory(s.path + "/other");
-  s.file("other/experiment.json", R"({"numemu_experiment":1,"name":"zap"})");
+std::filesystem::create_directory(s.path + "/other");
+s.file("other/experiment.json", R"({"numemu_experiment":1,"name":"zap"})");
 }
 
 const std::string kArrays = "infer --quiet --model two.onnx --in a=a.npy --in b=b.npy ";
@@ -137,6 +140,13 @@ const std::vector<Refusal> kRefusals = {
     {kTrain + "--augment flip,", "not ''"},
     {kTrain + "--momentum 1", "momentum"},
     {kTrain + "--workers 9", "at most batch (8) parts, not 9 x 1"},
+    {kTrain + "--workers 0", "--workers"},
+    {kTrain + "--workers 100000", "--workers"},
+    {kTrain + "--workers 4 --recipe nodes.json",
+     "nodes.json: exchange.order: hierarchical(3) needs a multiple of 3 workers, --workers is 4"},
+    {kTrain + "--workers 4 --recipe order.json",
+     "order.json: exchange.order: unknown exchange order 'rnig'; did you mean 'ring'?"},
+    {kTrain + "--workers 2 --local-steps 0", "--local-steps"},
     {kTrain + "--image-size 20", "image-size: expected images, data set text has text"},
     {kTrain + "--label-noise 0.1", "label-noise: expected one label"},
     {kTrain + "--copies 2", "copies: expected 1 without augmentation"},

@@ -202,6 +202,9 @@ double ErrorFeedback::send(const Message& message, Values values) {
   const std::vector<float>& x = fed_[static_cast<std::size_t>(message.sender)];
   std::vector<float> sent = x;
   const double bits = compress(message, values, sent);
+  // A rule that compares magnitudes would leave a NaN behind for ever, and training would seem
+  // well.
+  for (std::size_t i = 0; i < x.size(); ++i) sent[i] = std::isnan(x[i]) ? x[i] : sent[i];
   for (std::size_t i = 0; i < x.size(); ++i)
     residual[i] = keep(message, x[i], residual[i], sent[i]);
   std::ranges::copy(sent, values.begin());

@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "emu/net/nets.hpp"
+#include "emu/net/train/train.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
+#include "tests/emu/net/train/synthetic.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
 #include "tests/policies/update/two_layers.hpp"
 
@@ -96,6 +99,42 @@ TEST_CASE("the unit of an exchange adds what is sent", "[fast]") {
       CHECK(chain.gradients[p].data[i] == Approx(chained / 5).epsilon(0x1p-7));
     }
   }
+}
+
+// W workers of one sample each: products of FP8 values are exact in float32, so that the exact unit
+// rounds the same sum once, whether samples are the depth of one product or addends of an exchange.
+TEST_CASE("workers of one sample are the batch, bit for bit with the exact unit", "[fast]") {
+  const net::Dataset data = net::test::synthetic_dataset();
+  const Recipe recipe = Recipe::parse_text(
+      R"j({"numemu_recipe": 1,
+           "roles": {"weight": {"format": "e4m3fn", "scale": "none"},
+                     "activation": {"format": "e4m3fn", "scale": "none"},
+                     "gradient": {"format": "e5m2", "scale": "none"}},
+           "gemms": {"fprop": {"unit": "exact"}, "dgrad": {"unit": "exact"}, "wgrad": {"unit": "exact"}},
+           "update": {"optimizer": "sgd", "loss_scale": "static(4096)"},
+           "exchange": {"unit": "exact"}})j",
+      "r.json");
+  const auto weights = [&](std::int64_t workers, const Recipe& numerics_of) {
+    net::Graph graph = net::build_net("mlp", data.input_shape(), data.classes());
+    net::initialize(graph, 0);
+    net::TrainOptions options;
+    options.optimizer = "sgd";
+    options.epochs = 1;
+    options.learning_rate = 0.0625;
+    options.batch = 8;
+    options.workers = workers;
+    RecipeNumerics numerics(numerics_of, graph);
+    net::train(graph, data, options, numerics);
+    std::vector<std::vector<float>> values;
+    for (const net::Parameter* parameter : graph.parameters())
+      values.push_back(parameter->value.data);
+    return values;
+  };
+  const auto batch = weights(1, recipe);
+  CHECK(weights(8, recipe) == batch);
+  Json rounded = recipe.json();
+  rounded["exchange"] = {{"unit", "neutral.mac.bfloat16.rne"}};
+  CHECK(weights(8, Recipe::parse(rounded, "r.json")) != batch);
 }
 
 TEST_CASE("orders and units of an exchange are read and printed, others refused", "[fast]") {
