@@ -189,6 +189,32 @@ TEST_CASE("training tells how many bytes it stores of a parameter", "[fast]") {
   CHECK_FALSE(rows_of(w / "o/metrics.jsonl").at(0).contains("state_bytes_per_parameter"));
 }
 
+TEST_CASE("rows of several workers tell the bits on the wire and each parameter's share",
+          "[fast]") {
+  const Workplace w;
+  const auto row = [&](std::int64_t workers, const std::string& exchange) {
+    api::TrainRequest asked = text_of(w, 1);
+    asked.recipe = w.file("r.json", R"({"numemu_recipe": 1, "exchange": )" + exchange + "}");
+    asked.fresh = true;
+    asked.train.workers = workers;
+    api::train(asked, w.context);
+    return rows_of(w / "o/metrics.jsonl").at(0);
+  };
+  CHECK_FALSE(row(1, "null").contains("exchange"));
+  const Json dense = row(2, "null")["exchange"],
+             small = row(
+                 2, R"({"format": "float8_e5m2", "scale": "none", "order": "server"})")["exchange"],
+             few = row(2, "\"topk(0.01)\"")["exchange"];
+  const double bits = dense["sent_bits"];
+  CHECK(dense["returned_bits"] == bits);
+  CHECK(small["sent_bits"] == bits / 4);
+  CHECK(small["returned_bits"] == bits / 4);
+  CHECK(few["sent_bits"].get<double>() < bits / 20);
+  double shares = 0;
+  for (const auto& share : few["sent_shares"].items()) shares += share.value().get<double>();
+  CHECK(shares == Approx(1).epsilon(1e-5));  // six digits of each
+}
+
 TEST_CASE("a recipe that names no optimizer has the one asked for", "[fast]") {
   const Workplace w;
   for (const char* update : {"", R"(, "update": {"master": "bfloat16"})"}) {
