@@ -90,17 +90,16 @@ void write_recipes(const Scratch& s) {
       [{"match": "fc1", "transform": {"rule": "hadamard", "block": 4}}])");
   recipe("shift.json", R"(, "norm": {"statistic": "shift"})");
   recipe("sgd.json", R"(, "update": {"optimizer": "sgd"})");
-  recipe("nodes.json", R"(, "exchange": {"order": "hierarchical(3)"
-})");
+  recipe("nodes.json", R"j(, "exchange": {"order": "hierarchical(3)"})j");
   recipe("order.json", R"(, "exchange": {"order": "rnig"})");
-s.file("s.json", R"({"numemu_sweep": 1, "grid": {"roles.wait.format": ["int8"]}})");
-s.file("empty.json", R"({"numemu_sweep": 1, "points": []})");
-s.file("points.json", R"({"numemu_sweep": 1, "net": "n.safetensors", "data": "clicks",
+  s.file("s.json", R"({"numemu_sweep": 1, "grid": {"roles.wait.format": ["int8"]}})");
+  s.file("empty.json", R"({"numemu_sweep": 1, "points": []})");
+  s.file("points.json", R"({"numemu_sweep": 1, "net": "n.safetensors", "data": "clicks",
     "eval_images": 40, "points": [{}, {"roles.weight.format": "int8"}]})");
-s.file("unit.json", R"({"numemu_unit": 1, "name": "my.unit", "core": "chain",
+  s.file("unit.json", R"({"numemu_unit": 1, "name": "my.unit", "core": "chain",
     "accumulator": {"format": "float16"}})");
-std::filesystem::create_directory(s.path + "/other");
-s.file("other/experiment.json", R"({"numemu_experiment":1,"name":"zap"})");
+  std::filesystem::create_directory(s.path + "/other");
+  s.file("other/experiment.json", R"({"numemu_experiment":1,"name":"zap"})");
 }
 
 const std::string kArrays = "infer --quiet --model two.onnx --in a=a.npy --in b=b.npy ";
