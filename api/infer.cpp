@@ -11,6 +11,7 @@
 #include "api/machine_memory.hpp"
 #include "emu/net/fold_batch_norm.hpp"
 #include "emu/net/memory_plan.hpp"
+#include "emu/net/model/load_network.hpp"
 #include "emu/net/model/weights.hpp"
 #include "emu/net/profile.hpp"
 #include "emu/net/run_context.hpp"
@@ -422,7 +423,7 @@ Inferred infer(const InferRequest& request, const Context& context) {
     net::fold_batch_norm(model.graph);
     model.outputs[0].value = static_cast<int>(model.graph.value_count()) - 1;
   }
-  const std::string path = named(asked.model).second;
+  const std::string path = net::name_and_file(asked.model).second;
   const bool under_recipe = !asked.recipe.empty();
   const Recipe given = open_recipe(asked.recipe, context.folders);
   const policies::BoundRecipe recipe(

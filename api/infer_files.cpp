@@ -74,7 +74,7 @@ net::ImportOptions shapes_of(const net::OnnxModel& file, const std::vector<Named
 net::ImportedModel checkpoint_model(const std::string& model_name,
                                     const std::vector<NamedArray>& inputs, const Folders& folders) {
   const NamedArray& input = inputs.at(0);
-  auto [architecture, path] = named(model_name);
+  auto [architecture, path] = net::name_and_file(model_name);
   if (!path.ends_with(".safetensors") && !path.ends_with(".npz")) {
     architecture = path;
     net::net_kind(architecture);  // an unknown name is refused with the nearest one
@@ -164,17 +164,12 @@ std::string digest_of(const std::vector<NamedArray>& arrays) {
 
 }  // namespace
 
-std::pair<std::string, std::string> named(const std::string& text) {
-  const std::size_t equals = text.find('=');
-  return equals == std::string::npos ? std::pair{std::string(), text}
-                                     : std::pair{text.substr(0, equals), text.substr(equals + 1)};
-}
-
 void require_paths(const InferRequest& asked) {
   std::vector<NamedPath> outputs,
-      inputs = {{"--model", named(asked.model).second, false}, {"--recipe", asked.recipe, false}};
+      inputs = {{"--model", net::name_and_file(asked.model).second, false},
+                {"--recipe", asked.recipe, false}};
   for (const std::string& text : asked.out) {
-    const std::string path = named(text).second;
+    const std::string path = net::name_and_file(text).second;
     if (path.ends_with(".npz"))
       throw usage_error(fmt::format("--out: {}: expected a .npy or .safetensors file", path));
     const auto same = [&](const NamedPath& other) { return other.path == path; };
@@ -184,7 +179,8 @@ void require_paths(const InferRequest& asked) {
   }
   for (const auto& [option, texts] :
        {std::pair("--in", &asked.in), {"--calibrate-on", &asked.calibrate_on}}) {
-    for (const std::string& text : *texts) inputs.push_back({option, named(text).second, false});
+    for (const std::string& text : *texts)
+      inputs.push_back({option, net::name_and_file(text).second, false});
   }
   require_distinct_paths(outputs, inputs);
 }
@@ -195,7 +191,7 @@ std::vector<NamedArray> read_arrays(const std::vector<std::string>& given, std::
   const net::Section section(net::SectionKind::data, "", "arrays");
   std::vector<NamedArray> arrays;
   for (const std::string& text : given) {
-    const auto [name, path] = named(text);
+    const auto [name, path] = net::name_and_file(text);
     std::int64_t rounded = 0;
     const std::optional<Array> bytes = bytes_of(path, pixels);
     const Array array = bytes ? float32_of(*bytes) : numbers_of(path, rounded);
@@ -393,7 +389,7 @@ std::map<std::string, std::string> destinations(const InferRequest& asked,
     if (!files.emplace(key, path).second)
       throw usage_error(fmt::format("--out: {} is given twice", key));
   };
-  for (const std::string& text : asked.out) std::apply(add, named(text));
+  for (const std::string& text : asked.out) std::apply(add, net::name_and_file(text));
   for (const std::string& name : asked.keep) add(name, "");
   return files;
 }

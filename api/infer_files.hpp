@@ -13,9 +13,6 @@
 
 namespace numemu::api {
 
-/// "name=file" or "file" (then the name is "").
-std::pair<std::string, std::string> named(const std::string& text);
-
 /// Before anything is read or computed: throws Error for files that cannot be written, for one that
 /// is read, and for one named twice unless it is a .safetensors file, which takes several outputs.
 void require_paths(const InferRequest&);

@@ -338,7 +338,7 @@ Trained train(const TrainRequest& request, const Context& context, const TrainHo
   for (const std::string& path : {out.checkpoint, metrics, file.path}) require_replaceable(path);
   // The same command again would go on from the weights that the first one left.
   std::error_code none;
-  if (std::filesystem::equivalent(out.checkpoint, asked.net.substr(asked.net.find('=') + 1), none))
+  if (std::filesystem::equivalent(out.checkpoint, net::name_and_file(asked.net).second, none))
     throw usage_error(fmt::format("--out {}: expected another folder than that of --net {}",
                                   asked.out, asked.net));
   Run training{graph, dataset, starts.empty() ? nullptr : quantized.get(),

@@ -245,11 +245,7 @@ TrainedNet load_trained_net(const std::string& name, const net::Dataset& dataset
     return trained;
   };
   if (net::names_onnx_file(name)) return described(net::load_network(name, dataset), name);
-  std::string path = name, architecture;
-  if (const std::size_t equals = name.find('='); equals != std::string::npos) {
-    architecture = name.substr(0, equals);
-    path = name.substr(equals + 1);
-  }
+  auto [architecture, path] = net::name_and_file(name);
   const bool file = path.ends_with(".safetensors") || path.ends_with(".npz");
   if (!file) {
     const std::vector<std::string> known = net::net_names();

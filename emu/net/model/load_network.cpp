@@ -92,6 +92,12 @@ std::optional<Graph> before_training(const Checkpoint& checkpoint, const std::st
 
 }  // namespace
 
+std::pair<std::string, std::string> name_and_file(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  return equals == std::string::npos ? std::pair{std::string(), text}
+                                     : std::pair{text.substr(0, equals), text.substr(equals + 1)};
+}
+
 bool names_onnx_file(const std::string& name) { return name.ends_with(".onnx"); }
 
 std::string network_name(const Checkpoint& checkpoint) { return metadata_of(checkpoint, "net"); }

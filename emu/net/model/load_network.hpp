@@ -2,6 +2,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "emu/net/graph.hpp"
 #include "emu/net/model/safetensors.hpp"
@@ -21,6 +22,8 @@ struct LoadedNetwork {
   bool folded = false;  ///< batch normalisation is in the weights
 };
 
+/// "NAME=FILE", or "FILE" with the name "".
+std::pair<std::string, std::string> name_and_file(const std::string& text);
 /// Whether `name` is taken for an ONNX file: it ends in ".onnx".
 bool names_onnx_file(const std::string& name);
 
