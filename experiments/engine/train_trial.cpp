@@ -198,8 +198,8 @@ Json point_of(const TrainTrial& trial, const net::Dataset& data) {
              {"eval_samples", trial.eval_samples},
              {"options", options},
              {"recipe", recipe.json()}};
-  if (const net::LoadedNetwork network = net::load_network(trial.net, data); network.has_weights)
-    point["network"] = net::digest_of(network.graph);
+  if (net::names_onnx_file(trial.net) || trial.net.ends_with(".safetensors"))
+    point["network"] = net::digest_of(net::load_network(trial.net, data).graph);
   if (!trial.around.name.empty()) point["around"] = trial.around.name;
   if (!trial.start.empty()) point["start"] = digest_of(trial.start);
   return point;

@@ -22,8 +22,8 @@ TEST_CASE("adacomp: noise follows its laws", "[fast]") {
   CHECK(held(conclusion, "headline") == std::pair(1, 1));
   REQUIRE(conclusion.findings.back().self_check);
   CHECK(conclusion.findings.back().verdict == Verdict::holds);
-  CHECK(conclusion.tables.size() == 1);
-  CHECK(conclusion.charts.size() == 1);
+  CHECK(conclusion.tables.size() == 1 + 2);  // two of the figure on paper
+  CHECK(conclusion.charts.size() == 1 + 1);
 }
 
 }  // namespace numemu::adacomp_experiment_test
