@@ -32,6 +32,7 @@ struct Rule {
   WireRule wire;
   Json recipe = nullptr;  ///< the key `exchange`; null: on paper alone
   double holds = kBitsHold;
+  bool settles = false;  ///< what it sends depends on what earlier steps left
 };
 
 /// Whole messages of `bits` for each place of each worker; once combined, places and float32 values
@@ -45,7 +46,8 @@ WireRule sparse(std::string name, double share, double bits, double place) {
 }
 
 /// For a gradient of so many elements in one tensor.
-std::vector<Rule> rules_of(double asked, std::int64_t elements) {
+std::vector<Rule> rules_of(const Settings& settings, std::int64_t elements) {
+  const double asked = settings.number("share", 1e-6, 1);
   const double place = std::bit_width(static_cast<std::uint64_t>(elements - 1));
   const double share =
       static_cast<double>(policies::sent_elements(asked, static_cast<std::size_t>(elements))) /
@@ -58,12 +60,13 @@ std::vector<Rule> rules_of(double asked, std::int64_t elements) {
                              {summed("float8_e5m2", 8), format("float8_e5m2")},
                              {sparse("topk", share, place + kFloat, place), named("topk")},
                              {summed("randomk", share * kFloat), named("randomk")}};
-  for (const std::int64_t bin : {50, 500}) {
+  for (const std::int64_t bin : settings.whole_numbers("bins", 1, 16384)) {
     const double sent = adacomp::steady_state(bin).sent / static_cast<double>(bin);
     rules.push_back({sparse(fmt::format("adacomp, bins of {}", bin), sent,
                             static_cast<double>(adacomp::code_bits(bin)), place),
                      {{"rule", "adacomp"}, {"bin", bin}, {"order", "server"}},
-                     kMeanFieldHolds});
+                     kMeanFieldHolds,
+                     /*settles=*/true});
   }
   WireRule shared = summed("scalecom", share * kFloat);
   shared.once = share * place;
@@ -106,11 +109,12 @@ struct Synthetic {
 Measured measure(const Rule& rule, std::int64_t count, const Synthetic& s) {
   workers::SyntheticWorkers group(rule.recipe, s.rows, s.columns, s.seed);
   std::vector<double> sent, returned;
-  for (std::int64_t step = 0; step < s.settle + s.steps; ++step) {
+  const std::int64_t settle = rule.settles ? s.settle : 0;
+  for (std::int64_t step = 0; step < settle + s.steps; ++step) {
     const auto bits =
         group.exchange(step, workers::correlated_normals(count, s.elements(), 0, s.seed, step))
             .bits;
-    if (step < s.settle) continue;
+    if (step < settle) continue;
     sent.push_back(bits.sent / static_cast<double>(s.elements()));
     returned.push_back(bits.returned / static_cast<double>(s.elements()));
   }
@@ -137,7 +141,7 @@ void add_measured(const ExperimentRun& run, Conclusion& conclusion) {
                             .steps = settings.integer("steps", 2, 100'000),
                             .settle = settings.integer("settle", 0, 100'000),
                             .seed = run.seed};
-  std::vector<Rule> rules = rules_of(settings.number("share", 1e-6, 1), synthetic.elements());
+  std::vector<Rule> rules = rules_of(settings, synthetic.elements());
   std::erase_if(rules, [](const Rule& rule) { return rule.recipe.is_null(); });
   const std::vector<std::int64_t> counts = settings.whole_numbers("workers", 1, 4096);
   std::vector<TypedTrial<Measured>> trials;
@@ -147,7 +151,7 @@ void add_measured(const ExperimentRun& run, Conclusion& conclusion) {
                          {"workers", count},
                          {"rows", synthetic.rows},
                          {"columns", kColumns},
-                         {"settle", synthetic.settle},
+                         {"settle", rule.settles ? synthetic.settle : 0},
                          {"steps", synthetic.steps},
                          {"seed", run.seed}},
                         fmt::format("{}, {} workers", rule.wire.name, count),
@@ -202,8 +206,7 @@ Conclusion run_exchange_cost(const ExperimentRun& run) {
   add_measured(run, conclusion);
   std::vector<WireRule> wires;
   const auto elements = static_cast<std::int64_t>(link_setup(run.settings).elements);
-  for (Rule& rule : rules_of(run.settings.number("share", 1e-6, 1), elements))
-    wires.push_back(std::move(rule.wire));
+  for (Rule& rule : rules_of(run.settings, elements)) wires.push_back(std::move(rule.wire));
   add_exchange_figure(wires, run.settings, conclusion);
   add_topology_tables(std::move(wires), run.settings, conclusion);
   return conclusion;
@@ -224,10 +227,11 @@ const Experiment experiment_exchange_cost = {
      {"returned",
       "What comes back grows with the places that independent workers choose, up to dense "
       "float32."}},
-    with_links({{"rows", "64", "256", "1024", "rows of 256 elements of the gradient"},
+    with_links({{"rows", "64", "128", "512", "rows of 256 elements of the gradient"},
                 {"workers", "2,8", "2,8,32", "2,8,32,128", "simulated workers"},
-                {"settle", "20", "60", "200", "steps before those that are measured"},
-                {"steps", "4", "8", "20", "steps that are measured"},
+                {"bins", "50", "50,500", "50,500", "elements of the bins of adacomp"},
+                {"settle", "30", "400", "1000", "steps of adacomp before those that are measured"},
+                {"steps", "4", "10", "20", "steps that are measured"},
                 {"share", "0.01", "0.01", "0.01", "of topk, randomk and scalecom"}}),
     exchange_costs::run_exchange_cost};
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <string>
@@ -23,8 +24,8 @@ namespace numemu::experiments::mlperf {
 namespace {
 
 constexpr double kEightBits = 8;  // of an element at least, without scales
-// The planning figure has the variance of the observed answers, the score test that of the
-// likeliest answers whose margin is 0: between a margin of 0 and that of the answers.
+// The score test has the variance of the likeliest answers whose margin is 0, which lies between
+// those of the planning figure.
 constexpr double kPlanHolds = 0.1;
 /// Below, the ends of the interval move in steps of whole images.
 constexpr std::int64_t kFewImages = 1000;
@@ -131,10 +132,15 @@ std::vector<GatedCase> judge_network(const ExperimentRun& run, const std::string
   return all;
 }
 
-/// z^2 variance / margin^2 of the observed answers.
+/// z^2 variance / margin^2. The variance is that of the observed answers, but at least that of
+/// answers whose margin is 0: what the gate allows to be lost, d, differs in them, d - d^2.
 double planned(const GatedCase& one, const Gate& gate, const RowGate& judged) {
-  return stats::images_needed(stats::paired_share_variance(one.judgement.answers(), gate.bound),
-                              judged.margin.value_or(NAN), stats::kNormal99);
+  const stats::PairedAnswers answers = one.judgement.answers();
+  const double lost = (1 - gate.bound) * static_cast<double>(answers.both + answers.only2) /
+                      static_cast<double>(answers.n);
+  return stats::images_needed(
+      std::max(stats::paired_share_variance(answers, gate.bound), lost * (1 - lost)),
+      judged.margin.value_or(NAN), stats::kNormal99);
 }
 
 void judge(const std::vector<GatedCase>& cases, const std::vector<Gate>& gates,

@@ -47,7 +47,10 @@ std::vector<Setting> with_links(std::vector<Setting> settings) {
        {"link_inside", "2e-6,300e9", "2e-6,300e9", "2e-6,300e9",
         "on paper: latency in seconds and bytes per second between two workers of a node"},
        {"link_between", "5e-6,12.5e9", "5e-6,12.5e9", "5e-6,12.5e9",
-        "on paper: the same of the link that a node's workers share to the other nodes"}});
+        "on paper: the same of the link that a node's workers share to the other nodes"},
+       {"link_coding", "1e-11", "1e-11", "1e-11",
+        "on paper: seconds of an element that a rule spends on coding and decoding, where it does "
+        "not say itself; 1e-11 is about two passes over fast memory"}});
   return settings;
 }
 
@@ -60,6 +63,7 @@ LinkSetup link_setup(const Settings& settings) {
         fmt::format("--set: link_node: expected a power of two, not {}", setup.cluster.node));
   setup.cluster.inside = link_of(settings, "link_inside");
   setup.cluster.between = link_of(settings, "link_between");
+  setup.coding = settings.number("link_coding", 0, 1);
   return setup;
 }
 
@@ -85,10 +89,22 @@ std::string pays_text(const std::vector<Crossover>& crossovers) {
   return text.empty() ? "never" : text;
 }
 
+namespace {
+
+/// Behind dense float32, which codes nothing.
+std::vector<WireRule> compared(std::vector<WireRule> rules, const LinkSetup& setup) {
+  for (WireRule& rule : rules)
+    if (rule.coding == 0) rule.coding = setup.coding;
+  rules.insert(rules.begin(), summed("float32", 32));
+  return rules;
+}
+
+}  // namespace
+
 void add_exchange_figure(std::vector<WireRule> rules, const Settings& settings,
                          Conclusion& conclusion) {
   const LinkSetup setup = link_setup(settings);
-  rules.insert(rules.begin(), summed("float32", 32));
+  rules = compared(std::move(rules), setup);
   const std::vector<std::int64_t> workers = figure_workers(setup.cluster);
   const auto of = [&](std::int64_t count) {
     Cluster cluster = setup.cluster;
@@ -100,9 +116,10 @@ void add_exchange_figure(std::vector<WireRule> rules, const Settings& settings,
       .title = "Seconds of an exchange against the number of workers, on paper",
       .caption = fmt::format(
           "Predicted by the alpha-beta model, each rule at its fastest topology: a gradient of "
-          "{:g} elements, nodes of {}, {} within them, {} between them. Crosses: where a rule "
+          "{:g} elements, {:g} seconds of coding each, nodes of {}, {} within them, {} between "
+          "them. Named points: where a rule "
           "begins or ceases to be faster than dense float32.",
-          setup.elements, setup.cluster.node, link_text(setup.cluster.inside),
+          setup.elements, setup.coding, setup.cluster.node, link_text(setup.cluster.inside),
           link_text(setup.cluster.between)),
       .x = "workers",
       .y = "seconds",
@@ -155,7 +172,7 @@ void add_exchange_figure(std::vector<WireRule> rules, const Settings& settings,
 void add_topology_tables(std::vector<WireRule> rules, const Settings& settings,
                          Conclusion& conclusion) {
   const LinkSetup setup = link_setup(settings);
-  rules.insert(rules.begin(), summed("float32", 32));
+  rules = compared(std::move(rules), setup);
   std::vector<std::string> header = {"rule", "workers"};
   for (const Topology topology : kTopologies) header.emplace_back(to_string(topology));
   ResultTable seconds{"Milliseconds of an exchange on paper, by topology", header, {}},

@@ -12,13 +12,14 @@
 namespace numemu::experiments {
 
 /// The settings with those of a figure behind them: link_elements, link_node, link_inside,
-/// link_between.
+/// link_between, link_coding.
 std::vector<Setting> with_links(std::vector<Setting>);
 
 /// The cluster of these settings, with one worker, and the gradient that it exchanges.
 struct LinkSetup {
   Cluster cluster;
   double elements = 0;
+  double coding = 0;  ///< seconds of an element, of rules that do not say
 };
 /// Throws Error naming the setting.
 LinkSetup link_setup(const Settings&);

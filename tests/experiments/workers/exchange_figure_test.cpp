@@ -28,9 +28,10 @@ std::string message(const std::vector<std::string>& overrides) {
 
 TEST_CASE("The figure has every rule, dense float32 in front", "[fast][exchange_figure_test]") {
   Conclusion conclusion;
-  add_exchange_figure({summed("bfloat16", 16), gathered("topk", 0.01, 64)},
-                      settings({"link_between=0,1e9", "link_inside=0,1e9", "link_node=1"}),
-                      conclusion);
+  add_exchange_figure(
+      {summed("bfloat16", 16), gathered("topk", 0.01, 64)},
+      settings({"link_between=0,1e9", "link_inside=0,1e9", "link_node=1", "link_coding=0"}),
+      conclusion);
   REQUIRE(conclusion.charts.size() == 1);
   const Chart& chart = conclusion.charts[0];
   REQUIRE(chart.series.size() == 4);
@@ -59,6 +60,7 @@ TEST_CASE("Settings of links are read and refused by name", "[fast][exchange_fig
   CHECK(setup.cluster.between.latency == 1e-5);
   CHECK(setup.cluster.between.bandwidth == 1e9);
   CHECK(setup.elements == 25e6);
+  CHECK(setup.coding == 1e-11);
   CHECK(message({"link_node=3"}) == "--set: link_node: expected a power of two, not 3");
   CHECK(message({"link_inside=1e-6"}) ==
         "--set: link_inside: expected seconds and bytes per second (from 1), as in 5e-6,12.5e9, "
