@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "api/cluster.hpp"
 #include "api/studies.hpp"
 #include "emu/net/run_context.hpp"
 #include "formats/error.hpp"
@@ -26,6 +27,10 @@ void require_own_folder(const std::string& folder, const std::string& name, Exis
   }
 }
 
+std::string folder_of(const ExperimentRequest& asked) {
+  return asked.out.empty() ? fmt::format("out/{}-{}", asked.name, asked.size) : asked.out;
+}
+
 }  // namespace
 
 ExperimentResult run_experiment(const ExperimentRequest& asked, const Context& context,
@@ -37,8 +42,9 @@ ExperimentResult run_experiment(const ExperimentRequest& asked, const Context& c
   experiments::ExperimentRun run{
       .settings = experiments::Settings(experiment.settings, size, asked.settings),
       .seed = static_cast<std::uint64_t>(asked.seed),
-      .out = asked.out.empty() ? fmt::format("out/{}-{}", experiment.name, asked.size) : asked.out,
+      .out = folder_of(asked),
       .existing = asked.existing,
+      .shard = experiments::parse_shard(asked.shard),
       .folders = context.folders,
       .hooks = hooks,
       .say = context.say,
@@ -52,12 +58,36 @@ ExperimentResult run_experiment(const ExperimentRequest& asked, const Context& c
     require_report_files(run.out, paths);
   }
   require_own_folder(run.out, experiment.name, asked.existing);
-  ExperimentResult result{.out = run.out, .conclusion = experiment.run(run), .file = {}};
+  ExperimentResult result{.out = run.out, .conclusion = {}, .file = {}};
+  try {
+    result.conclusion = experiment.run(run);
+  } catch (const experiments::OthersMissing&) {
+  }
+  result.concluded = run.shard.whole();
+  if (!result.concluded) return result;
   make_folder(run.out);  // an experiment without rows and trials made none
   result.file = experiments::file_of(experiment, run, result.conclusion);
   write_atomically(run.out + "/experiment.json", {numemu::json_of(result.file).dump(2), "\n"});
   write_report(run.out, paths, context);
   return result;
+}
+
+ClusterPlan plan_cluster(const ExperimentRequest& request, ClusterRequest asked) {
+  const experiments::Experiment& experiment = experiments::find_experiment(request.name);
+  const experiments::Size size = experiments::parse_size(request.size);
+  const experiments::Settings checked(experiment.settings, size, request.settings);
+  if (request.shard != "0/1")
+    throw usage_error("--shard: expected none beside --slurm and --parallel");
+  if (request.existing == Existing::fresh)
+    throw usage_error("--fresh: expected none beside --slurm and --parallel; take another --out");
+  if (asked.tasks == 0) asked.tasks = asked.at_once;
+  if (asked.tasks == 0)
+    throw usage_error("--tasks: expected a number: the trials of an experiment have no estimate");
+  std::vector<std::string> command = {"experiment", experiment.name, "--size",
+                                      request.size, "--seed",        std::to_string(request.seed)};
+  for (const std::string& setting : request.settings)
+    command.insert(command.end(), {"--set", setting});
+  return plan_tasks(experiment.name, folder_of(request), command, asked);
 }
 
 bool ExperimentResult::failed() const {

@@ -86,12 +86,14 @@ struct ExperimentRequest {
   std::string out = {};                    ///< folder; "" is out/NAME-SIZE
   std::vector<std::string> settings = {};  ///< "key=value"
   std::int64_t seed = 0;
+  std::string shard = "0/1";  ///< of its trials and points
   Existing existing = Existing::resume;
 };
 struct ExperimentResult {
   std::string out;
   experiments::Conclusion conclusion;
   experiments::ExperimentFile file;  ///< experiment.json
+  bool concluded = true;             ///< a shard stores its share, and nothing else
 
   bool failed() const;  ///< a finding failed
 };

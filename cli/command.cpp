@@ -173,7 +173,7 @@ int run_program(int argc, char** argv, Group own, void (*add_commands)(Program&)
   return code;
 }
 
-void add_threads(Command& command) {
+std::shared_ptr<const std::optional<std::int64_t>> add_threads(Command& command) {
   auto threads = std::make_shared<std::optional<std::int64_t>>();
   command.option("--threads T", *threads, "Number of threads (the results do not depend on it)")
       .whole(1, 1024);
@@ -181,6 +181,7 @@ void add_threads(Command& command) {
     if (*threads) omp_set_num_threads(static_cast<int>(**threads));
     require_threads();
   });
+  return threads;
 }
 
 std::string data_folder() {

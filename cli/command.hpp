@@ -1,6 +1,9 @@
 // What the commands share: how each is added to its program and run, exit codes, threads, folders
 // and the clock.
 #pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 
 #include "cli/groups.hpp"
@@ -23,8 +26,9 @@ int run_commands(int argc, char** argv, void (*add_commands)(Program&));
 
 /// Adds --threads, which sets the number of OpenMP threads (results do not depend on it).
 /// Of more than the machine has processors at most 16 are started; the command throws Error where
-/// the system refuses them, before OpenMP would end the program.
-void add_threads(Command&);
+/// the system refuses them, before OpenMP would end the program. Returns the number that was asked
+/// for, if any.
+std::shared_ptr<const std::optional<std::int64_t>> add_threads(Command&);
 /// The shipped data folder ($NUMEMU_DATA or where the program was built) and the cache folder
 /// ($NUMEMU_CACHE, $XDG_CACHE_HOME/numemu or ~/.cache/numemu).
 std::string data_folder();

@@ -81,9 +81,10 @@ std::string metric_help() {
       joined(net::score_names(), ", "));
 }
 
-void add_memory(Command& command) {
+std::shared_ptr<const std::int64_t> add_memory(Command& command) {
   constexpr std::size_t kShown = 40;  // characters of a wrong value
   auto size = std::make_shared<std::optional<std::string>>();
+  auto asked = std::make_shared<std::int64_t>(0);
   command
       .option(
           "--memory SIZE", *size,
@@ -97,15 +98,17 @@ void add_memory(Command& command) {
                                       text.substr(0, kShown));
       });
   // The command owns the run that its work is of, from here to its end.
-  command.before_run([size, run = std::make_shared<net::RunContext>(),
+  command.before_run([size, asked, run = std::make_shared<net::RunContext>(),
                       scope = std::shared_ptr<net::RunScope>()]() mutable {
+    if (*size) *asked = parse_size(**size).value_or(kMost);
     const std::int64_t half = api::machine_memory() / 2;
-    run->memory.set_budget(*size      ? parse_size(**size).value_or(kMost)
+    run->memory.set_budget(*size      ? *asked
                            : half > 0 ? half
                                       : net::kNoMemoryBound,
                            api::held_memory);
     scope = std::make_shared<net::RunScope>(*run);
   });
+  return asked;
 }
 
 std::optional<experiments::Gate> GateOption::gate() const {

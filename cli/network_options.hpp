@@ -1,7 +1,9 @@
 // Options of commands on networks: network, data set, recipe, metrics, gate, memory; and what they
 // tell while they run.
 #pragma once
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,8 +32,9 @@ std::string recipe_path(const std::string& given);
 /// The help of --metric.
 std::string metric_help();
 
-/// Adds --memory SIZE. Without it the budget is half of api::machine_memory().
-void add_memory(Command&);
+/// Adds --memory SIZE. Without it the budget is half of api::machine_memory(). Returns the bytes
+/// that were asked for, once the command runs; 0 where none were.
+std::shared_ptr<const std::int64_t> add_memory(Command&);
 
 /// --gate and --strict: what the accuracy of rows must reach, and the exit code.
 struct GateOption {

@@ -279,7 +279,8 @@ Conclusion run_allocation(const ExperimentRun& run) {
   const SweepConfig config = parse_sweep(sweep.dump(), "allocation");
   if (config.repeated > 0)
     throw usage_error("--set: options: expected different options, found some under two names");
-  RowStore store = open_rows(config, bench.dataset, bench.trained, run.out, {}, run.existing);
+  RowStore store =
+      open_rows(config, bench.dataset, bench.trained, run.out, run.shard, run.existing);
   SweepHooks hooks = run.hooks;
   if (run.hooks.on_point) {
     hooks.on_point = [&](std::size_t done, std::size_t kept, std::size_t total, Point point) {
@@ -288,7 +289,8 @@ Conclusion run_allocation(const ExperimentRun& run) {
       run.hooks.on_point(done, kept, total, point);
     };
   }
-  run_sweep(config, bench, store, run.out, {}, hooks);
+  run_sweep(config, bench, store, run.out, run.shard, hooks);
+  if (!run.shard.whole()) throw OthersMissing();
   const std::vector<Row> rows = merge_rows(run.out);
   const std::vector<Measured> all = measured_of(front, rows);
 

@@ -180,7 +180,7 @@ Conclusion run_sensitivity(const ExperimentRun& run) {
   if (config.repeated > 0)
     throw usage_error("--set: formats: expected every format once, found some repeated");
   dataset = with_reference(std::move(dataset), trained, config.points);
-  RowStore store = open_rows(config, dataset, trained, run.out, {}, run.existing);
+  RowStore store = open_rows(config, dataset, trained, run.out, run.shard, run.existing);
   run.say(fmt::format("loading {} on {}", net, run.settings.text("data")));
   Workbench bench(std::move(dataset), std::move(trained), images,
                   {run.folders.cache, run.existing == Existing::fresh, run.on_bench});
@@ -194,7 +194,8 @@ Conclusion run_sensitivity(const ExperimentRun& run) {
     };
     hooks.on_point(0, 0, config.points.size(), config.points.front());
   }
-  run_sweep(config, bench, store, run.out, {}, hooks);
+  run_sweep(config, bench, store, run.out, run.shard, hooks);
+  if (!run.shard.whole()) throw OthersMissing();
   const std::vector<Row> rows = merge_rows(run.out);
   const std::vector<Record> records = read_records(rows);
   for (std::size_t i = 0; i < cells.size(); ++i) cells[i].record = &records.at(i);

@@ -4,19 +4,22 @@
 #include <algorithm>
 
 #include "api/studies.hpp"
+#include "cli/cluster.hpp"
 #include "cli/command.hpp"
 #include "cli/network_options.hpp"
 #include "cli/progress.hpp"
 #include "cli/report_files.hpp"
 #include "cli/table.hpp"
 #include "cli/talk.hpp"
+#include "formats/error.hpp"
 
 namespace numemu::cli {
 namespace {
 
 struct ExperimentOptions {
   api::ExperimentRequest asked;
-  bool json = false, quiet = false, strict = false;
+  ClusterOptions cluster;
+  bool dry_run = false, json = false, quiet = false, strict = false;
 };
 
 int list(const ExperimentOptions& options) {
@@ -86,9 +89,27 @@ void print(const experiments::ExperimentFile& file) {
   }
 }
 
+/// Shows or submits the tasks, or runs them here; whether the experiment goes on in this process.
+bool start_tasks(const ExperimentOptions& options, const api::ExperimentRequest& asked) {
+  const api::ClusterPlan plan = api::plan_cluster(asked, options.cluster.request({}));
+  if (options.dry_run) {
+    print_plan(options.cluster, plan);
+  } else if (options.cluster.slurm) {
+    submit(plan, options.quiet);
+  } else {
+    run_tasks(options.cluster, plan, options.quiet);
+    return true;
+  }
+  return false;
+}
+
 int run_experiment(const ExperimentOptions& options) {
+  options.cluster.require_used();
+  if (options.dry_run && !options.cluster.used())
+    throw usage_error("--dry-run: expected --slurm or --parallel beside it");
   if (options.asked.name.empty()) return list(options);
   api::ExperimentRequest asked = options.asked;
+  if (options.cluster.used() && !start_tasks(options, asked)) return kFine;
   const std::string& name = asked.name;
   api::Context context = program_context(options.quiet);
   std::unique_ptr<Progress> progress;
@@ -121,6 +142,10 @@ int run_experiment(const ExperimentOptions& options) {
                    static_cast<std::int64_t>(std::min(done, kept)));
   };
   const api::ExperimentResult result = api::run_experiment(asked, context, hooks);
+  if (!result.concluded) {
+    fmt::print("{}\n", harmless(result.out));
+    return kFine;
+  }
   if (options.json) {
     fmt::print("{}\n", json_of(result.file).dump(2));
   } else {
@@ -152,8 +177,10 @@ void add_experiment(Program& program) {
                "Exit with 1 if a finding fails (default: 0, a failed finding is a result)");
   command.flag("--json", options.json, "Print the conclusion as JSON");
   command.flag("--quiet", options.quiet, "No progress");
-  add_threads(command);
-  add_memory(command);
+  command.option("--shard i/n", options.asked.shard,
+                 "Run only the trials i, i+n, i+2n, ... and conclude nothing");
+  command.flag("--dry-run", options.dry_run, "Print the scripts of --slurm, then stop");
+  add_cluster(command, options.cluster, true);
 }
 
 }  // namespace numemu::cli

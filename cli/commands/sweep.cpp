@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "api/studies.hpp"
+#include "cli/cluster.hpp"
 #include "cli/command.hpp"
 #include "cli/format_names.hpp"
 #include "cli/network_options.hpp"
@@ -20,6 +21,7 @@ namespace {
 struct SweepOptions {
   api::SweepRequest asked;
   GateOption gate;
+  ClusterOptions cluster;
   bool resume = false, dry_run = false, quiet = false, json = false;
 };
 
@@ -86,11 +88,36 @@ experiments::SweepSummary run_points(const api::Sweep& sweep, api::Context conte
       host_name());
 }
 
+/// Plans, shows or submits the tasks, or runs them here; whether the sweep goes on in this process.
+bool start_tasks(const SweepOptions& options, api::Sweep& sweep, const api::SweepRequest& asked,
+                 const api::Context& context) {
+  std::vector<std::string> last;
+  if (!options.gate.target.empty()) last = {"--gate", options.gate.target};
+  if (options.gate.strict) last.emplace_back("--strict");
+  const api::ClusterPlan plan = api::plan_cluster(
+      sweep, asked, options.cluster.request(std::move(last)), context, options.dry_run);
+  if (sweep.existing == api::Existing::fresh) sweep.existing = api::Existing::resume;
+  if (plan.tasks.empty()) {
+    if (!options.quiet) say("all {} points are present", plan.points);
+    return options.cluster.parallel && !options.dry_run;
+  }
+  if (options.dry_run) {
+    print_plan(options.cluster, plan);
+  } else if (options.cluster.slurm) {
+    submit(plan, options.quiet);
+  } else {
+    run_tasks(options.cluster, plan, options.quiet);
+    return true;
+  }
+  return false;
+}
+
 int run_sweep(const SweepOptions& options) {
+  options.cluster.require_used();
   api::SweepRequest asked = options.asked;
   asked.gate = options.gate.gate();
   api::Context context = program_context(options.quiet);
-  const api::Sweep sweep = api::plan_sweep(asked, context.folders);
+  api::Sweep sweep = api::plan_sweep(asked, context.folders);
   const experiments::SweepConfig& config = sweep.config;
   if (config.repeated > 0)
     say("{}: {}", sweep.path,
@@ -98,7 +125,11 @@ int run_sweep(const SweepOptions& options) {
             ? "1 point repeats an earlier one and is left out"
             : fmt::format("{} points repeat earlier ones and are left out", config.repeated));
   if (!options.quiet) note_short_names_in(sweep.path);
-  if (options.dry_run) return dry_run(sweep, context);
+  if (options.cluster.used()) {
+    if (!start_tasks(options, sweep, asked, context)) return kFine;
+  } else if (options.dry_run) {
+    return dry_run(sweep, context);
+  }
   double start = 0;
   context.on_checked = [&] {
     if (!options.quiet) say("loading {} on {}", config.net, config.data);
@@ -153,12 +184,13 @@ void add_sweep(Program& program) {
       .excludes(fresh);
   command.flag("--no-predictions", options.asked.predictions, "Measure only", false);
   add_gate(command, options.gate);
-  command.flag("--dry-run", options.dry_run, "List the points and the estimated time, then stop");
+  command.flag(
+      "--dry-run", options.dry_run,
+      "List the points and the estimated time, or print the scripts of --slurm, then stop");
   command.flag("--json", options.json, "Print the rows as JSON instead of the table");
   command.flag("--quiet", options.quiet,
                "Print only the gate's verdict and the path of the report");
-  add_threads(command);
-  add_memory(command);
+  add_cluster(command, options.cluster, false);
 }
 
 }  // namespace numemu::cli

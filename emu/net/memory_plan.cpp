@@ -254,8 +254,8 @@ bool works_in_place(const Graph& graph, std::size_t node, const std::vector<int>
   return first >= graph.inputs.size() && last_readers[first] == static_cast<int>(node);
 }
 
-void require_memory(std::span<const PlannedPass> passes) {
-  if (memory_account().budget() == kNoMemoryBound) return;
+std::int64_t require_memory(std::span<const PlannedPass> passes) {
+  if (memory_account().budget() == kNoMemoryBound) return 0;
   std::string refusal;
   std::int64_t least = 0;
   for (const PlannedPass& pass : passes) {
@@ -272,6 +272,7 @@ void require_memory(std::span<const PlannedPass> passes) {
     if (refusal.empty()) refusal = walk.refusal();
   }
   if (!refusal.empty()) throw memory_error(refusal + least_text(least));
+  return least;
 }
 
 void require_memory(const Graph& graph, std::span<const Shape> inputs, Keeps keeps) {

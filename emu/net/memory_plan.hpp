@@ -51,9 +51,10 @@ struct PlannedPass {
 };
 
 /// require_memory() of several passes, each alone; the message has the least budget that does for
-/// all. Inside a parallel region what the process holds is not counted again: who began the region
-/// did, and the passes beside this one hold some of it.
-void require_memory(std::span<const PlannedPass>);
+/// all, which is returned where they fit (0 where no budget is set). Inside a parallel region what
+/// the process holds is not counted again: who began the region did, and the passes beside this one
+/// hold some of it.
+std::int64_t require_memory(std::span<const PlannedPass>);
 
 /// Elements that a pass with Keeps::products leaves to its caller.
 std::int64_t kept_products(const Graph&, const std::vector<Shape>& inputs);

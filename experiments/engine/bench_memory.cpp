@@ -45,9 +45,9 @@ std::int64_t calibration_elements(const policies::BoundRecipe& recipe) {
   return elements;
 }
 
-void require_bench_memory(const net::Graph& graph, const net::Graph& baseline,
-                          const net::Dataset& dataset, std::int64_t images, std::int64_t beside,
-                          std::int64_t most) {
+std::int64_t require_bench_memory(const net::Graph& graph, const net::Graph& baseline,
+                                  const net::Dataset& dataset, std::int64_t images,
+                                  std::int64_t beside, std::int64_t most) {
   const auto kept = [&](std::int64_t samples) {
     return net::kept_products(graph, net::batch_shapes(graph, samples));
   };
@@ -62,7 +62,7 @@ void require_bench_memory(const net::Graph& graph, const net::Graph& baseline,
                                      {graph, all, net::Keeps::nothing, 1, behind},
                                      net::evaluation_pass(baseline, images, behind),
                                      net::evaluation_pass(graph, images, behind)};
-  net::require_memory(passes);
+  return net::require_memory(passes);
 }
 
 void require_export_memory(const policies::BoundRecipe& recipe, std::int64_t samples,

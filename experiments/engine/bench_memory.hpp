@@ -19,10 +19,10 @@ std::int64_t calibration_elements(const policies::BoundRecipe&);
 /// Throws Error where the memory budget does not hold a float32 reference of at most `most`
 /// calibration samples and what is measured beside it and `beside` elements: passes over its
 /// samples, the evaluation of `images` by the network and by its baseline. It names a budget that
-/// does, by estimate the least.
-void require_bench_memory(const net::Graph&, const net::Graph& baseline, const net::Dataset&,
-                          std::int64_t images, std::int64_t beside = 0,
-                          std::int64_t most = std::numeric_limits<std::int64_t>::max());
+/// does, by estimate the least, which is returned where it fits (0 where no budget is set).
+std::int64_t require_bench_memory(const net::Graph&, const net::Graph& baseline,
+                                  const net::Dataset&, std::int64_t images, std::int64_t beside = 0,
+                                  std::int64_t most = std::numeric_limits<std::int64_t>::max());
 
 /// The same of an export, before anything is computed or written: `calibration` samples, the
 /// `samples` that are compared, and beside their outputs the network that is read back.

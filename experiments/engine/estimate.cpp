@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <numeric>
 #include <set>
 #include <vector>
 
@@ -184,8 +185,9 @@ std::map<std::string, double> stored_times(const std::string& folder) {
 /// that search take many times as long as others.
 struct Group {
   std::vector<const Point*> missing;
-  double seconds = 0, points = 0;  ///< of those whose time is known
-  double once = 0;                 ///< what the first point takes besides
+  std::vector<std::size_t> places;  ///< theirs in the shard
+  double seconds = 0, points = 0;   ///< of those whose time is known
+  double once = 0;                  ///< what the first point takes besides
 };
 
 std::string group_of(const Point& point) {
@@ -241,6 +243,7 @@ SweepEstimate estimate_sweep(const SweepConfig& config, const Folders& folders,
       existing == Existing::fresh ? std::set<std::string>() : stored_keys(folder);
   const std::map<std::string, double> times = stored_times(folder);
   SweepEstimate estimate;
+  estimate.memory = require_sweep_memory(config, dataset, trained);
   std::map<std::string, Group> groups;
   for (const Point* point : shard_points(config, shard)) {
     const std::string key = row_key(identify(*point, dataset, trained, images));
@@ -253,6 +256,7 @@ SweepEstimate estimate_sweep(const SweepConfig& config, const Folders& folders,
       ++estimate.kept;
     } else {
       group.missing.push_back(point);
+      group.places.push_back(estimate.points);
     }
     ++estimate.points;
   }
@@ -265,13 +269,16 @@ SweepEstimate estimate_sweep(const SweepConfig& config, const Folders& folders,
   try_float32(trial, (1 - kPointsShare) * budget, share);
   try_groups(trial, unknown, kPointsShare * budget, share);
   const bool kept = existing != Existing::fresh && has_baseline(folders, dataset, trained, images);
-  estimate.seconds = loading + trial.pass * static_cast<double>(trial.reference) +
-                     trial.calibration + (kept ? 0 : trial.float32 * static_cast<double>(images));
+  estimate.shared = loading + trial.pass * static_cast<double>(trial.reference) +
+                    trial.calibration + (kept ? 0 : trial.float32 * static_cast<double>(images));
+  estimate.each.resize(estimate.points);
   for (const auto& [name, group] : groups) {
     if (group.missing.empty()) continue;
-    estimate.seconds +=
-        group.once + group.seconds / group.points * static_cast<double>(group.missing.size());
+    estimate.shared += group.once;
+    for (const std::size_t place : group.places)
+      estimate.each[place] = group.seconds / group.points;
   }
+  estimate.seconds = std::accumulate(estimate.each.begin(), estimate.each.end(), estimate.shared);
   return estimate;
 }
 

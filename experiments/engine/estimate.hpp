@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "experiments/engine/row_store.hpp"
 #include "experiments/engine/sweep_config.hpp"
@@ -15,6 +16,10 @@ struct SweepEstimate {
   std::size_t points = 0, kept = 0;  ///< of the shard; rows that are there already
   /// Of loading, the float32 workbench and the points that are missing.
   double seconds = 0;
+  /// The part of it that every shard of the points would take again: all but the points themselves.
+  double shared = 0;
+  std::int64_t memory = 0;   ///< the least budget that holds it, in bytes; 0 where none is set
+  std::vector<double> each;  ///< seconds of every point of the shard, 0 where its row is there
 };
 
 /// Points with the same unit take alike, with blocks and without: the mean of their times in

@@ -62,12 +62,18 @@ const std::string& weight_granularity(const Settings&);
 bool set_weight_granularity(Json& role, const char* name, const std::string& granularity,
                             const std::string& where);
 
+/// Thrown by a shard of an experiment when its share is stored and that of others is not yet: it
+/// cannot conclude.
+struct OthersMissing {};
+
 /// The input of an experiment.
 struct ExperimentRun {
   Settings settings;
   std::uint64_t seed = 0;
   std::string out;  ///< folder for its rows, which a killed run finds again
   Existing existing = Existing::resume;
+  /// Of its trials (trials.hpp) and points; one of several ends with OthersMissing or concludes.
+  Shard shard = {};
   Folders folders;
   SweepHooks hooks;
   /// Told before long work without points ("loading ...").

@@ -24,14 +24,18 @@ namespace {
 
 constexpr const char* kSweep = "sweep";
 
-/// Complete lines of a file (nothing if it does not exist); what follows the last newline is a
-/// killed program's.
+/// Nothing if the file does not exist.
+std::string text_of(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return "";
+  InputFile file(path);
+  return file.read(file.left());
+}
+
+/// Complete lines of a file; what follows the last newline is a killed program's.
 std::vector<std::string> complete_lines(const std::string& path) {
   std::vector<std::string> lines;
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) return lines;
-  InputFile file(path);
-  const std::string text = file.read(file.left());
+  const std::string text = text_of(path);
   for (std::size_t at = 0, end; (end = text.find('\n', at)) != std::string::npos; at = end + 1)
     lines.push_back(text.substr(at, end - at));
   return lines;
@@ -46,24 +50,32 @@ std::optional<int> digits(std::string_view text) {
   return value;
 }
 
-/// -1 for rows.jsonl, i for rows.<i>.jsonl, nullopt for the name of any other file.
-std::optional<int> shard_index(std::string_view name) {
-  constexpr std::string_view kHead = "rows.", kTail = ".jsonl";
-  if (name == "rows.jsonl") return -1;
-  if (!name.starts_with(kHead) || !name.ends_with(kTail) ||
-      name.size() <= kHead.size() + kTail.size())
+constexpr const char* kRows = "rows";
+constexpr int kWhole = -1;
+
+/// kWhole for <stem>.jsonl, i for <stem>.<i>.jsonl, nullopt for the name of any other file.
+std::optional<int> shard_index(std::string_view name, std::string_view stem) {
+  constexpr std::string_view kTail = ".jsonl";
+  if (!name.starts_with(stem) || !name.ends_with(kTail) || name.size() < stem.size() + kTail.size())
     return std::nullopt;
-  return digits(name.substr(kHead.size(), name.size() - kHead.size() - kTail.size()));
+  name = name.substr(stem.size(), name.size() - stem.size() - kTail.size());
+  if (name.empty()) return kWhole;
+  return name[0] == '.' ? digits(name.substr(1)) : std::nullopt;
 }
 
-/// The rows files of a folder, by index.
-std::map<int, std::string> rows_files(const std::string& folder) {
+std::string file_name(std::string_view stem, const Shard& shard) {
+  return shard.whole() ? fmt::format("{}.jsonl", stem)
+                       : fmt::format("{}.{}.jsonl", stem, shard.index);
+}
+
+/// The files of rows in a folder, by index.
+std::map<int, std::string> rows_files(const std::string& folder, std::string_view stem = kRows) {
   std::map<int, std::string> files;
   std::error_code error;
   for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end;
        at.increment(error)) {
     const std::string name = at->path().filename();
-    if (const auto index = shard_index(name)) files[*index] = folder + "/" + name;
+    if (const auto index = shard_index(name, stem)) files[*index] = folder + "/" + name;
   }
   if (error)
     throw file_error(fmt::format("{}: expected a folder with rows ({})", folder, error.message()));
@@ -84,6 +96,10 @@ std::optional<std::int64_t> prediction_version(const Row& row) {
   return row.predicted.version.value_or(1);
 }
 
+std::string at_line(const std::string& path, std::size_t number) {
+  return fmt::format("{}: line {}", path, number);
+}
+
 /// Throws DamagedRow where the file's rows carry digests and this one does not.
 void require_digest(const Json& row, bool carried, const std::string& path, std::size_t number) {
   if (carried && !row.contains("digest"))
@@ -99,16 +115,9 @@ std::string busy(const std::string& rows_path, const std::string& writer) {
   return fmt::format("{}: another {} is writing to it", rows_path, writer);
 }
 
-/// "--out runs/sweep-2", for messages about rows that are in the way.
-std::string another_out(const std::string& rows_path) {
-  return "--out " + fresh_folder(std::filesystem::path(rows_path).parent_path());
-}
-
 }  // namespace
 
-std::string Shard::rows_file() const {
-  return count == 1 ? "rows.jsonl" : fmt::format("rows.{}.jsonl", index);
-}
+std::string Shard::rows_file() const { return file_name(kRows, *this); }
 
 Shard parse_shard(const std::string& text) {
   const std::size_t slash = std::min(text.find('/'), text.size());
@@ -123,42 +132,60 @@ Shard parse_shard(const std::string& text) {
 
 RowStore::RowStore(const std::string& folder, const Shard& shard, std::vector<std::string> keys,
                    Existing existing)
-    : path_(folder + "/" + shard.rows_file()), keys_(std::move(keys)) {
-  lock(folder, kSweep);
-  settle_shards(folder, shard, existing);
-  if (existing != Existing::fresh) read_existing(existing, nullptr);
-  begin();
-}
+    : RowStore(nullptr, folder, shard, std::move(keys), existing) {}
 
 RowStore::RowStore(const RowFile& file, const std::string& folder, std::vector<std::string> keys,
-                   Existing existing)
-    : path_(folder + "/" + file.name), keys_(std::move(keys)) {
-  lock(folder, file.writer);
-  if (existing != Existing::fresh) read_existing(existing, &file);
+                   Existing existing, const Shard& shard)
+    : RowStore(&file, folder, shard, std::move(keys), existing) {}
+
+RowStore::RowStore(const RowFile* file, const std::string& folder, const Shard& shard,
+                   std::vector<std::string> keys, Existing existing)
+    : file_(file != nullptr ? std::optional(*file) : std::nullopt),
+      folder_(folder),
+      stem_(file != nullptr ? file->stem : kRows),
+      shard_(shard),
+      path_(folder + "/" + file_name(stem_, shard)),
+      keys_(std::move(keys)),
+      wanted_(keys_.begin(), keys_.end()) {
+  make_folder(folder);
+  if (shard.whole())
+    lock_ = std::make_unique<FileLock>(lock_path(path_), busy(path_, file ? file->writer : kSweep));
+  settle_shards(existing);
+  if (existing != Existing::fresh) {
+    read_existing(path_, existing);
+    for (const std::string& taken : taken_over_) read_existing(taken, existing);
+    look_again();
+  }
   begin();
+  for (const std::string& taken : taken_over_) {
+    std::error_code error;
+    std::filesystem::remove(taken, error);
+    std::filesystem::remove(lock_path(taken), error);
+  }
 }
 
 RowStore::RowStore(RowStore&&) noexcept = default;
 RowStore::~RowStore() = default;
 
-void RowStore::lock(const std::string& folder, const std::string& writer) {
-  make_folder(folder);
-  lock_ = std::make_unique<FileLock>(lock_path(path_), busy(path_, writer));
-}
-
 void RowStore::begin() {
   bool gap = false;
   for (const std::string& key : keys_) {
+    if (other_.contains(key)) continue;
     gap = gap || !lines_.contains(key);
     prefix_ = prefix_ && !(gap && lines_.contains(key));
   }
-  kept_ = lines_.size();
+  if (file_ && !shard_.whole()) prefix_ = true;  // the whole puts them in order
+  kept_ = lines_.size() + other_.size();
   // Another order of the same rows leaves what was concluded from them.
   const std::vector<std::string> lines = complete_lines(path_);
   std::set<std::string> rows(old_lines_.begin(), old_lines_.end());
   for (const auto& [key, line] : lines_) rows.insert(line);
   if (rows != std::set<std::string>(lines.begin(), lines.end())) drop_conclusion();
-  write_atomically(path_, {in_point_order()});
+  // A shard's file that is right stays in place: a second writer may be adding to it.
+  const std::string text = in_point_order();
+  std::error_code error;
+  if (shard_.whole() || !std::filesystem::exists(path_, error) || text_of(path_) != text)
+    write_atomically(path_, {text});
 }
 
 void RowStore::drop_conclusion() {
@@ -175,85 +202,125 @@ void RowStore::drop_conclusion() {
   dropped_ = true;
 }
 
-/// Rows of different numbers of shards in one folder would be merged out of order, some of them
-/// twice.
-void RowStore::settle_shards(const std::string& folder, const Shard& shard, Existing existing) {
-  for (const auto& [index, path] : rows_files(folder)) {
-    const auto belongs = [&, at = index, &file = path] {
-      const int noted = noted_number(lock_path(file));
-      return (at < 0) == (shard.count == 1) && at < shard.count &&
-             (noted == 0 || noted == shard.count);
-    };
-    if (belongs()) continue;
-    if (existing != Existing::fresh)
+/// Rows of different numbers of shards in one folder would be merged out of order.
+void RowStore::settle_shards(Existing existing) {
+  for (const auto& [index, path] : rows_files(folder_, stem_)) {
+    const bool fresh = existing == Existing::fresh;
+    if (index == kWhole) {  // a shard reads its rows
+      if (shard_.whole() || !fresh) continue;
+      const FileLock other(lock_path(path), busy(path, kSweep));
+      std::filesystem::remove(path);
+      continue;
+    }
+    if (shard_.whole()) {
+      if (!fresh) taken_over_.push_back(path);
+      if (fresh) std::filesystem::remove(path);
+      continue;
+    }
+    const int noted = noted_number(lock_path(path));
+    if (index < shard_.count && (noted == 0 || noted == shard_.count)) continue;
+    if (!fresh)
       throw Error(fmt::format("{}: was written with another --shard; use --fresh or {}", path,
-                              another_out(path)));
-    if (path == path_) continue;  // about to be rewritten
-    const FileLock other(lock_path(path), busy(path, kSweep));
-    if (!belongs()) std::filesystem::remove(path);
+                              another_out()));
+    if (path != path_) std::filesystem::remove(path);
   }
-  lock_->note(shard.count);
+  note_number(lock_path(path_), shard_.count);
 }
 
-/// `file` is null for rows of a sweep.
-void RowStore::read_existing(Existing existing, const RowFile* file) {
-  const std::set<std::string> wanted(keys_.begin(), keys_.end());
-  const std::vector<std::string> lines = complete_lines(path_);
+void RowStore::read_existing(const std::string& path, Existing existing) {
+  const std::vector<std::string> lines = complete_lines(path);
   const bool carried = carry_digests(lines);
   std::size_t number = 0;
   for (const std::string& line : lines) {
     try {
-      const Json row = parse_identity(line, path_, ++number);
-      require_digest(row, carried, path_, number);
-      take_row(row, row.contains("digest") ? line : with_digest(line), number, wanted, existing,
-               file);
+      const Json row = parse_identity(line, path, ++number);
+      require_digest(row, carried, path, number);
+      take_row(row, row.contains("digest") ? line : with_digest(line), path, number, existing);
     } catch (const DamagedRow& error) {
       damaged_.push_back(error.what() + std::string("; dropped, will be computed again"));
     }
   }
 }
 
-void RowStore::require_losses_of(const Json& row, std::size_t number) const {
-  if (!row.contains("losses")) return;
-  try {
-    read_losses(std::filesystem::path(path_).parent_path(), read_row(row));
-  } catch (const Error& error) {
-    throw DamagedRow(
-        fmt::format("{}: line {}: a row without its losses ({})", path_, number, error.what()));
+void RowStore::look_again() {
+  if (shard_.whole()) return;
+  for (const auto& [index, path] : rows_files(folder_, stem_)) {
+    // Other shards of a sweep have other points.
+    if (index == shard_.index || (!file_ && index != kWhole)) continue;
+    for (const std::string& line : complete_lines(path)) {
+      try {
+        const Json row = parse_identity(line, path, 0);
+        const std::string key = row["key"];
+        if (!row.contains("digest") || row["version"] != kNumericsVersion ||
+            !wanted_.contains(key) || lines_.contains(key))
+          continue;
+        if (!file_) require_losses_of(row, path, 0);
+        other_.emplace(key, line);
+      } catch (const Error&) {  // the whole tells of it
+      }
+    }
   }
 }
 
-void RowStore::take_row(const Json& row, const std::string& line, std::size_t number,
-                        const std::set<std::string>& wanted, Existing existing,
-                        const RowFile* file) {
+void RowStore::finish() {
+  if (shard_.whole()) return;
+  std::string lost;
+  const std::vector<std::string> stored = complete_lines(path_);
+  const std::set<std::string> there(stored.begin(), stored.end());
+  for (const auto& [key, line] : lines_) {
+    if (!there.contains(line)) lost += line + "\n";
+  }
+  if (!lost.empty()) append_text(path_, lost, true);
+}
+
+void RowStore::require_losses_of(const Json& row, const std::string& path,
+                                 std::size_t number) const {
+  if (!row.contains("losses")) return;
+  try {
+    read_losses(folder_, read_row(row));
+  } catch (const Error& error) {
+    throw DamagedRow(
+        fmt::format("{}: a row without its losses ({})", at_line(path, number), error.what()));
+  }
+}
+
+/// A row that was taken over before a kill is there twice.
+void RowStore::keep_old(const std::string& line) {
+  if (std::ranges::find(old_lines_, line) == old_lines_.end()) old_lines_.push_back(line);
+}
+
+std::string RowStore::another_out() const { return "--out " + fresh_folder(folder_); }
+
+void RowStore::take_row(const Json& row, const std::string& line, const std::string& path,
+                        std::size_t number, Existing existing) {
+  const std::string where = at_line(path, number), key = row["key"];
   if (row["version"] != kNumericsVersion) {
     if (existing != Existing::keep_old) {
       throw Error(fmt::format(
-          "{}: line {}: a row of numerics version {}, this program is {}; use --keep-old, --fresh "
-          "or {}",
-          path_, number, row["version"].get<std::string>(), kNumericsVersion, another_out(path_)));
+          "{}: a row of numerics version {}, this program is {}; use --keep-old, --fresh or {}",
+          where, row["version"].get<std::string>(), kNumericsVersion, another_out()));
     }
-    old_lines_.push_back(line);
-  } else if (wanted.contains(row["key"].get<std::string>())) {
-    if (file == nullptr) require_losses_of(row, number);
-    lines_[row["key"]] = line;
-  } else if (file != nullptr) {
-    old_lines_.push_back(line);
+    keep_old(line);
+  } else if (wanted_.contains(key)) {
+    if (!file_) require_losses_of(row, path, number);
+    lines_[key] = line;
+  } else if (file_) {
+    keep_old(line);
   } else {
-    throw Error(fmt::format("{}: line {}: a row from another sweep; use --fresh or {}", path_,
-                            number, another_out(path_)));
+    throw Error(
+        fmt::format("{}: a row from another sweep; use --fresh or {}", where, another_out()));
   }
-  if (file == nullptr) {
-    const Row checked = checked_row(row, path_, number);
-    if (const std::optional<std::int64_t> made = prediction_version(checked);
-        made && checked.version == kNumericsVersion && *made != kPredictionVersion) {
-      throw Error(fmt::format(
-          "{}: line {}: a row whose predictions have version {}, this program's have {}; use "
-          "--fresh or {}",
-          path_, number, *made, kPredictionVersion, another_out(path_)));
-    }
-  } else if (!file->holds(row)) {
-    throw Error(fmt::format("{}: line {}: expected a row with {}", path_, number, file->needs));
+  if (file_) {
+    if (!file_->holds(row))
+      throw Error(fmt::format("{}: expected a row with {}", where, file_->needs));
+    return;
+  }
+  const Row checked = checked_row(row, path, number);
+  if (const std::optional<std::int64_t> made = prediction_version(checked);
+      made && checked.version == kNumericsVersion && *made != kPredictionVersion) {
+    throw Error(fmt::format(
+        "{}: a row whose predictions have version {}, this program's have {}; use --fresh or {}",
+        where, *made, kPredictionVersion, another_out()));
   }
 }
 
@@ -338,8 +405,12 @@ std::vector<Row> merge_rows(const std::string& folder) {
       }
     }
   }
-  // Point p stands in shard p mod n at place p / n.
+  // Rows of the whole come first; of the others point p stands in shard p mod n at place p / n.
   std::vector<Row> rows;
+  if (files.begin()->first == kWhole) {
+    rows = std::move(shards.front());
+    shards.erase(shards.begin());
+  }
   std::size_t longest = 0;
   for (const auto& shard : shards) longest = std::max(longest, shard.size());
   for (std::size_t place = 0; place < longest; ++place) {

@@ -98,13 +98,18 @@ std::pair<net::Dataset, TrainedNet> load_sweep(const SweepConfig& config, const 
   if (config.fold_batch_norm) fold_batch_norm(trained);
   net::scores_for(dataset, config.metrics);  // a metric that does not fit, before any work
   dataset = with_reference(std::move(dataset), trained, config.points);
+  require_sweep_memory(config, dataset, trained);
+  return {std::move(dataset), std::move(trained)};
+}
+
+std::int64_t require_sweep_memory(const SweepConfig& config, const net::Dataset& dataset,
+                                  const TrainedNet& trained) {
   std::int64_t calibration = 0;
   for (const Point& point : config.points)
     calibration = std::max(calibration,
                            calibration_elements(bound_recipe(point.recipe, trained, point.where)));
-  require_bench_memory(trained.graph, baseline_graph(trained), dataset,
-                       std::min(config.eval_images, dataset.test_count()), calibration);
-  return {std::move(dataset), std::move(trained)};
+  return require_bench_memory(trained.graph, baseline_graph(trained), dataset,
+                              std::min(config.eval_images, dataset.test_count()), calibration);
 }
 
 RowStore open_rows(const SweepConfig& config, const net::Dataset& dataset,
@@ -153,6 +158,7 @@ SweepSummary run_sweep(const SweepConfig& config, const Workbench& bench, RowSto
     }
     if (hooks.on_point) hooks.on_point(i + 1, i + 1 - summary.computed, points.size(), *points[i]);
   }
+  store.finish();
   return summary;
 }
 

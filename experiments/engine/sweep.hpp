@@ -36,6 +36,9 @@ std::vector<const Point*> shard_points(const SweepConfig&, const Shard&);
 /// The data set and network of the sweep by name or file, batch normalisation folded if
 /// configured. Throws Error for a network that does not fit the data.
 std::pair<net::Dataset, TrainedNet> load_sweep(const SweepConfig&, const Folders&);
+/// Throws Error where the memory budget does not hold the sweep; returns the least that does (0
+/// where no budget is set).
+std::int64_t require_sweep_memory(const SweepConfig&, const net::Dataset&, const TrainedNet&);
 /// Opens the shard's rows in `folder` and writes sweep.json. Comes before the float32 work of a
 /// workbench, so that errors cost no time. Existing::fresh empties times.jsonl and removes losses
 /// too, but not for one shard of several: they are the others' as well. Throws Error for a sweep

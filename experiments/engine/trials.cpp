@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 #include <exception>
+#include <numeric>
 #include <optional>
 #include <set>
 
@@ -20,11 +21,11 @@ bool is_trial(const Json& row) {
 
 /// Trials of other settings, or of an earlier call of the same experiment, stay where they are.
 RowStore open_store(const ExperimentRun& run, const std::vector<std::string>& keys) {
-  static const RowFile file{"trials.jsonl", "experiment", is_trial, "point (an object) and result"};
+  static const RowFile file{"trials", "experiment", is_trial, "point (an object) and result"};
   const bool drop = run.existing == Existing::fresh && !*run.trials_dropped;
   *run.trials_dropped = true;
   const Existing rest = run.existing == Existing::keep_old ? Existing::keep_old : Existing::resume;
-  return {file, run.out, keys, drop ? Existing::fresh : rest};
+  return {file, run.out, keys, drop ? Existing::fresh : rest, run.shard};
 }
 
 /// The store of a run's trials, and the results found in it so far.
@@ -36,10 +37,21 @@ class Results {
     for (const Trial& trial : trials) {
       keys_.push_back(row_key(trial.point));
       repeats_.push_back(!seen.insert(keys_.back()).second);
-      if (!repeats_.back()) distinct.push_back(keys_.back());
+      if (repeats_.back()) continue;
+      if (static_cast<int>(distinct.size() % run.shard.count) == run.shard.index)
+        own_.push_back(keys_.size() - 1);
+      distinct.push_back(keys_.back());
     }
     store_.emplace(open_store(run, distinct));
     for (const std::string& damage : store_->damaged()) run.hooks.warn(damage);
+  }
+
+  /// The trials of this run, in order: all, or those of its shard.
+  std::vector<std::size_t> own() const {
+    if (!run_.shard.whole()) return own_;
+    std::vector<std::size_t> all(trials_.size());
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    return all;
   }
 
   /// Whether trial i has to be run: the first of its point, without a row.
@@ -60,8 +72,13 @@ class Results {
   }
 
   /// Read back, so that a result is the same whether it was computed now or found.
-  std::vector<Json> all() const {
+  std::vector<Json> all() {
+    store_->finish();
+    store_->look_again();
     std::vector<Json> results;
+    for (const std::string& key : keys_) {
+      if (!store_->has(key)) throw OthersMissing();
+    }
     for (const std::string& key : keys_)
       results.push_back(Json::parse(store_->line(key))["result"]);
     return results;
@@ -72,6 +89,7 @@ class Results {
   const std::vector<Trial>& trials_;
   std::vector<std::string> keys_;
   std::vector<bool> repeats_;
+  std::vector<std::size_t> own_;  ///< of a shard
   std::optional<RowStore> store_;
 };
 
@@ -91,7 +109,7 @@ MeanError RunningMean::mean(std::int64_t less) const {
 
 std::vector<Json> run_trials(const ExperimentRun& run, const std::vector<Trial>& trials) {
   Results results(run, trials);
-  for (std::size_t i = 0; i < trials.size(); ++i) {
+  for (const std::size_t i : results.own()) {
     results.announce(i);
     if (results.missing(i)) results.append(i, trials[i].run());
   }
@@ -101,27 +119,28 @@ std::vector<Json> run_trials(const ExperimentRun& run, const std::vector<Trial>&
 
 std::vector<Json> run_trials_at_once(const ExperimentRun& run, const std::vector<Trial>& trials) {
   Results results(run, trials);
-  std::vector<char> missing(trials.size());
-  for (std::size_t i = 0; i < trials.size(); ++i) missing[i] = results.missing(i) ? 1 : 0;
+  const std::vector<std::size_t> own = results.own();
+  std::vector<char> missing(own.size());
+  for (std::size_t k = 0; k < own.size(); ++k) missing[k] = results.missing(own[k]) ? 1 : 0;
   std::exception_ptr failure;
   std::atomic<bool> failed = false;
   net::RunContext& run_context = net::RunScope::current();
 #pragma omp parallel for ordered schedule(dynamic, 1)
-  for (std::size_t i = 0; i < trials.size(); ++i) {
+  for (std::size_t k = 0; k < own.size(); ++k) {
     Json result;
-    std::exception_ptr own;
+    std::exception_ptr own_failure;
     const net::RunScope scope(run_context);
     try {
-      if (missing[i] != 0 && !failed) result = trials[i].run();
+      if (missing[k] != 0 && !failed) result = trials[own[k]].run();
     } catch (...) {
-      own = std::current_exception();
+      own_failure = std::current_exception();
     }
 #pragma omp ordered
     if (!failed) {
       try {
-        if (own) std::rethrow_exception(own);
-        results.announce(i);
-        if (missing[i] != 0) results.append(i, result);
+        if (own_failure) std::rethrow_exception(own_failure);
+        results.announce(own[k]);
+        if (missing[k] != 0) results.append(own[k], result);
       } catch (...) {
         failure = std::current_exception();
         failed = true;

@@ -25,6 +25,10 @@ struct Trial {
 /// back as null. With Existing::fresh the first call of a run drops what is there. Damaged rows are
 /// dropped, said through hooks.warn. Throws Error for rows of another numerics version (unless
 /// Existing::keep_old), and when another process is writing to it.
+///
+/// A shard of the run runs the trials whose number is its index modulo its count and stores them in
+/// trials.<i>.jsonl. Where others' are missing by then it throws OthersMissing; where none are, as
+/// of an earlier call that all shards are through with, it goes on.
 std::vector<Json> run_trials(const ExperimentRun& run, const std::vector<Trial>& trials);
 
 /// The same with a trial on each OpenMP thread: for many trials that are short, whose loops inside

@@ -24,6 +24,7 @@
 
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
+#include "formats/storage/file_lock.hpp"
 
 namespace numemu {
 
@@ -183,7 +184,7 @@ struct Temporary {
   int file = -1;
 };
 
-/// A new file that nobody else has, where the file system cannot lock; a leftover of a killed
+/// A new file that nobody else has, on any machine, where locks do not hold; a leftover of a killed
 /// process stays.
 Temporary create_unlocked(const OutputPlace& place) {
   static std::atomic<unsigned> next{0};
@@ -201,6 +202,7 @@ Temporary create_unlocked(const OutputPlace& place) {
 /// its process, so the next run takes what a killed one left; the lock keeps others, threads too,
 /// apart.
 Temporary create_beside(const OutputPlace& place) {
+  if (!locks_hold(place.folder())) return create_unlocked(place);
   for (unsigned i = 0;; ++i) {
     std::string name = place.name() + kTemporaryMark + std::to_string(i);
     const int file = openat(place.folder(), name.c_str(),

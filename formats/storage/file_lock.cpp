@@ -4,14 +4,18 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/magic.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <optional>
 #include <string_view>
 #include <tuple>
@@ -49,30 +53,66 @@ std::optional<int> note_of(int file) {
   throw Error(message);
 }
 
+int open_lock(const std::string& path) {
+  // O_NONBLOCK: opening a pipe must not wait for its reader before it is refused.
+  const int file =
+      ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644);
+  if (file < 0 && errno == ELOOP)
+    refuse(file, path + ": expected a lock file, found a symbolic link; remove it");
+  if (file < 0)
+    refuse(file, fmt::format("{}: cannot be opened for writing ({})", path, std::strerror(errno)));
+  return file;
+}
+
+void require_lock_file(int file, const std::string& path) {
+  if (!note_of(file))
+    refuse(file, path + ": expected a lock file, which is empty or holds a number; move it away");
+}
+
+// Of statfs(2), where the kernel's headers lack them.
+constexpr std::uint32_t kZfs = 0x2fc12fc1, kBcachefs = 0xca451a4e, kJfs = 0x3153464a;
+
 }  // namespace
 
-FileLock::FileLock(const std::string& path, const std::string& busy)
-    // O_NONBLOCK: opening a pipe must not wait for its reader before it is refused.
-    : file_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644)) {
-  if (file_ < 0 && errno == ELOOP)
-    refuse(file_, path + ": expected a lock file, found a symbolic link; remove it");
-  if (file_ < 0)
-    refuse(file_, fmt::format("{}: cannot be opened for writing ({})", path, std::strerror(errno)));
-  if (::flock(file_, LOCK_EX | LOCK_NB) != 0) {
+bool locks_hold(int file) {
+  constexpr std::uint32_t kOfOneMachine[] = {EXT4_SUPER_MAGIC,
+                                             XFS_SUPER_MAGIC,
+                                             BTRFS_SUPER_MAGIC,
+                                             F2FS_SUPER_MAGIC,
+                                             TMPFS_MAGIC,
+                                             RAMFS_MAGIC,
+                                             OVERLAYFS_SUPER_MAGIC,
+                                             REISERFS_SUPER_MAGIC,
+                                             NILFS_SUPER_MAGIC,
+                                             ECRYPTFS_SUPER_MAGIC,
+                                             MSDOS_SUPER_MAGIC,
+                                             kZfs,
+                                             kBcachefs,
+                                             kJfs};
+  struct statfs system;
+  return ::fstatfs(file, &system) == 0 &&
+         std::ranges::find(kOfOneMachine, static_cast<std::uint32_t>(system.f_type)) !=
+             std::end(kOfOneMachine);
+}
+
+FileLock::FileLock(const std::string& path, const std::string& busy) : file_(open_lock(path)) {
+  if (locks_hold(file_) && ::flock(file_, LOCK_EX | LOCK_NB) != 0) {
     const int error = errno;
     refuse(file_, error == EWOULDBLOCK
                       ? busy
                       : fmt::format("{}: cannot be locked ({})", path, std::strerror(error)));
   }
-  if (!note_of(file_))
-    refuse(file_, path + ": expected a lock file, which is empty or holds a number; move it away");
+  require_lock_file(file_, path);
 }
 
 FileLock::~FileLock() { ::close(file_); }
 
-void FileLock::note(int number) {
+void note_number(const std::string& path, int number) {
+  const int file = open_lock(path);
+  require_lock_file(file, path);
   const std::string text = fmt::format("{:{}}\n", number, kNoteBytes - 1);
-  std::ignore = ::pwrite(file_, text.data(), text.size(), 0);
+  std::ignore = ::pwrite(file, text.data(), text.size(), 0);
+  ::close(file);
 }
 
 int noted_number(const std::string& path) {

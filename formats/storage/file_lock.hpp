@@ -4,8 +4,14 @@
 
 namespace numemu {
 
-/// An exclusive lock on a file made for it alone. The file stays; its contents are nothing, or a
-/// number that the holder noted. A link is not followed, and nothing that the file holds is lost.
+/// Whether locks of an open file end with their process, as those of a machine's own file systems
+/// do. On one that machines share (NFS, Lustre, FUSE ...) the lock of a machine that died may stay,
+/// machines may not see each other's, or there are none: nothing may rest on them there.
+bool locks_hold(int file);
+
+/// An exclusive lock on a file made for it alone, taken where locks hold. The file stays; its
+/// contents are nothing, or a number that was noted. A link is not followed, and nothing that the
+/// file holds is lost.
 class FileLock {
  public:
   /// Creates `path` where it is not there. Throws Error "BUSY" where another holds the lock, Error
@@ -15,13 +21,14 @@ class FileLock {
   ~FileLock();
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
-  /// Leaves a number for noted_number; a note that is lost costs only a check.
-  void note(int number);
 
  private:
   int file_;
 };
 
+/// Leaves a number in a lock file, locked or not; a note that is lost costs only a check. Throws
+/// Error as FileLock does for a link and for contents that are no lock's.
+void note_number(const std::string& path, int number);
 /// The number noted in a lock file; 0 where there is none.
 int noted_number(const std::string& path);
 

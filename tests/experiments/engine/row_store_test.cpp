@@ -1,10 +1,14 @@
 // Rows on disk: any cut resumes to the same bytes; what does not belong is refused.
 #include "experiments/engine/row_store.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 
@@ -212,17 +216,109 @@ TEST_CASE("a link in a lock's place is refused and what it leads to is kept", "[
   CHECK(content(folder.path + "/precious") == "kept");
 }
 
-TEST_CASE("one writer at a time, one split at a time", "[fast]") {
+TEST_CASE("the whole has one writer at a time; a shard counts its rows and drops them with fresh",
+          "[fast]") {
   Folder folder;
   {
     RowStore first(folder.path, {}, kKeys, Existing::resume);
     CHECK_THROWS_WITH(RowStore(folder.path, {}, kKeys, Existing::resume),
                       Contains("another sweep is writing"));
+    first.append("a", line_of("a"));
   }
-  CHECK_THROWS_WITH(RowStore(folder.path, Shard{0, 2}, {"a", "c"}, Existing::resume),
-                    Contains("another --shard"));
+  {
+    RowStore shard(folder.path, Shard{0, 2}, {"a", "c"}, Existing::resume);
+    CHECK(shard.kept() == 1);
+    CHECK(shard.line("a") == with_digest(line_of("a")));
+    shard.append("c", line_of("c"));
+  }
+  CHECK(content(folder.path + "/rows.0.jsonl") == with_digest(line_of("c")) + "\n");
   CHECK_NOTHROW(RowStore(folder.path, Shard{0, 2}, {"a", "c"}, Existing::fresh));
   CHECK_FALSE(std::filesystem::exists(folder.path + "/rows.jsonl"));
+}
+
+TEST_CASE("the whole takes over the rows of shards, killed in between too", "[fast]") {
+  Folder one, folder;
+  finish(one.path);
+  const std::string whole = content(one.path + "/rows.jsonl");
+  finish(folder.path, {0, 2}, {"a", "c"});
+  finish(folder.path, {1, 2}, {"b", "d"});
+  const std::string shard = content(folder.path + "/rows.1.jsonl");
+  put(folder.path + "/rows.1.jsonl", shard.substr(0, shard.size() - 20));  // lost its last row
+  {
+    RowStore store(folder.path, {}, kKeys, Existing::resume);
+    CHECK(store.kept() == 3);
+    CHECK_FALSE(std::filesystem::exists(folder.path + "/rows.0.jsonl"));
+    CHECK_FALSE(std::filesystem::exists(folder.path + "/.rows.1.jsonl.lock"));
+    store.append("d", line_of("d"));
+  }
+  CHECK(content(folder.path + "/rows.jsonl") == whole);
+  // Killed after it wrote its own file, before it removed theirs; a report reads both.
+  put(folder.path + "/rows.1.jsonl", shard);
+  CHECK(merge_rows(folder.path).size() == 4);
+  finish(folder.path);
+  CHECK(content(folder.path + "/rows.jsonl") == whole);
+  CHECK_FALSE(std::filesystem::exists(folder.path + "/rows.1.jsonl"));
+  put(folder.path + "/rows.1.jsonl", line_of("x") + "\n");
+  CHECK_THROWS_WITH(RowStore(folder.path, {}, kKeys, Existing::resume),
+                    Contains("rows.1.jsonl: line 1: a row from another sweep"));
+}
+
+TEST_CASE("two writers of a shard take no lock and lose nothing, whatever one damages", "[fast]") {
+  std::vector<std::string> keys;
+  for (int i = 0; i < 200; ++i) keys.push_back(fmt::format("key{}", i));
+  Folder one, folder;
+  finish(one.path, {}, keys);
+  const std::string whole = content(one.path + "/rows.jsonl");
+  const Shard shard{0, 2};
+  const std::string path = folder.path + "/rows.0.jsonl";
+  for (int round = 0; round < 3; ++round) {
+    pid_t writers[2];
+    for (pid_t& writer : writers) {
+      writer = fork();
+      if (writer != 0) continue;
+      RowStore store(folder.path, shard, keys, Existing::resume);
+      for (const std::string& key : keys) {
+        if (!store.has(key)) store.append(key, line_of(key));
+      }
+      store.finish();
+      _exit(0);
+    }
+    if (round == 1) kill(writers[0], SIGKILL);
+    for (const pid_t writer : writers) {
+      int status = 0;
+      REQUIRE(waitpid(writer, &status, 0) == writer);
+      if (writer == writers[1]) CHECK(status == 0);
+    }
+    // A machine that did not see how long the file was by then wrote over half a row.
+    std::string text = content(path);
+    REQUIRE(text.size() > 1000);
+    if (round < 2) put(path, text.replace(600, 40, std::string(40, '\0')));
+  }
+  RowStore store(folder.path, {}, keys, Existing::resume);
+  CHECK(store.kept() == keys.size());
+  CHECK(content(folder.path + "/rows.jsonl") == whole);
+}
+
+TEST_CASE("a shard writes again what a second writer's file lost", "[fast]") {
+  Folder folder;
+  RowStore store(folder.path, Shard{0, 2}, {"a", "c"}, Existing::resume);
+  store.append("a", line_of("a"));
+  store.append("c", line_of("c"));
+  const std::string path = folder.path + "/rows.0.jsonl", text = content(path);
+  put(path, with_digest(line_of("c")) + "\n");
+  store.finish();
+  CHECK(content(path) == with_digest(line_of("c")) + "\n" + with_digest(line_of("a")) + "\n");
+  store.finish();
+  CHECK(content(path).size() == text.size());
+}
+
+TEST_CASE("a lock that a dead machine left does not stop a shard", "[fast]") {
+  Folder folder;
+  put(folder.path + "/.rows.0.jsonl.lock", "");
+  const int held = ::open((folder.path + "/.rows.0.jsonl.lock").c_str(), O_RDWR | O_CLOEXEC);
+  REQUIRE(::flock(held, LOCK_EX | LOCK_NB) == 0);
+  finish(folder.path, {0, 2}, {"a", "c"});
+  ::close(held);
 }
 
 TEST_CASE("different numbers of shards do not mix", "[fast]") {
@@ -317,8 +413,7 @@ TEST_CASE("shards are written i/n", "[fast]") {
 
 TEST_CASE("a file of another name has rows of its own kind and keeps those of other keys",
           "[fast]") {
-  const RowFile file{"things.jsonl", "thing", [](const Json& row) { return row.contains("x"); },
-                     "x"};
+  const RowFile file{"things", "thing", [](const Json& row) { return row.contains("x"); }, "x"};
   Folder folder;
   const std::string path = folder.path + "/things.jsonl";
   const auto line = [](const char* key) {

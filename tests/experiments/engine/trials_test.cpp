@@ -1,6 +1,8 @@
 // Trials: each is run once, found again, and the file is the same bytes after any interruption.
 #include "experiments/engine/trials.hpp"
 
+#include <omp.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -67,6 +69,47 @@ TEST_CASE("trials run once each, in order, and are found again", "[fast]") {
         std::vector{9, 1, 4});
   CHECK(ran.empty());
   CHECK(numemu::test::read_file(path) == text);
+}
+
+TEST_CASE("shards run their trials and go on once nothing is missing; the whole takes them over",
+          "[fast]") {
+  const std::vector<int> first = {3, 1, 3, 2, 5}, second = {7, 8, 9};
+  std::vector<int> ran;
+  const auto run_both = [&](const std::string& folder, const Shard& shard, bool at_once) {
+    ExperimentRun run = run_in(folder);
+    run.shard = shard;
+    ran.clear();
+    try {
+      for (const std::vector<int>& numbers : {first, second}) {
+        if (at_once) {
+          omp_set_num_threads(1);
+          run_trials_at_once(run, trials_of(numbers, ran));
+        } else {
+          run_trials(run, trials_of(numbers, ran));
+        }
+      }
+    } catch (const OthersMissing&) {
+      return false;
+    }
+    return true;
+  };
+  const int threads = omp_get_max_threads();
+  for (const bool at_once : {false, true}) {
+    const numemu::test::TemporaryFolder one, folder;
+    CHECK(run_both(one.path(), {}, at_once));
+    CHECK_FALSE(run_both(folder.path(), {0, 2}, at_once));
+    CHECK(ran == std::vector{3, 2});  // a trial that repeats is no shard's
+    CHECK_FALSE(run_both(folder.path(), {1, 2}, at_once));
+    CHECK(ran == std::vector{1, 5, 8});
+    CHECK(run_both(folder.path(), {0, 2}, at_once));
+    CHECK(ran == std::vector{7, 9});
+    CHECK(run_both(folder.path(), {}, at_once));
+    CHECK(ran.empty());
+    CHECK(numemu::test::read_file(folder / "trials.jsonl") ==
+          numemu::test::read_file(one / "trials.jsonl"));
+    CHECK_FALSE(std::filesystem::exists(folder / "trials.0.jsonl"));
+  }
+  omp_set_num_threads(threads);
 }
 
 TEST_CASE("trials cut anywhere resume to the same bytes", "[fast]") {

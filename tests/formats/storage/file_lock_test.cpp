@@ -1,6 +1,7 @@
 // A lock keeps others out and touches nothing that is not its own.
 #include "formats/storage/file_lock.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -37,21 +38,35 @@ TEST_CASE("a number is noted and read again", "[fast]") {
   const std::string path = folder / "lock";
   CHECK(noted_number(path) == 0);
   for (const int number : {3, 2147483647, 12, 1}) {
-    FileLock lock(path, "");
-    lock.note(number);
+    const FileLock held(path, "");  // a note needs no lock
+    note_number(path, number);
     CHECK(noted_number(path) == number);
   }
   CHECK(std::filesystem::file_size(path) == 12);
   test::write_file(path, "4\n");  // as earlier programs wrote it
   CHECK(noted_number(path) == 4);
-  FileLock(path, "").note(2);
+  note_number(path, 2);
   CHECK(noted_number(path) == 2);
+}
+
+TEST_CASE("locks are trusted on file systems of one machine alone", "[fast]") {
+  const test::TemporaryFolder folder;
+  const auto hold = [](const std::string& path) {
+    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    const bool held = locks_hold(file);
+    close(file);
+    return held;
+  };
+  CHECK(hold(folder / "."));
+  CHECK_FALSE(hold("/proc"));  // one that is not known, as those that machines share
+  CHECK_FALSE(locks_hold(-1));
 }
 
 TEST_CASE("links, other files and what they hold stay as they are", "[fast]") {
   const test::TemporaryFolder folder;
   const auto refused = [&](const std::string& name, const std::string& why) {
-    CHECK(message_of([&] { FileLock(folder / name, "busy").note(7); }) == (folder / name) + why);
+    CHECK(message_of([&] { FileLock(folder / name, "busy"); }) == (folder / name) + why);
+    CHECK(message_of([&] { note_number(folder / name, 7); }) == (folder / name) + why);
     CHECK(noted_number(folder / name) == 0);
   };
   const std::string no_lock =
