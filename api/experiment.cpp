@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "api/cluster.hpp"
+#include "api/cluster/plan.hpp"
 #include "api/studies.hpp"
 #include "emu/net/run_context.hpp"
 #include "formats/error.hpp"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "api/cluster.hpp"
+#include "api/cluster/plan.hpp"
 #include "cli/options.hpp"
 
 namespace numemu::cli {

@@ -32,6 +32,9 @@ constexpr double kSamplesShare = 0.5, kTensorsShare = 0.4, kTensorsCost = 8;
 /// A first trial that took at most so much of its time is made again.
 constexpr double kAgainShare = 0.4;
 
+/// Of a point by a clock that stands still: what is missing takes time.
+constexpr double kShortest = 1e-9;
+
 struct OutOfTime {};
 
 struct Trial {
@@ -276,7 +279,7 @@ SweepEstimate estimate_sweep(const SweepConfig& config, const Folders& folders,
     if (group.missing.empty()) continue;
     estimate.shared += group.once;
     for (const std::size_t place : group.places)
-      estimate.each[place] = group.seconds / group.points;
+      estimate.each[place] = std::max(kShortest, group.seconds / group.points);
   }
   estimate.seconds = std::accumulate(estimate.each.begin(), estimate.each.end(), estimate.shared);
   return estimate;

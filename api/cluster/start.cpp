@@ -9,7 +9,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "api/cluster.hpp"
+#include "api/cluster/plan.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/json_reader.hpp"

@@ -1,4 +1,4 @@
-#include "api/cluster.hpp"
+#include "api/cluster/plan.hpp"
 
 #include <fmt/format.h>
 
