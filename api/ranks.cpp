@@ -27,7 +27,7 @@ class PluginJob final : public Job {
     bytes.resize(size);
     ranks_.broadcast(static_cast<int>(owner), bytes.data(), size);
   }
-  void abort(int status) override { ranks_.leave(status); }
+  void end_all(int status) override { ranks_.leave(status); }
 
  private:
   NumemuRanks ranks_;

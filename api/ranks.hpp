@@ -10,7 +10,7 @@ namespace numemu::api {
 class Job : public net::Ranks {
  public:
   /// Ends all processes with that status, whatever they do.
-  virtual void abort(int status) = 0;
+  virtual void end_all(int status) = 0;
 };
 
 /// The job that this process belongs to; null where it runs alone. All ranks leave it together when

@@ -268,7 +268,7 @@ int run_train(TrainCommand options) {
       return run_alone(options, std::move(asked));
     } catch (const Error& error) {
       say("numemu: {}", error.what());
-      job->abort(kBadUsage);
+      job->end_all(kBadUsage);
       throw;
     }
   }
@@ -281,7 +281,7 @@ int run_train(TrainCommand options) {
     constexpr unsigned kPatience = 2;  // seconds
     ::sleep(kPatience);
     say("numemu: rank {}: {}", job->rank(), error.what());
-    job->abort(kBadUsage);
+    job->end_all(kBadUsage);
     throw;
   }
 }
