@@ -77,6 +77,16 @@ TEST_CASE("Latencies by hand", "[fast]") {
   CHECK(queue_latencies({}, {}).empty());
 }
 
+TEST_CASE("D/D/1: nobody waits up to the capacity, and beyond it the queue grows evenly",
+          "[fast]") {
+  const std::vector<double> gaps(100, 1.0), services(100, 1.0);
+  for (const double stretch : {1.5, 1.0})
+    CHECK(queue_latencies(gaps, services, 1, stretch) == services);
+  const std::vector<double> late = queue_latencies(gaps, services, 1, 0.75);
+  for (std::size_t i = 0; i < late.size(); ++i)  // sums of quarters are exact
+    CHECK(late[i] == 1 + 0.25 * static_cast<double>(i));
+}
+
 TEST_CASE("Latencies are those of the events in turn", "[fast]") {
   for (const std::size_t servers : {1, 2, 3, 7}) {
     const std::vector<double> gaps = drawn("exponential(3)", 2000, 0, "gap"),
