@@ -58,7 +58,8 @@ def foreign(entry):
             meant = child.referenced
             if meant is not None and meant.kind not in SHARED:
                 file = meant.canonical.location.file
-                if file is not None and file.name.endswith('.cpp') and source not in (file.name, str(meant.location.file)):
+                builtin = meant.spelling.startswith('__builtin_')  # declared where it is first named
+                if file is not None and file.name.endswith('.cpp') and source not in (file.name, str(meant.location.file)) and not builtin:
                     findings.add(f'{source}:{child.location.line}: {meant.spelling} of {file.name}')
             read(child, source)
 
