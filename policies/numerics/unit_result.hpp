@@ -1,6 +1,8 @@
-// The result of a unit, converted to float32 under the operands' scales.
+// The result of a unit, converted to float32 under the operands' scales; sums of vectors on a unit.
 #pragma once
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <vector>
 
 #include "emu/net/numerics.hpp"
@@ -74,5 +76,11 @@ float rounded_product(double a, float b);
 /// y[i] = the float32 value of codes[i], for formats of 9 to 16 bits whose values float32 holds.
 /// Uses threads.
 void decode_halves(const Format&, const std::uint16_t* codes, std::int64_t n, float* y);
+
+/// sum[i] = RNE_f32 of the unit's dot of addends[0][i], addends[1][i], ... with ones, for n
+/// elements, which may be those of an addend. The unit takes float32 operands. `random_of` gives
+/// the random bits of a tile of 4096 elements, for units with stochastic registers.
+void add_on_unit(const unit::Unit&, std::span<const float* const> addends, std::int64_t n,
+                 float* sum, const std::function<net::ProductRandom(std::int64_t tile)>& random_of);
 
 }  // namespace numemu::policies
