@@ -136,8 +136,10 @@ TEST_CASE("threads that run passes at the same time share the budget", "[fast]")
   const test::MemoryBudget budget(4 * (2 * alone - 1));
   require_memory(graph, std::span(&input, 1), Keeps::nothing);
   int refused = 0;
+  RunContext& run = RunScope::current();
 #pragma omp parallel num_threads(2) reduction(+ : refused)
   try {
+    const RunScope scope(run);
     require_memory(graph, std::span(&input, 1), Keeps::nothing);
   } catch (const Error&) {
     ++refused;
