@@ -38,8 +38,9 @@ class ScaleCom final : public ErrorFeedback {
     const float left = ErrorFeedback::keep(message, x, residual, sent);
     return filter == 1 ? left : (1 - filter) * residual + filter * left;
   }
-  double give_back(const Message& message, Values, double) override {
-    return static_cast<double>(places_.size()) * message.value_bits;
+  double give_back(const Message& message, Values mean, double) override {
+    return static_cast<double>(sent_elements(message.as<ScaleComOptions>().share, mean.size())) *
+           message.value_bits;
   }
 
   std::vector<std::size_t> places_;  ///< of the tensor that is sent

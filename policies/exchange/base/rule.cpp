@@ -3,18 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 #include "emu/net/memory.hpp"
 #include "emu/net/ops/elementwise.hpp"
 #include "formats/error.hpp"
+#include "policies/exchange/base/selection.hpp"
 
 namespace numemu::policies {
 
 double Message::index_bits() const {
-  const auto n = static_cast<std::uint64_t>(net::element_count(shape));
-  return n < 2 ? 0 : static_cast<double>(std::bit_width(n - 1));
+  return policies::index_bits(static_cast<std::size_t>(net::element_count(shape)));
 }
 
 ExchangeRule::ExchangeRule(Binding given, net::Numerics& inner) : Policy(std::move(given), inner) {
@@ -100,7 +99,7 @@ class ExchangeRule::Gathered final : public net::Exchange {
 
   bool chosen(std::size_t p) const {
     const net::Parameter& parameter = *rule_.parameters_[p];
-    return parameter.trained && parameter.value.shape.size() > 1 &&
+    return parameter.trained && rule_.takes(parameter.value.shape) &&
            rule_.binding().find(parameter.name) != nullptr;
   }
   Values values(std::size_t w, std::size_t p) { return std::span(sent_[w].parameters[p].data); }

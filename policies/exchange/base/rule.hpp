@@ -31,8 +31,8 @@ struct Message {
   double index_bits() const;
 };
 
-/// Gathers the gradients of all workers and has each tensor that chose the rule exchanged by it;
-/// tensors of one axis (biases, normalisation) are sent whole. What receivers read of the messages
+/// Gathers the gradients of all workers and has each tensor that chose the rule, and that the rule
+/// takes, exchanged by it; the others are sent whole. What receivers read of the messages
 /// goes on to the numerics below, in the format and the order of the recipe. Under the order
 /// hierarchical(N) a node sends the float32 mean of its N workers.
 class ExchangeRule : public Policy {
@@ -43,6 +43,9 @@ class ExchangeRule : public Policy {
  protected:
   using Values = std::span<float>;
 
+  /// Whether the rule exchanges tensors of that shape. Default: not those of one axis (biases,
+  /// normalisation).
+  virtual bool takes(const net::Shape& shape) const { return shape.size() > 1; }
   /// What a worker makes of its gradient before anything is sent: where it has state of its own.
   /// The message's sender is the worker.
   virtual void local(const Message&, Values /*gradient*/) {}

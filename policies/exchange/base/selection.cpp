@@ -12,6 +12,8 @@ std::size_t sent_elements(double share, std::size_t n) {
   return static_cast<std::size_t>(std::max(1.0, std::round(share * static_cast<double>(n))));
 }
 
+double index_bits(std::size_t n) { return n < 2 ? 0 : static_cast<double>(std::bit_width(n - 1)); }
+
 std::vector<std::size_t> largest(std::span<const float> x, std::size_t count) {
   std::vector<std::size_t> places(x.size());
   std::iota(places.begin(), places.end(), std::size_t{0});

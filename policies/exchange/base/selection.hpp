@@ -8,6 +8,8 @@ namespace numemu::policies {
 
 /// How many elements of n a share is: rounded to the nearest, at least 1.
 std::size_t sent_elements(double share, std::size_t n);
+/// The bits of a place among n elements.
+double index_bits(std::size_t n);
 /// The places of the `count` elements of largest magnitude, in no order; the lower of two equal
 /// ones comes first. NaN counts as the largest, so that no residual keeps one.
 std::vector<std::size_t> largest(std::span<const float> x, std::size_t count);

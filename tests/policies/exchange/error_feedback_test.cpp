@@ -23,6 +23,11 @@ struct Rule {
 constexpr Rule kRules[] = {{R"j("topk(0.1)")j", "topk", true},
                            {R"j("randomk(0.1)")j", "randomk", true},
                            {R"j("adacomp(7)")j", "adacomp", false},
+                           {R"("sign")", "sign", false},
+                           {R"j("learned(0.1,3,20)")j", "learned/residual", false},
+                           {R"j({"rule": "learned", "share": 0.2, "dense": 3, "training": 20,
+                                 "order": "server"})j",
+                            "learned/residual", false},
                            {R"j("scalecom(0.1)")j", "scalecom", true},
                            {R"j("scalecom(0.1,0.125)")j", "scalecom", true, 0.125}};
 
