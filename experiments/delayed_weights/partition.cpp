@@ -1,5 +1,7 @@
 #include "experiments/delayed_weights/partition.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -81,6 +83,8 @@ std::int64_t Plan::devices() const {
   for (const PlannedStage& stage : stages) sum += stage.replicas;
   return sum;
 }
+
+std::int64_t Plan::in_flight() const { return stages.front().in_flight * stages.front().replicas; }
 
 Pipeline Plan::pipeline(std::int64_t micro_batches, std::int64_t batches) const {
   Pipeline pipeline{Schedule::two_bw, {}, micro_batches, batches};
@@ -201,11 +205,21 @@ std::optional<Plan> plan_stages(const std::vector<LayerCost>& layers, const Mach
   if (layers.empty() || machine.devices < 1)
     throw Error("partition: expected layers and at least one device");
   // Longer than any pass, transfer and sum: nothing changes from here on.
-  Ticks longest = 1;
+  double most = 1;
   for (const LayerCost& layer : layers) {
-    longest += machine.multiply_add * (2 * layer.forward + layer.backward) +
-               2 * machine.link_byte * layer.inputs + 2 * machine.reduce_byte * layer.parameters;
+    const auto of = [](Ticks each, std::int64_t count) {
+      return static_cast<double>(each) * static_cast<double>(count);
+    };
+    most += of(machine.multiply_add, 2 * layer.forward + layer.backward) +
+            of(machine.link_byte, 2 * layer.inputs) + of(machine.reduce_byte, 2 * layer.parameters);
   }
+  const auto factor = static_cast<double>(std::max(machine.devices, machine.micro_batches) + 1);
+  if (!(4 * factor * most < 0x1p62))
+    throw Error(
+        fmt::format("partition: passes, transfers and sums of {:.2g} ticks: expected less "
+                    "than 2^60 over the devices and over the micro-batches",
+                    most));
+  auto longest = static_cast<Ticks>(most);
   std::optional<Plan> best = Programme(layers, machine, longest).plan();
   if (!best) return best;
   Ticks shortest = 1;

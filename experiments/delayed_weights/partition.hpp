@@ -14,7 +14,7 @@ namespace numemu::experiments::delayed_weights {
 
 /// What a layer costs one micro-batch.
 struct LayerCost {
-  std::string name;
+  std::string name = {};
   std::int64_t forward = 0, backward = 0;  ///< multiply-adds
   std::int64_t parameters = 0;             ///< bytes
   std::int64_t kept = 0;                   ///< bytes of what it makes that backward reads
@@ -26,8 +26,7 @@ struct LayerCost {
 /// them, and all other operators are free.
 std::vector<LayerCost> layer_costs(const net::Graph&, std::int64_t samples);
 
-/// Times are in ticks; all numbers are at least 0, and small enough that sums over the layers times
-/// devices x micro-batches stay below 2^62.
+/// Times are in ticks; all numbers are at least 0.
 struct Machine {
   std::int64_t devices = 1;
   std::int64_t memory = 0;         ///< bytes of each
@@ -59,6 +58,7 @@ struct Plan {
   std::vector<PlannedStage> stages;
 
   std::int64_t devices() const;
+  std::int64_t in_flight() const;  ///< micro-batches, over all replicas of the first stage
   Pipeline pipeline(std::int64_t micro_batches, std::int64_t batches) const;
 };
 

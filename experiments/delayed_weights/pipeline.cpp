@@ -240,7 +240,10 @@ Simulated simulate(const Pipeline& p) {
     throw Error("pipeline: expected stages, micro-batches and batches");
   if (p.micro_batches > kMostPasses || p.batches > kMostPasses || stages > kMostPasses ||
       p.count() > kMostPasses / (2 * stages))
-    throw Error(fmt::format("pipeline: expected at most {} passes", kMostPasses));
+    throw Error(
+        fmt::format("pipeline of {} stages, {} micro-batches and {} batches: expected at "
+                    "most {} forward and backward passes",
+                    stages, p.micro_batches, p.batches, kMostPasses));
   for (const Stage& stage : p.stages) {
     if (stage.replicas < 1 || stage.replicas > p.micro_batches || stage.in_flight < 1)
       throw Error(fmt::format("pipeline: expected 1 to {} replicas and a micro-batch in flight",

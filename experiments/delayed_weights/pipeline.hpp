@@ -27,7 +27,7 @@ struct Stage {
 
 struct Pipeline {
   Schedule schedule = Schedule::two_bw;
-  std::vector<Stage> stages;
+  std::vector<Stage> stages = {};
   std::int64_t micro_batches = 1;  ///< of a batch: the gradients that an update sums
   std::int64_t batches = 1;
 

@@ -134,8 +134,7 @@ TEST_CASE("delayed-weights: the planner's period is the least of all partitions"
     // As good in the event simulation.
     const Pipeline pipeline = plan->pipeline(machine.micro_batches, 6);
     const Simulated run = simulate(pipeline);
-    const PlannedStage& first = plan->stages.front();
-    CHECK(run.makespan <= (pipeline.count() + first.in_flight * first.replicas - 1) * plan->period);
+    CHECK(run.makespan <= (pipeline.count() + plan->in_flight() - 1) * plan->period);
     for (std::size_t s = 0; s < plan->stages.size(); ++s) {
       CHECK(run.stages[s].held <= plan->stages[s].in_flight);
       CHECK(run.stages[s].versions <= 2);
@@ -197,7 +196,17 @@ TEST_CASE("delayed-weights: a cut through a residual block sends both branches",
   CHECK(layers[1].inputs == 4 * 32 * 32 * 16);      // before a block
   CHECK(layers[2].inputs == 2 * 4 * 32 * 32 * 16);  // inside
   CHECK(inputs(layers.back().name) == 4 * 64);
-  CHECK(message_of([] { plan_stages({}, {}); }).find("expected layers") != std::string::npos);
+}
+
+TEST_CASE("delayed-weights: partitions that cannot be computed are refused", "[fast]") {
+  const auto message = [](const std::vector<LayerCost>& layers, const Machine& machine) {
+    return message_of([&] { plan_stages(layers, machine); });
+  };
+  const LayerCost layer{.forward = 1000, .backward = 2000};
+  CHECK_THAT(message({}, {}), Catch::Contains("expected layers"));
+  CHECK_THAT(message({layer}, {.devices = 0}), Catch::Contains("at least one device"));
+  CHECK_THAT(message({layer}, {.multiply_add = Ticks{1} << 60}), Catch::Contains("2^60"));
+  CHECK_FALSE(plan_stages({{.parameters = 1}}, {.memory = 3}).has_value());
 }
 
 }  // namespace partition_test

@@ -1,0 +1,269 @@
+// Training with weights that are one update old: where it is stable, what it costs, and the
+// pipelines that it keeps busy (PipeDream-2BW, Narayanan et al., ICML 2021, arXiv 2006.09503).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "experiments/delayed_weights/questions.hpp"
+#include "experiments/delayed_weights/stability.hpp"
+#include "experiments/engine/study.hpp"
+#include "formats/portable/math.hpp"
+
+namespace numemu::experiments {
+namespace delayed_weights {
+namespace {
+
+constexpr double kAround = 0.01;    // of a limit: rates that decay and grow
+constexpr double kRatio = 1;        // octaves between the ratios of a network and of quadratics
+constexpr double kTop1Holds = 0.5;  // points
+/// A training has left its stable range where a step's loss exceeds that of the first so many
+/// times.
+constexpr double kDiverged = 2;
+// Octaves of the rates between which the largest stable one is bisected, to a quarter of an octave.
+constexpr double kLowest = -16, kHighest = 2, kResolution = 0.25;
+
+Json rule_of(int delay) {
+  return delay == 0 ? Json::object()
+                    : Json{{"update", {{"rule", fmt::format("delayed({})", delay)}}}};
+}
+
+}  // namespace
+
+void add_limits(const ExperimentRun& run, Conclusion& conclusion) {
+  Chart chart{.kind = Chart::Kind::points,
+              .title = "Rate x curvature up to which descent on a quadratic is stable",
+              .caption =
+                  "SGD with momentum under the rule delayed(n), in float32. The interval "
+                  "ends where weights decayed and where they grew.",
+              .x = "delay, updates",
+              .y = "rate x curvature",
+              .log_y = true};
+  for (const double momentum : run.settings.numbers("momenta", 0, 0.999)) {
+    for (const std::int64_t delay : run.settings.whole_numbers("delays", 0, 16)) {
+      const Descent descent{static_cast<int>(delay), momentum};
+      const double limit = stability_limit(descent);
+      const double about[] = {(1 - kAround) * limit, (1 + kAround) * limit};
+      const std::vector<Course> courses =
+          descend(descent, about, telling_steps(descent, about[0], about[1]));
+      const bool holds = courses[0].decays() && courses[1].grows();
+      Finding finding =
+          exact_finding(fmt::format("{}: largest stable rate x curvature", descent.name()), limit,
+                        holds                 ? limit
+                        : courses[0].decays() ? about[1]
+                                              : about[0],
+                        holds);
+      finding.low = about[0];
+      finding.high = about[1];
+      const auto x = static_cast<double>(delay);
+      chart.add(fmt::format("momentum {:g},", momentum),
+                {.x = x, .y = finding.measured, .low = about[0], .high = about[1]},
+                {.x = x, .y = limit});
+      conclusion.add(std::move(finding), "limit");
+    }
+  }
+  conclusion.charts.push_back(std::move(chart));
+}
+
+namespace {
+
+/// Whether no step's loss leaves the range of the first.
+bool stable(TrainTrial trial, const net::Dataset& data, double octaves) {
+  trial.options.learning_rate = portable::exp2(octaves);
+  double first = NAN;
+  bool within = true;
+  trial.on_loss = [&](double loss) {
+    if (std::isnan(first)) first = loss;
+    within = within && loss <= kDiverged * first;
+  };
+  run_train_trial(trial, data);
+  return within;
+}
+
+struct StableRate {
+  double octaves = 0;  ///< log2 of the rate, to half of the resolution
+
+  static void fields(auto& self, const auto& visit) { visit("octaves", self.octaves); }
+};
+
+/// From the weights after `before` epochs of float32 at the recommended rate, where a step changes
+/// the curvature little.
+StableRate largest_stable_rate(TrainTrial trial, const net::Dataset& data, std::int64_t before) {
+  TrainTrial first = trial;
+  first.options.momentum = net::TrainOptions{}.momentum;
+  first.options.epochs = before;
+  for (const net::Parameter* parameter : trained_in_float32(first, data).parameters())
+    trial.start.push_back({parameter->name, parameter->value});
+  double low = kLowest, high = kHighest;
+  while (high - low > kResolution) {
+    const double middle = (low + high) / 2;
+    (stable(trial, data, middle) ? low : high) = middle;
+  }
+  return {(low + high) / 2};
+}
+
+}  // namespace
+
+void add_rates(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
+  const std::string& net = run.settings.text("rate_net");
+  TrainingPlan plan{
+      .trial = training_of(run.settings, net, {.optimizer = "sgd", .prefix = "rate_"}),
+      .data = data.name(),
+      .seeds = seeds_of(run, "rate_seeds"),
+      .methods = {},
+      .at_once = true,
+      .prefix = {}};
+  const std::int64_t before = plan.trial.options.epochs;
+  plan.trial.options.epochs = run.settings.integer("rate_steps", 1, 100'000);
+  plan.trial.options.schedule = "constant";
+  plan.trial.options.weight_decay = 0;
+  const Json counted = {{"epochs before", before},
+                        {"rates", Json::array({kLowest, kHighest, kResolution})},
+                        {"diverged", kDiverged}};
+  for (const int delay : {0, 1})
+    plan.methods.push_back(
+        {.name = fmt::format("delay {}", delay), .recipe = rule_of(delay), .counted = counted});
+  ResultTable table{fmt::format("Largest stable rates of {} on {} over {} steps, after {} epochs",
+                                net, data.name(), plan.trial.options.epochs, before),
+                    {"momentum", "log2 without delay", "log2 with a delay of 1",
+                     "log2 of their ratio", "of quadratics"},
+                    {}};
+  for (const double momentum : run.settings.numbers("rate_momenta", 0, 0.999)) {
+    plan.trial.options.momentum = momentum;
+    plan.prefix = fmt::format("{}, momentum {:g}: ", net, momentum);
+    const auto study =
+        run_training_study<StableRate>(run, data, plan, [&](const TrainTrial& trial, std::size_t) {
+          return largest_stable_rate(trial, data, before);
+        });
+    const SeedFigures octaves = study.figures(&StableRate::octaves);
+    const double predicted =
+        portable::log2(stability_limit({1, momentum}) / stability_limit({0, momentum}));
+    const stats::PairedInterval measured = gain(octaves, 1);
+    conclusion.add(
+        interval_finding(fmt::format("{}, momentum {:g}: log2 of the largest stable rate with a "
+                                     "delay of 1 over that without",
+                                     net, momentum),
+                         predicted, measured, near(predicted, kRatio)),
+        "rate");
+    table.rows.push_back({fmt::format("{:g}", momentum),
+                          fmt::format("{:.2f}", stats::paired_interval(octaves[0]).mean),
+                          fmt::format("{:.2f}", stats::paired_interval(octaves[1]).mean),
+                          mean_text(measured), fmt::format("{:+.2f}", predicted)});
+  }
+  conclusion.tables.push_back(std::move(table));
+}
+
+void add_trainings(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
+  PairedClaims claims;
+  for (const std::string& net : run.settings.list("nets")) {
+    for (const std::string& optimizer : run.settings.list("optimizers")) {
+      TrainingPlan plan{.trial = training_of(run.settings, net, {.optimizer = optimizer}),
+                        .data = data.name(),
+                        .seeds = seeds_of(run),
+                        .methods = {{"no delay", rule_of(0)}, {"delay 1", rule_of(1)}},
+                        .at_once = true,
+                        .prefix = fmt::format("{}, {}: ", net, optimizer)};
+      plan.trial.options.micro_batches = run.settings.integer("coalesced", 1, 1024);
+      TrainingTable training = run_training(run, data, plan);
+      training.table.title +=
+          fmt::format(", {} at a rate of {:g}", optimizer, plan.trial.options.learning_rate);
+      claims.add(fmt::format("{}, {}: points gained by a delay of 1, at least -{}", net, optimizer,
+                             kTop1Holds),
+                 gain(training.top1, 1), -kTop1Holds, "training");
+      conclusion.tables.push_back(std::move(training.table));
+    }
+  }
+  conclusion.add(claims.judged());
+}
+
+}  // namespace delayed_weights
+
+namespace {
+
+Conclusion run_delayed_weights(const ExperimentRun& run) {
+  Conclusion conclusion;
+  run.say("quadratics and pipelines");
+  delayed_weights::add_limits(run, conclusion);
+  delayed_weights::add_schedules(run, conclusion);
+  delayed_weights::add_links(run, conclusion);
+  run.say("loading " + run.settings.text("data"));
+  const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
+  delayed_weights::add_plans(run, data, conclusion);
+  delayed_weights::add_rates(run, data, conclusion);
+  delayed_weights::add_trainings(run, data, conclusion);
+  return conclusion;
+}
+
+}  // namespace
+
+extern const Experiment experiment_delayed_weights;
+const Experiment experiment_delayed_weights = {
+    "delayed-weights",
+    "what does training on weights that are one update old cost in stability and accuracy, and how "
+    "busy does it keep a pipeline",
+    "Narayanan et al. (ICML 2021, arXiv 2006.09503) claim that PipeDream-2BW, whose gradients are "
+    "those of the weights one update ago, trains as accurately as without delay, holds two "
+    "versions "
+    "of the weights and never empties the pipeline. That it trains up to 20 times faster is not "
+    "tested here.",
+    {{"limit",
+      "Derived here: on a quadratic SGD is stable up to a rate x curvature of 2 (1 + momentum) "
+      "without delay, 1 - momentum with a delay of 1, and the root of Jury's conditions beyond; 1 "
+      "% "
+      "below it decays, 1 % above it grows."},
+     {"rate",
+      "Derived here: the largest stable rate of a network shrinks with a delay of 1 as that of a "
+      "quadratic, within a factor of 2."},
+     {"training", "Published: a delay of 1 loses at most 0.5 points of top-1 at the same rate."},
+     {"idle",
+      "Published: d equal stages are idle for (d - 1) / (m + d - 1) of the time where m "
+      "micro-batches are followed by a flush, and without flushes while the pipeline fills and "
+      "empties."},
+     {"held",
+      "Published: the first of d stages holds m micro-batches and one version of the weights under "
+      "GPipe, d and one under 1F1B, d and two under PipeDream-2BW, d and d under PipeDream."},
+     {"links",
+      "Derived here: with d micro-batches in flight links of l add 2 l (d - 1) / d to the time per "
+      "micro-batch; with enough in flight it is that of the slowest stage or link."},
+     {"bound",
+      "Derived here: N micro-batches of a plan with K in flight end within N + K - 1 of its "
+      "periods "
+      "in the event simulation."},
+     {"plan", "Derived here: plans run at the throughput they were planned for, within 1 %."}},
+    {{"momenta", "0,0.9", "0,0.5,0.9,0.99", "0,0.5,0.9,0.99", "of quadratics"},
+     {"delays", "0,1", "0,1,2,4,8", "0,1,2,4,8,16", "updates by which gradients are late"},
+     {"depths", "2,4", "2,4,8,16", "2,4,8,16,32", "equal stages of a pipeline"},
+     {"per_depth", "1,4", "1,2,4,8", "1,2,4,8", "micro-batches of a batch over the depth"},
+     {"links", "0.25,1", "0.1,0.25,0.5,1,2", "0.1,0.25,0.5,1,2",
+      "times of a transfer over a forward and a backward pass"},
+     {"batches", "8", "16", "16", "simulated batches"},
+     {"cut_nets", "lenet", "lenet,resnet20", "lenet,resnet20", "networks cut into stages"},
+     {"devices", "1,4", "1,2,4,8", "1,2,4,8,16", "devices of a plan"},
+     {"memory", "1,0.75", "1,0.75,0.5,0.25", "1,0.75,0.5,0.25",
+      "bytes of a device over what the whole network needs"},
+     {"samples", "8", "8", "8", "samples of a micro-batch of a plan"},
+     {"micro_batches", "32", "32", "32", "micro-batches of a batch of a plan"},
+     {"mac_ps", "1", "1", "1", "picoseconds per multiply-add of a device"},
+     {"link_ps", "100", "100", "100", "picoseconds per byte between stages"},
+     {"reduce_ps", "1000", "1000", "1000", "picoseconds per byte between replicas of a stage"},
+     {"rate_net", "mlp", "lenet", "lenet", "network whose largest stable rates are bisected"},
+     {"rate_momenta", "0.9", "0,0.9", "0,0.5,0.9", "of its training by sgd"},
+     {"rate_epochs", "32", "32", "64", "epochs before, at the recommended rate"},
+     {"rate_steps", "64", "256", "1024",
+      "epochs at each rate: steps, where all images are a batch"},
+     {"rate_batch", "32", "32", "128", "images of a step of them"},
+     {"rate_train_samples", "32", "32", "128", "their training images; 0: all"},
+     {"rate_eval_samples", "10", "10", "10", "their test images, which decide nothing"},
+     {"rate_seeds", "1", "5", "5", "seeds of them"},
+     {"data", "glyphs", "glyphs", "glyphs", "data set of images"},
+     {"nets", "mlp", "mlp,lenet", "mlp,lenet", "networks trained with and without delay"},
+     {"optimizers", "sgd", "sgd,adam", "sgd,adam", "optimizers, each at its recommended rate"},
+     {"epochs", "1", "3", "6", "epochs of those trainings"},
+     {"batch", "128", "128", "128", "images of a step"},
+     {"coalesced", "4", "4", "4", "micro-batches whose gradients a step sums"},
+     {"train_samples", "512", "4096", "8192", "training images; 0: all"},
+     {"eval_samples", "500", "0", "0", "test images; 0: all"},
+     {"seeds", "1", "5", "10", "seeds that methods are paired by"}},
+    run_delayed_weights};
+
+}  // namespace numemu::experiments

@@ -1,0 +1,27 @@
+// The questions of delayed-weights, each with its findings, tables and charts.
+#pragma once
+#include "emu/net/data/dataset.hpp"
+#include "experiments/engine/experiment.hpp"
+
+namespace numemu::experiments::delayed_weights {
+
+/// Quadratics a little below and above the limit of stability (settings momenta, delays).
+void add_limits(const ExperimentRun&, Conclusion&);
+/// The largest stable rates of a network with and without delay, paired by seed (settings rate_*).
+void add_rates(const ExperimentRun&, const net::Dataset&, Conclusion&);
+/// Networks trained with a delay of 1 and without, paired by seed (settings nets, optimizers,
+/// epochs, ...).
+void add_trainings(const ExperimentRun&, const net::Dataset&, Conclusion&);
+
+/// Idle time, activations and versions of equal stages under each schedule, simulated beside their
+/// closed forms (settings depths, per_depth, batches).
+void add_schedules(const ExperimentRun&, Conclusion&);
+/// Periods of equal stages with links, simulated beside their closed forms (settings depths, links,
+/// batches).
+void add_links(const ExperimentRun&, Conclusion&);
+/// Networks cut into stages: the planned period beside the simulated one, and the bytes that the
+/// schedules hold (settings cut_nets, devices, memory, samples, micro_batches, mac_ps, link_ps,
+/// reduce_ps, batches).
+void add_plans(const ExperimentRun&, const net::Dataset&, Conclusion&);
+
+}  // namespace numemu::experiments::delayed_weights

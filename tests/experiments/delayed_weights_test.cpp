@@ -1,0 +1,86 @@
+// delayed-weights: the experiment from settings to conclusion.
+#include <cmath>
+#include <map>
+
+#include "experiments/delayed_weights/questions.hpp"
+#include "tests/catch.hpp"
+#include "tests/experiments/engine/small_bench.hpp"
+#include "tests/experiments/smoke_run.hpp"
+#include "tests/files.hpp"
+
+namespace delayed_weights_test {
+
+using namespace numemu;
+using namespace numemu::experiments;
+using numemu::test::message_of;
+using numemu::test::TemporaryFolder;
+
+TEST_CASE("delayed-weights: schedules and links follow their closed forms", "[fast]") {
+  const TemporaryFolder folder;
+  const ExperimentRun run = testing::smoke_run("delayed-weights", folder, {"depths=1,3,5"});
+  Conclusion conclusion;
+  delayed_weights::add_schedules(run, conclusion);
+  delayed_weights::add_links(run, conclusion);
+  CHECK(testing::held(conclusion, "idle") == std::pair(4 * 3 * 2, 4 * 3 * 2));
+  CHECK(testing::held(conclusion, "held") == std::pair(2 * 4 * 3 * 2, 2 * 4 * 3 * 2));
+  CHECK(testing::held(conclusion, "links") == std::pair(2 * 3 * 2, 2 * 3 * 2));
+  REQUIRE(conclusion.tables.size() == 1);
+  // GPipe, 5 stages, 5 micro-batches: (5 - 1) / (5 + 5 - 1).
+  CHECK(conclusion.tables[0].rows[4] ==
+        std::vector<std::string>{"GPipe", "5", "5", "44.4 (44.4)", "5 (5)", "1 (1)"});
+}
+
+TEST_CASE("delayed-weights: plans run as planned, and memory limits them", "[fast]") {
+  const TemporaryFolder folder;
+  const net::Dataset data = testing::small_dataset();
+  const auto plans = [&](std::vector<std::string> settings) {
+    settings.push_back("cut_nets=mlp");
+    const ExperimentRun run = testing::smoke_run("delayed-weights", folder, settings);
+    Conclusion conclusion;
+    delayed_weights::add_plans(run, data, conclusion);
+    return conclusion;
+  };
+  const Conclusion conclusion = plans({"devices=1,3", "memory=1,0.5,0.01"});
+  REQUIRE(conclusion.tables.size() == 2);
+  const std::vector<std::vector<std::string>>& rows = conclusion.tables[0].rows;
+  REQUIRE(rows.size() == 6);
+  CHECK(rows[0] ==
+        std::vector<std::string>{"mlp", "1", "100.0", "1-3", "1", "1.000", "1.000", "0.0"});
+  CHECK(rows[1][3] == "none fits");
+  CHECK(rows[5][3] == "none fits");
+  CHECK(std::stod(rows[3][5]) >= 1);
+  CHECK(conclusion.tables[1].rows.size() == 8);
+  const auto [bounds, held] = testing::held(conclusion, "bound");
+  CHECK(bounds == held);
+  CHECK(std::ssize(conclusion.findings) == 2 * bounds);
+  CHECK(message_of([&] { plans({"devices=0"}); }).find("devices") != std::string::npos);
+  CHECK(message_of([&] { plans({"memory=2"}); }).find("memory") != std::string::npos);
+  CHECK(message_of([&] { plans({"micro_batches=x"}); }).find("micro_batches") != std::string::npos);
+}
+
+TEST_CASE("delayed-weights: quadratics and trainings with and without delay", "[fast]") {
+  const TemporaryFolder folder;
+  const ExperimentRun run = testing::smoke_run(
+      "delayed-weights", folder,
+      {"seeds=2", "rate_seeds=2", "train_samples=64", "rate_train_samples=64", "eval_samples=20",
+       "rate_momenta=0.5", "rate_epochs=1", "rate_batch=32", "batch=32"});
+  const net::Dataset data = testing::small_dataset();
+  Conclusion conclusion;
+  delayed_weights::add_limits(run, conclusion);
+  CHECK(testing::held(conclusion, "limit") == std::pair(4, 4));
+  delayed_weights::add_rates(run, data, conclusion);
+  delayed_weights::add_trainings(run, data, conclusion);
+  std::map<std::string, int> claims;
+  for (const Finding& finding : conclusion.findings) {
+    INFO(finding.what);
+    CHECK(std::isfinite(finding.measured));
+    ++claims[finding.claim];
+    if (finding.claim == "rate") CHECK(finding.predicted == Approx(std::log2(0.5 / 3)));
+  }
+  CHECK(claims["rate"] == 1);
+  CHECK(claims["training"] == 1);
+  REQUIRE(conclusion.tables.size() == 2);
+  CHECK(conclusion.tables[1].rows.size() == 2);
+}
+
+}  // namespace delayed_weights_test
