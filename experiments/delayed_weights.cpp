@@ -92,7 +92,8 @@ StableRate largest_stable_rate(TrainTrial trial, const net::Dataset& data, std::
   TrainTrial first = trial;
   first.options.momentum = net::TrainOptions{}.momentum;
   first.options.epochs = before;
-  for (const net::Parameter* parameter : trained_in_float32(first, data).parameters())
+  const net::Graph trained = trained_in_float32(first, data);
+  for (const net::Parameter* parameter : trained.parameters())
     trial.start.push_back({parameter->name, parameter->value});
   double low = kLowest, high = kHighest;
   while (high - low > kResolution) {
