@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "emu/net/data/text.hpp"
+#include "emu/net/model/safetensors.hpp"
 #include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/train/train.hpp"
@@ -248,6 +249,25 @@ TEST_CASE("a point tells trials apart, observers aside", "[fast]") {
   CHECK(changed([](TrainTrial& t) {
           t.recipe = {{"roles", {{"weight", {{"format", "int8"}}}}}};
         }) != point);
+}
+
+TEST_CASE("a trial of a file begins with its weights, which are part of its point", "[fast]") {
+  const numemu::test::TemporaryFolder folder;
+  std::vector<net::EpochMetrics> epochs;
+  net::Graph graph = trained_by_hand(epochs);
+  TrainTrial trial = small_trial();
+  trial.net = folder / "mlp.safetensors";
+  const auto save = [&] {
+    net::Checkpoint checkpoint = net::parameters_of(graph);
+    checkpoint.metadata = {{"net", "mlp"}};
+    net::write_safetensors(trial.net, checkpoint);
+  };
+  save();
+  CHECK(net::digest_of(initial_network(trial, data())) == net::digest_of(graph));
+  const Json point = point_of(trial, data());
+  graph.parameters()[0]->value.data[0] += 1;
+  save();
+  CHECK(point_of(trial, data()) != point);
 }
 
 TEST_CASE("a trial has the objectives of its recipe, or those of its options", "[fast]") {
