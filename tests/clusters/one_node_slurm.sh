@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # One node of Slurm in a folder of its own, for tests that source this: start_slurm FOLDER, stop_slurm.
 
 # The daemons stand in /usr/sbin, which is not on everybody's PATH.

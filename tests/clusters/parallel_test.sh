@@ -8,7 +8,7 @@ program=$1
 scratch=$(mktemp -d)
 export NUMEMU_CACHE=$scratch/cache
 trap 'rm -rf "$scratch"' EXIT
-fail() { echo "failed: $*" && tail -qn 3 */parallel/*.log && exit 1; }
+fail() { echo "failed: $*" && tail -qn 3 ./*/parallel/*.log && exit 1; }
 
 work="$scratch/it's {} 50%"
 mkdir -p "$work" && cd "$work" || exit
