@@ -176,6 +176,7 @@ ClusterPlan plan_cluster(const Sweep& sweep, const SweepRequest& request, Cluste
     command.insert(command.end(), {"--calibrate-on", request.calibrate_on});
   if (!request.predictions) command.emplace_back("--no-predictions");
   if (request.existing == Existing::keep_old) command.emplace_back("--keep-old");
+  asked.rounds = 1;
   const std::string name = std::filesystem::path(sweep.path).stem().string();
   plan_tasks(name, sweep.out, command, asked);  // what is wrong, before the work
   Sweep rest = sweep;

@@ -13,7 +13,7 @@ fail() { echo "failed: $*" && tail -qn 3 ./*/parallel/*.log && exit 1; }
 work="$scratch/it's {} 50%"
 mkdir -p "$work" && cd "$work" || exit
 cat >'my sweep.json' <<'TEXT'
-{"numemu_sweep": 1, "net": "lenet", "data": "glyphs", "eval_images": 100,
+{"numemu_sweep": 1, "net": "lenet", "data": "glyphs", "eval_images": 100, "predictions": false,
  "grid": {"roles.weight.format": ["int8", "int6", "int4", "e4m3fn"], "roles.activation.format": [null, "int8"]}}
 TEXT
 "$program" sweep 'my sweep.json' --out one --threads 1 --quiet >/dev/null || fail "one process"

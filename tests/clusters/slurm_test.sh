@@ -18,7 +18,7 @@ fail() { echo "failed: $*" && tail -qn 3 "$scratch"/work/*/slurm/*.log && exit 1
 work="$scratch/work/50% of a sweep"
 mkdir -p "$work" && cd "$work" || exit
 cat >'my sweep.json' <<'TEXT'
-{"numemu_sweep": 1, "net": "lenet", "data": "glyphs", "eval_images": 400,
+{"numemu_sweep": 1, "net": "lenet", "data": "glyphs", "eval_images": 200, "predictions": false,
  "grid": {"roles.weight.format": ["int8", "int7", "int6", "int5", "int4", "int3", "e4m3fn", "e5m2"],
           "roles.activation.format": [null, "int8", "e4m3fn"]}}
 TEXT
