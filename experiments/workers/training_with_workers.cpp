@@ -39,9 +39,12 @@ Trained train(TrainTrial trial, const net::Dataset& data) {
       wire[p].sent += epoch.wire[p].sent;
       wire[p].returned += epoch.wire[p].returned;
     }
+    trained.dropped += epoch.dropped.value_or(0);
+    trained.steps = epoch.step;
     ++epochs;
   };
   trained.outcome = run_train_trial(trial, data);
+  trained.dropped /= static_cast<double>(epochs);
   for (std::size_t p = 0; p < trained.parameters.size(); ++p) {
     trained.parameters[p].sent = wire.at(p).sent / static_cast<double>(epochs);
     trained.parameters[p].returned = wire.at(p).returned / static_cast<double>(epochs);

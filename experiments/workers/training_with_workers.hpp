@@ -48,6 +48,8 @@ struct SentParameter {
 struct Trained {
   TrainOutcome outcome;
   std::vector<SentParameter> parameters;  ///< trained ones
+  double dropped = 0;  ///< share of the samples that took no part, mean over epochs
+  std::int64_t steps = 0;
 
   /// Bytes of a step and a worker.
   double sent_bytes() const;
@@ -58,6 +60,8 @@ struct Trained {
   static void fields(auto& self, const auto& visit) {
     visit("outcome", self.outcome);
     visit("parameters", self.parameters);
+    visit("dropped", self.dropped);
+    visit("steps", self.steps);
   }
 };
 

@@ -1,0 +1,311 @@
+#include "experiments/dropcompute/steps.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "experiments/dropcompute/simulation.hpp"
+#include "experiments/dropcompute/step_law.hpp"
+#include "experiments/engine/study.hpp"
+
+namespace numemu::experiments::dropcompute {
+namespace {
+
+constexpr double kGain = 0.005;  // of an effective speed-up: what its prediction may miss
+/// Of a prediction on the lattice: its spacing, beside which a law of points is a staircase.
+constexpr double kLattice = 1e-4;
+constexpr double kPublishedMiss = 7, kMissRounding = 1;  // per cent, and its rounding
+constexpr double kLeft = 0.5;  // share of the gain that a clock between micro-batches leaves
+constexpr std::int64_t kLeastSteps = 50;
+
+/// Means over steps at one threshold.
+struct AtThreshold {
+  double threshold = 0;
+  MeanError kept, gain, checked, checked_gain;
+
+  static void fields(auto& self, const auto& visit) {
+    visit("threshold", self.threshold);
+    visit("kept", self.kept);
+    visit("gain", self.gain);
+    visit("checked", self.checked);
+    visit("checked_gain", self.checked_gain);
+  }
+};
+
+struct Measured {
+  MeanError time = {};
+  double automatic = 0;              ///< the threshold of the largest mean gain of the warm steps
+  std::vector<AtThreshold> at = {};  ///< that of each prediction, then the automatic one
+  std::vector<double> thresholds = {}, gains = {}, checked = {};  ///< of the warm steps
+
+  static void fields(auto& self, const auto& visit) {
+    visit("time", self.time);
+    visit("automatic", self.automatic);
+    visit("at", self.at);
+    visit("thresholds", self.thresholds);
+    visit("gains", self.gains);
+    visit("checked", self.checked);
+  }
+};
+
+/// A law at a number of workers, with both predictions.
+struct Case {
+  Simulation simulation;
+  Accumulation step;
+  std::int64_t warm = 0, steps = 0;
+  PublishedStep published;
+  ExactStep exact;
+  double published_best = 0, exact_best = 0;  ///< thresholds
+
+  std::string name() const {
+    return fmt::format("{}, {} workers", simulation.law.name, step.workers);
+  }
+};
+
+std::vector<AtThreshold> means_of(const Case& c, const std::vector<double>& thresholds,
+                                  std::int64_t first, std::int64_t steps, MeanError& time) {
+  struct Sums {
+    RunningMean kept, gain, checked, checked_gain;
+  };
+  std::vector<Sums> sums(thresholds.size());
+  RunningMean times;
+  for (std::int64_t s = first; s < first + steps; ++s) {
+    const DrawnStep drawn = draw_step(c.simulation, s, thresholds);
+    times.add(drawn.time);
+    for (std::size_t i = 0; i < thresholds.size(); ++i) {
+      const double kept = static_cast<double>(drawn.finished[i]) /
+                          static_cast<double>(c.step.workers * c.step.micro_batches);
+      const auto gain = [&](double lasts) {
+        return effective_speed_up(kept, drawn.time, lasts, c.step.overhead);
+      };
+      sums[i].kept.add(kept);
+      sums[i].gain.add(gain(std::min(thresholds[i], drawn.time)));
+      sums[i].checked.add(drawn.checked[i]);
+      sums[i].checked_gain.add(gain(drawn.checked[i]));
+    }
+  }
+  time = times.mean(1);
+  std::vector<AtThreshold> means;
+  for (std::size_t i = 0; i < thresholds.size(); ++i)
+    means.push_back({thresholds[i], sums[i].kept.mean(1), sums[i].gain.mean(1),
+                     sums[i].checked.mean(1), sums[i].checked_gain.mean(1)});
+  return means;
+}
+
+Measured measure(const Case& c) {
+  Measured measured;
+  measured.thresholds = published_thresholds(c.simulation, c.warm);
+  for (const AtThreshold& at : means_of(c, measured.thresholds, 0, c.warm, measured.time)) {
+    measured.gains.push_back(at.gain.mean);
+    measured.checked.push_back(at.checked_gain.mean);
+  }
+  const auto best = std::max_element(measured.gains.begin(), measured.gains.end());
+  measured.automatic = measured.thresholds[static_cast<std::size_t>(best - measured.gains.begin())];
+  const double wanted[] = {c.published_best, c.exact_best, measured.automatic};
+  std::vector<double> ascending(std::begin(wanted), std::end(wanted));
+  std::sort(ascending.begin(), ascending.end());
+  const auto means = means_of(c, ascending, c.warm, c.steps, measured.time);
+  for (const double threshold : wanted)
+    measured.at.push_back(*std::find_if(means.begin(), means.end(), [&](const AtThreshold& at) {
+      return at.threshold == threshold;
+    }));
+  return measured;
+}
+
+TypedTrial<Measured> trial_of(const Case& c) {
+  return {{{"law", c.simulation.law.identity},
+           {"workers", c.step.workers},
+           {"micro_batches", c.step.micro_batches},
+           {"overhead", c.step.overhead},
+           {"warm", c.warm},
+           {"steps", c.steps},
+           {"thresholds", {c.published_best, c.exact_best}},
+           {"seed", c.simulation.seed}},
+          c.name(),
+          [c] { return measure(c); }};
+}
+
+stats::Interval interval_of(const MeanError& m) {
+  return {m.mean - stats::kNormal95 * m.error, m.mean + stats::kNormal95 * m.error};
+}
+
+void judge(const Case& c, const Measured& m, Conclusion& conclusion) {
+  const std::string name = c.name();
+  const auto exact = [&](const char* what, double predicted, const MeanError& measured) {
+    conclusion.add(closed_form(name + what, predicted, measured.mean,
+                               std::hypot(measured.error, kLattice * predicted)),
+                   "exact");
+  };
+  const AtThreshold &published = m.at[0], &best = m.at[1], &automatic = m.at[2];
+  exact(": E[T]", c.exact.time(), m.time);
+  exact(": share kept", c.exact.kept(c.exact_best), best.kept);
+  exact(": time with a clock between micro-batches", c.exact.time_checked(c.exact_best),
+        best.checked);
+  const auto gain = [&](const StepLaw& law, const AtThreshold& at, const char* claim) {
+    const double predicted = law.speed_up(at.threshold);
+    conclusion.add(
+        interval_finding(fmt::format("{}: speed-up at {:.2f}", name, at.threshold), predicted,
+                         at.gain.mean, interval_of(at.gain), near(predicted, kGain * predicted)),
+        claim);
+  };
+  const bool normal = c.simulation.law.name.starts_with("normal(");
+  if (normal) gain(c.published, published, "normal");
+  if (!normal) gain(c.exact, best, "laws");
+  const double most = c.exact.speed_up(c.exact_best);
+  conclusion.add(interval_finding(fmt::format("{}: speed-up at the automatic {:.2f}, at least",
+                                              name, automatic.threshold),
+                                  (1 - kGain) * most, automatic.gain.mean,
+                                  interval_of(automatic.gain), at_least((1 - kGain) * most)),
+                 "automatic");
+  if (c.simulation.law.name == "injected(1,1)" && c.step.workers == 200 &&
+      c.step.micro_batches == 12) {
+    const double low = 100 * (1 - c.published.time() / m.time.mean),
+                 error = 100 * c.published.time() * m.time.error / (m.time.mean * m.time.mean);
+    conclusion.add(
+        interval_finding(name + ": per cent that the normal formula's E[T] is low", kPublishedMiss,
+                         low, interval_of({low, error}), near(kPublishedMiss, kMissRounding)),
+        "tails");
+  }
+  const double whole = automatic.gain.mean - 1, left = (automatic.checked_gain.mean - 1) / whole;
+  conclusion.add(
+      interval_finding(name + ": share of the gain that a clock between micro-batches leaves",
+                       kLeft, left, interval_of({left, automatic.checked_gain.error / whole}),
+                       at_most(kLeft)),
+      "granularity");
+}
+
+ResultTable table_of(const std::vector<Case>& cases, const std::vector<Measured>& measured) {
+  const auto number = [&](int digits, auto get) {
+    return [&, digits, get](std::size_t i) {
+      return fmt::format("{:.{}f}", get(cases[i], measured[i]), digits);
+    };
+  };
+  using M = const Measured&;
+  using C = const Case&;
+  const Accumulation& step = cases.front().step;
+  return study_table(
+      fmt::format("steps of {} micro-batches, overhead {}", step.micro_batches, step.overhead),
+      cases.size(),
+      {{"latency", [&](std::size_t i) { return cases[i].simulation.law.name; }},
+       {"workers", [&](std::size_t i) { return std::to_string(cases[i].step.workers); }},
+       {"steps", [&](std::size_t i) { return std::to_string(cases[i].steps); }},
+       {"E[T] published", number(2, [](C c, M) { return c.published.time(); })},
+       {"exact", number(2, [](C c, M) { return c.exact.time(); })},
+       {"measured",
+        [&](std::size_t i) {
+          return half_text(measured[i].time.mean, stats::kNormal95 * measured[i].time.error, 2);
+        }},
+       {"efficiency", number(3,
+                             [](C c, M m) {
+                               const double alone = static_cast<double>(c.step.micro_batches) *
+                                                    c.simulation.law.mean;
+                               return (alone + c.step.overhead) / (m.time.mean + c.step.overhead);
+                             })},
+       {"threshold published", number(2, [](C c, M) { return c.published_best; })},
+       {"exact", number(2, [](C c, M) { return c.exact_best; })},
+       {"automatic", number(2, [](C, M m) { return m.automatic; })},
+       {"kept, %", number(1, [](C, M m) { return 100 * m.at[2].kept.mean; })},
+       {"speed-up published",
+        number(4, [](C c, M) { return c.published.speed_up(c.published_best); })},
+       {"exact", number(4, [](C c, M) { return c.exact.speed_up(c.exact_best); })},
+       {"measured, automatic",
+        [&](std::size_t i) {
+          const MeanError& gain = measured[i].at[2].gain;
+          return half_text(gain.mean, stats::kNormal95 * gain.error, 4);
+        }},
+       {"with a clock between micro-batches",
+        number(4, [](C, M m) { return m.at[2].checked_gain.mean; })},
+       {"at its best threshold",
+        number(4, [](C, M m) { return *std::max_element(m.checked.begin(), m.checked.end()); })}});
+}
+
+void draw(const std::vector<Case>& cases, const std::vector<Measured>& measured,
+          Conclusion& conclusion) {
+  const Accumulation& step = cases.front().step;
+  const std::string what = fmt::format(
+      "{} micro-batches a step, overhead {}; times in units of the "
+      "latency law",
+      step.micro_batches, step.overhead);
+  Chart workers{.title = "Effective speed-up at the automatic threshold over workers",
+                .caption = what + ". Predicted: exact law of sums, at its best threshold.",
+                .x = "workers",
+                .y = "effective speed-up",
+                .log_x = true};
+  Chart checked{.title = "The same where the clock is read at the end of each micro-batch",
+                .caption = what + ". Predicted: exact law, at the threshold of the first figure.",
+                .x = "workers",
+                .y = "effective speed-up",
+                .log_x = true};
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const Case& c = cases[i];
+    const AtThreshold& at = measured[i].at[2];
+    const auto x = static_cast<double>(c.step.workers);
+    workers.add(c.simulation.law.name, with_error({.x = x, .y = at.gain.mean}, at.gain.error),
+                {.x = x, .y = c.exact.speed_up(c.exact_best)});
+    checked.add(c.simulation.law.name,
+                with_error({.x = x, .y = at.checked_gain.mean}, at.checked_gain.error),
+                {.x = x, .y = c.exact.speed_up(c.exact_best, c.exact.time_checked(c.exact_best))});
+  }
+  Chart thresholds{.title = fmt::format("Effective speed-up over the threshold, {} workers",
+                                        cases.back().step.workers),
+                   .caption = fmt::format("{}. Measured: means of {} steps.", what, cases[0].warm),
+                   .x = "threshold / mean time of a worker's micro-batches",
+                   .y = "effective speed-up"};
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const Case& c = cases[i];
+    if (c.step.workers != cases.back().step.workers) continue;
+    const double unit = static_cast<double>(step.micro_batches) * c.simulation.law.mean;
+    for (std::size_t k = 0; k < measured[i].thresholds.size(); k += 4) {
+      const double threshold = measured[i].thresholds[k], x = threshold / unit;
+      thresholds.add(c.simulation.law.name, {.x = x, .y = measured[i].gains[k]},
+                     {.x = x, .y = c.exact.speed_up(threshold)});
+      thresholds.of(c.simulation.law.name + ", clock between micro-batches")
+          .points.push_back({.x = x, .y = measured[i].checked[k]});
+    }
+  }
+  conclusion.charts.insert(conclusion.charts.end(), {workers, thresholds, checked});
+}
+
+}  // namespace
+
+void add_steps(const ExperimentRun& run, Conclusion& conclusion) {
+  const Settings& settings = run.settings;
+  const std::int64_t micro_batches = settings.integer("micro_batches", 1, 64);
+  const double overhead = settings.number("overhead", 0, 1e9),
+               draws = settings.number("draws", 1, 1e12);
+  const std::int64_t warm = settings.integer("warm", 1, 10'000),
+                     most = settings.integer("steps", 1, 1'000'000);
+  std::vector<SumLaws> laws;
+  for (const std::string& text : settings.list("laws"))
+    laws.emplace_back(stats::latency_law(text), micro_batches);
+  std::vector<Case> cases;
+  for (const SumLaws& sums : laws) {
+    for (const std::int64_t workers : settings.whole_numbers("step_workers", 2, 100'000'000)) {
+      const Accumulation step{workers, micro_batches, overhead};
+      const double fit = draws / static_cast<double>(workers * micro_batches);
+      Case c{.simulation = {sums.law(), workers, micro_batches, run.seed},
+             .step = step,
+             .warm = warm,
+             .steps = std::clamp(static_cast<std::int64_t>(fit), std::min(kLeastSteps, most), most),
+             .published = PublishedStep(sums.law(), step),
+             .exact = ExactStep(sums, step)};
+      c.published_best = c.published.best_threshold();
+      c.exact_best = c.exact.best_threshold();
+      cases.push_back(std::move(c));
+    }
+  }
+  if (cases.empty()) throw Error("--set: laws, step_workers: expected at least one of each");
+  const auto measured = run_cases<Measured>(run, cases, trial_of, true);
+  for (std::size_t i = 0; i < cases.size(); ++i) judge(cases[i], measured[i], conclusion);
+  const AtThreshold& last = measured.back().at[2];
+  conclusion.sentences.push_back(fmt::format(
+      "{}: a threshold of {:.2f} keeps {:.1f} % of the micro-batches and makes steps {:.3f} times "
+      "as effective, {:.3f} times where the clock is read between micro-batches.",
+      cases.back().name(), last.threshold, 100 * last.kept.mean, last.gain.mean,
+      last.checked_gain.mean));
+  conclusion.tables.push_back(table_of(cases, measured));
+  draw(cases, measured, conclusion);
+}
+
+}  // namespace numemu::experiments::dropcompute
