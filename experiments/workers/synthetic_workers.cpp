@@ -62,7 +62,10 @@ std::vector<float> mean_of(const Gradients& gradients) {
 SyntheticWorkers::SyntheticWorkers(const Json& rule, std::int64_t rows, std::int64_t columns,
                                    std::uint64_t seed)
     : graph_(one_matrix(rows, columns)),
-      numerics_(policies::Recipe::make({{"exchange", rule}}, "synthetic workers", seed), graph_) {}
+      // Nothing is updated; some rules serve sgd alone.
+      numerics_(policies::Recipe::make({{"exchange", rule}, {"update", {{"optimizer", "sgd"}}}},
+                                       "synthetic workers", seed),
+                graph_) {}
 
 SyntheticWorkers::Result SyntheticWorkers::exchange(std::int64_t step, const Gradients& gradients) {
   std::vector<net::WorkerGradient> sent;
