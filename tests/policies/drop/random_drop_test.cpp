@@ -57,7 +57,7 @@ TEST_CASE("drop: the divisor is an option, no drop the default", "[fast]") {
   CHECK(answer(R"j("random(0)")j").micro_batches == 12);
   CHECK(answer(R"j("random(0.1,realised)")j").realised);
   CHECK(recipe_of(R"j("random(0.5)")j").json()["drop"].dump() ==
-        R"j({"divisor":"nominal","rule":"random","share":0.5})j");
+        R"j({"rule":"random","share":0.5,"divisor":"nominal"})j");
   CHECK_THROWS_WITH(recipe_of(R"j("random(1)")j"), Catch::Contains("a number from 0 to 0.99"));
   CHECK_THROWS_WITH(recipe_of(R"j("random(0.1,mean)")j"), Catch::Contains("divisor"));
   CHECK_THROWS_WITH(recipe_of(R"j("randon")j"), Catch::Contains("did you mean 'random'?"));
