@@ -21,7 +21,7 @@ constexpr double kTop1Holds = 0.5;  // points
 /// times.
 constexpr double kDiverged = 2;
 // Octaves of the rates between which the largest stable one is bisected, to a quarter of an octave.
-constexpr double kLowest = -16, kHighest = 2, kResolution = 0.25;
+constexpr double kLowest = -16, kHighest = 12, kResolution = 0.25;
 
 Json rule_of(int delay) {
   return delay == 0 ? Json::object()
@@ -67,21 +67,23 @@ void add_limits(const ExperimentRun& run, Conclusion& conclusion) {
 
 namespace {
 
-/// Whether no step's loss leaves the range of the first.
+/// Whether no step's loss leaves the range of the first, and the last is below it: a network whose
+/// ReLUs died settles at the loss of equal classes.
 bool stable(TrainTrial trial, const net::Dataset& data, double octaves) {
   trial.options.learning_rate = portable::exp2(octaves);
-  double first = NAN;
+  double first = NAN, last = NAN;
   bool within = true;
   trial.on_loss = [&](double loss) {
     if (std::isnan(first)) first = loss;
+    last = loss;
     within = within && loss <= kDiverged * first;
   };
   run_train_trial(trial, data);
-  return within;
+  return within && last < first;
 }
 
 struct StableRate {
-  double octaves = 0;  ///< log2 of the rate, to half of the resolution
+  double octaves = 0;  ///< log2 of the rate, to half of the resolution; NaN outside the bounds
 
   static void fields(auto& self, const auto& visit) { visit("octaves", self.octaves); }
 };
@@ -101,7 +103,8 @@ StableRate largest_stable_rate(TrainTrial trial, const net::Dataset& data, std::
     const double middle = (low + high) / 2;
     (stable(trial, data, middle) ? low : high) = middle;
   }
-  return {(low + high) / 2};
+  const bool found = low > kLowest && high < kHighest;
+  return {found ? (low + high) / 2 : NAN};
 }
 
 }  // namespace
@@ -141,6 +144,13 @@ void add_rates(const ExperimentRun& run, const net::Dataset& data, Conclusion& c
     const double predicted =
         portable::log2(stability_limit({1, momentum}) / stability_limit({0, momentum}));
     const stats::PairedInterval measured = gain(octaves, 1);
+    if (!std::isfinite(measured.mean)) {
+      conclusion.sentences.push_back(fmt::format(
+          "{}, momentum {:g}: some trainings are stable, or unstable, at all rates from "
+          "2^{:g} to 2^{:g}, so there is no ratio to judge.",
+          net, momentum, kLowest, kHighest));
+      continue;
+    }
     conclusion.add(
         interval_finding(fmt::format("{}, momentum {:g}: log2 of the largest stable rate with a "
                                      "delay of 1 over that without",
