@@ -65,7 +65,7 @@ TEST_CASE("a search over thousands of formats keeps none, and finds what the pro
         const BlockFormat& block = find_block_format("mx(" + name + ",16)");
         CHECK(*block.element == own);
         CHECK(&find_format("e5m7") == &kept);
-        if (bias < 60) CHECK(decode_table(own)[0] == 0);
+        if (own.bits <= 8) CHECK(decode_table(own)[0] == 0);
         find_scale_rule("detuned(absmax,1." + std::to_string(1 + bias) + ")");
       }
     }
