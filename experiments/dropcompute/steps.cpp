@@ -134,7 +134,8 @@ void judge(const Case& c, const Measured& m, Conclusion& conclusion) {
   const std::string name = c.name();
   const auto exact = [&](const char* what, double predicted, const MeanError& measured) {
     conclusion.add(closed_form(name + what, predicted, measured.mean,
-                               std::hypot(measured.error, kLattice * predicted)),
+                               std::sqrt(measured.error * measured.error +
+                                         kLattice * predicted * kLattice * predicted)),
                    "exact");
   };
   const AtThreshold &published = m.at[0], &best = m.at[1], &automatic = m.at[2];
