@@ -80,7 +80,14 @@ Settled settle(const TrainRequest& asked) {
   out.view.seed = train.seed;
   net::check(train);
   for (std::size_t i = 0; i <= out.recipe.stages().size(); ++i) {
-    const net::ExchangeOrder order = out.recipe.in_stage(i).exchange().order;
+    const Recipe stage = out.recipe.in_stage(i);
+    // What comes back is the update's direction, which another moving mean would change.
+    const Json* const rule = stage.json().find_path("/exchange/rule");
+    if (rule != nullptr && *rule == Json("birder") && train.momentum != 0) {
+      throw Error(fmt::format("{}: exchange.rule: birder needs --momentum 0, not {}", asked.recipe,
+                              train.momentum));
+    }
+    const net::ExchangeOrder order = stage.exchange().order;
     if (order.kind == net::ExchangeOrder::Kind::hierarchical && train.workers % order.node != 0) {
       throw Error(
           fmt::format("{}: exchange.order: {} needs a multiple of {} workers, --workers is {}",

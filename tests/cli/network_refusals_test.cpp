@@ -91,6 +91,7 @@ void write_recipes(const Scratch& s) {
   recipe("shift.json", R"(, "norm": {"statistic": "shift"})");
   recipe("sgd.json", R"(, "update": {"optimizer": "sgd"})");
   recipe("nodes.json", R"j(, "exchange": {"order": "hierarchical(3)"})j");
+  recipe("birder.json", R"(, "exchange": "birder", "update": {"optimizer": "sgd"})");
   recipe("order.json", R"(, "exchange": {"order": "rnig"})");
   s.file("s.json", R"({"numemu_sweep": 1, "grid": {"roles.wait.format": ["int8"]}})");
   s.file("empty.json", R"({"numemu_sweep": 1, "points": []})");
@@ -146,6 +147,8 @@ const std::vector<Refusal> kRefusals = {
     {kTrain + "--workers 4 --recipe order.json",
      "order.json: exchange.order: unknown exchange order 'rnig'; did you mean 'ring'?"},
     {kTrain + "--workers 2 --local-steps 0", "--local-steps"},
+    {kTrain + "--workers 2 --recipe birder.json",
+     "birder.json: exchange.rule: birder needs --momentum 0, not 0.9"},
     {kTrain + "--image-size 20", "image-size: expected images, data set text has text"},
     {kTrain + "--label-noise 0.1", "label-noise: expected one label"},
     {kTrain + "--copies 2", "copies: expected 1 without augmentation"},
