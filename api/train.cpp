@@ -79,21 +79,6 @@ Settled settle(const TrainRequest& asked) {
   train.seed = static_cast<std::uint64_t>(asked.seed);
   out.view.seed = train.seed;
   net::check(train);
-  for (std::size_t i = 0; i <= out.recipe.stages().size(); ++i) {
-    const Recipe stage = out.recipe.in_stage(i);
-    // What comes back is the update's direction, which another moving mean would change.
-    const Json* const rule = stage.json().find_path("/exchange/rule");
-    if (rule != nullptr && *rule == Json("birder") && train.momentum != 0) {
-      throw Error(fmt::format("{}: exchange.rule: birder needs --momentum 0, not {}", asked.recipe,
-                              train.momentum));
-    }
-    const net::ExchangeOrder order = stage.exchange().order;
-    if (order.kind == net::ExchangeOrder::Kind::hierarchical && train.workers % order.node != 0) {
-      throw Error(
-          fmt::format("{}: exchange.order: {} needs a multiple of {} workers, --workers is {}",
-                      asked.recipe, to_string(order), order.node, train.workers));
-    }
-  }
   return out;
 }
 
@@ -279,6 +264,8 @@ std::int64_t run(Graph& graph, Run& of, const net::TrainOptions& options, const 
     if (writes) told.on_step(step, loss);
   };
   hooks.on_epoch = [&](const net::EpochMetrics& epoch) {
+    if (epoch.dropped.value_or(0) == 1)
+      throw Error(fmt::format("drop: no sample took part in epoch {}", epoch.epoch));
     if (!std::isfinite(epoch.train_loss)) {
       throw Error(
           fmt::format("training diverged: the loss of epoch {} is not finite; use a smaller --lr",
@@ -315,6 +302,7 @@ Trained train(const TrainRequest& request, const Context& context, const TrainHo
   std::unique_ptr<policies::StagedNumerics> quantized;
   if (!settled.float32)
     quantized = std::make_unique<policies::StagedNumerics>(settled.recipe, graph, asked.recipe);
+  if (quantized) quantized->require_options(asked.recipe, settled.train);
   context.on_checked();
   const std::vector<policies::StageStart>& starts = settled.recipe.stages();
   if (dataset.validation_count() == 0 &&

@@ -71,6 +71,8 @@ void add_cluster(Command& command, ClusterOptions& options, bool rounds) {
   options.memory = add_memory(command);
 }
 
+namespace {
+
 void print_plan(const ClusterOptions& options, const api::ClusterPlan& plan) {
   if (options.slurm) {
     fmt::print("# {}/slurm/array.sh\n{}\n# {}/slurm/last.sh, after the array\n{}", plan.out,
@@ -93,7 +95,7 @@ void submit(const api::ClusterPlan& plan, bool quiet) {
   fmt::print("last {}\n", jobs.last);
 }
 
-void run_tasks(const ClusterOptions&, const api::ClusterPlan& plan, bool quiet) {
+void run_tasks(const api::ClusterPlan& plan, bool quiet) {
   if (!quiet)
     say("{} tasks of {} by GNU parallel, {} at a time; logs in {}/parallel", plan.tasks.size(),
         plan.threads == 1 ? "one thread" : fmt::format("{} threads", plan.threads), plan.at_once,
@@ -103,6 +105,21 @@ void run_tasks(const ClusterOptions&, const api::ClusterPlan& plan, bool quiet) 
     say("numemu: {} of {} tasks failed ({}/parallel); what they left is computed now", failed,
         plan.tasks.size(), plan.out);
   omp_set_num_threads(omp_get_num_procs());
+}
+
+}  // namespace
+
+bool start(const ClusterOptions& options, const api::ClusterPlan& plan, bool dry_run, bool quiet) {
+  if (dry_run) {
+    print_plan(options, plan);
+    return false;
+  }
+  if (options.slurm) {
+    submit(plan, quiet);
+    return false;
+  }
+  run_tasks(plan, quiet);
+  return true;
 }
 
 }  // namespace numemu::cli

@@ -28,11 +28,9 @@ struct ClusterOptions {
 /// Adds them with --threads and --memory. `rounds`: the work may need several.
 void add_cluster(Command&, ClusterOptions&, bool rounds);
 
-/// Prints the scripts, or the lines of GNU parallel.
-void print_plan(const ClusterOptions&, const api::ClusterPlan&);
-/// Submits the plan and prints the numbers of its jobs.
-void submit(const api::ClusterPlan&, bool quiet);
-/// Runs the tasks here; afterwards the threads are all again.
-void run_tasks(const ClusterOptions&, const api::ClusterPlan&, bool quiet);
+/// Prints the scripts, or the lines of GNU parallel (`dry_run`); else submits the plan and prints
+/// the numbers of its jobs, or runs the tasks here. Whether the work goes on in this process, whose
+/// threads are all again.
+bool start(const ClusterOptions&, const api::ClusterPlan&, bool dry_run, bool quiet);
 
 }  // namespace numemu::cli

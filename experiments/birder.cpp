@@ -145,6 +145,7 @@ std::vector<workers::Method> methods_of(const Settings& settings) {
   const double rate = settings.number("sign_lr", 1e-9, 1), beta = settings.number("beta", 0, 1);
   const auto signs = [&](const std::string& rule, const char* claim) {
     workers::Method method = workers::exchanged(Json(rule), claim);
+    method.name += fmt::format(", sgd at {:g}", rate);
     method.recipe["update"]["optimizer"] = "sgd";
     method.options = [rate](net::TrainOptions& options) {
       options.optimizer = "sgd";

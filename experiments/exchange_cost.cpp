@@ -71,17 +71,19 @@ std::vector<Rule> rules_of(const Settings& settings, std::int64_t elements) {
   WireRule shared = summed("scalecom", share * kFloat);
   shared.once = share * place;
   rules.push_back({shared, named("scalecom")});
-  rules.push_back({votes("majority")});
+  const auto by_server = [](const char* rule) { return Json{{"rule", rule}, {"order", "server"}}; };
+  rules.push_back({votes("majority"), by_server("majority")});
   WireRule flat = votes("birder, flat"), nodes = votes("birder, hierarchical");
   flat.topologies = {Topology::ring, Topology::tree, Topology::server, Topology::direct};
   nodes.topologies = {Topology::hierarchical};
   nodes.inside = kFloat;
-  rules.push_back({flat});
+  rules.push_back({flat, by_server("birder")});
   rules.push_back({nodes});
   // Signs have a scale of each worker's own: their sums are float32.
   rules.push_back({{.name = "sign",
                     .bits = [](std::int64_t workers) { return workers == 1 ? 1 : kFloat; },
-                    .whole = true}});
+                    .whole = true},
+                   by_server("sign")});
   // A quarter of the values at shared places as codes.
   WireRule codes = summed("learned, codes of 4", share * kFloat / 4);
   codes.once = share * place;

@@ -209,12 +209,18 @@ Conclusion run_learned_compression(const ExperimentRun& run) {
   add_gradients(run, conclusion);
   const double share = run.settings.number("share", 1e-3, 0.5);
   const auto rule = [&](const char* order, const char* claim) {
-    return workers::exchanged({{"rule", "learned"},
-                               {"share", share},
-                               {"dense", run.settings.integer("dense", 0, 1'000'000)},
-                               {"training", run.settings.integer("training", 0, 1'000'000)},
-                               {"order", order}},
-                              claim);
+    const std::int64_t dense = run.settings.integer("dense", 0, 1'000'000),
+                       training = run.settings.integer("training", 0, 1'000'000);
+    workers::Method method = workers::exchanged({{"rule", "learned"},
+                                                 {"share", share},
+                                                 {"dense", dense},
+                                                 {"training", training},
+                                                 {"order", order}},
+                                                claim);
+    // Bytes are means over all steps, those before the codes too.
+    method.name = fmt::format("learned({}), {}, after {} dense and {} training steps", share, order,
+                              dense, training);
+    return method;
   };
   const std::vector<workers::Method> methods = {
       workers::dense(), rule("ring", "accuracy"), rule("server", "accuracy"),

@@ -15,6 +15,10 @@
 #include "emu/net/numerics.hpp"
 #include "formats/storage/json_reader.hpp"
 
+namespace numemu::net {
+struct TrainOptions;
+}
+
 namespace numemu::policies {
 
 class BoundRecipe;
@@ -92,6 +96,8 @@ class Policy : public net::Forwarding {
   virtual void freeze(const net::Graph&, const Calibration&) {}
   /// Throws Error, with `where` at its start, if the policy does not serve training.
   virtual void require_trainable(const std::string& /*where*/) const {}
+  /// The same for the options of a training run.
+  virtual void require_options(const std::string& /*where*/, const net::TrainOptions&) const {}
 
  protected:
   const Binding& binding() const { return binding_; }

@@ -92,15 +92,7 @@ void print(const experiments::ExperimentFile& file) {
 /// Shows or submits the tasks, or runs them here; whether the experiment goes on in this process.
 bool start_tasks(const ExperimentOptions& options, const api::ExperimentRequest& asked) {
   const api::ClusterPlan plan = api::plan_cluster(asked, options.cluster.request({}));
-  if (options.dry_run) {
-    print_plan(options.cluster, plan);
-  } else if (options.cluster.slurm) {
-    submit(plan, options.quiet);
-  } else {
-    run_tasks(options.cluster, plan, options.quiet);
-    return true;
-  }
-  return false;
+  return start(options.cluster, plan, options.dry_run, options.quiet);
 }
 
 int run_experiment(const ExperimentOptions& options) {

@@ -101,15 +101,7 @@ bool start_tasks(const SweepOptions& options, api::Sweep& sweep, const api::Swee
     if (!options.quiet) say("all {} points are present", plan.points);
     return options.cluster.parallel && !options.dry_run;
   }
-  if (options.dry_run) {
-    print_plan(options.cluster, plan);
-  } else if (options.cluster.slurm) {
-    submit(plan, options.quiet);
-  } else {
-    run_tasks(options.cluster, plan, options.quiet);
-    return true;
-  }
-  return false;
+  return start(options.cluster, plan, options.dry_run, options.quiet);
 }
 
 int run_sweep(const SweepOptions& options) {

@@ -132,7 +132,9 @@ TrainOutcome run_train_trial(const TrainTrial& trial, const net::Dataset& whole)
   if (!trial.start.empty())
     net::load_parameters(graph, {.tensors = trial.start, .metadata = {}},
                          "start of a training trial");
-  policies::StagedNumerics staged(recipe, graph, "recipe of a training trial");
+  const std::string where = "recipe of a training trial";
+  policies::StagedNumerics staged(recipe, graph, where);
+  staged.require_options(where, options);
   const auto around = trial.around.make ? trial.around.make(staged) : nullptr;
   Observed numerics(around ? *around : staged, {.before = trial.before, .after = trial.after});
   net::TrainHooks hooks;

@@ -119,11 +119,17 @@ void show(const TrainedNetwork& trained, const std::string& title, Conclusion& c
                   "seed; below 0 is worse. Products are float32.",
                   trained.methods[0].name, unit.gained),
       unit.difference, trained.study.methods, trained.scores));
-  for (std::size_t m = 1; m < trained.methods.size(); ++m)
-    conclusion.sentences.push_back(fmt::format(
-        "{}: {} sends {:.0f} bytes per step and worker in place of {:.0f}: {} {}.", trained.name,
-        trained.methods[m].name, trained.study.mean(m, &Trained::sent_bytes),
-        trained.study.mean(0, &Trained::sent_bytes), mean_text(trained.gained(m)), unit.gained));
+  for (std::size_t m = 1; m < trained.methods.size(); ++m) {
+    const double sent = trained.study.mean(m, &Trained::sent_bytes),
+                 whole = trained.study.mean(0, &Trained::sent_bytes);
+    const std::string sends =
+        sent == whole ? ""
+                      : fmt::format(" sends {:.0f} bytes per step and worker in place of {:.0f}",
+                                    sent, whole);
+    conclusion.sentences.push_back(fmt::format("{}: {}{}: {} {}.", trained.name,
+                                               trained.methods[m].name, sends,
+                                               mean_text(trained.gained(m)), unit.gained));
+  }
 }
 
 TrainTrial trial_of(TrainTrial trial, const Method& method, std::uint64_t seed) {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "emu/net/ops/elementwise.hpp"
+#include "emu/net/train/options.hpp"
 #include "formats/error.hpp"
 #include "policies/exchange/base/drawn_signs.hpp"
 #include "policies/exchange/base/rule.hpp"
@@ -32,6 +33,14 @@ class Birder final : public ExchangeRule {
           "direction of the update, not {}",
           binding().where, optimizer));
     }
+  }
+
+  void require_options(const std::string& where, const net::TrainOptions& options) const override {
+    if (options.momentum == 0) return;
+    throw Error(fmt::format(
+        "{}: exchange.rule: birder: expected no momentum, as what comes back is the direction of "
+        "the update, not {}",
+        where, options.momentum));
   }
 
   void save_state(net::NamedState& state) const override {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "emu/net/train/options.hpp"
 #include "formats/error.hpp"
 #include "policies/leaves_weights.hpp"
 #include "policies/recipe/choices.hpp"
@@ -114,6 +115,16 @@ bool RecipeNumerics::holds_weight(std::string_view layer) const {
 void RecipeNumerics::require_trainable(const std::string& where) const {
   for (const auto& policy : policies_) policy->require_trainable(where);
   roles_.require_trainable(where);
+}
+
+void RecipeNumerics::require_options(const std::string& where,
+                                     const net::TrainOptions& options) const {
+  const net::ExchangeOrder order = recipe_->exchange().order;
+  if (order.kind == net::ExchangeOrder::Kind::hierarchical && options.workers % order.node != 0) {
+    throw Error(fmt::format("{}: exchange.order: {} needs a multiple of {} workers, there are {}",
+                            where, to_string(order), order.node, options.workers));
+  }
+  for (const auto& policy : policies_) policy->require_options(where, options);
 }
 
 }  // namespace numemu::policies

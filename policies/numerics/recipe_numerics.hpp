@@ -50,6 +50,9 @@ class RecipeNumerics : private NumericsStack, public net::Forwarding {
   void freeze_weights(const net::Graph&, const Calibration&);
   /// Throws Error naming the layer where a policy or role does not serve training.
   void require_trainable(const std::string& where) const;
+  /// Throws Error naming the key where a policy or the order of the exchange does not serve a run
+  /// of those options.
+  void require_options(const std::string& where, const net::TrainOptions&) const;
 
   /// See RoleNumerics.
   StaticScales static_scales() const { return roles_.static_scales(); }

@@ -38,12 +38,16 @@ bool same_choice(const BoundRecipe& from, const BoundRecipe& to, std::size_t slo
   });
 }
 
+std::string place_of(const std::string& where, std::size_t stage) {
+  return stage == 0 ? where : fmt::format("{}: stages[{}].patch", where, stage - 1);
+}
+
 std::vector<std::unique_ptr<RecipeNumerics>> numerics_of(const Recipe& recipe,
                                                          const net::Graph& graph,
                                                          const std::string& where) {
   std::vector<std::unique_ptr<RecipeNumerics>> all;
   for (std::size_t i = 0; i <= recipe.stages().size(); ++i) {
-    const std::string place = i == 0 ? where : fmt::format("{}: stages[{}].patch", where, i - 1);
+    const std::string place = place_of(where, i);
     all.push_back(std::make_unique<RecipeNumerics>(recipe.in_stage(i), graph, place));
     all.back()->require_trainable(place);
   }
@@ -87,6 +91,12 @@ StagedNumerics::StagedNumerics(const Recipe& recipe, const net::Graph& graph,
 
 StagedNumerics::StagedNumerics(const Recipe& recipe, Parts numerics)
     : Forwarding(*numerics[0]), starts_(recipe.stages()), numerics_(std::move(numerics)) {}
+
+void StagedNumerics::require_options(const std::string& where,
+                                     const net::TrainOptions& options) const {
+  for (std::size_t i = 0; i < numerics_.size(); ++i)
+    numerics_[i]->require_options(place_of(where, i), options);
+}
 
 std::size_t StagedNumerics::stage(std::int64_t epoch) const {
   const auto later = std::upper_bound(begun_.begin(), begun_.end(), epoch);

@@ -26,6 +26,9 @@ class StagedNumerics : public net::Forwarding {
   /// the numerics.
   StagedNumerics(const Recipe&, const net::Graph&, const std::string& where = "recipe");
 
+  /// RecipeNumerics::require_options() of every stage.
+  void require_options(const std::string& where, const net::TrainOptions&) const;
+
   /// The stage in an epoch, as Recipe::in_stage() counts them; of later epochs the one in force.
   std::size_t stage(std::int64_t epoch) const;
 

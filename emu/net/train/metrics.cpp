@@ -2,6 +2,7 @@
 // Cold: a negligible share of any run (docs/build.md).
 #include "emu/net/train/metrics.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 #include "emu/net/math.hpp"
@@ -41,7 +42,7 @@ EpochMetrics EpochSums::metrics(std::int64_t epoch, std::int64_t step) const {
   metrics.learning_rate = learning_rate;
   metrics.train_loss = loss / static_cast<double>(targets);
   metrics.train_top1 = static_cast<double>(right) / static_cast<double>(targets);
-  const auto accepted = static_cast<double>(steps - skipped);
+  const auto accepted = static_cast<double>(std::max<std::int64_t>(1, steps - skipped));
   if (steps > skipped) metrics.gradient_norm = gradient_norm / accepted;
   if (dropped) metrics.dropped = *dropped / static_cast<double>(steps);
   for (const WireBits& bits : wire)

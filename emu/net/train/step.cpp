@@ -161,7 +161,7 @@ std::vector<Tensor> part_gradients(Graph& graph, const StepInput& input, const S
   return gradients;
 }
 
-// The float32 mean of a worker's micro-batches, in their order; 0 without one.
+// Adds a part's gradients to those of the parts before it.
 void add_up(std::vector<Tensor>& sum, std::vector<Tensor> part) {
   if (sum.empty()) {
     sum = std::move(part);
@@ -188,6 +188,7 @@ bool synchronises(const Graph& graph, const Step& step, Numerics& numerics) {
   });
 }
 
+// The gradients are the float32 mean of the worker's micro-batches, those that take no part as 0.
 WorkerResult run_worker(Graph& graph, const StepInput& input, const Step& step,
                         const TrainOptions& options, const Worker& worker, bool whole,
                         const Objective& objective, float scale, Numerics& numerics) {
@@ -372,9 +373,9 @@ class TrainingStep {
     std::vector<WorkerResult> ready;
     const bool shared = ranks_.count() > 1;
     const auto own = [this](const Worker& worker) { return owns(worker); };
-    const std::int64_t kept = shared ? std::ranges::count_if(workers_, own) : 0;
-    const MemoryClaim waiting(kept * graph_.parameter_count(), "gradients of a rank's workers");
     const bool together = workers_.size() > 1 && synchronises(graph_, step_, numerics_);
+    const std::int64_t kept = shared || together ? std::ranges::count_if(workers_, own) : 0;
+    const MemoryClaim waiting(kept * graph_.parameter_count(), "gradients of workers that wait");
     if (together && replicas != nullptr)
       throw Error("norm: synchronised statistics contradict local steps: expected equal weights");
     if (together) ready = run_together();
