@@ -3,12 +3,16 @@
 # usage: parallel_test.sh PROGRAM      prints "skipped: " and why where GNU parallel is not installed
 set -uo pipefail
 
-program=$1
+program=$(realpath "$1")
 [[ $(parallel --version 2>/dev/null) == "GNU parallel"* ]] || { echo "skipped: GNU parallel is not installed (Debian: parallel)" && exit; }
 scratch=$(mktemp -d)
 export NUMEMU_CACHE=$scratch/cache
 trap 'rm -rf "$scratch"' EXIT
-fail() { echo "failed: $*" && tail -qn 3 ./*/parallel/*.log && exit 1; }
+fail() {
+  echo "failed: $*"
+  tail -qn 3 ./*/parallel/*.log 2>/dev/null
+  exit 1
+}
 
 work="$scratch/it's {} 50%"
 mkdir -p "$work" && cd "$work" || exit

@@ -6,14 +6,18 @@ set -uo pipefail
 # shellcheck source=tests/clusters/one_node_slurm.sh
 source "$(dirname "${BASH_SOURCE[0]}")/one_node_slurm.sh"
 
-program=$1
+program=$(realpath "$1")
 why=$(lacking)
 [[ -z $why ]] || { echo "skipped: $why" && exit; }
 scratch=$(mktemp -d)
 export NUMEMU_CACHE=$scratch/cache
 trap 'stop_slurm; rm -rf "$scratch"' EXIT
 start_slurm "$scratch/slurm" || { echo "skipped: Slurm does not start here: $(tail -qn 1 "$scratch"/slurm/*.log "$scratch"/slurm/*.out | tr '\n' ' ')" && exit; }
-fail() { echo "failed: $*" && tail -qn 3 "$scratch"/work/*/slurm/*.log && exit 1; }
+fail() {
+  echo "failed: $*"
+  tail -qn 3 "$scratch"/work/*/slurm/*.log 2>/dev/null
+  exit 1
+}
 
 work="$scratch/work/50% of a sweep"
 mkdir -p "$work" && cd "$work" || exit

@@ -2,7 +2,7 @@
 # ranks_test.sh PROGRAM KILLS: a training over 2, 3 and 4 processes of Open MPI leaves the bytes of one process, also after KILLS kills
 # of single ranks, each followed by the same command again. Status 77: there is no MPI here.
 set -euo pipefail
-program=$1 kills=$2
+program=$(realpath "$1") kills=$2
 if ! type -P mpirun >/dev/null || ! [[ -e ${program%/*}/libnumemu_mpi.so ]]; then
   echo "skipped: mpirun or ${program%/*}/libnumemu_mpi.so is not here"
   exit 77
@@ -33,6 +33,13 @@ same() {  # same FOLDER: the files of the run of one process
   for file in metrics.jsonl state.safetensors "$(cd one && ls *-*.safetensors)"; do cmp "one/$file" "$1/$file"; done
 }
 
+refused() {  # refused WORDS FILE: the last command ended with status 2 and these words, without the file
+  if [[ $status != 2 ]] || ! grep -q "$1" words || [[ -e $2 ]]; then
+    echo "failed: status $status, $2: $(<words)"
+    exit 1
+  fi
+}
+
 "${train[@]}" --out one >/dev/null
 for ranks in 2 3 4; do
   mpirun -n "$ranks" "${train[@]}" --out "ranks$ranks" >/dev/null
@@ -42,10 +49,10 @@ done
 # What one rank finds wrong, and what all do: status 2 and a line, nothing written.
 status=0
 mpirun -n 3 "${train[@]}" --out none --optimizer nosuch >words 2>&1 || status=$?
-[[ $status == 2 ]] && grep -q "numemu: .*nosuch" words && ! [[ -e none ]]
+refused "numemu: .*nosuch" none
 status=0
 mpirun -n 5 "${train[@]}" --out none >words 2>&1 || status=$?
-[[ $status == 2 ]] && grep -q "workers: expected at least as many as there are ranks, 5" words && ! [[ -e none/state.safetensors ]]
+refused "workers: expected at least as many as there are ranks, 5" none/state.safetensors
 
 done=0
 for ((kill = 0; kill < kills; )); do
