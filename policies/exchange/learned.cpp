@@ -96,7 +96,6 @@ class Learned final : public ErrorFeedback {
     const std::span<const float> lead =
         all[static_cast<std::size_t>(message.step.index % message.senders)];
     places_ = largest(lead, sent_elements(message.as<LearnedOptions>().share, lead.size()));
-    std::ranges::sort(places_);
     common_ = at_places(lead);
     if (phase(message) == LearnedPhase::training) {
       autoencoder_->train(common_);

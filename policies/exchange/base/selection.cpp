@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <numeric>
 
 namespace numemu::policies {
@@ -15,17 +16,26 @@ std::size_t sent_elements(double share, std::size_t n) {
 double index_bits(std::size_t n) { return n < 2 ? 0 : static_cast<double>(std::bit_width(n - 1)); }
 
 std::vector<std::size_t> largest(std::span<const float> x, std::size_t count) {
-  std::vector<std::size_t> places(x.size());
-  std::iota(places.begin(), places.end(), std::size_t{0});
-  if (count == x.size()) return places;
-  const auto magnitude = [&](std::size_t i) {
-    return std::bit_cast<std::uint32_t>(x[i]) & 0x7fffffffu;
+  std::vector<std::size_t> places(count);
+  if (count == x.size()) {
+    std::iota(places.begin(), places.end(), std::size_t{0});
+    return places;
+  }
+  const auto magnitude = [](float value) {
+    return std::bit_cast<std::uint32_t>(value) & 0x7fffffffu;
   };
-  const auto cut = places.begin() + static_cast<std::ptrdiff_t>(count);
-  std::nth_element(places.begin(), cut, places.end(), [&](std::size_t a, std::size_t b) {
-    return magnitude(a) != magnitude(b) ? magnitude(a) > magnitude(b) : a < b;
-  });
-  places.erase(cut, places.end());
+  std::vector<std::uint32_t> magnitudes(x.size());
+  std::ranges::transform(x, magnitudes.begin(), magnitude);
+  const auto cut = magnitudes.begin() + static_cast<std::ptrdiff_t>(count);
+  std::ranges::nth_element(magnitudes, cut - 1, std::ranges::greater());
+  const std::uint32_t least = cut[-1];
+  auto equal =
+      std::count(magnitudes.begin(), cut, least);  // of those at `least`, how many are sent
+  std::size_t found = 0;
+  for (std::size_t i = 0; found < count; ++i) {
+    const std::uint32_t of_this = magnitude(x[i]);
+    if (of_this > least || (of_this == least && equal-- > 0)) places[found++] = i;
+  }
   return places;
 }
 

@@ -10,8 +10,8 @@ namespace numemu::policies {
 std::size_t sent_elements(double share, std::size_t n);
 /// The bits of a place among n elements.
 double index_bits(std::size_t n);
-/// The places of the `count` elements of largest magnitude, in no order; the lower of two equal
-/// ones comes first. NaN counts as the largest, so that no residual keeps one.
+/// The places of the `count` elements of largest magnitude, ascending; of equal ones the lower
+/// places. NaN counts as the largest, so that no residual keeps one. 1 <= count <= size.
 std::vector<std::size_t> largest(std::span<const float> x, std::size_t count);
 /// Writes zeros at all other places.
 void keep_only(const std::vector<std::size_t>& places, std::span<float> x);
