@@ -1,12 +1,24 @@
 // Catch2's runner with a status for ctest: 77 if a case has warned "skipped: why" and nothing
 // failed, because Catch2 2 has no SKIP. A run without cases fails.
 #define CATCH_CONFIG_RUNNER
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tests/catch.hpp"
+
+/// In place of libc's: no test loses the power, and all processes see what is written at once. For
+/// a file it waits for no disk and succeeds; of anything else it says what the system says.
+extern "C" int fsync(int handle) {
+  struct stat about {};
+  if (fstat(handle, &about) == 0 && (S_ISREG(about.st_mode) || S_ISDIR(about.st_mode))) return 0;
+  return static_cast<int>(syscall(SYS_fsync, handle));
+}
 
 namespace {
 

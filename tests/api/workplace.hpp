@@ -6,6 +6,7 @@
 #include "api/context.hpp"
 #include "formats/storage/npy.hpp"
 #include "tests/files.hpp"
+#include "tests/glyphs_cache.hpp"
 
 namespace numemu::test {
 
@@ -16,6 +17,7 @@ struct Workplace {
 
   Workplace() {
     context.folders = {NUMEMU_SOURCE "/data", folder / "cache"};
+    share_glyphs(context.folders.cache);
     context.say = [this](const std::string& text) { said += text + "\n"; };
     context.warn = [this](const std::string& text) { warned += text + "\n"; };
   }

@@ -175,6 +175,7 @@ TEST_CASE("a report replaces nothing that it is made from", "[fast]") {
 
 TEST_CASE("what cannot be written is refused before anything is loaded", "[fast]") {
   const Scratch s;
+  std::filesystem::remove_all(s.path + "/cache");  // so that a data set made would be seen
   s.file("file", "");
   const std::string sweep = s.file("s.json", R"({"numemu_sweep": 1, "net": "mlp"})");
   const std::string nowhere = "file/x: cannot be created (file is not a folder)";

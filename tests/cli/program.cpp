@@ -14,6 +14,7 @@
 #include "cli/command.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
+#include "tests/glyphs_cache.hpp"
 
 namespace numemu::test {
 namespace {
@@ -72,6 +73,7 @@ class Redirected {
 Scratch::Scratch() {
   char name[] = "/tmp/numemu-cli-XXXXXX";
   path = ::mkdtemp(name);
+  share_glyphs(path + "/cache");
 }
 
 Scratch::~Scratch() { std::filesystem::remove_all(path); }

@@ -1,17 +1,21 @@
 #include "tests/experiments/smoke_run.hpp"
 
 #include <cmath>
+#include <filesystem>
 
 #include "tests/catch.hpp"
+#include "tests/glyphs_cache.hpp"
 
 namespace numemu::experiments::testing {
 
 ExperimentRun smoke_run(const std::string& name, const test::TemporaryFolder& folder,
                         const std::vector<std::string>& settings, std::uint64_t seed) {
+  const std::string cache = folder / "cache";
+  if (!std::filesystem::exists(cache)) test::share_glyphs(cache);
   return {.settings = Settings(find_experiment(name).settings, Size::smoke, settings),
           .seed = seed,
           .out = folder / "out",
-          .folders = {folder.path(), folder.path()},
+          .folders = {folder.path(), cache},
           .hooks = {}};
 }
 

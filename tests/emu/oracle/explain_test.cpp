@@ -219,8 +219,9 @@ TEST_CASE("faults of a kernel are named", "[fast]") {
 }
 
 /// Records with codes of E4M3 or float16 and the results of a description.
-Records results_of(const Subject& s, const unit::UnitDescription& faulty) {
-  Records records(layout_of(s), 2000);
+Records results_of(const Subject& s, const unit::UnitDescription& faulty,
+                   std::int64_t count = 2000) {
+  Records records(layout_of(s), count);
   for (std::size_t f = 0; f < 2; ++f) {
     for (std::size_t i = 0; i < records.columns[f].size(); ++i) {
       const std::uint32_t w = word(static_cast<std::int64_t>(i + (f << 24)));
@@ -243,13 +244,14 @@ struct Fault {
 
 /// Each fault alone is what best explains the results of a unit that has it.
 template <std::size_t kFaults>
-void plant_each(const Subject& s, const unit::UnitDescription& u, const Fault (&faults)[kFaults]) {
+void plant_each(const Subject& s, const unit::UnitDescription& u, const Fault (&faults)[kFaults],
+                std::int64_t records = 2000) {
   for (const Fault& fault : faults) {
     INFO(fault.name);
     unit::UnitDescription faulty = u;
     faulty.name = "faulty";
     fault.plant(faulty);
-    check_named(explain(verified(s, results_of(s, faulty))), fault.family, fault.name);
+    check_named(explain(verified(s, results_of(s, faulty, records))), fault.family, fault.name);
   }
 }
 
@@ -281,7 +283,7 @@ TEST_CASE("faults of a second level of accumulation are named", "[fast]") {
   u.name = "promoted";
   u.outer = {128, {.format = &find_format("float32")}};
   const std::shared_ptr<const unit::Unit> kernel = unit::make_unit(u);
-  const Subject s = unit_subject(*kernel, 512);
+  const Subject s = unit_subject(*kernel, 256);
   const Fault faults[] = {
       {"order", "sums promoted every 64 products instead of 128",
        [](auto& d) { d.outer.every = 64; }},
@@ -296,7 +298,7 @@ TEST_CASE("faults of a second level of accumulation are named", "[fast]") {
          d.c = d.d = &find_format("float32");
        }},
   };
-  plant_each(s, u, faults);
+  plant_each(s, u, faults, 500);  // of 256 products each
 }
 
 TEST_CASE("faults of a tensor core are named with the step that diverges", "[fast]") {

@@ -23,7 +23,7 @@ using namespace numemu::experiments;
 namespace {
 
 const char* const kSweep =
-    R"~({"numemu_sweep": 1, "net": "mlp", "data": "small", "eval_images": 400,
+    R"~({"numemu_sweep": 1, "net": "mlp", "data": "small", "eval_images": 100,
   "base": {"numemu_recipe": 1, "roles": {"weight": {"format": "int8", "granularity": "channel"}, "activation": {"format": "int8"}}},
   "grid": {"roles.weight.format": ["int2", "int8", "float8_e4m3fn"], "gemms.fprop.unit": ["f32.sequential", "exact"]},
   "points": [{"roles.weight": null, "roles.activation": null}, {"roles.activation.rounding": "sr(8)"}],
@@ -53,7 +53,7 @@ std::string rows_with(int threads) {
   const int before = omp_get_max_threads();
   omp_set_num_threads(threads);
   Folder folder;
-  Workbench bench(testing::small_dataset(), testing::small_net(), 400);
+  Workbench bench(testing::small_dataset(), testing::small_net(), 100);
   run(parse_sweep(kSweep, "s.json"), bench, folder.path, {});
   omp_set_num_threads(before);
   return content(folder.path + "/rows.jsonl");
@@ -107,7 +107,7 @@ TEST_CASE("points share what calibration saw, and their rows are the same bytes"
 TEST_CASE("shards hold the rows of the whole, and a resumed sweep computes only what is missing",
           "[fast]") {
   const SweepConfig config = parse_sweep(kSweep, "s.json");
-  Workbench bench(testing::small_dataset(), testing::small_net(), 400);
+  Workbench bench(testing::small_dataset(), testing::small_net(), 100);
   Folder whole, split;
   run(config, bench, whole.path, {});
   run(config, bench, split.path, {1, 2});
@@ -125,13 +125,13 @@ TEST_CASE("shards hold the rows of the whole, and a resumed sweep computes only 
 TEST_CASE("a folder of another sweep is refused before any sample is evaluated", "[fast]") {
   const SweepConfig config = parse_sweep(kSweep, "s.json"),
                     other = parse_sweep(R"({"numemu_sweep": 1, "net": "mlp", "data": "small",
-                                            "eval_images": 400,
+                                            "eval_images": 100,
                                             "points": [{"roles.weight.format": "int5"}]})",
                                         "other.json");
   const net::Dataset dataset = testing::small_dataset();
   const TrainedNet trained = testing::small_net();
   Folder whole, split;
-  Workbench bench(testing::small_dataset(), testing::small_net(), 400);
+  Workbench bench(testing::small_dataset(), testing::small_net(), 100);
   run(other, bench, whole.path, {});
   run(other, bench, split.path, {0, 2});
   const std::string rows = content(whole.path + "/rows.jsonl"),
@@ -148,7 +148,7 @@ TEST_CASE("a folder of another sweep is refused before any sample is evaluated",
 
 TEST_CASE("a row keeps its schema, and float32 is its own baseline", "[fast]") {
   const SweepConfig config = parse_sweep(kSweep, "s.json");
-  Workbench bench(testing::small_dataset(), testing::small_net(), 400);
+  Workbench bench(testing::small_dataset(), testing::small_net(), 100);
   for (const Point& point : config.points) {
     const auto row = to_json(run_point(point, bench));
     for (const char* key : {"key", "point", "bits", "metrics", "predicted", "layers", "version"})
@@ -192,7 +192,7 @@ TEST_CASE("losses stand beside rows: the same for shards, and computed again whe
   set_metrics(config, {"log_loss"});
   BenchOptions options;
   options.metrics = {"log_loss"};
-  Workbench bench(testing::small_dataset(), testing::small_net(), 400, options);
+  Workbench bench(testing::small_dataset(), testing::small_net(), 100, options);
   Folder whole, split;
   run(config, bench, whole.path, {});
   run(config, bench, split.path, {1, 2});
@@ -202,8 +202,8 @@ TEST_CASE("losses stand beside rows: the same for shards, and computed again whe
   for (const Json& row : rows) {
     const JudgedSums own = read_losses(whole.path, read_row(row));
     CHECK(own.score->name == "log_loss");
-    CHECK(own.table.samples() == 400);
-    const double mean = own.score->figure(own.table)(std::vector<std::int64_t>(400, 1));
+    CHECK(own.table.samples() == 100);
+    const double mean = own.score->figure(own.table)(std::vector<std::int64_t>(100, 1));
     CHECK(mean == Approx(row["scores"][0]["value"].get<double>()).epsilon(1e-5));
     CHECK(read_losses(split.path, read_row(row)).table.sums == own.table.sums);
   }
@@ -221,7 +221,7 @@ TEST_CASE("losses stand beside rows: the same for shards, and computed again whe
 }
 
 TEST_CASE("rows of right answers have no losses", "[fast]") {
-  Workbench bench(testing::small_dataset(), testing::small_net(), 400);
+  Workbench bench(testing::small_dataset(), testing::small_net(), 100);
   const Folder folder;
   run(parse_sweep(kSweep, "s.json"), bench, folder.path, {});
   CHECK_FALSE(std::filesystem::exists(folder.path + "/losses"));

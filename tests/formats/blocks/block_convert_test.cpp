@@ -85,10 +85,11 @@ TEST_CASE("elements are the exact quotient rounded once, in every mode", "[fast]
     const BlockScale block = block_scale(f, {one.scale, 0}, one.t);
     for (const bool symmetric : {true, false}) {
       const auto list = oracle::elements_of(*f.element, f.element_exponent, symmetric);
+      const std::vector<float> numbers = probes(list, scale);
       for (const RoundingMode mode : kModes) {
         Conversion c = conversion_of(f, mode);
         c.symmetric = symmetric;
-        for (const float x : probes(list, scale)) {
+        for (const float x : numbers) {
           CAPTURE(f.name, one.scale, one.t, symmetric, static_cast<int>(mode), x);
           const Encoded got = encode_in_block(f, c, block, x, 0);
           if (std::isinf(x)) {
@@ -113,12 +114,14 @@ TEST_CASE("elements are the exact quotient rounded once, in every mode", "[fast]
   }
 }
 
-TEST_CASE("every code decodes to the nearest float32 of element times scale", "[fast]") {
+namespace {
+
+void decode_every_code(int scales) {
   const RandomSource random{.seed = 11};
   for (const char* name : {"mxfp4", "mxfp8_e5m2", "mxint8", "nvfp4", "group(int8,32,float32)",
                            "group(int4,32,float16)", "bfp(8,32)"}) {
     const BlockFormat& f = find_block_format(name);
-    for (int k = 0; k < 60; ++k) {
+    for (int k = 0; k < scales; ++k) {
       const std::uint64_t scale =
           k == 0 ? f.scale->largest_code()
                  : random.bits(static_cast<std::uint64_t>(k), 32) % (f.scale->largest_code() + 1);
@@ -140,7 +143,7 @@ TEST_CASE("every code decodes to the nearest float32 of element times scale", "[
   }
 }
 
-TEST_CASE("zero points shift the codes and saturate", "[fast]") {
+void shift_codes(std::uint64_t numbers) {
   std::vector<oracle::Element> whole;
   for (std::int64_t i = -600; i <= 600; ++i)
     whole.push_back({Fraction(i), static_cast<std::uint64_t>(i + 600)});
@@ -149,7 +152,7 @@ TEST_CASE("zero points shift the codes and saturate", "[fast]") {
     const BlockFormat& f = find_block_format(name);
     const std::int64_t low = f.element->is_signed ? -128 : 0,
                        high = f.element->is_signed ? 127 : 15;
-    for (std::uint64_t k = 0; k < 4000; ++k) {
+    for (std::uint64_t k = 0; k < numbers; ++k) {
       const float s = static_cast<float>(random.uniform(3 * k)) + 0.01f;
       const std::int64_t z = low + random.bits(3 * k + 1, 16) % (high - low + 1);
       // Often on a tie: (j + 1/2) s is exact for these s.
@@ -178,11 +181,11 @@ TEST_CASE("zero points shift the codes and saturate", "[fast]") {
   }
 }
 
-TEST_CASE("minima are added back exactly with one rounding", "[fast]") {
+void add_minima(std::uint64_t numbers) {
   const BlockFormat& f = find_block_format("group(uint4,32,float32,min)");
   const RandomSource random{.seed = 4};
   const auto list = oracle::elements_of(*f.element, 0, true);
-  for (std::uint64_t k = 0; k < 6000; ++k) {
+  for (std::uint64_t k = 0; k < numbers; ++k) {
     const float s =
         static_cast<float>(std::ldexp(1 + random.uniform(3 * k), static_cast<int>(k % 90) - 60));
     const float m = static_cast<float>((random.uniform(3 * k + 1) - 0.5) *
@@ -201,6 +204,22 @@ TEST_CASE("minima are added back exactly with one rounding", "[fast]") {
               bits(exact == 0 ? 0.0f : oracle::nearest_float(exact)));
     }
   }
+}
+
+}  // namespace
+
+TEST_CASE("every code decodes to the nearest float32 of element times scale", "[fast]") {
+  decode_every_code(15);
+}
+
+TEST_CASE("zero points shift the codes and saturate", "[fast]") { shift_codes(1000); }
+
+TEST_CASE("minima are added back exactly with one rounding", "[fast]") { add_minima(1500); }
+
+TEST_CASE("elements under many scales, zero points and minima", "[slow]") {
+  decode_every_code(60);
+  shift_codes(4000);
+  add_minima(6000);
 }
 
 TEST_CASE("a stochastic quotient of a difference goes up for the counted words", "[fast]") {
