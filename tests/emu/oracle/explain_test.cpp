@@ -283,7 +283,7 @@ TEST_CASE("faults of a second level of accumulation are named", "[fast]") {
   u.name = "promoted";
   u.outer = {128, {.format = &find_format("float32")}};
   const std::shared_ptr<const unit::Unit> kernel = unit::make_unit(u);
-  const Subject s = unit_subject(*kernel, 256);
+  const Subject s = unit_subject(*kernel, 512);
   const Fault faults[] = {
       {"order", "sums promoted every 64 products instead of 128",
        [](auto& d) { d.outer.every = 64; }},
@@ -298,7 +298,7 @@ TEST_CASE("faults of a second level of accumulation are named", "[fast]") {
          d.c = d.d = &find_format("float32");
        }},
   };
-  plant_each(s, u, faults, 500);  // of 256 products each
+  plant_each(s, u, faults, 500);  // of 512 products each
 }
 
 TEST_CASE("faults of a tensor core are named with the step that diverges", "[fast]") {

@@ -24,7 +24,7 @@ namespace {
 
 const char* const kSweep =
     R"~({"numemu_sweep": 1, "net": "mlp", "data": "small", "eval_images": 100,
-  "base": {"numemu_recipe": 1, "roles": {"weight": {"format": "int8", "granularity": "channel"}, "activation": {"format": "int8"}}},
+  "base": {"numemu_recipe": 1, "calibrate": {"samples": 64}, "roles": {"weight": {"format": "int8", "granularity": "channel"}, "activation": {"format": "int8"}}},
   "grid": {"roles.weight.format": ["int2", "int8", "float8_e4m3fn"], "gemms.fprop.unit": ["f32.sequential", "exact"]},
   "points": [{"roles.weight": null, "roles.activation": null}, {"roles.activation.rounding": "sr(8)"}],
   "tie": [["roles.weight.format", "roles.activation.format"]]})~";

@@ -6,6 +6,7 @@
 #include "emu/net/data/glyphs/glyphs.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/data/files.hpp"
+#include "tests/glyphs_cache.hpp"
 
 namespace numemu::net::load_test {
 namespace {
@@ -48,6 +49,7 @@ TEST_CASE("the whole set has the pinned hashes, and a damaged cache is made agai
 
 TEST_CASE("the normalised training images have mean 0 and deviation 1", "[fast]") {
   const TemporaryFolder cache;
+  numemu::test::share_glyphs(cache.path());
   const Dataset data = load_dataset("glyphs", cache.path());
   Targets targets;
   double sum = 0, squares = 0, count = 0;
