@@ -49,8 +49,9 @@ Shared measure_normal(std::int64_t count, double rho, std::int64_t elements, std
 
 Shared measure_network(const net::Dataset& data, const std::string& name, std::int64_t count,
                        double share, std::uint64_t seed) {
-  constexpr std::int64_t kEach = 32, kSamples = 1024, kNetSteps = 16;
-  const net::Graph graph = briefly_trained(name, data, kSamples, seed);
+  constexpr std::int64_t kEach = 32, kNetSteps = 16;
+  const std::int64_t samples = std::min<std::int64_t>(1024, data.train_count());
+  const net::Graph graph = briefly_trained(name, data, samples, seed);
   net::Numerics float32;
   std::vector<std::vector<float>> windows;
   workers::Gradients even(static_cast<std::size_t>(count)), odd(even.size());
