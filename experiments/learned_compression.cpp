@@ -3,18 +3,13 @@
 // (Abrahamyan et al., IEEE TNNLS 2021, arXiv 2103.08870).
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "emu/stats/mean.hpp"
 #include "experiments/engine/study.hpp"
-#include "experiments/learned_compression/shared.hpp"
+#include "experiments/learned_compression/measured.hpp"
 #include "experiments/workers/exchange_figure.hpp"
-#include "experiments/workers/synthetic_workers.hpp"
 #include "experiments/workers/training_with_workers.hpp"
-#include "policies/exchange/base/autoencoder.hpp"
-#include "policies/exchange/base/selection.hpp"
 
 namespace numemu::experiments {
 namespace learned_compression {
@@ -23,52 +18,6 @@ namespace {
 // What a finite table of quantiles loses of the information, relative and in bits; what few steps
 // leave to learn; what a correlation of one half of the steps says of the other.
 constexpr double kBinned = 0.03, kBinnedBits = 0.01, kUnlearned = 0.02, kOtherSteps = 0.05;
-constexpr std::int64_t kWindow = 4, kSteps = 64;
-
-/// Of gradients: their correlation, the information that two workers share, the error of the mean
-/// in place of each; of windows: the errors of the autoencoder and of the first component.
-struct Shared {
-  double correlation = 0, information = 0, mean = 0, autoencoder = 0, component = 0;
-
-  static void fields(auto& self, const auto& visit) {
-    visit("correlation", self.correlation);
-    visit("information", self.information);
-    visit("mean", self.mean);
-    visit("autoencoder", self.autoencoder);
-    visit("component", self.component);
-  }
-};
-
-/// The errors of windows that come in turn from `windows(step)`: those of the last step, after the
-/// autoencoder learnt from all others.
-template <class Windows>
-void learn(const Windows& windows, std::int64_t steps, std::uint64_t seed, Shared& shared) {
-  policies::Autoencoder autoencoder(kWindow, 1, seed);
-  for (std::int64_t step = 0; step < steps; ++step) autoencoder.train(windows(step));
-  const std::vector<float> x = windows(steps);
-  std::vector<float> decoded = x;
-  autoencoder.reconstruct(decoded);
-  shared.autoencoder = relative_error(x, decoded);
-  shared.component = component_error(x, kWindow);
-}
-
-Shared measure_normal(std::int64_t count, double rho, std::int64_t elements, std::uint64_t seed) {
-  const workers::Gradients all = workers::correlated_normals(count, elements, rho, seed, 0);
-  Shared shared{.correlation = rho,
-                .information = binned_information(all[0], all[1], 64),
-                .mean = mean_error(all)};
-  // Values of a window have that correlation: those of neighbours are those of workers.
-  const auto windows = [&](std::int64_t step) {
-    const workers::Gradients columns = workers::correlated_normals(
-        kWindow, std::min<std::int64_t>(elements, 2000), rho, seed, step + 1);
-    std::vector<float> x;
-    for (std::size_t i = 0; i < columns[0].size(); ++i)
-      for (const std::vector<float>& column : columns) x.push_back(column[i]);
-    return x;
-  };
-  learn(windows, kSteps, seed, shared);
-  return shared;
-}
 
 void add_normal(const ExperimentRun& run, Conclusion& conclusion) {
   const Settings& settings = run.settings;
@@ -123,46 +72,6 @@ void add_normal(const ExperimentRun& run, Conclusion& conclusion) {
   conclusion.charts.push_back(std::move(chart));
 }
 
-/// The largest weight of a network that trained briefly, over steps of `count` workers. The
-/// correlation is that of even steps, the rest that of odd ones.
-Shared measure_network(const net::Dataset& data, const std::string& name, std::int64_t count,
-                       double share, std::uint64_t seed) {
-  constexpr std::int64_t kEach = 32, kSamples = 1024, kNetSteps = 16;
-  const net::Graph graph = briefly_trained(name, data, kSamples, seed);
-  net::Numerics float32;
-  std::vector<std::vector<float>> windows;
-  workers::Gradients even(static_cast<std::size_t>(count)), odd(even.size());
-  for (std::int64_t step = 0; step < kNetSteps; ++step) {
-    workers::Gradients own;
-    for (std::int64_t w = 0; w < count; ++w) {
-      std::vector<std::int64_t> ids;
-      for (std::int64_t i = 0; i < kEach; ++i)
-        ids.push_back(((step * count + w) * kEach + i) % data.train_count());
-      net::Targets targets;
-      const net::Tensor x = data.train_batch(ids, targets);
-      std::vector<net::Tensor> all =
-          training_pass(graph, x, targets.classes, float32, step, seed).gradients;
-      own.push_back(std::ranges::max(all, {}, [](const net::Tensor& t) { return t.size(); }).data);
-    }
-    const std::vector<float>& lead = own[static_cast<std::size_t>(step % count)];
-    std::vector<std::size_t> places =
-        policies::largest(lead, policies::sent_elements(share, lead.size()));
-    std::ranges::sort(places);
-    windows.emplace_back();
-    for (const std::size_t i : places) windows.back().push_back(lead[i]);
-    for (std::size_t w = 0; w < own.size(); ++w) {
-      std::vector<float>& sum = (step % 2 == 0 ? even : odd)[w];
-      sum.insert(sum.end(), own[w].begin(), own[w].end());
-    }
-  }
-  Shared shared{.correlation = correlation(even),
-                .information = binned_information(odd[0], odd[1], 16),
-                .mean = mean_error(odd)};
-  learn([&](std::int64_t step) { return windows[static_cast<std::size_t>(step)]; }, kNetSteps - 1,
-        seed, shared);
-  return shared;
-}
-
 void add_gradients(const ExperimentRun& run, Conclusion& conclusion) {
   const Settings& settings = run.settings;
   const std::string& name = settings.text("net");
@@ -197,8 +106,8 @@ void add_gradients(const ExperimentRun& run, Conclusion& conclusion) {
                  "gradients");
   conclusion.sentences.push_back(fmt::format(
       "Gradients of {}'s largest weight correlate by {:.3f} between {} workers: two share {} bits "
-      "per value, the mean in place of each loses {} of the power. Of the largest values, an "
-      "autoencoder of 4 to 1 loses {:.3f}, the first component {:.3f} (of independent ones .750).",
+      "per value, the mean in place of each loses {} of the power. Of the largest values in their "
+      "order, an autoencoder of 4 to 1 loses {:.3f}, the first component {:.3f}.",
       name, rho, count, mean_text(bits, 3), mean_text(lost, 3), study.mean(0, &Shared::autoencoder),
       study.mean(0, &Shared::component)));
 }

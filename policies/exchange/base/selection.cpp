@@ -39,6 +39,15 @@ std::vector<std::size_t> largest(std::span<const float> x, std::size_t count) {
   return places;
 }
 
+void sort_by_value(std::span<std::size_t> places, std::span<const float> x) {
+  // Magnitude and sign as an integer: an order of all bits, in which both zeros are 0.
+  std::ranges::stable_sort(places, {}, [&](std::size_t place) {
+    const auto magnitude =
+        static_cast<std::int32_t>(std::bit_cast<std::uint32_t>(x[place]) & 0x7fffffffu);
+    return std::signbit(x[place]) ? -magnitude : magnitude;
+  });
+}
+
 void keep_only(const std::vector<std::size_t>& places, std::span<float> x) {
   const std::vector<float> all(x.begin(), x.end());
   std::ranges::fill(x, 0.0f);

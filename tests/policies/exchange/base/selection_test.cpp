@@ -50,6 +50,15 @@ TEST_CASE("largest: NaN is the largest", "[fast]") {
   CHECK(largest(std::vector{1.0f, -nan, -5.0f, nan, 2.0f}, 3) == std::vector<std::size_t>{1, 2, 3});
 }
 
+TEST_CASE("sort_by_value: the least first, zeros are equal, NaN beyond the infinities", "[fast]") {
+  const float nan = std::numeric_limits<float>::quiet_NaN(),
+              inf = std::numeric_limits<float>::infinity();
+  const std::vector<float> x = {2, 0, -3, -0.0f, nan, -inf, inf, -nan, 7};
+  std::vector<std::size_t> places = {6, 4, 3, 1, 0, 7, 5, 2};
+  policies::sort_by_value(places, x);
+  CHECK(places == std::vector<std::size_t>{7, 5, 2, 3, 1, 0, 6, 4});
+}
+
 TEST_CASE("keep_only: other places hold zero", "[fast]") {
   std::vector<float> x = {1, -2, 3, 4};
   policies::keep_only({1, 3}, x);
