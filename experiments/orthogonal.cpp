@@ -100,15 +100,18 @@ void add_recipe(const ExperimentRun& run, const net::Dataset& data, const std::s
                 std::vector<PairedGain>& gains, Conclusion& conclusion) {
   const Settings& settings = run.settings;
   const bool float32 = name == "float32";
-  const Json base = float32 ? Json::object()
-                            : read_recipe(recipe_file(name, run.folders.data, "--set: recipes"),
-                                          run.folders.data, "--set: recipes");
   TrainingPlan plan{.trial = training_of(settings, settings.text("net")),
                     .data = data.name(),
                     .seeds = seeds_of(run),
-                    .methods = {{"ordinary", base}},
+                    .methods = {},
                     .at_once = true,
                     .prefix = name + ": "};
+  Json base = Json::object();
+  if (!float32) {
+    base = read_recipe(name, run.folders.data, "--set: recipes");
+    base["update"]["optimizer"] = plan.trial.options.optimizer;
+  }
+  plan.methods.push_back({"ordinary", base});
   const net::Graph graph = initial_network(plan.trial, data);
   const std::vector<std::string> rules = settings.list(float32 ? "rules" : "recipe_rules");
   for (const std::string& rule : rules)
@@ -139,7 +142,7 @@ void add_recipe(const ExperimentRun& run, const net::Dataset& data, const std::s
     }
   }
   conclusion.add(interval_finding(name + ": change of energy in ordinary training, %", 0,
-                                  stats::paired_interval(energies[0]), at_most(0)),
+                                  stats::paired_interval(energies[0]), at_least(0)),
                  "ordinary");
   conclusion.tables.push_back(
       study_table(fmt::format("{} on {}, {}, {} seeds, paired by seed", plan.trial.net, data.name(),
@@ -199,21 +202,23 @@ const Experiment experiment_orthogonal = {
      {"kept",
       "Derived here: in training the exact ways change the energy by no more than 4 deviations of "
       "what float32 rounds in all updates."},
-     {"ordinary", "Contrast: ordinary training does not raise the energy of hidden layers."},
+     {"ordinary", "Published: ordinary training raises the energy of hidden layers."},
      {"accuracy", "Published: turning neurons gains top-1 over ordinary training."}},
     {{"neurons", "16", "16", "16,64", "random neurons whose energy is measured"},
      {"elements", "8", "8,16", "8,16,64", "of each"},
      {"power", "1", "1", "1", "of the distance in their energy"},
      {"formats", "float16,float8_e4m3fn", "float32,bfloat16,float16,float8_e4m3fn,float8_e5m2",
       "float32,bfloat16,float16,float8_e4m3fn,float8_e5m2", "to which they are rounded"},
-     {"turns", "1,8", "1,8,32", "1,8,32,128", "steps, each rounded"},
+     {"turns", "1,8", "1,8", "1,8,32", "steps, each rounded"},
      {"angle", "2", "2", "2", "norm of A of such a step"},
      {"series_angle", "0.2", "0.1,0.2,0.4", "0.1,0.2,0.4", "norm of A of steps in float64"},
-     {"draws", "50", "200", "1000", "matrices of each repeat"},
-     {"repeats", "5", "10", "20", "repeats"},
+     {"draws", "50", "50", "500", "matrices of each repeat"},
+     {"repeats", "8", "20", "20", "repeats"},
      {"net", "mlp-deep", "mlp-deep", "mlp-deep", "network, of three layers or more"},
      {"data", "glyphs", "glyphs", "glyphs", "data set of images"},
-     {"optimizer", "sgd", "sgd", "sgd", "optimizer, at its recommended rate"},
+     {"optimizer", "sgd", "sgd", "sgd", "optimizer"},
+     {"lr", "0.05", "0.05", "0.05", "its rate"},
+     {"warmup", "0", "0", "0", "steps over which it rises"},
      {"rules",
       "orthogonal,orthogonal(parametrised),orthogonal(descent),orthogonal(gram-schmidt),"
       "orthogonal(householder),orthogonal(loewdin),orthogonal(penalty),"
@@ -229,7 +234,7 @@ const Experiment experiment_orthogonal = {
       "recipes"},
      {"recipe_rules", "orthogonal", "orthogonal", "orthogonal,orthogonal(cayley,64)",
       "update rules under recipes other than float32"},
-     {"epochs", "1", "3", "12", "epochs of training"},
+     {"epochs", "1", "10", "12", "epochs of training"},
      {"batch", "128", "128", "128", "images of a step"},
      {"train_samples", "512", "4096", "16384", "training images; 0: all"},
      {"eval_samples", "500", "4000", "0", "test images; 0: all"},
