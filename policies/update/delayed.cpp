@@ -50,9 +50,10 @@ class Delayed final : public Policy {
     save_tensors(kState, newer_, state);
   }
   void load_state(const net::NamedState& state) override {
-    newer_ = load_parameters<Options>(kState, binding(), state, [](const Options& options) {
-      return static_cast<std::size_t>(options.updates);
-    });
+    newer_ = load_parameters<Options>(
+        kState, binding(), state, [](const Options& options, const net::Tensor& value) {
+          return static_cast<std::size_t>(options.updates) * value.data.size();
+        });
     Forwarding::load_state(state);
   }
 

@@ -11,12 +11,12 @@
 
 namespace numemu::policies {
 
-/// The tensors of the state under `prefix`: copies(options) times the elements of every trained
-/// parameter whose layer chose the policy, or none at all (a run before its first update). Throws
-/// Error naming one that is missing, has another size, or belongs to no such parameter.
-template <class Options, class Copies>
+/// The tensors of the state under `prefix`: size_of(options, value) numbers, 0 for none, of every
+/// trained parameter whose layer chose the policy, or none at all (a run before its first update).
+/// Throws Error naming one that is missing, has another size, or belongs to no such parameter.
+template <class Options, class SizeOf>
 StateTensors load_parameters(const std::string& prefix, const Binding& binding,
-                             const net::NamedState& state, const Copies& copies) {
+                             const net::NamedState& state, const SizeOf& size_of) {
   StateTensors tensors;
   load_tensors(prefix, state, tensors);
   if (tensors.empty()) return tensors;
@@ -24,7 +24,8 @@ StateTensors load_parameters(const std::string& prefix, const Binding& binding,
   for (const net::Parameter* parameter : binding.recipe.graph().parameters()) {
     const Options* const options = binding.of<Options>(parameter->name);
     if (options == nullptr || !parameter->trained) continue;
-    expected[parameter->name] = parameter->value.data.size() * copies(*options);
+    if (const std::size_t size = size_of(*options, parameter->value); size > 0)
+      expected[parameter->name] = size;
   }
   const auto refuse = [&](const std::string& name, std::size_t wanted, const std::string& found) {
     throw Error(fmt::format("state {}/{}: expected {} float32 numbers, found {}", prefix, name,

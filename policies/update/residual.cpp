@@ -88,7 +88,8 @@ class Residual final : public Policy {
   }
   void load_state(const net::NamedState& state) override {
     residuals_ = load_parameters<ResidualOptions>(
-        kResidualState, binding(), state, [](const ResidualOptions&) { return std::size_t{1}; });
+        kResidualState, binding(), state,
+        [](const ResidualOptions&, const net::Tensor& value) { return value.data.size(); });
     Forwarding::load_state(state);
   }
 

@@ -185,8 +185,9 @@ TEST_CASE("range-bn: constants, bounds and angles at small size", "[fast]") {
 TEST_CASE("range-bn: every method trains", "[fast]") {
   const TemporaryFolder folder;
   Conclusion conclusion;
-  add_training(range_bn_run(folder, {"train_samples=64", "eval_samples=50", "batch=32", "seeds=1"}),
-               testing::small_dataset(), conclusion);
+  range_bn::add_training(
+      range_bn_run(folder, {"train_samples=64", "eval_samples=50", "batch=32", "seeds=1"}),
+      testing::small_dataset(), conclusion);
   REQUIRE(conclusion.tables.size() == 1);
   CHECK(conclusion.tables[0].rows.size() == 17);
   CHECK(conclusion.findings.size() == 6 + 6 + 1 + 2);

@@ -1,0 +1,223 @@
+// Networks cut into stages that compute their gradients at once, on stage variables of their own:
+// which stages stand still, what penalty, multipliers and formats do to gradients, and how fast it
+// can be (Practical layer-parallel training of residual networks, arXiv 2009.01462).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "emu/net/nets.hpp"
+#include "experiments/delayed_weights/partition.hpp"
+#include "experiments/engine/study.hpp"
+#include "experiments/layer_parallel/questions.hpp"
+#include "experiments/layer_parallel/speed.hpp"
+#include "experiments/layer_parallel/training.hpp"
+
+namespace numemu::experiments {
+namespace layer_parallel {
+namespace {
+
+constexpr double kSpeedHolds = 0.02;
+constexpr double kMostLost = 1;  // points of top-1
+
+void add_speed(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
+  const Settings& settings = run.settings;
+  constexpr std::int64_t kSteps = 1000, kMemory = std::int64_t{1} << 50;
+  // Sums of gradients so slow that every stage has one replica.
+  delayed_weights::Machine machine{.memory = kMemory,
+                                   .multiply_add = settings.integer("mac_ps", 1, 1'000'000),
+                                   .link_byte = settings.integer("link_ps", 0, 1'000'000),
+                                   .reduce_byte = 1'000'000,
+                                   .micro_batches = 1024};
+  ResultTable table{"Speed-up over one device, predicted and simulated",
+                    {"network", "stages", "rounds", "serial steps", "predicted", "simulated"},
+                    {}};
+  Chart chart{.kind = Chart::Kind::points,
+              .title = "Speed-up of stages that compute at once",
+              .caption = "One round for each step, every step parallel.",
+              .x = "stages",
+              .y = "speed-up"};
+  for (const std::string& name : settings.list("speed_nets")) {
+    const auto layers = delayed_weights::layer_costs(net::build_net(name, data),
+                                                     settings.integer("samples", 1, 4096));
+    for (const std::int64_t count : settings.whole_numbers("speed_stages", 2, 64)) {
+      machine.devices = count;
+      const auto plan = delayed_weights::plan_stages(layers, machine);
+      if (!plan || plan->stages.size() < 2) continue;
+      Rounds of;
+      for (const delayed_weights::PlannedStage& stage : plan->stages)
+        of.stages.push_back(stage.times);
+      const auto k = static_cast<std::int64_t>(of.stages.size());
+      std::vector<std::pair<std::int64_t, std::int64_t>> ways = {{1, 0}, {1, 4}};
+      if (k > 2) ways.emplace_back(k - 1, 0);
+      for (const auto& [rounds, every] : ways) {
+        of.rounds = rounds;
+        of.serial_every = every;
+        const double predicted = of.speed_up(),
+                     found = static_cast<double>(kSteps * of.serial()) /
+                             static_cast<double>(simulated_time(of, kSteps));
+        const std::string what = fmt::format("{}, {} stages, {} rounds, {}", name, k, rounds,
+                                             every == 0 ? "no serial step" : "1 of 4 serial");
+        conclusion.add(every == 0 ? exact_finding("speed-up of " + what, predicted, found,
+                                                  std::fabs(found / predicted - 1) <= kSpeedHolds,
+                                                  near(predicted, kSpeedHolds * predicted))
+                                  : exact_finding("speed-up of " + what + ", at least", predicted,
+                                                  found, found >= (1 - kSpeedHolds) * predicted,
+                                                  at_least((1 - kSpeedHolds) * predicted)),
+                       "speed");
+        table.rows.push_back({name, fmt::format("{}", k), fmt::format("{}", rounds),
+                              every == 0 ? "none" : "1 of 4", fmt::format("{:.3f}", predicted),
+                              fmt::format("{:.3f}", found)});
+        const double x = static_cast<double>(k), bound = x / (x - 1);
+        if (rounds == 1 && every == 0)
+          chart.add(name, {.x = x, .y = found}, {.x = x, .y = predicted});
+        if (every == 0 && rounds == k - 1)
+          conclusion.add(exact_finding("speed-up with every stage unlocked, " + what, bound, found,
+                                       found <= bound, at_most(bound)),
+                         "unlocked");
+      }
+    }
+  }
+  conclusion.tables.push_back(std::move(table));
+  conclusion.charts.push_back(std::move(chart));
+}
+
+std::vector<Method> methods_of(const Settings& settings) {
+  const std::int64_t rounds = settings.integer("rounds", 1, 64),
+                     every = settings.integer("serial_every", 2, 1'000'000);
+  std::vector<Method> methods = {
+      {.name = "serial"},
+      {.name = "penalty", .rounds = rounds},
+      {.name = "augmented", .rounds = rounds, .augmented = true},
+      {.name = "hybrid", .rounds = rounds, .serial_every = every},
+      {.name = "hybrid, filtered", .rounds = rounds, .serial_every = every, .filtered = true}};
+  for (const std::string& format : settings.list("formats"))
+    methods.push_back(
+        {.name = "hybrid, " + format, .rounds = rounds, .serial_every = every, .format = format});
+  return methods;
+}
+
+void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
+  const Settings& settings = run.settings;
+  const std::vector<Method> methods = methods_of(settings);
+  const std::int64_t stages = settings.integer("stages", 2, 64);
+  const double beta = settings.number("beta", 0.01, 1e4);
+  TrainingPlan plan{.trial = training_of(settings, settings.text("net")),
+                    .data = data.name(),
+                    .seeds = seeds_of(run),
+                    .methods = {},
+                    .at_once = true,
+                    .prefix = {}};
+  for (const Method& method : methods) {
+    plan.methods.push_back({.name = method.name,
+                            .counted = {{"stages", stages},
+                                        {"beta", beta},
+                                        {"rounds", method.rounds},
+                                        {"augmented", method.augmented},
+                                        {"serial_every", method.serial_every},
+                                        {"format", method.format},
+                                        {"filtered", method.filtered}}});
+  }
+  const auto study =
+      run_training_study<Trained>(run, data, plan, [&](const TrainTrial& trial, std::size_t m) {
+        return train_stages(trial, data, methods[m], stages, beta);
+      });
+  const SeedFigures scores = study.figures(&Trained::score);
+  PairedClaims claims;
+  for (std::size_t m = 0; m < study.size(); ++m) {
+    for (std::size_t s = 0; s < study.seeds(); ++s) {
+      if (study.runs[m][s].diverged >= 0)
+        conclusion.sentences.push_back(fmt::format("{}, seed {}: diverged at step {}.",
+                                                   methods[m].name, plan.seeds[s],
+                                                   study.runs[m][s].diverged));
+    }
+    if (m > 0)
+      claims.add(
+          fmt::format("points of top-1 gained by {}, at least -{}", methods[m].name, kMostLost),
+          gain(scores, m), -kMostLost, "training");
+  }
+  conclusion.add(claims.judged());
+  conclusion.tables.push_back(study_table(
+      fmt::format("{} on {}, {} stages, {} seeds, paired by seed", plan.trial.net, data.name(),
+                  stages, study.seeds()),
+      study.size(),
+      {name_column("method", study.methods),
+       mean_column("top-1, %", scores),
+       difference_column("difference, points", scores),
+       interval_column(scores),
+       {"bytes of variables of a sample",
+        [&](std::size_t m) { return fmt::format("{:.0f}", study.mean(m, &Trained::bytes)); }}}));
+  conclusion.charts.push_back(gain_chart("Top-1 gained by stages that compute at once",
+                                         "Mean difference to backpropagation, paired by seed.",
+                                         "gain, points", study.methods, scores));
+}
+
+Conclusion run_layer_parallel(const ExperimentRun& run) {
+  Conclusion conclusion;
+  run.say("loading " + run.settings.text("data"));
+  const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
+  add_chains(run, conclusion);
+  add_gradients(run, data, conclusion);
+  add_speed(run, data, conclusion);
+  add_training(run, data, conclusion);
+  return conclusion;
+}
+
+}  // namespace
+}  // namespace layer_parallel
+
+extern const Experiment experiment_layer_parallel;
+const Experiment experiment_layer_parallel = {
+    "layer-parallel",
+    "which stages of a network cut into stages get gradients at once, how far are these from "
+    "backpropagation, how fast is it, and what does training lose",
+    "Practical layer-parallel training of residual networks (arXiv 2009.01462) claims that stages "
+    "with variables of their own, under a penalty or an augmented Lagrangian and corrected by "
+    "serial steps, train faster than backpropagation at comparable accuracy.",
+    {{"penalty",
+      "Derived here: the penalty's gradient is backpropagation's along a trajectory that each "
+      "stage shifts by its derivative over beta, to first order within 10 %."},
+     {"multipliers",
+      "Derived here: at multipliers that are backpropagation's derivatives and at a forward "
+      "pass's variables every local gradient is backpropagation's."},
+     {"locking",
+      "Derived here: after j steps of the variables from a forward pass all of K stages but the "
+      "last j + 1 have no gradient."},
+     {"sweep",
+      "Derived here: the stage that a step of 1 / beta unlocks gets backpropagation's gradient, "
+      "whatever beta is, up to float32."},
+     {"noise",
+      "Derived here: variables in a format pull even a locked stage, by beta times their "
+      "rounding errors."},
+     {"speed",
+      "Derived here: stages that wait for neighbours alone have the period of their slowest "
+      "cycle of waits, within 2 % of the simulation; with serial steps it is at most 2 % slower."},
+     {"unlocked",
+      "Derived here: with the K - 1 rounds that unlock all stages the speed-up is at most "
+      "K / (K - 1)."},
+     {"training", "Published: training loses at most 1 point of top-1 to backpropagation."}},
+    {{"chain_stages", "4", "4", "4", "scalar stages of tanh"},
+     {"chain_betas", "100,1000", "30,100,1000", "30,100,1000", "of their penalty"},
+     {"chains", "10", "50", "200", "of them"},
+     {"net", "mlp-deep", "lenet", "resnet20", "network cut into stages"},
+     {"data", "glyphs", "glyphs", "cifar10", "data set of images"},
+     {"stages", "3", "3", "3", "of the network"},
+     {"betas", "1,10", "0.1,1,10", "0.1,1,10", "of gradients of one batch"},
+     {"formats", "float8_e4m3fn,int4", "float8_e4m3fn,int8,int4", "float8_e4m3fn,int8,int4",
+      "of stage variables"},
+     {"speed_nets", "resnet20", "resnet20,resnet56", "resnet20,resnet56", "networks timed"},
+     {"speed_stages", "2,4,8,16", "2,4,8,16", "2,3,4,6,8,12,16", "devices"},
+     {"samples", "8", "8", "8", "samples of a step of them"},
+     {"mac_ps", "1", "1", "1", "picoseconds per multiply-add of a device"},
+     {"link_ps", "100", "100", "100", "picoseconds per byte between stages"},
+     {"beta", "1", "1", "1", "of trainings"},
+     {"rounds", "1", "1", "1", "steps of the variables before an update"},
+     {"serial_every", "4", "4", "4", "of so many updates of a hybrid one is backpropagation's"},
+     {"epochs", "1", "3", "60", "epochs of training"},
+     {"batch", "128", "128", "128", "images of a step"},
+     {"train_samples", "512", "4096", "0", "training images; 0: all"},
+     {"eval_samples", "500", "4000", "0", "test images; 0: all"},
+     {"seeds", "1", "5", "5", "seeds that methods are paired by"}},
+    layer_parallel::run_layer_parallel};
+
+}  // namespace numemu::experiments

@@ -1,0 +1,244 @@
+// Layers whose neurons only turn: the hyperspherical energy that this keeps, what each published
+// way and each format loses of it, and the accuracy of training (Liu et al., Orthogonal
+// Over-Parameterized Training, CVPR 2021, arXiv 2004.04690).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "emu/net/gemm_layers.hpp"
+#include "emu/stats/mean.hpp"
+#include "experiments/engine/recipe_files.hpp"
+#include "experiments/engine/study.hpp"
+#include "experiments/orthogonal/energy.hpp"
+#include "experiments/orthogonal/synthetic.hpp"
+#include "formats/error.hpp"
+
+namespace numemu::experiments {
+namespace orthogonal {
+namespace {
+
+constexpr double kPower = 1;      // of the distances of trained neurons
+constexpr double kErrorsOff = 4;  // standard deviations
+constexpr const char* kOrdinary = "none";
+
+/// A training, the energy of its layers, and the law of what float32 rounds in its updates.
+struct Trained {
+  TrainOutcome outcome;
+  std::int64_t steps = 0;
+  std::int64_t diverged = -1;  ///< the first step whose loss is not finite; -1: none
+  double change = 0;           ///< of the energy, relative, mean over the layers that turn
+  double most = 0;             ///< of all layers, over the deviation that rounding predicts
+
+  double top1() const { return diverged < 0 ? outcome.top1() : NAN; }
+  double per_cent() const { return diverged < 0 ? 100 * change : NAN; }
+  static void fields(auto& self, const auto& visit) {
+    visit("outcome", self.outcome);
+    visit("steps", self.steps);
+    visit("diverged", self.diverged);
+    visit("change", self.change);
+    visit("most", self.most);
+  }
+};
+
+/// The layers between the first and the last, which every rule turns in its own way.
+std::vector<std::string> inner_layers(const net::Graph& graph) {
+  std::vector<std::string> names = net::gemm_layer_names(graph);
+  if (names.size() < 3)
+    throw usage_error("--set: net: expected at least three layers, not " + graph.name);
+  return {names.begin() + 1, names.end() - 1};
+}
+
+std::vector<policies::Matrix> neurons_of(const net::Graph& graph) {
+  std::vector<policies::Matrix> all;
+  for (const std::string& name : inner_layers(graph)) {
+    const net::Tensor& w = net::weight_of(graph, name);
+    policies::Matrix neurons(w.dim(0), w.size() / w.dim(0));
+    std::copy(w.data.begin(), w.data.end(), neurons.data.begin());
+    all.push_back(std::move(neurons));
+  }
+  return all;
+}
+
+Trained train(TrainTrial trial, const net::Dataset& data) {
+  Trained trained;
+  const std::vector<policies::Matrix> before = neurons_of(initial_network(trial, data));
+  std::vector<policies::Matrix> after = before;
+  trial.on_loss = [&](double loss) {
+    if (!std::isfinite(loss) && trained.diverged < 0) trained.diverged = trained.steps;
+    ++trained.steps;
+  };
+  trial.on_step = [&](const net::Graph& graph, std::int64_t) { after = neurons_of(graph); };
+  trained.outcome = run_train_trial(trial, data);
+  const auto layers = static_cast<double>(before.size());
+  for (std::size_t l = 0; l < before.size(); ++l) {
+    const EnergyChange law = rounding_change(before[l], find_format("float32"), kPower);
+    const auto steps = static_cast<double>(trained.steps);
+    const double first = energy(before[l], kPower), off = energy(after[l], kPower) - first;
+    trained.change += off / first / layers;
+    // An update rounds the increment, which is smaller, and the sum.
+    const double deviation = steps * std::fabs(law.mean) + std::sqrt(steps * law.variance);
+    trained.most = std::max(trained.most, std::fabs(off) / deviation);
+  }
+  return trained;
+}
+
+/// The rule in the inner layers; the first, whose neurons are long, turns by `first`, the last is
+/// trained as usual.
+Json recipe_of(const Json& base, const std::string& rule, const std::string& first,
+               const net::Graph& graph) {
+  Json recipe = base;
+  if (rule == kOrdinary) return recipe;
+  const std::vector<std::string> names = net::gemm_layer_names(graph);
+  recipe["update"]["rule"] = rule;
+  recipe["layers"].push_back({{"match", names.front()}, {"update", {{"rule", first}}}});
+  recipe["layers"].push_back({{"match", names.back()}, {"update", {{"rule", kOrdinary}}}});
+  return recipe;
+}
+
+void add_recipe(const ExperimentRun& run, const net::Dataset& data, const std::string& name,
+                std::vector<PairedGain>& gains, Conclusion& conclusion) {
+  const Settings& settings = run.settings;
+  const bool float32 = name == "float32";
+  TrainingPlan plan{.trial = training_of(settings, settings.text("net")),
+                    .data = data.name(),
+                    .seeds = seeds_of(run),
+                    .methods = {},
+                    .at_once = true,
+                    .prefix = name + ": "};
+  Json base = Json::object();
+  if (!float32) {
+    base = read_recipe(name, run.folders.data, "--set: recipes");
+    base["update"]["optimizer"] = plan.trial.options.optimizer;
+  }
+  plan.methods.push_back({"ordinary", base});
+  const net::Graph graph = initial_network(plan.trial, data);
+  const std::vector<std::string> rules = settings.list(float32 ? "rules" : "recipe_rules");
+  for (const std::string& rule : rules)
+    plan.methods.push_back({rule, recipe_of(base, rule, settings.text("first"), graph)});
+  const auto study = run_training_study<Trained>(
+      run, data, plan, [&](const TrainTrial& trial, std::size_t) { return train(trial, data); });
+  const SeedFigures top1 = study.figures(&Trained::top1),
+                    energies = study.figures(&Trained::per_cent);
+  for (std::size_t m = 0; m < study.size(); ++m) {
+    for (std::size_t s = 0; s < study.seeds(); ++s) {
+      if (study.runs[m][s].diverged >= 0)
+        conclusion.sentences.push_back(fmt::format("{}, {}, seed {}: diverged at step {}.", name,
+                                                   study.methods[m], plan.seeds[s],
+                                                   study.runs[m][s].diverged));
+    }
+    if (m == 0) continue;
+    const std::string& rule = rules[m - 1];
+    gains.push_back(
+        {fmt::format("{}: points of top-1 gained by {}", name, rule), gain(top1, m), "accuracy"});
+    if (keeps_energy(rule)) {
+      const std::vector<double> most = study.figures(m, &Trained::most);
+      const double largest = *std::ranges::max_element(most);
+      conclusion.add(
+          exact_finding(fmt::format("{}: change of energy under {} over the deviation by rounding",
+                                    name, rule),
+                        kErrorsOff, largest, largest <= kErrorsOff, at_most(kErrorsOff)),
+          "kept");
+    }
+  }
+  conclusion.add(interval_finding(name + ": change of energy in ordinary training, %", 0,
+                                  stats::paired_interval(energies[0]), at_least(0)),
+                 "ordinary");
+  conclusion.tables.push_back(
+      study_table(fmt::format("{} on {}, {}, {} seeds, paired by seed", plan.trial.net, data.name(),
+                              name, study.seeds()),
+                  study.size(),
+                  {name_column("rule", study.methods),
+                   mean_column("top-1, %", top1),
+                   difference_column("difference, points", top1),
+                   interval_column(top1),
+                   {"change of energy, %", [&](std::size_t m) {
+                      return fmt::format("{:+.2e}", stats::paired_interval(energies[m]).mean);
+                    }}}));
+  conclusion.charts.push_back(gain_chart(
+      fmt::format("Top-1 gained by turning neurons, {}", name),
+      fmt::format("Mean difference to ordinary training of {} over {} seeds, paired by seed.",
+                  plan.trial.net, study.seeds()),
+      "gain, points", study.methods, top1));
+}
+
+Conclusion run_orthogonal(const ExperimentRun& run) {
+  Conclusion conclusion;
+  run.say("synthetic neurons");
+  add_random(run, conclusion);
+  add_rounding(run, conclusion);
+  add_ways(run, conclusion);
+  run.say("loading " + run.settings.text("data"));
+  const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
+  std::vector<PairedGain> gains;
+  for (const std::string& recipe : run.settings.list("recipes"))
+    add_recipe(run, data, recipe, gains, conclusion);
+  conclusion.add(judge_gains(gains));
+  return conclusion;
+}
+
+}  // namespace
+}  // namespace orthogonal
+
+extern const Experiment experiment_orthogonal;
+const Experiment experiment_orthogonal = {
+    "orthogonal",
+    "does training that only turns a layer's neurons keep their hyperspherical energy, what do its "
+    "ways and formats lose of it, and is it more accurate",
+    "Liu et al. (CVPR 2021, arXiv 2004.04690) claim that neurons that keep their random directions "
+    "relative to each other, turned by one trained rotation per layer, have nearly the least "
+    "hyperspherical energy and generalise better.",
+    {{"random",
+      "Derived here: the energy of random neurons has the closed mean of uniform directions."},
+     {"rounding",
+      "Derived here: rounding to a format changes the energy as independent errors of its spacing "
+      "do, in one step and summed over many."},
+     {"exact",
+      "Published: the Cayley step, Gram-Schmidt, Householder reflections and the Cayley "
+      "parametrisation keep the energy, in float64 up to its rounding."},
+     {"series",
+      "Derived here: descent by fixed-point iterations and Loewdin's by Newton-Schulz change the "
+      "energy by the leading term of their series, within 10 %."},
+     {"kept",
+      "Derived here: in training the exact ways change the energy by no more than 4 deviations of "
+      "what float32 rounds in all updates."},
+     {"ordinary", "Published: ordinary training raises the energy of hidden layers."},
+     {"accuracy", "Published: turning neurons gains top-1 over ordinary training."}},
+    {{"neurons", "16", "16", "16,64", "random neurons whose energy is measured"},
+     {"elements", "8", "8,16", "8,16,64", "of each"},
+     {"power", "1", "1", "1", "of the distance in their energy"},
+     {"formats", "float16,float8_e4m3fn", "float32,bfloat16,float16,float8_e4m3fn,float8_e5m2",
+      "float32,bfloat16,float16,float8_e4m3fn,float8_e5m2", "to which they are rounded"},
+     {"turns", "1,8", "1,8", "1,8,32", "steps, each rounded"},
+     {"angle", "2", "2", "2", "norm of A of such a step"},
+     {"series_angle", "0.2", "0.1,0.2,0.4", "0.1,0.2,0.4", "norm of A of steps in float64"},
+     {"draws", "50", "50", "500", "matrices of each repeat"},
+     {"repeats", "8", "20", "20", "repeats"},
+     {"net", "mlp-deep", "mlp-deep", "mlp-deep", "network, of three layers or more"},
+     {"data", "glyphs", "glyphs", "glyphs", "data set of images"},
+     {"optimizer", "sgd", "sgd", "sgd", "optimizer"},
+     {"lr", "0.05", "0.05", "0.05", "its rate"},
+     {"warmup", "0", "0", "0", "steps over which it rises"},
+     {"rules",
+      "orthogonal,orthogonal(parametrised),orthogonal(descent),orthogonal(gram-schmidt),"
+      "orthogonal(householder),orthogonal(loewdin),orthogonal(penalty),"
+      "orthogonal(cayley,64)",
+      "orthogonal,orthogonal(parametrised),orthogonal(descent),orthogonal(gram-schmidt),"
+      "orthogonal(householder),orthogonal(loewdin),orthogonal(penalty),orthogonal(cayley,64)",
+      "orthogonal,orthogonal(parametrised),orthogonal(descent),orthogonal(gram-schmidt),"
+      "orthogonal(householder),orthogonal(loewdin),orthogonal(penalty),orthogonal(cayley,64)",
+      "update rules of the inner layers"},
+     {"first", "orthogonal(cayley,128)", "orthogonal(cayley,128)", "orthogonal",
+      "update rule of the first layer with each of them"},
+     {"recipes", "float32", "float32,mxfp8-train,mxfp4-train", "float32,mxfp8-train,mxfp4-train",
+      "recipes"},
+     {"recipe_rules", "orthogonal", "orthogonal", "orthogonal,orthogonal(cayley,64)",
+      "update rules under recipes other than float32"},
+     {"epochs", "1", "10", "12", "epochs of training"},
+     {"batch", "128", "128", "128", "images of a step"},
+     {"train_samples", "512", "4096", "16384", "training images; 0: all"},
+     {"eval_samples", "500", "4000", "0", "test images; 0: all"},
+     {"seeds", "1", "5", "5", "seeds that methods are paired by"}},
+    orthogonal::run_orthogonal};
+
+}  // namespace numemu::experiments
