@@ -1,5 +1,5 @@
-// Workers that meet: the order of their turns, and synchronised batch normalisation against the
-// whole batch in one pass.
+// Workers that meet: the order of their turns, synchronised batch normalisation against the whole
+// batch in one pass, and batch normalisation of one's own against ghost batches.
 #include "emu/net/train/lockstep.hpp"
 
 #include <cmath>
@@ -92,6 +92,29 @@ TEST_CASE("with synchronised statistics workers train as one, but for the order 
   CHECK(distance(trained(1, 2, plain), trained(2, 2, synchronised)) > 100 * kOrder);
   // A last batch with fewer parts than workers x micro-batches: 640 = 4 x 150 + 40.
   CHECK(trained(3, 2, synchronised, 150) == trained(3, 2, synchronised, 150));
+}
+
+class Ghosts : public Numerics {
+ public:
+  explicit Ghosts(std::int64_t samples) : samples_(samples) {}
+  NormRule norm(const Step&, std::string_view) override { return {.ghost_batch = samples_}; }
+
+ private:
+  std::int64_t samples_;
+};
+
+TEST_CASE("ghost batches train as workers with statistics of their own, but for the order of sums",
+          "[fast]") {
+  Numerics plain;
+  constexpr double kOrder = 0x1p-17;  // as above
+  for (const std::int64_t workers : {2, 4}) {
+    Ghosts ghosts(64 / workers);
+    const auto values = trained(1, 1, ghosts);
+    CHECK(distance(values, trained(workers, 1, plain)) < kOrder);
+    CHECK(distance(values, trained(1, 1, plain)) > 100 * kOrder);
+  }
+  Ghosts whole(64);
+  CHECK(trained(1, 1, whole) == trained(1, 1, plain));
 }
 
 TEST_CASE("synchronised statistics contradict weights of one's own", "[fast]") {

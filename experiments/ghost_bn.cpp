@@ -1,0 +1,180 @@
+// Ghost batch normalisation: the noise of its statistics, workers in its place, how far weights
+// travel, and what large batches lose and regain (Hoffer et al., Train longer, generalize better,
+// NeurIPS 2017, arXiv 1705.08741).
+#include <fmt/format.h>
+
+#include <cmath>
+#include <utility>
+
+#include "emu/net/train/options.hpp"
+#include "experiments/engine/study.hpp"
+#include "experiments/ghost_bn/questions.hpp"
+#include "formats/error.hpp"
+
+namespace numemu::experiments {
+namespace ghost_bn {
+
+Batches batches(const Settings& settings) {
+  const Batches both{settings.integer("batch", 2, 10'000), settings.integer("large", 4, 100'000)};
+  if (both.large % both.small != 0 || both.large == both.small)
+    throw usage_error(fmt::format("--set: large: expected a multiple of batch = {}, not {}",
+                                  both.small, both.large));
+  return both;
+}
+
+namespace {
+
+constexpr double kMostLost = 0.5;  // points that regime adaptation is claimed to lose at most
+
+/// A training and, where its loss ceased to be finite, the first such update, from 1.
+struct Trained {
+  TrainOutcome outcome;
+  std::int64_t diverged = 0;
+
+  double top1() const { return diverged == 0 ? outcome.top1() : NAN; }
+  static void fields(auto& self, const auto& visit) {
+    visit("outcome", self.outcome);
+    visit("diverged", self.diverged);
+  }
+};
+
+struct Method {
+  std::string name;
+  bool large = true, scaled = true, ghosts = false, longer = false;
+};
+const std::vector<Method> kMethods = {
+    {"small batch", false, false},
+    {"large batch", true, false},
+    {"large, rate scaled"},
+    {"large, rate scaled, ghosts", true, true, true},
+    {"large, rate scaled, longer", true, true, false, true},
+    {"large, rate scaled, ghosts, longer", true, true, true, true}};
+enum : std::size_t { kSmall, kLarge, kScaled, kGhosts, kLonger, kAll };
+
+TrainTrial trial_of(TrainTrial trial, const Method& method, const Batches& sizes, double clip) {
+  trial.options.batch = method.large ? sizes.large : sizes.small;
+  if (method.scaled) {
+    trial.options.learning_rate *= std::sqrt(static_cast<double>(sizes.ratio()));
+    trial.options.clip = clip;
+  }
+  if (method.ghosts) trial.recipe.update(sizes.ghosts());
+  if (method.longer) trial.options.epochs *= sizes.ratio();
+  return trial;
+}
+
+void add_training(const ExperimentRun& run, const net::Dataset& data, const std::string& format,
+                  Conclusion& conclusion) {
+  const Batches sizes = batches(run.settings);
+  const double clip = run.settings.number("clip", 0, 1e6);
+  TrainTrial trial = training_of(run.settings, run.settings.text("net"), {.optimizer = "sgd"});
+  if (format != "float32") {
+    for (const char* role : {"weight", "activation"})
+      trial.recipe["roles"][role] = {{"format", format}};
+  }
+  StudyPlan plan{{}, seeds_of(run)};
+  for (const Method& method : kMethods) plan.methods.push_back(method.name);
+  plan.prefix = format + ", ";
+  const auto study =
+      run_study<Trained>(run, plan, [&](std::size_t m, std::uint64_t seed) -> StudyRun<Trained> {
+        TrainTrial one = trial_of(trial, kMethods[m], sizes, clip);
+        one.seed = seed;
+        return {point_of(one, data), [one, &data]() mutable {
+                  Trained trained;
+                  std::int64_t step = 0;
+                  one.on_loss = [&](double loss) {
+                    ++step;
+                    if (trained.diverged == 0 && !std::isfinite(loss)) trained.diverged = step;
+                  };
+                  trained.outcome = run_train_trial(one, data);
+                  return trained;
+                }};
+      });
+  const SeedFigures top1 = study.figures(&Trained::top1);
+  const auto what = [&](const char* says, std::size_t of, std::size_t against) {
+    return fmt::format("{}: points {} '{}' by '{}'", format, says, kMethods[against].name,
+                       kMethods[of].name);
+  };
+  conclusion.add(judge_gains(
+      {{what("lost to", kLarge, kSmall), gain(top1, kSmall, kLarge), "gap"},
+       {what("gained on", kGhosts, kScaled), gain(top1, kGhosts, kScaled), "ghosts"},
+       {what("gained on", kLonger, kScaled), gain(top1, kLonger, kScaled), "updates"}}));
+  PairedClaims adapted;
+  adapted.add(fmt::format("{}, at least -{}", what("gained on", kAll, kSmall), kMostLost),
+              gain(top1, kAll, kSmall), -kMostLost, "adaptation");
+  conclusion.add(adapted.judged());
+  for (std::size_t m = 0; m < study.size(); ++m) {
+    for (std::size_t s = 0; s < study.seeds(); ++s) {
+      if (const std::int64_t step = study.runs[m][s].diverged; step > 0)
+        conclusion.sentences.push_back(fmt::format("{}, {}, seed {}: diverged at update {}.",
+                                                   format, study.methods[m], plan.seeds[s], step));
+    }
+  }
+  const std::string title = fmt::format("{} in {}, batches of {} and {}, {} seeds", trial.net,
+                                        format, sizes.small, sizes.large, plan.seeds.size());
+  conclusion.tables.push_back(
+      study_table(title, study.size(),
+                  {name_column("method", study.methods), mean_column("top-1, %", top1),
+                   difference_column("difference, points", top1), interval_column(top1)}));
+  conclusion.charts.push_back(
+      gain_chart("What large batches cost: " + title,
+                 "Difference to the small batch, with its 95 % interval by Student's t law paired "
+                 "by seed; below 0 is worse.",
+                 "difference, points", study.methods, top1));
+}
+
+Conclusion run_ghost_bn(const ExperimentRun& run) {
+  Conclusion conclusion;
+  add_statistics(run, conclusion);
+  if (run.settings.text("net") == "-") return conclusion;
+  run.say("loading " + run.settings.text("data"));
+  const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
+  add_workers(run, data, conclusion);
+  add_walks(run, data, conclusion);
+  for (const std::string& format : run.settings.list("formats"))
+    add_training(run, data, format, conclusion);
+  return conclusion;
+}
+
+}  // namespace
+}  // namespace ghost_bn
+
+extern const Experiment experiment_ghost_bn;
+const Experiment experiment_ghost_bn = {
+    "ghost-bn",
+    "what large batches lose, and what statistics over ghost batches, scaled rates and as many "
+    "updates give back",
+    "Hoffer et al. (NeurIPS 2017, arXiv 1705.08741) claim that the gap in generalisation of large "
+    "batches comes from fewer updates, not from their size, that the distance from the first "
+    "weights grows with the logarithm of the updates, and that ghost batches, rates scaled by the "
+    "root of the batch and as many updates close the gap.",
+    {{"statistics", "Statistics of n numbers have the noise of the closed forms (derived here)."},
+     {"workers",
+      "Ghost batches train as workers with a normalisation of their own, but for the order of "
+      "sums (derived here)."},
+     {"logarithm",
+      "The logarithm of the updates explains the distance better than a power "
+      "(published)."},
+     {"slower than a walk",
+      "As a power the distance grows no faster than that of a random walk (a contrast)."},
+     {"gap", "A large batch loses accuracy at as many epochs (published)."},
+     {"ghosts", "Ghost batches regain accuracy at as many epochs (published)."},
+     {"updates", "As many updates as of small batches regain accuracy (published)."},
+     {"adaptation",
+      "Scaled rates, ghost batches and as many updates lose at most 0.5 points (published)."}},
+    {{"sizes", "16,64", "8,16,32,64,128,256", "8,16,32,64,128,256,1024", "numbers of a statistic"},
+     {"samples", "200000", "8000000", "64000000", "numbers drawn for each"},
+     {"net", "mlp-bn", "mlp-bn", "mlp-bn", "network with batch normalisation; -: none"},
+     {"data", "glyphs", "glyphs", "glyphs", "data set of images"},
+     {"formats", "float32", "float32,mxfp8_e4m3,mxfp4", "float32,mxfp8_e4m3,mxfp4",
+      "of weights and activations in training"},
+     {"large", "128", "256", "512", "samples of a large batch"},
+     {"clip", "5", "5", "5", "largest norm of gradients where rates are scaled; 0: any"},
+     {"steps", "16", "512", "4096", "updates over which the distance is measured"},
+     {"epochs", "1", "1", "4", "epochs of training, without those that are added"},
+     {"batch", "32", "32", "32", "samples of a small batch and of a ghost batch"},
+     {"train_samples", "512", "4096", "8192", "training images; 0: all"},
+     {"eval_samples", "500", "4000", "0", "test images; 0: all"},
+     {"seeds", "1", "3", "5", "seeds that methods are paired by"}},
+    ghost_bn::run_ghost_bn};
+
+}  // namespace numemu::experiments
