@@ -202,7 +202,7 @@ const Experiment experiment_orthogonal = {
      {"kept",
       "Derived here: in training the exact ways change the energy by no more than 4 deviations of "
       "what float32 rounds in all updates."},
-     {"ordinary", "Published: ordinary training raises the energy of hidden layers."},
+     {"ordinary", "A contrast: ordinary training raises the energy of hidden layers."},
      {"accuracy", "Published: turning neurons gains top-1 over ordinary training."}},
     {{"neurons", "16", "16", "16,64", "random neurons whose energy is measured"},
      {"elements", "8", "8,16", "8,16,64", "of each"},

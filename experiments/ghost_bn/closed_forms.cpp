@@ -23,10 +23,6 @@ double mean_inverse_deviation(std::int64_t n) {
 
 double mean_variance(std::int64_t n) { return static_cast<double>(n - 1) / static_cast<double>(n); }
 
-double mean_inverse_variance(std::int64_t n) {
-  return static_cast<double>(n) / static_cast<double>(n - 3);
-}
-
 namespace {
 
 constexpr double kMostExponent = 2;

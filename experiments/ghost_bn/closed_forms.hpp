@@ -10,9 +10,8 @@ namespace numemu::experiments::ghost_bn {
 double mean_noise(std::int64_t n);
 double variance_noise(std::int64_t n);
 double mean_inverse_deviation(std::int64_t n);
-/// E[v] and E[1 / v] under the same law: (n - 1) / n and n / (n - 3).
+/// E[v] under the same law: (n - 1) / n.
 double mean_variance(std::int64_t n);
-double mean_inverse_variance(std::int64_t n);
 
 /// Least squares of y at x > 0: shares of the variance of y that a + b ln x and c x^p explain, both
 /// with two constants, and p in [0, 2].

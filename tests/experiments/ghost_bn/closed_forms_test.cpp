@@ -20,10 +20,9 @@ TEST_CASE("ghost-bn: noise of statistics", "[fast]") {
   }
   // Gamma(1) / Gamma(3 / 2) = 2 / sqrt(pi) and Gamma(7) / Gamma(15 / 2).
   CHECK(mean_inverse_deviation(4) == Approx(std::sqrt(2.0) * 2 / std::sqrt(M_PI)));
-  CHECK(mean_inverse_deviation(16) == Approx(std::sqrt(8.0) * 720 / (135135.0 / 128 * std::sqrt(M_PI))));
+  CHECK(mean_inverse_deviation(16) ==
+        Approx(std::sqrt(8.0) * 720 / (135135.0 / 128 * std::sqrt(M_PI))));
   CHECK(mean_variance(16) == 15.0 / 16);
-  // E[1 / v] = E[1 / sqrt(v)]^2 + its variance.
-  CHECK(mean_inverse_variance(16) > std::pow(mean_inverse_deviation(16), 2));
 }
 
 TEST_CASE("ghost-bn: laws of growth know their own points", "[fast]") {
