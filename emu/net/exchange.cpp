@@ -29,7 +29,7 @@ void require_equal_shapes(const WorkerGradient& given, const WorkerGradient& fir
 /// Zeros; of the empty tensor of an untrained parameter an empty one, whose shape has an element.
 Tensor like(const Tensor& tensor) { return tensor.empty() ? Tensor() : Tensor(tensor.shape); }
 
-void divide(std::vector<Tensor>& sums, std::int64_t count) {
+void divide(std::vector<Tensor>& sums, double count) {
   if (count == 1) return;
   for (Tensor& tensor : sums) {
     float* const sum = tensor.data.data();
@@ -89,8 +89,7 @@ class Reduction final : public Exchange {
       default:
         result.gradients = sum_of_held();
     }
-    const bool nodes = links_.order.kind == ExchangeOrder::Kind::hierarchical;
-    divide(result.gradients, nodes ? nodes_ : seen_);
+    divide(result.gradients, divisor());
     for (WireBits& bits : bits_) bits.sent /= static_cast<double>(seen_);
     come_back(result.gradients);
     result.wire = std::move(bits_);
@@ -196,11 +195,20 @@ class Reduction final : public Exchange {
     }
     if (place + 1 == links_.order.node) close_node(links_.order.node);
   }
-  /// The mean of its workers goes to the other nodes. The last node of a short batch has fewer.
+  /// The mean of its workers goes to the other nodes. The last node of a short batch has fewer, and
+  /// its mean counts for less.
   void close_node(std::int64_t workers) {
-    divide(node_, workers);
+    divide(node_, static_cast<double>(workers));
     travel(node_, fmt::format("node{}", nodes_++));
+    if (workers < links_.order.node && nodes_ > 1)
+      divide(node_, static_cast<double>(links_.order.node) / static_cast<double>(workers));
     add_to_sum(std::exchange(node_, {}));
+  }
+  /// Senders, or full nodes.
+  double divisor() const {
+    if (links_.order.kind != ExchangeOrder::Kind::hierarchical) return static_cast<double>(seen_);
+    if (nodes_ == 1) return 1;
+    return static_cast<double>(seen_) / static_cast<double>(links_.order.node);
   }
 
   /// Part c of each tensor, of `count` parts of nearly equal length.

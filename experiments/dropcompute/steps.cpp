@@ -168,6 +168,8 @@ void judge(const Case& c, const Measured& m, Conclusion& conclusion) {
                          low, interval_of({low, error}), near(kPublishedMiss, kMissRounding)),
         "tails");
   }
+  // Without a gain there is no share of it.
+  if (!(interval_of(automatic.gain).low > 1)) return;
   const double whole = automatic.gain.mean - 1, left = (automatic.checked_gain.mean - 1) / whole;
   conclusion.add(
       interval_finding(name + ": share of the gain that a clock between micro-batches leaves",

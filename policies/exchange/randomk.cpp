@@ -35,8 +35,9 @@ class RandomK final : public ErrorFeedback {
     keep_only(places_, x);
     return static_cast<double>(places_.size()) * message.value_bits;
   }
-  double give_back(const Message& message, Values, double) override {
-    return static_cast<double>(places_.size()) * message.value_bits;
+  double give_back(const Message& message, Values mean, double) override {
+    return static_cast<double>(sent_elements(message.as<RandomKOptions>().share, mean.size())) *
+           message.value_bits;
   }
 
   std::vector<std::size_t> places_;  ///< of the tensor that is sent

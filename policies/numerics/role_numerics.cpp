@@ -504,6 +504,33 @@ StaticScales RoleNumerics::second_scales() const {
   return scales;
 }
 
+std::vector<std::int64_t> RoleNumerics::counts() const {
+  std::vector<std::int64_t> all;
+  for (const auto& [name, layer] : layers_) {
+    for (const auto& kind : layer->counts) {
+      for (const SharedCounts& operand : kind) {
+        const OperandCounts c = operand.get();
+        all.insert(all.end(), {c.elements, c.overflow, c.underflow, c.invalid});
+      }
+    }
+  }
+  return all;
+}
+
+void RoleNumerics::add_counts(std::span<const std::int64_t> more) {
+  std::size_t at = 0;
+  for (const auto& [name, layer] : layers_) {
+    for (auto& kind : layer->counts) {
+      for (SharedCounts& operand : kind) {
+        OperandCounts sum = operand.get();
+        sum += {more[at], more[at + 1], more[at + 2], more[at + 3]};
+        operand.set(sum);
+        at += 4;
+      }
+    }
+  }
+}
+
 void RoleNumerics::save_state(net::NamedState& state) const {
   for (const auto& [name, layer] : layers_) {
     for (const net::Role role : kRoles) {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -66,6 +67,9 @@ class RoleNumerics : public net::Numerics {
     return {.synchronised = recipe_->exchange().synchronised};
   }
   std::unique_ptr<net::Exchange> exchange(const net::Step&, const net::Senders&) override;
+  /// Those of all layers, in their order.
+  std::vector<std::int64_t> counts() const override;
+  void add_counts(std::span<const std::int64_t> more) override;
   void save_state(net::NamedState&) const override;
   void load_state(const net::NamedState&) override;
 

@@ -46,6 +46,12 @@ for ranks in 2 3 4; do
   same "ranks$ranks"
 done
 
+# A recipe whose operands are counted.
+echo '{"numemu_recipe": 1, "roles": {"activation": {"format": "e4m3", "scale": "none"}, "gradient": {"format": "e5m2"}}}' >fp8.json
+"${train[@]}" --recipe fp8.json --out one_fp8 >/dev/null
+mpirun -n 3 "${train[@]}" --recipe fp8.json --out ranks_fp8 >/dev/null
+for file in metrics.jsonl state.safetensors; do cmp "one_fp8/$file" "ranks_fp8/$file"; done
+
 # What one rank finds wrong, and what all do: status 2 and a line, nothing written.
 status=0
 mpirun -n 3 "${train[@]}" --out none --optimizer nosuch >words 2>&1 || status=$?

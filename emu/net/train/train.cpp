@@ -171,8 +171,11 @@ class Loop {
     for (const Parameter* parameter : parameters_)
       digest.add(parameter->value.data.data(), parameter->value.data.size() * sizeof(float));
     for (const auto& [name, bytes] : state) digest.add(bytes.data(), bytes.size());
-    require_equal(ranks_, digest.hex(),
-                  fmt::format("weights or the state of the numerics after step {}", state_.step));
+    require_equal(
+        ranks_, digest.hex(),
+        fmt::format("what a recipe keeps between the parts of a step (delayed scales) needs "
+                    "one process: weights or the state of the numerics after step {}",
+                    state_.step));
   }
 
   void end_epoch() {

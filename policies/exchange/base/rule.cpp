@@ -76,6 +76,7 @@ class ExchangeRule::Gathered final : public net::Exchange {
       for (std::size_t w = 0; w < sent_.size(); ++w)
         bits[p] += rule_.send(message(p, static_cast<std::int64_t>(w)), all[w]);
     }
+    if (grouped()) weight_nodes(workers);
     // What a node sends or gets crosses the links between nodes once, for all of its workers.
     const double share = static_cast<double>(count_) / static_cast<double>(workers);
     for (net::WorkerGradient& gradient : sent_) inner_->add(std::move(gradient));
@@ -132,6 +133,21 @@ class ExchangeRule::Gathered final : public net::Exchange {
     }
     sent_ = std::move(nodes);
     count_ = std::ssize(sent_);
+  }
+
+  /// The mean over nodes is that over workers: what was received counts for as many as sent it.
+  void weight_nodes(std::int64_t workers) {
+    if (count_ == 1 || workers % order_.node == 0) return;
+    for (std::int64_t node = 0; node < count_; ++node) {
+      const std::int64_t own = std::min(order_.node, workers - node * order_.node);
+      const auto weight =
+          static_cast<float>(static_cast<double>(own * count_) / static_cast<double>(workers));
+      for (net::Tensor& tensor : sent_[static_cast<std::size_t>(node)].parameters) {
+        float* const x = tensor.data.data();
+        net::for_each_element(tensor.size(),
+                              [=](std::int64_t i) { x[i] = net::neutral(x[i] * weight); });
+      }
+    }
   }
 
   ExchangeRule& rule_;

@@ -219,9 +219,8 @@ TEST_CASE("faults of a kernel are named", "[fast]") {
 }
 
 /// Records with codes of E4M3 or float16 and the results of a description.
-Records results_of(const Subject& s, const unit::UnitDescription& faulty,
-                   std::int64_t count = 2000) {
-  Records records(layout_of(s), count);
+Records results_of(const Subject& s, const unit::UnitDescription& faulty) {
+  Records records(layout_of(s), 2000);
   for (std::size_t f = 0; f < 2; ++f) {
     for (std::size_t i = 0; i < records.columns[f].size(); ++i) {
       const std::uint32_t w = word(static_cast<std::int64_t>(i + (f << 24)));
@@ -244,14 +243,13 @@ struct Fault {
 
 /// Each fault alone is what best explains the results of a unit that has it.
 template <std::size_t kFaults>
-void plant_each(const Subject& s, const unit::UnitDescription& u, const Fault (&faults)[kFaults],
-                std::int64_t records = 2000) {
+void plant_each(const Subject& s, const unit::UnitDescription& u, const Fault (&faults)[kFaults]) {
   for (const Fault& fault : faults) {
     INFO(fault.name);
     unit::UnitDescription faulty = u;
     faulty.name = "faulty";
     fault.plant(faulty);
-    check_named(explain(verified(s, results_of(s, faulty, records))), fault.family, fault.name);
+    check_named(explain(verified(s, results_of(s, faulty))), fault.family, fault.name);
   }
 }
 
@@ -298,7 +296,7 @@ TEST_CASE("faults of a second level of accumulation are named", "[fast]") {
          d.c = d.d = &find_format("float32");
        }},
   };
-  plant_each(s, u, faults, 500);  // of 512 products each
+  plant_each(s, u, faults);
 }
 
 TEST_CASE("faults of a tensor core are named with the step that diverges", "[fast]") {

@@ -103,7 +103,7 @@ TEST_CASE("an estimate is near the processor time of a sweep with cheap and dear
   // Without predictions and with few images, calibration takes most of a point; with them, blocks
   // take several times as long as the other points. With few images and many points, what is made
   // once for all points would be much if each point counted it.
-  const Case c = GENERATE(Case{"false", "40", "0, 1, 2, 3, 4, 5, 6, 7"}, Case{"true", "400", "0"},
+  const Case c = GENERATE(Case{"false", "40", "0, 1, 2, 3, 4, 5, 6, 7"}, Case{"true", "1000", "0"},
                           Case{"true", "40", "0, 1, 2, 3, 4, 5, 6, 7"});
   const SweepConfig config =
       parse_sweep(R"({"numemu_sweep": 1, "net": ")" + (folder / "n.safetensors") +

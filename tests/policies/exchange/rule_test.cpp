@@ -55,6 +55,19 @@ TEST_CASE("bits of top-k are those of its places and values, vectors go whole", 
   }
 }
 
+TEST_CASE("of shared places each tensor gets its own number of values back", "[fast]") {
+  const net::Graph graph = two_layers();
+  const auto parameters = graph.parameters();
+  for (const char* const rule : {R"j("randomk(0.1)")j", R"j("scalecom(0.1)")j"}) {
+    const net::Exchanged shared = exchanged(rule, graph, 4);
+    for (std::size_t p = 0; p < parameters.size(); ++p) {
+      const auto n = static_cast<double>(parameters[p]->value.size());
+      const bool whole = parameters[p]->value.shape.size() == 1;
+      CHECK(shared.wire[p].returned == 32 * (whole ? n : std::max(1.0, std::round(0.1 * n))));
+    }
+  }
+}
+
 TEST_CASE("nodes send the mean of their workers, and its bits count once for all", "[fast]") {
   const net::Graph graph = two_layers();
   const net::Exchanged nodes =
@@ -76,6 +89,28 @@ TEST_CASE("nodes send the mean of their workers, and its bits count once for all
   }
   CHECK_THROWS_WITH(exchanged(R"j({"rule": "topk", "order": "hierarchical(3)"})j", graph, 8),
                     Catch::Contains("expected a multiple of 3 workers, there are 8"));
+}
+
+TEST_CASE("in a short batch the mean over nodes is that over workers", "[fast]") {
+  const net::Graph graph = two_layers();
+  const std::vector<net::WorkerGradient> all = noise_of(graph, 8);
+  RecipeNumerics numerics(exchange_recipe(R"j({"rule": "topk(1)", "order": "hierarchical(4)"})j"),
+                          graph);
+  for (std::size_t workers : {1, 3, 4, 5, 7}) {
+    const auto exchange =
+        numerics.exchange({net::Phase::training}, net::Senders{.workers = 8, .order = {}});
+    for (std::size_t w = 0; w < workers; ++w) exchange->add(all[w]);
+    const net::Exchanged found = exchange->finish();
+    for (std::size_t p = 0; p < graph.parameters().size(); ++p) {
+      for (std::size_t i = 0; i < all[0].parameters[p].data.size(); ++i) {
+        double mean = 0;
+        for (std::size_t w = 0; w < workers; ++w)
+          mean += double{all[w].parameters[p].data[i]} / static_cast<double>(workers);
+        INFO(workers << " " << p << " " << i);
+        CHECK(found.gradients[p].data[i] == Approx(mean).margin(1e-6));
+      }
+    }
+  }
 }
 
 TEST_CASE("the unit of an exchange adds what is sent", "[fast]") {

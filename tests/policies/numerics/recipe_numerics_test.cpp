@@ -239,6 +239,28 @@ TEST_CASE("a step may be repeated from its state bit for bit", "[fast]") {
   CHECK(differences(train_step(graph, whole, x, 4).output.data, a.output.data) > 0);
 }
 
+TEST_CASE("counts of parts that another process computed are added to one's own", "[fast]") {
+  const net::Graph graph = small_net(3, 5);
+  const Recipe recipe = recipe_of(R"j("activation": {"format": "float8_e4m3fn", "scale": "none"},
+                                      "gradient": {"format": "float8_e5m2", "scale": "none"})j");
+  RecipeNumerics alone(recipe, graph), first(recipe, graph), second(recipe, graph);
+  const net::Tensor a = noise({3, 4, 4, 3}, 5), b = noise({2, 4, 4, 3}, 6);
+  train_step(graph, alone, a, 0);
+  train_step(graph, alone, b, 0);
+  train_step(graph, first, a, 0);
+  train_step(graph, second, b, 0);
+  net::Numerics &one = first, &two = second;
+  const std::vector<std::int64_t> of_first = one.counts(), of_second = two.counts();
+  one.add_counts(of_second);
+  two.add_counts(of_first);
+  net::NamedState expected, found, other;
+  alone.save_state(expected);
+  first.save_state(found);
+  second.save_state(other);
+  CHECK(found == expected);
+  CHECK(other == expected);
+}
+
 TEST_CASE("clipped gradients are zero where forward saturated", "[fast]") {
   net::Graph graph;
   graph.inputs = {{"input", {4}}};

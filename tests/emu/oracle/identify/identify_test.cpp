@@ -407,8 +407,10 @@ TEST_CASE("identify: few records decide nothing, others confirm", "[fast]") {
   CHECK(many.confirmed <= 100);
 }
 
-TEST_CASE("identify: records that answer a question in two ways are named", "[fast]") {
-  const UnitDescription& hidden = described("intel.emr.vpdpbusds.u8xs8.s32");
+namespace {
+
+void check_two_answers(std::string_view unit) {
+  const UnitDescription& hidden = described(unit);
   const Ports ports = ports_of(hidden, 16);
   std::vector<Answered> records = records_of(hidden, ports, 60);
   records.push_back(records[7]);
@@ -424,6 +426,16 @@ TEST_CASE("identify: records that answer a question in two ways are named", "[fa
   CHECK(finding.changed->first_record == 11);
   CHECK(finding.changed->again_record == 20);
   CHECK(finding.changed->again == (finding.changed->first ^ 2));
+}
+
+}  // namespace
+
+TEST_CASE("identify: records that answer a question in two ways are named", "[fast]") {
+  check_two_answers("intel.emr.vpdpbusds.u8xs8.s32");
+}
+
+TEST_CASE("identify: also records of floats", "[slow]") {
+  check_two_answers("nvidia.h100.mma.f16.f32");
 }
 
 TEST_CASE("identify: without the catalogue, a unit of each kind", "[slow]") {
