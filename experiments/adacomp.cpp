@@ -9,6 +9,7 @@
 #include "experiments/adacomp/questions.hpp"
 #include "experiments/workers/exchange_figure.hpp"
 #include "experiments/workers/training_with_workers.hpp"
+#include "experiments/workers/wire_rules.hpp"
 
 namespace numemu::experiments {
 namespace adacomp {
@@ -54,13 +55,10 @@ Conclusion run_adacomp(const ExperimentRun& run) {
   Conclusion conclusion;
   add_noise(run, conclusion);
   add_networks(run, conclusion);
-  std::vector<WireRule> rules;
-  for (const Bin& one : {kConvolution, kMatrix}) {
-    const auto bin = static_cast<double>(one.bin);
-    rules.push_back(gathered(fmt::format("adacomp({})", one.bin), steady_state(one.bin).sent / bin,
-                             static_cast<double>(code_bits(one.bin))));
-  }
-  add_exchange_figure(std::move(rules), run.settings, conclusion);
+  const auto elements = static_cast<std::int64_t>(link_setup(run.settings).elements);
+  add_exchange_figure(
+      {wire::adacomp(kConvolution.bin, elements), wire::adacomp(kMatrix.bin, elements)},
+      run.settings, conclusion);
   return conclusion;
 }
 

@@ -11,6 +11,7 @@
 #include "experiments/workers/exchange_figure.hpp"
 #include "experiments/workers/synthetic_workers.hpp"
 #include "experiments/workers/training_with_workers.hpp"
+#include "experiments/workers/wire_rules.hpp"
 
 namespace numemu::experiments {
 namespace birder {
@@ -164,11 +165,8 @@ Conclusion run_birder(const ExperimentRun& run) {
   const std::vector<workers::Method> methods = methods_of(run.settings);
   for (const workers::Group group : {workers::Group::images, workers::Group::fine_tuning})
     workers::add_training(run, group, methods, conclusion);
-  WireRule flat = votes("birder, flat"), nodes = votes("birder, hierarchical");
-  flat.topologies = {Topology::ring, Topology::tree, Topology::server, Topology::direct};
-  nodes.topologies = {Topology::hierarchical};
-  nodes.inside = 32;
-  add_exchange_figure({flat, nodes, votes("majority")}, run.settings, conclusion);
+  add_exchange_figure({wire::birder_flat(), wire::birder_nodes(), votes("majority")}, run.settings,
+                      conclusion);
   return conclusion;
 }
 

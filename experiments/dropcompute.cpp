@@ -42,9 +42,8 @@ std::vector<Setting> dropcompute_settings() {
 extern const Experiment experiment_dropcompute;
 const Experiment experiment_dropcompute = {
     "dropcompute",
-    "what many workers gain when each stops computing at a threshold of time and joins the "
-    "exchange "
-    "with the micro-batches that it has, and what training loses",
+    "what do many workers gain when each stops computing at a threshold of time and joins the "
+    "exchange with the micro-batches that it has, and what does training lose",
     "Giladi et al. (NeurIPS 2023, arXiv 2306.10598) claim that dropping the slowest tenth of the "
     "micro-batches makes synchronous steps faster, the more the more workers, without loss of "
     "accuracy.",

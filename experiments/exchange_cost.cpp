@@ -2,26 +2,22 @@
 // is predicted, and bytes and seconds on paper by topology and number of workers.
 #include <fmt/format.h>
 
-#include <bit>
-#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "emu/stats/mean.hpp"
-#include "experiments/adacomp/noise.hpp"
 #include "experiments/engine/experiment.hpp"
 #include "experiments/engine/judge.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/workers/exchange_figure.hpp"
 #include "experiments/workers/synthetic_workers.hpp"
-#include "policies/exchange/base/selection.hpp"
+#include "experiments/workers/wire_rules.hpp"
 
 namespace numemu::experiments {
 namespace exchange_costs {
 namespace {
 
-constexpr double kFloat = 32;
 /// Of the prediction: scales of 32 bits for each tensor are left out.
 constexpr double kBitsHold = 0.01;
 /// Of AdaComp's mean field, which sends 2 to 8 % too few.
@@ -35,59 +31,29 @@ struct Rule {
   bool settles = false;  ///< what it sends depends on what earlier steps left
 };
 
-/// Whole messages of `bits` for each place of each worker; once combined, places and float32 values
-/// travel.
-WireRule sparse(std::string name, double share, double bits, double place) {
-  WireRule rule = gathered(std::move(name), share, place + kFloat);
-  rule.bits = [message = share * bits, combined = rule.bits](std::int64_t workers) {
-    return workers == 1 ? message : combined(workers);
-  };
-  return rule;
-}
-
 /// For a gradient of so many elements in one tensor.
 std::vector<Rule> rules_of(const Settings& settings, std::int64_t elements) {
-  const double asked = settings.number("share", 1e-6, 1);
-  const double place = std::bit_width(static_cast<std::uint64_t>(elements - 1));
-  const double share =
-      static_cast<double>(policies::sent_elements(asked, static_cast<std::size_t>(elements))) /
-      static_cast<double>(elements);
+  const double share = settings.number("share", 1e-6, 1);
   const auto named = [&](const char* rule) {
-    return Json{{"rule", rule}, {"share", asked}, {"order", "server"}};
+    return Json{{"rule", rule}, {"share", share}, {"order", "server"}};
   };
   const auto format = [](const char* name) { return Json{{"format", name}, {"order", "server"}}; };
+  const auto by_server = [](const char* rule) { return Json{{"rule", rule}, {"order", "server"}}; };
   std::vector<Rule> rules = {{summed("bfloat16", 16), format("bfloat16")},
                              {summed("float8_e5m2", 8), format("float8_e5m2")},
-                             {sparse("topk", share, place + kFloat, place), named("topk")},
-                             {summed("randomk", share * kFloat), named("randomk")}};
-  for (const std::int64_t bin : settings.whole_numbers("bins", 1, 16384)) {
-    const double sent = adacomp::steady_state(bin).sent / static_cast<double>(bin);
-    rules.push_back({sparse(fmt::format("adacomp, bins of {}", bin), sent,
-                            static_cast<double>(adacomp::code_bits(bin)), place),
+                             {wire::topk(share, elements), named("topk")},
+                             {wire::randomk(share, elements), named("randomk")}};
+  for (const std::int64_t bin : settings.whole_numbers("bins", 1, 16384))
+    rules.push_back({wire::adacomp(bin, elements),
                      {{"rule", "adacomp"}, {"bin", bin}, {"order", "server"}},
                      kMeanFieldHolds,
                      /*settles=*/true});
-  }
-  WireRule shared = summed("scalecom", share * kFloat);
-  shared.once = share * place;
-  rules.push_back({shared, named("scalecom")});
-  const auto by_server = [](const char* rule) { return Json{{"rule", rule}, {"order", "server"}}; };
+  rules.push_back({wire::scalecom(share, elements), named("scalecom")});
   rules.push_back({votes("majority"), by_server("majority")});
-  WireRule flat = votes("birder, flat"), nodes = votes("birder, hierarchical");
-  flat.topologies = {Topology::ring, Topology::tree, Topology::server, Topology::direct};
-  nodes.topologies = {Topology::hierarchical};
-  nodes.inside = kFloat;
-  rules.push_back({flat, by_server("birder")});
-  rules.push_back({nodes});
-  // Signs have a scale of each worker's own: their sums are float32.
-  rules.push_back({{.name = "sign",
-                    .bits = [](std::int64_t workers) { return workers == 1 ? 1 : kFloat; },
-                    .whole = true},
-                   by_server("sign")});
-  // A quarter of the values at shared places as codes.
-  WireRule codes = summed("learned, codes of 4", share * kFloat / 4);
-  codes.once = share * place;
-  rules.push_back({codes});
+  rules.push_back({wire::birder_flat(), by_server("birder")});
+  rules.push_back({wire::birder_nodes()});
+  rules.push_back({wire::sign(), by_server("sign")});
+  rules.push_back({wire::learned(share, 4, elements)});
   return rules;
 }
 
@@ -220,8 +186,8 @@ Conclusion run_exchange_cost(const ExperimentRun& run) {
 extern const Experiment experiment_exchange_cost;
 const Experiment experiment_exchange_cost = {
     "exchange-cost",
-    "what an exchange of gradients costs under every rule, by topology and number of workers, and "
-    "where each rule pays",
+    "what does an exchange of gradients cost under every rule, by topology and number of workers, "
+    "and where does each rule pay",
     "Thakur, Rabenseifner and Gropp (IJHPCA 19, 2005) give the time of collective operations by "
     "latency and bandwidth; ScaleCom (Chen et al., NeurIPS 2020) claims that top-k exchange builds "
     "up with the workers where their places differ.",

@@ -102,13 +102,7 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, const std:
   adapted.add(fmt::format("{}, at least -{}", what("gained on", kAll, kSmall), kMostLost),
               gain(top1, kAll, kSmall), -kMostLost, "adaptation");
   conclusion.add(adapted.judged());
-  for (std::size_t m = 0; m < study.size(); ++m) {
-    for (std::size_t s = 0; s < study.seeds(); ++s) {
-      if (const std::int64_t step = study.runs[m][s].diverged; step > 0)
-        conclusion.sentences.push_back(fmt::format("{}, {}, seed {}: diverged at update {}.",
-                                                   format, study.methods[m], plan.seeds[s], step));
-    }
-  }
+  say_diverged(study, plan.seeds, plan.prefix, conclusion);
   const std::string title = fmt::format("{} in {}, batches of {} and {}, {} seeds", trial.net,
                                         format, sizes.small, sizes.large, plan.seeds.size());
   conclusion.tables.push_back(

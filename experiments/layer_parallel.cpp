@@ -122,20 +122,13 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion
       run_training_study<Trained>(run, data, plan, [&](const TrainTrial& trial, std::size_t m) {
         return train_stages(trial, data, methods[m], stages, beta);
       });
+  say_diverged(study, plan.seeds, plan.prefix, conclusion);
   const SeedFigures scores = study.figures(&Trained::score);
   PairedClaims claims;
-  for (std::size_t m = 0; m < study.size(); ++m) {
-    for (std::size_t s = 0; s < study.seeds(); ++s) {
-      if (study.runs[m][s].diverged >= 0)
-        conclusion.sentences.push_back(fmt::format("{}, seed {}: diverged at step {}.",
-                                                   methods[m].name, plan.seeds[s],
-                                                   study.runs[m][s].diverged));
-    }
-    if (m > 0)
-      claims.add(
-          fmt::format("points of top-1 gained by {}, at least -{}", methods[m].name, kMostLost),
-          gain(scores, m), -kMostLost, "training");
-  }
+  for (std::size_t m = 1; m < study.size(); ++m)
+    claims.add(
+        fmt::format("points of top-1 gained by {}, at least -{}", methods[m].name, kMostLost),
+        gain(scores, m), -kMostLost, "training");
   conclusion.add(claims.judged());
   conclusion.tables.push_back(study_table(
       fmt::format("{} on {}, {} stages, {} seeds, paired by seed", plan.trial.net, data.name(),

@@ -10,6 +10,7 @@
 #include "experiments/learned_compression/measured.hpp"
 #include "experiments/workers/exchange_figure.hpp"
 #include "experiments/workers/training_with_workers.hpp"
+#include "experiments/workers/wire_rules.hpp"
 
 namespace numemu::experiments {
 namespace learned_compression {
@@ -136,9 +137,9 @@ Conclusion run_learned_compression(const ExperimentRun& run) {
       workers::exchanged(fmt::format("topk({})", share), ""), workers::exchanged("sign", "")};
   for (const workers::Group group : {workers::Group::images, workers::Group::fine_tuning})
     workers::add_training(run, group, methods, conclusion);
-  WireRule codes = summed("learned, codes of 4", share * 32 / kWindow);
-  codes.once = share * 32;
-  add_exchange_figure({codes, gathered("topk", share, 64)}, run.settings, conclusion);
+  const auto elements = static_cast<std::int64_t>(link_setup(run.settings).elements);
+  add_exchange_figure({wire::learned(share, kWindow, elements), wire::topk(share, elements)},
+                      run.settings, conclusion);
   return conclusion;
 }
 

@@ -19,7 +19,7 @@ Conclusion run_mlperf(const ExperimentRun& run) {
 extern const Experiment experiment_mlperf;
 const Experiment experiment_mlperf = {
     "mlperf",
-    "which recipes pass MLPerf's quality targets on how many images, and how many queries its "
+    "which recipes pass MLPerf's quality targets on how many images, and how many queries do its "
     "scenarios need",
     "MLPerf Inference (Reddi et al., ISCA 2020, arXiv 1911.02549; inference_rules.adoc) asks for "
     "99 % of float32's accuracy, and for numbers of queries that give tail latencies with 99 % "
@@ -56,8 +56,8 @@ const Experiment experiment_mlperf = {
      {"bound", "0.015", "0.015", "0.015", "seconds within which 99 % of the queries must end"},
      {"seconds", "0", "600", "600", "least duration of a run"},
      {"runs", "8", "40", "400", "simulated runs of every machine"},
-     {"nets", "mlp", "mlp,lenet", "mlp,lenet", "networks with shipped weights, or files"},
-     {"trained", "none", "mlp-bn", "mobilenet-small", "networks that are trained here; none"},
+     {"nets", "mlp", "mlp,lenet", "mlp,lenet", "networks with shipped weights, or files; -: none"},
+     {"trained", "-", "mlp-bn", "mobilenet-small", "networks that are trained here; -: none"},
      {"data", "glyphs", "glyphs", "glyphs", "data set"},
      {"recipes", "int8-static,mxfp4", "shipped", "shipped",
       "names or files; shipped: all shipped ones of inference"},

@@ -26,12 +26,12 @@ constexpr const char* kOrdinary = "none";
 struct Trained {
   TrainOutcome outcome;
   std::int64_t steps = 0;
-  std::int64_t diverged = -1;  ///< the first step whose loss is not finite; -1: none
-  double change = 0;           ///< of the energy, relative, mean over the layers that turn
-  double most = 0;             ///< of all layers, over the deviation that rounding predicts
+  std::int64_t diverged = 0;  ///< the first update, from 1, whose loss is not finite; 0: none
+  double change = 0;          ///< of the energy, relative, mean over the layers that turn
+  double most = 0;            ///< of all layers, over the deviation that rounding predicts
 
-  double top1() const { return diverged < 0 ? outcome.top1() : NAN; }
-  double per_cent() const { return diverged < 0 ? 100 * change : NAN; }
+  double top1() const { return diverged == 0 ? outcome.top1() : NAN; }
+  double per_cent() const { return diverged == 0 ? 100 * change : NAN; }
   static void fields(auto& self, const auto& visit) {
     visit("outcome", self.outcome);
     visit("steps", self.steps);
@@ -65,8 +65,8 @@ Trained train(TrainTrial trial, const net::Dataset& data) {
   const std::vector<policies::Matrix> before = neurons_of(initial_network(trial, data));
   std::vector<policies::Matrix> after = before;
   trial.on_loss = [&](double loss) {
-    if (!std::isfinite(loss) && trained.diverged < 0) trained.diverged = trained.steps;
     ++trained.steps;
+    if (!std::isfinite(loss) && trained.diverged == 0) trained.diverged = trained.steps;
   };
   trial.on_step = [&](const net::Graph& graph, std::int64_t) { after = neurons_of(graph); };
   trained.outcome = run_train_trial(trial, data);
@@ -120,14 +120,8 @@ void add_recipe(const ExperimentRun& run, const net::Dataset& data, const std::s
       run, data, plan, [&](const TrainTrial& trial, std::size_t) { return train(trial, data); });
   const SeedFigures top1 = study.figures(&Trained::top1),
                     energies = study.figures(&Trained::per_cent);
-  for (std::size_t m = 0; m < study.size(); ++m) {
-    for (std::size_t s = 0; s < study.seeds(); ++s) {
-      if (study.runs[m][s].diverged >= 0)
-        conclusion.sentences.push_back(fmt::format("{}, {}, seed {}: diverged at step {}.", name,
-                                                   study.methods[m], plan.seeds[s],
-                                                   study.runs[m][s].diverged));
-    }
-    if (m == 0) continue;
+  say_diverged(study, plan.seeds, name + ", ", conclusion);
+  for (std::size_t m = 1; m < study.size(); ++m) {
     const std::string& rule = rules[m - 1];
     gains.push_back(
         {fmt::format("{}: points of top-1 gained by {}", name, rule), gain(top1, m), "accuracy"});

@@ -13,6 +13,7 @@
 #include "experiments/workers/exchange_figure.hpp"
 #include "experiments/workers/synthetic_workers.hpp"
 #include "experiments/workers/training_with_workers.hpp"
+#include "experiments/workers/wire_rules.hpp"
 
 namespace numemu::experiments {
 namespace scalecom {
@@ -173,10 +174,11 @@ Conclusion run_scalecom(const ExperimentRun& run) {
   Conclusion conclusion;
   add_correlations(run, conclusion);
   add_networks(run, conclusion);
-  const double share = run.settings.number("share", 1e-3, 0.5), place = 32;
-  WireRule one = summed("scalecom", 32 * share), random = summed("randomk", 32 * share);
-  one.once = place * share;
-  add_exchange_figure({one, gathered("topk", share, 32 + place), random}, run.settings, conclusion);
+  const double share = run.settings.number("share", 1e-3, 0.5);
+  const auto elements = static_cast<std::int64_t>(link_setup(run.settings).elements);
+  add_exchange_figure({wire::scalecom(share, elements), wire::topk(share, elements),
+                       wire::randomk(share, elements)},
+                      run.settings, conclusion);
   return conclusion;
 }
 

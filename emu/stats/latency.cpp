@@ -122,6 +122,8 @@ const std::vector<LawKind>& law_kinds() {
   return all;
 }
 
+constexpr std::size_t kDigits = 16;  // of the digest of a file's numbers, in a law's text
+
 std::string form_of(const LawKind& kind) {
   std::vector<std::string> names;
   for (const LawArgument& argument : kind.arguments) names.emplace_back(argument.name);
@@ -206,11 +208,18 @@ LatencyLaw latency_law(std::string_view text) {
   const auto refuse = [&](const std::string& what) {
     return Error(fmt::format("latency '{}': {}, expected {}", text, what, form_of(kind)));
   };
-  if (call.arguments.size() != kind.arguments.size())
+  const bool pinned = kind.make == nullptr && call.arguments.size() == 2;
+  if (call.arguments.size() != kind.arguments.size() && !pinned)
     throw refuse(counted(static_cast<std::int64_t>(call.arguments.size()), "argument"));
   if (kind.make == nullptr) {
-    LatencyLaw law = measured_latencies(read_latencies(call.arguments[0]), call.arguments[0]);
-    law.name = fmt::format("file({})", call.arguments[0]);
+    const std::string& path = call.arguments[0];
+    LatencyLaw law = measured_latencies(read_latencies(path), path);
+    const std::string digest = law.identity.substr(std::string_view("file(").size(), kDigits);
+    if (pinned && call.arguments[1] != digest)
+      throw Error(fmt::format("{}: expected latencies with the digest {}, found {}", path,
+                              call.arguments[1], digest));
+    law.name = fmt::format("file({})", path);
+    law.pinned = fmt::format("file({},{})", path, digest);
     return law;
   }
   std::vector<double> numbers;
@@ -228,7 +237,7 @@ LatencyLaw latency_law(std::string_view text) {
   if (std::string_view(kind.arguments.back().name) == "SIGMA" && numbers[1] > kWidest * numbers[0])
     throw refuse(fmt::format("SIGMA is more than {} times MEAN", kWidest));
   LatencyLaw law = kind.make(numbers);
-  law.name = law.identity = fmt::format("{}({})", kind.name, joined(canonical, ","));
+  law.name = law.identity = law.pinned = fmt::format("{}({})", kind.name, joined(canonical, ","));
   return law;
 }
 

@@ -16,6 +16,9 @@ struct LatencyLaw {
   std::string name = {};  ///< "normal(1,0.4)"
   std::string identity =
       {};  ///< the name; of a file the digest of its numbers in place of the path
+  /// The name; of a file the path and 16 digits of that digest, with which latency_law() refuses
+  /// other numbers.
+  std::string pinned = {};
   double mean = 0, variance = 0;
   std::function<double(double x)> probability;  ///< P(latency <= x)
   std::function<double(double u)> quantile;     ///< the least x with probability(x) >= u in (0, 1)
@@ -31,10 +34,10 @@ struct LatencyLaw {
 /// whose arguments are mean and standard deviation of the latency itself; exponential(RATE);
 /// injected(BASE,FACTOR), the delays of DropCompute's repository (Giladi et al., NeurIPS 2023):
 /// BASE (1 + FACTOR/2 l/E[l]), l like the length of a sentence, P(l) proportional to
-/// exp(-(ln l - 4)^2 / 2) / l for l = 1 to 999; file(PATH), the numbers of an .npy file or of a
-/// text, equally likely. Throws Error for another name (with the nearest), for arguments that are
-/// not numbers from 1e-12 to 1e12 (FACTOR: or 0), for a SIGMA above 1000 MEAN, and for a file of
-/// more than 64 MiB or with anything but numbers in that range.
+/// exp(-(ln l - 4)^2 / 2) / l for l = 1 to 999; file(PATH) or file(PATH,DIGEST), the numbers of an
+/// .npy file or of a text, equally likely. Throws Error for another name (with the nearest), for
+/// arguments that are not numbers from 1e-12 to 1e12 (FACTOR: or 0), for a SIGMA above 1000 MEAN,
+/// and for a file of more than 64 MiB or with anything but numbers in that range.
 LatencyLaw latency_law(std::string_view text);
 /// The law of latencies that were measured, each equally likely; `origin` starts the messages.
 /// Throws Error as latency_law() does for a file.

@@ -106,7 +106,7 @@ std::int64_t stage_bytes(const std::vector<LayerCost>& layers, const PlannedStag
 std::optional<PlannedStage> stage_at(const std::vector<LayerCost>& layers, const Machine& machine,
                                      std::size_t first, std::size_t end, std::int64_t replicas,
                                      bool recomputes, std::int64_t next, Ticks period) {
-  if (replicas > machine.micro_batches) return std::nullopt;
+  if (replicas > std::min(machine.micro_batches, machine.replicas)) return std::nullopt;
   std::int64_t forward = 0, backward = 0, parameters = 0;
   for (std::size_t i = first; i < end; ++i) {
     forward += layers[i].forward;

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,6 +38,7 @@ struct Machine {
   /// Times the bytes of the parameters that a device holds: two versions, the sum of gradients and
   /// the momentum.
   std::int64_t copies = 4;
+  std::int64_t replicas = std::numeric_limits<std::int64_t>::max();  ///< most of a stage
 };
 
 struct PlannedStage {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "emu/net/nets.hpp"
 #include "experiments/delayed_weights/partition.hpp"
@@ -17,9 +18,7 @@ constexpr Schedule kSchedules[] = {Schedule::gpipe, Schedule::flush_1f1b, Schedu
 // Of equal stages; backward passes take twice as long, for gradients of weights and of inputs.
 constexpr Ticks kForward = 1000, kBackward = 2000, kBoth = kForward + kBackward;
 constexpr double kPlanHolds = 0.01;  // of the period
-constexpr std::int64_t kMost = 1'000'000;
-/// Slow enough that no sum of gradients is ever in time: one replica for each stage.
-constexpr Ticks kNoReplicas = kMost;
+constexpr double kMostTime = 1e6;    // picoseconds
 
 Pipeline equal_stages(const EqualStages& of, Ticks link = 0) {
   Pipeline p{of.schedule, {}, of.micro_batches, of.batches};
@@ -64,6 +63,46 @@ std::pair<std::int64_t, std::int64_t> bytes_of(const std::vector<LayerCost>& lay
     sum += bytes;
   }
   return {largest, sum};
+}
+
+/// Sets the times of a machine from those in picoseconds (settings mac_ps, link_ps, reduce_ps).
+/// Returns the ticks of a picosecond: the fewest of 1, 10, ... 10^6 that make all three whole, to
+/// which they are rounded beyond. Devices of today take less than one for a multiply-add.
+double read_times(const Settings& settings, Machine& machine) {
+  constexpr double kMostTicks = 1e6;
+  const double times[] = {settings.number("mac_ps", 1 / kMostTicks, kMostTime),
+                          settings.number("link_ps", 0, kMostTime),
+                          settings.number("reduce_ps", 0, kMostTime)};
+  // Of what a decimal fraction times a power of ten misses a whole number by.
+  const auto whole = [](double x) {
+    return std::fabs(x - std::round(x)) <= 1e-9 * std::max(x, 1.0);
+  };
+  double ticks = 1;
+  while (ticks < kMostTicks &&
+         !std::ranges::all_of(times, [&](double time) { return whole(time * ticks); }))
+    ticks *= 10;
+  Ticks* const of[] = {&machine.multiply_add, &machine.link_byte, &machine.reduce_byte};
+  for (std::size_t i = 0; i < std::size(of); ++i)
+    *of[i] = static_cast<Ticks>(std::llround(times[i] * ticks));
+  return ticks;
+}
+
+/// Throws Error where all batches one after the other, with all their transfers, are more ticks
+/// than fit.
+void check_times(const std::vector<LayerCost>& layers, const Machine& machine,
+                 std::int64_t batches) {
+  constexpr double kMostTicks = 0x1p60;
+  double time = 0;
+  for (const LayerCost& layer : layers) {
+    time += static_cast<double>(machine.multiply_add) *
+            static_cast<double>(2 * layer.forward + layer.backward);
+    time += 2 * static_cast<double>(machine.link_byte) * static_cast<double>(layer.inputs);
+    time += 2 * static_cast<double>(machine.reduce_byte) * static_cast<double>(layer.parameters);
+  }
+  if (time * static_cast<double>(machine.micro_batches * batches) > kMostTicks)
+    throw usage_error(
+        "--set: mac_ps, link_ps, reduce_ps: expected shorter or rounder times, or fewer samples, "
+        "micro_batches or batches: the simulation has 2^60 ticks of the last digit given");
 }
 
 }  // namespace
@@ -152,9 +191,7 @@ void add_plans(const ExperimentRun& run, const net::Dataset& data, Conclusion& c
   const std::int64_t batches = settings.integer("batches", 4, 1000);
   Machine machine;
   machine.micro_batches = settings.integer("micro_batches", 1, 4096);
-  machine.multiply_add = settings.integer("mac_ps", 1, kMost);
-  machine.link_byte = settings.integer("link_ps", 0, kMost);
-  machine.reduce_byte = settings.integer("reduce_ps", 0, kMost);
+  const double ticks = read_times(settings, machine);
   ResultTable plans{fmt::format("Plans for batches of {} micro-batches of {} samples",
                                 machine.micro_batches, samples),
                     {"network", "devices", "memory, %", "layers of the stages", "used",
@@ -176,6 +213,7 @@ void add_plans(const ExperimentRun& run, const net::Dataset& data, Conclusion& c
     const std::vector<LayerCost> layers = layer_costs(graph, samples);
     PlannedStage whole{0, layers.size()};
     const double all = static_cast<double>(stage_bytes(layers, whole, machine.copies));
+    check_times(layers, machine, batches);
     Ticks alone = 0;
     for (const LayerCost& layer : layers)
       alone += machine.multiply_add * (layer.forward + layer.backward);
@@ -198,8 +236,9 @@ void add_plans(const ExperimentRun& run, const net::Dataset& data, Conclusion& c
             fmt::format("{} on {} devices of {} % memory: ", name, devices, percent(share));
         const double most = planned * static_cast<double>(p.count() + plan->in_flight() - 1);
         const auto makespan = static_cast<double>(simulated.makespan);
-        conclusion.add(exact_finding(what + "seconds of all batches, at most", 1e-12 * most,
-                                     1e-12 * makespan, makespan <= most, at_most(1e-12 * most)),
+        const auto seconds = [&](double time) { return 1e-12 * time / ticks; };
+        conclusion.add(exact_finding(what + "seconds of all batches, at most", seconds(most),
+                                     seconds(makespan), makespan <= most, at_most(seconds(most))),
                        "bound");
         // The planned number in flight is enough, not always necessary: a simulation may be faster.
         conclusion.add(exact_finding(what + "speed-up", speed(planned), speed(period),
@@ -217,7 +256,7 @@ void add_plans(const ExperimentRun& run, const net::Dataset& data, Conclusion& c
     }
     Machine single = machine;
     single.memory = static_cast<std::int64_t>(machine.copies * all * 64);
-    single.reduce_byte = kNoReplicas;
+    single.replicas = 1;
     const std::optional<Plan> plan = plan_stages(layers, single);
     if (!plan) continue;
     for (const Schedule schedule : kSchedules) {

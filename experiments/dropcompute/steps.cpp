@@ -8,6 +8,7 @@
 #include "experiments/dropcompute/simulation.hpp"
 #include "experiments/dropcompute/step_law.hpp"
 #include "experiments/engine/study.hpp"
+#include "experiments/report/number_text.hpp"
 
 namespace numemu::experiments::dropcompute {
 namespace {
@@ -126,6 +127,10 @@ TypedTrial<Measured> trial_of(const Case& c) {
           [c] { return measure(c); }};
 }
 
+/// Times are in the unit of a law, of any size.
+constexpr int kTimeDecimals = 4;
+std::string time_text(double time) { return decimal_text(time, kTimeDecimals); }
+
 stats::Interval interval_of(const MeanError& m) {
   return {m.mean - stats::kNormal95 * m.error, m.mean + stats::kNormal95 * m.error};
 }
@@ -145,17 +150,17 @@ void judge(const Case& c, const Measured& m, Conclusion& conclusion) {
         best.checked);
   const auto gain = [&](const StepLaw& law, const AtThreshold& at, const char* claim) {
     const double predicted = law.speed_up(at.threshold);
-    conclusion.add(
-        interval_finding(fmt::format("{}: speed-up at {:.2f}", name, at.threshold), predicted,
-                         at.gain.mean, interval_of(at.gain), near(predicted, kGain * predicted)),
-        claim);
+    conclusion.add(interval_finding(
+                       fmt::format("{}: speed-up at {}", name, time_text(at.threshold)), predicted,
+                       at.gain.mean, interval_of(at.gain), near(predicted, kGain * predicted)),
+                   claim);
   };
   const bool normal = c.simulation.law.name.starts_with("normal(");
   if (normal) gain(c.published, published, "normal");
   if (!normal) gain(c.exact, best, "laws");
   const double most = c.exact.speed_up(c.exact_best);
-  conclusion.add(interval_finding(fmt::format("{}: speed-up at the automatic {:.2f}, at least",
-                                              name, automatic.threshold),
+  conclusion.add(interval_finding(fmt::format("{}: speed-up at the automatic {}, at least", name,
+                                              time_text(automatic.threshold)),
                                   (1 - kGain) * most, automatic.gain.mean,
                                   interval_of(automatic.gain), at_least((1 - kGain) * most)),
                  "automatic");
@@ -179,6 +184,9 @@ void judge(const Case& c, const Measured& m, Conclusion& conclusion) {
 }
 
 ResultTable table_of(const std::vector<Case>& cases, const std::vector<Measured>& measured) {
+  const auto time = [&](auto get) {
+    return [&, get](std::size_t i) { return time_text(get(cases[i], measured[i])); };
+  };
   const auto number = [&](int digits, auto get) {
     return [&, digits, get](std::size_t i) {
       return fmt::format("{:.{}f}", get(cases[i], measured[i]), digits);
@@ -193,11 +201,13 @@ ResultTable table_of(const std::vector<Case>& cases, const std::vector<Measured>
       {{"latency", [&](std::size_t i) { return cases[i].simulation.law.name; }},
        {"workers", [&](std::size_t i) { return std::to_string(cases[i].step.workers); }},
        {"steps", [&](std::size_t i) { return std::to_string(cases[i].steps); }},
-       {"E[T] published", number(2, [](C c, M) { return c.published.time(); })},
-       {"exact", number(2, [](C c, M) { return c.exact.time(); })},
+       {"E[T] published", time([](C c, M) { return c.published.time(); })},
+       {"exact", time([](C c, M) { return c.exact.time(); })},
        {"measured",
         [&](std::size_t i) {
-          return half_text(measured[i].time.mean, stats::kNormal95 * measured[i].time.error, 2);
+          const MeanError& of = measured[i].time;
+          return half_text(of.mean, stats::kNormal95 * of.error,
+                           shown_decimals(of.mean, kTimeDecimals));
         }},
        {"efficiency", number(3,
                              [](C c, M m) {
@@ -205,9 +215,9 @@ ResultTable table_of(const std::vector<Case>& cases, const std::vector<Measured>
                                                     c.simulation.law.mean;
                                return (alone + c.step.overhead) / (m.time.mean + c.step.overhead);
                              })},
-       {"threshold published", number(2, [](C c, M) { return c.published_best; })},
-       {"exact", number(2, [](C c, M) { return c.exact_best; })},
-       {"automatic", number(2, [](C, M m) { return m.automatic; })},
+       {"threshold published", time([](C c, M) { return c.published_best; })},
+       {"exact", time([](C c, M) { return c.exact_best; })},
+       {"automatic", time([](C, M m) { return m.automatic; })},
        {"kept, %", number(1, [](C, M m) { return 100 * m.at[2].kept.mean; })},
        {"speed-up published",
         number(4, [](C c, M) { return c.published.speed_up(c.published_best); })},
@@ -301,12 +311,15 @@ void add_steps(const ExperimentRun& run, Conclusion& conclusion) {
   if (cases.empty()) throw Error("--set: laws, step_workers: expected at least one of each");
   const auto measured = run_cases<Measured>(run, cases, trial_of, true);
   for (std::size_t i = 0; i < cases.size(); ++i) judge(cases[i], measured[i], conclusion);
-  const AtThreshold& last = measured.back().at[2];
-  conclusion.sentences.push_back(fmt::format(
-      "{}: a threshold of {:.2f} keeps {:.1f} % of the micro-batches and makes steps {:.3f} times "
-      "as effective, {:.3f} times where the clock is read between micro-batches.",
-      cases.back().name(), last.threshold, 100 * last.kept.mean, last.gain.mean,
-      last.checked_gain.mean));
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    if (cases[i].step.workers != cases.back().step.workers) continue;
+    const AtThreshold& at = measured[i].at[2];
+    conclusion.sentences.push_back(fmt::format(
+        "{}: the automatic threshold of {} keeps {:.1f} % of the micro-batches and makes steps "
+        "{:.3f} times as effective, {:.3f} times where the clock is read between micro-batches.",
+        cases[i].name(), time_text(at.threshold), 100 * at.kept.mean, at.gain.mean,
+        at.checked_gain.mean));
+  }
   conclusion.tables.push_back(table_of(cases, measured));
   draw(cases, measured, conclusion);
 }

@@ -42,7 +42,7 @@ std::vector<Method> methods_of(const Settings& settings, std::int64_t micro_batc
     second += static_cast<double>(2 * m - 1) * reached;
   }
   methods.push_back({fmt::format("threshold {:g}, {}", threshold, law.name),
-                     {{"rule", "threshold"}, {"threshold", threshold}, {"latency", law.name}},
+                     {{"rule", "threshold"}, {"threshold", threshold}, {"latency", law.pinned}},
                      1 - first / count,
                      (second - first * first) / (count * count)});
   return methods;

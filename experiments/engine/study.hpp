@@ -88,6 +88,21 @@ Study<Measured> run_study(const ExperimentRun& run, const StudyPlan& plan, const
   return study;
 }
 
+/// A sentence for each run that diverged. `Measured::diverged` is the first update, from 1, whose
+/// loss is not finite; 0: none.
+template <class Measured>
+void say_diverged(const Study<Measured>& study, const std::vector<std::uint64_t>& seeds,
+                  const std::string& prefix, Conclusion& conclusion) {
+  for (std::size_t m = 0; m < study.size(); ++m) {
+    for (std::size_t s = 0; s < study.seeds(); ++s) {
+      if (study.runs[m][s].diverged > 0)
+        conclusion.sentences.push_back(prefix + study.methods[m] + ", seed " +
+                                       std::to_string(seeds[s]) + ": diverged at update " +
+                                       std::to_string(study.runs[m][s].diverged) + ".");
+    }
+  }
+}
+
 /// The difference of a method to another, paired by seed.
 stats::PairedInterval gain(const SeedFigures&, std::size_t method, std::size_t on = 0);
 

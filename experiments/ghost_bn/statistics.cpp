@@ -29,10 +29,7 @@ struct Moments {
 
 Moments moments(std::int64_t n, std::int64_t samples, std::uint64_t seed) {
   const std::int64_t columns = std::max<std::int64_t>(2, samples / n);
-  RandomSource random;
-  random.seed = seed;
-  random.stream = Stream::data;
-  random.tensor = static_cast<std::uint32_t>(n);
+  const RandomSource random{seed, Stream::data, static_cast<std::uint32_t>(n)};
   const std::vector<float> x = normal::sample(random, static_cast<std::size_t>(n * columns), 31);
   const net::BatchStatistics batch = net::batch_statistics(x.data(), n, columns, {});
   const auto mean = [&](const auto& term) {

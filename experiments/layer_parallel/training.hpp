@@ -25,9 +25,9 @@ void store(const Method&, net::Tensor& lambda);
 double stored_bytes(const Method&, const StageVariables&);
 
 struct Trained {
-  double top1 = 0;             ///< per cent
-  std::int64_t diverged = -1;  ///< the first update whose loss is not finite; -1: none
-  double bytes = 0;            ///< of the variables of a sample
+  double top1 = 0;            ///< per cent
+  std::int64_t diverged = 0;  ///< the first update, from 1, whose loss is not finite; 0: none
+  double bytes = 0;           ///< of the variables of a sample
 
   double score() const;  ///< top1, NaN where the training diverged
   static void fields(auto& self, const auto& visit) {

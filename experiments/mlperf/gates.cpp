@@ -247,7 +247,7 @@ void add_gates(const ExperimentRun& run, Conclusion& conclusion) {
   const std::vector<Gate> gates = gates_of(run.settings);
   std::vector<GatedCase> cases;
   for (const char* const key : {"nets", "trained"}) {
-    if (run.settings.text(key) == "none") continue;
+    if (run.settings.text(key) == "-") continue;
     for (const std::string& net : run.settings.list(key))
       for (GatedCase& one : judge_network(run, net, key == std::string("trained"), gates))
         cases.push_back(std::move(one));

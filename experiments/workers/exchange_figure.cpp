@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "experiments/report/number_text.hpp"
 #include "formats/error.hpp"
+#include "formats/joined.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -135,6 +137,7 @@ void add_exchange_figure(std::vector<WireRule> rules, const Settings& settings,
                     fmt::format("up to GB/s between nodes, {} workers", workers.back())},
                    {}};
   ChartSeries crosses{"crossover", {}, false};
+  std::map<std::string, std::vector<std::string>> at;  // rules by where they pay
   for (const WireRule& rule : rules) {
     ChartSeries series{rule.name, {}, true};
     for (std::size_t i = 0; i < workers.size(); ++i) {
@@ -155,14 +158,19 @@ void add_exchange_figure(std::vector<WireRule> rules, const Settings& settings,
     for (std::size_t i = 1; i < found.size(); ++i)
       crosses.points.push_back(
           {.x = static_cast<double>(found[i].workers),
-           .name = fmt::format("{} {}", rule.name, found[i].pays ? "pays from here" : "no longer"),
+           .name = fmt::format("{} {}", rule.name, found[i].pays ? "pays" : "no longer"),
            .y = best_exchange(rule, of(found[i].workers), setup.elements).cost.seconds});
     const auto breakeven = [&](std::int64_t count) {
       return bandwidth_text(breakeven_bandwidth(rule, rules.front(), of(count), setup.elements));
     };
+    at[pays_text(found)].push_back(rule.name);
     pays.rows.push_back({rule.name, fmt::format("{:.4g}", rule.bits(1)), pays_text(found),
                          breakeven(workers[1]), breakeven(workers.back())});
   }
+  for (const auto& [where, names] : at)
+    conclusion.sentences.push_back(
+        fmt::format("Faster than dense float32 on paper, by the number of workers: {}: {}.", where,
+                    joined(names, "; ")));
   if (!crosses.points.empty()) chart.series.push_back(std::move(crosses));
   conclusion.charts.push_back(std::move(chart));
   conclusion.tables.push_back(std::move(pays));

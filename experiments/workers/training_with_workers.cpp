@@ -5,6 +5,8 @@
 #include <cmath>
 #include <utility>
 
+#include "formats/storage/array.hpp"
+
 namespace numemu::experiments::workers {
 namespace {
 
@@ -126,9 +128,10 @@ void show(const TrainedNetwork& trained, const std::string& title, Conclusion& c
         sent == whole ? ""
                       : fmt::format(" sends {:.0f} bytes per step and worker in place of {:.0f}",
                                     sent, whole);
-    conclusion.sentences.push_back(fmt::format("{}: {}{}: {} {}.", trained.name,
-                                               trained.methods[m].name, sends,
-                                               mean_text(trained.gained(m)), unit.gained));
+    conclusion.sentences.push_back(
+        fmt::format("{}: {}{}: {} {}{}.", trained.name, trained.methods[m].name, sends,
+                    mean_text(trained.gained(m)), unit.gained,
+                    trained.study.seeds() > 1 ? "" : " (one seed: no interval, so no verdict)"));
   }
 }
 
@@ -243,8 +246,9 @@ std::vector<TrainedNetwork> add_training_on(const ExperimentRun& run, Group grou
       const TrainedNetwork& trained = all.back();
       judge(trained, conclusion);
       show(trained,
-           fmt::format("{} on {}, {} workers, {} epochs, {} seeds", label, data.name(), count,
-                       shared.options.epochs, trained.study.seeds()),
+           fmt::format("{} on {}, {}, {}, {}", label, data.name(), counted(count, "worker"),
+                       counted(shared.options.epochs, "epoch"),
+                       counted(static_cast<std::int64_t>(trained.study.seeds()), "seed")),
            conclusion);
     }
   }

@@ -1,7 +1,6 @@
 // Drop rule threshold: a worker stops when its micro-batches have taken so long, each a draw of a
 // law of latencies.
 #include "emu/stats/latency.hpp"
-#include "formats/error.hpp"
 #include "policies/drop/dropping.hpp"
 
 namespace numemu::policies {
@@ -9,15 +8,9 @@ namespace {
 
 constexpr double kLeast = 1e-12, kMost = 1e12;
 
-constexpr TextKind kLaw{
-    "law of latencies", [](const std::string& text) {
-      stats::LatencyLaw law = stats::latency_law(text);
-      if (law.name != law.identity) {
-        throw Error("latency '" + text +
-                    "': expected a law without a file, whose contents may change");
-      }
-      return law.name;
-    }};
+// The canonical form of a file has the digest of its numbers.
+constexpr TextKind kLaw{"law of latencies",
+                        [](const std::string& text) { return stats::latency_law(text).pinned; }};
 
 struct ThresholdDrop final : DropOptions {
   double threshold = 10;

@@ -53,6 +53,14 @@ TEST_CASE("delayed-weights: plans run as planned, and memory limits them", "[fas
   const auto [bounds, held] = testing::held(conclusion, "bound");
   CHECK(bounds == held);
   CHECK(std::ssize(conclusion.findings) == 2 * bounds);
+  // Half of every time, in ticks of a tenth: the same plans.
+  const Conclusion twice_as_fast =
+      plans({"devices=1,3", "memory=1,0.5,0.01", "mac_ps=0.5", "link_ps=50", "reduce_ps=500"});
+  CHECK(twice_as_fast.tables[0].rows == rows);
+  CHECK(twice_as_fast.tables[1].rows == conclusion.tables[1].rows);
+  CHECK(twice_as_fast.findings[0].measured == Approx(conclusion.findings[0].measured / 2));
+  CHECK(message_of([&] { plans({"mac_ps=0.0000001"}); }).find("mac_ps") != std::string::npos);
+  CHECK(message_of([&] { plans({"mac_ps=99999.5432", "samples=1000"}); }).find("2^60") != std::string::npos);
   CHECK(message_of([&] { plans({"devices=0"}); }).find("devices") != std::string::npos);
   CHECK(message_of([&] { plans({"memory=2"}); }).find("memory") != std::string::npos);
   CHECK(message_of([&] { plans({"micro_batches=x"}); }).find("micro_batches") != std::string::npos);

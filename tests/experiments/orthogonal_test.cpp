@@ -32,7 +32,7 @@ TEST_CASE("orthogonal: a training that diverges is told with its step", "[fast]"
                                        "train_samples=512", "eval_samples=50", "lr=1000"});
   const Conclusion conclusion = find_experiment("orthogonal").run(run);
   REQUIRE(!conclusion.sentences.empty());
-  CHECK(conclusion.sentences[0].starts_with("float32, ordinary, seed 0: diverged at step "));
+  CHECK(conclusion.sentences[0].starts_with("float32, ordinary, seed 0: diverged at update "));
 }
 
 TEST_CASE("orthogonal: what cannot be asked is refused in one line", "[fast]") {

@@ -7,7 +7,9 @@ function experimentFigure(spec, chart, width) {
   const bars = chart.kind === "bars";
   const COLOURS = ["--float", "--int", "--mixed", "--other", "--block", "--muted"];
   const DASHES = [[6, 4], [2, 3], [8, 3, 2, 3]];  // of lines that take a colour for the second time
+  const LAW_DASHES = [[5, 4], [2, 3], [9, 3, 2, 3]];  // of predictions without a measurement
   const FEW = 16;  // names that can stand beside their points
+  const CLOSE = 0.35, LABEL = 11;  // share of the axis that a name may take, pixels of its height
   const ROW = 24, SMALL_ROW = 15, LEAST_ROW = 7;  // pixels of a category with one bar, of each of several, of many
   const TALL = 400;  // pixels that many bars share
 
@@ -18,6 +20,16 @@ function experimentFigure(spec, chart, width) {
   const dot = (d) => !line(d) || (!d.predicted && !d.dense);
   const band = (d) => chart.kind === "line" && d.dense;
   const named = records.filter((d) => !d.predicted && d.name);
+  // Names of points that lie close together stand above each other, those on the right end at their points.
+  const along = (x) => chart.log_x ? Math.log(x) : x;
+  const ends = [Math.min(...records.map((d) => along(d.x))), Math.max(...records.map((d) => along(d.x)))];
+  const share = (d) => (along(d.x) - ends[0]) / (ends[1] - ends[0] || 1);
+  let before = null;
+  for (const d of [...named].sort((a, b) => along(a.x) - along(b.x))) {
+    d.side = share(d) > 0.5 ? "right" : "left";
+    d.lift = before !== null && share(d) - share(before) < CLOSE ? before.lift - LABEL : -6;
+    before = d;
+  }
   // Bars stand in a row for each group of series; what is predicted is a diamond on it.
   const groups = [...new Set(chart.series.map((s) => s.group))];
   const groupOf = new Map(chart.series.map((s) => [s.name, s.group]));
@@ -41,11 +53,14 @@ function experimentFigure(spec, chart, width) {
   // One legend for everything that tells series apart.
   const drawnBefore = (i) => chart.series.filter((s, j) => j < i && s.predicted === chart.series[i].predicted &&
     s.colour % COLOURS.length === chart.series[i].colour % COLOURS.length).length;
+  const beside = (s) => s.predicted && chart.series.some((other) => !other.predicted && other.group === s.group);
   const colour = chart.series.map((s) => {
     const own = "var(" + COLOURS[s.colour % COLOURS.length] + ")";
-    return s.predicted ? "color-mix(in srgb, " + own + " 45%, var(--ink))" : own;  // seen on what it predicts
+    return beside(s) ? "color-mix(in srgb, " + own + " 45%, var(--ink))" : own;  // seen on what it predicts
   });
-  const dash = chart.series.map((s, i) => s.predicted ? [5, 4] : drawnBefore(i) === 0 ? [1, 0] : DASHES[drawnBefore(i) % DASHES.length]);
+  const dash = chart.series.map((s, i) => beside(s) ? [5, 4] :
+    s.predicted ? LAW_DASHES[drawnBefore(i) % LAW_DASHES.length] :
+    drawnBefore(i) === 0 ? [1, 0] : DASHES[drawnBefore(i) % DASHES.length]);
   // As many entries side by side as the widest leaves room for.
   const legendColumns = (texts, beside = 60) => Math.max(1, Math.floor((width - beside) / (6 * Math.max(...texts.map((text) => text.length)) + 40)));
   const shape = chart.series.map((s) => (line(s) ? "stroke" : "circle"));

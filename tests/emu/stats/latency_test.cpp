@@ -105,6 +105,10 @@ TEST_CASE("latencies: files of measured ones", "[fast]") {
                    same = latency_law("file( " + folder / "m.txt" + " )");
   CHECK(law.identity == same.identity);
   CHECK(law.name == "file(" + folder / "m.npy" + ")");
+  CHECK(law.pinned == "file(" + folder / "m.npy" + "," + law.identity.substr(5, 16) + ")");
+  CHECK(latency_law(law.pinned).pinned == law.pinned);
+  CHECK_THAT(message_of([&] { latency_law("file(" + folder / "m.npy" + ",0123456789abcdef)"); }),
+             Catch::Contains("m.npy: expected latencies with the digest 0123456789abcdef, found"));
   CHECK(law.mean == 2);
   CHECK(law.variance == 1.5);
   CHECK(law.probability(1) == 0.5);

@@ -46,6 +46,9 @@ TEST_CASE("The figure has every rule, dense float32 in front", "[fast][exchange_
   CHECK(conclusion.tables[0].rows[0][2] == "from 8");
   CHECK(conclusion.tables[0].rows[0][3] == "any");
   CHECK(conclusion.tables[1].rows.size() == 3 * 5);
+  REQUIRE(conclusion.sentences.size() == 2);
+  CHECK(conclusion.sentences[1] ==
+        "Faster than dense float32 on paper, by the number of workers: from 8: bfloat16.");
 }
 
 TEST_CASE("Where a rule pays, in words", "[fast][exchange_figure_test]") {

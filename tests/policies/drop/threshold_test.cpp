@@ -6,6 +6,7 @@
 #include "emu/stats/latency.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
 #include "tests/catch.hpp"
+#include "tests/files.hpp"
 
 namespace threshold_drop_test {
 
@@ -116,6 +117,22 @@ TEST_CASE("drop: the realised divisor scales gradients by all over those compute
   CHECK(whole.second == 0);
   // All is late: the step is not taken.
   CHECK(step_under(R"j("threshold(0.1,constant(1))")j") == std::pair(std::vector<float>(), 1.0));
+}
+
+TEST_CASE("drop: measured latencies of a file, pinned by their digest", "[fast]") {
+  const test::TemporaryFolder folder;
+  const std::string file = folder / "seconds.txt";
+  test::write_file(file, "1 1 1 4");
+  const Json drop = recipe_of(R"j("threshold(9,file()j" + file + R"j())")j").json()["drop"];
+  const stats::LatencyLaw law = stats::latency_law("file(" + file + ")");
+  CHECK(drop["latency"] == law.pinned);
+  const net::Graph graph = one_layer();
+  RecipeNumerics numerics(recipe_of(drop.dump()), graph);
+  for (std::int64_t w = 0; w < kWorkers; ++w)
+    CHECK(numerics.participation({net::Phase::training, 5}, w, kBatches).micro_batches ==
+          ended(law, 9, 5, w));
+  test::write_file(file, "1 1 1 5");
+  CHECK_THROWS_WITH(recipe_of(drop.dump()), Catch::Contains("expected latencies with the digest"));
 }
 
 TEST_CASE("drop: what thresholds are refused", "[fast]") {
