@@ -29,9 +29,10 @@ std::vector<Setting> dropcompute_settings() {
        {"shares", "0.1", "0.1,0.25", "0.1,0.25", "of training: micro-batches dropped at random"},
        {"threshold", "10.5", "10.5", "10.5", "of another training: time at which workers stop"},
        {"train_law", "normal(1,0.4)", "normal(1,0.4)", "normal(1,0.4)", "law of its latencies"}},
-      {workers::Group::images});
+      {workers::Group::images, workers::Group::fine_tuning});
   for (Setting& setting : settings) {  // 4 samples for each of 4 x 12 micro-batches
-    if (std::string_view(setting.key) == "batch")
+    const std::string_view key = setting.key;
+    if (key == "batch" || key == "tuned_batch")
       setting.smoke = setting.standard = setting.full = "192";
   }
   return settings;

@@ -104,7 +104,8 @@ std::vector<Course> descend(const Descent& descent, std::span<const double> etas
     optimizer->step(0, w, gradient, delta);
     numerics.update({net::Phase::training, t}, {w.name, &w.value, &gradient, &delta});
     for (std::size_t i = 0; i < etas.size(); ++i) {
-      const double size = std::fabs(double{w.value.data[i]});
+      const double value = double{w.value.data[i]};  // NaN behind an infinity
+      const double size = std::isfinite(value) ? std::fabs(value) : HUGE_VAL;
       if (t < tenth) courses[i].first = std::max(courses[i].first, size);
       if (t >= steps - tenth) courses[i].last = std::max(courses[i].last, size);
     }

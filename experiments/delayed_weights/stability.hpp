@@ -1,5 +1,6 @@
 // Where gradient descent with momentum on a quadratic is stable if its gradients are n updates old.
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -39,10 +40,11 @@ double jury_limit(const Descent&);
 
 /// What became of a weight that began at 1.
 struct Course {
-  double first = 0, last = 0;  ///< largest magnitude in the first and the last tenth of the steps
+  /// Largest magnitude in the first and the last tenth of the steps; infinite beyond float32.
+  double first = 0, last = 0;
 
   bool decays() const { return last < first / 2; }
-  bool grows() const { return last > 2 * first; }
+  bool grows() const { return std::isinf(last) || last > 2 * first; }
 };
 
 /// Runs the optimizer sgd under the update rule delayed(n), one weight for each eta, in float32.

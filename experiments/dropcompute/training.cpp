@@ -93,17 +93,20 @@ void add_drops(const workers::TrainedNetwork& net, const std::vector<Method>& me
 }  // namespace
 
 void add_training(const ExperimentRun& run, Conclusion& conclusion) {
-  if (run.settings.text("nets") == "-") return;
-  run.say("loading " + run.settings.text("data"));
-  add_training_on(run, net::load_dataset(run.settings.text("data"), run.folders.cache), conclusion);
+  for (const workers::Group group : {workers::Group::images, workers::Group::fine_tuning}) {
+    const std::string& data = run.settings.text(workers::key(group, "data"));
+    if (run.settings.text(workers::key(group, "nets")) == "-") continue;
+    run.say("loading " + data);
+    add_training_on(run, group, net::load_dataset(data, run.folders.cache), conclusion);
+  }
 }
 
-void add_training_on(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
+void add_training_on(const ExperimentRun& run, workers::Group group, const net::Dataset& data,
+                     Conclusion& conclusion) {
   const std::int64_t micro_batches = run.settings.integer("micro_batches", 1, 64);
   const std::vector<Method> methods = methods_of(run.settings, micro_batches);
-  for (const workers::TrainedNetwork& net :
-       workers::add_training_on(run, workers::Group::images, data,
-                                trained_methods(methods, micro_batches), conclusion)) {
+  for (const workers::TrainedNetwork& net : workers::add_training_on(
+           run, group, data, trained_methods(methods, micro_batches), conclusion)) {
     add_drops(net, methods, run.settings.integer("workers", 1, 1024), micro_batches, conclusion);
   }
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include "emu/net/data/dataset.hpp"
 #include "experiments/engine/experiment.hpp"
+#include "experiments/workers/training_with_workers.hpp"
 
 namespace numemu::experiments::dropcompute {
 
@@ -9,6 +10,6 @@ namespace numemu::experiments::dropcompute {
 /// without drops (settings micro_batches, shares, threshold, train_law), paired by seed.
 void add_training(const ExperimentRun&, Conclusion&);
 /// The same on a data set that is loaded, in place of that of the setting.
-void add_training_on(const ExperimentRun&, const net::Dataset&, Conclusion&);
+void add_training_on(const ExperimentRun&, workers::Group, const net::Dataset&, Conclusion&);
 
 }  // namespace numemu::experiments::dropcompute

@@ -12,11 +12,6 @@ namespace {
 
 constexpr double kFloat32Bits = 32;
 
-const char* prefix_of(Group group) {
-  constexpr const char* kPrefixes[] = {"", "tuned_", "text_"};
-  return kPrefixes[static_cast<std::size_t>(group)];
-}
-
 double sum_of(const std::vector<SentParameter>& parameters, double SentParameter::*bits) {
   double sum = 0;
   for (const SentParameter& parameter : parameters) sum += parameter.*bits;
@@ -144,6 +139,11 @@ TrainTrial trial_of(TrainTrial trial, const Method& method, std::uint64_t seed) 
 
 }  // namespace
 
+std::string key(Group group, const std::string& setting) {
+  constexpr const char* kPrefixes[] = {"", "tuned_", "text_"};
+  return kPrefixes[static_cast<std::size_t>(group)] + setting;
+}
+
 Method dense() { return {"dense"}; }
 
 Method exchanged(const Json& rule, std::string claim) {
@@ -208,9 +208,8 @@ std::vector<Setting> with_training(std::vector<Setting> settings, const std::vec
 std::vector<TrainedNetwork> add_training(const ExperimentRun& run, Group group,
                                          const std::vector<Method>& methods,
                                          Conclusion& conclusion) {
-  const std::string prefix = prefix_of(group);
-  if (run.settings.text(prefix + "nets") == "-") return {};
-  const std::string& name = run.settings.text(prefix + "data");
+  if (run.settings.text(key(group, "nets")) == "-") return {};
+  const std::string& name = run.settings.text(key(group, "data"));
   run.say("loading " + name);
   return add_training_on(run, group, net::load_dataset(name, run.folders.cache), methods,
                          conclusion);
@@ -220,15 +219,15 @@ std::vector<TrainedNetwork> add_training_on(const ExperimentRun& run, Group grou
                                             const net::Dataset& data,
                                             const std::vector<Method>& methods,
                                             Conclusion& conclusion) {
-  const std::string prefix = prefix_of(group);
   const std::int64_t count = run.settings.integer("workers", 1, 1024);
   std::vector<std::string> names;
   for (const Method& method : methods) names.push_back(method.name);
   std::vector<TrainedNetwork> all;
-  for (const std::string& net : run.settings.list(prefix + "nets")) {
-    for (const std::string& optimizer : run.settings.list(prefix + "optimizers")) {
-      TrainTrial shared = training_of(
-          run.settings, net, {.optimizer = optimizer, .least_batch = count, .prefix = prefix});
+  for (const std::string& net : run.settings.list(key(group, "nets"))) {
+    for (const std::string& optimizer : run.settings.list(key(group, "optimizers"))) {
+      TrainTrial shared =
+          training_of(run.settings, net,
+                      {.optimizer = optimizer, .least_batch = count, .prefix = key(group, "")});
       shared.options.workers = count;
       const std::string label =
           fmt::format("{}, {}", net.substr(net.find_last_of('/') + 1), optimizer);

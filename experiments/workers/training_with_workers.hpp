@@ -86,6 +86,8 @@ enum class Group : std::uint8_t {
   fine_tuning,  ///< "tuned_": a trained network, an .onnx file, trained on; none by default
   text,         ///< "text_"
 };
+/// Of a setting of the group: "tuned_data".
+std::string key(Group, const std::string& setting);
 /// The settings of an experiment that trains: its own, `workers`, `seeds`, and those of the groups.
 /// `optimizers` is what images are trained with, in smoke and other runs.
 struct Optimizers {

@@ -13,11 +13,12 @@ using namespace numemu::experiments;
 TEST_CASE("exchange-cost: bits on the wire are those of the model, and every rule is on paper",
           "[fast]") {
   const test::TemporaryFolder folder;
-  const ExperimentRun run = testing::smoke_run("exchange-cost", folder, {"rows=16", "workers=2,4"});
+  const ExperimentRun run =
+      testing::smoke_run("exchange-cost", folder, {"rows=16", "wire_workers=2,4", "nets=-"});
   const Conclusion conclusion = find_experiment("exchange-cost").run(run);
   for (const char* const claim : {"sent", "returned"}) {
     const auto [of, holds] = testing::held(conclusion, claim);
-    CHECK(of == 9 * 2);  // all but hierarchical Birder and learned codes
+    CHECK(of == 9 * 2);      // all but hierarchical Birder and learned codes
     CHECK(holds >= of - 4);  // 4,096 elements are few for AdaComp's mean field
   }
   REQUIRE(conclusion.charts.size() == 2);

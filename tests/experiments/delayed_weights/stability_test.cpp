@@ -51,6 +51,9 @@ TEST_CASE("delayed-weights: the optimizer descends as the recurrence", "[fast]")
   CHECK(courses[0].decays());
   CHECK(courses[1].grows());
   CHECK(telling_steps({1, .9}, .099, .101) == Approx(6000).margin(5));
+  const double beyond[] = {1.01 * 3.98};  // grows by 1.2 in each step, to infinity and NaN
+  CHECK(descend({0, .99}, beyond, 700)[0].grows());
+  CHECK(descend({0, .99}, beyond, 7000)[0].grows());
 }
 
 }  // namespace stability_test
