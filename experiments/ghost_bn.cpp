@@ -26,18 +26,6 @@ namespace {
 
 constexpr double kMostLost = 0.5;  // points that regime adaptation is claimed to lose at most
 
-/// A training and, where its loss ceased to be finite, the first such update, from 1.
-struct Trained {
-  TrainOutcome outcome;
-  std::int64_t diverged = 0;
-
-  double top1() const { return diverged == 0 ? outcome.top1() : NAN; }
-  static void fields(auto& self, const auto& visit) {
-    visit("outcome", self.outcome);
-    visit("diverged", self.diverged);
-  }
-};
-
 struct Method {
   std::string name;
   bool large = true, scaled = true, ghosts = false, longer = false;
@@ -74,22 +62,13 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, const std:
   StudyPlan plan{{}, seeds_of(run)};
   for (const Method& method : kMethods) plan.methods.push_back(method.name);
   plan.prefix = format + ", ";
-  const auto study =
-      run_study<Trained>(run, plan, [&](std::size_t m, std::uint64_t seed) -> StudyRun<Trained> {
+  const auto study = run_study<TrainOutcome>(
+      run, plan, [&](std::size_t m, std::uint64_t seed) -> StudyRun<TrainOutcome> {
         TrainTrial one = trial_of(trial, kMethods[m], sizes, clip);
         one.seed = seed;
-        return {point_of(one, data), [one, &data]() mutable {
-                  Trained trained;
-                  std::int64_t step = 0;
-                  one.on_loss = [&](double loss) {
-                    ++step;
-                    if (trained.diverged == 0 && !std::isfinite(loss)) trained.diverged = step;
-                  };
-                  trained.outcome = run_train_trial(one, data);
-                  return trained;
-                }};
+        return {point_of(one, data), [one, &data] { return run_train_trial(one, data); }};
       });
-  const SeedFigures top1 = study.figures(&Trained::top1);
+  const SeedFigures top1 = study.figures(&TrainOutcome::top1);
   const auto what = [&](const char* says, std::size_t of, std::size_t against) {
     return fmt::format("{}: points {} '{}' by '{}'", format, says, kMethods[against].name,
                        kMethods[of].name);

@@ -26,16 +26,14 @@ constexpr const char* kOrdinary = "none";
 struct Trained {
   TrainOutcome outcome;
   std::int64_t steps = 0;
-  std::int64_t diverged = 0;  ///< the first update, from 1, whose loss is not finite; 0: none
-  double change = 0;          ///< of the energy, relative, mean over the layers that turn
-  double most = 0;            ///< of all layers, over the deviation that rounding predicts
+  double change = 0;  ///< of the energy, relative, mean over the layers that turn
+  double most = 0;    ///< of all layers, over the deviation that rounding predicts
 
-  double top1() const { return diverged == 0 ? outcome.top1() : NAN; }
-  double per_cent() const { return diverged == 0 ? 100 * change : NAN; }
+  double top1() const { return outcome.top1(); }
+  double per_cent() const { return outcome.diverged ? NAN : 100 * change; }
   static void fields(auto& self, const auto& visit) {
     visit("outcome", self.outcome);
     visit("steps", self.steps);
-    visit("diverged", self.diverged);
     visit("change", self.change);
     visit("most", self.most);
   }
@@ -64,10 +62,7 @@ Trained train(TrainTrial trial, const net::Dataset& data) {
   Trained trained;
   const std::vector<policies::Matrix> before = neurons_of(initial_network(trial, data));
   std::vector<policies::Matrix> after = before;
-  trial.on_loss = [&](double loss) {
-    ++trained.steps;
-    if (!std::isfinite(loss) && trained.diverged == 0) trained.diverged = trained.steps;
-  };
+  trial.on_loss = [&](double) { ++trained.steps; };
   trial.on_step = [&](const net::Graph& graph, std::int64_t) { after = neurons_of(graph); };
   trained.outcome = run_train_trial(trial, data);
   const auto layers = static_cast<double>(before.size());

@@ -86,7 +86,12 @@ TrainingTable run_training(const ExperimentRun& run, const net::Dataset& data,
   for (std::size_t s = 0; s < plan.seeds.size(); ++s) {
     SeedFigures of_seed;
     for (const std::vector<double>& values : metrics) of_seed.push_back({values[s]});
-    columns.push_back(mean_column(fmt::format("seed {}", plan.seeds[s]), of_seed, digits));
+    const StudyColumn shown = mean_column("", of_seed, digits);
+    columns.push_back({fmt::format("seed {}", plan.seeds[s]), [&training, shown, s](std::size_t m) {
+                         const auto update = training.study.runs[m][s].diverged;
+                         return update ? fmt::format("diverged at update {}", *update)
+                                       : shown.cell(m);
+                       }});
   }
   training.table = study_table(fmt::format("{} on {}, {} seeds, paired by seed", plan.trial.net,
                                            plan.data, plan.seeds.size()),

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -88,17 +89,27 @@ Study<Measured> run_study(const ExperimentRun& run, const StudyPlan& plan, const
   return study;
 }
 
-/// A sentence for each run that diverged. `Measured::diverged` is the first update, from 1, whose
-/// loss is not finite; 0: none.
+/// The update, from 1, from which on no loss of a run is finite: a member `diverged` of Measured or
+/// of its TrainOutcome `outcome`.
+template <class Measured>
+std::optional<std::int64_t> diverged_at(const Measured& run) {
+  if constexpr (requires { run.outcome; })
+    return run.outcome.diverged;
+  else
+    return run.diverged;
+}
+
+/// A sentence for each run that diverged.
 template <class Measured>
 void say_diverged(const Study<Measured>& study, const std::vector<std::uint64_t>& seeds,
                   const std::string& prefix, Conclusion& conclusion) {
   for (std::size_t m = 0; m < study.size(); ++m) {
     for (std::size_t s = 0; s < study.seeds(); ++s) {
-      if (study.runs[m][s].diverged > 0)
+      const auto update = diverged_at(study.runs[m][s]);
+      if (update)
         conclusion.sentences.push_back(prefix + study.methods[m] + ", seed " +
                                        std::to_string(seeds[s]) + ": diverged at update " +
-                                       std::to_string(study.runs[m][s].diverged) + ".");
+                                       std::to_string(*update) + ".");
     }
   }
 }

@@ -138,7 +138,14 @@ TrainOutcome run_train_trial(const TrainTrial& trial, const net::Dataset& whole)
   const auto around = trial.around.make ? trial.around.make(staged) : nullptr;
   Observed numerics(around ? *around : staged, {.before = trial.before, .after = trial.after});
   net::TrainHooks hooks;
+  std::int64_t updates = 0;
+  std::optional<std::int64_t> diverged;
   hooks.on_step = [&](std::int64_t step, std::int64_t, double loss) {
+    ++updates;
+    if (std::isfinite(loss))
+      diverged.reset();
+    else if (!diverged)
+      diverged = updates;
     if (trial.on_step) trial.on_step(graph, step);
     if (trial.on_loss) trial.on_loss(loss);
   };
@@ -150,12 +157,14 @@ TrainOutcome run_train_trial(const TrainTrial& trial, const net::Dataset& whole)
   const std::vector<net::EpochMetrics> epochs = net::train(graph, data, options, numerics, hooks);
   const net::Evaluation tested = test(graph, data, recipe, trial.eval_samples);
   const bool text = data.kind() == net::DataKind::text;
-  return {.metric = text ? net::bits_per_character(tested.loss)
-                         : static_cast<double>(tested.correct) / static_cast<double>(tested.n),
+  return {.metric = diverged ? NAN
+                    : text   ? net::bits_per_character(tested.loss)
+                             : static_cast<double>(tested.correct) / static_cast<double>(tested.n),
           .accuracy = !text,
           .correct = tested.correct,
           .n = tested.n,
-          .train_loss = epochs.empty() ? NAN : epochs.back().train_loss};
+          .train_loss = epochs.empty() ? NAN : epochs.back().train_loss,
+          .diverged = diverged};
 }
 
 policies::Recipe parsed_recipe(const TrainTrial& trial) {

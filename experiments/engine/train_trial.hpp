@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -75,12 +76,13 @@ struct TrainTrial {
   std::function<void(double loss)> on_loss;
 };
 
-/// Training that diverged has an accuracy too; what is not finite is NaN.
 struct TrainOutcome {
-  double metric = 0;  ///< top-1 in [0, 1], or bits per character
+  double metric = 0;  ///< top-1 in [0, 1], or bits per character; NaN where training diverged
   bool accuracy = true;
   std::int64_t correct = 0, n = 0;  ///< of the targets evaluated
-  double train_loss = 0;            ///< mean of the last epoch
+  double train_loss = 0;            ///< mean of the last epoch; NaN where it is not finite
+  /// The update, from 1, from which on no loss is finite; none: training did not diverge.
+  std::optional<std::int64_t> diverged = {};
 
   double top1() const { return 100 * metric; }  ///< per cent
   static void fields(auto& self, const auto& visit) {
@@ -89,6 +91,7 @@ struct TrainOutcome {
     visit("correct", self.correct);
     visit("n", self.n);
     visit("train_loss", self.train_loss);
+    visit("diverged", self.diverged);
   }
 };
 

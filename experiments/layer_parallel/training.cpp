@@ -73,7 +73,7 @@ double stored_bytes(const Method& method, const StageVariables& variables) {
   return bytes;
 }
 
-double Trained::score() const { return diverged == 0 ? top1 : NAN; }
+double Trained::score() const { return diverged ? NAN : top1; }
 
 Trained train_stages(const TrainTrial& trial, const net::Dataset& whole, const Method& method,
                      std::int64_t count, double beta) {
@@ -125,7 +125,7 @@ Trained train_stages(const TrainTrial& trial, const net::Dataset& whole, const M
       for (std::vector<net::Tensor>& part : last.parameters)
         std::move(part.begin(), part.end(), std::back_inserter(gradients));
     }
-    if (trained.diverged == 0 && !finite(seen)) trained.diverged = index + 1;
+    if (!trained.diverged && !finite(seen)) trained.diverged = index + 1;
     trained.bytes = method.rounds == 0 ? 0 : stored_bytes(method, variables);
     if (options.clip > 0) net::clip_to_norm(gradients, net::global_norm(gradients), options.clip);
     const net::Progress progress{index, steps, epoch, options.epochs};

@@ -2,6 +2,7 @@
 // backpropagation.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "emu/net/data/dataset.hpp"
@@ -25,9 +26,9 @@ void store(const Method&, net::Tensor& lambda);
 double stored_bytes(const Method&, const StageVariables&);
 
 struct Trained {
-  double top1 = 0;            ///< per cent
-  std::int64_t diverged = 0;  ///< the first update, from 1, whose loss is not finite; 0: none
-  double bytes = 0;           ///< of the variables of a sample
+  double top1 = 0;                            ///< per cent
+  std::optional<std::int64_t> diverged = {};  ///< the first update, from 1, of no finite loss
+  double bytes = 0;                           ///< of the variables of a sample
 
   double score() const;  ///< top1, NaN where the training diverged
   static void fields(auto& self, const auto& visit) {

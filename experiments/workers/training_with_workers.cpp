@@ -244,6 +244,7 @@ std::vector<TrainedNetwork> add_training_on(const ExperimentRun& run, Group grou
       all.push_back({label, methods, std::move(study), accuracy, std::move(scores)});
       const TrainedNetwork& trained = all.back();
       judge(trained, conclusion);
+      say_diverged(trained.study, seeds_of(run), label + ": ", conclusion);
       show(trained,
            fmt::format("{} on {}, {}, {}, {}", label, data.name(), counted(count, "worker"),
                        counted(shared.options.epochs, "epoch"),

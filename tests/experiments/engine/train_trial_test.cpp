@@ -319,6 +319,22 @@ TEST_CASE("outcomes survive JSON, diverged ones too", "[fast]") {
   CHECK(std::isnan(bad.metric));
   CHECK_FALSE(bad.accuracy);
   CHECK(std::isnan(bad.train_loss));
+  CHECK_FALSE(again.diverged);
+  const TrainOutcome ended{NAN, true, 1, 4, NAN, 17};
+  CHECK(read_fields<TrainOutcome>(json_of(ended), "trial").diverged == 17);
+}
+
+TEST_CASE("a training that diverges has no accuracy, but the update", "[fast]") {
+  TrainTrial trial = small_trial();
+  trial.options.learning_rate = 1e30;
+  std::vector<double> losses;
+  trial.on_loss = [&](double loss) { losses.push_back(loss); };
+  const TrainOutcome outcome = run_train_trial(trial, data());
+  REQUIRE(outcome.diverged);
+  CHECK(std::isnan(outcome.metric));
+  REQUIRE(*outcome.diverged > 1);
+  for (std::size_t i = 0; i < losses.size(); ++i)
+    CHECK(std::isfinite(losses[i]) == (i + 1 < static_cast<std::size_t>(*outcome.diverged)));
 }
 
 TEST_CASE("a text gives bits per character", "[fast]") {
