@@ -142,8 +142,9 @@ void add_noise(const ExperimentRun& run, Conclusion& conclusion) {
 }
 
 /// Adam on dense gradients first; what comes back of the others is the step itself.
-std::vector<workers::Method> methods_of(const Settings& settings) {
-  const double rate = settings.number("sign_lr", 1e-9, 1), beta = settings.number("beta", 0, 1);
+std::vector<workers::Method> methods_of(const Settings& settings, workers::Group group) {
+  const double rate = settings.number(workers::key(group, "sign_lr"), 1e-9, 1),
+               beta = settings.number("beta", 0, 1);
   const auto signs = [&](const std::string& rule, const char* claim) {
     workers::Method method = workers::exchanged(Json(rule), claim);
     method.name += fmt::format(", sgd at {:g}", rate);
@@ -162,9 +163,8 @@ std::vector<workers::Method> methods_of(const Settings& settings) {
 Conclusion run_birder(const ExperimentRun& run) {
   Conclusion conclusion;
   add_noise(run, conclusion);
-  const std::vector<workers::Method> methods = methods_of(run.settings);
   for (const workers::Group group : {workers::Group::images, workers::Group::fine_tuning})
-    workers::add_training(run, group, methods, conclusion);
+    workers::add_training(run, group, methods_of(run.settings, group), conclusion);
   add_exchange_figure({wire::birder_flat(), wire::birder_nodes(), votes("majority")}, run.settings,
                       conclusion);
   return conclusion;
@@ -192,7 +192,8 @@ const Experiment experiment_birder = {
      {"accuracy", "Training loses at most 0.5 points of top-1 to dense Adam."}},
     with_links(workers::with_training(
         {{"beta", "0.95", "0.95", "0.95", "of the moving means"},
-         {"sign_lr", "0.0005", "0.0005", "0.0005", "size of the steps of birder and majority"},
+         {"sign_lr", "0.004", "0.004", "0.004", "size of the steps of birder and majority"},
+         {"tuned_sign_lr", "0.0005", "0.0005", "0.0005", "the same in fine-tuning"},
          {"noise_workers", "1,4,8", "1,2,4,8,16,64", "1,2,4,8,16,64,256",
           "workers whose noise is measured"},
          {"elements", "20000", "100000", "400000", "numbers of each"},
