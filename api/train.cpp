@@ -14,6 +14,8 @@
 #include "emu/net/model/onnx/checkpoint.hpp"
 #include "emu/net/model/weights.hpp"
 #include "emu/net/run_context.hpp"
+#include "emu/net/train/objective.hpp"
+#include "emu/net/train/optimizer.hpp"
 #include "emu/net/train/ranks.hpp"
 #include "experiments/engine/scores.hpp"
 #include "formats/error.hpp"
@@ -62,19 +64,20 @@ Settled settle(const TrainRequest& asked) {
     }
     out.recipe = Recipe::parse(recipe, file);
     const std::string named = out.recipe.update().optimizer;
-    if (asked.optimizer && *asked.optimizer != named) {
+    if (asked.optimizer && net::canonical_optimizer(*asked.optimizer) != named) {
       throw Error(fmt::format("{}: update.optimizer: '{}' contradicts --optimizer {}", file, named,
                               *asked.optimizer));
     }
     train.optimizer = named;
   }
-  if (asked.optimizer) train.optimizer = *asked.optimizer;
+  if (asked.optimizer) train.optimizer = net::canonical_optimizer(*asked.optimizer);
   net::use_recommended_rates(train, asked.net);
   if (asked.learning_rate) train.learning_rate = *asked.learning_rate;
   if (asked.weight_decay) train.weight_decay = *asked.weight_decay;
   if (asked.warmup) train.warmup = *asked.warmup;
   if (asked.clip) train.clip = *asked.clip;
   if (asked.augment) train.augment = *asked.augment;
+  for (std::string& objective : train.objectives) objective = net::canonical_objective(objective);
   if (!out.float32) policies::use_objectives(out.recipe, asked.recipe, train);
   train.seed = static_cast<std::uint64_t>(asked.seed);
   out.view.seed = train.seed;

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "formats/storage/json.hpp"
+#include "formats/storage/json_text.hpp"
 
 namespace numemu::policies {
 
@@ -10,8 +11,7 @@ namespace numemu::policies {
 /// Error for NaN and infinities.
 std::string canonical_json(const Json&);
 
-/// A float64 as ECMAScript's Number::toString prints it ("0.1", "1e+21", "5e-7").
-std::string ecmascript_number(double);
+using numemu::ecmascript_number;
 
 /// Rounded to `digits` significant decimal digits, so that rows do not carry digits that nobody
 /// measures.

@@ -3,17 +3,13 @@
 // Cold: a negligible share of any run (docs/build.md).
 #include "policies/policy.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 
 #include "formats/call_text.hpp"
 #include "formats/error.hpp"
-#include "formats/joined.hpp"
 #include "formats/suggest.hpp"
 #include "policies/error_at.hpp"
-#include "policies/option_text.hpp"
 
 namespace numemu::policies {
 
@@ -48,16 +44,7 @@ PolicyChoice read_call(const JsonReader& rule, std::string_view key, const std::
   PolicyChoice choice;
   choice.kind = at(rule, [&] { return &find_policy(key, call.name); });
   options = choice.kind->options();
-  const std::vector<Option> known = options->list();
-  if (call.arguments.size() > known.size()) {
-    rule.fail(fmt::format("{} with at most {} arguments", call.name, known.size()));
-  }
-  for (std::size_t i = 0; i < call.arguments.size(); ++i) {
-    const Json value = argument_json(known[i], call.arguments[i]);
-    const std::string where =
-        fmt::format("{}: {} of {}", rule.where(), known[i].key, choice.kind->name);
-    read_option(JsonReader(value, where), known[i]);
-  }
+  read_arguments(call, options->list(), rule.where() + ": " + call.name);
   return choice;
 }
 
@@ -150,13 +137,7 @@ Json policy_json(const PolicyChoice& choice) {
 std::string policy_text(const PolicyChoice& choice) {
   auto& options = const_cast<PolicyOptions&>(*choice.options);
   const std::unique_ptr<PolicyOptions> defaults = choice.kind->options();
-  const std::vector<Option> given = options.list(), usual = defaults->list();
-  std::size_t count = given.size();
-  while (count > 0 && option_text(given[count - 1]) == option_text(usual[count - 1])) --count;
-  std::vector<std::string> arguments;
-  for (std::size_t i = 0; i < count; ++i) arguments.push_back(option_text(given[i]));
-  if (arguments.empty()) return std::string(choice.kind->name);
-  return fmt::format("{}({})", choice.kind->name, joined(arguments, ","));
+  return call_text(choice.kind->name, options, *defaults);
 }
 
 void save_tensors(const std::string& prefix, const StateTensors& tensors, net::NamedState& state) {

@@ -8,12 +8,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "emu/net/graph.hpp"
 #include "emu/net/numerics.hpp"
 #include "formats/storage/json_reader.hpp"
+#include "formats/storage/options.hpp"
 
 namespace numemu::net {
 struct TrainOptions;
@@ -25,30 +25,7 @@ class BoundRecipe;
 class Recipe;
 struct LayerRecipe;
 
-/// Texts that are valid where a list of them would be long.
-struct TextKind {
-  std::string_view name;  ///< "format", for help and docs
-  /// The canonical text; throws Error saying what was expected.
-  std::string (*canonical)(const std::string& text);
-};
-
-/// One option of a policy: where its value is kept, and which values are valid.
-struct Option {
-  std::string_view key, help;
-  std::variant<double*, std::int64_t*, bool*, std::string*> value;
-  double least = 0, most = 0;             ///< of a number
-  std::vector<std::string> choices = {};  ///< of a text
-  const TextKind* kind = nullptr;         ///< of a text without choices
-};
-
-/// The options of a policy, with their defaults.
-class PolicyOptions {
- public:
-  virtual ~PolicyOptions() = default;
-  /// Every option, in the order of the arguments of "NAME(A,B)". Parsing, the canonical form,
-  /// messages, help and the tables in docs/recipes.md all come from this list.
-  virtual std::vector<Option> list() { return {}; }
-};
+using PolicyOptions = OptionSet;
 
 /// The layers that chose a policy, and what it may know of the run. All outlive the policy.
 struct Binding {
@@ -126,11 +103,7 @@ struct PolicyKind {
   bool (*in_inference)(const PolicyOptions&) = nullptr;
 };
 
-/// The usual `options` and `bind` of a row: defaults, and a policy that contradicts nothing.
-template <class Options>
-std::unique_ptr<PolicyOptions> make_options() {
-  return std::make_unique<Options>();
-}
+/// The usual `bind` of a row, beside make_options(): a policy that contradicts nothing.
 template <class Made>
 std::unique_ptr<Policy> make_policy(Binding binding, net::Numerics& inner) {
   return std::make_unique<Made>(std::move(binding), inner);

@@ -16,10 +16,12 @@
 #include "cli/profile_table.hpp"
 #include "cli/progress.hpp"
 #include "cli/talk.hpp"
+#include "emu/net/train/objective.hpp"
 #include "emu/net/train/optimizer.hpp"
 #include "emu/net/train/schedule.hpp"
 #include "experiments/report/judged_evaluation.hpp"
 #include "experiments/report/number_text.hpp"
+#include "formats/call_text.hpp"
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
 #include "formats/storage/array.hpp"
@@ -29,7 +31,7 @@ namespace {
 
 struct TrainCommand {
   api::TrainRequest asked;
-  std::optional<std::string> augment;
+  std::optional<std::string> augment, objective;
   bool profile = false, quiet = false, json = false;
 };
 
@@ -86,6 +88,10 @@ void add_optimizer(Command& command, TrainCommand& options) {
   command.option(
       "--optimizer NAME", options.asked.optimizer,
       joined(net::optimizer_names(), ", ") + " (default: the recipe's, else the network's)");
+  command.option("--objective LIST", options.objective,
+                 joined(net::objective_names(), ", ") +
+                     ", in turn within a step, separated by commas (default: the recipe's, else "
+                     "cross_entropy)");
   command.option("--schedule NAME", train.schedule, joined(net::schedule_names(), ", "))
       .show_default();
   command
@@ -259,6 +265,9 @@ int run_alone(const TrainCommand& options, api::TrainRequest asked) {
 /// wrong with them alone.
 int run_train(TrainCommand options) {
   api::TrainRequest asked = options.asked;
+  // The list is the arguments of a call.
+  if (options.objective)
+    asked.train.objectives = parse_call("objectives(" + *options.objective + ")").arguments;
   if (options.augment) asked.augment = parse_augmentation(*options.augment);
   const std::unique_ptr<api::Job> job = api::open_job();
   asked.ranks = job.get();

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <vector>
@@ -156,6 +158,28 @@ std::string Json::dump(int indent, NotUtf8 not_utf8) const {
   } catch (const Nlohmann::exception&) {
     throw Error("expected texts in UTF-8 where JSON is written");
   }
+}
+
+std::string ecmascript_number(double value) {
+  if (!std::isfinite(value)) throw Error("JSON has no NaN and no infinity");
+  if (value == 0) return "0";
+  char buffer[32];
+  // The shortest digits that read back as the same double, as d.ddde[+-]xx.
+  const auto end =
+      std::to_chars(buffer, buffer + sizeof buffer, std::fabs(value), std::chars_format::scientific)
+          .ptr;
+  const std::string text(buffer, end);
+  const std::size_t e = text.find('e');
+  std::string digits = text.substr(0, 1) + (e > 2 ? text.substr(2, e - 2) : "");
+  const int n = std::stoi(text.substr(e + 1)) + 1;  // the decimal point follows n digits
+  const int k = static_cast<int>(digits.size());
+  std::string out = value < 0 ? "-" : "";
+  if (k <= n && n <= 21) return out + digits + std::string(n - k, '0');
+  if (0 < n && n <= 21) return out + digits.substr(0, n) + "." + digits.substr(n);
+  if (-6 < n && n <= 0) return out + "0." + std::string(-n, '0') + digits;
+  out += digits.substr(0, 1);
+  if (k > 1) out += "." + digits.substr(1);
+  return out + "e" + (n > 0 ? "+" : "-") + std::to_string(std::abs(n - 1));
 }
 
 }  // namespace numemu

@@ -1,5 +1,5 @@
 // Text to Json, refusing what nlohmann/json accepts in silence: a key twice in one object, deep
-// nesting, and a zero byte, which it takes for the end of the text.
+// nesting, and a zero byte, which it takes for the end of the text; numbers as text.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -26,5 +26,8 @@ class JsonSyntaxError : public Error {
 /// Throws JsonSyntaxError, or Error "WHERE: ..." at a key that is repeated in one object, at more
 /// than `deepest` levels of nesting and at a zero byte: at the first mistake in the text.
 Json parse_guarded(std::string_view text, const std::string& where, int deepest = kDeepestJson);
+
+/// A float64 as ECMAScript's Number::toString prints it ("0.1", "1e+21", "5e-7").
+std::string ecmascript_number(double);
 
 }  // namespace numemu

@@ -63,7 +63,7 @@ struct LossScale {
 
 /// How parameters are updated.
 struct UpdatePolicy {
-  std::string optimizer;           ///< a name of net::optimizer_names()
+  std::string optimizer;           ///< the canonical text of one
   const Format* master = nullptr;  ///< null: float32; else weights are kept in its values
   Rounding rounding;               ///< of w + delta to the master format
   LossScale loss_scale;
@@ -80,7 +80,7 @@ struct CalibrationPolicy {
 struct ExchangePolicy {
   net::ExchangeOrder order;
   std::shared_ptr<const unit::Unit> unit;  ///< adds float32 operands; null: float32 additions
-  bool synchronised = false;  ///< workers share the statistics of batch normalisation
+  bool synchronised = false;               ///< workers share the statistics of batch normalisation
 };
 
 /// An objective of training, with its optimizer.

@@ -17,6 +17,24 @@
 
 namespace numemu::policies {
 
+namespace {
+
+/// A name of `known` with its arguments, in their canonical form.
+std::string read_call(const JsonReader& key, const std::string& fallback,
+                      const std::vector<std::string>& known, std::string_view kind,
+                      std::string (*canonical)(std::string_view)) {
+  const std::string text = key.text(fallback);
+  const Json name = parse_call(text).name;
+  key.replaced_by(name).one_of("", known, kind);
+  return at(key, [&] { return canonical(text); });
+}
+
+std::string read_optimizer(const JsonReader& key, const std::string& fallback) {
+  return read_call(key, fallback, net::optimizer_names(), "optimizer", net::canonical_optimizer);
+}
+
+}  // namespace
+
 std::vector<ObjectiveChoice> read_objectives(const JsonReader& list, const std::string& optimizer) {
   if (list.is_null()) return {};
   if (!list.value().is_array() || list.value().empty())
@@ -30,13 +48,14 @@ std::vector<ObjectiveChoice> read_objectives(const JsonReader& list, const std::
     if (object) entry.require_keys({"rule", "optimizer"});
     const JsonReader rule = object ? entry.member("rule") : entry;
     if (rule.is_null()) entry.fail("a key 'rule'");
-    ObjectiveChoice choice{rule.one_of("", net::objective_names(), "objective"), optimizer};
-    if (object)
-      choice.optimizer =
-          entry.member("optimizer").one_of(optimizer, net::optimizer_names(), "optimizer");
-    const bool repeated = std::any_of(objectives.begin(), objectives.end(),
-                                      [&](const auto& other) { return other.rule == choice.rule; });
-    if (repeated) rule.fail("each objective once, not " + choice.rule + " again");
+    ObjectiveChoice choice{
+        read_call(rule, "", net::objective_names(), "objective", net::canonical_objective),
+        optimizer};
+    if (object) choice.optimizer = read_optimizer(entry.member("optimizer"), optimizer);
+    const std::string name = parse_call(choice.rule).name;
+    const bool repeated = std::ranges::any_of(
+        objectives, [&](const auto& other) { return parse_call(other.rule).name == name; });
+    if (repeated) rule.fail("each objective once, not " + name + " again");
     objectives.push_back(std::move(choice));
   }
   const bool usual = objectives.size() == 1 && objectives[0].optimizer == optimizer &&
@@ -156,8 +175,7 @@ UpdatePolicy read_update(const JsonReader& update) {
   if (!update.is_null())
     update.require_keys({"optimizer", "master", "rounding", "loss_scale", "rule"});
   UpdatePolicy policy;
-  policy.optimizer =
-      update.member("optimizer").one_of(kDefaultOptimizer, net::optimizer_names(), "optimizer");
+  policy.optimizer = read_optimizer(update.member("optimizer"), kDefaultOptimizer);
   policy.master = read_master(update.member("master"));
   const JsonReader rounding = update.member("rounding");
   policy.rounding = at(rounding, [&] { return parse_rounding(rounding.text("rne")); });

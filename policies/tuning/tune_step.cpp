@@ -11,7 +11,6 @@
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
 #include "formats/suggest.hpp"
-#include "policies/option_text.hpp"
 
 namespace numemu::policies {
 
@@ -20,30 +19,6 @@ namespace numemu::policies {
 #undef NUMEMU_TUNE_STEP
 
 namespace {
-
-/// KEY=VALUE: the option of that name; VALUE: option number `place`.
-void read_argument(const std::vector<Option>& known, std::size_t place, std::string text,
-                   const std::string& where) {
-  const Option* option = place < known.size() ? &known[place] : nullptr;
-  if (const std::size_t equals = text.find('='); equals != text.npos) {
-    const std::string key = text.substr(0, equals);
-    std::vector<std::string> names;
-    option = nullptr;
-    for (const Option& one : known) {
-      names.emplace_back(one.key);
-      if (one.key == key) option = &one;
-    }
-    if (option == nullptr)
-      throw Error(names.empty() ? fmt::format("{}: expected no options, found '{}'", where, text)
-                                : fmt::format("{}: {}", where, unknown_name("option", key, names)));
-    text.erase(0, equals + 1);
-  }
-  if (option == nullptr)
-    throw Error(
-        fmt::format("{}: expected at most {} options, found '{}'", where, known.size(), text));
-  const Json value = argument_json(*option, text);
-  read_option(JsonReader(value, fmt::format("{}: {}", where, option->key)), *option);
-}
 
 /// Null: the text is no pipeline's name.
 const TunePipeline* pipeline_of(std::string_view text) {
@@ -118,9 +93,7 @@ std::vector<TuneStepChoice> parse_tune_steps(const std::string& text, const std:
       throw Error(where + ": " + error.what(), error.kind());
     }
     step.options = step.kind->options();
-    const std::vector<Option> known = step.options->list();
-    for (std::size_t i = 0; i < call.arguments.size(); ++i)
-      read_argument(known, i, call.arguments[i], where + ": " + call.name);
+    read_arguments(call, step.options->list(), where + ": " + call.name);
     step.text = canonical(*step.kind, *step.options);
     steps.push_back(std::move(step));
   }

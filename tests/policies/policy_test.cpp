@@ -225,14 +225,14 @@ TEST_CASE("policies: errors give the path in JSON, and the nearest name", "[fast
   CHECK(refused(R"j("layers": [{"match": "*", "penalty": {"rule": "kure", "target": 0}}])j") ==
         "r.json: layers[0].penalty.target: expected a number from 1 to 1000000");
   CHECK(refused(R"j("penalty": "kure(1,2,3)")j") ==
-        "r.json: penalty: expected kure with at most 2 arguments");
+        "r.json: penalty: kure: expected at most 2 options, found '3'");
   for (const char* text :
        {R"j("kure(x)")j", R"j("kure()")j", R"j("kure(-1)")j", R"j("kure(nan)")j"}) {
     INFO(text);
-    CHECK(message_of(text) == "r.json: weight of kure: expected a number from 0 to 1000000");
+    CHECK(message_of(text) == "r.json: kure: weight: expected a number from 0 to 1000000");
   }
   CHECK(refused(R"j("layers": [{"match": "*", "penalty": {"rule": "kure(1,0)"}}])j") ==
-        "r.json: layers[0].penalty.rule: target of kure: expected a number from 1 to 1000000");
+        "r.json: layers[0].penalty.rule: kure: target: expected a number from 1 to 1000000");
   CHECK(message_of(R"j({"rule": null})j") == "r.json: expected a key 'rule'");
   CHECK(message_of(R"j({"weight": 2})j") == "r.json: expected a key 'rule'");
   CHECK(message_of(R"j({"rule": "none", "weight": 2})j").find("unknown key 'weight'") !=

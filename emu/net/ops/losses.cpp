@@ -30,7 +30,7 @@ std::int64_t argmax(const float* z, std::int64_t classes) {
 
 }  // namespace
 
-Classified classify(std::string_view name, RowLoss row_loss, const Tensor& logits,
+Classified classify(std::string_view name, const RowLoss& row_loss, const Tensor& logits,
                     const std::vector<std::int32_t>& labels, Tensor* gradient, float scale) {
   const auto rows = static_cast<std::int64_t>(labels.size());
   const bool fits = logits.shape.size() >= 2 &&
@@ -69,8 +69,6 @@ Classified classify(std::string_view name, RowLoss row_loss, const Tensor& logit
   return result;
 }
 
-namespace {
-
 double softmax_loss(const LogitRow& row, std::span<double> derivative) {
   const std::span<const float> z = row.logits;
   const auto classes = static_cast<std::int64_t>(z.size());
@@ -82,8 +80,6 @@ double softmax_loss(const LogitRow& row, std::span<double> derivative) {
   }
   return double{log(static_cast<float>(sum))} + (double{row.largest} - double{z[row.label]});
 }
-
-}  // namespace
 
 Classified cross_entropy(const Tensor& logits, const std::vector<std::int32_t>& labels,
                          Tensor* gradient, float scale) {

@@ -1,6 +1,7 @@
 // Losses of classifiers: one loss per row of logits, their mean over the batch, its gradient.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -25,18 +26,21 @@ struct LogitRow {
 };
 
 /// The loss of a row. derivative[c], unless it is empty, gets that of the loss along logit c.
-using RowLoss = double (*)(const LogitRow&, std::span<double> derivative);
+using RowLoss = std::function<double(const LogitRow&, std::span<double> derivative)>;
 
 /// logits [batch, ..., classes], one label for each position of the leading axes, in row-major
 /// order (a text has one per character); -1 is none. With `gradient`, of the same shape: that of
 /// `scale` * mean loss over the labels that are one. Throws Error that begins with `name` when the
 /// numbers differ and when a label is not a class.
-Classified classify(std::string_view name, RowLoss, const Tensor& logits,
+Classified classify(std::string_view name, const RowLoss&, const Tensor& logits,
                     const std::vector<std::int32_t>& labels, Tensor* gradient = nullptr,
                     float scale = 1);
 
-/// classify() with the loss ln sum exp(z - max) + max - z[label], in float64 from float32 exp and
-/// ln; its derivative is softmax - one-hot.
+/// The loss ln sum exp(z - max) + max - z[label] of a row, in float64 from float32 exp and ln; its
+/// derivative is softmax - one-hot.
+double softmax_loss(const LogitRow&, std::span<double> derivative);
+
+/// classify() with softmax_loss().
 Classified cross_entropy(const Tensor& logits, const std::vector<std::int32_t>& labels,
                          Tensor* gradient = nullptr, float scale = 1);
 

@@ -29,7 +29,8 @@ struct Found {
   const OptimizerName& name;
 };
 
-Found find(std::string_view name) {
+Found find(std::string_view text) {
+  const std::string name = parse_call(text).name;
   for (const OptimizerKind* kind : kKinds) {
     for (const OptimizerName& known : kind->names) {
       if (known.name == name) return {*kind, known};
@@ -43,6 +44,7 @@ std::unique_ptr<Optimizer> make_of(const std::string& objective, const TrainOpti
   TrainOptions own = options;
   const auto found = options.objective_optimizers.find(objective);
   if (found != options.objective_optimizers.end()) own.optimizer = found->second;
+  require_optimizer(own.optimizer);
   return find(own.optimizer).kind.make(own, parameters);
 }
 
@@ -51,7 +53,7 @@ class PerObjective final : public Optimizer {
  public:
   PerObjective(const TrainOptions& options, std::span<const Parameter* const> parameters) {
     for (const std::string& objective : options.objectives)
-      parts_.push_back({objective, make_of(objective, options, parameters)});
+      parts_.push_back({parse_call(objective).name, make_of(objective, options, parameters)});
   }
 
   void begin_step(double learning_rate) override { first().begin_step(learning_rate); }
@@ -117,8 +119,23 @@ std::vector<std::string> optimizer_names() {
   return names;
 }
 
-const OptimizerName& find_optimizer(std::string_view name) { return find(name).name; }
+const OptimizerName& find_optimizer(std::string_view text) {
+  require_optimizer(text);
+  return find(text).name;
+}
 
-void require_optimizer(std::string_view name) { find(name); }
+void require_optimizer(std::string_view text) { canonical_optimizer(text); }
+
+std::string canonical_optimizer(std::string_view text) {
+  const std::string_view name = find(text).name.name;
+  const auto given = options_of_optimizer(name), usual = options_of_optimizer(name);
+  read_arguments(parse_call(text), given->list(), fmt::format("optimizer {}", name));
+  return call_text(name, *given, *usual);
+}
+
+std::unique_ptr<OptionSet> options_of_optimizer(std::string_view name) {
+  const OptimizerKind& kind = find(name).kind;
+  return kind.options == nullptr ? std::make_unique<OptionSet>() : kind.options();
+}
 
 }  // namespace numemu::net

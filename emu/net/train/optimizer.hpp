@@ -8,12 +8,14 @@
 
 #include "emu/net/op.hpp"
 #include "emu/net/train/options.hpp"
+#include "formats/call_text.hpp"
+#include "formats/storage/options.hpp"
 
 namespace numemu::net {
 
 class Replicas;
 
-/// One tensor of an optimizer's state, of the shape of its parameter.
+/// One tensor of an optimizer's state, of the shape of its parameter or of one element.
 struct StateTensor {
   std::string_view name;  ///< "velocity", "first", "second"
   Tensor* value = nullptr;
@@ -51,16 +53,26 @@ std::vector<Tensor> zero_state(std::span<const Parameter* const> parameters);
 struct OptimizerName {
   std::string_view name;
   double learning_rate, weight_decay;
-  bool betas = true, epsilon = true;  ///< it reads these options
+  bool betas = true, epsilon = true;  ///< it reads these of TrainOptions
 };
 
 /// An optimizer of emu/net/train/optimizers/, where each file FILE.cpp defines `optimizer_FILE`.
 struct OptimizerKind {
   std::span<const OptimizerName> names;  ///< of one optimizer, or of its variants
-  /// options.optimizer is one of `names`.
+  /// options.optimizer is one of `names`, with its arguments where it has options of its own.
   std::unique_ptr<Optimizer> (*make)(const TrainOptions& options,
                                      std::span<const Parameter* const>);
+  /// Those that no other optimizer reads, as arguments of its name: "lion(0.9,0.99)". Null: none.
+  std::unique_ptr<OptionSet> (*options)() = nullptr;
 };
+
+/// The options of its own that a text like "lion(0.9,beta2=0.99)" gives an optimizer.
+template <class Own>
+Own own_options(std::string_view optimizer) {
+  Own own;
+  read_arguments(parse_call(optimizer), own.list(), "optimizer " + std::string(optimizer));
+  return own;
+}
 
 /// The optimizer options.optimizer for those parameters, with a state of its own for each of
 /// options.objectives; those of the second and later ones are named after them
@@ -69,8 +81,13 @@ struct OptimizerKind {
 std::unique_ptr<Optimizer> make_optimizer(const TrainOptions& options,
                                           std::span<const Parameter* const> parameters);
 std::vector<std::string> optimizer_names();
-/// Throws Error with the nearest known name unless `name` is one.
-const OptimizerName& find_optimizer(std::string_view name);
-void require_optimizer(std::string_view name);
+/// Of a name or a name with arguments. Throws Error with the nearest known name unless it is one,
+/// and for arguments that the optimizer does not take.
+const OptimizerName& find_optimizer(std::string_view text);
+void require_optimizer(std::string_view text);
+/// The text without arguments at the end that are defaults: what runs are known by.
+std::string canonical_optimizer(std::string_view text);
+/// The options that an optimizer has of its own, at their defaults.
+std::unique_ptr<OptionSet> options_of_optimizer(std::string_view name);
 
 }  // namespace numemu::net

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "emu/net/train/objective.hpp"
 #include "emu/net/train/optimizer.hpp"
@@ -26,9 +27,10 @@ void require(bool condition, const char* key, const char* expected) {
 void require_read(const TrainOptions& o) {
   bool betas = false, epsilon = false;
   std::vector<std::string> names;
-  const auto add = [&](const std::string& name) {
+  const auto add = [&](const std::string& text) {
+    const OptimizerName& known = find_optimizer(text);
+    const std::string name(known.name);
     if (std::ranges::find(names, name) != names.end()) return;
-    const OptimizerName& known = find_optimizer(name);
     betas = betas || known.betas;
     epsilon = epsilon || known.epsilon;
     names.push_back(name);
@@ -56,10 +58,9 @@ void check(const TrainOptions& o) {
   find_schedule(o.schedule);
   require_optimizer(o.optimizer);
   require(!o.objectives.empty(), "objectives", "at least one");
-  for (auto name = o.objectives.begin(); name != o.objectives.end(); ++name) {
-    find_objective(*name);
-    require(std::find(o.objectives.begin(), name, *name) == name, "objectives", "each name once");
-  }
+  std::set<std::string_view> names;
+  for (const std::string& text : o.objectives)
+    require(names.insert(find_objective(text).name).second, "objectives", "each name once");
   for (const auto& [objective, optimizer] : o.objective_optimizers) {
     require_optimizer(optimizer);
     const bool known =
@@ -98,7 +99,7 @@ void check(const TrainOptions& o) {
 std::vector<std::pair<std::string, std::string>> described(const TrainOptions& o) {
   // fmt prints the shortest text that reads back as the same double.
   std::vector<std::pair<std::string, std::string>> all = {
-      {"optimizer", o.optimizer},
+      {"optimizer", canonical_optimizer(o.optimizer)},
       {"schedule", o.schedule},
       {"learning_rate", fmt::format("{}", o.learning_rate)},
       {"warmup", fmt::format("{}", o.warmup)},
@@ -120,10 +121,15 @@ std::vector<std::pair<std::string, std::string>> described(const TrainOptions& o
   if (o.local_steps != 0) all.emplace_back("local_steps", fmt::format("{}", o.local_steps));
   if (o.copies != 1) all.emplace_back("copies", fmt::format("{}", o.copies));
   // Runs from before there was a choice keep their identity.
-  if (o.objectives != TrainOptions().objectives)
-    all.emplace_back("objectives", joined(o.objectives, " "));
-  for (const auto& [objective, optimizer] : o.objective_optimizers)
-    all.emplace_back("optimizer of " + objective, optimizer);
+  if (o.objectives != TrainOptions().objectives) {
+    std::vector<std::string> objectives;
+    for (const std::string& text : o.objectives) objectives.push_back(canonical_objective(text));
+    all.emplace_back("objectives", joined(objectives, " "));
+  }
+  for (const auto& [objective, optimizer] : o.objective_optimizers) {
+    all.emplace_back("optimizer of " + canonical_objective(objective),
+                     canonical_optimizer(optimizer));
+  }
   return all;
 }
 

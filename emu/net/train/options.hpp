@@ -13,8 +13,10 @@
 namespace numemu::net {
 
 struct TrainOptions {
-  std::string optimizer = "adam";  ///< a name of optimizer_names()
-  /// Names of objective_names(), in turn within a step: see training_step().
+  /// A name of optimizer_names(), with arguments where it has options of its own.
+  std::string optimizer = "adam";
+  /// Names of objective_names(), with arguments where they have options, in turn within a step: see
+  /// training_step().
   std::vector<std::string> objectives = {"cross_entropy"};
   /// By objective: its own optimizer, in place of `optimizer`, at the same rates.
   std::map<std::string, std::string> objective_optimizers;
@@ -48,7 +50,8 @@ struct TrainOptions {
 /// Throws Error naming the option that is out of its range, or a name nobody has.
 void check(const TrainOptions&);
 
-/// Every option by name, as text that differs for any two values; `workers`, `micro_batches`,
+/// Every option by name, as text that differs for any two values, optimizers and objectives in
+/// their canonical form; `workers`, `micro_batches`,
 /// `copies`, the objectives and their optimizers only where they are not the defaults, so that runs
 /// without them keep their identity.
 std::vector<std::pair<std::string, std::string>> described(const TrainOptions&);

@@ -57,7 +57,7 @@ void use_recommended_rates(TrainOptions& options, std::string_view net) {
   const OptimizerName& any = find_optimizer(options.optimizer);
   Recommended rates{"", any.name, any.learning_rate, any.weight_decay, 0, 0};
   for (const Recommended& row : kRows) {
-    if (row.net == row_name(net) && row.optimizer == options.optimizer) rates = row;
+    if (row.net == row_name(net) && row.optimizer == any.name) rates = row;
   }
   options.learning_rate = rates.learning_rate;
   options.weight_decay = rates.weight_decay;

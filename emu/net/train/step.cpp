@@ -400,7 +400,7 @@ class TrainingStep {
   Graph& graph_;
   const StepInput& input_;
   const TrainOptions& options_;
-  const Objective& objective_;
+  const Objective objective_;
   Numerics& numerics_;
   Ranks& ranks_;
   const Step step_;

@@ -50,6 +50,16 @@ TEST_CASE("objectives: names and objects have one canonical form", "[fast]") {
     CHECK_FALSE(with(text).json().contains("objectives"));
   }
   CHECK(with(R"j(["complement"])j").json().contains("objectives"));
+  // Arguments, without those that are defaults.
+  const Json arguments = with(R"j(["label_smoothing(0.1)",
+      {"rule": "complement", "optimizer": "lion(0.9, beta2=0.9)"}])j")
+                             .json()["objectives"];
+  CHECK(arguments[0] == "label_smoothing");
+  CHECK(arguments[1] == Json{{"rule", "complement"}, {"optimizer", "lion(0.9,0.9)"}});
+  CHECK(refused(R"j(["label_smoothing(2)"])j") ==
+        "r.json: objectives[0]: objective label_smoothing: share: expected a number from 0 to 1");
+  CHECK(refused(R"j(["label_smoothing", "label_smoothing(0.2)"])j") ==
+        "r.json: objectives[1]: expected each objective once, not label_smoothing again");
 }
 
 TEST_CASE("objectives: errors give the path and the nearest name", "[fast]") {

@@ -85,7 +85,7 @@ TEST_CASE("calibration: rules and their arguments", "[fast]") {
 TEST_CASE("update and calibration: wrong values are refused by name", "[fast]") {
   const std::pair<const char*, const char*> updates[] = {
       {R"({"optimiser": "sgd"})", "did you mean 'optimizer'"},
-      {R"({"optimizer": "lion"})", "r.json: optimizer: unknown optimizer 'lion'"},
+      {R"({"optimizer": "adagrad"})", "r.json: optimizer: unknown optimizer 'adagrad'"},
       {R"({"master": "float17"})", "master: unknown format"},
       {R"({"master": "int8"})", "master: expected float32 or a signed floating format"},
       {R"({"master": "float64"})", "master: expected float32 or a signed floating format"},

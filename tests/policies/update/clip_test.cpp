@@ -47,7 +47,7 @@ TEST_CASE("clip: the limit is an option, and layers choose it or not", "[fast]")
   CHECK(values[2] == std::vector<float>(values[2].size(), 3));
   CHECK(update_recipe(R"j("rule": "clip(1)")j").json()["update"]["rule"] == "clip");
   CHECK_THAT(message_of([] { update_recipe(R"j("rule": "clip(0)")j"); }),
-             Catch::Contains("update.rule: limit of clip"));
+             Catch::Contains("update.rule: clip: limit"));
 }
 
 TEST_CASE("clip: NaN stays, infinities do not", "[fast]") {

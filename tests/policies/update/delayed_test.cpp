@@ -171,7 +171,7 @@ TEST_CASE("delayed: 1 to 16 updates", "[fast]") {
   CHECK(with_rule("delayed(16)").json()["update"]["rule"] == "delayed(16)");
   for (const std::string argument : {"0", "17", "1.5", "x"}) {
     CHECK(message_of([&] { with_rule("delayed(" + argument + ")"); }) ==
-          "r: update.rule: updates of delayed: expected an integer from 1 to 16");
+          "r: update.rule: delayed: updates: expected an integer from 1 to 16");
   }
   CHECK(message_of([&] { with_rule("delay(1)"); }) ==
         "r: update.rule: unknown update.rule 'delay'; did you mean 'delayed'?");

@@ -195,9 +195,9 @@ TEST_CASE("residual: needs a low-precision master and a known format", "[fast]")
         "r: update.rule: residual: expected an update.master other than float32, whose rounding "
         "the residual repairs");
   CHECK(message_of([&] { with_rule("residual(bfloat61)"); }) ==
-        "r: update.rule: format of residual: unknown format 'bfloat61'; did you mean 'bfloat16'?");
+        "r: update.rule: residual: format: unknown format 'bfloat61'; did you mean 'bfloat16'?");
   CHECK(message_of([] { with_rule("residual(int8)"); }) ==
-        "r: update.rule: format of residual: expected float32 or a format that update.master may "
+        "r: update.rule: residual: format: expected float32 or a format that update.master may "
         "be, not int8");
   CHECK(with_rule("residual").json()["update"]["rule"] == "residual");
   CHECK(with_rule("residual(bfloat16)").json()["update"]["rule"] == "residual(bfloat16)");

@@ -12,9 +12,19 @@ namespace {
 
 TEST_CASE("objectives are found by name", "[fast]") {
   const std::vector<std::string> names = objective_names();
-  for (const char* name : {"complement", "cross_entropy"})
+  for (const char* name : {"complement", "cross_entropy", "label_smoothing"})
     CHECK(std::count(names.begin(), names.end(), name) == 1);
   CHECK_THROWS_WITH(find_objective("cross-entropy"), Catch::Contains("'cross_entropy'"));
+}
+
+TEST_CASE("an objective's options are arguments of its name", "[fast]") {
+  CHECK(find_objective("label_smoothing(0.2)").name == "label_smoothing");
+  CHECK(canonical_objective("label_smoothing(share=0.1)") == "label_smoothing");
+  CHECK(canonical_objective("label_smoothing( 0.20 )") == "label_smoothing(0.2)");
+  CHECK_THROWS_WITH(find_objective("label_smoothing(2)"),
+                    "objective label_smoothing: share: expected a number from 0 to 1");
+  CHECK_THROWS_WITH(find_objective("complement(2)"),
+                    "objective complement: expected at most 0 options, found '2'");
 }
 
 TEST_CASE("every objective answers per target, checks its labels and agrees with the prediction",
@@ -24,7 +34,7 @@ TEST_CASE("every objective answers per target, checks its labels and agrees with
   const std::vector<std::uint8_t> right = cross_entropy(logits, labels).right;
   for (const std::string& name : objective_names()) {
     INFO(name);
-    const Objective& objective = find_objective(name);
+    const Objective objective = find_objective(name);
     Tensor gradient, twice;
     const Classified seen = objective.evaluate(logits, {labels, {}}, &gradient, 1);
     CHECK(seen.loss.size() == labels.size());

@@ -26,7 +26,8 @@ TEST_CASE("an optimizer given another's state continues with its bits", "[fast]"
     for (int t = 0; t < 3; ++t) step(*first, t, delta);
     tensors += first->state(0).size();
     for (std::size_t k = 0; k < first->state(0).size(); ++k) {
-      CHECK(first->state(0)[k].value->shape == p.weight.value.shape);
+      CHECK((first->state(0)[k].value->shape == p.weight.value.shape ||
+             first->state(0)[k].value->shape == Shape{1}));
       CHECK(first->state(0)[k].value->data != second->state(0)[k].value->data);
       *second->state(0)[k].value = *first->state(0)[k].value;
     }
@@ -94,6 +95,31 @@ TEST_CASE("an objective may have an optimizer of its own", "[fast]") {
   // Also the only objective.
   options.objectives = {"complement"};
   CHECK(make_optimizer(options, p.all)->state(0).size() == 2);
+}
+
+TEST_CASE("an optimizer's own options are arguments of its name", "[fast]") {
+  CHECK(canonical_optimizer("lion") == "lion");
+  CHECK(canonical_optimizer("lion(0.9,0.99)") == "lion");
+  CHECK(canonical_optimizer("lion(beta2=0.5)") == "lion(0.9,0.5)");
+  CHECK(canonical_optimizer("lion( 0.8 )") == "lion(0.8)");
+  CHECK(find_optimizer("lion(0.8)").name == "lion");
+  CHECK_THROWS_WITH(
+      find_optimizer("lion(beta3=1)"),
+      Catch::StartsWith("optimizer lion: unknown option 'beta3'; did you mean 'beta2'") ||
+          Catch::StartsWith("optimizer lion: unknown option 'beta3'; did you mean 'beta1'"));
+  CHECK_THROWS_WITH(find_optimizer("lion(0.9,1.5)"),
+                    "optimizer lion: beta2: expected a number from 0 to 1");
+  CHECK_THROWS_WITH(find_optimizer("adam(0.9)"),
+                    "optimizer adam: expected at most 0 options, found '0.9'");
+  for (const std::string& name : optimizer_names()) {
+    INFO(name);
+    CHECK(canonical_optimizer(name) == name);
+    const auto usual = options_of_optimizer(name);
+    std::string every = name + "(";
+    for (const Option& option : usual->list()) every += option_text(option) + ",";
+    every.back() = ')';
+    if (!usual->list().empty()) CHECK(canonical_optimizer(every) == name);
+  }
 }
 
 TEST_CASE("an unknown optimizer offers the nearest", "[fast]") {

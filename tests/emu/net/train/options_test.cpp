@@ -135,6 +135,29 @@ TEST_CASE("wrong options are refused by name", "[fast]") {
     options.beta1 = options.beta2 = 0.5;
     check(options);
   }());
+  refuses([](TrainOptions& o) { o.optimizer = "lion(2)"; }, "optimizer lion: beta1: expected");
+  refuses(
+      [](TrainOptions& o) {
+        o.optimizer = "lion(0.8)";
+        o.beta1 = 0.5;
+      },
+      "beta1: expected 0.9, the default, which lion does not read");
+  refuses(
+      [](TrainOptions& o) {
+        o.objectives = {"label_smoothing", "label_smoothing(0.2)"};
+      },
+      "each name once");
+  TrainOptions own, usual;
+  own.optimizer = "lion(0.9,0.5)";
+  own.objectives = {"label_smoothing(0.2)"};
+  usual.optimizer = "lion(0.9)";
+  usual.objectives = {"label_smoothing(0.1)"};
+  const auto first = [](const TrainOptions& o) { return described(o).front().second; };
+  const auto last = [](const TrainOptions& o) { return described(o).back().second; };
+  CHECK(first(own) == "lion(0.9,0.5)");
+  CHECK(first(usual) == "lion");
+  CHECK(last(own) == "label_smoothing(0.2)");
+  CHECK(last(usual) == "label_smoothing");
   refuses([](TrainOptions& o) { o.schedule = "cosin"; }, "'cosine'");
   refuses([](TrainOptions& o) { o.learning_rate = kInfinity; }, "learning_rate");
   refuses([](TrainOptions& o) { o.warmup = -1; }, "warmup");

@@ -1,0 +1,52 @@
+// NovoGrad from settings to conclusion, and the power of two at which an epsilon is lost.
+#include <algorithm>
+#include <cmath>
+
+#include "experiments/novograd/scaling.hpp"
+#include "tests/catch.hpp"
+#include "tests/experiments/smoke_run.hpp"
+
+namespace numemu::novograd_test {
+
+using namespace numemu::experiments;
+using experiments::testing::held;
+using numemu::test::TemporaryFolder;
+
+TEST_CASE("novograd: an epsilon is lost where the sum in float32 is the norm", "[fast]") {
+  for (const double epsilon : {1e-10, 1e-8, 1e-5, 0.25, 0.3}) {
+    for (const float norm : {0x1p-9F, 0.0123F, 0.7F, 1.0F, 3.7F}) {
+      INFO(epsilon << " beside " << norm);
+      const std::int64_t k = novograd::largest_k_changed(epsilon, double{norm});
+      const auto changed = [&](std::int64_t at) {
+        const float scaled = std::ldexp(norm, static_cast<int>(at));
+        return scaled + static_cast<float>(epsilon) != scaled;
+      };
+      CHECK(changed(k));
+      CHECK_FALSE(changed(k + 1));
+    }
+  }
+}
+
+TEST_CASE("novograd: powers of two change no bit, an epsilon where it is predicted", "[fast]") {
+  const TemporaryFolder folder;
+  const ExperimentRun run = experiments::testing::smoke_run(
+      "novograd", folder,
+      {"scales=10", "epsilons=1e-6,1e-5", "steps=2", "train_samples=128", "eval_samples=20"});
+  const Conclusion conclusion = find_experiment("novograd").run(run);
+  CHECK(held(conclusion, "scaling") == std::pair(1, 1));
+  CHECK(held(conclusion, "epsilon") == std::pair(2, 2));
+  CHECK(held(conclusion, "others") == std::pair(2, 2));
+  CHECK(held(conclusion, "state") == std::pair(1, 1));
+  CHECK(held(conclusion, "accuracy").second == 2);  // one seed: no verdict
+  CHECK(conclusion.tables.size() == 2);
+  CHECK(conclusion.charts.size() == 1);
+}
+
+TEST_CASE("novograd: an unknown recipe is refused before any work", "[fast]") {
+  const TemporaryFolder folder;
+  const ExperimentRun run =
+      experiments::testing::smoke_run("novograd", folder, {"recipes=float32,mxfp8-trian"});
+  CHECK_THROWS_WITH(find_experiment("novograd").run(run), Catch::Contains("'mxfp8-train'"));
+}
+
+}  // namespace numemu::novograd_test
