@@ -1,0 +1,113 @@
+// Gradients of single samples: factored and whole beside those of passes of one sample, and closed
+// forms of rounded operands beside draws.
+#include "experiments/tracin/samples.hpp"
+
+#include <cmath>
+
+#include "emu/net/nets.hpp"
+#include "emu/net/train/train.hpp"
+#include "experiments/engine/train_trial.hpp"
+#include "tests/catch.hpp"
+#include "tests/experiments/smoke_run.hpp"
+#include "tests/glyphs_cache.hpp"
+
+namespace numemu::samples_test {
+
+using namespace numemu::experiments;
+using namespace numemu::experiments::tracin;
+using numemu::test::TemporaryFolder;
+
+net::Dataset glyphs(const TemporaryFolder& folder) {
+  const std::string cache = folder / "cache";
+  test::share_glyphs(cache);
+  return net::load_dataset("glyphs", cache);
+}
+
+net::Graph fresh(const char* name, const net::Dataset& data) {
+  TrainTrial trial;
+  trial.net = name;
+  trial.seed = 5;
+  return initial_network(trial, data);
+}
+
+TEST_CASE("tracin: gradients of samples are those of passes of one sample", "[fast]") {
+  const TemporaryFolder folder;
+  const net::Dataset data = glyphs(folder);
+  constexpr std::int64_t kSamples = 4;
+  const Batch batch = first_of_training(data, kSamples);
+  for (const char* name : {"mlp", "lenet"}) {
+    INFO(name);
+    const net::Graph graph = fresh(name, data);
+    const std::vector<LayerOperands> operands = operands_of(graph, batch);
+    CHECK(all_factored(operands) == (std::string(name) == "mlp"));
+    const SampleGradients gradients(operands, {});
+    REQUIRE(gradients.samples() == kSamples);
+    std::vector<std::vector<net::Tensor>> whole;
+    for (std::int64_t i = 0; i < kSamples; ++i) {
+      net::Targets targets;
+      const net::Tensor x = data.train_batch({i}, targets);
+      net::Numerics float32;
+      whole.push_back(training_pass(graph, x, targets.classes, float32, 0, 0).gradients);
+    }
+    for (std::int64_t i = 0; i < kSamples; ++i) {
+      for (std::int64_t j = 0; j < kSamples; ++j) {
+        double dot = 0, scale = 0;
+        for (std::size_t p = 0; p < whole[0].size(); ++p) {
+          const net::Tensor &a = whole[static_cast<std::size_t>(i)][p],
+                            &b = whole[static_cast<std::size_t>(j)][p];
+          for (std::size_t e = 0; e < a.data.size(); ++e) {
+            dot += double{a.data[e]} * double{b.data[e]};
+            scale += std::fabs(double{a.data[e]} * double{b.data[e]});
+          }
+        }
+        CHECK(std::fabs(gradients.dot(i, gradients, j) - dot) <= 1e-5 * scale);
+      }
+    }
+  }
+}
+
+TEST_CASE("tracin: one draw is biased by the closed form, two draws are not", "[fast]") {
+  const TemporaryFolder folder;
+  const net::Dataset data = glyphs(folder);
+  const Rounding sr = {.mode = RoundingMode::sr, .random_bits = 16};
+  const Format& format = find_format("int4");
+  for (const char* name : {"mlp", "lenet"}) {
+    INFO(name);
+    const std::vector<LayerOperands> operands =
+        operands_of(fresh(name, data), first_of_training(data, 2));
+    const SampleGradients exact(operands, {});
+    const double square = exact.dot(1, exact, 1), bias = one_draw_bias(operands, format, sr, 1);
+    CHECK(bias > 0.01 * square);
+    if (all_factored(operands)) {
+      const FactoredLaw law(operands, format, sr, 2);
+      CHECK(law.one(1).mean == Approx(square + bias));
+      CHECK(law.two(1, law, 1).mean == Approx(square));
+      CHECK(law.two(0, law, 1).mean == Approx(exact.dot(0, exact, 1)));
+    }
+    constexpr int kDraws = 60;
+    double once = 0, once_squares = 0, twice = 0, twice_squares = 0;
+    for (int d = 0; d < kDraws; ++d) {
+      const auto number = static_cast<std::uint16_t>(2 * d);
+      const SampleGradients a(operands, {&format, sr, 3, 0, number}),
+          b(operands, {&format, sr, 3, 0, static_cast<std::uint16_t>(number + 1)});
+      const double one = a.dot(1, a, 1) - square - bias, two = a.dot(1, b, 1) - square;
+      once += one;
+      once_squares += one * one;
+      twice += two;
+      twice_squares += two * two;
+    }
+    CHECK(std::fabs(once) < 4 * std::sqrt(once_squares));
+    CHECK(std::fabs(twice) < 4 * std::sqrt(twice_squares));
+    CHECK(bias * kDraws > 4 * std::sqrt(once_squares));
+  }
+}
+
+TEST_CASE("tracin: networks whose samples depend on each other are refused", "[fast]") {
+  const TemporaryFolder folder;
+  const net::Dataset data = glyphs(folder);
+  CHECK_NOTHROW(require_separable(fresh("lenet", data)));
+  CHECK_THROWS_WITH(require_separable(fresh("mlp-bn", data)),
+                    Catch::Contains("mlp-bn: layer bn1 (batch_norm) normalises"));
+}
+
+}  // namespace numemu::samples_test
