@@ -17,21 +17,19 @@ namespace {
 /// A training with what it had reached on the way.
 struct Trained {
   TrainOutcome outcome;
-  std::int64_t diverged = 0;  ///< the first update, from 1, whose loss is not finite; 0: none
   std::int64_t updates = 0;
   std::vector<double> at, reached;  ///< updates, and top-1 in per cent behind them
 
-  double top1() const { return diverged == 0 ? outcome.top1() : NAN; }
+  double top1() const { return outcome.top1(); }
   /// Updates before the first test that reached it; where none did, one test behind the last.
   double updates_to(double top1) const {
-    if (diverged != 0 || !std::isfinite(top1)) return NAN;
+    if (outcome.diverged || !std::isfinite(top1)) return NAN;
     for (std::size_t i = 0; i < at.size(); ++i)
       if (reached[i] >= top1) return at[i];
     return at.back() + at.front();
   }
   static void fields(auto& self, const auto& visit) {
     visit("outcome", self.outcome);
-    visit("diverged", self.diverged);
     visit("updates", self.updates);
     visit("at", self.at);
     visit("reached", self.reached);
@@ -63,10 +61,7 @@ Trained trained(TrainTrial trial, const net::Dataset& whole, std::int64_t tests)
                      updates = (samples + trial.options.batch - 1) / trial.options.batch *
                                trial.options.epochs;
   Trained result;
-  trial.on_loss = [&](double loss) {
-    ++result.updates;
-    if (result.diverged == 0 && !std::isfinite(loss)) result.diverged = result.updates;
-  };
+  trial.on_loss = [&](double) { ++result.updates; };
   trial.on_step = [&](const net::Graph& graph, std::int64_t step) {
     // The test behind update u is number floor(u tests / updates).
     if (tests == 0 || (step + 1) * tests / updates == step * tests / updates) return;

@@ -30,11 +30,6 @@ ComparedRun measure(TrainTrial trial, const net::Dataset& data, const Comparison
   const std::int64_t samples = trial.train_samples > 0 ? trial.train_samples : data.train_count();
   const std::int64_t steps =
       trial.options.epochs * ((samples + trial.options.batch - 1) / trial.options.batch);
-  std::int64_t step = 0;
-  trial.on_loss = [&](double loss) {
-    ++step;
-    if (run.diverged == 0 && !std::isfinite(loss)) run.diverged = step;
-  };
   if (c.after) {
     trial.on_step = [&](const net::Graph& graph, std::int64_t number) {
       if (number + 1 == steps) run.after = c.after(trial, graph);
@@ -56,7 +51,7 @@ void show(const Comparison& c, const ComparedUnder& under, const std::string& da
   const std::string title = fmt::format("{} on {}, {}, {} seeds, paired by seed", c.trial.net, data,
                                         under.recipe, study.seeds());
   const SeedFigures metrics = study.figures([](const ComparedRun& run) {
-    return run.diverged > 0 ? NAN : run.outcome.accuracy ? run.outcome.top1() : run.outcome.metric;
+    return run.outcome.accuracy ? run.outcome.top1() : run.outcome.metric;
   });
   const int digits = accuracy ? 2 : 4;
   conclusion.tables.push_back(study_table(

@@ -30,17 +30,13 @@ struct Comparison {
 /// A run: its accuracy, or minus its bits per character, so that more is better.
 struct ComparedRun {
   TrainOutcome outcome;
-  std::int64_t diverged = 0;       ///< the first update, from 1, whose loss is not finite; 0: none
   double state_bytes = 0;          ///< of the optimizers, for each trained parameter
   std::vector<double> after = {};  ///< Comparison::after
 
   /// Per cent, or minus bits per character; NaN where the run diverged.
-  double better() const {
-    return diverged > 0 ? NAN : outcome.accuracy ? outcome.top1() : -outcome.metric;
-  }
+  double better() const { return outcome.accuracy ? outcome.top1() : -outcome.metric; }
   static void fields(auto& self, const auto& visit) {
     visit("outcome", self.outcome);
-    visit("diverged", self.diverged);
     visit("state_bytes", self.state_bytes);
     visit("after", self.after, kIfAny);
   }

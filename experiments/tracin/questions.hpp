@@ -38,14 +38,12 @@ net::Dataset with_flips(const net::Dataset&, const Plan&, std::uint64_t seed);
 /// A training and what its checkpoints say of the training samples.
 struct Traced {
   TrainOutcome outcome;
-  std::int64_t diverged = 0;  ///< the first update, from 1, whose loss is not finite; 0: none
   std::vector<double> found, expected;  ///< per cent of the flipped labels: [method][top]
   /// Rank correlation with float32 of influences on test samples, the mean over these: [method].
   std::vector<double> ranks, expected_ranks;
 
   static void fields(auto& self, const auto& visit) {
     visit("outcome", self.outcome);
-    visit("diverged", self.diverged);
     visit("found", self.found);
     visit("expected", self.expected);
     visit("ranks", self.ranks);

@@ -2,6 +2,7 @@
 // samples, in float32 and with operands in few bits.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "emu/net/train/schedule.hpp"
@@ -162,24 +163,22 @@ Traced trace(TrainTrial trial, const net::Dataset& clean, const net::Dataset& fl
                      steps = in_epoch * trial.options.epochs;
   const net::Schedule schedule = net::find_schedule(trial.options.schedule);
   Traced traced;
-  std::int64_t checkpoint = 0, updates = 0;
-  trial.on_loss = [&](double loss) {
-    ++updates;
-    if (traced.diverged == 0 && !std::isfinite(loss)) traced.diverged = updates;
-  };
+  std::int64_t checkpoint = 0;
+  std::optional<std::int64_t> infinite;  // the update behind which a gradient is not finite
   trial.on_step = [&](const net::Graph& graph, std::int64_t step) {
     // After equal parts of the updates; the last one ends the training.
-    if (traced.diverged != 0 || step + 1 != steps * (checkpoint + 1) / plan.checkpoints) return;
+    if (infinite || step + 1 != steps * (checkpoint + 1) / plan.checkpoints) return;
     ++checkpoint;
     const double rate =
         trial.options.learning_rate *
         net::rate_factor(schedule, {step, steps, step / in_epoch, trial.options.epochs},
                          trial.options.warmup);
     tracing.add(graph, rate);
-    if (!tracing.finite()) traced.diverged = step + 1;
+    if (!tracing.finite()) infinite = step + 1;
   };
   traced.outcome = run_train_trial(trial, flipped);
-  if (traced.diverged == 0) {
+  if (!traced.outcome.diverged) traced.outcome.diverged = infinite;
+  if (!traced.outcome.diverged) {
     tracing.conclude(traced);
   } else {
     traced.found = traced.expected = std::vector<double>(plan.methods().size() * kTop.size(), NAN);
