@@ -7,59 +7,12 @@
 #include <cmath>
 #include <utility>
 
-#include "emu/net/data/view.hpp"
 #include "experiments/engine/study.hpp"
 #include "experiments/tracin/questions.hpp"
-#include "experiments/tracin/samples.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::experiments {
 namespace tracin {
-
-Rounding stochastic() { return {.mode = RoundingMode::sr, .random_bits = 16}; }
-
-std::vector<std::string> Plan::methods() const {
-  std::vector<std::string> names = {"float32"};
-  for (const Format* format : formats) {
-    for (const char* how : {"nearest", "one draw", "two draws"})
-      names.push_back(format->name + ", " + how);
-  }
-  return names;
-}
-
-Json Plan::point() const {
-  std::vector<std::string> names;
-  for (const Format* format : formats) names.push_back(format->name);
-  return {{"formats", names},   {"rounding", to_string(stochastic())},
-          {"flipped", flipped}, {"checkpoints", checkpoints},
-          {"ranked", ranked},   {"targets", targets},
-          {"probes", probes},   {"draws", draws}};
-}
-
-Plan plan_of(const Settings& settings) {
-  constexpr int kMostBits = 16;  // of formats whose outcomes are listed
-  Plan plan;
-  for (const std::string& name : settings.list("formats")) {
-    const Format& format = find_format(name);
-    if (format.bits > kMostBits || !format.is_signed || !format.has_zero())
-      throw usage_error(
-          fmt::format("--set: formats: expected signed formats of at most {} bits with "
-                      "a zero, not {}",
-                      kMostBits, name));
-    plan.formats.push_back(&format);
-  }
-  plan.flipped = settings.number("flipped", 0.001, 0.5);
-  plan.checkpoints = settings.integer("checkpoints", 1, 1000);
-  plan.ranked = settings.integer("ranked", 4, 100'000);
-  plan.targets = settings.integer("targets", 1, 10'000);
-  plan.probes = settings.integer("probes", 4, 10'000);
-  plan.draws = settings.integer("draws", 2, 30'000);
-  return plan;
-}
-
-net::Dataset with_flips(const net::Dataset& data, const Plan& plan, std::uint64_t seed) {
-  return net::view_of(data, {.label_noise = plan.flipped, .seed = seed});
-}
 
 namespace {
 
@@ -101,6 +54,9 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, const Plan
         const net::Dataset flipped = with_flips(data, plan, seed);
         Json point = plan.point();
         point["training"] = point_of(one, flipped);
+        point["checkpoints"] = plan.checkpoints;
+        point["ranked"] = plan.ranked;
+        point["targets"] = plan.targets;
         return {point, [=, &data, &plan] { return trace(one, data, flipped, plan); }};
       });
   say_diverged(study, seeds.seeds, seeds.prefix, conclusion);

@@ -8,6 +8,7 @@
 #include "emu/net/data/dataset.hpp"
 #include "experiments/engine/study.hpp"
 #include "experiments/engine/train_trial.hpp"
+#include "experiments/tracin/samples.hpp"
 #include "formats/format.hpp"
 #include "formats/rounding.hpp"
 
@@ -24,6 +25,7 @@ struct Plan {
 
   /// "float32", then of every format how its operands are stored.
   std::vector<std::string> methods() const;
+  /// What the trials' points have in common.
   Json point() const;
 };
 /// Throws Error naming the setting.
@@ -51,6 +53,29 @@ struct Traced {
   }
 };
 Traced trace(TrainTrial, const net::Dataset& clean, const net::Dataset& flipped, const Plan&);
+
+/// Share of its loss that a step on a sample takes, to first order. Below a tenth float32 losses
+/// round by as much as second order leaves.
+inline constexpr double kFirstStep = 0.4;
+
+/// Of pairs of samples: dot products, and the change of one's loss by a step on the other.
+struct FirstOrder {
+  double apart = 0;    ///< dot products, factored and of whole gradients, over the lengths
+  double allowed = 0;  ///< of that by float32 sums
+  double left = 0;     ///< of the change of a loss, beside the influence, over the change
+  double order = 0, low = 0, high = 0;  ///< power of the rate with which that falls
+
+  static void fields(auto& self, const auto& visit) {
+    visit("apart", self.apart);
+    visit("allowed", self.allowed);
+    visit("left", self.left);
+    visit("order", self.order);
+    visit("low", self.low);
+    visit("high", self.high);
+  }
+};
+/// Sample i with sample i + n / 2; the network is left as it is.
+FirstOrder first_order(net::Graph&, const Batch&, const std::vector<LayerOperands>&);
 
 /// Influences in closed form beside those of a trained network: first order, factored, and under
 /// repeated draws (settings probes, draws).

@@ -112,7 +112,7 @@ void require_separable(const net::Graph& graph) {
     };
     if (kind.find("norm") != std::string_view::npos)
       refuse("normalises: expected networks without normalisation, such as mlp or lenet");
-    const bool multiplies = kind == "linear" || kind == "conv";
+    const bool multiplies = kind == "linear" || kind == "conv2d";
     const auto parameters = std::as_const(*node.op).parameters();
     const bool trained = std::any_of(parameters.begin(), parameters.end(),
                                      [](const net::Parameter& p) { return p.trained; });

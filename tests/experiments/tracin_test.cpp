@@ -46,7 +46,6 @@ TEST_CASE("tracin: settings are refused before any work", "[fast]") {
              Catch::Contains("train_samples: expected at least ranked = 600"));
   CHECK_THAT(refused({"checkpoints=200"}),
              Catch::Contains("expected at most the 80 updates, not 200"));
-  CHECK_THAT(refused({"targets=10000"}), Catch::Contains("targets: expected at most the"));
   CHECK_THAT(refused({"nets=mlp,mlp-bn"}), Catch::Contains("mlp-bn: layer bn1 (batch_norm)"));
   CHECK_THAT(refused({"nets=mlq"}), Catch::Contains("mlp"));
 }
