@@ -50,7 +50,7 @@ Draws draw(const std::vector<LayerOperands>& operands, const Plan& plan, std::ui
       bias += one_draw_bias(operands, *format, stochastic(), i);
     std::vector<double> variances;  // of pairs
     if (all_factored(operands)) {
-      const FactoredLaw law(operands, *format, stochastic(), samples);
+      const GradientLaws law(operands, *format, stochastic(), samples);
       for (std::int64_t i = 0; i < pairs; ++i)
         variances.push_back(law.two(i, law, i + pairs).variance);
     }

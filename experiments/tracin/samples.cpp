@@ -54,20 +54,6 @@ net::Tensor part_of(const net::Tensor& x, std::int64_t first, std::int64_t count
   return part;
 }
 
-/// The matrix [row, position] of a sample.
-void gathered(const SampleOperand& operand, const float* sample, std::vector<float>& padded,
-              std::vector<float>& matrix) {
-  const unit::Gather& gather = operand.gather;
-  if (!gather.padding.identity()) {
-    padded.resize(static_cast<std::size_t>(gather.padding.padded_size()));
-    unit::pad(gather.padding, sample, padded.data(), 0.0f);
-    sample = padded.data();
-  }
-  matrix.clear();
-  for (const std::int32_t row : gather.row)
-    for (const std::int32_t depth : gather.depth) matrix.push_back(sample[row + depth]);
-}
-
 std::vector<float> stored(const SampleOperand& operand, const Stored& how, std::uint32_t tensor,
                           std::int64_t count) {
   std::vector<float> data(operand.data.begin(), operand.data.begin() + count * operand.elements);
@@ -88,6 +74,13 @@ double dot_of(const float* a, const float* b, std::int64_t n) {
 }
 
 }  // namespace
+
+const float* SampleOperand::bordered(const float* sample, std::vector<float>& scratch) const {
+  if (gather.padding.identity()) return sample;
+  scratch.resize(static_cast<std::size_t>(gather.padding.padded_size()));
+  unit::pad(gather.padding, sample, scratch.data(), 0.0f);
+  return scratch.data();
+}
 
 Batch first_of_training(const net::Dataset& data, std::int64_t count) {
   std::vector<std::int64_t> ids(static_cast<std::size_t>(count));
@@ -180,8 +173,8 @@ SampleGradients::SampleGradients(const std::vector<LayerOperands>& operands, con
       const std::int64_t positions = from.g.positions(), whole = layer.channels * layer.depth;
       layer.whole.assign(static_cast<std::size_t>(samples_ * (whole + layer.channels)), 0);
       for (std::int64_t s = 0; s < samples_; ++s) {
-        gathered(from.g, layer.g.data() + s * from.g.elements, padded, g);
-        gathered(from.x, layer.x.data() + s * from.x.elements, padded, x);
+        from.g.read(from.g.bordered(layer.g.data() + s * from.g.elements, padded), g);
+        from.x.read(from.x.bordered(layer.x.data() + s * from.x.elements, padded), x);
         double* weight = layer.whole.data() + s * whole;
         double* bias = layer.whole.data() + samples_ * whole + s * layer.channels;
         for (std::int64_t c = 0; c < layer.channels; ++c) {

@@ -20,6 +20,15 @@ struct SampleOperand {
   unit::Gather gather;        ///< the matrix [channels, positions] of one sample
   std::int64_t rows() const { return std::ssize(gather.row); }
   std::int64_t positions() const { return std::ssize(gather.depth); }
+  /// A sample's elements as `gather` reads them, in `scratch` where there is a border.
+  const float* bordered(const float* sample, std::vector<float>& scratch) const;
+  /// The matrix of bordered elements, row by row.
+  template <class T>
+  void read(const T* bordered, std::vector<T>& matrix) const {
+    matrix.clear();
+    for (const std::int32_t row : gather.row)
+      for (const std::int32_t depth : gather.depth) matrix.push_back(bordered[row + depth]);
+  }
 };
 
 /// A layer's gradients along its outputs and what it read.
@@ -85,28 +94,38 @@ class SampleGradients {
 double one_draw_bias(const std::vector<LayerOperands>&, const Format&, const Rounding&,
                      std::int64_t sample);
 
-/// Where all layers are factored: the squared length of a sample's gradient by one draw, and the
-/// dot product of two samples' by independent draws.
+/// Moments of the squared length of a sample's gradient by one draw, and by two.
+struct SelfLaw {
+  Moments one, two;
+};
+
 bool all_factored(const std::vector<LayerOperands>&);
-class FactoredLaw {
+
+/// Moments of drawn gradients. Those of factored layers are exact; the variances of others are
+/// those of what the draws change to first order, which leaves out v v' and the square of a draw.
+class GradientLaws {
  public:
-  /// Of the first `count` samples.
-  FactoredLaw(const std::vector<LayerOperands>&, const Format&, const Rounding&,
-              std::int64_t count);
-  Moments one(std::int64_t sample) const;
-  Moments two(std::int64_t i, const FactoredLaw&, std::int64_t j) const;
+  /// Of the first `count` samples of operands, which must outlive this.
+  GradientLaws(const std::vector<LayerOperands>&, const Format&, const Rounding&,
+               std::int64_t count);
+  SelfLaw self(std::int64_t sample) const;
+  /// The dot product of two samples' gradients by independent draws, where all layers are factored.
+  Moments two(std::int64_t i, const GradientLaws&, std::int64_t j) const;
 
  private:
   struct Side {
-    std::int64_t elements = 0;
-    const float* data = nullptr;  ///< of the operands, which must outlive this
-    std::vector<RoundedElement> rounded;
+    const SampleOperand* operand = nullptr;
+    double scale = 1;
+    std::vector<RoundedElement> rounded;  ///< of factored layers
     RoundedVector of(std::int64_t sample) const;
   };
   struct Layer {
-    bool bias = false;
+    bool factored = true, bias = false;
     Side g, x;
   };
+  SelfLaw to_first_order(const Layer&, std::int64_t sample) const;
+
+  StochasticLaw law_;
   std::vector<Layer> layers_;
 };
 

@@ -60,7 +60,7 @@ class Tracing {
           again(operands, stored(format, true, 1));
       add(rate, once, once, of_targets(stored(format, true, 0)), scores_[method + 1]);
       add(rate, once, again, {}, scores_[method + 2]);
-      if (all_factored(operands)) add_laws(rate, operands, targets, *format, method);
+      add_laws(rate, operands, targets, *format, method);
       method += 3;
     }
   }
@@ -117,16 +117,18 @@ class Tracing {
                 const std::vector<LayerOperands>& targets, const Format& format,
                 std::size_t nearest) {
     const auto samples = static_cast<std::int64_t>(marked_.size());
-    const FactoredLaw law(operands, format, stochastic(), samples),
-        of_targets(targets, format, stochastic(), plan_.targets);
+    const GradientLaws law(operands, format, stochastic(), samples);
     ScoreLaws &one = laws_[nearest + 1], &two = laws_[nearest + 2];
     one.self.resize(marked_.size());
     two.self.resize(marked_.size());
     for (std::int64_t i = 0; i < samples; ++i) {
       const auto at = static_cast<std::size_t>(i);
-      one.self[at] = sum(one.self[at], law.one(i), rate);
-      two.self[at] = sum(two.self[at], law.two(i, law, i), rate);
+      const SelfLaw self = law.self(i);
+      one.self[at] = sum(one.self[at], self.one, rate);
+      two.self[at] = sum(two.self[at], self.two, rate);
     }
+    if (!all_factored(operands)) return;
+    const GradientLaws of_targets(targets, format, stochastic(), plan_.targets);
     one.targets.resize(static_cast<std::size_t>(plan_.targets), std::vector<Moments>(ranked()));
     for (std::size_t t = 0; t < one.targets.size(); ++t) {
       for (std::size_t i = 0; i < ranked(); ++i) {

@@ -78,10 +78,13 @@ TEST_CASE("tracin: one draw is biased by the closed form, two draws are not", "[
     const SampleGradients exact(operands, {});
     const double square = exact.dot(1, exact, 1), bias = one_draw_bias(operands, format, sr, 1);
     CHECK(bias > 0.01 * square);
+    const GradientLaws law(operands, format, sr, 2);
+    const SelfLaw self = law.self(1);
+    CHECK(self.one.mean == Approx(square + bias));
+    CHECK(self.two.mean == Approx(square));
     if (all_factored(operands)) {
-      const FactoredLaw law(operands, format, sr, 2);
-      CHECK(law.one(1).mean == Approx(square + bias));
       CHECK(law.two(1, law, 1).mean == Approx(square));
+      CHECK(law.two(1, law, 1).variance == Approx(self.two.variance));
       CHECK(law.two(0, law, 1).mean == Approx(exact.dot(0, exact, 1)));
     }
     constexpr int kDraws = 60;
@@ -99,6 +102,10 @@ TEST_CASE("tracin: one draw is biased by the closed form, two draws are not", "[
     CHECK(std::fabs(once) < 4 * std::sqrt(once_squares));
     CHECK(std::fabs(twice) < 4 * std::sqrt(twice_squares));
     CHECK(bias * kDraws > 4 * std::sqrt(once_squares));
+    // A sample variance is off by sqrt(2 / n); of convolutions the law is one to first order.
+    const double off = 4 * std::sqrt(2.0 / kDraws);
+    CHECK(once_squares / kDraws == Approx(self.one.variance).epsilon(off));
+    CHECK(twice_squares / kDraws == Approx(self.two.variance).epsilon(off));
   }
 }
 
