@@ -136,7 +136,7 @@ const Experiment experiment_batch_augmentation = {
     {{"nets", "lenet", "lenet,mlp", "lenet,mlp", "networks trained from the start; -: none"},
      {"data", "glyphs", "glyphs", "glyphs", "data set of images"},
      {"copies", "1,2,4", "1,2,4", "1,2,4,8", "copies of each sample, 1 and more"},
-     {"formats", "float32,mxfp4", "float32,mxfp8_e4m3,mxfp4", "float32,mxfp8_e4m3,mxfp4",
+     {"formats", "float32,mxfp8_e4m3,mxfp4", "float32,mxfp8_e4m3,mxfp4", "float32,mxfp8_e4m3,mxfp4",
       "of the roles, float32 first"},
      {"roles", "weight,activation", "weight,activation", "weight,activation",
       "tensors in the formats"},
@@ -157,12 +157,12 @@ const Experiment experiment_batch_augmentation = {
      {"tuned_flip", "1", "1", "1", "as flip"},
      {"tuned_crop", "0", "0", "0", "as crop"},
      {"tuned_epochs", "4", "4", "8", "as epochs"},
-     {"tuned_batch", "128", "128", "128", "as batch"},
+     {"tuned_batch", "32", "32", "32", "as batch"},
      {"tuned_lr", "0.01", "0.01", "0.01", "learning rate"},
      {"tuned_warmup", "0", "0", "0", "steps of the rising learning rate"},
-     {"tuned_train_samples", "512", "5000", "5000", "first training images; 0: all"},
+     {"tuned_train_samples", "128", "1000", "2000", "first training images; 0: all"},
      {"tuned_eval_samples", "200", "1000", "4000", "test images; 0: all"},
-     {"seeds", "1", "3", "5", "seeds that numbers of copies are paired by"}},
+     {"seeds", "1", "5", "5", "seeds that numbers of copies are paired by"}},
     batch_augmentation::run_batch_augmentation};
 
 }  // namespace numemu::experiments

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "emu/stats/laws.hpp"
 #include "experiments/batch_augmentation/read_gradients.hpp"
 #include "formats/storage/array.hpp"
 
@@ -12,6 +13,11 @@ namespace numemu::experiments::batch_augmentation {
 namespace {
 
 constexpr double kFormatTolerance = 0.1;  // relative, of a variance under few bits
+
+/// From the middle to either end of the 95 % interval of a jackknife.
+double half(const Estimate& estimate) {
+  return stats::student_quantile(kGroups - 1, 0.025) * estimate.error;
+}
 
 }  // namespace
 
@@ -33,10 +39,10 @@ std::vector<double> add_gradients(const ExperimentRun& run, const Group& group,
   const std::string name = short_name(net);
   const Estimate rho = from_single([](const Moments& m) { return m.rho(); });
   ResultTable table{
-      fmt::format("{}: gradients of {} samples, {}, {}", name, plan.batch,
-                  counted(plan.batches, "batch"), counted(plan.single, "single sample")),
+      fmt::format("{}: mean gradients of {}, {} batches, {}", name, counted(plan.batch, "sample"),
+                  plan.batches, counted(plan.single, "single sample")),
       {"format", "copies", "variance, predicted in float32", "measured", "measured / predicted",
-       "rho"},
+       "|mu|^2", "rho"},
       {}};
   Chart chart{.title = fmt::format("Variance of the mean gradient, {}", name),
               .caption = fmt::format("{} samples; predictions from float32 gradients of single "
@@ -58,8 +64,7 @@ std::vector<double> add_gradients(const ExperimentRun& run, const Group& group,
           from_single([&](const Moments& m) { return variance(m, of.copies); });
       const Estimate seen = estimate(kGroups, [&](std::int64_t o) { return of.variance(o); });
       const std::string what =
-          fmt::format("{} in {}: variance of the mean gradient, {}", name, format,
-                      of.copies == 1 ? "1 copy" : fmt::format("{} copies", of.copies));
+          fmt::format("{} in {}: variance of the mean gradient, M = {}", name, format, of.copies);
       const double error = std::hypot(predicted.error, seen.error);
       if (exact) {
         conclusion.add(closed_form(what, predicted.value, seen.value, error), "variance");
@@ -86,21 +91,19 @@ std::vector<double> add_gradients(const ExperimentRun& run, const Group& group,
                            return variance(m, of.copies) / variance(m, 1);
                          }).value);
       }
-      table.rows.push_back(
-          {format, fmt::format("{}", of.copies),
-           fmt::format("{:.4g} +- {:.2g}", predicted.value, stats::kNormal95 * predicted.error),
-           fmt::format("{:.4g} +- {:.2g}", seen.value, stats::kNormal95 * seen.error),
-           fmt::format("{:.3f}", seen.value / predicted.value),
-           half_text(own.value, stats::kNormal95 * own.error, 3)});
+      table.rows.push_back({format, fmt::format("{}", of.copies),
+                            fmt::format("{:.4g} +- {:.2g}", predicted.value, half(predicted)),
+                            fmt::format("{:.4g} +- {:.2g}", seen.value, half(seen)),
+                            fmt::format("{:.3f}", seen.value / predicted.value),
+                            fmt::format("{:.4g}", moments(of.groups, 1).other),
+                            half_text(own.value, half(own), 3)});
     }
     if (!exact) {
       const Estimate lower =
           estimate(kGroups, [&](std::int64_t o) { return measured.rho(o) - float32.rho(o); });
       conclusion.add(
           interval_finding(fmt::format("{}: rho in {} minus that in float32", name, format), 0,
-                           lower.value,
-                           {lower.value - stats::kNormal95 * lower.error,
-                            lower.value + stats::kNormal95 * lower.error},
+                           lower.value, {lower.value - half(lower), lower.value + half(lower)},
                            at_most(0)),
           "rho");
     }
@@ -108,7 +111,7 @@ std::vector<double> add_gradients(const ExperimentRun& run, const Group& group,
   conclusion.sentences.push_back(fmt::format(
       "{}: two copies of a sample have gradients of correlation {} in float32; {} copies take the "
       "variance of the mean gradient to {:.3f} of that of one, never below rho.",
-      name, half_text(rho.value, stats::kNormal95 * rho.error, 3), drawn, ratios.back()));
+      name, half_text(rho.value, half(rho), 3), drawn, ratios.back()));
   conclusion.tables.push_back(std::move(table));
   conclusion.charts.push_back(std::move(chart));
   return ratios;

@@ -9,6 +9,7 @@
 #include "emu/stats/paired.hpp"
 #include "experiments/batch_augmentation/questions.hpp"
 #include "experiments/engine/workbench.hpp"
+#include "formats/storage/array.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
 
 namespace numemu::experiments::batch_augmentation {
@@ -166,8 +167,8 @@ void add_training(const ExperimentRun& run, const Group& group, const std::strin
   for (const std::vector<PairedGain>& gains : {saved, equal, rows})
     conclusion.add(judge_gains(gains));
   say_diverged(study, plan.seeds, plan.prefix, conclusion);
-  const std::string title =
-      fmt::format("{}, batches of {}, {} seeds", where, shared.options.batch, plan.seeds.size());
+  const std::string title = fmt::format("{}, batches of {}, {}", where, shared.options.batch,
+                                        counted(std::ssize(plan.seeds), "seed"));
   const auto rows_of = [&](std::size_t m) {
     return fmt::format("{}",
                        study.runs[m].front().updates * shared.options.batch * methods[m].copies);

@@ -17,7 +17,7 @@ TEST_CASE("batch-augmentation: gradients have the variance predicted, copies are
   const ExperimentRun run = experiments::testing::smoke_run(
       "batch-augmentation", folder,
       {"copies=1,2", "train_samples=32", "eval_samples=40", "gradient_samples=60",
-       "gradient_batches=40", "gradient_batch=4", "epochs=2", "tests=2"});
+       "gradient_batches=40", "gradient_batch=4", "epochs=2", "tests=2", "formats=float32,mxfp4"});
   const Conclusion conclusion = find_experiment("batch-augmentation").run(run);
   CHECK(held(conclusion, "variance") == std::pair(2, 2));
   CHECK(held(conclusion, "square") == std::pair(2, 2));
@@ -38,6 +38,24 @@ TEST_CASE("batch-augmentation: gradients have the variance predicted, copies are
   CHECK(rows[0][2] == "64");
   CHECK(rows[1][2] == "128");
   CHECK(rows[2][2] == "64");
+}
+
+TEST_CASE("batch-augmentation: normalisation is folded, a trained network needs no training",
+          "[fast]") {
+  const TemporaryFolder folder;
+  const ExperimentRun run = experiments::testing::smoke_run(
+      "batch-augmentation", folder,
+      {"nets=mlp-bn", "formats=float32", "copies=1,2", "train_samples=32", "eval_samples=20",
+       "gradient_samples=40", "gradient_batches=40", "gradient_batch=2", "epochs=2", "tests=1",
+       "tuned_nets=" NUMEMU_SOURCE "/data/lenet-glyphs.safetensors", "tuned_train_samples=32",
+       "tuned_batch=16", "tuned_eval_samples=20", "tuned_epochs=2"});
+  const Conclusion conclusion = find_experiment("batch-augmentation").run(run);
+  CHECK(held(conclusion, "variance").first == 4);
+  for (const Finding& finding : conclusion.findings) {
+    INFO(finding.what);
+    CHECK(finding.verdict != Verdict::fails);
+  }
+  CHECK(conclusion.tables.size() == 4);
 }
 
 TEST_CASE("batch-augmentation: copies and flips belong to the point of a trial", "[fast]") {
