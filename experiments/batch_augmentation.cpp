@@ -18,7 +18,8 @@ namespace batch_augmentation {
 
 TrainTrial Group::trial(const Settings& settings, const std::string& net,
                         const std::string& format) const {
-  TrainTrial trial = training_of(settings, net, {.prefix = prefix});
+  TrainTrial trial =
+      training_of(settings, net, {.optimizer = trained_before() ? "sgd" : "", .prefix = prefix});
   trial.options.augment = augment;
   if (format != "float32")
     for (const std::string& role : roles) trial.recipe["roles"][role] = {{"format", format}};
@@ -158,7 +159,7 @@ const Experiment experiment_batch_augmentation = {
      {"tuned_crop", "0", "0", "0", "as crop"},
      {"tuned_epochs", "4", "4", "8", "as epochs"},
      {"tuned_batch", "32", "32", "32", "as batch"},
-     {"tuned_lr", "0.01", "0.01", "0.01", "learning rate"},
+     {"tuned_lr", "0.01", "0.01", "0.01", "rate of their SGD"},
      {"tuned_warmup", "0", "0", "0", "steps of the rising learning rate"},
      {"tuned_train_samples", "128", "1000", "2000", "first training images; 0: all"},
      {"tuned_eval_samples", "200", "1000", "4000", "test images; 0: all"},

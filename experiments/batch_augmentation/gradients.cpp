@@ -14,6 +14,10 @@ namespace {
 
 constexpr double kFormatTolerance = 0.1;  // relative, of a variance under few bits
 
+double joint_error(const Estimate& a, const Estimate& b) {
+  return std::sqrt(a.error * a.error + b.error * b.error);
+}
+
 /// From the middle to either end of the 95 % interval of a jackknife.
 double half(const Estimate& estimate) {
   return stats::student_quantile(kGroups - 1, 0.025) * estimate.error;
@@ -65,17 +69,16 @@ std::vector<double> add_gradients(const ExperimentRun& run, const Group& group,
       const Estimate seen = estimate(kGroups, [&](std::int64_t o) { return of.variance(o); });
       const std::string what =
           fmt::format("{} in {}: variance of the mean gradient, M = {}", name, format, of.copies);
-      const double error = std::hypot(predicted.error, seen.error);
+      const double error = joint_error(predicted, seen);
       if (exact) {
         conclusion.add(closed_form(what, predicted.value, seen.value, error), "variance");
         const Estimate square = from_single(
                            [&](const Moments&m) { return m.other + variance(m, of.copies); }),
                        length = estimate(kGroups, [&](std::int64_t o) { return of.square(o); });
-        conclusion.add(
-            closed_form(
-                fmt::format("{}: mean square of the mean gradient, M = {}", name, of.copies),
-                square.value, length.value, std::hypot(square.error, length.error)),
-            "square");
+        conclusion.add(closed_form(fmt::format("{}: mean square of the mean gradient, M = {}", name,
+                                               of.copies),
+                                   square.value, length.value, joint_error(square, length)),
+                       "square");
       } else {
         conclusion.add(model_finding(what, predicted.value, seen.value, error,
                                      kFormatTolerance * predicted.value),
