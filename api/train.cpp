@@ -106,6 +106,7 @@ std::string training_text(const net::TrainOptions& t) {
   if (t.micro_batches > 1) text += fmt::format(" micro-batches {}", t.micro_batches);
   if (t.local_steps > 0) text += fmt::format(" local steps {}", t.local_steps);
   if (t.copies > 1) text += fmt::format(" copies {}", t.copies);
+  if (!t.sizes.shares.empty()) text += " image sizes " + to_string(t.sizes);
   if (t.patience > 0) text += fmt::format(" patience {}", t.patience);
   if (t.augment.shift > 0) text += fmt::format(" shift {}", t.augment.shift);
   if (t.augment.crop > 0) text += fmt::format(" crop {}", t.augment.crop);
@@ -294,9 +295,7 @@ Trained train(const TrainRequest& request, const Context& context, const TrainHo
   require_writable_folder(asked.out);
   const Dataset dataset =
       net::view_of(net::load_dataset(asked.data, context.folders.cache), settled.view);
-  const std::int64_t steps =
-      settled.train.epochs *
-      ((dataset.train_count() + settled.train.batch - 1) / settled.train.batch);
+  const std::int64_t steps = net::planned_steps(settled.train, dataset);
   // The recommended warm-up is for long runs; a short one would end before its full rate.
   if (!asked.warmup) settled.train.warmup = std::min(settled.train.warmup, steps / 10);
   net::LoadedNetwork network = load(asked, settled, dataset);

@@ -31,7 +31,7 @@ namespace {
 
 struct TrainCommand {
   api::TrainRequest asked;
-  std::optional<std::string> augment, objective;
+  std::optional<std::string> augment, image_sizes, objective;
   bool profile = false, quiet = false, json = false;
 };
 
@@ -161,6 +161,19 @@ void add_loop(Command& command, TrainCommand& options) {
       .option("--image-size S", options.asked.view.image_size,
               "Resize images to S x S pixels (default: as stored)")
       .whole(1, kMostTrainPixels);
+  command.option("--image-sizes LIST", options.image_sizes,
+                 "SIZE:SHARE, separated by commas: each step draws the size of its images");
+  command
+      .option("--size-changes WHAT", train.sizes.change,
+              "What keeps the cost of a step at another size, by the square of the ratio or, for "
+              "both, by the ratio each")
+      .show_default()
+      .one_of({"batch", "copies", "both", "none"});
+  command
+      .option("--size-smoothing K", train.sizes.smoothing,
+              "Every K steps compare the gradient with that of one copy, and scale the loss to its "
+              "norm (default: never)")
+      .whole(1, 1'000'000'000);
   command
       .option("--label-noise P", options.asked.view.label_noise,
               "Replace this share of the training labels by other classes")
@@ -269,6 +282,7 @@ int run_train(TrainCommand options) {
   if (options.objective)
     asked.train.objectives = parse_call("objectives(" + *options.objective + ")").arguments;
   if (options.augment) asked.augment = parse_augmentation(*options.augment);
+  if (options.image_sizes) asked.train.sizes.shares = net::parse_image_sizes(*options.image_sizes);
   const std::unique_ptr<api::Job> job = api::open_job();
   asked.ranks = job.get();
   if (job == nullptr || job->rank() == 0) {

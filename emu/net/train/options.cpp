@@ -89,6 +89,7 @@ void check(const TrainOptions& o) {
   require(o.copies >= 1 && o.copies <= kMostCopies, "copies", "a number in 1 to 1024");
   require(o.copies == 1 || o.augments(), "copies",
           "1 without augmentation, which makes copies differ");
+  check_image_sizes(o);
   if (o.workers * o.micro_batches > o.batch) {
     throw Error(fmt::format(
         "training options workers, micro_batches: expected at most batch ({}) parts, not {} x {}",
@@ -120,6 +121,7 @@ std::vector<std::pair<std::string, std::string>> described(const TrainOptions& o
   if (o.micro_batches != 1) all.emplace_back("micro_batches", fmt::format("{}", o.micro_batches));
   if (o.local_steps != 0) all.emplace_back("local_steps", fmt::format("{}", o.local_steps));
   if (o.copies != 1) all.emplace_back("copies", fmt::format("{}", o.copies));
+  if (!o.sizes.shares.empty()) all.emplace_back("image_sizes", to_string(o.sizes));
   // Runs from before there was a choice keep their identity.
   if (o.objectives != TrainOptions().objectives) {
     std::vector<std::string> objectives;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "emu/net/data/augment.hpp"
+#include "emu/net/train/image_sizes.hpp"
 
 namespace numemu::net {
 
@@ -42,6 +43,7 @@ struct TrainOptions {
   std::int64_t local_steps = 0;
   Augmentation augment;     ///< of training images
   std::int64_t copies = 1;  ///< augmented views of each sample in a step: batch x copies rows
+  ImageSizes sizes;         ///< of images, drawn anew for each step
   std::uint64_t seed = 0;
 
   bool augments() const { return augment.shift != 0 || augment.flip || augment.crop != 0; }
@@ -51,9 +53,9 @@ struct TrainOptions {
 void check(const TrainOptions&);
 
 /// Every option by name, as text that differs for any two values, optimizers and objectives in
-/// their canonical form; `workers`, `micro_batches`,
-/// `copies`, the objectives and their optimizers only where they are not the defaults, so that runs
-/// without them keep their identity.
+/// their canonical form; `workers`, `micro_batches`, `copies`, the image sizes, the objectives and
+/// their optimizers only where they are not the defaults, so that runs without them keep their
+/// identity.
 std::vector<std::pair<std::string, std::string>> described(const TrainOptions&);
 
 /// The optimizer that serves a reference network best; "adam" for any other.

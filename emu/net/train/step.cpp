@@ -258,6 +258,12 @@ class TrainingStep {
     result_.loss_scale = numerics_.loss_scale(step_);
     workers_ = workers_of(input_.x.dim(0), options_);
     result_.dropped = choose_parts(workers_, step_, numerics_);
+    if (input_.loss_weight != 1) {
+      for (Worker& worker : workers_) {
+        for (Part& part : worker.parts)
+          part.weight = static_cast<float>(double{part.weight} * input_.loss_weight);
+      }
+    }
     Replicas* const replicas = optimizer.replicas();
     replicas == nullptr ? exchange_gradients(optimizer) : step_apart(*replicas);
     numerics_.end_step(step_);

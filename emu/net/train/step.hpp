@@ -31,7 +31,8 @@ struct StepInput {
   std::vector<std::int64_t> samples;  ///< ids
   std::int64_t index = 0;             ///< of the step in the run
   double learning_rate = 0;
-  bool exchange = true;  ///< local steps: the workers' weights become one behind this step
+  double loss_weight = 1;  ///< of the loss whose gradient is taken
+  bool exchange = true;    ///< local steps: the workers' weights become one behind this step
 };
 
 struct StepResult {

@@ -7,16 +7,20 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <memory>
 
 #include "emu/net/data/dataset.hpp"
+#include "emu/net/data/view.hpp"
 #include "emu/net/memory_plan.hpp"
 #include "emu/net/profile.hpp"
 #include "emu/net/train/evaluate.hpp"
+#include "emu/net/train/image_sizes.hpp"
 #include "emu/net/train/optimizer.hpp"
 #include "emu/net/train/ranks.hpp"
 #include "emu/net/train/schedule.hpp"
 #include "emu/net/train/shuffle.hpp"
+#include "emu/net/train/size_smoothing.hpp"
 #include "emu/net/train/step.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
@@ -27,20 +31,47 @@ namespace numemu::net {
 namespace {
 
 constexpr std::int64_t kCheckedSteps = 3;  ///< of a run, after which ranks are compared
+constexpr std::int64_t kMostSizedCopies = 1024;
 
-void require_fit(const Graph& graph, const Dataset& data, const TrainOptions& options) {
-  check(options);
-  if (data.target() != TargetKind::classes)
-    throw Error("training: expected a data set of classes, " + data.name() +
-                " has other targets; the losses of numbers, such as the mean squared error, come "
-                "in a later version (tune and eval take them now)");
-  if (graph.inputs.size() != 1 || graph.inputs[0].shape != data.input_shape()) {
-    throw Error("network " + graph.name + " takes " +
-                (graph.inputs.empty() ? "nothing" : to_string(graph.inputs[0].shape)) +
-                ", data set " + data.name() + " has " + to_string(data.input_shape()));
+[[noreturn]] void refuse_sizes(const std::string& why) {
+  throw Error("training option image_sizes: " + why);
+}
+
+void require_square_images(const Dataset& data) {
+  if (data.kind() == DataKind::images && data.input_shape()[0] == data.input_shape()[1]) return;
+  refuse_sizes(fmt::format("expected square images, data set {} has {} of {}", data.name(),
+                           to_string(data.kind()), to_string(data.input_shape())));
+}
+
+/// The operators and parameters of a network serve several image sizes where no shape of theirs
+/// depends on one.
+void require_sizes_fit(const Graph& graph, const Dataset& data, const TrainOptions& options) {
+  if (options.sizes.shares.empty()) return;
+  require_square_images(data);
+  const Shape expected = value_shapes(graph, batch_shapes(graph, 1)).back();
+  for (const auto& [size, share] : options.sizes.shares) {
+    std::string why;
+    try {
+      const Shape input{1, size, size, data.input_shape().back()};
+      if (value_shapes(graph, std::span(&input, 1)).back() != expected)
+        why = "its results have another shape";
+    } catch (const Error& error) {
+      why = error.what();
+    }
+    if (!why.empty()) {
+      refuse_sizes(fmt::format("network {} does not take images of {} x {} pixels: {}", graph.name,
+                               size, size, why));
+    }
+    const PlannedStep step = sized_step(options, data.input_shape()[0], size);
+    if (step.copies > kMostSizedCopies)
+      refuse_sizes(fmt::format("expected at most {} copies, not {} at {} pixels", kMostSizedCopies,
+                               step.copies, size));
+    if (step.samples < options.workers * options.micro_batches)
+      refuse_sizes(
+          fmt::format("expected at least as many samples of a step as parts, {}, not {} at {} "
+                      "pixels",
+                      options.workers * options.micro_batches, step.samples, size));
   }
-  if (options.patience > 0 && data.validation_count() == 0)
-    throw Error("training option patience: data set " + data.name() + " has no validation split");
 }
 
 // Structure and first values: a network that has another name for the same thing is the same.
@@ -85,6 +116,21 @@ std::string text_of(const RunIdentity& identity) {
   return text;
 }
 
+/// A network takes the images of a step while this lives.
+class ResizedInput {
+ public:
+  ResizedInput(Graph& graph, const Shape& batch) : shape_(graph.inputs[0].shape), before_(shape_) {
+    shape_.assign(batch.begin() + 1, batch.end());
+  }
+  ~ResizedInput() { shape_ = std::move(before_); }
+  ResizedInput(const ResizedInput&) = delete;
+  ResizedInput& operator=(const ResizedInput&) = delete;
+
+ private:
+  Shape& shape_;
+  Shape before_;
+};
+
 /// One call of train().
 class Loop {
  public:
@@ -93,7 +139,7 @@ class Loop {
       : graph_(graph),
         data_(data),
         options_(options),
-        numerics_(numerics),
+        numerics_(numerics, options),
         hooks_(hooks),
         file_(file),
         ranks_(hooks.ranks == nullptr ? alone_ : *hooks.ranks),
@@ -101,8 +147,10 @@ class Loop {
         parameters_(graph.parameters()),
         optimizer_(make_optimizer(
             options, std::vector<const Parameter*>(parameters_.begin(), parameters_.end()))),
-        steps_per_epoch_((data.train_count() + options.batch - 1) / options.batch),
-        steps_(steps_per_epoch_ * options.epochs) {}
+        steps_(planned_steps(options, data)) {
+    for (const auto& [size, share] : options.sizes.shares)
+      views_.emplace(size, view_of(data, {.image_size = size}));
+  }
 
   std::vector<EpochMetrics> run() {
     if (!file_.path.empty() || ranks_.count() > 1)
@@ -127,39 +175,47 @@ class Loop {
   void run_epoch() {
     const std::vector<std::int64_t> order =
         shuffled(data_.train_count(), options_.seed, state_.epoch);
-    while (state_.sums.steps < steps_per_epoch_) {
-      run_step(order);
-      const bool last = state_.sums.steps == steps_per_epoch_;
+    const std::vector<PlannedStep> plan = epoch_steps(options_, data_, state_.epoch);
+    const std::int64_t steps = std::ssize(plan);
+    while (state_.sums.steps < steps) {
+      run_step(order, plan);
+      const bool last = state_.sums.steps == steps;
       if (!last && file_.every > 0 && state_.step % file_.every == 0) store();
     }
     end_epoch();
   }
 
-  void run_step(const std::vector<std::int64_t>& order) {
-    const std::int64_t first = state_.sums.steps * options_.batch;
-    const std::int64_t size = std::min(options_.batch, data_.train_count() - first);
+  void run_step(const std::vector<std::int64_t>& order, const std::vector<PlannedStep>& plan) {
+    const PlannedStep& planned = plan.at(static_cast<std::size_t>(state_.sums.steps));
     const Progress progress{state_.step, steps_, state_.epoch, options_.epochs};
     StepInput input;
     input.index = state_.step;
-    input.samples.assign(order.begin() + first, order.begin() + first + size);
+    const auto first = order.begin() + planned.first;
+    input.samples.assign(first, first + planned.samples);
     input.learning_rate =
         options_.learning_rate * rate_factor(schedule_, progress, options_.warmup);
     const std::int64_t place = state_.sums.steps + 1;
     input.exchange =
-        options_.local_steps == 0 || place % options_.local_steps == 0 || place == steps_per_epoch_;
+        options_.local_steps == 0 || place % options_.local_steps == 0 || place == std::ssize(plan);
     {
       const Section section(SectionKind::data, "", "batch");
-      input.x = data_.train_batch(input.samples, input.targets,
-                                  options_.augments() ? &options_.augment : nullptr, options_.seed,
-                                  state_.epoch, options_.copies);
-      repeat(input.samples, options_.copies);
+      const Dataset& data = planned.image == 0 ? data_ : views_.at(planned.image);
+      input.x = data.train_batch(input.samples, input.targets,
+                                 options_.augments() ? &options_.augment : nullptr, options_.seed,
+                                 state_.epoch, planned.copies);
+      repeat(input.samples, planned.copies);
     }
-    const StepResult result =
-        training_step(graph_, input, options_, *optimizer_, numerics_, &ranks_);
+    const StepResult result = trained(input, planned);
     const double loss = state_.sums.add(result, input.learning_rate);
     ++state_.step;
     if (state_.step <= kCheckedSteps) check_ranks();
     if (hooks_.on_step) hooks_.on_step(state_.step - 1, steps_, loss);
+  }
+
+  StepResult trained(StepInput& input, const PlannedStep& planned) {
+    const ResizedInput resized(graph_, input.x.shape);
+    input.loss_weight = numerics_.weight(graph_, input, planned);
+    return training_step(graph_, input, options_, *optimizer_, numerics_, &ranks_);
   }
 
   /// Ranks that differ would go on with other weights.
@@ -222,7 +278,7 @@ class Loop {
   Graph& graph_;
   const Dataset& data_;
   const TrainOptions& options_;
-  Numerics& numerics_;
+  SizeSmoothing numerics_;
   const TrainHooks& hooks_;
   const RunFile& file_;
   Ranks alone_;
@@ -230,12 +286,40 @@ class Loop {
   Schedule schedule_;
   std::vector<Parameter*> parameters_;
   std::unique_ptr<Optimizer> optimizer_;
-  std::int64_t steps_per_epoch_, steps_;
+  std::int64_t steps_;
+  std::map<std::int64_t, Dataset> views_;  ///< by image size
   RunIdentity identity_;
   RunState state_;
 };
 
 }  // namespace
+
+void require_fit(const Graph& graph, const Dataset& data, const TrainOptions& options) {
+  check(options);
+  if (data.target() != TargetKind::classes)
+    throw Error("training: expected a data set of classes, " + data.name() +
+                " has other targets; the losses of numbers, such as the mean squared error, come "
+                "in a later version (tune and eval take them now)");
+  if (graph.inputs.size() != 1 || graph.inputs[0].shape != data.input_shape()) {
+    throw Error("network " + graph.name + " takes " +
+                (graph.inputs.empty() ? "nothing" : to_string(graph.inputs[0].shape)) +
+                ", data set " + data.name() + " has " + to_string(data.input_shape()));
+  }
+  if (options.patience > 0 && data.validation_count() == 0)
+    throw Error("training option patience: data set " + data.name() + " has no validation split");
+  require_sizes_fit(graph, data, options);
+}
+
+std::int64_t planned_steps(const TrainOptions& options, const Dataset& data) {
+  if (options.sizes.shares.empty())
+    return options.epochs * ((data.train_count() + options.batch - 1) / options.batch);
+  check(options);
+  require_square_images(data);
+  std::int64_t steps = 0;
+  for (std::int64_t epoch = 0; epoch < options.epochs; ++epoch)
+    steps += std::ssize(epoch_steps(options, data, epoch));
+  return steps;
+}
 
 std::vector<EpochMetrics> train(Graph& graph, const Dataset& data, const TrainOptions& options,
                                 Numerics& numerics, const TrainHooks& hooks, const RunFile& file) {

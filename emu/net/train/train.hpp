@@ -33,6 +33,13 @@ struct RunFile {
   RunIdentity identity;    ///< of the numerics, from the caller, beside options, net and data
 };
 
+/// Throws Error for what train() refuses before its first step: options out of their range or that
+/// neither the network nor the data set serves.
+void require_fit(const Graph&, const Dataset&, const TrainOptions&);
+
+/// Steps of a run that patience does not end; with image sizes those that the seed draws.
+std::int64_t planned_steps(const TrainOptions&, const Dataset&);
+
 /// Trains in place, each step as in step.hpp. Never reads the test split. With a RunFile whose
 /// state is there the run continues from it (see read_run_state), and the result is that of an
 /// uninterrupted run, bit for bit. on_epoch is called after the epoch's state is stored.

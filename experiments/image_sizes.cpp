@@ -1,0 +1,103 @@
+// Mix & Match: trainings on images of several sizes, their cost, and accuracy by the size of test
+// images (Hoffer et al. 2019, arXiv 1908.08986).
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "emu/net/train/train.hpp"
+#include "experiments/engine/study.hpp"
+#include "experiments/image_sizes/questions.hpp"
+#include "formats/error.hpp"
+
+namespace numemu::experiments {
+namespace image_sizes {
+namespace {
+
+Question question(const ExperimentRun& run, const net::Dataset& whole) {
+  const Settings& settings = run.settings;
+  Question asked{.trial = training_of(settings, settings.text("net")),
+                 .tests = settings.whole_numbers("tests", 1, 4096)};
+  net::TrainOptions& options = asked.trial.options;
+  asked.trial.seed = options.seed = run.seed;
+  options.copies = settings.integer("copies", 1, 1024);
+  options.augment.shift = settings.integer("shift", 0, 4096);
+  options.augment.flip = settings.integer("flip", 0, 1) == 1;
+  const auto shares = net::parse_image_sizes(settings.text("sizes"));
+  const std::int64_t small = settings.integer("small", 1, 4096);
+  const std::int64_t every = settings.integer("smoothing", 1, 1'000'000);
+  const net::Dataset data = restricted(whole, asked.trial.train_samples, false);
+  asked.own = data.input_shape().empty() ? 0 : data.input_shape().front();
+  asked.norm_samples = settings.integer("norm_samples", 2, data.calibration_count());
+  asked.methods = {{fmt::format("{} pixels", asked.own), {}},
+                   {fmt::format("{} pixels, batch", small), {{{small, 1}}, "batch"}},
+                   {"mixed, batch", {shares, "batch"}},
+                   {"mixed, copies", {shares, "copies"}},
+                   {"mixed, copies, smoothed", {shares, "copies", every}}};
+  if (std::ranges::find(asked.tests, asked.own) == asked.tests.end())
+    throw usage_error(
+        fmt::format("--set: tests: expected the size of the data set, {}, among them", asked.own));
+  const net::Graph graph = initial_network(asked.trial, data);
+  for (const Method& method : asked.methods) {
+    net::TrainOptions one = options;
+    one.sizes = method.sizes;
+    net::require_fit(graph, data, one);
+  }
+  net::TrainOptions of_tests = options;
+  of_tests.sizes.change = "none";
+  for (const std::int64_t size : asked.tests) {
+    of_tests.sizes.shares = {{size, 1}};
+    net::require_fit(graph, data, of_tests);
+  }
+  return asked;
+}
+
+Conclusion run_image_sizes(const ExperimentRun& run) {
+  run.say("loading " + run.settings.text("data"));
+  const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
+  const Question asked = question(run, data);
+  Conclusion conclusion;
+  add_steps(run, data, asked, conclusion);
+  for (const std::string& format : run.settings.list("formats"))
+    add_training(run, data, asked, format, conclusion);
+  return conclusion;
+}
+
+}  // namespace
+}  // namespace image_sizes
+
+extern const Experiment experiment_image_sizes;
+const Experiment experiment_image_sizes = {
+    "image-sizes",
+    "what images of several sizes in one training cost, and what they are worth at each size",
+    "Hoffer et al. (arXiv 1908.08986) claim that steps on images of sizes drawn at random, with "
+    "batches or copies that keep their cost, train networks that are more accurate at the usual "
+    "size and at others, once the statistics of normalisation are re-estimated for the size.",
+    {{"area", "A step costs as much at every size, within 10 % (published)."},
+     {"cost", "Counted multiply-adds are those of the shapes of layers (derived here)."},
+     {"weights", "Smoothing weighs copies from 1 to the root of their number (derived here)."},
+     {"accuracy", "Mixed sizes gain accuracy at the size of the data set (published)."},
+     {"resilience", "Mixed sizes lose less accuracy at other sizes (published)."},
+     {"smoothing", "Smoothed gradients gain accuracy (published)."},
+     {"statistics", "Re-estimated statistics gain accuracy at other sizes (published)."}},
+    {{"net", "mobilenet-small", "mobilenet-small", "resnet20", "network that takes all sizes"},
+     {"data", "glyphs", "glyphs", "cifar10", "data set of square images"},
+     {"formats", "float32", "float32,mxfp8_e4m3,mxfp4", "float32,mxfp8_e4m3,mxfp4",
+      "of weights and activations in training and test"},
+     {"sizes", "28:0.3,36:0.2,20:0.3,14:0.2", "28:0.3,36:0.2,20:0.3,14:0.2",
+      "32:0.3,48:0.2,24:0.3,16:0.2", "pixels and shares of steps where sizes are mixed"},
+     {"small", "20", "20", "24", "pixels of a training at one smaller size"},
+     {"tests", "14,20,28,36", "14,20,28,36", "16,24,32,48", "pixels of test images"},
+     {"copies", "1", "1", "1", "of each sample at the size of the data set"},
+     {"smoothing", "4", "8", "50", "steps between two measurements of smoothing"},
+     {"shift", "2", "2", "4", "largest shift of augmentation, in pixels"},
+     {"flip", "0", "0", "1", "1: augmentation flips images"},
+     {"norm_samples", "64", "256", "512", "samples that statistics are re-estimated on"},
+     {"optimizer", "adam", "adam", "sgd", "at the rates recommended for it"},
+     {"epochs", "1", "1", "2", "passes over the training images"},
+     {"batch", "8", "8", "32", "samples of a step at the size of the data set"},
+     {"train_samples", "384", "3072", "4096", "training images; 0: all"},
+     {"eval_samples", "100", "400", "1000", "test images; 0: all"},
+     {"seeds", "1", "3", "5", "seeds that methods are paired by"}},
+    image_sizes::run_image_sizes};
+
+}  // namespace numemu::experiments
