@@ -180,8 +180,10 @@ Conclusion run_exchange_cost(const ExperimentRun& run) {
   add_exchange_figure(wires, run.settings, conclusion);
   add_topology_tables(std::move(wires), run.settings, conclusion);
   std::vector<workers::Method> methods = {workers::dense()};
-  for (const std::string& format : run.settings.list("formats"))
+  for (const std::string& format : run.settings.list("formats")) {
     methods.push_back(workers::exchanged({{"format", format}}));
+    methods.back().name = format;
+  }
   for (const workers::Group group : {workers::Group::images, workers::Group::fine_tuning})
     workers::add_training(run, group, methods, conclusion);
   return conclusion;
