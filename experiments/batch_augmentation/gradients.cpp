@@ -88,7 +88,7 @@ std::vector<double> add_gradients(const ExperimentRun& run, const Group& group,
       chart.of(format + " measured")
           .points.push_back(with_error({.x = x, .y = seen.value}, seen.error));
       if (exact) {
-        chart.of("predicted", true)
+        chart.of(format + " predicted", true)
             .points.push_back(with_error({.x = x, .y = predicted.value}, predicted.error));
         ratios.push_back(from_single([&](const Moments& m) {
                            return variance(m, of.copies) / variance(m, 1);
