@@ -76,6 +76,10 @@ void require_data(const Settings& settings, const Group& group, const net::Datas
   net::check(group.augment, data.input_shape()[0], data.input_shape()[1]);
   for (const std::string& net : group.nets) {
     const TrainTrial trial = group.trial(settings, net, "float32");
+    restricted(data, trial.train_samples, false);
+    if (trial.eval_samples > data.test_count())
+      throw usage_error(fmt::format("--set: {}eval_samples: expected at most {}, not {}",
+                                    group.prefix, data.test_count(), trial.eval_samples));
     require_single_gradients(trial, data);
     const std::int64_t first = first_sample(group, trial, data),
                        needed = gradient_plan(settings).samples();
@@ -90,6 +94,7 @@ Conclusion run_batch_augmentation(const ExperimentRun& run) {
   std::vector<Group> groups = {group_of(run.settings, ""), group_of(run.settings, "tuned_")};
   std::erase_if(groups, [](const Group& group) { return group.nets.empty(); });
   gradient_plan(run.settings);
+  test_count(run.settings);
   seeds_of(run);
   std::vector<net::Dataset> sets;
   for (const Group& group : groups) {

@@ -33,6 +33,8 @@ struct GradientPlan {
 };
 /// Of the settings gradient_samples, gradient_batch and gradient_batches.
 GradientPlan gradient_plan(const Settings&);
+/// How often a training is tested on the way: the setting tests.
+std::int64_t test_count(const Settings&);
 /// The first training sample whose gradient is read: behind those of the training from the start.
 std::int64_t first_sample(const Group&, const TrainTrial&, const net::Dataset&);
 /// Throws Error for a network whose samples depend on each other, folded where it can be.

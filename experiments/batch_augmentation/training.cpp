@@ -117,10 +117,12 @@ Chart curves(const std::string& title, const Study<Trained>& study, std::size_t 
 
 }  // namespace
 
+std::int64_t test_count(const Settings& settings) { return settings.integer("tests", 1, 1000); }
+
 void add_training(const ExperimentRun& run, const Group& group, const std::string& net,
                   const std::string& format, const std::vector<double>& ratios,
                   const net::Dataset& data, Conclusion& conclusion) {
-  const std::int64_t tests = run.settings.integer("tests", 1, 1000);
+  const std::int64_t tests = test_count(run.settings);
   const TrainTrial shared = group.trial(run.settings, net, format);
   const std::vector<Method> methods = methods_of(group);
   const std::size_t count = group.copies.size();

@@ -91,6 +91,9 @@ TEST_CASE("batch-augmentation: wrong settings are refused before any trial", "[f
            Row{"data=chain", "data: expected images"},
            Row{"train_samples=0", "gradient_batches: 0 training samples are left for gradients"},
            Row{"gradient_samples=10", "gradient_samples"},
+           Row{"tests=0", "tests"},
+           Row{"eval_samples=20000", "eval_samples: expected at most 10000, not 20000"},
+           Row{"train_samples=100000", "55000 training samples, not 100000"},
        }) {
     INFO(row.setting);
     std::vector<std::string> settings = {row.setting};
