@@ -38,11 +38,12 @@ void add_steps(const ExperimentRun& run, const net::Dataset& data, const Questio
     options.sizes = asked.methods[kBatch].sizes;
     const double area = area_cost(options, asked.own, share.size),
                  shapes = step_cost(graph, options, asked.own, share.size);
-    conclusion.add(
-        exact_finding(fmt::format("multiply-adds of a step at {} pixels over those at {}",
-                                  share.size, asked.own),
-                      area, shapes, std::abs(shapes - 1) <= kCostHolds, near(1, kCostHolds)),
-        "area");
+    if (share.size != asked.own)
+      conclusion.add(
+          exact_finding(fmt::format("multiply-adds of a step at {} pixels over those at {}",
+                                    share.size, asked.own),
+                        area, shapes, std::abs(shapes - 1) <= kCostHolds, near(1, kCostHolds)),
+          "area");
     const net::PlannedStep step = net::sized_step(options, asked.own, share.size);
     table.rows.push_back({std::to_string(share.size), std::to_string(step.samples),
                           fmt::format("{:.3f}", area), fmt::format("{:.3f}", shapes)});
