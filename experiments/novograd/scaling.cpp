@@ -10,6 +10,7 @@
 #include "experiments/engine/study.hpp"
 #include "experiments/engine/trials.hpp"
 #include "formats/digest.hpp"
+#include "formats/portable/math.hpp"
 
 namespace numemu::experiments::novograd {
 namespace {
@@ -92,10 +93,13 @@ Scaled train_scaled(const TrainTrial& trial, const net::Dataset& data, int k) {
 }
 
 std::int64_t largest_k_changed(double epsilon, double least_norm) {
-  const double half_ulp = std::ldexp(0.5, std::ilogb(least_norm) - (kFloatBits - 1));
-  return static_cast<std::int64_t>(
-             std::ceil(std::log2(double{static_cast<float>(epsilon)} / half_ulp))) -
-         1;
+  const double ulp = std::ldexp(1.0, std::ilogb(least_norm) - (kFloatBits - 1));
+  const double ratio = 2 * double{static_cast<float>(epsilon)} / ulp;
+  const auto k = static_cast<std::int64_t>(std::ceil(portable::log2(ratio))) - 1;
+  // A tie, which a power of two may reach, goes to the neighbour where the norm is odd.
+  int exponent = 0;
+  const bool tie = std::frexp(ratio, &exponent) == 0.5;
+  return tie && std::fmod(least_norm / ulp, 2) == 1 ? k + 1 : k;
 }
 
 void add_scaling(const ExperimentRun& run, const std::string& net, const net::Dataset& data,

@@ -5,6 +5,8 @@
 
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/nets.hpp"
+#include "emu/net/train/objective.hpp"
+#include "emu/net/train/optimizer.hpp"
 #include "formats/error.hpp"
 #include "formats/random.hpp"
 #include "formats/scaling/scale_rule.hpp"
@@ -13,6 +15,7 @@
 #include "policies/recipe/recipe.hpp"
 #include "policies/recipe/role_json.hpp"
 #include "tests/catch.hpp"
+#include "tests/policies/option_cell.hpp"
 
 namespace recipe_docs_test {
 
@@ -55,6 +58,20 @@ void collect_keys(const Json& json, std::vector<std::string>& keys) {
 }
 
 }  // namespace
+
+TEST_CASE("docs: every option of an optimizer or objective has its row", "[fast]") {
+  const std::string text = read_text(NUMEMU_SOURCE "/docs/training.md");
+  const auto check = [&](const std::string& name, OptionSet& options) {
+    for (const Option& option : options.list())
+      CHECK_THAT(text, Catch::Contains("| `" + name + "` | " + test::option_cell(option) + " |"));
+  };
+  for (const std::string& name : net::optimizer_names())
+    check(name, *net::options_of_optimizer(name));
+  for (const std::string& name : net::objective_names()) {
+    const net::Objective objective = net::find_objective(name);
+    if (objective.options != nullptr) check(name, *objective.options());
+  }
+}
 
 TEST_CASE("docs: every recipe is read and comes back from its canonical form", "[fast]") {
   CHECK(recipes().size() >= 8);

@@ -64,8 +64,8 @@ class NovoGrad final : public Optimizer {
   std::vector<Tensor> first_, second_;
 };
 
-// The momentum is a sum of 1 / (1 - beta1) directions of length 1 per tensor.
-constexpr OptimizerName kNovoGradNames[] = {{"novograd", 0.01, 0.001, false, false}};
+// The best of 0.01, 0.03 and 0.1 after an epoch of mlp on glyphs, batch 64.
+constexpr OptimizerName kNovoGradNames[] = {{"novograd", 0.03, 0.001, false, false}};
 
 }  // namespace
 

@@ -1,0 +1,47 @@
+// The complement entropy of a row of logits in closed form, and in a format by division and by
+// logits.
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "experiments/engine/experiment.hpp"
+#include "formats/format.hpp"
+
+namespace numemu::experiments::complement {
+
+/// Of a row of logits, label g: q is the softmax over the others, 0 for g.
+struct Row {
+  std::vector<double> q;
+  double entropy = 0;  ///< H = -sum q ln q
+  double rest = 0;     ///< 1 - p_g, p the softmax over all
+
+  /// dH/dz_k = -q_k (ln q_k + H), 0 for g.
+  std::vector<double> slope() const;
+};
+Row complement_row(std::span<const float> logits, std::size_t label);
+
+/// To nearest even.
+double rounded(double x, const Format&);
+/// Half a unit in the last place, relative to the smallest significand.
+double unit_of(const Format&);
+
+/// 1 - p_g + guard, each of p_g, the difference and the sum rounded to the format.
+double denominator(const Row&, const Format&, double guard);
+/// The entropy of q, q, ln q and their products rounded to the format, sums in float64. By division
+/// q_j = p_j / denominator(), with p_j and the quotient rounded; by logits q is complement_row()'s.
+double entropy_by_division(const Row&, const Format&, double guard);
+double entropy_by_logits(const Row&, const Format&);
+
+/// What division gives in closed form: with S = rest / denominator every q is S times too large,
+/// -sum S q ln(S q) = S (H - ln S).
+double predicted_by_division(const Row&, double denominator);
+/// How far roundings take an entropy from that, at most, with so many roundings of each q: 2 by
+/// division; by logits 1, the denominator being `rest`.
+double rounding_bound(const Row&, const Format&, double denominator, int roundings);
+
+/// The gradient of the objective beside closed form and central differences, and both ways in the
+/// setting `format` by the margin of the label (settings classes, rows, margins, guard).
+void add_closed_forms(const ExperimentRun&, Conclusion&);
+
+}  // namespace numemu::experiments::complement
