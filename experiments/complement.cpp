@@ -43,7 +43,7 @@ struct Figures {
     return all;
   }
   static double at(const ComparedRun& run, std::size_t place) {
-    return run.diverged > 0 || place >= run.after.size() ? NAN : run.after[place];
+    return run.outcome.diverged || place >= run.after.size() ? NAN : run.after[place];
   }
   double ratio(const ComparedRun& run) const { return at(run, epsilons); }
   double lost(const ComparedRun& run) const { return at(run, epsilons + 1); }
