@@ -142,6 +142,20 @@ TEST_CASE("the checkpoint says how it was trained", "[fast]") {
         "warmup 2 clip 0.5 workers 2 micro-batches 3");
 }
 
+TEST_CASE("the checkpoint has options of optimizers and objectives in their canonical form",
+          "[fast]") {
+  const Workplace w;
+  api::TrainRequest asked = text_of(w, 1);
+  asked.optimizer = "lion(0.9, beta2=0.98)";
+  asked.train.objectives = {"label_smoothing(share=0.2)", "complement"};
+  asked.learning_rate = 0.0001;
+  asked.warmup = 0;
+  asked.clip = 0;
+  CHECK(training_of(api::train(asked, w.context).checkpoint) ==
+        "lion(0.9,0.98) cosine lr 0.0001 weight decay 0.1 epochs 1 batch 8 seed 1 objectives "
+        "label_smoothing(0.2) complement");
+}
+
 TEST_CASE("rows name the stage of the recipe, and objectives come from it", "[fast]") {
   Workplace w;
   const auto run = [&](int epoch) {

@@ -66,6 +66,14 @@ TEST_CASE("values that an option does not take are refused in one line", "[fast]
                 "--epochs: expected a whole number from 1 to 100000, not '0'");
   check_refused(s.run(train + "--warmup 1e3"), "--warmup: expected a whole number from 0 to 10000");
   check_refused(s.run(train + "--memory 4KB"), "--memory: expected bytes, or a number with K, M");
+  check_refused(s.run(train + "--optimizer novogard"),
+                "unknown optimizer 'novogard'; did you mean 'novograd'?");
+  check_refused(s.run(train + "--optimizer 'lion(bta2=1)'"),
+                "optimizer lion: unknown option 'bta2'; did you mean 'beta2'?");
+  check_refused(s.run(train + "--objective cross_entropy,complemnt"),
+                "unknown objective 'complemnt'; did you mean 'complement'?");
+  check_refused(s.run(train + "--objective 'label_smoothing(2)'"),
+                "objective label_smoothing: share: expected a number from 0 to 1");
   check_refused(s.run(train + "--batch"), "train: --batch: 1 required INT");
   check_refused(s.run("train"), "train: --data is required");
   check_refused(s.run("sweep --resume --fresh"), "sweep: --resume excludes --fresh");

@@ -157,6 +157,7 @@ TEST_CASE("policies: the canonical text leaves out defaults at its end", "[fast]
   CHECK(policy_text(*read(R"j("kure(1,1.8)")j")) == "kure");
   CHECK(policy_text(*read(R"j("kure(0.5)")j")) == "kure(0.5)");
   CHECK(policy_text(*read(R"j({"rule": "kure", "target": 3})j")) == "kure(1,3)");
+  CHECK(policy_text(*read(R"j("kure(target=3)")j")) == "kure(1,3)");
   const auto options = std::make_shared<AllTypes>();
   options->warm = true;
   CHECK(policy_text({&kAll, options}) == "all(0.5,3,true)");
