@@ -63,7 +63,8 @@ TEST_CASE("docs: every option of an optimizer or objective has its row", "[fast]
   const std::string text = read_text(NUMEMU_SOURCE "/docs/training.md");
   const auto check = [&](const std::string& name, OptionSet& options) {
     for (const Option& option : options.list())
-      CHECK_THAT(text, Catch::Contains("| `" + name + "` | " + test::option_cell(option) + " |"));
+      CHECK_THAT(text, Catch::Contains("| `" + name + "` | " + policies::test::option_cell(option) +
+                                       " |"));
   };
   for (const std::string& name : net::optimizer_names())
     check(name, *net::options_of_optimizer(name));
