@@ -89,9 +89,10 @@ void check_image_sizes(const TrainOptions& o) {
                   fmt::format("1 to {} pixels, not {}", kMostPixels, size));
     require_sizes(share > 0 && share <= 1,
                   fmt::format("for {} a share above 0, at most 1, not {}", size, share));
-    require_sizes(std::none_of(sizes.shares.begin(), one,
-                               [&](const ImageSizes::Share& other) { return other.size == size; }),
-                  fmt::format("each size once, found {} twice", size));
+    require_sizes(
+        std::none_of(sizes.shares.begin(), one,
+                     [&size = size](const ImageSizes::Share& other) { return other.size == size; }),
+        fmt::format("each size once, found {} twice", size));
     sum += share;
   }
   require_sizes(std::abs(sum - 1) <= kSumSlack,
