@@ -40,7 +40,7 @@ ExperimentResult run_experiment(const ExperimentRequest& asked, const Context& c
   const experiments::Size size = experiments::parse_size(asked.size);
   for (const std::string& setting : asked.settings) require_utf8("--set", setting);
   experiments::ExperimentRun run{
-      .settings = experiments::Settings(experiment.settings, size, asked.settings),
+      .settings = experiments::settings_of(experiment, size, asked.settings),
       .seed = static_cast<std::uint64_t>(asked.seed),
       .out = folder_of(asked),
       .existing = asked.existing,
@@ -75,7 +75,7 @@ ExperimentResult run_experiment(const ExperimentRequest& asked, const Context& c
 ClusterPlan plan_cluster(const ExperimentRequest& request, ClusterRequest asked) {
   const experiments::Experiment& experiment = experiments::find_experiment(request.name);
   const experiments::Size size = experiments::parse_size(request.size);
-  const experiments::Settings checked(experiment.settings, size, request.settings);
+  experiments::settings_of(experiment, size, request.settings);
   if (request.shard != "0/1")
     throw usage_error("--shard: expected none beside --slurm and --parallel");
   if (request.existing == Existing::fresh)

@@ -245,8 +245,8 @@ std::string Run::row(const net::EpochMetrics& epoch) const {
 }
 
 /// Runs or resumes the training and gives the number of its last epoch. `checkpoint`: removed where
-/// there is something left to train. metrics.jsonl gets a row per epoch; a resumed run leaves the
-/// file of an uninterrupted one.
+/// there is something left to train. metrics.jsonl gets a row per epoch, none of an epoch without
+/// samples; a resumed run leaves the file of an uninterrupted one.
 std::int64_t run(Graph& graph, Run& of, const net::TrainOptions& options, const net::RunFile& file,
                  const std::string& metrics, const std::string& checkpoint, std::int64_t steps,
                  net::Ranks* ranks, const TrainHooks& told) {
@@ -261,7 +261,13 @@ std::int64_t run(Graph& graph, Run& of, const net::TrainOptions& options, const 
       throw file_error(fmt::format("{}: cannot be removed ({})", checkpoint, error.message()));
     std::string rows;
     for (const net::EpochMetrics& epoch : state.history) rows += of.row(epoch);
-    write_atomically(metrics, {rows});
+    if (rows.empty()) {
+      std::filesystem::remove(metrics, error);  // no file before the first epoch has ended
+      if (error)
+        throw file_error(fmt::format("{}: cannot be removed ({})", metrics, error.message()));
+    } else {
+      write_atomically(metrics, {rows});
+    }
     told.on_start(state, steps);
   };
   hooks.on_step = [&](std::int64_t step, std::int64_t, double loss) {

@@ -75,8 +75,13 @@ namespace {
 
 void print_plan(const ClusterOptions& options, const api::ClusterPlan& plan) {
   if (options.slurm) {
-    fmt::print("# {}/slurm/array.sh\n{}\n# {}/slurm/last.sh, after the array\n{}", plan.out,
-               api::array_script(plan), plan.out, api::last_script(plan));
+    const std::string rounds =
+        plan.rounds > 1
+            ? fmt::format(", submitted {} times, each after the one before", plan.rounds)
+            : "";
+    fmt::print("# {}/slurm/array.sh{}\n{}\n# {}/slurm/last.sh, after the {}\n{}", plan.out, rounds,
+               api::array_script(plan), plan.out, plan.rounds > 1 ? "last array" : "array",
+               api::last_script(plan));
   } else {
     fmt::print("{}", api::parallel_lines(plan));
   }

@@ -63,7 +63,7 @@ double least_loss(const std::vector<BitItem>& items, double budget, AllocationMe
 }  // namespace
 
 void add_allocation(const ExperimentRun& run, Conclusion& conclusion) {
-  const std::int64_t instances = run.settings.integer("instances", 1, 100'000);
+  const std::int64_t instances = run.settings.integer("instances");
   ResultTable table{
       fmt::format("greedy bits of {} instances, sensitivities of lognormal law", instances),
       {"items", "sizes", "average bits", "optimum by", "optimal", "mean loss / least",
@@ -240,7 +240,7 @@ net::KeptBytes::Sums kept_by(const Sample& sample, const Level& level, std::uint
 
 void add_bytes(const ExperimentRun& run, const net::Dataset& data, const std::string& net,
                const std::vector<Level>& all, std::int64_t group, Conclusion& conclusion) {
-  const std::int64_t batch = run.settings.integer("batch", 2, 100'000);
+  const std::int64_t batch = run.settings.integer("batch");
   const Sample sample = sample_of(net, data, 32, batch, run.seed);
   ResultTable table{fmt::format("bytes kept for backward of a sample, {} at batch {}", net, batch),
                     {"method", "predicted", "counted", "times less than float32"},
@@ -272,7 +272,7 @@ void add_bytes(const ExperimentRun& run, const net::Dataset& data, const std::st
 
 void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
   const Settings& settings = run.settings;
-  const std::int64_t group = settings.integer("group", 2, 1 << 20);
+  const std::int64_t group = settings.integer("group");
   TrainingPlan plan;
   plan.trial = training_of(settings, settings.text("net"), {.least_batch = 2});
   plan.data = settings.text("data");
@@ -340,22 +340,25 @@ const Experiment experiment_actnn = {
      {"memory", "Level L3 keeps at least 12 times fewer bytes than float32."},
      {"accuracy", "With 2 bits or more training loses at most 0.5 points of top-1."},
      {"bias", "At 1 bit stochastic rounding ends above rounding to nearest."}},
-    {{"nets", "mlp", "mlp,lenet", "mlp,lenet", "networks whose weight gradients are measured"},
-     {"net", "mlp-bn", "mlp-bn", "mlp-bn", "network whose contexts add up, and that is trained"},
-     {"data", "glyphs", "glyphs", "glyphs", "data set"},
-     {"bits", "2", "1,2,4,8", "1,2,3,4,5,6,8", "of the codes"},
-     {"group", "256", "256", "256", "elements that share a scale"},
+    {{"nets", "mlp", "mlp,lenet", "mlp,lenet", "networks whose weight gradients are measured",
+      takes_networks()},
+     {"net", "mlp-bn", "mlp-bn", "mlp-bn", "network whose contexts add up, and that is trained",
+      takes_network()},
+     {"data", "glyphs", "glyphs", "glyphs", "data set", takes_data_set()},
+     {"bits", "2", "1,2,4,8", "1,2,3,4,5,6,8", "of the codes", wholes(1, 8)},
+     {"group", "256", "256", "256", "elements that share a scale", whole(2, 1 << 20)},
      {"gradient_train", "256", "2048", "8192",
-      "samples that these networks were trained with, once"},
-     {"gradient_batch", "16", "64", "64", "samples that gradients come from"},
-     {"draws", "40", "200", "400", "of the codes of a context"},
-     {"passes", "4", "50", "200", "pairs of draws for each context that adds up"},
-     {"instances", "2", "50", "200", "of the allocation of bits"},
-     {"epochs", "1", "4", "8", "epochs of training"},
-     {"batch", "128", "128", "128", "images of a step"},
-     {"train_samples", "512", "8192", "8192", "training images; 0: all"},
-     {"eval_samples", "500", "4000", "0", "test images; 0: all"},
-     {"seeds", "1", "5", "10", "seeds that methods are paired by"}},
+      "samples that these networks were trained with, once", whole(32, 1'000'000'000)},
+     {"gradient_batch", "16", "64", "64", "samples that gradients come from", whole(2, 65536)},
+     {"draws", "40", "200", "400", "of the codes of a context", whole(2 * 20, 1'000'000)},
+     {"passes", "4", "50", "200", "pairs of draws for each context that adds up",
+      whole(4, 1'000'000)},
+     {"instances", "2", "50", "200", "of the allocation of bits", whole(1, 100'000)},
+     {"epochs", "1", "4", "8", "epochs of training", whole(1, 10'000)},
+     {"batch", "128", "128", "128", "images of a step", whole(2, 100'000)},
+     {"train_samples", "512", "8192", "8192", "training images; 0: all", whole(0, 1'000'000'000)},
+     {"eval_samples", "500", "4000", "0", "test images; 0: all", whole(0, 1'000'000'000)},
+     {"seeds", "1", "5", "10", "seeds that methods are paired by", whole(1, 1000)}},
     run_actnn};
 
 }  // namespace numemu::experiments

@@ -89,13 +89,16 @@ const Experiment experiment_adacomp = {
       "Training loses at most 0.5 points of top-1, or 1 % of the bits per character, to the dense "
       "mean."}},
     with_links(workers::with_training(
-        {{"bins", "50,500", "10,50,200,500", "10,20,50,100,200,500,1000", "elements of a bin"},
-         {"elements", "20000", "100000", "200000", "of the gradients that are noise"},
-         {"warm", "300", "500", "1000", "steps before what is sent counts"},
-         {"steps", "50", "100", "500", "steps that count"},
-         {"repeats", "2", "5", "10", "draws of the noise"}},
+        {{"bins", "50,500", "10,50,200,500", "10,20,50,100,200,500,1000", "elements of a bin",
+          wholes(2, 16384)},
+         {"elements", "20000", "100000", "200000", "of the gradients that are noise",
+          whole(16384, 100'000'000)},
+         {"warm", "300", "500", "1000", "steps before what is sent counts", whole(1, 1'000'000)},
+         {"steps", "50", "100", "500", "steps that count", whole(1, 1'000'000)},
+         {"repeats", "2", "5", "10", "draws of the noise", whole(1, 1000)}},
         {workers::Group::images, workers::Group::fine_tuning, workers::Group::text},
         {"sgd", "sgd,adam"})),
-    adacomp::run_adacomp};
+    adacomp::run_adacomp,
+    workers::check_training};
 
 }  // namespace numemu::experiments

@@ -27,26 +27,19 @@ namespace {
 constexpr double kAdditive = 3;
 constexpr double kMostCost = 1e18, kMostDecibels = 1000;
 
-/// Nothing for an empty text.
-std::vector<double> numbers_of(const Settings& settings, const char* key, double least,
-                               double most) {
-  if (settings.text(key).empty()) return {};
-  return settings.numbers(key, least, most);
+void check_cost(const std::string& cost) {
+  if (cost != "bits" && cost != "mac") throw Error(unknown_name("cost", cost, {"bits", "mac"}));
 }
 
 FrontPlan plan_of(const ExperimentRun& run) {
   FrontPlan plan;
-  const std::string& cost = run.settings.text("cost");
-  if (cost != "bits" && cost != "mac")
-    throw usage_error("--set: cost: " + unknown_name("cost", cost, {"bits", "mac"}));
-  plan.cost = cost == "bits" ? CostKind::bits : CostKind::mac;
-  plan.budgets = numbers_of(run.settings, "budgets", 0, kMostCost);
-  plan.points = run.settings.integer("points", 1, 100);
-  plan.decibels = numbers_of(run.settings, "sqnr", -kMostDecibels, kMostDecibels);
-  const std::vector<double> other = numbers_of(run.settings, "other_limit", 0, kMostCost);
-  if (other.size() > 1) throw usage_error("--set: other_limit: expected one number");
-  if (!other.empty()) plan.other_limit = other[0];
-  plan.random = run.settings.integer("random", 0, 1000);
+  plan.cost = run.settings.text("cost") == "bits" ? CostKind::bits : CostKind::mac;
+  plan.budgets = run.settings.numbers("budgets");
+  plan.points = run.settings.integer("points");
+  plan.decibels = run.settings.numbers("sqnr");
+  if (!run.settings.text("other_limit").empty())
+    plan.other_limit = run.settings.number("other_limit");
+  plan.random = run.settings.integer("random");
   plan.seed = run.seed;
   plan.solver = run.settings.text("solver");
   return plan;
@@ -246,7 +239,7 @@ Conclusion run_allocation(const ExperimentRun& run) {
   Json base = {{"numemu_recipe", 1}};
   if (!file.empty()) base = policies::Recipe::parse(parse_json(read_text(file), file), file).json();
   const std::string &net = run.settings.text("net"), &data = run.settings.text("data");
-  const std::int64_t images = run.settings.integer("images", 1, 100'000'000);
+  const std::int64_t images = run.settings.integer("images");
   net::Dataset dataset = net::load_dataset(data, run.folders.cache);
   if (kind == LossKind::cross_entropy && dataset.target() != net::TargetKind::classes)
     throw usage_error(
@@ -320,25 +313,28 @@ const Experiment experiment_allocation = {
     {{"additive", "The noise of a mixture is the sum of its layers' within a factor of two."},
      {"order", "The sums rank mixtures: rank correlation above 0.9."},
      {"front", "The program's mixtures have less noise than uniform and random ones as dear."}},
-    {{"net", "lenet", "lenet", "lenet", "network or file"},
-     {"data", "glyphs", "glyphs", "glyphs", "data set"},
+    {{"net", "lenet", "lenet", "lenet", "network or file", takes_network()},
+     {"data", "glyphs", "glyphs", "glyphs", "data set", takes_data_set()},
      {"options", "int8,int4,int3", "int8,int6,int4,float8_e4m3fn,mxfp4",
       "int8,int6,int5,int4,int3,float8_e4m3fn,float6_e2m3fn,mxfp8_e4m3,mxfp6_e2m3,mxfp4,nvfp4",
-      "WEIGHTS[/ACTIVATIONS][~SCALE][@UNIT], or a .json file with a list of them"},
+      "WEIGHTS[/ACTIVATIONS][~SCALE][@UNIT], or a .json file with a list of them", list_of()},
      kWeightGranularity,
      {"recipe", "", "", "", "file with the recipe that layers are changed in; float32"},
      {"loss", "noise", "noise", "noise",
       "noise (measured at the output), predicted (from float32) or cross_entropy"},
      {"cost", "bits", "bits", "bits",
-      "what is bounded: bits (per weight of products) or mac (per MAC)"},
-     {"budgets", "", "", "", "limits of the mean cost; evenly from the least to the largest"},
-     {"points", "2", "4", "8", "how many, where no budgets are given"},
-     {"other_limit", "", "", "", "a limit of the other mean cost, at every budget"},
-     {"sqnr", "", "", "", "further points: the cheapest mixture with that predicted SQNR in dB"},
+      "what is bounded: bits (per weight of products) or mac (per MAC)", text_of(check_cost)},
+     {"budgets", "", "", "", "limits of the mean cost; evenly from the least to the largest",
+      reals(0, kMostCost).or_nothing()},
+     {"points", "2", "4", "8", "how many, where no budgets are given", whole(1, 100)},
+     {"other_limit", "", "", "", "a limit of the other mean cost, at every budget",
+      real(0, kMostCost).or_nothing()},
+     {"sqnr", "", "", "", "further points: the cheapest mixture with that predicted SQNR in dB",
+      reals(-kMostDecibels, kMostDecibels).or_nothing()},
      {"mac_costs", "", "", "", "file with the cost of a MAC; bits times bits over float32's"},
-     {"random", "1", "2", "8", "random mixtures beside each budget"},
+     {"random", "1", "2", "8", "random mixtures beside each budget", whole(0, 1000)},
      {"solver", "exact", "exact", "exact", "exact, cbc (the program of that name) or greedy"},
-     {"images", "200", "2000", "10000", "test samples of the mixtures"}},
+     {"images", "200", "2000", "10000", "test samples of the mixtures", whole(1, 100'000'000)}},
     run_allocation};
 
 }  // namespace numemu::experiments

@@ -292,7 +292,7 @@ TrainingPlan plan_of(const ExperimentRun& run) {
   const Settings& settings = run.settings;
   TrainingPlan plan;
   plan.trial = training_of(settings, settings.text("net"), {.optimizer = "adam", .least_batch = 2});
-  plan.trial.options.learning_rate = settings.number("learning_rate", 1e-6, 1);
+  plan.trial.options.learning_rate = settings.number("learning_rate");
   plan.trial.options.weight_decay = 0;
   plan.data = settings.text("data");
   plan.seeds = seeds_of(run);
@@ -380,18 +380,19 @@ const Experiment experiment_binarized = {
      {"few bits",
       "4-bit weights and activations with gradients of 6-bit powers of two lose at most 1 point."}},
     {{"lengths", "1,16,63,64,65,784", "1,16,63,64,65,784,4096", "1,16,63,64,65,784,4096,65536",
-      "signs of a dot product"},
+      "signs of a dot product", wholes(1, 65536)},
      {"deviations", "1,3", "1,1.25,1.6,3", "1,1.1,1.25,1.4,1.6,1.8,2,3",
-      "of the normal numbers that are rounded to powers of two"},
-     {"samples", "400000", "4000000", "64000000", "numbers of each deviation"},
-     {"net", "mlp-signs", "mlp-signs", "mlp-signs", "network to train"},
-     {"data", "glyphs", "glyphs", "glyphs", "data set"},
-     {"learning_rate", "0.002", "0.002", "0.002", "of every method, at its start"},
-     {"epochs", "1", "4", "8", "epochs of training"},
-     {"batch", "128", "128", "128", "images of a step"},
-     {"train_samples", "1024", "8192", "16384", "training images; 0: all"},
-     {"eval_samples", "500", "4000", "0", "test images; 0: all"},
-     {"seeds", "1", "5", "10", "seeds that methods are paired by"}},
+      "of the normal numbers that are rounded to powers of two", reals(0.01, 100)},
+     {"samples", "400000", "4000000", "64000000", "numbers of each deviation",
+      whole(64 * 64, 1'000'000'000)},
+     {"net", "mlp-signs", "mlp-signs", "mlp-signs", "network to train", takes_network()},
+     {"data", "glyphs", "glyphs", "glyphs", "data set", takes_data_set()},
+     {"learning_rate", "0.002", "0.002", "0.002", "of every method, at its start", real(1e-6, 1)},
+     {"epochs", "1", "4", "8", "epochs of training", whole(1, 10'000)},
+     {"batch", "128", "128", "128", "images of a step", whole(1, 100'000)},
+     {"train_samples", "1024", "8192", "16384", "training images; 0: all", whole(0, 1'000'000'000)},
+     {"eval_samples", "500", "4000", "0", "test images; 0: all", whole(0, 1'000'000'000)},
+     {"seeds", "1", "5", "10", "seeds that methods are paired by", whole(1, 1000)}},
     run_binarized};
 
 }  // namespace numemu::experiments

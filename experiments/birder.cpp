@@ -87,10 +87,10 @@ Noise measure(std::int64_t count, double beta, std::int64_t elements, std::uint6
 
 void add_noise(const ExperimentRun& run, Conclusion& conclusion) {
   const Settings& settings = run.settings;
-  const std::int64_t elements = settings.integer("elements", 1600, 10'000'000);
-  const double beta = settings.number("beta", 0, 0.999999);
-  const auto counts = settings.whole_numbers("noise_workers", 1, 1024);
-  StudyPlan plan{{}, seeds_of(run, "repeats", 2), /*at_once=*/true};
+  const std::int64_t elements = settings.integer("elements");
+  const double beta = settings.number("beta");
+  const auto counts = settings.whole_numbers("noise_workers");
+  StudyPlan plan{{}, seeds_of(run, "repeats"), /*at_once=*/true};
   for (const std::int64_t count : counts) plan.methods.push_back(fmt::format("{}", count));
   const auto study =
       run_study<Noise>(run, plan, [&](std::size_t c, std::uint64_t seed) -> StudyRun<Noise> {
@@ -143,8 +143,8 @@ void add_noise(const ExperimentRun& run, Conclusion& conclusion) {
 
 /// Adam on dense gradients first; what comes back of the others is the step itself.
 std::vector<workers::Method> methods_of(const Settings& settings, workers::Group group) {
-  const double rate = settings.number(workers::key(group, "sign_lr"), 1e-9, 1),
-               beta = settings.number("beta", 0, 1);
+  const double rate = settings.number(workers::key(group, "sign_lr")),
+               beta = settings.number("beta");
   const auto signs = [&](const std::string& rule, const char* claim) {
     workers::Method method = workers::exchanged(Json(rule), claim);
     method.name += fmt::format(", sgd at {:g}", rate);
@@ -191,14 +191,16 @@ const Experiment experiment_birder = {
      {"bits", "A worker sends one bit for each element."},
      {"accuracy", "Training loses at most 0.5 points of top-1 to dense Adam."}},
     with_links(workers::with_training(
-        {{"beta", "0.95", "0.95", "0.95", "of the moving means"},
-         {"sign_lr", "0.004", "0.004", "0.004", "size of the steps of birder and majority"},
-         {"tuned_sign_lr", "0.0005", "0.0005", "0.0005", "the same in fine-tuning"},
+        {{"beta", "0.95", "0.95", "0.95", "of the moving means", real(0, 0.999999)},
+         {"sign_lr", "0.004", "0.004", "0.004", "size of the steps of birder and majority",
+          real(1e-9, 1)},
+         {"tuned_sign_lr", "0.0005", "0.0005", "0.0005", "the same in fine-tuning", real(1e-9, 1)},
          {"noise_workers", "1,4,8", "1,2,4,8,16,64", "1,2,4,8,16,64,256",
-          "workers whose noise is measured"},
-         {"elements", "20000", "100000", "400000", "numbers of each"},
-         {"repeats", "5", "10", "10", "draws of them"}},
+          "workers whose noise is measured", wholes(1, 1024)},
+         {"elements", "20000", "100000", "400000", "numbers of each", whole(1600, 10'000'000)},
+         {"repeats", "5", "10", "10", "draws of them", whole(2, 1000)}},
         {workers::Group::images, workers::Group::fine_tuning}, {"adam", "adam"})),
-    birder::run_birder};
+    birder::run_birder,
+    workers::check_training};
 
 }  // namespace numemu::experiments

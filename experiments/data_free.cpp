@@ -57,7 +57,7 @@ double floor_divergence(std::int64_t n) {
 
 void add_floor(const ExperimentRun& run, Conclusion& conclusion) {
   constexpr std::int64_t kGroups = 32;  // of channels, whose spread is the error of the mean
-  const std::int64_t channels = run.settings.integer("channels", kGroups, 1'000'000) / kGroups;
+  const std::int64_t channels = run.settings.integer("channels") / kGroups;
   const Distribution law = Distribution::parse("normal", false);
   ResultTable table{
       "J n of n independent normal numbers a channel", {"n", "predicted", "measured"}, {}};
@@ -123,19 +123,19 @@ Plan plan_of(const ExperimentRun& run) {
     plan.trial.options.optimizer = net::recommended_optimizer(plan.net);
     net::use_recommended_rates(plan.trial.options, plan.net);
   }
-  plan.trial.options.epochs = settings.integer("epochs", 1, 10'000);
-  plan.trial.options.batch = settings.integer("batch", 2, 100'000);
-  plan.trial.train_samples = settings.integer("train_samples", 0, 1'000'000'000);
+  plan.trial.options.epochs = settings.integer("epochs");
+  plan.trial.options.batch = settings.integer("batch");
+  plan.trial.train_samples = settings.integer("train_samples");
   plan.seeds = seeds_of(run);
   plan.formats = settings.list("formats");
   plan.rule = settings.text("rule");
-  plan.synthesis.steps = settings.integer("steps", 1, 1'000'000);
-  plan.synthesis.batch = settings.integer("samples_of_batch", 2, 65'536);
-  plan.synthesis.rate = settings.number("rate", 1e-6, 100);
-  plan.synthesis.class_weight = settings.number("class_weight", 0, 1e6);
+  plan.synthesis.steps = settings.integer("steps");
+  plan.synthesis.batch = settings.integer("samples_of_batch");
+  plan.synthesis.rate = settings.number("rate");
+  plan.synthesis.class_weight = settings.number("class_weight");
   plan.synthesis.smooth = policies::parse_smoothing(settings.text("smooth"));
-  plan.samples = settings.integer("samples", 2, 512);
-  plan.images = settings.integer("images", 1, 1'000'000'000);
+  plan.samples = settings.integer("samples");
+  plan.images = settings.integer("images");
   return plan;
 }
 
@@ -492,24 +492,29 @@ const Experiment experiment_data_free = {
       "1 point below that with real data."},
      {"statistics",
       "The same where batch-norm statistics are estimated again on those samples, too."}},
-    {{"channels", "3200", "32000", "320000", "channels of independent numbers"},
+    {{"channels", "3200", "32000", "320000", "channels of independent numbers",
+      whole(32, 1'000'000)},
      {"net", "vgg-small", "vgg-small", "resnet20",
-      "reference network, trained for the run, or a file"},
-     {"data", "glyphs", "glyphs", "glyphs", "data set"},
-     {"epochs", "1", "2", "12", "of its training"},
-     {"batch", "32", "128", "128", "samples of a step of it"},
-     {"train_samples", "2048", "8192", "0", "training samples; 0: all"},
-     {"formats", "int4", "int8,int4", "int8,int6,int5,int4", "of weights and activations"},
+      "reference network, trained for the run, or a file", takes_network()},
+     {"data", "glyphs", "glyphs", "glyphs", "data set", takes_data_set()},
+     {"epochs", "1", "2", "12", "of its training", whole(1, 10'000)},
+     {"batch", "32", "128", "128", "samples of a step of it", whole(2, 100'000)},
+     {"train_samples", "2048", "8192", "0", "training samples; 0: all", whole(0, 1'000'000'000)},
+     {"formats", "int4", "int8,int4", "int8,int6,int5,int4", "of weights and activations",
+      list_of()},
      {"rule", "mse", "mse", "mse", "of calibration"},
-     {"samples", "32", "64", "256", "samples of each source"},
-     {"samples_of_batch", "32", "64", "64", "samples whose statistics are matched together"},
-     {"steps", "30", "150", "500", "of Adam"},
-     {"rate", "0.1", "0.1", "0.1", "of Adam, falling with a cosine"},
-     {"class_weight", "0.02", "0.02", "0.02", "of the cross-entropy of class-conditional samples"},
+     {"samples", "32", "64", "256", "samples of each source", whole(2, 512)},
+     {"samples_of_batch", "32", "64", "64", "samples whose statistics are matched together",
+      whole(2, 65'536)},
+     {"steps", "30", "150", "500", "of Adam", whole(1, 1'000'000)},
+     {"rate", "0.1", "0.1", "0.1", "of Adam, falling with a cosine", real(1e-6, 100)},
+     {"class_weight", "0.02", "0.02", "0.02", "of the cross-entropy of class-conditional samples",
+      real(0, 1e6)},
      {"smooth", "images", "images", "images",
-      "none, images or gradient: what is averaged over 3 x 3 pixels"},
-     {"images", "256", "2000", "10000", "test samples"},
-     {"seeds", "1", "3", "5", "networks and sets of samples"}},
+      "none, images or gradient: what is averaged over 3 x 3 pixels",
+      text_of([](const std::string& text) { policies::parse_smoothing(text); })},
+     {"images", "256", "2000", "10000", "test samples", whole(1, 1'000'000'000)},
+     {"seeds", "1", "3", "5", "networks and sets of samples", whole(1, 1000)}},
     run_data_free};
 
 }  // namespace numemu::experiments

@@ -35,8 +35,8 @@ void add_limits(const ExperimentRun& run, Conclusion& conclusion) {
               .x = "delay, updates",
               .y = "rate x curvature",
               .log_y = true};
-  for (const double momentum : run.settings.numbers("momenta", 0, 0.999)) {
-    for (const std::int64_t delay : run.settings.whole_numbers("delays", 0, 16)) {
+  for (const double momentum : run.settings.numbers("momenta")) {
+    for (const std::int64_t delay : run.settings.whole_numbers("delays")) {
       const Descent descent{static_cast<int>(delay), momentum};
       const double limit = stability_limit(descent);
       const double about[] = {(1 - kAround) * limit, (1 + kAround) * limit};
@@ -71,9 +71,9 @@ void add_rates(const ExperimentRun& run, const net::Dataset& data, Conclusion& c
       .at_once = true,
       .prefix = {}};
   const std::int64_t before = plan.trial.options.epochs;
-  plan.trial.options.epochs = run.settings.integer("rate_steps", 1, 100'000);
+  plan.trial.options.epochs = run.settings.integer("rate_steps");
   plan.trial.options.schedule = "constant";
-  plan.trial.options.weight_decay = run.settings.number("rate_decay", 0, 1);
+  plan.trial.options.weight_decay = run.settings.number("rate_decay");
   const Json counted = {{"epochs before", before},
                         {"rates", Json::array({kLowestRate, kHighestRate, kRateResolution})},
                         {"diverged", kDiverged}};
@@ -85,7 +85,7 @@ void add_rates(const ExperimentRun& run, const net::Dataset& data, Conclusion& c
                     {"momentum", "log2 without delay", "log2 with a delay of 1",
                      "log2 of their ratio", "of quadratics"},
                     {}};
-  for (const double momentum : run.settings.numbers("rate_momenta", 0, 0.999)) {
+  for (const double momentum : run.settings.numbers("rate_momenta")) {
     plan.trial.options.momentum = momentum;
     plan.prefix = fmt::format("{}, momentum {:g}: ", net, momentum);
     const auto study =
@@ -121,14 +121,14 @@ void add_trainings(const ExperimentRun& run, const net::Dataset& data, Conclusio
   PairedClaims claims;
   for (const std::string& net : run.settings.list("nets")) {
     for (const std::string& optimizer : run.settings.list("optimizers")) {
-      for (const double part : run.settings.numbers("rate_parts", 1e-6, 1)) {
+      for (const double part : run.settings.numbers("rate_parts")) {
         TrainingPlan plan{.trial = training_of(run.settings, net, {.optimizer = optimizer}),
                           .data = data.name(),
                           .seeds = seeds_of(run),
                           .methods = {{"no delay", rule_of(0)}, {"delay 1", rule_of(1)}},
                           .at_once = true};
         net::TrainOptions& options = plan.trial.options;
-        options.micro_batches = run.settings.integer("coalesced", 1, 1024);
+        options.micro_batches = run.settings.integer("coalesced");
         options.learning_rate *= part;
         const std::string at =
             fmt::format("{}, {} at a rate of {:g}", net, optimizer, options.learning_rate);
@@ -204,42 +204,53 @@ const Experiment experiment_delayed_weights = {
      {"plan",
       "Derived here: plans reach the throughput they were planned for, within 1 %; where memory "
       "limits what is in flight they may exceed it."}},
-    {{"momenta", "0,0.9", "0,0.5,0.9,0.99", "0,0.5,0.9,0.99", "of quadratics"},
-     {"delays", "0,1", "0,1,2,4,8", "0,1,2,4,8,16", "updates by which gradients are late"},
-     {"depths", "2,4", "2,4,8,16", "2,4,8,16,32", "equal stages of a pipeline"},
-     {"per_depth", "1,4", "1,2,4,8", "1,2,4,8", "micro-batches of a batch over the depth"},
+    {{"momenta", "0,0.9", "0,0.5,0.9,0.99", "0,0.5,0.9,0.99", "of quadratics", reals(0, 0.999)},
+     {"delays", "0,1", "0,1,2,4,8", "0,1,2,4,8,16", "updates by which gradients are late",
+      wholes(0, 16)},
+     {"depths", "2,4", "2,4,8,16", "2,4,8,16,32", "equal stages of a pipeline", wholes(1, 64)},
+     {"per_depth", "1,4", "1,2,4,8", "1,2,4,8", "micro-batches of a batch over the depth",
+      wholes(1, 64)},
      {"links", "0.25,1", "0.1,0.25,0.5,1,2", "0.1,0.25,0.5,1,2",
-      "times of a transfer over a forward and a backward pass"},
-     {"batches", "8", "16", "16", "simulated batches"},
-     {"cut_nets", "lenet", "lenet,resnet20", "lenet,resnet20", "networks cut into stages"},
-     {"devices", "1,4", "1,2,4,8", "1,2,4,8,16", "devices of a plan"},
+      "times of a transfer over a forward and a backward pass", reals(0, 10)},
+     {"batches", "8", "16", "16", "simulated batches", whole(4, 1000)},
+     {"cut_nets", "lenet", "lenet,resnet20", "lenet,resnet20", "networks cut into stages",
+      takes_networks()},
+     {"devices", "1,4", "1,2,4,8", "1,2,4,8,16", "devices of a plan", wholes(1, 64)},
      {"memory", "1,0.75", "1,0.75,0.5,0.25", "1,0.75,0.5,0.25",
-      "bytes of a device over what the whole network needs"},
-     {"samples", "8", "8", "8", "samples of a micro-batch of a plan"},
-     {"micro_batches", "32", "32", "32", "micro-batches of a batch of a plan"},
-     {"mac_ps", "1", "1", "1", "picoseconds per multiply-add of a device"},
-     {"link_ps", "100", "100", "100", "picoseconds per byte between stages"},
-     {"reduce_ps", "1000", "1000", "1000", "picoseconds per byte between replicas of a stage"},
-     {"rate_net", "mlp", "lenet", "lenet", "network whose largest stable rates are bisected"},
-     {"rate_momenta", "0.9", "0,0.9", "0,0.5,0.9", "of its training by sgd"},
-     {"rate_epochs", "512", "512", "1024", "epochs before, by adam-l2 at its recommended rate"},
-     {"rate_decay", "0.01", "0.01", "0.01", "weight decay before and at each rate"},
+      "bytes of a device over what the whole network needs", reals(1e-6, 1)},
+     {"samples", "8", "8", "8", "samples of a micro-batch of a plan", whole(1, 4096)},
+     {"micro_batches", "32", "32", "32", "micro-batches of a batch of a plan", whole(1, 4096)},
+     {"mac_ps", "1", "1", "1", "picoseconds per multiply-add of a device", real(1 / 1e6, 1e6)},
+     {"link_ps", "100", "100", "100", "picoseconds per byte between stages", real(0, 1e6)},
+     {"reduce_ps", "1000", "1000", "1000", "picoseconds per byte between replicas of a stage",
+      real(0, 1e6)},
+     {"rate_net", "mlp", "lenet", "lenet", "network whose largest stable rates are bisected",
+      takes_network()},
+     {"rate_momenta", "0.9", "0,0.9", "0,0.5,0.9", "of its training by sgd", reals(0, 0.999)},
+     {"rate_epochs", "512", "512", "1024", "epochs before, by adam-l2 at its recommended rate",
+      whole(1, 10'000)},
+     {"rate_decay", "0.01", "0.01", "0.01", "weight decay before and at each rate", real(0, 1)},
      {"rate_steps", "128", "512", "1024",
-      "epochs at each rate: steps, where all images are a batch"},
-     {"rate_batch", "32", "32", "128", "images of a step of them"},
-     {"rate_train_samples", "32", "32", "128", "their training images; 0: all"},
-     {"rate_eval_samples", "10", "10", "10", "their test images, which decide nothing"},
-     {"rate_seeds", "1", "5", "5", "seeds of them"},
-     {"data", "glyphs", "glyphs", "glyphs", "data set of images"},
-     {"nets", "mlp", "mlp,lenet", "mlp,lenet", "networks trained with and without delay"},
-     {"optimizers", "sgd", "sgd,adam", "sgd,adam", "optimizers, each at its recommended rate"},
-     {"rate_parts", "1", "1,0.25,0.0625", "1,0.5,0.25,0.125,0.0625", "of that rate"},
-     {"epochs", "1", "3", "6", "epochs of those trainings"},
-     {"batch", "128", "128", "128", "images of a step"},
-     {"coalesced", "4", "4", "4", "micro-batches whose gradients a step sums"},
-     {"train_samples", "512", "4096", "8192", "training images; 0: all"},
-     {"eval_samples", "500", "0", "0", "test images; 0: all"},
-     {"seeds", "1", "5", "10", "seeds that methods are paired by"}},
+      "epochs at each rate: steps, where all images are a batch", whole(1, 100'000)},
+     {"rate_batch", "32", "32", "128", "images of a step of them", whole(1, 100'000)},
+     {"rate_train_samples", "32", "32", "128", "their training images; 0: all",
+      whole(0, 1'000'000'000)},
+     {"rate_eval_samples", "10", "10", "10", "their test images, which decide nothing",
+      whole(0, 1'000'000'000)},
+     {"rate_seeds", "1", "5", "5", "seeds of them", whole(1, 1000)},
+     {"data", "glyphs", "glyphs", "glyphs", "data set of images", takes_data_set()},
+     {"nets", "mlp", "mlp,lenet", "mlp,lenet", "networks trained with and without delay",
+      takes_networks()},
+     {"optimizers", "sgd", "sgd,adam", "sgd,adam", "optimizers, each at its recommended rate",
+      takes_optimizers()},
+     {"rate_parts", "1", "1,0.25,0.0625", "1,0.5,0.25,0.125,0.0625", "of that rate",
+      reals(1e-6, 1)},
+     {"epochs", "1", "3", "6", "epochs of those trainings", whole(1, 10'000)},
+     {"batch", "128", "128", "128", "images of a step", whole(1, 100'000)},
+     {"coalesced", "4", "4", "4", "micro-batches whose gradients a step sums", whole(1, 1024)},
+     {"train_samples", "512", "4096", "8192", "training images; 0: all", whole(0, 1'000'000'000)},
+     {"eval_samples", "500", "0", "0", "test images; 0: all", whole(0, 1'000'000'000)},
+     {"seeds", "1", "5", "10", "seeds that methods are paired by", whole(1, 1000)}},
     run_delayed_weights};
 
 }  // namespace numemu::experiments

@@ -1,5 +1,6 @@
 // Workers that stop computing at a threshold of time: what it gains and what it costs (DropCompute,
 // Giladi et al., NeurIPS 2023).
+#include "emu/stats/latency.hpp"
 #include "experiments/dropcompute/steps.hpp"
 #include "experiments/dropcompute/training.hpp"
 #include "experiments/workers/training_with_workers.hpp"
@@ -14,21 +15,30 @@ Conclusion run_dropcompute(const ExperimentRun& run) {
   return conclusion;
 }
 
+void check_law(const std::string& text) { stats::latency_law(text); }
+
 std::vector<Setting> dropcompute_settings() {
   std::vector<Setting> settings = workers::with_training(
       {{"laws", "normal(1,0.4),injected(1,1)", "normal(1,0.4),lognormal(1,0.4),injected(1,1)",
         "normal(1,0.4),lognormal(1,0.4),injected(1,1),exponential(1)",
-        "laws of micro-batch latency"},
+        "laws of micro-batch latency", list_of(check_law)},
        {"step_workers", "2,200", "2,8,64,200,1024,10000,100000",
-        "2,8,64,200,1024,10000,100000,1000000", "numbers of workers of simulated steps"},
-       {"micro_batches", "12", "12", "12", "micro-batches that a worker accumulates in a step"},
-       {"overhead", "0.5", "0.5", "0.5", "time of a step that no threshold shortens"},
-       {"warm", "50", "50", "50", "first steps, from which the automatic threshold is chosen"},
-       {"steps", "2000", "20000", "20000", "most steps measured after them"},
-       {"draws", "5e6", "5e7", "5e8", "most latencies drawn for them, at 50 steps or more"},
-       {"shares", "0.1", "0.1,0.25", "0.1,0.25", "of training: micro-batches dropped at random"},
-       {"threshold", "10.5", "10.5", "10.5", "of another training: time at which workers stop"},
-       {"train_law", "normal(1,0.4)", "normal(1,0.4)", "normal(1,0.4)", "law of its latencies"}},
+        "2,8,64,200,1024,10000,100000,1000000", "numbers of workers of simulated steps",
+        wholes(2, 100'000'000)},
+       {"micro_batches", "12", "12", "12", "micro-batches that a worker accumulates in a step",
+        whole(1, 64)},
+       {"overhead", "0.5", "0.5", "0.5", "time of a step that no threshold shortens", real(0, 1e9)},
+       {"warm", "50", "50", "50", "first steps, from which the automatic threshold is chosen",
+        whole(1, 10'000)},
+       {"steps", "2000", "20000", "20000", "most steps measured after them", whole(1, 1'000'000)},
+       {"draws", "5e6", "5e7", "5e8", "most latencies drawn for them, at 50 steps or more",
+        real(1, 1e12)},
+       {"shares", "0.1", "0.1,0.25", "0.1,0.25", "of training: micro-batches dropped at random",
+        reals(0.001, 0.99)},
+       {"threshold", "10.5", "10.5", "10.5", "of another training: time at which workers stop",
+        real(1e-12, 1e12)},
+       {"train_law", "normal(1,0.4)", "normal(1,0.4)", "normal(1,0.4)", "law of its latencies",
+        text_of(check_law)}},
       {workers::Group::images, workers::Group::fine_tuning});
   for (Setting& setting : settings) {  // 4 samples for each of 4 x 12 micro-batches
     const std::string_view key = setting.key;
@@ -68,6 +78,7 @@ const Experiment experiment_dropcompute = {
       "Dropped at random, the share of micro-batches computed is 1 less the rule's share."},
      {"accuracy", "Dropping 10 % or 25 % of the micro-batches loses at most 0.5 points of top-1."}},
     dropcompute_settings(),
-    run_dropcompute};
+    run_dropcompute,
+    workers::check_training};
 
 }  // namespace numemu::experiments

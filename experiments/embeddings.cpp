@@ -33,17 +33,17 @@ struct Plan {
   TrainTrial trial;  ///< without net and seed
 };
 
+std::string net_of(const std::string& width) { return "dlrm(" + width + ")"; }
+void check_width(const std::string& width) { net::net_kind(net_of(width)); }
+
 Plan plan_of(const ExperimentRun& run) {
   Plan plan;
   const Settings& settings = run.settings;
-  for (const std::string& width : settings.list("widths")) {
-    plan.nets.push_back("dlrm(" + width + ")");
-    net::net_kind(plan.nets.back());  // throws for a width that is none
-  }
-  plan.trial.eval_samples = settings.integer("eval_samples", 0, 1'000'000'000);
-  plan.trial.train_samples = settings.integer("train_samples", 0, 1'000'000'000);
-  plan.trial.options.epochs = settings.integer("epochs", 1, 10'000);
-  plan.trial.options.batch = settings.integer("batch", 1, 100'000);
+  for (const std::string& width : settings.list("widths")) plan.nets.push_back(net_of(width));
+  plan.trial.eval_samples = settings.integer("eval_samples");
+  plan.trial.train_samples = settings.integer("train_samples");
+  plan.trial.options.epochs = settings.integer("epochs");
+  plan.trial.options.batch = settings.integer("batch");
   plan.seeds = seeds_of(run);
   return plan;
 }
@@ -205,14 +205,15 @@ const Experiment experiment_embeddings = {
      {"size", "Stored bytes are 1/8 + 1/d of float32's, with codebooks 1/8 + 8/d."},
      {"auc", "A network with 4-bit tables loses at most 0.001 of AUC."}},
     {{"dimensions", "8,64,1024", "8,16,32,64,128,256,512,1024", "8,16,32,64,128,256,512,1024",
-      "elements of a row"},
-     {"tables", "8", "100", "300", "tables of normal rows at each dimension"},
-     {"widths", "16", "16,64", "8,16,32,64,128", "of a DLRM-like network's rows"},
-     {"epochs", "1", "3", "6", "of its training"},
-     {"batch", "128", "128", "128", "records of a step"},
-     {"train_samples", "8192", "0", "0", "training records; 0: all"},
-     {"eval_samples", "2000", "0", "0", "test records; 0: all"},
-     {"seeds", "1", "5", "8", "networks of each width"}},
+      "elements of a row", wholes(2, 65536)},
+     {"tables", "8", "100", "300", "tables of normal rows at each dimension", whole(1, 65536)},
+     {"widths", "16", "16,64", "8,16,32,64,128", "of a DLRM-like network's rows",
+      list_of(embeddings::check_width)},
+     {"epochs", "1", "3", "6", "of its training", whole(1, 10'000)},
+     {"batch", "128", "128", "128", "records of a step", whole(1, 100'000)},
+     {"train_samples", "8192", "0", "0", "training records; 0: all", whole(0, 1'000'000'000)},
+     {"eval_samples", "2000", "0", "0", "test records; 0: all", whole(0, 1'000'000'000)},
+     {"seeds", "1", "5", "8", "networks of each width", whole(1, 1000)}},
     run_embeddings};
 
 }  // namespace numemu::experiments

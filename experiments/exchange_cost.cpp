@@ -35,7 +35,7 @@ struct Rule {
 
 /// For a gradient of so many elements in one tensor.
 std::vector<Rule> rules_of(const Settings& settings, std::int64_t elements) {
-  const double share = settings.number("share", 1e-6, 1);
+  const double share = settings.number("share");
   const auto named = [&](const char* rule) {
     return Json{{"rule", rule}, {"share", share}, {"order", "server"}};
   };
@@ -45,7 +45,7 @@ std::vector<Rule> rules_of(const Settings& settings, std::int64_t elements) {
                              {summed("float8_e5m2", 8), format("float8_e5m2")},
                              {wire::topk(share, elements), named("topk")},
                              {wire::randomk(share, elements), named("randomk")}};
-  for (const std::int64_t bin : settings.whole_numbers("bins", 1, 16384))
+  for (const std::int64_t bin : settings.whole_numbers("bins"))
     rules.push_back({wire::adacomp(bin, elements),
                      {{"rule", "adacomp"}, {"bin", bin}, {"order", "server"}},
                      kMeanFieldHolds,
@@ -106,14 +106,14 @@ double predicted_returned(const WireRule& wire, std::int64_t workers) {
 void add_measured(const ExperimentRun& run, Conclusion& conclusion) {
   const Settings& settings = run.settings;
   constexpr std::int64_t kColumns = 256;
-  const Synthetic synthetic{.rows = settings.integer("rows", 1, 1'000'000),
+  const Synthetic synthetic{.rows = settings.integer("rows"),
                             .columns = kColumns,
-                            .steps = settings.integer("steps", 2, 100'000),
-                            .settle = settings.integer("settle", 0, 100'000),
+                            .steps = settings.integer("steps"),
+                            .settle = settings.integer("settle"),
                             .seed = run.seed};
   std::vector<Rule> rules = rules_of(settings, synthetic.elements());
   std::erase_if(rules, [](const Rule& rule) { return rule.recipe.is_null(); });
-  const std::vector<std::int64_t> counts = settings.whole_numbers("wire_workers", 1, 4096);
+  const std::vector<std::int64_t> counts = settings.whole_numbers("wire_workers");
   std::vector<TypedTrial<Measured>> trials;
   for (const Rule& rule : rules) {
     for (const std::int64_t count : counts) {
@@ -208,15 +208,18 @@ const Experiment experiment_exchange_cost = {
       "Gradients that travel in 8 or 16 bits lose at most 0.5 points of top-1 to float32 (a "
       "contrast)."}},
     with_links(workers::with_training(
-        {{"rows", "64", "128", "512", "rows of 256 elements of the gradient"},
-         {"wire_workers", "2,8", "2,8,32", "2,8,32,128", "workers whose bits are counted"},
-         {"bins", "50", "50,500", "50,500", "elements of the bins of adacomp"},
-         {"settle", "30", "400", "1000", "steps of adacomp before those that are measured"},
-         {"steps", "4", "10", "20", "steps that are measured"},
-         {"share", "0.01", "0.01", "0.01", "of topk, randomk and scalecom"},
+        {{"rows", "64", "128", "512", "rows of 256 elements of the gradient", whole(1, 1'000'000)},
+         {"wire_workers", "2,8", "2,8,32", "2,8,32,128", "workers whose bits are counted",
+          wholes(1, 4096)},
+         {"bins", "50", "50,500", "50,500", "elements of the bins of adacomp", wholes(1, 16384)},
+         {"settle", "30", "400", "1000", "steps of adacomp before those that are measured",
+          whole(0, 100'000)},
+         {"steps", "4", "10", "20", "steps that are measured", whole(2, 100'000)},
+         {"share", "0.01", "0.01", "0.01", "of topk, randomk and scalecom", real(1e-6, 1)},
          {"formats", "bfloat16,float8_e5m2,int8", "bfloat16,float8_e5m2,float8_e4m3fn,int8",
-          "bfloat16,float8_e5m2,float8_e4m3fn,int8", "of gradients of trainings"}},
+          "bfloat16,float8_e5m2,float8_e4m3fn,int8", "of gradients of trainings", list_of()}},
         {workers::Group::images, workers::Group::fine_tuning})),
-    exchange_costs::run_exchange_cost};
+    exchange_costs::run_exchange_cost,
+    workers::check_training};
 
 }  // namespace numemu::experiments

@@ -247,7 +247,7 @@ Json recipe_of(const Method& method, const Indicator& indicator) {
 
 std::vector<Method> methods_of(const Settings& settings) {
   const std::vector<Precision> stages = precisions(settings, "stages");
-  const std::int64_t epochs = settings.integer("epochs", 1, 10'000);
+  const std::int64_t epochs = settings.integer("epochs");
   if (static_cast<std::int64_t>(stages.size()) > epochs)
     throw usage_error(
         fmt::format("--set: epochs: expected at least one for each of {} stages, not {}",
@@ -276,7 +276,7 @@ std::vector<Method> methods_of(const Settings& settings) {
 void add_progressive(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
   const Settings& settings = run.settings;
   const std::vector<Method> methods = methods_of(settings);
-  const Indicator indicator{settings.number("eps", 0, 1), settings.number("alpha", 0, 1)};
+  const Indicator indicator{settings.number("eps"), settings.number("alpha")};
   TrainingPlan plan{.trial = training_of(settings, settings.text("net")),
                     .data = data.name(),
                     .seeds = seeds_of(run),
@@ -357,24 +357,26 @@ const Experiment experiment_fractrain = {
      {"gates",
       "Two layers whose gates choose the precision of each sample lose at most 0.5 points to the "
       "largest choice for all."}},
-    {{"net", "mlp", "mlp", "lenet", "network to train"},
-     {"data", "glyphs", "glyphs", "glyphs", "data set"},
+    {{"net", "mlp", "mlp", "lenet", "network to train", takes_network()},
+     {"data", "glyphs", "glyphs", "glyphs", "data set", takes_data_set()},
      {"stages", "3/6,8/8", "3/6,4/6,6/8,8/8", "3/6,4/6,6/8,8/8",
       "forward/backward bits of the stages"},
      {"static", "3/6", "6/8,4/6,3/6,2/4", "6/8,4/6,3/6,2/4",
       "forward/backward bits that stay, beside those of the last stage"},
      {"eps", "0.5", "0.15", "0.15",
-      "of the indicator: relative change of the loss at the first turning point"},
-     {"alpha", "0.4", "0.4", "0.4", "its factor after the first and the second"},
-     {"targets", "2.5", "2,2.5,3", "2,2.5,3", "of gates: mean cost, % of 32 x 32 bits"},
-     {"staged_targets", "2,3", "2,2.33,2.67,3", "2,2.33,2.67,3", "of gates, by stage"},
-     {"beta", "0.001", "0.001", "0.001", "of gates: weight of the cost in the loss"},
-     {"optimizer", "sgd", "sgd", "sgd", "optimizer"},
-     {"epochs", "6", "20", "20", "epochs of training"},
-     {"batch", "128", "128", "128", "images of a step"},
-     {"train_samples", "512", "2048", "2048", "training images; 0: all"},
-     {"eval_samples", "500", "0", "0", "test images; 0: all"},
-     {"seeds", "1", "5", "5", "seeds that methods are paired by"}},
+      "of the indicator: relative change of the loss at the first turning point", real(0, 1)},
+     {"alpha", "0.4", "0.4", "0.4", "its factor after the first and the second", real(0, 1)},
+     {"targets", "2.5", "2,2.5,3", "2,2.5,3", "of gates: mean cost, % of 32 x 32 bits",
+      reals(0, 100)},
+     {"staged_targets", "2,3", "2,2.33,2.67,3", "2,2.33,2.67,3", "of gates, by stage",
+      reals(0, 100)},
+     {"beta", "0.001", "0.001", "0.001", "of gates: weight of the cost in the loss", real(0, 1e6)},
+     {"optimizer", "sgd", "sgd", "sgd", "optimizer", takes_optimizer()},
+     {"epochs", "6", "20", "20", "epochs of training", whole(1, 10'000)},
+     {"batch", "128", "128", "128", "images of a step", whole(1, 100'000)},
+     {"train_samples", "512", "2048", "2048", "training images; 0: all", whole(0, 1'000'000'000)},
+     {"eval_samples", "500", "0", "0", "test images; 0: all", whole(0, 1'000'000'000)},
+     {"seeds", "1", "5", "5", "seeds that methods are paired by", whole(1, 1000)}},
     run_fractrain};
 
 }  // namespace numemu::experiments

@@ -15,7 +15,7 @@ namespace numemu::experiments {
 namespace ghost_bn {
 
 Batches batches(const Settings& settings) {
-  const Batches both{settings.integer("batch", 2, 10'000), settings.integer("large", 4, 100'000)};
+  const Batches both{settings.integer("batch"), settings.integer("large")};
   if (both.large % both.small != 0 || both.large == both.small)
     throw usage_error(fmt::format("--set: large: expected a multiple of batch = {}, not {}",
                                   both.small, both.large));
@@ -53,7 +53,7 @@ TrainTrial trial_of(TrainTrial trial, const Method& method, const Batches& sizes
 void add_training(const ExperimentRun& run, const net::Dataset& data, const std::string& format,
                   Conclusion& conclusion) {
   const Batches sizes = batches(run.settings);
-  const double clip = run.settings.number("clip", 0, 1e6);
+  const double clip = run.settings.number("clip");
   TrainTrial trial = training_of(run.settings, run.settings.text("net"), {.optimizer = "sgd"});
   if (format != "float32") {
     for (const char* role : {"weight", "activation"})
@@ -134,20 +134,26 @@ const Experiment experiment_ghost_bn = {
      {"updates", "As many updates as of small batches regain accuracy (published)."},
      {"adaptation",
       "Scaled rates, ghost batches and as many updates lose at most 0.5 points (published)."}},
-    {{"sizes", "16,64", "8,16,32,64,128,256", "8,16,32,64,128,256,1024", "numbers of a statistic"},
-     {"samples", "200000", "8000000", "64000000", "numbers drawn for each"},
-     {"net", "mlp-bn", "mlp-bn", "mlp-bn", "network with batch normalisation; -: none"},
-     {"data", "glyphs", "glyphs", "glyphs", "data set of images"},
+    {{"sizes", "16,64", "8,16,32,64,128,256", "8,16,32,64,128,256,1024", "numbers of a statistic",
+      wholes(6, 1 << 20)},
+     {"samples", "200000", "8000000", "64000000", "numbers drawn for each",
+      whole(1000, 1'000'000'000)},
+     {"net", "mlp-bn", "mlp-bn", "mlp-bn", "network with batch normalisation; -: none",
+      takes_network_or_none()},
+     {"data", "glyphs", "glyphs", "glyphs", "data set of images", takes_data_set()},
      {"formats", "float32", "float32,mxfp8_e4m3,mxfp4", "float32,mxfp8_e4m3,mxfp4",
-      "of weights and activations in training"},
-     {"large", "128", "256", "512", "samples of a large batch"},
-     {"clip", "5", "5", "5", "largest norm of gradients where rates are scaled; 0: any"},
-     {"steps", "16", "512", "4096", "updates over which the distance is measured"},
-     {"epochs", "1", "1", "4", "epochs of training, without those that are added"},
-     {"batch", "32", "32", "32", "samples of a small batch and of a ghost batch"},
-     {"train_samples", "512", "4096", "8192", "training images; 0: all"},
-     {"eval_samples", "500", "4000", "0", "test images; 0: all"},
-     {"seeds", "1", "3", "5", "seeds that methods are paired by"}},
+      "of weights and activations in training", list_of()},
+     {"large", "128", "256", "512", "samples of a large batch", whole(4, 100'000)},
+     {"clip", "5", "5", "5", "largest norm of gradients where rates are scaled; 0: any",
+      real(0, 1e6)},
+     {"steps", "16", "512", "4096", "updates over which the distance is measured",
+      whole(4, 1'000'000)},
+     {"epochs", "1", "1", "4", "epochs of training, without those that are added",
+      whole(1, 10'000)},
+     {"batch", "32", "32", "32", "samples of a small batch and of a ghost batch", whole(2, 10'000)},
+     {"train_samples", "512", "4096", "8192", "training images; 0: all", whole(0, 1'000'000'000)},
+     {"eval_samples", "500", "4000", "0", "test images; 0: all", whole(0, 1'000'000'000)},
+     {"seeds", "1", "3", "5", "seeds that methods are paired by", whole(1, 1000)}},
     ghost_bn::run_ghost_bn};
 
 }  // namespace numemu::experiments

@@ -57,7 +57,7 @@ double worst_cosine(std::int64_t rows, std::int64_t columns) {
 }
 
 void add_matrices(const ExperimentRun& run, Conclusion& conclusion) {
-  for (const std::int64_t n : run.settings.whole_numbers("sizes", 2, 4096)) {
+  for (const std::int64_t n : run.settings.whole_numbers("sizes")) {
     if (!std::has_single_bit(static_cast<std::uint64_t>(n)))
       throw usage_error(fmt::format("--set: sizes: expected powers of two, not {}", n));
     // Row i of H times H^T is the fast transform of row i: n at i, else 0. It is also the product.
@@ -297,18 +297,20 @@ const Experiment experiment_hadamard_classifier = {
       "within the 30 of FP8 1-4-3."},
      {"saturation", "No logit of a test image is beyond 30."},
      {"accuracy", "The fixed classifier loses at most 0.5 points of top-1 to a trained one."}},
-    {{"sizes", "2,16,128", "2,16,128,1024", "2,16,128,1024,4096", "rows of whole matrices"},
-     {"nets", "mlp", "mlp,lenet", "mlp,lenet", "networks to train"},
-     {"data", "glyphs", "glyphs", "glyphs", "data set"},
+    {{"sizes", "2,16,128", "2,16,128,1024", "2,16,128,1024,4096", "rows of whole matrices",
+      wholes(2, 4096)},
+     {"nets", "mlp", "mlp,lenet", "mlp,lenet", "networks to train", takes_networks()},
+     {"data", "glyphs", "glyphs", "glyphs", "data set", takes_data_set()},
      {"formats", "sign1,float8_e4m3fn,mxfp4",
       "sign1,int2,float4_e2m1fn,float6_e3m2fn,float8_e4m3fn,hfp8_e4m3,bfloat16,mxfp4,mxint8,nvfp4",
       "sign1,int2,float4_e2m1fn,float6_e3m2fn,float8_e4m3fn,hfp8_e4m3,bfloat16,mxfp4,mxint8,nvfp4",
-      "of the classifier's weights"},
-     {"epochs", "1", "8", "12", "epochs of training"},
-     {"batch", "64", "64", "64", "images of a step"},
-     {"train_samples", "1024", "16384", "16384", "training images; 0: all"},
-     {"eval_samples", "500", "4000", "0", "test images; 0: all"},
-     {"seeds", "1", "5", "10", "seeds that classifiers are paired by"}},
+      "of the classifier's weights", list_of()},
+     {"epochs", "1", "8", "12", "epochs of training", whole(1, 10'000)},
+     {"batch", "64", "64", "64", "images of a step", whole(1, 100'000)},
+     {"train_samples", "1024", "16384", "16384", "training images; 0: all",
+      whole(0, 1'000'000'000)},
+     {"eval_samples", "500", "4000", "0", "test images; 0: all", whole(0, 1'000'000'000)},
+     {"seeds", "1", "5", "10", "seeds that classifiers are paired by", whole(1, 1000)}},
     run_hadamard_classifier};
 
 }  // namespace numemu::experiments

@@ -166,7 +166,7 @@ double mean_share(const Looks& looks, const std::string& layer, Share share) {
 }
 
 void add_lost_updates(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
-  const std::int64_t every = run.settings.integer("look_every", 2, 1'000'000);
+  const std::int64_t every = run.settings.integer("look_every");
   const Json counted = {{"updates", {{"master", "hfp8_e4m3"}, {"every", every}}}};
   const Json rounded = recipe_of("hfp8_e5m2", "static(1024)", lost_master());
   const TrainingPlan plan{
@@ -228,7 +228,7 @@ void add_lost_updates(const ExperimentRun& run, const net::Dataset& data, Conclu
 }  // namespace
 
 void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
-  const std::vector<std::int64_t> exponents = run.settings.whole_numbers("small_losses", 0, 60);
+  const std::vector<std::int64_t> exponents = run.settings.whole_numbers("small_losses");
   TrainingPlan plan{.trial = training_of(run.settings, run.settings.text("net")),
                     .data = data.name(),
                     .seeds = seeds_of(run),
@@ -291,34 +291,38 @@ const Experiment experiment_hfp8 = {
      {"updates",
       "The share of updates that 1-4-3 masters lose is that of changes below half an ulp in the "
       "float32 run, within 0.05."}},
-    {{"samples", "100000", "1000000", "10000000", "normal numbers rounded to each format"},
+    {{"samples", "100000", "1000000", "10000000", "normal numbers rounded to each format",
+      whole(1000, 1'000'000'000)},
      {"lengths", "1024,4096", "256,1024,4096,16384,65536", "256,1024,4096,16384,65536,262144",
-      "numbers of a sum"},
-     {"chunks", "1,64", "1,16,64,256", "1,4,16,64,256,1024", "additions of a chunk; 1: one by one"},
-     {"repeats", "8", "64", "256", "sums of random numbers"},
-     {"layer_rows", "1000", "10000", "20000", "samples of the linear layer"},
-     {"layers", "4", "16", "64", "draws of the linear layer"},
+      "numbers of a sum", wholes(2, 1 << 20)},
+     {"chunks", "1,64", "1,16,64,256", "1,4,16,64,256,1024", "additions of a chunk; 1: one by one",
+      wholes(1, 1 << 16)},
+     {"repeats", "8", "64", "256", "sums of random numbers", whole(2, 10'000)},
+     {"layer_rows", "1000", "10000", "20000", "samples of the linear layer", whole(100, 1'000'000)},
+     {"layers", "4", "16", "64", "draws of the linear layer", whole(2, 10'000)},
      {"norm_net", "mobilenet-small", "mobilenet-small", "mobilenet-small",
-      "network whose statistics are re-estimated"},
+      "network whose statistics are re-estimated", takes_network()},
      {"norm_formats", "hfp8_e4m3", "hfp8_e4m3,hfp8_e5m2,int4", "hfp8_e4m3,hfp8_e5m2,int6,int5,int4",
-      "formats of its weights and activations"},
-     {"norm_image_size", "14", "14", "14", "height and width of its images"},
-     {"norm_epochs", "1", "2", "4", "epochs of its training in float32"},
-     {"norm_batch", "32", "32", "32", "images of a step of it"},
-     {"norm_train_samples", "128", "2048", "4096", "its training images"},
-     {"norm_eval_samples", "100", "1000", "0", "test images it sees; 0: all"},
-     {"norm_samples", "128", "512", "512", "calibration images of the statistics"},
-     {"norm_seeds", "1", "3", "5", "seeds of its training"},
-     {"net", "mlp", "mlp", "mlp", "network to train in few bits"},
-     {"data", "glyphs", "glyphs", "glyphs", "data set of images"},
-     {"small_losses", "6", "2,4,6", "2,4,6,8", "k of losses scaled by 2^-k"},
-     {"look_every", "4", "8", "32", "steps between two looks at the updates"},
-     {"optimizer", "sgd", "sgd", "sgd", "optimizer"},
-     {"epochs", "1", "3", "8", "epochs of training"},
-     {"batch", "128", "128", "128", "images of a step"},
-     {"train_samples", "1024", "3072", "8192", "training images; 0: all"},
-     {"eval_samples", "500", "4000", "0", "test images; 0: all"},
-     {"seeds", "1", "3", "5", "seeds that methods are paired by"}},
+      "formats of its weights and activations", list_of()},
+     {"norm_image_size", "14", "14", "14", "height and width of its images", whole(1, 10'000)},
+     {"norm_epochs", "1", "2", "4", "epochs of its training in float32", whole(1, 10'000)},
+     {"norm_batch", "32", "32", "32", "images of a step of it", whole(1, 100'000)},
+     {"norm_train_samples", "128", "2048", "4096", "its training images", whole(0, 1'000'000'000)},
+     {"norm_eval_samples", "100", "1000", "0", "test images it sees; 0: all",
+      whole(0, 1'000'000'000)},
+     {"norm_samples", "128", "512", "512", "calibration images of the statistics",
+      whole(2, 1'000'000'000)},
+     {"norm_seeds", "1", "3", "5", "seeds of its training", whole(1, 1000)},
+     {"net", "mlp", "mlp", "mlp", "network to train in few bits", takes_network()},
+     {"data", "glyphs", "glyphs", "glyphs", "data set of images", takes_data_set()},
+     {"small_losses", "6", "2,4,6", "2,4,6,8", "k of losses scaled by 2^-k", wholes(0, 60)},
+     {"look_every", "4", "8", "32", "steps between two looks at the updates", whole(2, 1'000'000)},
+     {"optimizer", "sgd", "sgd", "sgd", "optimizer", takes_optimizer()},
+     {"epochs", "1", "3", "8", "epochs of training", whole(1, 10'000)},
+     {"batch", "128", "128", "128", "images of a step", whole(1, 100'000)},
+     {"train_samples", "1024", "3072", "8192", "training images; 0: all", whole(0, 1'000'000'000)},
+     {"eval_samples", "500", "4000", "0", "test images; 0: all", whole(0, 1'000'000'000)},
+     {"seeds", "1", "3", "5", "seeds that methods are paired by", whole(1, 1000)}},
     run_hfp8};
 
 }  // namespace numemu::experiments

@@ -16,15 +16,15 @@ namespace {
 Question question(const ExperimentRun& run, const net::Dataset& whole) {
   const Settings& settings = run.settings;
   Question asked{.trial = training_of(settings, settings.text("net")),
-                 .tests = settings.whole_numbers("tests", 1, 4096)};
+                 .tests = settings.whole_numbers("tests")};
   net::TrainOptions& options = asked.trial.options;
   asked.trial.seed = options.seed = run.seed;
-  options.copies = settings.integer("copies", 1, 1024);
-  options.augment.shift = settings.integer("shift", 0, 4096);
-  options.augment.flip = settings.integer("flip", 0, 1) == 1;
+  options.copies = settings.integer("copies");
+  options.augment.shift = settings.integer("shift");
+  options.augment.flip = settings.integer("flip") == 1;
   const auto shares = net::parse_image_sizes(settings.text("sizes"));
-  const std::int64_t small = settings.integer("small", 1, 4096);
-  const std::int64_t every = settings.integer("smoothing", 1, 1'000'000);
+  const std::int64_t small = settings.integer("small");
+  const std::int64_t every = settings.integer("smoothing");
   const net::Dataset data = restricted(whole, asked.trial.train_samples, false);
   asked.own = data.input_shape().empty() ? 0 : data.input_shape().front();
   asked.norm_samples = settings.integer("norm_samples", 2, data.calibration_count());
@@ -79,25 +79,29 @@ const Experiment experiment_image_sizes = {
      {"resilience", "Mixed sizes lose less accuracy at other sizes (published)."},
      {"smoothing", "Smoothed gradients gain accuracy (published)."},
      {"statistics", "Re-estimated statistics gain accuracy at other sizes (published)."}},
-    {{"net", "mobilenet-small", "mobilenet-small", "resnet20", "network that takes all sizes"},
-     {"data", "glyphs", "glyphs", "cifar10", "data set of square images"},
+    {{"net", "mobilenet-small", "mobilenet-small", "resnet20", "network that takes all sizes",
+      takes_network()},
+     {"data", "glyphs", "glyphs", "cifar10", "data set of square images", takes_data_set()},
      {"formats", "float32", "float32,mxfp8_e4m3,mxfp4", "float32,mxfp8_e4m3,mxfp4",
-      "of weights and activations in training and test"},
+      "of weights and activations in training and test", list_of()},
      {"sizes", "28:0.3,36:0.2,20:0.3,14:0.2", "28:0.3,36:0.2,20:0.3,14:0.2",
       "32:0.3,48:0.2,24:0.3,16:0.2", "pixels and shares of steps where sizes are mixed"},
-     {"small", "20", "20", "24", "pixels of a training at one smaller size"},
-     {"tests", "14,20,28,36", "14,20,28,36", "16,24,32,48", "pixels of test images"},
-     {"copies", "1", "1", "1", "of each sample at the size of the data set"},
-     {"smoothing", "4", "8", "50", "steps between two measurements of smoothing"},
-     {"shift", "2", "2", "4", "largest shift of augmentation, in pixels"},
-     {"flip", "0", "0", "1", "1: augmentation flips images"},
-     {"norm_samples", "64", "256", "512", "samples that statistics are re-estimated on"},
-     {"optimizer", "adam", "adam", "sgd", "at the rates recommended for it"},
-     {"epochs", "1", "1", "2", "passes over the training images"},
-     {"batch", "8", "8", "32", "samples of a step at the size of the data set"},
-     {"train_samples", "384", "3072", "4096", "training images; 0: all"},
-     {"eval_samples", "100", "400", "1000", "test images; 0: all"},
-     {"seeds", "1", "3", "5", "seeds that methods are paired by"}},
+     {"small", "20", "20", "24", "pixels of a training at one smaller size", whole(1, 4096)},
+     {"tests", "14,20,28,36", "14,20,28,36", "16,24,32,48", "pixels of test images",
+      wholes(1, 4096)},
+     {"copies", "1", "1", "1", "of each sample at the size of the data set", whole(1, 1024)},
+     {"smoothing", "4", "8", "50", "steps between two measurements of smoothing",
+      whole(1, 1'000'000)},
+     {"shift", "2", "2", "4", "largest shift of augmentation, in pixels", whole(0, 4096)},
+     {"flip", "0", "0", "1", "1: augmentation flips images", whole(0, 1)},
+     {"norm_samples", "64", "256", "512", "samples that statistics are re-estimated on",
+      whole(2, 1'000'000'000)},
+     {"optimizer", "adam", "adam", "sgd", "at the rates recommended for it", takes_optimizer()},
+     {"epochs", "1", "1", "2", "passes over the training images", whole(1, 10'000)},
+     {"batch", "8", "8", "32", "samples of a step at the size of the data set", whole(1, 100'000)},
+     {"train_samples", "384", "3072", "4096", "training images; 0: all", whole(0, 1'000'000'000)},
+     {"eval_samples", "100", "400", "1000", "test images; 0: all", whole(0, 1'000'000'000)},
+     {"seeds", "1", "3", "5", "seeds that methods are paired by", whole(1, 1000)}},
     image_sizes::run_image_sizes};
 
 }  // namespace numemu::experiments

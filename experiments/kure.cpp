@@ -43,11 +43,11 @@ Plan plan_of(const ExperimentRun& run) {
   Plan plan;
   const Settings& settings = run.settings;
   plan.trial = training_of(settings, settings.text("net"), {.optimizer = "adam"});
-  plan.penalty = settings.number("penalty", 0, 1e6);
+  plan.penalty = settings.number("penalty");
   plan.seeds = seeds_of(run);
-  for (const std::int64_t m : settings.whole_numbers("accuracy_bits", 2, 8))
+  for (const std::int64_t m : settings.whole_numbers("accuracy_bits"))
     plan.bits.push_back(static_cast<int>(m));
-  plan.factors = settings.numbers("factors", 0.1, 10);
+  plan.factors = settings.numbers("factors");
   for (const int m : plan.bits) {
     plan.quantizers.push_back({m, "mse"});
     plan.quantizers.push_back({m, "pow2(mse)"});
@@ -273,19 +273,21 @@ const Experiment experiment_kure = {
      {"accuracy", "Networks trained with the penalty keep more top-1 when weights are quantized."},
      {"power of two",
       "Rounding the step to a power of two costs networks trained with the penalty less top-1."}},
-    {{"bits", "2,4", "2,3,4,5,6", "2,3,4,5,6,8", "of the quantizer on numbers of known laws"},
+    {{"bits", "2,4", "2,3,4,5,6", "2,3,4,5,6,8", "of the quantizer on numbers of known laws",
+      wholes(2, 8)},
      {"factors", "0.7,1,1.3", "0.7,0.85,1,1.15,1.3", "0.5,0.6,0.7,0.8,0.9,1,1.1,1.2,1.3,1.5,2",
-      "steps over the best step"},
-     {"samples", "200000", "8000000", "32000000", "numbers of each law"},
-     {"net", "mlp", "mlp", "mlp", "network to train"},
-     {"data", "glyphs", "glyphs", "glyphs", "data set"},
-     {"penalty", "1", "1", "1", "lambda, divided by the number of weights"},
-     {"accuracy_bits", "2", "2,3,4", "2,3,4", "of the weights"},
-     {"epochs", "1", "6", "12", "epochs of training"},
-     {"batch", "128", "128", "128", "images of a step"},
-     {"train_samples", "2048", "16384", "16384", "training images; 0: all"},
-     {"eval_samples", "500", "4000", "0", "test images; 0: all"},
-     {"seeds", "1", "10", "20", "seeds that networks are paired by"}},
+      "steps over the best step", reals(0.1, 10)},
+     {"samples", "200000", "8000000", "32000000", "numbers of each law", whole(64, 1'000'000'000)},
+     {"net", "mlp", "mlp", "mlp", "network to train", takes_network()},
+     {"data", "glyphs", "glyphs", "glyphs", "data set", takes_data_set()},
+     {"penalty", "1", "1", "1", "lambda, divided by the number of weights", real(0, 1e6)},
+     {"accuracy_bits", "2", "2,3,4", "2,3,4", "of the weights", wholes(2, 8)},
+     {"epochs", "1", "6", "12", "epochs of training", whole(1, 10'000)},
+     {"batch", "128", "128", "128", "images of a step", whole(1, 100'000)},
+     {"train_samples", "2048", "16384", "16384", "training images; 0: all",
+      whole(0, 1'000'000'000)},
+     {"eval_samples", "500", "4000", "0", "test images; 0: all", whole(0, 1'000'000'000)},
+     {"seeds", "1", "10", "20", "seeds that networks are paired by", whole(1, 1000)}},
     run_kure};
 
 }  // namespace numemu::experiments

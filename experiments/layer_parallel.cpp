@@ -25,8 +25,8 @@ void add_speed(const ExperimentRun& run, const net::Dataset& data, Conclusion& c
   constexpr std::int64_t kSteps = 1000, kMemory = std::int64_t{1} << 50;
   // Sums of gradients so slow that every stage has one replica.
   delayed_weights::Machine machine{.memory = kMemory,
-                                   .multiply_add = settings.integer("mac_ps", 1, 1'000'000),
-                                   .link_byte = settings.integer("link_ps", 0, 1'000'000),
+                                   .multiply_add = settings.integer("mac_ps"),
+                                   .link_byte = settings.integer("link_ps"),
                                    .reduce_byte = 1'000'000,
                                    .micro_batches = 1024};
   ResultTable table{"Speed-up over one device, predicted and simulated",
@@ -38,9 +38,9 @@ void add_speed(const ExperimentRun& run, const net::Dataset& data, Conclusion& c
               .x = "stages",
               .y = "speed-up"};
   for (const std::string& name : settings.list("speed_nets")) {
-    const auto layers = delayed_weights::layer_costs(net::build_net(name, data),
-                                                     settings.integer("samples", 1, 4096));
-    for (const std::int64_t count : settings.whole_numbers("speed_stages", 2, 64)) {
+    const auto layers =
+        delayed_weights::layer_costs(net::build_net(name, data), settings.integer("samples"));
+    for (const std::int64_t count : settings.whole_numbers("speed_stages")) {
       machine.devices = count;
       const auto plan = delayed_weights::plan_stages(layers, machine);
       if (!plan || plan->stages.size() < 2) continue;
@@ -83,8 +83,7 @@ void add_speed(const ExperimentRun& run, const net::Dataset& data, Conclusion& c
 }
 
 std::vector<Method> methods_of(const Settings& settings) {
-  const std::int64_t rounds = settings.integer("rounds", 1, 64),
-                     every = settings.integer("serial_every", 2, 1'000'000);
+  const std::int64_t rounds = settings.integer("rounds"), every = settings.integer("serial_every");
   std::vector<Method> methods = {
       {.name = "serial"},
       {.name = "penalty", .rounds = rounds},
@@ -100,8 +99,8 @@ std::vector<Method> methods_of(const Settings& settings) {
 void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
   const Settings& settings = run.settings;
   const std::vector<Method> methods = methods_of(settings);
-  const std::int64_t stages = settings.integer("stages", 2, 64);
-  const double beta = settings.number("beta", 0.01, 1e4);
+  const std::int64_t stages = settings.integer("stages");
+  const double beta = settings.number("beta");
   TrainingPlan plan{.trial = training_of(settings, settings.text("net")),
                     .data = data.name(),
                     .seeds = seeds_of(run),
@@ -189,28 +188,30 @@ const Experiment experiment_layer_parallel = {
       "Derived here: with the K - 1 rounds that unlock all stages the speed-up is at most "
       "K / (K - 1)."},
      {"training", "Published: training loses at most 1 point of top-1 to backpropagation."}},
-    {{"chain_stages", "4", "4", "4", "scalar stages of tanh"},
-     {"chain_betas", "100,1000", "30,100,1000", "30,100,1000", "of their penalty"},
-     {"chains", "10", "50", "200", "of them"},
-     {"net", "mlp-deep", "lenet", "resnet20", "network cut into stages"},
-     {"data", "glyphs", "glyphs", "cifar10", "data set of images"},
-     {"stages", "3", "3", "3", "of the network"},
-     {"betas", "1,10", "0.1,1,10", "0.1,1,10", "of gradients of one batch"},
+    {{"chain_stages", "4", "4", "4", "scalar stages of tanh", whole(2, 64)},
+     {"chain_betas", "100,1000", "30,100,1000", "30,100,1000", "of their penalty", reals(1, 1e6)},
+     {"chains", "10", "50", "200", "of them", whole(1, 10'000)},
+     {"net", "mlp-deep", "lenet", "resnet20", "network cut into stages", takes_network()},
+     {"data", "glyphs", "glyphs", "cifar10", "data set of images", takes_data_set()},
+     {"stages", "3", "3", "3", "of the network", whole(2, 64)},
+     {"betas", "1,10", "0.1,1,10", "0.1,1,10", "of gradients of one batch", reals(0.01, 1e4)},
      {"formats", "float8_e4m3fn,int4", "float8_e4m3fn,int8,int4", "float8_e4m3fn,int8,int4",
-      "of stage variables"},
-     {"speed_nets", "resnet20", "resnet20,resnet56", "resnet20,resnet56", "networks timed"},
-     {"speed_stages", "2,4,8,16", "2,4,8,16", "2,3,4,6,8,12,16", "devices"},
-     {"samples", "8", "8", "8", "samples of a step of them"},
-     {"mac_ps", "1", "1", "1", "picoseconds per multiply-add of a device"},
-     {"link_ps", "100", "100", "100", "picoseconds per byte between stages"},
-     {"beta", "1", "1", "1", "of trainings"},
-     {"rounds", "1", "1", "1", "steps of the variables before an update"},
-     {"serial_every", "4", "4", "4", "of so many updates of a hybrid one is backpropagation's"},
-     {"epochs", "1", "3", "60", "epochs of training"},
-     {"batch", "128", "128", "128", "images of a step"},
-     {"train_samples", "512", "4096", "0", "training images; 0: all"},
-     {"eval_samples", "500", "4000", "0", "test images; 0: all"},
-     {"seeds", "1", "5", "5", "seeds that methods are paired by"}},
+      "of stage variables", list_of()},
+     {"speed_nets", "resnet20", "resnet20,resnet56", "resnet20,resnet56", "networks timed",
+      takes_networks()},
+     {"speed_stages", "2,4,8,16", "2,4,8,16", "2,3,4,6,8,12,16", "devices", wholes(2, 64)},
+     {"samples", "8", "8", "8", "samples of a step of them", whole(1, 4096)},
+     {"mac_ps", "1", "1", "1", "picoseconds per multiply-add of a device", whole(1, 1'000'000)},
+     {"link_ps", "100", "100", "100", "picoseconds per byte between stages", whole(0, 1'000'000)},
+     {"beta", "1", "1", "1", "of trainings", real(0.01, 1e4)},
+     {"rounds", "1", "1", "1", "steps of the variables before an update", whole(1, 64)},
+     {"serial_every", "4", "4", "4", "of so many updates of a hybrid one is backpropagation's",
+      whole(2, 1'000'000)},
+     {"epochs", "1", "3", "60", "epochs of training", whole(1, 10'000)},
+     {"batch", "128", "128", "128", "images of a step", whole(1, 100'000)},
+     {"train_samples", "512", "4096", "0", "training images; 0: all", whole(0, 1'000'000'000)},
+     {"eval_samples", "500", "4000", "0", "test images; 0: all", whole(0, 1'000'000'000)},
+     {"seeds", "1", "5", "5", "seeds that methods are paired by", whole(1, 1000)}},
     layer_parallel::run_layer_parallel};
 
 }  // namespace numemu::experiments

@@ -22,10 +22,9 @@ constexpr double kBinned = 0.03, kBinnedBits = 0.01, kUnlearned = 0.02, kOtherSt
 
 void add_normal(const ExperimentRun& run, Conclusion& conclusion) {
   const Settings& settings = run.settings;
-  const std::int64_t elements = settings.integer("elements", 10'000, 100'000'000),
-                     count = settings.integer("workers", 2, 1024);
-  const std::vector<double> rhos = settings.numbers("correlations", 0, 0.999);
-  StudyPlan plan{{}, seeds_of(run, "repeats", 2), /*at_once=*/true};
+  const std::int64_t elements = settings.integer("elements"), count = settings.integer("workers");
+  const std::vector<double> rhos = settings.numbers("correlations");
+  StudyPlan plan{{}, seeds_of(run, "repeats"), /*at_once=*/true};
   for (const double rho : rhos) plan.methods.push_back(fmt::format("{}", rho));
   const auto study =
       run_study<Shared>(run, plan, [&](std::size_t r, std::uint64_t seed) -> StudyRun<Shared> {
@@ -77,8 +76,8 @@ void add_gradients(const ExperimentRun& run, Conclusion& conclusion) {
   const Settings& settings = run.settings;
   const std::string& name = settings.text("net");
   if (name == "-") return;
-  const std::int64_t count = settings.integer("workers", 2, 1024);
-  const double share = settings.number("share", 1e-3, 0.5);
+  const std::int64_t count = settings.integer("workers");
+  const double share = settings.number("share");
   const net::Dataset data = net::load_dataset(settings.text("data"), run.folders.cache);
   const auto study = run_study<Shared>(
       run, {{name}, seeds_of(run)}, [&](std::size_t, std::uint64_t seed) -> StudyRun<Shared> {
@@ -117,10 +116,10 @@ Conclusion run_learned_compression(const ExperimentRun& run) {
   Conclusion conclusion;
   add_normal(run, conclusion);
   add_gradients(run, conclusion);
-  const double share = run.settings.number("share", 1e-3, 0.5);
+  const double share = run.settings.number("share");
   const auto rule = [&](const char* order, const char* claim) {
-    const std::int64_t dense = run.settings.integer("dense", 0, 1'000'000),
-                       training = run.settings.integer("training", 0, 1'000'000);
+    const std::int64_t dense = run.settings.integer("dense"),
+                       training = run.settings.integer("training");
     workers::Method method = workers::exchanged({{"rule", "learned"},
                                                  {"share", share},
                                                  {"dense", dense},
@@ -168,15 +167,19 @@ const Experiment experiment_learned_compression = {
       "numbers), and the autoencoder reaches the first component."},
      {"accuracy", "Training loses at most 0.5 points of top-1 to the dense mean."}},
     with_links(workers::with_training(
-        {{"share", "0.01", "0.01", "0.01", "part of the elements whose values are sent"},
-         {"dense", "2", "16", "32", "first steps, sent whole"},
-         {"training", "8", "48", "96", "steps that train the autoencoder"},
+        {{"share", "0.01", "0.01", "0.01", "part of the elements whose values are sent",
+          real(1e-3, 0.5)},
+         {"dense", "2", "16", "32", "first steps, sent whole", whole(0, 1'000'000)},
+         {"training", "8", "48", "96", "steps that train the autoencoder", whole(0, 1'000'000)},
          {"correlations", "0,0.5,0.9", "0,0.25,0.5,0.75,0.9", "0,0.1,0.25,0.5,0.75,0.9,0.99",
-          "of the workers' normal numbers"},
-         {"net", "mlp", "lenet", "lenet", "network whose gradients are looked at; -: none"},
-         {"elements", "100000", "400000", "1000000", "normal numbers of each worker"},
-         {"repeats", "4", "10", "10", "draws of them"}},
+          "of the workers' normal numbers", reals(0, 0.999)},
+         {"net", "mlp", "lenet", "lenet", "network whose gradients are looked at; -: none",
+          takes_network_or_none()},
+         {"elements", "100000", "400000", "1000000", "normal numbers of each worker",
+          whole(10'000, 100'000'000)},
+         {"repeats", "4", "10", "10", "draws of them", whole(2, 1000)}},
         {workers::Group::images, workers::Group::fine_tuning})),
-    learned_compression::run_learned_compression};
+    learned_compression::run_learned_compression,
+    workers::check_training};
 
 }  // namespace numemu::experiments

@@ -251,7 +251,7 @@ void add_training(const ExperimentRun& run, const net::Dataset& data,
 
 std::vector<int> widths_of(const Settings& settings, const std::string& key) {
   std::vector<int> widths;
-  for (const std::int64_t bits : settings.whole_numbers(key, 3, 8))
+  for (const std::int64_t bits : settings.whole_numbers(key))
     widths.push_back(static_cast<int>(bits));
   return widths;
 }
@@ -307,22 +307,27 @@ const Experiment experiment_lognormal_gradients = {
      {"margin", "The margin of least relative error trains more accurately than the published."},
      {"following", "Choosing the split anew in each epoch trains more accurately than once."},
      {"order", "Points lost rise with the predicted relative error over splits and widths."}},
-    {{"samples", "100000", "1000000", "1000000", "numbers drawn for each setting"},
-     {"draw_widths", "4", "4,8", "3,4,5,6,7,8", "bits of the formats that numbers are drawn for"},
-     {"sigmas", "1,3", "1,3", "1,2,3,5", "deviations of log2|x| of the drawn numbers"},
-     {"means", "-3,1", "-3,1", "-3,-1,0,1,3", "means of log2|x| of the drawn numbers"},
-     {"widths", "4,6", "4,5,6,7,8", "3,4,5,6,7,8", "bits whose splits are compared"},
-     {"net", "mlp", "mlp", "mlp", "network to train with gradients of few bits"},
-     {"nets", "mlp", "mlp,lenet", "mlp,lenet", "networks whose gradients are looked at"},
-     {"data", "glyphs", "glyphs", "glyphs", "data set of images"},
-     {"looks", "2", "2", "4", "looks at the gradients in an epoch"},
-     {"train_widths", "4", "4,6,8", "4,5,6,7,8", "bits of gradients in training"},
-     {"optimizer", "sgd", "sgd", "sgd", "optimizer"},
-     {"epochs", "1", "4", "8", "epochs of training"},
-     {"batch", "128", "128", "128", "images of a step"},
-     {"train_samples", "2048", "4096", "8192", "training images; 0: all"},
-     {"eval_samples", "500", "4000", "0", "test images; 0: all"},
-     {"seeds", "1", "3", "5", "seeds that methods are paired by"}},
+    {{"samples", "100000", "1000000", "1000000", "numbers drawn for each setting",
+      whole(1000, 1'000'000'000)},
+     {"draw_widths", "4", "4,8", "3,4,5,6,7,8", "bits of the formats that numbers are drawn for",
+      wholes(3, 8)},
+     {"sigmas", "1,3", "1,3", "1,2,3,5", "deviations of log2|x| of the drawn numbers",
+      reals(0.1, 10)},
+     {"means", "-3,1", "-3,1", "-3,-1,0,1,3", "means of log2|x| of the drawn numbers",
+      reals(-64, 64)},
+     {"widths", "4,6", "4,5,6,7,8", "3,4,5,6,7,8", "bits whose splits are compared", wholes(3, 8)},
+     {"net", "mlp", "mlp", "mlp", "network to train with gradients of few bits", takes_network()},
+     {"nets", "mlp", "mlp,lenet", "mlp,lenet", "networks whose gradients are looked at",
+      takes_networks()},
+     {"data", "glyphs", "glyphs", "glyphs", "data set of images", takes_data_set()},
+     {"looks", "2", "2", "4", "looks at the gradients in an epoch", whole(1, 1000)},
+     {"train_widths", "4", "4,6,8", "4,5,6,7,8", "bits of gradients in training", wholes(3, 8)},
+     {"optimizer", "sgd", "sgd", "sgd", "optimizer", takes_optimizer()},
+     {"epochs", "1", "4", "8", "epochs of training", whole(1, 10'000)},
+     {"batch", "128", "128", "128", "images of a step", whole(1, 100'000)},
+     {"train_samples", "2048", "4096", "8192", "training images; 0: all", whole(0, 1'000'000'000)},
+     {"eval_samples", "500", "4000", "0", "test images; 0: all", whole(0, 1'000'000'000)},
+     {"seeds", "1", "3", "5", "seeds that methods are paired by", whole(1, 1000)}},
     run_lognormal_gradients};
 
 }  // namespace numemu::experiments

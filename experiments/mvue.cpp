@@ -66,8 +66,8 @@ struct LayerMean {
 
 void add_network(const std::string& name, const net::Dataset& data, const ExperimentRun& run,
                  Conclusion& conclusion) {
-  const std::int64_t batch = run.settings.integer("gradient_batch", 4, 65536);
-  const std::int64_t draws = run.settings.integer("draws", 2, 100'000);
+  const std::int64_t batch = run.settings.integer("gradient_batch");
+  const std::int64_t draws = run.settings.integer("draws");
   const std::int64_t samples = run.settings.integer("gradient_train", 32, data.train_count());
   run.say(fmt::format("gradients of {}", name));
   const net::Graph graph = briefly_trained(name, data, samples, run.seed);
@@ -186,8 +186,8 @@ Finding judged_mean(std::string what, const stats::PairedInterval& t) {
 
 void add_propagation(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
   const std::string& name = run.settings.text("propagation_net");
-  const std::int64_t batch = run.settings.integer("gradient_batch", 4, 65536);
-  const std::int64_t passes = run.settings.integer("passes", 2, 1'000'000);
+  const std::int64_t batch = run.settings.integer("gradient_batch");
+  const std::int64_t passes = run.settings.integer("passes");
   run.say(fmt::format("gradients of {} pruned on their way down", name));
   net::Graph graph = net::build_net(name, data);
   net::initialize(graph, run.seed);
@@ -424,25 +424,27 @@ const Experiment experiment_mvue = {
      {"training",
       "A network trained with MVUE gradients loses at most 1 point of top-1, or 0.02 bits per "
       "character."}},
-    {{"net", "mlp", "mlp", "lenet", "network to train"},
-     {"data", "glyphs", "glyphs", "glyphs", "data set"},
-     {"samples", "16000", "200000", "2000000", "numbers of each law"},
-     {"draws", "16", "64", "256", "times that each tensor is pruned"},
-     {"batches", "4", "64", "256", "batches that dW is averaged over"},
-     {"repeats", "16", "32", "64", "repeats of the average"},
+    {{"net", "mlp", "mlp", "lenet", "network to train", takes_network()},
+     {"data", "glyphs", "glyphs", "glyphs", "data set", takes_data_set()},
+     {"samples", "16000", "200000", "2000000", "numbers of each law", whole(800, 100'000'000)},
+     {"draws", "16", "64", "256", "times that each tensor is pruned", whole(2, 100'000)},
+     {"batches", "4", "64", "256", "batches that dW is averaged over", whole(1, 1 << 15)},
+     {"repeats", "16", "32", "64", "repeats of the average", whole(2, 1 << 15)},
      {"gradient_nets", "lenet", "lenet,resnet20", "lenet,resnet20",
-      "networks whose gradients are pruned (image data)"},
+      "networks whose gradients are pruned (image data)", takes_networks()},
      {"propagation_net", "mlp", "lenet", "vgg-small",
-      "network whose gradients are pruned during backpropagation (image data)"},
-     {"gradient_train", "256", "1024", "8192", "samples they were trained with, once"},
-     {"gradient_batch", "64", "64", "128", "samples that these gradients come from"},
-     {"passes", "12", "40", "100", "backward passes of each rule"},
-     {"optimizer", "sgd", "sgd", "sgd", "optimizer"},
-     {"epochs", "2", "4", "12", "epochs of training"},
-     {"batch", "64", "128", "128", "samples of a step"},
-     {"train_samples", "1536", "8192", "0", "training samples; 0: all"},
-     {"eval_samples", "500", "4000", "0", "test samples; 0: all"},
-     {"seeds", "1", "3", "5", "seeds that methods are paired by"}},
+      "network whose gradients are pruned during backpropagation (image data)", takes_network()},
+     {"gradient_train", "256", "1024", "8192", "samples they were trained with, once",
+      whole(32, 1'000'000'000)},
+     {"gradient_batch", "64", "64", "128", "samples that these gradients come from",
+      whole(4, 65536)},
+     {"passes", "12", "40", "100", "backward passes of each rule", whole(2, 1'000'000)},
+     {"optimizer", "sgd", "sgd", "sgd", "optimizer", takes_optimizer()},
+     {"epochs", "2", "4", "12", "epochs of training", whole(1, 10'000)},
+     {"batch", "64", "128", "128", "samples of a step", whole(1, 100'000)},
+     {"train_samples", "1536", "8192", "0", "training samples; 0: all", whole(0, 1'000'000'000)},
+     {"eval_samples", "500", "4000", "0", "test samples; 0: all", whole(0, 1'000'000'000)},
+     {"seeds", "1", "3", "5", "seeds that methods are paired by", whole(1, 1000)}},
     run_mvue};
 
 }  // namespace numemu::experiments

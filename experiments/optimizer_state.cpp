@@ -214,7 +214,7 @@ void add_net(const ExperimentRun& run, const std::string& net, const net::Datase
                     .methods = {},
                     .at_once = true,
                     .prefix = net + ": "};
-  const std::vector<Method> compared = methods(settings.integer("block", 1, 65536));
+  const std::vector<Method> compared = methods(settings.integer("block"));
   plan.seeds = seeds_of(run);
   std::vector<Method> predicted;
   Json of_float32 = Json::object();
@@ -291,14 +291,14 @@ const Experiment experiment_optimizer_state = {
      {"harmful",
       "Second moments in integers, which become 0, and masters in bfloat16 rounded to nearest lose "
       "more than 0.5 points."}},
-    {{"nets", "mlp", "mlp,lenet", "mlp,lenet", "networks to train"},
-     {"data", "glyphs", "glyphs", "glyphs", "data set of images"},
-     {"block", "256", "256", "256", "elements of a block"},
-     {"epochs", "1", "4", "6", "epochs of training"},
-     {"batch", "128", "128", "128", "images of a step"},
-     {"train_samples", "512", "4096", "4096", "training images; 0: all"},
-     {"eval_samples", "500", "0", "0", "test images; 0: all"},
-     {"seeds", "1", "5", "10", "seeds that methods are paired by"}},
+    {{"nets", "mlp", "mlp,lenet", "mlp,lenet", "networks to train", takes_networks()},
+     {"data", "glyphs", "glyphs", "glyphs", "data set of images", takes_data_set()},
+     {"block", "256", "256", "256", "elements of a block", whole(1, 65536)},
+     {"epochs", "1", "4", "6", "epochs of training", whole(1, 10'000)},
+     {"batch", "128", "128", "128", "images of a step", whole(1, 100'000)},
+     {"train_samples", "512", "4096", "4096", "training images; 0: all", whole(0, 1'000'000'000)},
+     {"eval_samples", "500", "0", "0", "test images; 0: all", whole(0, 1'000'000'000)},
+     {"seeds", "1", "5", "10", "seeds that methods are paired by", whole(1, 1000)}},
     run_optimizer_state};
 
 }  // namespace numemu::experiments

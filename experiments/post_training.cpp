@@ -302,10 +302,10 @@ Conclusion run_post_training(const ExperimentRun& run) {
   net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
   if (const std::string other = run.settings.text("calibrate_on"); other != kNone)
     data = net::calibrated_on(data, net::load_dataset(other, run.folders.cache));
-  const Subject subject{
-      run, data, std::min(run.settings.integer("samples", 1, 1'000'000), data.calibration_count()),
-      std::min(run.settings.integer("images", 1, 100'000'000), data.test_count()),
-      judged_scores(data, run.settings.text("metric"))};
+  const Subject subject{run, data,
+                        std::min(run.settings.integer("samples"), data.calibration_count()),
+                        std::min(run.settings.integer("images"), data.test_count()),
+                        judged_scores(data, run.settings.text("metric"))};
   const TrainedNet trained = subject.load();
   std::vector<std::string> chains = run.settings.list("chains");
   std::set<std::string> left_out;
@@ -389,18 +389,18 @@ const Experiment experiment_post_training = {
      {"close",
       "With 4-bit weights and activations, the first and the last layer as ends says, the last "
       "chain loses at most 1 point of float32."}},
-    {{"net", "lenet", "lenet", "lenet", "network or file"},
-     {"data", "glyphs", "glyphs", "glyphs", "data set"},
+    {{"net", "lenet", "lenet", "lenet", "network or file", takes_network()},
+     {"data", "glyphs", "glyphs", "glyphs", "data set", takes_data_set()},
      {"bits", "w4a4", "w8a8,w4a8,w4a4,w3a4,mxfp4", "w8a8,w4a8,w4a4,w3a4,mxfp4",
-      "bits of weights and activations (w4a8), a block format, or a recipe file"},
+      "bits of weights and activations (w4a8), a block format, or a recipe file", list_of()},
      {"ends", kSame, kSame, kSame,
       "same, or the format of the first and the last layer, such as int8"},
      {"chains", "batch_norm", kChains, kChains,
       "chains of tuning steps, joined by +, or pipelines; the last one has to come close"},
-     {"samples", "64", "256", "512", "calibration samples, without labels"},
+     {"samples", "64", "256", "512", "calibration samples, without labels", whole(1, 1'000'000)},
      {"calibrate_on", kNone, kNone, kNone, "another data set whose samples steps read"},
      {"metric", "", "", "", "what is compared, as --metric of eval; the task's"},
-     {"images", "200", "2000", "10000", "test samples"}},
+     {"images", "200", "2000", "10000", "test samples", whole(1, 100'000'000)}},
     run_post_training};
 
 }  // namespace numemu::experiments

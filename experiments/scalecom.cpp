@@ -78,11 +78,11 @@ constexpr Figure kFigures[] = {
 
 void add_correlations(const ExperimentRun& run, Conclusion& conclusion) {
   const Settings& settings = run.settings;
-  const std::int64_t count = settings.integer("noise_workers", 2, 1024),
-                     elements = settings.integer("elements", 1600, 100'000'000);
-  const double share = settings.number("share", 1e-3, 0.5);
-  const std::vector<std::uint64_t> seeds = seeds_of(run, "repeats", 2);
-  const std::vector<double> rhos = settings.numbers("correlations", 0, 1);
+  const std::int64_t count = settings.integer("noise_workers"),
+                     elements = settings.integer("elements");
+  const double share = settings.number("share");
+  const std::vector<std::uint64_t> seeds = seeds_of(run, "repeats");
+  const std::vector<double> rhos = settings.numbers("correlations");
   StudyPlan plan{{}, seeds, /*at_once=*/true};
   for (const double rho : rhos) plan.methods.push_back(fmt::format("{}", rho));
   const auto study =
@@ -143,7 +143,7 @@ double predicted_bytes(const workers::Trained& trained, double share, std::int64
 }
 
 void add_networks(const ExperimentRun& run, Conclusion& conclusion) {
-  const double share = run.settings.number("share", 1e-3, 0.5);
+  const double share = run.settings.number("share");
   const auto rule = [&](const char* name, const char* more = "") {
     return fmt::format("{}({}{})", name, share, more);
   };
@@ -151,7 +151,7 @@ void add_networks(const ExperimentRun& run, Conclusion& conclusion) {
       workers::dense(), workers::exchanged(rule("scalecom")),
       workers::exchanged(rule("scalecom", ",0.1")), workers::exchanged(rule("topk"), ""),
       workers::exchanged(rule("randomk"), "")};
-  const std::int64_t count = run.settings.integer("workers", 1, 1024);
+  const std::int64_t count = run.settings.integer("workers");
   for (const workers::Group group : {workers::Group::images, workers::Group::fine_tuning}) {
     for (const workers::TrainedNetwork& trained :
          workers::add_training(run, group, methods, conclusion)) {
@@ -174,7 +174,7 @@ Conclusion run_scalecom(const ExperimentRun& run) {
   Conclusion conclusion;
   add_correlations(run, conclusion);
   add_networks(run, conclusion);
-  const double share = run.settings.number("share", 1e-3, 0.5);
+  const double share = run.settings.number("share");
   const auto elements = static_cast<std::int64_t>(link_setup(run.settings).elements);
   add_exchange_figure({wire::scalecom(share, elements), wire::topk(share, elements),
                        wire::randomk(share, elements)},
@@ -202,13 +202,14 @@ const Experiment experiment_scalecom = {
      {"published", "Gradients of networks are compressed at least 65 times."},
      {"accuracy", "Training loses at most 0.5 points of top-1 to the dense mean."}},
     with_links(workers::with_training(
-        {{"share", "0.01", "0.01", "0.01", "part of the elements that is sent"},
+        {{"share", "0.01", "0.01", "0.01", "part of the elements that is sent", real(1e-3, 0.5)},
          {"correlations", "0,0.5,0.9", "0,0.25,0.5,0.75,0.9", "0,0.1,0.25,0.5,0.75,0.9,0.99",
-          "of the workers' normal numbers"},
-         {"noise_workers", "8", "8", "8", "workers that draw them"},
-         {"elements", "100000", "400000", "2000000", "numbers of each"},
-         {"repeats", "5", "10", "10", "draws of them"}},
+          "of the workers' normal numbers", reals(0, 1)},
+         {"noise_workers", "8", "8", "8", "workers that draw them", whole(2, 1024)},
+         {"elements", "100000", "400000", "2000000", "numbers of each", whole(1600, 100'000'000)},
+         {"repeats", "5", "10", "10", "draws of them", whole(2, 1000)}},
         {workers::Group::images, workers::Group::fine_tuning})),
-    scalecom::run_scalecom};
+    scalecom::run_scalecom,
+    workers::check_training};
 
 }  // namespace numemu::experiments

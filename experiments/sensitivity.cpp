@@ -149,7 +149,7 @@ Conclusion run_sensitivity(const ExperimentRun& run) {
     throw usage_error("--set: roles: expected both, weight or activation, not '" + roles + "'");
   const std::string& net = run.settings.text("net");
   const Base base = base_of(run.settings, run.folders.data);
-  const std::int64_t images = run.settings.integer("images", 1, 100'000'000);
+  const std::int64_t images = run.settings.integer("images");
   net::Dataset dataset = net::load_dataset(run.settings.text("data"), run.folders.cache);
   TrainedNet trained = load_trained_net(net, dataset, run.folders);
 
@@ -239,8 +239,8 @@ const Experiment experiment_sensitivity = {
     "numemu's own claim: rounding acts on a network as noise of random phase, so that the "
     "output's SQNR is known from the float32 network before anything is quantized.",
     {{"noise", "The output's SQNR is within 1 dB of its prediction."}},
-    {{"net", "lenet", "lenet", "lenet", "network or file"},
-     {"data", "glyphs", "glyphs", "glyphs", "data set"},
+    {{"net", "lenet", "lenet", "lenet", "network or file", takes_network()},
+     {"data", "glyphs", "glyphs", "glyphs", "data set", takes_data_set()},
      {"formats", "float8_e4m3fn,int4", "float8_e4m3fn,float8_e5m2,int8,int4,mxfp4",
       "float8_e4m3fn,float8_e5m2,float8_e3m4,float6_e2m3fn,float6_e3m2fn,float4_e2m1fn,int8,int6,"
       "int4,int3,mxint8,mxfp8_e4m3,mxfp6_e2m3,mxfp4,nvfp4",
@@ -251,7 +251,7 @@ const Experiment experiment_sensitivity = {
       "recipe that one layer at a time is changed in, a file or the name of a shipped one; "
       "float32"},
      {"unit", "", "", "", "unit of every GEMM; the recipe's, f32.sequential without one"},
-     {"images", "500", "2000", "10000", "test samples"}},
+     {"images", "500", "2000", "10000", "test samples", whole(1, 100'000'000)}},
     run_sensitivity};
 
 }  // namespace numemu::experiments

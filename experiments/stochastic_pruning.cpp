@@ -57,7 +57,7 @@ std::vector<LayerMagnitudes> relative(std::vector<LayerMagnitudes> layers) {
 
 std::vector<double> equal_shares(const ExperimentRun& run,
                                  const std::vector<LayerMagnitudes>& layers) {
-  const double share = run.settings.number("plan_share", 0.01, 0.999);
+  const double share = run.settings.number("plan_share");
   std::vector<double> thresholds;
   for (const LayerMagnitudes& layer : layers)
     thresholds.push_back(threshold_below(layer.law, share));
@@ -325,36 +325,22 @@ void add_accuracy(const ExperimentRun& run, const std::string& net, const net::D
 
 }  // namespace
 
-std::vector<double> shares_of(const Settings& settings, const std::string& key) {
-  std::vector<double> shares;
-  for (const std::string& text : settings.list(key)) {
-    double share = 0;
-    const char* const end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, share);
-    if (error != std::errc() || stop != end || !(share > 0 && share < 1))
-      throw usage_error("--set: " + key + ": expected numbers between 0 and 1, not '" + text + "'");
-    shares.push_back(share);
-  }
-  if (shares.empty()) throw usage_error("--set: " + key + ": expected at least one number");
-  return shares;
-}
-
 double planned_zeros(const ExperimentRun& run, const std::vector<ObservedLayer>& layers) {
   const std::vector<LayerMagnitudes> magnitudes = magnitudes_of(layers);
   return total_effect(Pruning::stochastic, magnitudes, equal_shares(run, magnitudes)).zeros;
 }
 
 std::vector<Method> methods_of(const ExperimentRun& run, const std::vector<ObservedLayer>& layers) {
-  const std::int64_t history = run.settings.integer("history", 1, 1000);
+  const std::int64_t history = run.settings.integer("history");
   std::vector<Method> methods = {{kDense, kDense, "", {}, 0}};
-  const std::vector<double> shares = shares_of(run.settings, "shares");
+  const std::vector<double> shares = run.settings.numbers("shares");
   for (const char* const rule : {kStochastic, kHard}) {
     for (const double share : shares) {
       const std::string mask = fmt::format("{}({},history={})", rule, share, history);
       methods.push_back({mask, rule, mask, {}, share});
     }
   }
-  const double share = run.settings.number("share", 0.01, 0.999);
+  const double share = run.settings.number("share");
   const std::string input = fmt::format("stochastic({},history={},at=input)", share, history);
   methods.push_back({input, kInput, input, {}, 0});
 
@@ -430,22 +416,25 @@ const Experiment experiment_stochastic_pruning = {
      {"sharing",
       "Plans that distribute zeros unequally over the layers are more accurate than equal shares."},
      {"plans", "Plans reach their share of zeros within 0.05, with laws fitted once."}},
-    {{"nets", "mlp", "mlp,lenet", "mlp,lenet", "networks"},
-     {"data", "glyphs", "glyphs", "glyphs", "data set of images"},
+    {{"nets", "mlp", "mlp,lenet", "mlp,lenet", "networks", takes_networks()},
+     {"data", "glyphs", "glyphs", "glyphs", "data set of images", takes_data_set()},
      {"shares", "0.9", "0.5,0.7,0.9,0.95,0.99", "0.5,0.7,0.8,0.9,0.95,0.99,0.995",
-      "p: share of the non-zero elements below the threshold"},
-     {"share", "0.9", "0.9", "0.9", "p of the gradients looked at layer by layer"},
-     {"plan_share", "0.7", "0.7", "0.7", "p whose zeros the plans distribute over the layers"},
+      "p: share of the non-zero elements below the threshold", reals(1e-6, 0.999999)},
+     {"share", "0.9", "0.9", "0.9", "p of the gradients looked at layer by layer",
+      real(0.01, 0.999)},
+     {"plan_share", "0.7", "0.7", "0.7", "p whose zeros the plans distribute over the layers",
+      real(0.01, 0.999)},
      {"plan_law", "lognormal", "lognormal", "lognormal", "law that plans are made under"},
-     {"history", "4", "4", "4", "thresholds whose mean is the next one"},
-     {"observations", "3", "8", "16", "steps whose gradients are analysed"},
-     {"samples", "200000", "2000000", "4000000", "numbers of each known law"},
-     {"optimizer", "sgd", "sgd", "sgd", "optimizer"},
-     {"epochs", "1", "3", "6", "epochs of training"},
-     {"batch", "128", "128", "128", "images of a step"},
-     {"train_samples", "2048", "8192", "0", "training images; 0: all"},
-     {"eval_samples", "500", "4000", "0", "test images; 0: all"},
-     {"seeds", "1", "3", "5", "seeds that methods are paired by"}},
+     {"history", "4", "4", "4", "thresholds whose mean is the next one", whole(1, 1000)},
+     {"observations", "3", "8", "16", "steps whose gradients are analysed", whole(1, 1000)},
+     {"samples", "200000", "2000000", "4000000", "numbers of each known law",
+      whole(64 * 64, 1'000'000'000)},
+     {"optimizer", "sgd", "sgd", "sgd", "optimizer", takes_optimizer()},
+     {"epochs", "1", "3", "6", "epochs of training", whole(1, 10'000)},
+     {"batch", "128", "128", "128", "images of a step", whole(1, 100'000)},
+     {"train_samples", "2048", "8192", "0", "training images; 0: all", whole(0, 1'000'000'000)},
+     {"eval_samples", "500", "4000", "0", "test images; 0: all", whole(0, 1'000'000'000)},
+     {"seeds", "1", "3", "5", "seeds that methods are paired by", whole(1, 1000)}},
     run_stochastic_pruning};
 
 }  // namespace numemu::experiments

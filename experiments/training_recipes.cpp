@@ -47,9 +47,9 @@ Plan plan_of(const ExperimentRun& run) {
   const Settings& settings = run.settings;
   Plan plan;
   plan.trial = training_of(settings, settings.text("net"));
-  plan.spike = settings.number("spike", 0, 1e6);
-  plan.spike_steps = static_cast<std::size_t>(settings.integer("spike_steps", 1, 1'000'000));
-  plan.points = static_cast<std::size_t>(settings.integer("points", 1, 1000));
+  plan.spike = settings.number("spike");
+  plan.spike_steps = static_cast<std::size_t>(settings.integer("spike_steps"));
+  plan.points = static_cast<std::size_t>(settings.integer("points"));
   plan.seeds = seeds_of(run);
   for (const std::string& name : settings.list("recipes")) {
     const std::string file = recipe_file(name, run.folders.data, "--set: recipes");
@@ -374,20 +374,23 @@ const Experiment experiment_training_recipes = {
       "No recipe's mean loss of `spike_steps` steps rises by more than `spike` above the least "
       "such "
       "mean before."}},
-    {{"net", "char-transformer", "char-transformer", "char-transformer", "network to train"},
-     {"data", "chain", "chain", "chain", "text to train on"},
+    {{"net", "char-transformer", "char-transformer", "char-transformer", "network to train",
+      takes_network()},
+     {"data", "chain", "chain", "chain", "text to train on", takes_data_set()},
      {"recipes", "fp8-current,mxfp4-train", training_recipes::kRecipes, training_recipes::kRecipes,
       "shipped recipes or files, compared with float32"},
-     {"epochs", "1", "1", "1", "of training"},
-     {"lr", "0.004", "0.004", "0.004", "learning rate of AdamW, with a cosine schedule"},
-     {"warmup", "0", "20", "20", "steps of the rising learning rate"},
-     {"train_samples", "6", "1920", "1920", "training windows; 0: all"},
-     {"batch", "2", "4", "4", "windows of a step"},
-     {"eval_samples", "8", "160", "160", "test windows; 0: all"},
-     {"spike", "0.5", "0.5", "0.5", "nats of a mean loss above the least such mean before it"},
-     {"spike_steps", "1", "8", "8", "steps of such a mean"},
-     {"points", "3", "12", "12", "means of the loss that the figure shows"},
-     {"seeds", "1", "1", "3", "seeds that recipes are paired by"}},
+     {"epochs", "1", "1", "1", "of training", whole(1, 10'000)},
+     {"lr", "0.004", "0.004", "0.004", "learning rate of AdamW, with a cosine schedule",
+      real(1e-9, 1e3)},
+     {"warmup", "0", "20", "20", "steps of the rising learning rate", whole(0, 1'000'000'000)},
+     {"train_samples", "6", "1920", "1920", "training windows; 0: all", whole(0, 1'000'000'000)},
+     {"batch", "2", "4", "4", "windows of a step", whole(1, 100'000)},
+     {"eval_samples", "8", "160", "160", "test windows; 0: all", whole(0, 1'000'000'000)},
+     {"spike", "0.5", "0.5", "0.5", "nats of a mean loss above the least such mean before it",
+      real(0, 1e6)},
+     {"spike_steps", "1", "8", "8", "steps of such a mean", whole(1, 1'000'000)},
+     {"points", "3", "12", "12", "means of the loss that the figure shows", whole(1, 1000)},
+     {"seeds", "1", "1", "3", "seeds that recipes are paired by", whole(1, 1000)}},
     run_training_recipes};
 
 }  // namespace numemu::experiments

@@ -447,36 +447,26 @@ ResultTable budget_table(const std::vector<ZapResults>& all) {
 
 std::vector<int> masks_of(const Settings& settings) {
   std::vector<int> masks;
-  for (const std::int64_t mask :
-       settings.whole_numbers("masks", policies::kLeastMaskType, policies::kLargestMaskType)) {
-    if (std::find(masks.begin(), masks.end(), mask) != masks.end())
-      throw usage_error("--set: masks: expected whole numbers, each once");
+  for (const std::int64_t mask : settings.whole_numbers("masks")) {
     masks.push_back(static_cast<int>(mask));
   }
   return masks;
 }
 
-std::vector<std::string> layers_of(const Settings& settings) {
-  const std::vector<std::string> layers = settings.list("layers");
-  for (const std::string& which : layers) {
-    if (which != "inner" && which != "all")
-      throw usage_error("--set: layers: expected inner, all or both, not '" + which + "'");
-  }
-  if (layers.empty() || (layers.size() > 1 && layers[0] == layers[1]) || layers.size() > 2)
-    throw usage_error("--set: layers: expected inner, all or both, each once");
-  return layers;
+void check_layers(const std::string& which) {
+  if (which != "inner" && which != "all")
+    throw Error("expected inner, all or both, not '" + which + "'");
 }
 
 /// The settings as a trial without mask, layers and seed.
 ZapTrial plan_of(const Settings& settings, const net::Dataset& data) {
-  constexpr std::int64_t kMost = 100'000'000;
   ZapTrial plan;
-  plan.train_samples = std::min(settings.integer("train_images", 2, kMost), data.train_count());
-  plan.epochs = settings.integer("epochs", 1, 1000);
-  plan.images = std::min(settings.integer("images", 1, kMost), data.test_count());
-  plan.thresholds = settings.numbers("thresholds", -10, 10);
-  plan.budgets = settings.numbers("budgets", 1e-6, 100);
-  plan.finetune_epochs = settings.integer("finetune", 0, 1000);
+  plan.train_samples = std::min(settings.integer("train_images"), data.train_count());
+  plan.epochs = settings.integer("epochs");
+  plan.images = std::min(settings.integer("images"), data.test_count());
+  plan.thresholds = settings.numbers("thresholds");
+  plan.budgets = settings.numbers("budgets");
+  plan.finetune_epochs = settings.integer("finetune");
   return plan;
 }
 
@@ -525,7 +515,7 @@ std::string random_sentence(const ZapResults& results) {
 
 Conclusion run_zap(const ExperimentRun& run) {
   const std::vector<int> masks = masks_of(run.settings);
-  const std::vector<std::string> layers = layers_of(run.settings);
+  const std::vector<std::string> layers = run.settings.list("layers");
   const std::vector<std::uint64_t> seeds = seeds_of(run);
   const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
   require_one_class(data, "experiment zap");
@@ -592,21 +582,24 @@ const Experiment experiment_zap = {
       "Validation images and fitted curves predict shares of zeros and errors on test images "
       "within 0.01."},
      {"curves", "Error over threshold is a logistic curve, to 0.02 (RMS)."}},
-    {{"net", "lenet", "lenet", "lenet", "network or file"},
-     {"data", "glyphs", "glyphs", "glyphs", "data set"},
-     {"masks", "5", "4,5,6", "3,4,5,6,7,8", "types of position masks, 3 to 10"},
+    {{"net", "lenet", "lenet", "lenet", "network or file", takes_network()},
+     {"data", "glyphs", "glyphs", "glyphs", "data set", takes_data_set()},
+     {"masks", "5", "4,5,6", "3,4,5,6,7,8", "types of position masks, 3 to 10",
+      wholes(policies::kLeastMaskType, policies::kLargestMaskType)},
      {"layers", "inner", "inner,all", "inner,all",
-      "inner, all (behind the first convolution too), or both"},
+      "inner, all (behind the first convolution too), or both", list_of(check_layers)},
      {"thresholds", "-0.2,0,0.2,0.4", "-0.5,-0.4,-0.3,-0.2,-0.1,0,0.1,0.2,0.3,0.4,0.5",
       "-1,-0.8,-0.6,-0.5,-0.4,-0.3,-0.2,-0.1,0,0.1,0.2,0.3,0.4,0.5,0.6,0.8,1",
-      "predictions above are computed"},
+      "predictions above are computed", reals(-10, 10)},
      {"budgets", "0.05", "0.02,0.05,0.1", "0.01,0.02,0.05,0.1,0.2",
-      "of error summed over the layers"},
-     {"seeds", "1", "3", "5", "predictors trained per mask"},
-     {"train_images", "2048", "16384", "54000", "training images the predictors see"},
-     {"epochs", "2", "5", "5", "of predictors"},
-     {"finetune", "0", "1", "1", "epochs of the network with its predictors, at each budget"},
-     {"images", "1000", "10000", "10000", "test samples"}},
+      "of error summed over the layers", reals(1e-6, 100)},
+     {"seeds", "1", "3", "5", "predictors trained per mask", whole(1, 1000)},
+     {"train_images", "2048", "16384", "54000", "training images the predictors see",
+      whole(2, 100'000'000)},
+     {"epochs", "2", "5", "5", "of predictors", whole(1, 1000)},
+     {"finetune", "0", "1", "1", "epochs of the network with its predictors, at each budget",
+      whole(0, 1000)},
+     {"images", "1000", "10000", "10000", "test samples", whole(1, 100'000'000)}},
     run_zap};
 
 }  // namespace numemu::experiments

@@ -7,13 +7,15 @@
 
 namespace numemu::policies {
 
-/// What `read` gives; an Error of it becomes "WHERE: KEY: ERROR".
+/// What `read` gives; an Error of it becomes "WHERE: KEY: ERROR", unless it begins so already.
 template <class Read>
 decltype(auto) at(const JsonReader& key, Read&& read) {
   try {
     return read();
   } catch (const Error& error) {
-    throw Error(key.where() + ": " + error.what(), error.kind());
+    const std::string where = key.where() + ": ", text = error.what();
+    if (text.starts_with(where)) throw;
+    throw Error(where + text, error.kind());
   }
 }
 

@@ -92,7 +92,9 @@ std::string submit_script(const std::string& script, const std::string& after) {
   id = id.substr(0, id.find(';'));
   if (ended.status != 0 || id.empty() || id.find_first_not_of("0123456789") != std::string::npos)
     throw file_error(
-        fmt::format("{}: refused (status {}): {}", script, ended.status, first_line(ended.out)));
+        fmt::format("{}: sbatch refused it (status {}): {}; what a site asks for: --sbatch "
+                    "key=value, as in partition=long or account=NAME; without Slurm: --parallel",
+                    script, ended.status, first_line(ended.out)));
   return id;
 }
 

@@ -111,12 +111,10 @@ std::string bits_name(int bits) {
 void add_variance(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
   const Settings& settings = run.settings;
   const Plan plan{settings.integer("gradient_train", 32, data.train_count()),
-                  settings.integer("gradient_batch", 2, 65536),
-                  settings.integer("draws", 2 * kBlocks, 1'000'000) / kBlocks * kBlocks,
-                  settings.integer("group", 2, 1 << 20), run.seed};
+                  settings.integer("gradient_batch"), settings.integer("draws") / kBlocks * kBlocks,
+                  settings.integer("group"), run.seed};
   std::vector<int> bits;
-  for (const std::int64_t b : settings.whole_numbers("bits", 1, 8))
-    bits.push_back(static_cast<int>(b));
+  for (const std::int64_t b : settings.whole_numbers("bits")) bits.push_back(static_cast<int>(b));
   bits.push_back(0);
   const std::vector<std::string> nets = settings.list("nets");
   std::vector<std::pair<std::string, int>> cases;
@@ -274,9 +272,8 @@ void add_layers(const ExperimentRun& run, const net::Dataset& data, Conclusion& 
   const Settings& settings = run.settings;
   const std::string& net = settings.text("net");
   const std::int64_t train = settings.integer("gradient_train", 32, data.train_count()),
-                     batch = settings.integer("gradient_batch", 2, 65536),
-                     group = settings.integer("group", 2, 1 << 20),
-                     pairs = settings.integer("passes", 4, 1'000'000);
+                     batch = settings.integer("gradient_batch"), group = settings.integer("group"),
+                     pairs = settings.integer("passes");
   Json point = sample_point(net, data, train, batch, run.seed);
   point["layers"] = kCodes;
   point["group"] = group;

@@ -109,9 +109,9 @@ void judge(const Bin* known, std::int64_t bin, const SteadyState& predicted,
 
 void add_noise(const ExperimentRun& run, Conclusion& conclusion) {
   const Settings& settings = run.settings;
-  const std::vector<std::int64_t> bins = settings.whole_numbers("bins", 2, 16384);
-  const Plan plan{settings.integer("elements", 16384, 100'000'000),
-                  settings.integer("warm", 1, 1'000'000), settings.integer("steps", 1, 1'000'000)};
+  const std::vector<std::int64_t> bins = settings.whole_numbers("bins");
+  const Plan plan{settings.integer("elements"), settings.integer("warm"),
+                  settings.integer("steps")};
   const std::vector<std::uint64_t> seeds = seeds_of(run, "repeats");
   StudyPlan study_plan{{}, seeds, /*at_once=*/true};
   for (const std::int64_t bin : bins) study_plan.methods.push_back(fmt::format("bins of {}", bin));

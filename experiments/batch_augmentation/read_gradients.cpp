@@ -100,9 +100,8 @@ Measured read_batches(Reader reader, const TrainTrial& trial, const GradientPlan
 }  // namespace
 
 GradientPlan gradient_plan(const Settings& settings) {
-  return {settings.integer("gradient_samples", 2 * kGroups, 1'000'000),
-          settings.integer("gradient_batch", 1, 10'000),
-          settings.integer("gradient_batches", 2 * kGroups, 1'000'000)};
+  return {settings.integer("gradient_samples"), settings.integer("gradient_batch"),
+          settings.integer("gradient_batches")};
 }
 
 std::int64_t first_sample(const Group& group, const TrainTrial& trial, const net::Dataset& data) {

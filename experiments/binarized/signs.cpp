@@ -65,7 +65,7 @@ std::vector<std::int32_t> sign_products(const std::vector<std::uint8_t>& a,
 
 void add_xnor(const ExperimentRun& run, Conclusion& conclusion) {
   constexpr std::int64_t kLines = 16, kWord = 64;
-  for (const std::int64_t depth : run.settings.whole_numbers("lengths", 1, 65536)) {
+  for (const std::int64_t depth : run.settings.whole_numbers("lengths")) {
     const std::int64_t words = (depth + kWord - 1) / kWord;
     const RandomSource random{run.seed, Stream::vectors, static_cast<std::uint32_t>(depth)};
     std::vector<std::uint64_t> packed(static_cast<std::size_t>(2 * kLines * words));
@@ -122,7 +122,7 @@ std::vector<float> normals(const ExperimentRun& run, std::int64_t samples, doubl
 
 void add_shifts(const ExperimentRun& run, Conclusion& conclusion) {
   using Rule = net::NormRule;
-  const std::int64_t samples = run.settings.integer("samples", 64 * kParts, 1'000'000'000);
+  const std::int64_t samples = run.settings.integer("samples");
   const Conversion nearest{.format = &find_format("e5m0+finite")};
   Chart chart{
       .title = "Rounding to powers of two on normal numbers",
@@ -133,7 +133,7 @@ void add_shifts(const ExperimentRun& run, Conclusion& conclusion) {
       .y = "gain"};
   for (const char* name : {"AP2, predicted", "AP2, measured", "e5m0, predicted", "e5m0, measured"})
     chart.series.push_back({name, {}, std::string(name).ends_with("predicted")});
-  for (const double deviation : run.settings.numbers("deviations", 0.01, 100)) {
+  for (const double deviation : run.settings.numbers("deviations")) {
     const std::vector<float> x = normals(run, samples, deviation);
     const std::int64_t rows = samples / kParts;
     const net::BatchStatistics exact = net::batch_statistics(x.data(), rows, kParts, {}),

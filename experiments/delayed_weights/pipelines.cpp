@@ -70,9 +70,8 @@ std::pair<std::int64_t, std::int64_t> bytes_of(const std::vector<LayerCost>& lay
 /// which they are rounded beyond. Devices of today take less than one for a multiply-add.
 double read_times(const Settings& settings, Machine& machine) {
   constexpr double kMostTicks = 1e6;
-  const double times[] = {settings.number("mac_ps", 1 / kMostTicks, kMostTime),
-                          settings.number("link_ps", 0, kMostTime),
-                          settings.number("reduce_ps", 0, kMostTime)};
+  const double times[] = {settings.number("mac_ps"), settings.number("link_ps"),
+                          settings.number("reduce_ps")};
   // Of what a decimal fraction times a power of ten misses a whole number by.
   const auto whole = [](double x) {
     return std::fabs(x - std::round(x)) <= 1e-9 * std::max(x, 1.0);
@@ -109,14 +108,14 @@ void check_times(const std::vector<LayerCost>& layers, const Machine& machine,
 
 void add_schedules(const ExperimentRun& run, Conclusion& conclusion) {
   const Settings& settings = run.settings;
-  const std::int64_t batches = settings.integer("batches", 4, 1000);
+  const std::int64_t batches = settings.integer("batches");
   ResultTable table{fmt::format("Equal stages over {} batches, simulated (predicted)", batches),
                     {"schedule", "stages", "micro-batches", "idle, %", "micro-batches held",
                      "versions of weights"},
                     {}};
   for (const Schedule schedule : kSchedules) {
-    for (const std::int64_t depth : settings.whole_numbers("depths", 1, 64)) {
-      for (const std::int64_t per_depth : settings.whole_numbers("per_depth", 1, 64)) {
+    for (const std::int64_t depth : settings.whole_numbers("depths")) {
+      for (const std::int64_t per_depth : settings.whole_numbers("per_depth")) {
         const std::int64_t m = depth * per_depth;
         const bool one = schedule == Schedule::pipedream;
         const EqualStages of{schedule, depth, one ? 1 : m, one ? m * batches : batches};
@@ -147,15 +146,15 @@ void add_schedules(const ExperimentRun& run, Conclusion& conclusion) {
 
 void add_links(const ExperimentRun& run, Conclusion& conclusion) {
   const Settings& settings = run.settings;
-  const std::int64_t batches = settings.integer("batches", 4, 1000);
+  const std::int64_t batches = settings.integer("batches");
   Chart chart{.title = "Time per micro-batch of equal stages with links",
               .caption =
                   "PipeDream-2BW, forward and backward pass together 1. With as many "
                   "micro-batches in flight as stages, and with as many as hide the links.",
               .x = "transfer over forward and backward pass",
               .y = "time per micro-batch"};
-  for (const std::int64_t depth : settings.whole_numbers("depths", 1, 64)) {
-    for (const double share : settings.numbers("links", 0, 10)) {
+  for (const std::int64_t depth : settings.whole_numbers("depths")) {
+    for (const double share : settings.numbers("links")) {
       const auto link = static_cast<Ticks>(std::llround(share * kBoth));
       Pipeline p = equal_stages({Schedule::two_bw, depth, 8 * depth, batches}, link);
       p.stages.back().link = 0;
@@ -187,10 +186,10 @@ void add_links(const ExperimentRun& run, Conclusion& conclusion) {
 
 void add_plans(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
   const Settings& settings = run.settings;
-  const std::int64_t samples = settings.integer("samples", 1, 4096);
-  const std::int64_t batches = settings.integer("batches", 4, 1000);
+  const std::int64_t samples = settings.integer("samples");
+  const std::int64_t batches = settings.integer("batches");
   Machine machine;
-  machine.micro_batches = settings.integer("micro_batches", 1, 4096);
+  machine.micro_batches = settings.integer("micro_batches");
   const double ticks = read_times(settings, machine);
   ResultTable plans{fmt::format("Plans for batches of {} micro-batches of {} samples",
                                 machine.micro_batches, samples),
@@ -217,9 +216,9 @@ void add_plans(const ExperimentRun& run, const net::Dataset& data, Conclusion& c
     Ticks alone = 0;
     for (const LayerCost& layer : layers)
       alone += machine.multiply_add * (layer.forward + layer.backward);
-    for (const std::int64_t devices : settings.whole_numbers("devices", 1, 64)) {
+    for (const std::int64_t devices : settings.whole_numbers("devices")) {
       machine.devices = devices;
-      for (const double share : settings.numbers("memory", 1e-6, 1)) {
+      for (const double share : settings.numbers("memory")) {
         machine.memory = static_cast<std::int64_t>(share * all);
         std::vector<std::string> row = {name, fmt::format("{}", devices), percent(share)};
         const std::optional<Plan> plan = plan_stages(layers, machine);

@@ -47,8 +47,11 @@ double published_largest_normal(double workers) {
 double StepLaw::best_threshold() const {
   const double low = static_cast<double>(step_.micro_batches) * mean() / 2, high = time();
   double best = high, most = speed_up(high);
-  for (int i = 0; i < kThresholds; ++i) {
-    const double threshold = low + (high - low) * i / kThresholds, gain = speed_up(threshold);
+  // The time is at least the mean of a worker, 2 low: as many steps below low lead to 0.
+  for (int i = 1 - kThresholds; i < kThresholds; ++i) {
+    const double threshold = low + (high - low) * i / kThresholds;
+    if (!(threshold > 0)) continue;
+    const double gain = speed_up(threshold);
     if (gain > most) {
       best = threshold;
       most = gain;

@@ -25,13 +25,13 @@ std::vector<Method> methods_of(const Settings& settings, std::int64_t micro_batc
   const auto count = static_cast<double>(micro_batches);
   std::vector<Method> methods = {{"no drop", nullptr}};
   for (const char* const divisor : {"nominal", "realised"}) {
-    for (const double share : settings.numbers("shares", 0.001, 0.99))
+    for (const double share : settings.numbers("shares"))
       methods.push_back({fmt::format("random {:g} %, {}", 100 * share, divisor),
                          {{"rule", "random"}, {"share", share}, {"divisor", divisor}},
                          share,
                          share * (1 - share) / count});
   }
-  const double threshold = settings.number("threshold", 1e-12, 1e12);
+  const double threshold = settings.number("threshold");
   const stats::LatencyLaw law = stats::latency_law(settings.text("train_law"));
   const SumLaws sums(law, micro_batches);
   // K of M end before the threshold: E[K^2] = sum of (2 m - 1) P(K >= m).
@@ -54,12 +54,6 @@ std::vector<workers::Method> trained_methods(const std::vector<Method>& methods,
   for (const Method& method : methods) {
     all.push_back({.name = method.name, .options = [=](net::TrainOptions& options) {
                      options.micro_batches = micro_batches;
-                     const std::int64_t least = options.workers * micro_batches;
-                     if (options.batch < least)
-                       throw usage_error(
-                           fmt::format("--set: batch: expected at least {}, a sample for each "
-                                       "micro-batch of each worker, not {}",
-                                       least, options.batch));
                    }});
     if (method.drop.is_null()) continue;
     all.back().recipe = {{"drop", method.drop}};
@@ -103,11 +97,11 @@ void add_training(const ExperimentRun& run, Conclusion& conclusion) {
 
 void add_training_on(const ExperimentRun& run, workers::Group group, const net::Dataset& data,
                      Conclusion& conclusion) {
-  const std::int64_t micro_batches = run.settings.integer("micro_batches", 1, 64);
+  const std::int64_t micro_batches = run.settings.integer("micro_batches");
   const std::vector<Method> methods = methods_of(run.settings, micro_batches);
   for (const workers::TrainedNetwork& net : workers::add_training_on(
            run, group, data, trained_methods(methods, micro_batches), conclusion)) {
-    add_drops(net, methods, run.settings.integer("workers", 1, 1024), micro_batches, conclusion);
+    add_drops(net, methods, run.settings.integer("workers"), micro_batches, conclusion);
   }
 }
 

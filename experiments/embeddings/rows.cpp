@@ -308,9 +308,8 @@ std::shared_ptr<const policies::TableRule> rule_of(const Method& method) {
 }
 
 void add_rows(const ExperimentRun& run, Conclusion& conclusion) {
-  constexpr std::int64_t kMostTables = 65536;  // draws of a source
-  const std::vector<std::int64_t> dimensions = run.settings.whole_numbers("dimensions", 2, 65536);
-  const std::int64_t tables = run.settings.integer("tables", 1, kMostTables);
+  const std::vector<std::int64_t> dimensions = run.settings.whole_numbers("dimensions");
+  const std::int64_t tables = run.settings.integer("tables");
   std::vector<TypedTrial<Measured>> trials;
   for (const std::int64_t d : dimensions) {
     trials.push_back({{{"rows", "normal"}, {"d", d}, {"tables", tables}, {"seed", run.seed}},

@@ -6,8 +6,13 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <string_view>
 
+#include "emu/net/data/sources.hpp"
+#include "emu/net/model/load_network.hpp"
+#include "emu/net/nets.hpp"
+#include "emu/net/train/optimizer.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "formats/suggest.hpp"
@@ -68,7 +73,41 @@ std::vector<Number> parsed(const std::vector<std::string>& items, const std::str
   return numbers;
 }
 
+template <class Item>
+void require_distinct(const std::vector<Item>& items, const std::string& key) {
+  for (auto item = items.begin(); item != items.end(); ++item) {
+    if (std::find(items.begin(), item, *item) != item)
+      throw usage_error(
+          fmt::format("--set: {}: expected each value once, found {} twice", key, *item));
+  }
+}
+
+void check_network(const std::string& name) {
+  const std::string file = net::name_and_file(name).second;
+  if (net::names_onnx_file(name) || file.find('.') != std::string::npos) {
+    const std::string& path = net::names_onnx_file(name) ? name : file;
+    if (!std::filesystem::exists(path)) throw Error("no file " + path);
+    return;
+  }
+  find_named("network", name, net::net_names());
+}
+void check_network_or_none(const std::string& name) {
+  if (name != "-") check_network(name);
+}
+
+void check_data_set(const std::string& name) { net::check_dataset_name(name); }
+
+void check_optimizer(const std::string& name) { net::find_optimizer(name); }
+
 }  // namespace
+
+Takes takes_network() { return text_of(check_network); }
+Takes takes_network_or_none() { return text_of(check_network_or_none); }
+Takes takes_networks() { return list_of(check_network); }
+Takes takes_networks_or_none() { return list_of(check_network_or_none); }
+Takes takes_data_set() { return text_of(check_data_set); }
+Takes takes_optimizer() { return text_of(check_optimizer); }
+Takes takes_optimizers() { return list_of(check_optimizer); }
 
 Size parse_size(std::string_view text) {
   if (text == "smoke") return Size::smoke;
@@ -94,6 +133,51 @@ Settings::Settings(const std::vector<Setting>& settings, Size size,
     if (!values_.contains(key)) throw usage_error("--set: " + unknown_name("key", key, known));
     values_[key] = assignment.substr(equals + 1);
   }
+  for (const Setting& setting : settings) {
+    takes_[setting.key] = setting.takes;
+    check(setting.key, setting.takes);
+  }
+}
+
+void Settings::check(const std::string& key, const Takes& takes) const {
+  if (takes.empty && text(key).empty()) return;
+  if (takes.kind == Takes::Kind::whole) {
+    const auto least = static_cast<std::int64_t>(takes.least),
+               most = static_cast<std::int64_t>(takes.most);
+    takes.list ? require_distinct(whole_numbers(key, least, most), key)
+               : void(integer(key, least, most));
+  } else if (takes.kind == Takes::Kind::real) {
+    takes.list ? require_distinct(numbers(key, takes.least, takes.most), key)
+               : void(number(key, takes.least, takes.most));
+  } else if (takes.list) {
+    require_distinct(list(key), key);
+  }
+  if (takes.check == nullptr) return;
+  for (const std::string& item : takes.list ? list(key) : std::vector{text(key)}) {
+    try {
+      takes.check(item);
+    } catch (const Error& error) {
+      throw usage_error(fmt::format("--set: {}: {}", key, error.what()));
+    }
+  }
+}
+
+std::int64_t Settings::integer(const std::string& key) const {
+  const Takes& takes = takes_.at(key);
+  return integer(key, static_cast<std::int64_t>(takes.least),
+                 static_cast<std::int64_t>(takes.most));
+}
+double Settings::number(const std::string& key) const {
+  return number(key, takes_.at(key).least, takes_.at(key).most);
+}
+std::vector<double> Settings::numbers(const std::string& key) const {
+  if (text(key).empty()) return {};
+  return numbers(key, takes_.at(key).least, takes_.at(key).most);
+}
+std::vector<std::int64_t> Settings::whole_numbers(const std::string& key) const {
+  const Takes& takes = takes_.at(key);
+  return whole_numbers(key, static_cast<std::int64_t>(takes.least),
+                       static_cast<std::int64_t>(takes.most));
 }
 
 std::int64_t Settings::integer(const std::string& key, std::int64_t least,
@@ -149,12 +233,13 @@ std::vector<std::int64_t> Settings::whole_numbers(const std::string& key, std::i
   return parsed(list(key), key, "whole numbers", least, most);
 }
 
-const std::string& weight_granularity(const Settings& settings) {
-  const std::string& text = settings.text("granularity");
+void check_granularity(const std::string& text) {
   if (text != "channel" && text != "tensor")
-    throw usage_error("--set: granularity: " +
-                      unknown_name("granularity", text, {"channel", "tensor"}));
-  return text;
+    throw Error(unknown_name("granularity", text, {"channel", "tensor"}));
+}
+
+const std::string& weight_granularity(const Settings& settings) {
+  return settings.text("granularity");
 }
 
 bool set_weight_granularity(Json& role, const char* name, const std::string& granularity,
@@ -167,6 +252,13 @@ bool set_weight_granularity(Json& role, const char* name, const std::string& gra
     return false;
   role["granularity"] = granularity;
   return true;
+}
+
+Settings settings_of(const Experiment& experiment, Size size,
+                     const std::vector<std::string>& overrides) {
+  Settings settings(experiment.settings, size, overrides);
+  if (experiment.check != nullptr) experiment.check(settings);
+  return settings;
 }
 
 std::vector<const Experiment*> all_experiments() {

@@ -22,39 +22,97 @@ enum class Size : std::uint8_t { smoke, standard, full };
 /// "smoke", "default", "full". Throws Error with the nearest known name.
 Size parse_size(std::string_view);
 
+/// What a setting takes. Settings checks it before an experiment begins.
+struct Takes {
+  enum class Kind : std::uint8_t { text, whole, real };
+  Kind kind = Kind::text;
+  bool list = false;           ///< separated by commas outside parentheses, each value once
+  double least = 0, most = 0;  ///< of numbers; whole ones lie within 2^53
+  /// Throws Error for a value, or an item of a list, that is none.
+  void (*check)(const std::string& item) = nullptr;
+  bool empty = false;  ///< an empty text is accepted
+
+  constexpr Takes or_nothing() const {
+    Takes takes = *this;
+    takes.empty = true;
+    return takes;
+  }
+  constexpr Takes checked(void (*by)(const std::string&)) const {
+    Takes takes = *this;
+    takes.check = by;
+    return takes;
+  }
+};
+constexpr Takes whole(double least, double most) {
+  return {Takes::Kind::whole, false, least, most};
+}
+constexpr Takes real(double least, double most) { return {Takes::Kind::real, false, least, most}; }
+constexpr Takes wholes(double least, double most) {
+  return {Takes::Kind::whole, true, least, most};
+}
+constexpr Takes reals(double least, double most) { return {Takes::Kind::real, true, least, most}; }
+constexpr Takes text_of(void (*check)(const std::string&)) {
+  return {Takes::Kind::text, false, 0, 0, check};
+}
+constexpr Takes list_of(void (*check)(const std::string&) = nullptr) {
+  return {Takes::Kind::text, true, 0, 0, check};
+}
+/// Networks by name or file, "-" where the setting offers none; names of data sets and optimizers.
+Takes takes_network();
+Takes takes_network_or_none();
+Takes takes_networks();
+Takes takes_networks_or_none();
+Takes takes_data_set();
+Takes takes_optimizer();
+Takes takes_optimizers();
+
 /// A setting of an experiment (`--set key=value`) and its default for every size.
 struct Setting {
   const char* key;
   const char *smoke, *standard, *full;
   const char* doc;
+  Takes takes = {};
 };
 
 /// The values of one run, every setting present.
 class Settings {
  public:
+  /// Throws Error naming the key of a value that its setting does not take.
   Settings(const std::vector<Setting>&, Size, const std::vector<std::string>& overrides);
   const std::string& text(const std::string& key) const { return values_.at(key); }
-  /// A whole number in [least, most]; throws Error naming the key.
+  /// A number, or several, of a setting that takes it.
+  std::int64_t integer(const std::string& key) const;
+  double number(const std::string& key) const;
+  std::vector<double> numbers(const std::string& key) const;
+  std::vector<std::int64_t> whole_numbers(const std::string& key) const;
+  /// The same in [least, most], bounds that depend on more than the setting; throws Error naming
+  /// the key.
   std::int64_t integer(const std::string& key, std::int64_t least, std::int64_t most) const;
-  /// A number in [least, most]; throws Error naming the key.
   double number(const std::string& key, double least, double most) const;
-  /// Separated by commas outside parentheses.
-  std::vector<std::string> list(const std::string& key) const;
-  /// A list of numbers in [least, most]; throws Error naming the key and what is none.
   std::vector<double> numbers(const std::string& key, double least, double most) const;
-  /// The same of whole numbers.
   std::vector<std::int64_t> whole_numbers(const std::string& key, std::int64_t least,
                                           std::int64_t most) const;
+  /// Separated by commas outside parentheses.
+  std::vector<std::string> list(const std::string& key) const;
   const std::map<std::string, std::string>& values() const { return values_; }
 
  private:
+  void check(const std::string& key, const Takes&) const;
+
   std::map<std::string, std::string> values_;
+  std::map<std::string, Takes> takes_;
 };
 
+/// Throws Error unless it is "channel" or "tensor".
+void check_granularity(const std::string&);
 /// The setting's row: per channel by default, as the shipped recipes have it.
 inline constexpr Setting kWeightGranularity = {
-    "granularity", "channel", "channel", "channel",
-    "scales of weights whose format is no block format: channel (one each) or tensor"};
+    "granularity",
+    "channel",
+    "channel",
+    "channel",
+    "scales of weights whose format is no block format: channel (one each) or tensor",
+    text_of(check_granularity)};
 /// "channel" or "tensor". Throws Error naming the setting.
 const std::string& weight_granularity(const Settings&);
 /// A role of an element format gets that granularity if it is the weight's; a block format keeps
@@ -109,7 +167,12 @@ struct Experiment {
   std::vector<Claim> claims;
   std::vector<Setting> settings;
   Conclusion (*run)(const ExperimentRun&);
+  /// Throws Error for settings that contradict each other; null: none can.
+  void (*check)(const Settings&) = nullptr;
 };
+
+/// Of a run at that size. Throws Error for what the settings do not take or what contradicts.
+Settings settings_of(const Experiment&, Size, const std::vector<std::string>& overrides);
 
 std::vector<const Experiment*> all_experiments();
 /// Throws Error with the nearest known name.

@@ -39,9 +39,9 @@ std::vector<Gating> gatings(const Settings& settings) {
   const std::vector<Precision> choices = gate_choices();
   for (auto bits = choices.rbegin(); bits != choices.rend(); ++bits)
     all.push_back({"static " + bits->text(), {*bits}, {}});
-  for (const double target : settings.numbers("targets", 0, 100))
+  for (const double target : settings.numbers("targets"))
     all.push_back({fmt::format("gates, {} %", target), choices, {target}});
-  const std::vector<double> staged = settings.numbers("staged_targets", 0, 100);
+  const std::vector<double> staged = settings.numbers("staged_targets");
   all.push_back({fmt::format("gates, {} to {} %", staged.front(), staged.back()), choices, staged});
   return all;
 }
@@ -286,7 +286,7 @@ Json gated_recipe(const std::vector<Precision>& choices, const Precision& rest) 
 void add_dynamic(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
   const Settings& settings = run.settings;
   const std::vector<Gating> compared = gatings(settings);
-  const double beta = settings.number("beta", 0, 1e6);
+  const double beta = settings.number("beta");
   TrainingPlan plan{.trial = training_of(settings, "mlp"),  // whose rates the gated network has
                     .data = data.name(),
                     .seeds = seeds_of(run),

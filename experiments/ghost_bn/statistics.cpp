@@ -48,8 +48,8 @@ Moments moments(std::int64_t n, std::int64_t samples, std::uint64_t seed) {
 }  // namespace
 
 void add_statistics(const ExperimentRun& run, Conclusion& conclusion) {
-  const std::vector<std::int64_t> sizes = run.settings.whole_numbers("sizes", 6, 1 << 20);
-  const std::int64_t samples = run.settings.integer("samples", 1000, 1'000'000'000);
+  const std::vector<std::int64_t> sizes = run.settings.whole_numbers("sizes");
+  const std::int64_t samples = run.settings.integer("samples");
   const auto results = run_cases<Moments>(run, sizes, [&](std::int64_t n) -> TypedTrial<Moments> {
     return {{{"statistics of ghost batches", n}, {"samples", samples}, {"seed", run.seed}},
             fmt::format("statistics of {} numbers", n),

@@ -52,7 +52,7 @@ void add_walks(const ExperimentRun& run, const net::Dataset& data, Conclusion& c
   TrainTrial trial = training_of(run.settings, run.settings.text("net"), {.optimizer = "sgd"});
   trial.options.schedule = "constant";
   trial.eval_samples = 1;
-  const std::int64_t steps = run.settings.integer("steps", 4, 1'000'000),
+  const std::int64_t steps = run.settings.integer("steps"),
                      samples = trial.train_samples > 0 ? trial.train_samples : data.train_count();
   const std::vector<std::int64_t> of_batch = {sizes.small, sizes.large};
   StudyPlan plan{{}, seeds_of(run)};

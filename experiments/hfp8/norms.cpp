@@ -41,7 +41,7 @@ struct Moments {
 };
 
 void judge_layer(const ExperimentRun& run, Conclusion& conclusion) {
-  const std::int64_t rows = run.settings.integer("layer_rows", 100, 1'000'000);
+  const std::int64_t rows = run.settings.integer("layer_rows");
   StudyPlan plan{.methods = {}, .seeds = seeds_of(run, "layers", 2, 10'000), .at_once = true};
   for (const Cast& cast : kCasts) plan.methods.push_back(fmt::format("a layer in {}", cast.format));
   const auto study = run_study<LayerNoise>(
@@ -129,7 +129,7 @@ Retuned measure(const TrainTrial& trial, const net::Dataset& data,
 
 void judge_network(const ExperimentRun& run, const net::Dataset& whole, Conclusion& conclusion) {
   net::DataView view;
-  view.image_size = run.settings.integer("norm_image_size", 1, 10'000);
+  view.image_size = run.settings.integer("norm_image_size");
   const net::Dataset data = net::view_of(whole, view);
   const std::vector<std::string> formats = run.settings.list("norm_formats");
   const std::int64_t samples = run.settings.integer("norm_samples", 2, data.calibration_count());

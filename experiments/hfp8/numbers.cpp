@@ -143,7 +143,7 @@ MeanError measured_sums(const std::string& unit_name, double deviation, std::int
 }
 
 void add_rounding(const ExperimentRun& run, Conclusion& conclusion) {
-  const std::int64_t samples = run.settings.integer("samples", 1000, 1'000'000'000);
+  const std::int64_t samples = run.settings.integer("samples");
   struct Case {
     const char* format;
     double sigma;
@@ -194,9 +194,9 @@ void add_rounding(const ExperimentRun& run, Conclusion& conclusion) {
 }
 
 void add_sums(const ExperimentRun& run, Conclusion& conclusion) {
-  const std::vector<std::int64_t> lengths = run.settings.whole_numbers("lengths", 2, 1 << 20),
-                                  chunks = run.settings.whole_numbers("chunks", 1, 1 << 16);
-  const std::int64_t repeats = run.settings.integer("repeats", 2, 10'000);
+  const std::vector<std::int64_t> lengths = run.settings.whole_numbers("lengths"),
+                                  chunks = run.settings.whole_numbers("chunks");
+  const std::int64_t repeats = run.settings.integer("repeats");
   struct Case {
     double deviation;
     std::int64_t chunk, length;

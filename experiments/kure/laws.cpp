@@ -254,11 +254,10 @@ ResultTable theorem_table(const std::vector<int>& bits) {
 
 void add_curves(const ExperimentRun& run, Conclusion& conclusion) {
   std::vector<int> bits;
-  for (const std::int64_t m : run.settings.whole_numbers("bits", 2, 8))
+  for (const std::int64_t m : run.settings.whole_numbers("bits"))
     bits.push_back(static_cast<int>(m));
-  const std::vector<double> factors = run.settings.numbers("factors", 0.1, 10);
-  const std::int64_t samples =
-      run.settings.integer("samples", kParts, 1'000'000'000) / kParts * kParts;
+  const std::vector<double> factors = run.settings.numbers("factors");
+  const std::int64_t samples = run.settings.integer("samples") / kParts * kParts;
   std::vector<TypedTrial<std::vector<SquaredError>>> trials;
   for (const int m : bits) {
     const std::string file = codebook_file(run, m);

@@ -300,7 +300,7 @@ std::vector<EpochFit> add_gradients(const ExperimentRun& run, const std::string&
   const std::int64_t images =
       plan.trial.train_samples > 0 ? plan.trial.train_samples : data.train_count();
   const std::int64_t batch = plan.trial.options.batch;
-  const Looks looks{run.settings.integer("looks", 1, 1000), (images + batch - 1) / batch};
+  const Looks looks{run.settings.integer("looks"), (images + batch - 1) / batch};
   plan.seeds = seeds_of(run);
   Json& counted = plan.methods[0].counted;
   counted["looks"] = looks.looks;

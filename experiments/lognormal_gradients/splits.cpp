@@ -190,7 +190,7 @@ Drawn measure(const Case& c, std::int64_t samples, std::uint64_t seed) {
 }
 
 std::vector<Drawn> measure_all(const ExperimentRun& run, const std::vector<Case>& cases) {
-  const std::int64_t samples = run.settings.integer("samples", 1000, 1'000'000'000);
+  const std::int64_t samples = run.settings.integer("samples");
   return run_cases<Drawn>(
       run, cases,
       [&](const Case& c) -> TypedTrial<Drawn> {
@@ -211,8 +211,8 @@ void judge_draws(const ExperimentRun& run, Conclusion& conclusion) {
   std::vector<Case> cases;
   for (const int bits : widths_of(run.settings, "draw_widths")) {
     for (const Split& split : splits_of(bits)) {
-      for (const double sigma : run.settings.numbers("sigmas", 0.1, 10)) {
-        for (const double mean : run.settings.numbers("means", -64, 64))
+      for (const double sigma : run.settings.numbers("sigmas")) {
+        for (const double mean : run.settings.numbers("means"))
           cases.push_back({split, sigma, mean});
       }
     }

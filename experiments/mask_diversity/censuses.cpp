@@ -191,9 +191,7 @@ void judge(const std::vector<Tested>& tested, Conclusion& conclusion) {
 }
 
 std::vector<Census> of_normal(const ExperimentRun& run) {
-  constexpr std::int64_t kMost = 1'000'000'000;
-  const std::int64_t blocks = run.settings.integer("blocks", 100, kMost),
-                     tiles = run.settings.integer("tiles", 100, kMost);
+  const std::int64_t blocks = run.settings.integer("blocks"), tiles = run.settings.integer("tiles");
   std::vector<TypedTrial<CensusFigures>> trials;
   std::vector<Census> censuses;
   for (const DiversityPattern& pattern : half_density_patterns()) {

@@ -157,7 +157,7 @@ Chart chart_of(const std::vector<PrunedNet>& nets) {
 
 void add_correlations(const ExperimentRun& run, const std::vector<PrunedNet>& nets,
                       Conclusion& conclusion) {
-  const std::int64_t resamples = run.settings.integer("resamples", 39, 1'000'000);
+  const std::int64_t resamples = run.settings.integer("resamples");
   std::vector<std::pair<std::string, std::vector<const PrunedNet*>>> groups;
   for (const PrunedNet& net : nets) groups.push_back({net.label, {&net}});
   if (nets.size() > 1) {
@@ -298,9 +298,9 @@ TrainTrial training_of_masks(const ExperimentRun& run, const net::Dataset& data,
   trial.seed = run.seed;
   trial.options.optimizer = net::recommended_optimizer(net);
   net::use_recommended_rates(trial.options, net);
-  trial.options.epochs = run.settings.integer("epochs", 1, 10'000);
+  trial.options.epochs = run.settings.integer("epochs");
   trial.train_samples = run.settings.integer("train_samples", 0, data.train_count());
-  trial.eval_samples = run.settings.integer("images", 1, 100'000'000);
+  trial.eval_samples = run.settings.integer("images");
   return trial;
 }
 
@@ -311,7 +311,7 @@ TrainTrial training_under_masks(const ExperimentRun& run, const net::Dataset& da
   const std::int64_t samples = trial.train_samples == 0 ? data.train_count() : trial.train_samples;
   const std::int64_t steps =
       trial.options.epochs * ((samples + trial.options.batch - 1) / trial.options.batch);
-  const std::int64_t refresh = run.settings.integer("refresh", 1, kLongest);
+  const std::int64_t refresh = run.settings.integer("refresh");
   if (refresh >= steps) {
     throw usage_error(fmt::format(
         "--set: refresh: expected fewer than the {} steps of training, not {}", steps, refresh));
@@ -322,7 +322,7 @@ TrainTrial training_under_masks(const ExperimentRun& run, const net::Dataset& da
 void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
   const TrainTrial base = training_under_masks(run, data);
   const std::string& name = base.net;
-  const std::int64_t refresh = run.settings.integer("refresh", 1, kLongest);
+  const std::int64_t refresh = run.settings.integer("refresh");
   const std::vector<std::string> layers = evenly_masked_layers(net::build_net(name, data));
   const auto results = run_cases<MaskChanges>(
       run, kPatterns, [&](const std::string& pattern_name) -> TypedTrial<MaskChanges> {

@@ -372,8 +372,8 @@ double Pruned::top1() const {
 }
 
 std::vector<PrunedNet> pruned_nets(const ExperimentRun& run, const net::Dataset& data) {
-  const std::int64_t images = run.settings.integer("images", 1, 100'000'000);
-  const std::int64_t fresh = run.settings.integer("trained", 0, 1000);
+  const std::int64_t images = run.settings.integer("images");
+  const std::int64_t fresh = run.settings.integer("trained");
   std::vector<PrunedTrial> trials;
   std::vector<PrunedNet> nets;
   for (const std::string& name : run.settings.list("nets")) {

@@ -54,11 +54,7 @@ struct Judgement {
 
 std::vector<Gate> gates_of(const Settings& settings) {
   std::vector<Gate> gates;
-  for (const std::string& text : settings.list("gates")) {
-    gates.push_back(parse_gate(text));
-    if (gates.back().metric != "top1" || !gates.back().relative)
-      throw usage_error("--set: gates: expected shares of float32's top-1, not '" + text + "'");
-  }
+  for (const std::string& text : settings.list("gates")) gates.push_back(parse_gate(text));
   return gates;
 }
 
@@ -94,7 +90,7 @@ std::vector<GatedCase> judge_network(const ExperimentRun& run, const std::string
   std::vector<std::string> recipes = run.settings.list("recipes");
   if (recipes == std::vector<std::string>{"shipped"})
     recipes = shipped_recipes(run.folders.data, false);
-  const std::int64_t asked = run.settings.integer("eval_samples", 0, 1'000'000'000);
+  const std::int64_t asked = run.settings.integer("eval_samples");
   const Json sweep = {{"numemu_sweep", 1},
                       {"net", name},
                       {"data", data},
@@ -242,6 +238,12 @@ Chart margin_chart(const std::vector<GatedCase>& cases, const Gate& gate) {
 }
 
 }  // namespace
+
+void check_gate(const std::string& text) {
+  const Gate gate = parse_gate(text);
+  if (gate.metric != "top1" || !gate.relative)
+    throw Error("expected shares of float32's top-1, not '" + text + "'");
+}
 
 void add_gates(const ExperimentRun& run, Conclusion& conclusion) {
   const std::vector<Gate> gates = gates_of(run.settings);

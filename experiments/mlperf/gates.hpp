@@ -4,6 +4,9 @@
 
 namespace numemu::experiments::mlperf {
 
+/// Throws Error for a gate that is no share of float32's top-1.
+void check_gate(const std::string&);
+
 /// Verdicts of every network, recipe and gate, the images that each needs beside a planning figure,
 /// and the images that three ways of comparing need (settings nets, trained, data, recipes, gates,
 /// epochs, batch, train_samples, eval_samples).

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <optional>
@@ -47,10 +48,9 @@ constexpr double kLoad = 0.7;
 
 std::vector<Case> cases_of(const Settings& settings) {
   std::vector<Case> cases;
-  Rules rules{.seconds = settings.number("seconds", 0, 1e6),
-              .bound = settings.number("bound", 1e-9, 1e6)};
+  Rules rules{.seconds = settings.number("seconds"), .bound = settings.number("bound")};
   for (const std::string& text : settings.list("services")) {
-    for (const std::int64_t servers : settings.whole_numbers("servers", 1, 1000)) {
+    for (const std::int64_t servers : settings.whole_numbers("servers")) {
       Case one{text, {stats::latency_law(text), servers}, false, false, rules};
       const std::string law = parse_call(text).name;
       one.exponential = law == "exponential";
@@ -85,7 +85,7 @@ struct Runs {
 };
 
 std::vector<Runs> simulate_all(const ExperimentRun& run, const std::vector<Case>& cases) {
-  const std::int64_t runs = run.settings.integer("runs", 2, 100'000);
+  const std::int64_t runs = run.settings.integer("runs");
   std::vector<TypedTrial<Measured>> trials;
   for (const Case& one : cases) {
     for (std::int64_t r = 0; r < runs; ++r) {
@@ -273,6 +273,13 @@ Chart rate_chart(const std::vector<Case>& cases, const std::vector<Runs>& runs) 
 }
 
 }  // namespace
+
+void check_service(const std::string& text) { stats::latency_law(text); }
+
+void check_scenarios(const Settings& settings) {
+  for (const Case& one : cases_of(settings))
+    run_queries(1, std::max(one.machine.capacity(), 1 / one.machine.service.mean), one.rules);
+}
 
 void add_scenarios(const ExperimentRun& run, Conclusion& conclusion) {
   const std::vector<Case> cases = cases_of(run.settings);

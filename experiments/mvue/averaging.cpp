@@ -60,10 +60,9 @@ void judge(const std::string& where, const Rule& rule, const Distribution& law,
 }  // namespace
 
 void add_laws(const ExperimentRun& run, Conclusion& conclusion) {
-  constexpr std::int64_t kMostSamples = 100'000'000, kMostDraws = 100'000;
   // Whole groups of every pattern.
-  const std::int64_t n = run.settings.integer("samples", 800, kMostSamples) / 8 * 8;
-  const std::int64_t draws = run.settings.integer("draws", 2, kMostDraws);
+  const std::int64_t n = run.settings.integer("samples") / 8 * 8;
+  const std::int64_t draws = run.settings.integer("draws");
   ResultTable table{fmt::format("pruning {} numbers {} times", n, draws),
                     {"law", "rule", "NSR predicted", "NSR", "error / closed form",
                      "error of the mean x draws / closed form", "projection"},
@@ -300,8 +299,8 @@ Finding judged_point(std::string what, double expected, const Point& point, std:
 }  // namespace
 
 void add_averaging(const ExperimentRun& run, Conclusion& conclusion) {
-  const std::int64_t batches = run.settings.integer("batches", 1, 1 << 15);
-  const std::int64_t repeats = run.settings.integer("repeats", 2, 1 << 15);
+  const std::int64_t batches = run.settings.integer("batches");
+  const std::int64_t repeats = run.settings.integer("repeats");
   RandomSource random;
   random.seed = run.seed;
   for (const char* name : kAveraged) {

@@ -104,10 +104,10 @@ std::int64_t largest_k_changed(double epsilon, double least_norm) {
 
 void add_scaling(const ExperimentRun& run, const std::string& net, const net::Dataset& data,
                  Conclusion& conclusion) {
-  const std::int64_t most = run.settings.integer("scales", 1, 60);
-  const std::int64_t steps = run.settings.integer("steps", 1, 10'000);
+  const std::int64_t most = run.settings.integer("scales");
+  const std::int64_t steps = run.settings.integer("steps");
   std::vector<Case> cases{{"novograd(epsilon=0)", 0}};
-  for (const double epsilon : run.settings.numbers("epsilons", 1e-30, 1))
+  for (const double epsilon : run.settings.numbers("epsilons"))
     cases.push_back({fmt::format("novograd(epsilon={})", epsilon), epsilon});
   const std::size_t own = cases.size();
   cases.push_back({"adam", 0});

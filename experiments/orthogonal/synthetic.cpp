@@ -62,10 +62,10 @@ struct Sizes {
 
 std::vector<Sizes> sizes_of(const Settings& settings) {
   std::vector<Sizes> all;
-  const double power = settings.number("power", 0.01, 2);
-  const std::int64_t draws = settings.integer("draws", 1, 1'000'000);
-  for (const std::int64_t n : settings.whole_numbers("neurons", 2, 256))
-    for (const std::int64_t d : settings.whole_numbers("elements", 6, 256))
+  const double power = settings.number("power");
+  const std::int64_t draws = settings.integer("draws");
+  for (const std::int64_t n : settings.whole_numbers("neurons"))
+    for (const std::int64_t d : settings.whole_numbers("elements"))
       all.push_back({n, d, power, draws});
   return all;
 }
@@ -80,7 +80,7 @@ struct Case {
 };
 
 Study<Compared> run_all(const ExperimentRun& run, const std::vector<Case>& cases, bool largest) {
-  StudyPlan plan{{}, seeds_of(run, "repeats", 2), /*at_once=*/true};
+  StudyPlan plan{{}, seeds_of(run, "repeats"), /*at_once=*/true};
   for (const Case& one : cases) plan.methods.push_back(one.name);
   return run_study<Compared>(
       run, plan, [&](std::size_t c, std::uint64_t seed) -> StudyRun<Compared> {
@@ -148,13 +148,13 @@ void add_random(const ExperimentRun& run, Conclusion& conclusion) {
 }
 
 void add_rounding(const ExperimentRun& run, Conclusion& conclusion) {
-  const double angle = run.settings.number("angle", 0, 100);
+  const double angle = run.settings.number("angle");
   std::vector<Case> cases;
   for (const std::string& name : run.settings.list("formats")) {
     const Format& format = find_format(name);
     if (format.kind != Kind::floating)
       throw usage_error("--set: formats: expected floating formats, not " + name);
-    for (const std::int64_t turns : run.settings.whole_numbers("turns", 1, 10'000)) {
+    for (const std::int64_t turns : run.settings.whole_numbers("turns")) {
       for (const Sizes& sizes : sizes_of(run.settings)) {
         cases.push_back(
             {fmt::format("{}, {} steps, {}", format.name, turns, sizes.name()),
@@ -224,7 +224,7 @@ void add_ways(const ExperimentRun& run, Conclusion& conclusion) {
     std::vector<Case> cases;
     for (const Way& way : kWays) {
       if (way.exact != exact) continue;
-      for (const double angle : run.settings.numbers("series_angle", 1e-3, 1)) {
+      for (const double angle : run.settings.numbers("series_angle")) {
         for (const Sizes& sizes : sizes_of(run.settings)) {
           cases.push_back(
               {fmt::format("{}, |A| = {:g}, {}", way.name, angle, sizes.name()),

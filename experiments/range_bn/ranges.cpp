@@ -146,8 +146,8 @@ Estimates measure(std::int64_t n, std::int64_t samples, std::uint64_t seed) {
 }  // namespace
 
 void add_statistics(const ExperimentRun& run, Conclusion& conclusion) {
-  const std::vector<std::int64_t> sizes = run.settings.whole_numbers("sizes", 2, 1 << 20);
-  const std::int64_t samples = run.settings.integer("samples", 1000, 1'000'000'000);
+  const std::vector<std::int64_t> sizes = run.settings.whole_numbers("sizes");
+  const std::int64_t samples = run.settings.integer("samples");
   const std::vector<Estimates> results =
       run_cases<Estimates>(run, sizes, [&](std::int64_t n) -> TypedTrial<Estimates> {
         return {{{"ranges by constant", n}, {"samples", samples}, {"seed", run.seed}},
@@ -292,9 +292,9 @@ stats::PairedInterval over(const std::vector<ByBits>& repeats, std::size_t b,
 
 void add_angles(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
   const Settings& settings = run.settings;
-  const std::vector<std::int64_t> bits = settings.whole_numbers("bits", 1, 8);
-  const std::vector<std::int64_t> numbers = settings.whole_numbers("numbers", 16, 100'000'000);
-  const std::int64_t repeats = settings.integer("repeats", 3, 1000),
+  const std::vector<std::int64_t> bits = settings.whole_numbers("bits");
+  const std::vector<std::int64_t> numbers = settings.whole_numbers("numbers");
+  const std::int64_t repeats = settings.integer("repeats"),
                      train = settings.integer("gradient_train", 32, data.train_count());
   const std::string& net = settings.text("net");
   std::vector<Trial> trials;

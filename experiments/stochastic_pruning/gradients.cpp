@@ -316,9 +316,9 @@ void describe(const std::vector<Record>& records, const std::string& net, double
 std::vector<ObservedLayer> add_gradients(const ExperimentRun& run, const std::string& net,
                                          const net::Dataset& data, Conclusion& conclusion) {
   WatchPlan plan;
-  plan.share = run.settings.number("share", 0.01, 0.999);
-  plan.history = run.settings.integer("history", 1, 1000);
-  plan.observations = run.settings.integer("observations", 1, 1000);
+  plan.share = run.settings.number("share");
+  plan.history = run.settings.integer("history");
+  plan.observations = run.settings.integer("observations");
   plan.seed = run.seed;
   TrainTrial trial = training_of(run.settings, net);
   trial.seed = run.seed;

@@ -29,7 +29,6 @@ std::vector<ObservedLayer> add_gradients(const ExperimentRun&, const std::string
                                          const net::Dataset&, Conclusion&);
 
 /// A list setting of numbers in (0, 1). Throws Error naming the key.
-std::vector<double> shares_of(const Settings&, const std::string& key);
 
 /// Methods with one of these names lie on one line of the chart.
 inline constexpr const char* kDense = "dense";

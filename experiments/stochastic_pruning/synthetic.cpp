@@ -158,8 +158,8 @@ std::string with_error(const Estimate& e) {
 }  // namespace
 
 void add_synthetic(const ExperimentRun& run, Conclusion& conclusion) {
-  const std::int64_t samples = run.settings.integer("samples", 64 * kParts, 1'000'000'000);
-  const std::vector<Case> cases = cases_of(shares_of(run.settings, "shares"));
+  const std::int64_t samples = run.settings.integer("samples");
+  const std::vector<Case> cases = cases_of(run.settings.numbers("shares"));
   std::vector<TypedTrial<MeasuredLaw>> trials;
   for (const Case& c : cases) trials.push_back(trial_of(c, run.seed, samples));
   const std::vector<MeasuredLaw> results = run_typed(run, trials);

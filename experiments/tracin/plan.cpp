@@ -36,12 +36,12 @@ Plan plan_of(const Settings& settings) {
                       kMostBits, name));
     plan.formats.push_back(&format);
   }
-  plan.flipped = settings.number("flipped", 0.001, 0.5);
-  plan.checkpoints = settings.integer("checkpoints", 1, 1000);
-  plan.ranked = settings.integer("ranked", 4, 100'000);
-  plan.targets = settings.integer("targets", 1, 10'000);
-  plan.probes = settings.integer("probes", 4, 10'000);
-  plan.draws = settings.integer("draws", 2, 30'000);
+  plan.flipped = settings.number("flipped");
+  plan.checkpoints = settings.integer("checkpoints");
+  plan.ranked = settings.integer("ranked");
+  plan.targets = settings.integer("targets");
+  plan.probes = settings.integer("probes");
+  plan.draws = settings.integer("draws");
   return plan;
 }
 

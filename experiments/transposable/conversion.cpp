@@ -218,7 +218,7 @@ void add_trials(const std::string& name, Place place, const Json& point, Run&& r
 }  // namespace
 
 void add_conversion(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
-  const std::int64_t groups = run.settings.integer("placed", 2, 1'000'000'000);
+  const std::int64_t groups = run.settings.integer("placed");
   const std::uint64_t seed = run.seed;
   std::vector<Series> all;
   std::vector<TypedTrial<Shares>> trials;

@@ -240,7 +240,7 @@ void report_order(const Losses& measured, Conclusion& conclusion) {
 }  // namespace
 
 void add_losses(const ExperimentRun& run, Conclusion& conclusion) {
-  const std::int64_t blocks = run.settings.integer("blocks", 2, 1'000'000'000);
+  const std::int64_t blocks = run.settings.integer("blocks");
   const std::uint64_t seed = run.seed;
   constexpr int kSizes[] = {4, 8};
   std::vector<Trial> trials = {

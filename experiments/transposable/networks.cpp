@@ -207,7 +207,7 @@ TypedTrial<std::vector<PrunedNetwork>> fresh(const ExperimentRun& run, const std
   plan.seed = seed;
   plan.options.optimizer = net::recommended_optimizer(name);
   net::use_recommended_rates(plan.options, name);
-  plan.options.epochs = run.settings.integer("epochs", 1, 10'000);
+  plan.options.epochs = run.settings.integer("epochs");
   plan.eval_samples = images;
   Json point = point_of(plan, data);
   point["part"] = "one-shot, trained afresh";
@@ -222,8 +222,8 @@ TypedTrial<std::vector<PrunedNetwork>> fresh(const ExperimentRun& run, const std
 }  // namespace
 
 void add_networks(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
-  const std::int64_t images = run.settings.integer("images", 1, 100'000'000);
-  const std::int64_t extra = run.settings.integer("trained", 0, 1000);
+  const std::int64_t images = run.settings.integer("images");
+  const std::int64_t extra = run.settings.integer("trained");
   const std::vector<Variant> all = variants(run.settings.list("patterns"));
   const std::vector<std::string> names = run.settings.list("nets");
   std::vector<TypedTrial<std::vector<PrunedNetwork>>> trials;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <cmath>
 #include <map>
 #include <utility>
@@ -15,16 +16,28 @@
 namespace numemu::experiments {
 namespace {
 
+constexpr double kMostLink = 1e15;  // seconds, bytes per second
 constexpr std::int64_t kFirstWorkers = 8, kLastWorkers = 100'000;
 
-Link link_of(const Settings& settings, const char* key) {
-  const std::vector<double> numbers = settings.numbers(key, 0, 1e15);
-  if (numbers.size() != 2 || !(numbers[1] >= 1))
-    throw usage_error(
-        fmt::format("--set: {}: expected seconds and bytes per second (from 1), as in "
-                    "5e-6,12.5e9, not '{}'",
-                    key, settings.text(key)));
-  return {numbers[0], numbers[1]};
+Link link_of(const std::string& text) {
+  Link link;
+  const char* const end = text.data() + text.size();
+  const auto [comma, latency] = std::from_chars(text.data(), end, link.latency);
+  if (latency == std::errc() && comma != end && *comma == ',') {
+    const auto [stop, bandwidth] = std::from_chars(comma + 1, end, link.bandwidth);
+    if (bandwidth == std::errc() && stop == end && link.latency >= 0 && link.latency <= kMostLink &&
+        link.bandwidth >= 1 && link.bandwidth <= kMostLink)
+      return link;
+  }
+  throw Error("expected seconds and bytes per second (from 1), as in 5e-6,12.5e9, not '" + text +
+              "'");
+}
+void check_link(const std::string& text) { link_of(text); }
+
+/// Of a number within the bounds of link_node.
+void check_node(const std::string& text) {
+  const auto node = std::stoull(text);
+  if (!std::has_single_bit(node)) throw Error("expected a power of two, not " + text);
 }
 
 std::string bytes_text(double bytes) { return decimal_text(bytes / 1e6, 4); }
@@ -44,28 +57,30 @@ std::vector<Setting> with_links(std::vector<Setting> settings) {
   settings.insert(
       settings.end(),
       {{"link_elements", "25000000", "25000000", "25000000",
-        "on paper: elements of the gradient; 25 million are about a ResNet-50"},
-       {"link_node", "8", "8", "8", "on paper: workers of a node, a power of two"},
+        "on paper: elements of the gradient; 25 million are about a ResNet-50",
+        whole(1, 1'000'000'000'000'000)},
+       {"link_node", "8", "8", "8", "on paper: workers of a node, a power of two",
+        whole(1, 4096).checked(check_node)},
        {"link_inside", "2e-6,300e9", "2e-6,300e9", "2e-6,300e9",
-        "on paper: latency in seconds and bytes per second between two workers of a node"},
+        "on paper: latency in seconds and bytes per second between two workers of a node",
+        text_of(check_link)},
        {"link_between", "5e-6,12.5e9", "5e-6,12.5e9", "5e-6,12.5e9",
-        "on paper: the same of the link that a node's workers share to the other nodes"},
+        "on paper: the same of the link that a node's workers share to the other nodes",
+        text_of(check_link)},
        {"link_coding", "1e-11", "1e-11", "1e-11",
         "on paper: seconds of an element that a rule spends on coding and decoding, where it does "
-        "not say itself; 1e-11 is about two passes over fast memory"}});
+        "not say itself; 1e-11 is about two passes over fast memory",
+        real(0, 1)}});
   return settings;
 }
 
 LinkSetup link_setup(const Settings& settings) {
   LinkSetup setup;
-  setup.elements = static_cast<double>(settings.integer("link_elements", 1, 1'000'000'000'000'000));
-  setup.cluster.node = settings.integer("link_node", 1, 4096);
-  if (!std::has_single_bit(static_cast<std::uint64_t>(setup.cluster.node)))
-    throw usage_error(
-        fmt::format("--set: link_node: expected a power of two, not {}", setup.cluster.node));
-  setup.cluster.inside = link_of(settings, "link_inside");
-  setup.cluster.between = link_of(settings, "link_between");
-  setup.coding = settings.number("link_coding", 0, 1);
+  setup.elements = static_cast<double>(settings.integer("link_elements"));
+  setup.cluster.node = settings.integer("link_node");
+  setup.cluster.inside = link_of(settings.text("link_inside"));
+  setup.cluster.between = link_of(settings.text("link_between"));
+  setup.coding = settings.number("link_coding");
   return setup;
 }
 

@@ -21,7 +21,6 @@ struct LinkSetup {
   double elements = 0;
   double coding = 0;  ///< seconds of an element, of rules that do not say
 };
-/// Throws Error naming the setting.
 LinkSetup link_setup(const Settings&);
 
 /// From 8 workers to 100,000 in powers of two, 100,000 the last; each a multiple of the node.

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <utility>
 
+#include "formats/error.hpp"
 #include "formats/storage/array.hpp"
 
 namespace numemu::experiments::workers {
@@ -172,37 +173,61 @@ stats::PairedInterval TrainedNetwork::rates(std::size_t method, std::int64_t lea
 
 std::vector<Setting> with_training(std::vector<Setting> settings, const std::vector<Group>& groups,
                                    const Optimizers& optimizers) {
-  settings.push_back({"workers", "4", "4", "4", "workers that share each batch"});
-  settings.push_back({"seeds", "1", "3", "5", "seeds that methods are paired by"});
+  settings.push_back({"workers", "4", "4", "4", "workers that share each batch", whole(1, 1024)});
+  settings.push_back({"seeds", "1", "3", "5", "seeds that methods are paired by", whole(1, 1000)});
   const std::vector<Setting> of_groups[] = {
-      {{"nets", "mlp", "mlp,lenet", "mlp,lenet", "networks to train; -: none"},
-       {"data", "glyphs", "glyphs", "glyphs", "data set of images"},
-       {"optimizers", optimizers.smoke, optimizers.more, optimizers.more, "of the training"},
-       {"epochs", "1", "4", "8", "epochs of training"},
-       {"batch", "128", "128", "128", "images of a step"},
-       {"train_samples", "1024", "8192", "16384", "training images; 0: all"},
-       {"eval_samples", "500", "4000", "0", "test images; 0: all"}},
-      {{"tuned_nets", "-", "-", "-", "trained networks to train on, .onnx files; -: none"},
-       {"tuned_data", "glyphs", "glyphs", "glyphs", "data set of images"},
-       {"tuned_optimizers", "sgd", "sgd", "sgd", "of the training"},
-       {"tuned_epochs", "1", "1", "1", "epochs of training"},
-       {"tuned_batch", "128", "128", "128", "images of a step"},
-       {"tuned_lr", "0.01", "0.01", "0.01", "learning rate"},
-       {"tuned_warmup", "0", "0", "0", "steps of the rising learning rate"},
-       {"tuned_train_samples", "0", "0", "0", "training images; 0: all"},
-       {"tuned_eval_samples", "0", "0", "0", "test images; 0: all"}},
-      {{"text_nets", "-", "lstm-char", "lstm-char", "networks to train on a text; -: none"},
-       {"text_data", "chain", "chain", "chain", "text"},
-       {"text_optimizers", "adam", "adam", "adam", "of the training"},
-       {"text_epochs", "1", "1", "1", "epochs of training"},
-       {"text_batch", "8", "8", "8", "windows of a step"},
-       {"text_train_samples", "16", "1920", "3840", "training windows; 0: all"},
-       {"text_eval_samples", "8", "160", "160", "test windows; 0: all"}}};
+      {{"nets", "mlp", "mlp,lenet", "mlp,lenet", "networks to train; -: none",
+        takes_networks_or_none()},
+       {"data", "glyphs", "glyphs", "glyphs", "data set of images", takes_data_set()},
+       {"optimizers", optimizers.smoke, optimizers.more, optimizers.more, "of the training",
+        takes_optimizers()},
+       {"epochs", "1", "4", "8", "epochs of training", whole(1, 10'000)},
+       {"batch", "128", "128", "128", "images of a step", whole(1, 100'000)},
+       {"train_samples", "1024", "8192", "16384", "training images; 0: all",
+        whole(0, 1'000'000'000)},
+       {"eval_samples", "500", "4000", "0", "test images; 0: all", whole(0, 1'000'000'000)}},
+      {{"tuned_nets", "-", "-", "-", "trained networks to train on, .onnx files; -: none",
+        takes_networks_or_none()},
+       {"tuned_data", "glyphs", "glyphs", "glyphs", "data set of images", takes_data_set()},
+       {"tuned_optimizers", "sgd", "sgd", "sgd", "of the training", takes_optimizers()},
+       {"tuned_epochs", "1", "1", "1", "epochs of training", whole(1, 10'000)},
+       {"tuned_batch", "128", "128", "128", "images of a step", whole(1, 100'000)},
+       {"tuned_lr", "0.01", "0.01", "0.01", "learning rate", real(1e-9, 1e3)},
+       {"tuned_warmup", "0", "0", "0", "steps of the rising learning rate",
+        whole(0, 1'000'000'000)},
+       {"tuned_train_samples", "0", "0", "0", "training images; 0: all", whole(0, 1'000'000'000)},
+       {"tuned_eval_samples", "0", "0", "0", "test images; 0: all", whole(0, 1'000'000'000)}},
+      {{"text_nets", "-", "lstm-char", "lstm-char", "networks to train on a text; -: none",
+        takes_networks_or_none()},
+       {"text_data", "chain", "chain", "chain", "text", takes_data_set()},
+       {"text_optimizers", "adam", "adam", "adam", "of the training", takes_optimizers()},
+       {"text_epochs", "1", "1", "1", "epochs of training", whole(1, 10'000)},
+       {"text_batch", "8", "8", "8", "windows of a step", whole(1, 100'000)},
+       {"text_train_samples", "16", "1920", "3840", "training windows; 0: all",
+        whole(0, 1'000'000'000)},
+       {"text_eval_samples", "8", "160", "160", "test windows; 0: all", whole(0, 1'000'000'000)}}};
   for (const Group group : groups) {
     const std::vector<Setting>& more = of_groups[static_cast<std::size_t>(group)];
     settings.insert(settings.end(), more.begin(), more.end());
   }
   return settings;
+}
+
+void check_training(const Settings& settings) {
+  for (const Group group : {Group::images, Group::fine_tuning, Group::text}) {
+    const std::string prefix = prefix_of(group), nets = prefix + "nets";
+    if (!settings.values().contains(nets) || settings.text(nets) == "-") continue;
+    net::TrainOptions options;
+    options.workers = settings.integer("workers");
+    if (settings.values().contains("micro_batches"))
+      options.micro_batches = settings.integer("micro_batches");
+    options.batch = settings.integer(prefix + "batch");
+    try {
+      net::check(options);
+    } catch (const Error& error) {
+      throw usage_error(fmt::format("--set: {}batch: {}", prefix, error.what()));
+    }
+  }
 }
 
 std::vector<TrainedNetwork> add_training(const ExperimentRun& run, Group group,
@@ -219,7 +244,7 @@ std::vector<TrainedNetwork> add_training_on(const ExperimentRun& run, Group grou
                                             const net::Dataset& data,
                                             const std::vector<Method>& methods,
                                             Conclusion& conclusion) {
-  const std::int64_t count = run.settings.integer("workers", 1, 1024);
+  const std::int64_t count = run.settings.integer("workers");
   std::vector<std::string> names;
   for (const Method& method : methods) names.push_back(method.name);
   std::vector<TrainedNetwork> all;

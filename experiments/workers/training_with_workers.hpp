@@ -95,6 +95,9 @@ struct Optimizers {
 };
 std::vector<Setting> with_training(std::vector<Setting> own, const std::vector<Group>&,
                                    const Optimizers& = {});
+/// Throws Error for a batch that its workers cannot share equally (each in so many parts as the
+/// setting micro_batches says, where there is one).
+void check_training(const Settings&);
 
 /// Trains the networks of a group under every method, the first of which others are compared with,
 /// and adds for each network and optimizer a table, a figure, findings of what methods claim and

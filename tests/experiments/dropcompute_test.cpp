@@ -87,7 +87,7 @@ TEST_CASE("dropcompute: settings that are refused", "[fast]") {
   CHECK_THAT(refused({"laws="}), Catch::Contains("laws: expected names"));
   CHECK_THAT(refused({"step_workers=0"}), Catch::Contains("workers"));
   CHECK_THAT(training_refused({"micro_batches=65"}), Catch::Contains("micro_batches"));
-  CHECK_THAT(training_refused({"batch=47"}), Catch::Contains("batch: expected at least 48"));
+  CHECK_THAT(training_refused({"batch=100"}), Catch::Contains("such as 96 or 144, not 100"));
   CHECK_THAT(refused({"laws=lognormal(1,30)"}), Catch::Contains("too wide for closed forms"));
 }
 

@@ -12,7 +12,7 @@ ExperimentRun smoke_run(const std::string& name, const test::TemporaryFolder& fo
                         const std::vector<std::string>& settings, std::uint64_t seed) {
   const std::string cache = folder / "cache";
   if (!std::filesystem::exists(cache)) test::share_glyphs(cache);
-  return {.settings = Settings(find_experiment(name).settings, Size::smoke, settings),
+  return {.settings = settings_of(find_experiment(name), Size::smoke, settings),
           .seed = seed,
           .out = folder / "out",
           .folders = {folder.path(), cache},

@@ -151,7 +151,7 @@ TEST_CASE("wrong settings are refused", "[fast]") {
     return message_of([&] { answer(stochastic_pruning_run(folder, {setting})); });
   };
   CHECK_THAT(message("shares=0.5,1.5"),
-             Catch::Contains("shares: expected numbers between 0 and 1"));
+             Catch::Contains("shares: expected numbers from 1e-06 to 0.999999"));
   CHECK_THAT(message("shares=a"), Catch::Contains("'a'"));
   CHECK_THAT(message("plan_law=cauchy"), Catch::Contains("normal or lognormal"));
 }

@@ -129,11 +129,11 @@ TEST_CASE("zap: settings that are refused", "[fast]") {
   const auto refused = [&](const std::string& setting) {
     return message_of([&] { answer(zap_run(folder, {setting})); });
   };
-  CHECK_THAT(refused("masks=5,5"), Catch::Contains("masks: expected whole numbers, each once"));
+  CHECK_THAT(refused("masks=5,5"), Catch::Contains("masks: expected each value once"));
   CHECK_THAT(refused("masks=11"), Catch::Contains("masks: expected whole numbers from 3 to 10"));
   CHECK_THAT(refused("masks=4.5"), Catch::Contains("masks: expected whole numbers"));
   CHECK_THAT(refused("layers=outer"), Catch::Contains("expected inner, all or both"));
-  CHECK_THAT(refused("layers=all,all"), Catch::Contains("each once"));
+  CHECK_THAT(refused("layers=all,all"), Catch::Contains("each value once"));
   CHECK_THAT(refused("thresholds=x"), Catch::Contains("thresholds: expected numbers"));
   CHECK_THAT(refused("budgets=0"), Catch::Contains("budgets: expected numbers"));
 }

@@ -5,10 +5,24 @@
 #include "formats/suggest.hpp"
 
 namespace numemu::net {
+namespace {
+
+const std::vector<std::string> kDataKinds = {"glyphs", "mnist", "cifar10", "cifar100", "text",
+                                             "clicks", "chain", "npy",     "images",   "tokens"};
+
+std::string data_kind_of(std::string_view name) {
+  return std::string(name.substr(0, name.find(':')));
+}
+
+}  // namespace
+
+void check_dataset_name(std::string_view name) {
+  find_named("data set", data_kind_of(name), kDataKinds);
+}
 
 Dataset load_dataset(std::string_view name, const std::string& cache_folder) {
   const std::size_t colon = name.find(':');
-  const std::string kind(name.substr(0, colon));
+  const std::string kind = data_kind_of(name);
   const std::string place(colon == std::string_view::npos ? "" : name.substr(colon + 1));
   const auto need = [&](const char* what) {
     if (place.empty())
@@ -59,9 +73,7 @@ Dataset load_dataset(std::string_view name, const std::string& cache_folder) {
     need_nothing();
     return load_chain();
   }
-  throw Error(unknown_name("data set", kind,
-                           {"glyphs", "mnist", "cifar10", "cifar100", "text", "clicks", "chain",
-                            "npy", "images", "tokens"}));
+  throw Error(unknown_name("data set", kind, kDataKinds));
 }
 
 }  // namespace numemu::net

@@ -1,11 +1,14 @@
 // The loaders behind load_dataset, one for each kind of set.
 #pragma once
 #include <string>
+#include <string_view>
 
 #include "emu/net/data/dataset.hpp"
 
 namespace numemu::net {
 
+/// Throws Error with the nearest known name unless load_dataset() knows the kind of the set.
+void check_dataset_name(std::string_view name);
 /// The generated set; its arrays are kept as IDX files in CACHE/glyphs and made again when missing
 /// or damaged.
 Dataset load_glyphs(const std::string& cache_folder);

@@ -95,6 +95,13 @@ void check(const TrainOptions& o) {
         "training options workers, micro_batches: expected at most batch ({}) parts, not {} x {}",
         o.batch, o.workers, o.micro_batches));
   }
+  const std::int64_t parts = o.workers * o.micro_batches, less = o.batch / parts * parts;
+  if (less != o.batch) {
+    throw Error(
+        fmt::format("training options batch: expected a multiple of {} workers x {} micro-batches, "
+                    "such as {} or {}, not {}",
+                    o.workers, o.micro_batches, less, less + parts, o.batch));
+  }
 }
 
 std::vector<std::pair<std::string, std::string>> described(const TrainOptions& o) {

@@ -109,6 +109,59 @@ TEST_CASE("experiments have names of their own and settings for every size", "[f
              Catch::Contains("did you mean 'sensitivity'"));
 }
 
+TEST_CASE("every setting says what it takes, and its defaults are taken", "[fast]") {
+  const auto is_number = [](const std::string& text) {
+    return text.find_first_not_of("0123456789.eE+-") == std::string::npos &&
+           text.find_first_of("0123456789") != std::string::npos;
+  };
+  for (const Experiment* experiment : all_experiments()) {
+    for (const Size size : {Size::smoke, Size::standard, Size::full})
+      CHECK_NOTHROW(settings_of(*experiment, size, {}));
+    for (const Setting& setting : experiment->settings) {
+      INFO(experiment->name << ": " << setting.key);
+      const std::string full = setting.full;
+      const bool numbers = is_number(full.substr(0, full.find(',')));
+      const Takes& takes = setting.takes;
+      if (!numbers) {
+        CHECK((takes.kind == Takes::Kind::text || takes.empty));
+        continue;
+      }
+      CHECK((takes.kind != Takes::Kind::text || takes.check != nullptr));
+      for (const char* absurd : {"-1e300", "1e300", "nan", "x", "7,", "0x10"}) {
+        const std::string message = message_of([&] {
+          settings_of(*experiment, Size::smoke, {std::string(setting.key) + "=" + absurd});
+        });
+        CHECK_THAT(message, Catch::StartsWith("--set: " + std::string(setting.key) + ": "));
+        CHECK(message.find('\n') == std::string::npos);
+      }
+    }
+  }
+}
+
+TEST_CASE("a list has each value once", "[fast]") {
+  const std::vector<Setting> settings = {{"counts", "1,2", "1", "1", "", wholes(1, 9)},
+                                         {"shares", "0.5", "1", "1", "", reals(0, 1)},
+                                         {"rules", "a,f(1,1)", "a", "a", "", list_of()}};
+  const auto message = [&](const std::string& assignment) {
+    return message_of([&] { Settings(settings, Size::smoke, {assignment}); });
+  };
+  CHECK(message("counts=3,4").empty());
+  CHECK(message("counts=3,4,3") == "--set: counts: expected each value once, found 3 twice");
+  CHECK(message("shares=0.5,1,5e-1") == "--set: shares: expected each value once, found 0.5 twice");
+  CHECK(message("rules=f(1,1),f(1, 1)") ==
+        "--set: rules: expected each value once, found f(1,1) twice");
+  for (const Experiment* experiment : all_experiments()) {
+    for (const Setting& setting : experiment->settings) {
+      if (!setting.takes.list || std::string(setting.smoke).empty()) continue;
+      const std::string twice = std::string(setting.smoke) + "," + setting.smoke;
+      INFO(experiment->name << ": " << setting.key);
+      CHECK_THAT(
+          message_of([&] { settings_of(*experiment, Size::smoke, {setting.key + ("=" + twice)}); }),
+          Catch::Contains("expected each value once"));
+    }
+  }
+}
+
 TEST_CASE("an answer as JSON has null for what is not finite", "[fast]") {
   ExperimentRun run{
       .settings = with({"images=3"}), .seed = 4, .out = "", .folders = {}, .hooks = {}};
