@@ -13,6 +13,8 @@ namespace numemu::experiments {
 namespace image_sizes {
 namespace {
 
+void check_sizes(const std::string& text) { net::parse_image_sizes(text); }
+
 Question question(const ExperimentRun& run, const net::Dataset& whole) {
   const Settings& settings = run.settings;
   Question asked{.trial = training_of(settings, settings.text("net")),
@@ -85,7 +87,8 @@ const Experiment experiment_image_sizes = {
      {"formats", "float32", "float32,mxfp8_e4m3,mxfp4", "float32,mxfp8_e4m3,mxfp4",
       "of weights and activations in training and test", list_of()},
      {"sizes", "28:0.3,36:0.2,20:0.3,14:0.2", "28:0.3,36:0.2,20:0.3,14:0.2",
-      "32:0.3,48:0.2,24:0.3,16:0.2", "pixels and shares of steps where sizes are mixed"},
+      "32:0.3,48:0.2,24:0.3,16:0.2", "pixels and shares of steps where sizes are mixed",
+      text_of(image_sizes::check_sizes)},
      {"small", "20", "20", "24", "pixels of a training at one smaller size", whole(1, 4096)},
      {"tests", "14,20,28,36", "14,20,28,36", "16,24,32,48", "pixels of test images",
       wholes(1, 4096)},

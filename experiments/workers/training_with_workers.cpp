@@ -215,7 +215,7 @@ std::vector<Setting> with_training(std::vector<Setting> settings, const std::vec
 
 void check_training(const Settings& settings) {
   for (const Group group : {Group::images, Group::fine_tuning, Group::text}) {
-    const std::string prefix = prefix_of(group), nets = prefix + "nets";
+    const std::string prefix = key(group, ""), nets = prefix + "nets";
     if (!settings.values().contains(nets) || settings.text(nets) == "-") continue;
     net::TrainOptions options;
     options.workers = settings.integer("workers");

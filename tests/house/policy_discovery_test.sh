@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A scale rule, a mask rule, a penalty, an optimizer and an objective are one new file each that nothing else mentions: adds the examples of
-# CONTRIBUTING.md to a configured scratch copy, sees them listed, and `numemu config --print` accept the penalty. A file beside the mask rules that is
+# A scale rule, a mask rule, a penalty, an exchange rule, an optimizer and an objective are one new file each that nothing else mentions: adds the examples of
+# CONTRIBUTING.md to a configured scratch copy, sees them listed, `numemu config --print` accept the penalty, and workers train under the exchange rule. A file beside the mask rules that is
 # none is not listed. Every C++ example of that page is compiled, that of a command too. They are named `aaa`, and so is a policy of every other key:
 # recipes mean the same beside policies that stand before all others.
 # usage: policy_discovery_test.sh [--self-test] ROOT BUILD COMPILER [FLAG...]     (BUILD: where the libraries of this tree are)
@@ -27,7 +27,7 @@ fi
 cmake -S "$tree" -B "$scratch/build" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" -DNUMEMU_TESTS=OFF >"$scratch/log" 2>&1 ||
   { cat "$scratch/log" && exit 1; }
 # An example is a fenced block behind the path of its file: `formats/scaling/rules/half.cpp`:
-mkdir -p "$scratch"/examples/{cli/commands,formats/scaling/rules,policies/{mask/rules,penalty},emu/net/train/{optimizers,objectives}}
+mkdir -p "$scratch"/examples/{cli/commands,formats/scaling/rules,policies/{exchange,mask/rules,penalty},emu/net/train/{optimizers,objectives}}
 awk -v folder="$scratch/examples/" '
   /`[a-z_\/]+\.cpp`:$/ { path = $0; sub(/`:$/, "", path); sub(/.*`/, "", path) }
   /^```cpp$/ { inside = 1; print path == "" ? "an example without a path" : path; next }
@@ -41,7 +41,7 @@ add() { # add EXAMPLE FOLDER COMMAND: the example as FOLDER/aaa.cpp, edited by t
   policies+=("$2/aaa.cpp")
 }
 while read -r example; do add "$example" "${example%/*}" ""; done < <(grep -v ^cli/ "$scratch/paths")
-for kind in exchange norm quantizers saved table transform update; do
+for kind in norm quantizers saved table transform update; do
   key=$kind
   if [[ $kind == update ]]; then key=update.rule; fi
   add policies/penalty/half.cpp "policies/$kind" "s/penalty_/${kind}_/; s/\"penalty\"/\"$key\"/; s/\bOptions\b/Of$kind/g; s/\bHalf\b/As$kind/g"
@@ -107,6 +107,12 @@ echo '{"numemu_recipe": 1, "penalty": "aaa(0.5)"}' >"$scratch/recipe.json"
 "$scratch/numemu" config --print "$scratch/recipe.json" >"$scratch/printed"
 grep -q '"rule": "aaa"' "$scratch/printed"
 grep -q '"weight": 0.5' "$scratch/printed"
+
+# Workers train under the exchange rule: it keeps residuals and sends a part of the bits.
+echo '{"numemu_recipe": 1, "exchange": "aaa(2)"}' >"$scratch/exchange.json"
+"$scratch/numemu" train --net 'dlrm(8)' --data clicks --recipe "$scratch/exchange.json" --workers 4 --batch 4096 --epochs 1 --quiet --out "$scratch/trained" >"$scratch/log"
+grep -aq 'recipe/exchange/above/worker3/' "$scratch/trained/state.safetensors"
+grep -q sent "$scratch/trained/metrics.jsonl"
 
 echo '{"numemu_recipe": 1, "norm": {"statistic": "shift"}, "saved": {"group": 128}}' >"$scratch/no_rule.json"
 for recipe in "$scratch/no_rule.json" "$root"/data/recipes/*.json; do

@@ -1,6 +1,7 @@
 // How a sweep is split over tasks, and the scripts of it, character by character.
 #include "api/cluster/plan.hpp"
 
+#include <cstdlib>
 #include <filesystem>
 #include <numeric>
 
@@ -85,6 +86,21 @@ TEST_CASE("what a script cannot hold is refused", "[fast]") {
     CHECK_THAT(refused("/d", {option}), Contains("--sbatch: expected key=value"));
   CHECK_THAT(refused("/d", {"array=0-5"}), Contains("--sbatch: array is set by the plan"));
   CHECK_THAT(refused("/d", {"comment=a\tb"}), Contains("--sbatch: expected a text without"));
+}
+
+TEST_CASE("what sbatch refuses is told with what may help", "[fast]") {
+  const Workplace w;
+  const std::string program =
+      w.file("sbatch", "#!/bin/sh\necho 'sbatch: error: no default partition' >&2\nexit 1\n");
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  const std::string path = std::getenv("PATH");
+  ::setenv("PATH", (w.folder.path() + ":" + path).c_str(), 1);
+  const std::string message = message_of([&] {
+    api::submit(api::plan_tasks("s", w / "r", {"sweep", "s.json"}, asked_of(3)));
+  });
+  ::setenv("PATH", path.c_str(), 1);
+  CHECK_THAT(message, Contains("no default partition; ") && Contains("--sbatch key=value") &&
+                          Contains("--parallel"));
 }
 
 TEST_CASE("a sweep is split by its estimate; what is there is no task's", "[fast]") {

@@ -54,6 +54,26 @@ TEST_CASE("a finding that fails is a result, and an error under --strict alone",
   CHECK(strict.out == result.out);
 }
 
+TEST_CASE("a dry run shows that an array is submitted once a round", "[fast]") {
+  const Scratch s;
+  const std::string command = "experiment mlperf --slurm --tasks 2 --dry-run --out o";
+  CHECK_THAT(s.run(command).out, Contains("/o/slurm/array.sh\n") && Contains("after the array\n"));
+  CHECK_THAT(s.run(command + " --rounds 3").out,
+             Contains("/o/slurm/array.sh, submitted 3 times, each after the one before\n") &&
+                 Contains("after the last array\n"));
+}
+
+TEST_CASE("an experiment refuses what its settings do not take", "[fast]") {
+  const Scratch s;
+  for (const char* setting : {"link_node=3", "seeds=0", "nets=mlp,mlp", "batch=126"}) {
+    const Result result = s.run(std::string("experiment birder --out o --set ") + setting);
+    CHECK(result.code == 2);
+    CHECK(result.out.empty());
+    CHECK(std::count(result.err.begin(), result.err.end(), '\n') == 1);
+  }
+  CHECK_FALSE(std::filesystem::exists(s.path + "/o"));
+}
+
 TEST_CASE("an experiment leaves rows and a report and gives the same bytes again", "[slow]") {
   const Scratch s;
   numemu::experiments::testing::write_click_network(s.path + "/n.safetensors");

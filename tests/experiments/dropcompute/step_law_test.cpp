@@ -53,6 +53,17 @@ TEST_CASE("dropcompute: the published formulas give the published figures", "[fa
         Approx(23.57).margin(5e-3));
 }
 
+TEST_CASE("dropcompute: the best threshold may lie below half the mean time", "[fast]") {
+  // A few micro-batches take nearly all of the time.
+  const SumLaws sums(latency_law("lognormal(1,8)"), 4);
+  const ExactStep step(sums, {64, 4, 0});
+  const double best = step.best_threshold();
+  CHECK(best < 2);
+  CHECK(best > 0);
+  for (int i = 1; i <= 200; ++i)
+    CHECK(step.speed_up(best) >= step.speed_up(step.time() * i / 200) * (1 - 1e-3));
+}
+
 TEST_CASE("dropcompute: exact steps of normal latencies are the order statistics' closed form",
           "[fast]") {
   // So narrow that no latency is below 0.

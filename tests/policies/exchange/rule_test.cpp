@@ -188,6 +188,8 @@ TEST_CASE("orders and units of an exchange are read and printed, others refused"
   CHECK(exchange_recipe(R"j({"order": "index"})j").json() == Recipe().json());
   CHECK(exchange_recipe(R"j({"order": "tree"})j").training_keys() ==
         std::vector<std::string>{"exchange"});
+  const std::string number = test::message_of([] { exchange_recipe(R"j({"order": 5})j"); });
+  CHECK(number.find("exchange.order: ") == number.rfind("exchange.order: "));
   CHECK_THROWS_WITH(exchange_recipe(R"j({"order": "rng"})j"),
                     Catch::Contains("r.json: exchange.order: unknown exchange order 'rng'"));
   CHECK_THROWS_WITH(exchange_recipe(R"j({"unit": "nvidia.h100.wgmma.e4m3.f32"})j"),
