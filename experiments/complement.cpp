@@ -105,8 +105,8 @@ void add_images(const ExperimentRun& run, const net::Dataset& data, std::vector<
                 Conclusion& conclusion) {
   const Settings& settings = run.settings;
   const std::string net = settings.text("net");
-  const std::vector<double> epsilons = settings.numbers("epsilons", 1e-6, 100);
-  const std::int64_t images = settings.integer("attacked", 1, 1'000'000'000);
+  const std::vector<double> epsilons = settings.numbers("epsilons");
+  const std::int64_t images = settings.integer("attacked");
   const Figures figures{epsilons.size()};
   std::string figured = fmt::format("FGSM on {} images at", images);
   for (const double epsilon : epsilons) figured += fmt::format(" {}", epsilon);
@@ -182,36 +182,39 @@ const Experiment experiment_complement = {
      {"accuracy", "Published: alternating steps gain accuracy on cross-entropy alone."},
      {"steps", "A contrast: they gain on as many steps of cross-entropy."},
      {"robust", "Published: alternating steps gain accuracy under FGSM on cross-entropy alone."}},
-    {{"classes", "10", "10,100", "10,100", "classes of random logits; the first for formats"},
-     {"rows", "200", "10000", "100000", "rows of them"},
+    {{"classes", "10", "10,100", "10,100", "classes of random logits; the first for formats",
+      wholes(3, 1000)},
+     {"rows", "200", "10000", "100000", "rows of them", whole(2, 10'000'000)},
      {"margins", "0,4,8", "-4,0,2,4,6,8,10,12", "-4,0,2,4,6,8,10,12",
-      "of the label's logit over the largest other"},
+      "of the label's logit over the largest other", reals(-50, 80)},
      {"format", "hfp16_e6m9", "hfp16_e6m9", "hfp16_e6m9",
       "of the entropy by division and by logits"},
-     {"guard", "1e-7", "1e-7", "1e-7", "that division adds to 1 - p"},
-     {"net", "mlp", "mlp", "lenet", "network to train on images"},
-     {"data", "glyphs", "glyphs", "glyphs", "data set of images"},
-     {"optimizer", "sgd", "sgd", "sgd", "optimizer of every objective"},
-     {"own", "novograd", "novograd", "novograd", "of the complement in the last method"},
+     {"guard", "1e-7", "1e-7", "1e-7", "that division adds to 1 - p", real(0, 1)},
+     {"net", "mlp", "mlp", "lenet", "network to train on images", takes_network()},
+     {"data", "glyphs", "glyphs", "glyphs", "data set of images", takes_data_set()},
+     {"optimizer", "sgd", "sgd", "sgd", "optimizer of every objective", takes_optimizer()},
+     {"own", "novograd", "novograd", "novograd", "of the complement in the last method",
+      takes_optimizer()},
      {"recipes", "float32", "float32,mxfp8-train,mxfp4-train", "float32,mxfp8-train,mxfp4-train",
-      "recipes"},
+      "recipes", list_of()},
      {"epsilons", "0.01,0.05,0.1", "0.01,0.02,0.05,0.1,0.2,0.4", "0.01,0.02,0.05,0.1,0.2,0.4",
-      "steps of FGSM, in units of the network's input"},
-     {"attacked", "200", "1000", "10000", "test images under FGSM"},
-     {"epochs", "1", "4", "8", "epochs of training"},
-     {"batch", "64", "64", "64", "images of a step"},
-     {"train_samples", "1024", "4096", "0", "training images; 0: all"},
-     {"eval_samples", "500", "4000", "0", "test images; 0: all"},
+      "steps of FGSM, in units of the network's input", reals(1e-6, 100)},
+     {"attacked", "200", "1000", "10000", "test images under FGSM", whole(1, 1'000'000'000)},
+     {"epochs", "1", "4", "8", "epochs of training", whole(1, 10'000)},
+     {"batch", "64", "64", "64", "images of a step", whole(1, 100'000)},
+     {"train_samples", "1024", "4096", "0", "training images; 0: all", whole(0, 1'000'000'000)},
+     {"eval_samples", "500", "4000", "0", "test images; 0: all", whole(0, 1'000'000'000)},
      {"text_net", "char-transformer", "char-transformer", "char-transformer",
-      "network to train on text; -: none"},
-     {"text_data", "chain", "chain", "chain", "text"},
-     {"text_lr", "0.004", "0.004", "0.004", "its learning rate"},
-     {"text_warmup", "0", "8", "20", "steps over which that rises"},
-     {"text_epochs", "1", "1", "1", "epochs of training"},
-     {"text_batch", "2", "4", "4", "windows of a step"},
-     {"text_train_samples", "4", "200", "1920", "training windows; 0: all"},
-     {"text_eval_samples", "4", "80", "160", "test windows; 0: all"},
-     {"seeds", "1", "3", "5", "seeds that methods are paired by"}},
+      "network to train on text; -: none", takes_network_or_none()},
+     {"text_data", "chain", "chain", "chain", "text", takes_data_set()},
+     {"text_lr", "0.004", "0.004", "0.004", "its learning rate", real(1e-9, 1e3)},
+     {"text_warmup", "0", "8", "20", "steps over which that rises", whole(0, 1'000'000'000)},
+     {"text_epochs", "1", "1", "1", "epochs of training", whole(1, 10'000)},
+     {"text_batch", "2", "4", "4", "windows of a step", whole(1, 100'000)},
+     {"text_train_samples", "4", "200", "1920", "training windows; 0: all",
+      whole(0, 1'000'000'000)},
+     {"text_eval_samples", "4", "80", "160", "test windows; 0: all", whole(0, 1'000'000'000)},
+     {"seeds", "1", "3", "5", "seeds that methods are paired by", whole(1, 1000)}},
     complement::run_complement};
 
 }  // namespace numemu::experiments

@@ -117,7 +117,7 @@ Chart curves(const std::string& title, const Study<Trained>& study, std::size_t 
 
 }  // namespace
 
-std::int64_t test_count(const Settings& settings) { return settings.integer("tests", 1, 1000); }
+std::int64_t test_count(const Settings& settings) { return settings.integer("tests"); }
 
 void add_training(const ExperimentRun& run, const Group& group, const std::string& net,
                   const std::string& format, const std::vector<double>& ratios,

@@ -130,7 +130,7 @@ Ways compare_ways(std::uint64_t seed, const Format& format, std::int64_t classes
 }
 
 void add_gradients(const ExperimentRun& run, std::int64_t rows, Conclusion& conclusion) {
-  const auto classes = run.settings.whole_numbers("classes", 3, 1000);
+  const auto classes = run.settings.whole_numbers("classes");
   const std::vector<Worst> all = run_cases<Worst>(run, classes, [&](std::int64_t k) {
     return TypedTrial<Worst>{
         {{"question", "gradient"}, {"classes", k}, {"rows", rows}, {"seed", run.seed}},
@@ -152,14 +152,14 @@ void add_gradients(const ExperimentRun& run, std::int64_t rows, Conclusion& conc
 }
 
 void add_ways(const ExperimentRun& run, std::int64_t rows, Conclusion& conclusion) {
-  const std::int64_t classes = run.settings.whole_numbers("classes", 3, 1000).front();
-  const double guard = run.settings.number("guard", 0, 1);
+  const std::int64_t classes = run.settings.whole_numbers("classes").front();
+  const double guard = run.settings.number("guard");
   const Format& format = find_format(run.settings.text("format"));
   if (format.kind != Kind::floating || unit_of(format) < 0x1p-20)
     throw usage_error(
         "--set: format: expected a floating format of at most 19 fraction bits, not " +
         format.name);
-  const std::vector<double> margins = run.settings.numbers("margins", -50, 80);
+  const std::vector<double> margins = run.settings.numbers("margins");
   const std::vector<Ways> all = run_cases<Ways>(run, margins, [&](double margin) {
     return TypedTrial<Ways>{{{"question", "ways"},
                              {"classes", classes},
@@ -219,7 +219,7 @@ void add_ways(const ExperimentRun& run, std::int64_t rows, Conclusion& conclusio
 }  // namespace
 
 void add_closed_forms(const ExperimentRun& run, Conclusion& conclusion) {
-  const std::int64_t rows = run.settings.integer("rows", 2, 10'000'000);
+  const std::int64_t rows = run.settings.integer("rows");
   add_gradients(run, rows, conclusion);
   add_ways(run, rows, conclusion);
 }

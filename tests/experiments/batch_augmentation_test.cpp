@@ -98,9 +98,10 @@ TEST_CASE("batch-augmentation: wrong settings are refused before any trial", "[f
     INFO(row.setting);
     std::vector<std::string> settings = {row.setting};
     if (row.setting == "shift=0,crop=0") settings = {"shift=0", "crop=0"};
-    const ExperimentRun run =
-        experiments::testing::smoke_run("batch-augmentation", folder, settings);
-    CHECK_THROWS_WITH(find_experiment("batch-augmentation").run(run), Catch::Contains(row.refusal));
+    CHECK_THROWS_WITH(
+        find_experiment("batch-augmentation")
+            .run(experiments::testing::smoke_run("batch-augmentation", folder, settings)),
+        Catch::Contains(row.refusal));
   }
 }
 

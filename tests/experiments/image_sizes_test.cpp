@@ -32,8 +32,7 @@ TEST_CASE("image-sizes: counted multiply-adds are predicted", "[fast]") {
 TEST_CASE("image-sizes: settings are refused before any work", "[fast]") {
   const TemporaryFolder folder;
   const auto refused = [&](const std::string& setting) {
-    const ExperimentRun run = small(folder, {setting});
-    return test::message_of([&] { find_experiment("image-sizes").run(run); });
+    return test::message_of([&] { find_experiment("image-sizes").run(small(folder, {setting})); });
   };
   CHECK_THAT(refused("sizes=28:0.5,14:0.4"), Catch::Contains("shares that add up to 1, not 0.9"));
   CHECK_THAT(refused("sizes=28-0.5"), Catch::Contains("expected SIZE:SHARE"));

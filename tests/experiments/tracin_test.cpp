@@ -31,9 +31,8 @@ TEST_CASE("tracin: closed forms hold", "[fast]") {
 TEST_CASE("tracin: settings are refused before any work", "[fast]") {
   const auto refused = [](const std::vector<std::string>& settings) {
     const TemporaryFolder folder;
-    const ExperimentRun run = experiments::testing::smoke_run("tracin", folder, settings);
     try {
-      find_experiment("tracin").run(run);
+      find_experiment("tracin").run(experiments::testing::smoke_run("tracin", folder, settings));
     } catch (const std::exception& error) {
       return std::string(error.what());
     }

@@ -55,7 +55,7 @@ TEST_CASE("dropcompute: the published formulas give the published figures", "[fa
 
 TEST_CASE("dropcompute: the best threshold may lie below half the mean time", "[fast]") {
   // A few micro-batches take nearly all of the time.
-  const SumLaws sums(latency_law("lognormal(1,8)"), 4);
+  const SumLaws sums(latency_law("lognormal(1,4)"), 4);
   const ExactStep step(sums, {64, 4, 0});
   const double best = step.best_threshold();
   CHECK(best < 2);
