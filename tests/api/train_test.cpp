@@ -58,12 +58,10 @@ TEST_CASE("an epoch that drops all samples leaves no rows", "[fast]") {
   const Workplace w;
   api::TrainRequest asked = text_of(w, 1);
   asked.recipe =
-      w.file("r.json", R"({"numemu_recipe": 1, "drop": "threshold(1e-12,constant(1))"
-})");
-  CHECK_THAT(message_of([&] {
-  api::train(asked, w.context, {}); }),
+      w.file("r.json", R"j({"numemu_recipe": 1, "drop": "threshold(1e-12,constant(1))"})j");
+  CHECK_THAT(message_of([&] { api::train(asked, w.context, {}); }),
              Catch::Contains("no sample took part in epoch 1"));
-CHECK_FALSE(std::filesystem::exists(w / "o/metrics.jsonl"));
+  CHECK_FALSE(std::filesystem::exists(w / "o/metrics.jsonl"));
 }
 
 TEST_CASE("training refuses a batch that workers cannot share", "[fast]") {

@@ -9,6 +9,7 @@
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/train/synthetic.hpp"
+#include "tests/files.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
 #include "tests/policies/update/two_layers.hpp"
 
@@ -188,7 +189,7 @@ TEST_CASE("orders and units of an exchange are read and printed, others refused"
   CHECK(exchange_recipe(R"j({"order": "index"})j").json() == Recipe().json());
   CHECK(exchange_recipe(R"j({"order": "tree"})j").training_keys() ==
         std::vector<std::string>{"exchange"});
-  const std::string number = test::message_of([] { exchange_recipe(R"j({"order": 5})j"); });
+  const std::string number = numemu::test::message_of([] { exchange_recipe(R"j({"order": 5})j"); });
   CHECK(number.find("exchange.order: ") == number.rfind("exchange.order: "));
   CHECK_THROWS_WITH(exchange_recipe(R"j({"order": "rng"})j"),
                     Catch::Contains("r.json: exchange.order: unknown exchange order 'rng'"));
