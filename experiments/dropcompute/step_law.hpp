@@ -44,8 +44,8 @@ class StepLaw {
   double speed_up(double threshold, double lasts) const {
     return effective_speed_up(kept(threshold), time(), lasts, step_.overhead);
   }
-  /// The threshold of the largest speed_up() among kThresholds equal steps up to E[T] from
-  /// `micro_batches` / 2 times the mean latency.
+  /// The threshold of the largest speed_up() among equal steps from 0 to E[T], of which kThresholds
+  /// lie between `micro_batches` / 2 times the mean latency and E[T].
   double best_threshold() const;
   const Accumulation& step() const { return step_; }
 

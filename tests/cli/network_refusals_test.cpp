@@ -140,6 +140,7 @@ const std::vector<Refusal> kRefusals = {
     {kTrain + "--augment flip,", "not ''"},
     {kTrain + "--momentum 1", "momentum"},
     {kTrain + "--workers 9", "at most batch (8) parts, not 9 x 1"},
+    {kTrain + "--workers 3", "3 workers x 1 micro-batches, such as 6 or 9, not 8"},
     {kTrain + "--workers 0", "--workers"},
     {kTrain + "--workers 100000", "--workers"},
     {kTrain + "--workers 4 --recipe nodes.json",

@@ -179,6 +179,13 @@ TEST_CASE("wrong options are refused by name", "[fast]") {
         o.micro_batches = 2;
       },
       "at most batch (5) parts, not 3 x 2");
+  refuses(
+      [](TrainOptions& o) {
+        o.batch = 128;
+        o.workers = 4;
+        o.micro_batches = 3;
+      },
+      "a multiple of 4 workers x 3 micro-batches, such as 120 or 132, not 128");
 }
 
 }  // namespace
