@@ -154,45 +154,6 @@ TEST_CASE("a sweep calibrates on another data set as evaluation does", "[fast]")
   CHECK(Json::parse(read_file(w / "given/sweep.json"))["calibrate_on"] == wide);
 }
 
-TEST_CASE("an experiment refuses a setting before anything is written", "[fast]") {
-  const Workplace w;
-  for (const experiments::Experiment* experiment : experiments::all_experiments()) {
-    for (const experiments::Setting& setting : experiment->settings) {
-      const experiments::Takes& takes = setting.takes;
-      if (takes.kind == experiments::Takes::Kind::text && takes.check == nullptr) continue;
-      const std::string wrong = std::string(setting.key) + "=-7e99x";
-      INFO(experiment->name << ": " << wrong);
-      std::string message;
-      try {
-        api::run_experiment(
-            {.name = experiment->name, .size = "full", .out = w / "out", .settings = {wrong}},
-            w.context, {});
-      } catch (const Error& error) {
-        CHECK(error.kind() == ErrorKind::usage);
-        message = error.what();
-      }
-      CHECK_THAT(message, Catch::StartsWith("--set: " + std::string(setting.key) + ": "));
-      CHECK(message.find('\n') == std::string::npos);
-      CHECK_FALSE(std::filesystem::exists(w / "out"));
-    }
-  }
-  CHECK(w.said.empty());
-  const auto refused = [&](const char* name, const std::string& setting) {
-    return test::message_of([&] {
-      api::run_experiment({.name = name, .size = "smoke", .out = w / "out", .settings = {setting}},
-                          w.context, {});
-    });
-  };
-  CHECK(refused("adacomp", "link_node=12") == "--set: link_node: expected a power of two, not 12");
-  CHECK_THAT(refused("birder", "link_inside=1"), Catch::Contains("as in 5e-6,12.5e9, not '1'"));
-  CHECK_THAT(refused("birder", "beta=1"), Catch::Contains("expected a number in 0 to 0.999999"));
-  CHECK_THAT(refused("mlperf", "seconds=1000000"), Catch::Contains("fewer seconds"));
-  CHECK_THAT(refused("mlperf", "nets=lenett"), Catch::Contains("did you mean 'lenet'"));
-  CHECK_THAT(refused("dropcompute", "nets=mlpp"), Catch::Contains("did you mean 'mlp'"));
-  CHECK_THAT(refused("dropcompute", "workers=5"), Catch::Contains("such as 180 or 240, not 192"));
-  CHECK_FALSE(std::filesystem::exists(w / "out"));
-}
-
 TEST_CASE("an answer without rows has a report", "[fast]") {
   const Workplace w;
   const auto report = [&] {

@@ -59,7 +59,7 @@ TEST_CASE("an epoch that drops all samples leaves no rows", "[fast]") {
   api::TrainRequest asked = text_of(w, 1);
   asked.recipe =
       w.file("r.json", R"j({"numemu_recipe": 1, "drop": "threshold(1e-12,constant(1))"})j");
-  CHECK_THAT(message_of([&] { api::train(asked, w.context, {}); }),
+  CHECK_THAT(message_of([&] { api::train(asked, w.context); }),
              Catch::Contains("no sample took part in epoch 1"));
   CHECK_FALSE(std::filesystem::exists(w / "o/metrics.jsonl"));
 }
@@ -68,7 +68,7 @@ TEST_CASE("training refuses a batch that workers cannot share", "[fast]") {
   const Workplace w;
   api::TrainRequest asked = text_of(w, 1);
   asked.train.workers = 3;
-  CHECK_THAT(message_of([&] { api::train(asked, w.context, {}); }),
+  CHECK_THAT(message_of([&] { api::train(asked, w.context); }),
              Catch::Contains("such as 6 or 9, not 8"));
   CHECK_FALSE(std::filesystem::exists(w / "o"));
 }

@@ -162,6 +162,21 @@ TEST_CASE("a list has each value once", "[fast]") {
   }
 }
 
+TEST_CASE("settings of experiments about workers are refused at once", "[fast]") {
+  const auto refused = [&](const char* name, const std::string& setting) {
+    return message_of([&] { settings_of(find_experiment(name), Size::smoke, {setting}); });
+  };
+  for (const char* name : {"adacomp", "scalecom", "birder", "learned-compression", "exchange-cost"})
+    CHECK(refused(name, "link_node=12") == "--set: link_node: expected a power of two, not 12");
+  CHECK_THAT(refused("birder", "link_inside=1"), Catch::Contains("as in 5e-6,12.5e9, not '1'"));
+  CHECK_THAT(refused("birder", "beta=1"), Catch::Contains("expected a number in 0 to 0.999999"));
+  CHECK_THAT(refused("mlperf", "seconds=1000000"), Catch::Contains("fewer seconds"));
+  CHECK_THAT(refused("mlperf", "gates=auc>=0.5*float32"), Catch::Contains("float32's top-1"));
+  CHECK_THAT(refused("mlperf", "nets=lenett"), Catch::Contains("did you mean 'lenet'"));
+  CHECK_THAT(refused("dropcompute", "nets=mlpp"), Catch::Contains("did you mean 'mlp'"));
+  CHECK_THAT(refused("dropcompute", "workers=5"), Catch::Contains("such as 180 or 240, not 192"));
+}
+
 TEST_CASE("an answer as JSON has null for what is not finite", "[fast]") {
   ExperimentRun run{
       .settings = with({"images=3"}), .seed = 4, .out = "", .folders = {}, .hooks = {}};
