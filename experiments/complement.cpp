@@ -144,7 +144,6 @@ void add_text(const ExperimentRun& run, std::vector<PairedGain>& gains, Conclusi
 Conclusion run_complement(const ExperimentRun& run) {
   Conclusion conclusion;
   for (const std::string& name : run.settings.list("recipes")) recipe_named(run, name);
-  net::require_optimizer(run.settings.text("own"));
   add_closed_forms(run, conclusion);
   run.say("loading " + run.settings.text("data"));
   const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
@@ -188,7 +187,7 @@ const Experiment experiment_complement = {
      {"margins", "0,4,8", "-4,0,2,4,6,8,10,12", "-4,0,2,4,6,8,10,12",
       "of the label's logit over the largest other", reals(-50, 80)},
      {"format", "hfp16_e6m9", "hfp16_e6m9", "hfp16_e6m9",
-      "of the entropy by division and by logits"},
+      "of the entropy by division and by logits", text_of(complement::check_format)},
      {"guard", "1e-7", "1e-7", "1e-7", "that division adds to 1 - p", real(0, 1)},
      {"net", "mlp", "mlp", "lenet", "network to train on images", takes_network()},
      {"data", "glyphs", "glyphs", "glyphs", "data set of images", takes_data_set()},

@@ -155,10 +155,6 @@ void add_ways(const ExperimentRun& run, std::int64_t rows, Conclusion& conclusio
   const std::int64_t classes = run.settings.whole_numbers("classes").front();
   const double guard = run.settings.number("guard");
   const Format& format = find_format(run.settings.text("format"));
-  if (format.kind != Kind::floating || unit_of(format) < 0x1p-20)
-    throw usage_error(
-        "--set: format: expected a floating format of at most 19 fraction bits, not " +
-        format.name);
   const std::vector<double> margins = run.settings.numbers("margins");
   const std::vector<Ways> all = run_cases<Ways>(run, margins, [&](double margin) {
     return TypedTrial<Ways>{{{"question", "ways"},
@@ -217,6 +213,14 @@ void add_ways(const ExperimentRun& run, std::int64_t rows, Conclusion& conclusio
 }
 
 }  // namespace
+
+void check_format(const std::string& name) {
+  const Format& format = find_format(name);
+  if (format.kind != Kind::floating || format.bits > 16 ||
+      format.field_zero != FieldZero::subnormal)
+    throw Error("expected a floating format of at most 16 bits with subnormals, not " +
+                format.name);
+}
 
 void add_closed_forms(const ExperimentRun& run, Conclusion& conclusion) {
   const std::int64_t rows = run.settings.integer("rows");

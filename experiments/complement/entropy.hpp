@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "experiments/engine/experiment.hpp"
@@ -39,6 +40,9 @@ double predicted_by_division(const Row&, double denominator);
 /// How far roundings take an entropy from that, at most, with so many roundings of each q: 2 by
 /// division; by logits 1, the denominator being `rest`.
 double rounding_bound(const Row&, const Format&, double denominator, int roundings);
+
+/// Throws Error for a format that the closed forms do not serve.
+void check_format(const std::string& name);
 
 /// The gradient of the objective beside closed form and central differences, and both ways in the
 /// setting `format` by the margin of the label (settings classes, rows, margins, guard).

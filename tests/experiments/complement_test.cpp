@@ -81,8 +81,9 @@ TEST_CASE("complement: closed forms hold, methods are compared with images and t
 TEST_CASE("complement: settings that do not serve are refused before any work", "[fast]") {
   const TemporaryFolder folder;
   const auto refused = [&](const std::string& setting, const std::string& message) {
-    const ExperimentRun run = experiments::testing::smoke_run("complement", folder, {setting});
-    CHECK_THROWS_WITH(find_experiment("complement").run(run), Catch::Contains(message));
+    CHECK_THROWS_WITH(find_experiment("complement")
+                          .run(experiments::testing::smoke_run("complement", folder, {setting})),
+                      Catch::Contains(message));
   };
   refused("own=novogard", "'novograd'");
   refused("format=int8", "format: expected a floating format");
