@@ -6,6 +6,17 @@
 #include "formats/error.hpp"
 
 namespace numemu::experiments::tracin {
+namespace {
+
+const Format& element_format(const std::string& name) {
+  try {
+    return find_format(name);
+  } catch (const Error& error) {
+    throw usage_error(fmt::format("--set: formats: expected element formats: {}", error.what()));
+  }
+}
+
+}  // namespace
 
 Rounding stochastic() { return {.mode = RoundingMode::sr, .random_bits = 16}; }
 
@@ -28,7 +39,7 @@ Plan plan_of(const Settings& settings) {
   constexpr int kMostBits = 16;  // of formats whose outcomes are listed
   Plan plan;
   for (const std::string& name : settings.list("formats")) {
-    const Format& format = find_format(name);
+    const Format& format = element_format(name);
     if (format.bits > kMostBits || !format.is_signed || !format.has_zero())
       throw usage_error(
           fmt::format("--set: formats: expected signed formats of at most {} bits with "

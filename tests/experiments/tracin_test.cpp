@@ -40,6 +40,7 @@ TEST_CASE("tracin: settings are refused before any work", "[fast]") {
   };
   CHECK_THAT(refused({"formats=float32"}),
              Catch::Contains("expected signed formats of at most 16"));
+  CHECK_THAT(refused({"formats=mxfp4"}), Catch::Contains("--set: formats: expected element"));
   CHECK_THAT(refused({"formats=float8_e8m0fnu"}), Catch::Contains("expected signed formats"));
   CHECK_THAT(refused({"ranked=600"}),
              Catch::Contains("train_samples: expected at least ranked = 600"));
