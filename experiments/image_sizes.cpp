@@ -102,8 +102,8 @@ const Experiment experiment_image_sizes = {
      {"optimizer", "adam", "adam", "sgd", "at the rates recommended for it", takes_optimizer()},
      {"epochs", "1", "1", "2", "passes over the training images", whole(1, 10'000)},
      {"batch", "8", "8", "32", "samples of a step at the size of the data set", whole(1, 100'000)},
-     {"train_samples", "384", "3072", "4096", "training images; 0: all", whole(0, 1'000'000'000)},
-     {"eval_samples", "100", "400", "1000", "test images; 0: all", whole(0, 1'000'000'000)},
+     {"train_samples", "256", "3072", "4096", "training images; 0: all", whole(0, 1'000'000'000)},
+     {"eval_samples", "60", "400", "1000", "test images; 0: all", whole(0, 1'000'000'000)},
      {"seeds", "1", "3", "5", "seeds that methods are paired by", whole(1, 1000)}},
     image_sizes::run_image_sizes};
 

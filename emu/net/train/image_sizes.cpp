@@ -84,7 +84,8 @@ void check_image_sizes(const TrainOptions& o) {
   require_sizes(o.batch <= kMostBatch, fmt::format("a batch of at most {}", kMostBatch));
   double sum = 0;
   for (auto one = sizes.shares.begin(); one != sizes.shares.end(); ++one) {
-    const auto [size, share] = *one;
+    const std::int64_t size = one->size;
+    const double share = one->share;
     require_sizes(size >= 1 && size <= kMostPixels,
                   fmt::format("1 to {} pixels, not {}", kMostPixels, size));
     require_sizes(share > 0 && share <= 1,
