@@ -8,6 +8,7 @@
 #include "experiments/engine/study.hpp"
 #include "experiments/image_sizes/questions.hpp"
 #include "formats/error.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 
 namespace numemu::experiments {
 namespace image_sizes {
@@ -49,6 +50,12 @@ Question question(const ExperimentRun& run, const net::Dataset& whole) {
   for (const std::int64_t size : asked.tests) {
     of_tests.sizes.shares = {{size, 1}};
     net::require_fit(graph, data, of_tests);
+  }
+  for (const std::string& format : settings.list("formats")) {
+    TrainTrial one = asked.trial;
+    one.recipe = recipe_in(format);
+    const policies::RecipeNumerics bound(parsed_recipe(one), graph, "--set: formats");
+    bound.require_trainable("--set: formats");
   }
   return asked;
 }

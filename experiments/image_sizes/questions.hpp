@@ -27,6 +27,8 @@ struct Question {
 
 /// What steps cost by image size, and what smoothing makes of their copies.
 void add_steps(const ExperimentRun&, const net::Dataset&, const Question&, Conclusion&);
+/// Weights and activations in a format.
+Json recipe_in(const std::string& format);
 /// Accuracy by the size of test images in a format.
 void add_training(const ExperimentRun&, const net::Dataset&, const Question&,
                   const std::string& format, Conclusion&);

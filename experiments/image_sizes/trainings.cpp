@@ -82,6 +82,13 @@ Trained measure(const TrainTrial& trial, const net::Dataset& whole, const Questi
 
 }  // namespace
 
+Json recipe_in(const std::string& format) {
+  Json recipe = Json::object();
+  if (format == "float32") return recipe;
+  for (const char* role : {"weight", "activation"}) recipe["roles"][role] = {{"format", format}};
+  return recipe;
+}
+
 void add_training(const ExperimentRun& run, const net::Dataset& data, const Question& asked,
                   const std::string& format, Conclusion& conclusion) {
   StudyPlan plan{{}, seeds_of(run), true, format + ", "};
@@ -90,10 +97,7 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, const Ques
     TrainTrial trial = asked.trial;
     trial.options.sizes = asked.methods[method].sizes;
     trial.seed = trial.options.seed = seed;
-    if (format != "float32") {
-      for (const char* role : {"weight", "activation"})
-        trial.recipe["roles"][role] = {{"format", format}};
-    }
+    trial.recipe = recipe_in(format);
     return trial;
   };
   const auto study =

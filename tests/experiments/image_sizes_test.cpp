@@ -39,6 +39,7 @@ TEST_CASE("image-sizes: settings are refused before any work", "[fast]") {
   CHECK_THAT(refused("tests=14,20"),
              Catch::Contains("tests: expected the size of the data set, 28, among them"));
   CHECK_THAT(refused("net=lenet"), Catch::Contains("network lenet does not take images of 14 x"));
+  CHECK_THAT(refused("formats=float32,mxfp9"), Catch::Contains("mxfp9"));
   CHECK_THAT(refused("shift=0"), Catch::Contains("augmentation where copies change"));
 }
 
