@@ -60,7 +60,7 @@ TEST_CASE("an epoch that drops all samples leaves no rows", "[fast]") {
   asked.recipe =
       w.file("r.json", R"j({"numemu_recipe": 1, "drop": "threshold(1e-12,constant(1))"})j");
   CHECK_THAT(message_of([&] { api::train(asked, w.context); }),
-             Catch::Contains("no sample took part in epoch 1"));
+             Catch::Contains("no sample took part in epoch"));
   CHECK_FALSE(std::filesystem::exists(w / "o/metrics.jsonl"));
 }
 
