@@ -15,6 +15,7 @@
 #include "experiments/workers/synthetic_workers.hpp"
 #include "experiments/workers/training_with_workers.hpp"
 #include "experiments/workers/wire_rules.hpp"
+#include "policies/recipe/recipe.hpp"
 
 namespace numemu::experiments {
 namespace exchange_costs {
@@ -171,6 +172,10 @@ void add_measured(const ExperimentRun& run, Conclusion& conclusion) {
   conclusion.charts.push_back(std::move(chart));
 }
 
+void check_format(const std::string& name) {
+  policies::Recipe::make({{"exchange", {{"format", name}}}}, "recipe");
+}
+
 Conclusion run_exchange_cost(const ExperimentRun& run) {
   Conclusion conclusion;
   add_measured(run, conclusion);
@@ -217,7 +222,8 @@ const Experiment experiment_exchange_cost = {
          {"steps", "4", "10", "20", "steps that are measured", whole(2, 100'000)},
          {"share", "0.01", "0.01", "0.01", "of topk, randomk and scalecom", real(1e-6, 1)},
          {"formats", "bfloat16,float8_e5m2,int8", "bfloat16,float8_e5m2,float8_e4m3fn,int8",
-          "bfloat16,float8_e5m2,float8_e4m3fn,int8", "of gradients of trainings", list_of()}},
+          "bfloat16,float8_e5m2,float8_e4m3fn,int8", "of gradients of trainings",
+          list_of(exchange_costs::check_format)}},
         {workers::Group::images, workers::Group::fine_tuning})),
     exchange_costs::run_exchange_cost,
     workers::check_training};

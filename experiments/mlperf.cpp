@@ -8,6 +8,7 @@ namespace numemu::experiments {
 namespace {
 
 Conclusion run_mlperf(const ExperimentRun& run) {
+  mlperf::check_recipes(run);
   Conclusion conclusion;
   mlperf::add_scenarios(run, conclusion);
   mlperf::add_gates(run, conclusion);

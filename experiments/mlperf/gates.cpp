@@ -245,6 +245,11 @@ void check_gate(const std::string& text) {
     throw Error("expected shares of float32's top-1, not '" + text + "'");
 }
 
+void check_recipes(const ExperimentRun& run) {
+  for (const std::string& recipe : run.settings.list("recipes"))
+    if (recipe != "shipped") read_recipe(recipe, run.folders.data, "--set: recipes");
+}
+
 void add_gates(const ExperimentRun& run, Conclusion& conclusion) {
   const std::vector<Gate> gates = gates_of(run.settings);
   std::vector<GatedCase> cases;

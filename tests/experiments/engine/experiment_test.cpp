@@ -168,6 +168,7 @@ TEST_CASE("settings of experiments about workers are refused at once", "[fast]")
   };
   for (const char* name : {"adacomp", "scalecom", "birder", "learned-compression", "exchange-cost"})
     CHECK(refused(name, "link_node=12") == "--set: link_node: expected a power of two, not 12");
+  CHECK_THAT(refused("exchange-cost", "formats=int99"), Catch::StartsWith("--set: formats: "));
   CHECK_THAT(refused("birder", "link_inside=1"), Catch::Contains("as in 5e-6,12.5e9, not '1'"));
   CHECK_THAT(refused("birder", "beta=1"), Catch::Contains("expected a number in 0 to 0.999999"));
   CHECK_THAT(refused("mlperf", "seconds=1000000"), Catch::Contains("fewer seconds"));

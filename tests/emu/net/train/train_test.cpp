@@ -374,7 +374,7 @@ TEST_CASE("copies of a sample are rows of its step", "[fast]") {
   const std::string two = trained(2, 1);
   CHECK(trained(2, 1) == two);
   CHECK(trained(1, 1) != two);
-  CHECK_NOTHROW(trained(2, 3));
+  CHECK_NOTHROW(trained(2, 4));
 }
 
 TEST_CASE("wrong options and data that do not fit are refused", "[fast]") {
