@@ -90,8 +90,8 @@ TEST_CASE("gradients of a network, and on their way down", "[fast]") {
 
 TEST_CASE("every method is trained, and compared with dense", "[fast]") {
   const TemporaryFolder folder;
-  const ExperimentRun run = mvue_run(folder, {"net=mlp", "data=small", "epochs=1", "batch=32",
-                                              "train_samples=64", "eval_samples=100", "seeds=2"});
+  const ExperimentRun run = mvue_run(folder, {"net=mlp", "epochs=1", "batch=32", "train_samples=64",
+                                              "eval_samples=100", "seeds=2"});
   Conclusion conclusion;
   mvue::add_training(run, experiments::testing::small_dataset(), conclusion);
   REQUIRE(conclusion.tables.size() == 1);
@@ -108,8 +108,8 @@ TEST_CASE("every method is trained, and compared with dense", "[fast]") {
 
 TEST_CASE("one seed names no best method", "[fast]") {
   const TemporaryFolder folder;
-  const ExperimentRun run = mvue_run(folder, {"net=mlp", "data=small", "epochs=1", "batch=32",
-                                              "train_samples=64", "eval_samples=100", "seeds=1"});
+  const ExperimentRun run = mvue_run(folder, {"net=mlp", "epochs=1", "batch=32", "train_samples=64",
+                                              "eval_samples=100", "seeds=1"});
   Conclusion conclusion;
   mvue::add_training(run, experiments::testing::small_dataset(), conclusion);
   for (std::size_t i : {0, 1}) {
