@@ -141,7 +141,7 @@ std::vector<std::string> NotFinite::causes(const std::string& name, const Layer&
     for (const net::Role role : {net::Role::weight, net::Role::activation}) {
       const std::optional<policies::RolePolicy>& policy = recipe.role(role, kForward);
       if (!policy || policy->overflow != Overflow::ieee ||
-          numerics_.counts(name, kForward, role).overflow == 0)
+          numerics_.operand_counts(name, kForward, role).overflow == 0)
         continue;
       possible.push_back(
           fmt::format("operand overflow ({} {})", net::to_string(role), overflow_of(*policy)));
@@ -288,7 +288,7 @@ void add_noise(Row& row, const NoiseFigures& noise, const net::Graph& graph,
   row.metrics.gain = row_number(measured.output.gain);
   row.predicted = row_prediction(noise);
   for (const std::string& name : net::gemm_layer_names(graph)) {
-    const policies::OperandCounts counts = numerics.counts(name, net::GemmKind::fprop);
+    const policies::OperandCounts counts = numerics.operand_counts(name, net::GemmKind::fprop);
     const double elements = static_cast<double>(std::max<std::int64_t>(1, counts.elements));
     const auto share = [elements](std::int64_t count) {
       return row_number(static_cast<double>(count) / elements);

@@ -136,7 +136,7 @@ std::vector<Note> notes_on_counts(const RecipeNumerics& numerics) {
       const std::optional<RolePolicy>& policy = roles.role(role, kForward);
       // An unsigned format counts negative numbers as invalid, too.
       if (!policy || policy->format->has_nan() || !policy->format->is_signed) continue;
-      const OperandCounts counts = numerics.counts(layer, kForward, role);
+      const OperandCounts counts = numerics.operand_counts(layer, kForward, role);
       if (counts.invalid == 0) continue;
       notes.push_back(
           {NoteKind::lost_nan,

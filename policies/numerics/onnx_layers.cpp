@@ -68,7 +68,7 @@ net::OnnxLayers onnx_layers(const RecipeNumerics& frozen) {
     require_exportable(layer.name, r);
     net::OnnxLayer& entry = out[layer.name];
     // What no pass multiplies (the recurrent weight of a single step) stays float32.
-    if (frozen.counts(layer.name, net::GemmKind::fprop).elements == 0) continue;
+    if (frozen.operand_counts(layer.name, net::GemmKind::fprop).elements == 0) continue;
     if (r[RolePart::weight] && layer.weight != nullptr)
       entry.weight = weight_of(layer.name, *r[RolePart::weight], frozen.frozen_weight(layer.name));
     if (r[RolePart::activation])

@@ -66,11 +66,11 @@ class RecipeNumerics : private NumericsStack, public net::Forwarding {
   }
   /// See RoleNumerics; false where a policy above the roles may read weights (LeavesWeights).
   bool holds_weight(std::string_view layer) const;
-  OperandCounts counts(std::string_view layer, net::GemmKind kind, net::Role role) const {
-    return roles_.counts(layer, kind, role);
+  OperandCounts operand_counts(std::string_view layer, net::GemmKind kind, net::Role role) const {
+    return roles_.operand_counts(layer, kind, role);
   }
-  OperandCounts counts(std::string_view layer, net::GemmKind kind) const {
-    return roles_.counts(layer, kind);
+  OperandCounts operand_counts(std::string_view layer, net::GemmKind kind) const {
+    return roles_.operand_counts(layer, kind);
   }
   SaturationCounts saturation(std::string_view layer) const { return roles_.saturation(layer); }
   void reset_counts() { roles_.reset_counts(); }

@@ -228,12 +228,12 @@ bool RoleNumerics::holds_weight(std::string_view name) const {
   return (found.weight_ready || found.sliced_weight != nullptr) && !found.reads_weight;
 }
 
-OperandCounts RoleNumerics::counts(std::string_view name, net::GemmKind kind,
-                                   net::Role role) const {
+OperandCounts RoleNumerics::operand_counts(std::string_view name, net::GemmKind kind,
+                                           net::Role role) const {
   return layer(name).count(kind, role).get();
 }
 
-OperandCounts RoleNumerics::counts(std::string_view name, net::GemmKind kind) const {
+OperandCounts RoleNumerics::operand_counts(std::string_view name, net::GemmKind kind) const {
   OperandCounts sum;
   for (const net::Role role : kRoles) sum += counts(name, kind, role);
   return sum;

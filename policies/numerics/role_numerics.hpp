@@ -82,8 +82,8 @@ class RoleNumerics : public net::Numerics {
   /// After freeze() and a pass: later passes multiply what is kept of the layer's weight, and do
   /// not read the weight itself.
   bool holds_weight(std::string_view layer) const;
-  OperandCounts counts(std::string_view layer, net::GemmKind, net::Role) const;
-  OperandCounts counts(std::string_view layer, net::GemmKind) const;
+  OperandCounts operand_counts(std::string_view layer, net::GemmKind, net::Role) const;
+  OperandCounts operand_counts(std::string_view layer, net::GemmKind) const;
   /// Of the layer's forward products.
   SaturationCounts saturation(std::string_view layer) const;
   void reset_counts();

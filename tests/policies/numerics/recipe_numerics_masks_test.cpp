@@ -130,7 +130,8 @@ TEST_CASE("recipe masks: static scales are those of what products read", "[fast]
   std::vector<std::int64_t> samples(40);
   std::iota(samples.begin(), samples.end(), 0);
   net::forward(graph, x, *unbiased, {net::Phase::inference, 0, &samples});
-  CHECK(unbiased->counts("first", net::GemmKind::fprop, net::Role::activation).overflow == 0);
+  CHECK(unbiased->operand_counts("first", net::GemmKind::fprop, net::Role::activation).overflow ==
+        0);
 }
 
 TEST_CASE("recipe masks: what cannot be is refused", "[fast]") {

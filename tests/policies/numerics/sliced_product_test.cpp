@@ -129,7 +129,8 @@ TEST_CASE("sliced products: sums of every block are scaled and added", "[fast]")
     by_hand.tiles = weight == kTile;
     run_op(layer.op(), {21, 40}, by_hand);
     CHECK(by_hand.products == 3);
-    CHECK(layer.numerics().counts("layer", GemmKind::fprop, net::Role::weight).elements == 40 * 24);
+    CHECK(layer.numerics().operand_counts("layer", GemmKind::fprop, net::Role::weight).elements ==
+          40 * 24);
   }
 }
 
@@ -197,7 +198,7 @@ TEST_CASE("sliced products: a frozen weight is quantized once, with the same res
     return net::forward(layer.graph(), inputs, layer.numerics()).data;
   };
   const auto counted = [&] {
-    return layer.numerics().counts("layer", GemmKind::fprop, net::Role::weight).elements;
+    return layer.numerics().operand_counts("layer", GemmKind::fprop, net::Role::weight).elements;
   };
   const std::vector<float> loose = forward(x), loose_other = forward(other);
   layer.numerics().freeze(layer.graph(), 5, [&](std::int64_t first, std::int64_t count) {
