@@ -235,7 +235,7 @@ OperandCounts RoleNumerics::operand_counts(std::string_view name, net::GemmKind 
 
 OperandCounts RoleNumerics::operand_counts(std::string_view name, net::GemmKind kind) const {
   OperandCounts sum;
-  for (const net::Role role : kRoles) sum += counts(name, kind, role);
+  for (const net::Role role : kRoles) sum += operand_counts(name, kind, role);
   return sum;
 }
 
