@@ -30,8 +30,8 @@ void add_limits(const ExperimentRun& run, Conclusion& conclusion) {
   Chart chart{.kind = Chart::Kind::points,
               .title = "Rate x curvature up to which descent on a quadratic is stable",
               .caption =
-                  "SGD with momentum under the rule delayed(n), in float32. The interval "
-                  "ends where weights decayed and where they grew.",
+                  "SGD with momentum under the rule delayed(n), in float32. The interval ends "
+                  "where weights decayed and where they grew.",
               .x = "delay, updates",
               .y = "rate x curvature",
               .log_y = true};
@@ -98,8 +98,8 @@ void add_rates(const ExperimentRun& run, const net::Dataset& data, Conclusion& c
     const stats::PairedInterval measured = gain(octaves, 1);
     if (!std::isfinite(measured.mean)) {
       conclusion.sentences.push_back(fmt::format(
-          "{}, momentum {:g}: some trainings are stable, or unstable, at all rates from "
-          "2^{:g} to 2^{:g}, so there is no ratio to judge.",
+          "{}, momentum {:g}: some trainings are stable, or unstable, at all rates from 2^{:g} to "
+          "2^{:g}, so there is no ratio to judge.",
           net, momentum, kLowestRate, kHighestRate));
       continue;
     }
@@ -172,14 +172,12 @@ const Experiment experiment_delayed_weights = {
     "busy does it keep a pipeline",
     "Narayanan et al. (ICML 2021, arXiv 2006.09503) claim that PipeDream-2BW, whose gradients are "
     "those of the weights one update ago, trains as accurately as without delay, holds two "
-    "versions "
-    "of the weights and never empties the pipeline. That it trains up to 20 times faster is not "
-    "tested here.",
+    "versions of the weights and never empties the pipeline. That it trains up to 20 times faster "
+    "is not tested here.",
     {{"limit",
       "Derived here: on a quadratic SGD is stable up to a rate x curvature of 2 (1 + momentum) "
       "without delay, 1 - momentum with a delay of 1, and the root of Jury's conditions beyond; 1 "
-      "% "
-      "below it decays, 1 % above it grows."},
+      "% below it decays, 1 % above it grows."},
      {"rate",
       "Derived here: the largest stable rate of a network shrinks with a delay of 1 as that of a "
       "quadratic, within a factor of 2."},
@@ -199,8 +197,7 @@ const Experiment experiment_delayed_weights = {
       "micro-batch; with enough in flight it is that of the slowest stage or link."},
      {"bound",
       "Derived here: N micro-batches of a plan with K in flight end within N + K - 1 of its "
-      "periods "
-      "in the event simulation."},
+      "periods in the event simulation."},
      {"plan",
       "Derived here: plans reach the throughput they were planned for, within 1 %; where memory "
       "limits what is in flight they may exceed it."}},
