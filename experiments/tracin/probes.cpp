@@ -98,6 +98,7 @@ void add_probes(const ExperimentRun& run, const net::Dataset& clean, const Plan&
   point["training"] = point_of(trial, flipped);
   point["watched"] = "influences of probes";
   point["step"] = kFirstStep;
+  point["left"] = "mean magnitude";
   point["probes"] = plan.probes;
   point["draws"] = plan.draws;
   const std::vector<Probed> all =
@@ -124,7 +125,7 @@ void add_probes(const ExperimentRun& run, const net::Dataset& clean, const Plan&
       "first order");
   conclusion.sentences.push_back(fmt::format(
       "{}a step on a sample that takes {:.0f} % of its loss, to first order, changes the "
-      "loss of another by what its influence says within {:.1f} % (root mean square).",
+      "loss of another by what its influence says within {:.1f} % (mean magnitudes).",
       of, 100 * kFirstStep, 100 * first.left));
   ResultTable table{fmt::format("{}operands of {} samples' gradients rounded at random, {} draws",
                                 of, plan.probes, plan.draws),
