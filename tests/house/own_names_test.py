@@ -48,7 +48,8 @@ def foreign(entry):
                 for error in unit.diagnostics if error.severity >= clang.Diagnostic.Error}
 
     with open(entry['file'], encoding='utf-8') as file:
-        for source in re.findall(r'#include "([^"]+)"', file.read()):
+        sources = re.findall(r'#include "([^"]+)"', file.read())
+        for source in sources if len(sources) > 1 else []:
             with open(source, encoding='utf-8') as text:
                 if ALONE.search(text.read()):
                     findings.add(f'{source}: macros or conditions: configure again, so that it is compiled alone')
