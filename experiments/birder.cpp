@@ -181,15 +181,17 @@ const Experiment experiment_birder = {
     "Peng et al. (NeurIPS 2023) claim that an adaptive optimizer whose workers send one random "
     "sign "
     "of the direction, without error feedback or warm-up, trains as well as Adam.",
-    {{"bound", "The direction m / b lies in [-1, 1] in float32, too."},
+    {{"bound", "The direction m / b lies in [-1, 1] in float32, too (derived here)."},
      {"one stage",
       "The mean of n workers' signs has the variance sum(1 - u^2) / n^2 about the mean "
       "direction (derived here)."},
      {"two stages",
       "What comes back as one sign has the variance 1 - ubar^2, whatever the number of workers is "
       "(derived here)."},
-     {"bits", "A worker sends one bit for each element."},
-     {"accuracy", "Training loses at most 0.5 points of top-1 to dense Adam."}},
+     {"bits", "A worker sends one bit for each element (published)."},
+     {"accuracy",
+      "Training loses at most 0.5 points of top-1 to dense Adam, fine-tuning to dense SGD "
+      "(published of Adam; the margin is ours)."}},
     with_links(workers::with_training(
         {{"beta", "0.95", "0.95", "0.95", "of the moving means", real(0, 0.999999)},
          {"sign_lr", "0.004", "0.004", "0.004", "size of the steps of birder and majority",

@@ -30,8 +30,8 @@ void add_limits(const ExperimentRun& run, Conclusion& conclusion) {
   Chart chart{.kind = Chart::Kind::points,
               .title = "Rate x curvature up to which descent on a quadratic is stable",
               .caption =
-                  "SGD with momentum under the rule delayed(n), in float32. The interval ends "
-                  "where weights decayed and where they grew.",
+                  "SGD with momentum under the rule delayed(n), in float32. The interval "
+                  "ends where weights decayed and where they grew.",
               .x = "delay, updates",
               .y = "rate x curvature",
               .log_y = true};
@@ -98,8 +98,8 @@ void add_rates(const ExperimentRun& run, const net::Dataset& data, Conclusion& c
     const stats::PairedInterval measured = gain(octaves, 1);
     if (!std::isfinite(measured.mean)) {
       conclusion.sentences.push_back(fmt::format(
-          "{}, momentum {:g}: some trainings are stable, or unstable, at all rates from 2^{:g} to "
-          "2^{:g}, so there is no ratio to judge.",
+          "{}, momentum {:g}: some trainings are stable, or unstable, at all rates from "
+          "2^{:g} to 2^{:g}, so there is no ratio to judge.",
           net, momentum, kLowestRate, kHighestRate));
       continue;
     }
@@ -172,35 +172,35 @@ const Experiment experiment_delayed_weights = {
     "busy does it keep a pipeline",
     "Narayanan et al. (ICML 2021, arXiv 2006.09503) claim that PipeDream-2BW, whose gradients are "
     "those of the weights one update ago, trains as accurately as without delay, holds two "
-    "versions of the weights and never empties the pipeline. That it trains up to 20 times faster "
-    "is not tested here.",
+    "versions "
+    "of the weights and never empties the pipeline. That it trains up to 20 times faster is not "
+    "tested here.",
     {{"limit",
-      "Derived here: on a quadratic SGD is stable up to a rate x curvature of 2 (1 + momentum) "
-      "without delay, 1 - momentum with a delay of 1, and the root of Jury's conditions beyond; 1 "
-      "% below it decays, 1 % above it grows."},
+      "On a quadratic SGD is stable up to a rate x curvature of 2 (1 + momentum) without delay, 1 "
+      "- momentum with a delay of 1, and the root of Jury's conditions beyond; 1 % below it "
+      "decays, 1 % above it grows (derived here)."},
      {"rate",
-      "Derived here: the largest stable rate of a network shrinks with a delay of 1 as that of a "
-      "quadratic, within a factor of 2."},
+      "The largest stable rate of a network shrinks with a delay of 1 as that of a quadratic, "
+      "within a factor of 2 (derived here)."},
      {"training",
-      "Published: a delay of 1 loses at most 0.5 points of top-1 at the same rate, here the "
-      "recommended one."},
-     {"lower rates", "A contrast: the same at parts of that rate."},
+      "A delay of 1 loses at most 0.5 points of top-1 at the same rate, here the recommended one "
+      "(published; the margin is ours)."},
+     {"lower rates", "The same holds at parts of that rate (a contrast)."},
      {"idle",
-      "Published: d equal stages are idle for (d - 1) / (m + d - 1) of the time where m "
-      "micro-batches are followed by a flush, and without flushes while the pipeline fills and "
-      "empties."},
+      "d equal stages are idle for (d - 1) / (m + d - 1) of the time where m micro-batches are "
+      "followed by a flush, and without flushes while the pipeline fills and empties (published)."},
      {"held",
-      "Published: the first of d stages holds m micro-batches and one version of the weights under "
-      "GPipe, d and one under 1F1B, d and two under PipeDream-2BW, d and d under PipeDream."},
+      "The first of d stages holds m micro-batches and one version of the weights under GPipe, d "
+      "and one under 1F1B, d and two under PipeDream-2BW, d and d under PipeDream (published)."},
      {"links",
-      "Derived here: with d micro-batches in flight links of l add 2 l (d - 1) / d to the time per "
-      "micro-batch; with enough in flight it is that of the slowest stage or link."},
+      "With d micro-batches in flight links of l add 2 l (d - 1) / d to the time per micro-batch; "
+      "with enough in flight it is that of the slowest stage or link (derived here)."},
      {"bound",
-      "Derived here: N micro-batches of a plan with K in flight end within N + K - 1 of its "
-      "periods in the event simulation."},
+      "N micro-batches of a plan with K in flight end within N + K - 1 of its periods in the event "
+      "simulation (derived here)."},
      {"plan",
-      "Derived here: plans reach the throughput they were planned for, within 1 %; where memory "
-      "limits what is in flight they may exceed it."}},
+      "Plans reach the throughput they were planned for, within 1 %; where memory limits what is "
+      "in flight they may exceed it (derived here)."}},
     {{"momenta", "0,0.9", "0,0.5,0.9,0.99", "0,0.5,0.9,0.99", "of quadratics", reals(0, 0.999)},
      {"delays", "0,1", "0,1,2,4,8", "0,1,2,4,8,16", "updates by which gradients are late",
       wholes(0, 16)},

@@ -205,10 +205,10 @@ const Experiment experiment_exchange_cost = {
     "Thakur, Rabenseifner and Gropp (IJHPCA 19, 2005) give the time of collective operations by "
     "latency and bandwidth; ScaleCom (Chen et al., NeurIPS 2020) claims that top-k exchange builds "
     "up with the workers where their places differ.",
-    {{"sent", "A worker sends the bits of the model, AdaComp within 10 %."},
+    {{"sent", "A worker sends the bits of the model, AdaComp within 10 % (derived here)."},
      {"returned",
-      "What comes back grows with the places that independent workers choose, up to dense "
-      "float32."},
+      "What comes back grows with the places that independent workers choose, up to dense float32 "
+      "(derived here)."},
      {"accuracy",
       "Gradients that travel in 8 or 16 bits lose at most 0.5 points of top-1 to float32 (a "
       "contrast)."}},

@@ -167,27 +167,29 @@ const Experiment experiment_layer_parallel = {
     "with variables of their own, under a penalty or an augmented Lagrangian and corrected by "
     "serial steps, train faster than backpropagation at comparable accuracy.",
     {{"penalty",
-      "Derived here: the penalty's gradient is backpropagation's along a trajectory that each "
-      "stage shifts by its derivative over beta, to first order within 10 %."},
+      "The penalty's gradient is backpropagation's along a trajectory that each stage shifts by "
+      "its derivative over beta, to first order within 10 % (derived here)."},
      {"multipliers",
-      "Derived here: at multipliers that are backpropagation's derivatives and at a forward "
-      "pass's variables every local gradient is backpropagation's."},
+      "At multipliers that are backpropagation's derivatives and at a forward pass's variables "
+      "every local gradient is backpropagation's (derived here)."},
      {"locking",
-      "Derived here: after j steps of the variables from a forward pass all of K stages but the "
-      "last j + 1 have no gradient."},
+      "After j steps of the variables from a forward pass all of K stages but the last j + 1 have "
+      "no gradient (derived here)."},
      {"sweep",
-      "Derived here: the stage that a step of 1 / beta unlocks gets backpropagation's gradient, "
-      "whatever beta is, up to float32."},
+      "The stage that a step of 1 / beta unlocks gets backpropagation's gradient, whatever beta "
+      "is, up to float32 (derived here)."},
      {"noise",
-      "Derived here: variables in a format pull even a locked stage, by beta times their "
-      "rounding errors."},
+      "Variables in a format pull even a locked stage, by beta times their rounding errors "
+      "(derived here)."},
      {"speed",
-      "Derived here: stages that wait for neighbours alone have the period of their slowest "
-      "cycle of waits, within 2 % of the simulation; with serial steps it is at most 2 % slower."},
+      "Stages that wait for neighbours alone have the period of their slowest cycle of waits, "
+      "within 2 % of the simulation; with serial steps it is at most 2 % slower (derived here)."},
      {"unlocked",
-      "Derived here: with the K - 1 rounds that unlock all stages the speed-up is at most "
-      "K / (K - 1)."},
-     {"training", "Published: training loses at most 1 point of top-1 to backpropagation."}},
+      "With the K - 1 rounds that unlock all stages the speed-up is at most K / (K - 1) (derived "
+      "here)."},
+     {"training",
+      "Training loses at most 1 point of top-1 to backpropagation (published; the margin is "
+      "ours)."}},
     {{"chain_stages", "4", "4", "4", "scalar stages of tanh", whole(2, 64)},
      {"chain_betas", "100,1000", "30,100,1000", "30,100,1000", "of their penalty", reals(1, 1e6)},
      {"chains", "10", "50", "200", "of them", whole(1, 10'000)},

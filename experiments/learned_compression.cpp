@@ -161,11 +161,14 @@ const Experiment experiment_learned_compression = {
      {"component",
       "The first principal component of windows of s values loses (1 - rho)(1 - 1/s) "
       "(derived here)."},
-     {"autoencoder", "An autoencoder comes within 0.02 of the first component in 64 steps."},
+     {"autoencoder",
+      "An autoencoder comes within 0.02 of the first component in 64 steps (derived here)."},
      {"gradients",
-      "Both formulas hold for gradients of a network (a contrast: they assume normal "
-      "numbers), and the autoencoder reaches the first component."},
-     {"accuracy", "Training loses at most 0.5 points of top-1 to the dense mean."}},
+      "Both formulas hold for gradients of a network, though they assume normal numbers, and the "
+      "autoencoder reaches the first component (a contrast)."},
+     {"accuracy",
+      "Training loses at most 0.5 points of top-1 to the dense mean (published; the margin is "
+      "ours)."}},
     with_links(workers::with_training(
         {{"share", "0.01", "0.01", "0.01", "part of the elements whose values are sent",
           real(1e-3, 0.5)},

@@ -25,29 +25,31 @@ const Experiment experiment_mlperf = {
     "MLPerf Inference (Reddi et al., ISCA 2020, arXiv 1911.02549; inference_rules.adoc) asks for "
     "99 % of float32's accuracy, and for numbers of queries that give tail latencies with 99 % "
     "confidence.",
-    {{"eight bits", "Shipped recipes of 8 bits and more keep 99 % of float32's top-1."},
+    {{"eight bits",
+      "Shipped recipes of 8 bits and more keep 99 % of float32's top-1 (a contrast)."},
      {"images",
       "The images that decide a paired gate are z^2 variance / margin^2 within 10 %, from 1,000 "
-      "images on."},
+      "images on (derived here)."},
      {"scenarios",
       "Latencies in SingleStream and MultiStream and the rate of Offline are those of the law of "
-      "the service times."},
+      "the service times (derived here)."},
      {"server",
-      "Latencies in Server and its largest rate are those of M/M/c and M/D/1, means those of "
-      "M/G/1."},
+      "Latencies in Server and its largest rate are those of M/M/c and M/D/1, means those of M/G/1 "
+      "(derived here)."},
      {"speed",
       "A machine twice as fast serves more than twice the queries within the bound, by the ratio "
-      "of the closed forms."},
+      "of the closed forms (derived here)."},
      {"independent",
       "24,576 independent queries give the 90 % tail within its margin as often as the binomial "
-      "law says, 99 %."},
+      "law says, 99 % (derived here)."},
      {"few",
-      "1,024 queries, the rules' least number in SingleStream, do so in the 40 % that the "
-      "same law says."},
+      "1,024 queries, the rules' least number in SingleStream, do so in the 40 % that the same law "
+      "says (derived here)."},
      {"queue",
       "The queue of M/M/1 multiplies the variance of the share of late queries as its Poisson "
-      "equation says."},
-     {"dependent", "270,336 queries of Server give the 99 % tail within its margin at 99 %."}},
+      "equation says (derived here)."},
+     {"dependent",
+      "270,336 queries of Server give the 99 % tail within its margin at 99 % (published)."}},
     {{"services", "exponential(1000),constant(0.001)",
       "exponential(1000),constant(0.001),lognormal(0.001,0.0005)",
       "exponential(1000),constant(0.001),normal(0.001,0.0002),lognormal(0.001,0.0005),"
