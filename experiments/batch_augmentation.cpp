@@ -138,7 +138,8 @@ const Experiment experiment_batch_augmentation = {
      {"accuracy", "At as many updates copies gain accuracy (published)."},
      {"rows",
       "At as many rows copies lose accuracy, since the variance of M of them is 1 + (M - 1) rho "
-      "times that of as many samples (derived here)."}},
+      "times that of as many samples (derived here)."},
+     {"few bits", "What is published of accuracy holds in few bits, too (a contrast)."}},
     {{"nets", "lenet", "lenet,mlp", "lenet,mlp", "networks trained from the start; -: none",
       takes_networks_or_none()},
      {"data", "glyphs", "glyphs", "glyphs", "data set of images", takes_data_set()},

@@ -10,6 +10,7 @@
 #include "experiments/complement/entropy.hpp"
 #include "experiments/complement/robust.hpp"
 #include "experiments/methods/compared.hpp"
+#include "experiments/methods/published.hpp"
 
 namespace numemu::experiments {
 namespace complement {
@@ -50,13 +51,13 @@ struct Figures {
 };
 
 void judge(const std::string& net, const ComparedUnder& under, std::vector<PairedGain>& gains) {
-  const auto add = [&](std::size_t method, std::size_t on, const char* claim) {
+  const auto add = [&](std::size_t method, std::size_t on, const std::string& claim) {
     gains.push_back(
         {fmt::format("{}, {}: {} gained on '{}' by '{}'", net, under.recipe, under.unit(),
                      under.study.methods[on], under.study.methods[method]),
          gain(under.better, method, on), claim});
   };
-  add(kComplement, kPlain, "accuracy");
+  add(kComplement, kPlain, published_in(under.recipe, "accuracy"));
   add(kComplement, kTwice, "steps");
 }
 
@@ -80,7 +81,7 @@ void add_robustness(const ComparedUnder& under, const std::string& net, const Fi
     gains.push_back(
         {fmt::format("{}, {}: points of top-1 at epsilon {} gained on '{}' by '{}'", net,
                      under.recipe, epsilons[e], study.methods[kPlain], study.methods[kComplement]),
-         gain(top1, kComplement, kPlain), "robust"});
+         gain(top1, kComplement, kPlain), published_in(under.recipe, "robust")});
     for (std::size_t m = 0; m < study.size(); ++m)
       chart.of(study.methods[m])
           .points.push_back({.x = epsilons[e], .y = stats::paired_interval(top1[m]).mean});
@@ -167,20 +168,20 @@ const Experiment experiment_complement = {
     "wrong classes after each step of cross-entropy makes networks more accurate, and more robust "
     "to single-step attacks.",
     {{"gradient",
-      "Derived here: the gradient is q (ln q + H) / K, as central differences say, up to the "
-      "rounding of float32 exponentials and logarithms."},
+      "The gradient is q (ln q + H) / K, as central differences say, up to the rounding of float32 "
+      "exponentials and logarithms (derived here)."},
      {"division",
-      "Derived here: in a format the entropy by division is S (H - ln S), S the remainder 1 - p "
-      "over its rounding, up to the roundings of its terms."},
+      "In a format the entropy by division is S (H - ln S), S the remainder 1 - p over its "
+      "rounding, up to the roundings of its terms (derived here)."},
      {"logits",
-      "Derived here: by logits its error stays below that of the roundings at any margin."},
+      "By logits its error stays below that of the roundings at any margin (derived here)."},
      {"rise",
-      "Derived here: the smallest step of FGSM raises the loss by epsilon times the sum of "
-      "absolute "
-      "gradients, within 5 %."},
-     {"accuracy", "Published: alternating steps gain accuracy on cross-entropy alone."},
-     {"steps", "A contrast: they gain on as many steps of cross-entropy."},
-     {"robust", "Published: alternating steps gain accuracy under FGSM on cross-entropy alone."}},
+      "The smallest step of FGSM raises the loss by epsilon times the sum of absolute gradients, "
+      "within 5 % (derived here)."},
+     {"accuracy", "Alternating steps gain accuracy on cross-entropy alone (published)."},
+     {"steps", "They gain on as many steps of cross-entropy (a contrast)."},
+     {"robust", "Alternating steps gain accuracy under FGSM on cross-entropy alone (published)."},
+     {"few bits", "What is published of accuracy holds in few bits, too (a contrast)."}},
     {{"classes", "10", "10,100", "10,100", "classes of random logits; the first for formats",
       wholes(3, 1000)},
      {"rows", "200", "10000", "100000", "rows of them", whole(2, 10'000'000)},

@@ -10,6 +10,7 @@
 #include "emu/stats/mean.hpp"
 #include "experiments/engine/recipe_files.hpp"
 #include "experiments/engine/study.hpp"
+#include "experiments/methods/published.hpp"
 #include "experiments/orthogonal/energy.hpp"
 #include "experiments/orthogonal/synthetic.hpp"
 #include "formats/error.hpp"
@@ -118,8 +119,8 @@ void add_recipe(const ExperimentRun& run, const net::Dataset& data, const std::s
   say_diverged(study, plan.seeds, name + ", ", conclusion);
   for (std::size_t m = 1; m < study.size(); ++m) {
     const std::string& rule = rules[m - 1];
-    gains.push_back(
-        {fmt::format("{}: points of top-1 gained by {}", name, rule), gain(top1, m), "accuracy"});
+    gains.push_back({fmt::format("{}: points of top-1 gained by {}", name, rule), gain(top1, m),
+                     published_in(name, "accuracy")});
     if (keeps_energy(rule)) {
       const std::vector<double> most = study.figures(m, &Trained::most);
       const double largest = *std::ranges::max_element(most);
@@ -178,21 +179,22 @@ const Experiment experiment_orthogonal = {
     "relative to each other, turned by one trained rotation per layer, have nearly the least "
     "hyperspherical energy and generalise better.",
     {{"random",
-      "Derived here: the energy of random neurons has the closed mean of uniform directions."},
+      "The energy of random neurons has the closed mean of uniform directions (derived here)."},
      {"rounding",
-      "Derived here: rounding to a format changes the energy as independent errors of its spacing "
-      "do, in one step and summed over many."},
+      "Rounding to a format changes the energy as independent errors of its spacing do, in one "
+      "step and summed over many (derived here)."},
      {"exact",
-      "Published: the Cayley step, Gram-Schmidt, Householder reflections and the Cayley "
-      "parametrisation keep the energy, in float64 up to its rounding."},
+      "Gram-Schmidt, Householder reflections and the Cayley parametrisation (published) and the "
+      "exact Cayley step (derived here) keep the energy, in float64 up to its rounding."},
      {"series",
-      "Derived here: descent by fixed-point iterations and Loewdin's by Newton-Schulz change the "
-      "energy by the leading term of their series, within 10 %."},
+      "Descent by fixed-point iterations and Loewdin's by Newton-Schulz change the energy by the "
+      "leading term of their series, within 10 % (derived here)."},
      {"kept",
-      "Derived here: in training the exact ways change the energy by no more than 4 deviations of "
-      "what float32 rounds in all updates."},
-     {"ordinary", "A contrast: ordinary training raises the energy of hidden layers."},
-     {"accuracy", "Published: turning neurons gains top-1 over ordinary training."}},
+      "In training the exact ways change the energy by no more than 4 deviations of what float32 "
+      "rounds in all updates (derived here)."},
+     {"ordinary", "Ordinary training raises the energy of hidden layers (a contrast)."},
+     {"accuracy", "Turning neurons gains top-1 over ordinary training (published)."},
+     {"few bits", "What is published of accuracy holds in few bits, too (a contrast)."}},
     {{"neurons", "16", "16", "16,64", "random neurons whose energy is measured", wholes(2, 256)},
      {"elements", "8", "8,16", "8,16,64", "of each", wholes(6, 256)},
      {"power", "1", "1", "1", "of the distance in their energy", real(0.01, 2)},

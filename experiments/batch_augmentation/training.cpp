@@ -9,6 +9,7 @@
 #include "emu/stats/paired.hpp"
 #include "experiments/batch_augmentation/questions.hpp"
 #include "experiments/engine/workbench.hpp"
+#include "experiments/methods/published.hpp"
 #include "formats/storage/array.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
 
@@ -148,12 +149,13 @@ void add_training(const ExperimentRun& run, const Group& group, const std::strin
       rows.push_back({where + ": points lost by " + study.methods[m], gain(top1, 0, m), "rows"});
       continue;
     }
-    equal.push_back({where + ": points gained by " + study.methods[m], gain(top1, m), "accuracy"});
+    equal.push_back({where + ": points gained by " + study.methods[m], gain(top1, m),
+                     published_in(format, "accuracy")});
     std::vector<double> share = updates.over_single[m];
     for (double& s : share) s = 1 - s;
     saved.push_back({fmt::format("{}: share of the updates to the accuracy of M = 1 saved by {}",
                                  where, study.methods[m]),
-                     stats::paired_interval(share), "updates"});
+                     stats::paired_interval(share), published_in(format, "updates")});
     conclusion.add(
         interval_finding(
             fmt::format("{}: updates of {} over those of M = 1, at least the share of the variance",

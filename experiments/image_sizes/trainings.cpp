@@ -14,6 +14,7 @@
 #include "experiments/engine/workbench.hpp"
 #include "experiments/image_sizes/cost.hpp"
 #include "experiments/image_sizes/questions.hpp"
+#include "experiments/methods/published.hpp"
 #include "policies/calibrate/batch_norm.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
 
@@ -134,13 +135,13 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, const Ques
   for (const std::size_t m : {kBatch, kCopies}) {
     gains.push_back(
         {fmt::format("{}: points gained at {} pixels by '{}'", format, asked.own, plan.methods[m]),
-         gain(top1, m, kFixed), "accuracy"});
+         gain(top1, m, kFixed), published_in(format, "accuracy")});
     gains.push_back(
         {fmt::format("{}: points less lost at other sizes by '{}'", format, plan.methods[m]),
-         gain(drop, kFixed, m), "resilience"});
+         gain(drop, kFixed, m), published_in(format, "resilience")});
   }
   gains.push_back({fmt::format("{}: points gained by smoothing", format),
-                   gain(top1, kSmoothed, kCopies), "smoothing"});
+                   gain(top1, kSmoothed, kCopies), published_in(format, "smoothing")});
   std::vector<StudyColumn> columns{
       name_column("method", plan.methods),
       {"steps",
@@ -171,7 +172,8 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, const Ques
     if (t == own) continue;
     gains.push_back({fmt::format("{}: points gained by re-estimated statistics at {} pixels, '{}'",
                                  format, asked.tests[t], plan.methods[kFixed]),
-                     stats::paired_interval(tuned[kFixed], stale[kFixed]), "statistics"});
+                     stats::paired_interval(tuned[kFixed], stale[kFixed]),
+                     published_in(format, "statistics")});
   }
   conclusion.add(judge_gains(gains));
   conclusion.tables.push_back(
