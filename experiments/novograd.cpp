@@ -113,8 +113,7 @@ const Experiment experiment_novograd = {
       "margin is ours)."},
      {"few bits",
       "Under recipes of few bits the same holds, and they cost NovoGrad at most 0.5 points more "
-      "than "
-      "they cost Adam and SGD (a contrast)."}},
+      "than they cost Adam and SGD (a contrast)."}},
     {{"nets", "mlp", "mlp", "mlp,lenet", "networks to train", takes_networks()},
      {"data", "glyphs", "glyphs", "glyphs", "data set of images", takes_data_set()},
      {"scales", "20", "20", "20", "largest k, and of -k, of the factors 2^k on all gradients",
