@@ -191,9 +191,9 @@ void add_ways(const ExperimentRun& run, std::int64_t rows, Conclusion& conclusio
     conclusion.add(exact_finding(at + "share of rows whose remainder is 0", ways.expected_lost,
                                  ways.lost, std::fabs(ways.expected_lost - ways.lost) < 1e-9),
                    "division");
-    chart.of("by division", true).points.push_back({.x = margins[i], .y = ways.predicted});
-    chart.of("by division").points.push_back({.x = margins[i], .y = ways.division});
-    chart.of("by logits").points.push_back({.x = margins[i], .y = ways.logits});
+    chart.add("by division", {.x = margins[i], .y = ways.division},
+              {.x = margins[i], .y = ways.predicted});
+    chart.of("by logits measured").points.push_back({.x = margins[i], .y = ways.logits});
   }
   const auto column = [&](const char* header, double Ways::*figure) {
     return StudyColumn{

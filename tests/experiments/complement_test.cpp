@@ -76,6 +76,13 @@ TEST_CASE("complement: closed forms hold, methods are compared with images and t
   CHECK(held(conclusion, "robust").first == 2);
   CHECK(conclusion.tables.size() == 4);
   CHECK(conclusion.charts.size() == 4);
+  const std::vector<ChartSeries>& errors = conclusion.charts[0].series;
+  REQUIRE(errors.size() == 3);  // by division measured and predicted, by logits
+  for (const ChartSeries& one : errors) {
+    INFO(one.name);
+    CHECK(one.points.size() == 2);
+    CHECK(one.predicted == one.name.ends_with(" predicted"));
+  }
 }
 
 TEST_CASE("complement: settings that do not serve are refused before any work", "[fast]") {
