@@ -97,7 +97,7 @@ def self_test():
             with open(os.path.join(folder, name + '.cpp'), 'w', encoding='utf-8') as file:
                 file.write(text + '\n')
         counts = []
-        for order in (('calls', 'owns'), ('owns', 'calls'), ('macro',)):
+        for order in (('calls', 'owns'), ('owns', 'calls'), ('macro', 'owns')):
             group = os.path.join(folder, 'Unity', 'group.cxx')
             with open(group, 'w', encoding='utf-8') as file:
                 file.write(''.join(f'#include "{folder}/{name}.cpp"\n' for name in order))
