@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <set>
+#include <string_view>
 
 #include "formats/call_text.hpp"
 #include "formats/error.hpp"
@@ -96,6 +98,7 @@ std::string option_text(const Option& option) {
 
 void read_arguments(const CallText& call, const std::vector<Option>& known,
                     const std::string& where) {
+  std::set<std::string_view> given;
   for (std::size_t place = 0; place < call.arguments.size(); ++place) {
     std::string text = call.arguments[place];
     const Option* option = place < known.size() ? &known[place] : nullptr;
@@ -109,6 +112,8 @@ void read_arguments(const CallText& call, const std::vector<Option>& known,
       throw Error(
           fmt::format("{}: expected at most {} options, found '{}'", where, known.size(), text));
     }
+    if (!given.insert(option->key).second)
+      throw Error(fmt::format("{}: expected {} once", where, option->key));
     const Json value = argument_json(*option, text);
     read_option(JsonReader(value, fmt::format("{}: {}", where, option->key)), *option);
   }

@@ -46,6 +46,8 @@ TEST_CASE("arguments that do not serve are refused with their key", "[fast]") {
   refused("every(word=mode)", "every: word: unknown word 'mode'");
   refused("every(cuont=1)", "every: unknown option 'cuont'; did you mean 'count'?");
   refused("every(0.5,3,true,mean,7)", "every: expected at most 4 options, found '7'");
+  refused("every(share=0.5,share=0.25)", "every: expected share once");
+  refused("every(count=3,4)", "every: expected count once");
 }
 
 }  // namespace
