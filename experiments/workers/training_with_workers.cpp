@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -32,8 +33,9 @@ Trained train(TrainTrial trial, const net::Dataset& data) {
     }
   };
   trial.on_epoch = [&](const net::EpochMetrics& epoch, std::size_t) {
-    wire.resize(epoch.wire.size());
-    for (std::size_t p = 0; p < wire.size(); ++p) {
+    // Empty where nobody exchanges and where no step was taken.
+    wire.resize(std::max(wire.size(), epoch.wire.size()));
+    for (std::size_t p = 0; p < epoch.wire.size(); ++p) {
       wire[p].sent += epoch.wire[p].sent;
       wire[p].returned += epoch.wire[p].returned;
     }
@@ -42,10 +44,12 @@ Trained train(TrainTrial trial, const net::Dataset& data) {
     ++epochs;
   };
   trained.outcome = run_train_trial(trial, data);
-  trained.dropped /= static_cast<double>(epochs);
+  const auto count = static_cast<double>(std::max<std::int64_t>(epochs, 1));
+  trained.dropped /= count;
+  wire.resize(std::max(wire.size(), trained.parameters.size()));
   for (std::size_t p = 0; p < trained.parameters.size(); ++p) {
-    trained.parameters[p].sent = wire.at(p).sent / static_cast<double>(epochs);
-    trained.parameters[p].returned = wire.at(p).returned / static_cast<double>(epochs);
+    trained.parameters[p].sent = wire[p].sent / count;
+    trained.parameters[p].returned = wire[p].returned / count;
   }
   std::erase_if(trained.parameters, [](const SentParameter& p) { return p.sent == 0; });
   return trained;
@@ -173,7 +177,7 @@ stats::PairedInterval TrainedNetwork::rates(std::size_t method, std::int64_t lea
 
 std::vector<Setting> with_training(std::vector<Setting> settings, const std::vector<Group>& groups,
                                    const Optimizers& optimizers) {
-  settings.push_back({"workers", "4", "4", "4", "workers that share each batch", whole(1, 1024)});
+  settings.push_back({"workers", "4", "4", "4", "workers that share each batch", whole(2, 1024)});
   settings.push_back({"seeds", "1", "3", "5", "seeds that methods are paired by", whole(1, 1000)});
   const std::vector<Setting> of_groups[] = {
       {{"nets", "mlp", "mlp,lenet", "mlp,lenet", "networks to train; -: none",

@@ -19,4 +19,10 @@ TEST_CASE("birder: the noise of signs follows the closed forms", "[fast]") {
   }
 }
 
+TEST_CASE("birder: one worker alone is refused", "[fast]") {
+  const TemporaryFolder folder;
+  CHECK_THROWS_WITH(experiments::testing::smoke_run("birder", folder, {"workers=1"}),
+                    Catch::Contains("workers: expected a whole number in 2 to 1024"));
+}
+
 }  // namespace numemu::birder_experiment_test
