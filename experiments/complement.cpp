@@ -145,6 +145,7 @@ void add_text(const ExperimentRun& run, std::vector<PairedGain>& gains, Conclusi
 Conclusion run_complement(const ExperimentRun& run) {
   Conclusion conclusion;
   for (const std::string& name : run.settings.list("recipes")) recipe_named(run, name);
+  check_guard(run.settings);
   add_closed_forms(run, conclusion);
   run.say("loading " + run.settings.text("data"));
   const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);

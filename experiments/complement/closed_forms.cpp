@@ -222,6 +222,15 @@ void check_format(const std::string& name) {
                 format.name);
 }
 
+void check_guard(const Settings& settings) {
+  const Format& format = find_format(settings.text("format"));
+  if (rounded(settings.number("guard"), format) > 0) return;
+  throw usage_error(fmt::format(
+      "--set: guard: expected at least {:.3g}, as {} rounds {} to 0, by which it would divide",
+      std::ldexp(1.0, 1 - format.bias - format.mantissa_bits), format.name,
+      settings.text("guard")));
+}
+
 void add_closed_forms(const ExperimentRun& run, Conclusion& conclusion) {
   const std::int64_t rows = run.settings.integer("rows");
   add_gradients(run, rows, conclusion);

@@ -43,6 +43,8 @@ double rounding_bound(const Row&, const Format&, double denominator, int roundin
 
 /// Throws Error for a format that the closed forms do not serve.
 void check_format(const std::string& name);
+/// Throws Error for a setting `guard` that the setting `format` rounds to 0.
+void check_guard(const Settings&);
 
 /// The gradient of the objective beside closed form and central differences, and both ways in the
 /// setting `format` by the margin of the label (settings classes, rows, margins, guard).

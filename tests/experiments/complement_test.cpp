@@ -94,6 +94,8 @@ TEST_CASE("complement: settings that do not serve are refused before any work", 
   };
   refused("own=novogard", "'novograd'");
   refused("format=int8", "format: expected a floating format");
+  refused("guard=0", "guard: expected at least");
+  refused("format=float8_e4m3fn", "guard: expected at least 0.00195, as float8_e4m3fn rounds 1e-7");
   refused("recipes=mxfp8-trian", "unknown recipe 'mxfp8-trian'");
 }
 
