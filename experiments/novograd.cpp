@@ -9,6 +9,7 @@
 #include "experiments/methods/compared.hpp"
 #include "experiments/methods/published.hpp"
 #include "experiments/novograd/scaling.hpp"
+#include "formats/error.hpp"
 
 namespace numemu::experiments {
 namespace novograd {
@@ -76,9 +77,13 @@ void add_accuracy(const ExperimentRun& run, const std::string& net, const net::D
 
 Conclusion run_novograd(const ExperimentRun& run) {
   Conclusion conclusion;
-  for (const std::string& name : run.settings.list("recipes")) recipe_named(run, name);
+  const std::vector<std::string> recipes = run.settings.list("recipes");
+  if (recipes.front() != "float32")
+    throw usage_error("--set: recipes: expected float32 first, not " + recipes.front());
+  for (const std::string& name : recipes) recipe_named(run, name);
   run.say("loading " + run.settings.text("data"));
   const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
+  check_steps(run.settings, data);
   PairedClaims claims;
   for (const std::string& net : run.settings.list("nets")) {
     add_scaling(run, net, data, conclusion);
@@ -122,7 +127,7 @@ const Experiment experiment_novograd = {
       "epsilons that are added to norms", reals(1e-30, 1)},
      {"steps", "4", "16", "64", "updates of the trainings with factors", whole(1, 10'000)},
      {"recipes", "float32", "float32,mxfp8-train,mxfp4-train", "float32,mxfp8-train,mxfp4-train",
-      "recipes", list_of()},
+      "recipes, float32 first", list_of()},
      {"epochs", "1", "4", "8", "epochs of training", whole(1, 10'000)},
      {"batch", "64", "64", "64", "images of a step", whole(1, 100'000)},
      {"train_samples", "1024", "4096", "0", "training images; 0: all", whole(0, 1'000'000'000)},

@@ -10,6 +10,7 @@
 #include "experiments/engine/study.hpp"
 #include "experiments/engine/trials.hpp"
 #include "formats/digest.hpp"
+#include "formats/error.hpp"
 #include "formats/portable/math.hpp"
 
 namespace numemu::experiments::novograd {
@@ -100,6 +101,16 @@ std::int64_t largest_k_changed(double epsilon, double least_norm) {
   int exponent = 0;
   const bool tie = std::frexp(ratio, &exponent) == 0.5;
   return tie && std::fmod(least_norm / ulp, 2) == 1 ? k + 1 : k;
+}
+
+void check_steps(const Settings& settings, const net::Dataset& data) {
+  const std::int64_t batch = settings.integer("batch"), samples = data.train_count();
+  const std::int64_t most = (samples + batch - 1) / batch;
+  if (settings.integer("steps") <= most) return;
+  throw usage_error(
+      fmt::format("--set: steps: expected at most {}, updates of {} on the {} "
+                  "training samples of {}, not {}",
+                  most, batch, samples, data.name(), settings.integer("steps")));
 }
 
 void add_scaling(const ExperimentRun& run, const std::string& net, const net::Dataset& data,

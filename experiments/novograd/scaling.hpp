@@ -32,6 +32,9 @@ Scaled train_scaled(const TrainTrial&, const net::Dataset&, int k);
 /// an ulp of the norm, the sum of norm and epsilon is rounded away from the norm.
 std::int64_t largest_k_changed(double epsilon, double least_norm);
 
+/// Throws Error where the data set has too few training samples for the setting steps.
+void check_steps(const Settings&, const net::Dataset&);
+
 /// Gradients of 2^-K to 2^K (settings scales, epsilons, steps) under novograd, adam and sgd.
 void add_scaling(const ExperimentRun&, const std::string& net, const net::Dataset&, Conclusion&);
 

@@ -42,12 +42,16 @@ TEST_CASE("novograd: powers of two change no bit, an epsilon where it is predict
   CHECK(conclusion.charts.size() == 1);
 }
 
-TEST_CASE("novograd: an unknown recipe is refused before any work", "[fast]") {
+TEST_CASE("novograd: settings that do not serve are refused before any work", "[fast]") {
   const TemporaryFolder folder;
-  const ExperimentRun run =
-      experiments::testing::smoke_run("novograd", folder, {"recipes=float32,mxfp8-trian"});
-  CHECK_THROWS_WITH(find_experiment("novograd").run(run),
-                    Catch::Contains("unknown recipe 'mxfp8-trian'"));
+  const auto refused = [&](const std::string& setting, const std::string& message) {
+    CHECK_THROWS_WITH(find_experiment("novograd")
+                          .run(experiments::testing::smoke_run("novograd", folder, {setting})),
+                      Catch::Contains(message));
+  };
+  refused("recipes=float32,mxfp8-trian", "unknown recipe 'mxfp8-trian'");
+  refused("recipes=mxfp8-train,float32", "recipes: expected float32 first, not mxfp8-train");
+  refused("batch=20000", "steps: expected at most 3, updates of 20000 on the 55000");
 }
 
 }  // namespace numemu::novograd_test
