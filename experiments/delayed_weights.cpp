@@ -9,6 +9,7 @@
 #include "experiments/delayed_weights/stability.hpp"
 #include "experiments/delayed_weights/stable_rate.hpp"
 #include "experiments/engine/study.hpp"
+#include "formats/error.hpp"
 #include "formats/portable/math.hpp"
 
 namespace numemu::experiments {
@@ -149,8 +150,16 @@ void add_trainings(const ExperimentRun& run, const net::Dataset& data, Conclusio
 
 namespace {
 
+void check_batch(const Settings& settings) {
+  const std::int64_t batch = settings.integer("batch"), parts = settings.integer("coalesced");
+  if (batch % parts != 0)
+    throw usage_error(
+        fmt::format("--set: coalesced: expected a divisor of batch = {}, not {}", batch, parts));
+}
+
 Conclusion run_delayed_weights(const ExperimentRun& run) {
   Conclusion conclusion;
+  check_batch(run.settings);
   run.say("quadratics and pipelines");
   delayed_weights::add_limits(run, conclusion);
   delayed_weights::add_schedules(run, conclusion);

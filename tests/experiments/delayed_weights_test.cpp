@@ -60,7 +60,9 @@ TEST_CASE("delayed-weights: plans run as planned, and memory limits them", "[fas
   CHECK(twice_as_fast.tables[1].rows == conclusion.tables[1].rows);
   CHECK(twice_as_fast.findings[0].measured == Approx(conclusion.findings[0].measured / 2));
   CHECK(message_of([&] { plans({"mac_ps=0.0000001"}); }).find("mac_ps") != std::string::npos);
-  CHECK(message_of([&] { plans({"mac_ps=99999.5432", "samples=1000"}); }).find("2^60") != std::string::npos);
+  CHECK(message_of([&] {
+          plans({"mac_ps=99999.5432", "samples=1000"});
+        }).find("2^60") != std::string::npos);
   CHECK(message_of([&] { plans({"devices=0"}); }).find("devices") != std::string::npos);
   CHECK(message_of([&] { plans({"memory=2"}); }).find("memory") != std::string::npos);
   CHECK(message_of([&] { plans({"micro_batches=x"}); }).find("micro_batches") != std::string::npos);
@@ -89,6 +91,13 @@ TEST_CASE("delayed-weights: quadratics and trainings with and without delay", "[
   CHECK(claims["training"] == 1);
   REQUIRE(conclusion.tables.size() == 2);
   CHECK(conclusion.tables[1].rows.size() == 2);
+}
+
+TEST_CASE("delayed-weights: a batch that its micro-batches do not divide is refused", "[fast]") {
+  const test::TemporaryFolder folder;
+  CHECK_THROWS_WITH(find_experiment("delayed-weights")
+                        .run(testing::smoke_run("delayed-weights", folder, {"coalesced=5"})),
+                    Catch::Contains("coalesced: expected a divisor of batch = 128, not 5"));
 }
 
 }  // namespace delayed_weights_test
