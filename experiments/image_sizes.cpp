@@ -39,6 +39,11 @@ Question question(const ExperimentRun& run, const net::Dataset& whole) {
   if (std::ranges::find(asked.tests, asked.own) == asked.tests.end())
     throw usage_error(
         fmt::format("--set: tests: expected the size of the data set, {}, among them", asked.own));
+  if (asked.tests.size() < 2)
+    throw usage_error(fmt::format("--set: tests: expected another size beside {}", asked.own));
+  if (small == asked.own)
+    throw usage_error(fmt::format(
+        "--set: small: expected another size than that of the data set, {}", asked.own));
   const net::Graph graph = initial_network(asked.trial, data);
   for (const Method& method : asked.methods) {
     net::TrainOptions one = options;

@@ -38,6 +38,8 @@ TEST_CASE("image-sizes: settings are refused before any work", "[fast]") {
   CHECK_THAT(refused("sizes=28-0.5"), Catch::Contains("expected SIZE:SHARE"));
   CHECK_THAT(refused("tests=14,20"),
              Catch::Contains("tests: expected the size of the data set, 28, among them"));
+  CHECK_THAT(refused("tests=28"), Catch::Contains("tests: expected another size beside 28"));
+  CHECK_THAT(refused("small=28"), Catch::Contains("small: expected another size than that of"));
   CHECK_THAT(refused("net=lenet"), Catch::Contains("network lenet does not take images of 14 x"));
   CHECK_THAT(refused("formats=float32,mxfp9"), Catch::Contains("mxfp9"));
   CHECK_THAT(refused("shift=0"), Catch::Contains("augmentation where copies change"));
