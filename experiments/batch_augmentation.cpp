@@ -93,6 +93,7 @@ void require_data(const Settings& settings, const Group& group, const net::Datas
 Conclusion run_batch_augmentation(const ExperimentRun& run) {
   std::vector<Group> groups = {group_of(run.settings, ""), group_of(run.settings, "tuned_")};
   std::erase_if(groups, [](const Group& group) { return group.nets.empty(); });
+  if (groups.empty()) throw usage_error("--set: nets: expected networks here or in tuned_nets");
   gradient_plan(run.settings);
   test_count(run.settings);
   seeds_of(run);

@@ -155,6 +155,7 @@ const std::vector<Refusal> kRefusals = {
     {kTrain + "--image-sizes 20:0.5", "image_sizes: expected shares that add up to 1, not 0.5"},
     {kTrain + "--image-sizes 20", "image_sizes: expected square images, data set text has text"},
     {kTrain + "--size-changes copy", "--size-changes"},
+    {kTrain + "--size-changes copies", "image_sizes: expected sizes beside the change 'copies'"},
     {kTrain + "--size-smoothing 4", "image_sizes: expected sizes where gradients are smoothed"},
     {kTrain + "--label-noise 0.1", "label-noise: expected one label"},
     {kTrain + "--copies 2", "copies: expected 1 without augmentation"},

@@ -95,6 +95,7 @@ TEST_CASE("batch-augmentation: wrong settings are refused before any trial", "[f
            Row{"train_samples=0", "gradient_batches: 0 training samples are left for gradients"},
            Row{"gradient_samples=10", "gradient_samples"},
            Row{"tests=0", "tests"},
+           Row{"nets=-", "nets: expected networks here or in tuned_nets"},
            Row{"eval_samples=20000", "eval_samples: expected at most 10000, not 20000"},
            Row{"train_samples=100000", "55000 training samples, not 100000"},
        }) {

@@ -79,6 +79,8 @@ void check_image_sizes(const TrainOptions& o) {
                 "smoothing in 0 to 1000000000");
   if (sizes.shares.empty()) {
     require_sizes(sizes.smoothing == 0, "sizes where gradients are smoothed");
+    require_sizes(sizes.change == ImageSizes().change,
+                  "sizes beside the change '" + sizes.change + "'");
     return;
   }
   require_sizes(o.batch <= kMostBatch, fmt::format("a batch of at most {}", kMostBatch));
