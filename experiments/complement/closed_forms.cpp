@@ -115,7 +115,9 @@ Ways compare_ways(std::uint64_t seed, const Format& format, std::int64_t classes
                  predicted = predicted_by_division(row, below);
     ways.rest += each * row.rest;
     ways.lost += each * (rounded(1 - rounded(1 - row.rest, format), format) == 0);
-    ways.expected_lost += each * (row.rest <= u / 2);
+    // p is a float32 number before the format rounds it.
+    const double p = static_cast<float>(1 - row.rest);
+    ways.expected_lost += each * (1 - p <= u / 2);
     ways.division += each * std::fabs(division - row.entropy);
     ways.predicted += each * std::fabs(predicted - row.entropy);
     ways.logits += each * std::fabs(logits - row.entropy);
