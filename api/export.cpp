@@ -44,12 +44,20 @@ net::Checkpoint described(const TrainedNet& trained, bool folded, const Dataset&
                   {"data", dataset.name()},
                   {"recipe", policies::canonical_json(recipe.json())}};
   policies::add_ranges(out, policies::ranges_of_codes(recipe, layers));
-  // Whether the parameters are those of a graph whose batch normalisation was folded.
   if (folded ||
       (trained.path.ends_with(".safetensors") && net::is_folded(net::read_weights(trained.path))))
     net::mark_folded(out);
   if (!trained.source.empty()) net::add_graph(out, net::load_network(trained.path, dataset).onnx);
   return out;
+}
+
+/// The file that the network came from, quantized; of a reference network a file of our own.
+std::string onnx_bytes(const TrainedNet& trained, const Dataset& dataset,
+                       const net::OnnxLayers& layers) {
+  const auto source =
+      trained.source.empty() ? std::nullopt : net::source_file(trained.path, dataset);
+  return source ? net::quantized_file(*source, trained.graph, layers)
+                : net::export_onnx(trained.graph, layers);
 }
 
 }  // namespace
@@ -84,7 +92,7 @@ Agreement export_network(const OpenRequest& given, const ExportRequest& asked,
   const net::OnnxLayers layers = policies::onnx_layers(numerics);
   const Recipe plain = policies::with_ranges(recipe, {}, names.where());
   if (onnx) {
-    write_atomically(asked.out, {net::export_onnx(graph, layers)});
+    write_atomically(asked.out, {onnx_bytes(trained, dataset, layers)});
   } else {
     policies::require_coded_layers(layers, graph);
     net::write_coded(asked.out, graph, layers,

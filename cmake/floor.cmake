@@ -9,7 +9,8 @@ find_library(NUMEMU_ZIP zip REQUIRED)
 add_library(numemu_flags INTERFACE)
 target_include_directories(numemu_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
 # Contraction would replace a multiplication and an addition by one rounding: never, bits decide here.
-target_compile_options(numemu_flags INTERFACE -ffp-contract=off -Wall -Wextra -Wshadow $<$<BOOL:${NUMEMU_WERROR}>:-Werror>)
+# -fPIC for programs, too: they use the precompiled headers of libraries.
+target_compile_options(numemu_flags INTERFACE -fPIC -ffp-contract=off -Wall -Wextra -Wshadow $<$<BOOL:${NUMEMU_WERROR}>:-Werror>)
 # gcc collects garbage whenever its heap has doubled, which takes a twelfth of a compilation. No source needs 1 GiB.
 target_compile_options(numemu_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:SHELL:--param ggc-min-heapsize=1048576>)
 # `omp simd` is a permission here: clang warns of a loop that it leaves scalar, gcc does not.

@@ -74,15 +74,19 @@ LoadedNetwork whole_of(const Checkpoint& checkpoint, const std::string& path, co
   return network;
 }
 
+Bytes bytes_of(const std::string& text) {
+  Bytes bytes(static_cast<std::int64_t>(text.size()));
+  std::copy(text.begin(), text.end(), reinterpret_cast<char*>(bytes.data()));
+  return bytes;
+}
+
 /// The network whose training under a recipe gave the checkpoint, where its graph has all weights.
 std::optional<Graph> before_training(const Checkpoint& checkpoint, const std::string& path,
                                      const Dataset& data) {
   if (!is_trained_under_recipe(checkpoint) || is_folded(checkpoint)) return std::nullopt;
   const std::string* const onnx = graph_of(checkpoint, path);
   if (onnx == nullptr) return std::nullopt;
-  Bytes bytes(static_cast<std::int64_t>(onnx->size()));
-  std::copy(onnx->begin(), onnx->end(), reinterpret_cast<char*>(bytes.data()));
-  OnnxModel model = parse_onnx(path, std::move(bytes), true);
+  OnnxModel model = parse_onnx(path, bytes_of(*onnx), true);
   if (std::ranges::any_of(model.graph.initializers, &OnnxTensor::absent)) return std::nullopt;
   const ImportOptions options = shapes_of(model, data);
   Graph graph = fitting(import_onnx(std::move(model), options), path, data);
@@ -91,6 +95,22 @@ std::optional<Graph> before_training(const Checkpoint& checkpoint, const std::st
 }
 
 }  // namespace
+
+std::optional<ImportedFile> source_file(const std::string& name, const Dataset& data) {
+  OnnxModel model;
+  if (names_onnx_file(name)) {
+    model = read_onnx(name);
+  } else if (name.ends_with(".safetensors")) {
+    const Checkpoint checkpoint = read_weights(name);
+    const std::string* const onnx = graph_of(checkpoint, name);
+    if (onnx == nullptr) return std::nullopt;
+    model = parse_onnx(name, bytes_of(*onnx), true);
+  } else {
+    return std::nullopt;
+  }
+  ImportedModel imported = import_onnx(model, shapes_of(model, data));
+  return ImportedFile{std::move(model), std::move(imported)};
+}
 
 std::pair<std::string, std::string> name_and_file(const std::string& text) {
   const std::size_t equals = text.find('=');

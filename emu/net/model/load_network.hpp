@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "emu/net/graph.hpp"
+#include "emu/net/model/onnx/quantized_file.hpp"
 #include "emu/net/model/safetensors.hpp"
 
 namespace numemu::net {
@@ -39,5 +40,9 @@ LoadedNetwork network_of(const Checkpoint&, const std::string& path, const Datas
 bool is_trained_under_recipe(const Checkpoint&);
 /// "net" of the checkpoint's metadata, which names its network; "" without.
 std::string network_name(const Checkpoint&);
+
+/// The ONNX file that a network was made from, imported with its own weights: the file itself, or
+/// the graph of a checkpoint, which may lack large weights. Nothing for a reference network.
+std::optional<ImportedFile> source_file(const std::string& name, const Dataset&);
 
 }  // namespace numemu::net

@@ -223,6 +223,55 @@ TEST_CASE("export uses the ranges of a tuned checkpoint", "[fast]") {
   CHECK(json["same_class"] == json["samples"]);
 }
 
+TEST_CASE("a user's file keeps its names, axes and operators", "[fast]") {
+  for (const char* name :
+       {"concat", "conv1d", "div_const", "hardswish", "logsoftmax", "seg_conv"}) {
+    INFO(name);
+    const Scratch s;
+    s.file("r.json", recipe("int8", "pow2(absmax)"));
+    const std::string own = std::string(NUMEMU_SOURCE "/tests/onnx/cases/") + name,
+                      x = own + ".x.npy";
+    const Result result = s.run("export --net " + own + ".onnx --data npy:x=" + x + ",test-x=" + x +
+                                " --recipe r.json --out m.onnx --json");
+    INFO(result.err);
+    REQUIRE(result.code == 0);
+    const Json json = Json::parse(result.out);
+    CHECK(json["same_bits"] == json["outputs"]);
+    const auto inferred = [&](const std::string& model) {
+      // The output's name stands before its file, so another name is refused.
+      const Result run = s.run("infer --model " + model + " --in x=" + x +
+                               " --out y=y.npy --quiet --outputs-only");
+      INFO(run.err);
+      REQUIRE(run.code == 0);
+      return read_npy(s.path + "/y.npy");
+    };
+    const Array y = inferred("m.onnx"), float32 = inferred(own + ".onnx");
+    const Array given = read_npy(own + ".ref.npy");  // of ONNX Runtime
+    CHECK(y.shape == given.shape);
+    REQUIRE(float32.shape == given.shape);
+    // Sums of at most 64 products of numbers below 8, in another order.
+    constexpr float kOrder = 64 * 8 * 0x1p-24f;
+    for (std::int64_t i = 0; i < given.elements(); ++i)
+      CHECK(std::abs(float32.as<float>()[i] - given.as<float>()[i]) <= kOrder);
+    // What `read back` ran is what infer runs.
+    CHECK(read_file(s.path + "/m.onnx").find("QuantizeLinear") != std::string::npos);
+  }
+}
+
+TEST_CASE("a class token that Tile repeats for every sample", "[fast]") {
+  const Scratch s;
+  const std::string own = NUMEMU_SOURCE "/tests/onnx/cases/cls_repeat";
+  const Result run = s.run("infer --model " + own + ".onnx --in " + own +
+                           ".x.npy --out y.npy --quiet --outputs-only");
+  INFO(run.err);
+  REQUIRE(run.code == 0);
+  const Array y = read_npy(s.path + "/y.npy"), given = read_npy(own + ".ref.npy");
+  REQUIRE(y.shape == given.shape);
+  constexpr float kOrder = 64 * 8 * 0x1p-24f;
+  for (std::int64_t i = 0; i < given.elements(); ++i)
+    CHECK(std::abs(y.as<float>()[i] - given.as<float>()[i]) <= kOrder);
+}
+
 /// An untrained transformer of texts, and a text of ten characters.
 void write_text_inputs(const Scratch& s) {
   std::string text;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "emu/net/memory_plan.hpp"
+#include "emu/net/model/onnx/operand_writer.hpp"
 #include "emu/net/model/onnx/writer.hpp"
 #include "emu/net/ops/batch_norm.hpp"
 #include "emu/net/ops/binary.hpp"
@@ -167,7 +168,7 @@ class Exporter {
     }
     const Value last = plain(values_.back());
     writer_.output(last.name, {last.shape.begin() + 1, last.shape.end()});
-    return writer_.model(graph_.name, opset_);
+    return writer_.model(graph_.name, std::max(opset_, operands_.opset()));
   }
 
  private:
@@ -271,15 +272,6 @@ class Exporter {
   Value plain(const Value& value) { return turned(value, false); }
   Value image(const Value& value) { return turned(value, true); }
 
-  OnnxType stored_as(const OnnxOperand& operand, const std::string& name) {
-    const std::optional<OnnxType> type = storage_type(*operand.format);
-    if (!type) throw Error(fmt::format("{}: no ONNX type stores {}", name, operand.format->name));
-    const bool small = *type == OnnxType::int4 || *type == OnnxType::uint4 ||
-                       *type == OnnxType::int16 || *type == OnnxType::uint16;
-    opset_ = std::max<std::int64_t>(opset_, small ? 21 : !float8_format(*type).empty() ? 19 : 13);
-    return *type;
-  }
-
   /// The value that a product reads: quantized and back where the layer has a quantizer.
   Value activation(const Node& node, Value x) {
     x.name = operand(node, 0, x.name);
@@ -293,48 +285,7 @@ class Exporter {
     const std::optional<OnnxOperand>& how =
         side == 0 ? layer->second.activation : layer->second.second;
     if (!how) return x;
-    const OnnxType type = stored_as(*how, node.name + ": activation");
-    const std::string out = node.name + (side == 0 ? ".input" : ".second"), scale = out + "_scale",
-                      zero = out + "_zero_point", codes = out + "_codes";
-    writer_.constant(scale, {}, how->scales);
-    const std::string held = hold(*how, type, node.name, out, x);
-    writer_.constant(zero, type, {}, zero_bytes(type, how->zero_point));
-    writer_.node("QuantizeLinear", codes, {held, scale, zero}, codes);
-    writer_.node("DequantizeLinear", out, {codes, scale, zero}, out);
-    return out;
-  }
-
-  /// A Clip where the format's integers are fewer than the type's: at half a step beyond the last
-  /// would do, at the last it is plain. `to` starts the names.
-  std::string hold(const OnnxOperand& operand, OnnxType type, const std::string& layer,
-                   const std::string& to, const std::string& x) {
-    const Format& format = *operand.format;
-    if (format.kind != Kind::integer) {
-      if (format.name != float8_format(type))
-        throw Error(
-            fmt::format("{}: activation: QuantizeLinear rounds to no {}", layer, format.name));
-      return x;
-    }
-    const IntegerRange range = range_of(type);
-    const auto most = static_cast<std::int64_t>(largest_value(format));
-    const std::int64_t least = !format.is_signed ? 0 : operand.shifted ? -most - 1 : -most;
-    if (least == range.least && most == range.most) return x;
-    const auto bound = [&](std::int64_t code) {
-      return static_cast<float>(code - operand.zero_point) * operand.scales[0];
-    };
-    const std::string low = to + "_low", high = to + "_high", clipped = to + "_held";
-    writer_.constant(low, {}, std::vector<float>{bound(least)});
-    writer_.constant(high, {}, std::vector<float>{bound(most)});
-    writer_.node("Clip", clipped, {x, low, high}, clipped);
-    return clipped;
-  }
-
-  static std::string zero_bytes(OnnxType type, std::int32_t zero) {
-    std::string out(1, static_cast<char>(zero & 255));
-    if (type == OnnxType::int4 || type == OnnxType::uint4) out[0] = static_cast<char>(zero & 15);
-    if (type == OnnxType::int16 || type == OnnxType::uint16)
-      out += static_cast<char>(zero >> 8 & 255);
-    return out;
+    return operands_.activation(*how, node.name, node.name + (side == 0 ? ".input" : ".second"), x);
   }
 
   /// The weight's name: an initializer, or what is dequantized. A convolution's has its input
@@ -350,21 +301,8 @@ class Exporter {
       return parameter.name;
     }
     const OnnxOperand& operand = *layer->second.weight;
-    const OnnxType type = stored_as(operand, node.name + ": weight");
-    const auto count = static_cast<std::int64_t>(operand.codes.size());
-    if (count != parameter.value.size() ||
-        (operand.scales.size() != 1 &&
-         static_cast<std::int64_t>(operand.scales.size()) != shape[0]))
-      throw Error(node.name + ": expected codes and scales of the whole weight");
-    const std::string codes = parameter.name + "_codes", scale = parameter.name + "_scale";
-    writer_.constant(codes, type, dims,
-                     stored_codes(*operand.format, type,
-                                  taps ? channels_first(shape, operand.codes) : operand.codes));
-    const bool one = operand.scales.size() == 1;
-    writer_.constant(scale, one ? Shape{} : Shape{shape[0]}, operand.scales);
-    std::vector<OnnxNodeAttribute> attributes;
-    if (!one) attributes.push_back({"axis", std::int64_t{0}});
-    writer_.node("DequantizeLinear", parameter.name, {codes, scale}, parameter.name, attributes);
+    operands_.weight(operand, node.name, parameter.name, dims, 0,
+                     taps ? channels_first(shape, operand.codes) : operand.codes);
     return parameter.name;
   }
 
@@ -644,6 +582,7 @@ class Exporter {
   const Graph& graph_;
   const OnnxLayers& layers_;
   OnnxWriter writer_;
+  OperandWriter operands_{writer_};
   std::vector<Value> values_;
   std::vector<Shape> shapes_;
   std::map<std::string, bool> turned_;

@@ -155,9 +155,10 @@ std::vector<OnnxValue> OnnxImporter::results_of(const OnnxNode& node) {
   for (std::size_t i = 0; i < node.inputs.size() && all_constant; ++i)
     all_constant = !has_input(node, i) || input(node, i).is_constant();
   // Shapes that depend on the batch are for the graph.
-  const std::size_t shape = node.op_type == "Expand" || node.op_type == "Range" ? 1
-                            : node.op_type == "ConstantOfShape"                 ? 0
-                                                                                : 9;
+  const std::size_t shape =
+      node.op_type == "Expand" || node.op_type == "Range" || node.op_type == "Tile" ? 1
+      : node.op_type == "ConstantOfShape"                                           ? 0
+                                                                                    : 9;
   const bool open = all_constant && has_input(node, shape) &&
                     input(node, shape).constant->integer &&
                     std::ranges::any_of(input(node, shape).constant->elements,
@@ -366,16 +367,22 @@ ImportedModel OnnxImporter::run() {
   count_reads(model_.graph, 0);
   add_initializers(model_.graph);
   add_inputs();
-  for (const OnnxNode& node : model_.graph.nodes) {
+  std::vector<int> sources(graph_.nodes.size(), -1);
+  for (std::size_t i = 0; i < model_.graph.nodes.size(); ++i) {
+    const OnnxNode& node = model_.graph.nodes[i];
     try {
       import_node(node);
+      sources.resize(graph_.nodes.size(), branches_.contains(&node) ? -1 : static_cast<int>(i));
     } catch (const Error& error) {
       throw Error(fmt::format("{}: byte {}: node '{}' ({}): {}", model_.path, node.offset,
                               printable(node.name), printable(node.op_type), error.what()),
                   error.kind());
     }
   }
-  return finish();
+  ImportedModel out = finish();
+  sources.resize(out.graph.nodes.size(), -1);
+  out.sources = std::move(sources);
+  return out;
 }
 
 ImportedModel import_onnx(const OnnxModel& model, const ImportOptions& options) {

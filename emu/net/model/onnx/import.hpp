@@ -22,6 +22,9 @@ struct OnnxPort {
 struct ImportedModel {
   Graph graph;  ///< its last value is outputs[0]
   std::vector<OnnxPort> inputs, outputs;
+  /// Of each node of the graph: the number of the file's node that it was made for, -1 for views of
+  /// inputs and outputs and for what a branch of an If holds.
+  std::vector<int> sources;
 };
 
 struct ImportOptions {

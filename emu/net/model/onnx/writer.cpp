@@ -36,30 +36,10 @@ std::string value_info(std::string_view name, const Shape& shape, OnnxType eleme
   return out;
 }
 
-std::string attribute_bytes(const OnnxNodeAttribute& attribute) {
-  std::string out;
-  put_bytes(out, kAttributeName, attribute.first);
-  if (const auto* whole = std::get_if<std::int64_t>(&attribute.second)) {
-    put_number(out, kInt, static_cast<std::uint64_t>(*whole));
-    put_number(out, kAttributeType, kTypeInt);
-  } else if (const auto* real = std::get_if<float>(&attribute.second)) {
-    put_float(out, kFloat, *real);
-    put_number(out, kAttributeType, kTypeFloat);
-  } else {
-    for (const std::int64_t element : std::get<std::vector<std::int64_t>>(attribute.second))
-      put_number(out, kInts, static_cast<std::uint64_t>(element));
-    put_number(out, kAttributeType, kTypeInts);
-  }
-  return out;
-}
-
 template <class T>
 std::string_view bytes_of(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
-
-/// The first version of the file format that may hold the operator set.
-std::uint64_t ir_version(std::int64_t opset) { return opset >= 21 ? 10 : opset >= 19 ? 9 : 8; }
 
 }  // namespace
 
@@ -80,7 +60,7 @@ void OnnxWriter::node(std::string_view op, std::string_view name,
   put_bytes(out, kNodeName, name);
   put_bytes(out, kOperator, op);
   for (const OnnxNodeAttribute& attribute : attributes)
-    put_bytes(out, kAttribute, attribute_bytes(attribute));
+    put_bytes(out, kAttribute, OnnxWriter::attribute(attribute));
   put_bytes(nodes_, kNode, out);
 }
 
@@ -102,6 +82,40 @@ void OnnxWriter::constant(std::string_view name, const Shape& dims,
 
 void OnnxWriter::constant(std::string_view name, const std::vector<std::int64_t>& values) {
   constant(name, OnnxType::int64, {static_cast<std::int64_t>(values.size())}, bytes_of(values));
+}
+
+std::string OnnxWriter::attribute(const OnnxNodeAttribute& attribute) {
+  std::string out;
+  put_bytes(out, kAttributeName, attribute.first);
+  if (const auto* whole = std::get_if<std::int64_t>(&attribute.second)) {
+    put_number(out, kInt, static_cast<std::uint64_t>(*whole));
+    put_number(out, kAttributeType, kTypeInt);
+  } else if (const auto* real = std::get_if<float>(&attribute.second)) {
+    put_float(out, kFloat, *real);
+    put_number(out, kAttributeType, kTypeFloat);
+  } else {
+    for (const std::int64_t element : std::get<std::vector<std::int64_t>>(attribute.second))
+      put_number(out, kInts, static_cast<std::uint64_t>(element));
+    put_number(out, kAttributeType, kTypeInts);
+  }
+  return out;
+}
+
+void OnnxWriter::append(const OnnxWriter& other) {
+  nodes_ += other.nodes_;
+  initializers_ += other.initializers_;
+  inputs_ += other.inputs_;
+  outputs_ += other.outputs_;
+}
+
+void OnnxWriter::node(std::string_view bytes) { put_bytes(nodes_, kNode, bytes); }
+
+void OnnxWriter::initializer(std::string_view bytes) {
+  put_bytes(initializers_, kInitializer, bytes);
+}
+
+std::uint64_t OnnxWriter::ir_version(std::int64_t opset) {
+  return opset >= 21 ? 10 : opset >= 19 ? 9 : 8;
 }
 
 std::string OnnxWriter::model(std::string_view graph, std::int64_t opset) const {

@@ -29,6 +29,20 @@ class OnnxWriter {
   void constant(std::string_view name, const Shape& dims, const std::vector<float>& values);
   void constant(std::string_view name, const std::vector<std::int64_t>& values);
 
+  /// A NodeProto as it is.
+  void node(std::string_view bytes);
+  /// A TensorProto as it is.
+  void initializer(std::string_view bytes);
+
+  /// All that another writer has, after what is here.
+  void append(const OnnxWriter&);
+  /// An AttributeProto.
+  static std::string attribute(const OnnxNodeAttribute&);
+
+  /// Nodes, initializers, inputs and outputs so far: fields of a GraphProto.
+  std::string body() const { return nodes_ + initializers_ + inputs_ + outputs_; }
+  /// The first version of the file format that may hold the operator set.
+  static std::uint64_t ir_version(std::int64_t opset);
   /// The ModelProto, of that operator set.
   std::string model(std::string_view graph, std::int64_t opset) const;
 

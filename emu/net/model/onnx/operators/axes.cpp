@@ -177,21 +177,33 @@ Values pad(OnnxImporter& importer, const OnnxNode& node) {
   return {importer.add<Pad>(node, {x}, x.image, before, after, value)};
 }
 
-/// The tensor as often as asked along each axis.
+/// The tensor as often as asked along each axis; along an axis of one element also once a sample.
 Values tile(OnnxImporter& importer, const OnnxNode& node) {
   OnnxValue x = importer.value(node);
-  const Ints repeats = importer.constant(node, 1).integers();
-  if (repeats.size() != x.rank()) throw Error("expected one number of repeats for every axis");
+  const OnnxConstant& given = importer.constant(node, 1);
+  if (given.elements.size() != x.rank() || !given.integer)
+    throw Error("expected one whole number of repeats for every axis");
+  std::vector<Extent> repeats;
+  for (const Folded& element : given.elements) repeats.push_back(element.whole);
   for (std::size_t i = 0; i < repeats.size(); ++i) {
-    if (repeats[i] == 1) continue;
+    if (repeats[i] == Extent{1}) continue;
     const std::int64_t stored = stored_axis(x, static_cast<std::int64_t>(i)),
                        n = extent_of(x, stored);
     refuse_batch(x, stored, "repeating");
-    if (repeats[i] < 1 || repeats[i] > kMostElements / n)
+    if (repeats[i].per_batch) {
+      if (repeats[i].value != 1 || n != 1)
+        throw Error(
+            fmt::format("expected an axis of one element to be repeated for every sample, "
+                        "found {} times {}",
+                        n, repeats[i].value));
+      x = importer.repeated(node, importer.to_plain(x), i);
+      continue;
+    }
+    if (repeats[i].value < 1 || repeats[i].value > kMostElements / n)
       throw Error("expected repeats of at least 1");
-    importer.hold(2 * repeats[i] * n);  // eight bytes each
+    importer.hold(2 * repeats[i].value * n);  // eight bytes each
     Ints places;
-    for (std::int64_t k = 0; k < repeats[i] * n; ++k) places.push_back(k % n);
+    for (std::int64_t k = 0; k < repeats[i].value * n; ++k) places.push_back(k % n);
     x = importer.add<Gather>(node, {x}, x.image, stored, std::move(places));
   }
   return {x};

@@ -1,0 +1,39 @@
+// The operands of a product as nodes of an ONNX model: QuantizeLinear and DequantizeLinear, codes
+// and scales.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "emu/net/model/onnx/export.hpp"
+#include "emu/net/model/onnx/writer.hpp"
+
+namespace numemu::net {
+
+class OperandWriter {
+ public:
+  /// `writer` outlives this. Names of values begin with what the caller gives, which no other value
+  /// has.
+  explicit OperandWriter(OnnxWriter& writer) : writer_(&writer) {}
+
+  /// Quantizes the value x and back, and returns the result, which is `name`. Throws Error naming
+  /// `layer` where no type of ONNX stores the format, or QuantizeLinear does not round to it.
+  std::string activation(const OnnxOperand&, const std::string& layer, const std::string& name,
+                         const std::string& x);
+  /// A weight `name` of those extents, from codes in the order of the file. `axis`: of the scales
+  /// where there are several. Throws Error naming `layer` where no type of ONNX stores the format.
+  void weight(const OnnxOperand&, const std::string& layer, const std::string& name,
+              const Shape& dims, std::int64_t axis, const std::vector<std::uint16_t>& codes);
+
+  /// The least operator set that has the types written so far: 13, 19 or 21.
+  std::int64_t opset() const { return opset_; }
+
+ private:
+  OnnxType stored_as(const OnnxOperand&, const std::string& name);
+  std::string hold(const OnnxOperand&, OnnxType, const std::string& layer, const std::string& to,
+                   const std::string& x);
+
+  OnnxWriter* writer_;
+  std::int64_t opset_ = 13;
+};
+
+}  // namespace numemu::net

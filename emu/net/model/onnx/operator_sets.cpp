@@ -1,0 +1,154 @@
+// Cold: a negligible share of any run (docs/build.md).
+#include "emu/net/model/onnx/operator_sets.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <string_view>
+#include <utility>
+
+#include "formats/error.hpp"
+
+namespace numemu::net {
+namespace {
+
+// Fields of NodeProto.
+constexpr std::uint32_t kInputField = 1, kOutputField = 2, kAttributeField = 5;
+
+/// An attribute that became an input of the operator in a version of the operator set.
+struct MovedAttribute {
+  std::int64_t since;
+  std::string_view op, attribute;
+  std::size_t input;
+};
+constexpr MovedAttribute kMoved[] = {
+    {10, "Slice", "starts", 1},
+    {10, "Slice", "ends", 2},
+    {10, "Slice", "axes", 3},
+    {10, "TopK", "k", 1},
+    {11, "Clip", "min", 1},
+    {11, "Clip", "max", 2},
+    {11, "Pad", "pads", 1},
+    {11, "Pad", "value", 2},
+    {13, "ReduceSum", "axes", 1},
+    {13, "Split", "split", 1},
+    {13, "Squeeze", "axes", 1},
+    {13, "Unsqueeze", "axes", 1},
+    {18, "ReduceL1", "axes", 1},
+    {18, "ReduceL2", "axes", 1},
+    {18, "ReduceLogSum", "axes", 1},
+    {18, "ReduceLogSumExp", "axes", 1},
+    {18, "ReduceMax", "axes", 1},
+    {18, "ReduceMean", "axes", 1},
+    {18, "ReduceMin", "axes", 1},
+    {18, "ReduceProd", "axes", 1},
+    {18, "ReduceSumSquare", "axes", 1},
+};
+
+/// Attributes without a meaning since then.
+constexpr MovedAttribute kGone[] = {{12, "Dropout", "ratio", 0},
+                                    {9, "BatchNormalization", "spatial", 0}};
+
+/// Operators whose meaning changed, so that no node of a later set says the same.
+constexpr std::pair<std::int64_t, std::string_view> kChanged[] = {
+    {10, "Upsample"}, {11, "Resize"}, {11, "Scatter"}, {21, "GroupNormalization"}};
+
+class Raised {
+ public:
+  Raised(const NodeToRaise& given, std::int64_t from, std::int64_t to,
+         const std::function<std::string(std::string)>& name, OnnxWriter& out)
+      : given_(given), node_(given.node), from_(from), to_(to), name_(name), out_(out) {
+    inputs_ = given.inputs;
+    dropped_ = given.dropped;
+  }
+
+  void write() {
+    if (!node_.domain.empty() || from_ >= to_) return put();
+    for (const OnnxAttribute& attribute : node_.attributes)
+      if (attribute.type == OnnxAttributeType::graph) fail("a subgraph");
+    for (const auto& [since, op] : kChanged)
+      if (crosses(since) && node_.op_type == op) fail("its meaning changed");
+    for (const MovedAttribute& each : kMoved)
+      if (crosses(each.since) && node_.op_type == each.op) move(each);
+    for (const MovedAttribute& each : kGone)
+      if (crosses(each.since) && node_.op_type == each.op) dropped_.emplace(each.attribute);
+    if (crosses(13) && (node_.op_type == "Softmax" || node_.op_type == "LogSoftmax")) softmax();
+    if (crosses(18) && node_.op_type == "Split" && (inputs_.size() < 2 || inputs_[1].empty()))
+      added_.push_back({"num_outputs", static_cast<std::int64_t>(node_.outputs.size())});
+    put();
+  }
+
+ private:
+  bool crosses(std::int64_t since) const { return from_ < since && since <= to_; }
+
+  [[noreturn]] void fail(const char* why) const {
+    throw Error(
+        fmt::format("node '{}' ({}): cannot be raised from operator set {} to {}, which the "
+                    "quantized types need: {}",
+                    node_.name, node_.op_type, from_, to_, why));
+  }
+
+  void move(const MovedAttribute& moved) {
+    const OnnxAttribute* const attribute = node_.find(moved.attribute);
+    if (attribute == nullptr) return;
+    dropped_.emplace(moved.attribute);
+    if (inputs_.size() <= moved.input) inputs_.resize(moved.input + 1);
+    const std::string name = name_(fmt::format("{}.{}", node_.outputs.at(0), moved.attribute));
+    inputs_[moved.input] = name;
+    if (attribute->type == OnnxAttributeType::number) {
+      out_.constant(name, {}, std::vector<float>{attribute->number});
+    } else {
+      out_.constant(name, attribute->type == OnnxAttributeType::integer
+                              ? std::vector<std::int64_t>{attribute->integer}
+                              : attribute->integers);
+    }
+  }
+
+  /// Before set 13 all axes from `axis` on were one.
+  void softmax() {
+    const OnnxAttribute* const given = node_.find("axis");
+    const auto rank = static_cast<std::int64_t>(given_.rank);
+    std::int64_t axis = given == nullptr ? 1 : given->integer;
+    if (axis < 0) axis += rank;
+    if (rank == 0 || axis != rank - 1) fail("it takes several axes as one");
+    dropped_.emplace("axis");
+    added_.push_back({"axis", std::int64_t{-1}});
+  }
+
+  void put() {
+    std::string bytes;
+    for (const std::string& input : inputs_) put_bytes(bytes, kInputField, input);
+    for (const std::string& output : given_.outputs) put_bytes(bytes, kOutputField, output);
+    WireReader message = given_.message;
+    std::size_t attribute = 0;
+    for (WireField field; message.next(field);) {
+      if (field.number == kInputField || field.number == kOutputField) continue;
+      if (field.number == kAttributeField && dropped_.contains(node_.attributes[attribute++].name))
+        continue;
+      put_field(bytes, field);
+    }
+    for (const OnnxNodeAttribute& each : added_)
+      put_bytes(bytes, kAttributeField, OnnxWriter::attribute(each));
+    out_.node(bytes);
+  }
+
+  const NodeToRaise& given_;
+  const OnnxNode& node_;
+  std::int64_t from_, to_;
+  const std::function<std::string(std::string)>& name_;
+  OnnxWriter& out_;
+  std::vector<std::string> inputs_;
+  std::set<std::string, std::less<>> dropped_;
+  std::vector<OnnxNodeAttribute> added_;
+};
+
+}  // namespace
+
+void raise_node(const NodeToRaise& given, std::int64_t from, std::int64_t to,
+                const std::function<std::string(std::string)>& name, OnnxWriter& out) {
+  Raised(given, from, to, name, out).write();
+}
+
+}  // namespace numemu::net

@@ -1,0 +1,307 @@
+#include "emu/net/model/onnx/quantized_file.hpp"
+
+#include <cmath>
+#include <cstring>
+#include <map>
+
+#include "emu/net/fold_batch_norm.hpp"
+#include "formats/format.hpp"
+#include "tests/catch.hpp"
+#include "tests/emu/net/model/onnx_models.hpp"
+#include "tests/files.hpp"
+
+namespace numemu::net::quantized_file_test {
+namespace {
+
+using Catch::Contains;
+using numemu::test::message_of;
+using test::attribute;
+using test::ModelWriter;
+
+ImportedFile imported(const std::string& bytes, bool weights_may_be_absent = false) {
+  Bytes copy(static_cast<std::int64_t>(bytes.size()));
+  std::memcpy(copy.data(), bytes.data(), bytes.size());
+  OnnxModel model = parse_onnx("m.onnx", std::move(copy), weights_may_be_absent);
+  ImportedModel graph = import_onnx(model);
+  return {std::move(model), std::move(graph)};
+}
+
+std::vector<float> numbers(std::int64_t count, int seed) {
+  std::vector<float> out;
+  for (std::int64_t i = 0; i < count; ++i)
+    out.push_back(static_cast<float>((i * 7919 + seed * 131) % 509 - 254) / 256);
+  return out;
+}
+
+Tensor some(const Graph& graph, std::int64_t samples) {
+  Shape shape = graph.inputs.at(0).shape;
+  shape.insert(shape.begin(), samples);
+  Tensor x(shape);
+  const std::vector<float> values = numbers(x.size(), 1);
+  x.data.assign(values.begin(), values.end());
+  return x;
+}
+
+std::vector<float> outputs(const Graph& graph, const Tensor& x) {
+  Numerics float32;
+  const Tensor y = forward(graph, x, float32);
+  return {y.data.begin(), y.data.end()};
+}
+
+/// One number, which braces alone do not tell from a number.
+std::string list(const std::string& name, std::vector<std::int64_t> values) {
+  return attribute(name, values);
+}
+
+/// Every weight as codes of the format, with a scale of its own for each output channel, or with
+/// one; the weights of the graph become what the codes mean.
+OnnxLayers quantize_weights(Graph& graph, const char* format, bool channels) {
+  OnnxLayers layers;
+  const Format& f = find_format(format);
+  const auto most = static_cast<float>(largest_value(f));
+  for (Node& node : graph.nodes) {
+    const std::string_view kind = node.op->kind();
+    if (kind != "linear" && !kind.starts_with("conv")) continue;
+    Tensor& weight = node.op->parameters()[0].value;
+    const std::int64_t count = channels ? weight.dim(0) : 1, each = weight.size() / count;
+    OnnxOperand operand;
+    operand.format = &f;
+    for (std::int64_t c = 0; c < count; ++c) {
+      // Powers of two that differ between channels, so that a mistaken axis shows.
+      operand.scales.push_back(std::ldexp(1.0f, static_cast<int>(c % 3) - 5));
+      for (std::int64_t i = 0; i < each; ++i) {
+        float& w = weight.data[c * each + i];
+        const float q = std::fmin(std::fmax(std::rint(w / operand.scales.back()), -most), most);
+        operand.codes.push_back(
+            static_cast<std::uint16_t>(static_cast<std::int32_t>(q) & ((1 << f.bits) - 1)));
+        w = q * operand.scales.back();
+      }
+    }
+    layers[node.name].weight = std::move(operand);
+  }
+  return layers;
+}
+
+/// Convolutions, matrices on either side and both ways round, in the forms of exporters.
+std::string products(std::int64_t opset = 13) {
+  ModelWriter w;
+  w.input("pixels", {-1, 4, 6, 6});
+  w.floats("conv.weight", {6, 2, 3, 3}, numbers(108, 2)).floats("conv.bias", {6}, numbers(6, 3));
+  w.node("Conv", {"pixels", "conv.weight", "conv.bias"}, {"a"},
+         {attribute("group", std::int64_t{2}), attribute("pads", {1, 1, 1, 1})}, "conv");
+  w.floats("up.weight", {6, 5, 2, 2}, numbers(120, 4));
+  w.node("ConvTranspose", {"a", "up.weight"}, {"b"}, {attribute("strides", {2, 2})}, "up");
+  w.node("GlobalAveragePool", {"b"}, {"c"}, {}, "pool");
+  w.node("Flatten", {"c"}, {"d"}, {}, "flat");
+  w.floats("one.weight", {5, 7}, numbers(35, 5)).floats("one.bias", {7}, numbers(7, 6));
+  w.node("Gemm", {"d", "one.weight", "one.bias"}, {"e"}, {attribute("alpha", 0.5f)}, "one");
+  w.floats("two.weight", {4, 7}, numbers(28, 7));
+  w.node("Gemm", {"e", "two.weight"}, {"f"}, {attribute("transB", std::int64_t{1})}, "two");
+  w.floats("three", {4, 3}, numbers(12, 8));
+  w.node("MatMul", {"f", "three"}, {"y"}, {}, "three");
+  w.output("y");
+  return w.file(opset);
+}
+
+TEST_CASE("weights as codes mean the same in the file's own order and names", "[fast]") {
+  for (const bool channels : {false, true}) {
+    INFO(channels);
+    const ImportedFile file = imported(products());
+    Graph graph = imported(products()).imported.graph;
+    OnnxLayers layers = quantize_weights(graph, "int8", channels);
+    REQUIRE(layers.size() == 5);
+    const ImportedFile back = imported(quantized_file(file, graph, layers));
+    const Tensor x = some(graph, 3);
+    CHECK(outputs(back.imported.graph, x) == outputs(graph, x));
+    CHECK(outputs(file.imported.graph, x) != outputs(graph, x));
+    CHECK(back.model.graph.inputs[0].name == "pixels");
+    CHECK(back.model.graph.outputs[0].name == "y");
+    CHECK(back.model.opset == 13);
+    std::map<std::string_view, int> count;
+    for (const OnnxNode& node : back.model.graph.nodes) ++count[node.op_type];
+    CHECK(count == std::map<std::string_view, int>{{"Conv", 1},
+                                                   {"ConvTranspose", 1},
+                                                   {"DequantizeLinear", 5},
+                                                   {"Flatten", 1},
+                                                   {"Gemm", 2},
+                                                   {"GlobalAveragePool", 1},
+                                                   {"MatMul", 1}});
+    for (const OnnxTensor& tensor : back.model.graph.initializers)
+      CHECK(tensor.name != "conv.weight");  // nobody reads it any more
+  }
+}
+
+TEST_CASE("scales of the channels of groups lie on no axis of a transposed convolution", "[fast]") {
+  ModelWriter w;
+  w.input("x", {-1, 4, 3, 3}).floats("up.weight", {4, 3, 2, 2}, numbers(48, 1));
+  w.node("ConvTranspose", {"x", "up.weight"}, {"y"}, {attribute("group", std::int64_t{2})}, "up");
+  w.output("y");
+  for (const bool channels : {false, true}) {
+    INFO(channels);
+    Graph graph = w.import().graph;
+    const OnnxLayers layers = quantize_weights(graph, "int8", channels);
+    const ImportedFile back = imported(quantized_file(imported(w.file()), graph, layers));
+    const Tensor x = some(graph, 2);
+    CHECK(outputs(back.imported.graph, x) == outputs(graph, x));
+  }
+}
+
+TEST_CASE("activations are quantized before the node that multiplies them", "[fast]") {
+  ModelWriter w;
+  w.input("x", {-1, 3, 4});
+  w.node("Transpose", {"x"}, {"t"}, {attribute("perm", {0, 2, 1})}, "turn");
+  w.node("MatMul", {"x", "t"}, {"y"}, {}, "scores");
+  w.output("y");
+  const ImportedFile file = imported(w.file());
+  const OnnxOperand coarse{.format = &find_format("int8"), .scales = {0.25f}};
+  const OnnxOperand finer{.format = &find_format("int8"), .scales = {1 / 64.0f}, .zero_point = 3};
+  OnnxLayers layers;
+  layers["scores"] = {.activation = coarse, .second = finer};
+  const ImportedFile back = imported(quantized_file(file, file.imported.graph, layers));
+  const Tensor x = some(file.imported.graph, 2);
+  std::vector<float> want;
+  for (std::int64_t s = 0; s < 2; ++s) {
+    for (std::int64_t i = 0; i < 3; ++i) {
+      for (std::int64_t j = 0; j < 3; ++j) {
+        float sum = 0;
+        for (std::int64_t k = 0; k < 4; ++k) {
+          // Multiples of 2^-8 below 1: every product and sum is exact.
+          const float a = std::rint(x.data[(s * 3 + i) * 4 + k] * 4) / 4;
+          const float b = std::rint(x.data[(s * 3 + j) * 4 + k] * 64) / 64;
+          sum += a * b;
+        }
+        want.push_back(sum);
+      }
+    }
+  }
+  CHECK(outputs(back.imported.graph, x) == want);
+}
+
+TEST_CASE("attributes become inputs where the types need a later operator set", "[fast]") {
+  ModelWriter w;
+  w.input("x", {-1, 6, 4}).floats("m", {4, 4}, numbers(16, 1));
+  w.node("MatMul", {"x", "m"}, {"a"}, {}, "layer");
+  w.node("Clip", {"a"}, {"b"}, {attribute("min", -0.5f), attribute("max", 0.75f)}, "clip");
+  w.node("Slice", {"b"}, {"c"}, {list("starts", {1}), list("ends", {5}), list("axes", {1})},
+         "slice");
+  w.node("Pad", {"c"}, {"d"}, {attribute("pads", {0, 1, 0, 0, 0, 0}), attribute("value", 2.0f)},
+         "pad");
+  w.node("Unsqueeze", {"d"}, {"e"}, {list("axes", {1})}, "unsqueeze");
+  w.node("Squeeze", {"e"}, {"f"}, {list("axes", {1})}, "squeeze");
+  w.node("Split", {"f"}, {"g", "h"},
+         {attribute("axis", std::int64_t{1}), attribute("split", {2, 3})}, "split");
+  w.node("Split", {"h"}, {"i", "j"}, {attribute("axis", std::int64_t{2})}, "halves");
+  w.node("Softmax", {"g"}, {"k"}, {attribute("axis", std::int64_t{2})}, "soft");
+  w.node("ReduceMean", {"i"}, {"l"}, {list("axes", {1})}, "mean");
+  w.node("ReduceSum", {"j"}, {"m2"}, {list("axes", {1})}, "sum");
+  w.node("ReduceMax", {"k"}, {"n"}, {list("axes", {1})}, "max");
+  w.node("Concat", {"l", "m2", "n"}, {"y"}, {attribute("axis", std::int64_t{2})}, "join");
+  w.output("y");
+  const ImportedFile file = imported(w.file(9));
+  Graph graph = w.import(9).graph;
+  for (const auto& [format, opset] : {std::pair("int8", 13), {"int4", 21}}) {
+    INFO(format);
+    const OnnxLayers layers = quantize_weights(graph, format, false);
+    const ImportedFile back = imported(quantized_file(file, graph, layers));
+    CHECK(back.model.opset == opset);
+    const Tensor x = some(graph, 2);
+    CHECK(outputs(back.imported.graph, x) == outputs(graph, x));
+  }
+}
+
+TEST_CASE("a node that a later operator set cannot say is named", "[fast]") {
+  ModelWriter w;
+  w.input("x", {-1, 6, 4}).floats("m", {4, 4}, numbers(16, 1));
+  w.node("MatMul", {"x", "m"}, {"a"}, {}, "layer");
+  w.node("Softmax", {"a"}, {"y"}, {attribute("axis", std::int64_t{1})}, "both");
+  w.output("y");
+  Graph graph = w.import(11).graph;
+  const OnnxLayers layers = quantize_weights(graph, "int8", false);
+  CHECK_THAT(message_of([&] { quantized_file(imported(w.file(11)), graph, layers); }),
+             Contains("node 'both' (Softmax)") && Contains("operator set 11 to 13"));
+}
+
+TEST_CASE("parameters that training changed replace the file's", "[fast]") {
+  ModelWriter w;
+  w.input("x", {-1, 3, 4, 4}).floats("c.weight", {2, 3, 1, 1}, numbers(6, 1));
+  w.floats("c.bias", {2}, numbers(2, 2));
+  w.node("Conv", {"x", "c.weight", "c.bias"}, {"a"}, {}, "c");
+  w.floats("bn.weight", {2}, {1, 2}).floats("bn.bias", {2}, {0.5, 0.25});
+  w.floats("bn.mean", {2}, {0.125, 0}).floats("bn.var", {2}, {1, 4});
+  w.node("BatchNormalization", {"a", "bn.weight", "bn.bias", "bn.mean", "bn.var"}, {"b"}, {}, "bn");
+  w.node("Flatten", {"b"}, {"d"}, {}, "flat");
+  w.floats("f.weight", {32, 3}, numbers(96, 4));
+  w.node("MatMul", {"d", "f.weight"}, {"e"}, {}, "f");
+  w.floats("shift", {3}, {1, 2, 3});
+  w.node("Add", {"e", "shift"}, {"y"}, {}, "add").output("y");
+  const ImportedFile file = imported(w.file());
+  Graph graph = w.import().graph;
+  int seed = 10;
+  for (Parameter* parameter : graph.parameters()) {
+    const std::vector<float> changed = numbers(parameter->value.size(), ++seed);
+    for (std::size_t i = 0; i < changed.size(); ++i)
+      parameter->value.data[i] = std::fabs(changed[i]) + 0.5f;
+  }
+  const Tensor x = some(graph, 2);
+  SECTION("in float32") {
+    const ImportedFile back = imported(quantized_file(file, graph, {}));
+    CHECK(outputs(back.imported.graph, x) == outputs(graph, x));
+    CHECK(back.model.graph.nodes.size() == file.model.graph.nodes.size());
+  }
+  SECTION("as codes") {
+    const OnnxLayers layers = quantize_weights(graph, "int8", true);
+    const ImportedFile back = imported(quantized_file(file, graph, layers));
+    CHECK(outputs(back.imported.graph, x) == outputs(graph, x));
+  }
+}
+
+TEST_CASE("folded batch normalisation leaves the file, and its result keeps its name", "[fast]") {
+  ModelWriter w;
+  w.input("x", {-1, 3, 4, 4}).floats("c.weight", {2, 3, 1, 1}, numbers(6, 1));
+  w.node("Conv", {"x", "c.weight"}, {"a"}, {}, "c");
+  const auto norm = [&](const std::string& name, const std::string& in, const std::string& out) {
+    w.floats(name + ".weight", {2}, {1, 2}).floats(name + ".bias", {2}, {0.5, 0.25});
+    w.floats(name + ".mean", {2}, {0.125, 0}).floats(name + ".var", {2}, {1, 4});
+    w.node("BatchNormalization",
+           {in, name + ".weight", name + ".bias", name + ".mean", name + ".var"}, {out}, {}, name);
+  };
+  norm("bn", "a", "b");
+  w.node("GlobalAveragePool", {"b"}, {"p"}, {}, "pool");
+  w.node("Flatten", {"p"}, {"d"}, {}, "flat");
+  w.floats("f.weight", {2, 2}, numbers(4, 4));
+  w.node("MatMul", {"d", "f.weight"}, {"e"}, {}, "f");
+  norm("last", "e", "y");
+  w.output("y");
+  for (const bool codes : {false, true}) {
+    INFO(codes);
+    const ImportedFile file = imported(w.file());
+    Graph graph = w.import().graph;
+    REQUIRE(fold_batch_norm(graph) == 2);
+    const OnnxLayers layers = codes ? quantize_weights(graph, "int8", true) : OnnxLayers();
+    const ImportedFile back = imported(quantized_file(file, graph, layers));
+    const Tensor x = some(graph, 2);
+    CHECK(outputs(back.imported.graph, x) == outputs(graph, x));
+    CHECK(back.model.graph.outputs[0].name == "y");
+    for (const OnnxNode& node : back.model.graph.nodes) CHECK(node.op_type != "BatchNormalization");
+    for (const OnnxTensor& tensor : back.model.graph.initializers) CHECK(tensor.name != "bn.mean");
+  }
+}
+
+TEST_CASE("what the file cannot say is refused with the layer's name", "[fast]") {
+  ModelWriter w;
+  w.input("x", {-1, 6, 4}).floats("m", {4, 5}, numbers(20, 1));
+  w.node("Einsum", {"x", "m"}, {"y"}, {test::text_attribute("equation", "bij,jk->bik")}, "sum");
+  w.output("y");
+  Graph graph = w.import().graph;
+  const OnnxLayers layers = quantize_weights(graph, "int8", false);
+  REQUIRE(layers.size() == 1);
+  CHECK_THAT(message_of([&] { quantized_file(imported(w.file()), graph, layers); }),
+             Contains(layers.begin()->first + ": a quantized weight of Einsum cannot be exported"));
+  OnnxLayers unknown;
+  unknown["lstm.recurrent"].weight = layers.begin()->second.weight;
+  CHECK_THAT(message_of([&] { quantized_file(imported(w.file()), graph, unknown); }),
+             Contains("lstm.recurrent: quantized operands within a recurrent operator"));
+}
+
+}  // namespace
+}  // namespace numemu::net::quantized_file_test
