@@ -109,8 +109,8 @@ unit::Sparsity parse_sparsity(const std::string& text) {
 Ports ports_like(const unit::Unit& unit, std::int64_t k) {
   if (unit.description() == nullptr)
     throw usage_error("--like: unit " + unit.row().name + " has no description");
-  const int usual = unit.description()->k != 0 ? unit.description()->k : 32;
-  return oracle::ports_of(*unit.description(), k != 0 ? static_cast<int>(k) : usual);
+  return oracle::ports_of(*unit.description(),
+                          static_cast<int>(k != 0 ? k : oracle::usual_depth(*unit.description())));
 }
 
 /// From what is told, which goes before what the first line of the file says.

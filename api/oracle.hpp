@@ -1,5 +1,6 @@
-// numemu as the oracle of machines: test vectors, results made elsewhere held against those that an
-// operation or a unit must give, and the rule of an unknown unit.
+// numemu as the oracle of machines: test vectors, answers to lines of operands, results made
+// elsewhere held against those that an operation or a unit must give, and the rule of an unknown
+// unit.
 //
 // All functions throw numemu::Error: one line that names the file with its line, the array or the
 // option, and what was expected.
@@ -18,6 +19,7 @@
 #include "emu/oracle/explain.hpp"
 #include "emu/oracle/files/file_forms.hpp"
 #include "emu/oracle/files/foreign.hpp"
+#include "emu/oracle/files/text.hpp"
 #include "emu/oracle/generator.hpp"
 #include "emu/oracle/identify/identify.hpp"
 #include "emu/oracle/identify/summation_tree.hpp"
@@ -71,6 +73,16 @@ class Vectors {
   std::optional<oracle::Generator> generator_;
   std::int64_t size_ = 0;
 };
+
+/// Answers lines of operands until they end: a line is a record of these options without its
+/// results, and its answer the code of the result, with `flags` also the exceptions. Lines that
+/// begin with # are none. Whatever `questions` has given is answered before it is asked for more,
+/// in pieces of whole lines, so that it may wait for answers. A first line of `identify` must tell
+/// the unit's operands. Throws Error naming `name` and the line, after the answers to those before
+/// it.
+void serve(const VectorOptions&, bool flags, const std::string& name,
+           const oracle::ByteReader& questions,
+           const std::function<void(const std::string&)>& answer);
 
 /// Which results are equal, and when to stop.
 struct Equality {

@@ -15,6 +15,8 @@
 
 namespace numemu::api {
 
+struct VectorOptions;
+
 /// A stream of text: gzip or not, with or without a byte-order mark. The stream outlives it.
 oracle::ByteReader text_of(ByteStream&);
 
@@ -54,5 +56,9 @@ bool is_form_of_fields(const std::string& in);
 /// The unit that the first line of a file of vectors describes; null where it does not. `file` is
 /// what an Error calls the file.
 UnitPtr unit_described(const std::string& file, std::string_view header);
+
+/// The unit or the operation of the options; `own` becomes the unit. Throws Error naming the
+/// option.
+oracle::Subject subject_of(const VectorOptions&, UnitPtr& own);
 
 }  // namespace numemu::api

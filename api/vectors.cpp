@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "api/oracle.hpp"
+#include "api/records.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/output_files.hpp"
 
@@ -61,25 +62,6 @@ Subject operation_of(const VectorOptions& o) {
                            operation == Operation::dot ? o.k.value_or(kProducts) : 1);
 }
 
-Subject subject_of(const VectorOptions& o, UnitPtr& own) {
-  Subject s;
-  if (o.unit.empty()) {
-    s = operation_of(o);
-  } else {
-    if (!o.op.empty()) throw usage_error("--unit, --op: expected one of them");
-    refuse_beside_unit(o);
-    if (is_unit_file(o.unit)) own = open_unit(o.unit);
-    const Format* a = o.format_a.empty() ? nullptr : &find_format(o.format_a);
-    const Format* b = o.format_b.empty() ? a : &find_format(o.format_b);
-    if (own == nullptr) own = open_unit(o.unit);
-    s = unit_subject(*own, o.k.value_or(0), a, b);
-  }
-  s.seed = o.seed;
-  s.level = static_cast<int>(o.level);
-  s.style = o.style;
-  return s;
-}
-
 std::int64_t number_of(const VectorOptions& o, const Generator& generator) {
   const std::int64_t limit = generator.limit(), usual = kUsual[o.level - 1];
   if (o.style == "exhaustive") {
@@ -104,6 +86,25 @@ void require_room(std::int64_t n, std::int64_t record_bytes) {
 }
 
 }  // namespace
+
+Subject subject_of(const VectorOptions& o, UnitPtr& own) {
+  Subject s;
+  if (o.unit.empty()) {
+    s = operation_of(o);
+  } else {
+    if (!o.op.empty()) throw usage_error("--unit, --op: expected one of them");
+    refuse_beside_unit(o);
+    if (is_unit_file(o.unit)) own = open_unit(o.unit);
+    const Format* a = o.format_a.empty() ? nullptr : &find_format(o.format_a);
+    const Format* b = o.format_b.empty() ? a : &find_format(o.format_b);
+    if (own == nullptr) own = open_unit(o.unit);
+    s = unit_subject(*own, o.k.value_or(0), a, b);
+  }
+  s.seed = o.seed;
+  s.level = static_cast<int>(o.level);
+  s.style = o.style;
+  return s;
+}
 
 Vectors::Vectors(const VectorOptions& o) {
   generator_.emplace(subject_of(o, unit_));

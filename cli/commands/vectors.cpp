@@ -7,8 +7,8 @@
 
 #include "api/oracle.hpp"
 #include "cli/command.hpp"
-#include "cli/format_names.hpp"
 #include "cli/progress.hpp"
+#include "cli/subject_options.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/output_files.hpp"
@@ -47,11 +47,7 @@ int run_vectors(const VectorsOptions& o) {
   } else {
     vectors.write_file(form, o.out, progress_of("vectors", o.quiet));
   }
-  if (!o.quiet) {
-    for (const auto& [option, name] :
-         {std::pair("--format", &o.made.format), {"--from", &o.made.from}, {"--to", &o.made.to}})
-      note_short_names(option, *name);
-  }
+  if (!o.quiet) note_subject_names(o.made);
   return kFine;
 }
 
@@ -59,22 +55,7 @@ int run_vectors(const VectorsOptions& o) {
 
 void add_vectors(Program& program) {
   auto [command, options] = program.command<VectorsOptions>("vectors", run_vectors);
-  command.option("--unit U", options.made.unit,
-                 "A matrix unit, or a .json file that describes one");
-  command.option("--op OP", options.made.op, "convert, mul, add, fma or dot: exact, rounded once");
-  command.option("--format F", options.made.format, "Format of the operands of --op");
-  command.option("--from F", options.made.from, "The same: what is converted");
-  command.option("--to F", options.made.to, "Format of the result and of c (default: --format)");
-  command.option("--format-a F", options.made.format_a, "Format of A where the unit takes any");
-  command.option("--format-b F", options.made.format_b, "Format of B (default: --format-a)");
-  command
-      .option("--k K", options.made.k,
-              "Products of a dot, or of a unit (default: one instruction, or 32)")
-      .whole(1, oracle::kMostProducts);
-  command.option("--rounding R", options.made.rounding,
-                 "Of --op: rne, rna, rtz, rup, rdn, rodd, sr(N) or sr(N,a|b|c|odd) (default: rne)");
-  command.option("--overflow O", options.made.overflow,
-                 "Of --op: saturate, propagate or ieee (default: saturate for convert, else ieee)");
+  add_subject(command, options.made);
   command
       .option("--style S", options.made.style,
               "mixed, random, edges, exhaustive, cancel, subnormal, overflow, ties, alignment, "

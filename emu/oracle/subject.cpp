@@ -56,15 +56,6 @@ void require_depth(std::string_view who, std::int64_t k) {
     throw Error(fmt::format("{}: k: expected 1 to {}, found {}", who, kMostProducts, k));
 }
 
-/// Products of one instruction; 32 where that is any number.
-std::int64_t usual_depth(const unit::UnitDescription& u) {
-  constexpr std::int64_t kUsual = 32;
-  const std::int64_t products = u.k != 0 ? u.k : std::max<std::int64_t>(u.group, kUsual);
-  if (u.sparsity.dense()) return products;
-  const std::int64_t groups = (products + u.sparsity.kept - 1) / u.sparsity.kept;
-  return groups * u.sparsity.group;
-}
-
 std::string from_text(const Subject& s) {
   return s.a == s.b ? s.a->name : s.a->name + "," + s.b->name;
 }
@@ -196,6 +187,14 @@ Subject operation_subject(Operation operation, const Format& from, const Format&
                             rounding.random_bits));
   }
   return s;
+}
+
+std::int64_t usual_depth(const unit::UnitDescription& u) {
+  constexpr std::int64_t kUsual = 32;
+  const std::int64_t products = u.k != 0 ? u.k : std::max<std::int64_t>(u.group, kUsual);
+  if (u.sparsity.dense()) return products;
+  const std::int64_t groups = (products + u.sparsity.kept - 1) / u.sparsity.kept;
+  return groups * u.sparsity.group;
 }
 
 Subject unit_subject(const unit::Unit& unit, std::int64_t k, const Format* a, const Format* b) {

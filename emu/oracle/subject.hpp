@@ -54,8 +54,10 @@ Operation parse_operation(std::string_view);
 /// be computed with: codebooks, mantissas whose products or random bits exceed 64 bits.
 Subject operation_subject(Operation, const Format& from, const Format& to, const Rounding&,
                           Overflow, std::int64_t k = 1);
-/// The unit with its own formats, or with the given ones where it takes any; k = 0: the products of
-/// one of its instructions, or 32 where that is any number. Throws Error naming the unit where the
+/// Products of one of the unit's instructions; 32 where that is any number.
+std::int64_t usual_depth(const unit::UnitDescription&);
+/// The unit with its own formats, or with the given ones where it takes any; k = 0: usual_depth().
+/// Throws Error naming the unit where the
 /// formats contradict it, or K is no multiple of its sparsity group.
 Subject unit_subject(const unit::Unit&, std::int64_t k = 0, const Format* a = nullptr,
                      const Format* b = nullptr);

@@ -70,7 +70,7 @@ Layout answer_layout(const Ports& ports) {
 
 std::string questions_header(const Ports& ports) {
   std::string line =
-      fmt::format("# numemu-questions 1 a={} b={} c={} d={} k={}", ports.a->name, ports.b->name,
+      fmt::format("{}1 a={} b={} c={} d={} k={}", kQuestionsBegin, ports.a->name, ports.b->name,
                   name_of(ports.c, ports.bits), name_of(ports.d, ports.bits), ports.k);
   if (ports.scale != nullptr)
     line += fmt::format(" scale={} block={}", ports.scale->name, ports.block);

@@ -1,6 +1,7 @@
 // Questions and answers as text: the records of a vector file, D apart.
 #pragma once
 #include <string>
+#include <string_view>
 
 #include "emu/oracle/identify/dots.hpp"
 #include "emu/oracle/record.hpp"
@@ -18,6 +19,7 @@ Layout answer_layout(const Ports&);
 /// "# numemu-questions 1 a=float16 b=float16 c=float32 d=float32 k=16", and scale=, block=,
 /// sparsity= where they apply.
 std::string questions_header(const Ports&);
+inline constexpr std::string_view kQuestionsBegin = "# numemu-questions ";
 /// The words of a record without D: one line, with its end.
 std::string question_text(const Ports&, const Dot&);
 
