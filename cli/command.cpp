@@ -23,6 +23,8 @@
 #include <thread>
 #include <vector>
 
+#include "cli/completion.hpp"
+#include "cli/manual.hpp"
 #include "cli/talk.hpp"
 #include "emu/unit/cpu.hpp"
 #include "emu/unit/description/json.hpp"
@@ -142,15 +144,28 @@ void require_threads() {
 }  // namespace
 
 int run_commands(int argc, char** argv, void (*add_commands)(Program&)) {
+  const std::string version =
+      fmt::format("numemu {} (numerics {})", NUMEMU_VERSION, kNumericsVersion);
   Program program("numemu",
                   "numemu: bit-exact emulation of number formats, matrix units and networks",
-                  fmt::format("numemu {} (numerics {})", NUMEMU_VERSION, kNumericsVersion));
+                  version);
   for (const CommandRow& row : kCommands) program.list(row.name, row.help);
   add_commands(program);
   if (argc > 1 && std::ranges::find(kPlanned, argv[1]) != kPlanned.end())
     return complain(
         usage_error(fmt::format("command '{}' is planned but not available yet", argv[1])));
   try {
+    const std::string first = argc > 1 ? argv[1] : "";
+    if (first == "--complete") {
+      fmt::print("{}", completions(program, {argv + 2, argv + argc}));
+      return finish(kFine);
+    }
+    if (first == "--manual") {  // [COMMAND [DATE]]
+      const std::vector<std::string> words(argv + 2, argv + argc);
+      const std::string command = words.empty() ? "" : words[0];
+      fmt::print("{}", manual_page(program, command, {version, words.size() > 1 ? words[1] : ""}));
+      return finish(kFine);
+    }
     return finish(program.parse(argc, argv)());
   } catch (const unit::DescriptionErrors& errors) {
     int code = kBadUsage;

@@ -86,6 +86,11 @@ Option Option::show_default() {
 
 Option Option::one_of(const std::vector<std::string>& words) {
   option_->check(CLI::IsMember(words));
+  return suggest([words] { return words; });
+}
+
+Option Option::suggest(WordList words) {
+  *words_ = std::move(words);
   return *this;
 }
 
@@ -123,9 +128,10 @@ Option Command::option(const std::string& usage, T& value, const std::string& he
   const std::size_t blank = usage.find(' ');
   CLI::Option* option = app_.add_option(usage.substr(0, blank), value, help);
   if (blank != std::string::npos) option->type_name(usage.substr(blank + 1));
+  Kept& kept = kept_[option] = {option->get_type_name(), {}};
   if constexpr (std::is_same_v<T, std::uint64_t> || std::is_same_v<T, std::optional<std::uint64_t>>)
     option->check(whole_number<std::uint64_t>(0, UINT64_MAX, "0 to 2^64-1"));
-  return Option(option);
+  return {option, kept.words};
 }
 
 using Text = const std::string&;
@@ -141,10 +147,46 @@ template Option Command::option(Text, std::optional<double>&, Text);
 template Option Command::option(Text, std::optional<float>&, Text);
 
 Option Command::flag(const std::string& name, bool& value, const std::string& help) {
-  return Option(app_.add_flag(name, value, help));
+  CLI::Option* option = app_.add_flag(name, value, help);
+  return {option, kept_[option].words};
 }
 
 void Command::before_run(std::function<void()> step) { steps_.push_back(std::move(step)); }
+
+namespace {
+
+ShownOption shown_option(const CLI::Option& option, const std::string& value,
+                         const WordList& words) {
+  ShownOption shown;
+  for (const std::string& name : option.get_snames()) shown.names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) {
+    if (!option.get_positional()) shown.names.push_back("--" + name);
+  }
+  shown.value = value;
+  // CLI11 appends its validators to the kind of value.
+  const std::string kind = option.get_type_name();
+  if (kind.size() > value.size() && !value.empty()) shown.limits = kind.substr(value.size() + 1);
+  shown.standard = option.get_default_str();
+  shown.help = option.get_description();
+  shown.required = option.get_required();
+  for (const CLI::Option* other : option.get_excludes())
+    shown.excludes.push_back(other->get_name());
+  shown.words = words;
+  return shown;
+}
+
+}  // namespace
+
+std::vector<ShownOption> Command::shown() const {
+  std::vector<ShownOption> all;
+  for (const CLI::Option* option : std::as_const(app_).get_options()) {
+    const auto kept = kept_.find(option);
+    all.push_back(kept == kept_.end()
+                      ? shown_option(*option, "", {})
+                      : shown_option(*option, kept->second.value, kept->second.words));
+  }
+  return all;
+}
 
 Program::Program(const std::string& name, const std::string& help, const std::string& version)
     : app_(std::make_unique<CLI::App>(help, name)) {
@@ -156,12 +198,34 @@ Program::~Program() = default;
 
 void Program::list(const std::string& name, const std::string& help) {
   app_->add_subcommand(name, help);
-  names_.push_back(name);
+  listed_.push_back({name, help});
 }
 
 Command& Program::add(const std::string& name, Action action) {
   commands_.emplace_back(new Command(*app_->get_subcommand(name), std::move(action)));
   return *commands_.back();
+}
+
+void Program::require_listed(const std::string& name) const {
+  std::vector<std::string> names;
+  for (const Listed& command : listed_) names.push_back(command.name);
+  if (std::ranges::find(names, name) == names.end())
+    throw usage_error(unknown_name("command", name, names));
+}
+
+std::vector<ShownOption> Program::options(const std::string& name) const {
+  if (name.empty()) {
+    std::vector<ShownOption> all;
+    for (const CLI::Option* option : std::as_const(*app_).get_options())
+      all.push_back(shown_option(*option, "", {}));
+    return all;
+  }
+  require_listed(name);
+  const auto own = std::ranges::find_if(
+      commands_, [&](const auto& command) { return command->app_.get_name() == name; });
+  if (own == commands_.end())
+    throw usage_error(fmt::format("command '{}' is of another program", name));
+  return (*own)->shown();
 }
 
 Action Program::parse(int argc, char** argv) {
@@ -171,8 +235,7 @@ Action Program::parse(int argc, char** argv) {
       return kBadUsage;
     };
   }
-  if (argv[1][0] != '-' && std::ranges::find(names_, argv[1]) == names_.end())
-    throw usage_error(unknown_name("command", argv[1], names_));
+  if (argv[1][0] != '-') require_listed(argv[1]);
   try {
     app_->parse(argc, argv);
   } catch (const CLI::Success& help) {

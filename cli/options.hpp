@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -18,6 +19,21 @@ namespace numemu::cli {
 /// Runs and returns the exit code.
 using Action = std::function<int()>;
 
+/// Words that a value may be, of what there are many or which some library knows.
+using WordList = std::function<std::vector<std::string>()>;
+
+/// An option as help, manual and completion show it.
+struct ShownOption {
+  std::vector<std::string> names;  ///< with their dashes; none: an argument without a name
+  std::string value;               ///< "FILE"; empty: a flag
+  std::string limits;              ///< "INT in [1 - 4096]"
+  std::string standard;            ///< the value where it is not given, if the help tells
+  std::string help;
+  bool required = false;
+  std::vector<std::string> excludes;
+  WordList words;  ///< may be empty
+};
+
 /// An option of a command. Each function returns the option itself, so that calls chain.
 class Option {
  public:
@@ -27,6 +43,8 @@ class Option {
   /// The help shows the value that the variable has now.
   Option show_default();
   Option one_of(const std::vector<std::string>& words);
+  /// What completion offers as values; others are legal, too.
+  Option suggest(WordList words);
   /// A whole number from `least` to `most` in decimal digits; the help shows both.
   Option whole(std::int64_t least, std::int64_t most);
   /// Real numbers: above 0, from 0, from 0 to 1; the help says which.
@@ -38,8 +56,9 @@ class Option {
 
  private:
   friend class Command;
-  explicit Option(CLI::Option* option) : option_(option) {}
+  Option(CLI::Option* option, WordList& words) : option_(option), words_(&words) {}
   CLI::Option* option_;
+  WordList* words_;
 };
 
 /// One command of the program.
@@ -70,7 +89,15 @@ class Command {
  private:
   friend class Program;
   Command(CLI::App& app, Action action) : app_(app), action_(std::move(action)) {}
+  std::vector<ShownOption> shown() const;
+
+  /// What CLI11 does not keep of an option.
+  struct Kept {
+    std::string value;
+    WordList words;
+  };
   CLI::App& app_;
+  std::map<const CLI::Option*, Kept> kept_;
   std::vector<std::function<void()>> steps_;
   Action action_;
 };
@@ -91,10 +118,20 @@ class Program {
   /// for a wrong command line, with the nearest name where one is unknown.
   Action parse(int argc, char** argv);
 
+  struct Listed {
+    std::string name, help;
+  };
+  /// All commands, of other programs too.
+  const std::vector<Listed>& commands() const { return listed_; }
+  /// The options of a command of this program; those of the program itself for "". Throws Error for
+  /// other names.
+  std::vector<ShownOption> options(const std::string& command) const;
+
  private:
   Command& add(const std::string& name, Action);
+  void require_listed(const std::string& name) const;
   std::unique_ptr<CLI::App> app_;
-  std::vector<std::string> names_;
+  std::vector<Listed> listed_;
   std::vector<std::unique_ptr<Command>> commands_;
 };
 

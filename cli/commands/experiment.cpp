@@ -151,7 +151,12 @@ int run_experiment(const ExperimentOptions& options) {
 
 void add_experiment(Program& program) {
   auto [command, options] = program.command<ExperimentOptions>("experiment", run_experiment);
-  command.option("name NAME", options.asked.name, "Experiment");
+  command.option("name NAME", options.asked.name, "Experiment").suggest([] {
+    std::vector<std::string> names;
+    for (const experiments::Experiment* experiment : experiments::all_experiments())
+      names.push_back(experiment->name);
+    return names;
+  });
   command.option("--set key=value", options.asked.settings, "Change a setting (repeatable)");
   command
       .option("--size SIZE", options.asked.size,

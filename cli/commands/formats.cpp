@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "cli/command.hpp"
+#include "cli/completion.hpp"
 #include "cli/table.hpp"
 #include "cli/talk.hpp"
 #include "formats/codec.hpp"
@@ -238,9 +239,11 @@ int run_formats(const FormatsOptions& options) {
 
 void add_formats(Program& program) {
   auto [command, options] = program.command<FormatsOptions>("formats", run_formats);
-  command.option("name NAME", options.name,
-                 "A name, alias, descriptor or codebook (float8_e4m3fn, e3m2, e4m3+finite, "
-                 "codebook(x.npy)), or a block format (mxfp4, group(int4,128,float16))");
+  command
+      .option("name NAME", options.name,
+              "A name, alias, descriptor or codebook (float8_e4m3fn, e3m2, e4m3+finite, "
+              "codebook(x.npy)), or a block format (mxfp4, group(int4,128,float16))")
+      .suggest(format_words);
   command.flag("--json", options.json, "Print JSON");
   command.flag("--conformance", options.conformance,
                "Print the flags that match other libraries (docs/conformance.md)");

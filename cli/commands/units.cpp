@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "cli/command.hpp"
+#include "cli/completion.hpp"
 #include "cli/table.hpp"
 #include "emu/unit/catalogue/modifiers.hpp"
 #include "emu/unit/description/fields.hpp"
@@ -297,9 +298,11 @@ int run_units(const UnitsOptions& options) {
 
 void add_units(Program& program) {
   auto [command, options] = program.command<UnitsOptions>("units", run_units);
-  command.option("name NAME|PATTERN|FILE.json", options.name,
-                 "Name, alias or short form of a unit; parts of names (h100.wgmma) or * and ?; a "
-                 "description of yours");
+  command
+      .option("name NAME|PATTERN|FILE.json", options.name,
+              "Name, alias or short form of a unit; parts of names (h100.wgmma) or * and ?; a "
+              "description of yours")
+      .suggest(unit_words);
   command.flag("--json", options.json, "Print JSON");
   command.flag("--markdown", options.markdown, "Print the table of docs/units.md");
   command

@@ -68,7 +68,7 @@ void add_vectors(Program& program) {
       .whole(1, std::int64_t{1} << 40);
   command.option("--seed S", options.made.seed, "Seed of the inputs").show_default();
   command
-      .option("--file-format F", options.form,
+      .option("--file-format FORM", options.form,
               "text, csv, jsonl, npz or readmemh (a file per port)")
       .show_default();
   command.option("--out FILE", options.out,

@@ -179,7 +179,7 @@ void add_verify(Program& program) {
   command.option("--overflow O", o.told.overflow, "Overflow of --op (default: the file's)");
   command.option("--k K", o.told.k, "Products of a record, where the file has no first line")
       .whole(0, 65536);
-  command.option("--fields F", o.told.fields,
+  command.option("--fields LIST", o.told.fields,
                  "Fields of foreign lines: a:32xe4m3fn,b:32xe4m3fn,c:f32,d:f32");
   command
       .option("--element-order ORDER", o.element_order,
