@@ -59,7 +59,8 @@ class Vectors {
   /// The text of a file, piece by piece; of text, csv and jsonl.
   void write(oracle::FileForm, const std::function<void(const std::string&)>& to,
              const OnProgress& = {}) const;
-  /// A file; of readmemh PATH.a.hex, PATH.b.hex and so on. Throws Error where it would be too large
+  /// A file; of readmemh and sv PATH.a.hex, PATH.b.hex and so on, of sv PATH.class.hex and
+  /// PATH_pkg.sv, too. Throws Error where it would be too large
   /// to be made in memory.
   void write_file(oracle::FileForm, const std::string& path, const OnProgress& = {}) const;
 

@@ -9,6 +9,7 @@
 
 #include "api/oracle.hpp"
 #include "api/records.hpp"
+#include "emu/oracle/files/sv_package.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/output_files.hpp"
 
@@ -165,24 +166,39 @@ void Vectors::write_file(FileForm form, const std::string& path,
     in_order<Records>([](Records& r, Records& made) { made = std::move(r); },
                       [&](Records& made) { writer.append(made); }, on_progress);
     files.add_text("vectors", path, writer.file());
-  } else if (form == FileForm::readmemh) {
+  } else if (form == FileForm::readmemh || form == FileForm::sv) {
+    const bool package = form == FileForm::sv;
+    const std::string name = package ? package_name(path) : "";
     std::int64_t bytes = 0;
     constexpr std::int64_t kClass = 20;
     for (const Field& f : layout()) bytes += (f.count * f.bits + 3) / 4 + kClass;
     require_room(size_, bytes);
     std::vector<std::string> ports(layout().size(), port_head(subject()));
-    in_order<std::vector<std::string>>(
-        [&](Records& r, std::vector<std::string>& texts) {
-          texts.resize(layout().size());
+    // The classes are numbered in their order, so by one thread.
+    SvPackage sv;
+    std::string classes = port_head(subject());
+    struct Ports {
+      std::vector<std::string> texts;
+      Records records;
+    };
+    in_order<Ports>(
+        [&](Records& r, Ports& made) {
+          made.texts.resize(layout().size());
           for (std::size_t f = 0; f < layout().size(); ++f)
-            append_port(layout()[f], r, static_cast<int>(f), texts[f]);
+            append_port(layout()[f], r, static_cast<int>(f), made.texts[f]);
+          if (package) made.records = std::move(r);
         },
-        [&](std::vector<std::string>& texts) {
-          for (std::size_t f = 0; f < layout().size(); ++f) ports[f] += texts[f];
+        [&](Ports& made) {
+          for (std::size_t f = 0; f < layout().size(); ++f) ports[f] += made.texts[f];
+          sv.append_classes(made.records, classes);
         },
         on_progress);
     for (std::size_t f = 0; f < layout().size(); ++f)
-      files.add_text(layout()[f].name, path + "." + layout()[f].name + ".hex", ports[f]);
+      files.add_text(layout()[f].name, port_file(path, layout()[f].name), ports[f]);
+    if (package) {
+      files.add_text("class", port_file(path, "class"), classes);
+      files.add_text("package", path + "_pkg.sv", sv.text(name, subject(), layout()));
+    }
   } else {
     std::string all, sample;
     append_records(form, layout(), Records(layout(), 1), sample);

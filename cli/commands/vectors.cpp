@@ -31,13 +31,13 @@ void to_standard_output(const std::string& text) {
 
 int run_vectors(const VectorsOptions& o) {
   const FileForm form = oracle::parse_file_form(o.form);
-  const bool in_files = form == FileForm::npz || form == FileForm::readmemh;
+  const bool in_ports = form == FileForm::readmemh || form == FileForm::sv;
   const bool to_stdout = o.out.empty() || o.out == "-";
-  if (in_files && to_stdout)
+  if ((form == FileForm::npz || in_ports) && to_stdout)
     throw usage_error(fmt::format("--out: expected a {} with --file-format {}",
                                   form == FileForm::npz ? "file" : "prefix of files", o.form));
   const api::Vectors vectors(o.made);
-  if (!to_stdout && form != FileForm::readmemh) {
+  if (!to_stdout && !in_ports) {
     require_replaceable(o.out);
     require_distinct_paths({{"--out", o.out, false}},
                            {{"--unit", api::is_unit_file(o.made.unit) ? o.made.unit : "", false}});
@@ -69,10 +69,11 @@ void add_vectors(Program& program) {
   command.option("--seed S", options.made.seed, "Seed of the inputs").show_default();
   command
       .option("--file-format FORM", options.form,
-              "text, csv, jsonl, npz or readmemh (a file per port)")
+              "text, csv, jsonl, npz, readmemh (a file per port) or sv (the same with a package)")
       .show_default();
   command.option("--out FILE", options.out,
-                 "Where to (default: standard output); with readmemh: FILE.a.hex, FILE.b.hex, ...");
+                 "Where to (default: standard output); with readmemh and sv: FILE.a.hex, "
+                 "FILE.b.hex, ..., FILE_pkg.sv");
   command.flag("--quiet", options.quiet, "Print no progress");
   add_threads(command);
 }

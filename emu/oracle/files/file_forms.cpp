@@ -149,7 +149,8 @@ std::string NpzWriter::file() const {
 
 namespace {
 
-constexpr std::array<std::string_view, 5> kForms = {"text", "csv", "jsonl", "npz", "readmemh"};
+constexpr std::array<std::string_view, 6> kForms = {"text", "csv",      "jsonl",
+                                                    "npz",  "readmemh", "sv"};
 
 void append_csv(const Layout& layout, const Records& records, std::string& text) {
   for (std::int64_t i = 0; i < records.size; ++i) {

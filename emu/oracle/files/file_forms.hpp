@@ -1,4 +1,5 @@
-// The forms of vector files beside text: csv, JSON lines, npz, and $readmemh files of ports.
+// The forms of vector files beside text: csv, JSON lines, npz, and $readmemh files of ports, also
+// with a SystemVerilog package.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -17,6 +18,7 @@ enum class FileForm : std::uint8_t {
   jsonl,     ///< one object a record
   npz,       ///< one array a field
   readmemh,  ///< one file a field, all of its elements one word, element 0 lowest
+  sv,        ///< the same, and a package that loads them (sv_package.hpp)
 };
 
 /// Throws Error with the nearest known name.

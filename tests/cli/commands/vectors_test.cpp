@@ -51,6 +51,22 @@ TEST_CASE("vectors: a file for each port", "[fast]") {
   }
 }
 
+TEST_CASE("vectors: a SystemVerilog package beside the files of its ports", "[fast]") {
+  const Scratch s;
+  const std::string run = "vectors --quiet --unit h100.wgmma.e4m3.f32 --k 4 --n 9000";
+  REQUIRE(s.call(run + " --file-format readmemh --out plain").code == 0);
+  for (const std::string threads : {"1", "2"}) {
+    REQUIRE(s.call(run + " --threads " + threads + " --file-format sv --out tb").code == 0);
+    for (const std::string port : {"a", "b", "c", "d", "flags"})
+      CHECK(read_file(s.path + "/tb." + port + ".hex") ==
+            read_file(s.path + "/plain." + port + ".hex"));
+    const std::string classes = read_file(s.path + "/tb.class.hex");
+    CHECK(std::count(classes.begin(), classes.end(), '\n') == 9001);
+    CHECK_THAT(read_file(s.path + "/tb_pkg.sv"), Catch::Matchers::Contains("int N = 9000;"));
+  }
+  CHECK(s.call("verify --in tb").code == 0);
+}
+
 TEST_CASE("vectors: wrong options are refused before any output", "[fast]") {
   const Scratch s;
   const auto refused = [&](const std::string& arguments, const std::string& text) {
@@ -79,6 +95,11 @@ TEST_CASE("vectors: wrong options are refused before any output", "[fast]") {
           "--n: expected at most 256, the inputs there are, found 257");
   refused("--op mul --format float16 --file-format npz",
           "--out: expected a file with --file-format npz");
+  refused("--op mul --format float16 --file-format sv",
+          "--out: expected a prefix of files with --file-format sv");
+  refused(
+      "--op mul --format float16 --file-format sv --out my-vectors",
+      "--out: expected a prefix whose name has letters, digits and _, the package being NAME_pkg");
   refused("--op mul --format float16 --file-format npz --out x.npz --n 1000000000",
           "--n: expected at most ");
   refused("--op fma --format float64 --rounding 'sr(20)'",
