@@ -48,6 +48,16 @@ double decibel_error(const std::vector<Correlation>& parts) {
   return 10 / portable::log(10.0) * stats::mean_of(shares).error;
 }
 
+Correlation mean_of(const std::vector<Correlation>& parts) {
+  const auto mean = [&](double Correlation::*part) {
+    return stats::mean_of(std::ssize(parts),
+                          [&](std::int64_t i) { return parts[static_cast<std::size_t>(i)].*part; })
+        .value;
+  };
+  return {mean(&Correlation::noise), mean(&Correlation::xx), mean(&Correlation::yy),
+          mean(&Correlation::xy)};
+}
+
 Correlation correlate(const float* y, const float* x, std::int64_t n) {
   const auto mean = [&](const auto& term) { return pairwise_sum(n, term) / n; };
   return {mean([&](std::int64_t i) {
@@ -176,8 +186,8 @@ class Measured {
     Listening listening(numerics, [&](const net::Product& p) { powers.add(p); });
     const net::Tensor logits = net::forward(graph, reference.batch, listening, {}, &observe);
     for (auto& [layer, samples] : powers.of_samples()) {
-      std::vector<Correlation>& all = layers_[layer];
-      for (const Power& power : samples) all.push_back({power.noise, power.signal, 0, 0});
+      std::vector<Power>& all = layers_[layer];
+      all.insert(all.end(), samples.begin(), samples.end());
     }
     const std::int64_t samples = reference.samples();
     const std::int64_t shares = samples > 0 && logits.size() % samples == 0 ? samples : 1;
@@ -196,7 +206,7 @@ class Measured {
   /// What other passes have shown of further samples.
   void add(const Measured& other) {
     for (const auto& [layer, samples] : other.layers_) {
-      std::vector<Correlation>& all = layers_[layer];
+      std::vector<Power>& all = layers_[layer];
       all.insert(all.end(), samples.begin(), samples.end());
     }
     outputs_.insert(outputs_.end(), other.outputs_.begin(), other.outputs_.end());
@@ -211,9 +221,9 @@ class Measured {
   LayerMeasurement result() const {
     LayerMeasurement out;
     for (const auto& [layer, samples] : layers_) {
-      const Correlation all = mean_of(samples);
-      out.db[layer] = decibels(all.xx, all.noise);
-      out.error[layer] = decibel_error(samples);
+      const Sqnr sqnr = sqnr_of(samples);
+      out.db[layer] = sqnr.db;
+      out.error[layer] = sqnr.error;
     }
     const Correlation all = mean_of(outputs_);
     out.output = fidelity(all);
@@ -230,17 +240,6 @@ class Measured {
     finite_.nan += counts.nan;
     finite_.infinite += counts.infinite;
   }
-  static Correlation mean_of(const std::vector<Correlation>& parts) {
-    const auto mean = [&](double Correlation::*part) {
-      return stats::mean_of(
-                 std::ssize(parts),
-                 [&](std::int64_t i) { return parts[static_cast<std::size_t>(i)].*part; })
-          .value;
-    };
-    return {mean(&Correlation::noise), mean(&Correlation::xx), mean(&Correlation::yy),
-            mean(&Correlation::xy)};
-  }
-
   /// Mean over the outputs of the square of their mean over samples.
   double mean_power() const {
     const auto n = static_cast<double>(outputs_.size());
@@ -252,7 +251,7 @@ class Measured {
            static_cast<double>(std::max<std::size_t>(1, sums_.size()));
   }
 
-  std::map<std::string, std::vector<Correlation>> layers_;
+  std::map<std::string, std::vector<Power>> layers_;
   std::vector<double> sums_;          ///< of every float32 output over the samples
   std::vector<Correlation> outputs_;  ///< of every sample; one where the output has no samples
   std::int64_t samples_ = 0;
@@ -280,6 +279,13 @@ Verdict layer_verdict(double predicted_db, double measured_db, std::int64_t samp
   if (samples < kFewestJudged || std::isnan(half)) return Verdict::undecided;
   if (distance + half <= kLayerHolds) return Verdict::holds;
   return distance - half > kLayerFails ? Verdict::fails : Verdict::undecided;
+}
+
+Sqnr sqnr_of(const std::vector<Power>& samples) {
+  std::vector<Correlation> parts;
+  for (const Power& power : samples) parts.push_back({power.noise, power.signal, 0, 0});
+  const Correlation all = mean_of(parts);
+  return {decibels(all.xx, all.noise), decibel_error(parts)};
 }
 
 std::vector<TensorNoise> predict_tensors(const policies::BoundRecipe& recipe,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "emu/stats/finite_counts.hpp"
+#include "experiments/predict/layer_powers.hpp"
 #include "experiments/predict/tensor_noise.hpp"
 #include "experiments/predict/unit_errors.hpp"
 #include "policies/calibrate/reference.hpp"
@@ -77,6 +78,12 @@ ProbePlan probe_plan(double macs_of_a_sample, std::int64_t reference_samples);
 LayerPrediction predict_layers(const policies::BoundRecipe&, const policies::FloatReference&,
                                const policies::StaticScales& static_scales = {},
                                std::int64_t probes = kProbes);
+
+struct Sqnr {
+  double db = 0, error = 0;  ///< and its standard error
+};
+/// Of the mean powers of samples.
+Sqnr sqnr_of(const std::vector<Power>& samples);
 
 struct LayerMeasurement {
   std::map<std::string, double> db;

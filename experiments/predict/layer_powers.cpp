@@ -16,6 +16,12 @@ Power sums(std::int64_t n, const float* a, const float* b) {
 
 }  // namespace
 
+Power power_of(std::int64_t n, const float* y, const float* x) {
+  const Power power = sums(n, y, x);
+  const auto count = static_cast<double>(std::max<std::int64_t>(1, n));
+  return {power.noise / count, power.signal / count};
+}
+
 LayerPowers::LayerPowers(const net::Graph& graph, const policies::FloatReference& reference,
                          std::int64_t first, std::int64_t count)
     : reference_(reference), first_(first), count_(count) {

@@ -1,5 +1,6 @@
 // What a forward pass differs from float32 at the output of every layer that multiplies.
 #pragma once
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
@@ -13,6 +14,8 @@ namespace numemu::experiments {
 struct Power {
   double noise = 0, signal = 0;
 };
+/// Of n outputs y beside float32 outputs x.
+Power power_of(std::int64_t n, const float* y, const float* x);
 
 /// Compares one pass on samples [first, first + count) of the reference with the reference: an
 /// observer of the graph hands over what whole operators give, and the numerics the products of
