@@ -155,15 +155,15 @@ int run_commands(int argc, char** argv, void (*add_commands)(Program&)) {
     return complain(
         usage_error(fmt::format("command '{}' is planned but not available yet", argv[1])));
   try {
+    // For shells and for the installation.
     const std::string first = argc > 1 ? argv[1] : "";
     if (first == "--complete") {
       fmt::print("{}", completions(program, {argv + 2, argv + argc}));
       return finish(kFine);
     }
-    if (first == "--manual") {  // [COMMAND [DATE]]
-      const std::vector<std::string> words(argv + 2, argv + argc);
-      const std::string command = words.empty() ? "" : words[0];
-      fmt::print("{}", manual_page(program, command, {version, words.size() > 1 ? words[1] : ""}));
+    if (const std::string manual = "--manual="; first.starts_with(manual)) {
+      const std::string date = first.substr(manual.size());
+      fmt::print("{}", manual_page(program, argc > 2 ? argv[2] : "", {version, date}));
       return finish(kFine);
     }
     return finish(program.parse(argc, argv)());
@@ -201,7 +201,12 @@ std::shared_ptr<const std::optional<std::int64_t>> add_threads(Command& command)
 
 std::string data_folder() {
   const std::string chosen = variable("NUMEMU_DATA");
-  return chosen.empty() ? NUMEMU_DATA_DIR : chosen;
+  if (!chosen.empty()) return chosen;
+  // As installed, else in the tree that the program was built from.
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  const auto installed = (program.parent_path() / NUMEMU_INSTALLED_DATA).lexically_normal();
+  return std::filesystem::is_directory(installed, error) ? installed.string() : NUMEMU_DATA_DIR;
 }
 
 std::string cache_folder() {

@@ -29,8 +29,8 @@ int run_commands(int argc, char** argv, void (*add_commands)(Program&));
 /// the system refuses them, before OpenMP would end the program. Returns the number that was asked
 /// for, if any.
 std::shared_ptr<const std::optional<std::int64_t>> add_threads(Command&);
-/// The shipped data folder ($NUMEMU_DATA or where the program was built) and the cache folder
-/// ($NUMEMU_CACHE, $XDG_CACHE_HOME/numemu or ~/.cache/numemu).
+/// The shipped data folder ($NUMEMU_DATA, that of the installation, or where the program was built)
+/// and the cache folder ($NUMEMU_CACHE, $XDG_CACHE_HOME/numemu or ~/.cache/numemu).
 std::string data_folder();
 std::string cache_folder();
 /// Seconds of a steady clock.
