@@ -8,8 +8,10 @@
 
 #include "formats/analysis/monte_carlo.hpp"
 #include "formats/error.hpp"
+#include "formats/portable/math.hpp"
 #include "formats/scaling/scale_rule.hpp"
 #include "formats/storage/npy.hpp"
+#include "formats/storage/utf8.hpp"
 
 namespace numemu::api {
 namespace {
@@ -32,10 +34,9 @@ double parse_scale(const std::string& text) {
   return scale;
 }
 
-/// The numbers of a file, all finite.
-std::vector<double> read_numbers(const std::string& path) {
+/// The numbers of an array, all finite.
+std::vector<double> finite_numbers(const std::string& path, const Array& array) {
   constexpr double kLargest = 1e75;  // fourth powers, which size standard errors, stay doubles
-  const Array array = read_npy(path);
   const std::int64_t n = array.elements();
   std::vector<double> x(static_cast<std::size_t>(n));
   const Format& half = find_format("float16");
@@ -104,16 +105,18 @@ Subject subject_of(const AnalysisRequest& request) {
   s.scale = parse_scale(request.scale);
   if (!request.rule.empty() && s.scale != 1)
     throw usage_error("--scale-rule: expected a rule or --scale, not both");
-  if (!is_file(request.numbers)) {
+  if (request.sample) {
+    s.numbers = finite_numbers(request.numbers, *request.sample);
+  } else if (!is_file(request.numbers)) {
     s.law = Distribution::parse(request.numbers, !format.is_signed);
     s.n = request.n.value_or(kUsualDraws);
   } else {
     if (request.n)
       throw usage_error(fmt::format(
           "--n: {} is a file with its own numbers, expected a distribution name", request.numbers));
-    s.numbers = read_numbers(request.numbers);
-    s.n = static_cast<std::int64_t>(s.numbers.size());
+    s.numbers = finite_numbers(request.numbers, read_npy(request.numbers));
   }
+  if (!s.law) s.n = static_cast<std::int64_t>(s.numbers.size());
   if (!request.rule.empty()) s.scale = scale_by_rule(request.rule, s);
   return s;
 }
@@ -185,9 +188,44 @@ Analysis analyze(const AnalysisRequest& request, const std::function<void(std::i
   return {c,
           s.scale,
           s.law ? std::optional(s.law->name()) : std::nullopt,
+          s.law ? s.law->name() : utf8_text(request.numbers),
+          request.rule.empty() ? "" : std::string(scale_rule_name(request.rule)),
           s.n,
           figures_of(s, predicted, measured),
           best};
+}
+
+namespace {
+
+Json choice_json(const ScaleChoice& choice, double signal) {
+  return {{"scale", choice.scale},
+          {"log2_scale", portable::log2(choice.scale)},
+          {"mse", choice.square},
+          {"sqnr_db", 10 * portable::log10(signal / choice.square)}};
+}
+
+}  // namespace
+
+Json analysis_json(const Analysis& s) {
+  Json json = {{"format", s.conversion.format->name},
+               {"rounding", to_string(s.conversion.rounding)},
+               {"overflow", to_string(s.conversion.overflow)},
+               {"scale", s.scale},
+               {"dist", s.numbers},
+               {"n", s.n},
+               {"seed", s.conversion.random.seed}};
+  if (!s.rule.empty()) json["scale_rule"] = s.rule;
+  for (const AnalyzedFigure& row : s.figures) {
+    json["figures"][row.key] = {{"predicted", row.predicted.mean},
+                                {"measured", row.measured.mean},
+                                {"ci95", {row.comparison.low, row.comparison.high}},
+                                {"verdict", to_string(row.comparison.verdict)}};
+  }
+  if (s.best) {
+    json["best_scale"] = {{"real", choice_json(s.best->real, s.best->signal)},
+                          {"power_of_two", choice_json(s.best->power_of_two, s.best->signal)}};
+  }
+  return json;
 }
 
 }  // namespace numemu::api

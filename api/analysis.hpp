@@ -10,6 +10,8 @@
 #include "formats/analysis/best_scale.hpp"
 #include "formats/analysis/comparison.hpp"
 #include "formats/conversion.hpp"
+#include "formats/storage/array.hpp"
+#include "formats/storage/json.hpp"
 
 namespace numemu::api {
 
@@ -17,6 +19,7 @@ struct AnalysisRequest {
   std::string format;  ///< a scalar one of at most 16 bits
   /// normal, laplace, uniform, lognormal:S, lognormal:S:log2, or a .npy file.
   std::string numbers;
+  std::optional<Array> sample = {};  ///< in place of the file: float16, float32 or float64
   std::string rounding = "rne", overflow = "saturate";
   std::string scale = "1";             ///< S: x / S is rounded
   std::string rule = {};               ///< the scale rule that chooses S
@@ -35,7 +38,9 @@ struct AnalyzedFigure {
 struct Analysis {
   Conversion conversion;
   double scale = 1;
-  std::optional<std::string> law;  ///< its name; nothing: numbers of a file
+  std::optional<std::string> law;  ///< its name; nothing: numbers of a file or an array
+  std::string numbers;             ///< the law's name, or that of the file
+  std::string rule;                ///< canonical name of the rule that chose the scale; else empty
   std::int64_t n = 0;
   std::vector<AnalyzedFigure> figures;
   std::optional<BestScale> best;
@@ -46,5 +51,7 @@ struct Analysis {
 /// `slow` is told the number of conversions where they take longer than a moment. Throws Error
 /// naming the option or the file.
 Analysis analyze(const AnalysisRequest&, const std::function<void(std::int64_t)>& slow = {});
+/// What `numemu analyze --json` prints.
+Json analysis_json(const Analysis&);
 
 }  // namespace numemu::api

@@ -13,6 +13,7 @@
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"
 #include "formats/portable/pairwise.hpp"
+#include "formats/quantize.hpp"
 #include "formats/scaling/scale_rule.hpp"
 #include "formats/suggest.hpp"
 
@@ -20,7 +21,7 @@ namespace numemu::api {
 namespace {
 
 /// Nothing where the limit is not a double (e15m2).
-std::optional<double> limit(double (*of)(const Format&), const Format& format) {
+std::optional<double> limit_of(double (*of)(const Format&), const Format& format) {
   try {
     return of(format);
   } catch (const Error&) {
@@ -40,6 +41,36 @@ void check_precision(const std::string& name, const Conversion& conversion, cons
                           to_string(conversion.rounding)));
 }
 
+/// The names of the enumerators, in their order.
+std::string_view to_text(Kind kind) {
+  constexpr const char* kNames[] = {"float", "integer", "sign", "codebook"};
+  return kNames[static_cast<int>(kind)];
+}
+
+std::string_view to_text(Specials specials) {
+  constexpr const char* kNames[] = {"ieee", "nan1",           "fnuz",        "finite",
+                                    "top",  "p3109_extended", "p3109_finite"};
+  return kNames[static_cast<int>(specials)];
+}
+
+std::string_view to_text(FieldZero field_zero) {
+  constexpr const char* kNames[] = {"subnormal", "normal", "scale", "flush"};
+  return kNames[static_cast<int>(field_zero)];
+}
+
+/// null where the limit is not a double (e15m2).
+Json limit(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
+
+/// Throws Error unless results fit into the caller's array.
+void require_room(const char* name, const Array& room, ArrayType type, const ArrayShape& shape) {
+  require_type(name, room.type, {type}, "results");
+  if (room.shape != shape)
+    throw Error(fmt::format("{}: shape: expected {}, found {}", name, shape_text(shape),
+                            shape_text(room.shape)));
+}
+
+}  // namespace
+
 Conversion conversion_of(const Format& format, const RoundingWords& words) {
   return {.format = &format,
           .rounding = parse_rounding(words.rounding),
@@ -48,20 +79,67 @@ Conversion conversion_of(const Format& format, const RoundingWords& words) {
           .random = {.seed = words.seed.value_or(0)}};
 }
 
-}  // namespace
-
 FormatFacts facts_of(const Format& format) {
   FormatFacts facts;
   facts.aliases = aliases_of(format);
-  facts.largest = limit(largest_value, format);
-  facts.smallest = limit(smallest_value, format);
+  facts.largest = limit_of(largest_value, format);
+  facts.smallest = limit_of(smallest_value, format);
   if (format.kind != Kind::integer) {
-    facts.smallest_normal = limit(smallest_normal, format);
+    facts.smallest_normal = limit_of(smallest_normal, format);
   } else {
     // It has no subnormal numbers to tell from normal ones.
     facts.lowest = format.is_signed ? to_double(numemu::decode(format, format.sign_bit())) : 0;
   }
   return facts;
+}
+
+Json format_json(const Format& format) {
+  const bool floating = format.kind == Kind::floating;
+  const FormatFacts facts = facts_of(format);
+  Json json = {{"name", format.name},
+               {"doc", format.doc},
+               {"kind", to_text(format.kind)},
+               {"signed", format.is_signed},
+               {"bits", format.bits}};
+  if (floating) {
+    json.update({{"exponent_bits", format.exponent_bits},
+                 {"mantissa_bits", format.mantissa_bits},
+                 {"bias", format.bias},
+                 {"specials", to_text(format.specials)},
+                 {"field_zero", to_text(format.field_zero)},
+                 {"container_shift", format.container_shift}});
+  }
+  json.update({{"infinity", format.has_infinity()},
+               {"nan", format.has_nan()},
+               {"negative_zero", format.has_negative_zero()},
+               {"largest", limit(facts.largest)}});
+  if (format.kind == Kind::integer) {
+    json.update({{"lowest", limit(facts.lowest)}, {"smallest_normal", nullptr}});
+  } else {
+    json["smallest_normal"] = limit(facts.smallest_normal);
+  }
+  json.update(
+      {{"smallest", limit(facts.smallest)}, {"aliases", facts.aliases}, {"source", format.source}});
+  return json;
+}
+
+Json block_json(const BlockFormat& f) {
+  Json json = {{"name", f.name},
+               {"doc", f.doc},
+               {"kind", "block"},
+               {"element", f.element->name},
+               {"element_exponent", f.element_exponent},
+               {"largest_element", to_double(largest_element(f))},
+               {"scale", f.scale->name},
+               {"granularity", to_string(f.span)}};
+  json["block"] = f.span == Span::block ? Json(f.size) : Json();
+  json.update(Json({{"affine", to_string(f.affine)},
+                    {"tensor_scale", f.tensor_scale},
+                    {"bits", f.bits_per_element()},
+                    {"scale_rule", f.default_rule},
+                    {"scale_rules", scale_rules_of(f)},
+                    {"source", f.source}}));
+  return json;
 }
 
 const Format& find_scalar_format(const std::string& name) {
@@ -104,28 +182,38 @@ EncodedArray encode(const Codes& numbers, const std::string& format, const Round
 
 EncodedArray encode(const Codes& numbers, const Conversion& conversion, bool flags,
                     const OnProgress& on_progress) {
+  EncodedArray result{
+      {conversion.format, Array(container_type(*conversion.format), numbers.array.shape)},
+      Array(ArrayType::uint8, flags ? numbers.array.shape : ArrayShape{0}),
+      {}};
+  result.counts = encode_into(numbers, conversion, result.codes.array,
+                              flags ? &result.flags : nullptr, on_progress);
+  return result;
+}
+
+FlagCounts encode_into(const Codes& numbers, const Conversion& conversion, Array& codes,
+                       Array* flags, const OnProgress& on_progress) {
   constexpr std::int64_t kChunk = std::int64_t{1} << 24;  // elements between two looks at the clock
   constexpr std::int64_t kLong = std::int64_t{1} << 27;   // elements from which progress is told
-  const Format& format = *conversion.format;
+  require_room("codes", codes, container_type(*conversion.format), numbers.array.shape);
+  if (flags != nullptr) require_room("flags", *flags, ArrayType::uint8, numbers.array.shape);
   const std::int64_t n = numbers.array.elements();
-  EncodedArray result{{&format, Array(container_type(format), numbers.array.shape)},
-                      Array(ArrayType::uint8, flags ? numbers.array.shape : ArrayShape{0}),
-                      {}};
+  FlagCounts counts;
   const auto tell = [&](std::int64_t done) {
     if (on_progress && n >= kLong)
       on_progress("elements", static_cast<double>(done), static_cast<double>(n));
   };
   tell(0);
-  const int in_bytes = bytes_of(numbers.array.type), out_bytes = bytes_of(result.codes.array.type);
+  const int in_bytes = bytes_of(numbers.array.type), out_bytes = bytes_of(codes.type);
   for (std::int64_t first = 0; first < n; first += kChunk) {
     const std::int64_t count = std::min(kChunk, n - first);
-    result.counts +=
+    counts +=
         convert_codes(conversion, *numbers.format, numbers.array.data.data() + first * in_bytes,
-                      count, result.codes.array.data.data() + first * out_bytes,
-                      flags ? result.flags.as<std::uint8_t>() + first : nullptr, first);
+                      count, codes.data.data() + first * out_bytes,
+                      flags != nullptr ? flags->as<std::uint8_t>() + first : nullptr, first);
     tell(first + count);
   }
-  return result;
+  return counts;
 }
 
 EncodedArray encode(const std::vector<Value>& numbers, const Conversion& conversion,
@@ -160,10 +248,43 @@ const Format& decoded_type(const Format& format, const std::string& type, const 
 Array decode(const Codes& codes, const std::string& type, const std::string& name) {
   const Format& target = decoded_type(*codes.format, type, name);
   Array values(container_type(target), codes.array.shape);
+  decode_into(codes, values);
+  return values;
+}
+
+void decode_into(const Codes& codes, Array& values) {
+  const Format& target = decoded_type(*codes.format, std::string(to_string(values.type)), "codes");
+  require_room("values", values, container_type(target), codes.array.shape);
   // Every value is exact, so only the infinities need a rule: they stay.
   convert_codes({.format = &target, .overflow = Overflow::propagate}, *codes.format,
                 codes.array.data.data(), codes.array.elements(), values.data.data());
-  return values;
+}
+
+FlagCounts quantize_into(const Array& x, const Conversion& conversion, double scale, Array& y) {
+  require_type("x", x.type, {ArrayType::float32}, "numbers");
+  require_room("y", y, ArrayType::float32, x.shape);
+  const auto by = static_cast<float>(scale);
+  if (!(by > 0) || !std::isfinite(by))
+    throw usage_error(
+        fmt::format("scale: expected a positive number within float32, not {}", scale));
+  constexpr std::int64_t kPiece = std::int64_t{1} << 14;
+  const std::int64_t n = x.elements(), pieces = (n + kPiece - 1) / kPiece;
+  FlagCounts counts;
+  // The first piece also shows, outside the loop over threads, whether float32 holds the values.
+  counts += quantize_values(conversion, x.as<float>(), std::min(n, kPiece), by, y.as<float>());
+#pragma omp parallel if (pieces > 2)
+  {
+    FlagCounts own;
+#pragma omp for schedule(static)
+    for (std::int64_t i = 1; i < pieces; ++i) {
+      const std::int64_t first = i * kPiece;
+      own += quantize_values(conversion, x.as<float>() + first, std::min(kPiece, n - first), by,
+                             y.as<float>() + first, first);
+    }
+#pragma omp critical
+    counts += own;
+  }
+  return counts;
 }
 
 BlockQuantization quantization_of(const QuantizeOptions& options, const BlockFormat& f,
@@ -196,12 +317,16 @@ QuantizedArray quantize(const Array& x, const BlockQuantization& how, const Bloc
   if (parts.zero_points)
     q.zero_points = Array(f.affine == Affine::min ? ArrayType::float32 : container_type(*f.element),
                           layout.scale_shape);
+  quantize_into(x, q);
+  return q;
+}
+
+void quantize_into(const Array& x, QuantizedArray& q) {
   float tensor_scale = 1;
   q.counts = quantize_blocks(
-      how, layout, x.as<float>(),
+      q.how, q.layout, x.as<float>(),
       {q.codes.data.data(), q.scales.data.data(), q.zero_points.data.data(), &tensor_scale},
       q.values.as<float>());
-  return q;
 }
 
 Sqnr sqnr_of(const Array& before, const Array& after) {
@@ -228,11 +353,16 @@ Sqnr sqnr_of(const Array& before, const Array& after) {
 
 Array dequantize(const QuantizedArray& q) {
   Array y(ArrayType::float32, q.values.shape);
+  dequantize_into(q, y);
+  return y;
+}
+
+void dequantize_into(const QuantizedArray& q, Array& values) {
+  require_room("values", values, ArrayType::float32, q.codes.shape);
   dequantize_blocks(
       *q.how.format, q.layout,
       {q.codes.data.data(), q.scales.data.data(), q.zero_points.data.data(), q.counts.tensor_scale},
-      y.as<float>());
-  return y;
+      values.as<float>());
 }
 
 }  // namespace numemu::api

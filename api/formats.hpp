@@ -21,6 +21,7 @@
 #include "formats/format.hpp"
 #include "formats/scaling/quantize_blocks.hpp"
 #include "formats/storage/codes.hpp"
+#include "formats/storage/json.hpp"
 
 namespace numemu::api {
 
@@ -32,6 +33,9 @@ struct FormatFacts {
   std::optional<double> lowest;  ///< of integers, which have no smallest normal number
 };
 FormatFacts facts_of(const Format&);
+/// All that is known of a format: `numemu formats NAME --json`, without the values.
+Json format_json(const Format&);
+Json block_json(const BlockFormat&);
 /// The format of that name, alias or descriptor; the Error offers the nearest scalar or block
 /// format.
 const Format& find_scalar_format(const std::string& name);
@@ -76,8 +80,13 @@ struct EncodedArray {
 /// Each number is rounded once. Integers have their full two's complement range.
 EncodedArray encode(const Codes& numbers, const std::string& format, const RoundingWords& = {},
                     bool flags = false);
+Conversion conversion_of(const Format&, const RoundingWords&);
 EncodedArray encode(const Codes& numbers, const Conversion&, bool flags = false,
                     const OnProgress& = {});
+/// The same into arrays of the caller, of the shape of the numbers and beside them: `codes` of
+/// container_type(), `flags` uint8, or none. Throws Error where they are of another type or shape.
+FlagCounts encode_into(const Codes& numbers, const Conversion&, Array& codes,
+                       Array* flags = nullptr, const OnProgress& = {});
 /// Numbers with at most 64 significant bits, or as many as one rounding needs; element i is line
 /// i + 1 of `name` in errors.
 EncodedArray encode(const std::vector<Value>& numbers, const Conversion&,
@@ -86,8 +95,15 @@ EncodedArray encode(const std::vector<Value>& numbers, const Conversion&,
 /// The numbers that codes mean, exactly: float32, or float64 where float32 does not hold every
 /// value of the format. Throws Error where the type, if it is given, does not.
 Array decode(const Codes&, const std::string& type = "", const std::string& name = "codes");
+/// The same into an array of the caller, of the shape of the codes and of decoded_type().
+void decode_into(const Codes&, Array& values);
 /// The format of that type.
 const Format& decoded_type(const Format&, const std::string& type, const std::string& name);
+
+/// y = decode(encode(x / scale)) * scale, float32, into an array of the caller of the shape of x;
+/// scale is finite and positive. Throws Error where float32 does not hold every value of the
+/// format.
+FlagCounts quantize_into(const Array& x, const Conversion&, double scale, Array& y);
 
 /// How blocks of numbers share scales.
 struct QuantizeOptions {
@@ -126,11 +142,16 @@ struct QuantizedParts {
 QuantizedArray quantize(const Array& x, const QuantizeOptions&);
 QuantizedArray quantize(const Array& x, const BlockQuantization&, const BlockLayout&,
                         const QuantizedParts&);
+/// The same into the arrays of `q` that have elements, with its `how` and `layout`; fills its
+/// counts.
+void quantize_into(const Array& x, QuantizedArray& q);
 /// How options quantize. Throws Error for a scale rule that does not serve the block format.
 BlockQuantization quantization_of(const QuantizeOptions&, const BlockFormat&, const Conversion&);
 Sqnr sqnr_of(const Array& x, const Array& y);
 
 /// The float32 numbers that codes and their scales mean.
 Array dequantize(const QuantizedArray&);
+/// The same into an array of the caller, float32 of the shape of the codes.
+void dequantize_into(const QuantizedArray&, Array& values);
 
 }  // namespace numemu::api

@@ -12,6 +12,7 @@
 
 #include "emu/unit/description/fields.hpp"
 #include "emu/unit/description/json.hpp"
+#include "emu/unit/description/words.hpp"
 #include "emu/unit/reference/dot.hpp"
 #include "emu/unit/reference/given_result.hpp"
 #include "emu/unit/reference/register.hpp"
@@ -247,6 +248,24 @@ std::vector<const unit::Unit*> find_units(const std::string& pattern) {
   }
   if (units.empty()) throw Error("no unit fits '" + pattern + "'; the command units lists them");
   return units;
+}
+
+Json unit_json(const unit::Unit& one) {
+  const unit::UnitRow& row = one.row();
+  Json json = {{"name", row.name},
+               {"alias", row.alias},
+               {"operand", row.operand},
+               {"result", row.result},
+               {"accumulation", row.accumulation},
+               {"grade", unit::to_string(row.grade)},
+               {"letter", std::string(1, unit::letter_of(row.grade))},
+               {"source", row.source},
+               {"modifiers", row.modifiers}};
+  if (const unit::UnitDescription* u = one.description()) {
+    json["code"] = unit::description_code(*u);
+    json["parameters"] = Json::parse(unit::description_json(*u));
+  }
+  return json;
 }
 
 void multiply(Product& p, const MultiplyOptions& options) {

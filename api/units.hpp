@@ -16,6 +16,7 @@
 #include "emu/unit/reference/nearness.hpp"
 #include "emu/unit/unit.hpp"
 #include "formats/storage/codes.hpp"
+#include "formats/storage/json.hpp"
 
 namespace numemu::api {
 
@@ -30,6 +31,10 @@ inline bool is_unit_file(const std::string& name) { return name.ends_with(".json
 /// All units of the catalogue, or those that a name or a pattern fits ("h100.wgmma", "*.e4m3x*");
 /// at least one.
 std::vector<const unit::Unit*> find_units(const std::string& pattern = "");
+
+/// All that is known of a unit, its parameters as docs/describe-a-unit.md writes them: `numemu
+/// units NAME --json`.
+Json unit_json(const unit::Unit&);
 
 /// What the axes of A, B, C and D are.
 enum class ProductShape : std::uint8_t {

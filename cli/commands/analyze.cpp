@@ -9,7 +9,6 @@
 #include "cli/table.hpp"
 #include "cli/talk.hpp"
 #include "formats/portable/math.hpp"
-#include "formats/scaling/scale_rule.hpp"
 #include "formats/storage/json.hpp"
 #include "formats/storage/utf8.hpp"
 
@@ -30,35 +29,6 @@ constexpr std::int64_t kLeastDraws = 1000, kMostDraws = 100000000;
 std::string number(double value) { return fmt::format("{:.6g}", value); }
 
 double sqnr_db(double signal, double square) { return 10 * portable::log10(signal / square); }
-
-Json choice_json(const ScaleChoice& choice, double signal) {
-  return {{"scale", choice.scale},
-          {"log2_scale", portable::log2(choice.scale)},
-          {"mse", choice.square},
-          {"sqnr_db", sqnr_db(signal, choice.square)}};
-}
-
-Json report_json(const Analysis& s, const AnalyzeOptions& options) {
-  Json json = {{"format", s.conversion.format->name},
-               {"rounding", to_string(s.conversion.rounding)},
-               {"overflow", to_string(s.conversion.overflow)},
-               {"scale", s.scale},
-               {"dist", s.law ? *s.law : utf8_text(options.request.numbers)},
-               {"n", s.n},
-               {"seed", options.seed}};
-  if (!options.request.rule.empty()) json["scale_rule"] = scale_rule_name(options.request.rule);
-  for (const AnalyzedFigure& row : s.figures) {
-    json["figures"][row.key] = {{"predicted", row.predicted.mean},
-                                {"measured", row.measured.mean},
-                                {"ci95", {row.comparison.low, row.comparison.high}},
-                                {"verdict", to_string(row.comparison.verdict)}};
-  }
-  if (s.best) {
-    json["best_scale"] = {{"real", choice_json(s.best->real, s.best->signal)},
-                          {"power_of_two", choice_json(s.best->power_of_two, s.best->signal)}};
-  }
-  return json;
-}
 
 void print_report(const Analysis& s, const AnalyzeOptions& options) {
   const Format& format = *s.conversion.format;
@@ -102,7 +72,7 @@ int run_analyze(const AnalyzeOptions& options) {
   });
   note_short_names("--format", request.format);
   if (options.json) {
-    fmt::print("{}\n", report_json(analysis, options).dump(2));
+    fmt::print("{}\n", api::analysis_json(analysis).dump(2));
   } else {
     print_report(analysis, options);
   }

@@ -29,75 +29,6 @@ constexpr int kMostListed = 16;  // 65,536 values are for --json only
 
 std::string plain(double value) { return fmt::format("{:.9g}", value); }
 
-/// The names of the enumerators, in their order.
-std::string_view to_text(Kind kind) {
-  constexpr const char* kNames[] = {"float", "integer", "sign", "codebook"};
-  return kNames[static_cast<int>(kind)];
-}
-
-std::string_view to_text(Specials specials) {
-  constexpr const char* kNames[] = {"ieee", "nan1",           "fnuz",        "finite",
-                                    "top",  "p3109_extended", "p3109_finite"};
-  return kNames[static_cast<int>(specials)];
-}
-
-std::string_view to_text(FieldZero field_zero) {
-  constexpr const char* kNames[] = {"subnormal", "normal", "scale", "flush"};
-  return kNames[static_cast<int>(field_zero)];
-}
-
-/// null where the limit is not a double (e15m2).
-Json limit(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
-
-Json format_json(const Format& format) {
-  const bool floating = format.kind == Kind::floating;
-  const api::FormatFacts facts = api::facts_of(format);
-  Json json = {{"name", format.name},
-               {"doc", format.doc},
-               {"kind", to_text(format.kind)},
-               {"signed", format.is_signed},
-               {"bits", format.bits}};
-  if (floating) {
-    json.update({{"exponent_bits", format.exponent_bits},
-                 {"mantissa_bits", format.mantissa_bits},
-                 {"bias", format.bias},
-                 {"specials", to_text(format.specials)},
-                 {"field_zero", to_text(format.field_zero)},
-                 {"container_shift", format.container_shift}});
-  }
-  json.update({{"infinity", format.has_infinity()},
-               {"nan", format.has_nan()},
-               {"negative_zero", format.has_negative_zero()},
-               {"largest", limit(facts.largest)}});
-  if (format.kind == Kind::integer) {
-    json.update({{"lowest", limit(facts.lowest)}, {"smallest_normal", nullptr}});
-  } else {
-    json["smallest_normal"] = limit(facts.smallest_normal);
-  }
-  json.update(
-      {{"smallest", limit(facts.smallest)}, {"aliases", facts.aliases}, {"source", format.source}});
-  return json;
-}
-
-Json block_json(const BlockFormat& f) {
-  Json json = {{"name", f.name},
-               {"doc", f.doc},
-               {"kind", "block"},
-               {"element", f.element->name},
-               {"element_exponent", f.element_exponent},
-               {"largest_element", to_double(largest_element(f))},
-               {"scale", f.scale->name},
-               {"granularity", to_string(f.span)}};
-  json["block"] = f.span == Span::block ? Json(f.size) : Json();
-  json.update(Json({{"affine", to_string(f.affine)},
-                    {"tensor_scale", f.tensor_scale},
-                    {"bits", f.bits_per_element()},
-                    {"scale_rule", f.default_rule},
-                    {"scale_rules", api::scale_rules_of(f)},
-                    {"source", f.source}}));
-  return json;
-}
-
 /// A table of the named block formats.
 std::string block_table() {
   std::vector<std::vector<std::string>> rows;
@@ -155,7 +86,7 @@ void print_properties(const Json& json) {
 }
 
 int print_block(const BlockFormat& format, bool as_json) {
-  const Json json = block_json(format);
+  const Json json = api::block_json(format);
   if (as_json) {
     fmt::print("{}\n", json.dump(2));
   } else {
@@ -165,7 +96,7 @@ int print_block(const BlockFormat& format, bool as_json) {
 }
 
 int print_one(const Format& format, bool as_json) {
-  Json json = format_json(format);
+  Json json = api::format_json(format);
   if (as_json) {
     if (format.bits <= kMostListed) {
       Json values = Json::array();
@@ -193,7 +124,7 @@ int print_all(bool as_json) {
   Json list = Json::array();
   std::vector<std::vector<std::string>> rows;
   for (const Format* format : named_formats()) {
-    const Json json = format_json(*format);
+    const Json json = api::format_json(*format);
     list.push_back(json);
     const bool floating = format->kind == Kind::floating;
     rows.push_back({format->name, fmt::format("{}", format->bits),
@@ -207,7 +138,7 @@ int print_all(bool as_json) {
                     format->kind == Kind::integer ? "-" : plain(smallest_normal(*format)),
                     plain(smallest_value(*format)), joined(aliases_of(*format), " ")});
   }
-  for (const BlockFormat* format : named_block_formats()) list.push_back(block_json(*format));
+  for (const BlockFormat* format : named_block_formats()) list.push_back(api::block_json(*format));
   if (as_json) {
     fmt::print("{}\n", list.dump(2));
   } else {

@@ -162,24 +162,6 @@ struct UnitsOptions {
   bool json = false, markdown = false, schema = false;
 };
 
-Json unit_json(const unit::Unit& one) {
-  const unit::UnitRow& row = one.row();
-  Json json = {{"name", row.name},
-               {"alias", row.alias},
-               {"operand", row.operand},
-               {"result", row.result},
-               {"accumulation", row.accumulation},
-               {"grade", unit::to_string(row.grade)},
-               {"letter", std::string(1, unit::letter_of(row.grade))},
-               {"source", row.source},
-               {"modifiers", row.modifiers}};
-  if (const unit::UnitDescription* u = one.description()) {
-    json["code"] = unit::description_code(*u);
-    json["parameters"] = Json::parse(unit::description_json(*u));
-  }
-  return json;
-}
-
 /// What computes the products of a unit, in words.
 std::string path_words(const unit::UnitDescription& u) {
   const unit::PathReport report = unit::path_report(u);
@@ -244,7 +226,7 @@ void print_markdown() {
 void print_file(const std::string& path, bool json) {
   const api::UnitPtr own = api::open_unit(path);
   if (json) {
-    Json one = unit_json(*own);
+    Json one = api::unit_json(*own);
     const unit::PathReport report = unit::path_report(*own->description());
     one["fast_path"] = report.path.empty() ? Json() : Json(report.path);
     fmt::print("{}\n", one.dump(2));
@@ -284,7 +266,7 @@ int run_units(const UnitsOptions& options) {
   const std::vector<const unit::Unit*> units = api::find_units(options.name);
   if (options.json) {
     Json list = Json::array();
-    for (const unit::Unit* one : units) list.push_back(unit_json(*one));
+    for (const unit::Unit* one : units) list.push_back(api::unit_json(*one));
     fmt::print("{}\n", (units.size() == 1 ? list.at(0) : list).dump(2));
   } else if (units.size() == 1) {
     print_one(*units.front());

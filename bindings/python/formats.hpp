@@ -1,0 +1,13 @@
+// Formats as arguments: objects or names.
+#pragma once
+#include "bindings/python/python.hpp"
+#include "formats/conversion.hpp"
+#include "formats/format.hpp"
+
+namespace numemu::python {
+
+/// Of numemu.Format, or of its name. Throws Error with the nearest known name.
+const Format& format_of(const py::handle& format);
+py::dict counts_dict(const FlagCounts&);
+
+}  // namespace numemu::python

@@ -1,0 +1,70 @@
+"""Arrays of other libraries as NumPy arrays of the same elements."""
+import numpy as np
+
+#: Types of torch and ml_dtypes whose elements are codes of a format, by the name both give them.
+_FORMATS = {
+    "bfloat16": "bfloat16",
+    "float8_e4m3fn": "float8_e4m3fn",
+    "float8_e4m3fnuz": "float8_e4m3fnuz",
+    "float8_e4m3b11fnuz": "float8_e4m3b11fnuz",
+    "float8_e5m2": "float8_e5m2",
+    "float8_e5m2fnuz": "float8_e5m2fnuz",
+    "float8_e8m0fnu": "float8_e8m0fnu",
+    "float8_e3m4": "float8_e3m4",
+    "float8_e4m3": "float8_e4m3",
+    "float6_e2m3fn": "float6_e2m3fn",
+    "float6_e3m2fn": "float6_e3m2fn",
+    "float4_e2m1fn": "float4_e2m1fn",
+    "int4": "int4",
+    "uint4": "uint4",
+    "int2": "int2",
+    "uint2": "uint2",
+}
+
+
+def view(x, name):
+    """The array of `x`, without a copy where there is a choice, and the name of the format that its type names."""
+    if hasattr(x, "detach") and hasattr(x, "numpy"):
+        return _tensor(x, name)
+    array = x if isinstance(x, np.ndarray) else np.asarray(x)
+    if array.dtype.kind in "biuf" and array.dtype.itemsize <= 8:
+        return (array.view(np.uint8) if array.dtype.kind == "b" else array), None
+    format = _FORMATS.get(array.dtype.name)
+    if format is None:
+        raise_value(f"{name}: dtype: expected numbers or codes, found {array.dtype}")
+    return array.view(np.uint8 if array.dtype.itemsize == 1 else np.uint16), format
+
+
+def _tensor(x, name):
+    """Of a tensor of torch, in the memory of the CPU."""
+    import torch
+
+    x = x.detach()
+    if x.device.type != "cpu":
+        raise_value(f"{name}: device: expected cpu, found {x.device}")
+    type_name = str(x.dtype).removeprefix("torch.")
+    format = _FORMATS.get(type_name)
+    if format is None:
+        return view(x.numpy(), name)
+    return x.view(torch.int16 if x.element_size() == 2 else torch.uint8).numpy(), format
+
+
+def plain(array):
+    """A copy in C order, aligned, of this machine's byte order."""
+    return np.require(array, array.dtype.newbyteorder("="), ["C", "A"])
+
+
+def exact_float64(array, name):
+    """Whole numbers as float64, exactly."""
+    numbers = array.astype(np.float64)
+    if array.dtype.itemsize == 8 and array.size and np.abs(numbers).max() > 2.0**53:
+        raise_value(f"{name}: expected whole numbers up to 2^53")
+    return numbers
+
+
+def raise_value(text):
+    from . import Error
+
+    error = Error(text)
+    error.kind = "value"
+    raise error
