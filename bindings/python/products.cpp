@@ -140,7 +140,8 @@ void add_products(py::module_& m) {
       .value("reference", ProductMode::reference)
       .value("inference", ProductMode::inference)
       .value("training", ProductMode::training);
-  py::class_<HeldOperand>(m, "HeldOperand", "An operand that backward reads again.");
+  py::class_<HeldOperand>(m, "HeldOperand", "An operand that backward reads again.")
+      .def(py::init([](const FloatArray& x) { return HeldOperand{tensor_of(x)}; }), "x"_a);
   py::class_<Products>(m, "Products", "The products of a module under a recipe (numemu.torch).")
       .def(py::init([](const py::object& recipe, const py::list& given, std::int64_t samples) {
              std::vector<ForeignLayer> layers;
