@@ -54,6 +54,7 @@ class Emulation:
         self.float32 = set()
         self.found = None  # layers by name, in the pass that finds them
         self.samples = 1  # of the pass
+        self.attention = []  # names and right operands of the products that an attention has still to compute
         self._recipe, self._products = recipe, None
         self._layers, self._index = [], {}
         self._mode = None  # of the pass that is running

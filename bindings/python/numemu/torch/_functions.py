@@ -42,15 +42,17 @@ def conv(run, input, weight, bias=None, stride=1, padding=0, dilation=1, groups=
 def matmul(run, input, other, *, out=None, kind="matmul", second=None):
     if other.dim() == 2 and input.dim() >= 2 and run.is_weight(other):
         return linear(run, input, other.t())
+    if run.attention:  # of torch.nn.MultiheadAttention
+        kind, second = run.attention.pop(0)
     a = input.unsqueeze(0) if input.dim() == 1 else input
     b = other.unsqueeze(1) if other.dim() == 1 else other
     shape = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     single = [math.prod(x.shape[:-2]) == 1 for x in (a, b)]
     if a.shape[:-2] != b.shape[:-2] and not any(single):
-        a, b = a.expand(*shape, *a.shape[-2:]), b.expand(*shape, *b.shape[-2:])
+        a, b = (run.tag(x.expand(*shape, *x.shape[-2:]), x) for x in (a, b))
     # Heads beside the samples, as torch.nn.MultiheadAttention has them, are matrices of their sample.
     if a.dim() == b.dim() == 3 and len(a) == len(b) != run.samples and len(a) % run.samples == 0:
-        a, b = (x.unflatten(0, (run.samples, -1)) for x in (a, b))
+        a, b = (run.tag(x.unflatten(0, (run.samples, -1)), x) for x in (a, b))
     name = run.free_name(kind)
     product = run.product(name, "matmul", a, b, second=second)
     run.output(name, product)
@@ -73,6 +75,7 @@ def attention(run, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=F
     if enable_gqa:
         repeats = query.shape[-3] // key.shape[-3]
         key, value = (x.repeat_interleave(repeats, -3) for x in (key, value))
+    run.attention = []
     scores = matmul(run, query, key.transpose(-2, -1), kind="qk", second="key")
     scores = scores * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
     if is_causal:
@@ -94,16 +97,21 @@ def fused_attention_1(run, q, k, v, attn_mask=None, dropout_p=0.0, need_attn_wei
     return attention(run, q, k, v, attn_mask, dropout_p, is_causal)
 
 
-def rerun(function):
-    """A function that is written in Python, with its own calls intercepted."""
+def heads():
+    """torch.nn.MultiheadAttention, whose function is written in Python: with its own calls intercepted."""
+    function = F.multi_head_attention_forward
     inside = dict(function.__globals__)
     inside.update({name: lambda *_: False for name in inside if name.startswith("has_torch_function")})
     body = types.FunctionType(function.__code__, inside, function.__name__, function.__defaults__, function.__closure__)
     body.__kwdefaults__ = function.__kwdefaults__
 
     def again(run, *args, **options):
-        with run.interceptor():
-            return body(*args, **options)
+        run.attention = [("qk", "key"), ("pv", "value")]
+        try:
+            with run.interceptor():
+                return body(*args, **options)
+        finally:
+            run.attention = []
 
     return again
 
@@ -213,7 +221,7 @@ def functions():
         torch.conv1d: conv,
         torch.conv2d: conv,
         torch.conv3d: conv,
-        F.multi_head_attention_forward: rerun(F.multi_head_attention_forward),
+        F.multi_head_attention_forward: heads(),
         torch.lstm: recurrent(_lstm, True),
         torch.gru: recurrent(_gru),
         torch.rnn_tanh: recurrent(_plain(torch.tanh)),
