@@ -12,4 +12,5 @@ PYBIND11_MODULE(_core, m) {
   add_units(m);
   add_vectors(m);
   add_masks(m);
+  add_products(m);
 }

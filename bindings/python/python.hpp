@@ -18,5 +18,6 @@ void add_analysis(py::module_&);
 void add_units(py::module_&);
 void add_vectors(py::module_&);
 void add_masks(py::module_&);
+void add_products(py::module_&);
 
 }  // namespace numemu::python
