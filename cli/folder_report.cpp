@@ -1,9 +1,11 @@
 // Folders of recordings as text, JSON and JUnit's XML.
+#include "cli/folder_report.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "cli/verify_report.hpp"
+#include "api/text/verification.hpp"
 #include "emu/oracle/recording/records.hpp"
 
 namespace numemu::cli {
@@ -204,7 +206,7 @@ Json folder_json(const api::VerifiedFolder& r) {
 }
 
 std::string folder_junit(const api::VerifiedFolder& r, const std::string& folder) {
-  Junit junit;
+  api::Junit junit;
   for (const Judgement& j : r.judgements) {
     std::string failure;
     if (!j.holds())
@@ -233,7 +235,7 @@ std::string hash_line(const oracle::HashReplay& v) {
 }
 
 std::string hashes_junit(const std::vector<oracle::HashReplay>& all, const std::string& folder) {
-  Junit junit;
+  api::Junit junit;
   for (const oracle::HashReplay& v : all)
     junit.add(v.unit.empty() ? v.chip : v.unit, v.instruction,
               v.differ == 0 ? "" : fmt::format("{} of {} hashes differ", v.differ, v.hashes),

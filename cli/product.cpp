@@ -7,11 +7,11 @@
 #include <sstream>
 
 #include "api/array_files.hpp"
+#include "api/text/table.hpp"
+#include "api/text/trace.hpp"
 #include "cli/format_names.hpp"
 #include "cli/progress.hpp"
-#include "cli/table.hpp"
 #include "cli/talk.hpp"
-#include "cli/unit_trace.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/number_text.hpp"
@@ -145,11 +145,11 @@ void print_trace(const ProductOptions& options, const Product& p) {
   const api::Place place = api::parse_place("--trace", options.trace, p);
   const TracedOutput traced = api::trace(p, place);
   if (options.json) {
-    Json json = trace_json(traced);
-    add_place(place, p, json);
+    Json json = api::trace_json(traced);
+    api::add_place(place, p, json);
     fmt::print("{}\n", json.dump(2));
   } else {
-    fmt::print("{}", trace_text(traced, api::place_text(place, p)));
+    fmt::print("{}", api::trace_text(traced, api::place_text(place, p)));
   }
 }
 
@@ -192,13 +192,14 @@ class ComparisonWords {
     fmt::print("nearer to the exact sum: {} {}, {} {}, neither {}{}\n", other_, c_.other_nearer,
                unit_, c_.unit_nearer, c_.judged - c_.other_nearer - c_.unit_nearer,
                c_.judged < c_.differ ? fmt::format(" (of {} outputs judged)", c_.judged) : "");
-    const bool whole = whole_numbers(*p_.unit, p_.batch.first);
+    const bool whole = api::whole_numbers(*p_.unit, p_.batch.first);
     std::vector<std::vector<std::string>> rows;
     for (const ComparedOutput& one : c_.worst)
-      rows.push_back({"D[" + api::place_text(one.place, p_) + "]", value_text(one.own, whole),
-                      value_text(one.given, whole), ulps_text(one.ulps),
-                      value_text(one.exact, whole), nearer_name(one.nearer)});
-    fmt::print("{}", text_table({"output", unit_, other_, "apart", "exact sum", "nearer"}, rows));
+      rows.push_back({"D[" + api::place_text(one.place, p_) + "]", api::value_text(one.own, whole),
+                      api::value_text(one.given, whole), ulps_text(one.ulps),
+                      api::value_text(one.exact, whole), nearer_name(one.nearer)});
+    fmt::print("{}",
+               api::text_table({"output", unit_, other_, "apart", "exact sum", "nearer"}, rows));
     for (const ComparedOutput& one : c_.worst) print_parting(one);
   }
 
@@ -217,7 +218,7 @@ class ComparisonWords {
                     {"other", hex_text(one.given)},
                     {"exact", hex_text(one.exact)},
                     {"nearer", nearer_name(one.nearer)}};
-      add_place(one.place, p_, entry);
+      api::add_place(one.place, p_, entry);
       if (one.ulps) entry["ulps"] = *one.ulps;
       add_parting(one, entry);
       list.push_back(entry);
@@ -239,7 +240,7 @@ class ComparisonWords {
     return {unit, unit::slice(*p_.unit, p_.batch, place.product, place.product + 1).first, place.i,
             place.j, std::move(side.trace)};
   }
-  static TraceWindow window(const unit::DivergentSide& side) {
+  static api::TraceWindow window(const unit::DivergentSide& side) {
     return {side.begin, side.end, side.begin_term, side.end_term};
   }
 
@@ -254,8 +255,8 @@ class ComparisonWords {
     if (d.agreed > 0) fmt::print("the first {} agree\n", counted(d.agreed, "product"));
     const TracedOutput first = traced(*p_.unit, one, d.first),
                        second = traced(*c_.other, one, d.second);
-    fmt::print("{}", side_by_side(unit_ + "\n" + steps_text(first, window(d.first)),
-                                  other_ + "\n" + steps_text(second, window(d.second))));
+    fmt::print("{}", side_by_side(unit_ + "\n" + api::steps_text(first, window(d.first)),
+                                  other_ + "\n" + api::steps_text(second, window(d.second))));
   }
 
   void add_parting(const ComparedOutput& one, Json& json) const {
@@ -266,8 +267,8 @@ class ComparisonWords {
     unit::Divergence d = api::find_divergence(c_, one);
     json["parts_in"] = unit::divergence_line(d);
     json["products_agreed"] = d.agreed;
-    json["unit_steps"] = steps_json(traced(*p_.unit, one, d.first), window(d.first));
-    json["other_steps"] = steps_json(traced(*c_.other, one, d.second), window(d.second));
+    json["unit_steps"] = api::steps_json(traced(*p_.unit, one, d.first), window(d.first));
+    json["other_steps"] = api::steps_json(traced(*c_.other, one, d.second), window(d.second));
   }
 
   const api::Comparison& c_;
@@ -276,13 +277,6 @@ class ComparisonWords {
 };
 
 }  // namespace
-
-void add_place(const api::Place& place, const Product& p, Json& json) {
-  const std::size_t axes = p.d.shape.size();
-  if (axes == 3) json["b"] = place.product;
-  if (axes > 1) json["m"] = place.i;
-  json["n"] = axes == 1 ? place.product : place.j;
-}
 
 int run_product(const ProductOptions& options) {
   check_product_options(options);

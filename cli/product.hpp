@@ -23,7 +23,4 @@ void add_product_options(Command&, ProductOptions&);
 /// Runs the command and returns its exit code.
 int run_product(const ProductOptions&);
 
-/// An output's place as members b, m and n of an object.
-void add_place(const api::Place&, const api::Product&, Json& json);
-
 }  // namespace numemu::cli

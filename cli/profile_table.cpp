@@ -5,8 +5,8 @@
 
 #include <map>
 
+#include "api/text/table.hpp"
 #include "cli/command.hpp"
-#include "cli/table.hpp"
 #include "cli/talk.hpp"
 #include "emu/net/run_context.hpp"
 
@@ -51,7 +51,7 @@ void print(const std::vector<net::ProfileRow>& rows, double wall) {
     table.push_back(
         {"(the rest)", "", "", "", fmt::format("{:.3f}", rest), percent(rest, total), ""});
   write_talk(
-      text_table({"layer", "operator", "part", "calls", "seconds", "share", "GMAC/s"}, table));
+      api::text_table({"layer", "operator", "part", "calls", "seconds", "share", "GMAC/s"}, table));
 }
 
 }  // namespace

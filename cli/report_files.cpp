@@ -6,7 +6,7 @@
 #include <functional>
 #include <set>
 
-#include "cli/table.hpp"
+#include "api/text/table.hpp"
 #include "cli/talk.hpp"
 #include "experiments/report/columns.hpp"
 #include "experiments/report/findings.hpp"
@@ -129,7 +129,7 @@ std::string table_without(const std::vector<Record>& records, const Kinds& witho
       line.push_back(std::move(cell));
     }
   }
-  return text_table(header, cells);
+  return api::text_table(header, cells);
 }
 
 std::size_t width_of(const std::string& table) {

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "api/text/table.hpp"
 #include "cli/report_files.hpp"
-#include "cli/table.hpp"
 #include "experiments/predict/left_out.hpp"
 #include "experiments/report/record.hpp"
 #include "formats/joined.hpp"
@@ -38,7 +38,7 @@ void print_scores(const std::vector<experiments::RowScore>& scores, std::int64_t
         fmt::format("{}counts of samples{}", intervals.empty() ? "" : "; ",
                     intervals.empty() ? "" : fmt::format(" for {}", joined(counted, ", ")));
   fmt::print("{}95 %: {}; differences are paired\n",
-             text_table({"metric", "value", "95 %", "float32", "difference", "95 %"}, lines),
+             api::text_table({"metric", "value", "95 %", "float32", "difference", "95 %"}, lines),
              intervals);
   std::vector<std::pair<std::string, std::vector<std::string>>> alike;  // sentences and metrics
   for (const experiments::RowScore& score : scores) {
@@ -94,7 +94,7 @@ void print_noise(const Row& row, const std::string& of_noise, const std::string&
     // Equal outputs have a gain of 1; beside NaN and infinities there is none.
     const Member<double>& gain = row.metrics.gain;
     const bool equal = !gain.written() || gain == 1.0;
-    fmt::print("{}{}\n", text_table({"layer", "unit"}, units),
+    fmt::print("{}{}\n", api::text_table({"layer", "unit"}, units),
                equal ? "no layer differs from the reference (float32)"
                      : "no SQNR of layers: the samples that measure noise give NaN or infinite "
                        "numbers");
@@ -130,7 +130,7 @@ void print_noise(const Row& row, const std::string& of_noise, const std::string&
   for (const Count& count : counts) header.emplace_back(count.name);
   fmt::print(
       "{}SQNR{} on {}; overflow, underflow and invalid: shares of the operands on {}{}\n",
-      text_table(header, layers), predictions ? " and predictions" : "", of_noise, of_counts,
+      api::text_table(header, layers), predictions ? " and predictions" : "", of_noise, of_counts,
       saturated ? "; saturated: of the results looked at, those whose register overflowed" : "");
   if (starred) fmt::print("{}\n", kUnitLeftOut);
   const experiments::Record r = experiments::read_records({row}).at(0);

@@ -6,11 +6,9 @@
 #include <string_view>
 #include <utility>
 
-namespace numemu::cli {
+#include "formats/storage/utf8.hpp"
 
-/// Text that a terminal shows and does not obey: white space as blanks, other control characters,
-/// those of lines and directions too, and bytes that are not UTF-8 as '?'.
-std::string harmless(std::string_view text);
+namespace numemu::cli {
 
 /// At most `longest` bytes: words too long for their place, such as names and paths, keep their
 /// ends, and then so does the whole.

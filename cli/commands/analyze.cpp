@@ -4,9 +4,9 @@
 #include <string_view>
 
 #include "api/analysis.hpp"
+#include "api/text/table.hpp"
 #include "cli/command.hpp"
 #include "cli/format_names.hpp"
-#include "cli/table.hpp"
 #include "cli/talk.hpp"
 #include "formats/portable/math.hpp"
 #include "formats/storage/json.hpp"
@@ -44,9 +44,9 @@ void print_report(const Analysis& s, const AnalyzeOptions& options) {
          fmt::format("[{}, {}]", number(row.comparison.low), number(row.comparison.high)),
          to_string(row.comparison.verdict)});
   }
-  fmt::print("{}", text_table({"quantity", !s.law ? "predicted" : "predicted (exact)", "measured",
-                               "95 % interval", "verdict"},
-                              table));
+  fmt::print("{}", api::text_table({"quantity", !s.law ? "predicted" : "predicted (exact)",
+                                    "measured", "95 % interval", "verdict"},
+                                   table));
   double lost = 0;
   for (const AnalyzedFigure& row : s.figures)
     if (row.key == std::string_view("infinite") || row.key == std::string_view("nan"))
@@ -59,9 +59,9 @@ void print_report(const Analysis& s, const AnalyzeOptions& options) {
                                     number(choice.square),
                                     fmt::format("{:.4f}", sqnr_db(s.best->signal, choice.square))};
   };
-  fmt::print("\n{}",
-             text_table({"best scale (saturate)", "scale", "log2", "MSE", "SQNR dB"},
-                        {line("real", s.best->real), line("power of two", s.best->power_of_two)}));
+  fmt::print("\n{}", api::text_table(
+                         {"best scale (saturate)", "scale", "log2", "MSE", "SQNR dB"},
+                         {line("real", s.best->real), line("power of two", s.best->power_of_two)}));
 }
 
 int run_analyze(const AnalyzeOptions& options) {

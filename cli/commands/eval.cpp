@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "api/networks.hpp"
+#include "api/text/table.hpp"
 #include "cli/command.hpp"
 #include "cli/format_names.hpp"
 #include "cli/network_options.hpp"
@@ -11,7 +12,6 @@
 #include "cli/progress.hpp"
 #include "cli/report_files.hpp"
 #include "cli/score_table.hpp"
-#include "cli/table.hpp"
 #include "cli/talk.hpp"
 #include "experiments/report/number_text.hpp"
 #include "experiments/report/record.hpp"
@@ -68,9 +68,9 @@ void print_row(const experiments::Row& row, bool apart) {
                        fit ? decibels(fit->db) : "-", fit ? words(fit->verdict) : "-"});
   }
   if (!tensors.empty()) {
-    fmt::print("{}", text_table({"layer", "tensor", "format", "SQNR dB", "empirical", "verdict",
-                                 "fit", "KS", "fitted", "verdict"},
-                                tensors));
+    fmt::print("{}", api::text_table({"layer", "tensor", "format", "SQNR dB", "empirical",
+                                      "verdict", "fit", "KS", "fitted", "verdict"},
+                                     tensors));
   }
 }
 

@@ -4,12 +4,12 @@
 #include <algorithm>
 
 #include "api/studies.hpp"
+#include "api/text/table.hpp"
 #include "cli/cluster.hpp"
 #include "cli/command.hpp"
 #include "cli/network_options.hpp"
 #include "cli/progress.hpp"
 #include "cli/report_files.hpp"
-#include "cli/table.hpp"
 #include "cli/talk.hpp"
 #include "formats/error.hpp"
 
@@ -41,7 +41,7 @@ int list(const ExperimentOptions& options) {
   if (options.json) {
     fmt::print("{}\n", all.dump(2));
   } else {
-    fmt::print("{}", text_table({"experiment", "question"}, rows));
+    fmt::print("{}", api::text_table({"experiment", "question"}, rows));
   }
   return kFine;
 }
@@ -56,7 +56,7 @@ std::vector<std::string> cells_of(const experiments::Member<experiments::Finding
 /// Tables, failed claims, sentences, and last, where a terminal shows it, the conclusion.
 void print(const experiments::ExperimentFile& file) {
   for (const experiments::ResultTable& table : file.tables)
-    fmt::print("{}\n{}\n", harmless(table.title), text_table(table.header, table.rows));
+    fmt::print("{}\n{}\n", harmless(table.title), api::text_table(table.header, table.rows));
   std::vector<std::vector<std::string>> findings, claims;
   std::size_t checks = 0, passed = 0;
   for (const experiments::FindingRow& finding : file.findings) {
@@ -69,9 +69,9 @@ void print(const experiments::ExperimentFile& file) {
     findings.back().push_back(finding.what);
   }
   if (!findings.empty()) {
-    fmt::print("{}\n", text_table({"verdict", "predicted", "measured", "95 % interval",
-                                   "finding that does not hold"},
-                                  findings));
+    fmt::print("{}\n", api::text_table({"verdict", "predicted", "measured", "95 % interval",
+                                        "finding that does not hold"},
+                                       findings));
   }
   for (const std::string& sentence : file.sentences) fmt::print("{}\n", harmless(sentence));
   if (checks > 0) fmt::print("Self-checks: {} of {} hold.\n", passed, checks);
@@ -83,9 +83,10 @@ void print(const experiments::ExperimentFile& file) {
     claims.back().push_back(claim.claim);
   }
   if (!claims.empty()) {
-    fmt::print("\n{}\n", text_table({"verdict", "hold, undecided, fail", "predicted", "measured",
-                                     "95 % interval", "claim (numbers: its worst finding)"},
-                                    claims));
+    fmt::print("\n{}\n",
+               api::text_table({"verdict", "hold, undecided, fail", "predicted", "measured",
+                                "95 % interval", "claim (numbers: its worst finding)"},
+                               claims));
   }
 }
 

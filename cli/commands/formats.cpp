@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "api/text/table.hpp"
 #include "cli/command.hpp"
 #include "cli/completion.hpp"
-#include "cli/table.hpp"
 #include "cli/talk.hpp"
 #include "formats/codec.hpp"
 #include "formats/conformance.hpp"
@@ -37,7 +37,7 @@ std::string block_table() {
                     f->tensor_scale ? "float32" : "", fmt::format("{:g}", f->bits_per_element()),
                     f->default_rule, f->source});
   }
-  return text_table(
+  return api::text_table(
       {"block format", "element", "scale", "block", "tensor scale", "bits", "rule", "source"},
       rows);
 }
@@ -142,9 +142,10 @@ int print_all(bool as_json) {
   if (as_json) {
     fmt::print("{}\n", list.dump(2));
   } else {
-    fmt::print("{}", text_table({"format", "bits", "exp", "man", "bias", "specials", "field 0",
-                                 "inf", "nan", "largest", "smallest normal", "smallest", "aliases"},
-                                rows));
+    fmt::print(
+        "{}", api::text_table({"format", "bits", "exp", "man", "bias", "specials", "field 0", "inf",
+                               "nan", "largest", "smallest normal", "smallest", "aliases"},
+                              rows));
     fmt::print(
         "\n{}\nothers by name: mx(ELEM,SIZE)  bfp(K,SIZE)  "
         "group(ELEM,SIZE|tensor|channel|row,SCALE[,sym|zp|min])\n",

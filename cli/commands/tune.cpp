@@ -6,11 +6,11 @@
 #include <optional>
 
 #include "api/networks.hpp"
+#include "api/text/table.hpp"
 #include "cli/command.hpp"
 #include "cli/format_names.hpp"
 #include "cli/network_options.hpp"
 #include "cli/progress.hpp"
-#include "cli/table.hpp"
 #include "cli/talk.hpp"
 #include "experiments/report/judged_evaluation.hpp"
 #include "experiments/report/number_text.hpp"
@@ -52,8 +52,8 @@ std::string metrics_text(const api::Tuned& tuned) {
       "\n{} validation samples{}; changes from float32 are paired\n{}"
       "the steps changed {} by {}{}{}, 95 % interval {}\n",
       tuned.samples, tuned.unread ? ", which no step read" : "",
-      text_table({"network", experiments::value_title(measure), "95 %", "change", "95 %", "loss"},
-                 rows),
+      api::text_table(
+          {"network", experiments::value_title(measure), "95 %", "change", "95 %", "loss"}, rows),
       measure.words, experiments::figure_text(measure, gain.difference, true),
       unit.empty() ? "" : " ", unit, change(gain));
 }
@@ -70,7 +70,7 @@ std::string text_of(const api::Tuned& tuned) {
       {tuned.output.layer, decibel_text(tuned.output.before), decibel_text(tuned.output.after)});
   text += fmt::format("\nSQNR in dB on {} {} samples\n{}", tuned.noise_samples,
                       tuned.validation ? "validation" : "calibration",
-                      text_table({"layer", "before", "after"}, rows));
+                      api::text_table({"layer", "before", "after"}, rows));
   if (tuned.gain) text += metrics_text(tuned);
   return text + "\n";
 }

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "api/text/table.hpp"
 #include "cli/command.hpp"
 #include "cli/completion.hpp"
-#include "cli/table.hpp"
 #include "emu/unit/catalogue/modifiers.hpp"
 #include "emu/unit/description/fields.hpp"
 #include "emu/unit/description/json.hpp"
@@ -134,7 +134,7 @@ std::string instruction_list() {
     rows.push_back({instruction_of(*group.front()), std::to_string(group.size()), letters_of(group),
                     codes_of(group, left)});
   }
-  return text_table({"unit", "units", "ev", "one step"}, rows) +
+  return api::text_table({"unit", "units", "ev", "one step"}, rows) +
          "\nunits         of all formats: units h100.mma lists those of an instruction, and\n"
          "              units h100.mma.f16.f32 describes one\n" +
          letters_explained(all) + kCodes +
@@ -151,7 +151,7 @@ std::string unit_list(const Units& units) {
     for (const std::string& modifier : one->row().modifiers) add_once(modifiers, modifier);
     rows.push_back({one->row().name, letters_of({one}), code_of(*one)});
   }
-  std::string text = text_table({"unit", "ev", "one step"}, rows);
+  std::string text = api::text_table({"unit", "ev", "one step"}, rows);
   if (!modifiers.empty())
     text += fmt::format("\nmodifiers: .{}; see units NAME\n", joined(modifiers, " ."));
   return text;

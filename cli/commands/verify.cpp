@@ -7,9 +7,10 @@
 #include "api/array_files.hpp"
 #include "api/oracle.hpp"
 #include "api/records.hpp"
+#include "api/text/verification.hpp"
 #include "cli/command.hpp"
+#include "cli/folder_report.hpp"
 #include "cli/progress.hpp"
-#include "cli/verify_report.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/json.hpp"
@@ -156,8 +157,8 @@ int run_verify(const VerifyOptions& o) {
   refuse_with("records of a file", {{"--only", !o.only.empty()}, {"--hashes", o.hashes}});
   check_options(o);
   const api::Verified verified = o.in.empty() ? verify_arrays(o) : verify_file(o);
-  if (!o.junit.empty()) write_atomically(o.junit, {verify_junit(verified)});
-  fmt::print("{}", o.json ? verify_json(verified).dump(2) + "\n" : verify_text(verified));
+  if (!o.junit.empty()) write_atomically(o.junit, {api::verify_junit(verified)});
+  fmt::print("{}", o.json ? api::verify_json(verified).dump(2) + "\n" : api::verify_text(verified));
   return verified.holds() ? kFine : kMismatch;
 }
 

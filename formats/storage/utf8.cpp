@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "formats/error.hpp"
 
 namespace numemu {
@@ -30,6 +32,14 @@ std::size_t character_bytes(std::string_view text) {
   return 0;
 }
 
+/// Whether the character breaks a line (U+2028, U+2029), turns the direction of what follows
+/// (U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069) or is a byte order mark (U+FEFF).
+bool is_invisible_control(std::string_view character) {
+  if (character == "\u200e" || character == "\u200f" || character == "\ufeff") return true;
+  return (character >= "\u2028" && character <= "\u202e") ||
+         (character >= "\u2066" && character <= "\u2069");
+}
+
 }  // namespace
 
 std::string utf8_text(std::string_view text) {
@@ -42,6 +52,28 @@ std::string utf8_text(std::string_view text) {
       out += text.substr(0, bytes);
     }
     text.remove_prefix(bytes == 0 ? 1 : bytes);
+  }
+  return out;
+}
+
+std::string harmless(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const std::size_t bytes = std::max<std::size_t>(1, character_bytes(text));
+    const char c = text[0];
+    const bool known = character_bytes(text) > 0;
+    // U+0080 to U+009F are control characters too.
+    const bool control =
+        static_cast<unsigned char>(c) < 0x20 || c == 0x7f ||
+        (bytes == 2 && c == '\xc2' && static_cast<unsigned char>(text[1]) < 0xa0) ||
+        is_invisible_control(text.substr(0, bytes));
+    if (known && !control) {
+      out.append(text.substr(0, bytes));
+    } else {
+      out += c == '\n' || c == '\r' || c == '\t' ? ' ' : '?';
+    }
+    text.remove_prefix(bytes);
   }
   return out;
 }

@@ -1,16 +1,16 @@
-#include "cli/unit_trace.hpp"
+#include "api/text/trace.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "cli/table.hpp"
+#include "api/text/table.hpp"
 #include "emu/unit/description/fields.hpp"
 #include "emu/unit/reference/register.hpp"
 #include "formats/storage/number_text.hpp"
 
-namespace numemu::cli {
+namespace numemu::api {
 namespace {
 
 using unit::StepLosses;
@@ -47,7 +47,7 @@ std::string whole_text(const Value& v) {
 
 class TraceWords {
  public:
-  explicit TraceWords(const api::TracedOutput& traced)
+  explicit TraceWords(const TracedOutput& traced)
       : u_(*traced.unit->description()),
         trace_(traced.trace),
         losses_(traced.losses),
@@ -223,6 +223,13 @@ class TraceWords {
 
 }  // namespace
 
+void add_place(const Place& place, const Product& p, Json& json) {
+  const std::size_t axes = p.d.shape.size();
+  if (axes == 3) json["b"] = place.product;
+  if (axes > 1) json["m"] = place.i;
+  json["n"] = axes == 1 ? place.product : place.j;
+}
+
 std::string value_text(const Value& v, bool whole) {
   if (whole) return whole_text(v);
   const std::string exact = exact_text(v);
@@ -236,7 +243,7 @@ bool whole_numbers(const unit::Unit& unit, const unit::Gemm& g) {
           g.a.format->kind == Kind::integer && g.b.format->kind == Kind::integer);
 }
 
-std::string trace_text(const api::TracedOutput& traced, const std::string& place) {
+std::string trace_text(const TracedOutput& traced, const std::string& place) {
   const TraceWords words(traced);
   const unit::Gemm& g = traced.gemm;
   const Format* input = traced.unit->description()->input.format;
@@ -247,7 +254,7 @@ std::string trace_text(const api::TracedOutput& traced, const std::string& place
          fmt::format("D[{}] = {} = {}\n", place, words.result_code(), words.result_text());
 }
 
-Json trace_json(const api::TracedOutput& traced) {
+Json trace_json(const TracedOutput& traced) {
   const TraceWords words(traced);
   const unit::Gemm& g = traced.gemm;
   return {{"unit", traced.unit->row().name},   {"format_a", g.a.format->name},
@@ -256,12 +263,12 @@ Json trace_json(const api::TracedOutput& traced) {
           {"value", words.result_number()}};
 }
 
-std::string steps_text(const api::TracedOutput& traced, const TraceWindow& window) {
+std::string steps_text(const TracedOutput& traced, const TraceWindow& window) {
   return TraceWords(traced).text(window);
 }
 
-Json steps_json(const api::TracedOutput& traced, const TraceWindow& window) {
+Json steps_json(const TracedOutput& traced, const TraceWindow& window) {
   return TraceWords(traced).steps(window);
 }
 
-}  // namespace numemu::cli
+}  // namespace numemu::api

@@ -3,11 +3,12 @@
 #include <string>
 #include <vector>
 
-namespace numemu::cli {
+namespace numemu::api {
 
 /// Columns as wide as their widest cell, two spaces apart; columns that hold only numbers are
-/// right-aligned. Cells are made harmless (cli/talk.hpp): names in them come from files.
+/// right-aligned. Cells are made harmless (formats/storage/utf8.hpp): names in them come from
+/// files.
 std::string text_table(const std::vector<std::string>& header,
                        std::vector<std::vector<std::string>> rows);
 
-}  // namespace numemu::cli
+}  // namespace numemu::api

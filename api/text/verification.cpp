@@ -1,18 +1,17 @@
-#include "cli/verify_report.hpp"
+#include "api/text/verification.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <vector>
 
-#include "cli/product.hpp"
-#include "cli/talk.hpp"
+#include "api/text/trace.hpp"
 #include "emu/oracle/explain.hpp"
 #include "formats/codec.hpp"
 #include "formats/storage/number_text.hpp"
 #include "formats/storage/utf8.hpp"
 
-namespace numemu::cli {
+namespace numemu::api {
 namespace {
 
 using oracle::Explanation;
@@ -24,7 +23,7 @@ using oracle::Tally;
 
 class Report {
  public:
-  explicit Report(const api::Verified& verified)
+  explicit Report(const Verified& verified)
       : v_(verified.verifier), verified_(verified), explanation_(verified.explanation) {}
 
   std::string text() const {
@@ -181,8 +180,8 @@ class Report {
   std::string place(const MismatchedRecord& f) const {
     const std::int64_t number = f.one.number[0];
     if (verified_.product != nullptr) {
-      const api::Product& p = *verified_.product;
-      return fmt::format("D[{}]", api::place_text(api::place_of(number, p.batch), p));
+      const Product& p = *verified_.product;
+      return fmt::format("D[{}]", place_text(place_of(number, p.batch), p));
     }
     const std::string name(f.one.records.class_name(0));
     return fmt::format("{} {}{}", verified_.place, f.one.records.line[0],
@@ -267,7 +266,7 @@ class Report {
     Json json = {{"record", number},
                  {"class", utf8_text(std::string(f.one.records.class_name(0)))}};
     if (verified_.product != nullptr) {
-      add_place(api::place_of(number, verified_.product->batch), *verified_.product, json);
+      add_place(place_of(number, verified_.product->batch), *verified_.product, json);
     } else {
       json[verified_.place] = f.one.records.line[0];
     }
@@ -281,7 +280,7 @@ class Report {
   }
 
   const oracle::Verifier& v_;
-  const api::Verified& verified_;
+  const Verified& verified_;
   const Explanation& explanation_;
 };
 
@@ -332,8 +331,8 @@ std::string Junit::suite(const std::string& what) const {
       xml_text(what), tests_, failures_, cases_);
 }
 
-std::string verify_text(const api::Verified& v) { return Report(v).text(); }
-Json verify_json(const api::Verified& v) { return Report(v).json(); }
-std::string verify_junit(const api::Verified& v) { return Report(v).junit(); }
+std::string verify_text(const Verified& v) { return Report(v).text(); }
+Json verify_json(const Verified& v) { return Report(v).json(); }
+std::string verify_junit(const Verified& v) { return Report(v).junit(); }
 
-}  // namespace numemu::cli
+}  // namespace numemu::api

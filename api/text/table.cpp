@@ -1,12 +1,12 @@
-#include "cli/table.hpp"
+#include "api/text/table.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "cli/talk.hpp"
+#include "formats/storage/utf8.hpp"
 
-namespace numemu::cli {
+namespace numemu::api {
 namespace {
 
 bool numeric(const std::string& cell) {
@@ -45,4 +45,4 @@ std::string text_table(const std::vector<std::string>& header,
   return text;
 }
 
-}  // namespace numemu::cli
+}  // namespace numemu::api
