@@ -181,13 +181,6 @@ Array read_c(const Unit& unit, Source& source) {
   return read_in_type(unit, c, source, "whose C is");
 }
 
-ArrayType result_type(const Unit& unit) {
-  if (const Format* format = unit.d_format()) return container_type(*format);
-  const Format* narrow = narrow_integer(unit);
-  if (whole_halves(unit)) return ArrayType::int16;
-  return narrow == nullptr ? ArrayType::int32 : container_type(*narrow);
-}
-
 void check_format_d(const Unit& unit, const std::string& name) {
   if (name.empty() || name == unit.row().result) return;
   const Format& told = find_format(name);
@@ -441,6 +434,19 @@ std::unique_ptr<Product> lay_out(UnitPtr owner, Inputs in) {
 }
 
 }  // namespace
+
+ArrayType result_type(const Unit& unit) {
+  if (const Format* format = unit.d_format()) return container_type(*format);
+  const Format* narrow = narrow_integer(unit);
+  if (whole_halves(unit)) return ArrayType::int16;
+  return narrow == nullptr ? ArrayType::int32 : container_type(*narrow);
+}
+
+ArrayType c_type(const Unit& unit) {
+  if (const Format* format = unit.c_format()) return container_type(*format);
+  const Format* narrow = narrow_integer(unit);
+  return narrow == nullptr ? ArrayType::int32 : container_type(*narrow);
+}
 
 ArrayShape ProductSide::lines_of(ProductShape shape, std::int64_t width) const {
   if (shape == ProductShape::dots) return batched ? ArrayShape{products, width} : ArrayShape{width};

@@ -36,6 +36,10 @@ std::vector<const unit::Unit*> find_units(const std::string& pattern = "");
 /// units NAME --json`.
 Json unit_json(const unit::Unit&);
 
+/// The types of the arrays C and D of a unit.
+ArrayType c_type(const unit::Unit&);
+ArrayType result_type(const unit::Unit&);
+
 /// What the axes of A, B, C and D are.
 enum class ProductShape : std::uint8_t {
   /// A is M x K, B is K x N, C and D are M x N; each may have a leading axis, the product. An array
