@@ -105,7 +105,9 @@ Subject subject_of(const AnalysisRequest& request) {
   s.scale = parse_scale(request.scale);
   if (!request.rule.empty() && s.scale != 1)
     throw usage_error("--scale-rule: expected a rule or --scale, not both");
-  if (request.sample) {
+  if (request.n && *request.n < 1)
+    throw usage_error(fmt::format("--n: expected at least 1, found {}", *request.n));
+  if (request.sample != nullptr) {
     s.numbers = finite_numbers(request.numbers, *request.sample);
   } else if (!is_file(request.numbers)) {
     s.law = Distribution::parse(request.numbers, !format.is_signed);

@@ -19,7 +19,7 @@ struct AnalysisRequest {
   std::string format;  ///< a scalar one of at most 16 bits
   /// normal, laplace, uniform, lognormal:S, lognormal:S:log2, or a .npy file.
   std::string numbers;
-  std::optional<Array> sample = {};  ///< in place of the file: float16, float32 or float64
+  const Array* sample = nullptr;  ///< in place of the file: float16, float32 or float64
   std::string rounding = "rne", overflow = "saturate";
   std::string scale = "1";             ///< S: x / S is rounded
   std::string rule = {};               ///< the scale rule that chooses S

@@ -89,13 +89,19 @@ void require_room(std::int64_t n, std::int64_t record_bytes) {
 }  // namespace
 
 Subject subject_of(const VectorOptions& o, UnitPtr& own) {
+  if (o.level < 1 || o.level > 2)
+    throw usage_error(fmt::format("--level: expected 1 or 2, found {}", o.level));
+  if (o.n && *o.n < 1) throw usage_error(fmt::format("--n: expected at least 1, found {}", *o.n));
+  if (o.k && (*o.k < 1 || *o.k > oracle::kMostProducts))
+    throw usage_error(fmt::format("--k: expected 1 to {}, found {}", oracle::kMostProducts, *o.k));
   Subject s;
-  if (o.unit.empty()) {
+  if (o.unit.empty() && o.opened == nullptr) {
     s = operation_of(o);
   } else {
     if (!o.op.empty()) throw usage_error("--unit, --op: expected one of them");
     refuse_beside_unit(o);
-    if (is_unit_file(o.unit)) own = open_unit(o.unit);
+    own = o.opened;
+    if (own == nullptr && is_unit_file(o.unit)) own = open_unit(o.unit);
     const Format* a = o.format_a.empty() ? nullptr : &find_format(o.format_a);
     const Format* b = o.format_b.empty() ? a : &find_format(o.format_b);
     if (own == nullptr) own = open_unit(o.unit);

@@ -55,6 +55,7 @@ const py::detail::PyArray_Proxy& fields(const py::array& array) {
 }
 
 std::optional<ArrayType> type_of(const py::array& array) {
+  if (!array) return std::nullopt;
   return type_of(py::detail::array_descriptor_proxy(fields(array).descr)->type_num);
 }
 
@@ -87,6 +88,12 @@ py::handle helper(const char* name, PyObject*& known) {
   return known;
 }
 
+/// What is an array of NumPy already; else null, which py::array() is not.
+py::array own_array(py::handle x) {
+  return py::isinstance<py::array>(x) ? py::reinterpret_borrow<py::array>(x)
+                                      : py::reinterpret_steal<py::array>(py::handle());
+}
+
 /// What another library's array is for NumPy: a view of the same elements, and the name of the
 /// format that its type names.
 struct Viewed {
@@ -117,10 +124,9 @@ std::string type_name(const py::array& array) {
 }  // namespace
 
 Given given(py::handle x, const char* name) {
-  py::array array;
+  py::array array = own_array(x);
   const Format* format = nullptr;
-  if (py::isinstance<py::array>(x)) array = py::reinterpret_borrow<py::array>(x);
-  if (!array || !type_of(array)) {
+  if (!type_of(array)) {
     Viewed other = viewed(x, name);
     array = std::move(other.array);
     format = other.format;
@@ -135,7 +141,8 @@ Given given(py::handle x, const char* name) {
 
 GivenNumbers numbers(py::handle x, const char* name) {
   Given one = given(x, name);
-  if (one.format != nullptr) return {{one.format, std::move(one.array)}, std::move(one.owner)};
+  if (one.format != nullptr)
+    return {checked_codes(name, *one.format, std::move(one.array)), std::move(one.owner)};
   switch (one.array.type) {
     case ArrayType::float32:
       static const Format& single = find_format("float32");
@@ -181,25 +188,30 @@ Given float32_of(py::handle x, const char* name) {
   return rounded;
 }
 
+Array writable(py::handle out, const char* name) {
+  py::array array = own_array(out);
+  if (!type_of(array)) array = viewed(out, name).array;
+  if (!in_place(array) || !array.writeable())
+    throw Error(fmt::format("{}: expected a writeable array in C order", name));
+  return borrowed(array, *type_of(array));
+}
+
 Room room(py::handle out, ArrayType type, const ArrayShape& shape, const char* name) {
   if (!out || out.is_none()) {
     py::array array(dtype_of(type), shape);
     Array elements = borrowed(array, type);
     return {std::move(elements), std::move(array)};
   }
-  py::array array;
-  if (py::isinstance<py::array>(out)) array = py::reinterpret_borrow<py::array>(out);
-  if (!array || !type_of(array)) array = viewed(out, name).array;
-  if (type_of(array) != type && !(type_of(array) && bytes_of(*type_of(array)) == bytes_of(type) &&
-                                  (type == ArrayType::uint8 || type == ArrayType::uint16)))
-    throw Error(
-        fmt::format("{}: dtype: expected {}, found {}", name, to_string(type), type_name(array)));
-  if (shape_of(array) != shape)
+  Array array = writable(out, name);
+  // Codes of bytes and half-words may stand in arrays of another type of that width: float16.
+  if (array.type == ArrayType::float16) array.type = ArrayType::uint16;
+  if (array.type != type)
+    throw Error(fmt::format("{}: dtype: expected {}, found {}", name, to_string(type),
+                            to_string(array.type)));
+  if (array.shape != shape)
     throw Error(fmt::format("{}: shape: expected {}, found {}", name, shape_text(shape),
-                            shape_text(shape_of(array))));
-  if (!in_place(array) || !array.writeable())
-    throw Error(fmt::format("{}: expected a writeable array in C order", name));
-  return {borrowed(array, type), py::reinterpret_borrow<py::object>(out)};
+                            shape_text(array.shape)));
+  return {std::move(array), py::reinterpret_borrow<py::object>(out)};
 }
 
 py::object numpy_of(Array&& array) {

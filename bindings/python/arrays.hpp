@@ -30,8 +30,12 @@ GivenNumbers numbers(py::handle x, const char* name);
 /// Codes of the format, every element checked; or, with nullptr, of the format that the type names.
 Given codes(py::handle x, const Format*, const char* name);
 /// float32, as what is quantized by blocks must be; other numbers are rounded to it, to nearest
-/// even. Throws Error for numbers that float32 holds only rounded unless `round`.
+/// even.
 Given float32_of(py::handle x, const char* name);
+
+/// The elements of an array that results are written to; it outlives what is returned. Throws Error
+/// where it does not lie in C order or may not be written.
+Array writable(py::handle out, const char* name = "out");
 
 /// Where results go: elements of `out` where that is an array, else of a new one.
 struct Room {

@@ -2,6 +2,7 @@
 #include "api/formats.hpp"
 
 #include <fmt/format.h>
+#include <omp.h>
 
 #include <optional>
 #include <string>
@@ -212,6 +213,11 @@ void add_formats(py::module_& m) {
       "codes"_a, "format"_a = py::none(), py::kw_only(), "dtype"_a = py::none(),
       "out"_a = py::none(),
       "numemu.format(format).decode(codes, ...); without a format for arrays whose type names it.");
+  m.def(
+      "set_threads", [](int most) { omp_set_num_threads(most < 1 ? omp_get_num_procs() : most); },
+      "most"_a,
+      "Most threads that calls of this thread of Python compute with; 0: as many as there are "
+      "processors. No result depends on it.");
   m.def("counts", &counts, "flags"_a,
         "How many elements raised each flag: a dict of elements, inexact, underflow, overflow, "
         "invalid.");

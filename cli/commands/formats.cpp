@@ -127,16 +127,15 @@ int print_all(bool as_json) {
     const Json json = api::format_json(*format);
     list.push_back(json);
     const bool floating = format->kind == Kind::floating;
-    rows.push_back({format->name, fmt::format("{}", format->bits),
-                    floating ? fmt::format("{}", format->exponent_bits) : "",
-                    floating ? fmt::format("{}", format->mantissa_bits) : "",
-                    floating ? fmt::format("{}", format->bias) : "",
-                    std::string(floating ? to_text(format->specials) : ""),
-                    std::string(floating ? to_text(format->field_zero) : ""),
-                    format->has_infinity() ? "yes" : "no", format->has_nan() ? "yes" : "no",
-                    plain(largest_value(*format)),
-                    format->kind == Kind::integer ? "-" : plain(smallest_normal(*format)),
-                    plain(smallest_value(*format)), joined(aliases_of(*format), " ")});
+    rows.push_back(
+        {format->name, fmt::format("{}", format->bits),
+         floating ? fmt::format("{}", format->exponent_bits) : "",
+         floating ? fmt::format("{}", format->mantissa_bits) : "",
+         floating ? fmt::format("{}", format->bias) : "", floating ? json["specials"].text() : "",
+         floating ? json["field_zero"].text() : "", format->has_infinity() ? "yes" : "no",
+         format->has_nan() ? "yes" : "no", plain(largest_value(*format)),
+         format->kind == Kind::integer ? "-" : plain(smallest_normal(*format)),
+         plain(smallest_value(*format)), joined(aliases_of(*format), " ")});
   }
   for (const BlockFormat* format : named_block_formats()) list.push_back(api::block_json(*format));
   if (as_json) {

@@ -1,19 +1,34 @@
 """numemu: low-precision number formats, matrix units and networks on them, bit for bit.
 
     import numemu
-    codes = numemu.format("e4m3fn").encode(x)      # a NumPy array of codes, float8_e4m3fn
-    y = numemu.unit("h100.wgmma.e4m3.f32").gemm(a, b)
+    codes = numemu.format("e4m3fn").encode(x)          # float8_e4m3fn of the numbers x
+    d = numemu.unit("h100.wgmma.e4m3.f32").gemm(a, b)  # what the tensor core computes
 
-Arrays are NumPy's, or CPU tensors of torch, used where they are if they lie in C order. What is wrong raises numemu.Error.
+Arrays are NumPy's, or CPU tensors of torch, used where they are if they lie in C order. Long calls release the interpreter's
+lock and compute over threads; results are the same bits for any number of them. What is wrong raises numemu.Error.
 """
-from ._core import Error, Format, __version__, counts, decode, encode, named_formats, scalar_format
+from ._core import (
+    BlockFormat,
+    Error,
+    Format,
+    Quantized,
+    Unit,
+    __version__,
+    block_formats,
+    counts,
+    decode,
+    encode,
+    error,
+    format,
+    formats,
+    mask,
+    set_threads,
+    unit,
+    units,
+    verify,
+)
+from ._records import Trace, Verified
+from .analysis import best_scale, errors
+from .vectors import Vectors, vectors
 
-
-def format(name):
-    """The number format of that name, alias or descriptor: "e4m3fn", "e3m2+finite", "codebook(FILE.npy)"."""
-    return name if isinstance(name, Format) else scalar_format(name)
-
-
-def formats():
-    """Every named scalar format, in the order of docs/formats.md."""
-    return named_formats()
+from . import masks, style, testing  # noqa: E402  (they use what stands above)

@@ -32,7 +32,9 @@ def view(x, name):
     format = _FORMATS.get(array.dtype.name)
     if format is None:
         raise_value(f"{name}: dtype: expected numbers or codes, found {array.dtype}")
-    return array.view(np.uint8 if array.dtype.itemsize == 1 else np.uint16), format
+    if array.dtype.itemsize == 2:
+        return array.view(np.uint16), format
+    return array.view(np.int8 if format.startswith("int") else np.uint8), format
 
 
 def _tensor(x, name):
@@ -46,7 +48,9 @@ def _tensor(x, name):
     format = _FORMATS.get(type_name)
     if format is None:
         return view(x.numpy(), name)
-    return x.view(torch.int16 if x.element_size() == 2 else torch.uint8).numpy(), format
+    if x.element_size() == 2:
+        return x.view(torch.int16).numpy().view(np.uint16), format
+    return x.view(torch.uint8).numpy(), format
 
 
 def plain(array):
