@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "bindings/python/folders.hpp"
 #include "bindings/python/json.hpp"
 #include "bindings/python/python.hpp"
 #include "formats/error.hpp"
@@ -70,7 +71,7 @@ ForeignLayer layer_of(const py::dict& given) {
 
 api::Recipe recipe_of(const py::object& given) {
   if (!py::isinstance<py::str>(given)) return api::make_recipe(json_of(given, "recipe"));
-  return api::open_recipe(given.cast<std::string>(), {.data = NUMEMU_DATA_DIR, .cache = {}});
+  return api::open_recipe(given.cast<std::string>(), {.data = data_folder(), .cache = {}});
 }
 
 ProductCall call_of(std::size_t layer, ProductMode mode, std::int64_t at, std::int64_t repetition,
