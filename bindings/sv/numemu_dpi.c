@@ -59,6 +59,9 @@ static int told(numemu_status status) {
 const char* numemu_sv_message(void) { return refused[0] != 0 ? refused : numemu_message(); }
 const char* numemu_sv_version(void) { return numemu_version(); }
 
+/* A null chandle is one whose _open failed, or was never called. */
+static const char* kNotOpen = "expected an open handle, found null";
+
 /* --- handles -------------------------------------------------------------------------------------------------------------------- */
 
 static size_t codes_of(const handle* h, int f) { return (size_t)h->field[f].count; }
@@ -160,22 +163,31 @@ int numemu_sv_open_line(const char* line, int bits, void** out) {
   return status != NUMEMU_OK ? status : make_handle(operation, bits, out);
 }
 
-const char* numemu_sv_line(const void* of) { return numemu_operation_line(((const handle*)of)->operation); }
-int numemu_sv_fields(const void* of) { return ((const handle*)of)->fields; }
+const char* numemu_sv_line(const void* of) { return of == NULL ? "" : numemu_operation_line(((const handle*)of)->operation); }
+int numemu_sv_fields(const void* of) { return of == NULL ? 0 : ((const handle*)of)->fields; }
 
 /* Number of the field of that name; -1: none. */
 int numemu_sv_field(const void* of, const char* name) {
   const handle* h = (const handle*)of;
-  for (int f = 0; f < h->fields; ++f) {
+  for (int f = 0; h != NULL && f < h->fields; ++f) {
     if (strcmp(h->field[f].name, name) == 0) return f;
   }
   return -1;
 }
 
-const char* numemu_sv_field_name(const void* of, int f) { return ((const handle*)of)->field[f].name; }
-int numemu_sv_field_bits(const void* of, int f) { return ((const handle*)of)->field[f].bits; }
-int numemu_sv_field_count(const void* of, int f) { return (int)((const handle*)of)->field[f].count; }
-int numemu_sv_field_is_result(const void* of, int f) { return ((const handle*)of)->field[f].is_result; }
+/* Field f, or one without a name and bits where there is none. */
+static numemu_field field_of(const void* of, int f) {
+  static const numemu_field none = {0, NULL, NULL, 0, 0, 0};
+  return f >= 0 && f < numemu_sv_fields(of) ? ((const handle*)of)->field[f] : none;
+}
+
+const char* numemu_sv_field_name(const void* of, int f) {
+  const char* name = field_of(of, f).name;
+  return name != NULL ? name : "";
+}
+int numemu_sv_field_bits(const void* of, int f) { return field_of(of, f).bits; }
+int numemu_sv_field_count(const void* of, int f) { return (int)field_of(of, f).count; }
+int numemu_sv_field_is_result(const void* of, int f) { return field_of(of, f).is_result; }
 
 /* --- packed vectors: element 0 in the lowest bits -------------------------------------------------------------------------------- */
 
@@ -206,7 +218,7 @@ static const char* kNoField = "expected the number of a field of the operation";
 
 int numemu_sv_set(void* of, int f, const svBitVecVal* value) {
   handle* h = (handle*)of;
-  if (f < 0 || f >= h->fields) return refuse(kNoField);
+  if (f < 0 || f >= numemu_sv_fields(of)) return refuse(h == NULL ? kNotOpen : kNoField);
   unpack(value, h->field[f].bits, codes_of(h, f), h->now[f]);
   return NUMEMU_OK;
 }
@@ -214,7 +226,7 @@ int numemu_sv_set(void* of, int f, const svBitVecVal* value) {
 /* An input as it was set, or a result by the specification. */
 int numemu_sv_get(const void* of, int f, svBitVecVal* value) {
   const handle* h = (const handle*)of;
-  if (f < 0 || f >= h->fields) return refuse(kNoField);
+  if (f < 0 || f >= numemu_sv_fields(of)) return refuse(h == NULL ? kNotOpen : kNoField);
   pack(h->want[f] != NULL ? h->want[f] : h->now[f], h->field[f].bits, codes_of(h, f), value, h->words);
   return NUMEMU_OK;
 }
@@ -227,13 +239,14 @@ static int compute(handle* h, int64_t n, uint64_t* const* inputs, uint64_t* cons
 
 int numemu_sv_compute(void* of) {
   handle* h = (handle*)of;
-  return compute(h, 1, h->now, h->want);
+  return h == NULL ? refuse(kNotOpen) : compute(h, 1, h->now, h->want);
 }
 
 /* In one call: fields named a, b, c to the result. */
 int numemu_sv_dot(void* of, const svBitVecVal* a, const svBitVecVal* b, uint64_t c, uint64_t* d, unsigned char* flags) {
   handle* h = (handle*)of;
   const int at_c = numemu_sv_field(of, "c");
+  *d = *flags = 0;
   if (numemu_sv_field(of, "a") != 0 || numemu_sv_field(of, "b") != 1) return refuse("expected an operation of a and b");
   unpack(a, h->field[0].bits, codes_of(h, 0), h->now[0]);
   unpack(b, h->field[1].bits, codes_of(h, 1), h->now[1]);
@@ -248,6 +261,8 @@ int numemu_sv_dot(void* of, const svBitVecVal* a, const svBitVecVal* b, uint64_t
 int numemu_sv_scalar(void* of, uint64_t x, uint64_t y, uint64_t z, uint64_t* out, unsigned char* flags) {
   handle* h = (handle*)of;
   const uint64_t codes[3] = {x, y, z};
+  *out = *flags = 0;
+  if (h == NULL) return refuse(kNotOpen);
   for (int f = 0; f < h->fields && f < 3; ++f) {
     if (h->field[f].is_result) break;
     if (h->field[f].count != 1) return refuse("expected an operation of single codes");
@@ -290,6 +305,7 @@ int numemu_sv_dots(void* of, const svOpenArrayHandle a, const svOpenArrayHandle 
   const char* const names[] = {"a", "b", "c"};
   uint64_t* columns[MOST_FIELDS] = {NULL};
   const int64_t n = svSize(d, 1);
+  if (h == NULL) return refuse(kNotOpen);
   int status = n > 0 ? NUMEMU_OK : refuse("d: expected at least one element");
   for (int i = 0; i < 3 && status == NUMEMU_OK; ++i) {
     const int f = numemu_sv_field(of, names[i]);
@@ -346,6 +362,7 @@ int numemu_sv_check(void* of, const svBitVecVal* got, unsigned char flags, int n
                     uint64_t ulps, int* verdict) {
   handle* h = (handle*)of;
   *verdict = MISMATCH;
+  if (h == NULL) return refuse(kNotOpen);
   int status = compute(h, 1, h->now, h->want);
   if (status != NUMEMU_OK) return status;
   unpack(got, h->field[h->result].bits, codes_of(h, h->result), h->now[h->result]);
@@ -369,6 +386,7 @@ int numemu_sv_check(void* of, const svBitVecVal* got, unsigned char flags, int n
 /* How the specification computes the transaction. */
 const char* numemu_sv_explain(void* of) {
   handle* h = (handle*)of;
+  if (h == NULL) return kNotOpen;
   const int status = told(numemu_operation_explain(h->operation, h->now, 0, h->text, sizeof h->text, NULL));
   return status == NUMEMU_OK ? h->text : numemu_sv_message();
 }
@@ -378,7 +396,7 @@ const char* numemu_sv_account(void* of, int nan, int ignore_zero_sign, int compa
   handle* h = (handle*)of;
   numemu_tolerance tolerance;
   numemu_verdict found;
-  if (h->kept_size == 0) return "";
+  if (h == NULL || h->kept_size == 0) return "";
   memset(&found, 0, sizeof found);
   found.size = sizeof found;
   set_tolerance(&tolerance, nan, ignore_zero_sign, compare_flags && h->flags >= 0, ulps);
@@ -399,8 +417,9 @@ void numemu_sv_vectors_close(void* of) {
 
 int numemu_sv_vectors_open(const void* of, const char* style, int level, uint64_t seed, int64_t n, void** out) {
   const handle* h = (const handle*)of;
-  stream* s = (stream*)calloc(1, sizeof *s);
   *out = NULL;
+  if (h == NULL) return refuse(kNotOpen);
+  stream* s = (stream*)calloc(1, sizeof *s);
   if (s == NULL) return refuse("memory for vectors: expected more");
   int status = told(numemu_vectors_open(h->operation, style, level, seed, n, &s->vectors));
   for (int f = 0; status == NUMEMU_OK && f < h->fields; ++f) {
@@ -415,13 +434,14 @@ int numemu_sv_vectors_open(const void* of, const char* style, int level, uint64_
   return NUMEMU_OK;
 }
 
-int64_t numemu_sv_vectors_size(const void* of) { return numemu_vectors_size(((const stream*)of)->vectors); }
+int64_t numemu_sv_vectors_size(const void* of) { return of == NULL ? 0 : numemu_vectors_size(((const stream*)of)->vectors); }
 
 /* Makes the next vector the transaction of the handle; *there is 0 at the end. */
 int numemu_sv_vectors_next(void* of, void* transaction, int* there) {
   stream* s = (stream*)of;
   handle* h = (handle*)transaction;
   *there = 0;
+  if (s == NULL || h == NULL) return refuse(kNotOpen);
   if (s->at == s->size) {
     s->at = 0;
     const int status = told(numemu_vectors_next(s->vectors, CHUNK, s->chunk, &s->size));
@@ -470,15 +490,19 @@ int numemu_sv_format_open(const char* name, const char* rounding, const char* ov
   return NUMEMU_OK;
 }
 
-const char* numemu_sv_format_name(const void* of) { return ((const coder*)of)->facts.name; }
-int numemu_sv_format_bits(const void* of) { return ((const coder*)of)->facts.bits; }
+const char* numemu_sv_format_name(const void* of) { return of == NULL ? "" : ((const coder*)of)->facts.name; }
+int numemu_sv_format_bits(const void* of) { return of == NULL ? 0 : ((const coder*)of)->facts.bits; }
 
 int numemu_sv_encode(const void* of, double x, uint32_t random, uint64_t* code, unsigned char* flags) {
   const coder* c = (const coder*)of;
-  return told(numemu_encode_one(c->format, c->rounding, x, random, code, flags));
+  *code = *flags = 0;
+  return c == NULL ? refuse(kNotOpen) : told(numemu_encode_one(c->format, c->rounding, x, random, code, flags));
 }
 
-int numemu_sv_decode(const void* of, uint64_t code, double* x) { return told(numemu_decode_one(((const coder*)of)->format, code, x)); }
+int numemu_sv_decode(const void* of, uint64_t code, double* x) {
+  *x = 0;
+  return of == NULL ? refuse(kNotOpen) : told(numemu_decode_one(((const coder*)of)->format, code, x));
+}
 
 #ifdef __cplusplus
 }

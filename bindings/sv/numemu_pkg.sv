@@ -203,7 +203,7 @@ package numemu_pkg;
 
     // An input as it was set, a result as it was computed last.
     function void get(int field_number, output vector_t value);
-      void'(succeeded(numemu_sv_get(handle, field_number, value)));
+      if (!succeeded(numemu_sv_get(handle, field_number, value))) value = '0;
     endfunction
 
     // The same of fields of at most 64 bits.
@@ -274,7 +274,7 @@ package numemu_pkg;
     numemu_operation operation;
     string           name;
     // What counts as equal.
-    nan_e            nan = NanPayload;
+    nan_e            nan = NanAny;
     code_t           ulps = 0;
     bit              ignore_zero_sign = 1'b0;
     bit              compare_flags = 1'b0;
@@ -318,7 +318,13 @@ package numemu_pkg;
     endfunction
 
     local function void tell(vector_t got);
-      $error("%s: transaction %0d: expected %h, got %h\n%s", name, matched + mismatched - 1, operation.code(result), got[63:0], operation.explain());
+      string want, found;
+      int    digits;
+      digits = (operation.width(result) + 3) / 4;
+      want = $sformatf("%h", operation.code(result));
+      found = $sformatf("%h", got[63:0]);
+      $error("%s: transaction %0d: expected %s, got %s\n%s", name, matched + mismatched - 1, want.substr(16 - digits, 15),
+             found.substr(16 - digits, 15), operation.explain());
     endfunction
 
     // Kinds of mismatches, and the rule that explains them, of the first transactions.

@@ -21,7 +21,13 @@
 
     function new(string name, uvm_component parent);
       super.new(name, parent);
-      expected_port = new("expected_port", this);
+    endfunction
+
+    virtual function void build_phase(uvm_phase phase);
+      uvm_component self;
+      super.build_phase(phase);
+      self = this;  // arguments of new must have their very class in Verilator 5.006
+      expected_port = new("expected_port", self);
     endfunction
 
     virtual function void write(numemu_item t);

@@ -129,7 +129,7 @@ module sparse_dot
     d_o = round16(sum, all_negative & c_i.sign);
     if (&early.exponent) d_o = early;
     if (&c_i.exponent) d_o = c_i;
-    if (has_nan) d_o = NanCode;
+    if (has_nan || (&early.exponent && &c_i.exponent && early.sign != c_i.sign)) d_o = NanCode;
   end
 
 endmodule
