@@ -211,15 +211,13 @@ class Emulation:
         function = function.strip("_")
         if function in LEFT:
             self.float32.add(function)
-        sources = [x for x in args if hasattr(x, "numemu_source")]
-        if not sources or not isinstance(result, torch.Tensor):
-            return
+        sources = [x.numemu_source for x in args if hasattr(x, "numemu_source")]
         if function == "softmax":
-            if isinstance(sources[0].numemu_source, _Layer):
-                sources[0].numemu_source.second = "key"
+            if sources and isinstance(sources[0], _Layer):
+                sources[0].second = "key"
             result.numemu_source = "softmax"
-        elif function in PASSES:
-            self.tag(result, sources[0])
+        elif sources and function in PASSES and isinstance(result, torch.Tensor):
+            result.numemu_source = sources[0]
 
     # Passes.
 
