@@ -72,12 +72,16 @@ Agreement export_network(const OpenRequest& given, const ExportRequest& asked,
     throw usage_error("--out: expected a name ending in .onnx or .safetensors, not '" + asked.out +
                       "'");
   require_replaceable(asked.out);
-  require_distinct_paths({{"--out", asked.out, false}},
-                         {{"--net", names.net, false}, {"--recipe", names.recipe, false}});
+  require_distinct_paths(
+      {{"--out", asked.out, false}},
+      {{"--net", names.net, false}, {"--recipe", recipe_where(names.recipe), false}});
   const Recipe recipe = open_recipe(names.recipe, context.folders).last_stage();
   const Dataset dataset = open_data(names, context);
   const TrainedNet trained = open_network(names, dataset, context);
   const Graph& graph = trained.graph;
+  if (onnx && graph.outputs.size() > 1)
+    throw usage_error("--out: expected a network of one output for an .onnx file, found " +
+                      std::to_string(graph.outputs.size()));
   const policies::BoundRecipe bound = experiments::bound_recipe(recipe, trained, names.where());
   policies::require_untransformed(bound);
   if (onnx) policies::require_onnx_operators(bound);
@@ -104,7 +108,7 @@ Agreement export_network(const OpenRequest& given, const ExportRequest& asked,
     return compare(own, net::forward(back, batch, float32));
   }
   policies::RecipeNumerics same(policies::with_checkpoint_ranges(plain, asked.out, names.where()),
-                                back, names.recipe);
+                                back, names.where());
   experiments::freeze(same, back, dataset);
   return compare(own, net::forward(back, batch, same));
 }

@@ -108,7 +108,7 @@ class Scores {
   }
 
  private:
-  std::vector<const net::Score*> scores_;
+  std::vector<net::OutputScore> scores_;
   Evaluation own_, float32_;
 };
 
@@ -247,6 +247,10 @@ class Noise {
   std::optional<experiments::NoiseFigures> figures_;
 };
 
+bool calibrates_on_others(const InferRequest& asked) {
+  return !asked.calibrate_on.empty() || !asked.calibration.empty();
+}
+
 /// Calibrates the static scales, and tells of what. Nothing where there is none and no range fixes
 /// one.
 std::optional<Inferred::Calibration> calibrate(const InferRequest& asked,
@@ -256,9 +260,10 @@ std::optional<Inferred::Calibration> calibrate(const InferRequest& asked,
                                                const Context& context) {
   const net::Section section(net::SectionKind::data, "", "calibration");
   CalibrationSamples samples;
-  if (asked.calibrate_on.empty()) {
+  const bool own = !calibrates_on_others(asked);
+  if (own) {
     samples = {
-        joined(asked.in, ", "), inputs[0].dim(0), "",
+        asked.in.empty() ? "arrays of the caller" : joined(asked.in, ", "), inputs[0].dim(0), "",
         [&](std::int64_t first, std::int64_t count) { return samples_of(inputs, first, count); }};
   } else {
     samples = calibration_samples(asked, model, context);
@@ -268,8 +273,7 @@ std::optional<Inferred::Calibration> calibrate(const InferRequest& asked,
   const std::int64_t wanted = std::min(samples.available, recipe->calibration().samples);
   if (experiments::calibration_samples(recipe, wanted) == 0) {
     numerics.freeze(model.graph, wanted, samples.batch);
-    const bool fixed = policies::fixed_activations(recipe) > 0,
-               useless = !asked.calibrate_on.empty();
+    const bool fixed = policies::fixed_activations(recipe) > 0, useless = !own;
     if (fixed || useless)
       context.say(fmt::format("{}nothing is calibrated{}",
                               fixed ? "scales of activations are those of fixed ranges; " : "",
@@ -292,7 +296,7 @@ std::optional<Inferred::Calibration> calibrate(const InferRequest& asked,
                                          .subspan(static_cast<std::size_t>(first),
                                                   static_cast<std::size_t>(count)));
   });
-  const std::string of = asked.calibrate_on.empty() ? "" : " of " + samples.from;
+  const std::string of = own ? "" : " of " + samples.from;
   if (out.not_finite > 0) {
     context.warn(
         fmt::format("note: scales calibrated on {} of {} samples{}, {} with NaN or infinite "
@@ -391,15 +395,149 @@ class Outputs {
   const std::int64_t samples_;
 };
 
+/// With the file of its recipe; what contradicts itself is refused.
+InferRequest resolved(InferRequest asked, const Context& context) {
+  asked.recipe = recipe_path(asked.recipe, context.folders);
+  require_paths(asked);
+  if (asked.recipe.empty() && calibrates_on_others(asked))
+    throw usage_error("--calibrate-on: expected a --recipe, whose static scales are calibrated");
+  return asked;
+}
+
+std::vector<NamedArray> arrays_of(const InferRequest& asked, const Context& context) {
+  return asked.arrays.empty() ? read_arrays(asked.in, "--in", asked, context)
+                              : named_arrays(asked.arrays);
+}
+
+net::ImportedModel opened_model(const InferRequest& asked, const std::vector<NamedArray>& arrays,
+                                const Folders& folders) {
+  net::ImportedModel model = load_model(asked.model, arrays, folders);
+  if (asked.fold_batch_norm) {
+    if (model.outputs.size() > 1)
+      throw usage_error("--fold-batch-norm: expected a model of one output");
+    net::fold_batch_norm(model.graph);
+    model.outputs[0].value = static_cast<int>(model.graph.value_count()) - 1;
+  }
+  return model;
+}
+
 }  // namespace
+
+/// What runs: the model under its recipe, or in float32.
+struct Inference::Parts {
+  Parts(const InferRequest&, const std::vector<NamedArray>&, const Context&);
+  /// Calibrates on the inputs, or what else the request says.
+  void freeze(const std::vector<Tensor>& inputs);
+  /// Runs the samples batch by batch; `see` gets inputs, first output and step of each.
+  void run(
+      Outputs& outputs, std::int64_t count,
+      const std::function<void(const std::vector<Tensor>&, const Tensor&, const net::Step&)>& see);
+  /// Samples stand where ONNX has them.
+  void arrange(std::map<std::string, Tensor>& results) const;
+
+  const InferRequest asked;
+  const Context context;
+  net::ImportedModel model;
+  const std::map<std::string, std::string> files;
+  const std::string path, where;
+  const bool under_recipe;
+  const Recipe given;
+  const policies::BoundRecipe recipe;
+  net::Numerics float32;
+  policies::RecipeNumerics quantized;
+  experiments::NotFinite lost;
+  experiments::Listening numerics;
+  /// The float32 passes that scores need read the weights themselves.
+  const bool releases;
+  std::optional<Inferred::Calibration> calibration = {};
+  std::int64_t samples = 0, batches = 0;  ///< that ran
+};
+
+Inference::Parts::Parts(const InferRequest& request, const std::vector<NamedArray>& arrays,
+                        const Context& of)
+    : asked(request),
+      context(of),
+      model(opened_model(asked, arrays, context.folders)),
+      files(destinations(asked, model)),
+      path(net::name_and_file(asked.model).second),
+      where(recipe_where(asked.recipe)),
+      under_recipe(!asked.recipe.empty()),
+      given(open_recipe(asked.recipe, context.folders)),
+      recipe(policies::with_checkpoint_ranges(given.last_stage(), path, where), model.graph, where),
+      quantized(recipe),
+      lost(model.graph, quantized),
+      numerics(under_recipe ? quantized : float32, [this](const net::Product& p) { lost.add(p); }),
+      releases(under_recipe && asked.metrics.empty()) {}
+
+void Inference::Parts::freeze(const std::vector<Tensor>& inputs) {
+  if (under_recipe) calibration = calibrate(asked, model, inputs, quantized, context);
+}
+
+void Inference::Parts::run(
+    Outputs& outputs, std::int64_t total,
+    const std::function<void(const std::vector<Tensor>&, const Tensor&, const net::Step&)>& see) {
+  const auto done = [&](std::int64_t n) {
+    if (context.on_work)
+      context.on_work({"samples", static_cast<double>(n), static_cast<double>(total)});
+  };
+  done(0);
+  const auto after = [&](const net::Node& node) {
+    if (releases)
+      policies::release_weights(model.graph.nodes[&node - model.graph.nodes.data()], quantized);
+  };
+  for (std::int64_t first = 0; first < total; first += asked.batch) {
+    const std::int64_t count = std::min(asked.batch, total - first);
+    std::vector<std::int64_t> ids(static_cast<std::size_t>(count));
+    for (std::int64_t i = 0; i < count; ++i) ids[i] = samples + first + i;
+    const net::Step step{net::Phase::inference, batches++, &ids};
+    numerics.begin_step(step);
+    outputs.run(first, count, step, numerics, after,
+                [&](const std::vector<Tensor>& batch, const Tensor& last) {
+                  if (see) see(batch, last, step);
+                });
+    numerics.end_step(step);
+    done(first + count);
+  }
+  samples += total;
+}
+
+void Inference::Parts::arrange(std::map<std::string, Tensor>& results) const {
+  for (const net::OnnxPort& port : model.outputs) {
+    const auto found = results.find(port.name);
+    if (port.batch_axis > 0 && found != results.end())
+      found->second = with_axis_moved(found->second, 0, port.batch_axis);
+  }
+}
+
+Inference::Inference(const InferRequest& request, const Context& context) {
+  const net::RunScope scope(context.run);
+  const InferRequest asked = resolved(request, context);
+  std::vector<NamedArray> arrays = arrays_of(asked, context);
+  parts_ = std::make_unique<Parts>(asked, arrays, context);
+  parts_->freeze(arranged(parts_->model, std::move(arrays), "--in", asked));
+}
+
+Inference::~Inference() = default;
+
+std::map<std::string, Tensor> Inference::run(const std::vector<net::NamedTensor>& given) {
+  const net::RunScope scope(parts_->context.run);
+  const std::vector<Tensor> inputs =
+      arranged(parts_->model, named_arrays(given), "--in", parts_->asked);
+  const std::deque<net::MemoryClaim> claims =
+      claim_memory(parts_->model, inputs, parts_->asked.batch, parts_->files);
+  Outputs outputs(parts_->model, inputs, parts_->files);
+  parts_->run(outputs, inputs[0].dim(0), {});
+  parts_->arrange(outputs.results);
+  return std::move(outputs.results);
+}
+
+const std::optional<Inferred::Calibration>& Inference::calibration() const {
+  return parts_->calibration;
+}
 
 Inferred infer(const InferRequest& request, const Context& context) {
   const net::RunScope scope(context.run);
-  InferRequest asked = request;
-  asked.recipe = recipe_path(asked.recipe, context.folders);
-  require_paths(asked);
-  if (asked.recipe.empty() && !asked.calibrate_on.empty())
-    throw usage_error("--calibrate-on: expected a --recipe, whose static scales are calibrated");
+  const InferRequest asked = resolved(request, context);
   Inferred out;
   out.model = asked.model;
   double mark = context.clock();
@@ -408,106 +546,68 @@ Inferred infer(const InferRequest& request, const Context& context) {
     out.seconds.emplace_back(part, now - mark);
     mark = now;
   };
-  std::vector<NamedArray> arrays = read_arrays(asked.in, "--in", asked, context);
+  std::vector<NamedArray> arrays = arrays_of(asked, context);
   if (asked.digests) {
     for (const NamedArray& array : arrays)
       out.inputs.push_back({array.name, array.path, array.tensor.shape, digest_of(array.tensor)});
   }
-  net::ImportedModel model = load_model(asked.model, arrays, context.folders);
+  Inference::Parts parts(asked, arrays, context);
+  net::ImportedModel& model = parts.model;
+  const policies::BoundRecipe& recipe = parts.recipe;
   const std::vector<Tensor> inputs = arranged(model, std::move(arrays), "--in", asked);
   ended("load");
-  const std::map<std::string, std::string> files = destinations(asked, model);
-  if (asked.fold_batch_norm) {
-    if (model.outputs.size() > 1)
-      throw usage_error("--fold-batch-norm: expected a model of one output");
-    net::fold_batch_norm(model.graph);
-    model.outputs[0].value = static_cast<int>(model.graph.value_count()) - 1;
-  }
-  const std::string path = net::name_and_file(asked.model).second;
-  const bool under_recipe = !asked.recipe.empty();
-  const Recipe given = open_recipe(asked.recipe, context.folders);
-  const policies::BoundRecipe recipe(
-      policies::with_checkpoint_ranges(given.last_stage(), path, asked.recipe), model.graph,
-      asked.recipe);
-  net::Numerics float32, exact;
-  policies::RecipeNumerics quantized(recipe);
-  experiments::NotFinite lost(model.graph, quantized);
-  experiments::Listening numerics(under_recipe ? quantized : float32,
-                                  [&](const net::Product& p) { lost.add(p); });
   if (asked.digests) out.weights = net::digest_of(model.graph);
-  // The float32 passes that scores need read the weights themselves.
-  const bool releases = under_recipe && asked.metrics.empty();
   const auto note = [&](std::vector<std::string> notes) {
     std::ranges::move(notes, std::back_inserter(out.notes));
   };
   using policies::texts_of;
   std::optional<Noise> noise;
-  if (under_recipe) {
+  if (parts.under_recipe) {
     out.recipe = recipe.recipe();
     context.on_checked();
-    out.calibration = calibrate(asked, model, inputs, quantized, context);
+    parts.freeze(inputs);
+    out.calibration = parts.calibration;
     ended("calibrate");
-    note(texts_of(policies::notes_on_training(recipe.recipe(), given.stages().size())));
-    note(policies::notes_on_baseline(path, false));
-    note(policies::notes_on_quantizers(model.graph, path));
+    note(texts_of(policies::notes_on_training(recipe.recipe(), parts.given.stages().size())));
+    note(policies::notes_on_baseline(parts.path, false));
+    note(policies::notes_on_quantizers(model.graph, parts.path));
     note(texts_of(policies::notes_on_calibration(recipe, false)));
     noise.emplace(asked, recipe, model.graph, inputs);
     note(noise->notes());
     note(policies::notes_on_ranges(recipe));
-    noise->measure(quantized, numerics, lost, releases);
-    lost.reset();
+    noise->measure(parts.quantized, parts.numerics, parts.lost, parts.releases);
+    parts.lost.reset();
     ended("noise");
   }
 
   out.samples = inputs[0].dim(0);
   std::optional<Scores> scores;
   if (!asked.metrics.empty()) scores.emplace(asked.metrics, out.samples);
-  const std::deque<net::MemoryClaim> claims = claim_memory(model, inputs, asked.batch, files);
-  Outputs outputs(model, inputs, files);
-  const auto done = [&](std::int64_t samples) {
-    if (context.on_work)
-      context.on_work({"samples", static_cast<double>(samples), static_cast<double>(out.samples)});
-  };
-  done(0);
-  const auto after = [&](const net::Node& node) {
-    if (releases)
-      policies::release_weights(model.graph.nodes[&node - model.graph.nodes.data()], quantized);
-  };
-  for (std::int64_t first = 0; first < out.samples; first += asked.batch) {
-    const std::int64_t count = std::min(asked.batch, out.samples - first);
-    std::vector<std::int64_t> ids(static_cast<std::size_t>(count));
-    for (std::int64_t i = 0; i < count; ++i) ids[i] = first + i;
-    const net::Step step{net::Phase::inference, first / asked.batch, &ids};
-    numerics.begin_step(step);
-    outputs.run(first, count, step, numerics, after,
-                [&](const std::vector<Tensor>& batch, const Tensor& last) {
-                  if (scores) scores->add(last, net::forward(model.graph, batch, exact, step));
-                });
-    numerics.end_step(step);
-    done(first + count);
-  }
+  const std::deque<net::MemoryClaim> claims = claim_memory(model, inputs, asked.batch, parts.files);
+  Outputs outputs(model, inputs, parts.files);
+  net::Numerics exact;
+  parts.run(outputs, out.samples,
+            [&](const std::vector<Tensor>& batch, const Tensor& last, const net::Step& step) {
+              if (scores) scores->add(last, net::forward(model.graph, batch, exact, step));
+            });
   ended("run");
   std::map<std::string, Tensor>& results = outputs.results;
   out.nan = count_nan(inputs, results);
   std::map<std::string, Inferred::Output> outputs_by_name;
-  for (const auto& [name, y] : results) count_lost(lost, y, outputs_by_name[name]);
-  for (const net::OnnxPort& port : model.outputs) {
-    const auto found = results.find(port.name);
-    if (port.batch_axis > 0 && found != results.end())
-      found->second = with_axis_moved(found->second, 0, port.batch_axis);
-  }
-  write_results(files, results);
-  if (under_recipe) note(texts_of(policies::notes_on_counts(quantized)));
+  for (const auto& [name, y] : results) count_lost(parts.lost, y, outputs_by_name[name]);
+  parts.arrange(results);
+  write_results(parts.files, results);
+  if (parts.under_recipe) note(texts_of(policies::notes_on_counts(parts.quantized)));
   for (const std::string& text : out.notes) context.say("note: " + text);
   ended("write");
-  for (const auto& [name, file] : files) {
+  for (const auto& [name, file] : parts.files) {
     Tensor& y = results.at(name);
     Inferred::Output& output = out.outputs.emplace_back(std::move(outputs_by_name[name]));
     static_cast<Inferred::Array&>(output) = {name, file, y.shape,
                                              asked.digests ? digest_of(y) : ""};
     output.values = std::move(y);
   }
-  if (noise) out.noise = noise->row(quantized);
+  if (noise) out.noise = noise->row(parts.quantized);
   if (scores) out.scores = scores->rows();
   if (asked.digests)
     out.memory = memory_of(model.graph, samples_of(inputs, 0, std::min(asked.batch, out.samples)));

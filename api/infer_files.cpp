@@ -154,6 +154,30 @@ void normalise(const PixelOptions& pixels, Tensor& x) {
     x.data[i] = table[i % channels * kBytes + static_cast<std::int64_t>(x.data[i])];
 }
 
+/// Where a data set has each input of a graph.
+std::vector<std::size_t> order_of(const Dataset& data, const Graph& graph,
+                                  const std::string& given) {
+  if (data.inputs().empty() && graph.inputs.size() > 1)
+    throw usage_error(
+        fmt::format("--calibrate-on: {}: expected a data set that names {} inputs, or arrays",
+                    given, graph.inputs.size()));
+  std::vector<std::size_t> order;
+  for (const net::GraphInput& input : graph.inputs) {
+    const auto found = std::ranges::find(data.inputs(), input.name, &net::NamedShape::name);
+    if (!data.inputs().empty() && found == data.inputs().end())
+      throw usage_error(
+          fmt::format("--calibrate-on: {}: expected an array '{}'", given, input.name));
+    order.push_back(
+        data.inputs().empty() ? 0 : static_cast<std::size_t>(found - data.inputs().begin()));
+    const net::Shape& shape = data.inputs().empty() ? data.input_shape() : found->shape;
+    if (shape != input.shape) {
+      throw usage_error(fmt::format("--calibrate-on: expected samples of shape {}, found {} in {}",
+                                    net::to_string(input.shape), net::to_string(shape), given));
+    }
+  }
+  return order;
+}
+
 /// Of the elements of all, one array after the other.
 std::string digest_of(const std::vector<NamedArray>& arrays) {
   Sha256 digest;
@@ -167,7 +191,7 @@ std::string digest_of(const std::vector<NamedArray>& arrays) {
 void require_paths(const InferRequest& asked) {
   std::vector<NamedPath> outputs,
       inputs = {{"--model", net::name_and_file(asked.model).second, false},
-                {"--recipe", asked.recipe, false}};
+                {"--recipe", recipe_where(asked.recipe), false}};
   for (const std::string& text : asked.out) {
     const std::string path = net::name_and_file(text).second;
     if (path.ends_with(".npz"))
@@ -208,6 +232,17 @@ std::vector<NamedArray> read_arrays(const std::vector<std::string>& given, std::
     if (input.tensor.shape.empty() || input.tensor.dim(0) < 1)
       throw Error(path + ": expected an array with samples");
     arrays.push_back(std::move(input));
+  }
+  return arrays;
+}
+
+std::vector<NamedArray> named_arrays(const std::vector<net::NamedTensor>& given) {
+  std::vector<NamedArray> arrays;
+  for (const net::NamedTensor& array : given) {
+    NamedArray& own = arrays.emplace_back(NamedArray{
+        array.name, array.name.empty() ? "the array" : "array " + array.name, array.value});
+    if (own.tensor.shape.empty() || own.tensor.dim(0) < 1)
+      throw Error(own.path + ": expected an array with samples");
   }
   return arrays;
 }
@@ -289,31 +324,30 @@ std::vector<Tensor> samples_of(const std::vector<Tensor>& all, std::int64_t firs
 CalibrationSamples calibration_samples(const InferRequest& asked, const net::ImportedModel& model,
                                        const Context& context) {
   const std::vector<std::string>& given = asked.calibrate_on;
-  const bool arrays =
+  const bool files =
       std::ranges::any_of(given, [](const std::string& text) { return text.ends_with(".npy"); });
-  if (arrays) {
-    std::vector<NamedArray> read = read_arrays(given, "--calibrate-on", asked, context);
+  if (files || !asked.calibration.empty()) {
+    std::vector<NamedArray> read = files ? read_arrays(given, "--calibrate-on", asked, context)
+                                         : named_arrays(asked.calibration);
     const std::string digest = digest_of(read);
     auto tensors = std::make_shared<const std::vector<Tensor>>(
         arranged(model, std::move(read), "--calibrate-on", asked));
-    return {joined(given, ", "), tensors->at(0).dim(0), digest,
+    return {files ? joined(given, ", ") : "arrays of the caller", tensors->at(0).dim(0), digest,
             [tensors](std::int64_t first, std::int64_t count) {
               return samples_of(*tensors, first, count);
             }};
   }
   if (given.size() > 1) throw usage_error("--calibrate-on: expected arrays (.npy) or one data set");
-  if (model.inputs.size() > 1)
-    throw usage_error("--calibrate-on: a data set serves models of one input; expected arrays");
   auto data =
       std::make_shared<const net::Dataset>(net::load_dataset(given[0], context.folders.cache));
-  if (data->input_shape() != model.graph.inputs.at(0).shape) {
-    throw usage_error(fmt::format("--calibrate-on: expected samples of shape {}, found {} in {}",
-                                  net::to_string(model.graph.inputs[0].shape),
-                                  net::to_string(data->input_shape()), given[0]));
-  }
+  const std::vector<std::size_t> order = order_of(*data, model.graph, given[0]);
   return {given[0], data->calibration_count(), data->digest(),
-          [data, batch = experiments::calibration_of(*data)](
-              std::int64_t first, std::int64_t count) { return batch(first, count); }};
+          [data, order, batch = experiments::calibration_of(*data)](std::int64_t first,
+                                                                    std::int64_t count) {
+            std::vector<Tensor> all = batch(first, count), out;
+            for (const std::size_t i : order) out.push_back(std::move(all[i]));
+            return out;
+          }};
 }
 
 FiniteSamples finite_samples(const policies::CalibrationBatch& batch, std::int64_t count) {
@@ -391,6 +425,9 @@ std::map<std::string, std::string> destinations(const InferRequest& asked,
   };
   for (const std::string& text : asked.out) std::apply(add, net::name_and_file(text));
   for (const std::string& name : asked.keep) add(name, "");
+  for (const net::OnnxPort& port : model.outputs) {
+    if (asked.keep_all) files.emplace(port.name, "");
+  }
   return files;
 }
 

@@ -23,6 +23,8 @@ struct NamedArray {
   Tensor tensor;
   bool bytes = false;  ///< uint8, to be normalised: numbers from 0 to 255
 };
+/// Those in memory, as arrays of a file.
+std::vector<NamedArray> named_arrays(const std::vector<net::NamedTensor>&);
 /// Arrays of "[name=]x.npy"; of uint8 where there are options for them, which arranged() applies.
 std::vector<NamedArray> read_arrays(const std::vector<std::string>& given, std::string_view option,
                                     const InferRequest&, const Context&);

@@ -71,6 +71,7 @@ Session open(const OpenRequest& given, const Context& context) {
   Recipe whole = open_recipe(names.recipe, context.folders);
   Dataset dataset = open_data(names, context);
   TrainedNet trained = open_network(names, dataset, context);
+  dataset = experiments::at_outputs_of(trained.graph, dataset);
   Recipe bound = bind_recipe(whole, trained, names.where());
   return {names, std::move(dataset), std::move(trained), std::move(whole), std::move(bound)};
 }
@@ -92,6 +93,7 @@ Evaluated evaluate(const OpenRequest& given, const EvaluateRequest& asked, const
   if (!dataset.note().empty()) context.say(dataset.note());
   require_fits(asked, names, dataset);
   TrainedNet trained = open_network(names, dataset, context);
+  dataset = experiments::at_outputs_of(trained.graph, dataset);
   require_gate_fits(asked, trained);
   Recipe bound = bind_recipe(whole, trained, names.where());
   Session session{names, std::move(dataset), std::move(trained), std::move(whole),
@@ -136,8 +138,9 @@ Evaluated evaluate(Session& session, const EvaluateRequest& asked, const Context
   point.row.eval_images = bench.eval_images;
   point.row.metrics = metrics;
   point.row.metrics_first = true;
-  point.where = names.recipe;
-  if (!names.recipe.empty()) point.recipe_name = experiments::recipe_name(names.recipe);
+  point.where = recipe_where(names.recipe);
+  if (!names.recipe.empty())
+    point.recipe_name = experiments::recipe_name(recipe_where(names.recipe));
   experiments::set_recipe(point, session.whole);
   if (!asked.predictions) experiments::turn_predictions_off(point);
   out.row = experiments::run_point(point, bench, on_work);

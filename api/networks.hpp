@@ -3,6 +3,8 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -31,13 +33,13 @@ using net::Dataset, net::Evaluation, net::Graph, net::Tensor;
 /// A trained network, its data set and a recipe, as on the command line.
 struct OpenRequest {
   std::string net = {}, data = {};
-  std::string recipe = {};        ///< a file or a shipped recipe; "" is float32
+  std::string recipe = {};        ///< a file, a shipped recipe or JSON; "" is float32
   std::string calibrate_on = {};  ///< the data set that calibrates; "" is `data`
   std::int64_t image_size = 0;    ///< 0: as stored
   bool fold_batch_norm = false;
 
   /// The recipe in messages.
-  std::string where() const { return recipe.empty() ? "recipe" : recipe; }
+  std::string where() const { return recipe.empty() ? "recipe" : recipe_where(recipe); }
 };
 
 /// The data set, seen as asked for.
@@ -76,12 +78,15 @@ Evaluated evaluate(const OpenRequest&, const EvaluateRequest&, const Context&);
 
 /// A model on arrays of one's own, in float32 or under a recipe.
 struct InferRequest {
-  std::string model = {};                      ///< NAME, FILE, or NAME=FILE
-  std::string recipe = {};                     ///< "" is float32
-  std::vector<std::string> in = {};            ///< "[input=]x.npy", samples first
-  std::vector<std::string> out = {};           ///< "[output=]y.npy" or ".safetensors"
-  std::vector<std::string> keep = {};          ///< names of outputs that need no file
-  std::vector<std::string> calibrate_on = {};  ///< arrays as in `in`, or a data set; none: `in`
+  std::string model = {};                          ///< NAME, FILE, or NAME=FILE
+  std::string recipe = {};                         ///< "" is float32
+  std::vector<std::string> in = {};                ///< "[input=]x.npy", samples first
+  std::vector<net::NamedTensor> arrays = {};       ///< inputs in memory; "" names the only one
+  std::vector<std::string> out = {};               ///< "[output=]y.npy" or ".safetensors"
+  std::vector<std::string> keep = {};              ///< names of outputs that need no file
+  bool keep_all = false;                           ///< every output
+  std::vector<std::string> calibrate_on = {};      ///< arrays as in `in`, or a data set; none: `in`
+  std::vector<net::NamedTensor> calibration = {};  ///< the same as arrays in memory
   std::string normalize = {}, mean = {}, deviation = {};  ///< of arrays of uint8
   std::vector<std::string> metrics = {};                  ///< of the first output against float32
   std::int64_t batch = 16;
@@ -141,6 +146,29 @@ struct Inferred {
 Inferred infer(const InferRequest&, const Context&);
 /// As the command prints it with --json.
 Json json_of(const Inferred&);
+
+/// A model prepared once for samples that come piece by piece: the outputs have the bits of one
+/// infer() on all of them where every piece but the last has a multiple of `batch` samples.
+class Inference {
+ public:
+  /// Opens the model, binds the recipe and calibrates it. The arrays of the request give the
+  /// extents that the model leaves open, and calibrate where nothing else is given; they are not
+  /// run.
+  Inference(const InferRequest&, const Context&);
+  ~Inference();
+  Inference(const Inference&) = delete;
+  Inference& operator=(const Inference&) = delete;
+
+  /// The kept outputs of the next samples, as infer() has them.
+  std::map<std::string, Tensor> run(const std::vector<net::NamedTensor>& inputs);
+  /// Of the calibration; nothing where none is needed.
+  const std::optional<Inferred::Calibration>& calibration() const;
+
+  struct Parts;  ///< of infer(), too
+
+ private:
+  std::unique_ptr<Parts> parts_;
+};
 
 struct ExportRequest {
   std::string out = {};       ///< .onnx, or .safetensors with codes and scales

@@ -7,15 +7,30 @@
 #include "policies/recipe/checkpoint.hpp"
 
 namespace numemu::api {
+namespace {
+
+bool is_text(const std::string& recipe) { return recipe.starts_with('{'); }
+
+}  // namespace
 
 std::string recipe_path(const std::string& name, const Folders& folders) {
-  return name.empty() ? name : experiments::recipe_file(name, folders.data, "--recipe");
+  return name.empty() || is_text(name) ? name
+                                       : experiments::recipe_file(name, folders.data, "--recipe");
+}
+
+std::string recipe_where(const std::string& path) { return is_text(path) ? "recipe" : path; }
+
+Json recipe_json(const std::string& path) {
+  if (!is_text(path)) return parse_json(read_text(path), path);
+  Json json = parse_json(path, recipe_where(path));
+  if (!json.contains("numemu_recipe")) json["numemu_recipe"] = 1;
+  return json;
 }
 
 Recipe open_recipe(const std::string& name, const Folders& folders) {
   if (name.empty()) return {};
-  const std::string file = recipe_path(name, folders);
-  return Recipe::parse_text(read_text(file), file);
+  const std::string path = recipe_path(name, folders);
+  return Recipe::parse(recipe_json(path), recipe_where(path));
 }
 
 Recipe make_recipe(Json parts) { return Recipe::make(std::move(parts)); }

@@ -11,10 +11,16 @@ namespace numemu::api {
 
 using policies::EffectiveBits, policies::LayerRecipe, policies::Recipe;
 
-/// The file of a recipe, or of a shipped one by name; "" stays.
+// A recipe is named by a file, by the name of a shipped one, or by its JSON text itself, which may
+// lack "numemu_recipe"; "" is float32.
+
+/// The file of a recipe, or of a shipped one by name; "" and a JSON text stay.
 std::string recipe_path(const std::string& name, const Folders&);
-/// The recipe of a file or a shipped one by name, with its stages; float32 for "". Throws Error
-/// naming the file and the key.
+/// What starts messages about the recipe of recipe_path(): its file, "recipe" for a JSON text.
+std::string recipe_where(const std::string& path);
+/// The JSON of the recipe of recipe_path().
+Json recipe_json(const std::string& path);
+/// The recipe with its stages. Throws Error naming the file and the key.
 Recipe open_recipe(const std::string& name, const Folders&);
 /// A recipe from its parts: {"roles": {"weight": {"format": "int8"}}}, without "numemu_recipe".
 Recipe make_recipe(Json parts);

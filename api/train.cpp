@@ -53,8 +53,8 @@ Settled settle(const TrainRequest& asked) {
   net::TrainOptions& train = out.train;
   train.optimizer = net::recommended_optimizer(asked.net);
   if (!out.float32) {
-    const std::string& file = asked.recipe;
-    Json recipe = parse_json(read_text(file), file);
+    const std::string file = recipe_where(asked.recipe);
+    Json recipe = recipe_json(asked.recipe);
     // A recipe that names no optimizer has the one asked for.
     if (asked.optimizer && recipe.is_object()) {
       const Json* const update = recipe.find_path("/update");
@@ -78,7 +78,7 @@ Settled settle(const TrainRequest& asked) {
   if (asked.clip) train.clip = *asked.clip;
   if (asked.augment) train.augment = *asked.augment;
   for (std::string& objective : train.objectives) objective = net::canonical_objective(objective);
-  if (!out.float32) policies::use_objectives(out.recipe, asked.recipe, train);
+  if (!out.float32) policies::use_objectives(out.recipe, recipe_where(asked.recipe), train);
   train.seed = static_cast<std::uint64_t>(asked.seed);
   out.view.seed = train.seed;
   net::check(train);
@@ -309,8 +309,9 @@ Trained train(const TrainRequest& request, const Context& context, const TrainHo
   net::Numerics float32;
   std::unique_ptr<policies::StagedNumerics> quantized;
   if (!settled.float32)
-    quantized = std::make_unique<policies::StagedNumerics>(settled.recipe, graph, asked.recipe);
-  if (quantized) quantized->require_options(asked.recipe, settled.train);
+    quantized = std::make_unique<policies::StagedNumerics>(settled.recipe, graph,
+                                                           recipe_where(asked.recipe));
+  if (quantized) quantized->require_options(recipe_where(asked.recipe), settled.train);
   context.on_checked();
   const std::vector<policies::StageStart>& starts = settled.recipe.stages();
   if (dataset.validation_count() == 0 &&

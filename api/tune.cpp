@@ -137,7 +137,7 @@ class Measured {
 
   const Dataset& dataset_;
   Tuned& out_;
-  std::vector<const net::Score*> scores_;  ///< what the figures need
+  std::vector<net::OutputScore> scores_;  ///< what the figures need
   net::Split split_ = net::Split::validation;
   policies::FloatReference reference_;
   std::optional<Evaluation> float32_;
@@ -155,7 +155,7 @@ Measured::Measured(const Graph& graph, const Dataset& dataset, std::int64_t imag
   out.noise_samples = std::min(most, out.validation ? available : dataset.calibration_count());
   if (dataset.target() != net::TargetKind::none) out.samples = std::min(images, available);
   std::vector<std::string> names;
-  for (const net::Score* score : experiments::judged_scores(dataset))
+  for (const net::OutputScore& score : experiments::judged_scores(dataset))
     names.emplace_back(score->name);
   scores_ = net::scores_for(dataset, names);
 }
@@ -280,7 +280,7 @@ Tuned tune(const TuneRequest& request, const Context& context) {
                           std::move(reference),
                           std::move(ranges),
                           recipe,
-                          asked.recipe,
+                          recipe_where(asked.recipe),
                           {out.calibration_samples, experiments::calibration_of(dataset)},
                           static_cast<std::uint64_t>(asked.seed)};
   policies::complete_ranges(tuning);

@@ -66,7 +66,9 @@ void note_short_names(const std::string& where, const std::string& text) {
 }
 
 void note_short_names_in(const std::string& file) {
-  note_members(file, parse_json(read_text(file), file));
+  const bool text = file.starts_with('{');  // a recipe given as JSON
+  note_members(text ? "recipe" : file,
+               text ? parse_json(file, "recipe") : parse_json(read_text(file), file));
 }
 
 }  // namespace numemu::cli

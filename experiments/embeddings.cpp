@@ -82,7 +82,7 @@ OfMethod table_losses(const net::Graph& graph, const policies::TableRule& rule) 
 Measured measure(const TrainTrial& trial, const net::Dataset& data) {
   net::Graph graph = trained_in_float32(trial, data);
   net::Numerics float32;
-  const std::vector<const net::Score*> scores = net::scores_for(data, {"auc", "log_loss"});
+  const std::vector<net::OutputScore> scores = net::scores_for(data, {"auc", "log_loss"});
   const auto evaluated = [&](net::Numerics& numerics) {
     return net::evaluate(graph, data, net::Split::test, trial.eval_samples, numerics, scores);
   };

@@ -97,7 +97,7 @@ struct Subject {
   const ExperimentRun& run;
   const net::Dataset& data;
   std::int64_t samples, images;
-  std::vector<const net::Score*> scores;  ///< that judged_of() needs
+  std::vector<net::OutputScore> scores;  ///< that judged_of() needs
 
   TrainedNet load() const {
     TrainedNet trained = load_trained_net(run.settings.text("net"), data, run.folders);
@@ -189,7 +189,7 @@ net::ScoreTable table_of(const std::string& text, std::int64_t samples) {
 
 /// Throws Error for what measured_of() does not make.
 net::Evaluation evaluation_of(const Measured& measured,
-                              const std::vector<const net::Score*>& scores) {
+                              const std::vector<net::OutputScore>& scores) {
   net::Evaluation evaluation;
   for (const char c : measured.right.value_or("")) evaluation.right.push_back(c == '1');
   evaluation.samples = measured.samples.value_or(std::ssize(evaluation.right));
@@ -233,7 +233,7 @@ Json point_of(const Subject& subject, const Cell& cell, const TrainedNet& traine
       {"chain", cell.chain == kNaive
                     ? cell.chain
                     : policies::tune_steps_text(steps_for(subject.data, cell.chain))}};
-  for (const net::Score* score : subject.scores)
+  for (const net::OutputScore& score : subject.scores)
     point["scores"].push_back(std::string(score->name));
   identify(point, trained);
   return point;

@@ -55,6 +55,7 @@ int fold_batch_norm(Graph& graph) {
   for (const Node& node : graph.nodes) {
     for (const int v : node.inputs) ++readers[v];
   }
+  for (const GraphOutput& output : graph.outputs) ++readers[output.value];
   const auto inputs = static_cast<int>(graph.inputs.size());
   Graph folded;
   folded.name = graph.name;
@@ -86,6 +87,8 @@ int fold_batch_norm(Graph& graph) {
     moved.push_back(static_cast<int>(folded.value_count()));
     folded.nodes.push_back({std::move(node.name), std::move(node.op), std::move(reads)});
   }
+  for (const GraphOutput& output : graph.outputs)
+    folded.outputs.push_back({output.name, moved[static_cast<std::size_t>(output.value)]});
   graph = std::move(folded);
   return count;
 }

@@ -149,6 +149,8 @@ Tensor forward(const Graph& graph, std::span<const Tensor> inputs, Numerics& num
 
 Tensor forward(const Graph& graph, const Tensor& x, Numerics& numerics, const Step& step,
                const Observer* observer) {
+  if (graph.inputs.size() > 1)
+    return forward(graph, unpacked(x, graph.inputs), numerics, step, observer);
   return forward(graph, std::span(&x, 1), numerics, step, observer);
 }
 
@@ -191,6 +193,8 @@ Tape forward_training(const Graph& graph, std::span<const Tensor> inputs, Numeri
 
 Tape forward_training(const Graph& graph, const Tensor& x, Numerics& numerics, const Step& step,
                       std::uint64_t seed) {
+  if (graph.inputs.size() > 1)
+    return forward_training(graph, unpacked(x, graph.inputs), numerics, step, seed);
   return forward_training(graph, std::span(&x, 1), numerics, step, seed);
 }
 

@@ -19,9 +19,11 @@ struct Node {
 
 /// An input of a network: a float32 tensor [batch, shape...]; class and token numbers are floats
 /// too.
-struct GraphInput {
+using GraphInput = NamedShape;
+
+struct GraphOutput {
   std::string name;
-  Shape shape;  ///< without the batch axis
+  int value = 0;  ///< its number
 };
 
 /// The float32 graph and its parameters. Values are numbered: the inputs, then the result of each
@@ -32,6 +34,8 @@ struct Graph {
   std::string name;
   std::vector<GraphInput> inputs;
   std::vector<Node> nodes;
+  /// Those with names; the first is the last value. Empty: the last value alone, without a name.
+  std::vector<GraphOutput> outputs = {};
 
   /// The number of the value that node i gives.
   int value_of(std::size_t node) const { return static_cast<int>(inputs.size() + node); }
@@ -75,6 +79,7 @@ using Observer = std::function<void(const Node&, const Tensor&)>;
 /// Reentrant: several threads may run one graph at once.
 Tensor forward(const Graph&, std::span<const Tensor> inputs, Numerics&, const Step& = {},
                const Observer* = nullptr);
+/// Of a packed batch (unpacked()) where the network has several inputs.
 Tensor forward(const Graph&, const Tensor& x, Numerics&, const Step& = {},
                const Observer* = nullptr);
 /// forward() in training, keeping what backward needs. `seed` and the step's index decide dropout.

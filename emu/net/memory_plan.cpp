@@ -294,6 +294,17 @@ std::int64_t kept_products(const Graph& graph, const std::vector<Shape>& inputs)
   return kept;
 }
 
+std::vector<NamedShape> output_shapes(const Graph& graph) {
+  if (graph.outputs.empty()) return {};
+  const std::vector<Shape> values = value_shapes(graph, batch_shapes(graph, 1));
+  std::vector<NamedShape> outputs;
+  for (const GraphOutput& output : graph.outputs) {
+    NamedShape& own = outputs.emplace_back(NamedShape{output.name, values.at(output.value)});
+    if (!own.shape.empty()) own.shape.erase(own.shape.begin());
+  }
+  return outputs;
+}
+
 std::vector<Shape> batch_shapes(const Graph& graph, std::int64_t samples) {
   std::vector<Shape> shapes;
   for (const GraphInput& input : graph.inputs) {

@@ -61,6 +61,8 @@ std::int64_t kept_products(const Graph&, const std::vector<Shape>& inputs);
 
 /// The shapes of the inputs of a graph for so many samples.
 std::vector<Shape> batch_shapes(const Graph&, std::int64_t samples);
+/// The named outputs of a graph, with the shapes of one sample.
+std::vector<NamedShape> output_shapes(const Graph&);
 
 /// The memory of one node's result.
 struct ReusePlace {

@@ -1,6 +1,7 @@
 // Shapes: their size with overflow checked, and their text.
 #include "emu/net/tensor.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "formats/error.hpp"
@@ -35,6 +36,31 @@ Tensor::Tensor(Shape s, float value)
 void Tensor::release() {
   released_ = size();
   std::vector<float>().swap(data);
+}
+
+std::vector<Tensor> unpacked(Tensor batch, std::span<const NamedShape> parts) {
+  std::vector<Tensor> out;
+  if (parts.size() <= 1) {
+    out.push_back(std::move(batch));
+    return out;
+  }
+  const std::int64_t samples = batch.dim(0),
+                     whole = batch.size() / std::max<std::int64_t>(1, samples);
+  std::int64_t from = 0;
+  for (const NamedShape& part : parts) {
+    const std::int64_t each = element_count(part.shape);
+    if (from + each > whole) break;  // of other parts: the error below
+    Shape shape = part.shape;
+    shape.insert(shape.begin(), samples);
+    Tensor& x = out.emplace_back(std::move(shape));
+    for (std::int64_t i = 0; i < samples; ++i)
+      std::copy_n(batch.data.begin() + i * whole + from, each, x.data.begin() + i * each);
+    from += each;
+  }
+  if (out.size() != parts.size() || from != whole)
+    throw Error("batch " + to_string(batch.shape) + ": expected the elements of " +
+                std::to_string(parts.size()) + " inputs in each sample");
+  return out;
 }
 
 void require_elements(const Tensor& tensor, std::string_view name) {

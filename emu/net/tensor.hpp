@@ -40,6 +40,14 @@ struct NamedTensor {
   Tensor value;
 };
 
+struct NamedShape {
+  std::string name;
+  Shape shape;  ///< of one sample
+};
+/// A packed batch [samples, elements of all parts] has the parts of a sample side by side. Gives a
+/// tensor [samples, shape...] for each; of one part the batch itself.
+std::vector<Tensor> unpacked(Tensor batch, std::span<const NamedShape> parts);
+
 /// Throws Error naming the tensor where Tensor::release() has freed its elements.
 void require_elements(const Tensor&, std::string_view name);
 

@@ -52,7 +52,7 @@ struct Trial {
 
 double macs_of_a_sample(const net::Dataset& dataset, const net::Graph& graph) {
   net::Targets targets;
-  return net::multiply_adds(graph, {dataset.calibration_batch(0, 1, targets)});
+  return net::multiply_adds(graph, dataset.inputs_of(dataset.calibration_batch(0, 1, targets)));
 }
 
 /// Seconds per sample over at most so many test samples: each thread evaluates one, then two, four
@@ -123,7 +123,7 @@ double point_seconds(Trial& trial, const Point& point, double budget) {
       [&](std::int64_t first, std::int64_t count) {
         passes += static_cast<double>(count);
         net::Targets targets;
-        return std::vector<net::Tensor>{trial.dataset.calibration_batch(first, count, targets)};
+        return trial.dataset.inputs_of(trial.dataset.calibration_batch(first, count, targets));
       },
       &trial.seen);
   double seconds = trial.clock() - begin;

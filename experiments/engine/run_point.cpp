@@ -62,7 +62,9 @@ RowMetrics metrics_of(const net::Dataset& data, const net::Evaluation& evaluatio
 bool gives_top5(const Workbench& bench) {
   constexpr std::int64_t kTop = 5;
   const net::Graph& graph = bench.trained.graph;
-  if (std::ranges::find(bench.scores, &net::find_score("top5")) == bench.scores.end()) return false;
+  if (std::ranges::find(bench.scores, net::OutputScore(&net::find_score("top5"))) ==
+      bench.scores.end())
+    return false;
   const std::vector<net::Shape> values = net::value_shapes(graph, net::batch_shapes(graph, 1));
   return !values.back().empty() && values.back().back() <= kTop;
 }
@@ -81,9 +83,8 @@ MoreSamples behind_reference(const Workbench& bench) {
   const auto batch = [&bench, read](std::int64_t first, std::int64_t count) {
     net::Targets targets;
     net::Tensor all = bench.dataset.calibration_batch(read + first, count, targets);
-    std::vector<net::Tensor> out;
-    if (const std::int64_t kept = keep_finite(all); kept > 0) out.push_back(std::move(all));
-    return out;
+    if (keep_finite(all) == 0) return std::vector<net::Tensor>();
+    return bench.dataset.inputs_of(std::move(all));
   };
   return {bench.dataset.calibration_count() - read, batch};
 }
@@ -129,10 +130,10 @@ JudgedSums judged_sums(const Point& point, const Workbench& bench,
                        const net::Evaluation& evaluation) {
   const std::vector<std::string>& metrics = point.row.metrics;
   const std::string first = metrics.empty() ? "" : metrics.front();
-  for (const net::Score* const score : judged_scores(bench.dataset, first)) {
+  for (const net::OutputScore& score : judged_scores(bench.dataset, first)) {
     const auto found = std::ranges::find(bench.scores, score);
     if (found != bench.scores.end())
-      return {score, evaluation.tables.at(found - bench.scores.begin())};
+      return {score.score, evaluation.tables.at(found - bench.scores.begin())};
   }
   return {};
 }
@@ -145,7 +146,7 @@ double cost_of(const Point& point, const policies::BoundRecipe& recipe, const Wo
 
 }  // namespace
 
-void add_metrics(Row& row, const net::Dataset& data, const std::vector<const net::Score*>& which,
+void add_metrics(Row& row, const net::Dataset& data, const std::vector<net::OutputScore>& which,
                  const net::Evaluation& evaluation, const net::Evaluation& baseline) {
   row.scores = scores_of(data, which, evaluation, baseline);
   row.metrics = metrics_of(data, evaluation, baseline, row.scores);
@@ -216,7 +217,7 @@ Row run_point(const Point& point, const Workbench& bench, PointCache& cache, con
           net::Targets targets;
           net::Tensor batch = bench.dataset.calibration_batch(first, count, targets);
           for (const std::int64_t i : odd_samples_of(batch)) cache.add_odd_sample(first + i);
-          return std::vector<net::Tensor>{std::move(batch)};
+          return bench.dataset.inputs_of(std::move(batch));
         },
         cache.calibrations());
     if (!reads && calibration > 0) work.skip();

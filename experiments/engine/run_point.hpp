@@ -26,7 +26,7 @@ net::Dataset with_reference(net::Dataset, const policies::BoundRecipe&);
 net::Dataset with_reference(net::Dataset, const TrainedNet&, const std::vector<Point>&);
 
 /// Sets the metrics but those of noise, and scores.
-void add_metrics(Row&, const net::Dataset&, const std::vector<const net::Score*>&,
+void add_metrics(Row&, const net::Dataset&, const std::vector<net::OutputScore>&,
                  const net::Evaluation&, const net::Evaluation& baseline);
 
 /// Of run_point(), as work.hpp counts it.

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <optional>
 
+#include "emu/net/data/view.hpp"
 #include "emu/stats/bootstrap.hpp"
 
 namespace numemu::experiments {
@@ -76,15 +77,14 @@ double heaviest_block(const net::ScoreTable& table, std::int64_t block, std::int
 
 }  // namespace
 
-std::vector<const net::Score*> judged_scores(const net::Dataset& data, const std::string& metric) {
+std::vector<net::OutputScore> judged_scores(const net::Dataset& data, const std::string& metric) {
   if (!metric.empty()) {
     if (metric == "top1" && data.target() == net::TargetKind::classes &&
         data.targets_per_sample() == 1)
       return {};
-    net::scores_for(data, {metric});
-    return {&net::find_score(metric)};
+    return {net::scores_for(data, {metric}).front()};
   }
-  const std::vector<std::string> names = net::default_scores(data);
+  const std::vector<std::string> names = net::default_scores(net::at_output(data, 0));
   if (names.empty()) return {};
   // A text is judged by its bits, not by its first score.
   return {&net::find_score(data.kind() == net::DataKind::text ? "bits_per_token" : names.front())};
@@ -124,13 +124,13 @@ std::int64_t block_length(std::int64_t n) {
 }
 
 std::vector<RowScore> scores_of(const net::Dataset& data,
-                                const std::vector<const net::Score*>& scores,
+                                const std::vector<net::OutputScore>& scores,
                                 const net::Evaluation& evaluation,
                                 const net::Evaluation& baseline) {
   return scores_of(data.kind() == net::DataKind::text, scores, evaluation, baseline);
 }
 
-std::vector<RowScore> scores_of(bool sequence, const std::vector<const net::Score*>& scores,
+std::vector<RowScore> scores_of(bool sequence, const std::vector<net::OutputScore>& scores,
                                 const net::Evaluation& evaluation,
                                 const net::Evaluation& baseline) {
   const std::int64_t n = evaluation.samples;
@@ -175,7 +175,7 @@ std::vector<RowScore> scores_of(bool sequence, const std::vector<const net::Scor
       exact.emplace_back("difference_ci95");
     }
     RowScore& score = list.emplace_back();
-    score.name = scores[s]->name;
+    score.name = scores[s].name;
     score.value = row_number(value(once));
     score.ci95 = row_ends(ends.low, ends.high);
     score.baseline = row_number(reference(once));

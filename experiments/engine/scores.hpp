@@ -13,7 +13,7 @@ namespace numemu::experiments {
 /// The scores of which the figure that rows are judged by needs tables: none for top-1 of one class
 /// a sample. `metric` names a score; "" is what the data set is judged by. Throws Error for one
 /// that does not fit.
-std::vector<const net::Score*> judged_scores(const net::Dataset&, const std::string& metric = "");
+std::vector<net::OutputScore> judged_scores(const net::Dataset&, const std::string& metric = "");
 
 /// Intervals are percentiles of 1,000 resamples, which draw whole samples; of a text, whose windows
 /// follow each other, blocks of ceil(n^(1/3)) consecutive windows. `resampled` names what is drawn.
@@ -22,10 +22,10 @@ std::vector<const net::Score*> judged_scores(const net::Dataset&, const std::str
 /// are `gained` (right here alone) and `lost` (right in the baseline alone). The evaluations have a
 /// table for each score. A figure that is no finite number has its reason in why_no_value, of the
 /// baseline in why_no_baseline.
-std::vector<RowScore> scores_of(const net::Dataset&, const std::vector<const net::Score*>&,
+std::vector<RowScore> scores_of(const net::Dataset&, const std::vector<net::OutputScore>&,
                                 const net::Evaluation&, const net::Evaluation& baseline);
 /// The same of samples that follow each other (`sequence`) or do not.
-std::vector<RowScore> scores_of(bool sequence, const std::vector<const net::Score*>&,
+std::vector<RowScore> scores_of(bool sequence, const std::vector<net::OutputScore>&,
                                 const net::Evaluation&, const net::Evaluation& baseline);
 
 /// Of shares, at 95 %.

@@ -96,6 +96,7 @@ std::pair<net::Dataset, TrainedNet> load_sweep(const SweepConfig& config, const 
   }
   TrainedNet trained = load_trained_net(config.net, dataset, folders);
   if (config.fold_batch_norm) fold_batch_norm(trained);
+  dataset = at_outputs_of(trained.graph, dataset);
   net::scores_for(dataset, config.metrics);  // a metric that does not fit, before any work
   dataset = with_reference(std::move(dataset), trained, config.points);
   require_sweep_memory(config, dataset, trained);

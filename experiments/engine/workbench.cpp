@@ -13,7 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "emu/net/data/view.hpp"
 #include "emu/net/fold_batch_norm.hpp"
+#include "emu/net/memory_plan.hpp"
 #include "emu/net/model/coded_weights.hpp"
 #include "emu/net/model/load_network.hpp"
 #include "emu/net/model/safetensors.hpp"
@@ -274,6 +276,10 @@ const net::Graph& baseline_graph(const TrainedNet& trained) {
   return trained.before ? *trained.before : trained.graph;
 }
 
+net::Dataset at_outputs_of(const net::Graph& graph, const net::Dataset& dataset) {
+  return net::at_outputs(dataset, net::output_shapes(graph));
+}
+
 void fold_batch_norm(TrainedNet& trained) {
   net::fold_batch_norm(trained.graph);
   if (trained.before) net::fold_batch_norm(*trained.before);
@@ -283,7 +289,7 @@ void fold_batch_norm(TrainedNet& trained) {
 policies::CalibrationBatch calibration_of(const net::Dataset& dataset) {
   return [&dataset](std::int64_t first, std::int64_t count) {
     net::Targets targets;
-    return std::vector<net::Tensor>{dataset.calibration_batch(first, count, targets)};
+    return dataset.inputs_of(dataset.calibration_batch(first, count, targets));
   };
 }
 

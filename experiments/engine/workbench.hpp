@@ -54,6 +54,9 @@ TrainedNet load_trained_net(const std::string& name, const net::Dataset&, const 
 /// The network whose accuracy in float32 points are compared with.
 const net::Graph& baseline_graph(const TrainedNet&);
 
+/// The data set with the targets of the network's outputs, in their order.
+net::Dataset at_outputs_of(const net::Graph&, const net::Dataset&);
+
 /// Folds batch normalisation into the weights before it (emu/net/fold_batch_norm.hpp).
 void fold_batch_norm(TrainedNet&);
 
@@ -90,7 +93,7 @@ struct Workbench {
 
   net::Dataset dataset;
   TrainedNet trained;
-  std::vector<const net::Score*> scores;
+  std::vector<net::OutputScore> scores;
   std::int64_t eval_images;            ///< at most the size of the test split
   std::set<std::int64_t> odd_samples;  ///< of the reference, with NaN or infinite numbers
   policies::FloatReference reference;  ///< on the calibration images

@@ -10,11 +10,11 @@
 
 namespace numemu::experiments {
 
-JudgedFigure judged_of(const net::Dataset& data, const std::vector<const net::Score*>& scores,
+JudgedFigure judged_of(const net::Dataset& data, const std::vector<net::OutputScore>& scores,
                        const net::Evaluation& own, const net::Evaluation& baseline) {
   Row row;
   row.point.data = data.name();
-  if (!scores.empty()) row.point.metrics.emplace_back(scores.front()->name);
+  if (!scores.empty()) row.point.metrics.emplace_back(scores.front().name);
   add_metrics(row, data, scores, own, baseline);
   return judged_of(row);
 }

@@ -15,7 +15,7 @@ namespace numemu::experiments {
 
 /// The figure of an evaluation with judged_scores() and its difference from the baseline's, with
 /// the intervals of rows: of samples, of blocks of windows, or of single classes.
-JudgedFigure judged_of(const net::Dataset&, const std::vector<const net::Score*>&,
+JudgedFigure judged_of(const net::Dataset&, const std::vector<net::OutputScore>&,
                        const net::Evaluation&, const net::Evaluation& baseline);
 
 /// A value or a difference as columns have it: "81.25" of a share, in the measure's digits else.

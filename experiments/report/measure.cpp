@@ -54,7 +54,9 @@ void read_intervals(const auto& of, JudgedFigure& out) {
 /// The score of that name, or the first one; null where the row has none.
 const RowScore* score_of(const Row& row, const std::string& name) {
   for (const RowScore& score : row.scores) {
-    if (find_measure(score.name) && (name.empty() || name == score.name)) return &score;
+    // "OUTPUT/NAME" of any output but the first
+    const std::string own = score.name.substr(score.name.rfind('/') + 1);
+    if (find_measure(own) && (name.empty() || name == score.name)) return &score;
   }
   return nullptr;
 }

@@ -118,9 +118,7 @@ FloatReference float_reference(const net::Graph& graph, std::vector<net::Tensor>
 }
 
 FloatReference float_reference(const net::Graph& graph, net::Tensor images) {
-  std::vector<net::Tensor> batch;
-  batch.push_back(std::move(images));
-  return float_reference(graph, std::move(batch));
+  return float_reference(graph, net::unpacked(std::move(images), graph.inputs));
 }
 
 net::Tensor samples_of(const net::Tensor& x, std::int64_t first, std::int64_t count) {

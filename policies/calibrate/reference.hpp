@@ -29,6 +29,7 @@ struct FloatReference {
 };
 
 FloatReference float_reference(const net::Graph&, std::vector<net::Tensor> batch);
+/// Of a packed batch where the network has several inputs.
 FloatReference float_reference(const net::Graph&, net::Tensor images);
 
 /// Entries [first, first + count) along axis 0.

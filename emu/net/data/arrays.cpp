@@ -16,6 +16,7 @@
 #include "emu/net/memory.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
+#include "formats/joined.hpp"
 #include "formats/storage/array.hpp"
 #include "formats/storage/npy.hpp"
 
@@ -26,12 +27,13 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kMostClasses = std::int64_t{1} << 24, kMostSamples = std::int64_t{1} << 40,
                        kCalibration = 512;
+constexpr std::size_t kByteValues = 256;
 
-/// One pair of arrays, sample by sample; images NHWC.
+/// Inputs and targets, sample by sample; images NHWC.
 struct Side {
   std::int64_t count = 0;
-  std::vector<std::uint8_t> bytes;  ///< x of uint8
-  std::vector<float> numbers;       ///< x of other types
+  std::vector<std::uint8_t> bytes;  ///< x of uint8, where it is the one input
+  std::vector<float> numbers;       ///< other inputs, packed
   Targets targets;
 };
 
@@ -40,6 +42,8 @@ struct Source {
   std::string where;
   Array array;
 };
+/// By the names of inputs or outputs; "" is the one input or the first output.
+using Sources = std::map<std::string, Source>;
 
 /// An element of an array of integers, whatever their type: no float32 holds all of them.
 __extension__ using Whole = __int128;
@@ -92,6 +96,25 @@ std::string digest_of(const void* data, std::size_t size) {
   return sha256_hex({static_cast<const char*>(data), size});
 }
 
+void add_digests(const Targets& targets, std::string& text) {
+  text += digest_of(targets.classes.data(), targets.classes.size() * 4);
+  text += digest_of(targets.values.data(), targets.values.size() * sizeof(float));
+}
+
+/// Those of sample `id`, where they are asked for.
+void copy_targets(const TargetFacts& facts, const Targets& stored, std::int64_t id, TargetSpan to) {
+  const std::int64_t each = element_count(facts.target_shape);
+  if (to.classes != nullptr) std::copy_n(stored.classes.begin() + id * each, each, to.classes);
+  if (to.values != nullptr) std::copy_n(stored.values.begin() + id * each, each, to.values);
+}
+
+/// Of samples that calibrate alone.
+void fill_unlabelled(const TargetFacts& facts, std::int64_t samples, Targets& targets) {
+  const auto n = static_cast<std::size_t>(samples * element_count(facts.target_shape));
+  if (facts.target == TargetKind::classes) targets.classes.assign(n, kNoClass);
+  if (facts.target == TargetKind::values) targets.values.assign(n, 0);
+}
+
 class ArraySamples final : public Samples {
  public:
   explicit ArraySamples(SourceOptions options) : options_(std::move(options)) {
@@ -110,8 +133,7 @@ class ArraySamples final : public Samples {
     const Side& side = part == Part::test && own_test_ ? sides_[1] : sides_[0];
     if (part == Part::validation) id += facts_.sizes.train;
     if (part == Part::test && !own_test_) id += facts_.sizes.train + facts_.sizes.validation;
-    const std::int64_t size = element_count(facts_.input_shape),
-                       each = element_count(facts_.target_shape);
+    const std::int64_t size = element_count(facts_.input_shape);
     if (!side.bytes.empty()) {
       write_image(side.bytes.data() + id * size, image_, table_, draw, id, x);
     } else if (draw != nullptr) {
@@ -119,51 +141,152 @@ class ArraySamples final : public Samples {
     } else {
       std::copy_n(side.numbers.begin() + id * size, size, x);
     }
-    if (targets.classes != nullptr)
-      std::copy_n(side.targets.classes.begin() + id * each, each, targets.classes);
-    if (targets.values != nullptr)
-      std::copy_n(side.targets.values.begin() + id * each, each, targets.values);
+    copy_targets(facts_, side.targets, id, targets);
+    for (std::size_t o = 0; o < facts_.further.size() && targets.further != nullptr; ++o)
+      copy_targets(facts_.further[o], side.targets.further[o], id, targets.further[o]);
   }
 
  private:
-  /// The arrays by the keys x, y, test-x and test-y.
+  /// The arrays by the keys x, y, test-x and test-y, and by input or output.
   void find_sources() {
     const std::string& path = options_.path();
     if (path.ends_with(".npz")) {
-      for (auto& [name, array] : read_npz_arrays(path)) {
-        std::string key = name;
-        std::replace(key.begin(), key.end(), '_', '-');
-        if (key == "x-test" || key == "y-test") key = std::string("test-") + key[0];
-        sources_.insert_or_assign(key, Source{path + ": " + name, std::move(array)});
-      }
+      find_entries(path);
     } else if (!path.empty()) {
       if (!fs::is_directory(path))
         throw Error(path + ": expected a folder with x.npy and y.npy, or a .npz file");
       for (const auto& [key, name] :
            {std::pair{"x", "x"}, {"y", "y"}, {"test-x", "x_test"}, {"test-y", "y_test"}}) {
         const std::string file = fmt::format("{}/{}.npy", path, name);
-        if (fs::exists(file)) sources_.insert_or_assign(key, Source{file, array_of(file)});
+        if (fs::exists(file)) sources_[key].insert_or_assign("", Source{file, array_of(file)});
       }
     }
     for (const char* key : {"x", "y", "test-x", "test-y"}) {
       const std::string file = options_.text(key);
-      if (!file.empty()) sources_.insert_or_assign(key, Source{file, array_of(file)});
+      if (!file.empty()) sources_[key].insert_or_assign("", Source{file, array_of(file)});
     }
-    if (!sources_.contains("x") && !sources_.contains("test-x"))
+    if (sources_["x"].empty() && sources_["test-x"].empty())
       throw Error("data set npy: expected npy:DIR, npy:FILE.npz or npy:x=FILE,y=FILE");
-    own_test_ = sources_.contains("test-x");
+    own_test_ = !sources_["test-x"].empty();
+  }
+
+  /// "x", "x/INPUT", "y/OUTPUT", the same with "_test", and without an x inputs by their names.
+  void find_entries(const std::string& path) {
+    Sources others;
+    for (auto& [name, array] : read_npz_arrays(path)) {
+      const std::size_t slash = std::min(name.find('/'), name.size());
+      std::string key = name.substr(0, slash);
+      std::replace(key.begin(), key.end(), '_', '-');
+      if (key == "x-test" || key == "y-test") key = std::string("test-") + key[0];
+      const bool known = key == "x" || key == "y" || key == "test-x" || key == "test-y";
+      const std::string part = known && slash < name.size() ? name.substr(slash + 1) : "";
+      Source source{path + ": " + name, std::move(array)};
+      (known ? sources_[key] : others).insert_or_assign(known ? part : name, std::move(source));
+    }
+    if (!sources_["x"].contains("") && !sources_["test-x"].contains(""))
+      sources_["x"].merge(others);
   }
 
   void load_side(Side& side, const std::string& x_key, const std::string& y_key) {
-    if (!sources_.contains(x_key)) return;
-    const Source& x = sources_.at(x_key);
+    const Sources& inputs = sources_[x_key];
+    if (inputs.empty()) return;
+    if (!inputs.contains("")) {
+      load_inputs(side, inputs);
+    } else if (inputs.size() == 1) {
+      load_input(side, inputs.at(""));
+    } else {
+      throw Error(inputs.at("").where + ": expected one input, or all of them as x/NAME");
+    }
+    load_targets(side, y_key);
+  }
+
+  /// [samples, ...] and what a sample is: of planes pixels with channels.
+  Shape sample_of(const Source& x) const {
     const ArrayShape& shape = x.array.shape;
-    if (shape.size() < 2 || shape[0] < 1 || x.array.elements() == 0)
+    if (shape.empty() || shape[0] < 1 || x.array.elements() == 0)
       throw Error(x.where + ": expected [samples, ...], found " + shape_text(shape));
+    return has_planes(shape) ? Shape{shape[2], shape[3], shape[1]}
+                             : Shape(shape.begin() + 1, shape.end());
+  }
+  bool has_planes(const ArrayShape& shape) const { return shape.size() == 4 && images_ && nchw_; }
+
+  void require_no_pixel_options() const {
+    for (const char* key : {"normalize", "mean", "deviation"}) {
+      if (options_.has(key)) options_.fail(key, "x of uint8, whose bytes it turns into numbers");
+    }
+  }
+
+  /// Several inputs, or one with a name.
+  void load_inputs(Side& side, const Sources& inputs) {
+    std::vector<NamedShape> names;
+    std::vector<std::vector<float>> numbers;
+    std::vector<std::string> notes;
+    bool bytes = false;
+    for (const auto& [name, x] : inputs) {
+      Shape sample = sample_of(x);
+      if (names.empty()) side.count = x.array.shape[0];
+      if (x.array.shape[0] != side.count)
+        throw Error(fmt::format("{}: expected {} samples, as the other inputs have, found {}",
+                                x.where, side.count, x.array.shape[0]));
+      std::vector<float>& values = numbers.emplace_back(floats(x));
+      if (has_planes(x.array.shape)) interleave(values, x.array.shape);
+      if (x.array.type == ArrayType::uint8) {
+        bytes = true;
+        const std::int64_t channels = sample.empty() ? 1 : sample.back();
+        const std::vector<float> table = table_of(x, channels);
+        for (std::size_t i = 0; i < values.size(); ++i)
+          values[i] = table[i % static_cast<std::size_t>(channels) * kByteValues +
+                            static_cast<std::size_t>(values[i])];
+      }
+      names.push_back({name, std::move(sample)});
+      notes.push_back(
+          fmt::format("{} {} {}", name, shape_text(x.array.shape), to_string(x.array.type)));
+    }
+    if (!bytes) require_no_pixel_options();
+    const auto same = [](const NamedShape& a, const NamedShape& b) {
+      return a.name == b.name && a.shape == b.shape;
+    };
+    if (facts_.inputs.empty() && facts_.input_shape.empty()) {
+      facts_.inputs = names;
+      facts_.kind = DataKind::arrays;
+      facts_.input_shape = names.front().shape;
+      if (names.size() == 1 && names.front().shape.size() == 3 && images_)
+        facts_.kind = DataKind::images;
+      if (names.size() > 1) {
+        facts_.input_shape = {0};
+        for (const NamedShape& input : names) facts_.input_shape[0] += element_count(input.shape);
+      }
+      note_ = joined(notes, ", ");
+    }
+    if (!std::ranges::equal(names, facts_.inputs, same))
+      throw Error(inputs.begin()->second.where +
+                  ": expected test samples of the same inputs as the others");
+    side.numbers = std::move(numbers.front());
+    if (numbers.size() > 1) pack(side, numbers);
+  }
+
+  /// The first of them is in side.numbers.
+  void pack(Side& side, std::vector<std::vector<float>>& numbers) const {
+    numbers.front() = std::move(side.numbers);
+    const std::int64_t whole = facts_.input_shape[0];
+    side.numbers.resize(static_cast<std::size_t>(side.count * whole));
+    std::int64_t from = 0;
+    for (std::size_t k = 0; k < numbers.size(); ++k) {
+      const std::int64_t each = element_count(facts_.inputs[k].shape);
+      for (std::int64_t i = 0; i < side.count; ++i)
+        std::copy_n(numbers[k].begin() + i * each, each, side.numbers.begin() + i * whole + from);
+      from += each;
+      std::vector<float>().swap(numbers[k]);
+    }
+  }
+
+  void load_input(Side& side, const Source& x) {
+    const ArrayShape& shape = x.array.shape;
+    if (shape.size() < 2)
+      throw Error(x.where + ": expected [samples, ...], found " + shape_text(shape));
+    const Shape sample = sample_of(x);
     side.count = shape[0];
-    Shape sample(shape.begin() + 1, shape.end());
-    const bool planes = shape.size() == 4 && images_ && nchw_;
-    if (planes) sample = {shape[2], shape[3], shape[1]};
+    const bool planes = has_planes(shape);
     if (facts_.input_shape.empty()) {
       facts_.input_shape = sample;
       facts_.kind = shape.size() == 4 && images_ ? DataKind::images : DataKind::arrays;
@@ -184,84 +307,104 @@ class ArraySamples final : public Samples {
       side.bytes.assign(bytes, bytes + x.array.elements());
       if (planes) interleave(side.bytes, shape);
     } else {
-      for (const char* key : {"normalize", "mean", "deviation"}) {
-        if (options_.has(key)) options_.fail(key, "x of uint8, whose bytes it turns into numbers");
-      }
+      require_no_pixel_options();
       side.numbers = floats(x);
       if (planes) interleave(side.numbers, shape);
     }
-    load_targets(side, y_key);
+  }
+
+  std::vector<float> table_of(const Source& x, std::int64_t channels) const {
+    const std::optional<Normalisation> n = normalisation_of(options_, channels);
+    if (!n)
+      throw Error(x.where + ": uint8: expected normalize=imagenet|cifar|none or mean=,deviation=");
+    return normalisation_table(n->mean, n->deviation);
   }
 
   void make_table(const Source& x) {
     const std::int64_t channels = facts_.input_shape.back();
     image_ = {1, element_count(facts_.input_shape) / channels, channels};
     if (facts_.kind == DataKind::images) image_ = facts_.input_shape;
-    const std::optional<Normalisation> n = normalisation_of(options_, channels);
-    if (!n)
-      throw Error(x.where + ": uint8: expected normalize=imagenet|cifar|none or mean=,deviation=");
-    table_ = normalisation_table(n->mean, n->deviation);
+    table_ = table_of(x, channels);
   }
 
   void load_targets(Side& side, const std::string& key) {
-    if (!sources_.contains(key)) {
-      if (&side == &sides_[1] && facts_.target != TargetKind::none)
-        throw Error("data set npy: expected test-y, as there is y");
-      if (&side == &sides_[1] || !sources_.contains("test-y")) return;
+    const Sources& outputs = sources_[key];
+    const bool known = facts_.target != TargetKind::none;
+    if (outputs.empty()) {
+      if (&side == &sides_[1] && known) throw Error("data set npy: expected test-y, as there is y");
+      if (&side == &sides_[1] || sources_["test-y"].empty()) return;
       unlabelled_ = true;  // samples for calibration alone
       return;
     }
-    const Source& y = sources_.at(key);
+    if (!known) facts_.further.resize(outputs.size() - 1);
+    if (outputs.size() != 1 + facts_.further.size())
+      throw Error(outputs.begin()->second.where +
+                  ": expected targets of the same outputs as the others");
+    side.targets.further.resize(facts_.further.size());
+    std::size_t o = 0;
+    for (const auto& [output, y] : outputs) {
+      TargetFacts facts = o == 0 ? facts_ : facts_.further[o - 1];
+      if (!known) facts = {.output = output, .target = TargetKind::none};
+      load_output(facts, o == 0 ? side.targets : side.targets.further[o - 1], side.count, output,
+                  y);
+      (o == 0 ? static_cast<TargetFacts&>(facts_) : facts_.further[o - 1]) = facts;
+      ++o;
+    }
+  }
+
+  void load_output(TargetFacts& facts, Targets& targets, std::int64_t count,
+                   const std::string& output, const Source& y) {
     const ArrayShape& shape = y.array.shape;
-    if (shape.empty() || shape[0] != side.count) {
+    if (shape.empty() || shape[0] != count) {
       throw Error(fmt::format("{}: expected [{}, ...], one entry for each sample of x, found {}",
-                              y.where, side.count, shape_text(shape)));
+                              y.where, count, shape_text(shape)));
     }
     if (y.array.elements() == 0) throw Error(y.where + ": expected targets, found none");
     const bool values = is_real(y.array.type);
     Shape sample(shape.begin() + 1, shape.end());
     if (!values && sample == Shape{1}) sample = {};
-    const bool planes = values && shape.size() == 4 && images_ && nchw_;
+    const bool planes = values && has_planes(shape);
     if (planes) sample = {shape[2], shape[3], shape[1]};
     const TargetKind kind = values ? TargetKind::values : TargetKind::classes;
-    if (facts_.target == TargetKind::none) {
-      facts_.target = kind;
-      facts_.target_shape = sample;
-      y_note_ = fmt::format("{} {}", shape_text(shape), to_string(y.array.type));
+    if (facts.target == TargetKind::none) {
+      facts.target = kind;
+      facts.target_shape = sample;
+      y_notes_.push_back(fmt::format("{}{}{} {}", output, output.empty() ? "" : " ",
+                                     shape_text(shape), to_string(y.array.type)));
     }
-    if (kind != facts_.target || sample != facts_.target_shape)
+    if (kind != facts.target || sample != facts.target_shape || output != facts.output)
       throw Error(y.where + ": expected targets of the same type and shape as the others");
     if (values) {
-      side.targets.values = floats(y);
+      targets.values = floats(y);
       const auto bad =
-          std::ranges::find_if_not(side.targets.values, [](float v) { return std::isfinite(v); });
-      if (bad != side.targets.values.end())
+          std::ranges::find_if_not(targets.values, [](float v) { return std::isfinite(v); });
+      if (bad != targets.values.end())
         throw Error(fmt::format("{}: element {}: expected a finite number as a target, found {}",
-                                y.where, bad - side.targets.values.begin(), *bad));
-      if (planes) interleave(side.targets.values, shape);
+                                y.where, bad - targets.values.begin(), *bad));
+      if (planes) interleave(targets.values, shape);
     } else {
-      load_classes(side, y);
+      load_classes(facts, targets, y);
     }
   }
 
-  void load_classes(Side& side, const Source& y) {
+  void load_classes(TargetFacts& facts, Targets& targets, const Source& y) {
     const std::int64_t most = options_.whole("classes", kMostClasses, 1, kMostClasses);
     const std::int64_t ignored = options_.whole("ignore", -1, INT32_MIN, INT32_MAX);
     const auto count = static_cast<std::size_t>(y.array.elements());
-    side.targets.classes.reserve(count);
+    targets.classes.reserve(count);
     for (std::size_t i = 0; i < count; ++i) {
       const Whole v = whole_at(y.array, i);
       if (options_.has("ignore") && v == ignored) {
-        side.targets.classes.push_back(kNoClass);
+        targets.classes.push_back(kNoClass);
         continue;
       }
       if (v < 0 || v >= most)
         throw Error(fmt::format("{}: element {}: expected a class from 0 to {}, found {}", y.where,
                                 i, most - 1, v));
-      side.targets.classes.push_back(static_cast<std::int32_t>(v));
-      facts_.classes = std::max<std::int64_t>(facts_.classes, side.targets.classes.back() + 1);
+      targets.classes.push_back(static_cast<std::int32_t>(v));
+      facts.classes = std::max<std::int64_t>(facts.classes, targets.classes.back() + 1);
     }
-    if (options_.has("classes")) facts_.classes = most;
+    if (options_.has("classes")) facts.classes = most;
   }
 
   void split() {
@@ -289,32 +432,49 @@ class ArraySamples final : public Samples {
         "npy {} {} {} {} {} {} {}\n", to_string(facts_.input_shape), to_string(facts_.target_shape),
         facts_.classes, facts_.sizes.train, facts_.sizes.validation, facts_.sizes.calibration,
         digest_of(table_.data(), table_.size() * sizeof(float)));
+    for (const NamedShape& input : facts_.inputs)
+      text += fmt::format("input {} {}\n", input.name, to_string(input.shape));
     for (Side& side : sides_) {
       if (unlabelled_ && &side == &sides_[0]) {
-        const auto n = static_cast<std::size_t>(side.count * element_count(facts_.target_shape));
-        if (facts_.target == TargetKind::classes) side.targets.classes.assign(n, kNoClass);
-        if (facts_.target == TargetKind::values) side.targets.values.assign(n, 0);
+        side.targets.further.resize(facts_.further.size());
+        fill_unlabelled(facts_, side.count, side.targets);
+        for (std::size_t o = 0; o < facts_.further.size(); ++o)
+          fill_unlabelled(facts_.further[o], side.count, side.targets.further[o]);
       }
       text += digest_of(side.bytes.data(), side.bytes.size());
       text += digest_of(side.numbers.data(), side.numbers.size() * sizeof(float));
-      text += digest_of(side.targets.classes.data(), side.targets.classes.size() * 4);
-      text += digest_of(side.targets.values.data(), side.targets.values.size() * sizeof(float));
+      add_digests(side.targets, text);
+      for (const Targets& further : side.targets.further) add_digests(further, text);
     }
+    for (const TargetFacts& further : facts_.further)
+      text += fmt::format("output {} {} {}\n", further.output, to_string(further.target_shape),
+                          further.classes);
+    if (!facts_.output.empty()) text += fmt::format("first output {}\n", facts_.output);
     facts_.digest = sha256_hex(text).substr(0, 16);
-    const std::string y = facts_.target == TargetKind::none ? "none"
-                          : facts_.target == TargetKind::classes
-                              ? fmt::format("{}, {} classes", y_note_, facts_.classes)
-                              : y_note_ + " values";
-    facts_.note = fmt::format("npy: x {}; y {}; {} training, {} validation, {} test samples", note_,
-                              y, facts_.sizes.train, facts_.sizes.validation, facts_.sizes.test);
+    facts_.note =
+        fmt::format("npy: x {}; y {}; {} training, {} validation, {} test samples", note_, y_note(),
+                    facts_.sizes.train, facts_.sizes.validation, facts_.sizes.test);
     sources_.clear();
   }
 
+  std::string y_note() const {
+    if (facts_.target == TargetKind::none) return "none";
+    std::vector<std::string> notes;
+    for (std::size_t o = 0; o < y_notes_.size(); ++o) {
+      const TargetFacts& facts = o == 0 ? facts_ : facts_.further[o - 1];
+      notes.push_back(facts.target == TargetKind::classes
+                          ? fmt::format("{}, {} classes", y_notes_[o], facts.classes)
+                          : y_notes_[o] + " values");
+    }
+    return joined(notes, "; ");
+  }
+
   SourceOptions options_;
-  std::map<std::string, Source> sources_;
+  std::map<std::string, Sources> sources_;
   bool nchw_ = true, images_ = true, own_test_ = false, unlabelled_ = false;
   ArrayType type_ = ArrayType::float32;
-  std::string note_, y_note_;
+  std::string note_;
+  std::vector<std::string> y_notes_;  ///< by output
   Side sides_[2];
   Shape image_;  ///< of x as bytes: [height, width, channels], [1, all before the last, last] else
   std::vector<float> table_;

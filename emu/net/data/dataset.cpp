@@ -35,20 +35,43 @@ Dataset::Dataset(std::string name, std::int64_t classes, Images train, Images te
       samples_(std::make_shared<ImageSamples>(name_, classes, std::move(train), std::move(test),
                                               mean, deviation)) {}
 
+namespace {
+
+/// Makes room for the targets of a batch.
+void prepare(const TargetFacts& facts, std::int64_t samples, Targets& targets) {
+  const auto n = static_cast<std::size_t>(samples * element_count(facts.target_shape));
+  targets.classes.assign(facts.target == TargetKind::classes ? n : 0, kNoClass);
+  targets.values.assign(facts.target == TargetKind::values ? n : 0, 0);
+}
+
+/// Where those of sample i go.
+TargetSpan place_of(const TargetFacts& facts, std::int64_t i, Targets& targets) {
+  const std::int64_t each = element_count(facts.target_shape);
+  return {facts.target == TargetKind::classes ? targets.classes.data() + i * each : nullptr,
+          facts.target == TargetKind::values ? targets.values.data() + i * each : nullptr};
+}
+
+}  // namespace
+
 Tensor Dataset::batch(Part part, const std::vector<std::int64_t>& ids, const AugmentDraw* draw,
                       Targets& targets, std::int64_t copies) const {
   Shape shape = input_shape();
-  const std::int64_t size = element_count(shape), each = targets_per_sample();
+  const std::int64_t size = element_count(shape);
+  const std::vector<TargetFacts>& further = facts().further;
   shape.insert(shape.begin(), static_cast<std::int64_t>(ids.size()) * copies);
   Tensor out(shape);
-  const bool classes = target() == TargetKind::classes, values = target() == TargetKind::values;
-  targets.classes.resize(static_cast<std::size_t>(classes ? out.dim(0) * each : 0));
-  targets.values.resize(static_cast<std::size_t>(values ? out.dim(0) * each : 0));
+  prepare(facts(), out.dim(0), targets);
+  targets.further.resize(further.size());
+  for (std::size_t o = 0; o < further.size(); ++o)
+    prepare(further[o], out.dim(0), targets.further[o]);
+  std::vector<TargetSpan> of_further(further.size());
   AugmentDraw own = draw == nullptr ? AugmentDraw{} : *draw;
   for (std::int64_t i = 0; i < out.dim(0); ++i) {
     own.copy = i % copies;
-    const TargetSpan own_targets{classes ? targets.classes.data() + i * each : nullptr,
-                                 values ? targets.values.data() + i * each : nullptr};
+    TargetSpan own_targets = place_of(facts(), i, targets);
+    for (std::size_t o = 0; o < further.size(); ++o)
+      of_further[o] = place_of(further[o], i, targets.further[o]);
+    if (!further.empty()) own_targets.further = of_further.data();
     samples_->read(part, ids[i / copies], draw == nullptr ? nullptr : &own,
                    out.data.data() + i * size, own_targets);
   }

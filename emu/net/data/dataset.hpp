@@ -39,8 +39,18 @@ class Dataset {
   /// Classes of images, characters of a text, 2 for clicks, 0 where targets are no classes.
   std::int64_t classes() const { return facts().classes; }
   /// One sample: [height, width, channels], [context] character numbers, or [dense + categorical]
-  /// features of a click.
+  /// features of a click; of several inputs a packed one.
   const Shape& input_shape() const { return facts().input_shape; }
+  /// The inputs with names; empty where there is one without.
+  const std::vector<NamedShape>& inputs() const { return facts().inputs; }
+  /// A batch as one tensor per input.
+  std::vector<Tensor> inputs_of(Tensor batch) const { return unpacked(std::move(batch), inputs()); }
+  /// Outputs of a network that the set knows of: 1 and those of DataFacts::further.
+  std::size_t outputs() const { return 1 + facts().further.size(); }
+  /// The targets of output i.
+  const TargetFacts& targets_of(std::size_t i) const {
+    return i == 0 ? facts() : facts().further.at(i - 1);
+  }
   /// Of the targets of one sample: {} of one class, [context] of a text.
   const Shape& target_shape() const { return facts().target_shape; }
   /// What one target of a text is: a "character", or a "token" where the set holds numbers of

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "emu/net/data/augment.hpp"
 #include "emu/net/data/targets.hpp"
@@ -22,14 +23,15 @@ struct SplitSizes {
   std::int64_t train = 0, validation = 0, calibration = 0, test = 0;
 };
 
-/// What is known of a data set without reading a sample.
-struct DataFacts {
+/// What is known of a data set without reading a sample. The targets are those of the first output
+/// that has some.
+struct DataFacts : TargetFacts {
+  std::vector<TargetFacts> further = {};  ///< of other outputs
   DataKind kind = DataKind::images;
   std::string_view noun = "images";  ///< what errors call the samples
-  TargetKind target = TargetKind::classes;
-  std::int64_t classes = 0;  ///< every class number is below; 0 without classes
-  Shape target_shape = {};   ///< of one sample: {} of one number, [context], [height, width], ...
-  Shape input_shape = {};    ///< of one sample
+  Shape input_shape = {};  ///< of one sample; of several inputs a packed one, see unpacked()
+  /// Those with names; empty: one without.
+  std::vector<NamedShape> inputs = {};
   SplitSizes sizes;
   std::string digest = {};  ///< 16 hexadecimal digits that differ where any sample does
   std::string note = {};    ///< how files were taken, for the user; often empty

@@ -9,6 +9,7 @@
 
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
+#include "formats/joined.hpp"
 #include "formats/random.hpp"
 
 namespace numemu::net {
@@ -167,9 +168,101 @@ class CalibratedSamples final : public Samples {
   std::string note_;
 };
 
+/// Other outputs, or the same in another order.
+class OutputSamples final : public Samples {
+ public:
+  static constexpr std::size_t kNone = SIZE_MAX;
+  struct Output {
+    TargetFacts facts;
+    std::size_t stored = kNone;  ///< number of the stored one
+  };
+
+  OutputSamples(std::shared_ptr<const Samples> stored, const std::vector<Output>& outputs)
+      : stored_(std::move(stored)), outputs_(1 + stored_->facts().further.size(), kNone) {
+    facts_ = stored_->facts();
+    static_cast<TargetFacts&>(facts_) = outputs.front().facts;
+    facts_.further.clear();
+    for (std::size_t o = 0; o < outputs.size(); ++o) {
+      if (o > 0) facts_.further.push_back(outputs[o].facts);
+      if (outputs[o].stored != kNone) outputs_[outputs[o].stored] = o;
+    }
+  }
+
+  void read(Part part, std::int64_t id, const AugmentDraw* draw, float* x,
+            TargetSpan targets) const override {
+    std::vector<TargetSpan> stored;
+    for (const std::size_t o : outputs_) {
+      const bool asked = o == 0 || (o != kNone && targets.further != nullptr);
+      stored.push_back(!asked ? TargetSpan() : o == 0 ? targets : targets.further[o - 1]);
+    }
+    TargetSpan first = stored.front();
+    first.further = stored.data() + 1;
+    stored_->read(part, id, draw, x, first);
+  }
+
+ private:
+  std::shared_ptr<const Samples> stored_;
+  std::vector<std::size_t> outputs_;  ///< by stored output: the own one
+};
+
+std::string inputs_text(const Dataset& data) {
+  std::vector<std::string> texts;
+  for (const NamedShape& input : data.inputs())
+    texts.push_back(input.name + " " + to_string(input.shape));
+  return texts.empty() ? to_string(data.input_shape()) : joined(texts, ", ");
+}
+
+TargetFacts without_targets(const std::string& output) {
+  return {.output = output, .target = TargetKind::none, .classes = 0, .target_shape = {}};
+}
+
 }  // namespace
 
+Dataset at_output(const Dataset& data, std::size_t output) {
+  if (data.outputs() == 1 && output == 0) return data;
+  return {data.name(), std::make_shared<OutputSamples>(
+                           data.samples(),
+                           std::vector<OutputSamples::Output>{{data.targets_of(output), output}})};
+}
+
+Dataset at_outputs(const Dataset& data, std::span<const NamedShape> outputs) {
+  const bool named = data.outputs() > 1 || !data.targets_of(0).output.empty();
+  if (outputs.size() < 2 && !named) return data;
+  std::vector<OutputSamples::Output> own;
+  std::vector<std::string> names;
+  for (const NamedShape& output : outputs) {
+    own.push_back({without_targets(output.name), OutputSamples::kNone});
+    names.push_back(output.name);
+  }
+  if (own.empty()) own.push_back({without_targets(""), OutputSamples::kNone});
+  for (std::size_t i = 0; i < data.outputs(); ++i) {
+    TargetFacts facts = data.targets_of(i);
+    const auto found = std::ranges::find(names, facts.output);
+    const auto o = static_cast<std::size_t>(facts.output.empty() ? 0 : found - names.begin());
+    if (!facts.output.empty() && found == names.end())
+      throw Error(fmt::format("data set {}: targets of {}: expected an output of the network: {}",
+                              data.name(), facts.output,
+                              names.empty() ? "it has one without a name" : joined(names, ", ")));
+    if (facts.target == TargetKind::none) continue;
+    if (own[o].stored != OutputSamples::kNone)
+      throw Error(fmt::format("data set {}: expected one array of targets of output {}, the first",
+                              data.name(), names.empty() ? "" : names[o]));
+    // A class may have no sample.
+    if (facts.target == TargetKind::classes && !facts.output.empty() && !outputs[o].shape.empty())
+      facts.classes = std::max(facts.classes, outputs[o].shape.back());
+    if (!names.empty()) facts.output = names[o];
+    own[o] = {std::move(facts), i};
+  }
+  return {data.name(), std::make_shared<OutputSamples>(data.samples(), own)};
+}
+
 Dataset calibrated_on(const Dataset& data, const Dataset& calibration) {
+  const auto same = [](const NamedShape& a, const NamedShape& b) {
+    return a.name == b.name && a.shape == b.shape;
+  };
+  if (!std::ranges::equal(data.inputs(), calibration.inputs(), same))
+    throw Error("calibrate-on: expected samples of the same inputs, " + inputs_text(data) +
+                ", found " + inputs_text(calibration));
   if (data.input_shape() != calibration.input_shape()) {
     throw Error(fmt::format("calibrate-on: expected samples of {}, as {} has, found {}",
                             to_string(data.input_shape()), data.name(),

@@ -2,6 +2,7 @@
 // set of its own, with its own digest.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "emu/net/data/dataset.hpp"
@@ -25,6 +26,14 @@ std::string to_string(const DataView&);
 /// replaced, by the number of the sample: the same for any epoch and order. Throws Error naming the
 /// option where the set has no images (image_size), or several targets or one class (label_noise).
 Dataset view_of(const Dataset&, const DataView&);
+
+/// The set seen at its output i alone.
+Dataset at_output(const Dataset&, std::size_t output);
+
+/// The set with the targets of a network's outputs (shapes are those of one sample), in their
+/// order; those that it has none of are without. Throws Error for targets of an output that is not
+/// there.
+Dataset at_outputs(const Dataset&, std::span<const NamedShape> outputs);
 
 /// The set with the calibration samples of another one: its training samples, or its test samples
 /// where it has none. Throws Error where their inputs have another shape.

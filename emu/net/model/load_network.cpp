@@ -11,6 +11,7 @@
 #include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
 #include "formats/error.hpp"
+#include "formats/joined.hpp"
 #include "formats/storage/utf8.hpp"
 
 namespace numemu::net {
@@ -18,10 +19,11 @@ namespace {
 
 /// The extents of a sample, for axes that the file leaves open.
 ImportOptions shapes_of(const OnnxModel& model, const Dataset& data) {
-  Shape shape = data.input_shape();
-  if (shape.size() == 3) shape = {shape[2], shape[0], shape[1]};  // images are [c, h, w] in ONNX
   ImportOptions options;
   for (const OnnxValueInfo& input : model.graph.inputs) {
+    const auto named = std::ranges::find(data.inputs(), input.name, &NamedShape::name);
+    Shape shape = named == data.inputs().end() ? data.input_shape() : named->shape;
+    if (shape.size() == 3) shape = {shape[2], shape[0], shape[1]};  // images are [c, h, w] in ONNX
     Shape& whole = options.input_shapes[std::string(input.name)] = shape;
     whole.insert(
         whole.begin() + static_cast<std::ptrdiff_t>(std::min(batch_axis(input), whole.size())), 1);
@@ -29,17 +31,53 @@ ImportOptions shapes_of(const OnnxModel& model, const Dataset& data) {
   return options;
 }
 
-Graph fitting(ImportedModel model, const std::string& path, const Dataset& data) {
-  if (model.inputs.size() != 1 || model.outputs.size() != 1) {
-    throw Error(path + ": expected a network of one input and one output, found " +
-                std::to_string(model.inputs.size()) + " and " +
-                std::to_string(model.outputs.size()));
+/// The inputs in the order of the data set's, which are packed in it.
+void order_inputs(ImportedModel& model, const std::string& path, const Dataset& data) {
+  Graph& graph = model.graph;
+  std::vector<GraphInput> inputs;
+  std::vector<int> moved(graph.inputs.size());  // old value number to new
+  std::vector<std::string> names;
+  for (const GraphInput& input : graph.inputs) names.push_back(input.name);
+  for (const NamedShape& own : data.inputs()) {
+    const auto found = std::ranges::find(names, own.name);
+    if (found == names.end())
+      throw Error(path + ": expected no array '" + own.name + "' in the data set " + data.name() +
+                  ", the network's inputs are " + joined(names, ", ") +
+                  " (targets are y or y/OUTPUT)");
+    const auto old = static_cast<std::size_t>(found - names.begin());
+    if (graph.inputs[old].shape != own.shape)
+      throw Error(path + ": expected an input " + own.name + " of shape " + to_string(own.shape) +
+                  " for the data set " + data.name() + ", found " +
+                  to_string(graph.inputs[old].shape));
+    moved[old] = static_cast<int>(inputs.size());
+    inputs.push_back(graph.inputs[old]);
   }
-  const Shape& shape = model.graph.inputs.at(0).shape;
-  if (shape != data.input_shape()) {
+  for (const std::string& name : names) {
+    if (std::ranges::find(data.inputs(), name, &NamedShape::name) == data.inputs().end())
+      throw Error(path + ": expected an array '" + name + "' in the data set " + data.name() +
+                  ", an input of the network");
+  }
+  graph.inputs = std::move(inputs);
+  const auto renumber = [&](int& value) {
+    if (value < static_cast<int>(moved.size())) value = moved[static_cast<std::size_t>(value)];
+  };
+  for (Node& node : graph.nodes) std::ranges::for_each(node.inputs, renumber);
+  for (OnnxPort& output : model.outputs) renumber(output.value);
+}
+
+Graph fitting(ImportedModel model, const std::string& path, const Dataset& data) {
+  if (!data.inputs().empty()) {
+    order_inputs(model, path, data);
+  } else if (model.inputs.size() != 1) {
+    throw Error(path + ": expected a network of one input, found " +
+                std::to_string(model.inputs.size()) +
+                "; give a data set that names them: npy:FILE.npz with an array for each");
+  } else if (const Shape& shape = model.graph.inputs.at(0).shape; shape != data.input_shape()) {
     throw Error(path + ": expected an input of shape " + to_string(data.input_shape()) +
                 " for the data set " + data.name() + ", found " + to_string(shape));
   }
+  for (const OnnxPort& output : model.outputs)
+    model.graph.outputs.push_back({output.name, output.value});
   return std::move(model.graph);
 }
 

@@ -12,6 +12,7 @@
 #include <span>
 
 #include "emu/net/data/dataset.hpp"
+#include "emu/net/data/view.hpp"
 #include "emu/net/memory_plan.hpp"
 #include "emu/net/ops/losses.hpp"
 #include "emu/net/run_context.hpp"
@@ -43,14 +44,61 @@ const SplitRow& find_split(Split split) {
       "evaluation on the training split is not supported; use validation, calibration or test");
 }
 
-/// One batch as its samples' scores see it.
+/// One output of a batch as its samples' scores see it.
 struct Batch {
   const Tensor& output;
   const Tensor& reference;
   const Targets& targets;
   const Classified& seen;
   std::int64_t first = 0;  ///< number of its first sample
+  std::size_t number = 0;  ///< of the output
 };
+
+/// The numbers of the values that a data set has targets for.
+std::vector<int> values_of(const Graph& graph, const Dataset& data) {
+  std::vector<int> values;
+  const int last = static_cast<int>(graph.value_count()) - 1;
+  for (std::size_t o = 0; o < data.outputs(); ++o) {
+    const std::string& name = data.targets_of(o).output;
+    const auto found = std::ranges::find(graph.outputs, name, &GraphOutput::name);
+    if (!name.empty() && found == graph.outputs.end())
+      throw Error("evaluation: network " + graph.name + ": expected an output " + name +
+                  ", of which data set " + data.name() + " has targets");
+    values.push_back(name.empty() ? last : found->value);
+  }
+  return values;
+}
+
+/// These values for a packed batch.
+std::vector<Tensor> outputs_of(const Graph& graph, const Dataset& data, Tensor x,
+                               const std::vector<int>& values, Numerics& numerics,
+                               const Step& step) {
+  std::vector<Tensor> outputs(values.size());
+  const auto keep = [&](int value, const Tensor& made) {
+    for (std::size_t o = 0; o < values.size(); ++o)
+      if (values[o] == value) outputs[o] = made;
+  };
+  const std::int64_t samples = x.dim(0);
+  const std::vector<Tensor> inputs = data.inputs_of(std::move(x));
+  const int last = static_cast<int>(graph.value_count()) - 1;
+  for (std::size_t i = 0; i < inputs.size(); ++i) keep(static_cast<int>(i), inputs[i]);
+  const Observer observe = [&](const Node& node, const Tensor& made) {
+    const int value = graph.value_of(static_cast<std::size_t>(&node - graph.nodes.data()));
+    if (value != last) keep(value, made);
+  };
+  const bool only_last = values.size() == 1 && values[0] == last;
+  Tensor result = forward(graph, inputs, numerics, step, only_last ? nullptr : &observe);
+  if (only_last)
+    outputs[0] = std::move(result);
+  else
+    keep(last, result);
+  for (std::size_t o = 0; o < outputs.size(); ++o) {
+    if (outputs[o].shape.empty() || outputs[o].dim(0) != samples)
+      throw Error("evaluation: output " + data.targets_of(o).output +
+                  ": expected samples along its first axis, found " + to_string(outputs[o].shape));
+  }
+  return outputs;
+}
 
 template <class T>
 std::span<const T> part(const std::vector<T>& all, std::int64_t i, std::int64_t samples) {
@@ -67,7 +115,7 @@ double mean_squared_error(std::span<const float> output, std::span<const float> 
   return sum / static_cast<double>(output.size());
 }
 
-void add_scores(const Batch& batch, const std::vector<const Score*>& scores,
+void add_scores(const Batch& batch, const std::vector<OutputScore>& scores,
                 std::vector<ScoreTable>& tables) {
   const std::int64_t samples = batch.output.dim(0);
   for (std::int64_t i = 0; i < samples; ++i) {
@@ -78,6 +126,7 @@ void add_scores(const Batch& batch, const std::vector<const Score*>& scores,
                           .loss = part(batch.seen.loss, i, samples),
                           .width = batch.output.dim(-1)};
     for (std::size_t s = 0; s < scores.size(); ++s) {
+      if (scores[s].output != batch.number) continue;
       ScoreTable& table = tables[s];
       scores[s]->add(outcome, table.sums.data() + (batch.first + i) * table.columns);
     }
@@ -132,33 +181,37 @@ PlannedPass evaluation_pass(const Graph& graph, std::int64_t samples, std::int64
 }
 
 Evaluation evaluate(const Graph& graph, const Dataset& data, Split split, std::int64_t count,
-                    Numerics& numerics, const std::vector<const Score*>& scores,
+                    Numerics& numerics, const std::vector<OutputScore>& scores,
                     std::int64_t batch) {
   return evaluate_against(graph, graph, data, split, count, numerics, scores, batch);
 }
 
 Evaluation evaluate_against(const Graph& graph, const Graph& reference_graph, const Dataset& data,
                             Split split, std::int64_t count, Numerics& numerics,
-                            const std::vector<const Score*>& scores, std::int64_t batch) {
+                            const std::vector<OutputScore>& scores, std::int64_t batch) {
   const SplitRow& row = find_split(split);
   const std::int64_t available = row.count(data);
   if (count < 0 || count > available) {
     throw Error("evaluation: " + std::to_string(count) + " samples requested, the " + row.name +
                 " split of " + data.name() + " has " + std::to_string(available));
   }
+  std::vector<Dataset> seen_at;  // by output
+  for (std::size_t o = 0; o < data.outputs(); ++o) seen_at.push_back(at_output(data, o));
+  const std::vector<int> of_graph = values_of(graph, data),
+                         of_reference = values_of(reference_graph, data);
   const bool classes = data.target() == TargetKind::classes;
   const std::int64_t targets = classes ? data.targets_per_sample() : 0;
   Evaluation result;
   result.samples = count == 0 ? available : count;
   result.n = result.samples * targets;
   result.right.resize(static_cast<std::size_t>(result.n));
-  for (const Score* const score : scores) {
-    const std::int64_t columns = score->columns(data);
+  for (const OutputScore& score : scores) {
+    const std::int64_t columns = score->columns(seen_at.at(score.output));
     result.tables.push_back(
         {columns, std::vector<double>(static_cast<std::size_t>(columns * result.samples), 0)});
   }
   const bool compares = std::any_of(scores.begin(), scores.end(),
-                                    [](const Score* score) { return score->reference; });
+                                    [](const OutputScore& score) { return score->reference; });
   const bool values = data.target() == TargetKind::values;
   std::vector<double> losses(values ? static_cast<std::size_t>(result.samples)
                                     : result.right.size());
@@ -187,8 +240,17 @@ Evaluation evaluate_against(const Graph& graph, const Graph& reference_graph, co
       const Step step{Phase::inference, b, &samples};
       numerics.begin_step(step);
       Targets expected;
-      const Tensor x = (data.*row.batch)(first, size, expected);
-      const Tensor logits = forward(graph, x, numerics, step);
+      Tensor x = (data.*row.batch)(first, size, expected);
+      std::vector<Tensor> references;
+      if (compares) {
+        Numerics float32;
+        references = outputs_of(reference_graph, data, x, of_reference, float32, step);
+      } else {
+        references.resize(of_graph.size());
+      }
+      const std::vector<Tensor> made =
+          outputs_of(graph, data, std::move(x), of_graph, numerics, step);
+      const Tensor& logits = made[0];
       outputs[b] = stats::count_finite(logits.data.data(), logits.size());
       Classified seen;
       if (classes) {
@@ -203,12 +265,18 @@ Evaluation evaluate_against(const Graph& graph, const Graph& reference_graph, co
           losses[first + i] =
               mean_squared_error(part(logits.data, i, size), part(expected.values, i, size));
       }
-      Tensor reference;
-      if (compares) {
-        Numerics float32;
-        reference = forward(reference_graph, x, float32, step);
+      add_scores({logits, references[0], expected, seen, first}, scores, result.tables);
+      for (std::size_t o = 1; o < made.size(); ++o) {
+        const Targets& own = expected.further[o - 1];
+        Classified classified;
+        if (seen_at[o].target() == TargetKind::classes) {
+          require_classes(made[o], seen_at[o]);
+          classified = cross_entropy(made[o], own.classes);
+        } else if (seen_at[o].target() == TargetKind::values) {
+          require_values(made[o], own, seen_at[o]);
+        }
+        add_scores({made[o], references[o], own, classified, first, o}, scores, result.tables);
       }
-      add_scores({logits, reference, expected, seen, first}, scores, result.tables);
       numerics.end_step(step);
     } catch (...) {
       failures[b] = std::current_exception();

@@ -29,12 +29,13 @@ struct Evaluation {
 /// Measured on ResNet-20 and LeNet: activations of 32 images stay in the caches of one core.
 inline constexpr std::int64_t kEvaluationBatch = 32;
 
-/// On the first `count` samples of a split (0 = all), in batches of a fixed size over OpenMP
+/// Top-1 and loss are those of the first output, tables those of any; an output without a name is
+/// the network's last value. On the first `count` samples of a split (0 = all), in batches of a fixed size over OpenMP
 /// threads.
 /// Positions without a class count neither for top-1 nor for the loss. Throws Error where outputs
 /// do not fit the targets.
 Evaluation evaluate(const Graph&, const Dataset&, Split, std::int64_t count, Numerics&,
-                    const std::vector<const Score*>& = {}, std::int64_t batch = kEvaluationBatch);
+                    const std::vector<OutputScore>& = {}, std::int64_t batch = kEvaluationBatch);
 
 /// A batch of evaluate() on each thread, for those who refuse before they begin; `beside` elements
 /// are held by then.
@@ -44,7 +45,7 @@ PlannedPass evaluation_pass(const Graph&, std::int64_t samples, std::int64_t bes
 /// evaluate() of `graph`; scores with `reference` get the outputs of the graph of that name in
 /// float32, which has the same inputs and outputs.
 Evaluation evaluate_against(const Graph& graph, const Graph& reference, const Dataset&, Split,
-                            std::int64_t count, Numerics&, const std::vector<const Score*>& = {},
+                            std::int64_t count, Numerics&, const std::vector<OutputScore>& = {},
                             std::int64_t batch = kEvaluationBatch);
 
 }  // namespace numemu::net

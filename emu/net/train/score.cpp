@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "emu/net/data/dataset.hpp"
+#include "emu/net/data/view.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"
 
@@ -311,8 +312,9 @@ std::string fitting(const Dataset& data) {
 }  // namespace
 
 const Score& find_score(std::string_view name) {
+  const std::string_view own = name.substr(name.rfind('/') + 1);  // npos + 1 is 0
   for (const Score& score : kScores) {
-    if (score.name == name) return score;
+    if (score.name == own) return score;
   }
   std::string known;
   for (const std::string& own : score_names()) known += (known.empty() ? "" : ", ") + own;
@@ -327,7 +329,10 @@ std::vector<std::string> score_names() {
   return names;
 }
 
-std::vector<std::string> default_scores(const Dataset& data) {
+namespace {
+
+/// Of one output.
+std::vector<std::string> own_scores(const Dataset& data) {
   if (data.target() == TargetKind::none) return {"cosine", "sqnr"};
   if (has_images(data)) return {"mse", "mae", "psnr"};
   if (has_values(data)) return {"mse", "mae"};
@@ -337,21 +342,51 @@ std::vector<std::string> default_scores(const Dataset& data) {
   return {};
 }
 
-std::vector<const Score*> scores_for(const Dataset& data, const std::vector<std::string>& names) {
-  std::vector<const Score*> scores;
+}  // namespace
+
+std::vector<std::string> default_scores(const Dataset& data) {
+  std::vector<std::string> names = own_scores(data);
+  for (std::size_t o = 1; o < data.outputs(); ++o) {
+    std::vector<std::string> own = own_scores(at_output(data, o));
+    if (own.empty()) own = {"top1", "log_loss"};  // rows have those of the first output apart
+    for (const std::string& name : own) names.push_back(data.targets_of(o).output + "/" + name);
+  }
+  return names;
+}
+
+std::vector<OutputScore> scores_for(const Dataset& data, const std::vector<std::string>& names) {
+  std::vector<OutputScore> scores;
+  const auto add = [&](const Score& score, std::size_t output) {
+    const OutputScore own(&score, output, data.targets_of(output).output);
+    if (std::ranges::find(scores, own) == scores.end()) scores.push_back(own);
+  };
   for (const std::string& name : names) {
     const Score& score = find_score(name);
-    if (!score.fits(data)) {
+    const std::size_t slash = name.rfind('/');
+    const std::string output = slash == std::string::npos ? "" : name.substr(0, slash);
+    bool known = output.empty(), fits = false;
+    for (std::size_t o = 0; o < data.outputs(); ++o) {
+      if (!output.empty() && output != data.targets_of(o).output) continue;
+      known = true;
+      if (!score.fits(at_output(data, o))) continue;
+      fits = true;
+      add(score, o);
+    }
+    if (!known) {
+      throw Error(fmt::format("metric {}: expected an output of which the data set {} has targets",
+                              name, data.name()));
+    }
+    if (!fits) {
       throw Error(
           fmt::format("metric {} needs {}, and the data set {} has {}; metrics that fit: {}", name,
                       needs(score), data.name(), targets_of(data), fitting(data)));
     }
-    if (std::count(scores.begin(), scores.end(), &score) == 0) scores.push_back(&score);
   }
-  const Score& top1 = find_score("top1");
-  if (has_classes(data) && data.targets_per_sample() > 1 &&
-      std::count(scores.begin(), scores.end(), &top1) == 0)
-    scores.push_back(&top1);
+  for (std::size_t o = 0; o < data.outputs(); ++o) {
+    const TargetFacts& facts = data.targets_of(o);
+    if (facts.target == TargetKind::classes && element_count(facts.target_shape) > 1)
+      add(find_score("top1"), o);
+  }
   return scores;
 }
 

@@ -63,16 +63,35 @@ struct Score {
   bool share = false;      ///< column 0 over column 1, from 0 to 1 in every sample
 };
 
-/// Throws Error with the nearest known name.
+/// A score of one output of a network.
+struct OutputScore {
+  const Score* score = nullptr;
+  std::size_t output = 0;  ///< of Dataset::targets_of()
+  std::string name = {};   ///< in rows: "top1", "OUTPUT/top1" of any but the first
+
+  /// Of the first output.
+  OutputScore(const Score* of) : score(of), name(of->name) {}
+  OutputScore(const Score* of, std::size_t at, const std::string& output_name)
+      : score(of), output(at) {
+    name = (at == 0 ? "" : output_name + "/") + std::string(of->name);
+  }
+  const Score* operator->() const { return score; }
+  bool operator==(const OutputScore& other) const {
+    return score == other.score && output == other.output;
+  }
+};
+
+/// Of a name, also with an output before it. Throws Error with the nearest known name.
 const Score& find_score(std::string_view name);
 std::span<const Score> scores();
 std::vector<std::string> score_names();
 /// What a row of this data set has unless told otherwise: none for one class per sample, as every
-/// row has top-1 and loss.
+/// row has top-1 and loss of the first output. Those of other outputs are "OUTPUT/NAME".
 std::vector<std::string> default_scores(const Dataset&);
-/// The scores of those names; also top1 where a sample has several classes, whose errors depend on
+/// The scores of those names; a name without an output is that of every output whose targets it
+/// fits. Also top1 where a sample has several classes, whose errors depend on
 /// each other, so that its interval is that of samples. Throws Error for one that does not fit the
 /// data set.
-std::vector<const Score*> scores_for(const Dataset&, const std::vector<std::string>& names);
+std::vector<OutputScore> scores_for(const Dataset&, const std::vector<std::string>& names);
 
 }  // namespace numemu::net

@@ -300,7 +300,10 @@ void require_fit(const Graph& graph, const Dataset& data, const TrainOptions& op
     throw Error("training: expected a data set of classes, " + data.name() +
                 " has other targets; the losses of numbers, such as the mean squared error, come "
                 "in a later version (tune and eval take them now)");
-  if (graph.inputs.size() != 1 || graph.inputs[0].shape != data.input_shape()) {
+  const bool several = data.inputs().size() > 1;
+  if (several ? !std::ranges::equal(graph.inputs, data.inputs(), {}, &GraphInput::shape,
+                                    &NamedShape::shape)
+              : graph.inputs.size() != 1 || graph.inputs[0].shape != data.input_shape()) {
     throw Error("network " + graph.name + " takes " +
                 (graph.inputs.empty() ? "nothing" : to_string(graph.inputs[0].shape)) +
                 ", data set " + data.name() + " has " + to_string(data.input_shape()));

@@ -148,7 +148,7 @@ TEST_CASE("blocks of windows widen the interval of a text whose windows are alik
     table.sums.push_back(1);
   }
   evaluation.tables = {table};
-  const std::vector<const net::Score*> scores = {&net::find_score("log_loss")};
+  const std::vector<net::OutputScore> scores = {&net::find_score("log_loss")};
   const auto row = [&](net::DataKind kind) {
     return scores_of(set_of(kind, net::TargetKind::classes, 9, {1}), scores, evaluation,
                      evaluation)[0];
@@ -184,7 +184,7 @@ TEST_CASE("where no sample differs the interval is that of none among as many", 
     half.sums.push_back(5);
   }
   own.tables = float32.tables = {half};
-  const std::vector<const net::Score*> top1 = {&net::find_score("top1")};
+  const std::vector<net::OutputScore> top1 = {&net::find_score("top1")};
   const double none = 1 - std::pow(0.025, 1.0 / kSamples);  // Clopper and Pearson
   constexpr double kSix = 1e-6;                             // digits of a row
   const auto ends = [](const Json& score, const char* key) {
@@ -223,7 +223,7 @@ TEST_CASE("samples that are right or wrong are counted, not resampled", "[fast]"
     own.tables[0].sums.insert(own.tables[0].sums.end(), {i < 8 ? 1.0 : 0.0, 1});
     float32.tables[0].sums.insert(float32.tables[0].sums.end(), {i < 6 || i == 8 ? 1.0 : 0.0, 1});
   }
-  const std::vector<const net::Score*> top1 = {&net::find_score("top1")};
+  const std::vector<net::OutputScore> top1 = {&net::find_score("top1")};
   const Json score = json_of(scores_of(false, top1, own, float32))[0];
   CHECK(score["gained"] == 2);
   CHECK(score["lost"] == 1);
@@ -253,7 +253,7 @@ TEST_CASE("answers behind ignored targets are counted, ignored ones are not", "[
 }
 
 TEST_CASE("top-1 of one sample with several classes has no interval", "[fast]") {
-  const std::vector<const net::Score*> scores = {&net::find_score("top1")};
+  const std::vector<net::OutputScore> scores = {&net::find_score("top1")};
   net::Evaluation own;
   own.samples = 1;
   own.n = 5;

@@ -109,8 +109,9 @@ TEST_CASE("an ONNX file is a network with its weights", "[fast]") {
                              "small"));
   test::write_file(folder / "two.onnx",
                    linear_model(8).node("Relu", {"y"}, {"z"}).output("z").file());
-  CHECK_THAT(message_of([&] { load_trained_net(folder / "two.onnx", data, {}); }),
-             Catch::Contains("expected a network of one input and one output, found 1 and 2"));
+  const TrainedNet two = load_trained_net(folder / "two.onnx", data, {});
+  CHECK(two.graph.outputs.size() == 2);
+  CHECK(two.graph.outputs[0].value + 1 == static_cast<int>(two.graph.value_count()));
   CHECK_THAT(message_of([&] { load_trained_net(folder / "none.onnx", data, {}); }),
              Catch::Contains("none.onnx"));
 }
