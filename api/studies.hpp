@@ -18,7 +18,7 @@ namespace numemu::api {
 using experiments::Existing, experiments::Gate;
 
 struct SweepRequest {
-  std::string config = {};                ///< file; "" is the shipped sweep
+  std::string config = {};                ///< file or JSON; "" is the shipped sweep
   std::string out = {};                   ///< folder; "" is out/<name of the sweep>
   std::string calibrate_on = {};          ///< a data set; "" is the sweep's own
   std::vector<std::string> metrics = {};  ///< none: the sweep's

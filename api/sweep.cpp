@@ -31,9 +31,13 @@ std::vector<std::string> point_names(const experiments::SweepConfig& config) {
 
 Sweep plan_sweep(const SweepRequest& asked, const Folders& folders) {
   Sweep sweep;
-  sweep.path = asked.config.empty() ? folders.data + "/sweeps/lenet-glyphs.json" : asked.config;
+  const bool text = asked.config.starts_with('{');
+  sweep.path = text                   ? "sweep"
+               : asked.config.empty() ? folders.data + "/sweeps/lenet-glyphs.json"
+                                      : asked.config;
   experiments::SweepConfig& config = sweep.config;
-  config = experiments::parse_sweep(read_text(sweep.path), sweep.path, folders.data);
+  config = experiments::parse_sweep(text ? asked.config : read_text(sweep.path), sweep.path,
+                                    folders.data);
   if (!asked.metrics.empty()) experiments::set_metrics(config, asked.metrics);
   experiments::set_calibration(config, asked.calibrate_on);
   if (!asked.predictions) experiments::turn_predictions_off(config);

@@ -13,4 +13,6 @@ PYBIND11_MODULE(_core, m) {
   add_vectors(m);
   add_masks(m);
   add_products(m);
+  add_networks(m);
+  add_studies(m);
 }

@@ -19,5 +19,7 @@ void add_units(py::module_&);
 void add_vectors(py::module_&);
 void add_masks(py::module_&);
 void add_products(py::module_&);
+void add_networks(py::module_&);
+void add_studies(py::module_&);
 
 }  // namespace numemu::python

@@ -157,13 +157,13 @@ Records generate(std::int64_t first, std::int64_t last) {
 ClickSamples::ClickSamples(Records train, Records test)
     : train_(std::move(train)), test_(std::move(test)) {
   const auto count = static_cast<std::int64_t>(train_.clicked.size());
-  facts_ = {.kind = DataKind::clicks,
-            .noun = "records",
-            .classes = 2,
-            .input_shape = {kFeatures},
-            .sizes = {count - kValidation, kValidation, kCalibration,
-                      static_cast<std::int64_t>(test_.clicked.size())},
-            .digest = digest_of(train_, test_)};
+  facts_.kind = DataKind::clicks;
+  facts_.noun = "records";
+  facts_.classes = 2;
+  facts_.input_shape = {kFeatures};
+  facts_.sizes = {count - kValidation, kValidation, kCalibration,
+                  static_cast<std::int64_t>(test_.clicked.size())};
+  facts_.digest = digest_of(train_, test_);
 }
 
 void ClickSamples::read(Part part, std::int64_t id, const AugmentDraw*, float* x,

@@ -84,12 +84,12 @@ ImageSamples::ImageSamples(const std::string& name, std::int64_t classes, Images
        {&train_.pixels, &train_.labels, &test_.pixels, &test_.labels}) {
     digests += sha256_hex({reinterpret_cast<const char*>(bytes->data()), bytes->size()});
   }
-  facts_ = {.kind = DataKind::images,
-            .noun = "images",
-            .classes = classes,
-            .input_shape = {train_.height, train_.width, train_.channels},
-            .sizes = {train_.count - kValidation, kValidation, kCalibration, test_.count},
-            .digest = sha256_hex(digests).substr(0, 16)};
+  facts_.kind = DataKind::images;
+  facts_.noun = "images";
+  facts_.classes = classes;
+  facts_.input_shape = {train_.height, train_.width, train_.channels};
+  facts_.sizes = {train_.count - kValidation, kValidation, kCalibration, test_.count};
+  facts_.digest = sha256_hex(digests).substr(0, 16);
 }
 
 void ImageSamples::read(Part part, std::int64_t id, const AugmentDraw* draw, float* x,

@@ -41,11 +41,9 @@ class TokenSamples final : public Samples {
       throw Error(fmt::format("{}: expected at least {} tokens for {}, found {} of {}", path,
                               context_ + 1, split, last - first, count_));
     };
-    facts_ = {.kind = DataKind::text,
-              .noun = "windows",
-              .target_shape = {context_},
-              .input_shape = {context_},
-              .sizes = {}};
+    facts_.kind = DataKind::text;
+    facts_.noun = "windows";
+    facts_.target_shape = facts_.input_shape = {context_};
     facts_.sizes.test = windows("test", test_, count_);
     if (!all) {
       facts_.sizes.validation = windows("validation", validation_, test_);

@@ -1,0 +1,133 @@
+#include "bindings/python/long_work.hpp"
+
+#include <omp.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <thread>
+#include <utility>
+
+namespace numemu::python {
+namespace {
+
+constexpr auto kPause = std::chrono::milliseconds(100);
+
+/// Ends the work. No std::exception, which others would take for an error of the work.
+struct Stopped {};
+
+std::string variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+}  // namespace
+
+api::Folders folders() {
+  const std::string data = variable("NUMEMU_DATA"), cache = variable("NUMEMU_CACHE"),
+                    xdg = variable("XDG_CACHE_HOME"), home = variable("HOME");
+  return {.data = data.empty() ? NUMEMU_DATA_DIR : data,
+          .cache = !cache.empty()  ? cache
+                   : !xdg.empty()  ? xdg + "/numemu"
+                   : !home.empty() ? home + "/.cache/numemu"
+                                   : "/dev/null/numemu"};
+}
+
+struct LongWork::Shared {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool ended = false, stop = false;
+  struct State {
+    std::string phase;
+    double done = 0, total = 0;
+  };
+  std::optional<State> state;                  ///< the latest that is not shown
+  std::vector<std::function<void()>> waiting;  ///< to be called by the interpreter's thread
+};
+
+LongWork::LongWork(py::object progress, py::object say)
+    : shared_(std::make_shared<Shared>()), progress_(std::move(progress)), say_(std::move(say)) {}
+
+void LongWork::tell(const std::string& phase, double done, double total) {
+  const std::lock_guard lock(shared_->mutex);
+  if (shared_->stop) throw Stopped();
+  shared_->state = {phase, done, total};
+}
+
+void LongWork::call(std::function<void()> hear) {
+  const std::lock_guard lock(shared_->mutex);
+  shared_->waiting.push_back(std::move(hear));
+  shared_->changed.notify_all();
+}
+
+api::Context LongWork::context() {
+  api::Context context{.folders = folders()};
+  context.on_work = [this](const api::WorkState& at) {
+    tell(std::string(at.phase), at.done, at.total);
+  };
+  const auto speak = [this](bool warning) {
+    return [this, warning](const std::string& text) {
+      if (!say_.is_none()) call([this, text, warning] { say_(text, warning); });
+    };
+  };
+  context.say = speak(false);
+  context.warn = speak(true);
+  context.clock = [] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+  };
+  return context;
+}
+
+void LongWork::run(const std::function<void()>& work) {
+  const int threads = omp_get_max_threads();  // a new thread begins with those of the machine
+  std::exception_ptr thrown, heard;
+  std::thread worker([&] {
+    omp_set_num_threads(threads);
+    try {
+      work();
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+    const std::lock_guard lock(shared_->mutex);
+    shared_->ended = true;
+    shared_->changed.notify_all();
+  });
+  const auto listen = [&] {
+    std::optional<Shared::State> state;
+    std::vector<std::function<void()>> waiting;
+    {
+      const std::lock_guard lock(shared_->mutex);
+      state = std::exchange(shared_->state, std::nullopt);
+      waiting = std::exchange(shared_->waiting, {});
+    }
+    if (heard) return;
+    try {
+      if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+      for (const std::function<void()>& hear : waiting) hear();
+      if (state && !progress_.is_none()) progress_(state->phase, state->done, state->total);
+    } catch (...) {
+      heard = std::current_exception();
+      const std::lock_guard lock(shared_->mutex);
+      shared_->stop = true;
+    }
+  };
+  for (bool ended = false; !ended;) {
+    {
+      const py::gil_scoped_release released;
+      std::unique_lock lock(shared_->mutex);
+      shared_->changed.wait_for(lock, kPause, [&] { return shared_->ended; });
+      ended = shared_->ended;
+    }
+    listen();
+  }
+  {
+    const py::gil_scoped_release released;
+    worker.join();
+  }
+  if (heard) std::rethrow_exception(heard);
+  if (thrown) std::rethrow_exception(thrown);
+}
+
+}  // namespace numemu::python

@@ -1,0 +1,44 @@
+// Long work on a thread of its own, while the interpreter runs, hears of its progress and may end
+// it.
+#pragma once
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/context.hpp"
+#include "bindings/python/python.hpp"
+
+namespace numemu::python {
+
+/// Folders of what numemu ships and of its caches, as the program has them.
+api::Folders folders();
+
+/// The caller's thread shows progress and messages and looks for KeyboardInterrupt ten times a
+/// second, so that the work itself never waits for the interpreter.
+class LongWork {
+ public:
+  /// `progress(phase, done, total)` and `say(text, warning)` are callables or None.
+  LongWork(py::object progress, py::object say);
+
+  /// For api/; its functions may be called by the thread of run() alone.
+  api::Context context();
+  /// Of work that counts by itself; throws where the work is to end.
+  void tell(const std::string& phase, double done, double total);
+  /// Calls `hear` with the interpreter's lock, in the caller's thread, soon.
+  void call(std::function<void()> hear);
+
+  /// Runs the work to its end and throws what it throws. Where a callable raises or the user
+  /// interrupts, the work ends at its next count, and that exception is thrown.
+  void run(const std::function<void()>& work);
+
+ private:
+  struct Shared;
+  std::shared_ptr<Shared> shared_;
+  py::object progress_, say_;
+};
+
+}  // namespace numemu::python

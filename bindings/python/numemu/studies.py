@@ -1,0 +1,119 @@
+"""Sweeps, experiments, their rows and reports."""
+import html
+import json
+import os
+
+from . import _core
+from ._progress import Progress, say
+
+
+def sweep(config=None, *, out=None, calibrate_on=None, metrics=None, shard=None, predictions=True, gate=None, fresh=False,
+          progress=None):
+    """Runs the points of a sweep that its folder lacks and writes the report: `numemu sweep`.
+
+    config: the file of a sweep (docs/sweeps.md) or a dict, "numemu_sweep" left out; None is the shipped one. out: the
+    folder; without it out/NAME. Returns a `Study`.
+    """
+    if isinstance(config, dict):
+        config = json.dumps(config if "numemu_sweep" in config else {"numemu_sweep": 1, **config})
+    with Progress("sweep", progress) as bar:
+        options = {"config": config, "out": out, "calibrate_on": calibrate_on,
+                   "metrics": None if metrics is None else list(metrics), "shard": shard, "predictions": predictions,
+                   "gate": gate, "fresh": fresh}
+        return Study(_core.sweep(options, bar.call, say))
+
+
+def experiments():
+    """Names of the experiments (docs/experiments.md)."""
+    return _core.experiments()
+
+
+def experiment(name, *, size="default", out=None, settings=None, seed=None, shard=None, fresh=False, progress=None):
+    """Runs an experiment or goes on with it: `numemu experiment`. settings: a dict. Returns a `Study` whose `result` is its
+    experiment.json: findings, claims, sentences; None of a shard."""
+    with Progress(name, progress) as bar:
+        settings = [f"{key}={value}" for key, value in (settings or {}).items()]
+        options = {"name": name, "size": size, "out": out, "settings": settings, "seed": seed, "shard": shard, "fresh": fresh}
+        return Study(_core.experiment(options, bar.call, say))
+
+
+class Study:
+    """The folder of a sweep or an experiment. `out` is its path; `info` what running it told, such as the number of points
+    computed; `rows`, `frame()` and `report` what the folder holds. Jupyter shows the report."""
+
+    def __init__(self, info):
+        self.info, self.out, self.result = info, info["out"], info.get("result")
+
+    def __repr__(self):
+        return f"numemu.Study({self.out!r})"
+
+    @property
+    def rows(self):
+        return rows(self.out)
+
+    def frame(self):
+        return frame(self.out)
+
+    @property
+    def report(self):
+        return report(self.out)
+
+    def _repr_html_(self):
+        return self.report._repr_html_()
+
+
+def rows(folder):
+    """The rows of a folder as dicts (docs/sweeps.md), those of all shards, in the order of the points."""
+    return _core.rows(os.fspath(folder))
+
+
+def frame(folder):
+    """rows() as a pandas.DataFrame: a column for each number and text, "metrics.top1"; a score is "score.NAME" with
+    "score.NAME.ci95.low" and so on. Lists of layers and tensors stay as they are."""
+    import pandas
+
+    flat = []
+    for row in rows(folder):
+        row = dict(row)
+        scores = row.pop("scores", [])
+        cells = _flat(row)
+        for score in scores:
+            score = dict(score)
+            name = f"score.{score.pop('name')}"
+            cells[name] = score.pop("value", None)
+            cells.update(_flat(score, name + "."))
+        flat.append(cells)
+    return pandas.DataFrame(flat)
+
+
+class Report:
+    """The report of a folder: `html`, `csv`, `sqlite` and `markdown` are paths, `unfinished` says what is missing. Jupyter
+    shows it in the page."""
+
+    def __init__(self, paths, height):
+        self.html, self.csv, self.sqlite, self.markdown = (paths[key] for key in ("html", "csv", "sqlite", "markdown"))
+        self.unfinished, self._height = paths["unfinished"], height
+
+    def __repr__(self):
+        return f"numemu.Report({self.html!r})"
+
+    def _repr_html_(self):
+        # In a frame of its own: its styles and scripts stay in it.
+        with open(self.html, encoding="utf-8") as file:
+            page = html.escape(file.read(), quote=True)
+        return f'<iframe srcdoc="{page}" style="width: 100%; height: {self._height}px; border: 0"></iframe>'
+
+
+def report(folder, *, predictions=True, height=900):
+    """Writes the report of a folder anew and returns it, a `Report`; `height` in pixels of the page in Jupyter."""
+    return Report(_core.report(os.fspath(folder), predictions, say), height)
+
+
+def _flat(value, prefix=""):
+    cells = {}
+    for key, member in value.items():
+        if isinstance(member, dict):
+            cells.update(_flat(member, f"{prefix}{key}."))
+        else:
+            cells[prefix + key] = member
+    return cells

@@ -1,0 +1,258 @@
+// Networks of several inputs and outputs: data sets that name them, metrics per output, models
+// prepared once.
+#include <algorithm>
+
+#include "api/networks.hpp"
+#include "tests/api/workplace.hpp"
+#include "tests/catch.hpp"
+#include "tests/emu/net/model/onnx_models.hpp"
+#include "tests/emu/net/model/zip_bytes.hpp"
+
+namespace outputs_test {
+
+using namespace numemu;
+using namespace numemu::test;
+using Catch::Contains;
+using numemu::net::test::ModelWriter;
+using Floats = std::vector<float>;
+
+namespace {
+
+constexpr std::int64_t kSamples = 48, kWidth = 8, kClasses = 4;
+
+/// A value in [-1, 1) that is a function of i.
+float drawn(std::int64_t i) {
+  const auto hash = static_cast<std::uint32_t>(i * 2654435761u);
+  return static_cast<float>(hash >> 8) / 0x1p23f - 1;
+}
+
+Floats floats(std::int64_t n, std::int64_t from) {
+  Floats values;
+  for (std::int64_t i = 0; i < n; ++i) values.push_back(drawn(from + i));
+  return values;
+}
+
+/// Classes "logits" of the sum of two inputs, and "boxes", two numbers of their difference. The
+/// inputs' names are not in the order of the alphabet.
+std::string two_heads(const Workplace& w) {
+  return w.file("heads.onnx",
+                ModelWriter()
+                    .input("query", {-1, kWidth})
+                    .input("key", {-1, kWidth})
+                    .floats("c.weight", {kWidth, kClasses}, floats(kWidth * kClasses, 1000))
+                    .floats("b.weight", {kWidth, 2}, floats(kWidth * 2, 2000))
+                    .node("Add", {"query", "key"}, {"sum"})
+                    .node("Sub", {"query", "key"}, {"difference"})
+                    .node("MatMul", {"difference", "b.weight"}, {"boxes"})
+                    .node("MatMul", {"sum", "c.weight"}, {"logits"})
+                    .output("logits")
+                    .output("boxes")
+                    .file());
+}
+
+struct Entry {
+  std::string name;
+  ArrayShape shape;
+  Floats numbers = {};
+  std::vector<std::int64_t> classes = {};
+};
+
+std::string archive(const Workplace& w, const std::string& name,
+                    const std::vector<Entry>& entries) {
+  std::vector<net::test::ZipItem> items;
+  for (const Entry& entry : entries) {
+    const std::string file = w / "entry.npy";
+    if (entry.classes.empty())
+      write_npy(file, ArrayType::float32, entry.shape, entry.numbers.data());
+    else
+      write_npy(file, ArrayType::int64, entry.shape, entry.classes.data());
+    items.emplace_back(entry.name + ".npy", read_file(file));
+  }
+  return w.file(name, net::test::zip(items));
+}
+
+const Entry kQuery = {"query", {kSamples, kWidth}, floats(kSamples*kWidth, 0)},
+            kKey = {"key", {kSamples, kWidth}, floats(kSamples*kWidth, 500)};
+
+Entry boxes() { return {"y/boxes", {kSamples, 2}, floats(kSamples * 2, 3000)}; }
+Entry labels(const std::string& name = "y/logits") {
+  Entry entry{name, {kSamples}, {}, {}};
+  for (std::int64_t i = 0; i < kSamples; ++i) entry.classes.push_back(i % (kClasses - 1));
+  return entry;
+}
+
+const std::string kStatic = R"({"numemu_recipe": 1, "calibrate": {"samples": 16}, "roles": {
+    "weight": {"format": "int8", "scale": "absmax", "granularity": "channel"},
+    "activation": {"format": "int8", "scale": "absmax", "granularity": "tensor"}}})";
+
+std::vector<std::string> score_names(const experiments::Row& row) {
+  std::vector<std::string> names;
+  for (const experiments::RowScore& score : row.scores) names.push_back(score.name);
+  return names;
+}
+
+/// Samples [first, ...) of an array in memory.
+net::NamedTensor tail(const Entry& entry, std::int64_t first) {
+  net::NamedTensor tensor{entry.name, net::Tensor({kSamples - first, kWidth})};
+  std::copy(entry.numbers.begin() + first * kWidth, entry.numbers.end(), tensor.value.data.begin());
+  return tensor;
+}
+
+const experiments::RowScore& score_of(const experiments::Row& row, const std::string& name) {
+  const experiments::RowScore* const score = row.score(name);
+  if (score == nullptr) throw Error("no score " + name);
+  return *score;
+}
+
+/// What evaluation makes of the last 32 samples, from outputs that infer gave.
+struct ByHand {
+  double top1 = 0, squared = 0;
+};
+ByHand by_hand(const std::map<std::string, net::Tensor>& outputs) {
+  constexpr std::int64_t kFirst = 16, kTested = kSamples - kFirst;
+  ByHand out;
+  const net::Tensor &logits = outputs.at("logits"), &found = outputs.at("boxes");
+  const Entry expected = boxes(), classes = labels();
+  for (std::int64_t i = 0; i < kTested; ++i) {
+    const float* const z = logits.data.data() + i * kClasses;
+    out.top1 += std::max_element(z, z + kClasses) - z == classes.classes[kFirst + i];
+    for (std::int64_t k = 0; k < 2; ++k) {
+      const double error =
+          double{found.data[2 * i + k]} - double{expected.numbers[2 * (kFirst + i) + k]};
+      out.squared += error * error;
+    }
+  }
+  out.top1 /= static_cast<double>(kTested);
+  out.squared /= static_cast<double>(2 * kTested);
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("a row has the metrics of every output, against its own targets", "[fast]") {
+  Workplace w;
+  const std::string recipe = w.file("r.json", kStatic), model = two_heads(w);
+  const std::string data =
+      "npy:" + archive(w, "d.npz", {boxes(), kKey, kQuery, labels()}) + ",test=32";
+  const experiments::Row row =
+      api::evaluate({.net = model, .data = data, .recipe = recipe}, {}, w.context).row;
+  CHECK(score_names(row) == std::vector<std::string>{"boxes/mse", "boxes/mae"});
+  CHECK(row.metrics.n == 32);
+  CHECK(row.metrics.sqnr_db);
+  CHECK(row.predicted.sqnr_db);
+
+  const api::InferRequest request{.model = model,
+                                  .recipe = recipe,
+                                  .arrays = {tail(kQuery, 16), tail(kKey, 16)},
+                                  .keep_all = true,
+                                  .calibrate_on = {data},
+                                  .noise = false};
+  api::Inferred inferred = api::infer(request, w.context);
+  REQUIRE(inferred.outputs.size() == 2);
+  std::map<std::string, net::Tensor> outputs;
+  for (api::Inferred::Output& output : inferred.outputs)
+    outputs[output.name] = std::move(output.values);
+  const ByHand expected = by_hand(outputs);
+  CHECK(*row.metrics.top1 == expected.top1);
+  constexpr double kSums = 1e-12;  // of 64 float64 terms, in another order
+  CHECK(*score_of(row, "boxes/mse").value == Approx(expected.squared).epsilon(kSums));
+
+  // The recipe reaches both outputs, and its float32 is that of no recipe.
+  CHECK(*score_of(row, "boxes/mse").difference != 0);
+  const experiments::Row float32 = api::evaluate({.net = model, .data = data}, {}, w.context).row;
+  CHECK(*score_of(float32, "boxes/mse").value == *score_of(row, "boxes/mse").baseline);
+
+  // A metric is that of every output it fits, or of one.
+  const auto named = [&](const std::vector<std::string>& metrics) {
+    return score_names(
+        api::evaluate({.net = model, .data = data}, {.metrics = metrics}, w.context).row);
+  };
+  CHECK(named({"cosine"}) == std::vector<std::string>{"cosine", "boxes/cosine"});
+  CHECK(named({"boxes/cosine", "top5"}) == std::vector<std::string>{"boxes/cosine", "top5"});
+  CHECK_THAT(message_of([&] { named({"boxes/top1"}); }), Contains("boxes/top1 needs classes"));
+  CHECK_THAT(message_of([&] { named({"masks/mse"}); }), Contains("masks/mse"));
+}
+
+TEST_CASE("an output without targets is compared with float32", "[fast]") {
+  Workplace w;
+  const std::string model = two_heads(w);
+  const auto names_of = [&](const std::vector<Entry>& entries) {
+    const std::string data = "npy:" + archive(w, "d.npz", entries) + ",test=32,classes=4";
+    return score_names(api::evaluate({.net = model, .data = data}, {}, w.context).row);
+  };
+  CHECK(names_of({kQuery, kKey, labels("y")}) ==
+        std::vector<std::string>{"boxes/cosine", "boxes/sqnr"});
+  CHECK(names_of({kQuery, kKey}) ==
+        std::vector<std::string>{"cosine", "sqnr", "boxes/cosine", "boxes/sqnr"});
+  CHECK(names_of({kQuery, kKey, boxes()}) ==
+        std::vector<std::string>{"cosine", "sqnr", "boxes/mse", "boxes/mae"});
+}
+
+TEST_CASE("data sets and networks that do not fit each other are refused by name", "[fast]") {
+  Workplace w;
+  const std::string model = two_heads(w);
+  const auto refusal = [&](const std::vector<Entry>& entries) {
+    const std::string data = "npy:" + archive(w, "d.npz", entries);
+    return message_of([&] { api::evaluate({.net = model, .data = data}, {}, w.context); });
+  };
+  CHECK_THAT(refusal({kQuery, boxes()}), Contains("expected an array 'key'"));
+  CHECK_THAT(refusal({kQuery, kKey, {"mask", {kSamples, 1}, floats(kSamples, 0)}}),
+             Contains("expected no array 'mask'") && Contains("query, key"));
+  CHECK_THAT(refusal({kQuery, {"key", {kSamples, 4}, floats(kSamples * 4, 0)}}),
+             Contains("expected an input key of shape [4]") && Contains("found [8]"));
+  CHECK_THAT(refusal({kQuery, {"key", {2, kWidth}, floats(2 * kWidth, 0)}}),
+             Contains("expected 2 samples") || Contains("expected 48 samples"));
+  CHECK_THAT(refusal({{"x", {kSamples, kWidth}, floats(kSamples * kWidth, 0)}}),
+             Contains("expected a network of one input, found 2"));
+  Entry other = boxes();
+  other.name = "y/masks";
+  CHECK_THAT(refusal({kQuery, kKey, other}),
+             Contains("targets of masks: expected an output of the network: logits, boxes"));
+}
+
+TEST_CASE("a model prepared once gives piece by piece what infer gives of all", "[fast]") {
+  Workplace w;
+  const std::string model = two_heads(w);
+  // Stochastic rounding draws by the number of the sample; dynamic scales are those of a batch.
+  const std::string recipe = R"json({"calibrate": {"rule": "dynamic"}, "roles": {
+      "weight": {"format": "int8", "scale": "absmax", "granularity": "channel"},
+      "activation": {"format": "int8", "scale": "absmax", "granularity": "tensor",
+                     "rounding": "sr(8)"}}})json";
+  const api::InferRequest request{.model = model,
+                                  .recipe = GENERATE_COPY(recipe, kStatic, std::string()),
+                                  .arrays = {tail(kQuery, 0), tail(kKey, 0)},
+                                  .keep_all = true,
+                                  .batch = 8,
+                                  .noise = false};
+  const api::Inferred all = api::infer(request, w.context);
+  api::Inference prepared(request, w.context);
+  std::map<std::string, Floats> pieces;
+  for (const auto& [first, count] : {std::pair{0, 16}, {16, 8}, {24, 24}}) {
+    std::vector<net::NamedTensor> piece;
+    for (const Entry* entry : {&kKey, &kQuery}) {
+      net::NamedTensor& own =
+          piece.emplace_back(net::NamedTensor{entry->name, net::Tensor({count, kWidth})});
+      std::copy_n(entry->numbers.begin() + first * kWidth, count * kWidth, own.value.data.begin());
+    }
+    for (const auto& [name, y] : prepared.run(piece))
+      pieces[name].insert(pieces[name].end(), y.data.begin(), y.data.end());
+  }
+  for (const api::Inferred::Output& output : all.outputs)
+    CHECK(pieces.at(output.name) == output.values.data);
+}
+
+TEST_CASE("a recipe is its JSON text, too", "[fast]") {
+  Workplace w;
+  const std::string model = two_heads(w);
+  const std::string data = "npy:" + archive(w, "d.npz", {kQuery, kKey}) + ",test=32";
+  const auto row = [&](const std::string& recipe) {
+    return api::evaluate({.net = model, .data = data, .recipe = recipe}, {}, w.context).row;
+  };
+  const experiments::Row file = row(w.file("r.json", kStatic)), text = row(kStatic);
+  CHECK(file.key == text.key);
+  CHECK(*file.metrics.sqnr_db == *text.metrics.sqnr_db);
+  CHECK_THAT(message_of([&] { row(R"({"roles": {"weight": {"format": "int9000"}}})"); }),
+             Contains("recipe: roles.weight"));
+}
+
+}  // namespace outputs_test
