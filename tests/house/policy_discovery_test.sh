@@ -20,7 +20,7 @@ tree=$scratch/tree
 tables=$scratch/build/generated
 
 mkdir "$tree"
-(cd "$root" && tar -cf - --exclude=node_modules CMakeLists.txt cmake formats emu policies experiments api cli) | tar -xf - -C "$tree"
+(cd "$root" && tar -cf - --exclude=node_modules CMakeLists.txt cmake formats emu policies experiments api cli bindings) | tar -xf - -C "$tree"
 if [[ $self_test == yes ]]; then
   find "$tree" \( -name CMakeLists.txt -o -name '*.cmake' \) -exec sed -i 's/ CONFIGURE_DEPENDS//' {} +
 fi
