@@ -61,8 +61,12 @@ build_client() {
     fail "version 99 was found"
   fi
   type -P pkg-config >/dev/null || { echo "skipped: no pkg-config" && return; }
-  if [[ -n $1 ]]; then export PKG_CONFIG_PATH=$(dirname "$(find "$1" -name numemu.pc)") LD_LIBRARY_PATH; fi
-  LD_LIBRARY_PATH=$(pkg-config --variable=libdir numemu)
+  if [[ -n $1 ]]; then
+    PKG_CONFIG_PATH=$(dirname "$(find "$1" -name numemu.pc)")
+    export PKG_CONFIG_PATH
+    LD_LIBRARY_PATH=$(pkg-config --variable=libdir numemu)
+    export LD_LIBRARY_PATH
+  fi
   expect "$version" pkg-config --modversion numemu
   for source in c:c99:cc cpp:c++11:c++; do
     IFS=: read -r source std compiler <<<"$source"
@@ -84,7 +88,7 @@ for tool in cpack dpkg-deb dpkg-shlibdeps; do
   type -P $tool >/dev/null || { echo "skipped: no $tool to make the Debian package" && exit 0; }
 done
 cpack --config "$build/CPackConfig.cmake" -G DEB -B "$scratch/package" >"$scratch/cpack.log" 2>&1 || fail "$(cat "$scratch/cpack.log")"
-package=$(echo "$scratch/package"/numemu_"$version"_*.deb)
+package=$(echo "$scratch"/package/numemu_*.deb)
 expect "libstdc++6" dpkg-deb --field "$package" Depends
 dpkg-deb --extract "$package" "$scratch/extracted"
 use "$scratch/extracted/usr"

@@ -3,15 +3,19 @@
 # usage: package.sh BUILD [--root FOLDER] [--mirror URL]; skipped aloud (exit 77) where roots, tools or mirrors are not there.
 build=$(realpath "$1")
 shift
+# shellcheck source=tests/portability/root.sh
 source "$(dirname "${BASH_SOURCE[0]}")/root.sh"
 
 type -P dpkg-shlibdeps >/dev/null || skip "dpkg-dev is not installed"
+# shellcheck source=/dev/null
 suite=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
 packages=$(mktemp -d)
 cpack --config "$build/CPackConfig.cmake" -G DEB -B "$packages"
 make_root "$suite" ca-certificates
+# shellcheck disable=SC2154  # of root.sh
 cp "$packages"/numemu_*.deb "$folder/numemu.deb"
 rm -rf "$packages"
+# shellcheck disable=SC2016  # for the other shell
 in_root '
   apt-get install -qy --no-install-recommends /numemu.deb
   [[ $(echo 3C00 4000 | numemu serve --op mul --format float16) == 4000 ]]
