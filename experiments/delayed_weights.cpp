@@ -7,7 +7,6 @@
 
 #include "experiments/delayed_weights/questions.hpp"
 #include "experiments/delayed_weights/stability.hpp"
-#include "experiments/delayed_weights/stable_rate.hpp"
 #include "experiments/engine/study.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"

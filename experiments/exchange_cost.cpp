@@ -14,7 +14,6 @@
 #include "experiments/workers/exchange_figure.hpp"
 #include "experiments/workers/synthetic_workers.hpp"
 #include "experiments/workers/training_with_workers.hpp"
-#include "experiments/workers/wire_rules.hpp"
 #include "policies/recipe/recipe.hpp"
 
 namespace numemu::experiments {

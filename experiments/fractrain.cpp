@@ -10,7 +10,6 @@
 #include "emu/net/gemm_layers.hpp"
 #include "experiments/engine/study.hpp"
 #include "experiments/fractrain/gates.hpp"
-#include "experiments/fractrain/precision.hpp"
 #include "formats/call_text.hpp"
 #include "formats/error.hpp"
 

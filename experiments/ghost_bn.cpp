@@ -3,18 +3,41 @@
 // NeurIPS 2017, arXiv 1705.08741).
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
+#include <memory>
 #include <utility>
 
+#include "emu/net/data/dataset.hpp"
+#include "emu/net/ops/batch_norm.hpp"
 #include "emu/net/train/options.hpp"
+#include "emu/stats/mean.hpp"
+#include "emu/stats/squares.hpp"
+#include "experiments/engine/experiment.hpp"
 #include "experiments/engine/study.hpp"
-#include "experiments/ghost_bn/questions.hpp"
+#include "experiments/engine/trials.hpp"
+#include "experiments/ghost_bn/closed_forms.hpp"
 #include "experiments/methods/published.hpp"
+#include "formats/analysis/normal_law.hpp"
 #include "formats/error.hpp"
+#include "formats/random.hpp"
 
 namespace numemu::experiments {
 namespace ghost_bn {
+namespace {
 
+/// Samples of a small batch, which are those of a ghost batch, and of a large one.
+struct Batches {
+  std::int64_t small = 0, large = 0;
+
+  std::int64_t ratio() const { return large / small; }
+  /// The recipe with statistics over ghost batches.
+  Json ghosts() const { return {{"norm", {{"ghost", small}}}}; }
+};
+
+/// Of the settings `batch` and `large`. Throws Error unless the large one is a multiple.
 Batches batches(const Settings& settings) {
   const Batches both{settings.integer("batch"), settings.integer("large")};
   if (both.large % both.small != 0 || both.large == both.small)
@@ -23,7 +46,255 @@ Batches batches(const Settings& settings) {
   return both;
 }
 
-namespace {
+/// Moments of statistics of n normal numbers.
+struct Moments {
+  Estimate mean, variance, inverse;  ///< E[mean^2], E[(v - E v)^2], E[1 / sqrt(v)]
+
+  static void fields(auto& self, const auto& visit) {
+    visit("mean", self.mean);
+    visit("variance", self.variance);
+    visit("inverse", self.inverse);
+  }
+};
+
+Moments moments(std::int64_t n, std::int64_t samples, std::uint64_t seed) {
+  const std::int64_t columns = std::max<std::int64_t>(2, samples / n);
+  const RandomSource random{seed, Stream::data, static_cast<std::uint32_t>(n)};
+  const std::vector<float> x = normal::sample(random, static_cast<std::size_t>(n * columns), 31);
+  const net::BatchStatistics batch = net::batch_statistics(x.data(), n, columns, {});
+  const auto mean = [&](const auto& term) {
+    const stats::Mean of = stats::mean_of(columns, [&](std::int64_t c) {
+      return term(batch.mean[static_cast<std::size_t>(c)],
+                  batch.variance[static_cast<std::size_t>(c)]);
+    });
+    return Estimate{of.value, of.error};
+  };
+  const double expected = mean_variance(n);
+  return {mean([](double m, double) { return m * m; }),
+          mean([&](double, double v) { return (v - expected) * (v - expected); }),
+          mean([](double, double v) { return 1 / std::sqrt(v); })};
+}
+
+/// Moments of the statistics of normal numbers (settings sizes, samples).
+void add_statistics(const ExperimentRun& run, Conclusion& conclusion) {
+  const std::vector<std::int64_t> sizes = run.settings.whole_numbers("sizes");
+  const std::int64_t samples = run.settings.integer("samples");
+  const auto results = run_cases<Moments>(run, sizes, [&](std::int64_t n) -> TypedTrial<Moments> {
+    return {{{"statistics of ghost batches", n}, {"samples", samples}, {"seed", run.seed}},
+            fmt::format("statistics of {} numbers", n),
+            [=, seed = run.seed] { return moments(n, samples, seed); }};
+  });
+  ResultTable table{
+      fmt::format("statistics of n normal numbers, about {} numbers each", samples), {"n"}, {}};
+  Chart chart{.title = "Noise of the statistics of a ghost batch",
+              .caption =
+                  "Standard deviations over n normal numbers of variance 1, closed forms "
+                  "dashed.",
+              .x = "values per statistic",
+              .y = "standard deviation",
+              .log_x = true,
+              .log_y = true};
+  for (const char* name :
+       {"deviation of the mean", "deviation of the variance", "E[1 / deviation]"})
+    table.header.insert(table.header.end(), {name, "predicted"});
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const std::int64_t n = sizes[i];
+    std::vector<std::string> row = {fmt::format("{}", n)};
+    const auto add = [&](const char* what, const Estimate& measured, double predicted, bool root) {
+      const double square = root ? predicted * predicted : predicted;
+      conclusion.add(
+          closed_form(fmt::format("{}, n = {}", what, n), square, measured.value, measured.error),
+          "statistics");
+      const double shown = root ? std::sqrt(measured.value) : measured.value;
+      row.insert(row.end(), {fmt::format("{:.4f}", shown), fmt::format("{:.4f}", predicted)});
+      const auto x = static_cast<double>(n);
+      if (root) chart.add(what, {.x = x, .y = shown}, {.x = x, .y = predicted});
+    };
+    add("mean square of the mean", results[i].mean, mean_noise(n), true);
+    add("variance of the variance", results[i].variance, variance_noise(n), true);
+    add("mean inverse deviation", results[i].inverse, mean_inverse_deviation(n), false);
+    table.rows.push_back(std::move(row));
+  }
+  conclusion.tables.push_back(std::move(table));
+  conclusion.charts.push_back(std::move(chart));
+}
+
+/// Relative distances of what two ways to train one step leave.
+struct Apart {
+  double updates = 0, running = 0;  ///< of the updates, of the running statistics
+
+  static void fields(auto& self, const auto& visit) {
+    visit("updates", self.updates);
+    visit("running", self.running);
+  }
+};
+
+/// Updates of a step, by parameter.
+class Recorded final : public net::Forwarding {
+ public:
+  Recorded(net::Numerics& inner, std::vector<std::vector<float>>& updates)
+      : Forwarding(inner), updates_(&updates) {}
+  void update(const net::Step& step, const net::Update& update) override {
+    updates_->push_back(*update.delta);
+    Forwarding::update(step, update);
+  }
+
+ private:
+  std::vector<std::vector<float>>* updates_;
+};
+
+/// |a - b| / |a| over all tensors.
+double distance(const std::vector<std::vector<float>>& a,
+                const std::vector<std::vector<float>>& b) {
+  double difference = 0, whole = 0;
+  for (std::size_t p = 0; p < a.size(); ++p) {
+    const auto n = static_cast<std::int64_t>(a[p].size());
+    difference += stats::sum_of_squared_differences(n, a[p].data(), b[p].data());
+    whole += stats::sum_of_squares(n, a[p].data());
+  }
+  return std::sqrt(difference / whole);
+}
+
+Apart apart(const TrainTrial& ghosts, const TrainTrial& workers, const net::Dataset& data) {
+  std::vector<std::vector<float>> updates[2], running[2];
+  for (const int which : {0, 1}) {
+    TrainTrial trial = which == 0 ? ghosts : workers;
+    trial.around = {"updates", [&](net::Numerics& inner) {
+                      return std::make_unique<Recorded>(inner, updates[which]);
+                    }};
+    trial.on_step = [&](const net::Graph& graph, std::int64_t) {
+      for (const net::Parameter* parameter : graph.parameters())
+        if (!parameter->trained) running[which].push_back(parameter->value.data);
+    };
+    run_train_trial(trial, data);
+  }
+  return {distance(updates[0], updates[1]), distance(running[0], running[1])};
+}
+
+/// A step of sgd on ghost batches and on as many workers (settings net, batch, large).
+void add_workers(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
+  TrainTrial ghost = training_of(run.settings, run.settings.text("net"), {.optimizer = "sgd"});
+  ghost.seed = run.seed;
+  ghost.train_samples = ghost.options.batch = batches(run.settings).large;
+  ghost.eval_samples = 1;
+  ghost.options.epochs = 1;
+  ghost.options.weight_decay = ghost.options.clip = 0;
+  TrainTrial workers = ghost;
+  ghost.recipe = batches(run.settings).ghosts();
+  workers.options.workers = batches(run.settings).ratio();
+  const std::vector<Apart> found =
+      run_cases<Apart>(run, std::vector<int>{0}, [&](int) -> TypedTrial<Apart> {
+        return {{{"ghost batches", point_of(ghost, data)}, {"workers", point_of(workers, data)}},
+                "ghost batches and workers",
+                [=, &data] { return apart(ghost, workers, data); }};
+      });
+  // A sum over the batch has that many roundings of 2^-24, whose signs are independent, so that
+  // their root is what they come to; the rest is room for addends that cancel.
+  const double order = static_cast<double>(ghost.options.batch) * 0x1p-24;
+  const std::string what = fmt::format(
+      "{} workers and ghost batches of {}: ", workers.options.workers, batches(run.settings).small);
+  conclusion.add(exact_finding(what + "relative distance of updates", 0, found[0].updates,
+                               found[0].updates <= order, at_most(order)),
+                 "workers");
+  // Workers round the running values once each, ghost batches all together.
+  const double folds = static_cast<double>(workers.options.workers + 1) * 0x1p-24;
+  conclusion.add(exact_finding(what + "relative distance of running statistics", 0,
+                               found[0].running, found[0].running <= folds, at_most(folds)),
+                 "workers");
+}
+
+constexpr double kRandomWalk = 0.5;  // exponent of the distance of a walk without a force
+
+/// Distance from the first weights after 1, 2, 4, ... steps.
+struct Walk {
+  std::vector<double> steps, distances;
+
+  Growth law() const { return growth(steps, distances); }
+  static void fields(auto& self, const auto& visit) {
+    visit("steps", self.steps);
+    visit("distances", self.distances);
+  }
+};
+
+Walk walk(TrainTrial trial, const net::Dataset& data) {
+  const net::Graph first = initial_network(trial, data);
+  Walk walk;
+  trial.on_step = [&](const net::Graph& graph, std::int64_t step) {
+    if (!std::has_single_bit(static_cast<std::uint64_t>(step + 1))) return;
+    const std::vector<const net::Parameter*> from = first.parameters(), to = graph.parameters();
+    double squares = 0;
+    for (std::size_t p = 0; p < from.size(); ++p) {
+      if (from[p]->trained)
+        squares += stats::sum_of_squared_differences(
+            from[p]->value.size(), from[p]->value.data.data(), to[p]->value.data.data());
+    }
+    walk.steps.push_back(static_cast<double>(step + 1));
+    walk.distances.push_back(std::sqrt(squares));
+  };
+  run_train_trial(trial, data);
+  return walk;
+}
+
+/// How the distance from the first weights grows at a constant rate (settings net, batch, large,
+/// steps, seeds).
+void add_walks(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
+  const Batches sizes = batches(run.settings);
+  TrainTrial trial = training_of(run.settings, run.settings.text("net"), {.optimizer = "sgd"});
+  trial.options.schedule = "constant";
+  trial.eval_samples = 1;
+  const std::int64_t steps = run.settings.integer("steps"),
+                     samples = trial.train_samples > 0 ? trial.train_samples : data.train_count();
+  const std::vector<std::int64_t> of_batch = {sizes.small, sizes.large};
+  StudyPlan plan{{}, seeds_of(run)};
+  for (const std::int64_t batch : of_batch) plan.methods.push_back(fmt::format("batch {}", batch));
+  plan.prefix = "distance, ";
+  const auto study =
+      run_study<Walk>(run, plan, [&](std::size_t m, std::uint64_t seed) -> StudyRun<Walk> {
+        TrainTrial one = trial;
+        one.options.batch = of_batch[m];
+        one.seed = seed;
+        const std::int64_t in_epoch = (samples + one.options.batch - 1) / one.options.batch;
+        one.options.epochs = (steps + in_epoch - 1) / in_epoch;
+        Json point = point_of(one, data);
+        point["watched"] = "distance from the first weights";
+        return {std::move(point), [=, &data] { return walk(one, data); }};
+      });
+  const auto figures = [&](auto get) {
+    return study.figures([=](const Walk& walk) { return get(walk.law()); });
+  };
+  const SeedFigures logarithm = figures([](const Growth&g) { return g.logarithm; }),
+                    power = figures([](const Growth&g) { return g.power; }),
+                    exponent = figures([](const Growth&g) { return g.exponent; });
+  Chart chart{.title = "Distance of the weights from where they began",
+              .caption = "Constant learning rate; the mean over the seeds.",
+              .x = "updates",
+              .y = "|w - w0|",
+              .log_x = true};
+  std::vector<PairedGain> better;
+  for (std::size_t m = 0; m < study.size(); ++m) {
+    better.push_back({fmt::format("{}: share of the variance explained by a + b ln t, over that "
+                                  "by c t^p",
+                                  study.methods[m]),
+                      stats::paired_interval(logarithm[m], power[m]), "logarithm"});
+    conclusion.add(
+        interval_finding(
+            fmt::format("{}: exponent p of c t^p, at most {}", study.methods[m], kRandomWalk),
+            kRandomWalk, stats::paired_interval(exponent[m]), at_most(kRandomWalk)),
+        "slower than a walk");
+    const Walk& first = study.runs[m].front();
+    for (std::size_t i = 0; i < first.steps.size(); ++i)
+      chart.of(study.methods[m])
+          .points.push_back({.x = first.steps[i], .y = study.mean(m, [i](const Walk& walk) {
+                               return walk.distances.at(i);
+                             })});
+  }
+  conclusion.add(judge_gains(better));
+  conclusion.tables.push_back(study_table(
+      fmt::format("{}: growth of |w - w0| over {} updates", trial.net, steps), study.size(),
+      {name_column("batch", study.methods), mean_column("R^2 of a + b ln t", logarithm, 4),
+       mean_column("R^2 of c t^p", power, 4), mean_column("p", exponent, 3)}));
+  conclusion.charts.push_back(std::move(chart));
+}
 
 constexpr double kMostLost = 0.5;  // points that regime adaptation is claimed to lose at most
 

@@ -10,7 +10,6 @@
 #include "experiments/learned_compression/measured.hpp"
 #include "experiments/workers/exchange_figure.hpp"
 #include "experiments/workers/training_with_workers.hpp"
-#include "experiments/workers/wire_rules.hpp"
 
 namespace numemu::experiments {
 namespace learned_compression {

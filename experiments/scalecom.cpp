@@ -13,7 +13,6 @@
 #include "experiments/workers/exchange_figure.hpp"
 #include "experiments/workers/synthetic_workers.hpp"
 #include "experiments/workers/training_with_workers.hpp"
-#include "experiments/workers/wire_rules.hpp"
 
 namespace numemu::experiments {
 namespace scalecom {

@@ -9,6 +9,7 @@
 #include "emu/net/graph.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/train/optimizer.hpp"
+#include "emu/net/train/options.hpp"
 #include "formats/portable/math.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
 #include "policies/recipe/recipe.hpp"
@@ -118,6 +119,41 @@ std::int64_t telling_steps(const Descent& descent, double below, double above) {
     return std::fabs(portable::log(spectral_radius(characteristic(descent, eta))));
   };
   return static_cast<std::int64_t>(std::ceil(3 / std::min(change(below), change(above))));
+}
+
+namespace {
+
+bool stable(TrainTrial trial, const net::Dataset& data, double octaves) {
+  trial.options.learning_rate = portable::exp2(octaves);
+  double first = NAN;
+  bool within = true;
+  trial.on_loss = [&](double loss) {
+    if (std::isnan(first)) first = loss;
+    within = within && loss <= kDiverged * first;
+  };
+  run_train_trial(trial, data);
+  return within;
+}
+
+}  // namespace
+
+StableRate largest_stable_rate(TrainTrial trial, const net::Dataset& data, std::int64_t before) {
+  TrainTrial first = trial;
+  first.options.optimizer = "adam-l2";
+  net::use_recommended_rates(first.options, trial.net);
+  first.options.weight_decay = trial.options.weight_decay;
+  first.options.schedule = "cosine";  // which ends at the minimum
+  first.options.epochs = before;
+  const net::Graph trained = trained_in_float32(first, data);
+  for (const net::Parameter* parameter : trained.parameters())
+    trial.start.push_back({parameter->name, parameter->value});
+  double low = kLowestRate, high = kHighestRate;
+  while (high - low > kRateResolution) {
+    const double middle = (low + high) / 2;
+    (stable(trial, data, middle) ? low : high) = middle;
+  }
+  const bool found = low > kLowestRate && high < kHighestRate;
+  return {found ? (low + high) / 2 : NAN};
 }
 
 }  // namespace numemu::experiments::delayed_weights

@@ -10,7 +10,7 @@
 
 #include "emu/net/gemm_layers.hpp"
 #include "emu/stats/interval.hpp"
-#include "experiments/predict/noise_power.hpp"
+#include "experiments/predict/tensor_noise.hpp"
 #include "experiments/predict/version.hpp"
 #include "formats/joined.hpp"
 #include "formats/scaling/scale_rule.hpp"

@@ -51,14 +51,6 @@ struct LabelledNet {
   const net::Graph* graph = nullptr;
 };
 
-/// How many masks each pattern admits, per 8 x 8 elements and for the masked weights of each
-/// network.
-void add_counts(const std::vector<LabelledNet>&, Conclusion&);
-
-/// Which masks magnitudes really give: of normal deviates (settings blocks, tiles), and of trained
-/// weights.
-void add_censuses(const ExperimentRun&, const std::vector<LabelledNet>&, Conclusion&);
-
 /// What is trained of a network, but for the masks.
 TrainTrial training_of_masks(const ExperimentRun&, const net::Dataset&, const std::string& net);
 /// Of setting train_net. Throws Error for settings that cannot be served.

@@ -14,7 +14,7 @@
 #include "experiments/predict/injected_noise.hpp"
 #include "experiments/predict/layer_powers.hpp"
 #include "experiments/predict/listening.hpp"
-#include "experiments/predict/noise_power.hpp"
+#include "experiments/predict/tensor_noise.hpp"
 #include "formats/portable/math.hpp"
 #include "formats/portable/pairwise.hpp"
 #include "policies/calibrate/listen.hpp"

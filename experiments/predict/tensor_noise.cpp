@@ -6,13 +6,23 @@
 
 #include "emu/stats/interval.hpp"
 #include "emu/stats/mean.hpp"
+#include "emu/stats/squares.hpp"
 #include "experiments/predict/block_noise.hpp"
-#include "experiments/predict/noise_power.hpp"
 #include "formats/portable/math.hpp"
 #include "formats/scaling/quantize_blocks.hpp"
 #include "policies/numerics/random_identity.hpp"
 
 namespace numemu::experiments {
+
+double mean_square(const net::Tensor& x) {
+  if (x.size() == 0) return 0;
+  return stats::sum_of_squares(x.size(), x.data.data()) / x.size();
+}
+
+double decibels(double signal, double noise) {
+  return noise == 0 ? HUGE_VAL : 10 * portable::log10(signal / noise);
+}
+
 namespace {
 
 BlockLayout layout_of(const TensorNoise& noise, const net::Tensor& x) {

@@ -13,6 +13,13 @@
 
 namespace numemu::experiments {
 
+// Powers of tensors and their ratios in decibels, the unit of predictions and measurements.
+
+/// Mean of x^2 in float64; 0 for an empty tensor.
+double mean_square(const net::Tensor& x);
+/// 10 log10(signal / noise); +inf without noise, NaN when either is NaN.
+double decibels(double signal, double noise);
+
 /// Relative distance within which the empirical prediction must meet the measurement under
 /// deterministic rounding: both are float64 means of the same terms, summed over different trees.
 inline constexpr double kEmpiricalTolerance = 1e-9;

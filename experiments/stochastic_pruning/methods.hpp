@@ -28,8 +28,6 @@ struct ObservedLayer {
 std::vector<ObservedLayer> add_gradients(const ExperimentRun&, const std::string& net,
                                          const net::Dataset&, Conclusion&);
 
-/// A list setting of numbers in (0, 1). Throws Error naming the key.
-
 /// Methods with one of these names lie on one line of the chart.
 inline constexpr const char* kDense = "dense";
 inline constexpr const char* kStochastic = "stochastic";

@@ -115,10 +115,6 @@ std::vector<PrunedNetwork> prune_network(const net::Graph&, const net::Dataset&,
 /// greedy masks come to the best.
 void add_losses(const ExperimentRun&, Conclusion&);
 
-/// How many groups of an unstructured sparse tensor break N:M: of random placement (setting
-/// placed), and of trained layers.
-void add_conversion(const ExperimentRun&, const net::Dataset&, Conclusion&);
-
 /// Trained networks pruned once under each pattern (setting patterns), with and without repair:
 /// magnitude, outputs of layers, accuracy.
 void add_networks(const ExperimentRun&, const net::Dataset&, Conclusion&);

@@ -4,6 +4,7 @@
 // An experiment wraps its settings in with_links({...}) and calls
 //   add_exchange_figure({gathered("topk", 0.01, 64), ...}, run.settings, conclusion);
 #pragma once
+#include <cstdint>
 #include <vector>
 
 #include "experiments/engine/experiment.hpp"
@@ -34,5 +35,30 @@ void add_exchange_figure(std::vector<WireRule>, const Settings&, Conclusion&);
 
 /// Milliseconds and megabytes of each rule by topology, of dense float32 in front.
 void add_topology_tables(std::vector<WireRule>, const Settings&, Conclusion&);
+
+// Rules of exchange as the link model has them: what each puts on the wire, for a gradient of so
+// many elements in one tensor, by what its policy counts (policies/exchange/). Scales of 32 bits of
+// a tensor are left out.
+
+namespace wire {
+
+/// A share of the elements, values and places of each worker's own.
+WireRule topk(double share, std::int64_t elements);
+/// The same without places, which are a function of seed and step.
+WireRule randomk(double share, std::int64_t elements);
+/// The same with the places of one worker for all.
+WireRule scalecom(double share, std::int64_t elements);
+/// Codes of 8 or 16 bits for as many elements as the mean field of noise sends; once combined,
+/// places and float32 values, since scales are each worker's own.
+WireRule adacomp(std::int64_t bin, std::int64_t elements);
+/// One sign each way, from every worker or from every node, within which float32 is summed.
+WireRule birder_flat();
+WireRule birder_nodes();
+/// Signs with a scale of each worker's own: their sums are float32.
+WireRule sign();
+/// Values at places of one worker for all, `window` of them as one float32 code.
+WireRule learned(double share, std::int64_t window, std::int64_t elements);
+
+}  // namespace wire
 
 }  // namespace numemu::experiments

@@ -5,7 +5,6 @@
 
 #include "experiments/engine/train_trial.hpp"
 #include "experiments/fractrain/gates.hpp"
-#include "experiments/fractrain/precision.hpp"
 #include "policies/recipe/recipe.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"

@@ -5,6 +5,7 @@
 #include <numbers>
 
 #include "tests/catch.hpp"
+#include "tests/experiments/engine/small_bench.hpp"
 
 namespace stability_test {
 
@@ -54,6 +55,37 @@ TEST_CASE("delayed-weights: the optimizer descends as the recurrence", "[fast]")
   const double beyond[] = {1.01 * 3.98};  // grows by 1.2 in each step, to infinity and NaN
   CHECK(descend({0, .99}, beyond, 700)[0].grows());
   CHECK(descend({0, .99}, beyond, 7000)[0].grows());
+}
+
+using namespace numemu;
+using namespace numemu::experiments;
+
+namespace {
+
+double octaves(const net::Dataset& data, int delay, std::int64_t steps) {
+  TrainTrial trial;
+  trial.net = "mlp";
+  trial.train_samples = 32;
+  trial.eval_samples = 10;
+  trial.options.optimizer = "sgd";
+  trial.options.schedule = "constant";
+  trial.options.momentum = 0.5;
+  trial.options.weight_decay = 0.01;
+  trial.options.batch = 32;
+  trial.options.epochs = steps;
+  if (delay > 0) trial.recipe = {{"update", {{"optimizer", "sgd"}, {"rule", "delayed(1)"}}}};
+  return largest_stable_rate(trial, data, 256).octaves;
+}
+
+}  // namespace
+
+TEST_CASE("delayed-weights: at a minimum a delay divides the stable rate as on a quadratic",
+          "[fast]") {
+  const net::Dataset data = experiments::testing::small_dataset();
+  // 2 (1 + 0.5) and 1 - 0.5. Both rates are known to an eighth of an octave; beyond the limit it
+  // takes a rate a little larger until the loss doubles within the steps.
+  CHECK(octaves(data, 0, 128) - octaves(data, 1, 128) == Approx(std::log2(3 / 0.5)).margin(0.5));
+  CHECK(std::isnan(octaves(data, 0, 1)));  // one step has no loss after it
 }
 
 }  // namespace stability_test

@@ -11,7 +11,7 @@
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/recurrent.hpp"
 #include "experiments/predict/left_out.hpp"
-#include "experiments/predict/noise_power.hpp"
+#include "experiments/predict/tensor_noise.hpp"
 #include "formats/error.hpp"
 #include "formats/random.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
