@@ -13,7 +13,7 @@
 #include "emu/unit/batch.hpp"
 #include "emu/unit/reference/divergence.hpp"
 #include "emu/unit/reference/losses.hpp"
-#include "emu/unit/reference/nearness.hpp"
+#include "emu/unit/reference/given_result.hpp"
 #include "emu/unit/unit.hpp"
 #include "formats/storage/codes.hpp"
 #include "formats/storage/json.hpp"

@@ -5,7 +5,6 @@
 #include <limits>
 #include <string>
 
-#include "emu/unit/padding_spans.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::unit {

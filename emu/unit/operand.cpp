@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "emu/unit/padding_spans.hpp"
+#include "emu/unit/gather.hpp"
 #include "emu/unit/prepared_operand.hpp"
 #include "formats/codec.hpp"
 #include "formats/error.hpp"

@@ -5,7 +5,7 @@
 
 #include "emu/unit/fast_paths.hpp"
 #include "emu/unit/reference/register.hpp"
-#include "emu/unit/sparse/kept_gather.hpp"
+#include "emu/unit/sparse/kept_index.hpp"
 #include "emu/unit/tiles.hpp"
 
 namespace numemu::unit {

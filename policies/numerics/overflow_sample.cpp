@@ -9,7 +9,7 @@
 
 #include "emu/unit/description/fields.hpp"
 #include "emu/unit/operand.hpp"
-#include "emu/unit/padding_spans.hpp"
+#include "emu/unit/gather.hpp"
 #include "emu/unit/reference/dot.hpp"
 #include "emu/unit/reference/register.hpp"
 #include "formats/containers.hpp"

@@ -56,8 +56,7 @@ using Table = std::vector<std::unique_ptr<Unit>>;
 bool unproven(const std::string& name) {
   static const std::vector<std::string> names = {
 #define NUMEMU_UNPROVEN(name) name,
-#include "emu/unit/catalogue/unproven.def"
-#undef NUMEMU_UNPROVEN
+#include "emu/unit/catalogue/units.def"
   };
   return std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -99,14 +98,12 @@ Table build_table() {
     about.source = source_;                                    \
     table.push_back(described_unit(std::move(u), about));      \
   }
-#include "emu/unit/catalogue/neutral.def"
-#undef NUMEMU_NEUTRAL
+#include "emu/unit/catalogue/units.def"
   table.push_back(make_host_eigen_f32());
   static constexpr TableRow kRows[] = {
 #define NUMEMU_UNIT(prefix, a, b, d, model, grade, modifiers, source) \
   {prefix, a, b, d, [] { return model; }, Grade::grade, modifiers, source},
 #include "emu/unit/catalogue/units.def"
-#undef NUMEMU_UNIT
   };
   for (const TableRow& row : kRows) expand(row, table);
   return table;

@@ -1,7 +1,7 @@
 // Chains over a whole product: gives each side its role and runs the tiles.
 #include "emu/unit/chain/chain.hpp"
 
-#include "emu/unit/chain/chain_parts.hpp"
+#include "emu/unit/chain/chain_tile.hpp"
 
 namespace numemu::unit {
 namespace {

@@ -110,7 +110,7 @@ struct PackedSlice {
 template <class T>
 void Pack(const PackedSlice<T>& slice, T* packed);
 
-// Defined in chain_pack_body-inl.hpp and compiled in chain_tile.cpp alone: compiling them in every
+// Defined in chain_tile.cpp alone: compiling them in every
 // tile takes a tenth of its time.
 extern template void Pack(const PackedSlice<float>& slice, float* packed);
 extern template void Pack(const PackedSlice<double>& slice, double* packed);

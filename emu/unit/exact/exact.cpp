@@ -1,17 +1,206 @@
 // The exact core on host arithmetic: float32, float64 or pieces, as the values present allow.
 #include "emu/unit/exact/exact.hpp"
 
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
 #include <type_traits>
+#include <vector>
 
 #include "emu/unit/chain/chain.hpp"
 #include "emu/unit/description/fields.hpp"
+#include "emu/unit/exact/exact_combine.hpp"
 #include "emu/unit/exact/exact_plan.hpp"
-#include "emu/unit/exact/exact_split.hpp"
 #include "emu/unit/integer/integer.hpp"
+#include "emu/unit/integer/scratch.hpp"
 #include "emu/unit/operand.hpp"
+#include "emu/unit/tiles.hpp"
+#include "emu/unit/unit.hpp"
 
 namespace numemu::unit {
 namespace {
+
+__extension__ typedef __int128 Integer;
+__extension__ typedef unsigned __int128 Magnitude;
+
+/// Outputs combined at a time: many enough that packing the operands again for each tile costs
+/// little.
+constexpr TileShape kSlab{.rows = 256, .lanes = 512};
+
+/// 2^e for a normal double.
+double power_of_two(int e) {
+  return std::bit_cast<double>(static_cast<std::uint64_t>(e + 1023) << 52);
+}
+
+/// integer * 2^low rounded to float32: first to odd at 53 bits, which the second rounding cannot
+/// tell from the exact value (Boldo and Melquiond, IEEE Trans. Comput. 57(4), 2008: 53 >= 24 + 2).
+float round_once(Integer integer, int low) {
+  const bool negative = integer < 0;
+  Magnitude magnitude = static_cast<Magnitude>(integer);
+  if (negative) magnitude = -magnitude;
+  const auto high = static_cast<std::uint64_t>(magnitude >> 64);
+  const int width =
+      high != 0 ? 64 + std::bit_width(high) : std::bit_width(static_cast<std::uint64_t>(magnitude));
+  const int shift = std::max(width - 53, 0);
+  const bool inexact = (magnitude & ((Magnitude{1} << shift) - 1)) != 0;
+  const auto odd =
+      static_cast<std::int64_t>(static_cast<std::uint64_t>(magnitude >> shift) | inexact);
+  const double rounded = static_cast<double>(odd) * power_of_two(low + shift);
+  return static_cast<float>(negative ? -rounded : rounded);
+}
+
+/// C as a multiple of 2^low; a finite value.
+Integer scaled(float c, int low) {
+  const Value value = value_of(c);
+  if (value.kind == Class::zero) return 0;
+  const int shift = value.exponent - low;
+  const Integer integer = shift >= 0 ? static_cast<Integer>(value.significand) << shift
+                                     : static_cast<Integer>(value.significand >> -shift);
+  return value.negative ? -integer : integer;
+}
+
+/// Keeps what decides NaN and infinity: specials as they are, other values as +-1 or +-0.
+double proxy_of(const Value& value) {
+  const double sign = value.negative ? -1.0 : 1.0;
+  switch (value.kind) {
+    case Class::nan:
+      return std::numeric_limits<double>::quiet_NaN();
+    case Class::infinite:
+      return sign * std::numeric_limits<double>::infinity();
+    case Class::zero:
+      return sign * 0.0;
+    case Class::finite:
+      break;
+  }
+  return sign;
+}
+
+/// The chains of one tile: sums[pair][output], and `proxies` where specials are present. Vectors
+/// may be read beyond the last output.
+class Slab {
+ public:
+  Slab(std::size_t pairs, bool specials, std::int64_t outputs)
+      : stride_(outputs + kCombineSlack),
+        memory_(static_cast<std::int64_t>(pairs + (specials ? 1 : 0)) * stride_ *
+                static_cast<std::int64_t>(sizeof(double))),
+        proxies_(specials ? row(pairs) : nullptr) {
+    for (std::size_t p = 0; p < pairs; ++p) sums_.push_back(row(p));
+  }
+  const std::vector<double*>& sums() const { return sums_; }
+  double* proxies() const { return proxies_; }
+
+ private:
+  double* row(std::size_t p) const {
+    return reinterpret_cast<double*>(memory_.get()) + static_cast<std::int64_t>(p) * stride_;
+  }
+
+  std::int64_t stride_;
+  Scratch memory_;
+  double* proxies_;
+  std::vector<double*> sums_;
+};
+
+/// One pair of decoded pieces and the unit of its sums.
+struct Pair {
+  const Source<double>* a;
+  const Source<double>* b;
+  double to_integer = 1;  ///< 2^-unit
+  int shift = 0;          ///< unit - low of the plan
+};
+
+void run_pair(const Gemm& g, const Pair& pair, const Tile& tile, const double* start,
+              double* sums) {
+  const Source<double>&a = *pair.a, &b = *pair.b;
+  Chain<double, double> chain{tile.row_end - tile.row_begin,
+                              tile.lane_end - tile.lane_begin,
+                              g.k,
+                              {a.values, a.row + tile.row_begin, a.depth},
+                              {b.values, b.row + tile.lane_begin, b.depth}};
+  chain.c = start;
+  chain.d = sums;
+  run_chain(chain);
+}
+
+/// D of output `index` of the tile, `c` its C.
+float combine(const std::vector<Pair>& pairs, const Slab& slab, std::int64_t index, float c,
+              int low) {
+  const double special = (slab.proxies() == nullptr ? 0.0 : slab.proxies()[index]) + c;
+  if (std::isnan(special)) return std::numeric_limits<float>::quiet_NaN();
+  if (std::isinf(special)) return static_cast<float>(special);
+  Integer total = scaled(c, low);
+  bool negative_zero = std::signbit(c) && c == 0;
+  for (std::size_t p = 0; p < pairs.size(); ++p) {
+    const double sum = slab.sums()[p][index];
+    total += static_cast<Integer>(static_cast<std::int64_t>(sum * pairs[p].to_integer))
+             << pairs[p].shift;
+    negative_zero = negative_zero && std::signbit(sum);
+  }
+  if (total == 0) return negative_zero ? -0.0f : 0.0f;
+  return round_once(total, low);
+}
+
+/// One row of a tile, from output `index` of the tile on.
+void combine_row(const std::vector<Pair>& pairs, const Slab& slab, std::int64_t index,
+                 std::int64_t lanes, Exponents range, const float* c, float* d) {
+  const int count = static_cast<int>(pairs.size());
+  if (!can_combine(count, range)) {
+    for (std::int64_t j = 0; j < lanes; ++j)
+      d[j] = combine(pairs, slab, index + j, c == nullptr ? 0.0f : c[j], range.low);
+    return;
+  }
+  std::vector<const double*> sums;
+  for (const double* of_pair : slab.sums()) sums.push_back(of_pair + index);
+  const double* proxies = slab.proxies() == nullptr ? nullptr : slab.proxies() + index;
+  combine_sums({sums.data(), count, proxies, range}, lanes, c, d);
+}
+
+/// D = A x B + C exactly, rounded once, by a plan whose way is `split`. `specials`: whether A or B
+/// holds NaN or infinity.
+void multiply_split(const Gemm& g, const ExactPlan& plan, bool specials) {
+  std::vector<Source<double>> a, b;
+  for (const Exponents& piece : plan.a) {
+    a.push_back(
+        decode_source<double>(g.a, g.m, g.k, [&](const Value& v) { return piece_of(v, piece); }));
+  }
+  for (const Exponents& piece : plan.b) {
+    b.push_back(
+        decode_source<double>(g.b, g.n, g.k, [&](const Value& v) { return piece_of(v, piece); }));
+  }
+  std::vector<Pair> pairs;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const int unit = plan.a[i].low + plan.b[j].low;
+      pairs.push_back({&a[i], &b[j], power_of_two(-unit), unit - plan.total.low});
+    }
+  }
+  Source<double> proxy_a, proxy_b;
+  if (specials) {
+    proxy_a = decode_source<double>(g.a, g.m, g.k, proxy_of);
+    proxy_b = decode_source<double>(g.b, g.n, g.k, proxy_of);
+  }
+
+  const auto* c = static_cast<const float*>(g.c);
+  auto* d = static_cast<float*>(g.d);
+  TileShape shape = kSlab;
+  if (g.n < shape.lanes) shape.rows = shape.rows * shape.lanes / g.n;
+  for_each_tile(g.m, g.n, g.k, shape, [&](const Tile& tile) {
+    const std::int64_t lanes = tile.lane_end - tile.lane_begin;
+    const std::int64_t outputs = (tile.row_end - tile.row_begin) * lanes;
+    // From -0 a chain of zeros stays -0 exactly as long as every product is -0.
+    const std::vector<double> start(c == nullptr ? 0 : static_cast<std::size_t>(outputs), -0.0);
+    const double* from = c == nullptr ? nullptr : start.data();
+    const Slab slab(pairs.size(), specials, outputs);
+    for (std::size_t p = 0; p < pairs.size(); ++p)
+      run_pair(g, pairs[p], tile, from, slab.sums()[p]);
+    if (specials) run_pair(g, {&proxy_a, &proxy_b}, tile, from, slab.proxies());
+    std::int64_t index = 0;
+    for (std::int64_t i = tile.row_begin; i < tile.row_end; ++i, index += lanes) {
+      const std::int64_t at = i * g.n + tile.lane_begin;
+      combine_row(pairs, slab, index, lanes, plan.total, c == nullptr ? nullptr : c + at, d + at);
+    }
+  });
+}
 
 /// The chain of decoded operands from C. The plan proved that T holds every value present.
 template <class T>

@@ -1,6 +1,7 @@
 // Fused units in float64 rounded toward zero: one multiply-add aligns, cuts and adds a product.
 #pragma once
 #include "emu/unit/description.hpp"
+#include "emu/unit/fused/prepare_tile.hpp"
 #include "emu/unit/unit.hpp"
 
 namespace numemu::unit {
@@ -11,5 +12,8 @@ namespace numemu::unit {
 /// IEEE-like register of 1 to 23 fraction bits whose normal numbers are float32's, rounded to
 /// nearest even or toward zero.
 bool multiply_fused_double(const UnitDescription&, const Gemm&);
+
+/// Whether that target multiplies and adds with one rounding.
+bool has_double_form();
 
 }  // namespace numemu::unit

@@ -1,6 +1,7 @@
 // Fused units in 32-bit integers: products scaled to units of the last kept bit, converted, added.
 #pragma once
 #include "emu/unit/description.hpp"
+#include "emu/unit/fused/prepare_tile.hpp"
 #include "emu/unit/unit.hpp"
 
 namespace numemu::unit {
@@ -10,5 +11,8 @@ namespace numemu::unit {
 /// could leave 32 bits, a product or its last bit float32, or a sum the register's range (float16
 /// registers may overflow).
 bool multiply_fused_integer(const UnitDescription&, const Gemm&);
+
+/// Whether that target has the vectors it needs.
+bool has_integer_form();
 
 }  // namespace numemu::unit

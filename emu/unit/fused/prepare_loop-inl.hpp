@@ -11,18 +11,231 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
-#include "emu/unit/fused/prepare_panels-inl.hpp"
-#include "emu/unit/fused/prepare_registers-inl.hpp"
+#include "emu/unit/chain/chain_pack-inl.hpp"
+#include "emu/unit/fused/prepare_tile.hpp"
 #include "emu/unit/fused/prepare_values.hpp"
+#include "formats/float_guard.hpp"
 
 #if HWY_TARGET != HWY_SCALAR  // which has no halves of vectors
 HWY_BEFORE_NAMESPACE();
 namespace numemu::unit::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
+
+/// The larger of `largest` and the exponent with which registers take part in the alignment, both
+/// biased by 127. `largest` is at least steps.least.
+template <class D, class DI = hn::RebindToSigned<D>>
+HWY_INLINE hn::Vec<DI> IncludeC(D d, hn::Vec<DI> largest, hn::Vec<D> c, const FusedSteps& steps) {
+  constexpr int kBias = 127, kSmallest = -126;
+  const DI di;
+  (void)d;
+  const auto magnitude = hn::BitCast(di, hn::Abs(c));
+  const auto field = hn::ShiftRight<23>(magnitude);
+  // Zero and subnormal numbers have field 0, less than `largest`.
+  if (steps.rule.smallest == kSmallest && steps.least >= kSmallest) return hn::Max(largest, field);
+  const auto exponent =
+      hn::IfThenElse(hn::Eq(magnitude, hn::Zero(di)), hn::Set(di, steps.exponent_of_zero_c + kBias),
+                     hn::Max(field, hn::Set(di, steps.rule.smallest + kBias)));
+  return hn::Max(largest, exponent);
+}
+
+/// Cuts a float32 register to its fraction bits, toward zero.
+template <class D>
+HWY_INLINE hn::Vec<D> KeepBits(D d, hn::Vec<D> x, int kept_bits) {
+  const hn::RebindToUnsigned<D> words;
+  const auto mask = hn::Set(words, ~std::uint32_t{0} << (23 - kept_bits));
+  return hn::BitCast(d, hn::And(hn::BitCast(words, x), mask));
+}
+
+/// x rounded to float16, to nearest even, as a T (float or double); beyond 65504 infinity. Needs x
+/// to be a multiple of 2^-38 for float, of 2^-66 for double, whatever the host rounds to: below
+/// 2^-14, adding 2^-14 moves the last bit of a float16 to where it is in [2^-14, 2^-13), exactly.
+template <class D>
+HWY_INLINE hn::Vec<D> RoundToHalf(D d, hn::Vec<D> x) {
+  using T = hn::TFromD<D>;
+  constexpr bool kSingle = std::is_same_v<T, float>;
+  constexpr int kShift = kSingle ? 13 : 42;
+  const hn::RebindToUnsigned<D> words;
+  using Word = hn::TFromD<decltype(words)>;
+  const auto smallest = hn::Set(d, static_cast<T>(0x1p-14));
+  const auto magnitude = hn::Abs(x);
+  const auto tiny = hn::Lt(magnitude, smallest);
+  const auto lift = hn::IfThenElseZero(tiny, smallest);
+  const auto bits = hn::BitCast(words, hn::Add(magnitude, lift));
+  const auto odd = hn::And(hn::ShiftRight<kShift>(bits), hn::Set(words, Word{1}));
+  const auto below_half = hn::Set(words, (Word{1} << (kShift - 1)) - 1);
+  const auto rounded =
+      hn::And(hn::Add(hn::Add(bits, below_half), odd), hn::Set(words, ~((Word{1} << kShift) - 1)));
+  auto value = hn::Sub(hn::BitCast(d, rounded), lift);
+  value = hn::IfThenElse(hn::Ge(value, hn::Set(d, static_cast<T>(65536))), hn::Inf(d), value);
+  return hn::CopySignToAbs(hn::IfThenElse(hn::IsNaN(x), x, value), x);
+}
+
+/// Doubles rounded to the register as by RoundToHalf() with the numbers of the rule. The host must
+/// round toward zero: bits that the lift cuts off are remembered in the last one kept, 29 places
+/// below the register's or more.
+template <class D>
+HWY_INLINE hn::Vec<D> RoundToRegister(D d, hn::Vec<D> x, const FusedRule& rule) {
+  using Word = std::uint64_t;
+  const hn::RebindToUnsigned<D> words;
+  const auto power = [](int exponent) {
+    return std::bit_cast<double>(static_cast<Word>(1023 + exponent) << 52);
+  };
+  const int shift = 52 - rule.kept_bits;
+  const Word last = Word{1} << shift;
+  const auto smallest = hn::Set(d, power(rule.smallest));
+  const auto magnitude = hn::Abs(x);
+  const auto lift = hn::IfThenElseZero(hn::Lt(magnitude, smallest), smallest);
+  const auto lifted = hn::Add(magnitude, lift);
+  const auto cut = hn::Ne(hn::Sub(lifted, lift), magnitude);
+  auto bits = hn::Or(hn::BitCast(words, lifted),
+                     hn::IfThenElseZero(hn::RebindMask(words, cut), hn::Set(words, Word{1})));
+  if (rule.nearest) {
+    const auto odd = hn::And(hn::ShiftRightSame(bits, shift), hn::Set(words, Word{1}));
+    bits = hn::Add(hn::Add(bits, hn::Set(words, last / 2 - 1)), odd);
+  }
+  bits = hn::And(bits, hn::Set(words, ~(last - 1)));
+  auto value = hn::Sub(hn::BitCast(d, bits), lift);
+  const double largest = power(rule.top) - power(rule.top - 1 - rule.kept_bits);
+  const auto beyond = hn::Ge(value, hn::Set(d, power(rule.top)));
+  value = hn::IfThenElse(beyond, rule.to_infinity ? hn::Inf(d) : hn::Set(d, largest), value);
+  return hn::CopySignToAbs(hn::IfThenElse(hn::IsNaN(x), x, value), x);
+}
+
+/// Codes of floats that are float16 numbers, infinities or NaN.
+inline void HalfCodes(const float* values, std::int64_t count, std::uint16_t nan,
+                      std::uint16_t* codes) {
+  const hn::ScalableTag<float> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  const hn::Rebind<std::uint16_t, decltype(d)> d_short;
+  const auto step = static_cast<std::int64_t>(hn::Lanes(d));
+  for (std::int64_t i = 0; i < count; i += step) {
+    const auto x = hn::Load(d, values + i);
+    const auto magnitude = hn::Abs(x);
+    const auto sign =
+        hn::ShiftRight<16>(hn::And(hn::BitCast(hn::RebindToUnsigned<decltype(d)>(), x),
+                                   hn::Set(hn::RebindToUnsigned<decltype(d)>(), 0x80000000u)));
+    const auto normal =
+        hn::Sub(hn::ShiftRight<13>(hn::BitCast(di, magnitude)), hn::Set(di, (127 - 15) << 10));
+    const auto subnormal = hn::ConvertTo(di, hn::Mul(magnitude, hn::Set(d, 0x1p24f)));
+    const auto finite = hn::IfThenElse(hn::RebindMask(di, hn::Lt(magnitude, hn::Set(d, 0x1p-14f))),
+                                       subnormal, normal);
+    // Infinity is beyond the largest code.
+    auto code = hn::Or(hn::Min(finite, hn::Set(di, 0x7c00)), hn::BitCast(di, sign));
+    code = hn::IfThenElse(hn::RebindMask(di, hn::IsNaN(x)), hn::Set(di, int{nan}), code);
+    hn::Store(hn::DemoteTo(d_short, code), d_short, codes + i);
+  }
+}
+
+/// Replaces NaN by the unit's.
+inline void PutNan(float* values, std::int64_t count, std::uint32_t nan) {
+  const hn::ScalableTag<float> d;
+  const auto step = static_cast<std::int64_t>(hn::Lanes(d));
+  const auto canonical = hn::BitCast(d, hn::Set(hn::RebindToUnsigned<decltype(d)>(), nan));
+  for (std::int64_t i = 0; i < count; i += step) {
+    const auto x = hn::Load(d, values + i);
+    hn::Store(hn::IfThenElse(hn::IsNaN(x), canonical, x), d, values + i);
+  }
+}
+
+/// One panel of lanes: a vector of 16-bit exponents, two of float32, four of float64.
+inline std::int64_t PanelLanes() {
+  return static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<std::int16_t>()));
+}
+
+/// Rows packed side by side: a multiple of every register block's rows and of the 4 rows that are
+/// transposed at a time.
+constexpr std::int64_t kRowPanel = 24;
+
+/// Some steps of one side: depth [k, k + depth) of rows [first, first + count) of the operand.
+struct PanelSlice {
+  const FusedSide& side;
+  std::int64_t first, count, width;
+  std::int64_t k, present, depth;  ///< present: of these depths before K; the others are +0
+  const Run* runs;
+  std::int64_t run_count;
+};
+
+/// values[k * width + i], +0 beyond K and beyond `count`.
+inline void PackValues(const PanelSlice& p, float* values) {
+  const ChainSide<float> side{p.side.values.values, p.side.values.row, p.side.values.depth};
+  Pack<float>(
+      {side, p.first, p.count, p.width, p.side.values.depth + p.k, p.present, p.runs, p.run_count},
+      values);
+  std::fill(values + p.present * p.width, values + p.depth * p.width, 0.0f);
+}
+
+/// e + bias of a vector of values, `bias` - base for zeros.
+template <class D, class V = hn::Vec<D>, class DI = hn::RebindToSigned<D>>
+HWY_INLINE hn::Vec<DI> StoredExponents(D d, V values, const FusedSide& side, int base, int bias) {
+  constexpr int kBias = 127;
+  const DI di;
+  (void)d;
+  const auto magnitude = hn::BitCast(di, hn::Abs(values));
+  // Field 0, a subnormal float32, counts as 1; emin is never lower.
+  const auto field =
+      hn::Max(hn::ShiftRight<23>(magnitude), hn::Set(di, std::max(side.emin + kBias, 1)));
+  const auto zero = hn::Eq(magnitude, hn::Zero(di));
+  return hn::Add(hn::IfThenElse(zero, hn::Set(di, kBias - base), field), hn::Set(di, bias - kBias));
+}
+
+/// Calls visit(k, i, scale) for every packed element that has a scale, with its exponent.
+template <class Visit>
+HWY_INLINE void ForEachScaled(const PanelSlice& p, int group, const Visit& visit) {
+  if (p.side.scales.empty()) return;
+  const std::int64_t first_block = p.k / group, blocks = p.side.blocks;
+  for (std::int64_t k = 0; k < p.present; k += group) {
+    const std::int16_t* scales = p.side.scales.data() + p.first * blocks + first_block + k / group;
+    for (std::int64_t i = 0; i < p.count; ++i) {
+      const int scale = scales[i * blocks];
+      if (scale == 0) continue;
+      for (std::int64_t depth = k; depth < k + group; ++depth) visit(depth, i, scale);
+    }
+  }
+}
+
+/// Exponents of lanes: one int16 each, scales added.
+inline void PackLaneExponents(const PanelSlice& p, const FusedSteps& steps, const float* values,
+                              std::int16_t* exponents) {
+  const hn::ScalableTag<float> d;
+  const hn::Rebind<std::int16_t, decltype(d)> d_short;
+  const auto step = static_cast<std::int64_t>(hn::Lanes(d));
+  for (std::int64_t i = 0; i < p.depth * p.width; i += step) {
+    const auto stored = StoredExponents(d, hn::Load(d, values + i), p.side, steps.base, steps.base);
+    hn::Store(hn::DemoteTo(d_short, stored), d_short, exponents + i);
+  }
+  ForEachScaled(p, steps.rule.group, [&](std::int64_t k, std::int64_t i, int scale) {
+    std::int16_t& exponent = exponents[k * p.width + i];
+    exponent = static_cast<std::int16_t>(exponent + scale);
+  });
+}
+
+/// Exponents of rows: each twice in 32 bits, so that a broadcast of 32 bits fills a vector (one of
+/// 16 bits costs a shuffle more).
+inline void PackRowExponents(const PanelSlice& p, const FusedSteps& steps, const float* values,
+                             std::int32_t* exponents) {
+  const hn::ScalableTag<float> d;
+  const hn::RebindToSigned<decltype(d)> d_int;
+  const auto step = static_cast<std::int64_t>(hn::Lanes(d));
+  const auto low_half = hn::Set(d_int, 0xffff);
+  const std::int64_t size = p.depth * p.width;
+  for (std::int64_t i = 0; i < size; i += step) {
+    // The last vector may reach beyond the panel, where there is room for it.
+    auto stored =
+        StoredExponents(d, hn::LoadU(d, values + i), p.side, steps.base, 127 - steps.base);
+    hn::StoreU(hn::Or(hn::And(stored, low_half), hn::ShiftLeft<16>(stored)), d_int, exponents + i);
+  }
+  ForEachScaled(p, steps.rule.group, [&](std::int64_t k, std::int64_t i, int scale) {
+    std::int32_t& pair = exponents[k * p.width + i];
+    const int sum = static_cast<std::int16_t>(pair) + scale;
+    pair = (sum & 0xffff) | static_cast<std::int32_t>(static_cast<std::uint32_t>(sum) << 16);
+  });
+}
 
 /// Where the factors of a step lie: `runs` runs of `run` depths, `skip` depths apart.
 struct StepDepths {

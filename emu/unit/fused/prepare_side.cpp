@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "emu/unit/fused/prepare_values.hpp"
-#include "emu/unit/padding_spans.hpp"
+#include "emu/unit/gather.hpp"
 #include "formats/codec.hpp"
 #include "formats/float_guard.hpp"
 #include "formats/quantize.hpp"

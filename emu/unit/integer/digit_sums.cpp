@@ -10,7 +10,6 @@
 #include <hwy/highway.h>
 
 #include "emu/unit/lanes/narrow-inl.hpp"
-#include "emu/unit/round_to_odd-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace numemu::unit::HWY_NAMESPACE {

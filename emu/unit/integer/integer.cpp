@@ -8,7 +8,6 @@
 #include "emu/unit/integer/block_wide.hpp"
 #include "emu/unit/integer/blocks.hpp"
 #include "emu/unit/integer/finish.hpp"
-#include "emu/unit/integer/path.hpp"
 #include "emu/unit/integer/plan.hpp"
 
 namespace numemu::unit {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "emu/unit/chain/chain.hpp"
-#include "emu/unit/chain/chain_parts.hpp"
+#include "emu/unit/chain/chain_tile.hpp"
 #include "emu/unit/description.hpp"
 #include "emu/unit/operand.hpp"
 #include "emu/unit/unit.hpp"

@@ -4,7 +4,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
 #include "emu/unit/description.hpp"
 
 namespace numemu::unit {
@@ -64,6 +63,26 @@ double effective_bits(const Pattern&, MetaLayout, double element_bits);
 /// Kept elements of a row.
 inline std::int64_t kept_depth(const Sparsity& s, std::int64_t depth) {
   return depth / s.group * s.kept;
+}
+
+// N and M as constants of the compiler for the patterns hardware has, so that their loops unroll.
+
+template <int Kept, int Group>
+struct FixedShape {
+  static constexpr int kept = Kept, group = Group;
+};
+
+struct AnyShape {
+  int kept, group;
+};
+
+/// Calls visit(shape), the shape's `kept` and `group` being those of the pattern.
+template <class Visit>
+auto with_shape(const Sparsity& s, const Visit& visit) {
+  if (s.kept == 2 && s.group == 4) return visit(FixedShape<2, 4>{});
+  if (s.kept == 1 && s.group == 2) return visit(FixedShape<1, 2>{});
+  if (s.kept == 4 && s.group == 8) return visit(FixedShape<4, 8>{});
+  return visit(AnyShape{s.kept, s.group});
 }
 
 }  // namespace numemu::unit

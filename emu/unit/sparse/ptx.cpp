@@ -8,7 +8,7 @@
 #include <string>
 
 #include "emu/unit/sparse/kept_index.hpp"
-#include "emu/unit/sparse/shape.hpp"
+#include "emu/unit/sparse/pattern.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::unit {

@@ -1,8 +1,10 @@
 // Fast paths of units that add a few products by a tree of rounded sums, then C, and of units that
 // add them and C exactly.
 #pragma once
+#include <cstdint>
 #include <string_view>
 
+#include "emu/unit/chain/chain_tile.hpp"
 #include "emu/unit/description.hpp"
 #include "emu/unit/unit.hpp"
 
@@ -32,5 +34,19 @@ inline constexpr std::string_view kTreeFields[] = {"core",
 /// even (CDNA1, CDNA2), pairs rounded to odd (Arm BFDOT), pairs of exact products rounded once (Arm
 /// BFDOT with EBF = 1). Throws Error as Unit::multiply does.
 bool multiply_tree(const UnitDescription&, const Gemm&);
+
+/// What happens to the products of a group before C joins.
+enum class TreeKind : std::uint8_t {
+  pairwise,  ///< rounded, then pairwise sums rounded, to nearest even
+  to_odd,    ///< the same, to odd
+  fused,     ///< two products added exactly and rounded once
+};
+
+struct TreeRule {
+  TreeKind kind = TreeKind::pairwise;
+  int group = 2;           ///< 2 or 4; `fused`: 2
+  bool plus_zero = false;  ///< a product that is zero is +0
+  bool flush = false;      ///< tiny results can occur; they become zeros of their sign
+};
 
 }  // namespace numemu::unit

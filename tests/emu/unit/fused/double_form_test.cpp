@@ -3,7 +3,6 @@
 
 #include <omp.h>
 
-#include "emu/unit/fused/double_form_tile.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/unit/fused/prepare_cases.hpp"
 

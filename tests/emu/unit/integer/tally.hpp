@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "emu/unit/integer/integer.hpp"
-#include "emu/unit/integer/path.hpp"
+#include "emu/unit/integer/plan.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/unit/integer/integer_problem.hpp"
 
