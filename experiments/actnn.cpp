@@ -17,7 +17,7 @@
 #include "formats/portable/math.hpp"
 #include "formats/random.hpp"
 #include "policies/bits/allocation.hpp"
-#include "policies/bits/greedy_bits.hpp"
+#include "policies/bits/sample_bits.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
 
 namespace numemu::experiments {

@@ -16,7 +16,7 @@
 #include "formats/portable/math.hpp"
 #include "policies/zap/position_mask.hpp"
 #include "policies/zap/predictor.hpp"
-#include "policies/zap/sites.hpp"
+#include "policies/zap/zap_network.hpp"
 
 namespace numemu::experiments {
 namespace {

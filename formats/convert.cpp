@@ -13,7 +13,7 @@
 #include "formats/error.hpp"
 #include "formats/float32_converter.hpp"
 #include "formats/simd/decode.hpp"
-#include "formats/simd/streaming.hpp"
+#include "formats/simd/convert_loops.hpp"
 #include "formats/value.hpp"
 
 namespace numemu {

@@ -11,7 +11,6 @@
 #include "formats/simd/convert_loops.hpp"
 #include "formats/simd/philox.hpp"
 #include "formats/simd/shared_exponent.hpp"
-#include "formats/simd/streaming.hpp"
 
 namespace numemu {
 namespace {

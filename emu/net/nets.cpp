@@ -4,7 +4,7 @@
 
 #include <charconv>
 
-#include "emu/net/build/blocks.hpp"
+#include "emu/net/build/builder.hpp"
 #include "emu/net/data/dataset.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "formats/error.hpp"

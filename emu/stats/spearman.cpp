@@ -6,7 +6,7 @@
 #include <numeric>
 #include <string>
 
-#include "emu/stats/bootstrap.hpp"
+#include "emu/stats/resampling.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"
 

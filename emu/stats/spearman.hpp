@@ -22,7 +22,7 @@ double spearman(const std::vector<double>& x, const std::vector<double>& y);
 /// for NaN. |rho| <= 1, else Error.
 Interval spearman_interval(double rho, std::int64_t n);
 
-/// Bootstrap percentile interval (emu/stats/bootstrap.hpp) over the pairs, which are what was
+/// Bootstrap percentile interval (emu/stats/resampling.hpp) over the pairs, which are what was
 /// sampled; [-1, 1] where no resample defines the correlation. For more than a few dozen pairs away
 /// from the ends: pairs that agree wholly agree in every resample, so that its width is zero there.
 Interval spearman_interval(const std::vector<double>& x, const std::vector<double>& y,

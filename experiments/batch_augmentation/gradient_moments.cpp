@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "emu/stats/jackknife.hpp"
+#include "emu/stats/resampling.hpp"
 #include "emu/stats/squares.hpp"
 #include "formats/portable/pairwise.hpp"
 

@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "emu/net/data/view.hpp"
-#include "emu/stats/bootstrap.hpp"
+#include "emu/stats/resampling.hpp"
 
 namespace numemu::experiments {
 namespace {

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "emu/net/nets.hpp"
-#include "emu/stats/bootstrap.hpp"
+#include "emu/stats/resampling.hpp"
 #include "emu/stats/interval.hpp"
 #include "emu/stats/spearman.hpp"
 #include "experiments/engine/study.hpp"

@@ -17,7 +17,7 @@
 #include "experiments/predict/tensor_noise.hpp"
 #include "formats/portable/math.hpp"
 #include "formats/portable/pairwise.hpp"
-#include "policies/calibrate/listen.hpp"
+#include "policies/calibrate/reference.hpp"
 #include "policies/calibrate/static_scale.hpp"
 #include "policies/numerics/scale_groups.hpp"
 

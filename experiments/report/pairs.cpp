@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "emu/stats/interval.hpp"
-#include "emu/stats/jackknife.hpp"
+#include "emu/stats/resampling.hpp"
 #include "emu/stats/laws.hpp"
 #include "emu/stats/mean.hpp"
 #include "experiments/engine/losses_file.hpp"

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "emu/net/ops/losses.hpp"
-#include "emu/stats/bootstrap.hpp"
+#include "emu/stats/resampling.hpp"
 #include "experiments/tracin/questions.hpp"
 #include "formats/portable/math.hpp"
 #include "formats/portable/pairwise.hpp"

@@ -14,7 +14,7 @@
 #include "formats/portable/pairwise.hpp"
 #include "formats/portable/vector_functions.hpp"
 #include "formats/random.hpp"
-#include "policies/calibrate/cholesky.hpp"
+#include "policies/calibrate/least_squares.hpp"
 
 namespace numemu::experiments {
 

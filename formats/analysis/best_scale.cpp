@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "formats/analysis/error_figures.hpp"
-#include "formats/analysis/first_outside.hpp"
+#include "formats/analysis/prefix_sums.hpp"
 #include "formats/analysis/outcome_law.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"

@@ -1,5 +1,6 @@
 // The step function of a format: each finite value and the interval of reals that rounds to it.
 #pragma once
+#include <cstdint>
 #include <vector>
 
 #include "formats/format.hpp"
@@ -49,5 +50,28 @@ Boundary rounding_boundary(const GridPoint& low, const GridPoint& high, Rounding
 /// One cell fewer than values. Throws Error for formats of more than 16 bits or one value, and for
 /// those that flush subnormals (the flush comes after the rounding, so it is biased).
 std::vector<Cell> brackets(const Format&, bool symmetric);
+
+// Which interval of a sorted partition each float32 lies in: exact, branch-free, a block at a time.
+
+/// The smallest float32 that is at or above `bound` (`closed`), or strictly above it: x >= bound
+/// for a double bound becomes a comparison of floats with the same result for every float x.
+float float_threshold(double bound, bool closed);
+
+/// Finds i such that thresholds[i - 1] <= x < thresholds[i] (i in [0, thresholds.size()]; NaN gives
+/// 0).
+class CellSearch {
+ public:
+  static constexpr int kBlock =
+      64;  ///< elements per call; one is as deep as the search, many overlap
+
+  /// `thresholds` ascending, equal ones allowed (the last of them wins).
+  explicit CellSearch(std::vector<float> thresholds);
+  /// index[i] for x[0..count), count <= kBlock.
+  void find(const float* x, int count, std::uint32_t* index) const;
+
+ private:
+  std::vector<float> tree_;  ///< sorted, padded with NaN (never reached) to 2^levels - 1
+  int levels_ = 0;
+};
 
 }  // namespace numemu

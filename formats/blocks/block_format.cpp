@@ -3,10 +3,15 @@
 #include "formats/blocks/block_format.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <cstdlib>
 #include <iterator>
 #include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
-#include "formats/blocks/block_description.hpp"
 #include "formats/codec.hpp"
 #include "formats/error.hpp"
 #include "formats/interned.hpp"
@@ -14,6 +19,186 @@
 
 namespace numemu {
 namespace {
+
+constexpr int kWidestElement = 16;      // bits: codes are bytes or half-words
+constexpr int kWidestExponent = 8;      // bits, as in float32
+constexpr int kLargestBias = 255;       // of elements and scales: float32 numbers stay near
+constexpr int kMxInteger = 8;           // bits of the one integer element of OCP MX
+constexpr int kMxIntegerExponent = -6;  // OCP MX 1.0, section 5.3.4
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(' ');
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(' ') - first + 1);
+}
+
+// HEAD(ARGUMENT, ...): the parts, commas inside inner brackets left alone.
+struct Call {
+  std::string_view text, head;
+  std::vector<std::string_view> arguments;
+
+  [[noreturn]] void fail(const std::string& what) const {
+    throw Error("block format '" + std::string(text) + "': " + what);
+  }
+  void expect_arguments(std::size_t least, std::size_t most, const char* shape) const {
+    if (arguments.size() < least || arguments.size() > most)
+      fail("expected " + std::string(shape) + ", not " + std::to_string(arguments.size()) +
+           " parts");
+  }
+};
+
+Call parse_call(std::string_view text, std::size_t bracket) {
+  Call call{text, trimmed(text.substr(0, bracket)), {}};
+  if (!text.ends_with(')')) call.fail("expected a ')' at the end");
+  const std::string_view inside = text.substr(bracket + 1, text.size() - bracket - 2);
+  int depth = 0;
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < inside.size(); ++i) {
+    if (inside[i] == '(') ++depth;
+    if (inside[i] == ')' && --depth < 0) call.fail("unexpected ')' before the end");
+    if (inside[i] != ',' || depth > 0) continue;
+    call.arguments.push_back(trimmed(inside.substr(begin, i - begin)));
+    begin = i + 1;
+  }
+  call.arguments.push_back(trimmed(inside.substr(begin)));
+  return call;
+}
+
+std::int64_t parse_number(const Call& call, const char* part, std::string_view digits,
+                          std::int64_t least, std::int64_t most) {
+  std::int64_t value = 0;
+  const char* end = digits.data() + digits.size();
+  const auto [at, error] = std::from_chars(digits.data(), end, value);
+  if (at != end || digits.empty() || error == std::errc::invalid_argument)
+    call.fail(std::string(part) + " '" + std::string(digits) + "' is not a whole number");
+  if (error != std::errc{} || value < least || value > most)
+    call.fail(std::string(part) + " = " + std::string(digits) + " is outside " +
+              std::to_string(least) + ".." + std::to_string(most));
+  return value;
+}
+
+const Format& parse_format(const Call& call, std::string_view name) {
+  try {
+    return find_format(name);
+  } catch (const Error& error) {
+    call.fail(error.what());
+  }
+}
+
+bool moderate(const Format& f) {
+  return f.kind == Kind::floating && f.exponent_bits <= kWidestExponent &&
+         std::abs(f.bias) <= kLargestBias;
+}
+
+bool usable_float(const Format& f) {
+  return moderate(f) && f.bits <= kWidestElement && f.has_zero();
+}
+
+BlockFormat parse_mx(const Call& call) {
+  call.expect_arguments(2, 2, "mx(ELEM,SIZE)");
+  BlockFormat f;
+  f.element = &parse_format(call, call.arguments[0]);
+  const bool is_int8 =
+      f.element->kind == Kind::integer && f.element->is_signed && f.element->bits == kMxInteger;
+  if (!is_int8 && !usable_float(*f.element))
+    call.fail(
+        "expected a floating element with a zero, at most 16 bits, 8 exponent bits and a bias "
+        "within 255, or int8 "
+        "(bfp(K,SIZE) has other integers), not " +
+        f.element->name);
+  f.element_exponent = is_int8 ? kMxIntegerExponent : 0;
+  f.scale = &find_format("float8_e8m0fnu");
+  f.size = parse_number(call, "size", call.arguments[1], 1, kLargestBlock);
+  f.default_rule = "floor";
+  f.name = "mx(" + f.element->name + "," + std::to_string(f.size) + ")";
+  return f;
+}
+
+BlockFormat parse_bfp(const Call& call) {
+  call.expect_arguments(2, 2, "bfp(K,SIZE)");
+  BlockFormat f;
+  const std::int64_t k = parse_number(call, "width K", call.arguments[0], 2, 8);
+  f.element = &find_format("int" + std::to_string(k));
+  f.scale = &find_format("float8_e8m0fnu");
+  f.size = parse_number(call, "size", call.arguments[1], 1, kLargestBlock);
+  f.default_rule = "floor";
+  f.name = "bfp(" + std::to_string(k) + "," + std::to_string(f.size) + ")";
+  return f;
+}
+
+// Name, default rule and checks of a group whose parts are known.
+BlockFormat finish_group(BlockFormat f, const Call& call) {
+  const bool integer = f.element->kind == Kind::integer;
+  if (!integer && !usable_float(*f.element))
+    call.fail(
+        "expected an element intK, uintK or a floating format with a zero, at most 16 bits "
+        "and 8 exponent bits, not " +
+        f.element->name);
+  if (!integer && f.affine != Affine::sym)
+    call.fail(to_string(f.affine) + " needs integer elements, not " + f.element->name);
+  const bool usable_scale = moderate(*f.scale) && f.scale->container_shift == 0 &&
+                            (f.scale->bits <= kWidestElement || f.scale->bits == 32);
+  if (!usable_scale)
+    call.fail(
+        "expected a scale of float32 or a floating format of at most 16 bits and 8 exponent "
+        "bits, not " +
+        f.scale->name);
+  f.default_rule = f.power_of_two_scale() ? "ceil" : "absmax";
+  f.name = "group(" + f.element->name + "," +
+           (f.span == Span::block ? std::to_string(f.size) : to_string(f.span)) + "," +
+           f.scale->name + (f.affine == Affine::sym ? "" : "," + to_string(f.affine)) + ")";
+  return f;
+}
+
+BlockFormat parse_group(const Call& call) {
+  call.expect_arguments(3, 4, "group(ELEM,SIZE|tensor|channel|row,SCALE[,sym|zp|min])");
+  BlockFormat f;
+  f.element = &parse_format(call, call.arguments[0]);
+  for (const Span span : {Span::tensor, Span::channel, Span::row})
+    if (call.arguments[1] == to_string(span)) f.span = span;
+  if (f.span == Span::block) {
+    const bool digits =
+        call.arguments[1].find_first_not_of("-0123456789") == std::string_view::npos;
+    if (!digits)
+      call.fail("expected a size, tensor, channel or row, not '" + std::string(call.arguments[1]) +
+                "'");
+    f.size = parse_number(call, "size", call.arguments[1], 1, kLargestBlock);
+  }
+  f.scale = &parse_format(call, call.arguments[2]);
+  if (call.arguments.size() == 4) {
+    const Affine kinds[] = {Affine::sym, Affine::zp, Affine::min};
+    const auto named = std::find_if(std::begin(kinds), std::end(kinds), [&](Affine affine) {
+      return call.arguments[3] == to_string(affine);
+    });
+    if (named == std::end(kinds))
+      call.fail("expected sym, zp or min, not '" + std::string(call.arguments[3]) + "'");
+    f.affine = *named;
+  }
+  return finish_group(std::move(f), call);
+}
+
+/// What a description looks like, for messages: "mx(ELEM,SIZE)", ...
+const std::vector<std::string>& block_description_shapes() {
+  static const std::vector<std::string> shapes = {"mx(ELEM,SIZE)", "bfp(K,SIZE)",
+                                                  "group(ELEM,SIZE,SCALE)"};
+  return shapes;
+}
+
+/// The record that HEAD(ARGUMENT, ...) describes, its name the canonical spelling; empty if `text`
+/// has no bracket. Throws Error naming the offending part. Grammar: find_block_format().
+std::optional<BlockFormat> parse_block_description(std::string_view text) {
+  const std::size_t bracket = text.find('(');
+  if (bracket == std::string_view::npos) return {};
+  const Call call = parse_call(text, bracket);
+  if (call.head == "mx") return parse_mx(call);
+  if (call.head == "bfp") return parse_bfp(call);
+  if (call.head == "group") return parse_group(call);
+  const std::string nearest = nearest_name(call.head, {"mx", "bfp", "group"});
+  const std::vector<std::string>& shapes = block_description_shapes();
+  const auto shape = std::find_if(shapes.begin(), shapes.end(),
+                                  [&](const std::string& s) { return s.starts_with(nearest); });
+  call.fail("unknown '" + std::string(call.head) + "(...)'; did you mean '" + *shape + "'?");
+}
 
 // In the order of the enumerators.
 constexpr std::string_view kSpans[] = {"block", "tensor", "channel", "row"};

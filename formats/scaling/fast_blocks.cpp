@@ -17,7 +17,6 @@
 #include "formats/simd/philox.hpp"
 #include "formats/simd/quantize_fast.hpp"
 #include "formats/simd/quantize_odd.hpp"
-#include "formats/simd/streaming.hpp"
 
 namespace numemu {
 namespace {

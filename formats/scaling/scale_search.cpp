@@ -10,7 +10,6 @@
 #include <tuple>
 #include <vector>
 
-#include "formats/analysis/first_outside.hpp"
 #include "formats/analysis/prefix_sums.hpp"
 #include "formats/analysis/sort_magnitudes.hpp"
 

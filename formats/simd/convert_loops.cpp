@@ -2,7 +2,6 @@
 #include "formats/simd/convert_loops.hpp"
 
 #include "formats/codec.hpp"
-#include "formats/simd/whole_steps.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "formats/simd/convert_loops.cpp"

@@ -1,5 +1,6 @@
 // The vector loops of float32 conversions, dispatched at run time to the best instruction set.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 
 #include "formats/simd/plan.hpp"
@@ -31,5 +32,47 @@ void convert_vectors(const Plan&, const Arrays&);
 
 /// How many bytes of `flags` have each Flag bit, into counts[0..5): NX UF OF DZ NV.
 void count_flags(const std::uint8_t* flags, std::int64_t n, std::int64_t counts[5]);
+
+/// Vectors of a step, so that four rows of codes or flags leave as one row of bytes.
+inline constexpr int kStepVectors = 4;
+
+/// Calls run(arrays) for the whole steps of `to`, then for the rest in a padded copy of one step.
+/// So a loop holds its long body once, which halves the time to compile it.
+template <class Run>
+void run_whole_steps(const Arrays& to, std::int64_t step, const Run& run) {
+  const std::int64_t rest = to.n % step, whole = to.n - rest;
+  Arrays steps = to;
+  steps.n = whole;
+  if (whole != 0) run(steps);
+  if (rest == 0) return;
+  constexpr int kMost = kStepVectors * 16;
+  alignas(64) float x[kMost] = {}, values[kMost];
+  alignas(64) std::uint32_t random[kMost] = {}, codes32[kMost];
+  std::uint8_t codes8[kMost], flags[kMost];
+  std::uint16_t codes16[kMost];
+  std::copy_n(to.x + whole, rest, x);
+  if (to.random != nullptr) std::copy_n(to.random + whole, rest, random);
+  run(Arrays{.x = x,
+             .n = step,
+             .values = to.values ? values : nullptr,
+             .codes8 = to.codes8 ? codes8 : nullptr,
+             .codes16 = to.codes16 ? codes16 : nullptr,
+             .codes32 = to.codes32 ? codes32 : nullptr,
+             .flags = to.flags ? flags : nullptr,
+             .random = random});
+  if (to.values) std::copy_n(values, rest, to.values + whole);
+  if (to.codes8) std::copy_n(codes8, rest, to.codes8 + whole);
+  if (to.codes16) std::copy_n(codes16, rest, to.codes16 + whole);
+  if (to.codes32) std::copy_n(codes32, rest, to.codes32 + whole);
+  if (to.flags) std::copy_n(flags, rest, to.flags + whole);
+}
+
+/// n results of 4 bytes from `out` on: more than a second-level cache holds, and aligned to a cache
+/// line, as streaming stores require.
+inline bool worth_streaming(const void* out, std::int64_t n) {
+  constexpr std::int64_t kLeast = std::int64_t{1} << 22;
+  constexpr std::uintptr_t kLine = 64;
+  return n >= kLeast && reinterpret_cast<std::uintptr_t>(out) % kLine == 0;
+}
 
 }  // namespace numemu::simd

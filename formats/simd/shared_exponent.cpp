@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "formats/codec.hpp"
-#include "formats/simd/whole_steps.hpp"
+#include "formats/simd/convert_loops.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "formats/simd/shared_exponent.cpp"

@@ -8,6 +8,24 @@
 
 namespace numemu::policies {
 
+// Symmetric positive definite systems in float64: the same bits on every CPU and thread count.
+
+/// The lower factor L of A = L L^T, n x n row-major; only the lower triangle of A is read. Column
+/// after column, every element updated in the order of the columns. Throws Error where a pivot is
+/// not positive: A is not positive definite.
+class Cholesky {
+ public:
+  Cholesky(std::vector<double> a, std::int64_t n);
+  /// x with A x = b, in place.
+  void solve(double* b) const;
+  /// L, row-major; what lies above its diagonal is not defined.
+  const std::vector<double>& lower() const { return l_; }
+
+ private:
+  std::vector<double> l_;
+  std::int64_t n_;
+};
+
 /// Constraints besides the fit.
 struct LeastSquaresOptions {
   /// Weight of |w - prior|^2, in units of the mean square of an input summed over the rows.

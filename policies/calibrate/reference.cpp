@@ -7,7 +7,6 @@
 
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/memory_plan.hpp"
-#include "policies/calibrate/listen.hpp"
 
 namespace numemu::policies {
 namespace {

@@ -1,8 +1,10 @@
 // The results of the float32 graph on the calibration samples: the only values that scales and
 // predictions may read.
 #pragma once
+#include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "emu/net/graph.hpp"
@@ -36,5 +38,19 @@ FloatReference float_reference(const net::Graph&, net::Tensor images);
 net::Tensor samples_of(const net::Tensor&, std::int64_t first, std::int64_t count);
 /// The first `samples` entries along axis 0.
 net::Tensor first_samples(const net::Tensor&, std::int64_t samples);
+
+// A float32 pass heard layer by layer, so that nothing of it need be kept.
+
+/// What hears of a float32 pass the tensors that FloatReference holds (reference.hpp), each once,
+/// as soon as it is complete; they live as long as the call. A function that is null hears nothing.
+struct ReferenceListener {
+  std::function<void(std::string_view layer, const net::Tensor& left, const net::Tensor* right)>
+      operands;  ///< right: null where it is a weight
+  std::function<void(std::string_view layer, const net::Tensor& output)> output;
+};
+
+/// Runs the float32 graph on a batch for a listener; returns the logits.
+net::Tensor listen(const net::Graph&, const std::vector<net::Tensor>& batch,
+                   const ReferenceListener&);
 
 }  // namespace numemu::policies

@@ -5,7 +5,7 @@
 
 #include "emu/net/numerics.hpp"
 #include "policies/mask/mask_tensor.hpp"
-#include "policies/mask/step_thresholds.hpp"
+#include "policies/mask/threshold_history.hpp"
 
 namespace numemu::policies {
 

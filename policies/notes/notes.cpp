@@ -12,7 +12,7 @@
 #include "emu/net/gemm_layers.hpp"
 #include "formats/joined.hpp"
 #include "policies/bits/effective_bits.hpp"
-#include "policies/calibrate/listen.hpp"
+#include "policies/calibrate/reference.hpp"
 #include "policies/calibrate/static_scale.hpp"
 #include "policies/recipe/unit_operands.hpp"
 

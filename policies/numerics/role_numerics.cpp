@@ -11,7 +11,7 @@
 #include "emu/net/ops/elementwise.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
-#include "policies/calibrate/listen.hpp"
+#include "policies/calibrate/reference.hpp"
 #include "policies/calibrate/static_scale.hpp"
 #include "policies/numerics/plain_operand.hpp"
 #include "policies/numerics/random_identity.hpp"

@@ -9,7 +9,6 @@
 
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
-#include "policies/tuning/rotated_moments.hpp"
 #include "policies/tuning/rotation_links.hpp"
 #include "policies/tuning/tune_step.hpp"
 

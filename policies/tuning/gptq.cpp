@@ -11,7 +11,7 @@
 #include "emu/net/ops/elementwise.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/pairwise.hpp"
-#include "policies/calibrate/cholesky.hpp"
+#include "policies/calibrate/least_squares.hpp"
 #include "policies/tuning/weight_grid.hpp"
 
 namespace numemu::policies {

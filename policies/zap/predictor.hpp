@@ -2,12 +2,33 @@
 // are zero.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "emu/net/graph.hpp"
+#include "emu/net/op.hpp"
 #include "policies/zap/position_mask.hpp"
 
 namespace numemu::policies {
+
+// The predictors' convolution: 3 x 3, every channel by itself, border of zeros.
+
+/// y [n, h, w, c] = bias [c] + x * weight [c, 3, 3, 1] in float32, products and sums rounded one by
+/// one, taps row by row: the same bits on every CPU and for any number of threads. It calls no
+/// Numerics: predictors are not part of the network whose numerics are studied.
+/// Gradients of the weights are float32 sums down each column of an image, then float64.
+class Depthwise3x3 final : public net::Op {
+ public:
+  /// Throws Error unless channels are positive.
+  explicit Depthwise3x3(std::int64_t channels);
+  net::Shape output_shape(net::Shapes inputs) const override;
+  void forward(const net::OpCall&, net::OpInputs inputs, net::Tensor& output) const override;
+  void backward(const net::OpCall&, const net::OpBackward&) const override;
+
+ private:
+  std::int64_t channels_;
+};
 
 /// Zero activation prediction (Shomron et al., ECCV 2020) for maps x [batch, height, width,
 /// channels] that come out of a ReLU. y = x on computed positions and +0 elsewhere goes through a
@@ -52,5 +73,26 @@ inline bool keeps(const PositionMask& mask, std::int64_t channels, std::int64_t 
 /// x where keeps(), +0 elsewhere, also in the place of NaN and infinity: what is skipped is never
 /// known. x and z [batch, height, width, channels] have one shape.
 void skip_zeros(const PositionMask&, const net::Tensor& z, float threshold, net::Tensor& x);
+
+// Training of a predictor on recorded activations, without labels.
+
+/// The settings of Shomron et al.; the rate stays as it is.
+struct ZapTraining {
+  std::int64_t epochs = 5;
+  std::int64_t batch = 128;  ///< maps
+  double learning_rate = 0.01;
+  std::uint64_t seed = 0;  ///< of the order of the maps
+};
+
+/// The loss of predictions z for maps x, of one shape, and its derivative. With m = 1 on computed
+/// positions: the mean over all elements of (clamp(z (1 - m) + m, 0, 1) - t)^2, t = 1 where m = 1
+/// or x > 0, else 0. The derivative passes the clamp where 0 <= z <= 1.
+double zap_loss(const PositionMask&, const net::Tensor& x, const net::Tensor& z,
+                net::Tensor* gradient = nullptr);
+
+/// Trains in place on maps [samples, height, width, channels], reshuffled each epoch, with Adam;
+/// running statistics too. Same bits for any number of threads. Returns the mean loss of each
+/// epoch. Throws Error for no maps or options out of range.
+std::vector<double> train_predictor(ZapPredictor&, const net::Tensor& maps, const ZapTraining&);
 
 }  // namespace numemu::policies

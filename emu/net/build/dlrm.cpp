@@ -1,6 +1,6 @@
 // Embedding tables, dot products in pairs, two perceptrons.
 // Cold: a negligible share of any run (docs/build.md).
-#include "emu/net/build/blocks.hpp"
+#include "emu/net/build/builder.hpp"
 #include "emu/net/data/clicks.hpp"
 #include "emu/net/ops/lookup.hpp"
 #include "emu/net/ops/matmul.hpp"

@@ -1,6 +1,6 @@
 // Depthwise separable convolutions: one filter per channel, then a mixture of channels.
 // Cold: a negligible share of any run (docs/build.md).
-#include "emu/net/build/blocks.hpp"
+#include "emu/net/build/builder.hpp"
 
 namespace numemu::net {
 namespace {

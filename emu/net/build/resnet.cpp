@@ -1,6 +1,6 @@
 // Residual networks for CIFAR-10, with the layer names stageS.blockB.LAYER.
 // Cold: a negligible share of any run (docs/build.md).
-#include "emu/net/build/blocks.hpp"
+#include "emu/net/build/builder.hpp"
 #include "emu/net/ops/binary.hpp"
 #include "emu/net/ops/views.hpp"
 

@@ -2,7 +2,7 @@
 // Cold: a negligible share of any run (docs/build.md).
 #include <cmath>
 
-#include "emu/net/build/blocks.hpp"
+#include "emu/net/build/builder.hpp"
 #include "emu/net/ops/binary.hpp"
 #include "emu/net/ops/masks.hpp"
 #include "emu/net/ops/matmul.hpp"

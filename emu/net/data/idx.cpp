@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "emu/net/data/byte_source.hpp"
+#include "emu/net/data/sources.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
 
@@ -81,6 +82,19 @@ void write_idx(const std::string& folder, const std::string& prefix, const Image
                    {big_endian({kImagesMagic, count, kSide, kSide}), text_of(images.pixels)});
   write_atomically(folder + "/" + prefix + "-labels-idx1-ubyte",
                    {big_endian({kLabelsMagic, count}), text_of(images.labels)});
+}
+
+namespace {
+
+// Mean and deviation of all training pixels on [0, 1], as in the PyTorch MNIST example.
+constexpr double kMean = 0.1307, kDeviation = 0.3081;
+
+}  // namespace
+
+Dataset load_mnist(const std::string& folder) {
+  Images train = read_idx(folder, "train");
+  Images test = read_idx(folder, "t10k");
+  return Dataset("mnist", 10, std::move(train), std::move(test), {kMean}, {kDeviation});
 }
 
 }  // namespace numemu::net

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "emu/stats/bootstrap.hpp"
+#include "emu/stats/resampling.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/stats/samples.hpp"
 #include "tests/files.hpp"

@@ -9,7 +9,7 @@
 
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/pointwise.hpp"
-#include "policies/bits/greedy_bits.hpp"
+#include "policies/bits/sample_bits.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
 #include "policies/state_bytes.hpp"
 #include "tests/catch.hpp"

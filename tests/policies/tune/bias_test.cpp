@@ -1,6 +1,6 @@
 // Step bias: the divergence from float32 falls, and biases alone change.
 #include "emu/net/graph.hpp"
-#include "policies/tuning/straight_through_numerics.hpp"
+#include "policies/tuning/distillation.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/tuning/small_tuning.hpp"
 

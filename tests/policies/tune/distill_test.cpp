@@ -1,7 +1,7 @@
 // Step distill: the divergence falls by all parameters of layers with weights, and a restart leads
 // to the same bits.
 #include "emu/net/nets.hpp"
-#include "policies/tuning/straight_through_numerics.hpp"
+#include "policies/tuning/distillation.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/tuning/small_tuning.hpp"
 

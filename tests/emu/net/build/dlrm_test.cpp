@@ -3,7 +3,7 @@
 #include <cmath>
 #include <map>
 
-#include "emu/net/build/blocks.hpp"
+#include "emu/net/build/builder.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/build/learning.hpp"
 

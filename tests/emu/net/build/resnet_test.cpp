@@ -1,7 +1,7 @@
 // Residual networks: published sizes, layer names, and the shortcut computed by hand.
 #include <algorithm>
 
-#include "emu/net/build/blocks.hpp"
+#include "emu/net/build/builder.hpp"
 #include "emu/net/nets.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"

@@ -2,7 +2,7 @@
 // character.
 #include <algorithm>
 
-#include "emu/net/build/blocks.hpp"
+#include "emu/net/build/builder.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/build/learning.hpp"
 

@@ -1,10 +1,12 @@
-#include "emu/stats/bootstrap.hpp"
+#include "emu/stats/resampling.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <string>
+#include <vector>
 
+#include "emu/stats/mean.hpp"
 #include "formats/error.hpp"
 #include "formats/random.hpp"
 
@@ -42,6 +44,14 @@ Interval bootstrap_interval(
   std::sort(values.begin(), values.end());
   const std::size_t skipped = std::max<std::size_t>(1, (values.size() + 1) / kOneIn) - 1;
   return {values[skipped], values[values.size() - 1 - skipped]};
+}
+
+double jackknife_error(std::int64_t groups,
+                       const std::function<double(std::int64_t left_out)>& statistic) {
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < groups; ++i) values.push_back(statistic(i));
+  return mean_of(values).deviation * static_cast<double>(groups - 1) /
+         std::sqrt(static_cast<double>(groups));
 }
 
 }  // namespace numemu::stats

@@ -1,5 +1,5 @@
 // Greedy bits: the published vectors, the optimum by trying everything, budgets that cannot be met.
-#include "policies/bits/greedy_bits.hpp"
+#include "policies/bits/sample_bits.hpp"
 
 #include "formats/random.hpp"
 #include "policies/bits/allocation.hpp"

@@ -1,9 +1,11 @@
 // Bootstrap intervals: the draws as documented, the points as documented, and their width.
-#include "emu/stats/bootstrap.hpp"
+#include "emu/stats/resampling.hpp"
 
 #include <cmath>
 #include <numeric>
+#include <vector>
 
+#include "emu/stats/mean.hpp"
 #include "formats/random.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/stats/samples.hpp"
@@ -81,6 +83,28 @@ TEST_CASE("samples that cannot be drawn from are refused", "[fast]") {
              Catch::EndsWith("found 1 and 0"));
   CHECK_THAT(test::message_of([&] { bootstrap_interval(std::int64_t{1} << 31, 1, 0, zero); }),
              Catch::EndsWith("found 2147483648 and 1"));
+}
+
+TEST_CASE("jackknife: of a mean it is the standard error", "[fast]") {
+  const std::vector<double> x = {1, 4, 4, 9, 16, -3, 2.5};
+  double sum = 0;
+  for (const double v : x) sum += v;
+  const auto n = static_cast<double>(x.size());
+  const double error = jackknife_error(std::ssize(x), [&](std::int64_t i) {
+    return (sum - x[static_cast<std::size_t>(i)]) / (n - 1);
+  });
+  CHECK(error == Approx(mean_of(x).error));
+  // exp(mean): the delta method.
+  const double mean = sum / n / 100;
+  const double of_exp = jackknife_error(std::ssize(x), [&](std::int64_t i) {
+    return std::exp((sum - x[static_cast<std::size_t>(i)]) / (n - 1) / 100);
+  });
+  CHECK(of_exp == Approx(std::exp(mean) * mean_of(x).error / 100).epsilon(0.01));
+}
+
+TEST_CASE("jackknife: one group has no error", "[fast]") {
+  CHECK(std::isnan(jackknife_error(1, [](std::int64_t) { return 1.0; })));
+  CHECK(jackknife_error(2, [](std::int64_t) { return 1.0; }) == 0);
 }
 
 }  // namespace bootstrap_test
