@@ -12,6 +12,7 @@
 
 #include "emu/net/graph.hpp"
 #include "emu/net/numerics.hpp"
+#include "emu/net/tensor.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "formats/storage/options.hpp"
 
@@ -81,6 +82,24 @@ class Policy : public net::Forwarding {
 
  private:
   Binding binding_;
+};
+
+/// Below such a policy weights may be released in inference once the roles hold their codes
+/// (policies/numerics/recipe_numerics.hpp). A base class beside Policy.
+class LeavesWeights {
+ public:
+  virtual ~LeavesWeights() = default;
+};
+
+/// Calibration below such a policy sees other numbers than the float32 network's, so that recipes
+/// with and without it share nothing.
+class RewritesInputs {
+ public:
+  virtual ~RewritesInputs() = default;
+  /// Rewrites a float32 input of a layer (its left operand), samples from number `first_sample` on,
+  /// as `product` does in inference: policies below calibrate on that.
+  virtual void read_input(std::string_view layer, std::int64_t first_sample,
+                          net::Tensor& x) const = 0;
 };
 
 /// A row of the table of policies.

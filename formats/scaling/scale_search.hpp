@@ -1,10 +1,17 @@
 // The code of a real scale that leaves the least squared error, found without trying every code.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 
 #include "formats/scaling/element_grid.hpp"
 
 namespace numemu {
+
+// Sorts float32 magnitudes by the digits of their bits.
+
+/// x[0..n) ascending, in x or in `other`, an array as long: the one that is returned. No element is
+/// negative or NaN: the bits of all others are in their order.
+float* sort_magnitudes(float* x, float* other, std::size_t n);
 
 /// What is searched: the codes of a scale format, whose factors ascend.
 struct ScaleCodes {

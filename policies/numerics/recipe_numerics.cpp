@@ -9,9 +9,8 @@
 
 #include "emu/net/train/options.hpp"
 #include "formats/error.hpp"
-#include "policies/leaves_weights.hpp"
+#include "policies/policy.hpp"
 #include "policies/recipe/choices.hpp"
-#include "policies/rewrites_inputs.hpp"
 
 namespace numemu::policies {
 

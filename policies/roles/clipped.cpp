@@ -8,11 +8,10 @@
 #include "emu/net/profile.hpp"
 #include "formats/error.hpp"
 #include "formats/quantize.hpp"
-#include "policies/leaves_weights.hpp"
+#include "policies/policy.hpp"
 #include "policies/numerics/block_lines.hpp"
 #include "policies/numerics/quantized_tensor.hpp"
 #include "policies/numerics/random_identity.hpp"
-#include "policies/policy.hpp"
 #include "policies/recipe/bound_recipe.hpp"
 
 namespace numemu::policies {

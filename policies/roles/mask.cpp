@@ -19,7 +19,6 @@
 #include "policies/numerics/operand_scales.hpp"
 #include "policies/policy.hpp"
 #include "policies/recipe/bound_recipe.hpp"
-#include "policies/rewrites_inputs.hpp"
 
 namespace numemu::policies {
 namespace {

@@ -18,7 +18,6 @@
 #include "policies/numerics/rotation.hpp"
 #include "policies/policy.hpp"
 #include "policies/recipe/bound_recipe.hpp"
-#include "policies/rewrites_inputs.hpp"
 
 namespace numemu::policies {
 namespace {

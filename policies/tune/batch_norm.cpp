@@ -10,8 +10,8 @@
 
 #include "formats/error.hpp"
 #include "policies/calibrate/batch_norm.hpp"
+#include "policies/tune/batch_norm.hpp"
 #include "policies/tuning/layer_statistics.hpp"
-#include "policies/tuning/put_back_norm.hpp"
 #include "policies/tuning/tune_step.hpp"
 
 namespace numemu::policies {

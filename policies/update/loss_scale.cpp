@@ -5,7 +5,6 @@
 #include <bit>
 #include <utility>
 
-#include "policies/leaves_weights.hpp"
 #include "policies/policy.hpp"
 #include "policies/recipe/bound_recipe.hpp"
 #include "policies/state_bytes.hpp"

@@ -1,10 +1,9 @@
 // Master format: after its update a parameter is rounded to a low-precision format, without a scale
 // and saturating.
 // Cold: a negligible share of any run (docs/build.md).
-#include "policies/leaves_weights.hpp"
+#include "policies/policy.hpp"
 #include "policies/numerics/random_identity.hpp"
 #include "policies/numerics/stored_tensor.hpp"
-#include "policies/policy.hpp"
 #include "policies/recipe/bound_recipe.hpp"
 
 namespace numemu::policies {

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "emu/net/data/targets.hpp"
+#include "emu/net/data/samples.hpp"
 #include "emu/net/exchange.hpp"
 #include "emu/net/graph.hpp"
 #include "emu/net/ops/losses.hpp"

@@ -28,4 +28,13 @@ std::vector<std::pair<std::string, std::string>> description_parameters(const Un
 /// The register's short name: "float32", "int32", "fixed24q12" (24 bits, 12 right of the point).
 std::string register_name(const Register&);
 
+/// "toward zero (rtz)"
+std::string rounding_words(const Rounding&);
+/// How the products of a step are added.
+std::string sum_words(const UnitDescription&);
+/// What C is and where it enters.
+std::string c_words(const UnitDescription&);
+/// The register: width, rounding, overflow, and D where it is wider.
+std::string register_words(const UnitDescription&);
+
 }  // namespace numemu::unit

@@ -1,9 +1,11 @@
 // The fast kernels of integer cores, and of exact products whose operands are a few base-256
 // digits.
 #pragma once
+#include <cstdint>
 #include <string_view>
 
 #include "emu/unit/description.hpp"
+#include "emu/unit/integer/block.hpp"
 #include "emu/unit/unit.hpp"
 
 namespace numemu::unit {
@@ -23,5 +25,29 @@ bool multiply_integer(const UnitDescription&, const Gemm&);
 /// is present in A or B, where values span more bits than four digits, or where the sum needs more
 /// than a double.
 bool multiply_exact_digits(const Gemm&);
+
+/// C and D of a product, m x n: int32 for registers of more than 16 bits, else uint16 or uint8.
+struct RegisterArrays {
+  int bits = 32;
+  bool saturates = false;  ///< sums are then exact, else modulo 2^32
+  std::int64_t n = 0;
+  const void* c = nullptr;
+  void* d = nullptr;
+};
+
+/// Of one element of C or D.
+int bytes_of(const RegisterArrays&);
+
+/// Outputs from (row, lane) on.
+struct OutputBlock {
+  std::int64_t row = 0, lane = 0, rows = 0, lanes = 0;
+};
+
+/// C of a block as numbers, sums[32 i + j]; zeros where there is none or beyond the block.
+void load_c(const RegisterArrays&, const OutputBlock&, std::int32_t* sums);
+/// D of a block = what the register holds of sums + C.
+void store_sums(const RegisterArrays&, const OutputBlock&, const std::int32_t* sums);
+/// The largest magnitude in C.
+std::int64_t largest_c(const RegisterArrays&, std::int64_t m);
 
 }  // namespace numemu::unit

@@ -1,6 +1,7 @@
 // The search for a scale: the same code as ever on many tensors, whatever makes it faster.
 #include "formats/scaling/scale_search.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -85,6 +86,25 @@ TEST_CASE("mse chooses the scales that it chose before it became faster", "[fast
   }
   CHECK(all.size() == 4 * 7 * 7 * (4 * 4 + 1));
   CHECK(sha256_hex(all) == "e6dba3b139789289dce538d705e4b2a1cb8822cadc2cf30237b3fddc08705ee9");
+}
+
+TEST_CASE("sort magnitudes: the order of comparisons", "[fast]") {
+  const RandomSource random{.seed = 3};
+  for (const std::size_t n : {0, 1, 2, 127, 128, 1000, 1023, 1024, 5000}) {
+    for (const int digits : {32, 20, 8}) {  // few bits: many equal ones, and digits that all share
+      std::vector<float> x;
+      for (std::size_t i = 0; i < n; ++i) {
+        const std::uint32_t bits = random.bits(i, 32) >> (32 - digits) << (digits == 8 ? 20 : 0);
+        x.push_back(std::bit_cast<float>(bits % 0x7f800001U));  // up to infinity
+      }
+      std::vector<float> want = x;
+      std::sort(want.begin(), want.end());
+      std::vector<float> other(n);
+      const float* const sorted = sort_magnitudes(x.data(), other.data(), n);
+      CHECK((sorted == x.data() || sorted == other.data()));
+      CHECK(std::equal(want.begin(), want.end(), sorted));
+    }
+  }
 }
 
 }  // namespace scale_search_test

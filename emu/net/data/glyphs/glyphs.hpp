@@ -1,11 +1,35 @@
 // The generated image set: every image is a pure function of its number, in integer arithmetic
 // only.
 #pragma once
+#include <array>
 #include <cstdint>
 
 #include "emu/net/data/dataset.hpp"
+#include "emu/net/data/glyphs/signs.hpp"
 
 namespace numemu::net::glyphs {
+
+// A small grey canvas that draws round-ended strokes with smooth edges, in integer arithmetic only.
+
+inline constexpr std::int32_t kSide = 28;    ///< pixels per side
+inline constexpr std::int32_t kPixel = 256;  ///< canvas steps per pixel
+inline constexpr std::int32_t kPixels = kSide * kSide;
+
+/// Ink per pixel, 0..255, row by row.
+class Canvas {
+ public:
+  /// Ink becomes at least opacity (0..256) / 256 of what a line from a to b of that half width
+  /// covers.
+  void draw(Point a, Point b, std::int32_t half_width, std::int32_t opacity);
+  /// Ink becomes at most what such a line leaves uncovered.
+  void erase(Point a, Point b, std::int32_t half_width);
+  std::int32_t ink(std::int32_t pixel) const { return ink_[pixel]; }
+
+ private:
+  template <class Mix>
+  void stroke(Point a, Point b, std::int32_t half_width, Mix mix);
+  std::array<std::uint8_t, kPixels> ink_{};
+};
 
 inline constexpr std::int64_t kTrainImages = 60'000;
 inline constexpr std::int64_t kTestImages = 10'000;

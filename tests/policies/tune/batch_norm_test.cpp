@@ -1,6 +1,7 @@
 // Step batch_norm: statistics of every channel under the recipe become those of float32.
 #include <cmath>
 
+#include "policies/tune/batch_norm.hpp"
 #include "policies/tuning/layer_statistics.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/tuning/small_tuning.hpp"
@@ -63,6 +64,25 @@ TEST_CASE("batch_norm scales the ranges of weights with the weights", "[fast]") 
   const std::size_t each = after.data.size() / 6;
   for (std::size_t c = 0; c < 6; ++c)
     CHECK(ranges[c].high / 0.25f == Approx(after.data[c * each] / before.data[c * each]));
+}
+
+TEST_CASE("a norm that is put back is the published vector", "[fast]") {
+  // specs/quantization.md 6f.4: gamma 2, beta .5, mean' .3, var' 1.7, b 0.
+  const PutBackNorm norm = put_back_norm({.5, 4}, {.3, 1.7}, 1e-5);
+  CHECK(norm.factor == Approx(1.5339273835615).epsilon(1e-13));
+  CHECK(norm.shift == Approx(.0398217849316).epsilon(1e-11));
+}
+
+TEST_CASE("a norm that finds what is wanted changes nothing", "[fast]") {
+  const PutBackNorm norm = put_back_norm({-1.5, .25}, {-1.5, .25});
+  CHECK(norm.factor == 1);
+  CHECK(norm.shift == 0);
+}
+
+TEST_CASE("a channel that does not vary any more keeps its weights", "[fast]") {
+  const PutBackNorm norm = put_back_norm({2, 9}, {.5, 0});
+  CHECK(norm.factor == 1);
+  CHECK(norm.shift == 1.5);
 }
 
 }  // namespace batch_norm_step_test

@@ -1,6 +1,6 @@
 // AdaRound: its functions and their derivatives, levels next to each weight alone, and the optimum
 // among all of them.
-#include "policies/tuning/adaround.hpp"
+#include "policies/tune/adaround.hpp"
 
 #include <cmath>
 

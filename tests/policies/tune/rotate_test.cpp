@@ -1,6 +1,6 @@
 // Rotation links: attention computes the same, its values are rotated, and the step rotate predicts
 // their kurtosis.
-#include "policies/tuning/rotation_links.hpp"
+#include "policies/tune/rotate.hpp"
 
 #include <bit>
 #include <cmath>
