@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "emu/net/train/optimizer.hpp"
@@ -11,6 +12,7 @@
 #include "experiments/complement/robust.hpp"
 #include "experiments/methods/compared.hpp"
 #include "experiments/methods/published.hpp"
+#include "formats/storage/array.hpp"
 
 namespace numemu::experiments {
 namespace complement {
@@ -66,7 +68,8 @@ void add_robustness(const ComparedUnder& under, const std::string& net, const Fi
                     const std::vector<double>& epsilons, std::vector<PairedGain>& gains,
                     Conclusion& conclusion) {
   const Study<ComparedRun>& study = under.study;
-  const std::string title = fmt::format("{}, {}, {} seeds", net, under.recipe, study.seeds());
+  const std::string title =
+      fmt::format("{}, {}, {}", net, under.recipe, counted(study.seeds(), "seed"));
   std::vector<StudyColumn> columns{name_column("method", study.methods)};
   Chart chart{.title = "Accuracy under FGSM: " + title,
               .caption =
@@ -102,6 +105,22 @@ void add_robustness(const ComparedUnder& under, const std::string& net, const Fi
   conclusion.charts.push_back(std::move(chart));
 }
 
+Comparison images_of(const Settings& settings) {
+  return {.trial = training_of(settings, settings.text("net")),
+          .methods = methods(settings.text("own")),
+          .recipes = settings.list("recipes")};
+}
+
+Comparison words_of(const Settings& settings) {
+  const std::string net = settings.text("text_net"), optimizer = net::recommended_optimizer(net);
+  Comparison text{.trial = training_of(settings, net, {.optimizer = optimizer, .prefix = "text_"}),
+                  .methods = methods(optimizer),
+                  .recipes = settings.list("recipes"),
+                  .at_once = false};
+  text.methods.resize(kOwn);  // the last has another optimizer
+  return text;
+}
+
 void add_images(const ExperimentRun& run, const net::Dataset& data, std::vector<PairedGain>& gains,
                 Conclusion& conclusion) {
   const Settings& settings = run.settings;
@@ -111,47 +130,43 @@ void add_images(const ExperimentRun& run, const net::Dataset& data, std::vector<
   const Figures figures{epsilons.size()};
   std::string figured = fmt::format("FGSM on {} images at", images);
   for (const double epsilon : epsilons) figured += fmt::format(" {}", epsilon);
-  const Comparison comparison{.trial = training_of(settings, net),
-                              .methods = methods(settings.text("own")),
-                              .recipes = settings.list("recipes"),
-                              .after =
-                                  [&](const TrainTrial&, const net::Graph& graph) {
-                                    return figures.of(robustness(graph, data, images, epsilons));
-                                  },
-                              .figured = figured};
+  Comparison comparison = images_of(settings);
+  comparison.after = [&](const TrainTrial&, const net::Graph& graph) {
+    return figures.of(robustness(graph, data, images, epsilons));
+  };
+  comparison.figured = figured;
   for (const ComparedUnder& under : compare_methods(run, data, comparison, conclusion)) {
     judge(net, under, gains);
     add_robustness(under, net, figures, epsilons, gains, conclusion);
   }
 }
 
-void add_text(const ExperimentRun& run, std::vector<PairedGain>& gains, Conclusion& conclusion) {
-  const Settings& settings = run.settings;
-  const std::string net = settings.text("text_net");
-  if (net == kNoText) return;
-  run.say("loading " + settings.text("text_data"));
-  const net::Dataset data = net::load_dataset(settings.text("text_data"), run.folders.cache);
-  const std::string optimizer = net::recommended_optimizer(net);
-  Comparison comparison{
-      .trial = training_of(settings, net, {.optimizer = optimizer, .prefix = "text_"}),
-      .methods = methods(optimizer),
-      .recipes = settings.list("recipes"),
-      .at_once = false};
-  comparison.methods.resize(kOwn);  // the last has another optimizer
+void add_text(const ExperimentRun& run, const net::Dataset& data, std::vector<PairedGain>& gains,
+              Conclusion& conclusion) {
+  const Comparison comparison = words_of(run.settings);
   for (const ComparedUnder& under : compare_methods(run, data, comparison, conclusion))
-    judge(net, under, gains);
+    judge(comparison.trial.net, under, gains);
 }
 
 Conclusion run_complement(const ExperimentRun& run) {
+  const Settings& settings = run.settings;
   Conclusion conclusion;
-  for (const std::string& name : run.settings.list("recipes")) recipe_named(run, name);
-  check_guard(run.settings);
+  check_guard(settings);
+  const auto loaded = [&](const char* key) {
+    run.say("loading " + settings.text(key));
+    return net::load_dataset(settings.text(key), run.folders.cache);
+  };
+  const net::Dataset data = loaded("data");
+  require_trainable(run, data, images_of(settings));
+  std::optional<net::Dataset> text;
+  if (settings.text("text_net") != kNoText) {
+    text = loaded("text_data");
+    require_trainable(run, *text, words_of(settings));
+  }
   add_closed_forms(run, conclusion);
-  run.say("loading " + run.settings.text("data"));
-  const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
   std::vector<PairedGain> gains;
   add_images(run, data, gains, conclusion);
-  add_text(run, gains, conclusion);
+  if (text) add_text(run, *text, gains, conclusion);
   conclusion.add(judge_gains(gains));
   return conclusion;
 }
@@ -191,7 +206,7 @@ const Experiment experiment_complement = {
      {"format", "hfp16_e6m9", "hfp16_e6m9", "hfp16_e6m9",
       "of the entropy by division and by logits", text_of(complement::check_format)},
      {"guard", "1e-7", "1e-7", "1e-7", "that division adds to 1 - p", real(0, 1)},
-     {"net", "mlp", "mlp", "lenet", "network to train on images", takes_network()},
+     {"net", "mlp", "mlp", "mlp", "network to train on images", takes_network()},
      {"data", "glyphs", "glyphs", "glyphs", "data set of images", takes_data_set()},
      {"optimizer", "sgd", "sgd", "sgd", "optimizer of every objective", takes_optimizer()},
      {"own", "novograd", "novograd", "novograd", "of the complement in the last method",
@@ -201,21 +216,20 @@ const Experiment experiment_complement = {
      {"epsilons", "0.001,0.05,0.1", "0.001,0.01,0.02,0.05,0.1,0.2,0.4",
       "0.001,0.01,0.02,0.05,0.1,0.2,0.4", "steps of FGSM, in units of the network's input",
       reals(1e-6, 100)},
-     {"attacked", "200", "1000", "10000", "test images under FGSM", whole(1, 1'000'000'000)},
+     {"attacked", "200", "1000", "2000", "test images under FGSM", whole(1, 1'000'000'000)},
      {"epochs", "1", "4", "8", "epochs of training", whole(1, 10'000)},
      {"batch", "64", "64", "64", "images of a step", whole(1, 100'000)},
-     {"train_samples", "1024", "4096", "0", "training images; 0: all", whole(0, 1'000'000'000)},
+     {"train_samples", "1024", "4096", "8192", "training images; 0: all", whole(0, 1'000'000'000)},
      {"eval_samples", "500", "4000", "0", "test images; 0: all", whole(0, 1'000'000'000)},
      {"text_net", "char-transformer", "char-transformer", "char-transformer",
       "network to train on text; -: none", takes_network_or_none()},
      {"text_data", "chain", "chain", "chain", "text", takes_data_set()},
      {"text_lr", "0.004", "0.004", "0.004", "its learning rate", real(1e-9, 1e3)},
-     {"text_warmup", "0", "8", "20", "steps over which that rises", whole(0, 1'000'000'000)},
+     {"text_warmup", "0", "8", "8", "steps over which that rises", whole(0, 1'000'000'000)},
      {"text_epochs", "1", "1", "1", "epochs of training", whole(1, 10'000)},
      {"text_batch", "2", "4", "4", "windows of a step", whole(1, 100'000)},
-     {"text_train_samples", "4", "200", "1920", "training windows; 0: all",
-      whole(0, 1'000'000'000)},
-     {"text_eval_samples", "4", "80", "160", "test windows; 0: all", whole(0, 1'000'000'000)},
+     {"text_train_samples", "4", "200", "200", "training windows; 0: all", whole(0, 1'000'000'000)},
+     {"text_eval_samples", "4", "80", "80", "test windows; 0: all", whole(0, 1'000'000'000)},
      {"seeds", "1", "3", "5", "seeds that methods are paired by", whole(1, 1000)}},
     complement::run_complement};
 

@@ -23,6 +23,7 @@
 #include "formats/analysis/distribution.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"
+#include "formats/storage/array.hpp"
 #include "formats/storage/npy.hpp"
 #include "policies/calibrate/batch_norm.hpp"
 #include "policies/calibrate/norm_targets.hpp"
@@ -393,8 +394,8 @@ ResultTable table_of(const Plan& plan, const Runs& study) {
           of_source));
     }
   }
-  return study_table(fmt::format("{}: samples of each source, {} of them, {} seeds; top-1 in %",
-                                 plan.net, plan.samples, study.seeds()),
+  return study_table(fmt::format("{}: samples of each source, {} of them, {}; top-1 in %", plan.net,
+                                 plan.samples, counted(study.seeds(), "seed")),
                      kSources.size(), columns);
 }
 

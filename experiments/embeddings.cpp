@@ -14,6 +14,7 @@
 #include "experiments/engine/scores.hpp"
 #include "experiments/engine/study.hpp"
 #include "experiments/engine/train_trial.hpp"
+#include "formats/storage/array.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
 
 namespace numemu::experiments {
@@ -127,7 +128,8 @@ void add_clicks(const ExperimentRun& run, Conclusion& conclusion) {
         return {std::move(point), [trial, &data] { return measure(trial, data); }};
       });
   ResultTable table{
-      fmt::format("4-bit tables of networks trained on clicks, {} seeds", plan.seeds.size()),
+      fmt::format("4-bit tables of networks trained on clicks, {}",
+                  counted(std::ssize(plan.seeds), "seed")),
       {"network", "method", "bits per element", "% of float32's bytes", "||T - Q(T)|| / ||T||",
        "AUC in float32", "AUC", "AUC lost", "95 % interval", "log loss added"},
       {}};

@@ -12,6 +12,7 @@
 #include "experiments/fractrain/gates.hpp"
 #include "formats/call_text.hpp"
 #include "formats/error.hpp"
+#include "formats/storage/array.hpp"
 
 namespace numemu::experiments {
 namespace fractrain {
@@ -148,10 +149,10 @@ Chart accuracy_chart(const std::string& net, const std::string& data, const Comp
       .kind = Chart::Kind::points,
       .title = fmt::format("Accuracy of {} on {} against the cost of its training", net, data),
       .caption = fmt::format(
-          "Difference of top-1 to {} over {} seeds, with its 95 % interval by Student's t "
+          "Difference of top-1 to {} over {}, with its 95 % interval by Student's t "
           "law paired by seed, against the bit operations of all products over those of {}. "
           "Ranges of tensors, gradients with stochastic rounding, unit f32.sequential.",
-          c.name(0), c.study.seeds(), c.name(0)),
+          c.name(0), counted(c.study.seeds(), "seed"), c.name(0)),
       .x = "cost, % of " + c.name(0),
       .y = "top-1 difference, points"};
   for (const bool progressive : {false, true}) {
@@ -300,8 +301,8 @@ void add_progressive(const ExperimentRun& run, const net::Dataset& data, Conclus
   }
   const auto percent = [](double share) { return fmt::format("{:.1f}", 100 * share); };
   conclusion.tables.push_back(study_table(
-      fmt::format("{} on {}, {} epochs, {} seeds, paired by seed", plan.trial.net, data.name(),
-                  methods[0].epochs, study.seeds()),
+      fmt::format("{} on {}, {} epochs, {}, paired by seed", plan.trial.net, data.name(),
+                  methods[0].epochs, counted(study.seeds(), "seed")),
       methods.size(),
       {name_column("method", study.methods),
        {"cost as published, %", [&](std::size_t m) { return percent(compared.published_cost(m)); }},

@@ -23,6 +23,7 @@
 #include "formats/analysis/normal_law.hpp"
 #include "formats/error.hpp"
 #include "formats/random.hpp"
+#include "formats/storage/array.hpp"
 
 namespace numemu::experiments {
 namespace ghost_bn {
@@ -356,8 +357,9 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, const std:
               gain(top1, kAll, kSmall), -kMostLost, published_in(format, "adaptation"));
   conclusion.add(adapted.judged());
   say_diverged(study, plan.seeds, plan.prefix, conclusion);
-  const std::string title = fmt::format("{} in {}, batches of {} and {}, {} seeds", trial.net,
-                                        format, sizes.small, sizes.large, plan.seeds.size());
+  const std::string title =
+      fmt::format("{} in {}, batches of {} and {}, {}", trial.net, format, sizes.small, sizes.large,
+                  counted(std::ssize(plan.seeds), "seed"));
   conclusion.tables.push_back(
       study_table(title, study.size(),
                   {name_column("method", study.methods), mean_column("top-1, %", top1),

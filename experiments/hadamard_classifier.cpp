@@ -19,6 +19,7 @@
 #include "formats/portable/math.hpp"
 #include "formats/quantize.hpp"
 #include "formats/random.hpp"
+#include "formats/storage/array.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
 
 namespace numemu::experiments {
@@ -187,10 +188,11 @@ void add_networks(const ExperimentRun& run, const net::Dataset& data, Conclusion
   const std::size_t seeds = study.seeds();
   const SeedFigures top1 = study.figures([](const Measured& m) { return 100 * m.top1; });
 
-  ResultTable table{fmt::format("Top-1 in % on {}, {} seeds, paired by seed", data.name(), seeds),
-                    {"network", "trained", "fixed", "difference, points", "95 % interval",
-                     "learned scale", "bound of the logits", "weights not trained"},
-                    {}};
+  ResultTable table{
+      fmt::format("Top-1 in % on {}, {}, paired by seed", data.name(), counted(seeds, "seed")),
+      {"network", "trained", "fixed", "difference, points", "95 % interval", "learned scale",
+       "bound of the logits", "weights not trained"},
+      {}};
   Chart chart{.kind = Chart::Kind::bars,
               .title = "What a fixed classifier costs",
               .caption =

@@ -14,7 +14,10 @@ namespace numemu::experiments {
 namespace image_sizes {
 namespace {
 
-void check_sizes(const std::string& text) { net::parse_image_sizes(text); }
+void check_sizes(const std::string& text) {
+  if (net::parse_image_sizes(text).size() < 2)
+    throw usage_error("expected at least two sizes that are mixed, not " + text);
+}
 
 Question question(const ExperimentRun& run, const net::Dataset& whole) {
   const Settings& settings = run.settings;
@@ -106,16 +109,16 @@ const Experiment experiment_image_sizes = {
      {"tests", "14,20,28,36", "14,20,28,36", "16,24,32,48", "pixels of test images",
       wholes(1, 4096)},
      {"copies", "1", "1", "1", "of each sample at the size of the data set", whole(1, 1024)},
-     {"smoothing", "4", "8", "50", "steps between two measurements of smoothing",
+     {"smoothing", "4", "8", "16", "steps between two measurements of smoothing",
       whole(1, 1'000'000)},
      {"shift", "2", "2", "4", "largest shift of augmentation, in pixels", whole(0, 4096)},
      {"flip", "0", "0", "1", "1: augmentation flips images", whole(0, 1)},
      {"norm_samples", "64", "256", "512", "samples that statistics are re-estimated on",
       whole(2, 1'000'000'000)},
      {"optimizer", "adam", "adam", "sgd", "at the rates recommended for it", takes_optimizer()},
-     {"epochs", "1", "1", "2", "passes over the training images", whole(1, 10'000)},
+     {"epochs", "1", "1", "1", "passes over the training images", whole(1, 10'000)},
      {"batch", "8", "8", "32", "samples of a step at the size of the data set", whole(1, 100'000)},
-     {"train_samples", "256", "3072", "4096", "training images; 0: all", whole(0, 1'000'000'000)},
+     {"train_samples", "256", "3072", "2048", "training images; 0: all", whole(0, 1'000'000'000)},
      {"eval_samples", "60", "400", "1000", "test images; 0: all", whole(0, 1'000'000'000)},
      {"seeds", "1", "3", "5", "seeds that methods are paired by", whole(1, 1000)}},
     image_sizes::run_image_sizes};

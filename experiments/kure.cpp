@@ -14,6 +14,7 @@
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"
 #include "formats/portable/pairwise.hpp"
+#include "formats/storage/array.hpp"
 #include "formats/storage/npy.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
 
@@ -172,9 +173,9 @@ void add_training_on(const ExperimentRun& run, const net::Dataset& data, Conclus
   Chart chart{.kind = Chart::Kind::bars,
               .title = "Top-1 gained by the penalty",
               .caption = fmt::format(
-                  "Mean difference with and without KURE over {} seeds, with its 95 % interval by "
+                  "Mean difference with and without KURE over {}, with its 95 % interval by "
                   "Student's law paired by seed; in float32 {}.",
-                  seeds, in_float32),
+                  counted(seeds, "seed"), in_float32),
               .y = "gain, points",
               .series = {{"measured", {}, false}}};
   for (std::size_t q = 0; q < plan.quantizers.size(); ++q) {
@@ -218,8 +219,8 @@ void add_training_on(const ExperimentRun& run, const net::Dataset& data, Conclus
        {"without penalty", kurtosis(kWithout)},
        {"with penalty", kurtosis(kWith)}}));
   conclusion.tables.push_back(study_table(
-      fmt::format("{} on {}: top-1 with quantized weights, {} seeds, paired by seed",
-                  plan.trial.net, data.name(), seeds),
+      fmt::format("{} on {}: top-1 with quantized weights, {}, paired by seed", plan.trial.net,
+                  data.name(), counted(seeds, "seed")),
       names.size(),
       {name_column("weights", names),
        {"without penalty, %", mean(kWithout)},

@@ -12,6 +12,7 @@
 #include "experiments/layer_parallel/questions.hpp"
 #include "experiments/layer_parallel/speed.hpp"
 #include "experiments/layer_parallel/training.hpp"
+#include "formats/storage/array.hpp"
 
 namespace numemu::experiments {
 namespace layer_parallel {
@@ -130,8 +131,8 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion
         gain(scores, m), -kMostLost, "training");
   conclusion.add(claims.judged());
   conclusion.tables.push_back(study_table(
-      fmt::format("{} on {}, {} stages, {} seeds, paired by seed", plan.trial.net, data.name(),
-                  stages, study.seeds()),
+      fmt::format("{} on {}, {} stages, {}, paired by seed", plan.trial.net, data.name(), stages,
+                  counted(study.seeds(), "seed")),
       study.size(),
       {name_column("method", study.methods),
        mean_column("top-1, %", scores),

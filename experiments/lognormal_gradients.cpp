@@ -12,6 +12,7 @@
 #include "experiments/engine/experiment.hpp"
 #include "experiments/engine/study.hpp"
 #include "experiments/lognormal_gradients/splits.hpp"
+#include "formats/storage/array.hpp"
 #include "formats/storage/atomic_file.hpp"
 
 namespace numemu::experiments {
@@ -173,8 +174,8 @@ void add_training(const ExperimentRun& run, const net::Dataset& data,
       .title = fmt::format("Points lost over the predicted relative error, {}", plan.trial.net),
       .caption = fmt::format(
           "Every point is a split, for the gradients of all layers at their best means, rounded to "
-          "nearest; predicted from float32 fits; {} seeds, 95 % intervals paired by seed.",
-          plan.seeds.size()),
+          "nearest; predicted from float32 fits; {}, 95 % intervals paired by seed.",
+          counted(std::ssize(plan.seeds), "seed")),
       .x = "expected relative error, mean over layers and epochs",
       .y = "points of top-1 lost to float32",
       .log_x = true};

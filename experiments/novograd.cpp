@@ -30,8 +30,7 @@ double state_bytes(const net::Graph& graph) {
   return 4 * (elements + tensors) / elements;
 }
 
-void add_accuracy(const ExperimentRun& run, const std::string& net, const net::Dataset& data,
-                  PairedClaims& claims, Conclusion& conclusion) {
+Comparison comparison_of(const ExperimentRun& run, const std::string& net) {
   Comparison comparison{.trial = training_of(run.settings, net, {.optimizer = kOptimizers[0]}),
                         .methods = {},
                         .recipes = run.settings.list("recipes")};
@@ -41,6 +40,12 @@ void add_accuracy(const ExperimentRun& run, const std::string& net, const net::D
                                     net::use_recommended_rates(trial.options, net);
                                   }});
   }
+  return comparison;
+}
+
+void add_accuracy(const ExperimentRun& run, const std::string& net, const net::Dataset& data,
+                  PairedClaims& claims, Conclusion& conclusion) {
+  const Comparison comparison = comparison_of(run, net);
   const std::vector<ComparedUnder> all = compare_methods(run, data, comparison, conclusion);
   const ComparedUnder& first = all.front();
   for (const ComparedUnder& under : all) {
@@ -85,10 +90,11 @@ Conclusion run_novograd(const ExperimentRun& run) {
   const std::vector<std::string> recipes = run.settings.list("recipes");
   if (recipes.front() != "float32")
     throw usage_error("--set: recipes: expected float32 first, not " + recipes.front());
-  for (const std::string& name : recipes) recipe_named(run, name);
   run.say("loading " + run.settings.text("data"));
   const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
   check_steps(run.settings, data);
+  for (const std::string& net : run.settings.list("nets"))
+    require_trainable(run, data, comparison_of(run, net));
   PairedClaims claims;
   for (const std::string& net : run.settings.list("nets")) {
     add_scaling(run, net, data, conclusion);
@@ -124,20 +130,20 @@ const Experiment experiment_novograd = {
      {"few bits",
       "Under recipes of few bits the same holds, and they cost NovoGrad at most so much more than "
       "they cost Adam and SGD (a contrast)."}},
-    {{"nets", "mlp", "mlp", "mlp,lenet", "networks to train", takes_networks()},
+    {{"nets", "mlp", "mlp", "mlp,mlp-deep", "networks to train", takes_networks()},
      {"data", "glyphs", "glyphs", "glyphs", "data set of images", takes_data_set()},
      {"scales", "20", "20", "20", "largest k, and of -k, of the factors 2^k on all gradients",
       whole(1, 60)},
      {"epsilons", "1e-8,1e-5", "1e-8,1e-6,1e-4", "1e-10,1e-8,1e-6,1e-4",
       "epsilons that are added to norms", reals(1e-30, 1)},
-     {"steps", "4", "16", "64", "updates of the trainings with factors", whole(1, 10'000)},
+     {"steps", "4", "16", "16", "updates of the trainings with factors", whole(1, 10'000)},
      {"recipes", "float32", "float32,mxfp8-train,mxfp4-train", "float32,mxfp8-train,mxfp4-train",
       "recipes, float32 first", list_of()},
-     {"epochs", "1", "4", "8", "epochs of training", whole(1, 10'000)},
+     {"epochs", "1", "4", "4", "epochs of training", whole(1, 10'000)},
      {"batch", "64", "64", "64", "images of a step", whole(1, 100'000)},
-     {"train_samples", "1024", "4096", "0", "training images; 0: all", whole(0, 1'000'000'000)},
-     {"eval_samples", "500", "4000", "0", "test images; 0: all", whole(0, 1'000'000'000)},
-     {"seeds", "1", "5", "5", "seeds that methods are paired by", whole(1, 1000)}},
+     {"train_samples", "1024", "4096", "8192", "training images; 0: all", whole(0, 1'000'000'000)},
+     {"eval_samples", "500", "4000", "4000", "test images; 0: all", whole(0, 1'000'000'000)},
+     {"seeds", "1", "5", "10", "seeds that methods are paired by", whole(1, 1000)}},
     novograd::run_novograd};
 
 }  // namespace numemu::experiments

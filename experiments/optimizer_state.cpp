@@ -10,6 +10,7 @@
 #include "emu/net/train/train.hpp"
 #include "experiments/engine/study.hpp"
 #include "experiments/optimizer_state/watch.hpp"
+#include "formats/storage/array.hpp"
 #include "policies/bits/effective_bits.hpp"
 #include "policies/numerics/staged_numerics.hpp"
 
@@ -137,8 +138,8 @@ ResultTable table_of(const TrainTrial& trial, const std::string& data, const Com
     return [&c, percent, figure](std::size_t m) { return percent(c.mean(m, figure)); };
   };
   return study_table(
-      fmt::format("{} on {}, {}, {} epochs, {} seeds, paired by seed", trial.net, data,
-                  trial.options.optimizer, trial.options.epochs, c.study.seeds()),
+      fmt::format("{} on {}, {}, {} epochs, {}, paired by seed", trial.net, data,
+                  trial.options.optimizer, trial.options.epochs, counted(c.study.seeds(), "seed")),
       c.methods.size(),
       {name_column("stored", c.study.methods),
        {"bytes per parameter: master, state",
@@ -240,9 +241,9 @@ void add_net(const ExperimentRun& run, const std::string& net, const net::Datase
   conclusion.tables.push_back(table_of(plan.trial, data.name(), c));
   conclusion.charts.push_back(gain_chart(
       fmt::format("What stored states and masters cost {} on {}", net, data.name()),
-      fmt::format("Difference of top-1 to float32 over {} seeds, with its 95 % interval by "
+      fmt::format("Difference of top-1 to float32 over {}, with its 95 % interval by "
                   "Student's t law paired by seed; below 0 is worse. Products are float32.",
-                  study.seeds()),
+                  counted(study.seeds(), "seed")),
       "difference, points", study.methods, c.top1));
   const auto bytes = [&](std::size_t m) {
     return c.mean(m, &Measured::master_bytes) + c.mean(m, &Measured::state_bytes);

@@ -14,6 +14,7 @@
 #include "experiments/orthogonal/energy.hpp"
 #include "experiments/orthogonal/synthetic.hpp"
 #include "formats/error.hpp"
+#include "formats/storage/array.hpp"
 
 namespace numemu::experiments {
 namespace orthogonal {
@@ -135,8 +136,8 @@ void add_recipe(const ExperimentRun& run, const net::Dataset& data, const std::s
                                   stats::paired_interval(energies[0]), at_least(0)),
                  "ordinary");
   conclusion.tables.push_back(
-      study_table(fmt::format("{} on {}, {}, {} seeds, paired by seed", plan.trial.net, data.name(),
-                              name, study.seeds()),
+      study_table(fmt::format("{} on {}, {}, {}, paired by seed", plan.trial.net, data.name(), name,
+                              counted(study.seeds(), "seed")),
                   study.size(),
                   {name_column("rule", study.methods),
                    mean_column("top-1, %", top1),
@@ -145,11 +146,11 @@ void add_recipe(const ExperimentRun& run, const net::Dataset& data, const std::s
                    {"change of energy, %", [&](std::size_t m) {
                       return fmt::format("{:+.2e}", stats::paired_interval(energies[m]).mean);
                     }}}));
-  conclusion.charts.push_back(gain_chart(
-      fmt::format("Top-1 gained by turning neurons, {}", name),
-      fmt::format("Mean difference to ordinary training of {} over {} seeds, paired by seed.",
-                  plan.trial.net, study.seeds()),
-      "gain, points", study.methods, top1));
+  conclusion.charts.push_back(
+      gain_chart(fmt::format("Top-1 gained by turning neurons, {}", name),
+                 fmt::format("Mean difference to ordinary training of {} over {}, paired by seed.",
+                             plan.trial.net, counted(study.seeds(), "seed")),
+                 "gain, points", study.methods, top1));
 }
 
 Conclusion run_orthogonal(const ExperimentRun& run) {

@@ -10,6 +10,7 @@
 #include "experiments/engine/study.hpp"
 #include "experiments/stochastic_pruning/methods.hpp"
 #include "formats/error.hpp"
+#include "formats/storage/array.hpp"
 #include "policies/mask/threshold_history.hpp"
 
 namespace numemu::experiments {
@@ -231,12 +232,12 @@ Chart chart_of(const std::string& data, const Compared& c) {
   Chart chart{
       .title = fmt::format("Accuracy of {} on {} against gradient sparsity", c.net, data),
       .caption = fmt::format(
-          "Difference of top-1 to dense training over {} seeds, with its 95 % interval by "
+          "Difference of top-1 to dense training over {}, with its 95 % interval by "
           "Student's "
           "t law paired by seed, against the share of zeros in what weight gradients read. "
           "Thresholds are means of those of the last steps, by the normal law (plans: by the law "
           "that they are made under); everything else float32.",
-          c.top1[0].size()),
+          counted(std::ssize(c.top1[0]), "seed")),
       .x = "zeros, %",
       .y = "top-1 difference to dense, points"};
   for (const char* const series : {kDense, kStochastic, kHard, kInput, kShared}) {
@@ -306,18 +307,18 @@ void add_accuracy(const ExperimentRun& run, const std::string& net, const net::D
   const auto percent = [](const std::vector<double>& shares) {
     return [&shares](std::size_t m) { return fmt::format("{:.1f}", 100 * shares[m]); };
   };
-  conclusion.tables.push_back(
-      study_table(fmt::format("{} on {}, {}, {} seeds: gradients pruned for dgrad and wgrad", net,
-                              plan.data, plan.trial.options.optimizer, seeds.size()),
-                  methods.size(),
-                  {name_column("method", study.methods),
-                   {"zeros, %", percent(c.zeros)},
-                   {"idle wgrad MACs, %", percent(c.idle)},
-                   mean_column("top-1, %", c.top1),
-                   {"difference, points",
-                    [&](std::size_t m) { return fmt::format("{:+.2f}", gain(c.top1, m).mean); }},
-                   {"95 % interval",
-                    [&](std::size_t m) { return interval_text(gain(c.top1, m), kOneSeed); }}}));
+  conclusion.tables.push_back(study_table(
+      fmt::format("{} on {}, {}, {}: gradients pruned for dgrad and wgrad", net, plan.data,
+                  plan.trial.options.optimizer, counted(std::ssize(seeds), "seed")),
+      methods.size(),
+      {name_column("method", study.methods),
+       {"zeros, %", percent(c.zeros)},
+       {"idle wgrad MACs, %", percent(c.idle)},
+       mean_column("top-1, %", c.top1),
+       {"difference, points",
+        [&](std::size_t m) { return fmt::format("{:+.2f}", gain(c.top1, m).mean); }},
+       {"95 % interval",
+        [&](std::size_t m) { return interval_text(gain(c.top1, m), kOneSeed); }}}));
   conclusion.tables.push_back(plan_table(net, methods, layers));
   conclusion.charts.push_back(chart_of(plan.data, c));
   describe(c, conclusion);

@@ -10,6 +10,7 @@
 #include "experiments/engine/study.hpp"
 #include "experiments/tracin/questions.hpp"
 #include "formats/error.hpp"
+#include "formats/storage/array.hpp"
 
 namespace numemu::experiments {
 namespace tracin {
@@ -129,9 +130,10 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, const Plan
   columns.push_back(mean_column("rank correlation", ranks, 4));
   columns.push_back(mean_column("predicted", expected_ranks, 4));
   conclusion.tables.push_back(study_table(
-      fmt::format("{} on {}, {:g} % of the labels flipped, {} checkpoints, {} seeds; chance finds "
+      fmt::format("{} on {}, {:g} % of the labels flipped, {}, {}; chance finds "
                   "10, 20, 30 %, a perfect order {:.0f} %",
-                  trial.net, data.name(), 100 * plan.flipped, plan.checkpoints, seeds.seeds.size(),
+                  trial.net, data.name(), 100 * plan.flipped,
+                  counted(plan.checkpoints, "checkpoint"), counted(std::ssize(seeds.seeds), "seed"),
                   at_best(kTop[0], plan.flipped)),
       methods.size(), columns));
   conclusion.charts.push_back(std::move(chart));
@@ -150,7 +152,7 @@ Conclusion run_tracin(const ExperimentRun& run) {
                     data.test_count(), data.name(), plan.targets));
   for (const TrainTrial& trial : trials) {
     restricted(data, trial.train_samples, false);  // refuses more than there are
-    require_separable(initial_network(trial, data));
+    net::samples::require_separable(initial_network(trial, data), "--set: nets");
   }
   Conclusion conclusion;
   for (const TrainTrial& trial : trials) {
@@ -201,15 +203,15 @@ const Experiment experiment_tracin = {
      {"checkpoints", "5", "5", "5", "after equal parts of the updates", whole(1, 1000)},
      {"ranked", "100", "400", "400", "training samples ranked by influence on each target",
       whole(4, 100'000)},
-     {"targets", "10", "20", "50", "test samples that are influenced", whole(1, 10'000)},
+     {"targets", "10", "20", "20", "test samples that are influenced", whole(1, 10'000)},
      {"probes", "32", "64", "64", "training samples whose operands are drawn repeatedly",
       whole(4, 10'000)},
      {"draws", "50", "200", "1000", "repeated draws", whole(2, 30'000)},
-     {"epochs", "5", "10", "20", "epochs of training", whole(1, 10'000)},
+     {"epochs", "5", "10", "10", "epochs of training", whole(1, 10'000)},
      {"batch", "32", "32", "32", "samples of an update", whole(1, 100'000)},
-     {"train_samples", "512", "1024", "4096", "training images", whole(0, 1'000'000'000)},
-     {"eval_samples", "500", "2000", "0", "test images; 0: all", whole(0, 1'000'000'000)},
-     {"seeds", "1", "3", "5", "seeds of weights, flips and draws", whole(1, 1000)}},
+     {"train_samples", "512", "1024", "1024", "training images", whole(0, 1'000'000'000)},
+     {"eval_samples", "500", "2000", "2000", "test images; 0: all", whole(0, 1'000'000'000)},
+     {"seeds", "1", "3", "8", "seeds of weights, flips and draws", whole(1, 1000)}},
     tracin::run_tracin};
 
 }  // namespace numemu::experiments

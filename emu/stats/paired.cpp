@@ -1,6 +1,8 @@
 // Cold: a negligible share of any run (docs/build.md).
 #include "emu/stats/paired.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 #include <string>
 
@@ -9,6 +11,11 @@
 #include "formats/error.hpp"
 
 namespace numemu::stats {
+namespace {
+
+constexpr double kEqual = 1e-14;  // relative: equal but for the rounding of sums
+
+}  // namespace
 
 PairedInterval paired_interval(const std::vector<double>& differences) {
   PairedInterval result;
@@ -16,8 +23,11 @@ PairedInterval paired_interval(const std::vector<double>& differences) {
   if (result.n == 0) throw Error("paired interval: expected at least one difference");
   const Mean mean = mean_of(differences);
   result.mean = mean.value;
+  double largest = 0;
+  for (const double d : differences) largest = std::max(largest, std::fabs(d));
   double half = std::numeric_limits<double>::infinity();
-  if (result.n > 1) half = student_quantile(static_cast<double>(result.n - 1), 0.025) * mean.error;
+  if (result.n > 1 && !(mean.deviation <= kEqual * largest))
+    half = student_quantile(static_cast<double>(result.n - 1), 0.025) * mean.error;
   result.low = result.mean - half;
   result.high = result.mean + half;
   return result;
@@ -29,7 +39,11 @@ PairedInterval paired_interval(const std::vector<double>& a, const std::vector<d
                 std::to_string(a.size()) + " and " + std::to_string(b.size()));
   }
   std::vector<double> differences(a.size());
-  for (std::size_t i = 0; i < a.size(); ++i) differences[i] = a[i] - b[i];
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    differences[i] = a[i] - b[i];
+    const double size = std::max(std::fabs(a[i]), std::fabs(b[i]));
+    if (std::fabs(differences[i]) <= kEqual * size) differences[i] = 0;
+  }
   return paired_interval(differences);
 }
 

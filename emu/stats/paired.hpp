@@ -11,10 +11,11 @@ struct PairedInterval {
   std::int64_t n = 0;
 };
 
-/// Of one difference per seed. A single one has no spread: its interval is infinite.
-/// Throws Error without differences.
+/// Of one difference per seed. A single one has no spread, and few that are all equal show none,
+/// which is no proof that there is none: the interval is infinite. Throws Error without
+/// differences.
 PairedInterval paired_interval(const std::vector<double>& differences);
-/// Of a[i] - b[i]. Throws Error for lengths that differ.
+/// Of a[i] - b[i], which is 0 where both are equal but for their rounding. Throws Error for lengths that differ.
 PairedInterval paired_interval(const std::vector<double>& a, const std::vector<double>& b);
 
 }  // namespace numemu::stats

@@ -10,6 +10,7 @@
 #include "emu/stats/laws.hpp"
 #include "emu/stats/paired.hpp"
 #include "formats/analysis/normal_law.hpp"
+#include "formats/storage/array.hpp"
 
 namespace numemu::experiments {
 
@@ -93,23 +94,42 @@ TrainingTable run_training(const ExperimentRun& run, const net::Dataset& data,
                                        : shown.cell(m);
                        }});
   }
-  training.table = study_table(fmt::format("{} on {}, {} seeds, paired by seed", plan.trial.net,
-                                           plan.data, plan.seeds.size()),
+  training.table = study_table(fmt::format("{} on {}, {}, paired by seed", plan.trial.net,
+                                           plan.data, counted(std::ssize(plan.seeds), "seed")),
                                training.study.size(), columns);
-  training.chart = gain_chart(
-      fmt::format("What each method costs {} on {}", plan.trial.net, plan.data),
-      fmt::format("Mean difference to {} ({} {}) over {} seeds, with its 95 % interval by "
-                  "Student's t law paired by seed; {}.",
-                  plan.methods[0].name, metric, means.cell(0), plan.seeds.size(),
-                  accuracy ? "below 0 is worse" : "above 0 is worse"),
-      difference, training.study.methods, metrics);
+  training.chart =
+      gain_chart(fmt::format("What each method costs {} on {}", plan.trial.net, plan.data),
+                 fmt::format("Mean difference to {} ({} {}) over {}, with its 95 % interval by "
+                             "Student's t law paired by seed; {}.",
+                             plan.methods[0].name, metric, means.cell(0),
+                             counted(std::ssize(plan.seeds), "seed"),
+                             accuracy ? "below 0 is worse" : "above 0 is worse"),
+                 difference, training.study.methods, metrics);
   return training;
 }
 
 namespace {
 
+constexpr double kLevel = 0.05;  // of all tests
+
 double of_both_sides(const Tails& tails) {
   return std::min(1.0, 2 * std::min(tails.above, tails.below));
+}
+
+double degrees_of(const stats::PairedInterval& d) { return static_cast<double>(d.n - 1); }
+
+/// The standard error of the mean, which the interval at 95 % says.
+double error_of(const stats::PairedInterval& d) {
+  return (d.high - d.low) / 2 / stats::student_quantile(degrees_of(d), kLevel / 2);
+}
+
+/// Where a one-sided test decides and the interval, which is two-sided, has 0 inside: the bound of
+/// the one-sided interval at 95 %, which has not.
+std::string bound_text(Verdict verdict, const stats::PairedInterval& d) {
+  if (verdict == Verdict::undecided || d.low > 0 || d.high < 0) return "";
+  const double half = stats::student_quantile(degrees_of(d), kLevel) * error_of(d);
+  return verdict == Verdict::holds ? fmt::format("; one-sided: above {:.3g}", d.mean - half)
+                                   : fmt::format("; one-sided: below {:.3g}", d.mean + half);
 }
 
 }  // namespace
@@ -147,12 +167,9 @@ Finding interval_finding(std::string what, double predicted, const stats::Paired
 
 Tails tails(const stats::PairedInterval& d, double bound) {
   if (d.n < 2) return {};
-  const auto degrees = static_cast<double>(d.n - 1);
-  const double error = (d.high - d.low) / 2 / stats::student_quantile(degrees, 0.025);
-  if (!std::isfinite(error)) return {};
-  if (error == 0) return {d.mean > bound ? 0.0 : 1.0, d.mean < bound ? 0.0 : 1.0};
-  const double t = (d.mean - bound) / error;
-  return {stats::student_tail(degrees, t), stats::student_tail(degrees, -t)};
+  const double error = error_of(d), t = (d.mean - bound) / error;
+  if (!std::isfinite(error) || !std::isfinite(t)) return {};
+  return {stats::student_tail(degrees_of(d), t), stats::student_tail(degrees_of(d), -t)};
 }
 
 Tails tails(const stats::PairedAnswers& answers, double bound) {
@@ -186,7 +203,7 @@ std::vector<Finding> judge_gains(const std::vector<PairedGain>& gains) {
   std::vector<Finding> findings;
   std::vector<double> above, below;
   for (const PairedGain& gain : gains) {
-    findings.push_back({.what = gain.what + " (claimed above 0)",
+    findings.push_back({.what = gain.what,
                         .predicted = 0,
                         .measured = gain.difference.mean,
                         .low = gain.difference.low,
@@ -197,6 +214,10 @@ std::vector<Finding> judge_gains(const std::vector<PairedGain>& gains) {
     below.push_back(both.below);
   }
   judge_signs(findings, above, below);
+  for (std::size_t i = 0; i < gains.size(); ++i) {
+    findings[i].what +=
+        " (claimed above 0" + bound_text(findings[i].verdict, gains[i].difference) + ")";
+  }
   return findings;
 }
 

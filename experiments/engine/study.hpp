@@ -239,8 +239,7 @@ struct Tails {
   double below = 1;  ///< that it is not below
 };
 
-/// Of Student's t test. Both are 1 for a single difference and where the interval is not known.
-/// Differences that are all equal give 0 on the side of the bound where they lie, else 1.
+/// Of Student's t test. Both are 1 where the interval is not known, as of a single difference.
 Tails tails(const stats::PairedInterval&, double bound);
 /// Of a difference of answers, by the score test that gives its interval
 /// (stats::paired_difference); `bound` lies inside (-1, 1). Both are 1 where no answer differs and
@@ -273,7 +272,8 @@ struct PairedGain {
 };
 
 /// One finding each, with " (claimed above 0)" behind `what`: judge_signs() of tails() at 0, with
-/// Holm's procedure over all. One seed gives no verdict.
+/// Holm's procedure over all. One seed gives no verdict. The interval is two-sided; where it has 0
+/// inside and the claim is decided, `what` ends with the one-sided bound at 95 % that excludes 0.
 std::vector<Finding> judge_gains(const std::vector<PairedGain>&);
 
 }  // namespace numemu::experiments

@@ -14,6 +14,7 @@
 #include "emu/net/train/train.hpp"
 #include "experiments/engine/study.hpp"
 #include "formats/error.hpp"
+#include "formats/storage/array.hpp"
 #include "policies/numerics/staged_numerics.hpp"
 
 namespace numemu::experiments::fractrain {
@@ -304,9 +305,9 @@ void add_dynamic(const ExperimentRun& run, const net::Dataset& data, Conclusion&
                     top1 = study.figures([](const Measured&m) { return 100 * m.top1; });
   judge(compared, costs, top1, conclusion);
   conclusion.tables.push_back(study_table(
-      fmt::format("two gated layers on {}, {} epochs, {} seeds, paired by seed: cost and choices "
+      fmt::format("two gated layers on {}, {} epochs, {}, paired by seed: cost and choices "
                   "of training",
-                  data.name(), plan.trial.options.epochs, study.seeds()),
+                  data.name(), plan.trial.options.epochs, counted(study.seeds(), "seed")),
       compared.size(),
       {name_column("precision", study.methods),
        mean_column("cost, % of 32 x 32 bits", costs),

@@ -21,6 +21,7 @@
 #include "formats/digest.hpp"
 #include "formats/quantize.hpp"
 #include "formats/random.hpp"
+#include "formats/storage/array.hpp"
 #include "policies/calibrate/batch_norm.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
 
@@ -145,8 +146,8 @@ void judge_network(const ExperimentRun& run, const net::Dataset& whole, Conclusi
   const auto study = run_training_study<Retuned>(
       run, data, plan,
       [&](const TrainTrial& trial, std::size_t) { return measure(trial, data, formats, samples); });
-  ResultTable table{fmt::format("{} on {}, {} seeds: top-1 of the trained network quantized, %",
-                                net, data.name(), study.seeds()),
+  ResultTable table{fmt::format("{} on {}, {}: top-1 of the trained network quantized, %", net,
+                                data.name(), counted(study.seeds(), "seed")),
                     {"format", "float32", "stale statistics", "re-estimated", "gain, points"},
                     {}};
   std::vector<PairedGain> gains;

@@ -15,6 +15,7 @@
 #include "experiments/image_sizes/cost.hpp"
 #include "experiments/image_sizes/questions.hpp"
 #include "experiments/methods/published.hpp"
+#include "formats/storage/array.hpp"
 #include "policies/calibrate/batch_norm.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
 
@@ -177,8 +178,8 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, const Ques
   }
   conclusion.add(judge_gains(gains));
   conclusion.tables.push_back(
-      study_table(fmt::format("{} on {} in {}, {} seeds: top-1 by size of test images",
-                              asked.trial.net, data.name(), format, plan.seeds.size()),
+      study_table(fmt::format("{} on {} in {}, {}: top-1 by size of test images", asked.trial.net,
+                              data.name(), format, counted(std::ssize(plan.seeds), "seed")),
                   study.size(), columns));
   conclusion.charts.push_back(std::move(chart));
   for (std::size_t m = 0; m < study.size(); ++m) {

@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "experiments/engine/recipe_files.hpp"
+#include "formats/storage/array.hpp"
 #include "policies/bits/effective_bits.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 #include "policies/recipe/bound_recipe.hpp"
 #include "policies/recipe/update_json.hpp"
 
@@ -48,8 +50,8 @@ void show(const Comparison& c, const ComparedUnder& under, const std::string& da
           Conclusion& conclusion) {
   const Study<ComparedRun>& study = under.study;
   const bool accuracy = under.accuracy();
-  const std::string title = fmt::format("{} on {}, {}, {} seeds, paired by seed", c.trial.net, data,
-                                        under.recipe, study.seeds());
+  const std::string title = fmt::format("{} on {}, {}, {}, paired by seed", c.trial.net, data,
+                                        under.recipe, counted(study.seeds(), "seed"));
   const SeedFigures metrics = study.figures([](const ComparedRun& run) {
     return run.outcome.accuracy ? run.outcome.top1() : run.outcome.metric;
   });
@@ -72,6 +74,17 @@ void show(const Comparison& c, const ComparedUnder& under, const std::string& da
 
 Json recipe_named(const ExperimentRun& run, const std::string& name) {
   return name == kFloat32 ? Json::object() : read_recipe(name, run.folders.data, "--set: recipes");
+}
+
+void require_trainable(const ExperimentRun& run, const net::Dataset& data, const Comparison& c) {
+  for (const std::string& name : c.recipes) {
+    const std::string where = fmt::format("--set: recipes: {} on {}", name, c.trial.net);
+    for (const ComparedMethod& method : c.methods) {
+      const TrainTrial trial = trial_of(c, method, recipe_named(run, name), run.seed);
+      const net::Graph graph = initial_network(trial, data);
+      policies::RecipeNumerics(parsed_recipe(trial), graph, where).require_trainable(where);
+    }
+  }
 }
 
 std::vector<ComparedUnder> compare_methods(const ExperimentRun& run, const net::Dataset& data,

@@ -56,6 +56,9 @@ struct ComparedUnder {
 /// The base of the trial's recipe of that name; {} for float32.
 Json recipe_named(const ExperimentRun&, const std::string& name);
 
+/// Throws Error for a recipe that cannot train the network with one of the methods.
+void require_trainable(const ExperimentRun&, const net::Dataset&, const Comparison&);
+
 /// Trains every method with every seed under every recipe. Adds a table and a chart for each
 /// recipe, and a sentence for each run that diverged.
 std::vector<ComparedUnder> compare_methods(const ExperimentRun&, const net::Dataset&,

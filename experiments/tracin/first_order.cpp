@@ -1,13 +1,13 @@
 // What influence says of the change of a loss by one step, and dot products of factored gradients
 // beside whole ones.
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "emu/net/ops/losses.hpp"
 #include "emu/stats/resampling.hpp"
 #include "experiments/tracin/questions.hpp"
 #include "formats/portable/math.hpp"
-#include "formats/portable/pairwise.hpp"
 
 namespace numemu::experiments::tracin {
 namespace {
@@ -44,23 +44,50 @@ double dot(const Whole& a, const Whole& b) {
   return all;
 }
 
-/// The loss of sample `on` after a step along the gradient of another.
-double loss_after(net::Graph& graph, const Batch& batch, const Whole& gradient, double rate,
-                  std::int64_t on) {
-  const std::vector<net::Parameter*> parameters = graph.parameters();
-  std::vector<std::vector<float>> before;
-  for (std::size_t p = 0; p < parameters.size(); ++p) {
-    std::vector<float>& w = parameters[p]->value.data;
-    before.push_back(w);
-    for (std::size_t i = 0; i < gradient[p].data.size(); ++i)
-      w[i] = static_cast<float>(double{w[i]} - rate * double{gradient[p].data[i]});
+/// The network's weights less `rate` times a gradient, until the end of this.
+class Moved {
+ public:
+  Moved(net::Graph& graph, const Whole& gradient, double rate) : parameters_(graph.parameters()) {
+    for (std::size_t p = 0; p < parameters_.size(); ++p) {
+      std::vector<float>& w = parameters_[p]->value.data;
+      before_.push_back(w);
+      for (std::size_t i = 0; i < gradient[p].data.size(); ++i)
+        w[i] = static_cast<float>(double{w[i]} - rate * double{gradient[p].data[i]});
+    }
   }
-  const double loss = loss_of(graph, batch, on);
-  for (std::size_t p = 0; p < parameters.size(); ++p) parameters[p]->value.data = before[p];
-  return loss;
+  ~Moved() {
+    for (std::size_t p = 0; p < parameters_.size(); ++p)
+      parameters_[p]->value.data = std::move(before_[p]);
+  }
+  Moved(const Moved&) = delete;
+  Moved& operator=(const Moved&) = delete;
+
+ private:
+  std::vector<net::Parameter*> parameters_;
+  std::vector<std::vector<float>> before_;
+};
+
+double median(std::vector<double> x) {
+  const std::size_t half = x.size() / 2;
+  std::sort(x.begin(), x.end());
+  return x.size() % 2 == 1 ? x[half] : (x[half - 1] + x[half]) / 2;
 }
 
 }  // namespace
+
+double change_of_loss(net::Graph& graph, const Batch& batch, std::int64_t by, std::int64_t on,
+                      double rate) {
+  const Whole gradient = gradient_of(graph, batch, by);
+  const double root = std::sqrt(0.6);
+  constexpr std::array<double, 3> kWeights = {5.0 / 18, 8.0 / 18, 5.0 / 18};
+  const std::array<double, 3> nodes = {(1 - root) / 2, 0.5, (1 + root) / 2};
+  double change = 0;
+  for (std::size_t k = 0; k < nodes.size(); ++k) {
+    const Moved there(graph, gradient, nodes[k] * rate);
+    change += kWeights[k] * rate * dot(gradient, gradient_of(graph, batch, on));
+  }
+  return change;
+}
 
 FirstOrder first_order(net::Graph& graph, const Batch& batch,
                        const std::vector<LayerOperands>& operands) {
@@ -71,8 +98,8 @@ FirstOrder first_order(net::Graph& graph, const Batch& batch,
   for (const LayerOperands& layer : operands) positions = std::max(positions, layer.g.positions());
   // An element of a whole gradient has so many roundings; both sides have such elements.
   found.allowed = 2 * static_cast<double>(positions) * 0x1p-24;
-  std::vector<double> at_rate, at_half;
-  double changes = 0;
+  std::vector<double> powers;
+  double left = 0, changes = 0;
   for (std::int64_t i = 0; i < pairs; ++i) {
     const std::int64_t j = i + pairs;
     const Whole g = gradient_of(graph, batch, i), h = gradient_of(graph, batch, j);
@@ -80,33 +107,32 @@ FirstOrder first_order(net::Graph& graph, const Batch& batch,
     if (!(square > 0) || !(dot(h, h) > 0)) continue;
     found.apart = std::max(found.apart, std::fabs(influence - factored.dot(i, factored, j)) /
                                             std::sqrt(square * dot(h, h)));
-    const double before = loss_of(graph, batch, j),
-                 rate = kFirstStep * loss_of(graph, batch, i) / square;
-    // Magnitudes: where a ReLU switches on the way, which has a chance of the order of the rate, a
-    // difference of that order is left. Its mean magnitude falls with the square, its root mean
-    // square with the power 1.5 alone.
-    const auto left = [&](double by) {
-      const double change = before - loss_after(graph, batch, g, by, j);
-      if (by == rate) changes += std::fabs(change);
-      return std::fabs(change - by * influence);
+    const double whole = loss_of(graph, batch, i) / square;  // takes all of its loss
+    const auto change = [&](double share) {
+      return change_of_loss(graph, batch, i, j, share * whole);
     };
-    at_rate.push_back(left(rate));
-    at_half.push_back(left(rate / 2));
+    const auto missed = [&](double share) {
+      return std::fabs(change(share) - share * whole * influence);
+    };
+    left += missed(kLargeStep);
+    changes += std::fabs(change(kLargeStep));
+    const double power = portable::log2(missed(kSmallStep) / missed(kSmallStep / 2));
+    if (std::isfinite(power)) powers.push_back(power);
   }
-  const auto sum_of = [](const std::vector<double>& terms, const std::vector<std::int64_t>& drawn) {
-    return pairwise_sum(std::ssize(drawn), [&](std::int64_t i) {
-      return terms[static_cast<std::size_t>(drawn[static_cast<std::size_t>(i)])];
-    });
-  };
-  const auto order = [&](const std::vector<std::int64_t>& drawn) {
-    return portable::log2(sum_of(at_rate, drawn) / sum_of(at_half, drawn));
-  };
-  std::vector<std::int64_t> all;
-  for (std::int64_t i = 0; i < std::ssize(at_rate); ++i) all.push_back(i);
+  found.left = left / changes;
+  found.pairs = std::ssize(powers);
+  if (powers.empty()) {
+    found.order = found.low = found.high = NAN;
+    return found;
+  }
   constexpr std::int64_t kResamples = 999;
-  found.left = sum_of(at_rate, all) / changes;
-  found.order = order(all);
-  const stats::Interval interval = stats::bootstrap_interval(std::ssize(all), kResamples, 0, order);
+  found.order = median(powers);
+  const stats::Interval interval = stats::bootstrap_interval(
+      found.pairs, kResamples, 0, [&](const std::vector<std::int64_t>& drawn) {
+        std::vector<double> some;
+        for (const std::int64_t i : drawn) some.push_back(powers[static_cast<std::size_t>(i)]);
+        return median(std::move(some));
+      });
   found.low = interval.low;
   found.high = interval.high;
   return found;

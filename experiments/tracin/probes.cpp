@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "emu/net/samples/laws.hpp"
 #include "emu/stats/mean.hpp"
 #include "experiments/tracin/questions.hpp"
 
@@ -47,10 +48,10 @@ Draws draw(const std::vector<LayerOperands>& operands, const Plan& plan, std::ui
   for (const Format* format : plan.formats) {
     double bias = 0;
     for (std::int64_t i = 0; i < samples; ++i)
-      bias += one_draw_bias(operands, *format, stochastic(), i);
+      bias += net::samples::one_draw_bias(operands, *format, stochastic(), i);
     std::vector<double> variances;  // of pairs
-    if (all_factored(operands)) {
-      const GradientLaws law(operands, *format, stochastic(), samples);
+    if (net::samples::all_factored(operands)) {
+      const net::samples::GradientLaws law(operands, *format, stochastic(), samples);
       for (std::int64_t i = 0; i < pairs; ++i)
         variances.push_back(law.two(i, law, i + pairs).variance);
     }
@@ -97,8 +98,8 @@ void add_probes(const ExperimentRun& run, const net::Dataset& clean, const Plan&
   Json point = plan.point();
   point["training"] = point_of(trial, flipped);
   point["watched"] = "influences of probes";
-  point["step"] = kFirstStep;
-  point["left"] = "mean magnitude";
+  point["steps"] = {kLargeStep, kSmallStep};
+  point["order"] = "median power of pairs, changes of losses as integrals";
   point["probes"] = plan.probes;
   point["draws"] = plan.draws;
   const std::vector<Probed> all =
@@ -106,8 +107,8 @@ void add_probes(const ExperimentRun& run, const net::Dataset& clean, const Plan&
         return {
             point, trial.net + ", influences of probes", [&] {
               net::Graph graph = trained_in_float32(trial, flipped);
-              const Batch batch = first_of_training(flipped, plan.probes);
-              const std::vector<LayerOperands> operands = operands_of(graph, batch);
+              const Batch batch = net::samples::first_of_training(flipped, plan.probes);
+              const std::vector<LayerOperands> operands = net::samples::operands_of(graph, batch);
               return Probed{first_order(graph, batch, operands), draw(operands, plan, trial.seed)};
             }};
       });
@@ -119,14 +120,16 @@ void add_probes(const ExperimentRun& run, const net::Dataset& clean, const Plan&
                     0, first.apart, first.apart <= first.allowed, at_most(first.allowed)),
       "factored");
   conclusion.add(
-      interval_finding(of + "power of the rate with which falls what influence misses of the "
-                            "change of a loss",
-                       kOrder, first.order, {first.low, first.high}, near(kOrder, kOrderOff)),
+      interval_finding(
+          fmt::format("{}power of the rate with which falls what influence misses of the "
+                      "change of a loss, median of {} pairs",
+                      of, first.pairs),
+          kOrder, first.order, {first.low, first.high}, near(kOrder, kOrderOff)),
       "first order");
   conclusion.sentences.push_back(fmt::format(
       "{}a step on a sample that takes {:.0f} % of its loss, to first order, changes the "
       "loss of another by what its influence says within {:.1f} % (mean magnitudes).",
-      of, 100 * kFirstStep, 100 * first.left));
+      of, 100 * kLargeStep, 100 * first.left));
   ResultTable table{fmt::format("{}operands of {} samples' gradients rounded at random, {} draws",
                                 of, plan.probes, plan.draws),
                     {"format", "self-influence over float32, one draw", "predicted", "two draws",

@@ -36,6 +36,7 @@ TEST_CASE("image-sizes: settings are refused before any work", "[fast]") {
   };
   CHECK_THAT(refused("sizes=28:0.5,14:0.4"), Catch::Contains("shares that add up to 1, not 0.9"));
   CHECK_THAT(refused("sizes=28-0.5"), Catch::Contains("expected SIZE:SHARE"));
+  CHECK_THAT(refused("sizes=28:1"), Catch::Contains("sizes: expected at least two sizes that are"));
   CHECK_THAT(refused("tests=14,20"),
              Catch::Contains("tests: expected the size of the data set, 28, among them"));
   CHECK_THAT(refused("tests=28"), Catch::Contains("tests: expected another size beside 28"));

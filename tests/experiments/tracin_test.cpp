@@ -17,6 +17,7 @@ TEST_CASE("tracin: closed forms hold", "[fast]") {
       {"formats=int4", "train_samples=128", "eval_samples=20", "epochs=2", "checkpoints=2",
        "ranked=40", "targets=4", "probes=16", "draws=30"});
   const Conclusion conclusion = find_experiment("tracin").run(run);
+  CHECK(held(conclusion, "first order") == std::pair(1, 1));
   CHECK(held(conclusion, "factored") == std::pair(1, 1));
   CHECK(held(conclusion, "one draw") == std::pair(1, 1));
   CHECK(held(conclusion, "two draws") == std::pair(1, 1));

@@ -83,10 +83,12 @@ function experimentFigure(spec, chart, width) {
     return { labelOverlap: true, labelExpr: "indexof('" + digits + "', substring(format(datum.value, '.0e'), 0, 1)) < 0 ? '' : " +
       "datum.value >= 1e5 || datum.value < 1e-3 ? format(datum.value, '~e') : format(datum.value, '~g')" };
   };
+  // Between whole numbers (copies, bits, steps) there are no ticks.
+  const whole = (fields) => records.every((d) => fields.every((field) => d[field] === null || Number.isInteger(d[field])));
   const axis = (title, log, fields, linear) => ({
     title: title || null,
     scale: log ? { type: "log", nice: false, padding: 8 } : { nice: true, ...linear },
-    axis: log ? logAxis(fields) : { labelOverlap: true },
+    axis: log ? logAxis(fields) : { labelOverlap: true, ...(whole(fields) && { tickMinStep: 1 }) },
   });
   const value = axis(yTitle, chart.log_y, ["y", "low", "high"], { zero: bars });
   const place = axis(xTitle, chart.log_x, ["x"], { zero: false, padding: chart.kind === "points" ? 8 : 0 });

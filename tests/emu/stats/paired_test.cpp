@@ -29,15 +29,24 @@ TEST_CASE("one difference says nothing of its spread", "[fast]") {
   CHECK(i.high == HUGE_VAL);
 }
 
+TEST_CASE("differences that are all equal show no spread: their interval is not known", "[fast]") {
+  for (const std::vector<double>& equal : {std::vector<double>{2, 2}, {0, 0, 0}, {1 - 0.9, 0.1}}) {
+    const PairedInterval i = paired_interval(equal);
+    CHECK(i.mean == Approx(equal.front()));
+    CHECK(i.low == -HUGE_VAL);
+    CHECK(i.high == HUGE_VAL);
+  }
+  CHECK(paired_interval({2, 2, 2.001}).high < 3);
+}
+
 TEST_CASE("differences of two treatments", "[fast]") {
   const std::vector<double> a = {3, 5, 9}, b = {1, 4, 4};
   const PairedInterval i = paired_interval(a, b), mirrored = paired_interval(b, a);
   CHECK(i.mean == Approx(8 / 3.0));
   CHECK(i.low == -mirrored.high);
   CHECK(i.high == -mirrored.low);
-  const PairedInterval equal = paired_interval({2, 2, 2, 2});
-  CHECK(equal.low == 2);
-  CHECK(equal.high == 2);
+  CHECK(paired_interval({0.1 + 0.2, 2}, {0.3, 1.5}).mean == 0.25);
+  CHECK(paired_interval({0.1 + 0.2}, {0.3}).mean == 0);
   CHECK(test::message_of([&] { paired_interval(a, {1}); }) ==
         "paired interval: expected as many values on both sides, found 3 and 1");
   CHECK(test::message_of([] { paired_interval(std::vector<double>{}); }) ==

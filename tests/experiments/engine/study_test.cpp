@@ -192,14 +192,10 @@ TEST_CASE("one-sided tails of a paired difference", "[fast]") {
   CHECK(tails(d, 0).above == Approx(0.5 - half).epsilon(1e-6));
   CHECK(tails(d, 0).below == Approx(0.5 + half).epsilon(1e-6));
   CHECK(tails(d, 4).above == Approx(0.5 + half).epsilon(1e-6));
-  const stats::PairedInterval equal = stats::paired_interval({3.0, 3.0});
-  CHECK(tails(equal, 2).above == 0);
-  CHECK(tails(equal, 2).below == 1);
-  CHECK(tails(equal, 4).above == 1);
-  CHECK(tails(equal, 4).below == 0);
-  CHECK(tails(equal, 3).above == 1);
-  CHECK(tails(equal, 3).below == 1);
-  CHECK(tails(stats::paired_interval({3.0}), 0).above == 1);
+  for (const std::vector<double>& unknown : {std::vector<double>{3.0}, {3.0, 3.0}}) {
+    CHECK(tails(stats::paired_interval(unknown), 0).above == 1);
+    CHECK(tails(stats::paired_interval(unknown), 0).below == 1);
+  }
 }
 
 TEST_CASE("answers of both are compared by the test that gives their interval", "[fast]") {
@@ -225,8 +221,7 @@ TEST_CASE("claims are judged together", "[fast]") {
   CHECK(p_value(d, 2) == Approx(1));
   CHECK(p_value(d, d.low) == Approx(0.05).epsilon(1e-6));
   CHECK(p_value(stats::paired_interval({3.0}), 0) == 1);
-  CHECK(p_value(stats::paired_interval({3.0, 3.0}), 0) == 0);
-  CHECK(p_value(stats::paired_interval({3.0, 3.0}), 3) == 1);
+  CHECK(p_value(stats::paired_interval({3.0, 3.0}), 0) == 1);
   CHECK(p_value(stats::paired_interval({3.0, HUGE_VAL}), 0) == 1);
   CHECK(p_value(stats::paired_interval({3.0, NAN}), 0) == 1);
 
@@ -261,14 +256,31 @@ TEST_CASE("paired gains: signs hold, fail and stay undecided", "[fast]") {
   CHECK(findings[1].verdict == Verdict::fails);
   CHECK(findings[2].verdict == Verdict::undecided);
   CHECK(findings[3].verdict == Verdict::undecided);
-  // Without spread the sign is certain, but for a difference of 0.
-  const std::vector<Finding> certain =
-      judge_gains({gain("e", {2, 2}), gain("f", {-2, -2}), gain("g", {0, 0})});
-  CHECK(certain[0].verdict == Verdict::holds);
-  CHECK(certain[1].verdict == Verdict::fails);
-  CHECK(certain[2].verdict == Verdict::undecided);
+  // Two seeds without spread do not say how sure the sign is.
+  CHECK(judge_gains({gain("e", {2, 2})})[0].verdict == Verdict::undecided);
   CHECK(findings[0].what == "a (claimed above 0)");
   CHECK(judge_gains({gain("c", {1, 0.1, 0.9, 0.2, 0.3})})[0].verdict == Verdict::holds);
+}
+
+TEST_CASE("a claim that a one-sided test decides beside a two-sided interval around 0", "[fast]") {
+  // t = 5 / sqrt(7 / 3) = 3.27 with 2 degrees of freedom: beyond 2.92, within 4.30; the bound is
+  // 5 - 2.92 sqrt(7 / 3).
+  const stats::PairedInterval up = stats::paired_interval({3.0, 4.0, 8.0});
+  REQUIRE(up.low < 0);
+  const std::vector<Finding> holds = judge_gains({{"a", up}}),
+                             fails = judge_gains({{"a", negated(up)}});
+  CHECK(holds[0].verdict == Verdict::holds);
+  CHECK(holds[0].what == "a (claimed above 0; one-sided: above 0.54)");
+  CHECK(fails[0].verdict == Verdict::fails);
+  CHECK(fails[0].what == "a (claimed above 0; one-sided: below -0.54)");
+}
+
+TEST_CASE("equal differences are undecided, beside a bound as well", "[fast]") {
+  PairedClaims claims;
+  claims.add("e", stats::paired_interval({2.0, 2.0}), 0);
+  CHECK(claims.judged()[0].verdict == Verdict::undecided);
+  CHECK(interval_finding("e", 0, stats::paired_interval({2.0, 2.0}), at_least(0)).verdict ==
+        Verdict::undecided);
 }
 
 }  // namespace study_test

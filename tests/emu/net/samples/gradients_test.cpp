@@ -1,60 +1,66 @@
 // Gradients of single samples: factored and whole beside those of passes of one sample, and closed
 // forms of rounded operands beside draws.
-#include "experiments/tracin/samples.hpp"
+#include "emu/net/samples/gradients.hpp"
 
 #include <cmath>
 
+#include "emu/net/data/dataset.hpp"
 #include "emu/net/nets.hpp"
-#include "emu/net/train/train.hpp"
-#include "experiments/engine/train_trial.hpp"
+#include "emu/net/ops/losses.hpp"
+#include "emu/net/samples/laws.hpp"
 #include "tests/catch.hpp"
-#include "tests/experiments/smoke_run.hpp"
+#include "tests/files.hpp"
 #include "tests/glyphs_cache.hpp"
 
-namespace numemu::samples_test {
+namespace numemu::gradients_test {
 
-using namespace numemu::experiments;
-using namespace numemu::experiments::tracin;
+using namespace numemu::net;
+using namespace numemu::net::samples;
 using numemu::test::TemporaryFolder;
 
-net::Dataset glyphs(const TemporaryFolder& folder) {
+Dataset glyphs(const TemporaryFolder& folder) {
   const std::string cache = folder / "cache";
-  test::share_glyphs(cache);
-  return net::load_dataset("glyphs", cache);
+  numemu::test::share_glyphs(cache);
+  return load_dataset("glyphs", cache);
 }
 
-net::Graph fresh(const char* name, const net::Dataset& data) {
-  TrainTrial trial;
-  trial.net = name;
-  trial.seed = 5;
-  return initial_network(trial, data);
+Graph fresh(const char* name, const Dataset& data) {
+  Graph graph = build_net(name, data);
+  initialize(graph, 5);
+  return graph;
 }
 
-TEST_CASE("tracin: gradients of samples are those of passes of one sample", "[fast]") {
+/// Of all parameters, by a pass of the sample alone.
+std::vector<Tensor> whole_gradient(const Graph& graph, const Dataset& data, std::int64_t sample) {
+  Targets targets;
+  const Tensor x = data.train_batch({sample}, targets);
+  Numerics float32;
+  Tape tape = forward_training(graph, x, float32, {.phase = Phase::training}, 0);
+  Tensor gradient;
+  cross_entropy(tape.output, targets.classes, &gradient, 1);
+  return backward(graph, std::move(tape), std::move(gradient), float32);
+}
+
+TEST_CASE("gradients of samples are those of passes of one sample", "[fast]") {
   const TemporaryFolder folder;
-  const net::Dataset data = glyphs(folder);
+  const Dataset data = glyphs(folder);
   constexpr std::int64_t kSamples = 4;
   const Batch batch = first_of_training(data, kSamples);
   for (const char* name : {"mlp", "lenet"}) {
     INFO(name);
-    const net::Graph graph = fresh(name, data);
+    const Graph graph = fresh(name, data);
     const std::vector<LayerOperands> operands = operands_of(graph, batch);
     CHECK(all_factored(operands) == (std::string(name) == "mlp"));
     const SampleGradients gradients(operands, {});
     REQUIRE(gradients.samples() == kSamples);
-    std::vector<std::vector<net::Tensor>> whole;
-    for (std::int64_t i = 0; i < kSamples; ++i) {
-      net::Targets targets;
-      const net::Tensor x = data.train_batch({i}, targets);
-      net::Numerics float32;
-      whole.push_back(training_pass(graph, x, targets.classes, float32, 0, 0).gradients);
-    }
+    std::vector<std::vector<Tensor>> whole;
+    for (std::int64_t i = 0; i < kSamples; ++i) whole.push_back(whole_gradient(graph, data, i));
     for (std::int64_t i = 0; i < kSamples; ++i) {
       for (std::int64_t j = 0; j < kSamples; ++j) {
         double dot = 0, scale = 0;
         for (std::size_t p = 0; p < whole[0].size(); ++p) {
-          const net::Tensor &a = whole[static_cast<std::size_t>(i)][p],
-                            &b = whole[static_cast<std::size_t>(j)][p];
+          const Tensor &a = whole[static_cast<std::size_t>(i)][p],
+                       &b = whole[static_cast<std::size_t>(j)][p];
           for (std::size_t e = 0; e < a.data.size(); ++e) {
             dot += double{a.data[e]} * double{b.data[e]};
             scale += std::fabs(double{a.data[e]} * double{b.data[e]});
@@ -66,9 +72,9 @@ TEST_CASE("tracin: gradients of samples are those of passes of one sample", "[fa
   }
 }
 
-TEST_CASE("tracin: one draw is biased by the closed form, two draws are not", "[fast]") {
+TEST_CASE("one draw is biased by the closed form, two draws are not", "[fast]") {
   const TemporaryFolder folder;
-  const net::Dataset data = glyphs(folder);
+  const Dataset data = glyphs(folder);
   const Rounding sr = {.mode = RoundingMode::sr, .random_bits = 16};
   const Format& format = find_format("int4");
   for (const char* name : {"mlp", "lenet"}) {
@@ -109,12 +115,12 @@ TEST_CASE("tracin: one draw is biased by the closed form, two draws are not", "[
   }
 }
 
-TEST_CASE("tracin: networks whose samples depend on each other are refused", "[fast]") {
+TEST_CASE("networks whose samples depend on each other are refused", "[fast]") {
   const TemporaryFolder folder;
-  const net::Dataset data = glyphs(folder);
-  CHECK_NOTHROW(require_separable(fresh("lenet", data)));
-  CHECK_THROWS_WITH(require_separable(fresh("mlp-bn", data)),
-                    Catch::Contains("mlp-bn: layer bn1 (batch_norm) normalises"));
+  const Dataset data = glyphs(folder);
+  CHECK_NOTHROW(require_separable(fresh("lenet", data), "--set: nets"));
+  CHECK_THROWS_WITH(require_separable(fresh("mlp-bn", data), "--set: nets"),
+                    Catch::Contains("--set: nets: mlp-bn: layer bn1 (batch_norm) normalises"));
 }
 
-}  // namespace numemu::samples_test
+}  // namespace numemu::gradients_test

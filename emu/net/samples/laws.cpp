@@ -1,9 +1,8 @@
-// Laws of the gradients of samples whose operands are rounded at random.
-#include <algorithm>
+#include "emu/net/samples/laws.hpp"
 
-#include "experiments/tracin/samples.hpp"
+#include "emu/net/samples/gradients.hpp"
 
-namespace numemu::experiments::tracin {
+namespace numemu::net::samples {
 namespace {
 
 /// A sample's matrix [rows, positions] with the variances of what rounding makes of it.
@@ -59,11 +58,6 @@ double one_draw_bias(const std::vector<LayerOperands>& operands, const Format& f
                           matrix_of(layer.x, law, scale_of(layer.x, format), sample), layer.bias);
   }
   return added;
-}
-
-bool all_factored(const std::vector<LayerOperands>& operands) {
-  return std::all_of(operands.begin(), operands.end(),
-                     [](const LayerOperands& layer) { return layer.factored(); });
 }
 
 GradientLaws::GradientLaws(const std::vector<LayerOperands>& operands, const Format& format,
@@ -153,4 +147,4 @@ Moments GradientLaws::two(std::int64_t i, const GradientLaws& other, std::int64_
   return all;
 }
 
-}  // namespace numemu::experiments::tracin
+}  // namespace numemu::net::samples

@@ -1,45 +1,20 @@
 // Moments of dot products of numbers rounded at random, beside sums over all outcomes and drawn
 // ones.
-#include "experiments/tracin/rounded_dots.hpp"
+#include "emu/stats/rounded_dots.hpp"
 
 #include <cmath>
 #include <vector>
 
-#include "emu/stats/spearman.hpp"
-#include "formats/portable/math.hpp"
 #include "formats/quantize.hpp"
 #include "tests/catch.hpp"
 
 namespace numemu::rounded_dots_test {
 
-using namespace numemu::experiments::tracin;
+using namespace numemu::stats;
 
 const Rounding kSixteenBits = {.mode = RoundingMode::sr, .random_bits = 16};
 
-double logistic_loss(double w0, double w1, const double (&x)[2], int y) {
-  const double logit = w0 * x[0] + w1 * x[1];
-  return portable::log1p(portable::exp(y == 1 ? -logit : logit));
-}
-
-TEST_CASE("tracin: the vector of a logistic regression", "[fast]") {
-  const double z[2] = {1, 1}, other[2] = {2, -1};
-  const double w[2] = {.1, .2}, rate = .1;
-  // The gradient is (p - y) x.
-  const double p = 1 / (1 + portable::exp(-(w[0] * z[0] + w[1] * z[1]))),
-               q = 1 / (1 + portable::exp(-(w[0] * other[0] + w[1] * other[1])));
-  const double influence = rate * (p - 1) * q * (z[0] * other[0] + z[1] * other[1]);
-  CHECK(influence == Approx(-.021278).margin(5e-7).epsilon(0));
-  const auto change = [&](double by) {
-    return logistic_loss(w[0], w[1], other, 0) -
-           logistic_loss(w[0] - by * (p - 1) * z[0], w[1] - by * (p - 1) * z[1], other, 0);
-  };
-  CHECK(change(rate) == Approx(-.021504).margin(5e-7).epsilon(0));
-  // First order: what is left falls with the square of the rate.
-  const double left = change(rate) - influence, half = change(rate / 2) - influence / 2;
-  CHECK(left / half == Approx(4).epsilon(0.02));
-}
-
-TEST_CASE("tracin: moments of rounded numbers are sums over their outcomes", "[fast]") {
+TEST_CASE("moments of rounded numbers are sums over their outcomes", "[fast]") {
   const StochasticLaw law(find_format("int4"), kSixteenBits);
   const std::vector<float> x = {0.25f, -1.5f, 3, 0}, y = {2.75f, 0.5f, -0.125f, 1.25f};
   const std::vector<RoundedElement> of_x = law.of(x, 1), of_y = law.of(y, 1);
@@ -80,7 +55,7 @@ TEST_CASE("tracin: moments of rounded numbers are sums over their outcomes", "[f
                both.mean * both.mean));
 }
 
-TEST_CASE("tracin: drawn dot products have the closed moments", "[fast]") {
+TEST_CASE("drawn dot products have the closed moments", "[fast]") {
   constexpr std::int64_t kNumbers = 64, kDraws = 4000;
   std::vector<float> x, y;
   for (std::int64_t i = 0; i < kNumbers; ++i) {
@@ -119,22 +94,6 @@ TEST_CASE("tracin: drawn dot products have the closed moments", "[fast]") {
     CHECK(squares_two / kDraws == Approx(two.variance).epsilon(4 * std::sqrt(2.0 / kDraws)));
     CHECK(squares_one / kDraws == Approx(one.variance).epsilon(4 * std::sqrt(2.0 / kDraws)));
   }
-}
-
-TEST_CASE("tracin: expected shares and correlations", "[fast]") {
-  // Two places for three figures, one of which is certain.
-  const std::vector<Moments> figures = {{0, 1}, {0, 1}, {100, 1}};
-  CHECK(expected_share(figures, {1, 0, 0}, 2) == Approx(0.5));
-  CHECK(expected_share(figures, {0, 0, 1}, 2) == Approx(1));
-  CHECK(share_of_top({1, 3, 2, 3}, {0, 1, 0, 1}, 1) == 0.5);
-  CHECK(share_of_top({1, 3, 2, 3}, {1, 0, 0, 1}, 2) == 0.5);
-  // Without noise the order of the means is certain.
-  const std::vector<double> exact = {1, 5, 3, 2};
-  std::vector<Moments> certain;
-  for (const double x : {2.0, 3.0, 4.0, 1.0}) certain.push_back({x, 0});
-  CHECK(expected_correlation(exact, certain) == Approx(stats::spearman(exact, {2, 3, 4, 1})));
-  // Two figures: P(X > Y) = Phi(1) is right, so that 2 Phi(1) - 1 is expected.
-  CHECK(expected_correlation({1, 2}, {{0, 0.5}, {1, 0.5}}) == Approx(std::erf(1 / std::sqrt(2.0))));
 }
 
 }  // namespace numemu::rounded_dots_test

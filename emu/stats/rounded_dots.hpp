@@ -1,5 +1,4 @@
-// Closed forms of influences whose operands are rounded at random, from float32 values and the
-// format alone.
+// Moments of dot products of numbers rounded at random, from the numbers and the format alone.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -8,7 +7,7 @@
 #include "formats/analysis/outcome_law.hpp"
 #include "formats/format.hpp"
 
-namespace numemu::experiments::tracin {
+namespace numemu::stats {
 
 /// A random figure.
 struct Moments {
@@ -47,16 +46,4 @@ Moments two_draws(const RoundedVector& x, const RoundedVector& y);
 /// the sum of those of the squares, v times the square of the sum of both neighbours.
 Moments one_draw(const RoundedVector& x);
 
-/// Of figures of samples under normal laws, independent of each other: the share of the marked ones
-/// that is expected among the `top` largest. Above which figure these lie is where as many are
-/// expected above it.
-double expected_share(const std::vector<Moments>&, const std::vector<std::uint8_t>& marked,
-                      std::int64_t top);
-/// The expected rank correlation with exact values that all differ.
-double expected_correlation(const std::vector<double>& exact, const std::vector<Moments>&);
-
-/// The share of the marked ones among the `top` largest; of equal figures the first.
-double share_of_top(const std::vector<double>& figures, const std::vector<std::uint8_t>& marked,
-                    std::int64_t top);
-
-}  // namespace numemu::experiments::tracin
+}  // namespace numemu::stats
