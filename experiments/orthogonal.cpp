@@ -12,6 +12,7 @@
 #include "experiments/engine/study.hpp"
 #include "experiments/methods/published.hpp"
 #include "experiments/orthogonal/energy.hpp"
+#include "experiments/orthogonal/rates.hpp"
 #include "experiments/orthogonal/synthetic.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/array.hpp"
@@ -22,7 +23,6 @@ namespace {
 
 constexpr double kPower = 1;      // of the distances of trained neurons
 constexpr double kErrorsOff = 4;  // standard deviations
-constexpr const char* kOrdinary = "none";
 
 /// A training, the energy of its layers, and the law of what float32 rounds in its updates.
 struct Trained {
@@ -80,41 +80,25 @@ Trained train(TrainTrial trial, const net::Dataset& data) {
   return trained;
 }
 
-/// The rule in the inner layers; the first, whose neurons are long, turns by `first`, the last is
-/// trained as usual.
-Json recipe_of(const Json& base, const std::string& rule, const std::string& first,
-               const net::Graph& graph) {
-  Json recipe = base;
-  if (rule == kOrdinary) return recipe;
-  const std::vector<std::string> names = net::gemm_layer_names(graph);
-  recipe["update"]["rule"] = rule;
-  recipe["layers"].push_back({{"match", names.front()}, {"update", {{"rule", first}}}});
-  recipe["layers"].push_back({{"match", names.back()}, {"update", {{"rule", kOrdinary}}}});
-  return recipe;
-}
-
 void add_recipe(const ExperimentRun& run, const net::Dataset& data, const std::string& name,
-                std::vector<PairedGain>& gains, Conclusion& conclusion) {
+                const Compared& all, std::vector<PairedGain>& gains, Conclusion& conclusion) {
   const Settings& settings = run.settings;
   const bool float32 = name == "float32";
-  TrainingPlan plan{.trial = training_of(settings, settings.text("net")),
-                    .data = data.name(),
-                    .seeds = seeds_of(run),
-                    .methods = {},
-                    .at_once = true,
-                    .prefix = name + ": "};
+  const std::vector<std::string> rules = settings.list(float32 ? "rules" : "recipe_rules");
+  StudyPlan plan{{all.names.front()}, seeds_of(run), true, name + ": "};
+  plan.methods.insert(plan.methods.end(), rules.begin(), rules.end());
+  const Compared compared{all.trial, plan.methods, all.rates};
   Json base = Json::object();
   if (!float32) {
     base = read_recipe(name, run.folders.data, "--set: recipes");
-    base["update"]["optimizer"] = plan.trial.options.optimizer;
+    base["update"]["optimizer"] = all.trial.options.optimizer;
   }
-  plan.methods.push_back({"ordinary", base});
-  const net::Graph graph = initial_network(plan.trial, data);
-  const std::vector<std::string> rules = settings.list(float32 ? "rules" : "recipe_rules");
-  for (const std::string& rule : rules)
-    plan.methods.push_back({rule, recipe_of(base, rule, settings.text("first"), graph)});
-  const auto study = run_training_study<Trained>(
-      run, data, plan, [&](const TrainTrial& trial, std::size_t) { return train(trial, data); });
+  const net::Graph graph = initial_network(all.trial, data);
+  const auto study =
+      run_study<Trained>(run, plan, [&](std::size_t m, std::uint64_t seed) -> StudyRun<Trained> {
+        const TrainTrial one = compared.trial_of(m, seed, base, settings.text("first"), graph);
+        return {point_of(one, data), [one, &data] { return train(one, data); }};
+      });
   const SeedFigures top1 = study.figures(&Trained::top1),
                     energies = study.figures(&Trained::per_cent);
   say_diverged(study, plan.seeds, name + ", ", conclusion);
@@ -135,21 +119,22 @@ void add_recipe(const ExperimentRun& run, const net::Dataset& data, const std::s
   conclusion.add(interval_finding(name + ": change of energy in ordinary training, %", 0,
                                   stats::paired_interval(energies[0]), at_least(0)),
                  "ordinary");
-  conclusion.tables.push_back(
-      study_table(fmt::format("{} on {}, {}, {}, paired by seed", plan.trial.net, data.name(), name,
-                              counted(study.seeds(), "seed")),
-                  study.size(),
-                  {name_column("rule", study.methods),
-                   mean_column("top-1, %", top1),
-                   difference_column("difference, points", top1),
-                   interval_column(top1),
-                   {"change of energy, %", [&](std::size_t m) {
-                      return fmt::format("{:+.2e}", stats::paired_interval(energies[m]).mean);
-                    }}}));
+  conclusion.tables.push_back(study_table(
+      fmt::format("{} on {}, {}, {}, paired by seed", all.trial.net, data.name(), name,
+                  counted(study.seeds(), "seed")),
+      study.size(),
+      {name_column("rule", study.methods),
+       {"rate", [&](std::size_t m) { return fmt::format("{}", all.rates.at(study.methods[m])); }},
+       mean_column("top-1, %", top1),
+       difference_column("difference, points", top1),
+       interval_column(top1),
+       {"change of energy, %", [&](std::size_t m) {
+          return fmt::format("{:+.2e}", stats::paired_interval(energies[m]).mean);
+        }}}));
   conclusion.charts.push_back(
       gain_chart(fmt::format("Top-1 gained by turning neurons, {}", name),
                  fmt::format("Mean difference to ordinary training of {} over {}, paired by seed.",
-                             plan.trial.net, counted(study.seeds(), "seed")),
+                             all.trial.net, counted(study.seeds(), "seed")),
                  "gain, points", study.methods, top1));
 }
 
@@ -161,9 +146,17 @@ Conclusion run_orthogonal(const ExperimentRun& run) {
   add_ways(run, conclusion);
   run.say("loading " + run.settings.text("data"));
   const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
+  Compared compared{training_of(run.settings, run.settings.text("net")), {"ordinary"}, {}};
+  for (const char* key : {"rules", "recipe_rules"}) {
+    for (const std::string& rule : run.settings.list(key)) {
+      if (std::ranges::find(compared.names, rule) == compared.names.end())
+        compared.names.push_back(rule);
+    }
+  }
+  compared.rates = chosen_rates(run, data, compared, conclusion);
   std::vector<PairedGain> gains;
   for (const std::string& recipe : run.settings.list("recipes"))
-    add_recipe(run, data, recipe, gains, conclusion);
+    add_recipe(run, data, recipe, compared, gains, conclusion);
   conclusion.add(judge_gains(gains));
   return conclusion;
 }
@@ -211,8 +204,9 @@ const Experiment experiment_orthogonal = {
       takes_network()},
      {"data", "glyphs", "glyphs", "glyphs", "data set of images", takes_data_set()},
      {"optimizer", "sgd", "sgd", "sgd", "optimizer", takes_optimizer()},
-     {"lr", "0.05", "0.05", "0.05", "its rate", real(1e-9, 1e3)},
-     {"warmup", "0", "0", "0", "steps over which it rises", whole(0, 1'000'000'000)},
+     {"rates", "0.05", "0.05,0.1,0.2,0.4,0.8", "0.05,0.1,0.2,0.4,0.8",
+      "its rates, of which each rule has the best", reals(1e-9, 1e3)},
+     {"tuning_seeds", "1", "2", "2", "seeds that rates are chosen by", whole(1, 1000)},
      {"rules",
       "orthogonal,orthogonal(parametrised),orthogonal(descent),orthogonal(gram-schmidt),"
       "orthogonal(householder),orthogonal(loewdin),orthogonal(penalty),"
@@ -222,13 +216,13 @@ const Experiment experiment_orthogonal = {
       "orthogonal,orthogonal(parametrised),orthogonal(descent),orthogonal(gram-schmidt),"
       "orthogonal(householder),orthogonal(loewdin),orthogonal(penalty),orthogonal(cayley,64)",
       "update rules of the inner layers"},
-     {"first", "orthogonal(cayley,128)", "orthogonal(cayley,128)", "orthogonal",
+     {"first", "orthogonal(cayley,128)", "orthogonal(cayley,128)", "orthogonal(cayley,128)",
       "update rule of the first layer with each of them"},
      {"recipes", "float32", "float32,mxfp8-train,mxfp4-train", "float32,mxfp8-train,mxfp4-train",
       "recipes", list_of()},
      {"recipe_rules", "orthogonal", "orthogonal", "orthogonal,orthogonal(cayley,64)",
       "update rules under recipes other than float32"},
-     {"epochs", "1", "10", "12", "epochs of training", whole(1, 10'000)},
+     {"epochs", "1", "10", "10", "epochs of training", whole(1, 10'000)},
      {"batch", "128", "128", "128", "images of a step", whole(1, 100'000)},
      {"train_samples", "512", "4096", "16384", "training images; 0: all", whole(0, 1'000'000'000)},
      {"eval_samples", "500", "4000", "0", "test images; 0: all", whole(0, 1'000'000'000)},

@@ -42,16 +42,29 @@ TEST_CASE("novograd: powers of two change no bit, an epsilon where it is predict
   CHECK(conclusion.charts.size() == 1);
 }
 
+TEST_CASE("novograd: recipes of the full size train its networks", "[fast]") {
+  const TemporaryFolder folder;
+  const Settings full = settings_of(find_experiment("novograd"), Size::full, {});
+  const ExperimentRun run = experiments::testing::smoke_run(
+      "novograd", folder,
+      {"scales=1", "steps=1", "train_samples=64", "eval_samples=20", "nets=" + full.text("nets"),
+       "recipes=" + full.text("recipes")});
+  const Conclusion conclusion = find_experiment("novograd").run(run);
+  CHECK(held(conclusion, "state") == std::pair(2, 2));
+}
+
 TEST_CASE("novograd: settings that do not serve are refused before any work", "[fast]") {
   const TemporaryFolder folder;
-  const auto refused = [&](const std::string& setting, const std::string& message) {
+  const auto refused = [&](const std::vector<std::string>& settings, const std::string& message) {
     CHECK_THROWS_WITH(find_experiment("novograd")
-                          .run(experiments::testing::smoke_run("novograd", folder, {setting})),
+                          .run(experiments::testing::smoke_run("novograd", folder, settings)),
                       Catch::Contains(message));
   };
-  refused("recipes=float32,mxfp8-trian", "unknown recipe 'mxfp8-trian'");
-  refused("recipes=mxfp8-train,float32", "recipes: expected float32 first, not mxfp8-train");
-  refused("batch=20000", "steps: expected at most 3, updates of 20000 on the 55000");
+  refused({"recipes=float32,mxfp8-trian"}, "unknown recipe 'mxfp8-trian'");
+  refused({"recipes=mxfp8-train,float32"}, "recipes: expected float32 first, not mxfp8-train");
+  refused({"nets=mlp,lenet", "recipes=float32,mxfp4-train"},
+          "--set: recipes: mxfp4-train on lenet: transform: layer conv2, wgrad");
+  refused({"batch=20000"}, "steps: expected at most 3, updates of 20000 on the 55000");
 }
 
 }  // namespace numemu::novograd_test

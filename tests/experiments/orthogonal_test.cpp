@@ -1,4 +1,6 @@
 // orthogonal: the experiment from settings to conclusion.
+#include <algorithm>
+
 #include "tests/catch.hpp"
 #include "tests/experiments/smoke_run.hpp"
 #include "tests/files.hpp"
@@ -29,10 +31,32 @@ TEST_CASE("orthogonal: a training that diverges is told with its step", "[fast]"
   const ExperimentRun run =
       experiments::testing::smoke_run("orthogonal", folder,
                                       {"draws=1", "repeats=2", "rules=orthogonal",
-                                       "train_samples=512", "eval_samples=50", "lr=1000"});
+                                       "train_samples=512", "eval_samples=50", "rates=1000"});
   const Conclusion conclusion = find_experiment("orthogonal").run(run);
   REQUIRE(!conclusion.sentences.empty());
   CHECK(conclusion.sentences[0].starts_with("float32, ordinary, seed 0: diverged at update "));
+}
+
+TEST_CASE("orthogonal: each rule has the best of the rates, chosen on other seeds", "[fast]") {
+  const TemporaryFolder folder;
+  const ExperimentRun run = experiments::testing::smoke_run(
+      "orthogonal", folder,
+      {"draws=1", "repeats=2", "rules=orthogonal", "recipes=float32", "train_samples=512",
+       "eval_samples=200", "rates=1e-9,0.05,1000", "tuning_seeds=2"});
+  const Conclusion conclusion = find_experiment("orthogonal").run(run);
+  const auto table = [&](const char* begin) {
+    const auto at = std::ranges::find_if(
+        conclusion.tables, [&](const ResultTable& t) { return t.title.starts_with(begin); });
+    REQUIRE(at != conclusion.tables.end());
+    return *at;
+  };
+  const ResultTable rates = table("Learning rates of mlp-deep on glyphs, float32, 2 seeds"),
+                    judged = table("mlp-deep on glyphs, float32, 1 seed, paired");
+  for (const std::vector<std::string>& row : rates.rows) {
+    CHECK(row[3] == "-");  // diverged
+    CHECK(row[4] == "0.05");
+  }
+  for (const std::vector<std::string>& row : judged.rows) CHECK(row[1] == "0.05");
 }
 
 TEST_CASE("orthogonal: what cannot be asked is refused in one line", "[fast]") {
