@@ -216,11 +216,11 @@ const Experiment experiment_complement = {
      {"epsilons", "0.001,0.05,0.1", "0.001,0.01,0.02,0.05,0.1,0.2,0.4",
       "0.001,0.01,0.02,0.05,0.1,0.2,0.4", "steps of FGSM, in units of the network's input",
       reals(1e-6, 100)},
-     {"attacked", "200", "1000", "2000", "test images under FGSM", whole(1, 1'000'000'000)},
-     {"epochs", "1", "4", "8", "epochs of training", whole(1, 10'000)},
+     {"attacked", "200", "1000", "1000", "test images under FGSM", whole(1, 1'000'000'000)},
+     {"epochs", "1", "4", "4", "epochs of training", whole(1, 10'000)},
      {"batch", "64", "64", "64", "images of a step", whole(1, 100'000)},
-     {"train_samples", "1024", "4096", "8192", "training images; 0: all", whole(0, 1'000'000'000)},
-     {"eval_samples", "500", "4000", "0", "test images; 0: all", whole(0, 1'000'000'000)},
+     {"train_samples", "1024", "4096", "4096", "training images; 0: all", whole(0, 1'000'000'000)},
+     {"eval_samples", "500", "4000", "4000", "test images; 0: all", whole(0, 1'000'000'000)},
      {"text_net", "char-transformer", "char-transformer", "char-transformer",
       "network to train on text; -: none", takes_network_or_none()},
      {"text_data", "chain", "chain", "chain", "text", takes_data_set()},
@@ -230,7 +230,7 @@ const Experiment experiment_complement = {
      {"text_batch", "2", "4", "4", "windows of a step", whole(1, 100'000)},
      {"text_train_samples", "4", "200", "200", "training windows; 0: all", whole(0, 1'000'000'000)},
      {"text_eval_samples", "4", "80", "80", "test windows; 0: all", whole(0, 1'000'000'000)},
-     {"seeds", "1", "3", "5", "seeds that methods are paired by", whole(1, 1000)}},
+     {"seeds", "1", "3", "8", "seeds that methods are paired by", whole(1, 1000)}},
     complement::run_complement};
 
 }  // namespace numemu::experiments

@@ -130,7 +130,7 @@ const Experiment experiment_novograd = {
      {"few bits",
       "Under recipes of few bits the same holds, and they cost NovoGrad at most so much more than "
       "they cost Adam and SGD (a contrast)."}},
-    {{"nets", "mlp", "mlp", "mlp,mlp-deep", "networks to train", takes_networks()},
+    {{"nets", "mlp", "mlp", "mlp", "networks to train", takes_networks()},
      {"data", "glyphs", "glyphs", "glyphs", "data set of images", takes_data_set()},
      {"scales", "20", "20", "20", "largest k, and of -k, of the factors 2^k on all gradients",
       whole(1, 60)},
@@ -141,7 +141,7 @@ const Experiment experiment_novograd = {
       "recipes, float32 first", list_of()},
      {"epochs", "1", "4", "4", "epochs of training", whole(1, 10'000)},
      {"batch", "64", "64", "64", "images of a step", whole(1, 100'000)},
-     {"train_samples", "1024", "4096", "8192", "training images; 0: all", whole(0, 1'000'000'000)},
+     {"train_samples", "1024", "4096", "4096", "training images; 0: all", whole(0, 1'000'000'000)},
      {"eval_samples", "500", "4000", "4000", "test images; 0: all", whole(0, 1'000'000'000)},
      {"seeds", "1", "5", "10", "seeds that methods are paired by", whole(1, 1000)}},
     novograd::run_novograd};

@@ -211,7 +211,7 @@ const Experiment experiment_tracin = {
      {"batch", "32", "32", "32", "samples of an update", whole(1, 100'000)},
      {"train_samples", "512", "1024", "1024", "training images", whole(0, 1'000'000'000)},
      {"eval_samples", "500", "2000", "2000", "test images; 0: all", whole(0, 1'000'000'000)},
-     {"seeds", "1", "3", "8", "seeds of weights, flips and draws", whole(1, 1000)}},
+     {"seeds", "1", "3", "6", "seeds of weights, flips and draws", whole(1, 1000)}},
     tracin::run_tracin};
 
 }  // namespace numemu::experiments
