@@ -81,13 +81,13 @@ Trained train(TrainTrial trial, const net::Dataset& data) {
 }
 
 void add_recipe(const ExperimentRun& run, const net::Dataset& data, const std::string& name,
-                const Compared& all, std::vector<PairedGain>& gains, Conclusion& conclusion) {
+                const RatedRules& all, std::vector<PairedGain>& gains, Conclusion& conclusion) {
   const Settings& settings = run.settings;
   const bool float32 = name == "float32";
   const std::vector<std::string> rules = settings.list(float32 ? "rules" : "recipe_rules");
   StudyPlan plan{{all.names.front()}, seeds_of(run), true, name + ": "};
   plan.methods.insert(plan.methods.end(), rules.begin(), rules.end());
-  const Compared compared{all.trial, plan.methods, all.rates};
+  const RatedRules compared{all.trial, plan.methods, all.rates};
   Json base = Json::object();
   if (!float32) {
     base = read_recipe(name, run.folders.data, "--set: recipes");
@@ -146,7 +146,7 @@ Conclusion run_orthogonal(const ExperimentRun& run) {
   add_ways(run, conclusion);
   run.say("loading " + run.settings.text("data"));
   const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
-  Compared compared{training_of(run.settings, run.settings.text("net")), {"ordinary"}, {}};
+  RatedRules compared{training_of(run.settings, run.settings.text("net")), {"ordinary"}, {}};
   for (const char* key : {"rules", "recipe_rules"}) {
     for (const std::string& rule : run.settings.list(key)) {
       if (std::ranges::find(compared.names, rule) == compared.names.end())

@@ -27,8 +27,8 @@ Json recipe_of(const Json& base, const std::string& rule, const std::string& fir
 
 }  // namespace
 
-TrainTrial Compared::trial_of(std::size_t method, std::uint64_t seed, const Json& base,
-                              const std::string& first, const net::Graph& graph) const {
+TrainTrial RatedRules::trial_of(std::size_t method, std::uint64_t seed, const Json& base,
+                                const std::string& first, const net::Graph& graph) const {
   TrainTrial one = trial;
   one.recipe = recipe_of(base, method == 0 ? kOrdinary : names[method], first, graph);
   one.options.learning_rate = rates.at(names[method]);
@@ -37,7 +37,7 @@ TrainTrial Compared::trial_of(std::size_t method, std::uint64_t seed, const Json
 }
 
 std::map<std::string, double> chosen_rates(const ExperimentRun& run, const net::Dataset& data,
-                                           Compared compared, Conclusion& conclusion) {
+                                           RatedRules compared, Conclusion& conclusion) {
   const std::vector<double> rates = run.settings.numbers("rates");
   std::map<std::string, double> chosen;
   for (const std::string& name : compared.names) chosen[name] = rates.front();

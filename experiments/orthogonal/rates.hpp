@@ -13,7 +13,7 @@
 namespace numemu::experiments::orthogonal {
 
 /// Ordinary training, then the rules; rates by name.
-struct Compared {
+struct RatedRules {
   TrainTrial trial;
   std::vector<std::string> names;
   std::map<std::string, double> rates;
@@ -26,7 +26,7 @@ struct Compared {
 
 /// The rate of the setting `rates` at which each method has the best top-1 in float32, by
 /// `tuning_seeds` behind all seeds that are judged; adds a table. A single rate is not tried.
-std::map<std::string, double> chosen_rates(const ExperimentRun&, const net::Dataset&, Compared,
+std::map<std::string, double> chosen_rates(const ExperimentRun&, const net::Dataset&, RatedRules,
                                            Conclusion&);
 
 }  // namespace numemu::experiments::orthogonal
