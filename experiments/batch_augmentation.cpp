@@ -158,12 +158,12 @@ const Experiment experiment_batch_augmentation = {
      {"gradient_batch", "8", "8", "8", "samples of a batch whose mean gradient is measured",
       whole(1, 10'000)},
      {"gradient_batches", "60", "400", "2000", "of them", whole(2 * 20, 1'000'000)},
-     {"epochs", "4", "8", "16", "epochs at as many updates", whole(1, 10'000)},
+     {"epochs", "4", "8", "8", "epochs at as many updates", whole(1, 10'000)},
      {"batch", "16", "16", "16", "samples of an update", whole(1, 100'000)},
-     {"train_samples", "128", "1024", "8192", "first training images; the others give gradients",
+     {"train_samples", "128", "1024", "1024", "first training images; the others give gradients",
       whole(0, 1'000'000'000)},
-     {"eval_samples", "200", "1000", "4000", "test images; 0: all", whole(0, 1'000'000'000)},
-     {"tests", "8", "16", "32", "tests on the way", whole(1, 1000)},
+     {"eval_samples", "200", "1000", "1000", "test images; 0: all", whole(0, 1'000'000'000)},
+     {"tests", "8", "16", "16", "tests on the way", whole(1, 1000)},
      {"tuned_nets", "-", "-", "-", "trained networks to train on, .onnx files; -: none",
       takes_networks_or_none()},
      {"tuned_data", "glyphs", "glyphs", "glyphs", "data set of images", takes_data_set()},
@@ -177,7 +177,7 @@ const Experiment experiment_batch_augmentation = {
      {"tuned_train_samples", "128", "1000", "2000", "first training images; 0: all",
       whole(0, 1'000'000'000)},
      {"tuned_eval_samples", "200", "1000", "4000", "test images; 0: all", whole(0, 1'000'000'000)},
-     {"seeds", "1", "5", "5", "seeds that numbers of copies are paired by", whole(1, 1000)}},
+     {"seeds", "1", "5", "10", "seeds that numbers of copies are paired by", whole(1, 1000)}},
     batch_augmentation::run_batch_augmentation};
 
 }  // namespace numemu::experiments

@@ -210,10 +210,10 @@ const Experiment experiment_layer_parallel = {
      {"rounds", "1", "1", "1", "steps of the variables before an update", whole(1, 64)},
      {"serial_every", "4", "4", "4", "of so many updates of a hybrid one is backpropagation's",
       whole(2, 1'000'000)},
-     {"epochs", "1", "3", "60", "epochs of training", whole(1, 10'000)},
-     {"batch", "128", "128", "128", "images of a step", whole(1, 100'000)},
-     {"train_samples", "512", "4096", "0", "training images; 0: all", whole(0, 1'000'000'000)},
-     {"eval_samples", "500", "4000", "0", "test images; 0: all", whole(0, 1'000'000'000)},
+     {"epochs", "1", "3", "1", "epochs of training", whole(1, 10'000)},
+     {"batch", "128", "128", "32", "images of a step", whole(1, 100'000)},
+     {"train_samples", "512", "4096", "2048", "training images; 0: all", whole(0, 1'000'000'000)},
+     {"eval_samples", "500", "4000", "1000", "test images; 0: all", whole(0, 1'000'000'000)},
      {"seeds", "1", "5", "5", "seeds that methods are paired by", whole(1, 1000)}},
     layer_parallel::run_layer_parallel};
 

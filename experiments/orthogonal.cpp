@@ -198,7 +198,7 @@ const Experiment experiment_orthogonal = {
      {"angle", "2", "2", "2", "norm of A of such a step", real(0, 100)},
      {"series_angle", "0.2", "0.1,0.2,0.4", "0.1,0.2,0.4", "norm of A of steps in float64",
       reals(1e-3, 1)},
-     {"draws", "50", "50", "500", "matrices of each repeat", whole(1, 1'000'000)},
+     {"draws", "50", "50", "200", "matrices of each repeat", whole(1, 1'000'000)},
      {"repeats", "8", "20", "20", "repeats", whole(2, 1000)},
      {"net", "mlp-deep", "mlp-deep", "mlp-deep", "network, of three layers or more",
       takes_network()},
@@ -224,9 +224,9 @@ const Experiment experiment_orthogonal = {
       "update rules under recipes other than float32"},
      {"epochs", "1", "10", "10", "epochs of training", whole(1, 10'000)},
      {"batch", "128", "128", "128", "images of a step", whole(1, 100'000)},
-     {"train_samples", "512", "4096", "16384", "training images; 0: all", whole(0, 1'000'000'000)},
-     {"eval_samples", "500", "4000", "0", "test images; 0: all", whole(0, 1'000'000'000)},
-     {"seeds", "1", "5", "5", "seeds that methods are paired by", whole(1, 1000)}},
+     {"train_samples", "512", "4096", "8192", "training images; 0: all", whole(0, 1'000'000'000)},
+     {"eval_samples", "500", "4000", "4000", "test images; 0: all", whole(0, 1'000'000'000)},
+     {"seeds", "1", "5", "10", "seeds that methods are paired by", whole(1, 1000)}},
     orthogonal::run_orthogonal};
 
 }  // namespace numemu::experiments
