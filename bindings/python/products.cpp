@@ -1,9 +1,11 @@
 // numemu._core.Products: what numemu.torch calls for every product of a module.
 #include "api/products.hpp"
 
-#include <omp.h>
-
-#include <optional>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "bindings/python/folders.hpp"
 #include "bindings/python/json.hpp"
@@ -172,9 +174,6 @@ void add_products(py::module_& m) {
       .def("rows", &rows_of)
       .def("state", &state_of)
       .def("load_state", &load_state);
-  m.def(
-      "after_fork", [] { omp_set_num_threads(1); },
-      "A forked process has one thread: the others of its parent's OpenMP team are not there.");
 }
 
 }  // namespace numemu::python

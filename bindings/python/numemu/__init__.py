@@ -32,3 +32,8 @@ from .analysis import best_scale, errors
 from .vectors import Vectors, vectors
 
 from . import masks, style, testing  # noqa: E402  (they use what stands above)
+
+import os as _os  # noqa: E402
+
+# A forked process has one thread: a team of more would wait for those that its parent has.
+_os.register_at_fork(after_in_child=lambda: set_threads(1))

@@ -425,8 +425,9 @@ def test_without_pytorch_the_import_says_how_to_get_it():
     assert "apt install python3-torch" in said and "pip install torch" in said
 
 
-def test_snippets_of_the_page():
-    page = pathlib.Path(__file__).parents[3] / "docs" / "bindings-torch.md"
+@pytest.mark.parametrize("name", ["bindings-torch.md", "migrating.md"])
+def test_snippets_of_the_pages(name):
+    page = pathlib.Path(__file__).parents[3] / "docs" / name
     snippets = re.findall(r"```python\n(.*?)```", page.read_text(), re.S)
     assert snippets
     names = {}

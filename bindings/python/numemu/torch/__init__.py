@@ -10,8 +10,6 @@
 Linear, Conv1d/2d/3d, RNN, LSTM, GRU and attention, and what modules call themselves: linear, matmul, @, mm, bmm, addmm, baddbmm.
 Given the same operands, a product has the bits of `numemu infer`; in training, backward those of `numemu train`.
 """
-import os
-
 try:
     import torch
 except ImportError as error:
@@ -20,12 +18,9 @@ except ImportError as error:
         "elsewhere: pip install torch --index-url https://download.pytorch.org/whl/cpu"
     ) from error
 
-from .. import _core
 from ._emulation import Emulation
 
 __all__ = ["Emulation", "emulate"]
-
-os.register_at_fork(after_in_child=_core.after_fork)
 
 
 def emulate(module, recipe, calibrate=None, batch_axis=0):
