@@ -32,7 +32,7 @@ struct DataFacts : TargetFacts {
   Shape input_shape = {};  ///< of one sample; of several inputs a packed one, see unpacked()
   /// Those with names; empty: one without.
   std::vector<NamedShape> inputs = {};
-  SplitSizes sizes;
+  SplitSizes sizes = {};
   std::string digest = {};  ///< 16 hexadecimal digits that differ where any sample does
   std::string note = {};    ///< how files were taken, for the user; often empty
 };

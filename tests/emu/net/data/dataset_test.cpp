@@ -123,11 +123,11 @@ TEST_CASE("sets that do not fit are refused", "[fast]") {
 class Mapped final : public Samples {
  public:
   explicit Mapped(TargetKind target) {
-    facts_ = {.target = target,
-              .classes = target == TargetKind::classes ? 100'000 : 0,
-              .target_shape = {2, 2},
-              .input_shape = {1},
-              .sizes = {.train = 4, .calibration = 2, .test = 3}};
+    facts_ = {{.target = target,
+               .classes = target == TargetKind::classes ? 100'000 : 0,
+               .target_shape = {2, 2}}};
+    facts_.input_shape = {1};
+    facts_.sizes = {.train = 4, .calibration = 2, .test = 3};
   }
   void read(Part, std::int64_t id, const AugmentDraw*, float* x,
             TargetSpan targets) const override {
