@@ -138,7 +138,7 @@ double kl_divergence(const net::Tensor& f, const net::Tensor& q, net::Tensor* gr
 
 namespace {
 
-constexpr std::int64_t kBatch = 32;
+constexpr std::int64_t kDistillationBatch = 32;
 
 /// Numbers of the batches in the order of an epoch.
 std::vector<std::int64_t> order(std::int64_t batches, bool shuffled, std::uint64_t seed,
@@ -204,11 +204,13 @@ void Distillation::run(Tuning& tuning, std::int64_t part, const TuneProgress& pr
   net::Numerics float32;
   std::vector<float> delta;
   loss_ = 0;
-  const std::int64_t all = tuning.calibration.samples, batches = (all + kBatch - 1) / kBatch;
+  const std::int64_t all = tuning.calibration.samples,
+                     batches = (all + kDistillationBatch - 1) / kDistillationBatch;
   const std::uint64_t seed = tuning.seed + tensor_word(name_);
   std::int64_t done = 0;
   for (const std::int64_t number : order(batches, options_.falls, seed, part)) {
-    const std::int64_t first = number * kBatch, count = std::min(kBatch, all - first);
+    const std::int64_t first = number * kDistillationBatch,
+                       count = std::min(kDistillationBatch, all - first);
     const std::vector<net::Tensor> batch = tuning.calibration.batch(first, count);
     const CalibrationStep step(first, count);
     const net::Tensor wanted = net::forward(tuning.reference, batch, float32, step);
