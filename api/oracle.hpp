@@ -48,6 +48,8 @@ class Vectors {
  public:
   /// Throws Error naming the option, or where the subject has no records of the style.
   explicit Vectors(const VectorOptions&);
+  /// The same of a subject, whose unit outlives this.
+  explicit Vectors(const oracle::Subject&, std::optional<std::int64_t> n = {});
 
   std::int64_t size() const { return size_; }
   const oracle::Subject& subject() const { return generator_->subject(); }
@@ -120,6 +122,10 @@ struct Verified {
 /// line, or the option.
 Verified verify_records(const std::string& in, const RecordsTold&, const Equality&,
                         const OnProgress& = {});
+/// The same of records in memory; with `flags` those are compared, too. The subject's unit outlives
+/// the result.
+Verified verify_records(const oracle::Subject&, const oracle::Records&, const Equality&,
+                        bool flags);
 /// Every output of a kernel's D. Rules of arrays read or written in another order are tried, too.
 Verified verify_product(std::unique_ptr<Product>, Array d, const std::string& name,
                         const Equality&);

@@ -85,10 +85,4 @@ std::int64_t RecordFile::consumed() const {
 
 bool is_form_of_fields(const std::string& in) { return is_npz(in) || !ports_of(in).empty(); }
 
-UnitPtr unit_described(const std::string& file, std::string_view header) {
-  const std::string text(oracle::described_in(header));
-  if (text.empty()) return nullptr;
-  return unit::make_unit(unit::parse_description(text, file + ": line 1: description"));
-}
-
 }  // namespace numemu::api

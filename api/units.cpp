@@ -232,6 +232,7 @@ class Results {
 }  // namespace
 
 UnitPtr open_unit(const std::string& name) {
+  if (name.starts_with('{')) return unit::make_unit(unit::parse_description(name, "unit"));
   if (is_unit_file(name)) return unit::make_unit(unit::read_description(name));
   return {UnitPtr(), &unit::find_unit(name)};  // lives as long as the program
 }

@@ -12,8 +12,8 @@
 #include "api/progress.hpp"
 #include "emu/unit/batch.hpp"
 #include "emu/unit/reference/divergence.hpp"
-#include "emu/unit/reference/losses.hpp"
 #include "emu/unit/reference/given_result.hpp"
+#include "emu/unit/reference/losses.hpp"
 #include "emu/unit/unit.hpp"
 #include "formats/storage/codes.hpp"
 #include "formats/storage/json.hpp"
@@ -24,7 +24,8 @@ using UnitPtr = std::shared_ptr<const unit::Unit>;
 
 /// A unit of the catalogue by name, alias or unambiguous short form ("h100.wgmma.e4m3.f32"), a
 /// neutral one by its description ("neutral.mac.e5m10.sr8"), or one that a file NAME.json describes
-/// (docs/describe-a-unit.md). Throws Error with the nearest known name, or the file and its key.
+/// (docs/describe-a-unit.md), or the text of such a file, which begins with {. Throws Error with
+/// the nearest known name, or the file and its key.
 UnitPtr open_unit(const std::string& name);
 /// Whether open_unit() reads a file of that name.
 inline bool is_unit_file(const std::string& name) { return name.ends_with(".json"); }
@@ -36,7 +37,8 @@ std::vector<const unit::Unit*> find_units(const std::string& pattern = "");
 /// units NAME --json`.
 Json unit_json(const unit::Unit&);
 
-/// The types of the arrays C and D of a unit.
+/// The types of the arrays C and D of a unit: containers of their formats, int32 of wide two's
+/// complement.
 ArrayType c_type(const unit::Unit&);
 ArrayType result_type(const unit::Unit&);
 

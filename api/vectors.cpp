@@ -10,6 +10,7 @@
 #include "api/oracle.hpp"
 #include "api/records.hpp"
 #include "emu/oracle/files/sv_package.hpp"
+#include "emu/unit/description/json.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/output_files.hpp"
 
@@ -63,17 +64,17 @@ Subject operation_of(const VectorOptions& o) {
                            operation == Operation::dot ? o.k.value_or(kProducts) : 1);
 }
 
-std::int64_t number_of(const VectorOptions& o, const Generator& generator) {
-  const std::int64_t limit = generator.limit(), usual = kUsual[o.level - 1];
-  if (o.style == "exhaustive") {
-    if (o.n && *o.n > limit)
+std::int64_t number_of(std::optional<std::int64_t> n, const Generator& generator) {
+  const std::int64_t limit = generator.limit(), usual = kUsual[generator.subject().level - 1];
+  if (generator.subject().style == "exhaustive") {
+    if (n && *n > limit)
       throw usage_error(
-          fmt::format("--n: expected at most {}, the inputs there are, found {}", limit, *o.n));
-    return o.n.value_or(limit);
+          fmt::format("--n: expected at most {}, the inputs there are, found {}", limit, *n));
+    return n.value_or(limit);
   }
   // All combinations of edges where they are not many more than the usual records.
   constexpr std::int64_t kSome = 10;
-  return o.n.value_or(limit != 0 && limit <= kSome * usual ? limit : usual);
+  return n.value_or(limit != 0 && limit <= kSome * usual ? limit : usual);
 }
 
 /// Throws where files that are made in memory would be too large.
@@ -113,9 +114,20 @@ Subject subject_of(const VectorOptions& o, UnitPtr& own) {
   return s;
 }
 
+UnitPtr unit_described(const std::string& file, std::string_view header) {
+  const std::string text(oracle::described_in(header));
+  if (text.empty()) return nullptr;
+  return unit::make_unit(unit::parse_description(text, file + ": line 1: description"));
+}
+
 Vectors::Vectors(const VectorOptions& o) {
   generator_.emplace(subject_of(o, unit_));
-  size_ = number_of(o, *generator_);
+  size_ = number_of(o.n, *generator_);
+}
+
+Vectors::Vectors(const Subject& subject, std::optional<std::int64_t> n) {
+  generator_.emplace(subject);
+  size_ = number_of(n, *generator_);
 }
 
 template <class Piece>

@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "api/text/trace.hpp"
+#include "emu/oracle/evaluate.hpp"
 #include "emu/oracle/explain.hpp"
+#include "emu/unit/reference/given_result.hpp"
+#include "emu/unit/reference/register.hpp"
 #include "formats/codec.hpp"
 #include "formats/storage/number_text.hpp"
 #include "formats/storage/utf8.hpp"
@@ -329,6 +333,29 @@ std::string Junit::suite(const std::string& what) const {
       "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"numemu verify {}\" "
       "tests=\"{}\" failures=\"{}\">\n{}</testsuite>\n",
       xml_text(what), tests_, failures_, cases_);
+}
+
+std::string explain_record(const Subject& s, const oracle::Records& one) {
+  std::string text;
+  const auto add = [&](const std::vector<std::string>& lines) {
+    for (const std::string& line : lines) text += line + "\n";
+  };
+  if (s.unit == nullptr) {
+    add(oracle::parting(s, one, nullptr));
+    return text;
+  }
+  const oracle::Layout layout = oracle::layout_of(s);
+  oracle::UnitDot dot(s, layout);
+  unit::Trace steps;
+  const std::uint64_t own = dot.outcome(one, 0, nullptr, &steps).code;
+  const unit::Gemm gemm = dot.gemm(one, 0);
+  const std::uint64_t given = one.code(oracle::find_field(layout, "d"), 0);
+  text = trace_text({*s.unit, gemm, 0, 0, std::move(steps)}, "0");
+  if (given == own) return text;
+  const unit::UnitDescription& u = *s.unit->description();
+  add(unit::explain_result(
+      u, gemm, 0, 0, 0, unit::element_value(s.unit->d_format(), unit::result_register(u), given)));
+  return text;
 }
 
 std::string verify_text(const Verified& v) { return Report(v).text(); }

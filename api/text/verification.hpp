@@ -1,4 +1,4 @@
-// What `numemu verify` prints: text, JSON and JUnit's XML.
+// What a verification found, as text, JSON and JUnit's XML; what is known about a record.
 #pragma once
 #include <string>
 
@@ -12,6 +12,11 @@ Json verify_json(const Verified&);
 /// One test case for each class of records; a class with mismatches is a failure, which has the
 /// first mismatch and the rules.
 std::string verify_junit(const Verified&);
+
+/// What is known about a record, in lines: of an operation where its exact result lies between two
+/// codes; of a unit its steps, and how the result differs where another is given. Throws Error as
+/// oracle::evaluate() does.
+std::string explain_record(const oracle::Subject&, const oracle::Records& one);
 
 /// A report of JUnit, which test runners read.
 class Junit {

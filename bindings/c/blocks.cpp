@@ -1,152 +1,150 @@
-// Block formats: numbers that share scales, and back.
-#include <fmt/format.h>
-
-#include <memory>
-#include <vector>
+#include <algorithm>
+#include <string>
 
 #include "api/formats.hpp"
+#include "bindings/c/arrays.hpp"
 #include "bindings/c/call.hpp"
+#include "bindings/c/handles.hpp"
 #include "formats/blocks/block_convert.hpp"
-#include "formats/scaling/scale_rule.hpp"
+#include "formats/blocks/block_layout.hpp"
+#include "formats/scaling/quantize_blocks.hpp"
 
 struct numemu_block {
   const numemu::BlockFormat* format;
 };
 
-using namespace numemu;
-using c::guarded, c::required;
-
+namespace numemu::c {
 namespace {
-
-int axis_of(const numemu_quantize_options& options) { return options.has_axis ? options.axis : -1; }
 
 ArrayType zero_point_type(const BlockFormat& f) {
   return f.affine == Affine::min ? ArrayType::float32 : container_type(*f.element);
 }
 
-/// The parts of `given`, to be written or read.
-struct Parts {
-  Parts(const BlockFormat& f, const BlockLayout& layout, const ArrayShape& shape,
-        const numemu_quantized& given)
-      : codes(given.codes, "codes", container_type(*f.element), shape),
-        scales(given.scales, "scales", container_type(*f.scale), layout.scale_shape),
-        zero_points(given.zero_points, "zero_points", zero_point_type(f), layout.scale_shape) {
-    if (given.zero_points != nullptr && f.affine == Affine::sym)
-      throw usage_error("zero_points: " + f.name + " has none");
-  }
-  void finish() const {
-    codes.finish();
-    scales.finish();
-    zero_points.finish();
-  }
+int axis_of(const numemu_quantize_options& options) {
+  return options.has_axis == 0 ? -1 : options.axis;
+}
 
-  c::Result codes, scales, zero_points;
-};
+BlockLayout layout_of(const BlockFormat& f, const ArrayShape& shape,
+                      const numemu_quantize_options& options) {
+  return block_layout(f, shape, axis_of(options));
+}
+
+BlockQuantization quantization_of(const BlockFormat& f, const numemu_quantize_options& options,
+                                  const Conversion& conversion) {
+  api::QuantizeOptions words;
+  words.rule = text_of(options.scale_rule);
+  words.scale_round = text_of(options.scale_round);
+  words.ignore_nonfinite = options.ignore_nonfinite != 0;
+  words.full_range = options.full_range != 0;
+  words.no_tensor_scale = options.no_tensor_scale != 0;
+  return api::quantization_of(words, f, conversion);
+}
+
+/// The bytes of an array in that type and shape.
+const void* elements_of(const char* name, const Array& array, ArrayType type,
+                        const ArrayShape& shape) {
+  require_type(name, array.type, {type}, "elements");
+  if (array.shape == shape) return array.data.data();
+  throw usage_error(std::string(name) + ": shape: expected " + shape_text(shape) + ", found " +
+                    shape_text(array.shape));
+}
 
 }  // namespace
+}  // namespace numemu::c
 
-numemu_status numemu_block_open(const char* name, numemu_block** out) {
-  return guarded([&] {
-    required(out, "block") = nullptr;
-    *out = new numemu_block{&find_block_format(&required(name, "name"))};
+using namespace numemu;
+using namespace numemu::c;
+
+numemu_status numemu_block_open(const char* name, numemu_block** block) {
+  return call([&] {
+    required(block, "block") = nullptr;
+    *block = new numemu_block{&find_block_format(&required(name, "name"))};
   });
 }
+
 void numemu_block_close(numemu_block* block) { delete block; }
 
-numemu_status numemu_block_describe(const numemu_block* handle, numemu_block_facts* out) {
-  return guarded([&] {
-    const BlockFormat& f = *required(handle, "block").format;
-    c::give({.size = 0,
-             .name = f.name.c_str(),
-             .element = f.element->name.c_str(),
-             .scale = f.scale->name.c_str(),
-             .code_type = static_cast<numemu_type>(container_type(*f.element)),
-             .scale_type = static_cast<numemu_type>(container_type(*f.scale)),
-             .zero_point_type = static_cast<numemu_type>(zero_point_type(f)),
-             .block = f.size,
-             .has_tensor_scale = f.tensor_scale,
-             .has_zero_points = f.affine != Affine::sym,
-             .bits = f.bits_per_element()},
-            out, "facts");
+numemu_status numemu_block_describe(const numemu_block* block, numemu_block_facts* out) {
+  return call([&] {
+    const BlockFormat& f = *required(block, "block").format;
+    numemu_block_facts facts = {};
+    facts.name = f.name.c_str();
+    facts.element = f.element->name.c_str();
+    facts.scale = f.scale->name.c_str();
+    facts.code_type = static_cast<numemu_type>(container_type(*f.element));
+    facts.scale_type = static_cast<numemu_type>(container_type(*f.scale));
+    facts.zero_point_type = static_cast<numemu_type>(zero_point_type(f));
+    facts.block = f.size;
+    facts.has_tensor_scale = f.tensor_scale;
+    facts.has_zero_points = f.affine != Affine::sym;
+    facts.bits = f.bits_per_element();
+    give(facts, out, "facts");
   });
 }
 
-numemu_status numemu_block_scale_shape(const numemu_block* handle, int32_t axes,
+numemu_status numemu_block_scale_shape(const numemu_block* block, int32_t axes,
                                        const int64_t* shape, int32_t axis, int32_t* scale_axes,
                                        int64_t* scale_shape) {
-  return guarded([&] {
-    if (axes < 0 || axes > NUMEMU_MOST_AXES)
-      throw usage_error(fmt::format("axes: expected 0 to {}, found {}", NUMEMU_MOST_AXES, axes));
+  return call([&] {
+    require_within("axes", axes, 0, NUMEMU_MOST_AXES);
     if (axes > 0) required(shape, "shape");
-    const BlockLayout layout =
-        block_layout(*required(handle, "block").format, {shape, shape + axes}, axis);
-    required(scale_axes, "scale_axes") = static_cast<int32_t>(layout.scale_shape.size());
-    if (!layout.scale_shape.empty()) required(scale_shape, "scale_shape");
-    std::copy(layout.scale_shape.begin(), layout.scale_shape.end(), scale_shape);
+    const ArrayShape whole(shape, shape + axes);
+    if (std::any_of(whole.begin(), whole.end(), [](std::int64_t extent) { return extent < 0; }))
+      throw usage_error("shape: expected extents from 0 on, found " + shape_text(whole));
+    const BlockLayout layout = block_layout(*required(block, "block").format, whole, axis);
+    required(scale_axes, "scale_axes") = static_cast<std::int32_t>(layout.scale_shape.size());
+    std::copy(layout.scale_shape.begin(), layout.scale_shape.end(),
+              &required(scale_shape, "scale_shape"));
   });
 }
 
-numemu_status numemu_quantize(const numemu_block* handle, const numemu_rounding* rounding,
+numemu_status numemu_quantize(const numemu_block* block, const numemu_rounding* rounding,
                               const numemu_random* random, const numemu_quantize_options* given,
-                              const numemu_array* in, const numemu_quantized* out,
+                              const numemu_array* x, const numemu_quantized* out,
                               numemu_counts* counts) {
-  return guarded([&] {
-    const BlockFormat& f = *required(handle, "block").format;
-    const auto options = c::members_or_zero(given, "options");
-    const auto text = [](const char* word) { return word == nullptr ? std::string() : word; };
-    const BlockQuantization how =
-        api::quantization_of({.block = f.name,
-                              .rule = text(options.scale_rule),
-                              .scale_round = text(options.scale_round),
-                              .ignore_nonfinite = options.ignore_nonfinite != 0,
-                              .full_range = options.full_range != 0,
-                              .no_tensor_scale = options.no_tensor_scale != 0},
-                             f, c::conversion_to(*f.element, rounding, random));
-    const c::Given x(in, "x");
-    x.require_type(ArrayType::float32);
-    const BlockLayout layout = block_layout(f, x.shape(), axis_of(options));
-    const auto wanted = c::members_of(out, "out");
-    Parts parts(f, layout, x.shape(), wanted);
-    c::Result values(wanted.values, "values", ArrayType::float32, x.shape());
-    const Array numbers = x.read();
-    float tensor_scale = 1;
-    const BlockCounts made = quantize_blocks(
-        how, layout, numbers.as<float>(),
-        {parts.codes.data(), parts.scales.data(), parts.zero_points.data(), &tensor_scale},
+  return call([&] {
+    const BlockFormat& f = *required(block, "block").format;
+    const Array numbers = in("x", required(x, "x"));
+    require_type("x", numbers.type, {ArrayType::float32}, "numbers");
+    const numemu_quantize_options options = taken(given, "options");
+    const numemu_quantized parts = taken(&required(out, "out"), "out");
+    const BlockLayout layout = layout_of(f, numbers.shape, options);
+    if (parts.zero_points != nullptr && f.affine == Affine::sym)
+      throw usage_error("zero points: expected NULL: " + f.name + " has none");
+    Out values("values", parts.values, ArrayType::float32, numbers.shape);
+    Out codes("codes", parts.codes, container_type(*f.element), numbers.shape);
+    Out scales("scales", parts.scales, container_type(*f.scale), layout.scale_shape);
+    Out zero_points("zero points", parts.zero_points, zero_point_type(f), layout.scale_shape);
+    const BlockCounts counted = quantize_blocks(
+        quantization_of(f, options, conversion_of(*f.element, rounding, random)), layout,
+        numbers.as<float>(), {codes.data(), scales.data(), zero_points.data(), parts.tensor_scale},
         values.as<float>());
-    parts.finish();
-    values.finish();
-    if (wanted.tensor_scale != nullptr) *wanted.tensor_scale = tensor_scale;
-    if (counts != nullptr) c::give(c::counts_of(made.elements), counts, "counts");
+    for (Out* part : {&values, &codes, &scales, &zero_points}) part->finish();
+    if (counts != nullptr) give(counts_of(counted.elements), counts, "counts");
   });
 }
 
-numemu_status numemu_dequantize(const numemu_block* handle, const numemu_quantize_options* given,
-                                const numemu_quantized* in) {
-  return guarded([&] {
-    const BlockFormat& f = *required(handle, "block").format;
-    const auto options = c::members_or_zero(given, "options");
-    const auto parts = c::members_of(in, "in");
-    const c::Given codes(parts.codes, "codes"), scales(parts.scales, "scales");
-    codes.require_type(container_type(*f.element));
-    const BlockLayout layout = block_layout(f, codes.shape(), axis_of(options));
-    scales.require_type(container_type(*f.scale));
-    scales.require_shape(layout.scale_shape);
-    Array zeros;
-    if (f.affine != Affine::sym) {
-      const c::Given zero_points(parts.zero_points, "zero_points");
-      zero_points.require_type(zero_point_type(f));
-      zero_points.require_shape(layout.scale_shape);
-      zeros = zero_points.read();
-    }
+numemu_status numemu_dequantize(const numemu_block* block, const numemu_quantize_options* given,
+                                const numemu_quantized* from) {
+  return call([&] {
+    const BlockFormat& f = *required(block, "block").format;
+    const numemu_quantized parts = taken(&required(from, "in"), "in");
+    const Codes codes = codes_in("codes", *f.element, required(parts.codes, "codes"));
+    const BlockLayout layout = layout_of(f, codes.array.shape, taken(given, "options"));
+    const Codes scales = codes_in("scales", *f.scale, required(parts.scales, "scales"));
+    const bool shifted = f.affine != Affine::sym;
+    const Array zero_points =
+        shifted ? in("zero points", required(parts.zero_points, "zero points")) : Array();
     required(parts.values, "values");
-    c::Result values(parts.values, "values", ArrayType::float32, codes.shape());
-    const Array own_codes = codes.read(), own_scales = scales.read();
-    const bool scaled = f.tensor_scale && !options.no_tensor_scale;
-    dequantize_blocks(f, layout,
-                      {own_codes.data.data(), own_scales.data.data(), zeros.data.data(),
-                       scaled ? required(parts.tensor_scale, "tensor_scale") : 1.0f},
-                      values.as<float>());
+    Out values("values", parts.values, ArrayType::float32, codes.array.shape);
+    dequantize_blocks(
+        f, layout,
+        {codes.array.data.data(),
+         elements_of("scales", scales.array, scales.array.type, layout.scale_shape),
+         shifted ? elements_of("zero points", zero_points, zero_point_type(f), layout.scale_shape)
+                 : nullptr,
+         parts.tensor_scale == nullptr ? 1.0f : *parts.tensor_scale},
+        values.as<float>());
     values.finish();
   });
 }

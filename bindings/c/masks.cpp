@@ -1,5 +1,8 @@
-// Masks: which elements are kept, or their unbiased estimates.
+#include <limits>
+
+#include "bindings/c/arrays.hpp"
 #include "bindings/c/call.hpp"
+#include "bindings/c/handles.hpp"
 #include "policies/mask/mask_tensor.hpp"
 
 struct numemu_mask {
@@ -7,39 +10,43 @@ struct numemu_mask {
 };
 
 using namespace numemu;
-using c::guarded, c::required;
+using namespace numemu::c;
 
-numemu_status numemu_mask_open(const char* rule, numemu_mask** out) {
-  return guarded([&] {
-    required(out, "mask") = nullptr;
-    *out = new numemu_mask{policies::parse_mask(&required(rule, "rule"))};
+numemu_status numemu_mask_open(const char* rule, numemu_mask** mask) {
+  return call([&] {
+    required(mask, "mask") = nullptr;
+    policies::MaskPolicy policy = policies::parse_mask(&required(rule, "rule"));
+    if (policy.repair == policies::Repair::adaprune)
+      throw Error(std::string(rule) + ": expected none of repair=adaprune, which needs a network");
+    *mask = new numemu_mask{std::move(policy)};
   });
 }
+
 void numemu_mask_close(numemu_mask* mask) { delete mask; }
 
-numemu_status numemu_mask_apply(const numemu_mask* handle, const numemu_random* random,
-                                const numemu_array* in, const numemu_array* out,
-                                const numemu_array* kept) {
-  return guarded([&] {
-    const policies::MaskPolicy& policy = required(handle, "mask").policy;
-    const c::Given given(in, "x");
-    given.require_type(ArrayType::float32);
-    if (given.shape().size() != 2)
-      throw usage_error("x: shape: expected rows x columns, found " + shape_text(given.shape()));
-    c::Result y(out, "y", ArrayType::float32, given.shape());
-    c::Result keep(kept, "keep", ArrayType::uint8, given.shape());
-    Conversion source{.random = {.stream = Stream::mask}};
-    c::set_random(random, source);
-    if (source.random_words != nullptr)
-      throw usage_error("random: words: a mask draws by seed and counter alone");
-    const Array x = given.read();
-    const policies::MaskLayout layout{.rows = given.shape()[0], .width = given.shape()[1]};
-    const double threshold = policy.rule->threshold == nullptr
-                                 ? 0
-                                 : policy.rule->threshold(policy, x.as<float>(), given.elements());
-    policies::mask_tensor(policy, source.random, layout, 0, threshold, x.as<float>(), y.as<float>(),
-                          keep.as<std::uint8_t>());
-    y.finish();
-    keep.finish();
+numemu_status numemu_mask_apply(const numemu_mask* mask, const numemu_random* random,
+                                const numemu_array* x, const numemu_array* y,
+                                const numemu_array* keep) {
+  return call([&] {
+    const policies::MaskPolicy& policy = required(mask, "mask").policy;
+    const Array numbers = in("x", required(x, "x"));
+    require_type("x", numbers.type, {ArrayType::float32}, "numbers");
+    if (numbers.shape.size() != 2)
+      throw usage_error("x: shape: expected rows x columns, found " + shape_text(numbers.shape));
+    Out values("y", y, ArrayType::float32, numbers.shape);
+    Out kept("keep", keep, ArrayType::uint8, numbers.shape);
+    const numemu_random given = taken(random, "random");
+    if (given.words != nullptr) throw usage_error("random: words: expected NULL for a mask");
+    const policies::MaskLayout layout = {.rows = numbers.shape[0],
+                                         .width = numbers.shape[1],
+                                         .along_rows = policy.axis == policies::MaskAxis::batch};
+    const double threshold =
+        policy.rule->threshold == nullptr
+            ? 0
+            : policy.rule->threshold(policy, numbers.as<float>(), layout.size());
+    policies::mask_tensor(policy, random_source(given, Stream::mask), layout, 0, threshold,
+                          numbers.as<float>(), values.as<float>(), kept.as<std::uint8_t>());
+    values.finish();
+    kept.finish();
   });
 }

@@ -314,17 +314,28 @@ typedef struct numemu_trace numemu_trace;
 NUMEMU_API numemu_status numemu_trace_open(const numemu_unit*, const numemu_product*, int64_t i, numemu_trace** out);
 NUMEMU_API void numemu_trace_close(numemu_trace*);
 NUMEMU_API int64_t numemu_trace_steps(const numemu_trace*);
+/* Numbers are rounded to double where they need more bits; NaN where there is none. Losses are what should have been minus what was. */
 typedef struct numemu_trace_step {
   size_t size;
+  const char* what;         /* "step 3, k 96..127" */
+  int64_t instruction;      /* that it belongs to */
   int64_t terms;
-  int32_t aligned_to;  /* exponent of the last bit that the aligner keeps; INT32_MIN: it does not align */
-  double before, sum;  /* the register before, and the sum as it enters the register */
-  uint64_t result;     /* code of the register after */
+  int32_t largest_exponent; /* of the alignment; INT32_MIN: it does not align */
+  int32_t has_result;       /* 0: a NaN that the register's format does not have */
+  uint64_t result;          /* code of the register after */
+  double sum;               /* before it is rounded to the register */
+  double lost;              /* by that rounding */
+  double exact;             /* sum of the products that the register now has, and of C where it is in */
 } numemu_trace_step;
 typedef struct numemu_trace_term {
   size_t size;
-  int64_t k;           /* of the product; -1: C, -2: the register */
-  double product, kept; /* rounded to double where they need more bits */
+  const char* what;         /* "product", "padding", "C", "register", "sum of k 0..3", .. */
+  int64_t k;                /* of a product; else -1 */
+  uint64_t a, b;            /* codes of a product */
+  int32_t exponent;         /* with which it is aligned; INT32_MIN: it is not */
+  double product;           /* before any cut or rounding */
+  double kept;              /* what was added */
+  double lost;
 } numemu_trace_term;
 NUMEMU_API numemu_status numemu_trace_step_of(const numemu_trace*, int64_t step, numemu_trace_step*);
 NUMEMU_API numemu_status numemu_trace_term_of(const numemu_trace*, int64_t step, int64_t term, numemu_trace_term*);

@@ -100,10 +100,10 @@ void UnitDot::multiply(Records& records, Path path) {
   }
 }
 
-unit::Outcome UnitDot::outcome(const Records& records, std::int64_t i,
-                               const unit::ShortEnds* ends) {
+unit::Outcome UnitDot::outcome(const Records& records, std::int64_t i, const unit::ShortEnds* ends,
+                               unit::Trace* trace) {
   return unit::ReferenceDot(*description_, gemm(records, i))
-      .outcome(0, 0, 0, 0, nullptr, words_, ends);
+      .outcome(0, 0, 0, 0, trace, words_, ends);
 }
 
 namespace {
@@ -284,6 +284,25 @@ void for_each_record(const Layout& layout, Records& records,
 
 RecordError::RecordError(std::int64_t number, const std::string& what)
     : Error(fmt::format("record {}: {}", number, what)), record(number), text(what) {}
+
+void require_codes(const Layout& layout, const Records& records, bool results) {
+  for (std::size_t f = 0; f < layout.size(); ++f) {
+    const Field& field = layout[f];
+    if (field.result && !results) continue;
+    const std::uint64_t last = field.format != nullptr ? field.format->last_code()
+                                                       : ~std::uint64_t{0} >> (64 - field.bits);
+    const auto& codes = records.columns[f];
+    const auto bad = std::find_if(codes.begin(), codes.end(),
+                                  [last](std::uint64_t code) { return code > last; });
+    if (bad == codes.end()) continue;
+    throw RecordError(
+        (bad - codes.begin()) / field.count,
+        field.format != nullptr
+            ? fmt::format("{}: {:#x} is not a code of {}", field.name, *bad, field.format->name)
+            : fmt::format("{}: expected at most {} bits, found {:#x}", field.name, field.bits,
+                          *bad));
+  }
+}
 
 void evaluate(const Subject& s, Records& records, const unit::ShortEnds* ends) {
   const Layout layout = layout_of(s);

@@ -27,8 +27,10 @@ class UnitDot {
   /// Record i as the product of one output; valid until the next call. Throws Error for metadata
   /// that is not a legal pattern.
   const unit::Gemm& gemm(const Records&, std::int64_t i);
-  /// D and its exception flags, of registers with such `ends`. Throws Error as gemm().
-  unit::Outcome outcome(const Records&, std::int64_t i, const unit::ShortEnds* ends = nullptr);
+  /// D and its exception flags, of registers with such `ends`, and how they came about. Throws
+  /// Error as gemm().
+  unit::Outcome outcome(const Records&, std::int64_t i, const unit::ShortEnds* ends = nullptr,
+                        unit::Trace* trace = nullptr);
   std::uint64_t of(const Records& records, std::int64_t i) { return outcome(records, i).code; }
 
   /// D of all records as one batch, over threads unless already inside a parallel region. No flags;
@@ -101,6 +103,9 @@ class RecordError : public Error {
   std::int64_t record;  ///< its number in the batch
   std::string text;     ///< without that number
 };
+
+/// Throws RecordError for a code that its field cannot have; of inputs alone, or of results, too.
+void require_codes(const Layout&, const Records&, bool results);
 
 /// Writes the fields that are results, from the others: out or d, and flags. The records are of
 /// layout_of(subject). Single-threaded, reentrant. Throws RecordError for codes that their format

@@ -159,12 +159,16 @@ std::string_view to_string(Operation operation) {
   return kOperations[static_cast<std::size_t>(operation)];
 }
 
+std::span<const std::string_view> operation_names() {
+  return {kOperations.begin(), kOperations.size() - 1};
+}
+
 Operation parse_operation(std::string_view text) {
-  constexpr std::size_t kNamed = kOperations.size() - 1;  // a unit is no operation by name
-  for (std::size_t i = 0; i < kNamed; ++i) {
-    if (kOperations[i] == text) return static_cast<Operation>(i);
+  const auto names = operation_names();
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i] == text) return static_cast<Operation>(i);
   }
-  throw Error(unknown_name("operation", text, {kOperations.begin(), kOperations.begin() + kNamed}));
+  throw Error(unknown_name("operation", text, {names.begin(), names.end()}));
 }
 
 Subject operation_subject(Operation operation, const Format& from, const Format& to,

@@ -1,6 +1,7 @@
 // What a file of vectors is about: an operation on formats, or a unit; one line of text says it.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -47,7 +48,9 @@ struct Subject {
 inline constexpr std::int64_t kMostProducts = 1 << 16;
 
 std::string_view to_string(Operation);
-/// "convert", "mul", "add", "fma", "dot". Throws Error with the nearest known name.
+/// "convert", "mul", "add", "fma", "dot", each ended by 0; a unit is no operation by name.
+std::span<const std::string_view> operation_names();
+/// The operation of that name. Throws Error with the nearest known name.
 Operation parse_operation(std::string_view);
 
 /// One rounding of numbers of format `from` to format `to`. Throws Error where the formats cannot

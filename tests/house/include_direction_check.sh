@@ -14,8 +14,8 @@ emu/stats          formats
 emu/net            formats emu/unit emu/stats
 policies           formats emu
 experiments        formats emu policies
-bindings/c         formats emu/unit
 api                formats emu policies experiments
+bindings/c         formats emu/unit emu/oracle policies/mask api
 bindings           formats emu policies experiments api
 cli                formats emu policies experiments api
 bench              formats emu policies experiments api
