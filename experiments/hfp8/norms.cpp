@@ -22,7 +22,7 @@
 #include "formats/quantize.hpp"
 #include "formats/random.hpp"
 #include "formats/storage/array.hpp"
-#include "policies/calibrate/batch_norm.hpp"
+#include "policies/calibrate/running_statistics.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
 
 namespace numemu::experiments::hfp8 {

@@ -16,7 +16,7 @@
 #include "experiments/image_sizes/questions.hpp"
 #include "experiments/methods/published.hpp"
 #include "formats/storage/array.hpp"
-#include "policies/calibrate/batch_norm.hpp"
+#include "policies/calibrate/running_statistics.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
 
 namespace numemu::experiments::image_sizes {

@@ -11,7 +11,7 @@
 #include "experiments/engine/train_trial.hpp"
 #include "experiments/engine/workbench.hpp"
 #include "experiments/zap/thresholds.hpp"
-#include "policies/calibrate/batch_norm.hpp"
+#include "policies/calibrate/running_statistics.hpp"
 #include "policies/zap/zap_numerics.hpp"
 
 namespace numemu::experiments {

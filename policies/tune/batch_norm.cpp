@@ -9,7 +9,7 @@
 #include <cmath>
 
 #include "formats/error.hpp"
-#include "policies/calibrate/batch_norm.hpp"
+#include "policies/calibrate/running_statistics.hpp"
 #include "policies/tune/batch_norm.hpp"
 #include "policies/tuning/layer_statistics.hpp"
 #include "policies/tuning/tune_step.hpp"

@@ -317,7 +317,7 @@ const Score& find_score(std::string_view name) {
     if (score.name == own) return score;
   }
   std::string known;
-  for (const std::string& own : score_names()) known += (known.empty() ? "" : ", ") + own;
+  for (const std::string& each : score_names()) known += (known.empty() ? "" : ", ") + each;
   throw Error(fmt::format("unknown metric '{}'; known: {}", name.substr(0, kLongestName), known));
 }
 

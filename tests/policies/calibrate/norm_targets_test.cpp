@@ -8,7 +8,7 @@
 #include "emu/net/ops/batch_norm.hpp"
 #include "formats/analysis/normal_law.hpp"
 #include "formats/random.hpp"
-#include "policies/calibrate/batch_norm.hpp"
+#include "policies/calibrate/running_statistics.hpp"
 #include "policies/calibrate/synthesize.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"

@@ -8,7 +8,7 @@
 #include "formats/error.hpp"
 #include "formats/random.hpp"
 #include "formats/storage/json_reader.hpp"
-#include "policies/calibrate/batch_norm.hpp"
+#include "policies/calibrate/running_statistics.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
 #include "tests/catch.hpp"
 

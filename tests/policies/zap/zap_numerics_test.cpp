@@ -3,7 +3,7 @@
 
 #include <numeric>
 
-#include "policies/calibrate/batch_norm.hpp"
+#include "policies/calibrate/running_statistics.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/zap/small_zap.hpp"
 

@@ -1,5 +1,5 @@
 // Cold: a negligible share of any run (docs/build.md).
-#include "policies/calibrate/batch_norm.hpp"
+#include "policies/calibrate/running_statistics.hpp"
 
 #include <algorithm>
 #include <map>

@@ -1,5 +1,5 @@
 // Running statistics re-estimated: against the statistics of the layer's inputs, computed here.
-#include "policies/calibrate/batch_norm.hpp"
+#include "policies/calibrate/running_statistics.hpp"
 
 #include <algorithm>
 #include <cmath>
