@@ -88,15 +88,32 @@ TEST_CASE("complement: closed forms hold, methods are compared with images and t
 TEST_CASE("complement: settings that do not serve are refused before any work", "[fast]") {
   const TemporaryFolder folder;
   const auto refused = [&](const std::string& setting, const std::string& message) {
-    CHECK_THROWS_WITH(find_experiment("complement")
-                          .run(experiments::testing::smoke_run("complement", folder, {setting})),
-                      Catch::Contains(message));
+    CHECK_THROWS_WITH(
+        find_experiment("complement")
+            .run(experiments::testing::smoke_run("complement", folder, {setting, "text_net=-"})),
+        Catch::Contains(message));
   };
   refused("own=novogard", "'novograd'");
   refused("format=int8", "format: expected a floating format");
   refused("guard=0", "guard: expected at least");
   refused("format=float8_e4m3fn", "guard: expected at least 0.00195, as float8_e4m3fn rounds 1e-7");
   refused("recipes=mxfp8-trian", "unknown recipe 'mxfp8-trian'");
+  CHECK_THROWS_WITH(
+      find_experiment("complement")
+          .run(experiments::testing::smoke_run("complement", folder,
+                                               {"net=lenet", "recipes=float32,mxfp4-train"})),
+      Catch::Contains("--set: recipes: mxfp4-train on lenet: transform: layer conv2"));
+}
+
+TEST_CASE("complement: recipes of the full size train its networks", "[fast]") {
+  const TemporaryFolder folder;
+  const Settings full = settings_of(find_experiment("complement"), Size::full, {});
+  const ExperimentRun run = experiments::testing::smoke_run(
+      "complement", folder,
+      {"rows=10", "margins=0", "train_samples=64", "eval_samples=20", "attacked=2",
+       "epsilons=0.001", "text_net=-", "net=" + full.text("net"),
+       "recipes=" + full.text("recipes")});
+  CHECK(find_experiment("complement").run(run).tables.size() == 7);
 }
 
 }  // namespace numemu::complement_test
