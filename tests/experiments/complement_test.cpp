@@ -108,11 +108,12 @@ TEST_CASE("complement: settings that do not serve are refused before any work", 
 TEST_CASE("complement: recipes of the full size train its networks", "[fast]") {
   const TemporaryFolder folder;
   const Settings full = settings_of(find_experiment("complement"), Size::full, {});
-  const ExperimentRun run = experiments::testing::smoke_run(
+  ExperimentRun run = experiments::testing::smoke_run(
       "complement", folder,
       {"rows=10", "margins=0", "train_samples=64", "eval_samples=20", "attacked=2",
        "epsilons=0.001", "text_net=-", "net=" + full.text("net"),
        "recipes=" + full.text("recipes")});
+  run.folders.data = NUMEMU_SOURCE "/data";
   CHECK(find_experiment("complement").run(run).tables.size() == 7);
 }
 

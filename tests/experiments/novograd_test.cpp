@@ -45,20 +45,20 @@ TEST_CASE("novograd: powers of two change no bit, an epsilon where it is predict
 TEST_CASE("novograd: recipes of the full size train its networks", "[fast]") {
   const TemporaryFolder folder;
   const Settings full = settings_of(find_experiment("novograd"), Size::full, {});
-  const ExperimentRun run = experiments::testing::smoke_run(
+  ExperimentRun run = experiments::testing::smoke_run(
       "novograd", folder,
       {"scales=1", "steps=1", "train_samples=64", "eval_samples=20", "nets=" + full.text("nets"),
        "recipes=" + full.text("recipes")});
   const Conclusion conclusion = find_experiment("novograd").run(run);
-  CHECK(held(conclusion, "state") == std::pair(2, 2));
+  CHECK(held(conclusion, "few bits").first == 8);  // a seed gives no verdict
 }
 
 TEST_CASE("novograd: settings that do not serve are refused before any work", "[fast]") {
   const TemporaryFolder folder;
   const auto refused = [&](const std::vector<std::string>& settings, const std::string& message) {
-    CHECK_THROWS_WITH(find_experiment("novograd")
-                          .run(experiments::testing::smoke_run("novograd", folder, settings)),
-                      Catch::Contains(message));
+    ExperimentRun run = experiments::testing::smoke_run("novograd", folder, settings);
+    run.folders.data = NUMEMU_SOURCE "/data";
+    CHECK_THROWS_WITH(find_experiment("novograd").run(run), Catch::Contains(message));
   };
   refused({"recipes=float32,mxfp8-trian"}, "unknown recipe 'mxfp8-trian'");
   refused({"recipes=mxfp8-train,float32"}, "recipes: expected float32 first, not mxfp8-train");

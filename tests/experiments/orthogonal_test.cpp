@@ -52,10 +52,9 @@ TEST_CASE("orthogonal: each rule has the best of the rates, chosen on other seed
   };
   const ResultTable rates = table("Learning rates of mlp-deep on glyphs, float32, 2 seeds"),
                     judged = table("mlp-deep on glyphs, float32, 1 seed, paired");
-  for (const std::vector<std::string>& row : rates.rows) {
-    CHECK(row[3] == "-");  // diverged
-    CHECK(row[4] == "0.05");
-  }
+  REQUIRE(rates.rows.size() == 2);
+  CHECK(rates.rows[0][3] == "-");  // ordinary training diverged; neurons that turn stay finite
+  for (const std::vector<std::string>& row : rates.rows) CHECK(row[4] == "0.05");
   for (const std::vector<std::string>& row : judged.rows) CHECK(row[1] == "0.05");
 }
 
