@@ -189,9 +189,9 @@ void add_formats(py::module_& m) {
       .def("__reduce__", [](const Format& f) {
         return py::make_tuple(py::module_::import("numemu").attr("format"), py::make_tuple(f.name));
       });
-  m.def("scalar_format", &api::find_scalar_format, "name"_a, kLives);
   m.def(
-      "named_formats", [] { return named_formats(); }, kLives);
+      "formats", [] { return named_formats(); }, kLives,
+      "Every named scalar format, in the order of docs/formats.md.");
   m.def(
       "encode",
       [](const py::object& x, const py::object& format, const std::string& rounding,
