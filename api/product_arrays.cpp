@@ -507,6 +507,11 @@ Array read_result(const Product& p, const std::string& path) {
   return array;
 }
 
+void require_results(const Product& p, const Array& results, const std::string& name) {
+  require_type(name, results.type, {p.d.type}, "results");
+  require_shape(name, results.shape, p.d.shape, "the shape of D");
+}
+
 void write_result(const Product& p, const std::string& path, const std::string& flags) {
   const Unit& unit = *p.unit;
   OutputFiles files;

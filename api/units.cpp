@@ -360,6 +360,7 @@ TracedOutput trace(const Product& p, const Place& place) {
 }
 
 Comparison compare(const Product& product, const Array& given, std::size_t worst) {
+  require_results(product, given, "results");
   const Results results(product, given);
   std::vector<Difference> all = results.differences();
   Comparison comparison;

@@ -131,6 +131,8 @@ std::unique_ptr<Product> dot(UnitPtr, Operands, const MultiplyOptions& = {});
 
 /// D of the unit's type as another program computed it, of the shape of product.d.
 Array read_result(const Product&, const std::string& path);
+/// Throws Error naming the results unless they have the type and the shape of product.d.
+void require_results(const Product&, const Array& results, const std::string& name);
 /// Writes D and, unless the name is empty, the flags. float32, float64 and integer registers of 32
 /// and 16 bits are numbers, others codes with their sidecar.
 void write_result(const Product&, const std::string& path, const std::string& flags = "");

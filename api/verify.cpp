@@ -324,6 +324,7 @@ Verified verify_product(std::unique_ptr<Product> own, Array d, const std::string
   Product& p = *owner;
   const unit::Unit& unit = *p.unit;
   const unit::Gemm& g = p.gemm;
+  require_results(p, d, name);
   const auto given = std::make_shared<const Array>(std::move(d));
   unit::multiply_batch(unit, p.batch);
 

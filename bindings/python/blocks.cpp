@@ -199,7 +199,8 @@ void add_blocks(py::module_& m) {
       .def("__eq__", [](const BlockFormat& f, const BlockFormat& g) { return f.name == g.name; })
       .def("__hash__", [](const BlockFormat& f) { return py::hash(py::str(f.name)); })
       .def("__reduce__", [](const BlockFormat& f) {
-        return py::make_tuple(py::module_::import("numemu").attr("format"), py::make_tuple(f.name));
+        return py::make_tuple(py::module_::import("numemu._records").attr("format_named"),
+                              py::make_tuple(f.name));
       });
   m.def(
       "format",

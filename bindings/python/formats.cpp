@@ -119,6 +119,9 @@ constexpr const char* kRoundingDoc =
 
 const Format& format_of(const py::handle& format) {
   if (py::isinstance<Format>(format)) return format.cast<const Format&>();
+  if (!py::isinstance<py::str>(format))
+    throw py::type_error("format: expected numemu.Format or a name, found " +
+                         std::string(py::str(py::type::of(format).attr("__name__"))));
   return api::find_scalar_format(format.cast<std::string>());
 }
 
@@ -187,7 +190,8 @@ void add_formats(py::module_& m) {
       .def("__eq__", [](const Format& f, const Format& g) { return f.name == g.name; })
       .def("__hash__", [](const Format& f) { return py::hash(py::str(f.name)); })
       .def("__reduce__", [](const Format& f) {
-        return py::make_tuple(py::module_::import("numemu").attr("format"), py::make_tuple(f.name));
+        return py::make_tuple(py::module_::import("numemu._records").attr("format_named"),
+                              py::make_tuple(f.name));
       });
   m.def(
       "formats", [] { return named_formats(); }, kLives,

@@ -49,7 +49,7 @@ void add_masks(py::module_& m) {
         "Groups run along `axis`, the last by default; tiles lie in the matrices of the last two "
         "axes. seed: of rules that draw.");
   m.def(
-      "count", &count, "family"_a, "pattern"_a, "elements"_a = py::none(),
+      "count_masks", &count, "family"_a, "pattern"_a, "elements"_a = py::none(),
       "How many masks a pattern admits: of one group or tile of 'N:M', or of an array of so many "
       "elements: a numemu.masks.MaskCount.\n\n"
       "family: group, transposable, transposable upper bound, sequential, and unstructured, which "

@@ -1,6 +1,14 @@
 """What traces and verifications give: dicts that print as the program prints them."""
 
 
+
+def format_named(name):
+    """What unpickling a format calls."""
+    from . import _core
+
+    return _core.format(name)
+
+
 class Trace(dict):
     """How one output of a unit came about; `numemu gemm --trace --json`, as text with str()."""
 

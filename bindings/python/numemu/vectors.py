@@ -1,4 +1,5 @@
 """Test vectors as an iterator: what a cocotb test or a kernel's test reads record by record."""
+import keyword
 from collections import namedtuple
 
 from . import _core
@@ -7,18 +8,22 @@ from . import _core
 _BATCH = 1024
 
 
+def _attribute(name):
+    return name + "_" if keyword.iskeyword(name) else name
+
+
 class Vectors:
     """Records of inputs and expected results; record i is a function of the options and i.
 
     A record is a named tuple of the fields, a code (int) or, where a field has several, a tuple of them, with the name of the
-    record's class behind: `cls`. word() gives such a field as one integer.
+    record's class behind: `cls`; the field `in` of conversions is `in_`. word() gives such a field as one integer.
     """
 
     def __init__(self, maker):
         self._maker = maker
         #: Of each field: name, bits, count, format (its name, or None) and whether it is a result.
         self.fields = maker.fields
-        self._record = namedtuple("Record", [field["name"] for field in self.fields] + ["cls"])
+        self._record = namedtuple("Record", [_attribute(field["name"]) for field in self.fields] + ["cls"])
         self._bits = {field["name"]: field["bits"] for field in self.fields}
 
     @property
@@ -48,7 +53,7 @@ class Vectors:
 
     def word(self, record, name):
         """All codes of a field as one integer, element 0 in its lowest bits: a packed vector of a port."""
-        codes = getattr(record, name)
+        codes = getattr(record, _attribute(name))
         if isinstance(codes, int):
             return codes
         word = 0

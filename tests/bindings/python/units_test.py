@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 H100 = "nvidia.h100.wgmma.e4m3.f32"
+SPARSE = "nvidia.a100.mma.f16.f32.sp24"
 
 
 @pytest.fixture
@@ -44,14 +45,14 @@ def test_dots(program, rng):
     d = unit.dot(a, b, format_a="e5m2", format_b=numemu.format("e5m2"))
     assert d.shape == (9,) and np.array_equal(d, program.load("d.npy"))
     assert unit.dot(a[0], b, format_a="e5m2", format_b="e5m2").shape == (9,)
-    with pytest.raises(numemu.Error, match="a: expected a format: unit neutral.chunk16.float32 takes any"):
+    with pytest.raises(numemu.Error, match="a: expected a format: unit neutral.chunk16.float32.rne takes any"):
         unit.dot(a, b)
 
 
 def test_exact_sums_are_those_of_fractions(rng):
     x, y = (rng.integers(-64, 64, (6, 40)).astype(np.float32) / 8 for _ in range(2))
     a, b = numemu.encode(x, "bfloat16"), numemu.encode(y, "bfloat16")
-    got = numemu.unit("neutral.exact.float32").dot(a, b, format_a="bf16", format_b="bf16")
+    got = numemu.unit("neutral.exact").dot(a, b, format_a="bf16", format_b="bf16")
     want = [np.float32(math.fsum(float(p) * float(q) for p, q in zip(u, v))) for u, v in zip(x, y)]
     assert got.tolist() == want
 
@@ -71,7 +72,7 @@ def test_out_and_flags(operands):
 
 def test_described_units(program, operands):
     a, b = operands
-    description = {"numemu_unit": 1, "name": "my.fp8", "a": "float8_e4m3fn", "b": "float8_e4m3fn", "core": "fused", "k": 32, "group": 8, "accumulator": {"format": "e8m20", "rounding": "rtz", "overflow_to_infinity": True}, "alignment": {"fraction_bits": 20}, "nan_code": "0x7fffffff"}
+    description = {"numemu_unit": 1, "name": "my.fp8", "a": "float8_e4m3fn", "b": "float8_e4m3fn", "c": "float32", "d": "float32", "core": "fused", "k": 32, "group": 8, "accumulator": {"format": "e8m20", "rounding": "rtz", "overflow_to_infinity": True}, "alignment": {"fraction_bits": 20}, "nan_code": "0x7fffffff"}
     unit = numemu.unit(description)
     (program.folder / "mine.json").write_text(json.dumps(description))
     program.run("gemm", "--unit", "mine.json", *saved(program, a=a, b=b), "--out", "d.npy")
@@ -99,16 +100,15 @@ def test_facts(program):
 def test_block_scales_and_metadata(program, rng):
     mxfp8 = numemu.format("mxfp8_e4m3")
     x, y = mxfp8.quantize(rng.standard_normal((4, 64))), mxfp8.quantize(rng.standard_normal((64, 3)), axis=0)
-    [name] = [name for name in numemu.units("tcgen05.mx32") if name.endswith(".e4m3.f32")][:1] or [numemu.units("tcgen05.mx32")[0]]
-    unit = numemu.unit(name)
-    program.run("gemm", "--unit", name, *saved(program, a=x.codes, b=y.codes, scale_a=x.scales, scale_b=y.scales),
+    unit = numemu.unit("neutral.exact.mx32")
+    program.run("gemm", "--unit", unit.name, *saved(program, a=x.codes, b=y.codes, scale_a=x.scales, scale_b=y.scales),
                 *([] if unit.operands[0] else ["--format-a", "e4m3fn", "--format-b", "e4m3fn"]), "--out", "d.npy")
     formats = {} if unit.operands[0] else dict(format_a="e4m3fn", format_b="e4m3fn")
     assert np.array_equal(unit.gemm(x.codes, y.codes, scale_a=x.scales, scale_b=y.scales, **formats), program.load("d.npy"))
     with pytest.raises(numemu.Error, match="scale-a: expected scales"):
         unit.gemm(x.codes, y.codes, **formats)
 
-    sparse = numemu.unit("nvidia.a100.mma_sp.k32.f16.f32") if "nvidia.a100.mma_sp.k32.f16.f32" in numemu.units() else numemu.unit(next(n for n in numemu.units("*sp*") if ".f16.f32" in n))
+    sparse = numemu.unit(SPARSE)
     a = numemu.encode(rng.standard_normal((4, 16)), "f16")
     meta = np.tile(np.array([0, 2], np.uint8), (4, 8))
     b = numemu.encode(rng.standard_normal((32, 5)), "f16")

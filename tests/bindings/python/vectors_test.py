@@ -21,8 +21,8 @@ def test_same_records_as_the_program(program, subject, options, words):
     header, want = lines(program, *words, "--n", 3000, "--seed", 5)
     assert made.header == header and len(made) == len(want) == 3000
     for record, line in zip(made, want):
-        codes = [int(word, 16) for word in line[: len(made.fields)]]
-        assert [made.word(record, field["name"]) for field in made.fields] == codes
+        codes = [code for field in record[:-1] for code in (field if isinstance(field, tuple) else (field,))]
+        assert codes == [int(word, 16) for word in line[: len(codes)]]
         assert record.cls in " ".join(line)
     assert made[-1] == list(made)[-1] and made[10:12] == [made[10], made[11]]
     with pytest.raises(IndexError):
@@ -37,12 +37,14 @@ def test_arrays_and_fields():
     arrays = made.arrays()
     assert arrays["a"].shape == (100, 32) and arrays["d"].shape == (100,)
     assert made[7].a == tuple(arrays["a"][7])
+    word = made.word(made[7], "a")
+    assert [word >> 8 * i & 0xFF for i in range(32)] == list(made[7].a) and made.word(made[7], "d") == made[7].d
     d = numemu.unit(H100).dot(arrays["a"].astype("u1"), arrays["b"].astype("u1"), arrays["c"].astype("u4").view("f4"))
     assert d.view("u4").tolist() == arrays["d"].tolist()
 
 
 def test_described_units_have_vectors():
-    description = numemu.unit(H100).describe()["parameters"]
+    description = {**numemu.unit(H100).describe()["parameters"], "name": "my.wgmma"}
     assert [r.d for r in numemu.vectors(description, n=50)] == [r.d for r in numemu.vectors(H100, n=50)]
 
 
