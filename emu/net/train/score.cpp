@@ -345,11 +345,15 @@ std::vector<std::string> own_scores(const Dataset& data) {
 }  // namespace
 
 std::vector<std::string> default_scores(const Dataset& data) {
-  std::vector<std::string> names = own_scores(data);
-  for (std::size_t o = 1; o < data.outputs(); ++o) {
+  if (data.outputs() == 1) return own_scores(data);
+  std::vector<std::string> names;
+  for (std::size_t o = 0; o < data.outputs(); ++o) {
     std::vector<std::string> own = own_scores(at_output(data, o));
-    if (own.empty()) own = {"top1", "log_loss"};  // rows have those of the first output apart
-    for (const std::string& name : own) names.push_back(data.targets_of(o).output + "/" + name);
+    // Rows have those of the first output apart.
+    if (own.empty() && o > 0) own = {"top1", "log_loss"};
+    const std::string& output = data.targets_of(o).output;
+    for (const std::string& name : own)
+      names.push_back((output.empty() ? "" : output + "/") + name);
   }
   return names;
 }
