@@ -5,9 +5,10 @@
 #include <chrono>
 #include <cstdlib>
 #include <exception>
-#include <filesystem>
 #include <thread>
 #include <utility>
+
+#include "bindings/python/folders.hpp"
 
 namespace numemu::python {
 namespace {
@@ -25,9 +26,9 @@ std::string variable(const char* name) {
 }  // namespace
 
 api::Folders folders() {
-  const std::string data = variable("NUMEMU_DATA"), cache = variable("NUMEMU_CACHE"),
-                    xdg = variable("XDG_CACHE_HOME"), home = variable("HOME");
-  return {.data = data.empty() ? NUMEMU_DATA_DIR : data,
+  const std::string cache = variable("NUMEMU_CACHE"), xdg = variable("XDG_CACHE_HOME"),
+                    home = variable("HOME");
+  return {.data = data_folder(),
           .cache = !cache.empty()  ? cache
                    : !xdg.empty()  ? xdg + "/numemu"
                    : !home.empty() ? home + "/.cache/numemu"
@@ -47,7 +48,10 @@ struct LongWork::Shared {
 };
 
 LongWork::LongWork(py::object progress, py::object say)
-    : shared_(std::make_shared<Shared>()), progress_(std::move(progress)), say_(std::move(say)) {}
+    : shared_(std::make_shared<Shared>()),
+      progress_(std::move(progress)),
+      say_(std::move(say)),
+      folders_(folders()) {}
 
 void LongWork::tell(const std::string& phase, double done, double total) {
   const std::lock_guard lock(shared_->mutex);
@@ -62,7 +66,7 @@ void LongWork::call(std::function<void()> hear) {
 }
 
 api::Context LongWork::context() {
-  api::Context context{.folders = folders()};
+  api::Context context{.folders = folders_};
   context.on_work = [this](const api::WorkState& at) {
     tell(std::string(at.phase), at.done, at.total);
   };

@@ -14,7 +14,8 @@
 
 namespace numemu::python {
 
-/// Folders of what numemu ships and of its caches, as the program has them.
+/// Folders of what numemu ships and of its caches, as the program has them. With the interpreter's
+/// lock.
 api::Folders folders();
 
 /// The caller's thread shows progress and messages and looks for KeyboardInterrupt ten times a
@@ -39,6 +40,7 @@ class LongWork {
   struct Shared;
   std::shared_ptr<Shared> shared_;
   py::object progress_, say_;
+  api::Folders folders_;
 };
 
 }  // namespace numemu::python

@@ -257,19 +257,19 @@ py::object ports(const std::string& model) {
 }  // namespace
 
 void add_networks(py::module_& m) {
-  m.def("evaluate", &evaluate);
-  m.def("infer", &infer);
-  m.def("train", &train);
-  m.def("tune", &tune);
-  m.def("ports", &ports);
-  m.def("recipes", [] { return experiments::shipped_recipes(folders().data, true); });
-  m.def("recipe", [](const py::object& recipe) {
+  m.def("_evaluate", &evaluate);
+  m.def("_infer", &infer);
+  m.def("_train", &train);
+  m.def("_tune", &tune);
+  m.def("_ports", &ports);
+  m.def("_recipes", [] { return experiments::shipped_recipes(folders().data, true); });
+  m.def("_recipe", [](const py::object& recipe) {
     Options options(py::dict("recipe"_a = recipe), "recipe");
     std::string name;
     options.read_recipe(name);
     return python_of(api::open_recipe(name, folders()).json());
   });
-  py::class_<Session>(m, "Inference")
+  py::class_<Session>(m, "_Inference")
       .def(py::init<const py::dict&, const py::dict&, const py::dict&, const py::object&>())
       .def("run", &Session::run)
       .def_property_readonly("calibration", &Session::calibration);

@@ -109,16 +109,16 @@ py::dict report(const std::string& folder, bool predictions, const py::object& s
 }  // namespace
 
 void add_studies(py::module_& m) {
-  m.def("sweep", &sweep);
-  m.def("rows", &rows);
-  m.def("experiment", &experiment);
-  m.def("experiments", [] {
+  m.def("_sweep", &sweep);
+  m.def("_rows", &rows);
+  m.def("_experiment", &experiment);
+  m.def("_experiments", [] {
     std::vector<std::string> names;
     for (const auto* const experiment : experiments::all_experiments())
       names.emplace_back(experiment->name);
     return names;
   });
-  m.def("report", &report);
+  m.def("_report", &report);
 }
 
 }  // namespace numemu::python

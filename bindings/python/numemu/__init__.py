@@ -29,6 +29,8 @@ from ._core import (
 )
 from ._records import Trace, Verified
 from .analysis import best_scale, errors
+from .networks import Inferred, Network, Prepared, load, recipe, recipes, train
+from .studies import Report, Study, experiment, experiments, frame, report, rows, sweep
 from .vectors import Vectors, vectors
 
 from . import masks, style, testing  # noqa: E402  (they use what stands above)

@@ -20,7 +20,7 @@ class Network:
 
     def __init__(self, model):
         self.model = os.fspath(model)
-        ports = _core.ports(self.model)
+        ports = _core._ports(self.model)
         self.inputs, self.outputs = ports if ports else (None, None)
 
     def __repr__(self):
@@ -56,7 +56,7 @@ class Network:
                        "calibrate_on": files.data_set(calibrate), "metrics": _names(metrics), "images": images,
                        "predictions": predictions, "image_size": image_size, "fold_batch_norm": fold_batch_norm,
                        "gate": gate, "fresh": fresh}
-            return _core.evaluate(options, bar.call, say)
+            return _core._evaluate(options, bar.call, say)
 
     def infer(self, x, recipe=None, *, calibrate=None, outputs=None, batch=16, metrics=None, noise=False, predictions=False,
               fold_batch_norm=False, progress=None):
@@ -72,7 +72,7 @@ class Network:
             options = {"model": self.model, "recipe": recipe, "keep": _names(outputs), "batch": batch,
                        "calibrate_on": None if data is None else [data], "metrics": _names(metrics), "noise": noise,
                        "predictions": predictions, "fold_batch_norm": fold_batch_norm, "digests": True}
-            return Inferred(*_core.infer(options, self._arrays(x), calibration, bar.call, say))
+            return Inferred(*_core._infer(options, self._arrays(x), calibration, bar.call, say))
 
     def prepare(self, recipe=None, *, calibrate, outputs=None, batch=16, fold_batch_norm=False):
         """The network with the recipe bound and calibrated once, for samples that come piece by piece: a `Prepared`.
@@ -87,7 +87,7 @@ class Network:
         """
         with _Files() as files, Progress("tune", progress) as bar:
             given = dict(options, net=self.model, data=files.data_set(data), recipe=recipe, out=out)
-            return _core.tune(given, bar.call, say)
+            return _core._tune(given, bar.call, say)
 
     def _arrays(self, x):
         """A dict by the inputs' names; "" where there is one without."""
@@ -153,7 +153,7 @@ class Prepared:
     def __init__(self, network, recipe, calibrate, outputs, batch, fold_batch_norm):
         options = {"model": network.model, "recipe": recipe, "keep": _names(outputs), "batch": batch,
                    "fold_batch_norm": fold_batch_norm}
-        self._network, self._core = network, _core.Inference(options, calibrate, {}, say)
+        self._network, self._core = network, _core._Inference(options, calibrate, {}, say)
 
     def infer(self, x):
         """A dict of float32 arrays by the outputs' names for an array, or a dict of arrays by the inputs' names."""
@@ -181,17 +181,17 @@ def train(net="lenet", data="glyphs", recipe=None, *, out="out/train", on_epoch=
     """
     with _Files() as files, Progress("train", progress) as bar:
         given = dict(options, net=os.fspath(net), data=files.data_set(data), recipe=recipe, out=out)
-        return _core.train(given, on_epoch, bar.call, say)
+        return _core._train(given, on_epoch, bar.call, say)
 
 
 def recipes():
     """Names of the shipped recipes."""
-    return _core.recipes()
+    return _core._recipes()
 
 
 def recipe(name):
     """The canonical form of a recipe, every default written out: of a shipped one, a file or a dict."""
-    return _core.recipe(name)
+    return _core._recipe(name)
 
 
 class _Files:

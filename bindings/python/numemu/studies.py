@@ -20,12 +20,12 @@ def sweep(config=None, *, out=None, calibrate_on=None, metrics=None, shard=None,
         options = {"config": config, "out": out, "calibrate_on": calibrate_on,
                    "metrics": None if metrics is None else list(metrics), "shard": shard, "predictions": predictions,
                    "gate": gate, "fresh": fresh}
-        return Study(_core.sweep(options, bar.call, say))
+        return Study(_core._sweep(options, bar.call, say))
 
 
 def experiments():
     """Names of the experiments (docs/experiments.md)."""
-    return _core.experiments()
+    return _core._experiments()
 
 
 def experiment(name, *, size="default", out=None, settings=None, seed=None, shard=None, fresh=False, progress=None):
@@ -34,7 +34,7 @@ def experiment(name, *, size="default", out=None, settings=None, seed=None, shar
     with Progress(name, progress) as bar:
         settings = [f"{key}={value}" for key, value in (settings or {}).items()]
         options = {"name": name, "size": size, "out": out, "settings": settings, "seed": seed, "shard": shard, "fresh": fresh}
-        return Study(_core.experiment(options, bar.call, say))
+        return Study(_core._experiment(options, bar.call, say))
 
 
 class Study:
@@ -64,7 +64,7 @@ class Study:
 
 def rows(folder):
     """The rows of a folder as dicts (docs/sweeps.md), those of all shards, in the order of the points."""
-    return _core.rows(os.fspath(folder))
+    return _core._rows(os.fspath(folder))
 
 
 def frame(folder):
@@ -106,7 +106,7 @@ class Report:
 
 def report(folder, *, predictions=True, height=900):
     """Writes the report of a folder anew and returns it, a `Report`; `height` in pixels of the page in Jupyter."""
-    return Report(_core.report(os.fspath(folder), predictions, say), height)
+    return Report(_core._report(os.fspath(folder), predictions, say), height)
 
 
 def _flat(value, prefix=""):
@@ -114,6 +114,8 @@ def _flat(value, prefix=""):
     for key, member in value.items():
         if isinstance(member, dict):
             cells.update(_flat(member, f"{prefix}{key}."))
+        elif key.endswith("ci95") and isinstance(member, list):
+            cells[f"{prefix}{key}.low"], cells[f"{prefix}{key}.high"] = member
         else:
             cells[prefix + key] = member
     return cells

@@ -1,6 +1,5 @@
 """Networks from Python: the bits of the program's commands, several inputs and outputs, metrics of one's own."""
 import json
-import os
 import pathlib
 import subprocess
 import sys
@@ -10,31 +9,22 @@ import pytest
 
 import numemu
 
-BUILD = pathlib.Path(os.environ.get("NUMEMU_BUILD", pathlib.Path(numemu.__file__).resolve().parents[3] / "build/release"))
-PROGRAM = BUILD / "cli" / "numemu"
 RECIPE = {"roles": {"weight": {"format": "int8", "scale": "absmax", "granularity": "channel"},
                     "activation": {"format": "int8", "scale": "absmax", "granularity": "tensor"}}}
-
-
-def program(*arguments, cwd=None):
-    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True, cwd=cwd)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def pixels(n=40):
     return np.random.default_rng(0).normal(0, 1, (n, 28, 28, 1)).astype(np.float32)
 
 
-def test_eval_gives_the_row_of_the_command():
+def test_eval_gives_the_row_of_the_command(program):
     row = numemu.load("mlp").eval("glyphs", "int8-static", images=200)
-    printed = json.loads(program("eval", "--net", "mlp", "--data", "glyphs", "--recipe", "int8-static", "--images", 200, "--json",
-                                 "--quiet"))
+    printed = program.json("eval", "--net", "mlp", "--data", "glyphs", "--recipe", "int8-static", "--images", 200, "--quiet")
     assert row == printed
     assert row["metrics"]["top1"] > 0.9
 
 
-def test_a_recipe_is_a_dict_too(tmp_path):
+def test_a_recipe_is_a_dict_too(tmp_path, program):
     file = tmp_path / "r.json"
     file.write_text(json.dumps({"numemu_recipe": 1, **RECIPE}))
     net = numemu.load("mlp")
@@ -43,20 +33,19 @@ def test_a_recipe_is_a_dict_too(tmp_path):
     with pytest.raises(numemu.Error, match="^recipe: roles.weight.format") as caught:
         net.eval("glyphs", {"roles": {"weight": {"format": "int9000"}}}, images=64)
     assert caught.value.kind == "value"
-    assert numemu.recipe("mxfp8") == json.loads(program("config", "mxfp8"))
+    assert numemu.recipe("mxfp8") == json.loads(program.run("config", "mxfp8").stdout)
     assert "int8-static" in numemu.recipes()
 
 
 @pytest.mark.parametrize("recipe", [None, "int8-static", "fp8-e4m3-h100"])
-def test_infer_gives_the_bits_of_the_command(tmp_path, recipe):
+def test_infer_gives_the_bits_of_the_command(program, recipe):
     x = pixels()
-    np.save(tmp_path / "x.npy", x)
+    program.save("x.npy", x)
     given = ["--recipe", recipe] if recipe else []
-    printed = json.loads(program("infer", "--model", "lenet", "--in", tmp_path / "x.npy", "--out", tmp_path / "y.npy", "--json", "--quiet",
-                                 *given))
+    printed = program.json("infer", "--model", "lenet", "--in", "x.npy", "--out", "y.npy", "--quiet", *given)
     y = numemu.load("lenet").infer(x, recipe, noise=True, predictions=True)
     assert list(y) == ["output"]
-    assert np.array_equal(y["output"].view(np.uint32), np.load(tmp_path / "y.npy").view(np.uint32))
+    assert np.array_equal(y["output"].view(np.uint32), program.load("y.npy").view(np.uint32))
     assert y.report["outputs"][0]["digest"] == printed["outputs"][0]["digest"]
     assert y.layers == printed.get("layers", [])
     assert len(y.layers) == (0 if recipe is None else 5)
@@ -91,7 +80,7 @@ def test_arrays_and_arguments_that_do_not_fit_are_refused():
         net.eval("glyphs", metric=lambda outputs, batch: 0)
 
 
-def test_train_and_tune_write_the_bytes_of_the_commands(tmp_path):
+def test_train_and_tune_write_the_bytes_of_the_commands(tmp_path, program):
     random = np.random.default_rng(1)
     data = {"x": random.normal(0, 1, (300, 8, 8, 1)).astype(np.float32), "y": random.integers(0, 4, 300)}
     np.savez(tmp_path / "d.npz", **data)
@@ -100,15 +89,15 @@ def test_train_and_tune_write_the_bytes_of_the_commands(tmp_path):
     (tmp_path / "r.json").write_text(json.dumps({"numemu_recipe": 1, **recipe}))
     epochs = []
     result = numemu.train("mlp", source, recipe, out=tmp_path / "a", epochs=2, batch=32, seed=3, on_epoch=epochs.append)
-    printed = json.loads(program("train", "--net", "mlp", "--data", source, "--recipe", tmp_path / "r.json", "--out", tmp_path / "b",
-                                 "--epochs", 2, "--batch", 32, "--seed", 3, "--json", "--quiet"))
+    printed = program.json("train", "--net", "mlp", "--data", source, "--recipe", "r.json", "--out", "b", "--epochs", 2, "--batch", 32,
+                           "--seed", 3, "--quiet")
     name = pathlib.Path(result["checkpoint"]).name
     assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
     assert result["metrics"] == printed["metrics"]
     lines = [json.loads(line) for line in (tmp_path / "a/metrics.jsonl").read_text().splitlines()]
     assert [epoch["train_loss"] for epoch in epochs] == [line["train_loss"] for line in lines if "train_loss" in line]
     tuned = numemu.load(result["checkpoint"]).tune(source, RECIPE, out=tmp_path / "t", steps="calibrate")
-    program("tune", "--net", tmp_path / "b" / name, "--data", source, "--recipe", write(tmp_path / "q.json", RECIPE), "--out",
+    program.run("tune", "--net", tmp_path / "b" / name, "--data", source, "--recipe", write(tmp_path / "q.json", RECIPE), "--out",
             tmp_path / "u", "--steps", "calibrate", "--quiet")
     assert digest(tuned["checkpoint"]) == digest(tmp_path / "u" / pathlib.Path(tuned["checkpoint"]).name)
 
