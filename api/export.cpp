@@ -79,9 +79,6 @@ Agreement export_network(const OpenRequest& given, const ExportRequest& asked,
   const Dataset dataset = open_data(names, context);
   const TrainedNet trained = open_network(names, dataset, context);
   const Graph& graph = trained.graph;
-  if (onnx && graph.outputs.size() > 1)
-    throw usage_error("--out: expected a network of one output for an .onnx file, found " +
-                      std::to_string(graph.outputs.size()));
   const policies::BoundRecipe bound = experiments::bound_recipe(recipe, trained, names.where());
   policies::require_untransformed(bound);
   if (onnx) policies::require_onnx_operators(bound);
