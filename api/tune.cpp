@@ -220,9 +220,9 @@ Tuned tune(const TuneRequest& request, const Context& context) {
   asked.recipe = recipe_path(asked.recipe, context.folders);
   require_writable_folder(asked.out);
   const Recipe given = open_recipe(asked.recipe, context.folders).last_stage();
-  const Recipe recipe = policies::with_ranges(given, {}, asked.recipe);
+  const Recipe recipe = policies::with_ranges(given, {}, recipe_where(asked.recipe));
   auto steps = policies::parse_tune_steps(asked.steps, "--steps");
-  const Dataset dataset = open_data(
+  Dataset dataset = open_data(
       {.net = asked.net, .data = asked.data, .calibrate_on = asked.calibrate_on}, context);
   if (dataset.calibration_count() == 0)
     throw Error("data set " + dataset.name() + ": expected samples to tune with, it has none");
@@ -238,10 +238,11 @@ Tuned tune(const TuneRequest& request, const Context& context) {
     throw usage_error(
         fmt::format("--images: expected at most {}, the validation samples of {}, not {}",
                     dataset.validation_count(), asked.data, asked.images));
+  Source source = load(asked, dataset, context.folders);
+  dataset = experiments::at_outputs_of(source.graph, dataset);
   if (dataset.target() == net::TargetKind::values)
     std::ranges::move(policies::leave_out_class_steps(steps, "--steps"),
                       std::back_inserter(out.notes));
-  Source source = load(asked, dataset, context.folders);
   std::ranges::move(policies::notes_on_quantizers(source.graph, source.path),
                     std::back_inserter(out.notes));
   if (source.before)

@@ -241,6 +241,46 @@ TEST_CASE("a model prepared once gives piece by piece what infer gives of all", 
   }
 }
 
+TEST_CASE("a network of two inputs trains on its first output, and is tuned and exported",
+          "[fast]") {
+  Workplace w;
+  const std::string model = two_heads(w);
+  const std::string data = "npy:" + archive(w, "d.npz", {kQuery, kKey, boxes(), labels()}) +
+                           ",test=16,validation=8,classes=4";
+  std::vector<double> losses;
+  api::TrainHooks hooks;
+  hooks.on_epoch = [&](const net::EpochMetrics& epoch, const net::Dataset&,
+                       std::optional<std::size_t>) { losses.push_back(epoch.train_loss); };
+  const api::Trained trained = api::train({.net = model,
+                                           .data = data,
+                                           .out = w / "trained",
+                                           .train = {.epochs = 6, .batch = 8},
+                                           .learning_rate = 0.01},
+                                          w.context, hooks);
+  REQUIRE(losses.size() == 6);
+  CHECK(losses.back() < losses.front());
+  CHECK(trained.dataset.targets_of(0).output == "logits");
+
+  // The checkpoint has the graph, both inputs and both outputs.
+  const experiments::Row row =
+      api::evaluate({.net = trained.checkpoint, .data = data}, {}, w.context).row;
+  CHECK(*row.metrics.top1 == trained.accuracy());
+  CHECK(row.score("boxes/mse") != nullptr);
+  const api::Tuned tuned = api::tune({.net = trained.checkpoint,
+                                      .data = data,
+                                      .recipe = kStatic,
+                                      .steps = "calibrate",
+                                      .out = w / "tuned"},
+                                     w.context);
+  CHECK(tuned.after.value().n == 8);
+  const api::Agreement same = api::export_network({.net = model, .data = data, .recipe = kStatic},
+                                                  {.out = w / "q.onnx"}, w.context);
+  CHECK(same.same_class == same.samples);
+  const experiments::Row exported =
+      api::evaluate({.net = w / "q.onnx", .data = data}, {}, w.context).row;
+  CHECK(exported.score("boxes/mse") != nullptr);
+}
+
 TEST_CASE("a recipe is its JSON text, too", "[fast]") {
   Workplace w;
   const std::string model = two_heads(w);

@@ -1,12 +1,23 @@
 """Networks under a recipe: evaluate them, run them on arrays, train and tune them; the bits of the program's commands."""
+from __future__ import annotations
+
 import os
 import shutil
 import tempfile
+from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, Union
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from . import _core
 from ._progress import Progress, say
+
+Batch = Mapping[str, Any]  #: arrays by the names of inputs and targets, and what else a metric reads
+Data = Union[str, os.PathLike, Batch, Iterable[Batch]]
+Arrays = Union[ArrayLike, Mapping[str, ArrayLike]]
+Recipe = Union[None, str, os.PathLike, Mapping[str, Any]]
+Metric = Callable[["dict[str, NDArray[np.float32]]", Batch], Any]
+Shown = Union[None, bool, Callable[[str, float, float], None]]
 
 
 class Network:
@@ -18,7 +29,7 @@ class Network:
     .onnx files and NHWC for others, as in docs/models.md.
     """
 
-    def __init__(self, model):
+    def __init__(self, model: Union[str, os.PathLike]):
         self.model = os.fspath(model)
         ports = _core._ports(self.model)
         self.inputs, self.outputs = ports if ports else (None, None)
@@ -26,8 +37,11 @@ class Network:
     def __repr__(self):
         return f"numemu.load({self.model!r})"
 
-    def eval(self, data, recipe=None, *, metric=None, combine=None, calibrate=None, metrics=None, images=None, batch=16,
-             predictions=True, image_size=None, fold_batch_norm=False, gate=None, fresh=False, progress=None):
+    def eval(self, data: Data, recipe: Recipe = None, *, metric: Optional[Metric] = None,
+             combine: Optional[Callable[[list], Any]] = None, calibrate: Optional[Data] = None,
+             metrics: Union[None, str, Sequence[str]] = None, images: Optional[int] = None, batch: int = 16,
+             predictions: bool = True, image_size: Optional[int] = None, fold_batch_norm: bool = False,
+             gate: Optional[str] = None, fresh: bool = False, progress: Shown = None) -> dict[str, Any]:
         """What a recipe does to the network, beside float32.
 
         data: a data set as on the command line ("glyphs", "npy:FILE.npz,test=100"); a dict of arrays by the inputs' names
@@ -58,8 +72,10 @@ class Network:
                        "gate": gate, "fresh": fresh}
             return _core._evaluate(options, bar.call, say)
 
-    def infer(self, x, recipe=None, *, calibrate=None, outputs=None, batch=16, metrics=None, noise=False, predictions=False,
-              fold_batch_norm=False, progress=None):
+    def infer(self, x: Arrays, recipe: Recipe = None, *, calibrate: Union[None, str, Arrays] = None,
+              outputs: Union[None, str, Sequence[str]] = None, batch: int = 16,
+              metrics: Union[None, str, Sequence[str]] = None, noise: bool = False, predictions: bool = False,
+              fold_batch_norm: bool = False, progress: Shown = None) -> Inferred:
         """Outputs of the network for arrays: a dict of float32 arrays by the outputs' names, an `Inferred`.
 
         x: an array for a network of one input, or a dict by the inputs' names.
@@ -74,12 +90,14 @@ class Network:
                        "predictions": predictions, "fold_batch_norm": fold_batch_norm, "digests": True}
             return Inferred(*_core._infer(options, self._arrays(x), calibration, bar.call, say))
 
-    def prepare(self, recipe=None, *, calibrate, outputs=None, batch=16, fold_batch_norm=False):
+    def prepare(self, recipe: Recipe = None, *, calibrate: Arrays, outputs: Union[None, str, Sequence[str]] = None,
+                batch: int = 16, fold_batch_norm: bool = False) -> Prepared:
         """The network with the recipe bound and calibrated once, for samples that come piece by piece: a `Prepared`.
         `calibrate` are arrays as in infer(); they also give the extents that an .onnx file leaves open."""
         return Prepared(self, recipe, self._arrays(calibrate), outputs, batch, fold_batch_norm)
 
-    def tune(self, data, recipe, *, out="out/tune", progress=None, **options):
+    def tune(self, data: Data, recipe: Recipe, *, out: Union[str, os.PathLike] = "out/tune", progress: Shown = None,
+             **options: Any) -> dict[str, Any]:
         """`numemu tune`: recovers accuracy after training and writes a checkpoint into `out`, which load() takes.
 
         options: calibrate_on, steps ("calibrate,batch_norm"; docs/tune.md), samples, images, seed, keep_batch_norm, fresh.
@@ -155,21 +173,24 @@ class Prepared:
                    "fold_batch_norm": fold_batch_norm}
         self._network, self._core = network, _core._Inference(options, calibrate, {}, say)
 
-    def infer(self, x):
+    def infer(self, x: Arrays) -> dict[str, NDArray[np.float32]]:
         """A dict of float32 arrays by the outputs' names for an array, or a dict of arrays by the inputs' names."""
         return self._core.run(self._network._arrays(x))
 
     @property
-    def calibration(self):
+    def calibration(self) -> Optional[dict[str, Any]]:
+        """How many samples static scales are calibrated on; None without such scales."""
         return self._core.calibration
 
 
-def load(model):
+def load(model: Union[str, os.PathLike]) -> Network:
     """The network of an .onnx or .safetensors file, of a shipped checkpoint ("lenet"), or NAME=FILE."""
     return Network(model)
 
 
-def train(net="lenet", data="glyphs", recipe=None, *, out="out/train", on_epoch=None, progress=None, **options):
+def train(net: Union[str, os.PathLike] = "lenet", data: Data = "glyphs", recipe: Recipe = None, *,
+          out: Union[str, os.PathLike] = "out/train", on_epoch: Optional[Callable[[dict], None]] = None,
+          progress: Shown = None, **options: Any) -> dict[str, Any]:
     """`numemu train`: trains from scratch, or goes on where an interrupted run stopped, and writes checkpoint, metrics.jsonl
     and state into `out`. The same bytes for the same options.
 
@@ -184,12 +205,12 @@ def train(net="lenet", data="glyphs", recipe=None, *, out="out/train", on_epoch=
         return _core._train(given, on_epoch, bar.call, say)
 
 
-def recipes():
+def recipes() -> list[str]:
     """Names of the shipped recipes."""
     return _core._recipes()
 
 
-def recipe(name):
+def recipe(name: Recipe) -> dict[str, Any]:
     """The canonical form of a recipe, every default written out: of a shipped one, a file or a dict."""
     return _core._recipe(name)
 

@@ -1,14 +1,21 @@
 """Sweeps, experiments, their rows and reports."""
+from __future__ import annotations
+
 import html
 import json
 import os
+from typing import Any, Callable, Mapping, Optional, Sequence, Union
 
 from . import _core
 from ._progress import Progress, say
 
+Path = Union[str, os.PathLike]
+Shown = Union[None, bool, Callable[[str, float, float], None]]
 
-def sweep(config=None, *, out=None, calibrate_on=None, metrics=None, shard=None, predictions=True, gate=None, fresh=False,
-          progress=None):
+
+def sweep(config: Union[None, Path, Mapping[str, Any]] = None, *, out: Optional[Path] = None,
+          calibrate_on: Optional[str] = None, metrics: Optional[Sequence[str]] = None, shard: Optional[str] = None,
+          predictions: bool = True, gate: Optional[str] = None, fresh: bool = False, progress: Shown = None) -> Study:
     """Runs the points of a sweep that its folder lacks and writes the report: `numemu sweep`.
 
     config: the file of a sweep (docs/sweeps.md) or a dict, "numemu_sweep" left out; None is the shipped one. out: the
@@ -23,12 +30,14 @@ def sweep(config=None, *, out=None, calibrate_on=None, metrics=None, shard=None,
         return Study(_core._sweep(options, bar.call, say))
 
 
-def experiments():
+def experiments() -> list[str]:
     """Names of the experiments (docs/experiments.md)."""
     return _core._experiments()
 
 
-def experiment(name, *, size="default", out=None, settings=None, seed=None, shard=None, fresh=False, progress=None):
+def experiment(name: str, *, size: str = "default", out: Optional[Path] = None,
+               settings: Optional[Mapping[str, Any]] = None, seed: Optional[int] = None, shard: Optional[str] = None,
+               fresh: bool = False, progress: Shown = None) -> Study:
     """Runs an experiment or goes on with it: `numemu experiment`. settings: a dict. Returns a `Study` whose `result` is its
     experiment.json: findings, claims, sentences; None of a shard."""
     with Progress(name, progress) as bar:
@@ -48,26 +57,26 @@ class Study:
         return f"numemu.Study({self.out!r})"
 
     @property
-    def rows(self):
+    def rows(self) -> list[dict[str, Any]]:
         return rows(self.out)
 
     def frame(self):
         return frame(self.out)
 
     @property
-    def report(self):
+    def report(self) -> Report:
         return report(self.out)
 
     def _repr_html_(self):
         return self.report._repr_html_()
 
 
-def rows(folder):
+def rows(folder: Path) -> list[dict[str, Any]]:
     """The rows of a folder as dicts (docs/sweeps.md), those of all shards, in the order of the points."""
     return _core._rows(os.fspath(folder))
 
 
-def frame(folder):
+def frame(folder: Path) -> "pandas.DataFrame":  # noqa: F821
     """rows() as a pandas.DataFrame: a column for each number and text, "metrics.top1"; a score is "score.NAME" with
     "score.NAME.ci95.low" and so on. Lists of layers and tensors stay as they are."""
     import pandas
@@ -104,7 +113,7 @@ class Report:
         return f'<iframe srcdoc="{page}" style="width: 100%; height: {self._height}px; border: 0"></iframe>'
 
 
-def report(folder, *, predictions=True, height=900):
+def report(folder: Path, *, predictions: bool = True, height: int = 900) -> Report:
     """Writes the report of a folder anew and returns it, a `Report`; `height` in pixels of the page in Jupyter."""
     return Report(_core._report(os.fspath(folder), predictions, say), height)
 
