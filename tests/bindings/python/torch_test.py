@@ -16,6 +16,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: apt insta
 import numemu.torch  # noqa: E402
 import torch.nn.functional as F  # noqa: E402
 from torch import nn  # noqa: E402
+from torch.utils.checkpoint import checkpoint  # noqa: E402
 
 UNITS = {kind: {"unit": "neutral.exact"} for kind in ("fprop", "dgrad", "wgrad")}
 EXACT = {"roles": {}, "gemms": UNITS}
@@ -402,6 +403,42 @@ def test_refusals():
         transformer.other = transformer.linear1.weight
         transformer.linear2.register_forward_pre_hook(lambda part, args: (args[0] @ torch.eye(32),))
         emulation(torch.randn(SEQUENCE))
+
+
+def test_parts_are_emulated_where_they_are_called():
+    module, x = perceptron()
+    part, recipe = copy.deepcopy(module[2]), {**EXACT, "roles": {"activation": {"format": "int4"}}, "calibrate": {"rule": "dynamic"}}
+    with numemu.torch.emulate(module, recipe) as emulation, torch.no_grad():
+        whole = module(x)
+        hidden = module[1](module[0](x))
+        assert torch.equal(module[2](hidden), whole)
+        assert not torch.equal(part(hidden), whole)
+        with pytest.raises(TypeError, match="not copied"):
+            copy.deepcopy(module)
+
+
+class Saving(nn.Module):
+    """Backward computes the body again."""
+
+    def __init__(self):
+        super().__init__()
+        self.body, self.again = perceptron()[0], True
+
+    def forward(self, x):
+        return checkpoint(self.body, x, use_reentrant=True) if self.again else self.body(x)
+
+
+def test_segments_that_backward_computes_again_have_the_products_of_their_step():
+    module, x = Saving().train(), torch.randn(40, 20, requires_grad=True)
+    gradients = []
+    for module.again in (True, False):
+        with numemu.torch.emulate(module, "e4m3-e5m2-chunked") as emulation:
+            for _ in range(2):
+                module.zero_grad()
+                module(x).sum().backward()
+        assert emulation.step == 1
+        gradients.append([bits(parameter.grad).copy() for parameter in module.parameters()])
+    assert all((a == b).all() for a, b in zip(*gradients))
 
 
 def test_what_the_recipe_leaves_to_pytorch():

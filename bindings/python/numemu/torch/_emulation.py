@@ -36,6 +36,19 @@ class _Interceptor(TorchFunctionMode):
         return result
 
 
+class _Forward:
+    """Stands for the method `forward` of a part of the module."""
+
+    def __init__(self, emulation, name, part):
+        self.emulation, self.name, self.part, self.own = emulation, name, part, part.forward
+
+    def __call__(self, *args, **options):
+        return self.emulation.call(self, args, options)
+
+    def __reduce__(self):
+        raise TypeError("numemu.torch: an emulated module is not copied or stored; remove() the emulation before, or take state_dict()")
+
+
 class Emulation:
     """The products of a module under a recipe, from emulate() until remove(). One pass runs at a time.
 
@@ -47,7 +60,7 @@ class Emulation:
     def __init__(self, module, recipe, calibrate=None, batch_axis=0):
         if not isinstance(module, torch.nn.Module):
             raise TypeError(f"numemu.torch.emulate: expected a torch.nn.Module, got {type(module).__name__}")
-        if hasattr(vars(module).get("forward"), "emulation"):
+        if any(isinstance(vars(part).get("forward"), _Forward) for part in module.modules()):
             raise ValueError("numemu.torch.emulate: the module is emulated already; remove() that first")
         self.module, self.batch_axis = module, batch_axis
         self.step, self.first_sample = -1, 0
@@ -60,9 +73,10 @@ class Emulation:
         self._mode = None  # of the pass that is running
         self._frozen = self._training = False  # ready for inference; a step has begun
         self._outputs = None  # by layer, where a pass keeps them
-        self._hooks = [hook for name, part in module.named_modules() if name for hook in self._follow(name, part)]
-        self._forward = module.forward
-        module.forward = self._instead()
+        parts = [(name, part) for name, part in module.named_modules() if not isinstance(part, torch.jit.ScriptModule)]
+        self._forwards = [_Forward(self, name, part) for name, part in parts]
+        for forward in self._forwards:
+            forward.part.forward = forward
         if calibrate is not None:
             try:
                 self.calibrate(calibrate)
@@ -85,16 +99,15 @@ class Emulation:
 
     def remove(self):
         """The module computes its own products again."""
-        vars(self.module).pop("forward", None)
-        for hook in self._hooks:
-            hook.remove()
+        for forward in self._forwards:
+            vars(forward.part).pop("forward", None)
 
     def calibrate(self, batches):
         """Static scales from what products read in float32 on the first samples of the batches (see emulate())."""
         taken, available = [], 0
         for batch in _batches(batches):
             if self._products is None:
-                self._bind(*batch)
+                self._bind(self._forwards[0], *batch)
             taken.append(batch)
             available += self._samples_of(*batch)
             if available >= self.recipe["calibrate"]["samples"]:
@@ -112,7 +125,7 @@ class Emulation:
         first = self.first_sample
         for number, batch in enumerate(_batches(batches)):
             if self._products is None:
-                self._bind(*batch)
+                self._bind(self._forwards[0], *batch)
             if number == 0:
                 self._products.reset()
             clean, quantized = (self._run(mode, *batch) for mode in (_Mode.reference, _Mode.inference))
@@ -132,6 +145,27 @@ class Emulation:
         self._end_step()
         self._bound().load_state(state["recipe"])
         self.step = state["step"]
+
+    def call(self, forward, args, options):
+        """What a call of the module, or of a part of it, does."""
+        if self._mode is not None:
+            self._stack.append((forward.name, forward.part))
+            try:
+                return forward.own(*args, **options)
+            finally:
+                self._stack.pop()
+        if self._products is None:
+            self._bind(forward, args, options)
+        training = self.module.training and torch.is_grad_enabled()
+        if training and (forward.part is self.module or not self._training):
+            self._end_step()
+            self.step += 1
+            self._products.begin_step(self.step)
+            self._training = True
+        elif not training and not self._frozen:
+            raise ValueError("numemu.torch: the recipe has static scales: expected batches to calibrate() on")
+        with self._pass(_Mode.training if training else _Mode.inference, forward, args, options):
+            return forward.own(*args, **options)
 
     # What the functions of _functions.py call.
 
@@ -243,13 +277,13 @@ class Emulation:
         y.numemu_source = layer
         return y
 
-    def _bind(self, args, options):
+    def _bind(self, forward, args, options):
         """A pass in PyTorch finds the layers; buffers and random numbers are as before."""
         buffers = [(buffer, buffer.clone()) for buffer in self.module.buffers()]
         self.found = {}
         try:
-            with torch.no_grad(), torch.random.fork_rng(devices=[]), self._pass(_Mode.reference, args, options):
-                self._forward(*args, **options)
+            with torch.no_grad(), torch.random.fork_rng(devices=[]), self._pass(_Mode.reference, forward, args, options):
+                forward.own(*args, **options)
             layers = list(self.found.values())
         finally:
             self.found = None
@@ -263,26 +297,6 @@ class Emulation:
         if self._products.calibration_samples(1) == 0:
             self._products.freeze(0, lambda first, count: None)
             self._frozen = True
-
-    def _instead(self):
-        def forward(*args, **options):
-            if self._mode is not None:  # the module calls itself
-                return self._forward(*args, **options)
-            if self._products is None:
-                self._bind(args, options)
-            training = self.module.training and torch.is_grad_enabled()
-            if training:
-                self._end_step()
-                self.step += 1
-                self._products.begin_step(self.step)
-                self._training = True
-            elif not self._frozen:
-                raise ValueError("numemu.torch: the recipe has static scales: expected batches to calibrate() on")
-            with self._pass(_Mode.training if training else _Mode.inference, args, options):
-                return self._forward(*args, **options)
-
-        forward.emulation = self
-        return forward
 
     def _end_step(self):
         if self._training:
@@ -298,8 +312,8 @@ class Emulation:
         try:
             for module in training:
                 module.training = False
-            with torch.no_grad(), self._pass(mode, args, options):
-                self._forward(*args, **options)
+            with torch.no_grad(), self._pass(mode, self._forwards[0], args, options):
+                self._forwards[0].own(*args, **options)
         finally:
             self._outputs = None
             for module in training:
@@ -307,28 +321,15 @@ class Emulation:
         return outputs
 
     @contextlib.contextmanager
-    def _pass(self, mode, args, options):
+    def _pass(self, mode, forward, args, options):
         self._mode, self.samples = mode, self._samples_of(args, options)
-        self._stack, self._counts, self._repetitions = [("", self.module)], {}, {}
+        self._stack, self._counts, self._repetitions = [(forward.name, forward.part)], {}, {}
         self._weights = {id(parameter): _layer_name(name) for name, parameter in self.module.named_parameters()}
         try:
             with _Interceptor(self):
                 yield
         finally:
             self._mode = None
-
-    def _follow(self, name, part):
-        """Hooks that tell which part of the module runs."""
-
-        def enter(*_):
-            if self._mode is not None:
-                self._stack.append((name, part))
-
-        def leave(*_):
-            if self._mode is not None:
-                self._stack.pop()
-
-        return part.register_forward_pre_hook(enter), part.register_forward_hook(leave)
 
     def _tensors(self, args, options):
         return [x for x in (*args, *options.values()) if isinstance(x, torch.Tensor) and x.dim() > self.batch_axis]
