@@ -20,7 +20,7 @@ struct TrainOptions {
   /// training_step().
   std::vector<std::string> objectives = {"cross_entropy"};
   /// By objective: its own optimizer, in place of `optimizer`, at the same rates.
-  std::map<std::string, std::string> objective_optimizers;
+  std::map<std::string, std::string> objective_optimizers = {};
   std::string schedule = "cosine";  ///< a name of schedule_names()
   double learning_rate = 0.002;
   std::int64_t warmup = 0;  ///< steps over which the rate rises linearly before the schedule
@@ -41,9 +41,9 @@ struct TrainOptions {
   /// which are then of what the weights lost (local SGD, Stich 2019); the last step of an epoch is
   /// exchanged, too. 0: every step exchanges gradients.
   std::int64_t local_steps = 0;
-  Augmentation augment;     ///< of training images
-  std::int64_t copies = 1;  ///< augmented views of each sample in a step: batch x copies rows
-  ImageSizes sizes;         ///< of images, drawn anew for each step
+  Augmentation augment = {};  ///< of training images
+  std::int64_t copies = 1;    ///< augmented views of each sample in a step: batch x copies rows
+  ImageSizes sizes = {};      ///< of images, drawn anew for each step
   std::uint64_t seed = 0;
 
   bool augments() const { return augment.shift != 0 || augment.flip || augment.crop != 0; }

@@ -10,7 +10,7 @@
 
 #include "emu/net/data/glyphs/glyphs.hpp"
 #include "emu/stats/laws.hpp"
-#include "emu/stats/paired.hpp"
+#include "emu/stats/mean.hpp"
 #include "experiments/engine/train_trial.hpp"
 #include "formats/analysis/normal_law.hpp"
 #include "formats/error.hpp"
@@ -257,9 +257,9 @@ int sums_missed(const policies::MaskPolicy& policy, const std::vector<float>& x,
   const double width = stats::student_quantile(draws - 1, kTail);
   int missed = 0;
   for (const std::vector<double>& of : errors) {
-    const stats::PairedInterval t = stats::paired_interval(of);
-    const double error = (t.high - t.low) / 2 / stats::student_quantile(draws - 1, 0.025);
-    missed += std::fabs(t.mean) > width * error + rounding;
+    // A rule without draws gives equal errors, whose spread is 0.
+    const stats::Mean mean = stats::mean_of(of);
+    missed += std::fabs(mean.value) > width * mean.error + rounding;
   }
   return missed;
 }
