@@ -112,6 +112,17 @@ TEST_CASE("right results whose flags are never raised are named as such", "[fast
   }
 }
 
+TEST_CASE("a file without a match is explained, its flags too", "[fast]") {
+  const Subject s = unit_subject(unit::find_unit("nvidia.h100.wgmma.e4m3.f32"), 4);
+  Records one(layout_of(s), 1);
+  // 1 * 1, and 2 found.
+  one.columns[0][0] = one.columns[1][0] = 0x38;
+  one.columns[3][0] = 0x40000000;
+  const Explanation e = explain(verified(s, one, true));
+  CHECK(e.mismatches == 1);
+  CHECK(e.matches == 0);
+}
+
 TEST_CASE("two faults at once are both named; an unknown fault is not", "[fast]") {
   const Subject s = operation_subject(Operation::convert, find_format("float32"),
                                       find_format("bfloat16"), {}, Overflow::ieee);
