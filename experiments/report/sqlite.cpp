@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "experiments/report/columns.hpp"
@@ -128,7 +129,9 @@ void write_rows(Database& database, const std::vector<Record>& records) {
   std::string columns = "position INTEGER PRIMARY KEY";
   const std::vector<Column> exported = exported_columns(records);
   for (const Column& column : exported) {
-    columns += fmt::format(", \"{}\" {}", column.name, column.is_text ? "TEXT" : "REAL");
+    std::string name = column.name;  // that of an output may hold anything
+    std::replace(name.begin(), name.end(), '"', '_');
+    columns += fmt::format(", \"{}\" {}", name, column.is_text ? "TEXT" : "REAL");
   }
   database.run(fmt::format("CREATE TABLE rows ({}, json TEXT NOT NULL)", columns));
   const std::string insert =

@@ -42,5 +42,27 @@ TEST_CASE("a released tensor keeps shape and size", "[fast]") {
   CHECK(Tensor().size() == 0);
 }
 
+TEST_CASE("a packed batch is cut into its parts, sample by sample", "[fast]") {
+  Tensor packed({2, 5});
+  for (std::size_t i = 0; i < packed.data.size(); ++i) packed.data[i] = static_cast<float>(i);
+  const NamedShape parts[] = {{"a", {2}}, {"b", {}}, {"c", {1, 2}}};
+  const std::vector<Tensor> out = unpacked(packed, parts);
+  REQUIRE(out.size() == 3);
+  CHECK(out[0].shape == Shape{2, 2});
+  CHECK(out[0].data == std::vector<float>{0, 1, 5, 6});
+  CHECK(out[1].shape == Shape{2});
+  CHECK(out[1].data == std::vector<float>{2, 7});
+  CHECK(out[2].shape == Shape{2, 1, 2});
+  CHECK(out[2].data == std::vector<float>{3, 4, 8, 9});
+  CHECK(unpacked(packed, std::span(parts, 1)).front().data == packed.data);
+  for (const std::size_t n : {std::size_t{2}, std::size_t{4}}) {
+    std::vector<NamedShape> other(parts, parts + 2);
+    if (n == 4) other.push_back({"c", {3}});
+    CHECK(numemu::test::message_of([&] { unpacked(packed, other); }) ==
+          "batch [2, 5]: expected the elements of " + std::to_string(other.size()) +
+              " inputs in each sample");
+  }
+}
+
 }  // namespace
 }  // namespace numemu::net::tensor_test

@@ -170,5 +170,58 @@ TEST_CASE("calibration samples that are the test's are told", "[fast]") {
   CHECK(calibration_note(same, false).empty());
 }
 
+/// Two samples whose targets are the number of the output and that of the sample.
+class ThreeOutputs final : public Samples {
+ public:
+  ThreeOutputs() {
+    static_cast<TargetFacts&>(facts_) = {"c", TargetKind::classes, 4, {}};
+    facts_.further = {{"a", TargetKind::values, 0, {2}}, {"b", TargetKind::values, 0, {}}};
+    facts_.kind = DataKind::arrays;
+    facts_.input_shape = {1};
+    facts_.sizes.test = 2;
+    facts_.digest = "three";
+  }
+  void read(Part, std::int64_t id, const AugmentDraw*, float* x, TargetSpan to) const override {
+    *x = static_cast<float>(id);
+    if (to.classes != nullptr) *to.classes = static_cast<std::int32_t>(id);
+    for (int o = 0; o < 2 && to.further != nullptr; ++o) {
+      for (int k = 0; k < 2 - o && to.further[o].values != nullptr; ++k)
+        to.further[o].values[k] = static_cast<float>(10 * (o + 1) + k) + static_cast<float>(id);
+    }
+  }
+};
+
+TEST_CASE("a set is seen at the outputs of a network, in their order", "[fast]") {
+  const Dataset three("three", std::make_shared<ThreeOutputs>());
+  Targets targets;
+  const Dataset b = at_output(three, 2);
+  CHECK(b.outputs() == 1);
+  CHECK(b.test_batch(0, 2, targets).data == std::vector<float>{0, 1});
+  CHECK(targets.values == std::vector<float>{20, 21});
+  CHECK(targets.classes.empty());
+
+  const NamedShape outputs[] = {{"a", {2}}, {"d", {3}}, {"c", {7}}, {"b", {}}};
+  const Dataset four = at_outputs(three, outputs);
+  REQUIRE(four.outputs() == 4);
+  CHECK(four.target() == TargetKind::values);
+  CHECK(four.targets_of(1).target == TargetKind::none);
+  CHECK(four.targets_of(2).classes == 7);  // as many as the network has
+  four.test_batch(0, 2, targets);
+  CHECK(targets.values == std::vector<float>{10, 11, 11, 12});
+  CHECK(targets.further[0].values.empty());
+  CHECK(targets.further[1].classes == std::vector<std::int32_t>{0, 1});
+  CHECK(targets.further[2].values == std::vector<float>{20, 21});
+  CHECK(at_output(four, 2).targets_of(0).output == "c");
+
+  CHECK(message_of([&] { at_outputs(three, std::span(outputs, 2)); }) ==
+        "data set three: targets of c: expected an output of the network: a, d");
+  CHECK(message_of([&] { at_outputs(three, {}); }) ==
+        "data set three: targets of c: expected an output of the network: it has one without a "
+        "name");
+  // Without names there is nothing to order.
+  const Dataset plain = ramp(2, 2);
+  CHECK(at_outputs(plain, std::span(outputs, 1)).samples() == plain.samples());
+}
+
 }  // namespace
 }  // namespace numemu::net::view_test
