@@ -75,7 +75,7 @@ FlagCounts quantize_vectors(const QuantizePlan&, const float* x, std::int64_t n,
 /// Whether the host multiplies and adds in one rounding.
 bool has_fused_multiply_add();
 
-/// The float32 loops (quantize_odd_simd.cpp): the largest of the bits of x[i], each masked.
+/// The float32 loops (quantize_odd.cpp): the largest of the bits of x[i], each masked.
 std::uint32_t largest_masked_bits(const float* x, std::int64_t n, std::uint32_t mask);
 /// x[i] *= factor, under the host's rounding.
 void multiply_in_place(float* x, std::int64_t n, float factor);

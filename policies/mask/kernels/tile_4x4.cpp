@@ -1,13 +1,308 @@
+// All 90 masks of 4 x 4 tiles in vectors, one tile per lane, in fixed point with a proof per tile.
+//
+// Magnitudes are rounded to multiples of a unit, 2^-20 of the tile's largest binade, in whatever
+// direction the host rounds, so the difference of two sums of eight is within 8 units of the true
+// one. Where the best sum is more than 8 units above the second, it is the best; else the sums
+// decide if none of the tile's magnitudes was rounded, and the reference if one was.
+//
+// The numbers of masks (tile_4x4.hpp) add up in the low eight bits of the sums, so that the
+// largest of these is the best mask, the first of equals, and contains its number.
+//
+// The masks by what rows 0 and 1 leave to rows 2 and 3: with column counts (2, 2, 0, 0) one way
+// each, 6 masks; (2, 1, 1, 0) two ways each, 12 x 4; (1, 1, 1, 1) six ways each, 36. Within such a
+// class the best is the sum of the best.
 #include "policies/mask/kernels/tile_4x4.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "policies/mask/tile_costs.hpp"
 
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "policies/mask/kernels/tile_4x4.cpp"
+#include <hwy/foreach_target.h>
+// After foreach_target.h.
+#include "formats/simd/lanes-inl.hpp"
+
+#ifndef NUMEMU_POLICIES_TILE_4X4
+#define NUMEMU_POLICIES_TILE_4X4
 namespace numemu::policies {
 namespace {
 
 using namespace tile_4x4;
+
+// The two columns that are neither.
+constexpr std::array<int, 2> others(int a, int b) {
+  std::array<int, 2> columns{};
+  int count = 0;
+  for (int column = 0; column < kRows; ++column)
+    if (column != a && column != b) columns[static_cast<std::size_t>(count++)] = column;
+  return columns;
+}
+
+constexpr int kPlaceBits = 8;
+static_assert(kPlaces <= 1 << kPlaceBits && place(0) < 1 << kPlaceBits);
+
+// By place: all ones where kept.
+struct alignas(64) Kept {
+  std::uint32_t words[kTile];
+};
+struct alignas(16) KeptBytes {
+  std::uint8_t bytes[kTile];
+};
+constexpr std::array<Kept, kPlaces> kKept = [] {
+  std::array<Kept, kPlaces> kept{};
+  for (const MaskAt& m : kMasks)
+    for (int e = 0; e < kTile; ++e) kept[m.place].words[e] = (m.mask >> (15 - e) & 1) ? ~0U : 0;
+  return kept;
+}();
+constexpr std::array<KeptBytes, kPlaces> kKeptBytes = [] {
+  std::array<KeptBytes, kPlaces> kept{};
+  for (const MaskAt& m : kMasks)
+    for (int e = 0; e < kTile; ++e) kept[m.place].bytes[e] = m.mask >> (15 - e) & 1;
+  return kept;
+}();
+
+// Two masks whose sums are this far apart are in the order of their true sums; the place makes up
+// for less than one unit.
+constexpr std::uint32_t kProof = (8 + 1) << kPlaceBits;
+
+// The place of a mask that the reference found.
+std::uint32_t place_of(Mask4x4 mask) {
+  const auto* const at =
+      std::find_if(kMasks.begin(), kMasks.end(), [&](const MaskAt& m) { return m.mask == mask; });
+  return static_cast<std::uint32_t>(at->place);
+}
+
+}  // namespace
+}  // namespace numemu::policies
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace numemu::policies {
+namespace HWY_NAMESPACE {
+using namespace simd::HWY_NAMESPACE;
+
+using Word = WordVector;
+
+#define NUMEMU_BLOCKS_OF_128 (HWY_TARGET != HWY_SCALAR && !HWY_HAVE_SCALABLE)
+
+#if NUMEMU_BLOCKS_OF_128
+// 4 x 4 words inside every 128 bits: v[k] gets element k of each of the four.
+HWY_INLINE void transpose(Word v[4]) {
+  const hn::Repartition<std::uint64_t, Words> wide;
+  const auto a = hn::BitCast(wide, hn::InterleaveLower(kWords, v[0], v[1]));
+  const auto b = hn::BitCast(wide, hn::InterleaveUpper(kWords, v[0], v[1]));
+  const auto c = hn::BitCast(wide, hn::InterleaveLower(kWords, v[2], v[3]));
+  const auto d = hn::BitCast(wide, hn::InterleaveUpper(kWords, v[2], v[3]));
+  v[0] = hn::BitCast(kWords, hn::InterleaveLower(wide, a, c));
+  v[1] = hn::BitCast(kWords, hn::InterleaveUpper(wide, a, c));
+  v[2] = hn::BitCast(kWords, hn::InterleaveLower(wide, b, d));
+  v[3] = hn::BitCast(kWords, hn::InterleaveUpper(wide, b, d));
+}
+
+// x[4 i + k]: row i of tiles k, k + 4, ... beside each other.
+HWY_INLINE void load_rows(const std::uint32_t* tiles, Word x[kTile]) {
+#if NUMEMU_AVX512
+#pragma GCC unroll 4
+  for (int k = 0; k < 4; ++k) {
+    const std::uint32_t* tile = tiles + kTile * k;
+    const __m512i t0 = _mm512_loadu_si512(tile), t1 = _mm512_loadu_si512(tile + 4 * kTile);
+    const __m512i t2 = _mm512_loadu_si512(tile + 8 * kTile);
+    const __m512i t3 = _mm512_loadu_si512(tile + 12 * kTile);
+    const __m512i a = _mm512_shuffle_i32x4(t0, t1, 0x44), b = _mm512_shuffle_i32x4(t0, t1, 0xee);
+    const __m512i c = _mm512_shuffle_i32x4(t2, t3, 0x44), d = _mm512_shuffle_i32x4(t2, t3, 0xee);
+    x[k] = Word{_mm512_shuffle_i32x4(a, c, 0x88)};
+    x[4 + k] = Word{_mm512_shuffle_i32x4(a, c, 0xdd)};
+    x[8 + k] = Word{_mm512_shuffle_i32x4(b, d, 0x88)};
+    x[12 + k] = Word{_mm512_shuffle_i32x4(b, d, 0xdd)};
+  }
+#elif HWY_TARGET == HWY_AVX2
+  const hn::Half<Words> half;
+#pragma GCC unroll 16
+  for (int i = 0; i < kTile; ++i) {
+    const std::uint32_t* row = tiles + kTile * (i % 4) + i / 4 * 4;
+    x[i] = hn::Combine(kWords, hn::LoadU(half, row + 4 * kTile), hn::LoadU(half, row));
+  }
+#else
+  for (int i = 0; i < kTile; ++i) x[i] = hn::LoadU(kWords, tiles + kTile * (i % 4) + i / 4 * 4);
+#endif
+}
+#endif
+
+// x[e] = element e of every tile, as bits; lane t is tile t.
+HWY_INLINE void load_tiles(const float* tiles, Word x[kTile]) {
+  const auto* words = reinterpret_cast<const std::uint32_t*>(tiles);
+#if NUMEMU_BLOCKS_OF_128
+  load_rows(words, x);
+#pragma GCC unroll 4
+  for (int row = 0; row < kRows; ++row) transpose(x + 4 * row);
+#else
+  alignas(64) std::uint32_t lane[hn::MaxLanes(Words())];
+  for (int e = 0; e < kTile; ++e) {
+    for (std::int64_t t = 0; t < lanes(); ++t) lane[t] = words[kTile * t + e];
+    x[e] = hn::Load(kWords, lane);
+  }
+#endif
+}
+
+// The largest and the second largest of what was seen.
+struct Top {
+  Word first, second;
+};
+
+HWY_INLINE Top top_of(Word a, Word b) { return {hn::Max(a, b), hn::Min(a, b)}; }
+HWY_INLINE Top either(const Top& a, const Top& b) {
+  return {hn::Max(a.first, b.first),
+          hn::Max(hn::Min(a.first, b.first), hn::Max(a.second, b.second))};
+}
+// Of all sums of one of each: the second replaces the one or the other.
+HWY_INLINE Top sums(const Top& a, const Top& b) {
+  return {hn::Add(a.first, b.first),
+          hn::Max(hn::Add(a.first, b.second), hn::Add(a.second, b.first))};
+}
+
+// row[i][p]: the two elements that pair p keeps of row i, their places in the low bits.
+using Rows = Word[kRows][kPairs];
+
+HWY_INLINE Word upper(const Rows& row, int p, int q) { return hn::Add(row[0][p], row[1][q]); }
+HWY_INLINE Word lower(const Rows& row, int r, int s) { return hn::Add(row[2][r], row[3][s]); }
+
+// Rows 0 and 1 keep the same columns, rows 2 and 3 the others.
+HWY_INLINE Word same(const Rows& row, int p) {
+  return hn::Add(upper(row, p, p), lower(row, 5 - p, 5 - p));
+}
+
+// Rows 0 and 1 keep every column once, so do rows 2 and 3.
+HWY_INLINE Top once_each(const Rows& row) {
+  const Top above = either(top_of(upper(row, 0, 5), upper(row, 5, 0)),
+                           either(top_of(upper(row, 1, 4), upper(row, 4, 1)),
+                                  top_of(upper(row, 2, 3), upper(row, 3, 2))));
+  const Top below = either(top_of(lower(row, 0, 5), lower(row, 5, 0)),
+                           either(top_of(lower(row, 1, 4), lower(row, 4, 1)),
+                                  top_of(lower(row, 2, 3), lower(row, 3, 2))));
+  return sums(above, below);
+}
+
+// Rows 0 and 1 keep column kTwice twice and kNever not at all, rows 2 and 3 the other way round.
+template <int kTwice, int kNever>
+HWY_INLINE Top one_twice(const Rows& row) {
+  constexpr auto kOthers = others(kTwice, kNever);
+  constexpr int p = pair_of(kTwice, kOthers[0]), q = pair_of(kTwice, kOthers[1]);
+  constexpr int r = pair_of(kNever, kOthers[0]), s = pair_of(kNever, kOthers[1]);
+  return sums(top_of(upper(row, p, q), upper(row, q, p)),
+              top_of(lower(row, r, s), lower(row, s, r)));
+}
+
+HWY_INLINE Top best_masks(const Rows& row) {
+  // Three chains, so that none waits for itself.
+  Top a = once_each(row), b = top_of(same(row, 0), same(row, 1)),
+      c = top_of(same(row, 2), same(row, 3));
+  a = either(a, one_twice<0, 1>(row));
+  b = either(b, one_twice<0, 2>(row));
+  c = either(c, one_twice<0, 3>(row));
+  a = either(a, one_twice<1, 0>(row));
+  b = either(b, one_twice<1, 2>(row));
+  c = either(c, one_twice<1, 3>(row));
+  a = either(a, one_twice<2, 0>(row));
+  b = either(b, one_twice<2, 1>(row));
+  c = either(c, one_twice<2, 3>(row));
+  a = either(a, one_twice<3, 0>(row));
+  b = either(b, one_twice<3, 1>(row));
+  c = either(c, one_twice<3, 2>(row));
+  b = either(b, top_of(same(row, 4), same(row, 5)));
+  return either(a, either(b, c));
+}
+
+// Binades of the anchor above the largest magnitude, which is then below 2^20 units: sums of eight
+// and the numbers below them have room in 32 bits.
+constexpr int kAbove = 4;
+
+// Places of the best masks of as many tiles as there are lanes.
+HWY_INLINE void best_places(const float* tiles, std::uint32_t* places) {
+  Word x[kTile];
+  load_tiles(tiles, x);
+  const Word magnitude = set(0x7fffffffU);
+#pragma GCC unroll 16
+  for (int e = 0; e < kTile; ++e) x[e] = hn::And(x[e], magnitude);
+  Word largest = x[0];
+#pragma GCC unroll 16
+  for (int e = 1; e < kTile; ++e) largest = hn::Max(largest, x[e]);
+  // Added to the anchor, a magnitude is rounded to a multiple of the anchor's ulp, its last bits.
+  // Of the anchor's own bits one is left when places come in below, and none when two are added.
+  const Word anchor = hn::Add(hn::And(largest, set(0x7f800000U)), set(std::uint32_t{kAbove} << 23));
+  Word unit[kTile];
+#pragma GCC unroll 16
+  for (int e = 0; e < kTile; ++e) {
+    const Word t = bits_of(hn::Add(float_of(x[e]), float_of(anchor)));
+    unit[e] = hn::Or(hn::ShiftLeft<kPlaceBits>(t), set(static_cast<std::uint32_t>(place(e))));
+  }
+  Rows row;
+#pragma GCC unroll 4
+  for (int i = 0; i < kRows; ++i)
+#pragma GCC unroll 6
+    for (int p = 0; p < kPairs; ++p)
+      row[i][p] = hn::Add(unit[4 * i + kPair[p][0]], unit[4 * i + kPair[p][1]]);
+  const Top top = best_masks(row);
+  const Word found =
+      hn::And(hn::Sub(top.first, set(std::uint32_t{kFirstPlace})), set((1U << kPlaceBits) - 1));
+  hn::StoreU(found, kWords, places);
+
+  // 255 - kAbove: the anchor would be no number.
+  const Word limit = set((std::uint32_t{255 - kAbove} << 23) - 1);
+  const auto close = hn::Lt(hn::Sub(top.first, top.second), set(kProof));
+  const auto beyond = hn::Gt(largest, limit);
+  if (HWY_LIKELY(hn::AllFalse(kWords, hn::Or(close, beyond)))) return;
+  Word rounded = hn::Zero(kWords);
+  for (int e = 0; e < kTile; ++e) {
+    const FloatVector t = hn::Add(float_of(x[e]), float_of(anchor));
+    rounded = hn::Or(rounded, hn::Xor(bits_of(hn::Sub(t, float_of(anchor))), x[e]));
+  }
+  const auto inexact = hn::Ne(rounded, hn::Zero(kWords));
+  alignas(64) std::uint32_t undecided[hn::MaxLanes(Words())];
+  hn::Store(hn::IfThenElseZero(hn::Or(beyond, hn::And(close, inexact)), set(1U)), kWords,
+            undecided);
+  for (std::int64_t t = 0; t < lanes(); ++t)
+    if (undecided[t] != 0) places[t] = place_of(best_4x4(tiles + kTile * t));
+}
+
+HWY_INLINE void write_tiles(const float* x, const std::uint32_t* places, std::int64_t count,
+                            float* y, std::uint8_t* keep) {
+  if (y != nullptr)
+    for (std::int64_t t = 0; t < count; ++t) {
+      const Kept& kept = kKept[places[t]];
+      for (std::int64_t e = 0; e < kTile; e += lanes()) {
+        const FloatVector value = hn::LoadU(kFloats, x + kTile * t + e);
+        hn::StoreU(hn::And(value, float_of(hn::Load(kWords, kept.words + e))), kFloats,
+                   y + kTile * t + e);
+      }
+    }
+  if (keep != nullptr)
+    for (std::int64_t t = 0; t < count; ++t)
+      std::copy_n(kKeptBytes[places[t]].bytes, kTile, keep + kTile * t);
+}
+
+void keep_tiles(const float* x, std::int64_t count, float* y, std::uint8_t* keep) {
+  constexpr std::size_t kMost = hn::MaxLanes(Words());
+  alignas(64) std::uint32_t places[kMost];
+  alignas(64) float last[kTile * kMost] = {};  // tiles that fill no vector, and zeros
+  for (std::int64_t t = 0; t < count; t += lanes()) {
+    const std::int64_t now = std::min(lanes(), count - t);
+    if (now < lanes()) std::copy_n(x + kTile * t, kTile * now, last);
+    best_places(now < lanes() ? last : x + kTile * t, places);
+    write_tiles(x + kTile * t, places, now, y == nullptr ? nullptr : y + kTile * t,
+                keep == nullptr ? nullptr : keep + kTile * t);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace numemu::policies
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace numemu::policies {
+
+namespace {
 
 // [kPairs p + q]: what pair p keeps of the first row and pair q of the second.
 template <class Cost>
@@ -47,4 +342,11 @@ Mask4x4 best_4x4(const float* x) {
   return best_mask(costs);
 }
 
+HWY_EXPORT(keep_tiles);
+
+void keep_4x4(const float* x, std::int64_t count, float* y, std::uint8_t* keep) {
+  HWY_DYNAMIC_DISPATCH(keep_tiles)(x, count, y, keep);
+}
+
 }  // namespace numemu::policies
+#endif

@@ -33,7 +33,7 @@ std::int64_t prune_approximately(const float*, const std::uint32_t*, const std::
 constexpr float kScaledFrom = 0x1p124F;
 
 /// A draw times `total`, from the upper 24 bits of its word, and how far from a limit it must be to
-/// decide (as for pairs, kernels/mvue_pairs.cpp).
+/// decide (as for pairs, kernels/mvue.cpp).
 struct Draw {
   FloatVector at, margin;
 };

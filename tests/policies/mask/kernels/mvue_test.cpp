@@ -8,7 +8,7 @@
 #include "tests/catch.hpp"
 #include "tests/policies/mask/unbiased_samples.hpp"
 
-namespace mvue_pairs_test {
+namespace mvue_test {
 
 using namespace numemu;
 using namespace numemu::policies;
@@ -152,4 +152,4 @@ TEST_CASE("every pair of a sample is unbiased, and its variance 2 a1 a2", "[fast
   }
 }
 
-}  // namespace mvue_pairs_test
+}  // namespace mvue_test
