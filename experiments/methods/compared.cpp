@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "experiments/engine/recipe_files.hpp"
+#include "formats/error.hpp"
 #include "formats/storage/array.hpp"
 #include "policies/bits/effective_bits.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
@@ -78,11 +79,16 @@ Json recipe_named(const ExperimentRun& run, const std::string& name) {
 
 void require_trainable(const ExperimentRun& run, const net::Dataset& data, const Comparison& c) {
   for (const std::string& name : c.recipes) {
-    const std::string where = fmt::format("--set: recipes: {} on {}", name, c.trial.net);
+    const Json recipe = recipe_named(run, name);
+    const std::string where = fmt::format("--set: recipes: {} on {}: ", name, c.trial.net);
     for (const ComparedMethod& method : c.methods) {
-      const TrainTrial trial = trial_of(c, method, recipe_named(run, name), run.seed);
+      const TrainTrial trial = trial_of(c, method, recipe, run.seed);
       const net::Graph graph = initial_network(trial, data);
-      policies::RecipeNumerics(parsed_recipe(trial), graph, where).require_trainable(where);
+      try {
+        policies::RecipeNumerics(parsed_recipe(trial), graph).require_trainable("training");
+      } catch (const Error& error) {
+        throw usage_error(where + error.what());
+      }
     }
   }
 }

@@ -49,6 +49,7 @@ TEST_CASE("novograd: recipes of the full size train its networks", "[fast]") {
       "novograd", folder,
       {"scales=1", "steps=1", "train_samples=64", "eval_samples=20", "nets=" + full.text("nets"),
        "recipes=" + full.text("recipes")});
+  run.folders.data = NUMEMU_SOURCE "/data";
   const Conclusion conclusion = find_experiment("novograd").run(run);
   CHECK(held(conclusion, "few bits").first == 8);  // a seed gives no verdict
 }
@@ -62,8 +63,9 @@ TEST_CASE("novograd: settings that do not serve are refused before any work", "[
   };
   refused({"recipes=float32,mxfp8-trian"}, "unknown recipe 'mxfp8-trian'");
   refused({"recipes=mxfp8-train,float32"}, "recipes: expected float32 first, not mxfp8-train");
-  refused({"nets=mlp,lenet", "recipes=float32,mxfp4-train"},
-          "--set: recipes: mxfp4-train on lenet: transform: layer conv2, wgrad");
+  refused(
+      {"nets=mlp,lenet", "recipes=float32,mxfp4-train"},
+      "--set: recipes: mxfp4-train on lenet: recipe of a training trial: transform: layer conv2");
   refused({"batch=20000"}, "steps: expected at most 3, updates of 20000 on the 55000");
 }
 
