@@ -206,7 +206,7 @@ const Experiment experiment_tracin = {
      {"targets", "10", "20", "20", "test samples that are influenced", whole(1, 10'000)},
      {"probes", "32", "64", "64", "training samples whose operands are drawn repeatedly",
       whole(4, 10'000)},
-     {"draws", "50", "200", "1000", "repeated draws", whole(2, 30'000)},
+     {"draws", "50", "200", "200", "repeated draws", whole(2, 30'000)},
      {"epochs", "5", "10", "10", "epochs of training", whole(1, 10'000)},
      {"batch", "32", "32", "32", "samples of an update", whole(1, 100'000)},
      {"train_samples", "512", "1024", "1024", "training images", whole(0, 1'000'000'000)},
