@@ -5,7 +5,8 @@
 
 namespace hwy::platform {
 
-std::uint64_t TimerResolution();
+// Seen from outside: the library looks for it in the program.
+__attribute__((visibility("default"))) std::uint64_t TimerResolution();
 std::uint64_t TimerResolution() { return 1; }
 
 }  // namespace hwy::platform

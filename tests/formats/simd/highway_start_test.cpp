@@ -6,7 +6,7 @@
 #include "tests/catch.hpp"
 
 namespace hwy::platform {
-std::uint64_t TimerResolution();
+__attribute__((visibility("default"))) std::uint64_t TimerResolution();
 }
 
 TEST_CASE("highway: its library finds our function in the program before its own", "[fast]") {
