@@ -53,6 +53,8 @@ if(TARGET numemu_c)
   target_include_directories(numemu_c INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   install(TARGETS numemu_c EXPORT numemuTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
   install(FILES bindings/c/numemu.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+  # SystemVerilog: sources that a simulator compiles.
+  install(DIRECTORY bindings/sv DESTINATION ${CMAKE_INSTALL_DATADIR}/numemu)
   install(EXPORT numemuTargets NAMESPACE numemu:: DESTINATION ${package})
   file(WRITE ${PROJECT_BINARY_DIR}/install/numemuConfig.cmake "include(\"\${CMAKE_CURRENT_LIST_DIR}/numemuTargets.cmake\")\n")
   write_basic_package_version_file(${PROJECT_BINARY_DIR}/install/numemuConfigVersion.cmake COMPATIBILITY SameMinorVersion)

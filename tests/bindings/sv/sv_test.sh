@@ -121,5 +121,29 @@ case_sparse_dot() {
   caught 3 +vectors=5000 "sums promoted every 8 products to float16 (order)" "contradicts 0 of" "in addition to the outer register"
 }
 
-"case_$name"
+# Every snippet and command of the page, as in the root of the repository.
+case_page() {
+  mkdir -p build/release/bindings
+  ln -s "$root/bindings" bindings
+  ln -s "${library%/*}" build/release/bindings/c
+  ln -s "$program" numemu
+  python3 "$here/page_test.py" "$root/docs/bindings-sv.md" "$@" || fail "the page shows something else"
+}
+
+# Calls per second of every way into the package; docs/bindings-sv.md has a table of them.
+case_rates() {
+  with_numemu sim rates_tb "${plain[@]}" -O3 "$package" "$here/rates_tb.sv"
+  local mode start empty calls=20480
+  start=$(date +%s%N)
+  ./sim +mode=none >none.txt
+  empty=$(($(date +%s%N) - start))
+  for mode in scalar packed check array vectors; do
+    start=$(date +%s%N)
+    ./sim +mode=$mode +calls=$calls >rate.txt || { cat rate.txt && fail "$mode"; }
+    shows rate.txt "$mode: $calls calls"
+    echo "$mode: $((calls * 1000000000 / ($(date +%s%N) - start - empty + 1))) a second"
+  done
+}
+
+"case_$name" "${@:5}"
 echo "passed: $name"
