@@ -122,10 +122,10 @@ struct Verified {
 /// line, or the option.
 Verified verify_records(const std::string& in, const RecordsTold&, const Equality&,
                         const OnProgress& = {});
-/// The same of records in memory; with `flags` those are compared, too. The subject's unit outlives
-/// the result.
-Verified verify_records(const oracle::Subject&, const oracle::Records&, const Equality&,
-                        bool flags);
+/// The same of records in memory; with `flags` those are compared, too, and without `explained` no
+/// rules are tried. The subject's unit outlives the result.
+Verified verify_records(const oracle::Subject&, const oracle::Records&, const Equality&, bool flags,
+                        bool explained = true);
 /// Every output of a kernel's D. Rules of arrays read or written in another order are tried, too.
 Verified verify_product(std::unique_ptr<Product>, Array d, const std::string& name,
                         const Equality&);

@@ -10,7 +10,7 @@
 namespace numemu::api {
 
 Verified verify_records(const oracle::Subject& subject, const oracle::Records& records,
-                        const Equality& equality, bool flags) {
+                        const Equality& equality, bool flags, bool explained) {
   constexpr std::int64_t kCodes = std::int64_t{1} << 16, kRecords = 8192;
   const oracle::Layout layout = oracle::layout_of(subject);
   oracle::require_codes(layout, records, true);
@@ -37,7 +37,7 @@ Verified verify_records(const oracle::Subject& subject, const oracle::Records& r
     }
     verified.complete = verified.verifier.check(batches);
   }
-  verified.explanation = oracle::explain(verified.verifier);
+  if (explained) verified.explanation = oracle::explain(verified.verifier);
   return verified;
 }
 
