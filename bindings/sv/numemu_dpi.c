@@ -58,6 +58,7 @@ static int told(numemu_status status) {
 
 const char* numemu_sv_message(void) { return refused[0] != 0 ? refused : numemu_message(); }
 const char* numemu_sv_version(void) { return numemu_version(); }
+int numemu_sv_set_threads(int most) { return told(numemu_set_threads(most)); }
 
 /* A null chandle is one whose _open failed, or was never called. */
 static const char* kNotOpen = "expected an open handle, found null";

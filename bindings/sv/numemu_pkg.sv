@@ -53,6 +53,8 @@ package numemu_pkg;
   // What went wrong in the last call that failed.
   import "DPI-C" function string numemu_sv_message();
   import "DPI-C" function string numemu_sv_version();
+  // Most threads that a call computes with: batches only. 0: as many as there are processors.
+  import "DPI-C" function int numemu_sv_set_threads(input int most);
 
   // Formats, one number a call.
   import "DPI-C" function int numemu_sv_format_open(input string name, input string rounding, input string overflow,

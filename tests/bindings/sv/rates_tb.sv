@@ -17,6 +17,7 @@ module rates_tb;
   initial begin
     void'($value$plusargs("mode=%s", mode));
     void'($value$plusargs("calls=%d", calls));
+    void'(numemu_sv_set_threads(1));
     unit = numemu_operation::of_unit("h100.wgmma.e4m3.f32", K);
     fma = numemu_operation::of_formats("fma", "float16");
     board = new(unit);
