@@ -238,10 +238,16 @@ static int compute(handle* h, int64_t n, uint64_t* const* inputs, uint64_t* cons
   return told(numemu_operation_compute(h->operation, n, columns));
 }
 
-int numemu_sv_compute(void* of) {
-  handle* h = (handle*)of;
-  return h == NULL ? refuse(kNotOpen) : compute(h, 1, h->now, h->want);
+/* The transaction with its results by the specification, which an explanation takes for given. */
+static int compute_now(handle* h) {
+  const int status = compute(h, 1, h->now, h->want);
+  for (int f = 0; f < h->fields; ++f) {
+    if (h->want[f] != NULL) memcpy(h->now[f], h->want[f], codes_of(h, f) * sizeof(uint64_t));
+  }
+  return status;
 }
+
+int numemu_sv_compute(void* of) { return of == NULL ? refuse(kNotOpen) : compute_now((handle*)of); }
 
 /* In one call: fields named a, b, c to the result. */
 int numemu_sv_dot(void* of, const svBitVecVal* a, const svBitVecVal* b, uint64_t c, uint64_t* d, unsigned char* flags) {
@@ -252,7 +258,7 @@ int numemu_sv_dot(void* of, const svBitVecVal* a, const svBitVecVal* b, uint64_t
   unpack(a, h->field[0].bits, codes_of(h, 0), h->now[0]);
   unpack(b, h->field[1].bits, codes_of(h, 1), h->now[1]);
   if (at_c >= 0) h->now[at_c][0] = c;
-  const int status = compute(h, 1, h->now, h->want);
+  const int status = compute_now(h);
   *d = h->want[h->result][0];
   *flags = h->flags >= 0 ? (unsigned char)h->want[h->flags][0] : 0;
   return status;
@@ -269,7 +275,7 @@ int numemu_sv_scalar(void* of, uint64_t x, uint64_t y, uint64_t z, uint64_t* out
     if (h->field[f].count != 1) return refuse("expected an operation of single codes");
     h->now[f][0] = codes[f];
   }
-  const int status = compute(h, 1, h->now, h->want);
+  const int status = compute_now(h);
   *out = h->want[h->result][0];
   *flags = h->flags >= 0 ? (unsigned char)h->want[h->flags][0] : 0;
   return status;
@@ -452,8 +458,11 @@ int numemu_sv_vectors_next(void* of, void* transaction, int* there) {
     }
     if (s->size == 0) return NUMEMU_OK;
   }
-  for (int f = 0; f < h->fields; ++f)
-    memcpy(h->want[f] != NULL ? h->want[f] : h->now[f], s->chunk[f] + (size_t)s->at * codes_of(h, f), codes_of(h, f) * sizeof(uint64_t));
+  for (int f = 0; f < h->fields; ++f) {
+    const uint64_t* codes = s->chunk[f] + (size_t)s->at * codes_of(h, f);
+    memcpy(h->now[f], codes, codes_of(h, f) * sizeof *codes);
+    if (h->want[f] != NULL) memcpy(h->want[f], codes, codes_of(h, f) * sizeof *codes);
+  }
   ++s->at;
   *there = 1;
   return NUMEMU_OK;

@@ -148,6 +148,7 @@ package numemu_pkg;
     function void close();
       if (opened) numemu_sv_format_close(handle);
       opened = 1'b0;
+      handle = null;
     endfunction
   endclass
 
@@ -239,6 +240,7 @@ package numemu_pkg;
     function void close();
       if (opened) numemu_sv_close(handle);
       opened = 1'b0;
+      handle = null;
     endfunction
   endclass
 
@@ -268,6 +270,7 @@ package numemu_pkg;
     function void close();
       if (opened) numemu_sv_vectors_close(handle);
       opened = 1'b0;
+      handle = null;
     endfunction
   endclass
 
