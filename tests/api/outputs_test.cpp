@@ -251,12 +251,12 @@ TEST_CASE("a network of two inputs trains on its first output, and is tuned and 
   api::TrainHooks hooks;
   hooks.on_epoch = [&](const net::EpochMetrics& epoch, const net::Dataset&,
                        std::optional<std::size_t>) { losses.push_back(epoch.train_loss); };
-  const api::Trained trained = api::train({.net = model,
-                                           .data = data,
-                                           .out = w / "trained",
-                                           .train = {.epochs = 6, .batch = 8},
-                                           .learning_rate = 0.01},
-                                          w.context, hooks);
+  net::TrainOptions options;
+  options.epochs = 6;
+  options.batch = 8;
+  const api::Trained trained = api::train(
+      {.net = model, .data = data, .out = w / "trained", .train = options, .learning_rate = 0.01},
+      w.context, hooks);
   REQUIRE(losses.size() == 6);
   CHECK(losses.back() < losses.front());
   CHECK(trained.dataset.targets_of(0).output == "logits");

@@ -120,7 +120,8 @@ std::string text_of(const RunIdentity& identity) {
 class ResizedInput {
  public:
   ResizedInput(Graph& graph, const Shape& batch) : shape_(graph.inputs[0].shape), before_(shape_) {
-    shape_.assign(batch.begin() + 1, batch.end());
+    // A packed batch of several inputs has one size.
+    if (graph.inputs.size() == 1) shape_.assign(batch.begin() + 1, batch.end());
   }
   ~ResizedInput() { shape_ = std::move(before_); }
   ResizedInput(const ResizedInput&) = delete;
