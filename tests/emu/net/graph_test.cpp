@@ -277,7 +277,12 @@ TEST_CASE("values are named after inputs and nodes", "[fast]") {
   CHECK(forward(graph, inputs, numerics).data == std::vector<float>(6, 21));
   const std::vector<Tensor> uneven{Tensor({2, 3}, 1), Tensor({1, 3}, 10)};
   CHECK_THROWS_WITH(forward(graph, uneven, numerics), Catch::Contains("for mask"));
-  CHECK_THROWS_WITH(forward(graph, inputs[0], numerics), Catch::Contains("expected 2 inputs"));
+  // Packed, each sample has its inputs side by side.
+  Tensor packed({2, 6});
+  packed.data = {1, 1, 1, 10, 10, 10, 1, 1, 1, 10, 10, 10};
+  CHECK(forward(graph, packed, numerics).data == std::vector<float>(6, 21));
+  CHECK_THROWS_WITH(forward(graph, inputs[0], numerics),
+                    Catch::Contains("expected the elements of 2 inputs"));
 }
 
 TEST_CASE("running statistics are written to the node and parameter they belong to", "[fast]") {
