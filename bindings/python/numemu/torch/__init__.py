@@ -23,7 +23,7 @@ from ._emulation import Emulation
 __all__ = ["Emulation", "emulate"]
 
 
-def emulate(module, recipe, calibrate=None, batch_axis=0):
+def emulate(module: torch.nn.Module, recipe, calibrate=None, batch_axis: int = 0) -> Emulation:
     """Replaces the products of `module` from its next call on, in place, until Emulation.remove().
 
     recipe: a name, a file or a dict (docs/recipes.md).
