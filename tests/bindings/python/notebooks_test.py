@@ -27,9 +27,11 @@ def printed(notebook):
 
 
 def joined(outputs):
-    """What is printed in several pieces, as the clock has it, as one."""
+    """What is printed in several pieces, as the clock has it, as one; without lines of progress."""
     whole = []
     for output in outputs:
+        if output.output_type == "display_data" and "image/png" not in output.data:
+            continue
         if whole and output.output_type == whole[-1].output_type == "stream" and output.name == whole[-1].name:
             whole[-1].text += output.text
         else:
