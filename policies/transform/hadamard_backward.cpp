@@ -7,11 +7,14 @@
 // Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
 #include <map>
+#include <string_view>
 
+#include "emu/net/ops/conv.hpp"
 #include "emu/net/profile.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
@@ -53,12 +56,8 @@ class HadamardBackward final : public Policy {
     const auto* const options = binding().of<BackwardOptions>(given.layer);
     if (options == nullptr || !options->rotates(given.kind))
       return Forwarding::product(step, given);
-    if (!reads_whole_lines(given, given.a) || !reads_whole_lines(given, given.b)) {
-      throw Error(fmt::format(
-          "{}: layer {}, {}: expected a product that reads whole tensors, not windows, groups or "
-          "steps of a sequence, for hadamard-backward (transform null in an entry of layers)",
-          binding().where, given.layer, net::to_string(given.kind)));
-    }
+    if (!reads_whole_lines(given, given.a) || !reads_whole_lines(given, given.b))
+      refuse_parts(given.layer, given.kind);
     net::Product product = given;
     net::Tensor &a = kept(given.a, 0), &b = kept(given.b, 1);
     {
@@ -73,7 +72,35 @@ class HadamardBackward final : public Policy {
     Forwarding::product(step, product);
   }
 
+  void require_trainable(const std::string&) const override {
+    for (const BoundProduct& product : binding().recipe.products()) {
+      const auto* const options = binding().of<BackwardOptions>(product.gemm.name);
+      if (options == nullptr || !multiplies_parts(*product.gemm.node->op)) continue;
+      for (const GemmKind kind : {GemmKind::wgrad, GemmKind::dgrad})
+        if (options->rotates(kind)) refuse_parts(product.gemm.name, kind);
+    }
+  }
+
  private:
+  [[noreturn]] void refuse_parts(std::string_view layer, GemmKind kind) const {
+    throw Error(fmt::format(
+        "{}: layer {}, {}: expected a product that reads whole tensors, not windows, groups or "
+        "steps of a sequence, for hadamard-backward (transform null in an entry of layers)",
+        binding().where, layer, net::to_string(kind)));
+  }
+
+  /// Whether the operator's products read windows, groups or steps.
+  static bool multiplies_parts(const net::Op& op) {
+    if (const auto* const conv = dynamic_cast<const net::Conv*>(&op)) {
+      const auto whole = [](const net::ConvAxis& axis) {
+        return axis.kernel == 1 && axis.stride == 1 && axis.spread == 1 && axis.pad_before == 0 &&
+               axis.pad_after == 0;
+      };
+      return conv->options().groups != 1 || !std::ranges::all_of(conv->options().axes, whole);
+    }
+    return op.kind() == "lstm" || op.kind() == "gru" || op.kind() == "rnn";
+  }
+
   /// Room for a rotated side, kept for later products by its size: arrays that are allocated anew,
   /// or grow again, are filled with zeros, a twentieth of the time of quantization.
   static net::Tensor& kept(const net::ProductSide& side, std::size_t place) {

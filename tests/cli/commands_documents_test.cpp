@@ -142,7 +142,8 @@ TEST_CASE("documents: an omission is any number of lines, everything else is com
 TEST_CASE("documents: their commands print what they show", "[fast]") {
   Lines documents = {"README.md"};
   for (const auto& entry : std::filesystem::directory_iterator(NUMEMU_SOURCE "/docs")) {
-    if (entry.path().extension() == ".md") {
+    // tests/bindings/sv runs that of SystemVerilog, whose commands need simulators.
+    if (entry.path().extension() == ".md" && entry.path().stem() != "bindings-sv") {
       documents.push_back("docs/" + entry.path().filename().string());
     }
   }

@@ -62,6 +62,22 @@ std::string tensor_bytes(const OnnxTensor& tensor, bool data) {
   return out;
 }
 
+/// Of each output that a node gives: the node's name, and the name of the node before a batch
+/// normalisation, into which that may be folded.
+std::vector<std::vector<std::string>> names_of_outputs(const ImportedModel& model) {
+  std::vector<std::vector<std::string>> out;
+  const auto first = static_cast<int>(model.graph.inputs.size());
+  for (const OnnxPort& port : model.outputs) {
+    std::vector<std::string>& names = out.emplace_back();
+    for (int value = port.value; value >= first;) {
+      const Node& node = model.graph.nodes[static_cast<std::size_t>(value - first)];
+      names.push_back(node.name);
+      value = node.op->kind() == "batch_norm" ? node.inputs.at(0) : -1;
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string graph_bytes(const OnnxModel& model) {
@@ -136,11 +152,18 @@ ImportedModel import_checkpoint(const Checkpoint& checkpoint, const std::string&
   for (const auto& [key, value] : checkpoint.metadata) {
     if (key == "net") imported.graph.name = value;
   }
+  const std::vector<std::vector<std::string>> names = names_of_outputs(imported);
   load_checkpoint(imported.graph, checkpoint, path);
-  if (is_folded(checkpoint)) {  // values have other numbers then
-    if (imported.outputs.size() > 1)
-      throw Error(path + ": expected a model of one output, whose batch_norm was folded");
-    imported.outputs[0].value = static_cast<int>(imported.graph.value_count()) - 1;
+  if (!is_folded(checkpoint)) return imported;
+  // Values have other numbers then.
+  for (std::size_t o = 0; o < names.size(); ++o) {
+    for (const std::string& name : names[o]) {
+      const auto node = std::ranges::find(imported.graph.nodes, name, &Node::name);
+      if (node == imported.graph.nodes.end()) continue;
+      imported.outputs[o].value =
+          imported.graph.value_of(static_cast<std::size_t>(node - imported.graph.nodes.begin()));
+      break;
+    }
   }
   return imported;
 }
