@@ -3,7 +3,7 @@
 #include <string>
 
 #include "api/oracle.hpp"
-#include "api/records.hpp"
+#include "api/oracle/records.hpp"
 #include "api/text/verification.hpp"
 #include "bindings/c/call.hpp"
 #include "bindings/c/columns.hpp"

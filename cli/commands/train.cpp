@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "api/networks.hpp"
-#include "api/ranks.hpp"
+#include "api/cluster/ranks.hpp"
 #include "cli/command.hpp"
 #include "cli/format_names.hpp"
 #include "cli/network_options.hpp"

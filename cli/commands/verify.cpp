@@ -6,7 +6,7 @@
 
 #include "api/array_files.hpp"
 #include "api/oracle.hpp"
-#include "api/records.hpp"
+#include "api/oracle/records.hpp"
 #include "api/text/verification.hpp"
 #include "cli/command.hpp"
 #include "cli/folder_report.hpp"

@@ -1,4 +1,4 @@
-#include "api/records.hpp"
+#include "api/oracle/records.hpp"
 
 #include <filesystem>
 #include <numeric>

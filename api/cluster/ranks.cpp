@@ -1,4 +1,4 @@
-#include "api/ranks.hpp"
+#include "api/cluster/ranks.hpp"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -7,7 +7,7 @@
 #include <exception>
 #include <filesystem>
 
-#include "api/ranks_plugin.h"
+#include "api/cluster/ranks_plugin.h"
 #include "formats/error.hpp"
 
 namespace numemu::api {

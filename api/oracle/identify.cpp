@@ -16,7 +16,7 @@
 #include <utility>
 
 #include "api/oracle.hpp"
-#include "api/records.hpp"
+#include "api/oracle/records.hpp"
 #include "emu/oracle/identify/protocol.hpp"
 #include "formats/error.hpp"
 

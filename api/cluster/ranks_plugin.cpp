@@ -1,5 +1,5 @@
 // The plug-in of processes by MPI: libnumemu_mpi.so, built where MPI is installed.
-#include "api/ranks_plugin.h"
+#include "api/cluster/ranks_plugin.h"
 
 #include <mpi.h>
 

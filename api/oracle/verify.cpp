@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "api/oracle.hpp"
-#include "api/records.hpp"
+#include "api/oracle/records.hpp"
 #include "emu/oracle/record.hpp"
 #include "emu/unit/reference/step.hpp"
 #include "formats/containers.hpp"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "api/oracle.hpp"
-#include "api/records.hpp"
+#include "api/oracle/records.hpp"
 #include "emu/oracle/evaluate.hpp"
 #include "emu/oracle/identify/protocol.hpp"
 #include "emu/unit/sparse/kept_index.hpp"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "api/oracle.hpp"
-#include "api/records.hpp"
+#include "api/oracle/records.hpp"
 #include "emu/oracle/files/sv_package.hpp"
 #include "emu/unit/description/json.hpp"
 #include "formats/error.hpp"
