@@ -1,6 +1,7 @@
 // The arrays of a product, from files or from memory: checked against the unit and each other.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -73,7 +74,9 @@ ProductSide side_of(const std::string& path, const Array& array, ProductShape sh
                     shape == ProductShape::dots ? "N x K" : "a matrix or a batch of matrices",
                     shape_text(found)));
   }
-  if (array.elements() > kMost)
+  // Extents, too: beside one of 0 the others cost no elements.
+  if (array.elements() > kMost ||
+      std::ranges::any_of(found, [](std::int64_t extent) { return extent > kMost; }))
     throw Error(fmt::format("{}: shape: expected at most {} elements, found {}", path, kMost,
                             shape_text(found)));
   if (found.size() == 1) return {false, 1, 1, found[0]};
@@ -397,8 +400,10 @@ std::unique_ptr<Product> lay_out(UnitPtr owner, Inputs in) {
   if (side_a.batched) batch.a_stride = side_a.lines * side_a.depth;
   if (side_b.batched) batch.b_stride = side_b.lines * side_b.depth;
   check_outputs(in, batch);
-  p.gather_a = unit::Gather::matrix(g.m, side_a.depth);
-  p.gather_b = unit::Gather::matrix(g.n, g.k, !in.by_columns);
+  // Without outputs nothing is gathered, however long the other axes are.
+  const bool none = batch.outputs() == 0;
+  p.gather_a = unit::Gather::matrix(none ? 0 : g.m, none ? 0 : side_a.depth);
+  p.gather_b = unit::Gather::matrix(none ? 0 : g.n, none ? 0 : g.k, !in.by_columns);
   g.a = {p.a.format, p.a.array.data.data(), &p.gather_a};
   g.b = {p.b.format, p.b.array.data.data(), &p.gather_b};
   unit.require_operands(*p.a.format, *p.b.format);

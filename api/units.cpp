@@ -276,6 +276,7 @@ void multiply(Product& p, const MultiplyOptions& options) {
     throw usage_error(fmt::format("--alpha: expected a unit with float32 results, {} gives {}",
                                   unit.row().name, unit.row().result));
   p.flags = Array(ArrayType::uint8, options.flags ? p.d.shape : ArrayShape{0});
+  if (p.batch.outputs() == 0) return;
   unit::Batch batch = p.batch;
   if (options.alpha) batch.first.c = nullptr;
   Multiplier(unit, options, p.flags).multiply(batch);

@@ -20,6 +20,7 @@ void require_columns(const oracle::Layout& layout, Columns columns, std::int64_t
 oracle::Records records_of(const oracle::Layout& layout, Columns columns, std::int64_t first,
                            std::int64_t n, bool results) {
   oracle::Records records(layout, n);
+  if (n == 0) return records;  // columns may be NULL
   for (std::size_t f = 0; f < layout.size(); ++f) {
     if (columns[f] == nullptr || (layout[f].result && !results)) continue;
     const std::int64_t count = layout[f].count;
@@ -30,6 +31,7 @@ oracle::Records records_of(const oracle::Layout& layout, Columns columns, std::i
 
 void give_records(const oracle::Layout& layout, const oracle::Records& records, std::int64_t first,
                   Columns columns, bool inputs) {
+  if (records.size == 0) return;
   for (std::size_t f = 0; f < layout.size(); ++f) {
     if (columns[f] == nullptr || (!layout[f].result && !inputs)) continue;
     std::copy(records.columns[f].begin(), records.columns[f].end(),

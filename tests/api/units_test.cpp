@@ -192,6 +192,19 @@ TEST_CASE("api units: long work tells how far it is, in whole pieces", "[fast]")
   CHECK(told.back() == 300);
 }
 
+TEST_CASE("api units: an axis of 0 costs nothing, however long the others are", "[fast]") {
+  const auto empty = [](const ArrayShape& shape) { return e4m3(shape, {}); };
+  const api::UnitPtr unit = api::open_unit("h100.wgmma.e4m3.f32");
+  constexpr std::int64_t kLong = std::int64_t{1} << 30;
+  CHECK(api::gemm(unit, {.a = empty({kLong, 0}), .b = empty({0, 0})})->d.shape ==
+        ArrayShape{kLong, 0});
+  CHECK(api::gemm(unit, {.a = empty({0, kLong}), .b = empty({kLong, 0})})->d.elements() == 0);
+  check_refused("h100.wgmma.e4m3.f32", {.a = empty({std::int64_t{1} << 40, 0}), .b = empty({0, 0})},
+                "a: shape: expected at most 2147483647 elements, found [1099511627776, 0]");
+  // K = 0: D is C.
+  CHECK(api::gemm(unit, {.a = empty({2, 0}), .b = empty({0, 3})})->d.as<float>()[5] == 0);
+}
+
 TEST_CASE("api units: patterns find units, and at least one", "[fast]") {
   CHECK(api::find_units().size() == unit::all_units().size());
   CHECK(api::find_units("h100.wgmma").size() > 1);

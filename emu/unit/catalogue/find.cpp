@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -230,11 +231,30 @@ std::vector<const Unit*> units_like(std::string_view pattern) {
   return units;
 }
 
-const Unit* known_unit(std::string_view name) {
+namespace {
+
+const Unit* search(std::string_view name) {
   if (const Unit* unit = in_tables(name)) return unit;
   if (auto unit = with_modifiers_of(name)) return &keep(std::move(unit));
   if (auto unit = from_name(name)) return &keep(std::move(unit));
   return nullptr;
+}
+
+}  // namespace
+
+const Unit* known_unit(std::string_view name) {
+  // A short form is held against every name, which takes longer than a small product.
+  constexpr std::size_t kMostNames = 1000;
+  static std::mutex mutex;
+  static std::map<std::string, const Unit*, std::less<>> found;
+  {
+    const std::lock_guard lock(mutex);
+    if (const auto at = found.find(name); at != found.end()) return at->second;
+  }
+  const Unit* const unit = search(name);
+  const std::lock_guard lock(mutex);
+  if (unit != nullptr && found.size() < kMostNames) found.emplace(name, unit);
+  return unit;
 }
 
 const Unit& find_unit(std::string_view name) {

@@ -291,6 +291,11 @@ TEST_CASE("C: records are computed, made, verified and explained for every opera
     tolerance.nan = NUMEMU_NAN_PAYLOAD;
     auto verdict = sized<numemu_verdict>();
     std::vector<char> text(1 << 16);
+    // No records: nothing is read, wherever they would be.
+    REQUIRE(numemu_operation_verify(one, nullptr, 0, nullptr, &verdict, nullptr, 0, nullptr) ==
+            NUMEMU_OK);
+    CHECK(verdict.records == 0);
+    CHECK(numemu_operation_compute(one, 0, nullptr) == NUMEMU_OK);
     REQUIRE(numemu_operation_verify(one, &tolerance, kRecords, columns.data(), &verdict,
                                     text.data(), text.size(), nullptr) == NUMEMU_OK);
     CHECK(verdict.records == kRecords);
