@@ -139,6 +139,10 @@ numemu_status numemu_operation_verify(const numemu_operation* operation,
     const numemu_operation& o = required(operation, "operation");
     require_columns(o.layout, columns, n);
     const numemu_tolerance tolerance = taken(given, "tolerance");
+    // A column that is not there reads as 0, which no result may.
+    for (std::size_t f = 0; n != 0 && f < o.layout.size(); ++f)
+      if (o.layout[f].result && (o.layout[f].name != "flags" || tolerance.compare_flags != 0))
+        required(columns[f], "columns: results");
     // Scoreboards ask record by record, without words.
     const bool told = text != nullptr || length != nullptr;
     const api::Verified verified = api::verify_records(

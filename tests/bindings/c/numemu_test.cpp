@@ -296,6 +296,11 @@ TEST_CASE("C: records are computed, made, verified and explained for every opera
             NUMEMU_OK);
     CHECK(verdict.records == 0);
     CHECK(numemu_operation_compute(one, 0, nullptr) == NUMEMU_OK);
+    std::vector<std::uint64_t*> without = columns;
+    without[at] = nullptr;
+    CHECK(numemu_operation_verify(one, &tolerance, kRecords, without.data(), &verdict, nullptr, 0,
+                                  nullptr) == NUMEMU_USAGE);
+    CHECK(message_has("columns: results"));
     REQUIRE(numemu_operation_verify(one, &tolerance, kRecords, columns.data(), &verdict,
                                     text.data(), text.size(), nullptr) == NUMEMU_OK);
     CHECK(verdict.records == kRecords);

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "emu/net/memory_plan.hpp"
+#include "emu/net/model/onnx/constant.hpp"
 #include "emu/net/model/onnx/operand_writer.hpp"
 #include "emu/net/model/onnx/operator_sets.hpp"
 #include "emu/net/model/onnx/wire.hpp"
@@ -180,11 +181,6 @@ class QuantizedFile {
     return wanted;
   }
 
-  static std::int64_t attribute(const OnnxNode& node, std::string_view name, std::int64_t other) {
-    const OnnxAttribute* const found = node.find(name);
-    return found == nullptr ? other : found->integer;
-  }
-
   /// The input of the file's node that has the weight of its layer, and in which order. Nothing
   /// where the node is none of those whose weights the file can have as codes.
   std::optional<std::pair<std::size_t, WeightOrder>> weight_of(const OnnxNode& node, const Op& op) {
@@ -198,7 +194,7 @@ class QuantizedFile {
     const WeightOrder as_it_is{shape, 0, [](std::int64_t i) { return i; }};
     if (node.op_type == "Gemm")
       return std::pair(1,
-                       attribute(node, "transB", 0) != 0 ? as_it_is : turned(shape[0], shape[1]));
+                       integer_or(node, "transB", 0) != 0 ? as_it_is : turned(shape[0], shape[1]));
     if (node.op_type != "MatMul") return std::nullopt;
     const bool left = initializers_.contains(node.inputs[0]);
     return std::pair<std::size_t, WeightOrder>(left ? 0 : 1,
@@ -372,8 +368,6 @@ class QuantizedFile {
   std::string model() {
     const std::vector<bool> before = live(false), after = live(true);
     const std::int64_t opset = std::max(file_.opset, operands_.opset());
-    std::set<std::string, std::less<>> read;
-    for (const OnnxValueInfo& info : file_.graph.outputs) read.emplace(info.name);
     const std::string_view whole(reinterpret_cast<const char*>(file_.bytes.data()),
                                  static_cast<std::size_t>(file_.bytes.size()));
     std::string out;
