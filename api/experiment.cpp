@@ -6,11 +6,13 @@
 #include "api/cluster/plan.hpp"
 #include "api/studies.hpp"
 #include "emu/net/run_context.hpp"
+#include "experiments/engine/experiment_file.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "formats/storage/output_files.hpp"
 #include "formats/storage/utf8.hpp"
+#include "formats/version.hpp"
 
 namespace numemu::api {
 namespace {
@@ -69,6 +71,49 @@ ExperimentResult run_experiment(const ExperimentRequest& asked, const Context& c
   result.file = experiments::file_of(experiment, run, result.conclusion);
   write_atomically(run.out + "/experiment.json", {numemu::json_of(result.file).dump(2), "\n"});
   write_report(run.out, paths, context);
+  return result;
+}
+
+namespace {
+
+/// Whether the folder has the conclusion that the run would come to.
+bool concluded(const experiments::Experiment& experiment, const ExperimentRequest& asked) {
+  const std::string path = asked.out + "/experiment.json";
+  if (asked.existing == Existing::fresh || !std::filesystem::exists(path)) return false;
+  const experiments::ExperimentFile file =
+      experiments::read_experiment(parse_json(read_text(path), path));
+  const Json settings =
+      experiments::settings_of(experiment, experiments::parse_size(asked.size), {}).values();
+  return file.name == experiment.name && file.settings == settings &&
+         file.version == kNumericsVersion && file.seed == static_cast<std::uint64_t>(asked.seed);
+}
+
+}  // namespace
+
+AllExperiments run_all_experiments(const ExperimentRequest& asked,
+                                   const std::function<void(const ExperimentRequest&)>& run) {
+  if (!asked.settings.empty())
+    throw usage_error("--set: expected none for all experiments, which share no settings");
+  const bool whole = experiments::parse_shard(asked.shard).whole();
+  AllExperiments result{.out = asked.out.empty() ? "out/all-" + asked.size : asked.out};
+  experiments::parse_size(asked.size);
+  make_folder(result.out);
+  const std::string html = result.out + "/systems.html", markdown = result.out + "/systems.md";
+  for (const std::string& page : {html, markdown}) require_replaceable(page);
+  for (const experiments::Experiment* experiment : experiments::all_experiments()) {
+    ExperimentRequest one = asked;
+    one.name = experiment->name;
+    one.out = result.out + "/" + experiment->name;
+    try {
+      if (concluded(*experiment, one)) continue;
+      run(one);
+    } catch (const Error& error) {
+      result.errors.push_back(fmt::format("{}: {}", experiment->name, error.what()));
+      continue;
+    }
+    if (whole) write_systems(result.out, html, markdown);
+  }
+  if (whole) result.answer = write_systems(result.out, html, markdown).answer;
   return result;
 }
 

@@ -80,6 +80,17 @@ struct WrittenReport {
 WrittenReport write_report(const std::string& folder, const ReportPaths&, const Context&,
                            bool predictions = true, const std::optional<Gate>& gate = {});
 
+/// Whether the folder holds folders of experiments, and is none of a sweep or an experiment.
+bool holds_experiments(const std::string& folder);
+struct WrittenSystems {
+  std::string answer;    ///< how many tests of published claims hold
+  std::size_t runs = 0;  ///< conclusions that were read
+};
+/// The page of all published systems from the conclusions in the folder's folders; an empty path is
+/// not written.
+WrittenSystems write_systems(const std::string& folder, const std::string& html,
+                             const std::string& markdown);
+
 struct ExperimentRequest {
   std::string name = {};                   ///< one of experiments::all_experiments()
   std::string size = "default";            ///< smoke, default, full
@@ -101,5 +112,17 @@ struct ExperimentResult {
 /// trials.
 ExperimentResult run_experiment(const ExperimentRequest&, const Context&,
                                 const experiments::SweepHooks& = {});
+
+struct AllExperiments {
+  std::string out;                       ///< a folder for each experiment, systems.html, systems.md
+  std::vector<std::string> errors = {};  ///< "NAME: message" of those that could not run
+  std::string answer = {};               ///< of WrittenSystems; "" for a shard
+};
+/// Runs every experiment by `run`, each in a folder of its name in the folder of the request, whose
+/// name is not read, and writes the page of all systems after each. An experiment that concluded
+/// there, with the same settings, seed and numerics version, is not run again; one that throws
+/// Error does not stop the others. Throws Error for settings, which no two experiments share.
+AllExperiments run_all_experiments(const ExperimentRequest&,
+                                   const std::function<void(const ExperimentRequest&)>& run);
 
 }  // namespace numemu::api

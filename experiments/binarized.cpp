@@ -364,21 +364,29 @@ const Experiment experiment_binarized = {
     "trained with signs for weights and activations are nearly as accurate as in float32, also "
     "with "
     "a normalisation and an AdaMax of shifts, and that their products are XNOR and popcount.",
-    {{"xnor", "A dot product of n signs is 2 popcount(XNOR) - n, exactly."},
-     {"bit planes", "A first layer of 8-bit inputs is a sum of 8 products of signs, exactly."},
+    {{"xnor", "A dot product of n signs is 2 popcount(XNOR) - n, exactly (published)."},
+     {"bit planes",
+      "A first layer of 8-bit inputs is a sum of 8 products of signs, exactly (published)."},
      {"thresholds",
-      "Normalisation and sign of a trained layer are one compare of its integer sum, exactly."},
+      "Normalisation and sign of a trained layer are one compare of its integer sum, exactly "
+      "(derived here)."},
      {"powers of two",
       "On normal numbers the shift-based variance and rounding to powers of two have the gains of "
-      "the closed forms."},
+      "the closed forms (derived here)."},
      {"sums",
       "On the sums of a trained network the shift-based variance has the gain of normal numbers "
-      "within 2 %."},
-     {"signs", "A network of signs loses at most 1 point of top-1 to float32."},
-     {"shift", "The shift-based normalisation loses at most 1 point to the usual one."},
-     {"adamax", "The shift-based AdaMax loses at most 1 point to Adam."},
+      "within 2 % (a contrast)."},
+     {"signs",
+      "A network of signs loses at most 1 point of top-1 to float32 (published; the margin is "
+      "ours)."},
+     {"shift",
+      "The shift-based normalisation loses at most 1 point to the usual one (published; the margin "
+      "is ours)."},
+     {"adamax",
+      "The shift-based AdaMax loses at most 1 point to Adam (published; the margin is ours)."},
      {"few bits",
-      "4-bit weights and activations with gradients of 6-bit powers of two lose at most 1 point."}},
+      "4-bit weights and activations with gradients of 6-bit powers of two lose at most 1 point "
+      "(published; the margin is ours)."}},
     {{"lengths", "1,16,63,64,65,784", "1,16,63,64,65,784,4096", "1,16,63,64,65,784,4096,65536",
       "signs of a dot product", wholes(1, 65536)},
      {"deviations", "1,3", "1,1.25,1.6,3", "1,1.1,1.25,1.4,1.6,1.8,2,3",

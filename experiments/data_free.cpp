@@ -485,14 +485,18 @@ const Experiment experiment_data_free = {
     "calibrated on",
     "Haroush et al. (CVPR 2020, arXiv 1912.01274) claim that samples whose batch statistics match "
     "those a network stores serve calibration nearly as well as real data, and noise does not.",
-    {{"floor", "The divergence of independent data of the right law is the closed form's."},
-     {"similarity", "Samples made from the statistics have at most a tenth of noise's divergence."},
+    {{"floor",
+      "The divergence of independent data of the right law is the closed form's (derived here)."},
+     {"similarity",
+      "Samples made from the statistics have at most a tenth of noise's divergence (derived "
+      "here)."},
      {"ranges",
       "With ranges from samples made from the statistics top-1 is above that with noise and at "
       "most "
-      "1 point below that with real data."},
+      "1 point below that with real data (published; the margin is ours)."},
      {"statistics",
-      "The same where batch-norm statistics are estimated again on those samples, too."}},
+      "The same where batch-norm statistics are estimated again on those samples, too (a "
+      "contrast)."}},
     {{"channels", "3200", "32000", "320000", "channels of independent numbers",
       whole(32, 1'000'000)},
      {"net", "vgg-small", "vgg-small", "resnet20",

@@ -340,23 +340,23 @@ const Experiment experiment_fractrain = {
     "accuracy.",
     {{"cost",
       "The products' bit operations, as counted, are the published cost within 3 points: three "
-      "equal products for every layer."},
+      "equal products for every layer (published)."},
      {"progressive",
       "Training that begins with few bits and ends with the last stage's loses at most 0.5 points "
-      "of top-1 to the last stage's precision from the start."},
-     {"static", "The first stage's precision throughout loses more than 0.5 points."},
+      "of top-1 to the last stage's precision from the start (published; the margin is ours)."},
+     {"static", "The first stage's precision throughout loses more than 0.5 points (a contrast)."},
      {"tested",
       "Trained at the first stage's precision throughout and tested at the last stage's, a network "
-      "loses more than 0.5 points."},
+      "loses more than 0.5 points (a contrast)."},
      {"shorter",
       "Progressive precision gains on the last stage's precision for fewer epochs at the same "
-      "cost."},
+      "cost (a contrast)."},
      {"target",
       "Gates bring the mean cost of a block to within 0.25 percentage points of 32 x 32 bits of "
-      "its target."},
+      "its target (published; the margin is ours)."},
      {"gates",
       "Two layers whose gates choose the precision of each sample lose at most 0.5 points to the "
-      "largest choice for all."}},
+      "largest choice for all (published; the margin is ours)."}},
     {{"net", "mlp", "mlp", "lenet", "network to train", takes_network()},
      {"data", "glyphs", "glyphs", "glyphs", "data set", takes_data_set()},
      {"stages", "3/6,8/8", "3/6,4/6,6/8,8/8", "3/6,4/6,6/8,8/8",

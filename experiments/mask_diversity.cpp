@@ -311,13 +311,15 @@ const Experiment experiment_mask_diversity = {
     "with "
     "mask diversity, the number of masks that a pattern admits.",
     {{"accuracy",
-      "One-shot accuracy rises with mask diversity: their rank correlation is above 0."},
+      "One-shot accuracy rises with mask diversity: their rank correlation is above 0 "
+      "(published)."},
      {"groups",
       "Of normal weights, all masks of a group are equally likely: entropy = log2 of their "
-      "number."},
+      "number (derived here)."},
      {"tiles", "Of normal weights, all transposable masks are equally likely (an open question)."},
-     {"kinds", "Transposable masks that permutations map to each other are equally likely."},
-     {"weights", "All masks of a group of trained weights are equally likely."}},
+     {"kinds",
+      "Transposable masks that permutations map to each other are equally likely (derived here)."},
+     {"weights", "All masks of a group of trained weights are equally likely (a contrast)."}},
     {{"nets", "mlp", "mlp,lenet", "mlp,lenet", "trained networks or files to prune",
       takes_networks()},
      {"data", "glyphs", "glyphs", "glyphs", "data set", takes_data_set()},

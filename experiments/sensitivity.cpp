@@ -238,7 +238,7 @@ const Experiment experiment_sensitivity = {
     "which layer breaks first if one layer at a time is in the format",
     "numemu's own claim: rounding acts on a network as noise of random phase, so that the "
     "output's SQNR is known from the float32 network before anything is quantized.",
-    {{"noise", "The output's SQNR is within 1 dB of its prediction."}},
+    {{"noise", "The output's SQNR is within 1 dB of its prediction (derived here)."}},
     {{"net", "lenet", "lenet", "lenet", "network or file", takes_network()},
      {"data", "glyphs", "glyphs", "glyphs", "data set", takes_data_set()},
      {"formats", "float8_e4m3fn,int4", "float8_e4m3fn,float8_e5m2,int8,int4,mxfp4",

@@ -366,14 +366,17 @@ const Experiment experiment_training_recipes = {
     "about 1 % of 16 or 32 bits without divergence.",
     {{"noise",
       "The noise that a recipe's rounding adds to weight gradients in the first step is that of "
-      "its formats under the float32 tensors."},
+      "its formats under the float32 tensors (derived here)."},
      {"ranking",
-      "The more noise is predicted in the weight gradients, the more a recipe loses (Spearman)."},
-     {"loss", "A recipe ends at most 1 % above the bits per character of float32."},
+      "The more noise is predicted in the weight gradients, the more a recipe loses (Spearman) "
+      "(derived here)."},
+     {"loss",
+      "A recipe ends at most 1 % above the bits per character of float32 (published; the margin is "
+      "ours)."},
      {"stable",
       "No recipe's mean loss of `spike_steps` steps rises by more than `spike` above the least "
       "such "
-      "mean before."}},
+      "mean before (published; the margin is ours)."}},
     {{"net", "char-transformer", "char-transformer", "char-transformer", "network to train",
       takes_network()},
      {"data", "chain", "chain", "chain", "text to train on", takes_data_set()},

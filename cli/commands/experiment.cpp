@@ -16,6 +16,8 @@
 namespace numemu::cli {
 namespace {
 
+constexpr const char* kAll = "all";  // in place of a name: every experiment
+
 struct ExperimentOptions {
   api::ExperimentRequest asked;
   ClusterOptions cluster;
@@ -96,13 +98,9 @@ bool start_tasks(const ExperimentOptions& options, const api::ExperimentRequest&
   return start(options.cluster, plan, options.dry_run, options.quiet);
 }
 
-int run_experiment(const ExperimentOptions& options) {
-  options.cluster.require_used();
-  if (options.dry_run && !options.cluster.used())
-    throw usage_error("--dry-run: expected --slurm or --parallel beside it");
-  if (options.asked.name.empty()) return list(options);
-  api::ExperimentRequest asked = options.asked;
-  if (options.cluster.used() && !start_tasks(options, asked)) return kFine;
+/// Runs one experiment behind a bar.
+api::ExperimentResult run_one(const ExperimentOptions& options,
+                              const api::ExperimentRequest& asked) {
   const std::string& name = asked.name;
   api::Context context = program_context(options.quiet);
   std::unique_ptr<Progress> progress;
@@ -134,7 +132,30 @@ int run_experiment(const ExperimentOptions& options) {
     progress->show(static_cast<std::int64_t>(done), label,
                    static_cast<std::int64_t>(std::min(done, kept)));
   };
-  const api::ExperimentResult result = api::run_experiment(asked, context, hooks);
+  return api::run_experiment(asked, context, hooks);
+}
+
+int run_all(const ExperimentOptions& options) {
+  if (options.json) throw usage_error("--json: expected one experiment");
+  bool failed = false;
+  const api::AllExperiments all = api::run_all_experiments(
+      options.asked,
+      [&](const api::ExperimentRequest& asked) { failed |= run_one(options, asked).failed(); });
+  for (const std::string& error : all.errors) fmt::print(stderr, "numemu: {}\n", harmless(error));
+  if (!all.answer.empty()) fmt::print("{}\n", all.answer);
+  fmt::print("{}\n", harmless(all.out));
+  return !all.errors.empty() || (options.strict && failed) ? kMismatch : kFine;
+}
+
+int run_experiment(const ExperimentOptions& options) {
+  options.cluster.require_used();
+  if (options.dry_run && !options.cluster.used())
+    throw usage_error("--dry-run: expected --slurm or --parallel beside it");
+  if (options.asked.name.empty()) return list(options);
+  api::ExperimentRequest asked = options.asked;
+  if (options.cluster.used() && !start_tasks(options, asked)) return kFine;
+  if (asked.name == kAll) return run_all(options);
+  const api::ExperimentResult result = run_one(options, asked);
   if (!result.concluded) {
     fmt::print("{}\n", harmless(result.out));
     return kFine;
@@ -152,8 +173,8 @@ int run_experiment(const ExperimentOptions& options) {
 
 void add_experiment(Program& program) {
   auto [command, options] = program.command<ExperimentOptions>("experiment", run_experiment);
-  command.option("name NAME", options.asked.name, "Experiment").suggest([] {
-    std::vector<std::string> names;
+  command.option("name NAME", options.asked.name, "Experiment, or all").suggest([] {
+    std::vector<std::string> names = {kAll};
     for (const experiments::Experiment* experiment : experiments::all_experiments())
       names.push_back(experiment->name);
     return names;

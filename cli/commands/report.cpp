@@ -15,19 +15,39 @@ namespace numemu::cli {
 namespace {
 
 struct ReportOptions {
-  std::string folder, html, csv, sqlite;
+  std::string folder, html, csv, sqlite, markdown;
   GateOption gate;
   bool predictions = true, quiet = false, json = false;
 };
 
+/// The page of all published systems from a folder of experiments' folders.
+int report_systems(const ReportOptions& options) {
+  const auto refuse = [](const char* option) {
+    throw usage_error(std::string(option) + ": expected the folder of one sweep or experiment");
+  };
+  if (!options.csv.empty()) refuse("--csv");
+  if (!options.sqlite.empty()) refuse("--sqlite");
+  if (options.gate.gate()) refuse("--gate");
+  if (options.json) refuse("--json");
+  const std::string html = options.html.empty() ? options.folder + "/systems.html" : options.html,
+                    markdown = options.markdown.empty() ? options.folder + "/systems.md"
+                                                        : options.markdown;
+  const api::WrittenSystems written = api::write_systems(options.folder, html, markdown);
+  if (!options.quiet) fmt::print("{}\n", written.answer);
+  fmt::print("{}\n", options.quiet ? html : harmless(html));
+  return kFine;
+}
+
 int run_report(const ReportOptions& options) {
   if (!std::filesystem::is_directory(options.folder))
     throw file_error(options.folder + ": no such folder");
+  if (api::holds_experiments(options.folder)) return report_systems(options);
   const std::optional<experiments::Gate> gate = options.gate.gate();
   api::ReportPaths paths = api::default_paths(options.folder);
   if (!options.html.empty()) paths.html = options.html;
   if (!options.csv.empty()) paths.csv = options.csv;
   if (!options.sqlite.empty()) paths.sqlite = options.sqlite;
+  if (!options.markdown.empty()) paths.markdown = options.markdown;
   const api::WrittenReport report =
       api::write_report(options.folder, paths, program_context(false), options.predictions, gate);
   const std::vector<experiments::Row>& rows = report.rows;
@@ -49,11 +69,13 @@ void add_report(Program& program) {
   auto [command, options] = program.command<ReportOptions>("report", run_report);
   command
       .option("folder DIR", options.folder,
-              "Folder with rows.jsonl, rows.<i>.jsonl or experiment.json")
+              "Folder with rows.jsonl, rows.<i>.jsonl or experiment.json, or with folders of "
+              "experiments: the page of all published systems")
       .required();
   command.option("-o,--out FILE", options.html, "The HTML file (default DIR/report.html)");
   command.option("--csv FILE", options.csv, "The CSV file (default DIR/report.csv)");
   command.option("--sqlite FILE", options.sqlite, "The SQLite file (default DIR/report.sqlite)");
+  command.option("--markdown FILE", options.markdown, "The Markdown file (default DIR/report.md)");
   command.flag("--no-predictions", options.predictions, "Omit the predictions", false);
   add_gate(command, options.gate);
   command.flag("--json", options.json, "Print the rows as JSON instead of the table");

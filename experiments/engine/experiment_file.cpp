@@ -1,5 +1,6 @@
 #include "experiments/engine/experiment_file.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace numemu::experiments {
@@ -45,6 +46,13 @@ ChartRow chart_row(const Chart& chart) {
     }
   }
   return row;
+}
+
+VerdictCounts ClaimRow::counts() const {
+  const auto count = [](std::int64_t n) {
+    return static_cast<std::size_t>(std::max<std::int64_t>(n, 0));
+  };
+  return {count(holds), count(undecided), count(fails)};
 }
 
 ExperimentFile read_experiment(const Json& json) {

@@ -144,6 +144,8 @@ struct ClaimRow {
   Member<FindingRow> worst;  ///< null where nothing was compared
 
   Verdict judged() const { return verdict.value_or(Verdict::none); }
+  /// Of its findings; a file may have any numbers, of which negative ones count as 0.
+  VerdictCounts counts() const;
 
   template <class Self, class Visit>
   static void fields(Self& self, const Visit& visit) {

@@ -278,7 +278,20 @@ std::string figures_section(const std::vector<Record>& records, const ReportAsse
   return out;
 }
 
+std::string page_scripts(const std::vector<Record>& records, const Json& datasets,
+                         const Json& experiment, const ReportAssets& assets) {
+  const std::string own = "<script>" + html_script(assets.script) + "</script>";
+  if (assets.libraries.empty()) return own;
+  return "<script type=\"application/json\" id=\"report-data\">" +
+         html_json(page_data(records, datasets, experiment, assets.charts)) +
+         "</script>\n<script>" + html_script(assets.libraries) + "</script>\n" + own;
+}
+
 }  // namespace
+
+std::string experiment_scripts(const Json& charts, const ReportAssets& assets) {
+  return page_scripts({}, chart_datasets({}, nullptr), charts, assets);
+}
 
 std::string with_section(std::string_view page, std::string_view name, bool keep) {
   const std::string open = fmt::format("{{{{#{}}}}}", name),
@@ -315,12 +328,6 @@ std::string render_html(const ReportInput& input, const ReportAssets& assets) {
   const bool charts = !assets.libraries.empty();
   // An experiment may have no rows; then the page has only its section.
   const bool alone = records.empty() && input.experiment && input.experiment->is_object();
-  std::string scripts = "<script>" + html_script(assets.script) + "</script>";
-  if (charts) {
-    scripts = "<script type=\"application/json\" id=\"report-data\">" +
-              html_json(page_data(records, datasets, experiment, assets.charts)) +
-              "</script>\n<script>" + html_script(assets.libraries) + "</script>\n" + scripts;
-  }
   const std::string figures = charts                         ? experiment_figures(experiment)
                               : alone && !experiment.empty() ? kNoCharts
                                                              : "";
@@ -343,7 +350,7 @@ std::string render_html(const ReportInput& input, const ReportAssets& assets) {
        {"points", points_table(records)},
        {"sweep",
         input.sweep ? html_text(input.sweep->dump(1, Json::NotUtf8::replace)) : "not recorded"},
-       {"scripts", std::move(scripts)}});
+       {"scripts", page_scripts(records, datasets, experiment, assets)}});
 }
 
 void write_html(const ReportInput& input, const std::string& path) {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "experiments/engine/experiment_file.hpp"
 #include "experiments/report/findings.hpp"
 #include "experiments/report/report.hpp"
 
@@ -27,6 +28,8 @@ const ReportAssets& embedded_assets();
 /// One self-contained page. Without libraries it has every table and a hint how to get the charts.
 std::string render_html(const ReportInput&, const ReportAssets&);
 
+/// "3 hold, 1 is undecided": those that there are.
+std::string counted(const VerdictCounts&);
 /// What an experiment concluded (experiment.json): sentences, `figures` (HTML), verdicts, findings,
 /// tables, settings; "" for null. Missing and mistyped parts are left out.
 std::string experiment_section(const Json* experiment, const std::string& figures = "");
@@ -69,7 +72,12 @@ std::string fill_template(std::string_view page,
 /// give what can be read of them.
 Json experiment_charts(const Json* experiment);
 
+/// The same of charts that were read.
+Json experiment_charts(const std::vector<ChartRow>&);
+
 /// Their figures, numbered E1, E2, ...; "" for none.
 std::string experiment_figures(const Json& charts);
+/// What draws them on a page without rows.
+std::string experiment_scripts(const Json& charts, const ReportAssets&);
 
 }  // namespace numemu::experiments

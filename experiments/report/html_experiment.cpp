@@ -45,18 +45,6 @@ std::string finding_row(const FindingRow& finding) {
          html_verdict_cell(finding.judged(), to_string(finding.judged())) + "</tr>";
 }
 
-/// "3 hold, 1 is undecided": those that there are.
-std::string counted(const VerdictCounts& counts) {
-  std::string out;
-  const auto add = [&out](std::size_t n, const char* one, const char* more) {
-    if (n > 0) out += fmt::format("{}{} {}", out.empty() ? "" : ", ", n, n == 1 ? one : more);
-  };
-  add(counts.holds, "holds", "hold");
-  add(counts.undecided, "is undecided", "are undecided");
-  add(counts.fails, "fails", "fail");
-  return out;
-}
-
 /// Of findings or claims.
 VerdictCounts counts_of(const auto& all) {
   VerdictCounts counts;
@@ -70,10 +58,7 @@ std::string claim_row(const ClaimRow& claim) {
     return "<tr><td>" + text + "</td>" + number_cells({}) +
            "<td class=\"verdict\">not tested</td></tr>";
   }
-  const auto count = [](std::int64_t n) {
-    return static_cast<std::size_t>(std::max<std::int64_t>(n, 0));
-  };
-  const VerdictCounts counts{count(claim.holds), count(claim.undecided), count(claim.fails)};
+  const VerdictCounts counts = claim.counts();
   const std::size_t total = counts.compared();
   return fmt::format("<tr><td>{}<small>{}{}</small></td>", text,
                      total > 1 ? fmt::format("The worst of {}: ", total) : "",
@@ -248,6 +233,17 @@ Json ready(const ChartRow& chart) {
 
 }  // namespace
 
+std::string counted(const VerdictCounts& counts) {
+  std::string out;
+  const auto add = [&out](std::size_t n, const char* one, const char* more) {
+    if (n > 0) out += fmt::format("{}{} {}", out.empty() ? "" : ", ", n, n == 1 ? one : more);
+  };
+  add(counts.holds, "holds", "hold");
+  add(counts.undecided, "is undecided", "are undecided");
+  add(counts.fails, "fails", "fail");
+  return out;
+}
+
 std::string experiment_section(const Json* json, const std::string& figures) {
   if (!json || !json->is_object()) return "";
   const ExperimentFile experiment = read_experiment(*json);
@@ -269,14 +265,17 @@ std::string experiment_section(const Json* json, const std::string& figures) {
   return out + "\n</section>\n";
 }
 
-Json experiment_charts(const Json* experiment) {
+Json experiment_charts(const std::vector<ChartRow>& all) {
   Json charts = Json::array();
-  if (!experiment) return charts;
-  for (const ChartRow& chart : read_experiment(*experiment).charts) {
+  for (const ChartRow& chart : all) {
     Json one = ready(chart);
     if (!one["records"].empty()) charts.push_back(std::move(one));
   }
   return charts;
+}
+
+Json experiment_charts(const Json* experiment) {
+  return experiment ? experiment_charts(read_experiment(*experiment).charts) : Json::array();
 }
 
 std::string experiment_figures(const Json& charts) {

@@ -168,4 +168,60 @@ TEST_CASE("an answer without rows has a report", "[fast]") {
   CHECK_FALSE(std::filesystem::exists(w / "report.csv"));  // it holds rows alone
 }
 
+TEST_CASE("all experiments run in folders of their own, and one that fails stops no other",
+          "[fast]") {
+  const Workplace w;
+  std::vector<std::string> ran;
+  const api::ExperimentRequest asked{.size = "smoke", .out = w / "all", .seed = 3};
+  const auto run = [&](const api::ExperimentRequest& one) {
+    ran.push_back(one.name);
+    if (one.name == "zap") throw Error("no such data");
+    const experiments::Experiment& experiment = experiments::find_experiment(one.name);
+    const experiments::ExperimentRun started{
+        .settings = experiments::settings_of(experiment, experiments::Size::smoke, {}),
+        .seed = 3,
+        .out = one.out,
+        .folders = {},
+        .hooks = {}};
+    std::filesystem::create_directories(one.out);
+    w.file("all/" + one.name + "/experiment.json",
+           json_of(experiments::file_of(experiment, started, {})).dump());
+  };
+  const api::AllExperiments all = api::run_all_experiments(asked, run);
+  CHECK(ran.size() == experiments::all_experiments().size());
+  CHECK(all.errors == std::vector<std::string>{"zap: no such data"});
+  CHECK_THAT(all.answer, Contains("of 0 tests of published claims"));
+  CHECK_THAT(read_text(w / "all/systems.md"), Contains("## ZAP"));
+  CHECK(std::filesystem::exists(w / "all/systems.html"));
+  CHECK(api::holds_experiments(w / "all"));
+  CHECK_FALSE(api::holds_experiments(w / "all/mvue"));
+  // What concluded is kept; another seed runs again.
+  ran.clear();
+  api::run_all_experiments(asked, run);
+  CHECK(ran == std::vector<std::string>{"zap"});
+  ran.clear();
+  api::ExperimentRequest other = asked;
+  other.seed = 4;
+  api::run_all_experiments(other, run);
+  CHECK(ran.size() == experiments::all_experiments().size());
+  other.settings = {"seeds=2"};
+  CHECK_THAT(message_of([&] { api::run_all_experiments(other, run); }),
+             Contains("--set: expected none"));
+}
+
+TEST_CASE("docs/systems.md is the page of the recorded results", "[fast]") {
+  namespace fs = std::filesystem;
+  const Workplace w;
+  const fs::path results = NUMEMU_SOURCE "/data/results";
+  api::write_systems(results.string(), "", w / "systems.md");
+  std::string page = read_text(w / "systems.md");
+  // Links lead from the page to the results.
+  const std::string from =
+      results.lexically_relative(fs::absolute(w / "systems.md").parent_path()).generic_string();
+  for (std::size_t at = 0; (at = page.find("(" + from, at)) != page.npos; ++at)
+    page.replace(at + 1, from.size(), "../data/results");
+  INFO("./numemu report data/results -o /tmp/systems.html --markdown docs/systems.md");
+  CHECK(page == read_text(NUMEMU_SOURCE "/docs/systems.md"));
+}
+
 }  // namespace studies_test

@@ -1,0 +1,243 @@
+#include "experiments/systems/page.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <set>
+
+#include "experiments/report/escape.hpp"
+#include "experiments/report/html_cells.hpp"
+#include "experiments/systems/systems.hpp"
+#include "formats/storage/json.hpp"
+
+namespace numemu::experiments {
+namespace {
+
+/// What a run found about a published claim; null where its conclusion has none of the claim.
+struct TestedIn {
+  const ConcludedRun* run;
+  const ClaimRow* claim;
+};
+
+std::vector<TestedIn> tests_of(const PublishedClaim& published,
+                               const std::vector<ConcludedRun>& runs) {
+  std::vector<TestedIn> tests;
+  for (const ConcludedRun& run : runs) {
+    if (run.file.name != published.experiment) continue;
+    for (const ClaimRow& claim : run.file.claims)
+      if (claim.key == published.key && claim.worst) tests.push_back({&run, &claim});
+  }
+  return tests;
+}
+
+std::string figure_text(const std::optional<double>& x) {
+  return x ? fmt::format("{:.4g}", *x) : "-";
+}
+
+std::string interval_of(const Member<Ends>& ends) {
+  return ends && ends->known() ? fmt::format("[{:.4g}, {:.4g}]", *ends->low, *ends->high) : "-";
+}
+
+/// "resnet20, mlp on cifar10, glyphs; seeds: 5": networks, data and seeds of a run by its settings.
+std::string run_words(const ExperimentFile& file) {
+  const auto listed = [&file](std::initializer_list<const char*> keys) {
+    std::string out;
+    std::set<std::string> told{"-", ""};
+    for (const char* key : keys) {
+      const auto found = file.settings.is_object() ? file.settings.find(key) : file.settings.end();
+      if (found == file.settings.end() || !found->is_string()) continue;
+      const std::string value = found->get<std::string>();
+      if (told.insert(value).second) out += (out.empty() ? "" : ", ") + value;
+    }
+    return out;
+  };
+  const std::string nets = listed({"net", "nets", "tuned_nets", "text_net"}),
+                    data = listed({"data", "tuned_data", "text_data"}), seeds = listed({"seeds"});
+  std::string out = nets;
+  if (!data.empty()) out += (out.empty() ? "" : " on ") + data;
+  if (!seeds.empty()) out += (out.empty() ? "seeds: " : "; seeds: ") + seeds;
+  return out;
+}
+
+/// The experiments that test a system, each once.
+std::vector<std::string> experiments_of(const System& system) {
+  std::vector<std::string> out;
+  for (const PublishedClaim& claim : system.claims) {
+    const std::string name(claim.experiment);
+    if (!name.empty() && std::ranges::find(out, name) == out.end()) out.push_back(name);
+  }
+  return out;
+}
+
+std::string commands_of(const System& system) {
+  std::string out;
+  for (const std::string& name : experiments_of(system))
+    out += fmt::format("{}./numemu experiment {}", out.empty() ? "" : "; ", name);
+  return out;
+}
+
+/// What the findings of a claim that has several decide; "" for one.
+std::string of_several(const ClaimRow& claim, const char* format) {
+  const VerdictCounts counts = claim.counts();
+  return counts.compared() > 1 ? fmt::format(fmt::runtime(format), counted(counts)) : "";
+}
+
+constexpr const char* kNoRun = "none of these runs tests it";
+
+std::string markdown_rows(const PublishedClaim& published, const std::vector<ConcludedRun>& runs) {
+  std::string text = fmt::format("{} ({})", published.text, published.place);
+  const auto row = [&text](const std::string& run, const FindingRow& found,
+                           const std::string& verdict) {
+    const std::string out = fmt::format(
+        "| {} | {} | {} | {} | {} | {} |\n", markdown_cell(text), run, figure_text(found.predicted),
+        figure_text(found.measured), markdown_cell(interval_of(found.ci95)), verdict);
+    text = "the same";
+    return out;
+  };
+  if (published.key.empty())
+    return row(markdown_cell(published.nearest), FindingRow(), "not tested here");
+  std::string out;
+  for (const TestedIn& test : tests_of(published, runs)) {
+    const std::string words = run_words(test.run->file);
+    out +=
+        row(fmt::format("[{}]({}){}{}; {}", markdown_cell(test.run->name), test.run->link,
+                        words.empty() ? "" : ": ", markdown_cell(words),
+                        markdown_cell(test.claim->worst->what)),
+            *test.claim->worst,
+            fmt::format("{}{}", to_string(test.claim->judged()), of_several(*test.claim, " ({})")));
+  }
+  return out.empty() ? row(kNoRun, FindingRow(), "-") : out;
+}
+
+std::string html_rows(const PublishedClaim& published, const std::vector<ConcludedRun>& runs) {
+  const std::string claim = fmt::format("{} <span class=\"place\">({})</span>",
+                                        html_text(published.text), html_text(published.place));
+  std::string first = claim;
+  const auto row = [&first](const std::string& more, const FindingRow& found, Verdict verdict,
+                            const std::string& shown) {
+    const auto number = [](const std::optional<double>& x) {
+      return html_number_cell(x, x ? figure_text(x) : kNone);
+    };
+    const std::string out =
+        fmt::format("<tr><td>{}<small>{}</small></td>{}{}<td class=\"n\">{}</td>{}</tr>\n", first,
+                    more, number(found.predicted), number(found.measured),
+                    found.ci95 && found.ci95->known() ? interval_of(found.ci95) : kNone,
+                    html_verdict_cell(verdict, shown));
+    first = "The same";
+    return out;
+  };
+  if (published.key.empty())
+    return row(html_text(published.nearest), {}, Verdict::none, "not tested here");
+  std::string out;
+  for (const TestedIn& test : tests_of(published, runs)) {
+    const std::string words = run_words(test.run->file);
+    out += row(fmt::format("<a href=\"{}\">{}</a>{}{}. {}", html_text(test.run->link),
+                           html_text(test.run->name), words.empty() ? "" : ": ", html_text(words),
+                           html_text(test.claim->worst->what)),
+               *test.claim->worst, test.claim->judged(),
+               std::string(to_string(test.claim->judged())) +
+                   of_several(*test.claim, "<small>{}</small>"));
+  }
+  return out.empty() ? row(kNoRun, {}, Verdict::none, kNone) : out;
+}
+
+/// The first figure of the first run of each system that has one, with the name of the system in
+/// front of its title.
+Json figures_of(const std::vector<ConcludedRun>& runs) {
+  Json out = Json::array();
+  for (const System& system : published_systems()) {
+    for (const std::string& name : experiments_of(system)) {
+      const auto run = std::ranges::find_if(
+          runs, [&](const ConcludedRun& one) { return one.file.name == name; });
+      if (run == runs.end()) continue;
+      Json charts = experiment_charts(run->file.charts);
+      if (charts.empty()) continue;
+      charts[0]["title"] =
+          fmt::format("{}: {}", system.name, charts[0]["title"].get<std::string>());
+      out.push_back(std::move(charts[0]));
+      break;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+SystemsTally tally(const std::vector<ConcludedRun>& runs) {
+  SystemsTally out;
+  for (const System& system : published_systems()) {
+    for (const PublishedClaim& claim : system.claims) {
+      if (claim.key.empty()) {
+        ++out.not_tested;
+        continue;
+      }
+      const std::vector<TestedIn> tests = tests_of(claim, runs);
+      out.without += tests.empty();
+      for (const TestedIn& test : tests) out.tests.add(test.claim->judged());
+    }
+  }
+  return out;
+}
+
+std::string answer(const SystemsTally& tally) {
+  std::string out = fmt::format(
+      "{} systems: of {} tests of published claims {} hold, {} are undecided, {} fail; {} claims "
+      "are not tested here",
+      published_systems().size(), tally.tests.compared(), tally.tests.holds, tally.tests.undecided,
+      tally.tests.fails, tally.not_tested);
+  if (tally.without > 0) out += fmt::format(", {} by none of these runs", tally.without);
+  return out + ".";
+}
+
+std::string systems_markdown(const std::vector<ConcludedRun>& runs) {
+  std::string out = "# Published systems\n\n" + answer(tally(runs)) + "\n\n";
+  out +=
+      "A test is a published claim in one run. Numbers are those of the worst finding of the claim "
+      "in the run; intervals are 95 %. Most runs are small networks on two cores.\n";
+  for (const System& system : published_systems()) {
+    out += fmt::format("\n## {}\n{}. `{}`\n\n", markdown_cell(system.name),
+                       markdown_cell(system.paper), commands_of(system));
+    out +=
+        "| published claim | run; worst finding | predicted | measured | 95 % | verdict "
+        "|\n|---|---|---:|---:|---|---|\n";
+    for (const PublishedClaim& claim : system.claims) out += markdown_rows(claim, runs);
+  }
+  return out;
+}
+
+std::string systems_html(const std::vector<ConcludedRun>& runs, const ReportAssets& assets) {
+  const std::string title = "Published systems";
+  std::string rows;
+  for (const System& system : published_systems()) {
+    rows += fmt::format(
+        "<tr class=\"system\"><th scope=\"rowgroup\" colspan=\"5\">{}<small>{}. "
+        "<code>{}</code></small></th></tr>\n",
+        html_text(system.name), html_text(system.paper), html_text(commands_of(system)));
+    for (const PublishedClaim& claim : system.claims) rows += html_rows(claim, runs);
+  }
+  std::string section =
+      "<section aria-label=\"Published systems\">\n<p class=\"answer\">" +
+      html_text(answer(tally(runs))) + "</p>" +
+      html_table_start("Published claims",
+                       {"Published claim", ">Predicted", ">Measured", ">95 %", "Verdict"},
+                       " class=\"claims\"") +
+      rows + kTableEnd;
+  const Json figures = figures_of(runs);
+  if (!assets.libraries.empty()) section += experiment_figures(figures);
+  section += "</section>\n";
+  return fill_template(
+      with_section(assets.page, "rows", false),
+      {{"title", title},
+       {"facts",
+        "Numbers are those of the worst finding of a claim in a run; intervals are 95 %; most runs "
+        "are small networks on two cores."},
+       {"style", std::string(assets.style)},
+       {"gate", ""},
+       {"experiment", std::move(section)},
+       {"answer", ""},
+       {"layers", ""},
+       {"scripts", experiment_scripts(figures, assets)}});
+}
+
+}  // namespace numemu::experiments

@@ -1,0 +1,115 @@
+// The table of published systems against the claims that experiments declare, and its page.
+#include "experiments/systems/systems.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "experiments/engine/experiment.hpp"
+#include "experiments/systems/page.hpp"
+#include "formats/storage/json.hpp"
+#include "tests/catch.hpp"
+
+namespace systems_test {
+
+using namespace numemu::experiments;
+using Catch::Contains;
+using numemu::Verdict;
+
+namespace {
+
+/// The claim of the experiment with that key; null where it has none.
+const Claim* declared(std::string_view experiment, std::string_view key) {
+  const std::vector<Claim>& claims = find_experiment(experiment).claims;
+  const auto found =
+      std::ranges::find_if(claims, [&](const Claim& claim) { return claim.key == key; });
+  return found == claims.end() ? nullptr : &*found;
+}
+
+bool tagged(std::string_view text, std::string_view tag) {
+  return text.find("(" + std::string(tag)) != text.npos;
+}
+
+/// A run of the experiment with that verdict on its claim, measured 1.25.
+ConcludedRun run_of(const std::string& name, const std::string& key, Verdict verdict) {
+  ConcludedRun run{name + "-run", "../" + name + "-run/report.html", {}};
+  run.file.name = name;
+  run.file.settings = numemu::Json{{"net", "mlp|x"}, {"data", "glyphs"}, {"seeds", "5"}};
+  ClaimRow claim;
+  claim.key = key;
+  claim.verdict = verdict;
+  claim.holds = verdict == Verdict::holds;
+  claim.undecided = verdict == Verdict::undecided;
+  claim.fails = 2 * (verdict == Verdict::fails);
+  FindingRow worst;
+  worst.what = "the <worst>";
+  worst.measured = 1.25;
+  worst.predicted = 1;
+  claim.worst = worst;
+  run.file.claims = {claim};
+  return run;
+}
+
+}  // namespace
+
+TEST_CASE("every claim of every experiment is tagged by its source", "[fast]") {
+  for (const Experiment* experiment : all_experiments()) {
+    for (const Claim& claim : experiment->claims) {
+      INFO(experiment->name << ": " << claim.key);
+      CHECK(tagged(claim.text, "published") + tagged(claim.text, "derived here") +
+                tagged(claim.text, "a contrast") + tagged(claim.text, "an open question") >=
+            1);
+    }
+  }
+}
+
+TEST_CASE("systems name published claims of experiments", "[fast]") {
+  std::set<std::string_view> names;
+  for (const System& system : published_systems()) {
+    INFO(system.name);
+    CHECK(names.insert(system.name).second);
+    CHECK_FALSE(system.claims.empty());
+    for (const PublishedClaim& published : system.claims) {
+      INFO(published.text);
+      CHECK_FALSE(published.place.empty());
+      CHECK(published.key.empty() == published.experiment.empty());
+      CHECK(published.key.empty() != published.nearest.empty());
+      if (published.key.empty()) continue;
+      const Claim* claim = declared(published.experiment, published.key);
+      REQUIRE(claim);
+      CHECK(tagged(claim->text, "published"));
+    }
+  }
+  CHECK(names.size() == 30);
+}
+
+TEST_CASE("a test is a claim in a run; claims without runs are counted apart", "[fast]") {
+  const SystemsTally none = tally({});
+  CHECK(none.tests.compared() == 0);
+  CHECK(none.not_tested > 0);
+  const SystemsTally some = tally({run_of("novograd", "state", Verdict::holds),
+                                   run_of("novograd", "accuracy", Verdict::fails),
+                                   run_of("novograd", "accuracy", Verdict::undecided),
+                                   run_of("novograd", "epsilon", Verdict::fails)});
+  CHECK(some.tests.holds == 1);
+  CHECK(some.tests.fails == 1);
+  CHECK(some.tests.undecided == 1);
+  CHECK(some.without == none.without - 2);
+  CHECK_THAT(answer(some), Contains("of 3 tests of published claims 1 hold, 1 are undecided, 1 "
+                                    "fail"));
+}
+
+TEST_CASE("the page has every system, its runs and what is not tested", "[fast]") {
+  const std::vector<ConcludedRun> runs = {run_of("novograd", "accuracy", Verdict::fails)};
+  const std::string markdown = systems_markdown(runs);
+  CHECK_THAT(markdown, Contains("## TracIn"));
+  CHECK_THAT(markdown, Contains("[novograd-run](../novograd-run/report.html): mlp\\|x on glyphs; "
+                                "seeds: 5; the \\<worst\\> | 1 | 1.25 | - | fails (2 fail) |"));
+  CHECK_THAT(markdown, Contains("| not tested here |"));
+  const std::string html = systems_html(runs, embedded_assets());
+  CHECK_THAT(html, Contains("<a href=\"../novograd-run/report.html\">novograd-run</a>: mlp|x on "
+                            "glyphs; seeds: 5. the &lt;worst&gt;"));
+  CHECK_THAT(html, Contains("fails<small>2 fail</small>"));
+  CHECK(html.find("{{") == html.npos);
+}
+
+}  // namespace systems_test
