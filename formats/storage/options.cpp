@@ -109,8 +109,9 @@ void read_arguments(const CallText& call, const std::vector<Option>& known,
       text.erase(0, equals + 1);
     }
     if (option == nullptr) {
-      throw Error(
-          fmt::format("{}: expected at most {} options, found '{}'", where, known.size(), text));
+      throw Error(known.empty() ? fmt::format("{}: expected no options, found '{}'", where, text)
+                                : fmt::format("{}: expected at most {} option{}, found '{}'", where,
+                                              known.size(), known.size() == 1 ? "" : "s", text));
     }
     if (!given.insert(option->key).second)
       throw Error(fmt::format("{}: expected {} once", where, option->key));

@@ -109,7 +109,7 @@ TEST_CASE("steps and options that are not there are named", "[fast]") {
   fails("calibrate(rul=mse)", "--steps: calibrate: unknown option 'rul'");
   fails("calibrate(rule=median)", "--steps: calibrate: rule");
   fails("calibrate(dynamic)", "expected a rule that gives ranges");
-  fails("calibrate(mse,3)", "expected at most 1 options, found '3'");
+  fails("calibrate(mse,3)", "expected at most 1 option, found '3'");
 }
 
 }  // namespace tune_step_test

@@ -24,7 +24,7 @@ TEST_CASE("an objective's options are arguments of its name", "[fast]") {
   CHECK_THROWS_WITH(find_objective("label_smoothing(2)"),
                     "objective label_smoothing: share: expected a number from 0 to 1");
   CHECK_THROWS_WITH(find_objective("complement(2)"),
-                    "objective complement: expected at most 0 options, found '2'");
+                    "objective complement: expected no options, found '2'");
 }
 
 TEST_CASE("every objective answers per target, checks its labels and agrees with the prediction",
