@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 #include <vector>
 
 #include "emu/unit/chain/chain.hpp"
 #include "emu/unit/description.hpp"
+#include "emu/unit/description/fields.hpp"
 #include "emu/unit/mac/native_half.hpp"
 #include "emu/unit/mac/tile.hpp"
 #include "emu/unit/operand.hpp"
@@ -66,26 +68,36 @@ double integer_at(const Register& r, const void* codes, std::int64_t i) {
   return std::ldexp(static_cast<double>(sign_extended(code, r.bits)), -r.fraction);
 }
 
-/// Values are those of the register already, so how to round does not matter.
-Conversion to_register(const Register& r) {
-  static const Format& any = find_format("float32");
+const Format& any_float32() {
+  static const Format& float32 = find_format("float32");
+  return float32;
+}
+
+/// To a format that holds the values; nullptr: any, nothing is converted.
+Conversion exactly_to(const Format* format) {
   Conversion c;
-  c.format = r.format != nullptr ? r.format : &any;
+  c.format = format != nullptr ? format : &any_float32();
   c.overflow = Overflow::ieee;
   return c;
 }
 
-/// The values of C, row-major; empty where there is no C. The register fits float32, or has at most
-/// 32 bits in two's complement.
-std::vector<double> read_c(const Register& r, const Gemm& g) {
+/// The values of C, row-major; empty where there is no C. Its format fits float32, or it has at
+/// most 32 bits in two's complement.
+std::vector<double> read_c(const UnitDescription& unit, const Gemm& g) {
   if (g.c == nullptr) return {};
   std::vector<double> values(static_cast<std::size_t>(g.m * g.n));
   const auto count = static_cast<std::int64_t>(values.size());
-  if (r.format == nullptr) {
-    for (std::int64_t i = 0; i < count; ++i) values[i] = integer_at(r, g.c, i);
+  const Format* const format = c_format(unit);
+  if (format == nullptr) {
+    for (std::int64_t i = 0; i < count; ++i) values[i] = integer_at(unit.accumulator, g.c, i);
     return values;
   }
-  const Format& f = *r.format;
+  const Format& f = *format;
+  if (format == &any_float32()) {
+    const auto* c = static_cast<const float*>(g.c);
+    values.assign(c, c + count);
+    return values;
+  }
   const auto value_of_code = [&](std::uint64_t code) { return double_or_nan(decode(f, code)); };
   const auto code = [&](std::int64_t i) { return load_code(f, g.c, i) & f.code_mask(); };
   const auto codes = std::int64_t{1} << f.bits;
@@ -100,17 +112,21 @@ std::vector<double> read_c(const Register& r, const Gemm& g) {
 }
 
 ResultWriter::ResultWriter(const UnitDescription& unit, const Gemm& gemm)
-    : unit_(unit), gemm_(gemm), to_code_(to_register(unit.accumulator)) {}
+    : unit_(unit), gemm_(gemm), to_code_(exactly_to(result_format(unit))) {}
 
 template <class Code>
 void ResultWriter::write_floats(std::int64_t first, std::int64_t count, const float* values) const {
   auto* codes = static_cast<Code*>(gemm_.d) + first;
-  to_code_.encode(values, count, codes);
+  if (result_format(unit_) == &any_float32()) {
+    std::memcpy(codes, values, static_cast<std::size_t>(count) * sizeof(float));
+  } else {
+    to_code_.encode(values, count, codes);
+  }
   int nans = 0;
 #pragma omp simd reduction(+ : nans)
   for (std::int64_t j = 0; j < count; ++j) nans += values[j] != values[j];
   if (nans == 0) return;
-  const std::uint64_t nan = unit_.nan_code << unit_.accumulator.format->container_shift;
+  const std::uint64_t nan = unit_.nan_code << result_format(unit_)->container_shift;
   for (std::int64_t j = 0; j < count; ++j) {
     if (values[j] != values[j]) codes[j] = static_cast<Code>(nan);
   }
@@ -140,7 +156,7 @@ void ResultWriter::write_integers(std::int64_t first, std::int64_t count, const 
 void ResultWriter::write(std::int64_t i, std::int64_t j, std::int64_t count,
                          const float* values) const {
   const std::int64_t first = i * gemm_.n + j;
-  const Format* format = unit_.accumulator.format;
+  const Format* format = result_format(unit_);
   if (format == nullptr) return write_integers(first, count, values);
   if (format->bits <= 8) return write_floats<std::uint8_t>(first, count, values);
   if (format->bits <= 16) return write_floats<std::uint16_t>(first, count, values);
@@ -164,9 +180,9 @@ using mac::Plan;
 
 bool known_register(const UnitDescription& unit) {
   const Register& r = unit.accumulator;
-  if (unit.c != nullptr && unit.c != r.format) return false;
-  if (unit.d != nullptr && unit.d != r.format) return false;
-  if (r.format == nullptr) return r.bits >= 2 && r.bits <= 32;
+  const Format *const c = c_format(unit), *const d = result_format(unit);
+  if (r.format == nullptr) return c == nullptr && d == nullptr && r.bits >= 2 && r.bits <= 32;
+  if (c->kind != Kind::floating || !fits_float32(*c) || !fits_float32(*d)) return false;
   const Format& f = *r.format;
   return f.kind == Kind::floating && f.is_signed && f.mantissa_bits > 0 &&
          f.field_zero == FieldZero::subnormal && fits_float32(f);
@@ -182,8 +198,18 @@ bool may_be_special(const Format& f) {
   return f.kind == Kind::floating && (f.has_infinity() || f.has_nan());
 }
 
+/// Whether C holds finite numbers that the register does not, which is narrower than C's format.
+bool is_foreign(const UnitDescription& unit, const std::vector<double>& c) {
+  if (c.empty() || c_format(unit) == unit.accumulator.format) return false;
+  std::vector<float> exact(c.begin(), c.end()), held(c.size());
+  const Float32Converter to_register(mac::exactly_to(unit.accumulator.format));
+  to_register.round(exact.data(), std::ssize(exact), held.data());
+  return !std::equal(exact.begin(), exact.end(), held.begin(),
+                     [](float x, float y) { return x == y || std::isnan(x); });
+}
+
 /// Bounds from the formats alone, and from C's values.
-mac::Inputs inputs_of(const Gemm& g, const std::vector<double>& c) {
+mac::Inputs inputs_of(const UnitDescription& unit, const Gemm& g, const std::vector<double>& c) {
   mac::Inputs in;
   in.a = exponents_of(*g.a.format);
   in.b = exponents_of(*g.b.format);
@@ -191,18 +217,20 @@ mac::Inputs inputs_of(const Gemm& g, const std::vector<double>& c) {
   in.special = may_be_special(*g.a.format) || may_be_special(*g.b.format);
   in.product_bits = mac::precision(*g.a.format) + mac::precision(*g.b.format);
   in.k = g.k;
+  in.foreign_c = is_foreign(unit, c);
   for (const double x : c) {
     in.infinite |= std::isinf(x);
     in.negative_zero_c |= x == 0 && std::signbit(x);
     if (std::isfinite(x)) in.largest_c = std::max(in.largest_c, std::abs(x));
   }
+  if (in.foreign_c) in.largest_c *= 2;  // at least the register's next number
   return in;
 }
 
 /// The plan from the bounds of the formats, or from the values present if these may give a better.
 std::optional<Plan> plan_of(const UnitDescription& unit, const Gemm& g,
                             const std::vector<double>& c) {
-  mac::Inputs in = inputs_of(g, c);
+  mac::Inputs in = inputs_of(unit, g, c);
   const auto make = [&] { return mac::make_plan(unit.accumulator, unit.chain.chunk, in); };
   const std::optional<Plan> plan = make();
   if (plan && !plan->wide && plan->ends != mac::Ends::guarded) return plan;
@@ -264,11 +292,12 @@ void multiply_as(const UnitDescription& unit, const Gemm& g, const Plan& plan,
 /// Whether the host's float32 fused multiply-add is the whole step, NaN included.
 bool is_float32_chain(const UnitDescription& unit, const Gemm& g) {
   constexpr std::uint64_t kNan = 0x7fc00000;  // what run_chain() writes
-  static const Format& float32 = find_format("float32");
+  const Format* const float32 = &mac::any_float32();
   const Register& r = unit.accumulator;
-  return r.format == &float32 && r.rounding.mode == RoundingMode::rne &&
-         r.overflow == Overflow::ieee && unit.chain.chunk == 0 && unit.nan_code == kNan &&
-         fits_float32(*g.a.format) && fits_float32(*g.b.format);
+  return r.format == float32 && c_format(unit) == float32 && result_format(unit) == float32 &&
+         r.rounding.mode == RoundingMode::rne && r.overflow == Overflow::ieee &&
+         unit.chain.chunk == 0 && unit.nan_code == kNan && fits_float32(*g.a.format) &&
+         fits_float32(*g.b.format);
 }
 
 void multiply_float32(const Gemm& g) {
@@ -289,7 +318,7 @@ bool multiply_mac(const UnitDescription& unit, const Gemm& g) {
     return true;
   }
   if (mac::multiply_native_half(unit, g)) return true;
-  const std::vector<double> c = mac::read_c(unit.accumulator, g);
+  const std::vector<double> c = mac::read_c(unit, g);
   const std::optional<Plan> plan = plan_of(unit, g, c);
   if (!plan) return false;
   if (plan->wide) {

@@ -24,9 +24,9 @@ inline constexpr std::string_view kMacFields[] = {"core",
 /// D = A x B + C as ReferenceDot computes it, over OpenMP threads. False, and nothing is written,
 /// where the product is not one that the vector loops are proven for:
 /// - another core than `chain`, steps of several products;
-/// - C or D differ from the register; a floating register that is unsigned,
-///   has no mantissa bits or no subnormals (FieldZero other than `subnormal`), or does not fit
-///   float32; a two's complement register of more than 32 bits;
+/// - C or D do not fit float32; a floating register that is unsigned, has no mantissa bits or no
+///   subnormals (FieldZero other than `subnormal`), or does not fit float32; a two's complement
+///   register of more than 32 bits;
 /// - sr(n) with M + n (variant b: M + n + 1) above 50, M the register's mantissa bits (two's
 ///   complement with a fraction to cut: its bits less one);
 /// - operands beyond a float32's 24 bits, or with exponents whose products leave a float64;

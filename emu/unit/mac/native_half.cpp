@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "emu/unit/cpu.hpp"
+#include "emu/unit/description/fields.hpp"
 #include "emu/unit/mac/plan.hpp"
 #include "emu/unit/operand.hpp"
 #include "emu/unit/prepared_operand.hpp"
@@ -189,7 +190,8 @@ void run_tile(const Product& p, const Tile& t) {
 
 bool multiply_native_half(const UnitDescription& unit, const Gemm& g) {
   const Register& r = unit.accumulator;
-  if (!is_half(r.format) || r.rounding.mode != RoundingMode::rne || r.overflow != Overflow::ieee)
+  if (!is_half(r.format) || !is_half(c_format(unit)) || !is_half(result_format(unit)) ||
+      r.rounding.mode != RoundingMode::rne || r.overflow != Overflow::ieee)
     return false;
   if (!exact_in_half(*g.a.format) || !exact_in_half(*g.b.format)) return false;
   if (g.n < kLanes || !has_wide_float16()) return false;

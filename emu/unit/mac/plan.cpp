@@ -138,11 +138,13 @@ std::optional<Plan> plan_floating(const Register& r, int chunk, const Inputs& in
   if (plan.wide) return plan;
 
   // Products and C are multiples of the smallest subnormal, and so is every sum: none needs the
-  // lower end. Its binade may be that number, and the last random bit of that binade has to be a
-  // float32. A sum is -0 only if it starts as -0, or where it cancels and is rounded down.
+  // lower end. Its binade may be that number, without a C the smallest product, and the last random
+  // bit of that binade has to be a float32. A sum is -0 only if it starts as -0, or where it
+  // cancels and is rounded down.
+  const int lowest = in.largest_c == 0 ? std::max(quantum, products.low) : quantum;
   const bool ends_idle = plan.rule != Rule::down && products.low >= quantum &&
-                         quantum - m - plan.cut_bits >= -149 && bound <= plan.largest &&
-                         !in.negative_zero_c;
+                         lowest - m - plan.cut_bits >= -149 && bound <= plan.largest &&
+                         !in.negative_zero_c && !in.foreign_c;
   if (ends_idle) plan.ends = Ends::free;
 
   // RNE to p = M + 1 bits after RNE to 24. They could differ from one RNE where the exact sum s is
@@ -154,7 +156,7 @@ std::optional<Plan> plan_floating(const Register& r, int chunk, const Inputs& in
   // has p + 1 bits; |x - h| >= 2^(e - p), y is as large and a multiple of 2^(e - 2 p).
   // With p + q <= 2 p < 24 neither is possible. In the subnormal range steps only grow.
   const int p = m + 1;
-  if (plan.rule == Rule::even && in.product_bits <= p && 2 * p < kFloatBits)
+  if (plan.rule == Rule::even && in.product_bits <= p && 2 * p < kFloatBits && !in.foreign_c)
     plan.rule = Rule::plain;
   return plan;
 }

@@ -1,13 +1,14 @@
 // The plan of the vector loops for one product of multiply-adds: lanes, steps and constants.
 #pragma once
-#include <cstdint>
-#include <optional>
-#include "emu/unit/description.hpp"
-#include "emu/unit/operand.hpp"
 #include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
+#include <optional>
 #include <type_traits>
+
+#include "emu/unit/description.hpp"
+#include "emu/unit/operand.hpp"
 
 namespace numemu::unit::mac {
 
@@ -60,6 +61,7 @@ struct Inputs {
   int product_bits = 0;   ///< significant bits of a product
   double largest_c = 0;   ///< |C| is at most this
   bool negative_zero_c = false;
+  bool foreign_c = false;  ///< C holds finite numbers that are none of the register's
   std::int64_t k = 0;
 };
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "emu/unit/description/fields.hpp"
 #include "emu/unit/mac/mac.hpp"
 #include "emu/unit/reference/dot.hpp"
 #include "formats/codec.hpp"
@@ -75,16 +76,16 @@ struct Case {
   MatrixLayout layout = {};
 };
 
-/// C and D have the register's container.
-inline int container(const UnitDescription& unit) {
+/// Bytes of C or D: of the format, or of the two's complement register.
+inline int container(const UnitDescription& unit, const Format* format) {
   const Register& r = unit.accumulator;
-  if (r.format != nullptr) return container_bytes(*r.format);
+  if (format != nullptr) return container_bytes(*format);
   return r.bits <= 8 ? 1 : r.bits <= 16 ? 2 : 4;
 }
 
 inline std::vector<std::uint8_t> draw_c(const UnitDescription& unit, const Case& c, Dice& dice) {
-  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(c.m * c.n * container(unit)));
-  const Format* f = unit.accumulator.format;
+  const Format* f = c_format(unit);
+  std::vector<std::uint8_t> bytes(static_cast<std::size_t>(c.m * c.n * container(unit, f)));
   if (f == nullptr) {
     for (auto& byte : bytes) byte = static_cast<std::uint8_t>(dice.bits());
     return bytes;
@@ -116,7 +117,8 @@ inline std::int64_t differing(const UnitDescription& unit, const Case& c) {
   }
   const std::vector<std::uint8_t> c_codes =
       c.with_c ? draw_c(unit, c, dice) : std::vector<std::uint8_t>();
-  const auto size = static_cast<std::size_t>(c.m * c.n * container(unit));
+  const auto bytes = static_cast<std::size_t>(container(unit, result_format(unit)));
+  const auto size = static_cast<std::size_t>(c.m * c.n) * bytes;
   std::vector<std::uint8_t> fast(size, 0xa5), reference(size, 0x5a);
   Gemm g;
   g.m = c.m;
@@ -137,7 +139,6 @@ inline std::int64_t differing(const UnitDescription& unit, const Case& c) {
   for (std::int64_t i = 0; i < c.m; ++i) {
     for (std::int64_t j = 0; j < c.n; ++j) dot.write(i, j);
   }
-  const auto bytes = static_cast<std::size_t>(container(unit));
   std::int64_t count = 0;
   for (std::size_t i = 0; i < size; i += bytes)
     count += std::memcmp(&fast[i], &reference[i], bytes) != 0;

@@ -112,7 +112,8 @@ TEST_CASE("mac: declines what it does not know, and writes nothing", "[fast]") {
   CHECK(declines([](UnitDescription& u) { u.accumulator.format = &find_format("dlfloat16"); }));
   CHECK(declines([](UnitDescription& u) { u.accumulator.format = &find_format("e4m3+ftz"); }));
   CHECK(declines([](UnitDescription& u) { u.accumulator.format = &find_format("e9m3"); }));
-  CHECK(declines([](UnitDescription& u) { u.d = &find_format("float32"); }));
+  CHECK(declines([](UnitDescription& u) { u.d = &find_format("float64"); }));
+  CHECK(declines([](UnitDescription& u) { u.c = &find_format("float64"); }));
   const UnitDescription integer = integer_chain(16, 4, IntegerOverflow::wrap);
   CHECK(differing(integer, {.a = "float8_e5m2", .fill = Fill::any}) == -1);
   CHECK(differing(chain_of("float32", "sr(32)"), {}) == -1);

@@ -61,6 +61,24 @@ TEST_CASE("mac: every rounding and overflow mode gives the bits of the reference
   SECTION("binary8p4se") { check_all("binary8p4se", "binary8p4se", "binary8p3se", {0, 0x1p-4}); }
 }
 
+TEST_CASE("mac: C and D wider than the register", "[fast]") {
+  for (const char* format : {"e8m8", "e8m10", "e8m12", "e8m16", "e8m21", "e6m12", "float16"}) {
+    for (const char* rounding : {"rne", "rtz", "rdn", "rodd", "sr(8)"}) {
+      for (const int chunk : {0, 16}) {
+        UnitDescription unit = chain_of(format, rounding, Overflow::ieee, chunk);
+        unit.c = unit.d = &find_format("float32");
+        unit.nan_code = 0x7fc00001;
+        for (const Case& c : data_sets("float8_e5m2", "float8_e4m3fn", {0, 0x1p-6})) {
+          INFO(format << " " << rounding << " chunk " << chunk << " seed " << c.seed);
+          CHECK(differing(unit, c) == 0);
+        }
+        unit.c = &find_format("bfloat16");
+        CHECK(differing(unit, {.with_c = true, .magnitudes = {0x1p-4, 4}, .seed = 7}) == 0);
+      }
+    }
+  }
+}
+
 TEST_CASE("mac: chunks", "[slow]") {
   for (const int chunk : {1, 7, 64}) {
     for (const char* rounding : {"rne", "rtz", "rup", "rna", "sr(8)", "sr(12)", "sr(23)"}) {
