@@ -40,7 +40,7 @@ constexpr FastPath kPaths[] = {
     {"fused half", kFusedFields, multiply_fused_half},
     {"fused float", kFusedFields, multiply_fused_float},
     {"fused integer", kFusedFields, multiply_fused_integer},
-    {"fused double", kFusedFields, multiply_fused_double},
+    {"fused double", kFusedDoubleFields, multiply_fused_double},
     // AMD, Intel and Arm.
     {"staged", kStagedFields, multiply_staged},
     {"tree", kTreeFields, multiply_tree},

@@ -9,6 +9,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <type_traits>
 
 #include "emu/unit/fused/prepare.hpp"
 #include "emu/unit/fused/prepare_loop-inl.hpp"
@@ -57,17 +58,30 @@ struct DoubleRows {
     const hn::Half<F> half;
     const hn::Half<decltype(fi)> half_i;
     const auto fields = hn::Add(exponents, hn::Set(fi, 1023 - 127 + 52 - steps.rule.fraction_bits));
-    StartOne(hn::LowerHalf(half_i, fields), hn::LowerHalf(half, c), above_low, below_low);
-    StartOne(hn::UpperHalf(half_i, fields), hn::UpperHalf(half, c), above_high, below_high);
+    const RoundingMode alignment = steps.rule.alignment;
+    StartOne(hn::LowerHalf(half_i, fields), hn::LowerHalf(half, c), alignment, above_low,
+             below_low);
+    StartOne(hn::UpperHalf(half_i, fields), hn::UpperHalf(half, c), alignment, above_high,
+             below_high);
     (void)f;
   }
 
   template <class E, class C>
-  static HWY_INLINE void StartOne(E field, C c, V& above, V& below) {
+  static HWY_INLINE void StartOne(E field, C c, RoundingMode alignment, V& above, V& below) {
     const D d;
     const hn::RebindToSigned<D> di;
     const auto m = hn::BitCast(d, hn::ShiftLeft<52>(hn::PromoteTo(di, field)));
     const auto wide = hn::PromoteTo(d, c);
+    if (alignment != RoundingMode::rtz) {
+      below = hn::Mul(m, hn::Set(d, 1.5));
+      above = hn::Zero(d);
+      const V one = hn::Set(d, 1.0);
+      if (alignment == RoundingMode::rne)
+        return AddAligned<RoundingMode::rne>(one, wide, below, above);
+      if (alignment == RoundingMode::rdn)
+        return AddAligned<RoundingMode::rdn>(one, wide, below, above);
+      return AddAligned<RoundingMode::rodd>(one, wide, below, above);
+    }
     above = hn::Add(m, hn::Max(wide, hn::Zero(d)));
     below = hn::Sub(hn::Min(wide, hn::Zero(d)), m);
   }
@@ -90,6 +104,44 @@ struct DoubleRows {
     below2 = hn::MulAdd(a, hn::Load(d, to_below + 2 * n), below2);
     below3 = hn::MulAdd(a, hn::Load(d, to_below + 3 * n), below3);
     rest.AddCut(row + 1, lanes, width);
+  }
+
+  /// Other alignments than toward zero: `below` stays 1.5 M, where the last bit of every sum with a
+  /// product is 2^(E - F), and `above` is the sum. sum += a * b, rounded there. Rounding toward
+  /// zero beside 1.5 M is rounding down, and what it leaves is exact.
+  template <RoundingMode kAlignment>
+  static HWY_INLINE void AddAligned(V a, V b, V beside, V& sum) {
+    const D d;
+    const hn::RebindToSigned<D> di;
+    V cut = hn::MulAdd(a, b, beside);
+    if constexpr (kAlignment != RoundingMode::rdn) {
+      const auto odd = hn::And(hn::BitCast(di, cut), hn::Set(di, 1));
+      const V left = hn::MulAdd(a, b, hn::Sub(beside, cut));
+      auto up = hn::Eq(odd, hn::Zero(di));
+      if constexpr (kAlignment == RoundingMode::rodd) {
+        up = hn::And(up, hn::RebindMask(di, hn::Gt(left, hn::Zero(d))));
+      } else {
+        // More than half of 2^(E - F), or half beside an odd one. Half of it is 1.5 M with a field
+        // lower by 53 and no fraction; the order of positive numbers is that of their bits.
+        constexpr std::int64_t kToHalf = (std::int64_t{53} << 52) + (std::int64_t{1} << 51);
+        const auto shifted = hn::Add(hn::Add(hn::BitCast(di, left), odd), hn::Set(di, kToHalf));
+        up = hn::Gt(shifted, hn::BitCast(di, beside));
+      }
+      const auto one = hn::IfThenElseZero(up, hn::Set(di, 1));
+      cut = hn::BitCast(d, hn::Add(hn::BitCast(di, cut), one));
+    }
+    sum = hn::Add(sum, hn::Sub(cut, beside));
+  }
+  template <RoundingMode kAlignment>
+  HWY_INLINE void AddAligned(const double* row, const double* lanes) {
+    const D d;
+    const std::size_t n = hn::Lanes(d);
+    const V a = hn::Set(d, *row);
+    AddAligned<kAlignment>(a, hn::Load(d, lanes), below0, above0);
+    AddAligned<kAlignment>(a, hn::Load(d, lanes + n), below1, above1);
+    AddAligned<kAlignment>(a, hn::Load(d, lanes + 2 * n), below2, above2);
+    AddAligned<kAlignment>(a, hn::Load(d, lanes + 3 * n), below3, above3);
+    rest.template AddAligned<kAlignment>(row + 1, lanes);
   }
 
   /// above += below: exact, both are multiples of 2^(E - F) and the sum is below M.
@@ -160,6 +212,8 @@ struct DoubleRows<0> {
     return true;
   }
   HWY_INLINE void AddCut(const double*, const double*, std::int64_t) {}
+  template <RoundingMode>
+  HWY_INLINE void AddAligned(const double*, const double*) {}
   HWY_INLINE void Join() {}
   HWY_INLINE void AddPlain(const double*, V, V, V, V) {}
   HWY_INLINE void Finish(const FusedSteps&, float*) {}
@@ -210,13 +264,34 @@ struct DoubleForm {
         const auto value = hn::PromoteTo(d, hn::Load(d_float, values + k * p.width + i));
         hn::Store(hn::Max(value, zero), d, to + i);
         hn::Store(hn::Min(value, zero), d, to + p.width + i);
-        if (steps.plain_worthwhile) hn::Store(value, d, to + 2 * p.width + i);
+        if (ReadsAll(steps)) hn::Store(value, d, to + 2 * p.width + i);
       }
     }
-    const int copies = steps.plain_worthwhile ? 3 : 2;
+    const int copies = ReadsAll(steps) ? 3 : 2;
     ForEachScaled(p, steps.rule.group, [&](std::int64_t k, std::int64_t i, int scale) {
       for (int c = 0; c < copies; ++c) packed[(k * kCopies + c) * p.width + i] *= PowerOfTwo(scale);
     });
+  }
+
+  /// Whether a step may read all values of a depth in one place, not the negative ones apart.
+  static bool ReadsAll(const FusedSteps& steps) {
+    return steps.plain_worthwhile || steps.rule.alignment != RoundingMode::rtz;
+  }
+
+  /// Calls add(row, lane) for every depth of a step.
+  template <class Add>
+  static HWY_INLINE void ForDepths(const StepDepths& depths, const double* row, const double* lane,
+                                   const Add& add) {
+    const std::int64_t width = PanelLanes();
+    for (std::int64_t c = 0; c < depths.runs; ++c) {
+      for (std::int64_t q = 0; q < depths.run; ++q) {
+        add(row, lane);
+        row += kRowPanel;
+        lane += kCopies * width;
+      }
+      row += depths.skip * kRowPanel;
+      lane += depths.skip * kCopies * width;
+    }
   }
 
   template <int kRowCount>
@@ -233,28 +308,27 @@ struct DoubleForm {
       const bool uncut = rows.Start(largest, steps, block.sums);
       const double* row = block.rows + first * kRowPanel;
       const double* lane = block.lanes + first * kCopies * width;
+      const RoundingMode alignment = steps.rule.alignment;
+      const auto aligned = [&](auto mode) HWY_ATTR {
+        ForDepths(depths, row, lane, [&](const double* a, const double* b) HWY_ATTR {
+          rows.template AddAligned<mode()>(a, b + 2 * width);
+        });
+      };
       if (uncut && steps.plain_worthwhile) {
+        if (alignment == RoundingMode::rtz) rows.Join();
+        ForDepths(depths, row, lane, [&](const double* a, const double* b) HWY_ATTR {
+          rows.AddPlain(a, b + 2 * width);
+        });
+      } else if (alignment == RoundingMode::rtz) {
+        ForDepths(depths, row, lane,
+                  [&](const double* a, const double* b) HWY_ATTR { rows.AddCut(a, b, width); });
         rows.Join();
-        for (std::int64_t c = 0; c < depths.runs; ++c) {
-          for (std::int64_t q = 0; q < depths.run; ++q) {
-            rows.AddPlain(row, lane + 2 * width);
-            row += kRowPanel;
-            lane += kCopies * width;
-          }
-          row += depths.skip * kRowPanel;
-          lane += depths.skip * kCopies * width;
-        }
+      } else if (alignment == RoundingMode::rne) {
+        aligned(std::integral_constant<RoundingMode, RoundingMode::rne>());
+      } else if (alignment == RoundingMode::rdn) {
+        aligned(std::integral_constant<RoundingMode, RoundingMode::rdn>());
       } else {
-        for (std::int64_t c = 0; c < depths.runs; ++c) {
-          for (std::int64_t q = 0; q < depths.run; ++q) {
-            rows.AddCut(row, lane, width);
-            row += kRowPanel;
-            lane += kCopies * width;
-          }
-          row += depths.skip * kRowPanel;
-          lane += depths.skip * kCopies * width;
-        }
-        rows.Join();
+        aligned(std::integral_constant<RoundingMode, RoundingMode::rodd>());
       }
       rows.Finish(steps, block.sums);
     }
@@ -296,7 +370,9 @@ bool has_double_form() { return HWY_DYNAMIC_DISPATCH(HasDoubleForm)(); }
 //   S. Below, |S| + 2^smallest, cut to 53 bits, has the register's subnormal unit where normal
 //   numbers have their last bit; whether the cut lost anything joins the last of these bits, which
 //   lies below half of that unit, so that both roundings see all of S. Rounded values are float32
-//   numbers, and storing them rounds nothing.
+//   numbers, and storing them rounds nothing. Other alignments than toward zero round a product
+//   beside 1.5 M: it is below 4 * 2^E <= 2^51 u, so the sum stays in [M, 2 M), and its exact rest
+//   has no more bits than the product.
 
 namespace {
 

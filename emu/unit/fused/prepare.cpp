@@ -1,18 +1,20 @@
 // Checks that a fused description is one that fast paths cover, and what bounds its numbers.
 #include "emu/unit/fused/prepare.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
+
+#include "emu/unit/chain/chain.hpp"
 #include "emu/unit/description/fields.hpp"
 #include "emu/unit/fused/prepare_side.hpp"
 #include "emu/unit/fused/prepare_values.hpp"
 #include "emu/unit/prepared_operand.hpp"
-#include "formats/float_guard.hpp"
-#include "formats/portable/math.hpp"
-#include "emu/unit/chain/chain.hpp"
 #include "emu/unit/reference/dot.hpp"
 #include "emu/unit/tiles.hpp"
 #include "formats/codec.hpp"
+#include "formats/float_guard.hpp"
+#include "formats/portable/math.hpp"
 
 namespace numemu::unit {
 namespace {
@@ -101,10 +103,11 @@ void measure(FusedOperands& o, const Gemm& gemm) {
   const double products = none ? 0
                                : static_cast<double>(gemm.k) * scale *
                                      std::ldexp(1.0, o.a.present.top + o.b.present.top);
-  o.bounded = c + products < limit;
+  const bool shrinks = rule.alignment == RoundingMode::rtz;
+  o.bounded = shrinks && c + products < limit;
   // Cauchy and Schwarz, when the simple bound is not enough; the host's own roundings are far below
   // the margin of a tenth.
-  if (!o.bounded && c < limit && !none)
+  if (shrinks && !o.bounded && c < limit && !none)
     o.bounded =
         c + 1.1 * scale * largest_norm(o.a, gemm.m, gemm.k) * largest_norm(o.b, gemm.n, gemm.k) <
         limit;
@@ -135,6 +138,7 @@ std::optional<FusedRule> fused_rule(const UnitDescription& unit) {
   rule.instruction = unit.k != 0 ? unit.k : unit.group;
   rule.group = unit.group != 0 ? unit.group : unit.k;
   rule.fraction_bits = alignment.fraction_bits;
+  rule.alignment = alignment.rounding;
   rule.pairs_mod4 = unit.order == StepOrder::pairs_mod4;
   rule.c_at_end = unit.c_entry == CEntry::after_rounding;
   rule.zeros_drop = !alignment.zero_exponent;

@@ -2,8 +2,10 @@
 // to the reference.
 #pragma once
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -14,36 +16,40 @@
 
 namespace numemu::unit {
 
-/// The fields of a description that the half, float, integer and double form understand
-/// (fast_paths.hpp).
-inline constexpr std::string_view kFusedFields[] = {"core",
-                                                    "k",
-                                                    "group",
-                                                    "order",
-                                                    "accumulator.format",
-                                                    "accumulator.rounding",
-                                                    "accumulator.overflow_to_infinity",
-                                                    "c",
-                                                    "d",
-                                                    "c_entry",
-                                                    "alignment.fraction_bits",
-                                                    "alignment.zero_exponent",
-                                                    "alignment.zero_c_counts",
-                                                    "alignment.floor",
-                                                    "nan_code",
-                                                    "scaling.point",
-                                                    "scaling.format",
-                                                    "scaling.block",
-                                                    "input.format",
-                                                    "input.rounding"};
+/// The fields of a description that the double form understands (fast_paths.hpp).
+inline constexpr std::string_view kFusedDoubleFields[] = {"core",
+                                                          "k",
+                                                          "group",
+                                                          "order",
+                                                          "accumulator.format",
+                                                          "accumulator.rounding",
+                                                          "accumulator.overflow_to_infinity",
+                                                          "c",
+                                                          "d",
+                                                          "c_entry",
+                                                          "alignment.fraction_bits",
+                                                          "alignment.zero_exponent",
+                                                          "alignment.zero_c_counts",
+                                                          "alignment.floor",
+                                                          "nan_code",
+                                                          "scaling.point",
+                                                          "scaling.format",
+                                                          "scaling.block",
+                                                          "input.format",
+                                                          "input.rounding",
+                                                          "alignment.rounding"};
+/// The half, float and integer form cut toward zero.
+inline constexpr std::span<const std::string_view> kFusedFields(kFusedDoubleFields,
+                                                                std::size(kFusedDoubleFields) - 1);
 
 /// A description reduced to the parameters of a fast path. Everything else has the value that every
-/// NVIDIA unit has: addends cut toward zero, subnormals kept, NaN canonical, operands dense. C and
+/// NVIDIA unit has: subnormals kept, NaN canonical, operands dense. C and
 /// D are float32, whatever IEEE-like register with exponents within float32's they hold; or both
 /// they and the register are float16.
 struct FusedRule {
-  int fraction_bits = 0;      ///< F
-  int group = 0;              ///< products of one step
+  int fraction_bits = 0;                       ///< F
+  RoundingMode alignment = RoundingMode::rtz;  ///< of addends: rtz, rne, rodd, rdn
+  int group = 0;                               ///< products of one step
   int instruction = 0;        ///< products of one instruction, a multiple of `group`
   bool pairs_mod4 = false;    ///< the order of steps: first those with k mod 4 < 2, then the others
   bool c_at_end = false;      ///< C enters after_rounding: every instruction starts from +0

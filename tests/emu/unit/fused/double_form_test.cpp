@@ -56,6 +56,20 @@ const std::vector<FusedCase>& cases() {
   return all;
 }
 
+/// Some of the cases under every other rounding of addends, few fraction bits among them.
+std::vector<FusedCase> aligned_cases() {
+  std::vector<FusedCase> all;
+  for (const RoundingMode mode : {RoundingMode::rne, RoundingMode::rdn, RoundingMode::rodd}) {
+    for (const std::size_t i : {0, 1, 4, 5, 7, 9, 10, 12, 14, 15, 18, 19, 22, 23, 26, 28, 32, 33}) {
+      all.push_back(cases()[i]);
+      all.back().alignment = mode;
+    }
+    all.push_back({.a = "float8_e4m3fn", .b = "float8_e4m3fn", .group = 8, .fraction_bits = 3});
+    all.back().alignment = mode;
+  }
+  return all;
+}
+
 }  // namespace
 
 TEST_CASE("double form: every unit, kind of data and C gives the reference's bits", "[fast]") {
@@ -66,6 +80,22 @@ TEST_CASE("double form: every unit, kind of data and C gives the reference's bit
     INFO(f.a << " x " << f.b << " -> " << f.accumulator << ", F = " << f.fraction_bits);
     CHECK(tally.different == 0);
     if (has_double_form()) CHECK(tally.declined == 0);
+  }
+}
+
+TEST_CASE("double form: addends rounded to nearest, down and to odd", "[fast]") {
+  std::uint64_t seed = 7000;
+  for (const FusedCase& f : aligned_cases()) {
+    seed += 100;
+    const Tally tally = tally_fused(multiply_fused_double, f, seed);
+    INFO(f.a << " x " << f.b << " -> " << f.accumulator << ", F = " << f.fraction_bits << ", mode "
+             << static_cast<int>(f.alignment));
+    CHECK(tally.different == 0);
+    if (has_double_form()) CHECK(tally.declined == 0);
+    const FusedProduct p =
+        make_fused(f, {13, 51, 70, false, true}, Elements::gaussian, Addend::usual, seed);
+    CHECK(answers_of_targets(multiply_fused_double, has_double_form, p) ==
+          std::set<Answer>{Answer::equal});
   }
 }
 

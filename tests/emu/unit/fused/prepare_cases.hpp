@@ -23,6 +23,7 @@ struct FusedCase {
   bool pairs_mod4 = false, scaled = false;
   bool nearest = false;  ///< rounding of a register in float32; float16 ones always are
   bool c_last = false, odd_first = false;
+  RoundingMode alignment = RoundingMode::rtz;
 };
 
 inline UnitDescription describe(const FusedCase& f) {
@@ -33,6 +34,7 @@ inline UnitDescription describe(const FusedCase& f) {
   u.k = f.instruction;
   u.group = f.group;
   u.alignment.fraction_bits = f.fraction_bits;
+  u.alignment.rounding = f.alignment;
   u.accumulator.format = &find_format(f.accumulator);
   u.accumulator.rounding.mode = half || f.nearest ? RoundingMode::rne : RoundingMode::rtz;
   u.accumulator.overflow_to_infinity = true;
