@@ -93,16 +93,16 @@ void print_targets(const std::string& filter) {
   for (const UnitTarget& t : unit_targets()) {
     if (t.unit.find(filter) == std::string::npos) continue;
     require_equal(t.unit, t.format, t.data);
-    std::string line;
-    std::string operands;
+    std::string line, name, operands;
     for (const auto [m, n, k] : kTimed) {
       Case c = matrices(t.unit, t.format, m, n, k, t.data);
+      name = c.unit;
       operands = c.format_a->name;
       const Rates r = measure(c);
       line += fmt::format("{:>10.2f} {:>7.3f} {:>9.2f}   ", r.rate * 1e-9, r.share,
                           r.share * kCeilingAt26 * 1e-9);
     }
-    fmt::print("{:<34} {:<14} {:<13} {} {:>7}\n", t.unit, operands, to_string(t.data), line,
+    fmt::print("{:<34} {:<14} {:<13} {} {:>7}\n", name, operands, to_string(t.data), line,
                t.target == 0 ? "-" : fmt::format("{:.1f}", t.target * 1e-9));
     std::fflush(stdout);
   }

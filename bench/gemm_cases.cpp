@@ -3,7 +3,10 @@
 
 #include <bit>
 #include <cstring>
+#include <map>
+#include <memory>
 
+#include "emu/unit/description/json.hpp"
 #include "formats/codec.hpp"
 #include "formats/containers.hpp"
 #include "formats/error.hpp"
@@ -60,10 +63,19 @@ std::vector<std::uint8_t> scales(const unit::UnitDescription& u, std::int64_t co
   return codes;
 }
 
+/// A unit of the catalogue, or the one that a JSON text describes; it lives as long as the program.
+const unit::Unit& named_or_described(const std::string& text) {
+  static std::map<std::string, std::unique_ptr<unit::Unit>> described;
+  if (!text.starts_with("{")) return unit::find_unit(text);
+  std::unique_ptr<unit::Unit>& made = described[text];
+  if (made == nullptr) made = unit::make_unit(unit::parse_description(text, "benchmark"));
+  return *made;
+}
+
 void draw_both(Case& c, std::int64_t a_size, std::int64_t b_size, Data data) {
   fill(*c.format_a, a_size, 1, data, c.a_codes, c.a_floats);
   fill(*c.format_b, b_size, 2, data, c.b_codes, c.b_floats);
-  const unit::Unit& unit = unit::find_unit(c.unit);
+  const unit::Unit& unit = *c.machine;
   const unit::UnitDescription* u = unit.description();
   std::size_t bytes = 4;
   if (unit.d_format() != nullptr)
@@ -76,8 +88,9 @@ void draw_both(Case& c, std::int64_t a_size, std::int64_t b_size, Data data) {
 }
 
 /// The unit's own operand formats, or `format`.
-void choose_formats(Case& c, const std::string& format) {
-  c.machine = &unit::find_unit(c.unit);
+void choose_formats(Case& c, const std::string& unit, const std::string& format) {
+  c.machine = &named_or_described(unit);
+  c.unit = c.machine->row().name;
   const unit::UnitDescription* u = c.machine->description();
   c.format_a = u != nullptr && u->a != nullptr ? u->a : &find_format(format);
   c.format_b = u != nullptr && u->b != nullptr ? u->b : &find_format(format);
@@ -111,8 +124,7 @@ Case matrices(const std::string& unit, const std::string& format, std::int64_t m
               std::int64_t k, Data data) {
   Case c;
   c.name = std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k);
-  c.unit = unit;
-  choose_formats(c, format);
+  choose_formats(c, unit, format);
   c.m = m, c.n = n, c.k = k;
   c.a = unit::Gather::matrix(m, k);
   c.b = unit::Gather::matrix(n, k, true);
@@ -139,8 +151,7 @@ Case convolution(const std::string& unit, const std::string& format, std::int64_
 
   Case c;
   c.name = gradient ? "wgrad" : "conv";
-  c.unit = unit;
-  choose_formats(c, format);
+  choose_formats(c, unit, format);
   if (gradient) {
     c.m = outputs, c.n = taps, c.k = pixels;
     c.a = unit::Gather::matrix(outputs, pixels, true);
@@ -159,7 +170,7 @@ Case convolution(const std::string& unit, const std::string& format, std::int64_
 
 void require_equal(const std::string& unit, const std::string& format, Data data) {
   std::vector<Case> cases{matrices(unit, format, 45, 70, 300, data)};
-  const unit::Unit& tested = unit::find_unit(unit);
+  const unit::Unit& tested = named_or_described(unit);
   if (tested.description() == nullptr || tested.description()->scaling.block == 0)
     cases.push_back(convolution(unit, format, 8, 2, 6, false));
   for (Case& c : cases) {

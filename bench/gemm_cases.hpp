@@ -36,7 +36,8 @@ struct Case {
   void run() { machine->multiply(gemm()); }
 };
 
-/// A: m x k row-major, B: k x n row-major. `format` for units that take any operand.
+/// A: m x k row-major, B: k x n row-major. `unit`: a name, or the JSON of a description. `format`
+/// for units that take any operand.
 Case matrices(const std::string& unit, const std::string& format, std::int64_t m, std::int64_t n,
               std::int64_t k, Data data = Data::moderate);
 /// A 5x5 convolution of 128 images; `gradient`: the product of its weight gradient instead.

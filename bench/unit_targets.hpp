@@ -10,7 +10,7 @@ namespace numemu::bench {
 /// Rates are multiply-adds per second on one thread with 512-bit registers at 2.6 GHz, where the
 /// ceiling is two vector multiply-adds a cycle: 83.2e9.
 struct UnitTarget {
-  std::string unit, format;  ///< format: of units that take any
+  std::string unit, format;  ///< a name, or the JSON of a description; of units that take any
   Data data;
   double target;  ///< 0: none
 };
@@ -54,6 +54,21 @@ inline const std::vector<UnitTarget>& unit_targets() {
       {"neutral.mac.hfp16_e6m9.sr8", "float8_e4m3fn", Data::moderate, 2.5e9},
       {"neutral.chunk64.hfp16_e6m9.rne", "float8_e4m3fn", Data::moderate, 10e9},
       {"neutral.mac.int16.saturate", "int8", Data::moderate, 0},
+      {"neutral.mac.e8m12.rne", "float8_e4m3fn", Data::moderate, 1e9},
+      {"neutral.mac.e8m16.rne", "bfloat16", Data::moderate, 1e9},
+      {R"({"numemu_unit": 1, "name": "fused16.f16.rne", "core": "fused", "a": "float16",
+           "b": "float16", "k": 16, "group": 16, "alignment": {"fraction_bits": 25,
+           "rounding": "rne"}, "accumulator": {"format": "float32", "rounding": "rne"}})",
+       "", Data::moderate, 1e9},
+      {R"({"numemu_unit": 1, "name": "tree8.f16.e8m13", "core": "tree", "a": "float16",
+           "b": "float16", "c": "float32", "d": "float32", "k": 8, "group": 8,
+           "accumulator": {"format": "e8m13", "rounding": "rne"}})",
+       "", Data::moderate, 1e9},
+      {R"({"numemu_unit": 1, "name": "tree16.e4m3.leaf4", "core": "tree",
+           "a": "float8_e4m3fn", "b": "float8_e4m3fn", "c": "float32", "d": "float32", "k": 16,
+           "group": 16, "accumulator": {"format": "float32", "rounding": "rne"},
+           "tree": {"leaf": 4}})",
+       "", Data::moderate, 1e9},
       {"nvidia.a100.mma.s8.s32", "", Data::codes, 150e9},
       {"nvidia.a100.mma.s4.s32", "", Data::codes, 150e9},
       {"intel.emr.vpdpbusds.u8xs8.s32", "", Data::codes, 0},

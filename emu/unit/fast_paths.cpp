@@ -21,6 +21,7 @@
 #include "emu/unit/sparse_product.hpp"
 #include "emu/unit/staged/staged.hpp"
 #include "emu/unit/tree/exact_groups.hpp"
+#include "emu/unit/tree/rounded_tree.hpp"
 #include "emu/unit/tree/tree.hpp"
 #include "emu/unit/two_levels.hpp"
 
@@ -44,6 +45,7 @@ constexpr FastPath kPaths[] = {
     // AMD, Intel and Arm.
     {"staged", kStagedFields, multiply_staged},
     {"tree", kTreeFields, multiply_tree},
+    {"rounded tree", kRoundedTreeFields, multiply_rounded_tree},
     {"exact groups", kExactGroupFields, multiply_exact_groups},
     {"lanes", kLaneFields, multiply_lanes},
     {"halves", kHalfLaneFields, multiply_halves},

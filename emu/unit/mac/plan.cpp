@@ -113,16 +113,7 @@ bool double_lanes(const Inputs& in) {
 }
 
 std::optional<Plan> plan_floating(const Register& r, int chunk, const Inputs& in) {
-  const Format& format = *r.format;
-  Plan plan = start(r.rounding);
-  plan.mantissa_bits = format.mantissa_bits;
-  plan.first_binade = 1 - format.bias;
-  plan.negative_zero = format.has_negative_zero();
-  plan.largest = largest_value(format);
-  for (const bool negative : {false, true}) {
-    plan.overflow[negative] = replaced(r, negative, false);
-    plan.infinity[negative] = replaced(r, negative, true);
-  }
+  Plan plan = double_plan(r);
   if (!room_below(plan, kDoubleBits) || !double_lanes(in)) return {};
 
   const int m = plan.mantissa_bits, quantum = plan.first_binade - m;
@@ -191,6 +182,21 @@ std::optional<Plan> plan_integer(const Register& r, const Inputs& in) {
 
 int precision(const Format& format) {
   return format.kind == Kind::floating ? format.mantissa_bits + 1 : format.bits;
+}
+
+Plan double_plan(const Register& r) {
+  const Format& format = *r.format;
+  Plan plan = start(r.rounding);
+  plan.wide = true;
+  plan.mantissa_bits = format.mantissa_bits;
+  plan.first_binade = 1 - format.bias;
+  plan.negative_zero = format.has_negative_zero();
+  plan.largest = largest_value(format);
+  for (const bool negative : {false, true}) {
+    plan.overflow[negative] = replaced(r, negative, r.overflow_to_infinity);
+    plan.infinity[negative] = replaced(r, negative, true);
+  }
+  return plan;
 }
 
 std::optional<Plan> make_plan(const Register& r, int chunk, const Inputs& in) {

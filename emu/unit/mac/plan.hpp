@@ -65,6 +65,10 @@ struct Inputs {
   std::int64_t k = 0;
 };
 
+/// The plan of a floating register in double lanes, where nothing but that products are exact in
+/// them is known of the values.
+Plan double_plan(const Register&);
+
 /// The plan, or nothing where no proof covers the inputs. The register must be one that
 /// multiply_mac() supports.
 std::optional<Plan> make_plan(const Register&, int chunk, const Inputs&);

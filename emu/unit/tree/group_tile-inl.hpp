@@ -71,23 +71,24 @@ using GroupSteps = std::function<void(const T*, const T*, std::int64_t, T*)>;
 template <class T>
 class GroupTile {
  public:
-  GroupTile(int group, GroupSteps<T> steps, const ChainTile<float, float>& tile)
+  GroupTile(std::int64_t group, GroupSteps<T> steps, const ChainTile<float, float>& tile)
       : group_(group),
+        depth_(std::max<std::int64_t>(kDepth / group, 1) * group),
         steps_(std::move(steps)),
         t_(tile),
         width_(static_cast<std::int64_t>(hn::Lanes(hn::ScalableTag<T>()))),
         blocks_((tile.row_end - tile.row_begin + kGroupRows - 1) / kGroupRows),
         panels_((tile.lane_end - tile.lane_begin + width_ - 1) / width_),
-        rows_(Room<T>(blocks_ * kGroupRows * kDepth)),
-        lanes_(Room<T>(width_ * kDepth)),
-        floats_(Room<float>(std::max<std::int64_t>(kGroupRows, width_) * kDepth)),
-        runs_(Room<Run>(kDepth)),
+        rows_(Room<T>(blocks_ * kGroupRows * depth_)),
+        lanes_(Room<T>(width_ * depth_)),
+        floats_(Room<float>(std::max<std::int64_t>(kGroupRows, width_) * depth_)),
+        runs_(Room<Run>(depth_)),
         registers_(Room<T>(panels_ * blocks_ * kGroupRows * width_)) {}
 
   void Compute() {
     Exchange(false);
-    for (std::int64_t k = 0; k < t_.k; k += kDepth) {
-      const std::int64_t depth = std::min(kDepth, t_.k - k);
+    for (std::int64_t k = 0; k < t_.k; k += depth_) {
+      const std::int64_t depth = std::min(depth_, t_.k - k);
       for (std::int64_t b = 0; b < blocks_; ++b) {
         const std::int64_t row = t_.row_begin + b * kGroupRows;
         PackInto(t_.rows, row, std::min<std::int64_t>(kGroupRows, t_.row_end - row), kGroupRows, k,
@@ -106,7 +107,7 @@ class GroupTile {
   }
 
  private:
-  /// Products packed at a time, a multiple of every group.
+  /// Products packed at a time, cut to whole groups.
   static constexpr std::int64_t kDepth = 256;
 
   template <class U>
@@ -149,7 +150,7 @@ class GroupTile {
     }
   }
 
-  int group_;
+  std::int64_t group_, depth_;
   GroupSteps<T> steps_;
   const ChainTile<float, float>& t_;
   std::int64_t width_, blocks_, panels_;
