@@ -65,13 +65,13 @@ TEST_CASE("path report: C and D that are left to the register take the same path
 
 TEST_CASE("path report: what is in the way", "[fast]") {
   UnitDescription u = own("h100.wgmma.e4m3.f32");
-  u.alignment.rounding = RoundingMode::rodd;
+  u.products_overflow = true;
   const PathReport report = path_report(u);
   CHECK(report.path.empty());
   REQUIRE(report.changes.size() == 1);
-  CHECK(report.changes[0].key == "alignment.rounding");
-  CHECK(report.changes[0].own == "rodd");
-  CHECK(report.changes[0].other == "rtz");
+  CHECK(report.changes[0].key == "products_overflow");
+  CHECK(report.changes[0].own == "true");
+  CHECK(report.changes[0].other == "false");
   CHECK_THAT(report.like, Contains("e4m3"));
   CHECK_THAT(report.other_path, Contains("fused"));
 }
