@@ -76,7 +76,7 @@ double curvature(Law law, int bits, double step) {
 
 double sensitivity(Law law, int bits, double change) {
   const double step = best_step(law, bits);
-  return std::fabs(mse(law, bits, step * (1 + change)) - mse(law, bits, step));
+  return std::fabs(exact_mse(law, bits, step * (1 + change)) - exact_mse(law, bits, step));
 }
 
 std::vector<double> levels(int bits) {
