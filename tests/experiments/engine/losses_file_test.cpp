@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <string_view>
 
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
@@ -24,6 +25,14 @@ Row row_of(const Member<RowLosses>& losses) {
   row.key = kKey;
   row.losses = losses;
   return row;
+}
+
+/// The text of bytes, as answers of eight samples a byte.
+RowAnswers answers_of(std::string_view bytes) {
+  std::vector<std::uint8_t> right;
+  for (const char byte : bytes)
+    for (int bit = 0; bit < 8; ++bit) right.push_back(byte >> bit & 1);
+  return row_answers(right);
 }
 
 }  // namespace
@@ -92,10 +101,42 @@ TEST_CASE("answers: bits of samples in base64 and back", "[fast]") {
   CHECK(row_answers(std::vector<std::uint8_t>(50000, 1)).n == kMostAnswers);
 }
 
+TEST_CASE("answers: base64 of the vectors of RFC 4648, and back", "[fast]") {
+  for (const auto& [plain, text] : {std::pair("", ""),
+                                    {"f", "Zg=="},
+                                    {"fo", "Zm8="},
+                                    {"foo", "Zm9v"},
+                                    {"foob", "Zm9vYg=="},
+                                    {"fooba", "Zm9vYmE="},
+                                    {"foobar", "Zm9vYmFy"}}) {
+    INFO(text);
+    CHECK(answers_of(plain).right == text);
+  }
+}
+
+TEST_CASE("answers: every byte in every place of a group is read back", "[fast]") {
+  for (std::size_t length = 1; length <= 4; ++length) {
+    for (std::size_t place = 0; place < length; ++place) {
+      std::string bytes(length, '\xa5');
+      for (int value = 0; value < 256; ++value) {
+        bytes[place] = static_cast<char>(value);
+        const RowAnswers answers = answers_of(bytes);
+        CHECK(row_answers(read_answers(answers).value()).right == answers.right);
+      }
+    }
+  }
+}
+
 TEST_CASE("answers: what is none gives nothing", "[fast]") {
   for (const RowAnswers& bad : {RowAnswers{8, ""}, RowAnswers{8, "AA"}, RowAnswers{8, "A!=="},
                                 RowAnswers{1000000000, "AA=="}})
     CHECK_FALSE(read_answers(bad));
+  // Texts that base64 does not give.
+  for (const char* text : {"Z", "Zg", "Zg=", "Zg==Zg==", "Zh==", "Zm9=", "====", "Z===", "Zm 8",
+                           "Zm9-", "=g==", "Zm9v\n"}) {
+    INFO(text);
+    for (const std::int64_t bytes : {0, 1, 2, 3, 4}) CHECK_FALSE(read_answers({8 * bytes, text}));
+  }
 }
 
 }  // namespace losses_file_test
