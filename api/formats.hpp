@@ -54,7 +54,7 @@ Array array_of(ArrayType type, ArrayShape shape, const std::vector<T>& elements)
   std::memcpy(array.data.data(), elements.data(), elements.size() * sizeof(T));
   return array;
 }
-/// The same without a copy: the elements outlive all that is made of the array, and stay as they
+/// An array without a copy: the elements outlive all that is made of the array, and stay as they
 /// are.
 template <class T>
 Array view_of(ArrayType type, ArrayShape shape, const T* elements) {
@@ -83,7 +83,7 @@ EncodedArray encode(const Codes& numbers, const std::string& format, const Round
 Conversion conversion_of(const Format&, const RoundingWords&);
 EncodedArray encode(const Codes& numbers, const Conversion&, bool flags = false,
                     const OnProgress& = {});
-/// The same into arrays of the caller, of the shape of the numbers and beside them: `codes` of
+/// encode() into arrays of the caller, of the shape of the numbers and beside them: `codes` of
 /// container_type(), `flags` uint8, or none. Throws Error where they are of another type or shape.
 FlagCounts encode_into(const Codes& numbers, const Conversion&, Array& codes,
                        Array* flags = nullptr, const OnProgress& = {});
@@ -95,7 +95,7 @@ EncodedArray encode(const std::vector<Value>& numbers, const Conversion&,
 /// The numbers that codes mean, exactly: float32, or float64 where float32 does not hold every
 /// value of the format. Throws Error where the type, if it is given, does not.
 Array decode(const Codes&, const std::string& type = "", const std::string& name = "codes");
-/// The same into an array of the caller, of the shape of the codes and of decoded_type().
+/// decode() into an array of the caller, of the shape of the codes and of decoded_type().
 void decode_into(const Codes&, Array& values);
 /// The format of that type.
 const Format& decoded_type(const Format&, const std::string& type, const std::string& name);
@@ -142,7 +142,7 @@ struct QuantizedParts {
 QuantizedArray quantize(const Array& x, const QuantizeOptions&);
 QuantizedArray quantize(const Array& x, const BlockQuantization&, const BlockLayout&,
                         const QuantizedParts&);
-/// The same into the arrays of `q` that have elements, with its `how` and `layout`; fills its
+/// quantize() into the arrays of `q` that have elements, with its `how` and `layout`; fills its
 /// counts.
 void quantize_into(const Array& x, QuantizedArray& q);
 /// How options quantize. Throws Error for a scale rule that does not serve the block format.
@@ -151,7 +151,7 @@ Sqnr sqnr_of(const Array& x, const Array& y);
 
 /// The float32 numbers that codes and their scales mean.
 Array dequantize(const QuantizedArray&);
-/// The same into an array of the caller, float32 of the shape of the codes.
+/// dequantize() into an array of the caller, float32 of the shape of the codes.
 void dequantize_into(const QuantizedArray&, Array& values);
 
 }  // namespace numemu::api

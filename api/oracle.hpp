@@ -48,7 +48,7 @@ class Vectors {
  public:
   /// Throws Error naming the option, or where the subject has no records of the style.
   explicit Vectors(const VectorOptions&);
-  /// The same of a subject, whose unit outlives this.
+  /// The vectors of a subject, whose unit outlives this.
   explicit Vectors(const oracle::Subject&, std::optional<std::int64_t> n = {});
 
   std::int64_t size() const { return size_; }
@@ -122,7 +122,7 @@ struct Verified {
 /// line, or the option.
 Verified verify_records(const std::string& in, const RecordsTold&, const Equality&,
                         const OnProgress& = {});
-/// The same of records in memory; with `flags` those are compared, too, and without `explained` no
+/// Checks records in memory; with `flags` those are compared, too, and without `explained` no
 /// rules are tried. The subject's unit outlives the result.
 Verified verify_records(const oracle::Subject&, const oracle::Records&, const Equality&, bool flags,
                         bool explained = true);

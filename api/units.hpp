@@ -67,7 +67,7 @@ struct Operands {
   std::uint64_t seed = 0;     ///< of stochastic registers
 };
 
-/// The same in files; an empty name is none. Formats are needed where the unit takes any and no
+/// Operands in files; an empty name is none. Formats are needed where the unit takes any and no
 /// sidecar names one.
 struct ProductFiles {
   std::string a = {}, b = {}, c = {}, scale_a = {}, scale_b = {}, meta = {};
@@ -126,7 +126,7 @@ struct MultiplyOptions {
 void multiply(Product&, const MultiplyOptions& = {});
 /// make_product() and multiply().
 std::unique_ptr<Product> gemm(UnitPtr, Operands, const MultiplyOptions& = {});
-/// The same of ProductShape::dots.
+/// gemm() of ProductShape::dots.
 std::unique_ptr<Product> dot(UnitPtr, Operands, const MultiplyOptions& = {});
 
 /// D of the unit's type as another program computed it, of the shape of product.d.

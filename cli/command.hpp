@@ -21,7 +21,7 @@ inline constexpr int kFine = 0, kMismatch = 1, kBadUsage = 2;
 /// command is of another group.
 int run_program(int argc, char** argv, Group own, void (*add_commands)(Program&));
 
-/// The same within the process, of its own commands alone; it stays as it was.
+/// Runs a command of the process itself, of its own group; the process stays as it was.
 int run_commands(int argc, char** argv, void (*add_commands)(Program&));
 
 /// Adds --threads, which sets the number of OpenMP threads (results do not depend on it).

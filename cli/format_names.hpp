@@ -9,7 +9,7 @@ namespace numemu::cli {
 /// `where` is the option or file with the name.
 void note_short_names(const std::string& where, const std::string& text);
 
-/// The same for every value of a key that ends in "format" in a recipe or sweep that was read.
+/// Says it for every value of a key that ends in "format" in a recipe or sweep that was read.
 void note_short_names_in(const std::string& file);
 
 }  // namespace numemu::cli

@@ -68,7 +68,7 @@ Group group_of(const Settings& settings, const std::string& prefix) {
   return group;
 }
 
-/// The same of what depends on the data.
+/// Refuses settings that the data set does not serve.
 void require_data(const Settings& settings, const Group& group, const net::Dataset& data) {
   if (data.kind() != net::DataKind::images)
     throw usage_error(fmt::format("--set: {}data: expected images, which can be augmented, not {}",

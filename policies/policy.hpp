@@ -74,7 +74,7 @@ class Policy : public net::Forwarding {
   virtual void freeze(const net::Graph&, const Calibration&) {}
   /// Throws Error, with `where` at its start, if the policy does not serve training.
   virtual void require_trainable(const std::string& /*where*/) const {}
-  /// The same for the options of a training run.
+  /// Throws Error if the policy does not serve these options of a training run.
   virtual void require_options(const std::string& /*where*/, const net::TrainOptions&) const {}
 
  protected:

@@ -345,7 +345,7 @@ class Explainer {
     }
   }
 
-  /// The same; it gives flags, too, and so do those equal to it.
+  /// Names the base, which gives flags, too, as do those equal to it.
   void name_with_flags(const Base& base) {
     name(base);
     if (all_.of_results.fits.size() != 1) return;

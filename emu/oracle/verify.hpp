@@ -64,7 +64,7 @@ class Comparer {
   /// Results are those of a register with so many mantissa bits fewer.
   void set_narrower_by(int mantissa_bits) { narrower_ = mantissa_bits; }
   int narrower_by() const { return narrower_; }
-  /// The same with a tolerance of no ulps.
+  /// A comparer like this one with a tolerance of no ulps.
   Comparer without_ulps() const {
     Comparer exact = *this;
     exact.tolerance_.ulps = 0;
@@ -142,7 +142,7 @@ class Verifier {
   /// is reached, after which the rest is left out. Throws Error as evaluate() does, with the
   /// record's place in the file.
   bool check(std::span<const Records> batches);
-  /// The same with results computed elsewhere.
+  /// Takes records whose results were computed elsewhere.
   bool take(const Checked&);
   const Comparer& comparer() const { return comparer_; }
 

@@ -38,7 +38,7 @@ double spectral_radius(const std::vector<double>& polynomial);
 /// (on it r^(delay-1) (r - 1)(r - momentum) = -eta has a positive real part of d ln eta / d ln r),
 /// so that there is one such eta.
 double stability_limit(const Descent&);
-/// The same by bisection for every delay.
+/// That eta by bisection for every delay.
 double jury_limit(const Descent&);
 
 /// What became of a weight that began at 1.

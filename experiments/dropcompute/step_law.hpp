@@ -40,7 +40,7 @@ class StepLaw {
 
   /// With E[T] and E[min(threshold, T)].
   double speed_up(double threshold) const { return speed_up(threshold, time_until(threshold)); }
-  /// The same of a step that lasts so long.
+  /// The speed-up of a step that lasts so long.
   double speed_up(double threshold, double lasts) const {
     return effective_speed_up(kept(threshold), time(), lasts, step_.overhead);
   }

@@ -24,8 +24,9 @@ std::int64_t require_bench_memory(const net::Graph&, const net::Graph& baseline,
                                   const net::Dataset&, std::int64_t images, std::int64_t beside = 0,
                                   std::int64_t most = std::numeric_limits<std::int64_t>::max());
 
-/// The same of an export, before anything is computed or written: `calibration` samples, the
-/// `samples` that are compared, and beside their outputs the network that is read back.
+/// Throws Error where the budget is too small for an export, before anything is computed or
+/// written: `calibration` samples, the `samples` that are compared, and beside their outputs the
+/// network that is read back.
 void require_export_memory(const policies::BoundRecipe&, std::int64_t samples,
                            std::int64_t calibration);
 

@@ -85,7 +85,7 @@ class Settings {
   double number(const std::string& key) const;
   std::vector<double> numbers(const std::string& key) const;
   std::vector<std::int64_t> whole_numbers(const std::string& key) const;
-  /// The same in [least, most], bounds that depend on more than the setting; throws Error naming
+  /// Numbers in [least, most], bounds that depend on more than the setting; throws Error naming
   /// the key.
   std::int64_t integer(const std::string& key, std::int64_t least, std::int64_t most) const;
   double number(const std::string& key, double least, double most) const;

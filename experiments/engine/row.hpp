@@ -432,7 +432,7 @@ struct Row {
 
 /// json_of() with what is not known put back where it was.
 Json to_json(const Row&);
-/// The same of its point.
+/// The point of the row, as to_json() has it.
 Json point_json(const Row&);
 
 /// What can be read of a row: a member that is missing or of another type is empty, never an error.
@@ -452,7 +452,7 @@ class DamagedRow : public Error {
 /// A row without a digest, in one line of JSON, with its digest added as the last key: the SHA-256
 /// of the canonical JSON (RFC 8785) of everything else.
 std::string with_digest(const std::string& line);
-/// The same of a row.
+/// The digest that with_digest() adds to the row.
 std::string digest_of(const Row&);
 
 /// A line that names its key and numerics version: enough to identify the row. Throws

@@ -51,7 +51,7 @@ class RowStore {
   /// another process holds the lock. With Existing::fresh the whole removes the files of shards,
   /// and a shard those of other numbers; those of other shards of the same number stay.
   RowStore(const std::string& folder, const Shard&, std::vector<std::string> keys, Existing);
-  /// The same for another file. Rows with other keys are kept in front of those with these keys; a
+  /// A store in another file. Rows with other keys are kept in front of those with these keys; a
   /// shard has no keys of its own: those that it appends may be any.
   RowStore(const RowFile&, const std::string& folder, std::vector<std::string> keys, Existing,
            const Shard& = {});

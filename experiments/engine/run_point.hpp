@@ -12,7 +12,7 @@ namespace numemu::experiments {
 
 /// The point of the row: what the configuration says and the digest of the weights.
 RowPoint identify(const Point&, const Workbench&);
-/// The same without a workbench, for `images` test samples.
+/// The point of the row without a workbench, for `images` test samples.
 RowPoint identify(const Point&, const net::Dataset&, const TrainedNet&, std::int64_t images);
 
 /// Samples that static scales are calibrated on, of those available; 0 without such scales, and
@@ -22,7 +22,7 @@ std::int64_t calibration_samples(const policies::BoundRecipe&, std::int64_t avai
 /// The data set; where all its samples are of the test, with these as the reference that noise is
 /// measured and predicted on. Throws Error then where the recipe calibrates.
 net::Dataset with_reference(net::Dataset, const policies::BoundRecipe&);
-/// The same of the recipes of points.
+/// The data set with the reference that any of the recipes of points needs.
 net::Dataset with_reference(net::Dataset, const TrainedNet&, const std::vector<Point>&);
 
 /// Sets the metrics but those of noise, and scores.
@@ -37,7 +37,7 @@ double cost_of(const Point&, const Workbench&);
 /// other points. Where the point turns predictions off, every predicted figure is null.
 Row run_point(const Point&, const Workbench&, PointCache&, const OnWork& = {},
               JudgedSums* judged = nullptr);
-/// The same of one point alone.
+/// The row of one point alone.
 Row run_point(const Point&, const Workbench&, const OnWork& = {});
 
 }  // namespace numemu::experiments

@@ -24,7 +24,7 @@ std::vector<net::OutputScore> judged_scores(const net::Dataset&, const std::stri
 /// baseline in why_no_baseline.
 std::vector<RowScore> scores_of(const net::Dataset&, const std::vector<net::OutputScore>&,
                                 const net::Evaluation&, const net::Evaluation& baseline);
-/// The same of samples that follow each other (`sequence`) or do not.
+/// Scores of samples that follow each other (`sequence`) or do not.
 std::vector<RowScore> scores_of(bool sequence, const std::vector<net::OutputScore>&,
                                 const net::Evaluation&, const net::Evaluation& baseline);
 

@@ -210,7 +210,7 @@ TrainingTable run_training(const ExperimentRun& run, const net::Dataset& data,
 
 /// "[-0.31, +0.52]", or without signs "[0.31, 0.52]".
 std::string ends_text(double low, double high, int digits = 2, bool sign = true);
-/// The same; `unknown` for the infinite interval of a single seed.
+/// The ends of an interval; `unknown` for the infinite interval of a single seed.
 std::string interval_text(const stats::PairedInterval&, const char* unknown = "-", int digits = 2);
 /// "+0.10 [-0.31, +0.52]", of a single seed the mean alone.
 std::string mean_text(const stats::PairedInterval&, int digits = 2);

@@ -15,7 +15,7 @@ namespace numemu::experiments {
 struct SweepHooks {
   std::function<double()> seconds = [] { return 0.0; };  ///< a clock, for times.jsonl only
   std::function<void(std::size_t done, std::size_t kept, std::size_t total, const Point&)> on_point;
-  /// The same for trials (trials.hpp): called before each with its label, after the last with "".
+  /// For trials (trials.hpp): called before each with its label, after the last with "".
   std::function<void(std::size_t done, std::size_t kept, std::size_t total,
                      const std::string& label)>
       on_trial;

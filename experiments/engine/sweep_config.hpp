@@ -55,7 +55,7 @@ void set_recipe(Point&, const policies::Recipe&);
 
 /// Turns predictions off in every point: their "predictions" is false then, and absent otherwise.
 void turn_predictions_off(SweepConfig&);
-/// The same of one point.
+/// Turns predictions off in one point.
 void turn_predictions_off(Point&);
 bool makes_predictions(const Point&);
 

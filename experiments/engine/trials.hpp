@@ -31,7 +31,7 @@ struct Trial {
 /// of an earlier call that all shards are through with, it goes on.
 std::vector<Json> run_trials(const ExperimentRun& run, const std::vector<Trial>& trials);
 
-/// The same with a trial on each OpenMP thread: for many trials that are short, whose loops inside
+/// Runs a trial on each OpenMP thread: for many trials that are short, whose loops inside
 /// would wait for each other at every operator, worst on a busy machine. The trials must be safe to
 /// run at once and must not depend on their order. Same file, byte for byte; progress names the
 /// trial whose row comes next. After a failure the rows before it are there.
@@ -45,7 +45,7 @@ struct TypedTrial {
   std::function<Measured()> run;
 };
 
-/// The same for run_trials(), where trials of several types run together; measured() reads the
+/// A trial for run_trials(), where trials of several types run together; measured() reads the
 /// result.
 template <class Measured>
 Trial untyped(TypedTrial<Measured> typed) {

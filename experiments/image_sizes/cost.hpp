@@ -21,7 +21,7 @@ double training_cost(const net::Graph&, const net::Dataset&, const net::TrainOpt
 
 /// A step at `size` over one at the size of the data set, `own`, if images cost by their area.
 double area_cost(const net::TrainOptions&, std::int64_t own, std::int64_t size);
-/// The same from the shapes of the layers.
+/// That ratio from the shapes of the layers.
 double step_cost(const net::Graph&, const net::TrainOptions&, std::int64_t own, std::int64_t size);
 
 }  // namespace numemu::experiments::image_sizes

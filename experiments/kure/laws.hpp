@@ -15,7 +15,7 @@ enum class Law : unsigned char { uniform, normal };
 /// E[(x - Q(x))^2] at step D of weights of unit variance: uniform on +-sqrt 3, exact for steps up
 /// to the largest at which tau is inside, D^2 / 12 above; normal, with uniform errors inside tau.
 double mse(Law, int bits, double step);
-/// The same, exact for the uniform law at steps that reach beyond it, too: (k D^3 / 12 + r^3 / 3) /
+/// mse(), exact for the uniform law at steps that reach beyond it, too: (k D^3 / 12 + r^3 / 3) /
 /// a where its end is r away from level k.
 double exact_mse(Law, int bits, double step);
 /// The uniform law on [-a, a].
@@ -46,7 +46,7 @@ void add_curves(const ExperimentRun&, Conclusion&);
 /// rounded to powers of two and few bits (settings net, data, penalty, accuracy_bits, factors,
 /// epochs, train_samples, eval_samples, seeds).
 void add_training(const ExperimentRun&, Conclusion&);
-/// The same on a data set that is loaded, in place of that of the setting.
+/// For a data set that is loaded, in place of that of the setting.
 void add_training_on(const ExperimentRun&, const net::Dataset&, Conclusion&);
 
 }  // namespace numemu::experiments::kure

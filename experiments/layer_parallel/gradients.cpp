@@ -16,7 +16,7 @@ namespace {
 constexpr double kChainHolds = 0.1;
 /// Of sums of float32 products in another order of stages.
 constexpr double kFloat32 = 1e-4;
-/// The same where derivatives are differences of variables, beta times their roundings.
+/// Of sums where derivatives are differences of variables, beta times their roundings.
 constexpr double kDifferences = 1e-3;
 
 }  // namespace

@@ -31,7 +31,7 @@ std::vector<Split> splits_of(int bits);
 /// The idealised format, in closed form: zero below 2^-E, saturation at 2^E, E = 2^(exponent-1),
 /// between them the mean rounding error 2^-mantissa / (8 ln 2) of log-uniform numbers.
 double idealised_error(const Split&, double sigma, double mean);
-/// The same format's relative error of one number x > 0, which it rounds in its own binade.
+/// The idealised format's relative error of one number x > 0, which it rounds in its own binade.
 double idealised_error_of(const Split&, double x);
 
 /// The values of a real format.

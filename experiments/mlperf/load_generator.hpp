@@ -23,7 +23,8 @@ std::int64_t rounded_queries(double tail);
 /// The probability that the share of n independent queries beyond the tail is within the margin, by
 /// the binomial law. 1 <= n <= 10^7.
 double confidence_of(double tail, std::int64_t n);
-/// The same by the normal law of a share whose variance is `factor` times that of independent ones.
+/// That probability by the normal law of a share whose variance is `factor` times that of
+/// independent ones.
 double confidence_of(double tail, std::int64_t n, double factor);
 
 /// A machine that serves samples one at a time on each of its servers.

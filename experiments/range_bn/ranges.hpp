@@ -34,8 +34,8 @@ double sign_cosine(const std::vector<float>& x);
 
 /// 1 / sqrt(1 + step^2 / (12 variance)): errors uniform and independent of x.
 double model_cosine(double step, double variance);
-/// The same of standard normal numbers between the ends of the codes, exactly, by the cell of each
-/// code: drawn numbers are such ones, but for the two at the ends.
+/// The cosine of standard normal numbers between the ends of the codes, exactly, by the cell of
+/// each code: drawn numbers are such ones, but for the two at the ends.
 double normal_cosine(double low, double step, int bits);
 /// The published lower bound 2^bits / (2^bits + sqrt(ln n)).
 double least_cosine(int bits, std::int64_t n);

@@ -66,8 +66,8 @@ Field<T> field_of_part(std::string name) {
 
 /// One column per field of a record, in a fixed order; names are identifiers.
 const std::vector<Column>& record_columns();
-/// The same and, for every score of the rows but top-1, score_NAME with its interval, float32's
-/// figure, the difference and its interval.
+/// record_columns() and, for every score of the rows but top-1, score_NAME with its interval,
+/// float32's figure, the difference and its interval.
 std::vector<Column> exported_columns(const std::vector<Record>&);
 
 /// Where a table of rows is read.

@@ -9,7 +9,7 @@ namespace numemu::experiments {
 
 /// "pass", "fail", "undecided", "" for rows that were not judged.
 std::string gate_verdict(const Record&);
-/// The same, with the images that a decision needs where it is undecided.
+/// The verdict, with the images that a decision needs where it is undecided.
 std::string gate_words(const Record&);
 /// "Gate top1 >= 0.99 float32 at 99 %, paired: 3 of 5 pass; 1 fail (...); 1 undecided (...).", one
 /// sentence for each target; nothing without a gate. `unfinished` says which points are missing (""

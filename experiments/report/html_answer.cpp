@@ -63,7 +63,7 @@ std::vector<std::string> result_titles(const Measure& measure) {
   return {fmt::format(">{}", measure.title), html_change_title(measure)};
 }
 
-/// The same of a configuration: of several seeds the mean, and the range of the change over them.
+/// The cells of a configuration: of several seeds the mean, and the range of the change over them.
 std::string result_cells(const Configuration& c, const Measure& heading) {
   const Record& r = c.mean;
   if (c.rows.size() < 2) return result_cells(r, heading);

@@ -192,7 +192,7 @@ Texts all_words(const std::vector<std::string>& keys, const std::vector<Keys>& a
   return out;
 }
 
-/// The same without what is usual, unless two rows that differ would read alike.
+/// Words without what is usual, unless two rows that differ would read alike.
 Texts unusual_words(const std::vector<std::string>& keys, const std::vector<Keys>& all,
                     const Rows& rows) {
   std::map<std::string, std::string> usual_values;

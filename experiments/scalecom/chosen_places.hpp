@@ -17,7 +17,7 @@ struct Workers {
 /// the squared correlation of a worker with the mean, K the share of a normal law's square in its
 /// largest `share`.
 double contraction(double share, const Workers&);
-/// The same where the mean's own values are largest: 1 - K.
+/// contraction() where the mean's own values are largest: 1 - K.
 double least_contraction(double share);
 /// Places that at least one worker sends where each sends its own largest, over those of one:
 /// E[1 - (1 - p(c))^count] / share, p(c) the chance of a place given c.

@@ -44,9 +44,9 @@ namespace wire {
 
 /// A share of the elements, values and places of each worker's own.
 WireRule topk(double share, std::int64_t elements);
-/// The same without places, which are a function of seed and step.
+/// Values without places, which are a function of seed and step.
 WireRule randomk(double share, std::int64_t elements);
-/// The same with the places of one worker for all.
+/// Values with the places of one worker for all.
 WireRule scalecom(double share, std::int64_t elements);
 /// Codes of 8 or 16 bits for as many elements as the mean field of noise sends; once combined,
 /// places and float32 values, since scales are each worker's own.

@@ -104,7 +104,7 @@ void check_training(const Settings&);
 /// sentences.
 std::vector<TrainedNetwork> add_training(const ExperimentRun&, Group, const std::vector<Method>&,
                                          Conclusion&);
-/// The same on a data set that is loaded, in place of that of the setting.
+/// For a data set that is loaded, in place of that of the setting.
 std::vector<TrainedNetwork> add_training_on(const ExperimentRun&, Group, const net::Dataset&,
                                             const std::vector<Method>&, Conclusion&);
 

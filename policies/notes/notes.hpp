@@ -13,8 +13,7 @@ namespace numemu::policies {
 /// Short sentences, sorted, each once; layers with the same note share one. They depend only on the
 /// recipe, the graph and the float32 values of the reference.
 std::vector<Note> recipe_notes(const BoundRecipe&, const FloatReference&);
-/// The same of the reference on a batch, which is not kept: layer by layer, as a pass computes
-/// them.
+/// Notes by the reference on a batch, which is not kept: layer by layer, as a pass computes it.
 std::vector<Note> recipe_notes(const BoundRecipe&, const std::vector<net::Tensor>& batch);
 
 }  // namespace numemu::policies

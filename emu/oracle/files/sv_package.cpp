@@ -53,7 +53,7 @@ std::string meaning_of(const Field& f) {
   return f.name == "c" || f.name == "d" ? "two's complement" : "random bits";
 }
 
-/// The same in every package: what counts its classes.
+/// What counts the classes of a package: every package has this text.
 constexpr std::string_view kCoverage = R"(
   // Records of each class that a testbench has used.
   class class_coverage;

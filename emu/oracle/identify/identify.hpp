@@ -102,7 +102,7 @@ FoundRule identify(const Ports&, const Device&, const IdentifyOptions& = {});
 /// differ from it (FoundRule::unseen).
 inline constexpr std::size_t kFewestConfirming = 30;
 
-/// The same from records: nothing can be asked, the answers are all there are. At most half of them
+/// The rule of records: nothing can be asked, the answers are all there are. At most half of them
 /// are searched; the others confirm.
 FoundRule identify(const Ports&, const std::vector<Answered>&, const IdentifyOptions& = {});
 

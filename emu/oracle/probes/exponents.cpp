@@ -107,7 +107,7 @@ void ask_ties_of_half(Sheet& sheet) {
     sheet.add(probe(sheet, "H" + std::to_string(n), kExponentFloor)
                   .factors(0, power(-10), power(-15))
                   .factors(1, power(-24), power(n - 24)));
-  // The same with a subnormal factor, whose exponent is the least normal one, and C = -0.
+  // Sums with a subnormal factor, whose exponent is the least normal one, and C = -0.
   for (int n = 0; n < 4; ++n)
     sheet.add(probe(sheet, "G" + std::to_string(n), kExponentFloor)
                   .factors(0, power(-20), power(-5))

@@ -51,7 +51,8 @@ void ask_step_width(Sheet& sheet) {
                     .product(k, large)
                     .product(0, *small)
                     .c(-large));
-      // The same within a pair of neighbours, where C enters last.
+      // A small product before and after large ones within a pair of neighbours, where C enters
+      // last.
       if (ports.a->bits == 8 && k > 1)
         sheet.add(probe(sheet, "step-width.pair." + n, kStepWidth)
                       .product(0, large)
@@ -274,7 +275,7 @@ void ask_written_bits(Sheet& sheet) {
                   .product(last(ports, 0), power(1))
                   .product(last(ports, 1), power(1))
                   .product(last(ports, 2), power(1 - n)));
-  // The same with C as the small term, for types of few exponents.
+  // The carry with C as the small term, for types of few exponents.
   for (const int n : {13, 23})
     sheet.add(probe(sheet, "written-bits.carry-c." + std::to_string(n), kWrittenBits)
                   .product(last(ports, 0), power(1))
