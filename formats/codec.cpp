@@ -279,4 +279,10 @@ Encoded encode(const Format& f, const Value& v, const Rounding& rounding, Overfl
   return {with_sign(f, 0, v.negative), 0};
 }
 
+float nearest_float(const Value& value) {
+  static const Format& float32 = find_format("float32");
+  return std::bit_cast<float>(
+      static_cast<std::uint32_t>(encode(float32, value, {}, Overflow::ieee).code));
+}
+
 }  // namespace numemu

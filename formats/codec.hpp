@@ -32,4 +32,7 @@ Value decode(const Format& format, std::uint64_t code);
 Encoded encode(const Format& format, const Value& value, const Rounding& rounding,
                Overflow overflow, std::uint32_t random = 0);
 
+/// The float32 nearest to a value, ties to even; infinity beyond the largest. NaN keeps its sign.
+float nearest_float(const Value& value);
+
 }  // namespace numemu

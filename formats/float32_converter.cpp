@@ -2,7 +2,6 @@
 #include "formats/float32_converter.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <type_traits>
 
 #include "formats/codec.hpp"
@@ -16,13 +15,7 @@ namespace numemu {
 namespace {
 
 // Random words of one chunk stay in the first-level cache with its elements.
-constexpr std::int64_t kChunk = 1024;
-
-float to_float32(const Value& v) {
-  static const Format& float32 = find_format("float32");
-  return std::bit_cast<float>(
-      static_cast<std::uint32_t>(encode(float32, v, {}, Overflow::ieee).code));
-}
+constexpr std::int64_t kWordsChunk = 1024;
 
 template <class Out>
 void reference(const Conversion& c, const float* x, std::int64_t n, Out* out, std::uint8_t* flags,
@@ -30,7 +23,7 @@ void reference(const Conversion& c, const float* x, std::int64_t n, Out* out, st
   for (std::int64_t i = 0; i < n; ++i) {
     const Encoded result = encode_element(c, value_of(x[i]), first + i);
     if constexpr (std::is_same_v<Out, float>) {
-      out[i] = to_float32(decode(*c.format, result.code));
+      out[i] = nearest_float(decode(*c.format, result.code));
     } else {
       out[i] = static_cast<Out>(result.code << c.format->container_shift);
     }
@@ -71,9 +64,9 @@ void Float32Converter::run(const float* x, std::int64_t n, Out* out, std::uint8_
   arrays.stream = sizeof(Out) == sizeof(float) && simd::worth_streaming(out, n);
   if (!conversion_.rounding.stochastic()) return convert(arrays);
   const int random_bits = conversion_.rounding.random_bits;
-  alignas(64) std::uint32_t words[kChunk];
-  for (std::int64_t begin = 0; begin < n; begin += kChunk) {
-    const std::int64_t size = std::min(kChunk, n - begin);
+  alignas(64) std::uint32_t words[kWordsChunk];
+  for (std::int64_t begin = 0; begin < n; begin += kWordsChunk) {
+    const std::int64_t size = std::min(kWordsChunk, n - begin);
     if (conversion_.random_words != nullptr) {
       const std::uint32_t mask = random_mask(random_bits);
       for (std::int64_t i = 0; i < size; ++i)

@@ -49,10 +49,7 @@ Range range_of(const BlockFormat& f) {
 }
 
 float to_float32(const Value& v) {
-  static const Format& float32 = find_format("float32");
-  if (v.kind == Class::nan) return std::bit_cast<float>(kNaN);
-  const Encoded result = encode(float32, v, {}, Overflow::ieee);
-  return std::bit_cast<float>(static_cast<std::uint32_t>(result.code));
+  return v.kind == Class::nan ? std::bit_cast<float>(kNaN) : nearest_float(v);
 }
 
 // x / factor, where factor is zero or positive.

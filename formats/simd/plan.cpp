@@ -39,9 +39,7 @@ Sided first_floats(Predicate holds) {
 Special special(const Conversion& c, float x) {
   const Encoded encoded = encode_element(c, value_of(x), 0);
   const Value value = decode(*c.format, encoded.code);
-  static const Format& float32 = find_format("float32");
-  const auto bits = static_cast<std::uint32_t>(encode(float32, value, {}, Overflow::ieee).code);
-  return {std::bit_cast<float>(bits), static_cast<std::uint32_t>(encoded.code), encoded.flags};
+  return {nearest_float(value), static_cast<std::uint32_t>(encoded.code), encoded.flags};
 }
 
 void plan_integer(const Conversion& c, Plan& plan) {

@@ -1,4 +1,5 @@
 // The reference encoder against the host, canonical codes, and its rules one by one.
+#include <bit>
 #include <cfenv>
 #include <cmath>
 #include <limits>
@@ -226,6 +227,24 @@ TEST_CASE("encode: extreme exponents neither overflow the arithmetic nor loop", 
       CHECK(encode(f, tiny, {}, Overflow::saturate).code == 0);
     }
   }
+}
+
+TEST_CASE("encode: the nearest float32 equals the host's, and NaN keeps its sign", "[fast]") {
+  std::mt19937_64 random(7);
+  for (int i = 0; i < 100000; ++i) {
+    // Exponents of float32, its subnormal numbers and beyond both ends.
+    const double x =
+        std::ldexp(static_cast<double>(random() | 1), static_cast<int>(random() % 300) - 214);
+    for (const double y : {x, -x})
+      REQUIRE(std::bit_cast<std::uint32_t>(nearest_float(value_of(y))) ==
+              std::bit_cast<std::uint32_t>(static_cast<float>(y)));
+  }
+  CHECK(nearest_float(value_of(kInf)) == std::numeric_limits<float>::infinity());
+  CHECK(nearest_float(value_of(-kInf)) == -std::numeric_limits<float>::infinity());
+  CHECK(std::bit_cast<std::uint32_t>(nearest_float(value_of(kNan))) == 0x7fc00000);
+  CHECK(std::bit_cast<std::uint32_t>(nearest_float(value_of(std::copysign(kNan, -1.0)))) ==
+        0xffc00000);
+  CHECK(std::bit_cast<std::uint32_t>(nearest_float(value_of(-0.0))) == 0x80000000);
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 #include "emu/net/data/stored_type.hpp"
 
 #include <array>
-#include <bit>
 #include <cstring>
 
 #include "formats/codec.hpp"
@@ -18,18 +17,12 @@ constexpr std::array<StoredType, 3> kTypes = {{
     {StorageType::bf16, "BF16", "bfloat16", 2},
 }};
 
-float decode_to_float(const Format& format, std::uint64_t code) {
-  static const Format& float32 = find_format("float32");
-  return std::bit_cast<float>(
-      static_cast<std::uint32_t>(encode(float32, decode(format, code), {}, Overflow::ieee).code));
-}
-
 /// Every value of a 16-bit type, by its code.
 const std::vector<float>& values_of(const StoredType& type) {
   const auto all = [](std::string_view name) {
     std::vector<float> values(std::size_t{1} << 16);
     for (std::size_t code = 0; code < values.size(); ++code)
-      values[code] = decode_to_float(find_format(name), code);
+      values[code] = nearest_float(decode(find_format(name), code));
     return values;
   };
   static const std::vector<float> half = all("float16"), brain = all("bfloat16");
