@@ -25,6 +25,14 @@ struct TileShape {
 /// For references, whose outputs cost the same wherever the cuts are.
 constexpr TileShape kReferenceTile{.rows = 16, .lanes = 64, .granule = 1};
 
+/// Whether the m rows of A, not the n columns of B, should fill vectors of `panel` lanes: where that
+/// wastes fewer lanes, else where they are more.
+inline bool lanes_are_a(std::int64_t m, std::int64_t n, std::int64_t panel) {
+  const auto padded = [&](std::int64_t lanes) { return (lanes + panel - 1) / panel * panel; };
+  const std::int64_t with_a = padded(m) * n, with_b = padded(n) * m;
+  return with_a != with_b ? with_a < with_b : m > n;
+}
+
 /// Calls body once per tile of a rows x lanes rectangle, k deep, in any order and on several
 /// threads, each under a FloatGuard. What body computes must not depend on how the rectangle is
 /// cut. The first exception is thrown again.

@@ -9,19 +9,12 @@ namespace numemu::unit {
 namespace {
 
 /// Lanes of the widest panel.
-constexpr std::int64_t kPanel = 32;
+constexpr std::int64_t kFusedPanel = 32;
 /// Below every exponent that can occur: what drops out, or a missing floor.
 constexpr int kNever = -4000;
 constexpr int kBaseOfDropping = 1024;
 /// A step's largest exponent is usually some binades below the largest possible one.
 constexpr int kUsuallyBelow = 4;
-
-std::int64_t padded(std::int64_t lanes) { return (lanes + kPanel - 1) / kPanel * kPanel; }
-
-bool lanes_are_a(std::int64_t m, std::int64_t n) {
-  const std::int64_t with_a = padded(m) * n, with_b = padded(n) * m;
-  return with_a != with_b ? with_a < with_b : m > n;
-}
 
 }  // namespace
 
@@ -49,7 +42,7 @@ FusedSteps fused_steps(const UnitDescription& unit, const FusedOperands& o) {
 
 void run_fused_tiles(const Gemm& gemm, const FusedOperands& o, const FusedSteps& steps,
                      const std::function<void(const FusedTile&)>& run) {
-  const bool swap = lanes_are_a(gemm.m, gemm.n);
+  const bool swap = lanes_are_a(gemm.m, gemm.n, kFusedPanel);
   FusedTile whole;
   whole.steps = &steps;
   whole.rows = swap ? &o.b : &o.a;
@@ -60,7 +53,7 @@ void run_fused_tiles(const Gemm& gemm, const FusedOperands& o, const FusedSteps&
   whole.c = gemm.c;
   whole.d = gemm.d;
   const std::int64_t rows = swap ? gemm.n : gemm.m, lanes = swap ? gemm.m : gemm.n;
-  for_each_tile(rows, lanes, gemm.k, {.granule = kPanel}, [&](const Tile& tile) {
+  for_each_tile(rows, lanes, gemm.k, {.granule = kFusedPanel}, [&](const Tile& tile) {
     FusedTile part = whole;
     part.row_begin = tile.row_begin;
     part.row_end = tile.row_end;

@@ -35,6 +35,15 @@ TEST_CASE("tiles: every output belongs to exactly one tile", "[fast]") {
   for_each_tile(0, 5, 5, {}, [](const Tile&) { FAIL("no outputs, no tiles"); });
 }
 
+TEST_CASE("tiles: the side that wastes fewer lanes fills the vectors", "[fast]") {
+  CHECK(lanes_are_a(16, 3, 16));  // 16 * 3 lanes beside 16 * 16
+  CHECK_FALSE(lanes_are_a(3, 16, 16));
+  CHECK_FALSE(lanes_are_a(17, 16, 16));  // 32 * 16 beside 16 * 17
+  CHECK(lanes_are_a(64, 32, 16));        // neither wastes one: the longer side
+  CHECK_FALSE(lanes_are_a(32, 64, 16));
+  CHECK_FALSE(lanes_are_a(32, 32, 16));
+}
+
 TEST_CASE("tiles: few multiply-adds stay on one thread", "[fast]") {
   CHECK(threads_for(kParallelMacs - 1) == 1);
   CHECK(threads_for(kParallelMacs) == omp_get_max_threads());
