@@ -28,7 +28,8 @@ constexpr std::array kPresets = {
     GatePreset{"mlperf.dlrm-v2-99.9", "auc", 0.999, kChecker},
 };
 
-constexpr std::int64_t kMostImages = 1'000'000'000'000'000;  // more are none that a row names
+constexpr std::int64_t kMostDecidingImages =
+    1'000'000'000'000'000;  // more are none that a row names
 constexpr std::string_view kFloat32 = "float32";
 
 /// Metrics from 0 to 1.
@@ -269,7 +270,7 @@ void judge_gate(const Gate& gate, Row& row) {
     return of_n.low >= 0 || of_n.high < 0;
   };
   const std::optional<std::int64_t> needed =
-      f.n > 0 ? stats::least_deciding(decides, f.n, kMostImages) : std::nullopt;
+      f.n > 0 ? stats::least_deciding(decides, f.n, kMostDecidingImages) : std::nullopt;
   row.gate = RowGate{
       .target = gate.text,
       .metric = gate.metric,

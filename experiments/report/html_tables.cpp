@@ -17,7 +17,7 @@ namespace numemu::experiments {
 namespace {
 
 /// How many failures the page lists; SQLite has them all.
-constexpr std::size_t kShown = 20;
+constexpr std::size_t kWorstShown = 20;
 
 std::string count_cell(std::size_t n) { return html_number_cell(n, fmt::format("{}", n)); }
 
@@ -85,8 +85,8 @@ std::string refused_table(const std::vector<RefusedTensor>& refused) {
 
 std::string failed_table(const std::vector<FailedPrediction>& failed) {
   std::string out = "<h3>Predictions that failed";
-  if (failed.size() > kShown)
-    out += fmt::format(" (the worst {} of {}; SQLite has all)", kShown, failed.size());
+  if (failed.size() > kWorstShown)
+    out += fmt::format(" (the worst {} of {}; SQLite has all)", kWorstShown, failed.size());
   out +=
       "</h3>" + html_table_start("Failed predictions", {"Kind", "Layer", "Role", "Format",
                                                         ">Predicted, dB", ">Measured, dB", "Why"});
@@ -94,7 +94,7 @@ std::string failed_table(const std::vector<FailedPrediction>& failed) {
     const std::optional<double> finite = std::isfinite(x) ? std::optional(x) : std::nullopt;
     return html_number_cell(finite, html_number(finite, 2));
   };
-  for (std::size_t i = 0; i < std::min(kShown, failed.size()); ++i) {
+  for (std::size_t i = 0; i < std::min(kWorstShown, failed.size()); ++i) {
     const FailedPrediction& f = failed[i];
     out += "<tr>" + html_text_cell(f.what) + html_text_cell(f.layer) + html_text_cell(f.role) +
            html_text_cell(f.format) + db(f.predicted_db) +

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kDense = 32;  // bits of a float32
 constexpr std::int64_t kMostOfCluster = 10'000'000, kLargestNode = 4096;
-constexpr double kMostElements = 1e15;
+constexpr double kMostExchanged = 1e15;
 
 void require(bool fine, const std::string& what) {
   if (!fine) throw usage_error("exchange between workers: " + what);
@@ -35,8 +35,8 @@ void check(const WireRule& rule, const Cluster& c, double elements, Topology top
     require(link->bandwidth > 0 && std::isfinite(link->bandwidth),
             fmt::format("bandwidth: expected bytes per second above 0, not {}", link->bandwidth));
   }
-  require(elements >= 1 && elements <= kMostElements,
-          fmt::format("elements: expected from 1 to {}, not {}", kMostElements, elements));
+  require(elements >= 1 && elements <= kMostExchanged,
+          fmt::format("elements: expected from 1 to {}, not {}", kMostExchanged, elements));
   require(rule.knows(topology),
           fmt::format("{} knows no topology {}", rule.name, to_string(topology)));
 }

@@ -21,7 +21,7 @@ namespace {
 
 /// The dtypes of safetensors 0.6 (Dtype in safetensors/src/tensor.rs). F8_E4M3 is the OCP format
 /// without infinities; F4 is E2M1, low nibble first.
-constexpr std::array<SafetensorsType, 22> kTypes = {{
+constexpr std::array<SafetensorsType, 22> kSafetensorsTypes = {{
     {"F4", 4, "float4_e2m1fn"},
     {"F6_E2M3", 6, "float6_e2m3fn"},
     {"F6_E3M2", 6, "float6_e3m2fn"},
@@ -49,14 +49,14 @@ constexpr std::array<SafetensorsType, 22> kTypes = {{
 }  // namespace
 
 const SafetensorsType* safetensors_type(std::string_view name) {
-  for (const SafetensorsType& type : kTypes) {
+  for (const SafetensorsType& type : kSafetensorsTypes) {
     if (type.name == name) return &type;
   }
   return nullptr;
 }
 
 const SafetensorsType* safetensors_type_of_format(std::string_view format) {
-  for (const SafetensorsType& type : kTypes) {
+  for (const SafetensorsType& type : kSafetensorsTypes) {
     if (type.format == format && !format.empty()) return &type;
   }
   return nullptr;
@@ -64,7 +64,7 @@ const SafetensorsType* safetensors_type_of_format(std::string_view format) {
 
 std::vector<std::string_view> safetensors_code_types() {
   std::vector<std::string_view> names;
-  for (const SafetensorsType& type : kTypes) {
+  for (const SafetensorsType& type : kSafetensorsTypes) {
     if (!type.format.empty()) names.push_back(type.name);
   }
   return names;

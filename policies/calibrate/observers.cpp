@@ -143,7 +143,7 @@ double kl_threshold(const MagnitudeHistogram& h, const Conversion& c) {
 
 namespace {
 
-using Rule = CalibrationPolicy::Rule;
+using CalibrationRule = CalibrationPolicy::Rule;
 
 class AbsmaxObserver final : public Observer {
  public:
@@ -173,18 +173,19 @@ class HistogramObserver final : public Observer {
 
 double histogram_threshold(const CalibrationPolicy& policy, const RolePolicy& role,
                            const MagnitudeHistogram& histogram) {
-  if (policy.rule == Rule::percentile) return percentile_threshold(histogram, policy.percentile);
+  if (policy.rule == CalibrationRule::percentile)
+    return percentile_threshold(histogram, policy.percentile);
   Conversion conversion;
   conversion.format = role.format;
   conversion.rounding = role.rounding;
-  return policy.rule == Rule::mse ? mse_threshold(histogram, conversion)
-                                  : kl_threshold(histogram, conversion);
+  return policy.rule == CalibrationRule::mse ? mse_threshold(histogram, conversion)
+                                             : kl_threshold(histogram, conversion);
 }
 
 std::unique_ptr<Observer> Observer::make(const CalibrationPolicy& policy, const RolePolicy& role) {
-  if (policy.rule == Rule::dynamic)
+  if (policy.rule == CalibrationRule::dynamic)
     throw Error("calibration rule dynamic uses no observer: each tensor sets its own scale");
-  if (policy.rule == Rule::absmax) return std::make_unique<AbsmaxObserver>();
+  if (policy.rule == CalibrationRule::absmax) return std::make_unique<AbsmaxObserver>();
   return std::make_unique<HistogramObserver>(policy, role);
 }
 

@@ -9,7 +9,7 @@
 namespace numemu::policies {
 namespace {
 
-struct Options final : PolicyOptions {
+struct KureOptions final : PolicyOptions {
   double weight = 1, target = 1.8;
   std::vector<Option> list() override {
     return {
@@ -27,7 +27,7 @@ class Kure final : public Policy {
   double penalty(const net::Step& step, std::string_view parameter, const net::Tensor& value,
                  net::Tensor& gradient) override {
     const double below = Forwarding::penalty(step, parameter, value, gradient);
-    const Options* const options = binding().of<Options>(parameter);
+    const KureOptions* const options = binding().of<KureOptions>(parameter);
     const std::int64_t n = value.size();
     if (options == nullptr || value.shape.size() < 2 || n == 0) return below;
     const float* const w = value.data.data();
@@ -63,7 +63,7 @@ const PolicyKind penalty_kure{.key = "penalty",
                               .name = "kure",
                               .summary = "squared distance of each weight's kurtosis from a target",
                               .source = "Shkolnik et al., NeurIPS 2020 (arXiv 2002.07686)",
-                              .options = make_options<Options>,
+                              .options = make_options<KureOptions>,
                               .bind = make_policy<Kure>};
 
 }  // namespace numemu::policies

@@ -23,7 +23,7 @@ namespace numemu::policies {
 namespace {
 
 constexpr int kRandomBits = 16;
-constexpr const char* kState = "recipe/saved/group/bits/";
+constexpr const char* kGroupState = "recipe/saved/group/bits/";
 constexpr const char* kFixed = "fixed";
 constexpr const char* kFormat = "uint2";
 
@@ -46,7 +46,7 @@ constexpr TextKind kBits{"fixed or greedy(B)", [](const std::string& text) {
                                        : std::string(kFixed);
                          }};
 
-struct Options final : PolicyOptions {
+struct GroupOptions final : PolicyOptions {
   std::string format = kFormat, bits = kFixed;
   std::int64_t group = 256;
   std::vector<Option> list() override {
@@ -156,7 +156,7 @@ class Group final : public Policy {
         throw Error(fmt::format(
             "{}: group contradicts roles.saved of layer {}: expected one of them", where, layer));
       }
-      const auto& options = static_cast<const Options&>(*given);
+      const auto& options = static_cast<const GroupOptions&>(*given);
       const std::optional<double> average = average_of(options.bits);
       if (!average) {
         quantizers_[layer] = {options.quantizer(options.format)};
@@ -185,7 +185,7 @@ class Group final : public Policy {
     if (kept.use == net::Use::sign) {
       saved.packed = pack_signs(*tensor);
     } else if (quantizers->size() > 1) {
-      const std::int64_t group = binding().of<Options>(kept.layer)->group;
+      const std::int64_t group = binding().of<GroupOptions>(kept.layer)->group;
       saved.packed =
           pack_samples(*quantizers, bits_->choose(kept.layer, *tensor, group), *tensor, random);
     } else {
@@ -218,15 +218,15 @@ class Group final : public Policy {
     Forwarding::save_state(state);
     if (!bits_) return;
     for (const auto& [value, bits] : bits_->next())
-      state.emplace_back(kState + value, to_bytes({bits_of(bits)}));
+      state.emplace_back(kGroupState + value, to_bytes({bits_of(bits)}));
   }
   void load_state(const net::NamedState& state) override {
     Forwarding::load_state(state);
     if (!bits_) return;
     for (const auto& [name, bytes] : state) {
-      if (!name.starts_with(kState)) continue;
+      if (!name.starts_with(kGroupState)) continue;
       const std::vector<std::uint64_t> numbers = from_bytes(name, bytes);
-      bits_->restore(name.substr(std::strlen(kState)),
+      bits_->restore(name.substr(std::strlen(kGroupState)),
                      numbers.size() == 1 ? double_of(numbers[0]) : 0, "state " + name);
     }
   }
@@ -254,7 +254,7 @@ const PolicyKind saved_group{
     .name = "group",
     .summary = "tensors kept for backward become stochastic codes of few bits in groups",
     .source = "Chen et al., ICML 2021 (ActNN, arXiv 2104.14129)",
-    .options = make_options<Options>,
+    .options = make_options<GroupOptions>,
     .bind = make_policy<Group>,
     .usual = true};
 

@@ -22,7 +22,7 @@
 namespace numemu::policies {
 namespace {
 
-struct Options final : PolicyOptions {
+struct HadamardOptions final : PolicyOptions {
   std::int64_t block = 32;
   std::vector<Option> list() override {
     return {{"block",
@@ -55,7 +55,7 @@ class Hadamard final : public Policy, public RewritesInputs {
     for (const BoundProduct& product : binding().recipe.products()) {
       const auto chosen = binding().layers.find(product.gemm.name);
       if (chosen != binding().layers.end())
-        add(product, static_cast<const Options&>(*chosen->second));
+        add(product, static_cast<const HadamardOptions&>(*chosen->second));
     }
   }
 
@@ -94,7 +94,7 @@ class Hadamard final : public Policy, public RewritesInputs {
     std::shared_ptr<const net::Tensor> weight;  ///< after freeze(): rotated once
   };
 
-  void add(const BoundProduct& product, const Options& options) {
+  void add(const BoundProduct& product, const HadamardOptions& options) {
     const net::GemmLayer& gemm = product.gemm;
     const LayerRecipe& layer = product.roles;
     const auto refuse = [&](const std::string& why) {
@@ -156,7 +156,7 @@ const PolicyKind transform_hadamard{
     .source =
         "Tseng et al., ICML 2024 (QuIP#, arXiv 2402.04396); Ashkboos et al., NeurIPS 2024 "
         "(QuaRot, arXiv 2404.00456)",
-    .options = make_options<Options>,
+    .options = make_options<HadamardOptions>,
     .bind = make_policy<Hadamard>};
 
 }  // namespace numemu::policies

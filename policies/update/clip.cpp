@@ -14,7 +14,7 @@
 namespace numemu::policies {
 namespace {
 
-struct Options final : PolicyOptions {
+struct ClipOptions final : PolicyOptions {
   double limit = 1;
   std::vector<Option> list() override {
     return {{"limit", "largest magnitude of a weight after its update", &limit, 1e-6, 1e6}};
@@ -25,7 +25,7 @@ class Clip final : public Policy {
  public:
   Clip(Binding given, net::Numerics& inner) : Policy(std::move(given), inner) {
     for (const auto& [layer, chosen] : binding().layers) {
-      const Options* const options = binding().of<Options>(layer);
+      const ClipOptions* const options = binding().of<ClipOptions>(layer);
       if (options != nullptr) check(layer, *options);
     }
   }
@@ -33,7 +33,7 @@ class Clip final : public Policy {
   /// Clips tensors of more than one axis: biases and the vectors of normalisations stay. NaN stays.
   void update(const net::Step& step, const net::Update& update) override {
     Forwarding::update(step, update);
-    const Options* const options = binding().of<Options>(update.parameter);
+    const ClipOptions* const options = binding().of<ClipOptions>(update.parameter);
     if (options == nullptr || update.value->shape.size() < 2) return;
     const auto limit = static_cast<float>(options->limit);
     float* const w = update.value->data.data();
@@ -45,7 +45,7 @@ class Clip final : public Policy {
 
  private:
   /// Weights are clipped after they were rounded to the master format.
-  void check(const std::string& layer, const Options& options) const {
+  void check(const std::string& layer, const ClipOptions& options) const {
     const Format* const master = binding().recipe->update().master;
     if (master == nullptr) return;
     const Value limit = value_of(static_cast<float>(options.limit));
@@ -69,7 +69,7 @@ const PolicyKind update_clip{
     .source =
         "Courbariaux et al., NeurIPS 2015 (arXiv 1511.00363); Hubara et al., NeurIPS 2016 "
         "(arXiv 1602.02830)",
-    .options = make_options<Options>,
+    .options = make_options<ClipOptions>,
     .bind = make_policy<Clip>};
 
 }  // namespace numemu::policies

@@ -10,10 +10,10 @@
 namespace numemu::policies {
 namespace {
 
-constexpr const char* kState = "recipe/update/delayed";
+constexpr const char* kDelayedState = "recipe/update/delayed";
 constexpr double kLongestDelay = 16;
 
-struct Options final : PolicyOptions {
+struct DelayedOptions final : PolicyOptions {
   std::int64_t updates = 1;
   std::vector<Option> list() override {
     return {{"updates",
@@ -28,7 +28,7 @@ class Delayed final : public Policy {
   using Policy::Policy;
 
   void update(const net::Step& step, const net::Update& update) override {
-    const Options* const options = binding().of<Options>(update.parameter);
+    const DelayedOptions* const options = binding().of<DelayedOptions>(update.parameter);
     if (options == nullptr) return Forwarding::update(step, update);
     std::vector<float>& value = update.value->data;
     const auto n = static_cast<std::ptrdiff_t>(value.size());
@@ -47,11 +47,12 @@ class Delayed final : public Policy {
 
   void save_state(net::NamedState& state) const override {
     Forwarding::save_state(state);
-    save_tensors(kState, newer_, state);
+    save_tensors(kDelayedState, newer_, state);
   }
   void load_state(const net::NamedState& state) override {
-    newer_ = load_parameters<Options>(
-        kState, binding(), state, [](const Options& options, const net::Tensor& value) {
+    newer_ = load_parameters<DelayedOptions>(
+        kDelayedState, binding(), state,
+        [](const DelayedOptions& options, const net::Tensor& value) {
           return static_cast<std::size_t>(options.updates) * value.data.size();
         });
     Forwarding::load_state(state);
@@ -69,7 +70,7 @@ const PolicyKind update_delayed{
     .name = "delayed",
     .summary = "gradients are those of the weights of earlier updates; the graph holds those",
     .source = "Narayanan et al., ICML 2021 (PipeDream-2BW)",
-    .options = make_options<Options>,
+    .options = make_options<DelayedOptions>,
     .bind = make_policy<Delayed>};
 
 }  // namespace numemu::policies

@@ -8,17 +8,17 @@
 
 namespace {
 
-struct Folder {
+struct CifarFolder {
   numemu::fuzz::InputFile batch;
   numemu::test::TemporaryFolder folder;
 
-  Folder() { std::filesystem::create_symlink(batch.path(), folder / "data_batch_1.bin"); }
+  CifarFolder() { std::filesystem::create_symlink(batch.path(), folder / "data_batch_1.bin"); }
 };
 
 }  // namespace
 
 NUMEMU_FUZZ_TARGET(cifar10)(const std::uint8_t* data, std::size_t size) {
-  static Folder files;
+  static CifarFolder files;
   files.batch.write(numemu::fuzz::text_of(data, size));
   numemu::fuzz::run(size, numemu::fuzz::kPromised,
                     [] { numemu::net::load_cifar10(files.folder.path()); });

@@ -9,7 +9,7 @@ void convert(const numemu::net::OnnxTensor& tensor) {
   if (is_integer(tensor.type)) numemu::net::to_integers(tensor);
 }
 
-void load(const std::string& path) {
+void load_onnx(const std::string& path) {
   const numemu::net::OnnxModel model = numemu::net::read_onnx(path);
   for (const auto& tensor : model.graph.initializers) convert(tensor);
   for (const auto& node : model.graph.nodes) {
@@ -24,6 +24,6 @@ void load(const std::string& path) {
 NUMEMU_FUZZ_TARGET(onnx)(const std::uint8_t* data, std::size_t size) {
   static numemu::fuzz::InputFile file;
   file.write(numemu::fuzz::text_of(data, size));
-  numemu::fuzz::run(size, numemu::fuzz::kTight, [] { load(file.path()); });
+  numemu::fuzz::run(size, numemu::fuzz::kTight, [] { load_onnx(file.path()); });
   return 0;
 }

@@ -32,7 +32,7 @@ constexpr std::int64_t kMostSize = 4096, kMostImages = std::int64_t{1} << 31, kC
                        kMostFile = std::int64_t{1} << 28, kDigits = 16;
 constexpr std::int64_t kMostFolders = std::int64_t{1} << 24;
 
-struct File {
+struct ImageFile {
   std::string path;
   std::int32_t label = 0;
 };
@@ -58,8 +58,9 @@ bool is_picture(const std::string& name) {
 }
 
 /// The first of each class, then the second of each, so that any first N hold all classes alike.
-std::vector<File> files_of(const std::string& folder, const std::vector<std::string>& classes) {
-  std::vector<std::pair<std::size_t, File>> placed;
+std::vector<ImageFile> files_of(const std::string& folder,
+                                const std::vector<std::string>& classes) {
+  std::vector<std::pair<std::size_t, ImageFile>> placed;
   for (std::size_t label = 0; label < classes.size(); ++label) {
     const std::string own = folder + "/" + classes[label];
     std::size_t place = 0;
@@ -70,7 +71,7 @@ std::vector<File> files_of(const std::string& folder, const std::vector<std::str
   }
   std::stable_sort(placed.begin(), placed.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<File> files;
+  std::vector<ImageFile> files;
   for (auto& [place, file] : placed) files.push_back(std::move(file));
   return files;
 }
@@ -112,7 +113,7 @@ class FolderSamples final : public Samples {
 
   void read(Part part, std::int64_t id, const AugmentDraw* draw, float* x,
             TargetSpan targets) const override {
-    const File& file = (part == Part::test ? test_ : train_).at(static_cast<std::size_t>(id));
+    const ImageFile& file = (part == Part::test ? test_ : train_).at(static_cast<std::size_t>(id));
     const Picture picture = seen(file);
     if (Shape{picture.height, picture.width, kChannels} != facts_.input_shape) {
       throw Error(fmt::format(
@@ -125,7 +126,7 @@ class FolderSamples final : public Samples {
   }
 
  private:
-  Picture seen(const File& file) const {
+  Picture seen(const ImageFile& file) const {
     Picture picture = decode_picture(file.path, bytes_of_file(file.path));
     if (resize_ > 0) picture = resize_shorter(picture, resize_);
     if (size_ > 0) picture = crop_centre(picture, size_);
@@ -169,12 +170,12 @@ class FolderSamples final : public Samples {
   /// Of the decoded pixels. Decoding them all takes long, so that the digest is kept under names,
   /// sizes, numbers and times of the files.
   void make_digest(const std::string& cache) {
-    std::vector<const File*> files;
-    for (const std::vector<File>* split : {&train_, &test_}) {
-      for (const File& file : *split) files.push_back(&file);
+    std::vector<const ImageFile*> files;
+    for (const std::vector<ImageFile>* split : {&train_, &test_}) {
+      for (const ImageFile& file : *split) files.push_back(&file);
     }
     std::string names = "numemu images 1\n";
-    for (const File* file : files) {
+    for (const ImageFile* file : files) {
       struct stat is;
       if (::stat(file->path.c_str(), &is) != 0)
         throw file_error(file->path + ": cannot be looked at: " + std::strerror(errno));
@@ -192,11 +193,11 @@ class FolderSamples final : public Samples {
     std::string text = fmt::format(
         "images {} resize {} size {} train {} table {}\n", pixels, resize_, size_, train_.size(),
         sha256_hex({reinterpret_cast<const char*>(table_.data()), table_.size() * sizeof(float)}));
-    for (const File* file : files) text += fmt::format("{} ", file->label);
+    for (const ImageFile* file : files) text += fmt::format("{} ", file->label);
     facts_.digest = sha256_hex(text).substr(0, kDigits);
   }
 
-  static std::string digest_of_pixels(const std::vector<const File*>& files) {
+  static std::string digest_of_pixels(const std::vector<const ImageFile*>& files) {
     std::vector<std::string> digests(files.size());
     std::vector<std::exception_ptr> failures(files.size());
 #pragma omp parallel for schedule(dynamic)
@@ -243,7 +244,7 @@ class FolderSamples final : public Samples {
   std::int64_t resize_, size_;
   bool validates_ = false;  ///< train and test are folders of their own
   std::vector<float> table_;
-  std::vector<File> train_, test_;
+  std::vector<ImageFile> train_, test_;
 };
 
 }  // namespace

@@ -45,7 +45,7 @@ const SplitRow& find_split(Split split) {
 }
 
 /// One output of a batch as its samples' scores see it.
-struct Batch {
+struct EvaluatedBatch {
   const Tensor& output;
   const Tensor& reference;
   const Targets& targets;
@@ -115,7 +115,7 @@ double mean_squared_error(std::span<const float> output, std::span<const float> 
   return sum / static_cast<double>(output.size());
 }
 
-void add_scores(const Batch& batch, const std::vector<OutputScore>& scores,
+void add_scores(const EvaluatedBatch& batch, const std::vector<OutputScore>& scores,
                 std::vector<ScoreTable>& tables) {
   const std::int64_t samples = batch.output.dim(0);
   for (std::int64_t i = 0; i < samples; ++i) {

@@ -1,9 +1,12 @@
 // Refuses descriptions whose parameters contradict each other: names, sizes, formats, register.
 // Cold: a negligible share of any run (docs/build.md).
 #include "emu/unit/description/check.hpp"
+
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
+
 #include "emu/unit/description/bounds.hpp"
 #include "emu/unit/operand.hpp"
 #include "formats/convert.hpp"
@@ -177,24 +180,24 @@ void check_description(const UnitDescription& u) {
 
 namespace {
 
-using Unit = UnitDescription;
+using Described = UnitDescription;
 
 /// A field, or an object of fields, that means something only in some units.
 struct Rule {
   std::string_view key;
-  bool (*used)(const Unit&);
+  bool (*used)(const Described&);
   std::string_view needs;
 };
 
 template <CoreKind kCore>
-bool has_core(const Unit& u) {
+bool has_core(const Described& u) {
   return u.core == kCore;
 }
 
-bool two_levels(const Unit& u) { return u.outer.every != 0; }
+bool two_levels(const Described& u) { return u.outer.every != 0; }
 
 /// The roundings of sums that IEEE 754 defines: not those of fused steps.
-bool sums_round_down(const Unit& u) {
+bool sums_round_down(const Described& u) {
   const auto down = [](const Rounding& r) { return r.mode == RoundingMode::rdn; };
   return floating_register(u) && ((u.core != CoreKind::fused && down(u.accumulator.rounding)) ||
                                   down(u.c_rounding) || down(u.outer.accumulator.rounding));
@@ -210,7 +213,7 @@ const Rule kRules[] = {
     {"c", floating_register, kFloatingRegister},
     {"d", floating_register, kFloatingRegister},
     {"c_rounding",
-     [](const Unit& u) { return u.c_entry == CEntry::after_rounding && floating_register(u); },
+     [](const Described& u) { return u.c_entry == CEntry::after_rounding && floating_register(u); },
      "together with c_entry after_rounding and a floating accumulator.format"},
     {"plus_zero_sums", sums_round_down, "together with a floating register or C added with rdn"},
     {"accumulator.rounding", rounds, kRounds},
@@ -220,36 +223,39 @@ const Rule kRules[] = {
     {"accumulator.fraction", rounds, kRounds},
     {"accumulator.integer_overflow", twos_complement, kTwosComplement},
     {"alignment", has_core<CoreKind::fused>, "together with core fused"},
-    {"alignment.zero_c_counts", [](const Unit& u) { return u.alignment.zero_exponent.has_value(); },
+    {"alignment.zero_c_counts",
+     [](const Described& u) { return u.alignment.zero_exponent.has_value(); },
      "together with an alignment.zero_exponent"},
     {"alignment.parts", meets_later, "together with c_entry after_alignment"},
     {"second", meets_later, "together with c_entry after_alignment"},
     {"chain", has_core<CoreKind::chain>, "together with core chain"},
     {"tree", has_core<CoreKind::tree>, "together with core tree"},
-    {"tree.round_products", [](const Unit& u) { return u.tree.leaf == 1; },
+    {"tree.round_products", [](const Described& u) { return u.tree.leaf == 1; },
      "together with tree.leaf 1"},
-    {"tree.plus_zero_products", [](const Unit& u) { return u.tree.leaf == 1; },
+    {"tree.plus_zero_products", [](const Described& u) { return u.tree.leaf == 1; },
      "together with tree.leaf 1"},
     {"subnormals", rounds, kRounds},
-    {"subnormals.inputs_to_plus_zero", [](const Unit& u) { return u.subnormals.flush_inputs; },
+    {"subnormals.inputs_to_plus_zero", [](const Described& u) { return u.subnormals.flush_inputs; },
      "together with subnormals.flush_inputs true"},
     {"subnormals.flush_c", floating_register, kFloatingRegister},
     {"subnormals.flush_results", floating_register, kFloatingRegister},
-    {"subnormals.tiny_before_rounding", [](const Unit& u) { return u.subnormals.flush_results; },
+    {"subnormals.tiny_before_rounding",
+     [](const Described& u) { return u.subnormals.flush_results; },
      "together with subnormals.flush_results true"},
     {"products_overflow",
-     [](const Unit& u) {
+     [](const Described& u) {
        return u.core == CoreKind::fused && u.scaling.point != Scaling::Point::groups;
      },
      "together with core fused, without scaling groups"},
-    {"nan", [](const Unit& u) { return u.core == CoreKind::chain && floating_register(u); },
+    {"nan", [](const Described& u) { return u.core == CoreKind::chain && floating_register(u); },
      "together with core chain and a floating accumulator.format"},
     {"scaling.format", block_scaled, kBlockScaled},
     {"scaling.block", block_scaled, kBlockScaled},
-    {"scaling.shift", [](const Unit& u) { return u.scaling.point == Scaling::Point::after_sum; },
+    {"scaling.shift",
+     [](const Described& u) { return u.scaling.point == Scaling::Point::after_sum; },
      "together with scaling.point after_sum"},
     {"input", rounds, kRounds},
-    {"input.rounding", [](const Unit& u) { return u.input.format != nullptr; },
+    {"input.rounding", [](const Described& u) { return u.input.format != nullptr; },
      "together with input.format"},
     {"outer.format", two_levels, kTwoLevels},
     {"outer.rounding", two_levels, kTwoLevels},

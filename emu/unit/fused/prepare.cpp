@@ -198,7 +198,7 @@ std::optional<FusedOperands> prepare_fused(const UnitDescription& unit, const Ge
 namespace {
 
 /// C or D of the register's container.
-struct Elements {
+struct SignElements {
   bool half;
   bool finite(const void* array, std::int64_t i) const {
     if (half) return (static_cast<const std::uint16_t*>(array)[i] & 0x7c00) != 0x7c00;
@@ -233,7 +233,7 @@ Source<float> signs_of(const Operand& operand, std::int64_t rows, std::int64_t d
 
 /// Sums of products of signs plus C where it is not finite: NaN and infinity exactly where the unit
 /// has them too, since those do not depend on the order of a sum; all other sums are at most K.
-std::vector<float> multiply_signs(const Gemm& gemm, const Elements& elements) {
+std::vector<float> multiply_signs(const Gemm& gemm, const SignElements& elements) {
   const Source<float> a = signs_of(gemm.a, gemm.m, gemm.k), b = signs_of(gemm.b, gemm.n, gemm.k);
   std::vector<float> c(static_cast<std::size_t>(gemm.m * gemm.n)), d(c.size());
   if (gemm.c != nullptr) {
@@ -262,7 +262,7 @@ void finish_fused(const UnitDescription& unit, const Gemm& gemm, const FusedOper
   const auto marked = [](const std::vector<std::uint8_t>& rows, std::int64_t r) {
     return !rows.empty() && rows[static_cast<std::size_t>(r)] != 0;
   };
-  const Elements elements{o.rule.half};
+  const SignElements elements{o.rule.half};
   const auto affected = [&](std::int64_t i, std::int64_t j) {
     return marked(o.a.special_rows, i) || marked(o.b.special_rows, j) ||
            (o.special_c && !elements.finite(gemm.c, i * gemm.n + j));

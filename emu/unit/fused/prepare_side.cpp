@@ -17,7 +17,7 @@
 namespace numemu::unit {
 namespace {
 
-constexpr std::uint32_t kInfinity = 0x7f800000;
+constexpr std::uint32_t kInfinityBits = 0x7f800000;
 
 /// Whether every finite number of `operand` is one of `wide`, which then rounds nothing.
 bool holds(const Format& wide, const Format& operand) {
@@ -150,7 +150,7 @@ FusedSide prepare_side(const UnitDescription& unit, const Operand& operand, std:
       smallest_normal_exponent(unit.input.format != nullptr ? *unit.input.format : *operand.format);
   // Of what is left of it: an input rounding shortens float32.
   side.mantissa_bits = std::min(operand.format->mantissa_bits, 23 - std::countr_zero(mask));
-  if (found.most >= kInfinity) {
+  if (found.most >= kInfinityBits) {
     take_out_specials(side, rows, depth, size);
     found = survey(side.values.values, size);
   }

@@ -7,9 +7,9 @@
 namespace numemu::unit {
 namespace {
 
-class Chain {
+class ReferenceChain {
  public:
-  explicit Chain(const Machine& machine) : m_(machine), unit_(machine.unit) {}
+  explicit ReferenceChain(const Machine& machine) : m_(machine), unit_(machine.unit) {}
 
   /// The register after multiply-adds from `start`, which the trace calls `start_name`.
   Value run(std::span<const Factors> products, Value start, const std::string& what,
@@ -105,7 +105,7 @@ Value run_chunks(const Machine& m, std::span<const Factors> products, Value sum)
   for (std::size_t first = 0; first < products.size(); first += size, ++index) {
     const auto chunk = products.subspan(first, std::min(size, products.size() - first));
     const std::string name = "chunk " + std::to_string(index);
-    const Value before = sum, part = Chain(m).run(chunk, Value{}, name, "start");
+    const Value before = sum, part = ReferenceChain(m).run(chunk, Value{}, name, "start");
     const std::uint32_t random =
         rounding.stochastic() ? m.draw.at(m.depth + index, rounding.random_bits) : 0;
     sum = add_rounded(m, sum, part, random);
@@ -123,7 +123,7 @@ Value run_interleaved(const Machine& m, std::span<const Factors> products) {
   for (std::size_t c = 0; c < count; ++c) {
     std::vector<Factors> own;
     for (std::size_t i = c; i < products.size(); i += count) own.push_back(products[i]);
-    sums.push_back(Chain(m).run(own, Value{}, name(c), "start"));
+    sums.push_back(ReferenceChain(m).run(own, Value{}, name(c), "start"));
   }
   for (std::size_t width = 1; width < count; width *= 2) {
     for (std::size_t c = 0; c + width < count; c += 2 * width) {
@@ -144,7 +144,7 @@ Value run_chain(const Machine& m, std::span<const Factors> products, const Value
   if (m.unit.chain.chunk != 0) return run_chunks(m, products, start);
   const Value sum = m.unit.chain.chains > 1
                         ? run_interleaved(m, products)
-                        : Chain(m).run(products, start, "chain", start_name(m, true));
+                        : ReferenceChain(m).run(products, start, "chain", start_name(m, true));
   return later ? add_c(m, c, sum) : sum;
 }
 

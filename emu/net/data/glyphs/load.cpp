@@ -16,7 +16,7 @@ namespace {
 
 // Mean and deviation of the 60,000 training images on [0, 1], computed once from the pinned bytes:
 // six digits.
-constexpr double kMean = 0.168540, kDeviation = 0.182024;
+constexpr double kGlyphMean = 0.168540, kGlyphDeviation = 0.182024;
 
 constexpr std::int64_t kImageBytes = 28 * 28 + 1;  // with its label
 
@@ -83,8 +83,8 @@ Dataset load_glyphs(const std::string& cache_folder) {
   const std::string folder = cache_folder + "/glyphs";
   Images train = load(folder, kTrain);
   Images test = load(folder, kTest);
-  return Dataset("glyphs", glyphs::kClasses, std::move(train), std::move(test), {kMean},
-                 {kDeviation});
+  return Dataset("glyphs", glyphs::kClasses, std::move(train), std::move(test), {kGlyphMean},
+                 {kGlyphDeviation});
 }
 
 }  // namespace numemu::net

@@ -35,7 +35,7 @@ std::size_t place(const Labels& labels, int label) {
   return static_cast<std::size_t>(std::ranges::find(labels, label) - labels.begin());
 }
 
-Labels joined(Labels a, const Labels& b) {
+Labels labels_of_both(Labels a, const Labels& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
 }
@@ -119,7 +119,7 @@ Tensor matrix_of(OnnxImporter& importer, const Labelled& a, const Labels& rows,
   importer.hold(2 * static_cast<std::int64_t>(constant.elements.size()));
   const Shape strides = strides_of(constant.dims);
   Shape dims, steps;
-  for (const int label : joined(rows, columns)) {
+  for (const int label : labels_of_both(rows, columns)) {
     dims.push_back(constant.dims[place(a.labels, label)]);
     steps.push_back(strides[place(a.labels, label)]);
   }
@@ -188,11 +188,12 @@ Labelled contracted(OnnxImporter& importer, const OnnxNode& node, Labelled a, La
   for (const int label : summed)
     refuse_batch(a.value, static_cast<std::int64_t>(place(a.labels, label)), "a sum over");
   std::vector<Extent> target;  // of the result: stack, left, right
-  for (const int label : joined(stack, left)) target.push_back(extent_of(a, label));
+  for (const int label : labels_of_both(stack, left)) target.push_back(extent_of(a, label));
   for (const int label : right) target.push_back(extent_of(b, label));
-  Labelled y{{}, joined(joined(stack, left), right)};
+  Labelled y{{}, labels_of_both(labels_of_both(stack, left), right)};
 
-  const Labelled rows = transposed(importer, node, a, joined(joined(stack, left), summed));
+  const Labelled rows =
+      transposed(importer, node, a, labels_of_both(labels_of_both(stack, left), summed));
   if (b.value.is_constant() && stack.empty()) {
     Tensor weight = matrix_of(importer, b, right, summed);
     auto op = std::make_unique<Linear>(weight.dim(1), weight.dim(0), false);
@@ -203,10 +204,11 @@ Labelled contracted(OnnxImporter& importer, const OnnxNode& node, Labelled a, La
   } else {
     b.value = importer.to_plain(importer.as_graph(b.value, ""));
     // A right operand that lies as [k, n] is multiplied as it is.
-    const Labels as_it_is = joined(joined(stack, summed), right);
+    const Labels as_it_is = labels_of_both(labels_of_both(stack, summed), right);
     const bool turned = b.labels != as_it_is;
     const Labelled columns =
-        turned ? transposed(importer, node, b, joined(joined(stack, right), summed)) : b;
+        turned ? transposed(importer, node, b, labels_of_both(labels_of_both(stack, right), summed))
+               : b;
     const OnnxValue left_matrix = as_matrix(importer, node, rows, stack, left, summed, true);
     std::vector<Extent> shape;
     for (const int label : stack) shape.push_back(extent_of(columns, label));
