@@ -138,8 +138,35 @@ TEST_CASE("4x4: sums nearer than the unit of the vectors", "[fast]") {
   check_same(x);
 }
 
+TEST_CASE("4x4: magnitudes of many binades, as gradients have", "[fast]") {
+  const RandomSource random{.seed = 9, .stream = Stream::vectors, .tensor = 4};
+  const auto number = [&](std::size_t i, int exponent) {
+    const auto fraction = static_cast<float>(random.bits(2 * i, 24)) * 0x1p-24F;
+    return std::ldexp(1 + fraction, exponent);
+  };
+  std::vector<float> x(16 * 4000);
+  for (const int binades : {10, 40, 70, 250}) {
+    for (std::size_t i = 0; i < x.size(); ++i)
+      x[i] = number(i, static_cast<int>(random.bits(2 * i + 1, 32) % binades) - binades / 2);
+    check_same(x);
+  }
+  // Around what the fine sums and the reference's integers hold below the largest, a quarter of
+  // them zero; in every other tile infinities and NaN as well.
+  constexpr int kBelow[] = {0,  0,  0,  20,  36,  39,  63,  78,  79,  80,
+                            81, 82, 95, 105, 106, 107, 115, 116, 117, 126};
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const std::uint32_t r = random.bits(2 * i + 1, 32);
+    const std::size_t tile = i / 16;
+    const int top = static_cast<int>(tile % 5) * 50 - 90;
+    const int binade = std::max(top - kBelow[r % std::size(kBelow)], -149);
+    x[i] = r >> 16 & 3 ? number(tile % 3 == 0 ? tile : i, binade) : 0;
+    if (tile % 2 == 1 && (r >> 20) % 10 == 0) x[i] = (r >> 24 & 1) != 0 ? HUGE_VALF : NAN;
+  }
+  check_same(x);
+}
+
 TEST_CASE("4x4: vectors as the reference on a million tiles", "[slow]") {
-  for (const char* law : {"normal", "laplace", "uniform", "lognormal:1"})
+  for (const char* law : {"normal", "laplace", "uniform", "lognormal:1", "lognormal:6"})
     check_same(testing::sample(law, 16 * 200'000, 9));
   check_same(testing::mixed(16 * 200'000, true, 10));
 }
