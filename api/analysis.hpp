@@ -17,7 +17,7 @@ namespace numemu::api {
 
 struct AnalysisRequest {
   std::string format;  ///< a scalar one of at most 16 bits
-  /// normal, laplace, uniform, lognormal:S, lognormal:S:log2, or a .npy file.
+  /// normal, laplace, uniform, student-t:NU, lognormal:S, lognormal:S:log2, or a .npy file.
   std::string numbers;
   const Array* sample = nullptr;  ///< in place of the file: float16, float32 or float64
   std::string rounding = "rne", overflow = "saturate";
@@ -53,5 +53,60 @@ struct Analysis {
 Analysis analyze(const AnalysisRequest&, const std::function<void(std::int64_t)>& slow = {});
 /// What `numemu analyze --json` prints.
 Json analysis_json(const Analysis&);
+
+/// Many formats under many laws, one row each.
+struct AnalysisTableRequest {
+  /// Scalar and block formats, each a list with braces for alternatives, which makes a grid:
+  /// "e{2,3}m1,nf4", "group(int{3,4},{32,64},float16)". "all:B": every scalar format of 3 to B bits
+  /// that has a description (ExMy, P3109, intN, posits, logarithmic), B at most 8.
+  std::vector<std::string> formats;
+  std::vector<std::string> numbers;  ///< laws and files, lists as above
+  /// Scale rules, lists as above. best (scalar formats: the real scale with the least MSE under the
+  /// law itself), power-of-two (the same of powers of two), or a rule by name, which sees the
+  /// draws. Empty: best for scalar formats, the format's own rule for block formats.
+  std::vector<std::string> rules;
+  std::string rounding = "rne";        ///< overflow saturates
+  std::optional<std::int64_t> n = {};  ///< draws of a law; else kTableDraws
+  std::uint64_t seed = 0;
+};
+inline constexpr std::int64_t kTableDraws = std::int64_t{1} << 17;
+/// Draws lie in lines of so many, along which blocks run; tiles have lines as rows.
+inline constexpr std::int64_t kTableLine = 4096;
+
+struct AnalyzedFormat {
+  enum class Kind : std::uint8_t {
+    exact,     ///< an integral over the law
+    measured,  ///< of the draws or the numbers of the file
+    limit,     ///< of any format
+  };
+  std::string format;     ///< canonical name; of a limit what it is
+  double bits = 0;        ///< stored for an element; of a limit the rate
+  std::string rule = {};  ///< canonical; empty for a limit
+  std::string law;
+  Kind kind = Kind::exact;
+  std::optional<double> scale = {};  ///< of a scalar format
+  double sqnr_db = 0;
+  std::optional<double> to_lloyd_db = {};  ///< SQNR above Lloyd-Max levels of as many element codes
+};
+
+/// The rows of each law in the order of the request, then its limits: Lloyd-Max levels and
+/// Shannon's bound for every width of elements and every rate (not for a file, whose law is not
+/// known), and the block limit (formats/analysis/limits.hpp) for every width, block size and kind
+/// of scale, E8M0 or E4M3, of the block formats.
+struct AnalysisTable {
+  Rounding rounding;
+  std::int64_t n = 0;  ///< draws
+  std::uint64_t seed = 0;
+  std::vector<AnalyzedFormat> rows = {};
+};
+/// Throws Error naming the option, the format or the file, also where no rule of the request serves
+/// a format.
+AnalysisTable analyze_table(const AnalysisTableRequest&);
+Json analysis_table_json(const AnalysisTable&);
+/// A line a row, the columns those of the JSON.
+std::string analysis_table_csv(const AnalysisTable&);
+/// The texts that a list with braces means, in order. Throws Error for braces that do not match and
+/// for more than 100000 texts.
+std::vector<std::string> expanded_list(const std::string&);
 
 }  // namespace numemu::api

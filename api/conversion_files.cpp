@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 #include <vector>
 
 #include "api/array_files.hpp"
 #include "formats/blocks/block_convert.hpp"
+#include "formats/call_text.hpp"
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
 #include "formats/scaling/scale_rule.hpp"
@@ -45,6 +48,28 @@ void check_request(const EncodeRequest& o, const Format& format) {
 
 /// The block of OCP MX, where --granularity block comes without a size.
 constexpr std::int64_t kUsualBlock = 32;
+constexpr const char* kUsualTile = "128,128";
+
+/// "ROWS,COLUMNS"
+std::pair<std::int64_t, std::int64_t> parse_tile(const std::string& text) {
+  const std::size_t comma = std::min(text.find(','), text.size());
+  const auto rows = whole_argument(text.substr(0, comma), 1, kLargestBlock);
+  const auto columns =
+      whole_argument(text.substr(std::min(comma + 1, text.size())), 1, kLargestBlock);
+  if (!rows || !columns || *columns > kLargestBlock / *rows)
+    throw usage_error(
+        fmt::format("--tile: expected ROWS,COLUMNS such as 128,128 or 1,128, not '{}'", text));
+  return {*rows, *columns};
+}
+
+/// The one number of a tensor scale, positive and finite.
+float given_tensor_scale(const std::string& path) {
+  const Array scale = read_npy(path);
+  require_type(path, scale.type, {ArrayType::float32}, "tensor scale");
+  if (scale.elements() != 1 || !(*scale.as<float>() > 0) || !std::isfinite(*scale.as<float>()))
+    throw Error(fmt::format("{}: expected one finite number above 0 as tensor scale", path));
+  return *scale.as<float>();
+}
 
 /// Throws Error where --tensor-scale `path` or --no-tensor-scale (`without`) is given for a format
 /// that has no tensor scale.
@@ -82,9 +107,18 @@ void check_request(const QuantizeRequest& o, const BlockFormat& f) {
                           {"--scales", o.parts.scales},
                           {"--tensor-scale", o.parts.tensor_scale},
                           {"--zero-points", o.parts.zero_points}},
-                         {{"--in", o.in, true, true}, {"--random-bits", o.random_bits, false}});
+                         {{"--in", o.in, true, true},
+                          {"--random-bits", o.random_bits, false},
+                          {"--scales-in", o.scales_in, false, true},
+                          {"--tensor-scale-in", o.tensor_scale_in, false}});
+  if (!o.scales_in.empty() && !o.options.rule.empty())
+    throw usage_error("--scales-in: not allowed with --scale-rule, which would choose them");
+  if (!o.tensor_scale_in.empty() && (o.options.no_tensor_scale || !f.tensor_scale))
+    throw usage_error(
+        fmt::format("--tensor-scale-in: {}", f.tensor_scale ? "not allowed with --no-tensor-scale"
+                                                            : f.name + " has no tensor scale"));
   check_tensor_scale(f, o.parts.tensor_scale, o.options.no_tensor_scale);
-  if (o.block.axis && (f.span == Span::tensor || f.span == Span::row))
+  if (o.block.axis && f.span != Span::block && f.span != Span::channel)
     throw usage_error(fmt::format("--axis: {} has no blocks or channels along an axis", f.name));
   if (!o.parts.zero_points.empty() && f.affine == Affine::sym)
     throw usage_error(fmt::format("--zero-points: {} has no zero points", f.name));
@@ -359,10 +393,16 @@ const BlockFormat& block_format_of(const BlockTold& options) {
     throw usage_error("expected --block B, or --format F with --granularity G");
   if (options.granularity.empty())
     throw usage_error(
-        "--format: expected together with --granularity tensor, channel, row or block");
+        "--format: expected together with --granularity tensor, channel, row, block or tile");
   const Span span = parse_span(options.granularity);
+  if (!options.tile.empty() && span != Span::tile)
+    throw usage_error("--tile: expected together with --granularity tile");
   if (options.size && span != Span::block)
     throw usage_error("--block-size: expected together with --granularity block");
+  if (span == Span::tile) {
+    const auto [rows, columns] = parse_tile(options.tile.empty() ? kUsualTile : options.tile);
+    return scaled_format(find_format(options.format), span, columns, rows);
+  }
   return scaled_format(find_format(options.format), span, options.size.value_or(kUsualBlock));
 }
 
@@ -378,11 +418,21 @@ QuantizedFile quantize_file(const QuantizeRequest& o) {
   const int axis = o.block.axis_or_last();
   const BlockLayout layout = layout_of(o.in, f, shape, axis);
   const SettledConversion settled = settle(o.options.words, o.random_bits, *f.element, shape);
-  file.quantized = quantize(file.numbers, quantization_of(o.options, f, settled.conversion), layout,
+  QuantizeOptions options = o.options;
+  Array scales;
+  if (!o.scales_in.empty()) {
+    StoredArray in = open_input(o.scales_in);
+    scales = read_codes(in, {.format = f.scale, .told_by = f.name + ", whose scales are"}).array;
+    check_given_scales(o.scales_in, f, layout, scales);
+    options.scales = &scales;
+  }
+  if (!o.tensor_scale_in.empty()) options.tensor_scale = given_tensor_scale(o.tensor_scale_in);
+  file.quantized = quantize(file.numbers, quantization_of(options, f, settled.conversion), layout,
                             {.codes = !o.parts.codes.empty(),
                              .scales = !o.parts.scales.empty(),
                              .zero_points = !o.parts.zero_points.empty()});
   file.quantized.how.element.random_words = nullptr;  // they end here
+  file.quantized.how.scales = nullptr;
   Sidecar& about = file.about;
   about.numemu = NUMEMU_VERSION;
   about.block = f.name;
@@ -390,7 +440,7 @@ QuantizedFile quantize_file(const QuantizeRequest& o) {
   about.packed = false;
   about.rounding = to_string(settled.conversion.rounding);
   about.overflow = to_string(settled.conversion.overflow);
-  about.scale_rule = file.quantized.how.rule->name;
+  if (o.scales_in.empty()) about.scale_rule = file.quantized.how.rule->name;
   about.seed = settled.seed;
   write_parts(o, about, file.quantized);
   file.missing = missing_to_decode(o, f);

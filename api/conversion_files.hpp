@@ -55,6 +55,7 @@ void write_decoded(const DecodeRequest&, const DecodedFile&);
 struct BlockTold {
   std::string block, format, granularity;
   std::optional<std::int64_t> size = {};  ///< of --granularity block; else 32
+  std::string tile = {};                  ///< of --granularity tile: "ROWS,COLUMNS"; else 128,128
   std::optional<std::int64_t> axis = {};  ///< else the last one
 
   int axis_or_last() const { return static_cast<int>(axis.value_or(-1)); }
@@ -70,7 +71,8 @@ struct QuantizeRequest {
   BlockTold block;
   std::string in, from, out;  ///< `out` has the quantized numbers
   BlockFiles parts;
-  QuantizeOptions options;  ///< its block and axis are those above
+  std::string scales_in, tensor_scale_in;  ///< files of given scales; "": the rule chooses
+  QuantizeOptions options;                 ///< its block, axis and scales are those above
   std::string random_bits;
 };
 struct QuantizedFile {

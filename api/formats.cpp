@@ -132,7 +132,9 @@ Json block_json(const BlockFormat& f) {
                {"largest_element", to_double(largest_element(f))},
                {"scale", f.scale->name},
                {"granularity", to_string(f.span)}};
-  json["block"] = f.span == Span::block ? Json(f.size) : Json();
+  json["block"] = f.span == Span::block  ? Json(f.size)
+                  : f.span == Span::tile ? Json({f.rows, f.size})
+                                         : Json();
   json.update(Json({{"affine", to_string(f.affine)},
                     {"tensor_scale", f.tensor_scale},
                     {"bits", f.bits_per_element()},
@@ -298,14 +300,27 @@ BlockQuantization quantization_of(const QuantizeOptions& options, const BlockFor
   if (f.tensor_scale) how.scale_rounding = RoundingMode::rne;
   if (options.ignore_nonfinite) how.nonfinite = Nonfinite::ignore;
   how.use_tensor_scale = !options.no_tensor_scale;
+  if (options.scales != nullptr) how.scales = options.scales->data.data();
+  how.tensor_scale = options.tensor_scale;
   return how;
+}
+
+void check_given_scales(const std::string& name, const BlockFormat& f, const BlockLayout& layout,
+                        const Array& scales) {
+  require_type(name, scales.type, {container_type(*f.scale)}, "scales");
+  if (scales.shape != layout.scale_shape)
+    throw Error(fmt::format("{}: shape: expected {} for {}, found {}", name,
+                            shape_text(layout.scale_shape), f.name, shape_text(scales.shape)));
+  check_scales(f, name, scales.data.data(), layout.blocks);
 }
 
 QuantizedArray quantize(const Array& x, const QuantizeOptions& options) {
   require_type("x", x.type, {ArrayType::float32}, "numbers");
   const BlockFormat& f = find_block_format(options.block);
-  return quantize(x, quantization_of(options, f, conversion_of(*f.element, options.words)),
-                  block_layout(f, x.shape, options.axis), {.zero_points = f.affine != Affine::sym});
+  const BlockLayout layout = block_layout(f, x.shape, options.axis);
+  if (options.scales != nullptr) check_given_scales("scales", f, layout, *options.scales);
+  return quantize(x, quantization_of(options, f, conversion_of(*f.element, options.words)), layout,
+                  {.zero_points = f.affine != Affine::sym});
 }
 
 QuantizedArray quantize(const Array& x, const BlockQuantization& how, const BlockLayout& layout,

@@ -115,6 +115,10 @@ struct QuantizeOptions {
   bool ignore_nonfinite = false;  ///< else a block with NaN or Inf is NaN
   bool full_range = false;        ///< use the most negative code of symmetric integers
   bool no_tensor_scale = false;   ///< 1 (nvfp4)
+  /// In place of what a rule chooses: codes of the scale format (float32 ones are numbers) of
+  /// BlockLayout::scale_shape, and the tensor scale.
+  const Array* scales = nullptr;
+  std::optional<float> tensor_scale = {};
 };
 
 /// 10 log10 of signal over noise, over the elements that are finite before and after.
@@ -145,6 +149,9 @@ QuantizedArray quantize(const Array& x, const BlockQuantization&, const BlockLay
 /// quantize() into the arrays of `q` that have elements, with its `how` and `layout`; fills its
 /// counts.
 void quantize_into(const Array& x, QuantizedArray& q);
+/// Throws Error naming the array and the position where scales are not those of such blocks.
+void check_given_scales(const std::string& name, const BlockFormat&, const BlockLayout&,
+                        const Array& scales);
 /// How options quantize. Throws Error for a scale rule that does not serve the block format.
 BlockQuantization quantization_of(const QuantizeOptions&, const BlockFormat&, const Conversion&);
 Sqnr sqnr_of(const Array& x, const Array& y);

@@ -25,17 +25,22 @@ void add_block_options(Command& command, api::BlockTold& options) {
   Option block = command.option(
       "--block B", options.block,
       "mxfp4, mxfp6_e2m3, mxfp6_e3m2, mxfp8_e4m3, mxfp8_e5m2, mxint8, nvfp4, mx(ELEM,SIZE), "
-      "bfp(K,SIZE) or group(ELEM,SIZE|tensor|channel|row,SCALE[,sym|zp|min])");
+      "nvfp4(SIZE), bfp(K,SIZE) or group(ELEM,SIZE|tensor|channel|row,SCALE[,sym|zp|min]"
+      "[,tensor-scale]); SIZE may be RxC, a tile");
   command.option("--format F", options.format, "Element format with float32 scales")
       .excludes(block);
   command
       .option("--granularity G", options.granularity,
-              "With --format: tensor, channel, row or block")
+              "With --format: tensor, channel, row, block or tile")
       .excludes(block);
   command
       .option("--block-size SIZE", options.size,
               "With --granularity block: elements per scale (default: 32)")
       .whole(1, kLargestBlock)
+      .excludes(block);
+  command
+      .option("--tile R,C", options.tile,
+              "With --granularity tile: rows and columns that share a scale (default: 128,128)")
       .excludes(block);
   command
       .option("--axis AXIS", options.axis,

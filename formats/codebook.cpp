@@ -93,6 +93,11 @@ Codebook::Codebook(const std::vector<double>& entries, const std::string& origin
       throw Error(fmt::format("{}: entry {} is {}, expected more than {} before it (ascending)",
                               origin, i, entries[i], entries[i - 1]));
     has_zero_ |= v.kind == Class::zero;
+    if (v.kind == Class::finite) {  // products with scales have no bits to spare for zeros
+      const int zeros = std::countr_zero(v.significand);
+      v.significand >>= zeros;
+      v.exponent += zeros;
+    }
     entries_.push_back(v);
   }
 }

@@ -12,6 +12,7 @@
 
 #include "formats/blocks/block_format.hpp"
 #include "formats/codebook.hpp"
+#include "formats/codebooks/named_codebooks.hpp"
 #include "formats/codec.hpp"
 #include "formats/error.hpp"
 #include "formats/interned.hpp"
@@ -398,6 +399,11 @@ std::optional<std::string> codebook_path(std::string_view name) {
   return std::string(name.substr(kOpen.size(), name.size() - kOpen.size() - 1));
 }
 
+/// A text that names a codebook, and its format: Lloyd-Max levels are computed once.
+struct NamedAs {
+  const Format* format;
+};
+
 bool all_digits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
@@ -428,9 +434,15 @@ const Format& find_format(std::string_view name) {
   if (const auto found = index.find(name); found != index.end()) return *found->second;
   if (auto described = parse_descriptor(name)) return keep_described(*described);
   if (const auto path = codebook_path(name)) return keep(read_codebook_format(*path));
+  if (is_named_codebook(name)) {
+    return *Interned::find<NamedAs>(std::string(name), [&] {
+              return std::make_unique<const NamedAs>(&keep(parse_named_codebook(name)));
+            }).format;
+  }
   refuse_known_shapes(name);
   std::vector<std::string> known;
   for (const auto& entry : index) known.push_back(entry.first);
+  for (const NamedCodebook& codebook : named_codebooks()) known.emplace_back(codebook.shape);
   throw Error(unknown_name("format", name, known));
 }
 

@@ -110,10 +110,11 @@ double smallest_value(const Format&);
 std::vector<double> finite_values(const Format&);
 
 /// The format of that name, alias or descriptor ("float8_e4m3fn", "e4m3fn", "e3m2+finite",
-/// "binary8p3se", "codebook(FILE.npy)"). A codebook's file is read at every call; the same name and
-/// entries give the same record. The reference stays valid for the life of the program or, of a
-/// described format, of the scope in which it was first found (interned.hpp). Thread-safe. Throws
-/// Error with the nearest known name, or with what is wrong in the file.
+/// "binary8p3se", "codebook(FILE.npy)", "posit(8,2)": codebooks/named_codebooks.hpp). A codebook's
+/// file is read at every call; the same name and entries give the same record. The reference stays
+/// valid for the life of the program or, of a described format, of the scope in which it was first
+/// found (interned.hpp). Thread-safe. Throws Error with the nearest known name, or with what is
+/// wrong in the file.
 const Format& find_format(std::string_view name);
 /// The rows of formats.def, in its order.
 const std::vector<const Format*>& named_formats();

@@ -1,15 +1,20 @@
 // numemu analyze: what a format does to numbers of a law or a file, predicted beside measured.
 #include <fmt/format.h>
 
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "api/analysis.hpp"
 #include "api/text/table.hpp"
 #include "cli/command.hpp"
 #include "cli/format_names.hpp"
 #include "cli/talk.hpp"
+#include "formats/blocks/block_format.hpp"
+#include "formats/error.hpp"
 #include "formats/portable/math.hpp"
 #include "formats/storage/json.hpp"
+#include "formats/storage/output_files.hpp"
 #include "formats/storage/utf8.hpp"
 
 namespace numemu::cli {
@@ -21,7 +26,22 @@ using api::AnalyzedFigure;
 struct AnalyzeOptions {
   api::AnalysisRequest request;
   std::int64_t seed = 0;
-  bool json = false, quiet = false;
+  std::vector<std::string> formats, numbers, rules;
+  std::string csv;
+  bool table = false, json = false, quiet = false;
+
+  /// One format under one law is looked at in every figure, more share a table.
+  bool one() const {
+    const auto single = [](const std::vector<std::string>& lists) {
+      return lists.size() == 1 && api::expanded_list(lists[0]).size() == 1;
+    };
+    return !table && csv.empty() && single(formats) && single(numbers) &&
+           (rules.empty() || single(rules)) && !formats[0].starts_with("all:") &&
+           block_format_meant(formats[0]).empty() && (rules.empty() || !is_search(rules[0]));
+  }
+  static bool is_search(const std::string& rule) {
+    return rule == "best" || rule == "power-of-two";
+  }
 };
 
 constexpr std::int64_t kLeastDraws = 1000, kMostDraws = 100000000;
@@ -30,13 +50,14 @@ std::string number(double value) { return fmt::format("{:.6g}", value); }
 
 double sqnr_db(double signal, double square) { return 10 * portable::log10(signal / square); }
 
-void print_report(const Analysis& s, const AnalyzeOptions& options) {
+void print_report(const Analysis& s, const AnalyzeOptions& options,
+                  const api::AnalysisRequest& request) {
   const Format& format = *s.conversion.format;
   const bool symmetric = s.conversion.symmetric && format.kind == Kind::integer && format.is_signed;
   fmt::print("{}{} {} {}, scale {:.9g}, {} {} of {}, seed {}\n\n", format.name,
              symmetric ? " (symmetric)" : "", to_string(s.conversion.rounding),
              to_string(s.conversion.overflow), s.scale, s.n, !s.law ? "numbers" : "draws",
-             s.law ? *s.law : harmless(options.request.numbers), options.seed);
+             s.law ? *s.law : harmless(request.numbers), options.seed);
   std::vector<std::vector<std::string>> table;
   for (const AnalyzedFigure& row : s.figures) {
     table.push_back(
@@ -64,8 +85,55 @@ void print_report(const Analysis& s, const AnalyzeOptions& options) {
                          {line("real", s.best->real), line("power of two", s.best->power_of_two)}));
 }
 
+int run_table(const AnalyzeOptions& options) {
+  if (options.request.overflow != "saturate")
+    throw usage_error(
+        "--overflow: expected saturate for a table: of other results only those that "
+        "are finite would count");
+  if (options.request.scale != "1" || options.request.best_scale)
+    throw usage_error(
+        "--scale, --best-scale: not allowed with a table, whose scales --scale-rule "
+        "chooses (best)");
+  const api::AnalysisTable table =
+      api::analyze_table({.formats = options.formats,
+                          .numbers = options.numbers,
+                          .rules = options.rules,
+                          .rounding = options.request.rounding,
+                          .n = options.request.n,
+                          .seed = static_cast<std::uint64_t>(options.seed)});
+  if (!options.csv.empty()) {
+    OutputFiles files;
+    require_replaceable(options.csv);
+    files.add_text("table", options.csv, api::analysis_table_csv(table));
+    files.publish();
+  }
+  if (options.json) {
+    fmt::print("{}\n", api::analysis_table_json(table).dump(2));
+    return kFine;
+  }
+  fmt::print("{} saturate; measured: {} draws of a law, seed {}\n\n", to_string(table.rounding),
+             table.n, table.seed);
+  std::vector<std::vector<std::string>> rows;
+  for (const api::AnalyzedFormat& row : table.rows)
+    rows.push_back({row.format, fmt::format("{:.5g}", row.bits), row.rule, row.law,
+                    row.scale ? fmt::format("{:.6g}", *row.scale) : "",
+                    fmt::format("{:.2f}", row.sqnr_db),
+                    row.to_lloyd_db ? fmt::format("{:.2f}", *row.to_lloyd_db) : "",
+                    row.kind == api::AnalyzedFormat::Kind::exact      ? "exact"
+                    : row.kind == api::AnalyzedFormat::Kind::measured ? "measured"
+                                                                      : "limit"});
+  fmt::print("{}", api::text_table({"format", "bits", "scale rule", "law", "scale", "SQNR dB",
+                                    "to Lloyd-Max", "how"},
+                                   rows));
+  return kFine;
+}
+
 int run_analyze(const AnalyzeOptions& options) {
+  if (!options.one()) return run_table(options);
   api::AnalysisRequest request = options.request;
+  request.format = options.formats[0];
+  request.numbers = options.numbers[0];
+  if (!options.rules.empty()) request.rule = options.rules[0];
   request.seed = static_cast<std::uint64_t>(options.seed);
   const Analysis analysis = api::analyze(request, [&](std::int64_t n) {
     if (!options.quiet) say("converting {} numbers", n);
@@ -74,7 +142,7 @@ int run_analyze(const AnalyzeOptions& options) {
   if (options.json) {
     fmt::print("{}\n", api::analysis_json(analysis).dump(2));
   } else {
-    print_report(analysis, options);
+    print_report(analysis, options, request);
   }
   return analysis.fails() ? kMismatch : kFine;
 }
@@ -84,21 +152,29 @@ int run_analyze(const AnalyzeOptions& options) {
 void add_analyze(Program& program) {
   auto [command, options] = program.command<AnalyzeOptions>("analyze", run_analyze);
   api::AnalysisRequest& request = options.request;
-  command.option("--format F", request.format, "A scalar format of at most 16 bits").required();
   command
-      .option("--dist D|FILE.npy", request.numbers,
-              "normal, laplace, uniform (on [-1, 1]), lognormal:S (S of ln|x|), "
-              "lognormal:S:log2 (S of log2|x|), or a .npy file; |x| for unsigned formats")
+      .option("--format F", options.formats,
+              "A scalar format of at most 16 bits; or lists and grids of scalar and block formats, "
+              "which share a table: e{2,3}m1,nf4,group(int{3,4},{32,64},float16), all:8")
+      .required();
+  command
+      .option("--dist D|FILE.npy", options.numbers,
+              "normal, laplace, uniform (on [-1, 1]), student-t:NU, lognormal:S (S of ln|x|), "
+              "lognormal:S:log2 (S of log2|x|), or a .npy file; |x| for unsigned formats; a list "
+              "for a table")
       .required();
   command.option("--scale S", request.scale, "S: x / S is rounded (default 1)");
-  command.option("--scale-rule NAME", request.rule,
+  command.option("--scale-rule NAME", options.rules,
                  "Rule that chooses S: absmax, mse, pow2(absmax), lognormal(3), ... "
-                 "(a law: from its draws)");
+                 "(a law: from its draws); in a table also best and power-of-two, and lists");
+  command.flag("--table", options.table, "A table for one format, too");
+  command.option("--csv F", options.csv, "Write the table as CSV");
   command.flag("--best-scale", request.best_scale,
                "Also find the scales with the least MSE, real and power of two");
   command.option("--rounding R", request.rounding, "rne rna rtz rup rdn rodd sr(n[,a|b|c|odd])");
   command.option("--overflow O", request.overflow, "saturate propagate ieee");
-  command.option("--n N", request.n, "Draws of the measurement (default 1000000)")
+  command
+      .option("--n N", request.n, "Draws of the measurement (default 1000000; of a table 131072)")
       .whole(kLeastDraws, kMostDraws);
   command.option("--seed S", options.seed, "Seed of the draws and the random bits (default 0)")
       .whole(0, INT64_MAX);

@@ -10,6 +10,7 @@
 #include "cli/command.hpp"
 #include "cli/completion.hpp"
 #include "cli/talk.hpp"
+#include "formats/codebooks/named_codebooks.hpp"
 #include "formats/codec.hpp"
 #include "formats/conformance.hpp"
 #include "formats/error.hpp"
@@ -120,6 +121,14 @@ int print_one(const Format& format, bool as_json) {
   return kFine;
 }
 
+std::string codebook_table() {
+  std::vector<std::vector<std::string>> rows;
+  for (const NamedCodebook& book : named_codebooks())
+    rows.push_back({std::string(book.shape), std::string(book.doc), std::string(book.source)});
+  rows.push_back({"codebook(FILE.npy)", "float64 entries of a file", "-"});
+  return api::text_table({"codebook", "what it is", "source"}, rows);
+}
+
 int print_all(bool as_json) {
   Json list = Json::array();
   std::vector<std::vector<std::string>> rows;
@@ -146,9 +155,9 @@ int print_all(bool as_json) {
                                "nan", "largest", "smallest normal", "smallest", "aliases"},
                               rows));
     fmt::print(
-        "\n{}\nothers by name: mx(ELEM,SIZE)  bfp(K,SIZE)  "
-        "group(ELEM,SIZE|tensor|channel|row,SCALE[,sym|zp|min])\n",
-        block_table());
+        "\n{}\nothers by name: mx(ELEM,SIZE)  nvfp4(SIZE)  bfp(K,SIZE)  "
+        "group(ELEM,SIZE|tensor|channel|row,SCALE[,sym|zp|min][,tensor-scale])\n\n{}",
+        block_table(), codebook_table());
   }
   return kFine;
 }

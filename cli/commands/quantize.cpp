@@ -45,7 +45,7 @@ void print_json(const std::string& out, const api::QuantizedFile& file, const Sq
   if (about.axis) json["axis"] = *about.axis;
   json.update(Json({{"rounding", *about.rounding},
                     {"overflow", *about.overflow},
-                    {"scale_rule", *about.scale_rule},
+                    {"scale_rule", about.scale_rule.value_or("given")},
                     {"shape", file.numbers.shape},
                     {"scale_shape", q.layout.scale_shape},
                     {"n", q.layout.elements()},
@@ -67,7 +67,7 @@ void print_quantized(const std::string& out, const api::QuantizedFile& file, con
   const api::QuantizedArray& q = file.quantized;
   const BlockFormat& f = *q.how.format;
   const Sidecar& about = file.about;
-  std::string rule = *about.scale_rule;
+  std::string rule = about.scale_rule.value_or("given");
   if (!f.power_of_two_scale()) rule += " " + to_string(Rounding{.mode = q.how.scale_rounding});
   std::string blocks = fmt::format("{} scales", q.counts.blocks);
   if (q.counts.zero_blocks > 0) blocks += fmt::format(", {} zero blocks", q.counts.zero_blocks);
@@ -117,8 +117,12 @@ void add_quantize(Program& program) {
   command.option("--zero-points Z.npy", request.parts.zero_points,
                  "Zero points (zp) or minima (min)");
   command.option("--scale-rule NAME", request.options.rule,
-                 "floor, ceil, even or nearest for powers of two; absmax or none for real "
-                 "scales; mse, mse(17) for both (default: the block format's)");
+                 "floor, ceil, even or nearest for powers of two; absmax, four-over-six or none "
+                 "for real scales; mse, mse(17) for both (default: the block format's)");
+  command.option("--scales-in S.npy", request.scales_in,
+                 "Codes of the scales, in place of a rule's: of the shape that --scales writes");
+  command.option("--tensor-scale-in T.npy", request.tensor_scale_in,
+                 "Scale of the tensor, float32, in place of the one from its largest magnitude");
   add_conversion_options(command, request.options.words, request.random_bits);
   command
       .option("--scale-round,--scale-rounding R", request.options.scale_round,

@@ -33,6 +33,8 @@ class Density {
 std::unique_ptr<Density> normal_density(double mean, double sigma);
 std::unique_ptr<Density> laplace_density(double location, double scale);
 std::unique_ptr<Density> uniform_density(double low, double high);
+/// Student's t of `nu` degrees of freedom, scale 1. Throws Error where the variance is infinite.
+std::unique_ptr<Density> student_density(double nu);
 /// A mixture: weight `positive` on exp(N(mu, sigma)), 1 - positive on its mirror image, mu and
 /// sigma of ln|x|.
 std::unique_ptr<Density> lognormal_density(double mu, double sigma, double positive);

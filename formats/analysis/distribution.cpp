@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <optional>
 
 #include "formats/analysis/normal_law.hpp"
+#include "formats/call_text.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"
 #include "formats/suggest.hpp"
@@ -43,6 +46,31 @@ double parse_sigma(std::string_view text) {
   return natural;
 }
 
+/// NU behind "student-t:".
+double parse_freedom(std::string_view text, std::string_view number) {
+  constexpr double kLeast = 2.5, kMost = 1000;
+  const std::optional<double> nu = number_argument(number);
+  if (nu && *nu <= 2)
+    throw Error(
+        fmt::format("distribution '{}': its variance is infinite, expected NU from {} to {}", text,
+                    kLeast, kMost));
+  if (!nu || !(*nu >= kLeast && *nu <= kMost))
+    throw Error(fmt::format("distribution '{}': expected student-t:NU with NU from {} to {}", text,
+                            kLeast, kMost));
+  return *nu;
+}
+
+/// cos(2 pi v), 0 <= v < 1, to about 2^-50.
+double cosine_of_turns(double v) {
+  double w = std::abs(v - 0.5);
+  const bool negative = w <= 0.25;
+  if (!negative) w = 0.5 - w;
+  const double square = 4 * std::numbers::pi * std::numbers::pi * w * w;
+  double sum = 1, term = 1;
+  for (int k = 1; k <= 12; ++k) sum += term *= -square / (2 * k * (2 * k - 1));
+  return negative ? -sum : sum;
+}
+
 std::shared_ptr<const Density> fold(std::unique_ptr<Density> density, bool folded) {
   if (!folded) return density;
   return truncated(std::move(density), 0, std::numeric_limits<double>::infinity());
@@ -65,13 +93,17 @@ Distribution Distribution::parse(std::string_view text, bool folded) {
   } else if (text == "laplace") {
     d.family_ = Family::laplace;
     d.density_ = fold(laplace_density(0, 1), folded);
+  } else if (family == "student-t") {
+    d.family_ = Family::student;
+    d.nu_ = parse_freedom(text, text.substr(std::min(family.size() + 1, text.size())));
+    d.density_ = fold(student_density(d.nu_), folded);
   } else if (text == "uniform") {
     d.family_ = Family::uniform;
     d.density_ = folded ? uniform_density(0, 1) : uniform_density(-1, 1);
   } else {
-    throw Error(unknown_name(
-        "distribution", text,
-        {"normal", "laplace", "uniform", "lognormal:S", "lognormal:S:log2", "FILE.npy"}));
+    throw Error(unknown_name("distribution", text,
+                             {"normal", "laplace", "uniform", "student-t:NU", "lognormal:S",
+                              "lognormal:S:log2", "FILE.npy"}));
   }
   return d;
 }
@@ -90,6 +122,12 @@ double Distribution::draw(const RandomSource& source, std::uint64_t i) const {
     case Family::uniform:
       x = 2 * u - 1;
       break;
+    case Family::student: {
+      const double radius = (static_cast<double>(high) + 0.5) * 0x1p-32;
+      x = std::sqrt(nu_ * portable::expm1(-2 / nu_ * portable::log(radius))) *
+          cosine_of_turns((static_cast<double>(low) + 0.5) * 0x1p-32);
+      break;
+    }
     case Family::lognormal:
       x = portable::exp(sigma_ * normal::quantile(u));
       if ((low & 1) != 0) x = -x;

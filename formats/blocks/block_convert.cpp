@@ -111,26 +111,6 @@ std::string number_text(const Value& v) {
   return fmt::format("{}", to_double(v));
 }
 
-// A scale is positive; NaN by the one code that marks a NaN block; zero only where a tensor scale
-// leaves a block of zeros no other.
-void check_scales(const BlockFormat& f, const std::string& array, const void* scales,
-                  std::int64_t n) {
-  const Format& format = *f.scale;
-  check_codes(array, format, scales, n);
-  const std::int64_t i = first_refused(n, [&](std::int64_t k) {
-    const std::uint64_t code = load_code(format, scales, k);
-    if (format.has_nan() && code == format.nan_code()) return false;
-    const Value scale = decode(format, code);
-    if (scale.kind == Class::zero) return scale.negative || !f.tensor_scale;
-    return scale.kind != Class::finite || scale.negative;
-  });
-  if (i < 0) return;
-  const std::uint64_t code = load_code(format, scales, i);
-  throw Error(fmt::format("{}: element {} is {} (code {:#x}), expected a scale of {} {}", array, i,
-                          number_text(decode(format, code)), code, format.name,
-                          f.tensor_scale ? "that is positive or 0" : "above 0"));
-}
-
 void check_minima(const std::string& array, const void* minima, std::int64_t n) {
   const auto* m = static_cast<const float*>(minima);
   const std::int64_t i = first_refused(n, [&](std::int64_t k) { return !std::isfinite(m[k]); });
@@ -152,6 +132,24 @@ void check_source(const BlockFormat& f, const BlockLayout& layout, const BlockSo
 }
 
 }  // namespace
+
+void check_scales(const BlockFormat& f, const std::string& array, const void* scales,
+                  std::int64_t n) {
+  const Format& format = *f.scale;
+  check_codes(array, format, scales, n);
+  const std::int64_t i = first_refused(n, [&](std::int64_t k) {
+    const std::uint64_t code = load_code(format, scales, k);
+    if (format.has_nan() && code == format.nan_code()) return false;
+    const Value scale = decode(format, code);
+    if (scale.kind == Class::zero) return scale.negative || !f.tensor_scale;
+    return scale.kind != Class::finite || scale.negative;
+  });
+  if (i < 0) return;
+  const std::uint64_t code = load_code(format, scales, i);
+  throw Error(fmt::format("{}: element {} is {} (code {:#x}), expected a scale of {} {}", array, i,
+                          number_text(decode(format, code)), code, format.name,
+                          f.tensor_scale ? "that is positive or 0" : "above 0"));
+}
 
 void store_scale(const BlockFormat& f, const BlockArrays& arrays, std::int64_t b,
                  const StoredScale& stored) {
@@ -257,8 +255,10 @@ void dequantize_blocks(const BlockFormat& f, const BlockLayout& layout, const Bl
     for (std::int64_t i = piece; i < stop;) {
       const std::int64_t b = layout.block_of(i);
       const BlockElements elements = layout.block(b);
+      const std::int64_t run =
+          elements.runs > 1 ? (i - elements.first) / elements.run_step * elements.run_step : 0;
       const std::int64_t end =
-          elements.contiguous() ? std::min(stop, elements.first + elements.count) : i + 1;
+          elements.step == 1 ? std::min(stop, elements.first + run + elements.count) : i + 1;
       if (b != known) {
         known = b;
         scale = scale_of(b);

@@ -46,6 +46,10 @@ struct BlockSource {
 /// Stores the scale of block b where the arrays are given.
 void store_scale(const BlockFormat&, const BlockArrays&, std::int64_t b, const StoredScale&);
 
+/// Throws Error naming the array, the position and the value of a scale that none may have: see
+/// dequantize_blocks().
+void check_scales(const BlockFormat&, const std::string& array, const void* scales, std::int64_t n);
+
 /// The scale whose blocks are NaN: a NaN code, shift 0. Throws Error where the scale format has no
 /// NaN.
 StoredScale nan_scale(const BlockFormat&);

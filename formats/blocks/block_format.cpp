@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdlib>
 #include <iterator>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -94,23 +96,57 @@ bool usable_float(const Format& f) {
   return moderate(f) && f.bits <= kWidestElement && f.has_zero();
 }
 
+/// Entries that are float32 numbers, so that products with scales are exact; some above zero.
+bool usable_codebook(const Format& f) {
+  if (f.kind != Kind::codebook) return false;
+  const std::vector<double> entries = finite_values(f);
+  return entries.back() > 0 && std::ranges::all_of(entries, [](double x) {
+           return static_cast<double>(static_cast<float>(x)) == x &&
+                  (x == 0 || std::abs(x) >= std::numeric_limits<float>::min());
+         });
+}
+
+bool usable_element(const Format& f) { return usable_float(f) || usable_codebook(f); }
+
+constexpr std::string_view kTensorScale = "tensor-scale";
+
+std::string size_text(const BlockFormat& f) {
+  return (f.span == Span::tile ? std::to_string(f.rows) + "x" : "") + std::to_string(f.size);
+}
+
+/// SIZE or RxC.
+void parse_size(const Call& call, std::string_view text, BlockFormat& f) {
+  const std::size_t cross = text.find('x');
+  if (cross == std::string_view::npos) {
+    f.size = parse_number(call, "size", text, 1, kLargestBlock);
+    return;
+  }
+  f.span = Span::tile;
+  f.rows = parse_number(call, "rows", text.substr(0, cross), 1, kLargestBlock);
+  f.size = parse_number(call, "columns", text.substr(cross + 1), 1, kLargestBlock / f.rows);
+}
+
 BlockFormat parse_mx(const Call& call) {
-  call.expect_arguments(2, 2, "mx(ELEM,SIZE)");
+  call.expect_arguments(2, 3, "mx(ELEM,SIZE[,tensor-scale])");
   BlockFormat f;
   f.element = &parse_format(call, call.arguments[0]);
   const bool is_int8 =
       f.element->kind == Kind::integer && f.element->is_signed && f.element->bits == kMxInteger;
-  if (!is_int8 && !usable_float(*f.element))
+  if (!is_int8 && !usable_element(*f.element))
     call.fail(
         "expected a floating element with a zero, at most 16 bits, 8 exponent bits and a bias "
-        "within 255, or int8 "
+        "within 255, a codebook of float32 numbers, or int8 "
         "(bfp(K,SIZE) has other integers), not " +
         f.element->name);
   f.element_exponent = is_int8 ? kMxIntegerExponent : 0;
   f.scale = &find_format("float8_e8m0fnu");
-  f.size = parse_number(call, "size", call.arguments[1], 1, kLargestBlock);
+  parse_size(call, call.arguments[1], f);
+  f.tensor_scale = call.arguments.size() == 3;
+  if (f.tensor_scale && call.arguments[2] != kTensorScale)
+    call.fail("expected tensor-scale, not '" + std::string(call.arguments[2]) + "'");
   f.default_rule = "floor";
-  f.name = "mx(" + f.element->name + "," + std::to_string(f.size) + ")";
+  f.name =
+      "mx(" + f.element->name + "," + size_text(f) + (f.tensor_scale ? ",tensor-scale" : "") + ")";
   return f;
 }
 
@@ -120,19 +156,19 @@ BlockFormat parse_bfp(const Call& call) {
   const std::int64_t k = parse_number(call, "width K", call.arguments[0], 2, 8);
   f.element = &find_format("int" + std::to_string(k));
   f.scale = &find_format("float8_e8m0fnu");
-  f.size = parse_number(call, "size", call.arguments[1], 1, kLargestBlock);
+  parse_size(call, call.arguments[1], f);
   f.default_rule = "floor";
-  f.name = "bfp(" + std::to_string(k) + "," + std::to_string(f.size) + ")";
+  f.name = "bfp(" + std::to_string(k) + "," + size_text(f) + ")";
   return f;
 }
 
 // Name, default rule and checks of a group whose parts are known.
 BlockFormat finish_group(BlockFormat f, const Call& call) {
   const bool integer = f.element->kind == Kind::integer;
-  if (!integer && !usable_float(*f.element))
+  if (!integer && !usable_element(*f.element))
     call.fail(
-        "expected an element intK, uintK or a floating format with a zero, at most 16 bits "
-        "and 8 exponent bits, not " +
+        "expected an element intK, uintK, a floating format with a zero, at most 16 bits "
+        "and 8 exponent bits, or a codebook of float32 numbers, not " +
         f.element->name);
   if (!integer && f.affine != Affine::sym)
     call.fail(to_string(f.affine) + " needs integer elements, not " + f.element->name);
@@ -143,44 +179,62 @@ BlockFormat finish_group(BlockFormat f, const Call& call) {
         "expected a scale of float32 or a floating format of at most 16 bits and 8 exponent "
         "bits, not " +
         f.scale->name);
+  if (f.tensor_scale && (f.affine != Affine::sym || f.scale->bits == 32 || f.span == Span::tensor))
+    call.fail("a tensor scale needs sym, other scales than float32, and more than one of them");
   f.default_rule = f.power_of_two_scale() ? "ceil" : "absmax";
-  f.name = "group(" + f.element->name + "," +
-           (f.span == Span::block ? std::to_string(f.size) : to_string(f.span)) + "," +
-           f.scale->name + (f.affine == Affine::sym ? "" : "," + to_string(f.affine)) + ")";
+  f.name = "group(" + f.element->name + "," + (f.size > 0 ? size_text(f) : to_string(f.span)) +
+           "," + f.scale->name + (f.affine == Affine::sym ? "" : "," + to_string(f.affine)) +
+           (f.tensor_scale ? ",tensor-scale" : "") + ")";
   return f;
 }
 
 BlockFormat parse_group(const Call& call) {
-  call.expect_arguments(3, 4, "group(ELEM,SIZE|tensor|channel|row,SCALE[,sym|zp|min])");
+  call.expect_arguments(3, 5,
+                        "group(ELEM,SIZE|tensor|channel|row,SCALE[,sym|zp|min][,tensor-scale])");
   BlockFormat f;
   f.element = &parse_format(call, call.arguments[0]);
   for (const Span span : {Span::tensor, Span::channel, Span::row})
     if (call.arguments[1] == to_string(span)) f.span = span;
   if (f.span == Span::block) {
     const bool digits =
-        call.arguments[1].find_first_not_of("-0123456789") == std::string_view::npos;
+        call.arguments[1].find_first_not_of("-0123456789x") == std::string_view::npos;
     if (!digits)
-      call.fail("expected a size, tensor, channel or row, not '" + std::string(call.arguments[1]) +
-                "'");
-    f.size = parse_number(call, "size", call.arguments[1], 1, kLargestBlock);
+      call.fail("expected a size, RxC, tensor, channel or row, not '" +
+                std::string(call.arguments[1]) + "'");
+    parse_size(call, call.arguments[1], f);
   }
   f.scale = &parse_format(call, call.arguments[2]);
-  if (call.arguments.size() == 4) {
+  f.tensor_scale = call.arguments.size() > 3 && call.arguments.back() == kTensorScale;
+  if (call.arguments.size() == 5 && !f.tensor_scale)
+    call.fail("expected tensor-scale, not '" + std::string(call.arguments[4]) + "'");
+  if (call.arguments.size() - (f.tensor_scale ? 1 : 0) == 4) {
     const Affine kinds[] = {Affine::sym, Affine::zp, Affine::min};
     const auto named = std::find_if(std::begin(kinds), std::end(kinds), [&](Affine affine) {
       return call.arguments[3] == to_string(affine);
     });
     if (named == std::end(kinds))
-      call.fail("expected sym, zp or min, not '" + std::string(call.arguments[3]) + "'");
+      call.fail("expected sym, zp, min or tensor-scale, not '" + std::string(call.arguments[3]) +
+                "'");
     f.affine = *named;
   }
+  return finish_group(std::move(f), call);
+}
+
+/// NVFP4 with blocks of another size.
+BlockFormat parse_nvfp4(const Call& call) {
+  call.expect_arguments(1, 1, "nvfp4(SIZE)");
+  BlockFormat f;
+  f.element = &find_format("float4_e2m1fn");
+  f.scale = &find_format("float8_e4m3fn");
+  f.tensor_scale = true;
+  parse_size(call, call.arguments[0], f);
   return finish_group(std::move(f), call);
 }
 
 /// What a description looks like, for messages: "mx(ELEM,SIZE)", ...
 const std::vector<std::string>& block_description_shapes() {
   static const std::vector<std::string> shapes = {"mx(ELEM,SIZE)", "bfp(K,SIZE)",
-                                                  "group(ELEM,SIZE,SCALE)"};
+                                                  "group(ELEM,SIZE,SCALE)", "nvfp4(SIZE)"};
   return shapes;
 }
 
@@ -193,7 +247,8 @@ std::optional<BlockFormat> parse_block_description(std::string_view text) {
   if (call.head == "mx") return parse_mx(call);
   if (call.head == "bfp") return parse_bfp(call);
   if (call.head == "group") return parse_group(call);
-  const std::string nearest = nearest_name(call.head, {"mx", "bfp", "group"});
+  if (call.head == "nvfp4") return parse_nvfp4(call);
+  const std::string nearest = nearest_name(call.head, {"mx", "bfp", "group", "nvfp4"});
   const std::vector<std::string>& shapes = block_description_shapes();
   const auto shape = std::find_if(shapes.begin(), shapes.end(),
                                   [&](const std::string& s) { return s.starts_with(nearest); });
@@ -201,18 +256,18 @@ std::optional<BlockFormat> parse_block_description(std::string_view text) {
 }
 
 // In the order of the enumerators.
-constexpr std::string_view kSpans[] = {"block", "tensor", "channel", "row"};
+constexpr std::string_view kSpans[] = {"block", "tensor", "channel", "row", "tile"};
 constexpr std::string_view kAffines[] = {"sym", "zp", "min"};
 
 const std::vector<BlockFormat>& rows() {
   static const std::vector<BlockFormat> table = {
 #define NUMEMU_BLOCK(name, element, exponent, scale, size, tensor_scale, rule, source, doc) \
-  BlockFormat{#name,        &find_format(#element),                                         \
-              exponent,     &find_format(#scale),                                           \
-              Span::block,  size,                                                           \
-              tensor_scale, Affine::sym,                                                    \
-              #rule,        source,                                                         \
-              doc},
+  BlockFormat{#name,       &find_format(#element),                                          \
+              exponent,    &find_format(#scale),                                            \
+              Span::block, size,                                                            \
+              1,           tensor_scale,                                                    \
+              Affine::sym, #rule,                                                           \
+              source,      doc},
 #include "formats/blocks/blocks.def"
 #undef NUMEMU_BLOCK
   };
@@ -221,7 +276,7 @@ const std::vector<BlockFormat>& rows() {
 
 bool same_format(const BlockFormat& a, const BlockFormat& b) {
   return *a.element == *b.element && a.element_exponent == b.element_exponent &&
-         *a.scale == *b.scale && a.span == b.span && a.size == b.size &&
+         *a.scale == *b.scale && a.span == b.span && a.size == b.size && a.rows == b.rows &&
          a.tensor_scale == b.tensor_scale && a.affine == b.affine &&
          a.default_rule == b.default_rule;
 }
@@ -254,7 +309,7 @@ int BlockFormat::scale_bits() const {
 }
 
 double BlockFormat::bits_per_element() const {
-  const double share = span == Span::block ? scale_bits() / static_cast<double>(size) : 0;
+  const double share = size > 0 ? scale_bits() / static_cast<double>(size * rows) : 0;
   return element->bits + share;
 }
 
@@ -286,8 +341,11 @@ const BlockFormat& find_block_format(std::string_view name) {
   throw Error(unknown_name("block format", text, known));
 }
 
-const BlockFormat& scaled_format(const Format& element, Span span, std::int64_t size) {
-  const std::string shared = span == Span::block ? std::to_string(size) : to_string(span);
+const BlockFormat& scaled_format(const Format& element, Span span, std::int64_t size,
+                                 std::int64_t rows) {
+  const std::string tile = span == Span::tile ? std::to_string(rows) + "x" : "";
+  const bool sized = span == Span::block || span == Span::tile;
+  const std::string shared = sized ? tile + std::to_string(size) : to_string(span);
   return find_block_format("group(" + element.name + "," + shared + ",float32)");
 }
 

@@ -33,6 +33,12 @@ BlockLayout lay_out(const BlockFormat& f, const ArrayShape& shape, int axis) {
   }
   if (rank == 0)
     throw Error("a scalar, shape [], has no axis to cut; expected at least one for " + f.name);
+  if (f.span == Span::tile) {
+    if (rank < 2)
+      throw Error("shape " + shape_text(shape) + " has one axis, expected at least two for " +
+                  f.name);
+    axis = -2;
+  }
   if (f.span == Span::row) axis = -1;
   if (axis < -rank || axis >= rank)
     throw Error("axis " + std::to_string(axis) + " is outside " + std::to_string(-rank) + ".." +
@@ -53,6 +59,16 @@ BlockLayout lay_out(const BlockFormat& f, const ArrayShape& shape, int axis) {
       layout.blocks = layout.outer;
       layout.scale_shape.assign(shape.begin(), shape.end() - 1);
       return layout;
+    case Span::tile:
+      layout.size = f.size;
+      layout.rows = f.rows;
+      layout.per_line = layout.length / f.rows + (layout.length % f.rows != 0);
+      layout.per_band = layout.inner / f.size + (layout.inner % f.size != 0);
+      layout.blocks = layout.outer * layout.per_line * layout.per_band;
+      layout.scale_shape = shape;
+      layout.scale_shape[at] = layout.per_line;
+      layout.scale_shape[at + 1] = layout.per_band;
+      return layout;
     default:
       layout.size = f.size;
       layout.per_line = layout.length / f.size + (layout.length % f.size != 0);
@@ -71,6 +87,12 @@ void BlockElements::gather(const float* x, float* block) const {
 
 BlockElements BlockLayout::block(std::int64_t b) const {
   if (span == Span::channel) return {b * inner, outer, length * inner, inner, 1};
+  if (span == Span::tile) {
+    const std::int64_t column = b % per_band * size, band = b / per_band % per_line;
+    const std::int64_t row = band * rows, matrix = b / per_band / per_line;
+    return {(matrix * length + row) * inner + column, std::min(rows, length - row), inner,
+            std::min(size, inner - column), 1};
+  }
   const std::int64_t in = b % inner, line = b / inner;
   const std::int64_t k = line % per_line, begin = k * size;
   return {(line / per_line * length + begin) * inner + in, 1, 0, std::min(size, length - begin),
@@ -80,6 +102,7 @@ BlockElements BlockLayout::block(std::int64_t b) const {
 std::int64_t BlockLayout::block_of(std::int64_t i) const {
   const std::int64_t in = i % inner, k = i / inner % length, out = i / inner / length;
   if (span == Span::channel) return k;
+  if (span == Span::tile) return (out * per_line + k / rows) * per_band + in / size;
   return (out * per_line + k / size) * inner + in;
 }
 

@@ -31,12 +31,15 @@ struct BlockElements {
 /// A tensor seen as outer x length x inner, C order, with blocks along `length`.
 /// `span` block: every line of `length` elements (step `inner`) is cut into `per_line` blocks of
 /// `size`, the last one short if need be; inner == 1 are the contiguous rows of the last axis.
-/// `tensor` and `row`: the same with one block per line. `channel`: block c is [:, c, :].
+/// `tile`: outer matrices of length x inner, each cut into `per_line` bands of `rows` rows and
+/// those into `per_band` tiles of `size` columns. `tensor` and `row`: the same with one block per
+/// line. `channel`: block c is [:, c, :].
 struct BlockLayout {
   Span span = Span::block;
   std::int64_t outer = 1, length = 0, inner = 1;
   std::int64_t size = 0;
   std::int64_t per_line = 0;
+  std::int64_t rows = 1, per_band = 1;    ///< of tiles
   std::int64_t blocks = 0;                ///< number of blocks, that is of scales
   std::vector<std::int64_t> scale_shape;  ///< shape of the array of scales (specification: Arrays)
 
@@ -48,8 +51,8 @@ struct BlockLayout {
 };
 
 /// The layout of a tensor of that shape. `axis` in [-rank, rank) counts for block and channel; rows
-/// are always along the last axis. Throws Error for an axis that is not there, a scalar without
-/// axes (unless `span` is tensor), and sizes beyond int64.
+/// are always along the last axis, tiles along the last two. Throws Error for an axis that is not
+/// there, a scalar without axes (unless `span` is tensor), and sizes beyond int64.
 BlockLayout block_layout(const BlockFormat&, const std::vector<std::int64_t>& shape, int axis);
 
 /// Stored bits per element of such a tensor: codes, scales, zero points and tensor scale; 0 for an

@@ -104,7 +104,7 @@ FastBlocks::FastBlocks(const BlockQuantization& how) : how_(how) {
   const Format& e = *f.element;
   if (f.span != Span::block || f.affine != Affine::sym || e.bits > 8 ||
       how.element.overflow != Overflow::saturate || how.nonfinite != Nonfinite::propagate ||
-      !f.scale->has_nan())
+      !f.scale->has_nan() || how.scales != nullptr || (f.tensor_scale && f.power_of_two_scale()))
     return;
   auto element = plan_of(how_.element);
   if (!element || element->gap || element->flush || !element->is_signed ||

@@ -44,6 +44,19 @@ FlagCounts FastReal::encode_plain(float scale, const float* x, std::int64_t firs
 FlagCounts FastReal::encode(const BlockScale& scale, const float* x, const BlockElements& elements,
                             std::int64_t begin, std::int64_t end, void* codes, float* y) const {
   const FloatGuard guard;
+  constexpr std::int64_t kWorthwhile = 8;  // neighbours
+  if (elements.runs > 1 && elements.step == 1 && elements.count >= kWorthwhile &&
+      scale.factor.kind == Class::finite) {
+    FlagCounts counts;
+    for (std::int64_t k = begin; k < end;) {
+      const std::int64_t from = k % elements.count;
+      const std::int64_t to = std::min(elements.count, from + end - k);
+      counts +=
+          encode(scale, x, {elements.at(k - from), 1, 0, elements.count, 1}, from, to, codes, y);
+      k += to - from;
+    }
+    return counts;
+  }
   if (scale.factor.kind != Class::finite || !elements.contiguous())
     return encode_elements(format_, element_, scale, x, elements, begin, end, codes, y);
   if (format_.affine == Affine::sym)

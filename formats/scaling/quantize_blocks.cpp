@@ -90,6 +90,10 @@ void choose_powers(const BlockJob& job, std::int64_t begin, std::int64_t end, Bl
   std::vector<std::int64_t> offsets = {0};
   survey(job, begin, end, blocks, reads ? &gathered : nullptr, reads ? &offsets : nullptr);
   for (std::size_t b = 0; b < count; ++b) amax[b] = blocks[b].amax;
+  if (job.format().tensor_scale) {  // IEEE divisions under the guard
+    for (float& x : gathered) x /= job.tensor_scale;
+    for (float& x : amax) x /= job.tensor_scale;
+  }
   std::vector<std::int32_t> exponents(count);
   job.how.rule->exponents({&job.format(), &job.element, end - begin, amax.data(), gathered.data(),
                            offsets.data(), exponents.data()});
@@ -104,6 +108,19 @@ std::uint32_t shift_of(const BlockJob& job, const StoredScale& stored, const flo
   const float low = simd::finite_range(x, n).low;
   if (job.format().affine == Affine::min) return std::bit_cast<std::uint32_t>(low + 0.0f);
   return zero_point(job.format(), block_scale(job.format(), stored, 1).factor, std::min(low, 0.0f));
+}
+
+/// The scales that the caller gives; with their zero points and minima.
+void take_given(const BlockJob& job, std::int64_t begin, std::int64_t end, Block* blocks) {
+  std::vector<float> gathered;
+  for (std::int64_t b = begin; b < end; ++b) {
+    Block& block = blocks[b - begin];
+    gathered.clear();
+    survey(job, b, b + 1, &block, &gathered, nullptr);
+    block.stored.scale = load_code(*job.format().scale, job.how.scales, b);
+    block.stored.shift =
+        shift_of(job, block.stored, gathered.data(), static_cast<std::int64_t>(gathered.size()));
+  }
 }
 
 void choose_real(const BlockJob& job, std::int64_t begin, std::int64_t end, Block* blocks) {
@@ -133,7 +150,9 @@ void choose_real(const BlockJob& job, std::int64_t begin, std::int64_t end, Bloc
 BlockCounts choose(const BlockJob& job, std::int64_t begin, std::int64_t end,
                    const BlockArrays& arrays, StoredScale* stored) {
   std::vector<Block> blocks(static_cast<std::size_t>(end - begin));
-  (job.format().power_of_two_scale() ? choose_powers : choose_real)(job, begin, end, blocks.data());
+  (job.how.scales != nullptr           ? take_given
+   : job.format().power_of_two_scale() ? choose_powers
+                                       : choose_real)(job, begin, end, blocks.data());
   BlockCounts counts{.blocks = end - begin};
   for (std::int64_t b = begin; b < end; ++b) {
     Block& block = blocks[static_cast<std::size_t>(b - begin)];
@@ -210,10 +229,13 @@ BlockCounts& BlockCounts::operator+=(const BlockCounts& other) {
 float tensor_scale_of(const BlockQuantization& q, const float* x, std::int64_t n) {
   const BlockFormat& f = *q.format;
   if (!f.tensor_scale || !q.use_tensor_scale) return 1;
+  if (q.tensor_scale) return *q.tensor_scale;
   const float amax = static_cast<float>(largest_magnitude(x, n));
   if (amax == 0) return 1;
   const Value largest =
-      exact_product(largest_element(f), decode(*f.scale, f.scale->largest_code()));
+      f.power_of_two_scale()
+          ? largest_element(f)
+          : exact_product(largest_element(f), decode(*f.scale, f.scale->largest_code()));
   const Encoded code = encode(find_format("float32"), exact_quotient(value_of(amax), largest), {},
                               Overflow::saturate);
   return std::max(std::bit_cast<float>(static_cast<std::uint32_t>(code.code)), 0x1p-126f);

@@ -1,6 +1,7 @@
 // Quantizes a tensor by blocks: scale rule, layout and conversion together.
 #pragma once
 #include <cstdint>
+#include <optional>
 
 #include "formats/blocks/block_convert.hpp"
 #include "formats/blocks/block_format.hpp"
@@ -26,7 +27,11 @@ struct BlockQuantization {
   RoundingMode scale_rounding = RoundingMode::rup;
   Nonfinite nonfinite = Nonfinite::propagate;
   bool use_tensor_scale = true;  ///< false: the tensor scale is 1
-  bool count_flags = true;       ///< false: BlockCounts::elements has the number of elements only
+  /// Where given, in place of what the rule chooses: the scales as BlockArrays has them, which
+  /// check_scales() accepts, and the tensor scale.
+  const void* scales = nullptr;
+  std::optional<float> tensor_scale = {};
+  bool count_flags = true;  ///< false: BlockCounts::elements has the number of elements only
 };
 
 /// Counts of elements and blocks.
@@ -52,7 +57,9 @@ BlockCounts quantize_blocks_reference(const BlockQuantization&, const BlockLayou
                                       const BlockArrays&, float* y);
 
 /// The tensor scale: RNE_f32(amax / (largest element * largest scale)), amax over the finite
-/// elements; 1 if that is 0, at least 2^-126. 1 for formats without one and where it is not used.
+/// elements; 1 if that is 0, at least 2^-126. Beside powers of two, which need no range, it is
+/// RNE_f32(amax / largest element), and their rule sees RNE_f32(x / tensor scale) in place of x. 1
+/// for formats without one and where it is not used.
 float tensor_scale_of(const BlockQuantization&, const float* x, std::int64_t n);
 
 }  // namespace numemu

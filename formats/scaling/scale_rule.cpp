@@ -169,6 +169,13 @@ float encoded_scale(const ScaleRequest& r, const Value& exact) {
   return static_cast<float>(smallest_value(f));
 }
 
+float reaching_scale(const ScaleRequest& r, const Reach& reach) {
+  if (reach.elements.kind == Class::zero) return r.block->tensor_scale ? 0.0f : 1.0f;
+  const Value divisor =
+      r.block->tensor_scale ? exact_product(reach.codes, value_of(r.tensor_scale)) : reach.codes;
+  return encoded_scale(r, exact_quotient(reach.elements, divisor));
+}
+
 }  // namespace
 
 std::vector<const ScaleRule*> all_scale_rules() {
@@ -187,7 +194,8 @@ std::string scale_rule_name(std::string_view text) {
 bool serves(const ScaleRule& rule, const BlockFormat& f) {
   if (f.power_of_two_scale()) return rule.exponents != nullptr;
   const bool plain = f.affine == Affine::sym && !f.tensor_scale;
-  return rule.scale != nullptr && (plain || rule.serves_affine);
+  return rule.scale != nullptr &&
+         (plain || rule.serves_affine || (f.affine == Affine::sym && rule.serves_tensor_scale));
 }
 
 const ScaleRule& find_scale_rule(std::string_view name) {
@@ -207,8 +215,11 @@ double largest_magnitude(const float* x, std::int64_t n) {
 }
 
 float absmax_scale(double amax, const Conversion& conversion) {
+  return scale_to(amax, largest_element(conversion));
+}
+
+float scale_to(double amax, double largest) {
   if (amax == 0) return 1;
-  const double largest = largest_element(conversion);
   // scale * largest is exact in double (24 + 11 bits), so the comparison below decides the upward
   // rounding exactly.
   float scale = static_cast<float>(amax / largest);
@@ -222,12 +233,12 @@ float absmax_scale(double amax, const Conversion& conversion) {
   return std::min(scale, std::numeric_limits<float>::max());
 }
 
-float absmax_block_scale(const ScaleRequest& r) {
-  const Reach reach = reach_of(r);
-  if (reach.elements.kind == Class::zero) return r.block->tensor_scale ? 0.0f : 1.0f;
-  const Value divisor =
-      r.block->tensor_scale ? exact_product(reach.codes, value_of(r.tensor_scale)) : reach.codes;
-  return encoded_scale(r, exact_quotient(reach.elements, divisor));
+float absmax_block_scale(const ScaleRequest& r) { return reaching_scale(r, reach_of(r)); }
+
+float block_scale_to(const ScaleRequest& r, const Value& element) {
+  Reach reach = reach_of(r);
+  reach.codes = element;
+  return reaching_scale(r, reach);
 }
 
 bool has_magnitude(const ScaleRequest& r) {

@@ -76,7 +76,8 @@ struct ScaleRule {
   bool reads_elements = false;
   /// scale() also serves zero points, minima and tensor scales.
   bool serves_affine = false;
-  const char* alias = nullptr;  ///< a short name; recipes and results have `name`
+  const char* alias = nullptr;       ///< a short name; recipes and results have `name`
+  bool serves_tensor_scale = false;  ///< scale() also serves tensor scales
   /// Of a rule with arguments, which has neither scale nor exponents: what they are, and the rule
   /// that they make, but for its name and summary. Throws Error where they cannot serve together.
   std::vector<ScaleArgument> arguments = {};
@@ -106,6 +107,8 @@ double largest_element(const Conversion&);
 /// amax / largest_element rounded upward to float32, so that amax itself never saturates; 1 when
 /// amax is 0.
 float absmax_scale(double amax, const Conversion&);
+/// The same for another element than the largest: amax lands on it or below.
+float scale_to(double amax, double element);
 /// The largest finite |x|, 0 for none.
 double largest_magnitude(const float* x, std::int64_t n);
 
@@ -116,6 +119,8 @@ double largest_magnitude(const float* x, std::int64_t n);
 /// saturates at the format's largest value and is at least its smallest unless there is nothing to
 /// reach: then 1, or with a tensor scale the code of zero.
 float absmax_block_scale(const ScaleRequest&);
+/// absmax_block_scale() of sym for another element than the largest.
+float block_scale_to(const ScaleRequest&, const Value& element);
 /// Whether one of the elements is finite and not 0, so that the scale matters.
 bool has_magnitude(const ScaleRequest&);
 /// `scale` rounded to the scale format of the request, saturated, at least its smallest value.

@@ -137,7 +137,7 @@ void OutputFiles::add_codes(std::string_view role, const std::string& path, cons
                             const ArrayShape& shape, const void* codes, Sidecar about,
                             const std::string& tensor) {
   about.format = f.name;
-  if (f.kind == Kind::codebook) about.codebook_sha256 = codebook_sha256(f);
+  if (!codebook_file(f.name).empty()) about.codebook_sha256 = codebook_sha256(f);
   about.logical_shape = shape;
   const auto* bytes = static_cast<const std::uint8_t*>(codes);
   const BitOrder order = about.order.value_or(BitOrder::low_first);

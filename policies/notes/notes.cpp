@@ -70,6 +70,9 @@ void note_scales(const RolePolicy& policy, const net::Shape& shape, std::int64_t
                                   : "")
                 : serves("the tensor scale", n);
       break;
+    case Span::tile:
+      why = serves("a scale", block->rows * block->size);
+      break;
     case Span::row:
       why = serves("a scale", length);
       break;

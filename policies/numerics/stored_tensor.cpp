@@ -229,7 +229,8 @@ double stored_bits(const std::optional<RolePolicy>& policy, const net::Shape& sh
   if (!policy) return kStoredFloat32Bits * static_cast<double>(n);
   if (policy->granularity == Granularity::tile) {
     const BlockFormat& block = *policy->block;
-    const double scales = static_cast<double>(WeightTiles(shape, block.size).count());
+    const double scales =
+        static_cast<double>(WeightTiles(shape, policy->tile_rows(), block.size).count());
     return block.element->bits * static_cast<double>(n) + scales * block.scale_bits() +
            (block.tensor_scale ? kStoredScaleBits : 0);
   }

@@ -25,13 +25,13 @@ void for_each_run(const WeightTiles& t, const Move& move) {
 
 }  // namespace
 
-WeightTiles::WeightTiles(const net::Shape& shape, std::int64_t size)
+WeightTiles::WeightTiles(const net::Shape& shape, std::int64_t rows, std::int64_t size)
     : outputs(shape.empty() ? 1 : shape.front()),
       inputs(shape.empty() ? 1 : shape.back()),
       edge(size) {
   const std::int64_t plane = outputs * inputs;
   if (shape.size() < 2) outputs = 1;
-  height = std::clamp<std::int64_t>(outputs, 1, edge);
+  height = std::clamp<std::int64_t>(outputs, 1, rows);
   taps = plane == 0 ? 0 : net::element_count(shape) / (outputs * inputs);
 }
 
@@ -43,7 +43,8 @@ template <class Element, class Quantize>
 FlagCounts through_tiles(const RoleQuantizer& quantizer, const net::Tensor& weight,
                          const RandomPiece& random, std::vector<Element>& tiles,
                          std::vector<Element>& out, const Quantize& quantize) {
-  const WeightTiles t(weight.shape, quantizer.policy().block->size);
+  const RolePolicy& policy = quantizer.policy();
+  const WeightTiles t(weight.shape, policy.tile_rows(), policy.block->size);
   BlockFormat format = quantizer.block_format();
   format.size = t.height * t.edge;
   thread_local std::vector<float> x_tiles;

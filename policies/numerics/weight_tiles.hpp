@@ -1,5 +1,5 @@
-// Weights in tiles: squares of outputs x inputs share a scale, so that a product of forward and one
-// of backward read the same numbers.
+// Weights in tiles: rectangles of outputs x inputs share a scale, so that a product of forward and
+// one of backward read the same numbers.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -8,14 +8,15 @@
 
 namespace numemu::policies {
 
-/// A weight [outputs, ..., inputs] in squares of `edge` x `edge` elements, tap by tap of a
+/// A weight [outputs, ..., inputs] in tiles of `rows` x `edge` elements, tap by tap of a
 /// convolution, those at the ends of outputs and inputs short. The tiles lie one after another:
 /// [tap, band of outputs] lines of `height` rows each, padded with zero rows in the last band.
 struct WeightTiles {
   std::int64_t outputs = 0, taps = 1, inputs = 0, edge = 1;
-  std::int64_t height = 1;  ///< of a band: `edge`, or all outputs where those are fewer
+  std::int64_t height = 1;  ///< of a band: `rows`, or all outputs where those are fewer
 
-  WeightTiles(const net::Shape&, std::int64_t edge);
+  WeightTiles(const net::Shape& shape, std::int64_t side) : WeightTiles(shape, side, side) {}
+  WeightTiles(const net::Shape&, std::int64_t rows, std::int64_t edge);
   std::int64_t bands() const { return (outputs + height - 1) / height; }
   std::int64_t lines() const { return taps * bands(); }
   std::int64_t line() const { return height * inputs; }

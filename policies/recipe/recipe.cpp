@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 
+#include "formats/blocks/block_format.hpp"
 #include "formats/call_text.hpp"
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
@@ -44,7 +45,12 @@ std::string folder_of(const std::string& where) {
 void add_codebooks(const Json& value, Json& out) {
   if (value.is_string()) {
     const std::string name = value.get<std::string>();
-    if (!codebook_file(name).empty()) out[name] = codebook_sha256(find_format(name));
+    // A block format names the codebook of its elements.
+    const std::string element =
+        name.find("(codebook(") != std::string::npos && !block_format_meant(name).empty()
+            ? find_block_format(name).element->name
+            : name;
+    if (!codebook_file(element).empty()) out[element] = codebook_sha256(find_format(element));
   } else if (value.is_object() || value.is_array()) {
     for (const Json& part : value) add_codebooks(part, out);
   }

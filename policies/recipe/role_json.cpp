@@ -83,8 +83,12 @@ void read_granularity(const JsonReader& role, const RoleRow& schema, RolePolicy&
       key.fail(fmt::format("'block', which {} implies", policy.block->name));
     if (!size.is_null()) size.fail(fmt::format("no size: {} has its own", policy.block->name));
     policy.granularity = tile ? Granularity::tile : Granularity::block;
-    if (tile && (policy.block->span != Span::block || policy.block->affine != Affine::sym ||
-                 policy.block->size > kLargestTile))
+    const Span span = policy.block->span;
+    if (!tile && span == Span::tile)
+      key.fail(fmt::format("'tile', which {} implies", policy.block->name));
+    if (tile &&
+        ((span != Span::block && span != Span::tile) || policy.block->affine != Affine::sym ||
+         policy.block->size > kLargestTile || policy.block->rows > kLargestTile))
       key.fail(fmt::format("'block' for {}: tiles have one scale and at most {} neighbours",
                            policy.block->name, kLargestTile));
     return;
@@ -97,7 +101,15 @@ void read_granularity(const JsonReader& role, const RoleRow& schema, RolePolicy&
   }
   if (policy.granularity == Granularity::row && !schema.row)
     key.fail("'tensor', 'channel' or 'block': rows are those of activations and gradients");
-  if (policy.granularity == Granularity::block || tile) {
+  if (tile && size.value().is_array()) {
+    if (size.value().size() != 2) size.fail("rows and columns of a tile, as [128, 128]");
+    const std::int64_t rows = size.element(0).integer(0, 1, kLargestTile);
+    const std::int64_t columns = size.element(1).integer(0, 1, kLargestTile);
+    policy.block = at(role.member("format"), [&] {
+      return rows == columns ? &scaled_format(*policy.format, Span::block, columns)
+                             : &scaled_format(*policy.format, Span::tile, columns, rows);
+    });
+  } else if (policy.granularity == Granularity::block || tile) {
     const std::int64_t elements =
         size.integer(kDefaultBlock, 1, tile ? kLargestTile : kLargestBlock);
     policy.block = at(role.member("format"),
@@ -274,9 +286,12 @@ RolePolicy read_role(const JsonReader& role, const RoleRow& schema) {
 }
 
 Json role_json(const RolePolicy& policy) {
-  const bool sized = policy.block != nullptr && policy.block->name.starts_with("group(") &&
-                     policy.block == &scaled_format(*policy.format, Span::block,
-                                                    std::max<std::int64_t>(policy.block->size, 1));
+  const bool sized =
+      policy.block != nullptr && policy.block->name.starts_with("group(") &&
+      policy.block == &scaled_format(*policy.format,
+                                     policy.block->span == Span::tile ? Span::tile : Span::block,
+                                     std::max<std::int64_t>(policy.block->size, 1),
+                                     policy.block->rows);
   Json out = {{"format", sized || !policy.block ? policy.format->name : policy.block->name},
               {"rounding", to_string(policy.rounding)},
               {"overflow", to_string(policy.overflow)},
@@ -284,7 +299,10 @@ Json role_json(const RolePolicy& policy) {
               {"granularity", name_of(policy.granularity, kGranularities)},
               {"axis", name_of(policy.axis, kAxes)},
               {"mask", nullptr}};
-  if (sized) out["block"] = policy.block->size;
+  if (sized) {
+    out["block"] = policy.block->span == Span::tile ? Json({policy.block->rows, policy.block->size})
+                                                    : Json(policy.block->size);
+  }
   if (policy.straight_through != StraightThrough::identity)
     out["ste"] = name_of(policy.straight_through, kStraightThrough);
   if (policy.zero_point) out["zero_point"] = name_of(policy.zero_point, kZeroPoints);

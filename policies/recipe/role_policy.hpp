@@ -11,7 +11,8 @@ namespace numemu::policies {
 
 /// Which elements share a scale. channel: per index of axis 0 of a weight. row: per row of the
 /// operand (a token, a sample). block: `block` neighbours along the reduction axis. tile: squares
-/// of `block` outputs x `block` inputs of a weight.
+/// of `block` outputs x `block` inputs of a weight, or of the rows and columns of a block format
+/// of tiles.
 enum class Granularity : std::uint8_t { tensor, channel, row, block, tile };
 
 /// Where blocks run. channel: along the channels of the source tensor, inside one tap of a
@@ -41,6 +42,8 @@ struct RolePolicy {
   /// An element is (code - z) scale, with the integer z chosen beside a static scale.
   bool zero_point = false;
 
+  /// Outputs of a tile; its inputs are block->size.
+  std::int64_t tile_rows() const { return block->span == Span::tile ? block->rows : block->size; }
   /// "float8_e4m3fn rne saturate absmax/tensor"
   std::string describe() const;
 };

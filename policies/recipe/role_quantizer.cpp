@@ -104,7 +104,9 @@ RoleQuantizer::RoleQuantizer(const RolePolicy& policy)
       largest_only_(std::string_view(rule_->name) == "absmax") {
   if (policy.granularity != Granularity::tile) return;
   BlockFormat tile = *policy.block;
-  tile.size *= tile.size;
+  tile.size *= policy.tile_rows();
+  tile.span = Span::block;
+  tile.rows = 1;
   tile_ = std::make_shared<const BlockFormat>(std::move(tile));
 }
 

@@ -42,7 +42,7 @@ class RoleQuantizer {
   /// The format is a block format.
   bool blocks() const { return policy_.block != nullptr; }
   /// The format of blocks as they are quantized: that of the policy, whose tiles are blocks of
-  /// their size squared.
+  /// as many elements.
   const BlockFormat& block_format() const { return tile_ ? *tile_ : *policy_.block; }
   bool stochastic() const { return policy_.rounding.stochastic(); }
   /// The scale rule reads nothing but the largest magnitude.

@@ -219,6 +219,7 @@ extern const ScaleRule scale_mse{"mse(exact)",
                                  best_exponents,
                                  /*reads_elements=*/true,
                                  /*serves_affine=*/false,
-                                 /*alias=*/"mse"};
+                                 /*alias=*/"mse",
+                                 /*serves_tensor_scale=*/true};
 
 }  // namespace numemu

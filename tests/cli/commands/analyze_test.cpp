@@ -210,4 +210,77 @@ TEST_CASE("analyze refuses bad files in one line that names the place", "[fast]"
   CHECK(s.analyze("--format int4 --dist zero.npy").code == 0);
 }
 
+TEST_CASE("analyze: many formats and laws share one table with their limits", "[fast]") {
+  const AnalyzeScratch s;
+  const Json json = s.json(
+      "--format 'e2m1,int{3,4},lloyd(normal,16),nvfp4,mx(e2m1,{16,32})' --dist normal,laplace");
+  CHECK(json["rounding"] == "rne");
+  CHECK(json["overflow"] == "saturate");
+  const auto find = [&](const std::string& format, const std::string& law) -> Json {
+    for (const Json& row : json["rows"])
+      if (row["format"] == format && row["dist"] == law) return row;
+    FAIL(format + " " + law);
+    return {};
+  };
+  // The best scale of Lloyd-Max levels of a law is 1, and nothing of 4 bits is better.
+  const Json lloyd = find("lloyd(normal,16)", "normal");
+  CHECK(lloyd["scale"].get<double>() == Approx(1).epsilon(1e-3));
+  CHECK(lloyd["sqnr_db"].get<double>() == Approx(20.22).margin(0.005));
+  CHECK(lloyd["to_lloyd_max_db"].get<double>() == Approx(0).margin(1e-5));
+  for (const char* format : {"float4_e2m1fn", "int4"})
+    CHECK(find(format, "normal")["to_lloyd_max_db"].get<double>() < 0);
+  // Specification: a uniform quantizer of a normal law loses least at a step of 0.3352 with 16
+  // levels; int4 has 15.
+  CHECK(find("int4", "normal")["scale"].get<double>() == Approx(0.352).epsilon(0.01));
+  CHECK(find("nvfp4", "normal")["sqnr_db"].get<double>() == Approx(20.44).margin(0.06));
+  CHECK(find("nvfp4", "normal")["kind"] == "measured");
+  CHECK(find("limit: Lloyd-Max, 8 levels", "laplace")["sqnr_db"].get<double>() ==
+        Approx(12.64).margin(0.011));
+  // 6.02 dB a bit of a normal law.
+  for (const Json& row : json["rows"])
+    if (row["dist"] == "normal" && row["format"] == "limit: rate-distortion (Shannon's bound)")
+      CHECK(row["sqnr_db"].get<double>() ==
+            Approx(20 * std::log10(2.0) * row["bits"].get<double>()));
+  CHECK(find("limit: 16 levels, E8M0 scales, blocks of 32", "normal")["sqnr_db"].get<double>() >
+        find("mxfp4", "normal")["sqnr_db"].get<double>());
+  CHECK(find("limit: 16 levels, E4M3 scales, blocks of 16", "normal")["sqnr_db"].get<double>() >
+        find("nvfp4", "normal")["sqnr_db"].get<double>() + 1);
+
+  const Result r = s.analyze(
+      "--format e2m1,int4 --dist 'student-t:4' --scale-rule best,absmax,"
+      "power-of-two --csv t.csv");
+  INFO(r.err);
+  REQUIRE(r.code == 0);
+  CHECK_THAT(r.out, Contains("rne saturate"));
+  CHECK_THAT(read_file(s.path + "/t.csv"), Contains("\"float4_e2m1fn\",4,\"power-of-two\""));
+}
+
+TEST_CASE("analyze: two hundred formats of up to 8 bits", "[fast]") {
+  const AnalyzeScratch s;
+  const Json json = s.json("--format all:8 --dist normal");
+  CHECK(json["rows"].size() > 200);
+  for (const Json& row : json["rows"]) {
+    INFO(row.dump());
+    if (row["kind"] != "exact") continue;
+    CHECK(row["to_lloyd_max_db"].get<double>() < 1e-6);
+    CHECK(row["sqnr_db"].get<double>() > 0);
+  }
+}
+
+TEST_CASE("analyze: tables that are refused", "[fast]") {
+  const AnalyzeScratch s;
+  check_refusals(
+      s, {
+             {"analyze --format 'e2m1,e2{m1' --dist normal", "brackets that do not match"},
+             {"analyze --format e2m1,nf5 --dist normal", "did you mean"},
+             {"analyze --format e2m1,int4 --dist normal --overflow ieee",
+              "--overflow: expected saturate"},
+             {"analyze --format mxfp4 --dist normal --scale-rule absmax",
+              "--scale-rule: scale rule 'absmax'"},
+             {"analyze --format all:9 --dist normal", "expected all:3 to all:8"},
+             {"analyze --format e2m1 --dist student-t:2", "its variance is infinite"},
+             {"analyze --format e2m1,int4 --dist normal --scale 2", "not allowed with a table"},
+         });
+}
+
 }  // namespace analyze_test

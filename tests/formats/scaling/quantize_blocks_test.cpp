@@ -368,6 +368,90 @@ TEST_CASE("what is decoded from the arrays is y", "[fast]") {
   }
 }
 
+TEST_CASE("a tile is a block of its elements", "[fast]") {
+  const std::int64_t rows = 11, columns = 21;
+  const std::vector<float> x = sample(2 * 11 * 21, 5);
+  for (const char* name : {"group(e4m3fn,4x8,float32)", "group(nf4,3x16,bfloat16)",
+                           "mx(e2m1,16x16)", "group(int8,1x8,float16,min)", "nvfp4(4x4)"}) {
+    CAPTURE(name);
+    const BlockQuantization q = how(name);
+    const Quantized got = run(q, {2, rows, columns}, x);
+    CHECK(got == run(q, {2, rows, columns}, x, -1, true));
+    // The same elements as a line of one block, under the tensor scale of all.
+    BlockFormat line = *q.format;
+    line.span = Span::block;
+    line.size *= line.rows;
+    const std::int64_t r = line.rows, c = q.format->size;
+    line.rows = 1;
+    std::size_t b = 0;
+    for (std::int64_t m = 0; m < 2; ++m) {
+      for (std::int64_t r0 = 0; r0 < rows; r0 += r) {
+        for (std::int64_t c0 = 0; c0 < columns; c0 += c, ++b) {
+          std::vector<float> tile, values;
+          for (std::int64_t i = r0; i < std::min(rows, r0 + r); ++i) {
+            for (std::int64_t j = c0; j < std::min(columns, c0 + c); ++j) {
+              const auto at = static_cast<std::size_t>((m * rows + i) * columns + j);
+              tile.push_back(x[at]);
+              values.push_back(got.y[at]);
+            }
+          }
+          BlockQuantization alone = q;
+          alone.format = &line;
+          alone.tensor_scale = got.tensor_scale;
+          const Quantized one = run(alone, {static_cast<std::int64_t>(tile.size())}, tile);
+          CHECK(one.y == values);
+          REQUIRE(one.scales == std::vector<std::uint64_t>{got.scales[b]});
+        }
+      }
+    }
+    CHECK(b == got.scales.size());
+  }
+}
+
+TEST_CASE("a tensor scale beside powers of two and of a group", "[fast]") {
+  // amax 7: t = 7 / 6 and X = 1 for the first block; 1.75 / t = 1.5 = amax of the second: X = 1/4.
+  const Quantized mx = run(how("mx(e2m1,2,tensor-scale)"), {4}, {7, -3.5f, 1.75f, 0});
+  CHECK(mx.tensor_scale == 7 / 6.0f);
+  CHECK(mx.scales == std::vector<std::uint64_t>{127, 125});
+  CHECK(mx.y == std::vector<float>{6 * (7 / 6.0f), -3 * (7 / 6.0f), 1.5f * (7 / 6.0f), 0});
+  const std::vector<float> x = sample(64 * 96, 9);
+  for (const char* name : {"group(int4,32,e4m3fn,tensor-scale)", "nvfp4(32)", "nvfp4(8)",
+                           "group(nf4,64,e4m3fn,tensor-scale)", "mx(e2m1,32,tensor-scale)",
+                           "group(int8,row,float16,tensor-scale)"}) {
+    CAPTURE(name);
+    const BlockQuantization q = how(name);
+    const Quantized got = run(q, {64, 96}, x);
+    CHECK(got == run(q, {64, 96}, x, -1, true));
+    CHECK(got.tensor_scale != 1);
+  }
+  CHECK(run(how("nvfp4(16)"), {64, 96}, x) == run(how("nvfp4"), {64, 96}, x));
+}
+
+TEST_CASE("given scales take the place of the rule's", "[fast]") {
+  const std::vector<float> x = sample(12 * 32, 3);
+  for (const char* name : {"mxfp4", "nvfp4", "group(int4,16,float16)", "group(int4,16,float16,zp)",
+                           "group(e4m3fn,channel,float32)"}) {
+    CAPTURE(name);
+    BlockQuantization q = how(name, "");
+    const Quantized chosen = run(q, {12, 32}, x);
+    const BlockFormat& f = *q.format;
+    std::vector<std::uint8_t> scales(chosen.scales.size() *
+                                     static_cast<std::size_t>(container_bytes(*f.scale)));
+    for (std::size_t b = 0; b < chosen.scales.size(); ++b)
+      store_code(*f.scale, scales.data(), static_cast<std::int64_t>(b), chosen.scales[b]);
+    q.scales = scales.data();
+    CHECK(run(q, {12, 32}, x) == chosen);
+    CHECK(run(q, {12, 32}, x, -1, true) == chosen);
+    q.rule = &find_scale_rule(f.power_of_two_scale() ? "ceil" : "absmax", f);
+    CHECK(run(q, {12, 32}, x).y == chosen.y);
+  }
+  // Half of the scale: everything above half of the largest element saturates.
+  const float half[] = {0.5f};
+  BlockQuantization q = how("group(int4,4,float32)");
+  q.scales = half;
+  CHECK(run(q, {4}, {7, 1, -0.5f, -9}).y == std::vector<float>{3.5f, 1, -0.5f, -3.5f});
+}
+
 TEST_CASE("empty tensors have no blocks, or scales of nothing", "[fast]") {
   CHECK(run(how("mxfp4"), {0}, {}).counts.blocks == 0);
   CHECK(run(how("group(int8,tensor,float32)"), {0}, {}).scales ==

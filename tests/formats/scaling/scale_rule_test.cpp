@@ -110,7 +110,7 @@ TEST_CASE("rules are refused where they cannot serve, by naming those that can",
   }
   refuse("floor", "nvfp4", "scale rule 'floor' has no scales for nvfp4, expected ");
   refuse("floor", "nvfp4", "absmax");
-  refuse("mse", "nvfp4", "absmax");
+  refuse("mse(17)", "nvfp4", "four-over-six");
   refuse("mse", "group(uint4,32,float16,zp)", "absmax");
   for (const char* serving : {"absmax", "mse(exact)", "mse(17)", "none"})
     refuse("floor", "group(int4,32,float16)", serving);
@@ -122,8 +122,8 @@ TEST_CASE("rules are refused where they cannot serve, by naming those that can",
   for (const BlockFormat* f : named_block_formats()) {
     CHECK(serves(find_scale_rule(f->default_rule, *f), *f));
     for (const ScaleRule* rule : all_scale_rules())
-      CHECK(serves(*rule, *f) ==
-            (f->tensor_scale ? rule->serves_affine : rule->exponents != nullptr));
+      CHECK(serves(*rule, *f) == (f->tensor_scale ? rule->serves_affine || rule->serves_tensor_scale
+                                                  : rule->exponents != nullptr));
   }
 }
 

@@ -1,0 +1,90 @@
+// numemu mask from outside: pruned, checked, compressed and expanded arrays, and bad input.
+#include <vector>
+
+#include "formats/storage/json.hpp"
+#include "formats/storage/npy.hpp"
+#include "tests/catch.hpp"
+#include "tests/cli/program.hpp"
+
+namespace mask_test {
+namespace {
+
+using namespace numemu;
+using Catch::Contains;
+using namespace numemu::test;
+
+struct MaskScratch : test::Scratch {
+  MaskScratch() {
+    std::vector<float> x;
+    for (int i = 0; i < 8 * 16; ++i) x.push_back(static_cast<float>((i * 7919) % 509 - 254) / 8);
+    write_npy(path + "/w.npy", ArrayType::float32, {8, 16}, x.data());
+  }
+  Array read(const std::string& name) const { return read_npy(path + "/" + name); }
+};
+
+}  // namespace
+
+TEST_CASE("mask prunes both ways, and its check finds nothing", "[fast]") {
+  const MaskScratch s;
+  const Result r = s.run("mask --rule 'transposable(2:4)' --in w.npy --out m.npy --keep k.npy");
+  INFO(r.err);
+  REQUIRE(r.code == 0);
+  CHECK_THAT(r.out, Contains("transposable(2:4) [8, 16], 64 of 128 elements kept"));
+  CHECK_THAT(r.out, Contains("90 masks per 16 elements"));
+  const Array w = s.read("w.npy"), m = s.read("m.npy"), k = s.read("k.npy");
+  int columns[16] = {};
+  for (int i = 0; i < 128; ++i) {
+    const bool kept = k.as<std::uint8_t>()[i] == 1;
+    CHECK(m.as<float>()[i] == (kept ? w.as<float>()[i] : 0));
+    columns[i % 16] += kept;
+  }
+  for (const int kept : columns) CHECK(kept == 4);
+  CHECK(s.run("mask --rule 'transposable(2:4)' --in m.npy --check").code == 0);
+  const Result check = s.run("mask --rule 'transposable(2:4)' --in w.npy --check --json");
+  CHECK(check.code == 1);
+  const Json json = Json::parse(check.out);
+  CHECK(json["groups"] == 64);
+  CHECK(json["violations"] == 64);
+  CHECK(json["first_violations"][1]["first"].dump() == "[0,4]");
+}
+
+TEST_CASE("mask compresses to either layout and expands again", "[fast]") {
+  const MaskScratch s;
+  for (const std::string layout : {"index", "ptx"}) {
+    CAPTURE(layout);
+    const Result r = s.run(
+        "mask --rule 'greedy(2:4)' --in w.npy --out m.npy --compressed a.npy "
+        "--meta e.npy --meta-layout " +
+        layout);
+    INFO(r.err);
+    REQUIRE(r.code == 0);
+    CHECK(s.read("a.npy").shape == ArrayShape{8, 8});
+    CHECK(s.read("e.npy").shape == (layout == "index" ? ArrayShape{8, 8} : ArrayShape{8, 2}));
+    REQUIRE(s.run("mask --rule 'greedy(2:4)' --in a.npy --meta e.npy --expand --out y.npy "
+                  "--meta-layout " +
+                  layout)
+                .code == 0);
+    CHECK(test::read_file(s.path + "/y.npy") == test::read_file(s.path + "/m.npy"));
+  }
+}
+
+TEST_CASE("mask refuses in one line", "[fast]") {
+  const MaskScratch s;
+  const Refusal refusals[] = {
+      {"mask --rule 'unstructured(0.5)' --in w.npy --check", "has no pattern of groups"},
+      {"mask --rule 'greedy(2:4)' --in w.npy --meta e.npy", "expected together with --compressed"},
+      {"mask --rule 'greedy(2:4)' --in w.npy --expand", "expected --meta"},
+      {"mask --rule 'greedy(1:4)' --in w.npy --compressed a.npy --meta e.npy --meta-layout ptx",
+       "1:4 has no layout ptx"},
+      {"mask --rule 'greedy(2:4)' --in w.npy --axis 0 --compressed a.npy", "along the last axis"},
+      {"mask --rule 'greedy(2:4)' --in w.npy --meta w.npy --expand --out y.npy",
+       "uint8 of metadata"},
+      {"mask --rule 'gredy(2:4)' --in w.npy", "did you mean 'greedy'"},
+  };
+  for (const Refusal& refusal : refusals) {
+    CAPTURE(refusal.arguments);
+    check_refused(s.run(refusal.arguments), refusal.text);
+  }
+}
+
+}  // namespace mask_test
