@@ -1,0 +1,204 @@
+#include "emu/unit/error/sum_walk.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "formats/analysis/normal_law.hpp"
+
+namespace numemu::unit {
+namespace {
+
+constexpr std::int64_t kGroups = 24;
+constexpr double kSparse = 48;        // steps taken together are at most this share of those done
+constexpr int kLowestBinade = -2000;  // of zero
+constexpr double kFarthest = 9;       // standard deviations: less than 1e-18 lies beyond
+
+/// Of cutting a register that lies on steps of u anywhere on them.
+RoundingError cut_error(const Meeting& m, double u, bool negative) {
+  if (m.grid <= u) return {};
+  const double mean = (m.grid - u) / 2;
+  return {negative && !m.down ? mean : -mean, (m.grid - u) * (2 * m.grid - u) / 6};
+}
+
+}  // namespace
+
+Addends::Addends(const Register& r, const Sums& sums, const Meets& meets, double count) {
+  const std::int64_t n = sums.size();
+  std::vector<std::int64_t> order(static_cast<std::size_t>(n));
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::sort(order, {}, [&](std::int64_t i) { return sums.exact[i]; });
+  double largest = 0;
+  for (const double p : sums.exact) {
+    mean_ += p / static_cast<double>(n);
+    variance_ += p * p / static_cast<double>(n);
+    largest = std::max(largest, std::fabs(p));
+  }
+  variance_ = std::max(0.0, variance_ - mean_ * mean_);
+  const double most =
+      std::max(largest, std::fabs(mean_) * count + kFarthest * std::sqrt(variance_ * count));
+  first_ = (most > 0 ? std::ilogb(most) : 0) + 2 - kBinades;
+  const Steps steps(r);
+  const std::int64_t groups = std::min(kGroups, n);
+  for (std::int64_t g = 0; g < groups; ++g) {
+    const std::int64_t begin = g * n / groups, end = (g + 1) * n / groups;
+    const auto size = static_cast<double>(end - begin);
+    Group& group = groups_.emplace_back();
+    group.share = size / static_cast<double>(n);
+    for (std::int64_t i = begin; i < end; ++i) {
+      const double p = sums.exact[order[i]];
+      group.mean += p / size;
+      group.variance += p * p / size;
+    }
+    group.variance = std::max(0.0, group.variance - group.mean * group.mean);
+    for (std::vector<Cell>& cells : group.by_binade) cells.resize(kBinades);
+    for (std::int64_t i = begin; i < end; ++i) {
+      const double p = sums.exact[order[i]];
+      for (int b = 0; b < kBinades; ++b) {
+        const double u = steps.at(first_ + b);
+        const Meeting meeting = meets(order[i], first_ + b);
+        for (const bool negative : {false, true}) {
+          Cell& cell = group.by_binade[negative ? 1 : 0][b];
+          const RoundingError rounding = rounding_error(r.rounding, meeting.addend, u, negative);
+          const RoundingError cut = cut_error(meeting, u, negative);
+          const double before = meeting.addend - p, mean = rounding.mean + cut.mean;
+          cell.error += (before + mean) / size;
+          cell.square += (before * before + 2 * before * mean + rounding.square + cut.square +
+                          2 * rounding.mean * cut.mean) /
+                         size;
+          cell.product += p * (before + mean) / size;
+        }
+      }
+    }
+  }
+}
+
+Sums first_sums(const Register& r, const Sums& addends, const Addends::Meets& meets,
+                std::int64_t count, Draws& draws) {
+  const Steps steps(r);
+  Sums out;
+  for (std::int64_t t = 0; t < addends.size(); ++t) {
+    double given = 0, exact = 0;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t at = draws.below(addends.size());
+      const Meeting m = meets(at, given == 0 ? kLowestBinade : std::ilogb(given));
+      if (m.grid > 0) {
+        const double cut = given / m.grid;
+        given = (m.down ? std::floor(cut) : std::trunc(cut)) * m.grid;
+      }
+      given = steps.round(given + m.addend, draws.word());
+      exact += addends.exact[at];
+    }
+    out.given.push_back(given);
+    out.exact.push_back(exact);
+  }
+  return out;
+}
+
+WalkState state_of(const Sums& sums) {
+  WalkState s;
+  const auto n = static_cast<double>(sums.size());
+  for (std::int64_t i = 0; i < sums.size(); ++i) {
+    s.mean += sums.given[i] / n;
+    s.bias += (sums.given[i] - sums.exact[i]) / n;
+  }
+  for (std::int64_t i = 0; i < sums.size(); ++i) {
+    const double x = sums.given[i] - s.mean, d = sums.given[i] - sums.exact[i] - s.bias;
+    s.variance += x * x / n;
+    s.spread += d * d / n;
+    s.common += x * d / n;
+  }
+  return s;
+}
+
+namespace {
+
+/// Means over one addition: of the error, its square, its covariance with the addend and with S.
+struct StepError {
+  double error = 0, square = 0, product = 0, sum = 0;
+};
+
+StepError expected(const WalkState& s, const Addends& addends) {
+  StepError all;
+  for (const Addends::Group& group : addends.groups()) {
+    const double mean = s.mean + group.mean;
+    const double variance = s.variance + group.variance, sd = std::sqrt(variance);
+    const double slope = variance > 0 ? s.variance / variance : 0;
+    for (const bool negative : {false, true}) {
+      const std::vector<Addends::Cell>& cells = group.by_binade[negative ? 1 : 0];
+      const double centre = negative ? -mean : mean;  // of the magnitude
+      // From the top down: below `low` nothing is left that counts.
+      double high_z = HUGE_VAL;
+      for (int b = addends.binades() - 1; b >= 0; --b) {
+        const double low = b == 0 ? 0 : std::ldexp(1.0, addends.first_binade() + b);
+        double share = 0, first = 0;
+        if (sd > 0) {
+          const double low_z = (low - centre) / sd;
+          if (low_z < kFarthest && high_z > -kFarthest) {
+            share = normal::between(low_z, high_z);
+            first = sd * (normal::pdf(low_z) - normal::pdf(high_z));  // of the magnitude's distance
+          }
+          high_z = low_z;
+        } else {
+          const double high = b + 1 == addends.binades() ? HUGE_VAL : std::ldexp(low, 1);
+          share = centre >= low && centre < high && (centre > 0 || !negative) ? 1 : 0;
+        }
+        if (share == 0) continue;
+        const Addends::Cell& cell = cells[b];
+        const double weight = group.share * share;
+        all.error += weight * cell.error;
+        all.square += weight * cell.square;
+        all.product += weight * cell.product;
+        all.sum += group.share * slope * (negative ? -first : first) * cell.error;
+      }
+    }
+  }
+  all.product -= addends.mean() * all.error;
+  return all;
+}
+
+}  // namespace
+
+WalkState walk(WalkState s, const Addends& addends, double done, double steps) {
+  const double end = done + steps;
+  while (done < end) {
+    const double now = std::min(end - done, std::max(1.0, std::floor(done / kSparse)));
+    const StepError e = expected(s, addends);
+    const double own = std::max(0.0, e.square - e.error * e.error);
+    const double tie = s.variance > 0 ? s.common / s.variance : 0;
+    s.mean += now * (addends.mean() + e.error);
+    s.bias += now * e.error;
+    s.spread = std::max(0.0, s.spread + now * (own + 2 * tie * e.sum));
+    s.common += now * (tie * e.sum + e.sum + e.product + own);
+    s.variance =
+        std::max(0.0, s.variance + now * (addends.variance() + own + 2 * e.product + 2 * e.sum));
+    done += now;
+  }
+  return s;
+}
+
+Sums members_of(const WalkState& s, const Register& r, std::int64_t count) {
+  Sums out;
+  const double tie = s.variance > 0 ? s.common / s.variance : 0;
+  const double rest = std::sqrt(std::max(0.0, s.spread - tie * s.common));
+  Register nearest = r;
+  nearest.rounding = {};
+  const Steps steps(nearest);
+  constexpr std::int64_t kShuffle = 389;  // odd: every other quantile once, count a power of two
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto quantile = [&](std::int64_t at) {
+      return normal::quantile((static_cast<double>(at) + 0.5) / static_cast<double>(count));
+    };
+    // A member and its mirror image have mirrored quantiles.
+    const bool upper = 2 * i >= count;
+    const std::int64_t below = upper ? count - 1 - i : i, other = below * kShuffle % count;
+    const double distance = std::sqrt(s.variance) * quantile(i);
+    const double given = steps.round(s.mean + distance, 0);
+    const double second = upper ? -quantile(other) : quantile(other);
+    out.given.push_back(given);
+    out.exact.push_back(given - (s.bias + tie * distance + rest * second));
+  }
+  return out;
+}
+
+}  // namespace numemu::unit
