@@ -174,7 +174,10 @@ std::string lead_text(const Measure& measure, const PairedLead& lead) {
                      factor * lead.low, digits, factor * lead.high, digits, measure.unit);
 }
 
-std::string best_of(int bits, std::vector<const Configuration*> all) {
+/// Pairs of so many; the best of them is one of each of its own.
+std::size_t pairs_among(std::size_t count) { return count * (count - 1) / 2; }
+
+std::string best_of(const std::string& heading, std::vector<const Configuration*> all) {
   std::stable_sort(all.begin(), all.end(), [](const Configuration* a, const Configuration* b) {
     return std::pair(*a->loss(), -a->mean.sqnr_db.value_or(-HUGE_VAL)) <
            std::pair(*b->loss(), -b->mean.sqnr_db.value_or(-HUGE_VAL));
@@ -184,7 +187,7 @@ std::string best_of(int bits, std::vector<const Configuration*> all) {
   std::vector<std::pair<std::string, std::vector<std::string>>> unpaired;  // by reason
   std::string next;
   for (auto other = all.begin() + 1; other != all.end(); ++other) {
-    const Pairing pairing = paired(best, **other, all.size() - 1);
+    const Pairing pairing = paired(best, **other, pairs_among(all.size()));
     const std::string& name = (*other)->mean.name;
     if (!pairing.lead) {
       auto found = std::ranges::find(unpaired, pairing.why_not,
@@ -199,7 +202,7 @@ std::string best_of(int bits, std::vector<const Configuration*> all) {
           fmt::format(", by {} over {}", lead_text(*best.mean.judged.measure, *pairing.lead), name);
     }
   }
-  std::string out = fmt::format("Best at {} bits: {}{}", bits, best.mean.name, next);
+  std::string out = fmt::format("{}: {}{}", heading, best.mean.name, next);
   if (alike.size() == 1) out += fmt::format("; {} is not told apart from it", alike[0]);
   if (alike.size() > 1)
     out += fmt::format("; {} others are not told apart from it: {}", alike.size(),
@@ -229,6 +232,17 @@ Pairing paired(const Configuration& a, const Configuration& b, std::size_t compa
   return {lead, ""};
 }
 
+namespace {
+
+bool any_samples(const std::vector<const Configuration*>& all) {
+  return std::ranges::any_of(all, [](const Configuration* c) {
+    const Row& row = *c->rows.front()->row;
+    return row.answers || row.losses;
+  });
+}
+
+}  // namespace
+
 std::vector<std::string> best_of_widths(const std::vector<Configuration>& all) {
   std::map<std::pair<std::string, int>, std::vector<const Configuration*>> widths;
   for (const Configuration& c : all) {
@@ -239,13 +253,20 @@ std::vector<std::string> best_of_widths(const std::vector<Configuration>& all) {
   }
   std::vector<std::string> out;
   for (const auto& [width, same] : widths) {
-    const bool any = std::ranges::any_of(same, [](const Configuration* c) {
-      const Row& row = *c->rows.front()->row;
-      return row.answers || row.losses;
-    });
-    if (same.size() > 1 && any) out.push_back(best_of(width.second, same));
+    if (same.size() > 1 && any_samples(same))
+      out.push_back(best_of(fmt::format("Best at {} bits", width.second), same));
   }
   return out;
+}
+
+std::string best_of_all(const std::vector<Configuration>& all) {
+  std::vector<const Configuration*> quantized;
+  for (const Configuration& c : all)
+    if (c.mean.quantized() && c.loss()) quantized.push_back(&c);
+  if (quantized.size() < 2 || !any_samples(quantized)) return "";
+  return best_of(fmt::format("Best of {} measured (intervals at 95 % for all pairs together)",
+                             quantized.size()),
+                 quantized);
 }
 
 }  // namespace numemu::experiments

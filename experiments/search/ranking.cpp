@@ -1,0 +1,243 @@
+#include "experiments/search/ranking.hpp"
+
+#include <algorithm>
+#include <exception>
+#include <map>
+#include <set>
+
+#include "formats/analysis/outcome_law.hpp"
+#include "formats/analysis/sample_mse.hpp"
+#include "formats/random.hpp"
+#include "policies/numerics/stored_tensor.hpp"
+
+namespace numemu::experiments {
+namespace {
+
+constexpr double kFloat32Bits = 32;
+
+/// A sample under some scales, for all options whose scales are multiples of them.
+struct SharedSample {
+  std::vector<double> scales;
+  SampleMse mse;
+};
+
+/// By how much all of `scales` are larger than those of a shared sample; 0 where they differ by
+/// more than a common factor.
+double multiple_of(const std::vector<double>& shared, const std::vector<double>& scales) {
+  const auto largest = std::ranges::max_element(shared);
+  if (largest == shared.end() || !(*largest > 0)) return 0;
+  const double factor = scales[static_cast<std::size_t>(largest - shared.begin())] / *largest;
+  for (std::size_t i = 0; i < scales.size(); ++i) {
+    const double expected = factor * shared[i];
+    if (!(std::abs(scales[i] - expected) <= kSharedScales * expected)) return 0;
+  }
+  return factor;
+}
+
+class OperandErrors {
+ public:
+  OperandErrors(const SearchOperand& operand, const policies::CalibrationPolicy& calibration,
+                const policies::FloatReference& reference)
+      : operand_(operand), calibration_(calibration), reference_(reference) {}
+
+  /// Of the options [first, last), which have one scaling.
+  void add(const std::vector<SearchOption>& options, std::size_t first, std::size_t last,
+           std::vector<double>& errors) const {
+    const auto n = static_cast<std::int64_t>(operand_.sample.size());
+    std::vector<SharedSample> shared;
+    for (std::size_t o = first; o < last; ++o) {
+      const policies::RolePolicy& policy = options[o].policy;
+      SampleScales scales = sample_scales(policy, operand_, calibration_, reference_);
+      const OutcomeLaw law = outcome_law(*policy.format, policy.rounding, Overflow::saturate);
+      double factor = 0;
+      const SharedSample* sample = nullptr;
+      for (const SharedSample& one : shared) {
+        factor = multiple_of(one.scales, scales.scales);
+        if (factor > 0) sample = &one;
+        if (sample != nullptr) break;
+      }
+      if (sample == nullptr) {
+        const std::vector<double> each = expanded(scales, operand_.width(), n);
+        shared.push_back(
+            {std::move(scales.scales), SampleMse(operand_.sample.data(), each.data(), n)});
+        sample = &shared.back();
+        factor = 1;
+      }
+      errors[o] = sample->mse.at(law, factor);
+    }
+  }
+
+ private:
+  const SearchOperand& operand_;
+  const policies::CalibrationPolicy& calibration_;
+  const policies::FloatReference& reference_;
+};
+
+/// Where options of another scaling begin, and the end.
+std::vector<std::size_t> runs_of(const std::vector<SearchOption>& options) {
+  std::vector<std::size_t> out;
+  for (std::size_t i = 0; i < options.size(); ++i)
+    if (i == 0 || options[i].scaling != options[i - 1].scaling) out.push_back(i);
+  out.push_back(options.size());
+  return out;
+}
+
+/// Of an operand under a policy, of one sample where it is an activation.
+double stored(const policies::RolePolicy& policy, const SearchOperand& operand) {
+  net::Shape shape = operand.tensor->shape;
+  if (!operand.weight()) shape[0] = 1;
+  // One static scale serves all samples.
+  if (!operand.weight() && policy.block == nullptr &&
+      policy.granularity == policies::Granularity::tensor)
+    return policy.format->bits * static_cast<double>(net::element_count(shape));
+  return policies::stored_bits(policy, shape);
+}
+
+double elements(const SearchOperand& operand) {
+  return static_cast<double>(operand.tensor->size()) /
+         static_cast<double>(operand.weight() ? 1 : operand.tensor->dim(0));
+}
+
+}  // namespace
+
+std::vector<double> option_errors(const std::vector<SearchOption>& options,
+                                  const SearchOperand& operand,
+                                  const policies::CalibrationPolicy& calibration,
+                                  const policies::FloatReference& reference) {
+  std::vector<double> errors(options.size());
+  const std::vector<std::size_t> runs = runs_of(options);
+  const OperandErrors of(operand, calibration, reference);
+  for (std::size_t r = 0; r + 1 < runs.size(); ++r) of.add(options, runs[r], runs[r + 1], errors);
+  return errors;
+}
+
+RankedRole rank_options(std::vector<SearchOption> options, bool weight,
+                        const std::vector<SearchOperand>& operands,
+                        const std::vector<double>& gains,
+                        const policies::CalibrationPolicy& calibration,
+                        const policies::FloatReference& reference) {
+  std::vector<std::size_t> own;
+  for (std::size_t i = 0; i < operands.size(); ++i)
+    if (operands[i].weight() == weight) own.push_back(i);
+  const std::vector<std::size_t> runs = runs_of(options);
+  std::vector<std::vector<double>> errors(own.size(), std::vector<double>(options.size()));
+  const std::size_t scalings = runs.size() - 1, tasks = own.size() * scalings;
+  std::vector<std::exception_ptr> failures(tasks);
+#pragma omp parallel for schedule(dynamic)
+  for (std::size_t t = 0; t < tasks; ++t) {
+    const std::size_t i = t / scalings, r = t % scalings;
+    try {
+      OperandErrors(operands[own[i]], calibration, reference)
+          .add(options, runs[r], runs[r + 1], errors[i]);
+    } catch (...) {
+      failures[t] = std::current_exception();
+    }
+  }
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+  RankedRole out{std::move(options), {}};
+  for (std::size_t o = 0; o < out.options.size(); ++o) {
+    RankedOption ranked;
+    double bits = 0, count = 0;
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      const SearchOperand& operand = operands[own[i]];
+      ranked.noise += gains[own[i]] * errors[i][o];
+      if (!weight && operand.right) continue;
+      bits += stored(out.options[o].policy, operand);
+      count += elements(operand);
+    }
+    ranked.bits = count > 0 ? bits / count : 0;
+    out.ranks.push_back(ranked);
+  }
+  return out;
+}
+
+namespace {
+
+/// Options within the budget that no other one undercuts in noise, stored and element bits.
+std::vector<std::size_t> role_front(const RankedRole& role, const std::vector<std::size_t>& within) {
+  std::vector<std::size_t> out;
+  for (const std::size_t i : within) {
+    const auto at = [&](std::size_t o) {
+      return std::tuple(role.ranks[o].noise, role.ranks[o].bits, role.options[o].policy.format->bits);
+    };
+    const auto [noise, bits, element] = at(i);
+    const bool undercut = std::ranges::any_of(within, [&](std::size_t o) {
+      const auto [n, b, e] = at(o);
+      return n <= noise && b <= bits && e <= element && (at(o) != at(i) || o < i);
+    });
+    if (!undercut) out.push_back(i);
+  }
+  return out;
+}
+
+std::vector<std::size_t> within_budget(const RankedRole& role, const SearchBudget& budget) {
+  std::vector<std::size_t> out;
+  for (std::size_t i = 0; i < role.options.size(); ++i)
+    if (budget.allows(role.ranks[i].bits) && std::isfinite(role.ranks[i].noise)) out.push_back(i);
+  return out;
+}
+
+}  // namespace
+
+SearchRanking rank_configurations(const RankedRole& weights, const RankedRole& activations,
+                                  const SearchBudget& budget, std::size_t count, std::size_t draws,
+                                  std::uint64_t seed) {
+  const std::vector<std::size_t> w = within_budget(weights, budget),
+                                 a = within_budget(activations, budget);
+  const auto pair = [&](std::size_t i, std::size_t j) {
+    const int wide = weights.options[i].policy.format->bits,
+              other = activations.options[j].policy.format->bits;
+    return Configured{i, j, weights.ranks[i].noise + activations.ranks[j].noise,
+                      (weights.ranks[i].bits + activations.ranks[j].bits) / 2,
+                      wide * other / (kFloat32Bits * kFloat32Bits)};
+  };
+  const auto less = [](const Configured& x, const Configured& y) {
+    return std::tuple(x.noise, x.bits, x.weight, x.activation) <
+           std::tuple(y.noise, y.bits, y.weight, y.activation);
+  };
+  SearchRanking out;
+  for (const std::size_t i : w) {
+    for (const std::size_t j : a) {
+      const Configured one = pair(i, j);
+      if (one.mac > budget.mac) continue;
+      ++out.configurations;
+      if (out.best.size() < count) {
+        out.best.push_back(one);
+        std::push_heap(out.best.begin(), out.best.end(), less);
+      } else if (count > 0 && less(one, out.best.front())) {
+        std::pop_heap(out.best.begin(), out.best.end(), less);
+        out.best.back() = one;
+        std::push_heap(out.best.begin(), out.best.end(), less);
+      }
+    }
+  }
+  std::sort_heap(out.best.begin(), out.best.end(), less);
+
+  std::vector<Configured> all;
+  for (const std::size_t i : role_front(weights, w)) {
+    for (const std::size_t j : role_front(activations, a))
+      if (const Configured one = pair(i, j); one.mac <= budget.mac) all.push_back(one);
+  }
+  std::ranges::sort(all, [&](const Configured& x, const Configured& y) {
+    return x.bits != y.bits ? x.bits < y.bits : less(x, y);
+  });
+  for (const Configured& one : all)
+    if (out.front.empty() || one.noise < out.front.back().noise) out.front.push_back(one);
+
+  const RandomSource random{.seed = seed, .stream = Stream::probe, .tensor = 0x72616e64, .draw = 0};
+  std::set<std::pair<std::size_t, std::size_t>> drawn;
+  for (std::uint64_t d = 0; !w.empty() && !a.empty() && d < 100 * draws; ++d) {
+    if (out.random.size() == draws) break;
+    const auto pick = [&](const std::vector<std::size_t>& from, std::uint64_t element) {
+      return from[(std::uint64_t{random.bits(element, 32)} * from.size()) >> 32];
+    };
+    const Configured one = pair(pick(w, 2 * d), pick(a, 2 * d + 1));
+    if (one.mac <= budget.mac && drawn.emplace(one.weight, one.activation).second)
+      out.random.push_back(one);
+  }
+  return out;
+}
+
+}  // namespace numemu::experiments

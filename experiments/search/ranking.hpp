@@ -1,0 +1,66 @@
+// Every option of a role beside each other: its bits, and its noise at the output of the network by
+// one integral for each tensor.
+#pragma once
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "experiments/search/operands.hpp"
+#include "experiments/search/space.hpp"
+
+namespace numemu::experiments {
+
+/// Scales that agree so far with a common multiple of others share their sorted sample. With scales
+/// off by a share d each error moves by at most d |x|: the root mean square by d of the signal's.
+inline constexpr double kSharedScales = 0x1p-22;
+
+/// Mean squared errors of options on the sample of one operand, in their order: each scaling sorts
+/// the sample once, and every element format then costs a step per value. Those of samples of
+/// infinite or NaN numbers are not numbers.
+std::vector<double> option_errors(const std::vector<SearchOption>&, const SearchOperand&,
+                                  const policies::CalibrationPolicy&,
+                                  const policies::FloatReference&);
+
+struct RankedOption {
+  double noise = 0;  ///< of all operands of the role at the output, over its signal
+  double bits = 0;   ///< stored bits of an element, with scales
+};
+
+/// A role's options, and what each is worth.
+struct RankedRole {
+  std::vector<SearchOption> options;
+  std::vector<RankedOption> ranks;
+};
+/// Activations of attention (keys, values) count as activations; bits are those of left operands,
+/// of one sample. `gains` as output_gains() has them. Uses threads; the same bits for any number of
+/// them.
+RankedRole rank_options(std::vector<SearchOption>, bool weight, const std::vector<SearchOperand>&,
+                        const std::vector<double>& gains, const policies::CalibrationPolicy&,
+                        const policies::FloatReference&);
+
+/// A configuration: an option of the weights with one of the activations.
+struct Configured {
+  std::size_t weight = 0, activation = 0;
+  double noise = 0, bits = 0, mac = 0;  ///< bits: the mean of both; mac over float32's
+};
+
+/// What a configuration may cost.
+struct SearchBudget {
+  double bits = 0;      ///< of the weights, and of the activations; compared to two decimals
+  double mac = HUGE_VAL;  ///< bits times bits of the elements over float32's
+  bool allows(double stored) const { return std::round(100 * stored) <= 100 * bits; }
+};
+
+/// Configurations by noise and bits, of which only those asked for are kept.
+struct SearchRanking {
+  std::int64_t configurations = 0;  ///< within the budget
+  std::vector<Configured> best;     ///< least noise first, at most `count`
+  /// Those that no other one undercuts in bits with as little noise, the cheapest first.
+  std::vector<Configured> front;
+  std::vector<Configured> random;  ///< drawn evenly without repeats, at most `draws`
+};
+SearchRanking rank_configurations(const RankedRole& weights, const RankedRole& activations,
+                                  const SearchBudget&, std::size_t count, std::size_t draws,
+                                  std::uint64_t seed);
+
+}  // namespace numemu::experiments
