@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "emu/stats/interval.hpp"
-#include "emu/stats/resampling.hpp"
 #include "emu/stats/laws.hpp"
 #include "emu/stats/mean.hpp"
+#include "emu/stats/resampling.hpp"
 #include "experiments/engine/losses_file.hpp"
 #include "experiments/engine/scores.hpp"
 #include "formats/analysis/normal_law.hpp"

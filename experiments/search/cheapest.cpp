@@ -92,7 +92,7 @@ Cheapest cheapest_within(
 }
 
 Cheapest cheapest_within(const ExperimentRun& run, const Workbench& bench,
-                         const std::vector<Candidate>& candidates, double limit) {
+                         const std::vector<LossCandidate>& candidates, double limit) {
   return cheapest_within(
       candidates.size(), bench.eval_images, limit, [&](std::size_t c, std::int64_t images) {
         const policies::Recipe recipe = policies::Recipe::parse(candidates[c].recipe, "search");

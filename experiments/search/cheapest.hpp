@@ -14,7 +14,7 @@
 namespace numemu::experiments {
 
 /// A configuration, cheapest first in a list.
-struct Candidate {
+struct LossCandidate {
   std::string name;
   Json recipe;
 };
@@ -22,9 +22,9 @@ struct Candidate {
 /// What was measured of a candidate: the last stage of samples, and what its interval decided.
 struct Tried {
   std::size_t candidate = 0;
-  stats::PairedAnswers answers;     ///< only1: right in float32 alone; only2: in the recipe alone
-  stats::Interval loss = {0, 0};    ///< of top-1 as a share, simultaneous over all that may be tried
-  std::optional<bool> keeps = {};   ///< none: all samples did not decide
+  stats::PairedAnswers answers;    ///< only1: right in float32 alone; only2: in the recipe alone
+  stats::Interval loss = {0, 0};   ///< of top-1 as a share, simultaneous over all that may be tried
+  std::optional<bool> keeps = {};  ///< none: all samples did not decide
 
   double mean() const {
     return static_cast<double>(answers.only1 - answers.only2) / static_cast<double>(answers.n);
@@ -47,8 +47,8 @@ struct Cheapest {
   std::size_t looks = 0;  ///< that the correction counts
 };
 inline constexpr int kNeighbours = 2;
-Cheapest cheapest_within(const ExperimentRun&, const Workbench&,
-                         const std::vector<Candidate>&, double limit);
+Cheapest cheapest_within(const ExperimentRun&, const Workbench&, const std::vector<LossCandidate>&,
+                         double limit);
 
 /// The same of any measurement: `measure` gives the answers of a candidate on the first `images`.
 Cheapest cheapest_within(

@@ -76,9 +76,7 @@ ResultTable law_table(const std::string& law, const std::vector<SearchOption>& o
     const policies::RolePolicy& policy = option.policy;
     // One line has one channel.
     if (policy.granularity == policies::Granularity::channel) continue;
-    const double stored = policy.block != nullptr ? policy.block->bits_per_element()
-                                                  : static_cast<double>(policy.format->bits);
-    if (SearchBudget{.bits = bits}.allows(stored)) all.push_back(option);
+    if (SearchBudget{.bits = bits}.allows(stored_bits_of(policy))) all.push_back(option);
   }
   if (all.empty())
     throw usage_error(fmt::format("--bits: no format stores at most {:g} bits", bits));
@@ -87,18 +85,13 @@ ResultTable law_table(const std::string& law, const std::vector<SearchOption>& o
   std::vector<std::size_t> order(all.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::ranges::stable_sort(order, {}, [&](std::size_t i) { return errors[i]; });
-  ResultTable out{
-      fmt::format("{}: the best of {} options of at most {:g} bits (rne, saturate)", law,
-                  all.size(), bits),
-      {"option", "bits", "SQNR dB", "MSE"},
-      {}};
+  ResultTable out{fmt::format("{}: the best of {} options of at most {:g} bits (rne, saturate)",
+                              law, all.size(), bits),
+                  {"option", "bits", "SQNR dB", "MSE"},
+                  {}};
   for (const std::size_t i : order) {
     if (out.rows.size() == kLawRows) break;
-    const policies::RolePolicy& policy = all[i].policy;
-    out.rows.push_back({all[i].name,
-                        fmt::format("{:.3f}", policy.block != nullptr
-                                                  ? policy.block->bits_per_element()
-                                                  : policy.format->bits),
+    out.rows.push_back({all[i].name, fmt::format("{:.3f}", stored_bits_of(all[i].policy)),
                         fmt::format("{:.2f}", sqnr_db(signal, errors[i])),
                         fmt::format("{:.4g}", errors[i])});
   }

@@ -88,8 +88,8 @@ SampleScales sample_scales(const policies::RolePolicy& policy, const SearchOpera
   }
   const std::int64_t size = operand.tensor->size();
   const std::int64_t samples = operand.weight() ? 1 : operand.tensor->dim(0);
-  const policies::ScaleGroups groups = policies::scale_groups(
-      policy, operand.gemm, operand.role, operand.tensor->shape, samples);
+  const policies::ScaleGroups groups =
+      policies::scale_groups(policy, operand.gemm, operand.role, operand.tensor->shape, samples);
   // Columns of keys and values are taken as if they were rows.
   const std::int64_t each = groups.columns ? width : size / groups.count;
   const std::vector<float> chosen = policies::choose_scales(
@@ -227,9 +227,10 @@ std::vector<double> output_gains(const std::vector<SearchOperand>& operands, con
       std::filesystem::create_directories(cache + "/gains");
       const Json list = gains;
       write_atomically(
-          path, {Json{{"key", key}, {"gains", list}, {"digest", sha256_hex(list.dump())}}.dump(),
-                 "\n"});
-    } catch (const std::exception&) {  // a folder that cannot be written costs the next run its time
+          path,
+          {Json{{"key", key}, {"gains", list}, {"digest", sha256_hex(list.dump())}}.dump(), "\n"});
+    } catch (
+        const std::exception&) {  // a folder that cannot be written costs the next run its time
     }
   }
   return gains;

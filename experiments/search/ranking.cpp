@@ -156,11 +156,13 @@ RankedRole rank_options(std::vector<SearchOption> options, bool weight,
 namespace {
 
 /// Options within the budget that no other one undercuts in noise, stored and element bits.
-std::vector<std::size_t> role_front(const RankedRole& role, const std::vector<std::size_t>& within) {
+std::vector<std::size_t> role_front(const RankedRole& role,
+                                    const std::vector<std::size_t>& within) {
   std::vector<std::size_t> out;
   for (const std::size_t i : within) {
     const auto at = [&](std::size_t o) {
-      return std::tuple(role.ranks[o].noise, role.ranks[o].bits, role.options[o].policy.format->bits);
+      return std::tuple(role.ranks[o].noise, role.ranks[o].bits,
+                        role.options[o].policy.format->bits);
     };
     const auto [noise, bits, element] = at(i);
     const bool undercut = std::ranges::any_of(within, [&](std::size_t o) {

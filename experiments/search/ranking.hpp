@@ -46,7 +46,7 @@ struct Configured {
 
 /// What a configuration may cost.
 struct SearchBudget {
-  double bits = 0;      ///< of the weights, and of the activations; compared to two decimals
+  double bits = 0;        ///< of the weights, and of the activations; compared to two decimals
   double mac = HUGE_VAL;  ///< bits times bits of the elements over float32's
   bool allows(double stored) const { return std::round(100 * stored) <= 100 * bits; }
 };

@@ -39,7 +39,8 @@ std::vector<std::string> all_formats(const SpacePlan& plan) {
   for (int bits = std::max(3, plan.least_bits); bits <= plan.most_bits; ++bits) {
     for (int exponent = 1; exponent <= std::min(kMostExponent, bits - 1); ++exponent)
       names.push_back(fmt::format("e{}m{}+finite", exponent, bits - 1 - exponent));
-    for (const char* family : {"posit", "log"}) names.push_back(fmt::format("{}({})", family, bits));
+    for (const char* family : {"posit", "log"})
+      names.push_back(fmt::format("{}({})", family, bits));
   }
   if (plan.least_bits <= 4 && plan.most_bits >= 4) names.insert(names.end(), {"nf4", "af4"});
   std::erase_if(names, [](const std::string& name) {
@@ -102,6 +103,11 @@ std::vector<const Format*> space_elements(const SpacePlan& plan) {
   return out;
 }
 
+double stored_bits_of(const policies::RolePolicy& policy) {
+  return policy.block != nullptr ? policy.block->bits_per_element()
+                                 : static_cast<double>(policy.format->bits);
+}
+
 std::vector<SearchOption> space_of(const SpacePlan& plan, const std::string& role) {
   const std::vector<const Format*> elements = space_elements(plan);
   const bool weight = role == "weight";
@@ -119,7 +125,9 @@ std::vector<SearchOption> space_of(const SpacePlan& plan, const std::string& rol
           const policies::RolePolicy policy =
               policies::read_role(JsonReader(json, "search"), policies::role_row(role));
           // In blocks mse searches every block: it is tried where it is asked for.
-          if (policy.block != nullptr && rules.size() > plan.rules.size() && rule == "mse") continue;
+          if (policy.block != nullptr && rules.size() > plan.rules.size() && rule == "mse")
+            continue;
+          if (std::round(100 * stored_bits_of(policy)) > 100 * plan.most_stored) continue;
           out.push_back({fmt::format("{}, {}, {}", element->name, shape.words, rule),
                          policies::role_json(policy), policy, scaling});
         } catch (const Error&) {  // not every element serves every scale

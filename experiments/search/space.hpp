@@ -1,5 +1,6 @@
 // The ways to store a role that a search chooses from: element formats times scales.
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -16,10 +17,12 @@ struct SpacePlan {
   /// infinity and NaN, every integer, every other named format.
   std::vector<std::string> formats = {};
   int least_bits = 2, most_bits = 8;
+  double most_stored = HUGE_VAL;  ///< bits of an element with the scale of a full block
   std::vector<std::int64_t> blocks = {8, 16, 32, 64, 128};  ///< sizes; none: no blocks
   std::vector<std::string> scales = {"float16", "float8_e4m3fn", "float8_e5m2"};  ///< of groups
   /// Scale rules; each is tried on everything. Weights without blocks are also tried under mse.
-  std::vector<std::string> rules = {"absmax", "pow2(absmax,up)", "floor", "ceil", "even", "nearest"};
+  std::vector<std::string> rules = {"absmax", "pow2(absmax,up)", "floor", "ceil",
+                                    "even",   "nearest"};
 };
 
 /// A role as a recipe has it.
@@ -34,6 +37,9 @@ struct SearchOption {
 /// The element formats of a plan; of several with the same values up to a power of two the first.
 /// Throws Error naming a format that cannot be an element.
 std::vector<const Format*> space_elements(const SpacePlan&);
+
+/// Of an element in a full block, with its scale; without blocks those of the element.
+double stored_bits_of(const policies::RolePolicy&);
 
 /// Of a role ("weight", "activation"): granularities, power-of-two blocks, groups with every scale
 /// format, also under a scale of the tensor, and named block formats, each under every rule. What a

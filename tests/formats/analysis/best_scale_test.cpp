@@ -1,4 +1,4 @@
-// The best scales against dense searches, and the MSE of a sorted sample against the plain one.
+// The best scales against dense searches.
 #include "formats/analysis/best_scale.hpp"
 
 #include <cmath>
@@ -7,6 +7,7 @@
 
 #include "formats/analysis/distribution.hpp"
 #include "formats/analysis/error_figures.hpp"
+#include "formats/analysis/sample_mse.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 
@@ -95,26 +96,6 @@ TEST_CASE("best scales of samples: nothing on a dense grid is better", "[fast]")
         REQUIRE(sample.at(law, std::exp2(t / 300.0)) >= best.real.square * (1 - missed));
       for (int k = -20; k <= 4; ++k)
         REQUIRE(sample.at(law, std::exp2(k)) >= best.power_of_two.square * (1 - 1e-9));
-    }
-  }
-}
-
-TEST_CASE("the MSE of a sorted sample is the plain one", "[fast]") {
-  std::vector<double> x = draws("lognormal:2:log2", 5000);
-  x.insert(x.end(), {0, 0, 0.5, 0.75, -0.75, 1e-20, 448, 464});
-  const auto n = static_cast<std::int64_t>(x.size());
-  const SampleMse sample(x.data(), n);
-  for (const char* format : {"float8_e4m3fn", "float16", "int8", "e3m2+ftz", "float8_e8m0fnu"}) {
-    for (const char* mode : {"rne", "rup", "rodd", "sr(30)", "sr(30,a)"}) {
-      const OutcomeLaw law =
-          outcome_law(find_format(format), parse_rounding(mode), Overflow::saturate);
-      // An unsigned format refuses negative numbers: no mean that could be compared.
-      if (!find_format(format).is_signed) continue;
-      for (const double scale : {0.001F, 0.3F, 1.0F}) {
-        INFO(format << " " << mode << " " << scale);
-        CHECK(sample.at(law, scale) ==
-              Approx(error_figures(law, scale, x.data(), n).square.mean).epsilon(1e-8));
-      }
     }
   }
 }

@@ -1,0 +1,113 @@
+#include "cli/experiment_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "api/text/table.hpp"
+#include "cli/command.hpp"
+#include "cli/network_options.hpp"
+#include "cli/progress.hpp"
+#include "cli/report_files.hpp"
+#include "cli/talk.hpp"
+
+namespace numemu::cli {
+namespace {
+
+/// Predicted, measured, interval of a finding; "-" where there is none.
+std::vector<std::string> cells_of(const experiments::Member<experiments::FindingRow>& finding) {
+  if (!finding) return {"-", "-", "-"};
+  return {number_text(finding->predicted, "{:.4g}"), number_text(finding->measured, "{:.4g}"),
+          interval_text(finding->ci95, "{:.4g}")};
+}
+
+/// Tables, failed claims, sentences, and last, where a terminal shows it, the conclusion.
+void print(const experiments::ExperimentFile& file) {
+  for (const experiments::ResultTable& table : file.tables)
+    fmt::print("{}\n{}\n", harmless(table.title), api::text_table(table.header, table.rows));
+  std::vector<std::vector<std::string>> findings, claims;
+  std::size_t checks = 0, passed = 0;
+  for (const experiments::FindingRow& finding : file.findings) {
+    const bool holds = finding.judged() == Verdict::holds;
+    checks += finding.is_self_check();
+    passed += finding.is_self_check() && holds;
+    if (holds) continue;
+    findings.push_back(cells_of(finding));
+    findings.back().insert(findings.back().begin(), to_string(finding.judged()));
+    findings.back().push_back(finding.what);
+  }
+  if (!findings.empty()) {
+    fmt::print("{}\n", api::text_table({"verdict", "predicted", "measured", "95 % interval",
+                                        "finding that does not hold"},
+                                       findings));
+  }
+  for (const std::string& sentence : file.sentences) fmt::print("{}\n", harmless(sentence));
+  if (checks > 0) fmt::print("Self-checks: {} of {} hold.\n", passed, checks);
+  for (const experiments::ClaimRow& claim : file.claims) {
+    claims.push_back(cells_of(claim.worst));
+    claims.back().insert(claims.back().begin(),
+                         {claim.verdict ? to_string(*claim.verdict) : "not tested",
+                          fmt::format("{}, {}, {}", claim.holds, claim.undecided, claim.fails)});
+    claims.back().push_back(claim.claim);
+  }
+  if (!claims.empty()) {
+    fmt::print("\n{}\n",
+               api::text_table({"verdict", "hold, undecided, fail", "predicted", "measured",
+                                "95 % interval", "claim (numbers: its worst finding)"},
+                               claims));
+  }
+}
+
+}  // namespace
+
+api::ExperimentResult run_one(const api::ExperimentRequest& asked, bool quiet) {
+  const std::string& name = asked.name;
+  api::Context context = program_context(quiet);
+  std::unique_ptr<Progress> progress;
+  context.on_work = [&, bench = std::shared_ptr<Progress>()](const api::WorkState& at) mutable {
+    if (!bench)
+      bench = std::make_shared<Progress>(name, static_cast<std::int64_t>(at.total), "", quiet);
+    bench->show(at.done, std::string(at.phase), at.free);
+    if (at.done >= at.total) bench.reset();
+  };
+  experiments::SweepHooks hooks;
+  hooks.on_point = [&](std::size_t done, std::size_t kept, std::size_t total,
+                       const experiments::Point& point) {
+    if (!progress) {
+      progress =
+          std::make_unique<Progress>(name, static_cast<std::int64_t>(total), "points", quiet);
+    }
+    progress->show(static_cast<std::int64_t>(done), point.where,
+                   static_cast<std::int64_t>(std::min(done, kept)));
+  };
+  std::size_t trials = 0;  // total of the bar: an experiment may run several sets of trials
+  hooks.on_trial = [&](std::size_t done, std::size_t kept, std::size_t total,
+                       const std::string& label) {
+    if (!progress || done == 0 || total != trials) {
+      trials = total;
+      progress =
+          std::make_unique<Progress>(name, static_cast<std::int64_t>(total), "trials", quiet);
+    }
+    progress->show(static_cast<std::int64_t>(done), label,
+                   static_cast<std::int64_t>(std::min(done, kept)));
+  };
+  return api::run_experiment(asked, context, hooks);
+}
+
+int run_and_print(const api::ExperimentRequest& asked, const ShownExperiment& shown) {
+  const api::ExperimentResult result = run_one(asked, shown.quiet);
+  if (!result.concluded) {
+    fmt::print("{}\n", harmless(result.out));
+    return kFine;
+  }
+  if (shown.json) {
+    fmt::print("{}\n", json_of(result.file).dump(2));
+  } else {
+    print(result.file);
+    fmt::print("{}\n", harmless(result.out));
+  }
+  return shown.strict && result.failed() ? kMismatch : kFine;
+}
+
+}  // namespace numemu::cli

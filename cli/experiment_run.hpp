@@ -1,0 +1,17 @@
+// An experiment run on the terminal: its progress, then rows, tables and verdicts.
+#pragma once
+#include "api/studies.hpp"
+
+namespace numemu::cli {
+
+struct ShownExperiment {
+  bool json = false, quiet = false;
+  bool strict = false;  ///< a finding that fails ends with 1
+};
+
+/// Runs it behind a bar.
+api::ExperimentResult run_one(const api::ExperimentRequest& asked, bool quiet);
+/// Runs and prints it; the exit code.
+int run_and_print(const api::ExperimentRequest& asked, const ShownExperiment& shown);
+
+}  // namespace numemu::cli

@@ -1,0 +1,200 @@
+#include "experiments/search/conclusion.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <utility>
+
+#include "emu/stats/spearman.hpp"
+#include "experiments/engine/judge.hpp"
+#include "experiments/predict/layer_noise.hpp"
+#include "experiments/report/judged_evaluation.hpp"
+#include "formats/portable/math.hpp"
+#include "formats/storage/atomic_file.hpp"
+#include "policies/recipe/recipe.hpp"
+
+namespace numemu::experiments {
+namespace {
+
+std::string db_text(double db) { return std::isfinite(db) ? fmt::format("{:.2f}", db) : "-"; }
+
+/// Whether no other one is as good in bits, cost, SQNR and accuracy, and better in one of them.
+bool on_front(const SearchEntry& e, const std::vector<SearchEntry>& all) {
+  const auto figures = [](const SearchEntry& of) {
+    const double db = of.measured_db();
+    return std::array{of.configured.bits, of.configured.mac, std::isnan(db) ? HUGE_VAL : -db,
+                      of.record->judged.loss().value_or(HUGE_VAL)};
+  };
+  const auto own = figures(e);
+  return std::ranges::none_of(all, [&](const SearchEntry& other) {
+    const auto its = figures(other);
+    return its != own && std::ranges::equal(its, own, [](double a, double b) { return a <= b; });
+  });
+}
+
+}  // namespace
+
+double search_db(double noise) { return noise > 0 ? -10 * portable::log10(noise) : HUGE_VAL; }
+
+ResultTable ranked_table(const SearchSpace& space, const SearchRanking& ranking,
+                         std::size_t shown) {
+  ResultTable out{
+      fmt::format("The best {} of {} configurations by the linear ranking (rne, saturate)",
+                  std::min(shown, ranking.best.size()), ranking.configurations),
+      {"weights", "activations", "W bits", "A bits", "cost/MAC", "predicted SQNR dB"},
+      {}};
+  for (const Configured& c : ranking.best) {
+    if (out.rows.size() == shown) break;
+    out.rows.push_back({space.weights.options[c.weight].name,
+                        space.activations.options[c.activation].name,
+                        fmt::format("{:.3f}", space.weights.ranks[c.weight].bits),
+                        fmt::format("{:.3f}", space.activations.ranks[c.activation].bits),
+                        fmt::format("{:.4g}", c.mac), db_text(search_db(c.noise))});
+  }
+  return out;
+}
+
+ResultTable measured_table(const SearchSpace& space, const std::vector<SearchEntry>& entries) {
+  const Measure& measure = *(entries.empty() ? judged_of({}) : entries[0].record->judged).measure;
+  ResultTable out{"Predicted beside measured, the least predicted noise first",
+                  {"weights", "activations", "drawn", "W bits", "A bits", "cost/MAC", "linear dB",
+                   "random phase dB", "SQNR dB", value_title(measure),
+                   measure.factor == 100 ? "change, points" : "change", "95 % interval", "front"},
+                  {}};
+  for (const SearchEntry& e : entries) {
+    const JudgedFigure& judged = e.record->judged;
+    out.rows.push_back(
+        {space.weights.options[e.configured.weight].name,
+         space.activations.options[e.configured.activation].name, e.random ? "at random" : "best",
+         fmt::format("{:.3f}", space.weights.ranks[e.configured.weight].bits),
+         fmt::format("{:.3f}", space.activations.ranks[e.configured.activation].bits),
+         fmt::format("{:.4g}", e.configured.mac), db_text(e.linear_db), db_text(e.refined.db),
+         db_text(e.measured_db()), figure_text(measure, judged.value),
+         figure_text(measure, judged.difference, true),
+         interval_text(measure, judged.difference_low, judged.difference_high, true),
+         on_front(e, entries) ? "yes" : "-"});
+  }
+  return out;
+}
+
+Chart front_chart(const std::vector<SearchEntry>& refined,
+                  const std::vector<SearchEntry>& measured) {
+  Chart chart{.kind = Chart::Kind::points,
+              .title = "Error against stored bits",
+              .caption =
+                  "RefinedNoise configurations, and of those the measured ones. No configuration "
+                  "of the front has fewer bits with as little noise.",
+              .x = "stored bits per element, mean of weights and activations",
+              .y = "SQNR of the output, dB"};
+  std::vector<SearchEntry> all = refined;
+  std::ranges::stable_sort(all, {}, [](const SearchEntry& e) { return e.configured.bits; });
+  double best = -HUGE_VAL;
+  for (const SearchEntry& e : all) {
+    const bool front = e.refined.db > best;
+    if (front) best = e.refined.db;
+    chart.of(front ? "front" : "other configurations")
+        .points.push_back({.x = e.configured.bits, .y = e.refined.db});
+  }
+  for (const SearchEntry& e : measured)
+    chart.of(e.random ? "measured, drawn at random" : "measured")
+        .points.push_back({.x = e.configured.bits, .y = e.measured_db()});
+  return chart;
+}
+
+Chart accuracy_chart(const std::vector<SearchEntry>& measured) {
+  const Measure& measure = *measured.front().record->judged.measure;
+  Chart chart{.kind = Chart::Kind::points,
+              .title = fmt::format("{} against the cost of multiply-adds", measure.words),
+              .caption =
+                  "Measured configurations with the interval of their figure. The cost is "
+                  "bits times bits of the elements, over float32's.",
+              .x = "cost per multiply-add",
+              .y = value_title(measure)};
+  for (const SearchEntry& e : measured) {
+    const JudgedFigure& judged = e.record->judged;
+    if (!judged.value) continue;
+    chart.of(e.random ? "drawn at random" : "best")
+        .points.push_back({.x = e.configured.mac,
+                           .y = measure.factor * *judged.value,
+                           .low = measure.factor * judged.low.value_or(NAN),
+                           .high = measure.factor * judged.high.value_or(NAN)});
+  }
+  return chart;
+}
+
+void judge_search(const std::vector<SearchEntry>& entries, Conclusion& out) {
+  Judged noise;
+  std::vector<double> linear, refined, measured;
+  for (const SearchEntry& e : entries) {
+    const double db = e.measured_db();
+    if (!std::isfinite(db) || !std::isfinite(e.refined.db)) continue;
+    linear.push_back(e.linear_db);
+    refined.push_back(e.refined.db);
+    measured.push_back(db);
+    const double error = e.record->sqnr_error_db.value_or(0);
+    noise.add("output SQNR in dB of " + e.name, e.refined.db, db, error > 0 ? error : HUGE_VAL,
+              kLayerHolds);
+  }
+  out.add(noise.findings(), "noise");
+  if (measured.size() < 4) return;
+  const auto count = static_cast<std::int64_t>(measured.size());
+  for (const auto& [name, predicted] :
+       {std::pair("the integrals", &linear), std::pair("noise of random phase", &refined)}) {
+    const double rho = stats::spearman(*predicted, measured);
+    out.add(interval_finding(fmt::format("rank correlation of the SQNR that {} predict with the "
+                                         "measured one, {} configurations",
+                                         name, count),
+                             1, rho, stats::spearman_interval(rho, count), at_least(0.9)),
+            "order");
+  }
+  const auto trusted = std::ranges::max_element(refined) - refined.begin();
+  const double best = *std::ranges::max_element(measured),
+               regret = best - measured[static_cast<std::size_t>(trusted)];
+  out.add(exact_finding("regret in dB: the best measured SQNR less that of the configuration that "
+                        "is predicted to be the best",
+                        0, regret, regret <= kLayerHolds, at_most(kLayerHolds)),
+          "regret");
+}
+
+std::string write_search_recipe(const std::string& folder, const char* name, const Json& recipe) {
+  std::filesystem::create_directories(folder);
+  const std::string path = fmt::format("{}/recipe-{}.json", folder, name);
+  write_atomically(path, {policies::Recipe::parse(recipe, "search").json().dump(2), "\n"});
+  return path;
+}
+
+void say_cheapest(const std::string& folder, const std::vector<SearchEntry>& front,
+                  const Cheapest& cheapest, double limit, Conclusion& out) {
+  ResultTable table{
+      fmt::format("Candidates measured for a loss of at most {:g} points, in their order",
+                  100 * limit),
+      {"configuration", "bits", "test samples", "loss, points", "simultaneous interval", "kept"},
+      {}};
+  for (const Tried& tried : cheapest.order) {
+    table.rows.push_back(
+        {front[tried.candidate].name, fmt::format("{:.3f}", front[tried.candidate].configured.bits),
+         std::to_string(tried.answers.n), fmt::format("{:+.2f}", 100 * tried.mean()),
+         fmt::format("[{:+.2f}, {:+.2f}]", 100 * tried.loss.low, 100 * tried.loss.high),
+         tried.keeps ? (*tried.keeps ? "yes" : "no") : "undecided"});
+  }
+  out.tables.push_back(table);
+  if (!cheapest.found) {
+    out.sentences.push_back(fmt::format(
+        "No configuration surely loses at most {:g} points: of {} on the front {} were measured "
+        "(95 % for all {} looks together, Bonferroni).",
+        100 * limit, front.size(), cheapest.order.size(), cheapest.looks));
+    return;
+  }
+  const Tried& found = cheapest.order[*cheapest.found];
+  out.sentences.push_back(fmt::format(
+      "The cheapest configuration that surely loses at most {:g} points is {} with {:.3f} bits: it "
+      "loses {:+.2f} [{:+.2f}, {:+.2f}] points on {} test samples (95 % for all {} looks together, "
+      "Bonferroni). Its recipe: {}",
+      100 * limit, front[found.candidate].name, front[found.candidate].configured.bits,
+      100 * found.mean(), 100 * found.loss.low, 100 * found.loss.high, found.answers.n,
+      cheapest.looks, write_search_recipe(folder, "cheapest", front[found.candidate].recipe)));
+}
+
+}  // namespace numemu::experiments

@@ -1,0 +1,51 @@
+// numemu search: a law, a network, and what is refused in one line.
+#include <filesystem>
+
+#include "formats/storage/json.hpp"
+#include "tests/catch.hpp"
+#include "tests/cli/program.hpp"
+#include "tests/experiments/small_network.hpp"
+
+namespace search_command_test {
+
+using namespace numemu::test;
+using Catch::Contains;
+using numemu::Json;
+
+TEST_CASE("search of a network leaves rows, trials and a report", "[fast]") {
+  const Scratch s;
+  numemu::experiments::testing::write_click_network(s.path + "/n.safetensors");
+  const std::string command =
+      "search --net n.safetensors --data clicks --bits 6.5 --formats int4 int6 e2m3 --blocks 16 "
+      "--refine 4 --measured 2 --random 1 --images 40 --quiet --out o";
+  const Result result = s.run(command);
+  INFO(result.err);
+  REQUIRE(result.code == 0);
+  CHECK_THAT(result.out, Contains("Predicted beside measured") && Contains("Best of 3 measured"));
+  for (const char* file : {"rows.jsonl", "trials.jsonl", "report.html", "experiment.json"})
+    CHECK(std::filesystem::exists(s.path + "/o/" + file));
+  CHECK(s.run(command).out == result.out);
+  const Json json = Json::parse(s.run(command + " --json").out);
+  CHECK(json["name"] == "search");
+}
+
+TEST_CASE("search refuses in one line", "[fast]") {
+  const Scratch s;
+  for (const auto& [arguments, message] : std::vector<std::pair<std::string, std::string>>{
+           {"search", "--net NAME or --dist LAW"},
+           {"search --net lenet", "--data"},
+           {"search --dist normal --max-loss 1", "--max-loss"},
+           {"search --dist nromal", "nromal"},
+           {"search --dist lognormal:1e9", "lognormal"},
+           {"search --dist missing.npy", "missing.npy"},
+           {"search --dist normal --formats int8 --bits 4", "the space is empty"},
+           {"search --dist normal --formats uint4", "uint4"},
+           {"search --dist normal --blocks 0", "blocks"},
+           {"search --dist normal --bits 99", "bits"},
+           {"search --net lenet --data cifar10:nowhere", "nowhere"}}) {
+    INFO(arguments);
+    check_refused(s.run(arguments + " --quiet --out o"), message);
+  }
+}
+
+}  // namespace search_command_test

@@ -1,0 +1,122 @@
+// Ranking: errors of options against the quantizer itself, pairs of options against all pairs.
+#include "experiments/search/ranking.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "experiments/predict/tensor_noise.hpp"
+#include "formats/random.hpp"
+#include "policies/numerics/quantized_tensor.hpp"
+#include "tests/catch.hpp"
+
+namespace search_ranking_test {
+
+using namespace numemu;
+using namespace numemu::experiments;
+
+namespace {
+
+/// Roughly normal lines of different sizes.
+net::Tensor bell(std::int64_t rows, std::int64_t columns) {
+  const RandomSource random{.seed = 3, .stream = Stream::data};
+  net::Tensor x({rows, columns});
+  for (std::int64_t i = 0; i < x.size(); ++i) {
+    double sum = -3;
+    for (int j = 0; j < 6; ++j) sum += random.uniform(6 * i + j);
+    x.data[i] = static_cast<float>(0.1 * sum * (1 + i / columns % 5));
+  }
+  return x;
+}
+
+/// What the quantizer does to the tensor: mean of (element * scale - x)^2.
+double quantized_error(const policies::RolePolicy& policy, const net::Tensor& x) {
+  FitCache fits;
+  TensorNoise noise =
+      policy.block != nullptr
+          ? predict_block_noise({"fc", net::Role::weight}, policy, x, x.shape.back(), fits)
+          : predict_noise({"fc", net::Role::weight}, policy, x, policies::choose_scales(policy, x),
+                          fits);
+  measure_noise(noise, x, 0);
+  return noise.measured_mse;
+}
+
+/// Noise and bits that are given; formats of as many element bits.
+RankedRole role_of(const std::vector<RankedOption>& ranks,
+                   const std::vector<const char*>& formats) {
+  RankedRole role;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    SearchOption option;
+    option.name = formats[i];
+    option.policy.format = &find_format(formats[i]);
+    role.options.push_back(option);
+  }
+  role.ranks = ranks;
+  return role;
+}
+
+}  // namespace
+
+TEST_CASE("errors of options are those of the quantizer, for every scaling", "[fast]") {
+  const net::Tensor x = bell(24, 80);  // the last block of 32 is short
+  SearchOperand operand{.gemm = {.name = "fc"}, .tensor = &x};
+  take_sample(operand);
+  REQUIRE(operand.sample.size() == x.data.size());
+  const SpacePlan plan{.formats = {"int4", "int6", "e2m1", "e2m3", "e3m2", "e4m1+finite"},
+                       .blocks = {16, 32}};
+  const std::vector<SearchOption> options = space_of(plan, "weight");
+  REQUIRE(options.size() > 100);
+  double signal = 0;
+  for (const float v : x.data) signal += double{v} * v / static_cast<double>(x.size());
+  const std::vector<double> errors =
+      option_errors(options, operand, policies::Recipe().calibration(), {});
+  for (std::size_t o = 0; o < options.size(); ++o) {
+    const double measured = quantized_error(options[o].policy, x);
+    INFO(options[o].name << ": " << errors[o] << " of the quantizer " << measured);
+    // Shared scales (ranking.hpp), and sums of at most 64 pieces (sample_mse.hpp).
+    const double rms = kSharedScales * std::sqrt(signal);
+    CHECK(std::abs(std::sqrt(errors[o]) - std::sqrt(measured)) <=
+          rms + std::sqrt(64 * 0x1p-52 * signal));
+  }
+}
+
+TEST_CASE("configurations: the best, the front and the draws are those of all pairs", "[fast]") {
+  const RankedRole weights = role_of({{4, 2}, {1, 4}, {0.5, 4.01}, {0.9, 4.5}, {0.1, 8}},
+                                     {"int2", "int4", "int4", "int4", "int8"});
+  const RankedRole activations = role_of({{3, 2}, {1, 4}, {2, 4}}, {"int2", "int4", "e2m1"});
+  const SearchBudget budget{.bits = 4.01};
+  const SearchRanking ranking = rank_configurations(weights, activations, budget, 4, 100, 1);
+  CHECK(ranking.configurations == 9);
+  std::vector<Configured> all;
+  for (std::size_t w = 0; w < 3; ++w)
+    for (std::size_t a = 0; a < 3; ++a)
+      all.push_back({w, a, weights.ranks[w].noise + activations.ranks[a].noise,
+                     (weights.ranks[w].bits + activations.ranks[a].bits) / 2});
+  std::ranges::stable_sort(all, {}, &Configured::noise);
+  REQUIRE(ranking.best.size() == 4);
+  for (std::size_t i = 0; i < 4; ++i) CHECK(ranking.best[i].noise == all[i].noise);
+  REQUIRE(ranking.front.size() >= 2);
+  for (const Configured& c : all) {
+    const bool undercut = std::ranges::any_of(all, [&](const Configured& o) {
+      return (o.noise <= c.noise && o.bits < c.bits) || (o.noise < c.noise && o.bits <= c.bits);
+    });
+    const bool listed = std::ranges::any_of(
+        ranking.front, [&](const Configured& o) { return o.noise == c.noise && o.bits == c.bits; });
+    CHECK(listed == !undercut);
+  }
+  std::set<std::pair<std::size_t, std::size_t>> drawn;
+  for (const Configured& c : ranking.random) drawn.emplace(c.weight, c.activation);
+  CHECK(drawn.size() == ranking.random.size());
+  CHECK(drawn.size() == 9);  // more draws than pairs: each once
+}
+
+TEST_CASE("a budget of multiply-adds bounds the product of element bits", "[fast]") {
+  const RankedRole role = role_of({{4, 2}, {1, 4}, {0.1, 8}}, {"int2", "int4", "int8"});
+  const SearchRanking ranking =
+      rank_configurations(role, role, {.bits = 8, .mac = 16.0 / 1024}, 10, 0, 0);
+  CHECK(ranking.configurations == 6);  // 2x2, 2x4, 4x2, 4x4, 2x8, 8x2
+  for (const Configured& c : ranking.best) CHECK(c.mac <= 16.0 / 1024);
+  CHECK(ranking.best.front().noise == 2);
+}
+
+}  // namespace search_ranking_test

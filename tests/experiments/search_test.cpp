@@ -1,0 +1,104 @@
+// Search of a small network: what is ranked, refined and measured, resumed, and refused.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "experiments/engine/experiment.hpp"
+#include "formats/error.hpp"
+#include "formats/storage/json_reader.hpp"
+#include "policies/recipe/recipe.hpp"
+#include "tests/catch.hpp"
+#include "tests/experiments/rows.hpp"
+#include "tests/experiments/small_network.hpp"
+#include "tests/experiments/smoke_run.hpp"
+#include "tests/files.hpp"
+
+namespace search_test {
+
+using namespace numemu;
+using namespace numemu::experiments;
+using numemu::test::TemporaryFolder;
+
+namespace {
+
+ExperimentRun search_run(const TemporaryFolder& folder, const std::vector<std::string>& more) {
+  testing::write_click_network(folder / "n.safetensors");
+  std::vector<std::string> settings = {
+      "net=" + (folder / "n.safetensors"), "data=clicks", "images=60",
+      "formats=int4,int6,e2m1,e2m3",       "blocks=16",   "refine=6"};
+  settings.insert(settings.end(), more.begin(), more.end());
+  return testing::smoke_run("search", folder, settings);
+}
+
+Conclusion answer(const ExperimentRun& run) { return find_experiment("search").run(run); }
+
+}  // namespace
+
+TEST_CASE("search: ranked, refined, measured; the same rows when it is resumed", "[fast]") {
+  const TemporaryFolder folder;
+  const ExperimentRun run = search_run(folder, {"bits=6.5"});
+  const Conclusion found = answer(run);
+  REQUIRE(found.tables.size() == 2);
+  const ResultTable& measured = found.tables[0];
+  CHECK(measured.rows.size() == 5);
+  int random = 0;
+  for (const std::vector<std::string>& row : measured.rows) {
+    random += row[2] == "at random";
+    CHECK(std::stod(row[3]) <= 6.505);
+    CHECK(std::stod(row[4]) <= 6.505);
+  }
+  CHECK(random == 2);
+  for (std::size_t i = 1; i < found.tables[1].rows.size(); ++i)
+    CHECK(std::stod(found.tables[1].rows[i - 1][5]) >= std::stod(found.tables[1].rows[i][5]));
+  CHECK(found.findings.size() == 5 + 2 + 1);
+  REQUIRE(found.charts.size() == 2);
+  CHECK_THAT(found.sentences[0], Catch::Contains("were ranked, 8 refined"));
+  CHECK_THAT(found.sentences.back(), Catch::StartsWith("Best of 5 measured"));
+  CHECK(std::ranges::any_of(measured.rows, [](const auto& row) { return row.back() == "yes"; }));
+  CHECK_NOTHROW(policies::Recipe::parse(
+      parse_json(read_text(run.out + "/recipe-best.json"), "recipe"), "recipe"));
+  const std::vector<Json> rows = merged_rows(run.out);
+  CHECK(rows.size() == 5);
+  const Conclusion again = answer(run);
+  CHECK(merged_rows(run.out) == rows);
+  CHECK(again.sentences == found.sentences);
+  CHECK(again.tables[0].rows == found.tables[0].rows);
+}
+
+TEST_CASE("search: the cheapest within a loss is one that was measured", "[fast]") {
+  const TemporaryFolder folder;
+  const Conclusion found =
+      answer(search_run(folder, {"bits=6.5", "max_loss=60", "measured=1", "random=0"}));
+  REQUIRE(found.tables.size() == 3);
+  CHECK_THAT(found.sentences[1],
+             Catch::StartsWith("The cheapest configuration that surely loses at most 60 points"));
+  const Conclusion none =
+      answer(search_run(folder, {"bits=6.5", "max_loss=0", "measured=0", "random=0"}));
+  CHECK_THAT(none.sentences[1],
+             Catch::StartsWith("No configuration surely loses at most 0 points"));
+}
+
+TEST_CASE("search: laws have a table each and no rows", "[fast]") {
+  const TemporaryFolder folder;
+  const Conclusion found = answer(search_run(folder, {"dist=normal,laplace", "bits=4.5"}));
+  REQUIRE(found.tables.size() == 2);
+  CHECK_THAT(found.tables[1].title, Catch::StartsWith("laplace: the best of"));
+  CHECK_FALSE(std::filesystem::exists(folder / "rows.jsonl"));
+}
+
+TEST_CASE("search refuses spaces without options and with too many", "[fast]") {
+  const TemporaryFolder folder;
+  CHECK_THROWS_WITH(answer(search_run(folder, {"formats=int8", "bits=4"})),
+                    Catch::Contains("the space is empty"));
+  CHECK_THROWS_WITH(answer(search_run(folder, {"bits=4", "mac=0.001"})),
+                    Catch::Contains("no configuration stores at most 4 bits at that cost"));
+  CHECK_THROWS_WITH(answer(search_run(folder, {"rules=floor", "blocks="})),
+                    Catch::Contains("the space is empty"));
+  CHECK_THROWS_WITH(answer(search_run(folder, {"formats=int99"})), Catch::Contains("int99"));
+  CHECK_THROWS_WITH(answer(search_run(folder, {"dist=nothing"})), Catch::Contains("nothing"));
+  ExperimentRun run = search_run(folder, {"max_loss=1"});
+  run.shard = {0, 2};
+  CHECK_THROWS_WITH(answer(run), Catch::Contains("--shard"));
+}
+
+}  // namespace search_test
