@@ -7,16 +7,26 @@
 #include <optional>
 #include <string>
 
-#include "experiments/mask_diversity/mask_count.hpp"
 #include "formats/storage/array.hpp"
+#include "policies/mask/mask_count.hpp"
 #include "policies/mask/mask_rule.hpp"
 
 namespace numemu::api {
 
+/// A mask rule, "greedy(2:4)" or "transposable(2:4,remainder=pad)". Throws Error for one that needs
+/// a network.
+policies::MaskPolicy parse_array_mask(const std::string& rule);
+/// x, which is float32, under the rule. `values` (float32, +0 where pruned) and `keep` (1 where
+/// kept) have the shape of x; either may be null. Groups run along `axis`, which counts from the
+/// end where it is negative; without one along the last, or the first of a rule with axis=batch.
+/// Tiles lie in the matrices of the last two axes.
+void mask_into(const policies::MaskPolicy&, const RandomSource&, const Array& x,
+               std::optional<int> axis, float* values, std::uint8_t* keep);
+
 struct MaskOptions {
-  std::string rule;              ///< "greedy(2:4)", "transposable(2:4,remainder=pad)"
-  std::optional<int> axis = {};  ///< of groups; negative counts from the end; else the last
-  std::uint64_t seed = 0;        ///< of rules that draw
+  std::string rule;
+  std::optional<int> axis = {};
+  std::uint64_t seed = 0;  ///< of rules that draw
 };
 
 struct MaskedArray {
@@ -25,15 +35,15 @@ struct MaskedArray {
   Array keep;             ///< uint8, of the shape of x: 1 where kept
   std::int64_t kept = 0;  ///< elements
 };
-/// x is float32. Groups run along the axis; tiles lie in the matrices of the last two axes.
+/// The same into arrays of its own.
 MaskedArray mask(const Array& x, const MaskOptions&);
 
 /// How many masks a pattern admits (docs/masks.md): of one group or tile, or of `elements` of them.
 struct MaskCounts {
-  experiments::MaskFamily family;
+  policies::MaskFamily family;
   unit::Pattern pattern;
   std::int64_t elements = 0;  ///< that the count is about
-  experiments::MaskCount count;
+  policies::MaskCount count;
   double log10_per_block = 0;  ///< of the diversity per 64 elements
 };
 /// `family` and pattern: "transposable", "2:4".

@@ -19,7 +19,7 @@
 #include "experiments/engine/train_trial.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/engine/workbench.hpp"
-#include "experiments/mask_diversity/mask_count.hpp"
+#include "experiments/mask_diversity/mask_census.hpp"
 #include "formats/analysis/normal_law.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"

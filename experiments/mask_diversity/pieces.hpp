@@ -10,7 +10,7 @@
 #include "emu/net/graph.hpp"
 #include "experiments/engine/experiment.hpp"
 #include "experiments/engine/train_trial.hpp"
-#include "experiments/mask_diversity/mask_count.hpp"
+#include "experiments/mask_diversity/mask_census.hpp"
 #include "formats/storage/fields.hpp"
 
 namespace numemu::experiments {
