@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "api/array_files.hpp"
@@ -23,7 +22,7 @@ namespace {
 using unit::Unit;
 using unit::UnitDescription;
 
-constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kMost = kMostOperandElements;
 
 /// One array: in a file, which is opened when it is read, or in memory.
 struct Source {
@@ -38,9 +37,11 @@ struct Source {
     return *stored;
   }
   ArrayType type() { return memory ? memory->type : read_array(open()).type; }
-  Codes codes(const CodesTold& told) {
-    if (memory) return checked_codes(name, *told.format, std::move(*memory));
-    return read_codes(open(), told);
+  /// `told_by()`: the words about who told the format of a file.
+  template <class ToldBy>
+  Codes codes(const Format* told, const ToldBy& told_by) {
+    if (memory) return checked_codes(name, *told, std::move(*memory));
+    return read_codes(open(), {.format = told, .told_by = told_by()});
   }
   Array array() { return memory ? std::move(*memory) : read_npy(name); }
 };
@@ -89,7 +90,7 @@ ProductSide side_of(const std::string& path, const Array& array, ProductShape sh
 
 /// float32 numbers as a unit takes them that drops their low bits (tf32, xf32).
 Codes truncated(Source& source, const Format& format) {
-  Codes codes = source.codes({.format = &find_format("float32")});
+  Codes codes = source.codes(&find_format("float32"), [] { return std::string(); });
   codes.array.data.own();
   auto* words = codes.array.as<std::uint32_t>();
   const std::uint32_t kept = ~std::uint32_t{0} << format.container_shift;
@@ -117,9 +118,9 @@ Codes read_operand(const Unit& unit, const std::string& option, const Format* ow
   const Format* format = own != nullptr ? own : told;
   if (format != nullptr && format->container_shift != 0 && !names_format(source))
     return truncated(source, *format);
-  return source.codes(
-      {.format = format,
-       .told_by = told != nullptr ? option : fmt::format("unit {}, which takes", unit.row().name)});
+  return source.codes(format, [&] {
+    return told != nullptr ? option : fmt::format("unit {}, which takes", unit.row().name);
+  });
 }
 
 int register_bits(const Unit& unit) {
@@ -168,8 +169,8 @@ Array widened(const Codes& half) {
 Array read_in_type(const Unit& unit, const Format* format, Source& source, const char* role) {
   if (format == nullptr) format = narrow_integer(unit);
   if (format == nullptr) return read_int32(source, register_bits(unit));
-  const std::string told_by = fmt::format("unit {}, {}", unit.row().name, role);
-  return source.codes({.format = format, .told_by = told_by}).array;
+  return source.codes(format, [&] { return fmt::format("unit {}, {}", unit.row().name, role); })
+      .array;
 }
 
 Array read_c(const Unit& unit, Source& source) {
@@ -177,9 +178,9 @@ Array read_c(const Unit& unit, Source& source) {
   if (c != nullptr && c->name == "float32" && d->name == "float32") {
     const ArrayType type = source.type();
     if (type == ArrayType::uint16 || type == ArrayType::float16)
-      return widened(
-          source.codes({.format = &find_format("float16"),
-                        .told_by = fmt::format("unit {}, whose C is", unit.row().name)}));
+      return widened(source.codes(&find_format("float16"), [&] {
+        return fmt::format("unit {}, whose C is", unit.row().name);
+      }));
   }
   return read_in_type(unit, c, source, "whose C is");
 }
@@ -198,12 +199,15 @@ void check_sides(const Unit& unit, const Inputs& in, const Product& p) {
   const UnitDescription* u = unit.description();
   const bool sparse = u != nullptr && !u->sparsity.dense();
   const ProductSide &a = p.side_a, &b = p.side_b;
+  const auto kept = [&](std::int64_t k) { return sparse ? unit::kept_depth(u->sparsity, k) : k; };
+  const bool as_many = !a.batched || !b.batched || a.products == b.products;
+  const bool whole = !sparse || b.depth % u->sparsity.group == 0;
+  if (as_many && whole && a.depth == kept(b.depth)) return;
   const std::string shape_a = shape_text(p.a.array.shape), shape_b = shape_text(p.b.array.shape);
-  if (a.batched && b.batched && a.products != b.products)
+  if (!as_many)
     throw Error(fmt::format("{}, {}: shape: expected as many products in both, found {} and {}",
                             in.a.name, in.b.name, shape_a, shape_b));
-  const auto kept = [&](std::int64_t k) { return sparse ? unit::kept_depth(u->sparsity, k) : k; };
-  if (sparse && b.depth % u->sparsity.group != 0 && a.depth != kept(b.lines))
+  if (!whole && a.depth != kept(b.lines))
     throw Error(fmt::format("{}: shape: K is {}, expected a multiple of {} ({}:{})", in.b.name,
                             b.depth, u->sparsity.group, u->sparsity.kept, u->sparsity.group));
   if (a.depth == kept(b.depth)) return;
@@ -259,7 +263,7 @@ void add_axis_of_one(Array& array, const ArrayShape& expected) {
 /// Throws Error unless the shape of the array is the expected one; `why` explains where that comes
 /// from.
 void require_shape(const std::string& name, const ArrayShape& found, const ArrayShape& expected,
-                   const std::string& why) {
+                   std::string_view why) {
   if (found == expected) return;
   throw Error(fmt::format("{}: shape: expected {} ({}), found {}", name, shape_text(expected), why,
                           shape_text(found)));
@@ -268,10 +272,10 @@ void require_shape(const std::string& name, const ArrayShape& found, const Array
 Array read_scales(const Unit& unit, Source& source, const ArrayShape& expected,
                   const std::string& why, std::int64_t& nans) {
   const Format& format = *unit.description()->scaling.format;
-  Array array = source
-                    .codes({.format = &format,
-                            .told_by = fmt::format("unit {}, whose scales are", unit.row().name)})
-                    .array;
+  Array array =
+      source
+          .codes(&format, [&] { return fmt::format("unit {}, whose scales are", unit.row().name); })
+          .array;
   add_axis_of_one(array, expected);
   require_shape(source.name, array.shape, expected, why);
   for (std::int64_t i = 0; i < array.elements(); ++i) {
@@ -389,6 +393,8 @@ std::unique_ptr<Product> lay_out(UnitPtr owner, Inputs in) {
   side_a = side_of(in.a.name, p.a.array, in.shape, false);
   side_b = side_of(in.b.name, p.b.array, in.shape, !in.by_columns);
   check_sides(unit, in, p);
+
+  meta_layout_of(in.meta_layout);  // also where there is no metadata
 
   unit::Gemm& g = p.gemm;
   g.seed = in.seed;

@@ -83,6 +83,7 @@ class Multiplier {
     const std::int64_t d_bytes = g.m * g.n == 0 ? 0 : bytes_of_result(unit_, unit_.d_format());
     const std::int64_t macs = std::max<std::int64_t>(g.n * g.k, 1);
     each_piece(g.m, macs, "rows", [&](std::int64_t begin, std::int64_t end) {
+      if (end - begin == g.m) return run(batch, 0);
       unit::Batch rows = batch;
       unit::Gemm& part = rows.first;
       part.m = end - begin;
@@ -275,7 +276,7 @@ void multiply(Product& p, const MultiplyOptions& options) {
   if (options.alpha && (unit.d_format() == nullptr || unit.d_format()->name != "float32"))
     throw usage_error(fmt::format("--alpha: expected a unit with float32 results, {} gives {}",
                                   unit.row().name, unit.row().result));
-  p.flags = Array(ArrayType::uint8, options.flags ? p.d.shape : ArrayShape{0});
+  p.flags = options.flags ? Array(ArrayType::uint8, p.d.shape) : Array();
   if (p.batch.outputs() == 0) return;
   unit::Batch batch = p.batch;
   if (options.alpha) batch.first.c = nullptr;

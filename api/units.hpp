@@ -50,6 +50,9 @@ enum class ProductShape : std::uint8_t {
   dots,  ///< A and B are N x K, or one row for all; C and D have N elements
 };
 
+/// Elements of an operand, and outputs, at most: offsets have 32 bits.
+inline constexpr std::int64_t kMostOperandElements = INT32_MAX;
+
 /// The arrays of a product, in memory: their own, or the caller's without a copy
 /// (Array::borrowed()). Sparse units: A holds the kept elements.
 struct Operands {

@@ -103,8 +103,11 @@ bool is_signed_integer(ArrayType type) {
 
 }  // namespace
 
-Array in(const char* name, const numemu_array& array) {
+Array in(const char* name, const numemu_array& array, std::int64_t most) {
   Checked c = checked(name, array);
+  if (c.elements > most)
+    throw Error(fmt::format("{}: shape: expected at most {} elements, found {}", name, most,
+                            shape_text(c.shape)));
   if (c.as_it_is) return Array::borrowed(c.type, std::move(c.shape), array.data);
   Array copy = room_for(name, c);
   each_row(c, static_cast<char*>(array.data), reinterpret_cast<char*>(copy.data.data()),

@@ -11,8 +11,8 @@
 namespace numemu::c {
 
 /// The elements that a call reads, borrowed or copied. Throws Error naming the array for a type,
-/// extents or strides that no array has, and elements that are NULL.
-Array in(const char* name, const numemu_array&);
+/// extents or strides that no array has, elements that are NULL, and more than `most`.
+Array in(const char* name, const numemu_array&, std::int64_t most = INT64_MAX);
 /// Nothing for NULL.
 std::optional<Array> optional_in(const char* name, const numemu_array*);
 /// Codes of the format, every element checked: in its container's type, or one as wide.

@@ -184,7 +184,8 @@ NUMEMU_API numemu_status numemu_dequantize(const numemu_block*, const numemu_qua
 typedef struct numemu_mask numemu_mask;
 NUMEMU_API numemu_status numemu_mask_open(const char* rule, numemu_mask** mask);
 NUMEMU_API void numemu_mask_close(numemu_mask*);
-/* x: float32, rows x columns; groups run along a row, tiles are squares. `y` (float32) and `keep` (uint8, 1 where kept) may be NULL. */
+/* x: float32. Groups run along its last axis (of a rule with axis=batch the first), tiles are squares of its last two. `y` (float32)
+ * and `keep` (uint8, 1 where kept) may be NULL. */
 NUMEMU_API numemu_status numemu_mask_apply(const numemu_mask*, const numemu_random*, const numemu_array* x, const numemu_array* y,
                                            const numemu_array* keep);
 
@@ -192,7 +193,7 @@ NUMEMU_API numemu_status numemu_mask_apply(const numemu_mask*, const numemu_rand
 
 /* What one record is about: an operation on formats, exact and rounded once, or a matrix unit with K products. */
 typedef struct numemu_operation numemu_operation;
-/* The i-th operation, or NULL: "convert", "mul", "add", "fma", "dot", .. */
+/* The i-th operation, or NULL: "convert", "mul", "add", "fma", "dot", .. `k`: products of a dot; 0 is 1, as of all others. */
 NUMEMU_API const char* numemu_operation_name(int32_t i);
 NUMEMU_API numemu_status numemu_operation_open(const char* name, const numemu_format* from, const numemu_format* to,
                                                const numemu_rounding*, int64_t k, numemu_operation** out);

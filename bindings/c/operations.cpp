@@ -48,7 +48,7 @@ numemu_status numemu_operation_open(const char* name, const numemu_format* from,
     const Format& source = *required(from, "from").format;
     const numemu_rounding how = rounding_of(rounding);
     const oracle::Operation operation = oracle::parse_operation(&required(name, "name"));
-    if (operation != oracle::Operation::dot) require_within("k", k, 0, 1);
+    require_within("k", k, 0, operation == oracle::Operation::dot ? INT64_MAX : 1);
     *out = handle_of(
         oracle::operation_subject(operation, source, to == nullptr ? source : *to->format,
                                   how.rounding, how.overflow, std::max<std::int64_t>(k, 1)),

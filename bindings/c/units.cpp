@@ -32,7 +32,7 @@ Codes operand(const char* name, const Format* own, const numemu_format* told,
   const Format* format = told != nullptr ? told->format : own;
   if (format == nullptr)
     throw usage_error(std::string("format_") + name + ": expected one: the unit takes any");
-  Array array = in(name, required(given, name));
+  Array array = in(name, required(given, name), api::kMostOperandElements);
   if (told == nullptr && own->container_shift != 0 && array.type == ArrayType::float32)
     format = &float32;
   if (same_bits(array.type, container_type(*format))) array.type = container_type(*format);

@@ -23,7 +23,9 @@ std::string operand_name(const UnitDescription& u) {
 class DescribedUnit final : public Unit {
  public:
   DescribedUnit(UnitDescription description, UnitRow row)
-      : description_(std::move(description)), row_(std::move(row)) {
+      : description_(std::move(description)),
+        changed_(changed_field_set(description_)),
+        row_(std::move(row)) {
     row_.name = description_.name;
     row_.operand = operand_name(description_);
     row_.result = description_.d != nullptr ? description_.d->name
@@ -46,7 +48,7 @@ class DescribedUnit final : public Unit {
   void multiply(const Gemm& gemm) const override {
     check_product(*this, gemm);
     if (gemm.m == 0 || gemm.n == 0) return;
-    if (gemm.k == 0 || !multiply_fast(description_, gemm))
+    if (gemm.k == 0 || !multiply_fast(description_, changed_, gemm))
       multiply_by_reference(description_, gemm);
   }
 
@@ -64,6 +66,7 @@ class DescribedUnit final : public Unit {
   }
 
   UnitDescription description_;
+  FieldSet changed_;
   UnitRow row_;
 };
 

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "emu/unit/description.hpp"
+#include "emu/unit/description/fields.hpp"
 #include "emu/unit/unit.hpp"
 
 namespace numemu::unit {
@@ -28,6 +29,8 @@ bool understands(const FastPath&, const UnitDescription&);
 /// Computes the product as the reference would, bit for bit, or returns false with nothing written
 /// because no fast path covers it. The product has been checked.
 bool multiply_fast(const UnitDescription&, const Gemm&);
+/// The same where changed_field_set() of the description is known.
+bool multiply_fast(const UnitDescription&, const FieldSet& changed, const Gemm&);
 
 /// multiply_fast() for dense units of one level: the path that computed the product, or nullptr.
 const FastPath* multiply_by_path(const UnitDescription&, const Gemm&);

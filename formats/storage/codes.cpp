@@ -112,7 +112,8 @@ void require_type(const std::string& path, ArrayType found, const std::vector<Ar
 
 Codes checked_codes(const std::string& path, const Format& f, Array array,
                     const std::string& said_by) {
-  require_type(path, array.type, accepted_types(f), "codes of " + named_by(f.name, said_by));
+  if (array.type != container_type(f))
+    require_type(path, array.type, accepted_types(f), "codes of " + named_by(f.name, said_by));
   const Origin origin{path, f, said_by};
   if (array.type == ArrayType::int8) {
     zero_extend<std::int8_t>(origin, array);

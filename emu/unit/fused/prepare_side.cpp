@@ -87,12 +87,7 @@ ReadValues read_values(const Operand& operand, std::int64_t rows, std::int64_t d
   const float* const values = in_place ? static_cast<const float*>(operand.codes) : to;
   const std::int64_t parts = padded ? padding.outer : (read.size + kPart - 1) / kPart;
   const std::int64_t part = padded ? read.size / std::max<std::int64_t>(parts, 1) : kPart;
-  std::uint32_t least = read.found.least, most = read.found.most;
-#pragma omp parallel for reduction(min      \
-                                   : least) \
-    reduction(max                           \
-              : most) if (read.size > kOfOneThread && !omp_in_parallel())
-  for (std::int64_t p = 0; p < parts; ++p) {
+  const auto read_part = [&](std::int64_t p) {
     const FloatGuard guard;
     const std::int64_t first = p * part, count = std::min(part, read.size - first);
     if (padded) {
@@ -103,9 +98,19 @@ ReadValues read_values(const Operand& operand, std::int64_t rows, std::int64_t d
     } else if (!in_place) {
       decode_run(operand, mask, first, count, to + first);
     }
-    const Survey found = survey(values + first, count);
-    least = std::min(least, found.least);
-    most = std::max(most, found.most);
+    return survey(values + first, count);
+  };
+  std::uint32_t least = read.found.least, most = read.found.most;
+  const auto join = [](std::uint32_t& low, std::uint32_t& high, const Survey& found) {
+    low = std::min(low, found.least);
+    high = std::max(high, found.most);
+  };
+  // Even one thread costs a parallel region more than a short operand.
+  if (read.size <= kOfOneThread || omp_in_parallel()) {
+    for (std::int64_t p = 0; p < parts; ++p) join(least, most, read_part(p));
+  } else {
+#pragma omp parallel for reduction(min : least) reduction(max : most)
+    for (std::int64_t p = 0; p < parts; ++p) join(least, most, read_part(p));
   }
   read.found = {least, most};
   read.source.values = values;
