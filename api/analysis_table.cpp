@@ -1,4 +1,5 @@
 // Many formats under many laws in one table, beside the limits of all formats.
+// Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
 #include <algorithm>

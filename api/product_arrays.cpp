@@ -216,10 +216,11 @@ void check_sides(const Unit& unit, const Inputs& in, const Product& p) {
                             in.b.name, shape_a, shape_b));
   const char *is = in.by_columns ? "N x K" : "K x N", *other = in.by_columns ? "K x N" : "N x K";
   if (a.depth == kept(b.lines) && p.b.array.shape.size() > 1)
-    throw Error(
-        fmt::format("{}: shape: expected {}, found {}: with the K of {} it is {}, give "
-                    "--b-layout {}",
-                    in.b.name, is, shape_b, in.a.name, other, in.by_columns ? "kn" : "nk"));
+    throw Error(fmt::format("{}: shape: expected {}, found {}: with the K of {} it is {}{}",
+                            in.b.name, is, shape_b, in.a.name, other,
+                            *in.option == '\0' ? ""
+                            : in.by_columns    ? ", give --b-layout kn"
+                                               : ", give --b-layout nk"));
   if (a.lines == kept(b.depth) && p.a.array.shape.size() > 1)
     throw Error(fmt::format("{}: shape: expected M x K, found {}: with the K of {} it is K x M",
                             in.a.name, shape_a, in.b.name));

@@ -352,8 +352,7 @@ TracedOutput::TracedOutput(const unit::Unit& traced, const unit::Gemm& g, std::i
 TracedOutput trace(const Product& p, const Place& place) {
   const unit::UnitDescription* u = p.unit->description();
   if (u == nullptr)
-    throw usage_error("--trace: unit " + p.unit->row().name +
-                      " has no description and cannot be traced");
+    throw usage_error("unit " + p.unit->row().name + " has no description and cannot be traced");
   const unit::Gemm g = unit::slice(*p.unit, p.batch, place.product, place.product + 1).first;
   unit::Trace steps;
   unit::ReferenceDot(*u, g).outcome(place.i, place.j, place.i * g.n + place.j,

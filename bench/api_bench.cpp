@@ -2,6 +2,7 @@
 // makes the same calls.
 #include <benchmark/benchmark.h>
 
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -46,19 +47,32 @@ void decode(benchmark::State& state) {
 }
 BENCHMARK(decode)->Arg(32);
 
-void dot(benchmark::State& state) {
-  const std::vector<std::uint8_t> codes(32, 0x3a);
+/// Dots of 32 products, so many in a call: microseconds of a call, dots a second.
+void dots(benchmark::State& state) {
+  const std::int64_t n = state.range(0);
+  constexpr std::int64_t kK = 32;
+  std::vector<std::uint8_t> a, b;
+  for (std::int64_t i = 0; i < n * kK; ++i) {
+    a.push_back(static_cast<std::uint8_t>(i * 2654435761 >> 7 & 0x77));
+    b.push_back(static_cast<std::uint8_t>(i * 40503 >> 5 & 0xf7));
+  }
   const api::UnitPtr unit = api::open_unit("nvidia.h100.wgmma.e4m3.f32");
   const Format& e4m3 = find_format("e4m3fn");
-  float d = 0;
-  for (auto _ : state) {
-    benchmark::DoNotOptimize(
-        api::dot(unit, {.a = {&e4m3, api::view_of(ArrayType::uint8, {1, 32}, codes.data())},
-                        .b = {&e4m3, api::view_of(ArrayType::uint8, {1, 32}, codes.data())},
-                        .d = Array::borrowed(ArrayType::float32, {1}, &d)}));
-  }
+  std::vector<float> d(a.size() / kK);
+  const auto operands = [&] {
+    return api::Operands{.a = {&e4m3, api::view_of(ArrayType::uint8, {n, kK}, a.data())},
+                         .b = {&e4m3, api::view_of(ArrayType::uint8, {n, kK}, b.data())},
+                         .d = Array::borrowed(ArrayType::float32, {n}, d.data())};
+  };
+  api::dot(unit, operands(), {.reference = true});
+  const std::vector<float> expected = d;
+  api::dot(unit, operands());
+  if (std::memcmp(d.data(), expected.data(), d.size() * sizeof(float)) != 0)
+    return state.SkipWithError("differs from the reference");
+  for (auto _ : state) benchmark::DoNotOptimize(api::dot(unit, operands()));
+  state.SetItemsProcessed(state.iterations() * n);
 }
-BENCHMARK(dot);
+BENCHMARK(dots)->Arg(1)->Arg(8)->Arg(1024);
 
 }  // namespace
 }  // namespace numemu

@@ -242,7 +242,7 @@ int run_mask(const MaskCommand& o) {
                  {"seed", options.seed},
                  {"kept_magnitude", all > 0 ? Json(left / all) : Json()}};
     if (counts)
-      json["masks"] = {{"family", experiments::to_string(counts->family)},
+      json["masks"] = {{"family", policies::to_string(counts->family)},
                        {"elements", counts->elements},
                        {"count", counts->count.decimal},
                        {"log2", counts->count.log2},

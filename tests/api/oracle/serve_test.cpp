@@ -139,6 +139,15 @@ TEST_CASE("api serve: comments are passed over, a wrong line ends the answers", 
   CHECK(served(mul, "3C00 4000\n3C00 40X0\n") ==
         "4000\nin: line 2: b: expected hexadecimal digits, found X or Z");
   CHECK(served(mul, "3C00 14000\n") == "in: line 1: b: expected at most 4 digits, found '14000'");
+  CHECK(served(mul, "3C00 4000\r\n3C00 4200") == "4000\n4200\n");
+  CHECK(served(mul, "3C00 4000\n3C") == "4000\nin: line 2: expected 2 words (a, b), found 1");
+  const std::string byte_order_mark = "\xef\xbb\xbf", nul(1, '\0');
+  for (const std::string& odd : {nul, byte_order_mark, std::string("\xff\xfe")})
+    CHECK_THAT(served(mul, odd + "3C00 4000\n"), Contains("in: line 1: a: expected hexadecimal"));
+  for (const char filling : {'3', ' ', '#'}) {
+    CHECK(served(mul, "3C00 4000\n" + std::string(10'000'000, filling)) ==
+          "4000\nin: line 2: expected at most 4116 bytes, found a longer line");
+  }
   CHECK(served({.op = "mul", .format = "float6_e2m3fn"}, "1 4F\n") ==
         "in: line 1: b: expected a code of 6 bits, found '4F'");
   const api::VectorOptions unit = {.unit = "h100.wgmma.e4m3.f32", .k = 2};

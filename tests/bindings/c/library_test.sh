@@ -16,6 +16,11 @@ awk '/^NUMEMU_API/' "$header" | grep -o 'numemu_[a-z_]*(' | sed 's/($/@@NUMEMU_0
 [[ $(wc -l <"$scratch/expected") -gt 40 ]] || fail "the header declares too few functions"
 diff "$scratch/expected" "$scratch/exported" || fail "exported: other names than the header declares"
 
+# A function that programs may call keeps its prototype; what is new joins the list.
+awk '/^NUMEMU_API/ { on = 1 } on { line = line " " $0 } on && /;/ { print line; line = ""; on = 0 }' "$header" |
+  sed -E 's/NUMEMU_API //; s/[ \t]+/ /g; s/^ //; s/;.*/;/' >"$scratch/functions"
+diff "$root/tests/bindings/c/functions.txt" "$scratch/functions" || fail "the header has other functions than tests/bindings/c/functions.txt"
+
 flags=(-Wall -Wextra -pedantic -Werror "-I$root/bindings/c")
 printf '#include <numemu.h>\nint main(void) { return numemu_version()[0] == 0; }\n' >"$scratch/h.c"
 cp "$scratch/h.c" "$scratch/h.cpp"

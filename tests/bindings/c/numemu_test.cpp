@@ -1,6 +1,8 @@
 // The C library gives the bits of the C++ functions, and refuses what it cannot take.
 #include "bindings/c/numemu.h"
 
+#include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <string>
@@ -364,6 +366,187 @@ TEST_CASE("C: hostile arrays are refused before anything is read or allocated", 
   facts.size = 0;
   CHECK(numemu_format_describe(e4m3, &facts) == NUMEMU_USAGE);
   numemu_format_close(e4m3);
+}
+
+TEST_CASE("C: what a stranger gets wrong is refused by its name", "[fast]") {
+  numemu_format* e4m3 = format("e4m3fn");
+  numemu_format* float32 = format("float32");
+  numemu_unit* h100 = unit("h100.wgmma.e4m3.f32");
+  numemu_format* none = nullptr;
+  numemu_rounding* rounding = nullptr;
+  numemu_unit* opened = nullptr;
+  numemu_block* block = nullptr;
+  numemu_mask* mask = nullptr;
+  numemu_operation* operation = nullptr;
+  std::vector<char> json(1 << 16);
+  REQUIRE(numemu_unit_json(h100, json.data(), json.size(), nullptr) == NUMEMU_OK);
+  const auto lie = [&](const std::string& from, const std::string& to) {
+    std::string text = json.data();
+    text.replace(text.find("nvidia."), 7, "mine.");
+    text.replace(text.find(from), from.size(), to);
+    return numemu_unit_open(text.c_str(), &opened);
+  };
+  std::uint64_t code = 0;
+  double number = 0;
+  std::uint32_t words[4];
+  auto random = sized<numemu_random>();
+  const std::int64_t shape[] = {INT64_MAX, INT64_MAX};
+  std::int64_t scales[NUMEMU_MOST_AXES];
+  std::int32_t axes = 0;
+  const auto refused = [](numemu_status status, numemu_status expected, const char* text) {
+    INFO(text);
+    CHECK(status == expected);
+    CHECK(message_has(text));
+  };
+  refused(numemu_format_open("\xff\xfe\n", &none), NUMEMU_VALUE, "unknown format");
+  refused(numemu_format_open(std::string(1 << 20, 'a').c_str(), &none), NUMEMU_VALUE, "aaa");
+  refused(numemu_format_open("e99m99", &none), NUMEMU_VALUE, "outside 1..15");
+  refused(numemu_format_open("codebook(/dev/zero)", &none), NUMEMU_FILE, "regular file");
+  refused(numemu_format_open("e4m3fn", nullptr), NUMEMU_USAGE, "format: ");
+  refused(numemu_rounding_open("sr(99999999999999999999)", nullptr, &rounding), NUMEMU_VALUE,
+          "1..32 random bits");
+  refused(numemu_unit_open("{", &opened), NUMEMU_VALUE, "line 1 column 2");
+  refused(numemu_unit_open(("{\"a\":" + std::string(1 << 20, '[')).c_str(), &opened), NUMEMU_VALUE,
+          "64 levels");
+  refused(lie("\"group\": 32", "\"group\": 3"), NUMEMU_VALUE, "group: expected a divisor");
+  refused(lie("\"group\": 32", "\"group\": 1e300"), NUMEMU_VALUE, "group: expected an integer");
+  refused(lie("\"fraction_bits\": 13", "\"fraction_bits\": -1"), NUMEMU_VALUE, "fraction_bits");
+  refused(lie("\"e8m13\"", "[]"), NUMEMU_VALUE, "accumulator.format: expected a string");
+  refused(numemu_block_open("mx(e4m3fn,99999999999)", &block), NUMEMU_VALUE, "outside 1..");
+  refused(numemu_block_scale_shape(nullptr, 2, shape, -1, &axes, scales), NUMEMU_USAGE, "block: ");
+  refused(numemu_mask_open("greedy(1:1000000000)", &mask), NUMEMU_VALUE, "pattern '1:1000000000'");
+  refused(numemu_mask_open("greedy(2:4,repair=adaprune)", &mask), NUMEMU_USAGE, "a network");
+  refused(numemu_operation_open("dot", float32, float32, nullptr, -5, &operation), NUMEMU_USAGE,
+          "k: expected 0 to");
+  refused(numemu_operation_open("dot", float32, float32, nullptr, INT64_MAX, &operation),
+          NUMEMU_VALUE, "k: expected 1 to");
+  refused(numemu_operation_of_unit(h100, nullptr, nullptr, INT64_MAX, &operation), NUMEMU_VALUE,
+          "k: expected 1 to");
+  refused(numemu_operation_of_line("", &operation), NUMEMU_VALUE, "# numemu-vectors 1");
+  refused(numemu_decode_one(e4m3, 256, &number), NUMEMU_VALUE, "256 is not a code");
+  refused(numemu_encode_one(e4m3, nullptr, 1, 0, nullptr, nullptr), NUMEMU_USAGE, "code: ");
+  refused(numemu_random_bits(&random, 33, 0, 4, words), NUMEMU_USAGE, "bits: expected 1 to 32");
+  random.size = 3;
+  refused(numemu_random_bits(&random, 8, 0, 4, words), NUMEMU_USAGE, "random: size");
+  refused(numemu_set_threads(-1), NUMEMU_USAGE, "most: expected 0 to");
+  CHECK(numemu_encode_one(e4m3, nullptr, std::nan(""), 0, &code, nullptr) == NUMEMU_OK);
+  CHECK(code == 0x7f);
+  // What was refused left no handle.
+  CHECK(none == nullptr);
+  CHECK(rounding == nullptr);
+  CHECK(opened == nullptr);
+  CHECK(block == nullptr);
+  CHECK(mask == nullptr);
+  CHECK(operation == nullptr);
+  numemu_format_close(nullptr);
+  numemu_unit_close(h100);
+  numemu_format_close(float32);
+  numemu_format_close(e4m3);
+}
+
+TEST_CASE("C: products of hostile arrays", "[fast]") {
+  constexpr std::int64_t kK = 32;
+  numemu_unit* h100 = unit("h100.wgmma.e4m3.f32");
+  numemu_format* float32 = format("float32");
+  std::vector<std::uint8_t> a(kK + 1, 0x38), b(kK, 0x38);
+  a[0] = 0x40;  // 2; the others are 1
+  std::vector<char> place(sizeof(float) + 1);
+  const std::int64_t row[] = {1, kK}, empty[] = {0, kK}, no_depth[] = {1, 0}, one[] = {1},
+                     zero[] = {0}, huge[] = {std::int64_t{1} << 31, std::int64_t{1} << 31},
+                     long_row[] = {1, std::int64_t{1} << 31}, cube[] = {1, 1, 1},
+                     backwards[] = {-kK, -1}, same[] = {0, 0};
+  numemu_array of_a = {a.data(), NUMEMU_UINT8, 2, row, nullptr}, of_b = of_a;
+  of_b.data = b.data();
+  numemu_array of_d = {place.data(), NUMEMU_FLOAT32, 1, one, nullptr};
+  auto p = sized<numemu_product>();
+  p.a = &of_a;
+  p.b = &of_b;
+  p.d = &of_d;
+  p.dots = 1;
+  const auto sum = [&](const numemu_array& first, const numemu_array& d) {
+    const numemu_array a_before = of_a, d_before = of_d;
+    of_a = first;
+    of_d = d;
+    REQUIRE(numemu_multiply(h100, &p) == NUMEMU_OK);
+    float x = 0;
+    std::memcpy(&x, d.data, sizeof x);
+    of_a = a_before;
+    of_d = d_before;
+    return x;
+  };
+  CHECK(sum(of_a, of_d) == 33);
+  CHECK(sum({a.data() + kK - 1, NUMEMU_UINT8, 2, row, backwards}, of_d) == 33);
+  CHECK(sum({a.data(), NUMEMU_UINT8, 2, row, same}, of_d) == 64);
+  CHECK(sum({a.data() + 1, NUMEMU_UINT8, 2, row, nullptr},
+            {place.data() + 1, NUMEMU_FLOAT32, 1, one, nullptr}) == 32);
+  const auto refused = [&](const numemu_array& first, numemu_status expected, const char* text) {
+    const numemu_array before = of_a;
+    of_a = first;
+    INFO(text);
+    CHECK(numemu_multiply(h100, &p) == expected);
+    CHECK(message_has(text));
+    of_a = before;
+  };
+  refused({a.data(), NUMEMU_UINT8, 2, huge, nullptr}, NUMEMU_VALUE, "a: shape: expected at most");
+  // Refused before 2 GiB are copied.
+  refused({a.data(), NUMEMU_UINT8, 2, long_row, same}, NUMEMU_VALUE, "a: shape: expected at most");
+  refused({a.data(), NUMEMU_UINT8, 3, cube, nullptr}, NUMEMU_VALUE, "a: shape: expected N x K");
+  refused({a.data(), NUMEMU_UINT8, 0, nullptr, nullptr}, NUMEMU_VALUE, "a: shape: ");
+  refused({reinterpret_cast<void*>(~std::uintptr_t{0}), NUMEMU_UINT8, 2, row, nullptr},
+          NUMEMU_USAGE, "address space");
+  refused({a.data(), NUMEMU_UINT8, 2, empty, nullptr}, NUMEMU_VALUE, "shape");
+  refused({a.data(), NUMEMU_UINT8, 2, no_depth, nullptr}, NUMEMU_VALUE, "shape");
+  of_a.shape = of_b.shape = no_depth;
+  CHECK(numemu_multiply(h100, &p) == NUMEMU_OK);  // C, which is +0
+  of_a.shape = of_b.shape = empty;
+  CHECK(numemu_multiply(h100, &p) == NUMEMU_VALUE);
+  CHECK(message_has("d: shape: expected [0]"));
+  of_d.shape = zero;
+  CHECK(numemu_multiply(h100, &p) == NUMEMU_OK);
+  of_a.shape = of_b.shape = row;
+  of_d.shape = one;
+  p.format_a = float32;
+  refused(of_a, NUMEMU_USAGE, "contradicts unit");
+  p.format_a = nullptr;
+  p.meta_layout = "none";
+  refused(of_a, NUMEMU_VALUE, "none");
+  p.meta_layout = nullptr;
+  p.meta = &of_b;
+  refused(of_a, NUMEMU_VALUE, "is dense");
+  p.meta = nullptr;
+  p.scale_a = &of_b;
+  refused(of_a, NUMEMU_VALUE, "no block scales");
+  p.scale_a = nullptr;
+  p.size = 7;
+  refused(of_a, NUMEMU_USAGE, "product: size");
+  CHECK(numemu_multiply(nullptr, &p) == NUMEMU_USAGE);
+  CHECK(numemu_multiply(h100, nullptr) == NUMEMU_USAGE);
+  numemu_format_close(float32);
+  numemu_unit_close(h100);
+}
+
+TEST_CASE("C: a handle may outlive those that it was made from", "[fast]") {
+  numemu_unit* h100 = unit("h100.wgmma.e4m3.f32");
+  std::vector<char> json(1 << 16);
+  REQUIRE(numemu_unit_json(h100, json.data(), json.size(), nullptr) == NUMEMU_OK);
+  std::string text = json.data();
+  text.replace(text.find("nvidia."), 7, "mine.");
+  numemu_unit* own = unit(text);
+  numemu_operation* dot = nullptr;
+  REQUIRE(numemu_operation_of_unit(own, nullptr, nullptr, 4, &dot) == NUMEMU_OK);
+  numemu_unit_close(own);
+  numemu_vectors* vectors = nullptr;
+  REQUIRE(numemu_vectors_open(dot, nullptr, 1, 0, 4, &vectors) == NUMEMU_OK);
+  std::vector<std::vector<std::uint64_t>> room(8, std::vector<std::uint64_t>(16));
+  std::vector<std::uint64_t*> columns;
+  for (auto& column : room) columns.push_back(column.data());
+  REQUIRE(numemu_operation_compute(dot, 4, columns.data()) == NUMEMU_OK);
+  numemu_operation_close(dot);
+  std::int64_t got = 0;
+  REQUIRE(numemu_vectors_next(vectors, 4, columns.data(), &got) == NUMEMU_OK);
+  CHECK(got == 4);
+  numemu_vectors_close(vectors);
+  numemu_unit_close(h100);
 }
 
 TEST_CASE("C: eight threads share handles and have messages of their own", "[fast]") {

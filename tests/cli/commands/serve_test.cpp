@@ -59,6 +59,18 @@ TEST_CASE("serve: a wrong line ends it with one line on stderr", "[fast]") {
   CHECK(run.code == 2);
   CHECK(run.out == "4000\n");
   CHECK(run.err == "numemu: standard input: line 2: expected 2 words (a, b), found 1\n");
+  // Nobody reads the answers, or the questions cannot be read.
+  const std::string serve = "serve --op mul --format float16";
+  const std::string ask = "echo 3C00 4000 |";
+  const Result full = s.run(serve, ask, "err.txt >/dev/full");
+  CHECK(full.code == 2);
+  CHECK_THAT(full.err, Contains("cannot write to standard output: No space left on device"));
+  const Result closed = s.run(serve, ask, "err.txt >&-");
+  CHECK(closed.code == 2);
+  CHECK_THAT(closed.err, Contains("cannot write to standard output: Bad file descriptor"));
+  const Result folder = s.run(serve + " < /");
+  CHECK(folder.code == 2);
+  CHECK_THAT(folder.err, Contains("standard input: cannot read: Is a directory"));
   check_refusals(s, {{"serve", "expected --unit or --op"},
                      {"serve --unit f32.sequential --op mul", "expected one of them"},
                      {"serve --unit emr.vpdpbusds --flags", "--flags: "}});
