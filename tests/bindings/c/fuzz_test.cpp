@@ -155,7 +155,9 @@ class Fuzzer {
     if (below(60) == 0) a.data = nullptr;
     if (a.axes == 2 && below(4) == 0 && fits && elements <= kBytes / 16) {
       strides_[i][0] = 8;
-      strides_[i][1] = 8 * shapes_[i][0];
+      // Beside an extent of 0 the other may be huge.
+      if (__builtin_mul_overflow(std::int64_t{8}, shapes_[i][0], &strides_[i][1]))
+        strides_[i][1] = 8;
       a.strides = strides_[i];
     } else if (below(60) == 0) {
       for (std::int64_t& stride : strides_[i]) stride = flip() ? INT64_MAX - below(9) : INT64_MIN;
