@@ -24,7 +24,7 @@ constexpr int kMostExponent = 5;  // of eXmY: more binades than a block's number
 std::vector<double> shape_of(const Format& format) {
   std::vector<double> values = finite_values(format);
   if (format.kind == Kind::integer && values.size() > 1) values.erase(values.begin());
-  const double unit = std::exp2(std::ilogb(values.back() == 0 ? 1 : values.back()));
+  const double unit = std::ldexp(1.0, std::ilogb(values.back() == 0 ? 1 : values.back()));
   for (double& value : values) value /= unit;
   return values;
 }
