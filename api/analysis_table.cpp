@@ -26,7 +26,8 @@ namespace numemu::api {
 namespace {
 
 constexpr std::size_t kMostTexts = 100000;
-constexpr int kWidestOfAll = 8, kWidestLimit = 12;  // bits
+constexpr std::ptrdiff_t kLimitNumbers = std::ptrdiff_t{1} << 16;  // of a block limit
+constexpr int kWidestOfAll = 8, kWidestLimit = 12;                 // bits
 const char* const kBest = "best";
 const char* const kPowerOfTwo = "power-of-two";
 
@@ -76,10 +77,11 @@ std::vector<std::string> described_formats(int bits) {
   for (int b = 3; b <= bits; ++b) {
     names.push_back(fmt::format("int{}", b));
     for (int e = 1; e < b; ++e)
-      for (const char* specials : {"+finite", "+nan1", "+ieee"}) {
+      for (const char* specials : {"+finite", "+nan1", "+ieee", "+finite+nosub"}) {
         // With few codes the specials may leave nothing but zero.
         if (e == 1 && std::string_view(specials) == "+ieee") continue;
         if (b - 1 - e == 0 && e < 3 && std::string_view(specials) != "+finite") continue;
+        if (b - 1 - e == 0 && std::string_view(specials) == "+finite+nosub") continue;
         names.push_back(fmt::format("e{}m{}{}", e, b - 1 - e, specials));
       }
     for (int p = 1; p < b; ++p)
@@ -371,7 +373,8 @@ void add_limits(const Numbers& numbers, const Asked& asked, std::vector<Analyzed
     add(fmt::format("limit: {} levels, {} scales, blocks of {}", 1 << bits,
                     scale == LimitScale::e8m0 ? "E8M0" : "E4M3", size),
         bits + 8.0 / static_cast<double>(size),
-        block_limit(numbers.x.data(), std::ssize(numbers.x), size, 1 << bits, scale));
+        block_limit(numbers.x.data(), std::min(std::ssize(numbers.x), kLimitNumbers), size,
+                    1 << bits, scale));
   for (std::size_t i = 0; i < own; ++i) {
     AnalyzedFormat& row = rows[i];
     if (row.law != numbers.name || row.kind != AnalyzedFormat::Kind::exact) continue;
@@ -472,7 +475,7 @@ AnalysisTable analyze_table(const AnalysisTableRequest& request) {
     for (const std::string& error : errors)
       if (!error.empty()) throw usage_error(error);
     asked.rates.clear();
-    for (const AnalyzedFormat& row : rows) asked.rates.insert(std::round(row.bits * 1e6) / 1e6);
+    for (const AnalyzedFormat& row : rows) asked.rates.insert(std::round(row.bits * 100) / 100);
     add_limits(numbers, asked, rows);
     table.rows.insert(table.rows.end(), rows.begin(), rows.end());
   }

@@ -80,7 +80,7 @@ double shannon_bound(const Density& law, double bits) {
 }
 
 double block_limit(const float* x, std::int64_t n, std::int64_t block, int count, LimitScale kind) {
-  constexpr int kRounds = 8, kStepsOfLloyd = 12, kFirstSteps = 60;
+  constexpr int kRounds = 6, kStepsOfLloyd = 6, kFirstSteps = 30;
   const std::int64_t blocks = (n + block - 1) / block;
   double largest = 0, signal = 0;
   for (std::int64_t i = 0; i < n; ++i) {
