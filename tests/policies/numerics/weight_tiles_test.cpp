@@ -74,6 +74,33 @@ TEST_CASE("tiles: every square is quantized as one block", "[fast]") {
   }
 }
 
+TEST_CASE("tiles of rows and columns are those of a block format", "[fast]") {
+  const RolePolicy role =
+      weight_role(R"({"format": "e4m3fn", "granularity": "tile", "block": [4, 8]})");
+  CHECK(role_json(role)["block"].dump() == "[4,8]");
+  const RolePolicy again = weight_role(role_json(role).dump());
+  CHECK(again.block == role.block);
+  const RolePolicy named =
+      weight_role(R"j({"format": "group(e4m3fn,4x8,float32)", "granularity": "tile"})j");
+  CHECK(named.block == role.block);
+  CHECK(role_json(weight_role(
+            R"({"format": "nf4", "granularity": "tile", "block": [4, 4]})"))["block"] == 4);
+  const net::Tensor w = noise({10, 20}, 3);
+  std::vector<float> y, want(w.data.size());
+  quantize_tiles(RoleQuantizer(role), w, {}, y);
+  const BlockFormat& f = find_block_format("group(e4m3fn,4x8,float32)");
+  const BlockLayout layout = block_layout(f, {10, 20}, 1);
+  quantize_blocks_reference({.format = &f, .rule = &find_scale_rule("absmax", f)}, layout,
+                            w.data.data(), {}, want.data());
+  CHECK(y == want);
+  CHECK(WeightTiles({10, 20}, 4, 8).count() == layout.blocks);
+  CHECK_THROWS_WITH(
+      weight_role(R"({"format": "e4m3fn", "granularity": "tile", "block": [4, 8, 2]})"),
+      Contains("rows and columns of a tile"));
+  CHECK_THROWS_WITH(weight_role(R"j({"format": "group(e4m3fn,4x8,float32)"})j"),
+                    Contains("'tile', which"));
+}
+
 TEST_CASE("tiles: forward and backward read the same weight", "[fast]") {
   const auto weights = [](const std::string& role) {
     OneLayer layer(R"j("roles": {"weight": )j" + role + "}",
