@@ -26,7 +26,7 @@ struct MaskScratch : test::Scratch {
 
 TEST_CASE("mask prunes both ways, and its check finds nothing", "[fast]") {
   const MaskScratch s;
-  const Result r = s.run("mask --rule 'transposable(2:4)' --in w.npy --out m.npy --keep k.npy");
+  const Result r = s.call("mask --rule 'transposable(2:4)' --in w.npy --out m.npy --keep k.npy");
   INFO(r.err);
   REQUIRE(r.code == 0);
   CHECK_THAT(r.out, Contains("transposable(2:4) [8, 16], 64 of 128 elements kept"));
@@ -39,8 +39,8 @@ TEST_CASE("mask prunes both ways, and its check finds nothing", "[fast]") {
     columns[i % 16] += kept;
   }
   for (const int kept : columns) CHECK(kept == 4);
-  CHECK(s.run("mask --rule 'transposable(2:4)' --in m.npy --check").code == 0);
-  const Result check = s.run("mask --rule 'transposable(2:4)' --in w.npy --check --json");
+  CHECK(s.call("mask --rule 'transposable(2:4)' --in m.npy --check").code == 0);
+  const Result check = s.call("mask --rule 'transposable(2:4)' --in w.npy --check --json");
   CHECK(check.code == 1);
   const Json json = Json::parse(check.out);
   CHECK(json["groups"] == 64);
@@ -52,7 +52,7 @@ TEST_CASE("mask compresses to either layout and expands again", "[fast]") {
   const MaskScratch s;
   for (const std::string layout : {"index", "ptx"}) {
     CAPTURE(layout);
-    const Result r = s.run(
+    const Result r = s.call(
         "mask --rule 'greedy(2:4)' --in w.npy --out m.npy --compressed a.npy "
         "--meta e.npy --meta-layout " +
         layout);
@@ -60,9 +60,9 @@ TEST_CASE("mask compresses to either layout and expands again", "[fast]") {
     REQUIRE(r.code == 0);
     CHECK(s.read("a.npy").shape == ArrayShape{8, 8});
     CHECK(s.read("e.npy").shape == (layout == "index" ? ArrayShape{8, 8} : ArrayShape{8, 2}));
-    REQUIRE(s.run("mask --rule 'greedy(2:4)' --in a.npy --meta e.npy --expand --out y.npy "
-                  "--meta-layout " +
-                  layout)
+    REQUIRE(s.call("mask --rule 'greedy(2:4)' --in a.npy --meta e.npy --expand --out y.npy "
+                   "--meta-layout " +
+                   layout)
                 .code == 0);
     CHECK(test::read_file(s.path + "/y.npy") == test::read_file(s.path + "/m.npy"));
   }
@@ -70,21 +70,21 @@ TEST_CASE("mask compresses to either layout and expands again", "[fast]") {
 
 TEST_CASE("mask refuses in one line", "[fast]") {
   const MaskScratch s;
-  const Refusal refusals[] = {
-      {"mask --rule 'unstructured(0.5)' --in w.npy --check", "has no pattern of groups"},
-      {"mask --rule 'greedy(2:4)' --in w.npy --meta e.npy", "expected together with --compressed"},
-      {"mask --rule 'greedy(2:4)' --in w.npy --expand", "expected --meta"},
-      {"mask --rule 'greedy(1:4)' --in w.npy --compressed a.npy --meta e.npy --meta-layout ptx",
-       "1:4 has no layout ptx"},
-      {"mask --rule 'greedy(2:4)' --in w.npy --axis 0 --compressed a.npy", "along the last axis"},
-      {"mask --rule 'greedy(2:4)' --in w.npy --meta w.npy --expand --out y.npy",
-       "uint8 of metadata"},
-      {"mask --rule 'gredy(2:4)' --in w.npy", "did you mean 'greedy'"},
-  };
-  for (const Refusal& refusal : refusals) {
-    CAPTURE(refusal.arguments);
-    check_refused(s.run(refusal.arguments), refusal.text);
-  }
+  check_refusals(
+      s,
+      {
+          {"mask --rule 'unstructured(0.5)' --in w.npy --check", "has no pattern of groups"},
+          {"mask --rule 'greedy(2:4)' --in w.npy --meta e.npy",
+           "expected together with --compressed"},
+          {"mask --rule 'greedy(2:4)' --in w.npy --expand", "expected --meta"},
+          {"mask --rule 'greedy(1:4)' --in w.npy --compressed a.npy --meta e.npy --meta-layout ptx",
+           "1:4 has no layout ptx"},
+          {"mask --rule 'greedy(2:4)' --in w.npy --axis 0 --compressed a.npy",
+           "along the last axis"},
+          {"mask --rule 'greedy(2:4)' --in w.npy --meta w.npy --expand --out y.npy",
+           "uint8 of metadata"},
+          {"mask --rule 'gredy(2:4)' --in w.npy", "did you mean 'greedy'"},
+      });
 }
 
 }  // namespace mask_test
