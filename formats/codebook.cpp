@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <bit>
 #include <boost/multiprecision/cpp_int.hpp>
+#include <cmath>
 #include <filesystem>
+#include <limits>
 
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
@@ -57,6 +59,24 @@ Value bounded_below(const Value& v) {
   return {Class::finite, v.negative, true, kTiny, 1};
 }
 
+std::vector<double> exact_middles(const std::vector<double>& entries) {
+  constexpr double kBits = 1 << 29;
+  std::vector<double> middles;
+  int exponent = 0;
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const double x = entries[i];
+    if (static_cast<double>(static_cast<float>(x)) != x ||
+        (x != 0 && std::abs(x) < std::numeric_limits<float>::min()))
+      return {};
+    if (i == 0) continue;
+    const double sum = entries[i - 1] + x, digits = std::frexp(sum, &exponent) * kBits;
+    const bool exact = sum - x == entries[i - 1] && sum - entries[i - 1] == x;
+    if (!exact || digits != std::nearbyint(digits)) return {};
+    middles.push_back(sum / 2);
+  }
+  return middles;
+}
+
 std::vector<double> read_entries(const std::string& path) {
   require_utf8("codebook(FILE)", path);  // sidecars, recipes and rows name it
   // A header of .npy has at most 64 KiB and a few bytes; a file this size needs not be read.
@@ -100,6 +120,7 @@ Codebook::Codebook(const std::vector<double>& entries, const std::string& origin
     }
     entries_.push_back(v);
   }
+  middles_ = exact_middles(entries);
 }
 
 bool operator==(const Codebook& a, const Codebook& b) {

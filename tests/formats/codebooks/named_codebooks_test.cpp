@@ -8,6 +8,7 @@
 #include "formats/blocks/block_layout.hpp"
 #include "formats/codec.hpp"
 #include "formats/error.hpp"
+#include "formats/quantize.hpp"
 #include "tests/catch.hpp"
 
 namespace numemu::named_codebooks_test {
@@ -109,6 +110,35 @@ TEST_CASE("Names of codebooks that are refused", "[fast]") {
   CHECK_THROWS_WITH(find_format("lloyd(cauchy,4)"), Contains("unknown law 'cauchy'"));
   CHECK_THROWS_WITH(find_format("nf5"), Contains("did you mean 'nf4'"));
   CHECK_THROWS_WITH(find_format("nf4(16)"), Contains("expected nf4"));
+}
+
+TEST_CASE("Comparisons give the codes, values and flags of the reference", "[fast]") {
+  for (const char* name : {"nf4", "af4", "posit(8)", "posit(5,1)", "log(5,1)", "lloyd(normal,16)",
+                           "lloyd(laplace,200)"}) {
+    const Conversion c{.format = &find_format(name)};
+    const std::vector<double> entries = finite_values(*c.format);
+    for (const float scale : {1.0f, 0.3f, 0x1p-40f, 7.7e10f}) {
+      std::vector<float> x = {0.0f, -0.0f, 1e-45f, -1e-30f, 3e38f, -3e38f};
+      for (std::size_t k = 0; k < entries.size(); ++k) {
+        const double middle = (entries[k] + entries[k == 0 ? 0 : k - 1]) / 2;
+        for (const double at : {entries[k] * scale, middle * scale}) {
+          const auto near = static_cast<float>(at);
+          for (const float v : {near, std::nextafter(near, 1e38f), std::nextafter(near, -1e38f)})
+            x.push_back(v);
+        }
+      }
+      INFO(name << " " << scale);
+      const auto n = std::ssize(x);
+      std::vector<std::uint8_t> codes(x.size()), want(x.size());
+      CHECK(quantize_codes(c, x.data(), n, scale, codes.data()) ==
+            quantize_codes_reference(c, x.data(), n, scale, want.data()));
+      CHECK(codes == want);
+      std::vector<float> y(x.size()), expected(x.size());
+      CHECK(quantize_values(c, x.data(), n, scale, y.data()) ==
+            quantize_values_reference(c, x.data(), n, scale, expected.data()));
+      CHECK(y == expected);
+    }
+  }
 }
 
 TEST_CASE("What a block of a codebook means is one product, rounded once", "[fast]") {
