@@ -101,10 +101,10 @@ std::vector<std::string> expanded_lists(const std::vector<std::string>& lists) {
   return all;
 }
 
-// Numbers.
+// LawNumbers.
 
 /// A law or the numbers of a file.
-struct Numbers {
+struct LawNumbers {
   std::string name;
   std::optional<Distribution> law = {}, folded = {};  ///< of x, and of |x| for formats without sign
   std::vector<float> x = {};                          ///< draws or numbers
@@ -115,8 +115,8 @@ bool names_file(const std::string& text) {
   return text.ends_with(".npy") || text.find('/') != std::string::npos;
 }
 
-Numbers read_numbers(const std::string& text, const AnalysisTableRequest& request) {
-  Numbers numbers{.name = text};
+LawNumbers law_numbers(const std::string& text, const AnalysisTableRequest& request) {
+  LawNumbers numbers{.name = text};
   if (names_file(text)) {
     if (request.n)
       throw usage_error(fmt::format("--n: {} is a file with its own numbers, expected laws", text));
@@ -253,7 +253,7 @@ std::vector<float> magnitudes(const std::vector<float>& x) {
 }
 
 AnalyzedFormat analyze_scalar(const Format& f, const std::string& rule, const Rounding& rounding,
-                              const Numbers& numbers, std::uint64_t seed) {
+                              const LawNumbers& numbers, std::uint64_t seed) {
   if (f.bits > 16)
     throw usage_error(
         fmt::format("--format: '{}' has {} bits, expected at most 16", f.name, f.bits));
@@ -314,7 +314,7 @@ BlockLayout layout_for(const BlockFormat& f, std::int64_t n) {
 }
 
 AnalyzedFormat analyze_blocks(const BlockFormat& f, const std::string& rule,
-                              const Rounding& rounding, const Numbers& numbers,
+                              const Rounding& rounding, const LawNumbers& numbers,
                               std::uint64_t seed) {
   const BlockLayout layout = layout_for(f, std::ssize(numbers.x));
   BlockQuantization how{.format = &f, .rule = &find_scale_rule(rule, f)};
@@ -347,7 +347,7 @@ struct Asked {
   std::set<std::tuple<int, std::int64_t, LimitScale>> blocks;
 };
 
-void add_limits(const Numbers& numbers, const Asked& asked, std::vector<AnalyzedFormat>& rows) {
+void add_limits(const LawNumbers& numbers, const Asked& asked, std::vector<AnalyzedFormat>& rows) {
   const std::size_t own = rows.size();
   std::map<double, double> lloyd;  // SQNR by the number of bits
   const auto add = [&](std::string name, double bits, double relative) {
@@ -458,7 +458,7 @@ AnalysisTable analyze_table(const AnalysisTableRequest& request) {
   }
   if (tasks.empty()) throw usage_error("--format: expected at least one format");
   for (const std::string& text : expanded_lists(request.numbers)) {
-    const Numbers numbers = read_numbers(text, request);
+    const LawNumbers numbers = law_numbers(text, request);
     std::vector<AnalyzedFormat> rows(tasks.size());
     std::vector<std::string> errors(tasks.size());
 #pragma omp parallel for schedule(dynamic)

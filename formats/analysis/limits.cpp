@@ -14,7 +14,7 @@ namespace {
 constexpr double kUnbounded = HUGE_VAL;
 
 /// The nearest level of each number, levels ascending.
-std::size_t nearest(const std::vector<double>& middles, double x) {
+std::size_t level_of(const std::vector<double>& middles, double x) {
   return static_cast<std::size_t>(std::upper_bound(middles.begin(), middles.end(), x) -
                                   middles.begin());
 }
@@ -121,7 +121,7 @@ double block_limit(const float* x, std::int64_t n, std::int64_t block, int count
     std::vector<double> weight(levels.size()), sum(levels.size());
     for (std::int64_t i = 0; i < n; ++i) {
       const double s = scale_at(i);
-      const std::size_t k = nearest(middles, x[i] / s);
+      const std::size_t k = level_of(middles, x[i] / s);
       weight[k] += s * s;
       sum[k] += s * x[i];
     }
@@ -141,7 +141,7 @@ double block_limit(const float* x, std::int64_t n, std::int64_t block, int count
            c <= std::min(grid.size() - 1, from + (kind == LimitScale::e8m0 ? 1 : kAbove)); ++c) {
         double sum = 0;
         for (std::int64_t i = b * block; i < std::min(n, (b + 1) * block); ++i) {
-          const double off = x[i] - grid[c] * levels[nearest(middles, x[i] / grid[c])];
+          const double off = x[i] - grid[c] * levels[level_of(middles, x[i] / grid[c])];
           sum += off * off;
         }
         if (sum < least) {
