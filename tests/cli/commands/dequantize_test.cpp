@@ -51,10 +51,14 @@ TEST_CASE("dequantize gives y of quantize back", "[fast]") {
        {"--block mxfp4", "--block mxint8", "--block 'mx(e3m2,7)'",
         "--block 'group(int4,16,float16)'", "--block 'group(e5m2,row,bf16)'",
         "--format int8 --granularity tensor", "--format int8 --granularity channel",
-        "--format e4m3fn --granularity block --block-size 9"}) {
+        "--format e4m3fn --granularity block --block-size 9",
+        "--format nf4 --granularity tile --tile 4,16", "--block 'group(posit(6,1),3x7,bf16)'",
+        "--block 'mx(lloyd(normal,16),32)'"}) {
     for (const std::string axis : {"", " --axis 0"}) {
       // Scales of rows and tensors have no axis.
-      if (!axis.empty() && (block.ends_with("tensor") || block.find("row") != block.npos)) continue;
+      if (!axis.empty() && (block.ends_with("tensor") || block.find("row") != block.npos ||
+                            block.find("tile") != block.npos || block.find("3x7") != block.npos))
+        continue;
       CAPTURE(block, axis);
       s.quantize(block + axis);
       CHECK(s.back(block + axis).code == 0);

@@ -16,7 +16,7 @@ TEST_CASE("block formats are listed with their parameters", "[fast]") {
   REQUIRE(table.code == 0);
   for (const char* name : {"mxfp8_e4m3", "mxfp6_e3m2", "mxfp4", "mxint8", "nvfp4", "float8_e4m3fn"})
     CHECK_THAT(table.out, Contains(name));
-  CHECK_THAT(table.out, Contains("group(ELEM,SIZE|tensor|channel|row,SCALE[,sym|zp|min])"));
+  CHECK_THAT(table.out, Contains("group(ELEM,SIZE|tensor|channel|row,SCALE[,sym|zp|min][,tensor-scale])"));
   const Json list = Json::parse(s.call("formats --json").out);
   int blocks = 0;
   for (const Json& one : list) {

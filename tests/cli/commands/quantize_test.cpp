@@ -256,7 +256,7 @@ TEST_CASE("bad usage of quantize is one line", "[fast]") {
   refused("--block 'mx(e2m1,0)'", "size = 0 is outside");
   refused("--block mxfp4 --format int8", "--format");
   refused("--format int8",
-          "--format: expected together with --granularity tensor, channel, row or block");
+          "--format: expected together with --granularity tensor, channel, row, block or tile");
   refused("--format int8 --granularity tenser", "did you mean 'tensor'");
   refused("--format int8 --granularity row --block-size 8",
           "--block-size: expected together with --granularity block");
@@ -280,6 +280,14 @@ TEST_CASE("bad usage of quantize is one line", "[fast]") {
     refused(std::string("--format int8 --axis 0 --granularity ") + span,
             "has no blocks or channels along an axis");
   }
+  refused("--format int8 --granularity tile --tile 4", "--tile: expected ROWS,COLUMNS");
+  refused("--format int8 --granularity row --tile 4,4", "--tile: expected together with");
+  refused("--format int8 --granularity tile --axis 0", "has no blocks or channels along an axis");
+  refused("--format 'posit(99)' --granularity row", "N is '99', expected 3 to 16");
+  refused("--block mxfp4 --scales-in s.npy --scale-rule floor", "--scales-in: not allowed with");
+  refused("--block mxfp4 --tensor-scale-in t.npy", "mxfp4 has no tensor scale");
+  s.floats("given.npy", {1}, {1});
+  refused("--format int8 --granularity row --scales-in given.npy", "given.npy: shape: expected");
   refused("--block mxfp4 --nonfinite drop", "--nonfinite");
   check_refused(s.call("quantize --block mxfp4 --in x.npy --out /dev/null"), "/dev/null");
   refused("--block mxfp4 --seed -1", "--seed");
@@ -294,6 +302,22 @@ TEST_CASE("bad usage of quantize is one line", "[fast]") {
   s.floats("r.npy", {2}, {1, 1});
   refused("--block mxfp4 --rounding 'sr(8)' --random-bits r.npy", "r.npy: dtype");
   CHECK_FALSE(std::filesystem::exists(s.path + "/y.npy"));
+}
+
+TEST_CASE("given scales are those of the result", "[fast]") {
+  const Folder s;
+  for (const std::string block :
+       {"--block nvfp4", "--block mxfp6_e3m2", "--format nf4 --granularity tile --tile 2,8"}) {
+    CAPTURE(block);
+    REQUIRE(
+        s.call("quantize " + block + " --in x.npy --out y.npy --scales s.npy --codes c.npy").code ==
+        0);
+    const Result again = s.call("quantize " + block + " --in x.npy --out y2.npy --scales-in s.npy");
+    INFO(again.err);
+    REQUIRE(again.code == 0);
+    CHECK_THAT(again.out, Contains("scale rule given"));
+    CHECK(test::read_file(s.path + "/y.npy") == test::read_file(s.path + "/y2.npy"));
+  }
 }
 
 TEST_CASE("a SQNR that is none says so", "[fast]") {
