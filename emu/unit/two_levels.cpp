@@ -217,7 +217,7 @@ class AnyOuter final : public Outer {
   Exponents range_;
 };
 
-bool is_float32(const Format* f) { return f == &find_format("float32"); }
+bool is_the_float32(const Format* f) { return f == &find_format("float32"); }
 
 std::unique_ptr<Outer> outer_of(const UnitDescription& unit, const UnitDescription& inner,
                                 const Gemm& g) {
@@ -225,8 +225,8 @@ std::unique_ptr<Outer> outer_of(const UnitDescription& unit, const UnitDescripti
   const bool usual = r.rounding == Rounding{} && r.overflow == Overflow::ieee &&
                      !r.overflow_to_infinity && !unit.subnormals.flush_results &&
                      !unit.subnormals.flush_c;
-  if (usual && is_float32(r.format) && is_float32(c_format(unit)) &&
-      is_float32(result_format(unit)) && is_float32(inner.d))
+  if (usual && is_the_float32(r.format) && is_the_float32(c_format(unit)) &&
+      is_the_float32(result_format(unit)) && is_the_float32(inner.d))
     return std::make_unique<FloatOuter>(unit, g);
   return std::make_unique<AnyOuter>(unit, inner, g);
 }

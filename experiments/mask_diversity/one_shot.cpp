@@ -7,8 +7,8 @@
 #include <map>
 
 #include "emu/net/nets.hpp"
-#include "emu/stats/resampling.hpp"
 #include "emu/stats/interval.hpp"
+#include "emu/stats/resampling.hpp"
 #include "emu/stats/spearman.hpp"
 #include "experiments/engine/study.hpp"
 #include "experiments/engine/train_trial.hpp"

@@ -107,35 +107,35 @@ std::optional<std::size_t> testable(const DiversityPattern& pattern, std::int64_
   return static_cast<std::size_t>(std::stoll(pattern.masks().decimal));
 }
 
-struct Kind {
+struct KindFound {
   std::int64_t size = 0;             ///< masks of this kind
   std::int64_t seen = 0;             ///< pieces
   std::vector<std::int64_t> counts;  ///< of the masks of this kind that came
 };
 
 /// The census by kinds, in the order of their canonical masks.
-std::vector<Kind> kinds_of(const MaskCensus& census, int m) {
+std::vector<KindFound> kinds_of(const MaskCensus& census, int m) {
   std::vector<MaskKind> kinds(static_cast<std::size_t>(census.distinct()));
   constexpr std::int64_t kWork = 10'000;  // of a mask, in additions
   net::for_each_row(census.distinct(), kWork, [&](std::int64_t i) {
     kinds[static_cast<std::size_t>(i)] = kind_of(census.mask(i), m);
   });
-  std::map<std::uint64_t, Kind> sorted;
+  std::map<std::uint64_t, KindFound> sorted;
   for (std::size_t i = 0; i < kinds.size(); ++i) {
-    Kind& kind = sorted[kinds[i].canonical];
+    KindFound& kind = sorted[kinds[i].canonical];
     kind.size = kinds[i].size;
     kind.seen += census.counts()[i];
     kind.counts.push_back(census.counts()[i]);
   }
-  std::vector<Kind> list;
+  std::vector<KindFound> list;
   for (auto& [canonical, kind] : sorted) list.push_back(std::move(kind));
   return list;
 }
 
 /// That masks of one kind are equally likely; NaN where none could be expected five times.
-double within_kinds(const std::vector<Kind>& kinds) {
+double within_kinds(const std::vector<KindFound>& kinds) {
   stats::ChiSquare sum;
-  for (const Kind& kind : kinds) {
+  for (const KindFound& kind : kinds) {
     if (kind.seen < kLeastExpected * kind.size) continue;
     std::vector<std::int64_t> counts = kind.counts;
     counts.resize(static_cast<std::size_t>(kind.size));
@@ -150,13 +150,13 @@ double within_kinds(const std::vector<Kind>& kinds) {
 /// Entropy of masks where those of one kind are equally likely: H(kind) and the mean log2 of their
 /// size; its interval as in emu/stats/entropy.hpp, for -log2 of a mask's probability.
 KindFigures kind_figures(const MaskCensus& census, const DiversityPattern& pattern) {
-  const std::vector<Kind> kinds = kinds_of(census, pattern.pattern.group);
+  const std::vector<KindFound> kinds = kinds_of(census, pattern.pattern.group);
   const auto n = static_cast<double>(census.pieces());
   const double masks = portable::exp2(pattern.masks().log2);
   std::vector<std::int64_t> counts;
   std::vector<double> equal;
   double mean = 0, square = 0;
-  for (const Kind& kind : kinds) {
+  for (const KindFound& kind : kinds) {
     counts.push_back(kind.seen);
     equal.push_back(static_cast<double>(kind.size) / masks);
     const double p = static_cast<double>(kind.seen) / n,

@@ -22,7 +22,7 @@ using unit::Pattern;
 
 constexpr double kLog10Of2 = 0.301029995663981195, kLog2Of10 = 3.32192809488736235;
 
-MaskCount counted(const cpp_int& exact) {
+MaskCount count_of_masks(const cpp_int& exact) {
   const auto shift = std::max<std::int64_t>(0, static_cast<std::int64_t>(msb(exact)) - 63);
   const auto leading = static_cast<double>(static_cast<std::uint64_t>(cpp_int(exact >> shift)));
   return {exact.str(), portable::log10(leading) + static_cast<double>(shift) * kLog10Of2,
@@ -175,7 +175,7 @@ MaskCount unstructured_count(std::int64_t elements, std::int64_t kept) {
                 " kept elements, found " + std::to_string(kept));
   }
   constexpr std::int64_t kExact = 6000;  // C(6000, 3000) has 1805 digits
-  if (elements <= kExact) return counted(choose(elements, kept));
+  if (elements <= kExact) return count_of_masks(choose(elements, kept));
   const auto lgamma = [](std::int64_t n) { return stats::log_gamma(static_cast<double>(n + 1)); };
   constexpr double kLog10OfE = 0.434294481903251828;
   const double log10 = (lgamma(elements) - lgamma(kept) - lgamma(elements - kept)) * kLog10OfE;
@@ -184,24 +184,24 @@ MaskCount unstructured_count(std::int64_t elements, std::int64_t kept) {
 
 MaskCount group_count(const Pattern& p) {
   unit::require_pattern(p);
-  return counted(unit::count_masks(p));
+  return count_of_masks(unit::count_masks(p));
 }
 
 MaskCount transposable_count(const Pattern& p) {
   require_singles(p);
-  return counted(count_transposable(p.group, p.kept));
+  return count_of_masks(count_transposable(p.group, p.kept));
 }
 
 MaskCount transposable_bound(const Pattern& p) {
   require_singles(p);
   cpp_int product = 1;
   for (int i = 0; i < p.kept; ++i) product *= factorial<cpp_int>(p.group - i);
-  return counted(product);
+  return count_of_masks(product);
 }
 
 MaskCount sequential_count(const Pattern& p) {
   require_singles(p);
-  return counted(p.kept == p.group ? 1 : p.kept + 1);
+  return count_of_masks(p.kept == p.group ? 1 : p.kept + 1);
 }
 
 std::int64_t piece_size(MaskFamily family, const Pattern& p) {
