@@ -1,5 +1,5 @@
 // 1:2 by vectors: float32 decides wherever its error cannot matter, integers the one pair in 2^20
-// that is left, the pairs that overflow and the ones among subnormals. Exact 2:4 in float64 lanes:
+// that is left. Exact 2:4 in float64 lanes:
 // the operations of rules/mvue.cpp, and its integers only where they could matter.
 #include "policies/mask/kernels/mvue.hpp"
 
@@ -27,6 +27,37 @@ std::int64_t prune_quads(const float*, const std::uint32_t*, std::int64_t, float
 
 #else
 
+/// Pairs ready for a decision: a1 and a2 times one power of two, which neither overflow nor are
+/// subnormal, and their sum.
+struct Scaled {
+  FloatVector a, sum;
+  FloatMask special;  ///< both lanes of a pair with NaN or infinity, which is 1 and 1 here
+};
+
+/// Sums below 2^-100 and their addends are scaled by 2^60, sums beyond the largest number by 1/2,
+/// where what is lost is 2^104 times below the other addend. By their bits: a multiplication of a
+/// subnormal number takes a hundred cycles. All but subnormal numbers have their field increased;
+/// those are whole numbers of 2^-149.
+HWY_INLINE Scaled scaled_pairs(FloatVector a, FloatVector sum) {
+  constexpr std::uint32_t kStep = 1U << 23, kUp = 60;
+  const hn::RebindToSigned<Floats> integers;
+  const auto bits = hn::BitCast(integers, a);
+  const auto word = [&](std::uint32_t w)
+                        HWY_ATTR { return hn::Set(integers, static_cast<std::int32_t>(w)); };
+  const auto whole = hn::Mul(hn::ConvertTo(kFloats, bits), set(0x1p-89F));
+  const auto up = hn::IfThenElse(hn::Lt(bits, word(kStep)), hn::BitCast(integers, whole),
+                                 hn::Add(bits, word(kUp * kStep)));
+  const auto down = hn::Max(hn::Sub(bits, word(kStep)), hn::Zero(integers));
+  const auto most = hn::Max(bits, hn::BitCast(integers, hn::Shuffle2301(a)));
+  const auto special = hn::Gt(most, word(0x7f7fffffU));
+  auto scaled = hn::IfThenElse(hn::RebindMask(integers, hn::Lt(sum, set(0x1p-100F))), up, bits);
+  scaled =
+      hn::IfThenElse(hn::RebindMask(integers, hn::Gt(sum, set(0x1.fffffep127F))), down, scaled);
+  scaled = hn::IfThenElse(special, word(127 * kStep), scaled);
+  const FloatVector result = hn::BitCast(kFloats, scaled);
+  return {result, hn::Add(result, hn::Shuffle2301(result)), hn::RebindMask(kFloats, special)};
+}
+
 /// Whole vectors of pairs, each pair in one 64-bit lane; returns how many pairs that were.
 std::int64_t prune_pairs(const float* x, const std::uint32_t* words, std::int64_t pairs, float* y) {
   using Wides = hn::RepartitionToWide<Words>;
@@ -37,31 +68,40 @@ std::int64_t prune_pairs(const float* x, const std::uint32_t* words, std::int64_
   const FloatVector zero = hn::Zero(kFloats), sign = float_of(set(0x80000000U));
   const FloatVector odd_sign =
       float_of(hn::BitCast(kWords, hn::Set(wides, std::uint64_t{0x80000000} << 32)));
+  const FloatVector nan_pair =
+      float_of(hn::BitCast(kWords, hn::Set(wides, std::uint64_t{0x7fc00000})));
   const FloatVector largest = set(0x1.fffffep127F), tiny = set(0x1p-100F);
   std::int64_t i = 0;
   for (; i + step <= pairs; i += step) {
-    const FloatVector v = hn::LoadU(kFloats, x + 2 * i), a = hn::Abs(v);
+    const FloatVector v = hn::LoadU(kFloats, x + 2 * i);
+    FloatVector a = hn::Abs(v);
     const FloatVector sum = hn::Add(a, hn::Shuffle2301(a));
+    FloatVector total = sum;
+    FloatMask special = hn::Lt(zero, zero);
+    const bool usual = hn::AllTrue(kFloats, hn::And(hn::Ge(sum, tiny), hn::Le(sum, largest)));
+    if (HWY_UNLIKELY(!usual)) {
+      const Scaled scaled = scaled_pairs(a, sum);
+      a = scaled.a, total = scaled.sum, special = scaled.special;
+    }
     // The upper 24 bits of u times S: within 2^-24 S of u S, and rounded by at most as much. A
-    // difference from a1 that is less than 2^-22 S, or a sum where that is subnormal, decides
-    // nothing.
+    // difference from a1 that is less than 2^-22 S decides nothing.
     const auto u = hn::ConvertTo(
         kFloats,
         hn::BitCast(integers, hn::ShiftRight<8>(hn::BitCast(
                                   kWords, hn::PromoteTo(wides, hn::LoadU(narrow, words + i))))));
-    const FloatVector unit = hn::Mul(sum, set(0x1p-24F));
+    const FloatVector unit = hn::Mul(total, set(0x1p-24F));
     const FloatVector above = hn::Sub(hn::Mul(u, unit), a);  // in even lanes: u S - a1
-    const FloatVector margin = hn::Max(hn::Mul(unit, set(4.0F)), hn::Min(sum, tiny));
-    const FloatVector decision = hn::DupEven(above);
-    const FloatMask sure =
-        hn::And(hn::Ge(hn::Abs(decision), hn::DupEven(margin)), hn::Le(sum, largest));
+    const FloatVector decision = hn::DupEven(above), margin = hn::Mul(unit, set(4.0F));
+    const FloatMask sure = hn::Ge(hn::Abs(decision), margin);
     if (HWY_UNLIKELY(!hn::AllTrue(kFloats, sure))) {
       for (std::int64_t p = i; p < i + step; ++p)
         policies::mvue_pair(x + 2 * p, words[p], y + 2 * p);
       continue;
     }
     const FloatMask kept = hn::Lt(hn::Xor(decision, odd_sign), zero);
-    hn::StoreU(hn::IfThenElseZero(kept, hn::Or(sum, hn::And(v, sign))), kFloats, y + 2 * i);
+    FloatVector result = hn::IfThenElseZero(kept, hn::Or(sum, hn::And(v, sign)));
+    if (HWY_UNLIKELY(!usual)) result = hn::IfThenElse(special, nan_pair, result);
+    hn::StoreU(result, kFloats, y + 2 * i);
   }
   return i;
 }
@@ -126,9 +166,8 @@ HWY_INLINE Halves prune_half(const Halves& a, hn::Vec<hn::Rebind<std::uint32_t, 
   return {left(large0, m0, a0), left(large1, m1, a1), left(large2, m2, a2), left(large3, m3, a3)};
 }
 
-/// lanes() groups; false, and nothing written, where one of them is for the integers.
-HWY_INLINE bool prune_some(const float* from, WordVector r, float* to) {
-  const Quads x = load_quads(from);
+/// The magnitudes of lanes() groups, and the groups that are not for the integers.
+HWY_INLINE FloatMask prune_some(const Quads& x, WordVector r, Quads& y) {
   const Quads a = {hn::Abs(x.e0), hn::Abs(x.e1), hn::Abs(x.e2), hn::Abs(x.e3)};
   const FloatMask two = at_most_two(a);
   const auto low = [](FloatVector v) HWY_ATTR { return hn::LowerHalf(kHalf, v); };
@@ -145,30 +184,25 @@ HWY_INLINE bool prune_some(const float* from, WordVector r, float* to) {
   };
   const FloatVector sure = hn::Combine(kFloats, ones(sure_high), ones(sure_low));
   const FloatVector sum = hn::Add(hn::Add(a.e0, a.e1), hn::Add(a.e2, a.e3));
-  const FloatMask fine =
-      hn::And(hn::Le(sum, set(0x1.fffffep127F)), hn::Or(two, hn::Gt(sure, hn::Zero(kFloats))));
-  if (HWY_UNLIKELY(!hn::AllTrue(kFloats, fine))) return false;
   const auto whole = [&](HalfVector lower, HalfVector upper, FloatVector same) HWY_ATTR {
     return hn::IfThenElse(two, same, hn::Combine(kFloats, upper, lower));
   };
-  store_quads({whole(y_low.e0, y_high.e0, a.e0), whole(y_low.e1, y_high.e1, a.e1),
-               whole(y_low.e2, y_high.e2, a.e2), whole(y_low.e3, y_high.e3, a.e3)},
-              x, to);
-  return true;
+  y = {whole(y_low.e0, y_high.e0, a.e0), whole(y_low.e1, y_high.e1, a.e1),
+       whole(y_low.e2, y_high.e2, a.e2), whole(y_low.e3, y_high.e3, a.e3)};
+  return hn::And(hn::Le(sum, set(0x1.fffffep127F)), hn::Or(two, hn::Gt(sure, hn::Zero(kFloats))));
 }
 
 std::int64_t prune_quads(const float* x, const std::uint32_t* words, std::int64_t groups,
                          float* y) {
-  const std::int64_t n = lanes();
   const auto order = quad_order();
-  std::int64_t g = 0;
-  for (; g + n <= groups; g += n) {
-    const WordVector r = hn::TableLookupLanes(hn::LoadU(kWords, words + g), order);
-    if (HWY_LIKELY(prune_some(x + 4 * g, r, y + 4 * g))) continue;
-    for (std::int64_t i = g; i < g + n; ++i)
-      policies::mvue_group({2, 4}, x + 4 * i, words[i], y + 4 * i);
-  }
-  return g;
+  return prune_vectors(
+      x, groups, y,
+      [&](std::int64_t g, const Quads& from, Quads& to) HWY_ATTR {
+        return prune_some(from, hn::TableLookupLanes(hn::LoadU(kWords, words + g), order), to);
+      },
+      [&](std::int64_t g, float* to) {
+        policies::mvue_group({2, 4}, x + 4 * g, words[g], to);
+      });
 }
 
 #endif

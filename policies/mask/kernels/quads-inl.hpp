@@ -5,6 +5,9 @@
 #else
 #define NUMEMU_QUADS_INL
 #endif
+#include <algorithm>
+#include <cstdint>
+
 #include "formats/simd/lanes-inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -63,6 +66,34 @@ HWY_INLINE void store_quads(const Quads& magnitudes, const Quads& x, float* to) 
   hn::StoreU(y.e1, kFloats, to + n);
   hn::StoreU(y.e2, kFloats, to + 2 * n);
   hn::StoreU(y.e3, kFloats, to + 3 * n);
+}
+
+/// Whole vectors of groups: `some(g, x, y)` gives the pruned magnitudes of lanes() groups from g on
+/// and the groups where they hold; `one(g, to)` prunes one of the others. Returns how many groups
+/// that were. x may be y.
+template <class Some, class One>
+HWY_INLINE std::int64_t prune_vectors(const float* x, std::int64_t groups, float* y,
+                                      const Some& some, const One& one) {
+  const std::int64_t n = lanes();
+  alignas(64) float sure[hn::MaxLanes(Floats())], copy[4 * hn::MaxLanes(Floats())];
+  std::int64_t g = 0;
+  for (; g + n <= groups; g += n) {
+    const Quads from = load_quads(x + 4 * g);
+    Quads to;
+    const FloatMask fine = some(g, from, to);
+    if (HWY_LIKELY(hn::AllTrue(kFloats, fine))) {
+      store_quads(to, from, y + 4 * g);
+      continue;
+    }
+    store_quads(to, from, copy);
+    hn::Store(hn::IfThenElseZero(fine, set(1.0F)), kFloats, sure);
+    for (std::int64_t lane = 0; lane < n; ++lane) {
+      const std::int64_t group = lane % 4 * (n / 4) + lane / 4;
+      if (sure[lane] == 0) one(g + group, copy + 4 * group);
+    }
+    std::copy_n(copy, 4 * n, y + 4 * g);
+  }
+  return g;
 }
 
 /// Groups with at most two elements that are not zero: the second smallest magnitude is zero. Only

@@ -49,10 +49,9 @@ HWY_INLINE FloatVector distance(const Draw& d, FloatVector limit) {
   return hn::Abs(hn::Sub(d.at, limit));
 }
 
-/// lanes() groups; false, and nothing written, where one of them is for the reference. The order of
+/// The magnitudes of lanes() groups, and the groups that are not for the reference. The order of
 /// operations is that of mvue_approx_group().
-HWY_INLINE bool prune_some(const float* from, WordVector r1, WordVector r2, float* to) {
-  const Quads x = load_quads(from);
+HWY_INLINE FloatMask prune_some(const Quads& x, WordVector r1, WordVector r2, Quads& y) {
   const FloatVector a0 = hn::Abs(x.e0), a1 = hn::Abs(x.e1), a2 = hn::Abs(x.e2), a3 = hn::Abs(x.e3);
   const FloatVector one = set(1.0F);
   const FloatMask two = at_most_two({a0, a1, a2, a3});
@@ -73,7 +72,6 @@ HWY_INLINE bool prune_some(const float* from, WordVector r1, WordVector r2, floa
   const Draw d2 = draw(r2, hn::Add(b01, b2));
   const FloatVector near2 = hn::Min(distance(d2, b0), distance(d2, b01));
   sure = hn::And(sure, hn::Ge(near2, d2.margin));
-  if (HWY_UNLIKELY(!hn::AllTrue(kFloats, sure))) return false;
   const FloatMask then0 = hn::Lt(d2.at, b0), then1 = hn::Lt(d2.at, b01);
 
   const FloatVector q0 = hn::Div(a0, hn::Add(a1, s23)), q1 = hn::Div(a1, hn::Add(a0, s23)),
@@ -96,26 +94,24 @@ HWY_INLINE bool prune_some(const float* from, WordVector r1, WordVector r2, floa
   const FloatVector y2 = hn::IfThenElse(to1, c1, hn::IfThenElse(to2, y_first, c2));
   const FloatVector y3 = hn::IfThenElse(to2, c2, y_first);
 
-  store_quads({hn::IfThenElse(two, a0, y0), hn::IfThenElse(two, a1, y1),
-               hn::IfThenElse(two, a2, y2), hn::IfThenElse(two, a3, y3)},
-              x, to);
-  return true;
+  y = {hn::IfThenElse(two, a0, y0), hn::IfThenElse(two, a1, y1), hn::IfThenElse(two, a2, y2),
+       hn::IfThenElse(two, a3, y3)};
+  return sure;
 }
 
 /// Whole vectors of groups; returns how many groups that were.
 std::int64_t prune_approximately(const float* x, const std::uint32_t* words1,
                                  const std::uint32_t* words2, std::int64_t groups, float* y) {
-  const std::int64_t n = lanes();
   const auto order = quad_order();
-  std::int64_t g = 0;
-  for (; g + n <= groups; g += n) {
-    const WordVector r1 = hn::TableLookupLanes(hn::LoadU(kWords, words1 + g), order),
-                     r2 = hn::TableLookupLanes(hn::LoadU(kWords, words2 + g), order);
-    if (HWY_LIKELY(prune_some(x + 4 * g, r1, r2, y + 4 * g))) continue;
-    for (std::int64_t i = g; i < g + n; ++i)
-      policies::mvue_approx_group(x + 4 * i, words1[i], words2[i], y + 4 * i);
-  }
-  return g;
+  return prune_vectors(
+      x, groups, y,
+      [&](std::int64_t g, const Quads& from, Quads& to) HWY_ATTR {
+        return prune_some(from, hn::TableLookupLanes(hn::LoadU(kWords, words1 + g), order),
+                          hn::TableLookupLanes(hn::LoadU(kWords, words2 + g), order), to);
+      },
+      [&](std::int64_t g, float* to) {
+        policies::mvue_approx_group(x + 4 * g, words1[g], words2[g], to);
+      });
 }
 
 #endif

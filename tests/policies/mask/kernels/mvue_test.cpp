@@ -1,8 +1,9 @@
 // Pairs: the exact comparison, the published vectors, vectors of every width against integers.
+#include "policies/mask/kernels/mvue.hpp"
+
 #include <cstring>
 
 #include "formats/error.hpp"
-#include "policies/mask/kernels/mvue.hpp"
 #include "policies/mask/mvue_variance.hpp"
 #include "policies/mask/unbiased_draws.hpp"
 #include "tests/catch.hpp"
@@ -119,11 +120,18 @@ TEST_CASE("vectors give the bits of the integers where a draw is next to its lim
     x.push_back(std::fabs(first));
     x.push_back(1 - std::fabs(first));
   }
-  mvue_pairs_reference(random, MaskRun{x.data(), slow.data(), nullptr, kPairs, 0});
-  on_every_target([&] {
-    mvue_pairs(random, MaskRun{x.data(), fast.data(), nullptr, kPairs, 0});
-    CHECK(same_bits(fast, slow));
-  });
+  for (const float scale : {0x1p-130F, 0x1p-95F, 0x1p127F, 1.0F}) {
+    std::vector<float> scaled = x;
+    for (float& value : scaled) value *= scale;
+    // Sums that overflow: a1 is u (a1 + a2) / 2 there.
+    if (scale > 1)
+      for (float& value : scaled) value = std::min(value * 1.5F, 0x1.fffffep127F);
+    mvue_pairs_reference(random, MaskRun{scaled.data(), slow.data(), nullptr, kPairs, 0});
+    on_every_target([&] {
+      mvue_pairs(random, MaskRun{scaled.data(), fast.data(), nullptr, kPairs, 0});
+      CHECK(same_bits(fast, slow));
+    });
+  }
   // In place, and the mask alone.
   std::vector<float> here = x;
   mvue_pairs(random, MaskRun{here.data(), here.data(), nullptr, kPairs, 0});
