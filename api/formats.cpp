@@ -69,6 +69,12 @@ void require_room(const char* name, const Array& room, ArrayType type, const Arr
                             shape_text(room.shape)));
 }
 
+/// Every value is exact in the target, so only the infinities need a rule: they stay.
+void decode_exactly(const Codes& codes, const Format& target, Array& values) {
+  convert_codes({.format = &target, .overflow = Overflow::propagate}, *codes.format,
+                codes.array.data.data(), codes.array.elements(), values.data.data());
+}
+
 }  // namespace
 
 Conversion conversion_of(const Format& format, const RoundingWords& words) {
@@ -250,16 +256,14 @@ const Format& decoded_type(const Format& format, const std::string& type, const 
 Array decode(const Codes& codes, const std::string& type, const std::string& name) {
   const Format& target = decoded_type(*codes.format, type, name);
   Array values(container_type(target), codes.array.shape);
-  decode_into(codes, values);
+  decode_exactly(codes, target, values);
   return values;
 }
 
 void decode_into(const Codes& codes, Array& values) {
   const Format& target = decoded_type(*codes.format, std::string(to_string(values.type)), "codes");
-  require_room("values", values, container_type(target), codes.array.shape);
-  // Every value is exact, so only the infinities need a rule: they stay.
-  convert_codes({.format = &target, .overflow = Overflow::propagate}, *codes.format,
-                codes.array.data.data(), codes.array.elements(), values.data.data());
+  require_room("values", values, values.type, codes.array.shape);
+  decode_exactly(codes, target, values);
 }
 
 FlagCounts quantize_into(const Array& x, const Conversion& conversion, double scale, Array& y) {

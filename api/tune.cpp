@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "api/networks.hpp"
+#include "api/options.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/model/load_network.hpp"
 #include "emu/net/model/onnx/checkpoint.hpp"
@@ -17,6 +18,7 @@
 #include "experiments/predict/layer_noise.hpp"
 #include "experiments/report/judged_evaluation.hpp"
 #include "formats/error.hpp"
+#include "formats/joined.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/file_lock.hpp"
 #include "formats/storage/input_file.hpp"
@@ -27,6 +29,7 @@
 #include "policies/notes/silent_notes.hpp"
 #include "policies/recipe/checkpoint.hpp"
 #include "policies/tuning/run_steps.hpp"
+#include "policies/tuning/tune_step.hpp"
 
 namespace numemu::api {
 namespace {
@@ -357,6 +360,72 @@ Json json_of(const Tuned& tuned) {
   json["recipe"] = tuned.recipe.json();
   json["calibration_samples"] = tuned.calibration_samples;
   return json;
+}
+
+std::vector<Option> options_of(TuneRequest& r) {
+  constexpr std::int64_t kMostImages = 100'000'000;
+  std::vector<std::string> steps;
+  for (const policies::TuneStepKind* kind : policies::all_tune_steps())
+    steps.emplace_back(kind->name);
+  for (const policies::TunePipeline& pipeline : policies::tune_pipelines())
+    steps.emplace_back(pipeline.name);
+  OpenRequest open;
+  std::vector<Option> all = options_of(open);  // of net and data
+  all.resize(2);
+  all[0].target = &r.net;
+  all[1].target = &r.data;
+  std::vector<Option> own = {
+      {.name = "calibrate_on",
+       .target = &r.calibrate_on,
+       .help = "Steps read the samples of another data set, such as those that `experiment "
+               "data-free` makes",
+       .value = "SET"},
+      {.name = "recipe",
+       .target = &r.recipe,
+       .help = "Recipe, or the name of a shipped one",
+       .value = "NAME|R.json",
+       .required = true,
+       .json = true},
+      {.name = "steps",
+       .target = &r.steps,
+       .help =
+           "Steps with their options, separated by commas (docs/tune.md): " + joined(steps, ", "),
+       .value = "LIST",
+       .standard = true},
+      {.name = "out",
+       .target = &r.out,
+       .help = "Folder for the checkpoint and the state of the run",
+       .value = "DIR",
+       .standard = true},
+      {.name = "samples",
+       .target = &r.samples,
+       .help = "Use the first N calibration samples",
+       .value = "N",
+       .least = 1,
+       .most = kMostImages,
+       .standard = true},
+      {.name = "images",
+       .target = &r.images,
+       .help = "Measure on the first N validation samples, which no step reads (default 1000, or "
+               "all of fewer)",
+       .value = "N",
+       .least = 1,
+       .most = kMostImages},
+      {.name = "seed",
+       .target = &r.seed,
+       .help = "Seed of what steps draw",
+       .least = 0,
+       .most = std::int64_t{1} << 53,
+       .standard = true},
+      {.name = "keep_batch_norm",
+       .target = &r.keep_batch_norm,
+       .help = "Do not fold batch normalisation into the weights before it"},
+      {.name = "fresh",
+       .target = &r.fresh,
+       .help = "Ignore the state in the folder and start over"},
+  };
+  std::ranges::move(own, std::back_inserter(all));
+  return all;
 }
 
 }  // namespace numemu::api

@@ -2,20 +2,23 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string_view>
+#include <type_traits>
 
 #include "api/machine_memory.hpp"
 #include "api/recipes.hpp"
 #include "cli/command.hpp"
 #include "cli/talk.hpp"
 #include "emu/net/run_context.hpp"
-#include "emu/net/train/score.hpp"
 #include "experiments/engine/recipe_files.hpp"
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
+#include "formats/suggest.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -38,6 +41,53 @@ std::optional<std::int64_t> parse_size(std::string_view text) {
   return value <= kMost >> shift ? std::optional(value << shift) : std::nullopt;
 }
 
+/// "--learning-rate N": as the command's help shows the option.
+std::string usage_of(const api::Option& option) {
+  std::string text = option.flag;
+  if (text.empty()) {
+    text = "--" + option.name;
+    std::ranges::replace(text, '_', '-');
+  }
+  return option.value.empty() ? text : text + " " + option.value;
+}
+
+void add_option(Command& command, const api::Option& option) {
+  const std::string usage = usage_of(option);
+  const auto limit = [&](Option shown) {
+    if (option.required) shown.required();
+    if (option.standard) shown.show_default();
+    if (!option.words.empty()) shown.one_of(option.words);
+    if (option.most != std::numeric_limits<std::int64_t>::max())
+      shown.whole(option.least, option.most);
+    if (option.real == api::Option::Real::positive) shown.positive();
+    if (option.real == api::Option::Real::non_negative) shown.non_negative();
+    if (option.real == api::Option::Real::fraction) shown.fraction();
+  };
+  if (const auto* const take = std::get_if<api::TakeText>(&option.target)) {
+    auto text = std::make_shared<std::optional<std::string>>();
+    limit(command.option(usage, *text, option.help));
+    command.before_run([text, take = *take] {
+      if (*text) take(**text);
+    });
+  } else if (const auto* const set = std::get_if<api::TakeFlag>(&option.target)) {
+    auto given = std::make_shared<bool>(false);
+    limit(command.flag(usage, *given, option.help));
+    command.before_run([given, set = *set] {
+      if (*given) set();
+    });
+  } else if (bool* const* const flag = std::get_if<bool*>(&option.target)) {
+    limit(**flag ? command.flag(usage, **flag, option.help, false)
+                 : command.flag(usage, **flag, option.help));
+  } else {
+    std::visit(
+        [&]<class T>(const T& target) {
+          if constexpr (std::is_pointer_v<T> && !std::is_same_v<T, bool*>)
+            limit(command.option(usage, *target, option.help));
+        },
+        option.target);
+  }
+}
+
 }  // namespace
 
 api::Context program_context(bool quiet) {
@@ -48,37 +98,23 @@ api::Context program_context(bool quiet) {
   return context;
 }
 
-void add_trained_net(Command& command, std::string& net) {
-  command
-      .option("--net NAME|FILE", net,
-              "A reference network with a shipped checkpoint, a .safetensors or .onnx file, "
-              "or NAME=FILE")
-      .required();
-}
-
-void add_data_set(Command& command, std::string& data) {
-  command
-      .option("--data SET", data,
-              "glyphs, clicks, chain, mnist:DIR, cifar10:DIR, cifar100:DIR, images:DIR, "
-              "text:FILE, tokens:FILE or npy:DIR, with options: docs/data.md")
-      .required();
-}
-
 std::string recipe_path(const std::string& given) {
   return api::recipe_path(given, program_context(true).folders);
 }
 
-void add_recipe(Command& command, std::string& file, const std::string& help, bool training) {
-  command.option("--recipe NAME|R.json", file,
-                 fmt::format("{} (default: float32). Shipped: {}", help,
-                             joined(experiments::shipped_recipes(data_folder(), training), ", ")));
-  command.before_run([&file] { file = recipe_path(file); });
-}
-
-std::string metric_help() {
-  return fmt::format(
-      "Metrics beside top-1 and loss; the first one judges: {} (default: those of the data set)",
-      joined(net::score_names(), ", "));
+void add_options(Command& command, const std::vector<api::Option>& options,
+                 const std::vector<std::string>& names, bool training) {
+  for (const std::string& name : names) {
+    api::Option one = find_named("option", name, options, &api::Option::name);
+    if (one.name == "recipe") {
+      std::string& file = *std::get<std::string*>(one.target);
+      command.before_run([&file] { file = recipe_path(file); });
+      if (!one.required)
+        one.help = fmt::format("{} (default: float32). Shipped: {}", one.help,
+                               joined(experiments::shipped_recipes(data_folder(), training), ", "));
+    }
+    add_option(command, one);
+  }
 }
 
 std::shared_ptr<const std::int64_t> add_memory(Command& command) {

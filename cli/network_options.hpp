@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "api/context.hpp"
+#include "api/options.hpp"
 #include "cli/options.hpp"
 #include "experiments/engine/gate.hpp"
 
@@ -18,19 +19,14 @@ namespace numemu::cli {
 /// must miss.
 api::Context program_context(bool quiet);
 
-/// --net: required.
-void add_trained_net(Command&, std::string& net);
-/// --data: required.
-void add_data_set(Command&, std::string& data);
+/// The options of a request with these names, in this order. --recipe is the path of the recipe
+/// when the command runs, empty where none is given; its help lists the shipped recipes of
+/// inference, with `training` all.
+void add_options(Command&, const std::vector<api::Option>&, const std::vector<std::string>& names,
+                 bool training = false);
 
-/// --recipe: `file` is the path of the recipe when the command runs, empty where none is given.
-/// `help` says what it is for, and lists the shipped recipes of inference, with `training` all.
-void add_recipe(Command&, std::string& file, const std::string& help, bool training = false);
 /// The file of a recipe (experiments/engine/recipe_files.hpp); "" stays.
 std::string recipe_path(const std::string& given);
-
-/// The help of --metric.
-std::string metric_help();
 
 /// Adds --memory SIZE. Without it the budget is half of api::machine_memory(). Returns the bytes
 /// that were asked for, once the command runs; 0 where none were.

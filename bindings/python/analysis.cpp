@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "bindings/python/arrays.hpp"
+#include "bindings/python/call.hpp"
 #include "bindings/python/formats.hpp"
 #include "bindings/python/json.hpp"
 #include "bindings/python/python.hpp"
@@ -20,9 +21,9 @@ struct Numbers {
   std::string name;
   std::optional<Given> given;
 
-  explicit Numbers(const py::object& dist) {
-    if (py::isinstance<py::str>(dist)) {
-      name = dist.cast<std::string>();
+  explicit Numbers(py::handle dist) {
+    if (PyUnicode_Check(dist.ptr()) || py::hasattr(dist, "__fspath__")) {
+      name = text_of(dist, {"error", "dist"});
       return;
     }
     name = "numbers";
@@ -32,20 +33,24 @@ struct Numbers {
   const Array* sample() const { return given ? &given->array : nullptr; }
 };
 
-py::object error(const py::object& format, const py::object& dist, const std::string& rounding,
-                 const std::string& overflow, const py::object& scale, const std::string& rule,
-                 std::optional<std::int64_t> n, std::uint64_t seed, bool best_scale) {
-  const Numbers numbers(dist);
-  const api::AnalysisRequest request{.format = format_of(format).name,
+/// In the words of the command line.
+std::string scale_text(py::handle scale) {
+  if (PyUnicode_Check(scale.ptr())) return text_of(scale, {"error", "scale"});
+  return py::repr(py::float_(number_of(scale, {"error", "scale"})));
+}
+
+py::object error(const Arguments& a) {
+  const Numbers numbers(a[1]);
+  const api::AnalysisRequest request{.format = format_of(a[0]).name,
                                      .numbers = numbers.name,
                                      .sample = numbers.sample(),
-                                     .rounding = rounding,
-                                     .overflow = overflow,
-                                     .scale = py::str(scale),
-                                     .rule = rule,
-                                     .n = n,
-                                     .seed = seed,
-                                     .best_scale = best_scale};
+                                     .rounding = a.get<std::string>(2),
+                                     .overflow = a.get<std::string>(3),
+                                     .scale = scale_text(a[4]),
+                                     .rule = a.get<std::string>(5),
+                                     .n = a.get<std::optional<std::int64_t>>(6),
+                                     .seed = a.get<std::uint64_t>(7),
+                                     .best_scale = a.get<bool>(8)};
   Json json;
   {
     const py::gil_scoped_release released;
@@ -54,20 +59,20 @@ py::object error(const py::object& format, const py::object& dist, const std::st
   return python_of(json);
 }
 
+Signature error_signature(
+    "error",
+    "format, dist, *, rounding='rne', overflow='saturate', scale=1, rule='', n=None, seed=0, "
+    "best_scale=False",
+    "Errors of a scalar format of at most 16 bits, predicted and measured: the dict that `numemu "
+    "analyze --json` prints.\n\n"
+    "dist: normal, laplace, uniform, lognormal:S, lognormal:S:log2, of which n numbers are drawn "
+    "(a million); a .npy file; or an array of numbers. scale: x / scale is rounded; rule: the "
+    "scale rule that chooses it. result['figures']['sqnr_db'] has predicted, measured, ci95 and "
+    "verdict, as have mse, mean_error, overflow, underflow and others. best_scale: also the "
+    "scales with the least MSE.");
+
 }  // namespace
 
-void add_analysis(py::module_& m) {
-  m.def(
-      "error", &error, "format"_a, "dist"_a, py::kw_only(), "rounding"_a = "rne",
-      "overflow"_a = "saturate", "scale"_a = 1, "rule"_a = "", "n"_a = py::none(), "seed"_a = 0,
-      "best_scale"_a = false,
-      "Errors of a scalar format of at most 16 bits, predicted and measured: the dict that `numemu "
-      "analyze --json` prints.\n\n"
-      "dist: normal, laplace, uniform, lognormal:S, lognormal:S:log2, of which n numbers are drawn "
-      "(a million); a .npy file; or an array of numbers. scale: x / scale is rounded; rule: the "
-      "scale rule that chooses it. result['figures']['sqnr_db'] has predicted, measured, ci95 and "
-      "verdict, as have mse, mean_error, overflow, underflow and others. best_scale: also the "
-      "scales with the least MSE.");
-}
+void add_analysis(py::module_& m) { add_function<error_signature, &error>(m); }
 
 }  // namespace numemu::python

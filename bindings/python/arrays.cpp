@@ -101,9 +101,11 @@ struct Viewed {
   const Format* format = nullptr;
 };
 
-Viewed viewed(py::handle x, const char* name) {
-  static PyObject* known = nullptr;
-  const py::handle view = helper("view", known);
+/// `writing`: results go there.
+Viewed viewed(py::handle x, const char* name, bool writing = false) {
+  static PyObject* readers = nullptr;
+  static PyObject* writers = nullptr;
+  const py::handle view = writing ? helper("target", writers) : helper("view", readers);
   const auto pair = view(x, name).cast<py::tuple>();
   const py::object format = pair[1];
   return {py::reinterpret_borrow<py::array>(pair[0]),
@@ -136,7 +138,17 @@ Given given(py::handle x, const char* name) {
   if (!type)
     throw Error(
         fmt::format("{}: dtype: expected numbers or codes, found {}", name, type_name(array)));
-  return {borrowed(array, *type), format, std::move(array)};
+  const bool listed = PyList_Check(x.ptr()) || PyTuple_Check(x.ptr()) || PyLong_Check(x.ptr());
+  return {borrowed(array, *type), format, std::move(array), listed};
+}
+
+Given as_type(Given one, ArrayType type, const char* name) {
+  if (!one.listed || one.array.type == type) return one;
+  if (type == ArrayType::float32 || type == ArrayType::float64) return one;
+  static PyObject* known = nullptr;
+  const py::handle whole = helper("whole", known);
+  auto array = whole(one.owner, dtype_of(type), name).cast<py::array>();
+  return {borrowed(array, type), one.format, std::move(array), true};
 }
 
 GivenNumbers numbers(py::handle x, const char* name) {
@@ -171,6 +183,7 @@ Given codes(py::handle x, const Format* format, const char* name) {
   if (one.format != nullptr && one.format->name != format->name)
     throw Error(
         fmt::format("{}: dtype: expected {}, found {}", name, format->name, one.format->name));
+  one = as_type(std::move(one), container_type(*format), name);
   one.format = format;
   one.array = checked_codes(name, *format, std::move(one.array)).array;
   return one;
@@ -180,17 +193,20 @@ Given float32_of(py::handle x, const char* name) {
   GivenNumbers all = numbers(x, name);
   static const Format& single = find_format("float32");
   if (all.codes.format == &single)
-    return {std::move(all.codes.array), nullptr, std::move(all.owner)};
-  Given rounded = {Array(ArrayType::float32, all.codes.array.shape), nullptr, {}};
-  const py::gil_scoped_release released;
-  convert_codes({.format = &single, .overflow = Overflow::ieee}, *all.codes.format,
-                all.codes.array.data.data(), all.codes.array.elements(), rounded.array.data.data());
+    return {std::move(all.codes.array), nullptr, std::move(all.owner), false};
+  Given rounded = {Array(ArrayType::float32, all.codes.array.shape), nullptr, {}, false};
+  {
+    const py::gil_scoped_release released;
+    convert_codes({.format = &single, .overflow = Overflow::ieee}, *all.codes.format,
+                  all.codes.array.data.data(), all.codes.array.elements(),
+                  rounded.array.data.data());
+  }
   return rounded;
 }
 
 Array writable(py::handle out, const char* name) {
   py::array array = own_array(out);
-  if (!type_of(array)) array = viewed(out, name).array;
+  if (!type_of(array)) array = viewed(out, name, true).array;
   if (!in_place(array) || !array.writeable())
     throw Error(fmt::format("{}: expected a writeable array in C order", name));
   return borrowed(array, *type_of(array));
@@ -204,7 +220,7 @@ Room room(py::handle out, ArrayType type, const ArrayShape& shape, const char* n
   }
   Array array = writable(out, name);
   // Codes of bytes and half-words may stand in arrays of another type of that width: float16.
-  if (array.type == ArrayType::float16) array.type = ArrayType::uint16;
+  if (array.type == ArrayType::float16 && type == ArrayType::uint16) array.type = ArrayType::uint16;
   if (array.type != type)
     throw Error(fmt::format("{}: dtype: expected {}, found {}", name, to_string(type),
                             to_string(array.type)));
@@ -229,6 +245,15 @@ py::dtype dtype_of(ArrayType type) {
   PyObject*& one = known[static_cast<std::size_t>(type)];
   if (one == nullptr) one = py::dtype(kDtypes[static_cast<std::size_t>(type)]).release().ptr();
   return py::reinterpret_borrow<py::dtype>(one);
+}
+
+py::dtype dtype_named(py::handle type, const char* name) {
+  try {
+    return py::dtype::from_args(py::reinterpret_borrow<py::object>(type));
+  } catch (const py::error_already_set&) {
+    throw usage_error(
+        fmt::format("{}: expected a type of NumPy, found {}", name, std::string(py::str(type))));
+  }
 }
 
 }  // namespace numemu::python

@@ -15,10 +15,13 @@ struct Given {
   /// the type of its codes.
   const Format* format = nullptr;
   py::object owner;
+  bool listed = false;  ///< of lists or numbers of Python, whose type says little
 };
 
 /// Throws Error naming `name` for what is no array of numbers.
 Given given(py::handle x, const char* name);
+/// Whole numbers of lists as elements of that type, which they must fit; all else as it is.
+Given as_type(Given, ArrayType, const char* name);
 /// Lists, Python's numbers and integers as numbers, too: float16, float32 and float64 as they are,
 /// integers as float64 (Error where that is not exact), bool as 0 and 1; codes whose type names
 /// their format as these.
@@ -47,5 +50,7 @@ Room room(py::handle out, ArrayType, const ArrayShape&, const char* name = "out"
 /// A new NumPy array of the elements, without a copy.
 py::object numpy_of(Array&&);
 py::dtype dtype_of(ArrayType);
+/// What NumPy takes for a type: a dtype, np.float32, "f4".
+py::dtype dtype_named(py::handle, const char* name);
 
 }  // namespace numemu::python

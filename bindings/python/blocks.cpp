@@ -8,6 +8,7 @@
 
 #include "api/formats.hpp"
 #include "bindings/python/arrays.hpp"
+#include "bindings/python/call.hpp"
 #include "bindings/python/formats.hpp"
 #include "bindings/python/json.hpp"
 #include "bindings/python/python.hpp"
@@ -24,7 +25,7 @@ struct Quantized {
 
 /// Room for `array`, which takes the elements of it.
 py::object make_room(Array& array, ArrayType type, const ArrayShape& shape,
-                     const py::object& out = py::none()) {
+                     py::handle out = Py_None) {
   Room one = room(out, type, shape);
   array = std::move(one.array);
   return std::move(one.object);
@@ -34,51 +35,52 @@ ArrayType shift_type(const BlockFormat& f) {
   return f.affine == Affine::min ? ArrayType::float32 : container_type(*f.element);
 }
 
-Quantized quantize(const BlockFormat& f, const py::object& x, int axis, const std::string& rule,
-                   const std::string& rounding, const std::string& overflow, std::uint64_t seed,
-                   const std::string& scale_round, bool ignore_nonfinite, bool full_range,
-                   bool tensor_scale, const py::object& out) {
-  const Given in = float32_of(x, "x");
-  const api::RoundingWords words{.rounding = rounding, .overflow = overflow, .seed = seed};
+py::object quantize(const BlockFormat& f, const Arguments& a) {
+  const Given in = float32_of(a[0], "x");
+  const api::RoundingWords words{.rounding = a.get<std::string>(3),
+                                 .overflow = a.get<std::string>(4),
+                                 .seed = a.get<std::uint64_t>(5)};
+  const auto axis = a.get<int>(1);
   const api::QuantizeOptions options{.block = f.name,
                                      .axis = axis,
-                                     .rule = rule,
+                                     .rule = a.get<std::string>(2),
                                      .words = words,
-                                     .scale_round = scale_round,
-                                     .ignore_nonfinite = ignore_nonfinite,
-                                     .full_range = full_range,
-                                     .no_tensor_scale = !tensor_scale};
+                                     .scale_round = a.get<std::string>(6),
+                                     .ignore_nonfinite = a.get<bool>(7),
+                                     .full_range = a.get<bool>(8),
+                                     .no_tensor_scale = !a.get<bool>(9)};
   Quantized q;
   q.arrays.how = api::quantization_of(options, f, api::conversion_of(*f.element, words));
   q.arrays.layout = block_layout(f, in.array.shape, axis);
-  q.x = in.owner ? in.owner : x;
-  q.values = make_room(q.arrays.values, ArrayType::float32, in.array.shape, out);
+  q.x = in.owner ? in.owner : py::reinterpret_borrow<py::object>(a[0]);
+  q.values = make_room(q.arrays.values, ArrayType::float32, in.array.shape, a[10]);
   q.codes = make_room(q.arrays.codes, container_type(*f.element), in.array.shape);
   q.scales = make_room(q.arrays.scales, container_type(*f.scale), q.arrays.layout.scale_shape);
   q.zero_points = py::none();
   if (f.affine != Affine::sym)
     q.zero_points = make_room(q.arrays.zero_points, shift_type(f), q.arrays.layout.scale_shape);
-  const py::gil_scoped_release released;
-  api::quantize_into(in.array, q.arrays);
-  return q;
+  {
+    const py::gil_scoped_release released;
+    api::quantize_into(in.array, q.arrays);
+  }
+  return py::cast(std::move(q));
 }
 
-py::object dequantize(const BlockFormat& f, const py::object& codes, const py::object& scales,
-                      const py::object& zero_points, float tensor_scale, int axis,
-                      const py::object& out) {
+py::object dequantize(const BlockFormat& f, const Arguments& a) {
+  const py::handle zero_points = a[2];
   api::QuantizedArray q;
   q.how.format = &f;
-  Given given_codes = python::codes(codes, f.element, "codes");
+  Given given_codes = python::codes(a[0], f.element, "codes");
   q.codes = std::move(given_codes.array);
-  q.layout = block_layout(f, q.codes.shape, axis);
-  const auto of_blocks = [&](const py::object& x, const char* name) {
+  q.layout = block_layout(f, q.codes.shape, a.get<int>(4));
+  const auto of_blocks = [&](py::handle x, const char* name) {
     Given one = given(x, name);
     if (one.array.shape != q.layout.scale_shape)
       throw Error(fmt::format("{}: shape: expected {}, found {}", name,
                               shape_text(q.layout.scale_shape), shape_text(one.array.shape)));
     return one;
   };
-  Given given_scales = of_blocks(scales, "scales");
+  Given given_scales = of_blocks(a[1], "scales");
   q.scales = checked_codes("scales", *f.scale, std::move(given_scales.array)).array;
   Given shifts;
   if ((f.affine != Affine::sym) == zero_points.is_none())
@@ -90,10 +92,21 @@ py::object dequantize(const BlockFormat& f, const py::object& codes, const py::o
     require_type("zero_points", shifts.array.type, {shift_type(f)}, "zero points");
     q.zero_points = std::move(shifts.array);
   }
-  q.counts.tensor_scale = tensor_scale;
-  Room to = room(out, ArrayType::float32, q.codes.shape);
-  const py::gil_scoped_release released;
-  api::dequantize_into(q, to.array);
+  q.counts.tensor_scale = a.get<float>(3);
+  Room to = room(a[5], ArrayType::float32, q.codes.shape);
+  {
+    const py::gil_scoped_release released;
+    api::dequantize_into(q, to.array);
+  }
+  return to.object;
+}
+
+py::object dequantize_again(const Quantized& q, const Arguments& a) {
+  Room to = room(a[0], ArrayType::float32, q.arrays.codes.shape);
+  {
+    const py::gil_scoped_release released;
+    api::dequantize_into(q.arrays, to.array);
+  }
   return to.object;
 }
 
@@ -120,11 +133,56 @@ py::dict counts_of(const BlockCounts& counts) {
   return all;
 }
 
+py::object describe_block(const BlockFormat& format, const Arguments&) {
+  return python_of(api::block_json(format));
+}
+
+py::object all_block_formats(const Arguments&) {
+  return py::cast(named_block_formats(), py::return_value_policy::reference);
+}
+
+py::object format_named(const Arguments& a) {
+  constexpr auto kLives = py::return_value_policy::reference;  // as long as the program
+  if (py::isinstance<Format>(a[0]) || py::isinstance<BlockFormat>(a[0]))
+    return a.get<py::object>(0);
+  const auto name = a.get<std::string>(0);
+  if (api::is_block_name(name)) return py::cast(&find_block_format(name), kLives);
+  return py::cast(&api::find_scalar_format(name), kLives);
+}
+
+Signature quantize_blocks_signature(
+    "quantize",
+    "x, *, axis=-1, rule='', rounding='rne', overflow='saturate', seed=0, scale_round='', "
+    "ignore_nonfinite=False, full_range=False, tensor_scale=True, out=None",
+    "The array x (numbers, taken as float32) by blocks: a numemu.Quantized.\n\n"
+    "axis: of the blocks or channels. rule: of the scales, else the format's own. scale_round: of "
+    "real scales, rup (never clips) or rne. ignore_nonfinite: else a block with NaN or Inf is NaN. "
+    "full_range: use the most negative code of symmetric integers. tensor_scale: False: it is 1. "
+    "out: a float32 array that takes the values.");
+Signature dequantize_blocks_signature(
+    "dequantize", "codes, scales, zero_points=None, tensor_scale=1.0, *, axis=-1, out=None",
+    "The float32 numbers that codes and their scales mean, of the shape of the codes.");
+Signature dequantize_again_signature(
+    "dequantize", "*, out=None",
+    "The numbers that the codes and their scales mean, float32; the same as `values`.");
+Signature describe_block_signature(
+    "describe", "",
+    "A dict of all that is known of it, as `numemu formats NAME --json` prints it.");
+Signature block_formats_signature("block_formats", "",
+                                  "Every named block format, in the order of docs/formats.md.");
+Signature format_signature(
+    "format", "name",
+    "The number format of that name, alias or descriptor: 'e4m3fn', 'e3m2+finite', "
+    "'codebook(FILE.npy)', a numemu.Format; or a numemu.BlockFormat: 'mxfp4', 'nvfp4', "
+    "'group(int4,128,float16)'. A format is itself.");
+
 }  // namespace
 
 void add_blocks(py::module_& m) {
   constexpr auto kLives = py::return_value_policy::reference;  // as long as the program
-  py::class_<Quantized>(m, "Quantized", "An array quantized by blocks; see BlockFormat.quantize().")
+  py::class_<Quantized> quantized(m, "Quantized",
+                                  "An array quantized by blocks; see BlockFormat.quantize().");
+  quantized
       .def_readonly("values", &Quantized::values, "float32 of the shape of x: what the codes mean.")
       .def_readonly("codes", &Quantized::codes, "Codes of the element format, of the shape of x.")
       .def_readonly(
@@ -151,21 +209,16 @@ void add_blocks(py::module_& m) {
           "bits_per_element",
           [](const Quantized& q) { return stored_bits(*q.arrays.how.format, q.arrays.layout); },
           "Stored bits: element, scale, zero point, tensor scale.")
-      .def(
-          "dequantize",
-          [](const Quantized& q, const py::object& out) {
-            Room to = room(out, ArrayType::float32, q.arrays.codes.shape);
-            const py::gil_scoped_release released;
-            api::dequantize_into(q.arrays, to.array);
-            return to.object;
-          },
-          py::kw_only(), "out"_a = py::none(),
-          "The numbers that the codes and their scales mean, float32; the same as `values`.");
-  py::class_<BlockFormat, std::unique_ptr<BlockFormat, py::nodelete>>(
+      .def("__repr__", [](const Quantized& q) {
+        return fmt::format("<numemu.Quantized {} of {}>", q.arrays.how.format->name,
+                           shape_text(q.arrays.codes.shape));
+      });
+  add_method<dequantize_again_signature, Quantized, &dequantize_again>(quantized);
+  py::class_<BlockFormat, std::unique_ptr<BlockFormat, py::nodelete>> block(
       m, "BlockFormat",
       "A format whose elements share scales: mxfp4, nvfp4, group(int4,128,float16). See "
-      "numemu.format().")
-      .def_readonly("name", &BlockFormat::name, "The canonical name.")
+      "numemu.format().");
+  block.def_readonly("name", &BlockFormat::name, "The canonical name.")
       .def_property_readonly(
           "element", [](const BlockFormat& f) { return f.element; }, kLives)
       .def_property_readonly(
@@ -180,41 +233,20 @@ void add_blocks(py::module_& m) {
           "Names of the scale rules that serve it.")
       .def_property_readonly("bits_per_element", &BlockFormat::bits_per_element,
                              "Of full blocks, without the tensor scale.")
-      .def(
-          "describe", [](const BlockFormat& f) { return python_of(api::block_json(f)); },
-          "A dict of all that is known of it, as `numemu formats NAME --json` prints it.")
-      .def("quantize", &quantize, "x"_a, py::kw_only(), "axis"_a = -1, "rule"_a = "",
-           "rounding"_a = "rne", "overflow"_a = "saturate", "seed"_a = 0, "scale_round"_a = "",
-           "ignore_nonfinite"_a = false, "full_range"_a = false, "tensor_scale"_a = true,
-           "out"_a = py::none(),
-           "The array x (numbers, taken as float32) by blocks: a numemu.Quantized.\n\n"
-           "axis: of the blocks or channels. rule: of the scales, else the format's own. "
-           "scale_round: of real scales, rup (never clips) or rne. ignore_nonfinite: else a block "
-           "with NaN or Inf is NaN. full_range: use the most negative code of symmetric integers. "
-           "tensor_scale: False: it is 1. out: a float32 array that takes the values.")
-      .def("dequantize", &dequantize, "codes"_a, "scales"_a, "zero_points"_a = py::none(),
-           "tensor_scale"_a = 1.0F, py::kw_only(), "axis"_a = -1, "out"_a = py::none(),
-           "The float32 numbers that codes and their scales mean, of the shape of the codes.")
       .def("__repr__", [](const BlockFormat& f) { return "numemu.format('" + f.name + "')"; })
-      .def("__eq__", [](const BlockFormat& f, const BlockFormat& g) { return f.name == g.name; })
+      .def(
+          "__eq__", [](const BlockFormat& f, const BlockFormat& g) { return f.name == g.name; },
+          py::is_operator())
       .def("__hash__", [](const BlockFormat& f) { return py::hash(py::str(f.name)); })
       .def("__reduce__", [](const BlockFormat& f) {
         return py::make_tuple(py::module_::import("numemu._records").attr("format_named"),
                               py::make_tuple(f.name));
       });
-  m.def(
-      "format",
-      [](const std::string& name) -> py::object {
-        if (api::is_block_name(name)) return py::cast(&find_block_format(name), kLives);
-        return py::cast(&api::find_scalar_format(name), kLives);
-      },
-      "name"_a,
-      "The number format of that name, alias or descriptor: 'e4m3fn', 'e3m2+finite', "
-      "'codebook(FILE.npy)', a numemu.Format; or a numemu.BlockFormat: 'mxfp4', 'nvfp4', "
-      "'group(int4,128,float16)'.");
-  m.def(
-      "block_formats", [] { return named_block_formats(); }, kLives,
-      "Every named block format, in the order of docs/formats.md.");
+  add_method<quantize_blocks_signature, BlockFormat, &quantize>(block);
+  add_method<dequantize_blocks_signature, BlockFormat, &dequantize>(block);
+  add_function<format_signature, &format_named>(m);
+  add_method<describe_block_signature, BlockFormat, &describe_block>(block);
+  add_function<block_formats_signature, &all_block_formats>(m);
 }
 
 }  // namespace numemu::python

@@ -1,8 +1,8 @@
 #include "bindings/python/errors.hpp"
 
 #include <exception>
-#include <new>
-#include <system_error>
+#include <string>
+#include <string_view>
 
 #include "formats/error.hpp"
 
@@ -38,30 +38,47 @@ const char* word_of(ErrorKind kind) {
 PyObject* error_type = nullptr;  // lives as long as the interpreter
 
 void set_error(const Error& error) {
-  const py::object instance = py::reinterpret_borrow<py::object>(error_type)(error.what());
+  // Names of files may be any bytes.
+  const std::string_view text = error.what();
+  const auto words = py::reinterpret_steal<py::object>(
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
+  if (!words) return;
+  const py::object instance = py::reinterpret_borrow<py::object>(error_type)(words);
   instance.attr("kind") = word_of(error.kind());
   PyErr_SetObject(error_type, instance.ptr());
 }
 
-/// Of what a library below throws; pybind11 itself translates what is Python's.
-void translate(std::exception_ptr thrown) {
+void set_error(const std::exception_ptr& thrown) {
   try {
-    if (thrown) std::rethrow_exception(thrown);
-  } catch (const Error& error) {
-    set_error(error);
-  } catch (const std::bad_alloc&) {
-    set_error(error_of(thrown));
-  } catch (const std::system_error&) {
+    std::rethrow_exception(thrown);
+  } catch (py::error_already_set& error) {
+    if (error.matches(PyExc_MemoryError))
+      set_error(memory_error(py::str(error.value())));
+    else
+      error.restore();
+  } catch (const py::builtin_exception& error) {
+    error.set_error();
+  } catch (...) {
     set_error(error_of(thrown));
   }
 }
 
+/// Of properties and classes, which pybind11 calls.
+void translate(std::exception_ptr thrown) {
+  if (thrown) set_error(thrown);
+}
+
 }  // namespace
+
+void set_current_error() { set_error(std::current_exception()); }
 
 void add_errors(py::module_& m) {
   error_type = PyErr_NewExceptionWithDoc("numemu.Error", kErrorDoc, PyExc_Exception, nullptr);
+  // Of an Error that a caller makes.
+  if (PyObject_SetAttrString(error_type, "kind", py::str("value").ptr()) != 0)
+    throw py::error_already_set();
   m.attr("Error") = py::reinterpret_borrow<py::object>(error_type);
-  py::register_exception_translator(translate);
+  py::register_local_exception_translator(translate);
 }
 
 }  // namespace numemu::python

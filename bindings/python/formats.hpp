@@ -6,8 +6,9 @@
 
 namespace numemu::python {
 
-/// Of numemu.Format, or of its name. Throws Error with the nearest known name.
-const Format& format_of(const py::handle& format);
+/// Of numemu.Format, or of its name. Throws Error with the nearest known name; `name` is the
+/// argument's.
+const Format& format_of(const py::handle& format, const char* name = "format");
 py::dict counts_dict(const FlagCounts&);
 
 }  // namespace numemu::python

@@ -5,18 +5,17 @@
 #include <chrono>
 #include <cstdlib>
 #include <exception>
+#include <string_view>
 #include <thread>
 #include <utility>
 
 #include "bindings/python/folders.hpp"
+#include "emu/net/run_context.hpp"
 
 namespace numemu::python {
 namespace {
 
 constexpr auto kPause = std::chrono::milliseconds(100);
-
-/// Ends the work. No std::exception, which others would take for an error of the work.
-struct Stopped {};
 
 std::string variable(const char* name) {
   const char* const value = std::getenv(name);
@@ -38,7 +37,8 @@ api::Folders folders() {
 struct LongWork::Shared {
   std::mutex mutex;
   std::condition_variable changed;
-  bool ended = false, stop = false;
+  bool ended = false;
+  net::RunContext run;  ///< the work's, which ends by its `stop`
   struct State {
     std::string phase;
     double done = 0, total = 0;
@@ -47,16 +47,22 @@ struct LongWork::Shared {
   std::vector<std::function<void()>> waiting;  ///< to be called by the interpreter's thread
 };
 
-LongWork::LongWork(py::object progress, py::object say)
+LongWork::LongWork(py::handle progress, py::handle say)
     : shared_(std::make_shared<Shared>()),
-      progress_(std::move(progress)),
-      say_(std::move(say)),
+      progress_(py::reinterpret_borrow<py::object>(progress)),
+      say_(py::reinterpret_borrow<py::object>(say)),
       folders_(folders()) {}
 
 void LongWork::tell(const std::string& phase, double done, double total) {
   const std::lock_guard lock(shared_->mutex);
-  if (shared_->stop) throw Stopped();
+  shared_->run.go_on();
   shared_->state = {phase, done, total};
+}
+
+api::OnProgress LongWork::counter() {
+  return [this](std::string_view unit, double done, double total) {
+    tell(std::string(unit), done, total);
+  };
 }
 
 void LongWork::call(std::function<void()> hear) {
@@ -89,6 +95,7 @@ void LongWork::run(const std::function<void()>& work) {
   std::exception_ptr thrown, heard;
   std::thread worker([&] {
     omp_set_num_threads(threads);
+    const net::RunScope scope(shared_->run);
     try {
       work();
     } catch (...) {
@@ -114,7 +121,7 @@ void LongWork::run(const std::function<void()>& work) {
     } catch (...) {
       heard = std::current_exception();
       const std::lock_guard lock(shared_->mutex);
-      shared_->stop = true;
+      shared_->run.stop = true;
     }
   };
   for (bool ended = false; !ended;) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "api/context.hpp"
+#include "api/progress.hpp"
 #include "bindings/python/python.hpp"
 
 namespace numemu::python {
@@ -23,17 +24,18 @@ api::Folders folders();
 class LongWork {
  public:
   /// `progress(phase, done, total)` and `say(text, warning)` are callables or None.
-  LongWork(py::object progress, py::object say);
+  LongWork(py::handle progress, py::handle say);
 
   /// For api/; its functions may be called by the thread of run() alone.
   api::Context context();
-  /// Of work that counts by itself; throws where the work is to end.
+  /// Of work that counts by itself; both throw where the work is to end.
   void tell(const std::string& phase, double done, double total);
+  api::OnProgress counter();
   /// Calls `hear` with the interpreter's lock, in the caller's thread, soon.
   void call(std::function<void()> hear);
 
   /// Runs the work to its end and throws what it throws. Where a callable raises or the user
-  /// interrupts, the work ends at its next count, and that exception is thrown.
+  /// interrupts, the work ends at its next count or operator, and that exception is thrown.
   void run(const std::function<void()>& work);
 
  private:

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <memory>
+#include <mutex>
 #include <utility>
 
 #include "bindings/python/arrays.hpp"
+#include "bindings/python/call.hpp"
 #include "bindings/python/json.hpp"
 #include "bindings/python/long_work.hpp"
 #include "bindings/python/options.hpp"
@@ -26,10 +28,10 @@ net::Tensor tensor_of(py::handle x, const std::string& name) {
 }
 
 /// Of a dict by the inputs' names.
-std::vector<net::NamedTensor> tensors_of(const py::dict& arrays) {
+std::vector<net::NamedTensor> tensors_of(py::handle arrays) {
   std::vector<net::NamedTensor> tensors;
-  for (const auto& [key, value] : arrays) {
-    const auto name = key.cast<std::string>();
+  for (const auto& [key, value] : py::reinterpret_borrow<py::dict>(arrays)) {
+    const std::string name = text_of(key, {"infer", "name of an input"});
     if (py::isinstance<py::array>(value) && py::cast<py::array>(value).dtype().kind() == 'u' &&
         py::cast<py::array>(value).dtype().itemsize() == 1)
       throw Error((name.empty() ? "input" : name) +
@@ -53,61 +55,38 @@ py::dict arrays_of(std::map<std::string, net::Tensor>&& outputs) {
   return arrays;
 }
 
-api::OpenRequest open_request(Options& options) {
+py::object evaluate(const Arguments& a) {
   api::OpenRequest names;
-  options.read("net", names.net);
-  options.read("data", names.data);
-  options.read_recipe(names.recipe);
-  options.read("calibrate_on", names.calibrate_on);
-  options.read("image_size", names.image_size);
-  options.read("fold_batch_norm", names.fold_batch_norm);
-  return names;
-}
-
-py::object evaluate(const py::dict& given, const py::object& progress, const py::object& say) {
-  Options options(given, "eval");
-  const api::OpenRequest names = open_request(options);
   api::EvaluateRequest asked;
-  options.read("metrics", asked.metrics);
-  options.read("images", asked.images);
-  options.read("predictions", asked.predictions);
-  options.read("fresh", asked.fresh);
-  std::optional<std::string> gate;
-  options.read("gate", gate);
+  Options options(a.get<py::object>(0), "eval");
+  options.read(names);
+  options.read(asked);
   options.require_all_read();
-  if (gate) asked.gate = experiments::parse_gate(*gate);
-  LongWork work(progress, say);
+  LongWork work(a[1], a[2]);
   Json row;
   work.run([&] { row = to_json(api::evaluate(names, asked, work.context()).row); });
   return python_of(row);
 }
 
-api::InferRequest infer_request(Options& options, const py::dict& arrays,
-                                const py::dict& calibration) {
+/// What infer() and prepare() are given: options, inputs, those of calibration, names of outputs.
+api::InferRequest infer_request(const Arguments& a) {
   api::InferRequest asked;
-  options.read("model", asked.model);
-  options.read_recipe(asked.recipe);
-  options.read("keep", asked.keep);
-  options.read("calibrate_on", asked.calibrate_on);
-  options.read("metrics", asked.metrics);
-  options.read("batch", asked.batch);
-  options.read("fold_batch_norm", asked.fold_batch_norm);
-  options.read("noise", asked.noise);
-  options.read("predictions", asked.predictions);
-  options.read("digests", asked.digests);
+  Options options(a.get<py::object>(0), "infer");
+  options.read(asked);
   options.require_all_read();
-  if (asked.batch < 1) throw usage_error("infer: batch: expected at least 1 sample");
+  asked.arrays = tensors_of(a[1]);
+  asked.calibration = tensors_of(a[2]);
+  if (asked.arrays.empty()) throw usage_error("infer: expected an array for every input");
+  asked.keep =
+      a.get<std::optional<std::vector<std::string>>>(3).value_or(std::vector<std::string>());
   asked.keep_all = asked.keep.empty();
-  asked.arrays = tensors_of(arrays);
-  asked.calibration = tensors_of(calibration);
   return asked;
 }
 
-py::tuple infer(const py::dict& given, const py::dict& arrays, const py::dict& calibration,
-                const py::object& progress, const py::object& say) {
-  Options options(given, "infer");
-  const api::InferRequest asked = infer_request(options, arrays, calibration);
-  LongWork work(progress, say);
+py::object infer(const Arguments& a) {
+  api::InferRequest asked = infer_request(a);
+  asked.digests = true;
+  LongWork work(a[4], a[5]);
   api::Inferred inferred;
   Json report;
   work.run([&] {
@@ -121,13 +100,11 @@ py::tuple infer(const py::dict& given, const py::dict& arrays, const py::dict& c
 }
 
 /// api::Inference for dicts of arrays.
-class Session {
+class NetworkSession {
  public:
-  Session(const py::dict& given, const py::dict& arrays, const py::dict& calibration,
-          const py::object& say) {
-    Options options(given, "infer");
-    const api::InferRequest asked = infer_request(options, arrays, calibration);
-    LongWork work(py::none(), say);
+  explicit NetworkSession(const Arguments& a) {
+    const api::InferRequest asked = infer_request(a);
+    LongWork work(py::none(), a[4]);
     // The work that it hears of later is that of run(), which hears of nothing.
     api::Context context = work.context();
     context.on_work = {};
@@ -135,11 +112,14 @@ class Session {
     work.run([&] { inference_ = std::make_unique<api::Inference>(asked, context); });
   }
 
-  py::dict run(const py::dict& arrays) {
-    const std::vector<net::NamedTensor> inputs = tensors_of(arrays);
+  py::object run(const Arguments& a) const {
+    const std::vector<net::NamedTensor> inputs = tensors_of(a[0]);
     LongWork work{py::none(), py::none()};
     std::map<std::string, net::Tensor> outputs;
-    work.run([&] { outputs = inference_->run(inputs); });
+    work.run([&] {
+      const std::lock_guard lock(mutex_);  // of threads of Python
+      outputs = inference_->run(inputs);
+    });
     return arrays_of(std::move(outputs));
   }
 
@@ -150,58 +130,17 @@ class Session {
   }
 
  private:
+  mutable std::mutex mutex_;
   std::unique_ptr<api::Inference> inference_;
 };
 
-py::object train(const py::dict& given, const py::object& on_epoch, const py::object& progress,
-                 const py::object& say) {
-  Options options(given, "train");
+py::object train(const Arguments& a) {
   api::TrainRequest asked;
-  options.read("net", asked.net);
-  options.read("data", asked.data);
-  options.read_recipe(asked.recipe);
-  options.read("out", asked.out);
-  options.read("store", asked.store);
-  options.read("save_every", asked.save_every);
-  options.read("fresh", asked.fresh);
-  options.read("optimizer", asked.optimizer);
-  options.read("learning_rate", asked.learning_rate);
-  options.read("weight_decay", asked.weight_decay);
-  options.read("clip", asked.clip);
-  options.read("warmup", asked.warmup);
-  options.read("seed", asked.seed);
-  options.read("image_size", asked.view.image_size);
-  options.read("label_noise", asked.view.label_noise);
-  net::TrainOptions& train = asked.train;
-  options.read("objectives", train.objectives);
-  options.read("schedule", train.schedule);
-  options.read("momentum", train.momentum);
-  options.read("nesterov", train.nesterov);
-  options.read("beta1", train.beta1);
-  options.read("beta2", train.beta2);
-  options.read("epsilon", train.epsilon);
-  options.read("epochs", train.epochs);
-  options.read("patience", train.patience);
-  options.read("batch", train.batch);
-  options.read("workers", train.workers);
-  options.read("micro_batches", train.micro_batches);
-  options.read("local_steps", train.local_steps);
-  options.read("copies", train.copies);
-  std::optional<std::map<std::string, std::int64_t>> augment;
-  options.read("augment", augment);
+  Options options(a.get<py::object>(0), "train");
+  options.read(asked);
   options.require_all_read();
-  if (augment) {
-    net::Augmentation& own = asked.augment.emplace();
-    for (const auto& [name, pixels] : *augment) {
-      if (name == "flip")
-        own.flip = pixels != 0;
-      else if (name == "shift" || name == "crop")
-        (name == "shift" ? own.shift : own.crop) = static_cast<int>(pixels);
-      else
-        throw usage_error("train: augment: expected shift, crop or flip, found " + name);
-    }
-  }
-  LongWork work(progress, say);
+  const py::handle on_epoch = a[1];
+  LongWork work(a[2], a[3]);
   double steps = 0;
   api::TrainHooks hooks;
   hooks.on_start = [&](const net::RunState&, std::int64_t all) {
@@ -213,36 +152,27 @@ py::object train(const py::dict& given, const py::object& on_epoch, const py::ob
   hooks.on_epoch = [&](const net::EpochMetrics& epoch, const net::Dataset&,
                        std::optional<std::size_t>) {
     if (!on_epoch.is_none())
-      work.call([&on_epoch, json = numemu::json_of(epoch)] { on_epoch(python_of(json)); });
+      work.call([on_epoch, json = numemu::json_of(epoch)] { on_epoch(python_of(json)); });
   };
   Json trained;
   work.run([&] { trained = api::json_of(api::train(asked, work.context(), hooks)); });
   return python_of(trained);
 }
 
-py::object tune(const py::dict& given, const py::object& progress, const py::object& say) {
-  Options options(given, "tune");
+py::object tune(const Arguments& a) {
   api::TuneRequest asked;
-  options.read("net", asked.net);
-  options.read("data", asked.data);
-  options.read_recipe(asked.recipe);
-  options.read("calibrate_on", asked.calibrate_on);
-  options.read("steps", asked.steps);
-  options.read("out", asked.out);
-  options.read("samples", asked.samples);
-  options.read("images", asked.images);
-  options.read("seed", asked.seed);
-  options.read("keep_batch_norm", asked.keep_batch_norm);
-  options.read("fresh", asked.fresh);
+  Options options(a.get<py::object>(0), "tune");
+  options.read(asked);
   options.require_all_read();
-  LongWork work(progress, say);
+  LongWork work(a[1], a[2]);
   Json tuned;
   work.run([&] { tuned = api::json_of(api::tune(asked, work.context())); });
   return python_of(tuned);
 }
 
 /// Names of an .onnx file's inputs and outputs; None for another model.
-py::object ports(const std::string& model) {
+py::object ports(const Arguments& a) {
+  const auto model = a.get<std::string>(0);
   if (!net::names_onnx_file(model)) return py::none();
   const net::OnnxModel file = net::read_onnx(model);
   std::vector<std::string> inputs, outputs;
@@ -254,25 +184,48 @@ py::object ports(const std::string& model) {
   return py::make_tuple(inputs, outputs);
 }
 
+py::object recipe(const Arguments& a) {
+  const std::string name = PyDict_Check(a[0].ptr()) ? json_of(a[0], "recipe").dump()
+                           : a[0].is_none()         ? ""
+                                                    : a.get<std::string>(0);
+  return python_of(api::open_recipe(name, folders()).json());
+}
+
+py::object prepare(const Arguments& a) { return py::cast(std::make_unique<NetworkSession>(a)); }
+
+py::object run_session(NetworkSession const& session, const Arguments& a) { return session.run(a); }
+
+py::object options(const Arguments& a) { return described_options(a.get<std::string>(0)); }
+
+// What numemu/networks.py calls; `options` are dicts of options by name.
+Signature evaluate_signature("_evaluate", "options, progress, say", "Network.eval()");
+Signature infer_signature("_infer", "options, arrays, calibration, keep, progress, say",
+                          "Network.infer()");
+Signature prepare_signature("_prepare", "options, arrays, calibration, keep, say",
+                            "Network.prepare()");
+Signature run_signature("run", "arrays", "Prepared.infer()");
+Signature train_signature("_train", "options, on_epoch, progress, say", "numemu.train()");
+Signature tune_signature("_tune", "options, progress, say", "Network.tune()");
+Signature ports_signature("_ports", "model", "Network.inputs and outputs");
+Signature recipe_signature("_recipe", "recipe", "numemu.recipe()");
+Signature options_signature("_options", "command",
+                            "Of each option of a command: name, default and help.");
+
 }  // namespace
 
 void add_networks(py::module_& m) {
-  m.def("_evaluate", &evaluate);
-  m.def("_infer", &infer);
-  m.def("_train", &train);
-  m.def("_tune", &tune);
-  m.def("_ports", &ports);
+  add_function<evaluate_signature, &evaluate>(m);
+  add_function<infer_signature, &infer>(m);
+  add_function<train_signature, &train>(m);
+  add_function<tune_signature, &tune>(m);
+  add_function<ports_signature, &ports>(m);
+  add_function<recipe_signature, &recipe>(m);
+  add_function<options_signature, &options>(m);
   m.def("_recipes", [] { return experiments::shipped_recipes(folders().data, true); });
-  m.def("_recipe", [](const py::object& recipe) {
-    Options options(py::dict("recipe"_a = recipe), "recipe");
-    std::string name;
-    options.read_recipe(name);
-    return python_of(api::open_recipe(name, folders()).json());
-  });
-  py::class_<Session>(m, "_Inference")
-      .def(py::init<const py::dict&, const py::dict&, const py::dict&, const py::object&>())
-      .def("run", &Session::run)
-      .def_property_readonly("calibration", &Session::calibration);
+  py::class_<NetworkSession> session(m, "_Inference");
+  session.def_property_readonly("calibration", &NetworkSession::calibration);
+  add_function<prepare_signature, &prepare>(m);
+  add_method<run_signature, NetworkSession, &run_session>(session);
 }
 
 }  // namespace numemu::python

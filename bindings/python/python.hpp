@@ -1,6 +1,7 @@
 // What every source of the extension module includes (precompiled), and the parts that module.cpp
 // puts together.
 #pragma once
+#include <pybind11/eval.h>
 #include <pybind11/functional.h>
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>

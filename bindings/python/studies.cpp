@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "bindings/python/call.hpp"
 #include "bindings/python/json.hpp"
 #include "bindings/python/long_work.hpp"
 #include "bindings/python/options.hpp"
@@ -13,28 +14,13 @@
 namespace numemu::python {
 namespace {
 
-experiments::Existing existing_of(Options& options) {
-  bool fresh = false;
-  options.read("fresh", fresh);
-  return fresh ? experiments::Existing::fresh : experiments::Existing::resume;
-}
-
 /// Runs the sweep, writes its report and gives folder, counts and the points' names.
-py::object sweep(const py::dict& given, const py::object& progress, const py::object& say) {
-  Options options(given, "sweep");
+py::object sweep(const Arguments& a) {
   api::SweepRequest asked;
-  options.read("config", asked.config);
-  options.read("out", asked.out);
-  options.read("calibrate_on", asked.calibrate_on);
-  options.read("metrics", asked.metrics);
-  options.read("shard", asked.shard);
-  options.read("predictions", asked.predictions);
-  std::optional<std::string> gate;
-  options.read("gate", gate);
-  asked.existing = existing_of(options);
+  Options options(a.get<py::object>(0), "sweep");
+  options.read(asked);
   options.require_all_read();
-  if (gate) asked.gate = experiments::parse_gate(*gate);
-  LongWork work(progress, say);
+  LongWork work(a[1], a[2]);
   api::Sweep planned;
   experiments::SweepSummary summary;
   work.run([&] {
@@ -55,7 +41,8 @@ py::object sweep(const py::dict& given, const py::object& progress, const py::ob
                   "names"_a = planned.names);
 }
 
-py::list rows(const std::string& folder) {
+py::object rows(const Arguments& a) {
+  const auto folder = a.get<std::string>(0);
   std::vector<Json> all;
   {
     const py::gil_scoped_release released;
@@ -66,18 +53,12 @@ py::list rows(const std::string& folder) {
   return list;
 }
 
-py::object experiment(const py::dict& given, const py::object& progress, const py::object& say) {
-  Options options(given, "experiment");
+py::object experiment(const Arguments& a) {
   api::ExperimentRequest asked;
-  options.read("name", asked.name);
-  options.read("size", asked.size);
-  options.read("out", asked.out);
-  options.read("settings", asked.settings);
-  options.read("seed", asked.seed);
-  options.read("shard", asked.shard);
-  asked.existing = existing_of(options);
+  Options options(a.get<py::object>(0), "experiment");
+  options.read(asked);
   options.require_all_read();
-  LongWork work(progress, say);
+  LongWork work(a[1], a[2]);
   experiments::SweepHooks hooks;
   hooks.on_point = [&](std::size_t done, std::size_t, std::size_t total,
                        const experiments::Point&) {
@@ -95,8 +76,10 @@ py::object experiment(const py::dict& given, const py::object& progress, const p
   return out;
 }
 
-py::dict report(const std::string& folder, bool predictions, const py::object& say) {
-  LongWork work(py::none(), say);
+py::object report(const Arguments& a) {
+  const auto folder = a.get<std::string>(0);
+  const auto predictions = a.get<bool>(1);
+  LongWork work(py::none(), a[2]);
   std::string unfinished;
   const api::ReportPaths paths = api::default_paths(folder);
   work.run([&] {
@@ -106,19 +89,25 @@ py::dict report(const std::string& folder, bool predictions, const py::object& s
                   "markdown"_a = paths.markdown, "unfinished"_a = unfinished);
 }
 
+// What numemu/studies.py calls; `options` are dicts of options by name.
+Signature sweep_signature("_sweep", "options, progress, say", "numemu.sweep()");
+Signature rows_signature("_rows", "folder", "numemu.rows()");
+Signature experiment_signature("_experiment", "options, progress, say", "numemu.experiment()");
+Signature report_signature("_report", "folder, predictions, say", "numemu.report()");
+
 }  // namespace
 
 void add_studies(py::module_& m) {
-  m.def("_sweep", &sweep);
-  m.def("_rows", &rows);
-  m.def("_experiment", &experiment);
+  add_function<sweep_signature, &sweep>(m);
+  add_function<rows_signature, &rows>(m);
+  add_function<experiment_signature, &experiment>(m);
+  add_function<report_signature, &report>(m);
   m.def("_experiments", [] {
     std::vector<std::string> names;
     for (const auto* const experiment : experiments::all_experiments())
       names.emplace_back(experiment->name);
     return names;
   });
-  m.def("_report", &report);
 }
 
 }  // namespace numemu::python

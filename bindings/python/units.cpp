@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,8 +13,10 @@
 #include "api/oracle.hpp"
 #include "api/text/trace.hpp"
 #include "bindings/python/arrays.hpp"
+#include "bindings/python/call.hpp"
 #include "bindings/python/formats.hpp"
 #include "bindings/python/json.hpp"
+#include "bindings/python/long_work.hpp"
 #include "bindings/python/python.hpp"
 #include "bindings/python/units.hpp"
 #include "bindings/python/verified.hpp"
@@ -29,13 +32,19 @@ struct HeldProduct {
   std::vector<py::object> owners;
 };
 
-/// The words of a product beside A, B and C, as Python gives them.
+/// What a call says of a product: A, B and C from argument `first` on, and the arguments of
+/// kOperands behind them.
 struct Words {
-  py::object scale_a, scale_b, meta, format_a, format_b;
-  std::string meta_layout, b_layout;
-  std::uint64_t seed;
-  bool dots;
+  const Arguments& given;
+  std::size_t first;
+  bool dots = false;
+  bool b_by_columns = false;
+
+  py::handle operator[](std::size_t i) const { return given[first + i]; }
 };
+enum : std::uint8_t { kA, kB, kC, kScaleA, kScaleB, kMeta, kMetaLayout, kFormatA, kFormatB, kSeed };
+const std::string kOperands =
+    "scale_a=None, scale_b=None, meta=None, meta_layout='', format_a=None, format_b=None, seed=0";
 
 class Reader {
  public:
@@ -43,87 +52,121 @@ class Reader {
 
   /// Codes of the unit's operand; where it takes any format, of the one that is told or that the
   /// type names.
-  Codes operand(const py::object& x, const py::object& told, const Format* own, const char* name) {
-    Given one = keep(given(x, name));
-    const Format* format = !told.is_none() ? &format_of(told) : one.format;
+  Codes operand(py::handle x, py::handle told, const Format* own, const char* name,
+                const char* told_name) {
+    Given one = given(x, name);
+    const Format* format = !told.is_none() ? &format_of(told, told_name) : one.format;
     if (format == nullptr && own != nullptr && own->container_shift != 0 &&
         one.array.type == ArrayType::float32)
       format = &find_format("float32");  // the unit drops low bits
     if (format == nullptr) format = own;
     if (format == nullptr)
       throw usage_error(
-          fmt::format("{}: expected a format: unit {} takes any", name, unit_.row().name));
+          fmt::format("{}: expected a format: unit {} takes any", told_name, unit_.row().name));
+    one = as_type(std::move(one), container_type(*format), name);
+    owners_.push_back(one.owner);
     return {format, std::move(one.array)};
   }
-  std::optional<Array> array(const py::object& x, const char* name) {
+  std::optional<Array> array(py::handle x, const char* name) {
     if (x.is_none()) return std::nullopt;
-    return std::move(keep(given(x, name)).array);
+    Given one = given(x, name);
+    owners_.push_back(one.owner);
+    return std::move(one.array);
   }
   std::vector<py::object> owners() { return std::move(owners_); }
 
  private:
-  Given keep(Given one) {
-    owners_.push_back(one.owner);
-    return one;
-  }
-
   const unit::Unit& unit_;
   std::vector<py::object> owners_;
 };
 
-HeldProduct product_of(const OpenedUnit& opened, const py::object& a, const py::object& b,
-                       const py::object& c, const Words& words, const py::object& out) {
+HeldProduct product_of(const OpenedUnit& opened, const Words& words, py::handle out = Py_None) {
   const unit::UnitDescription* u = opened.unit->description();
   Reader read(*opened.unit);
-  if (words.b_layout != "kn" && words.b_layout != "nk")
-    throw usage_error(fmt::format("b_layout: expected kn or nk, found {}", words.b_layout));
-  api::Operands operands{.a = read.operand(a, words.format_a, u == nullptr ? nullptr : u->a, "a"),
-                         .b = read.operand(b, words.format_b, u == nullptr ? nullptr : u->b, "b"),
-                         .c = read.array(c, "c"),
-                         .scale_a = read.array(words.scale_a, "scale_a"),
-                         .scale_b = read.array(words.scale_b, "scale_b"),
-                         .meta = read.array(words.meta, "meta"),
-                         .meta_layout = words.meta_layout,
-                         .shape = words.dots ? api::ProductShape::dots : api::ProductShape::batches,
-                         .b_by_columns = words.b_layout == "nk",
-                         .seed = words.seed};
+  api::Operands operands{
+      .a = read.operand(words[kA], words[kFormatA], u == nullptr ? nullptr : u->a, "a", "format_a"),
+      .b = read.operand(words[kB], words[kFormatB], u == nullptr ? nullptr : u->b, "b", "format_b"),
+      .c = read.array(words[kC], "c"),
+      .scale_a = read.array(words[kScaleA], "scale_a"),
+      .scale_b = read.array(words[kScaleB], "scale_b"),
+      .meta = read.array(words[kMeta], "meta"),
+      .meta_layout = words.given.get<std::string>(words.first + kMetaLayout),
+      .shape = words.dots ? api::ProductShape::dots : api::ProductShape::batches,
+      .b_by_columns = words.b_by_columns,
+      .seed = words.given.get<std::uint64_t>(words.first + kSeed)};
   if (!out.is_none()) operands.d = writable(out);
   return {api::make_product(opened.unit, std::move(operands)), read.owners()};
 }
 
-/// D, and flags where they are wanted.
-py::object result_of(api::Product& p, const py::object& out, bool flags) {
-  py::object d = out.is_none() ? numpy_of(std::move(p.d)) : out;
-  if (!flags) return d;
+/// Whether B is N x K.
+bool by_columns(const Arguments& given, std::size_t i) {
+  const auto layout = given.get<std::string>(i);
+  if (layout != "kn" && layout != "nk")
+    throw usage_error(fmt::format("b_layout: expected kn or nk, found {}", layout));
+  return layout == "nk";
+}
+
+/// Whether Ctrl-C should end the product: it takes longer than a moment.
+bool is_long(const api::Product& p, bool by_reference) {
+  constexpr double kMoment = 1 << 26;  // multiply-adds
+  constexpr double kReference = 100;   // times slower
+  const unit::Gemm& g = p.gemm;
+  const double each =
+      static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
+  return static_cast<double>(p.batch.count) * each * (by_reference ? kReference : 1) > kMoment;
+}
+
+py::object multiply(const OpenedUnit& opened, const Words& words, api::MultiplyOptions options,
+                    py::handle out) {
+  const HeldProduct held = product_of(opened, words, out);
+  api::Product& p = *held.product;
+  if (is_long(p, options.reference || options.flags)) {
+    LongWork work(Py_None, Py_None);
+    options.on_progress = work.counter();
+    work.run([&] { api::multiply(p, options); });
+  } else {
+    const py::gil_scoped_release released;
+    api::multiply(p, options);
+  }
+  py::object d = out.is_none() ? numpy_of(std::move(p.d)) : py::reinterpret_borrow<py::object>(out);
+  if (!options.flags) return d;
   return py::make_tuple(std::move(d), numpy_of(std::move(p.flags)));
 }
 
-py::object gemm(const OpenedUnit& opened, const py::object& a, const py::object& b,
-                const py::object& c, const Words& words, std::optional<float> alpha, bool flags,
-                bool reference, const py::object& out) {
-  const HeldProduct held = product_of(opened, a, b, c, words, out);
-  {
-    const py::gil_scoped_release released;
-    api::multiply(*held.product, {.alpha = alpha, .reference = reference, .flags = flags});
-  }
-  return result_of(*held.product, out, flags);
+py::object gemm(const OpenedUnit& opened, const Arguments& a) {
+  return multiply(opened, {.given = a, .first = 0, .b_by_columns = by_columns(a, 10)},
+                  {.alpha = a.get<std::optional<float>>(11),
+                   .reference = a.get<bool>(13),
+                   .flags = a.get<bool>(12)},
+                  a[14]);
 }
 
-/// (i, j), (product, i, j) or the number of a dot.
-std::string place_words(const py::object& at) {
-  if (PyIndex_Check(at.ptr())) return py::str(at);
+py::object dot(const OpenedUnit& opened, const Arguments& a) {
+  return multiply(opened, {.given = a, .first = 0, .dots = true},
+                  {.reference = a.get<bool>(11), .flags = a.get<bool>(10)}, a[12]);
+}
+
+/// (i, j), (product, i, j) or the number of a dot; of Python or NumPy.
+std::string place_words(py::handle at) {
+  constexpr Place kAt{"trace", "at"};
+  const auto number = [&](py::handle one) {
+    using Limits = std::numeric_limits<std::int64_t>;
+    return std::to_string(whole_of(one, kAt, Limits::min(), Limits::max()));
+  };
+  if (PyTuple_Check(at.ptr()) == 0 && PyList_Check(at.ptr()) == 0 && !py::isinstance<py::array>(at))
+    return number(at);
   std::string text;
-  for (const py::handle one : py::reinterpret_borrow<py::sequence>(at))
-    text += (text.empty() ? "" : ",") + std::string(py::str(one));
+  for (const py::handle one : py::list(py::reinterpret_borrow<py::object>(at)))
+    text += (text.empty() ? "" : ",") + number(one);
   return text;
 }
 
-py::object trace(const OpenedUnit& opened, const py::object& a, const py::object& b,
-                 const py::object& c, const Words& words, const py::object& at) {
-  const HeldProduct held = product_of(opened, a, b, c, words, py::none());
+py::object trace(const OpenedUnit& opened, const Arguments& a) {
+  const HeldProduct held = product_of(
+      opened, {.given = a, .first = 0, .dots = a.get<bool>(12), .b_by_columns = by_columns(a, 10)});
   const api::Product& p = *held.product;
   const std::string first = p.d.shape.size() == 1 ? "0" : p.d.shape.size() == 2 ? "0,0" : "0,0,0";
-  const api::Place place = api::parse_place("at", at.is_none() ? first : place_words(at), p);
+  const api::Place place = api::parse_place("at", a[11].is_none() ? first : place_words(a[11]), p);
   std::string text;
   Json json;
   {
@@ -136,13 +179,13 @@ py::object trace(const OpenedUnit& opened, const py::object& a, const py::object
   return py::module_::import("numemu._records").attr("Trace")(python_of(json), text);
 }
 
-py::object verify(const OpenedUnit& opened, const py::object& d, const py::object& a,
-                  const py::object& b, const py::object& c, const Words& words,
-                  const std::string& nan, std::uint64_t ulp, const std::string& zero_sign) {
-  HeldProduct held = product_of(opened, a, b, c, words, py::none());
-  Given given_d = given(d, "d");
+py::object verify(const OpenedUnit& opened, const Arguments& a) {
+  const api::Equality equality =
+      equality_of(a.get<std::string>(13), a.get<std::uint64_t>(14), a.get<std::string>(15));
+  HeldProduct held = product_of(
+      opened, {.given = a, .first = 1, .dots = a.get<bool>(12), .b_by_columns = by_columns(a, 11)});
+  Given given_d = given(a[0], "d");
   if (given_d.array.type == ArrayType::float16) given_d.array.type = ArrayType::uint16;
-  const api::Equality equality = equality_of(nan, ulp, zero_sign);
   std::optional<api::Verified> verified;
   {
     const py::gil_scoped_release released;
@@ -152,11 +195,35 @@ py::object verify(const OpenedUnit& opened, const py::object& d, const py::objec
   return python_of(*verified);
 }
 
+py::object describe_unit(const OpenedUnit& opened, const Arguments&) {
+  return python_of(api::unit_json(*opened.unit));
+}
+
+py::object units_named(const Arguments& a) {
+  std::vector<std::string> names;
+  for (const unit::Unit* one : api::find_units(a.get<std::string>(0)))
+    names.push_back(one->row().name);
+  return py::cast(names);
+}
+
+py::object unit_of(const Arguments& a) { return py::cast(open_unit(a[0])); }
+
+/// What numemu.unit() makes an equal unit of: its name, or the text of its description.
+std::string unit_text(const OpenedUnit& u) {
+  const std::string& name = u.unit->row().name;
+  try {
+    if (api::open_unit(name) != nullptr) return name;
+  } catch (const Error&) {
+    // It has a name of a caller.
+  }
+  return unit::description_json(*u.unit->description());
+}
+
 std::optional<std::string> name_of(const Format* format) {
   return format == nullptr ? std::nullopt : std::optional(format->name);
 }
 
-constexpr const char* kOperandsDoc =
+const std::string kOperandsDoc =
     "a, b: codes in the unit's formats (the property `operands`), arrays of NumPy or CPU tensors; "
     "types that name their format (bfloat16 and float8 of torch and ml_dtypes) are checked against "
     "it. format_a, format_b: names, for units that take any format.\n"
@@ -166,23 +233,66 @@ constexpr const char* kOperandsDoc =
     "meta: of sparse units, whose A holds the kept elements: uint8, the index of each in its "
     "group, "
     "or with meta_layout='ptx' the words of mma.sp.\n"
-    "b_layout: 'kn', or 'nk' where B (and its scales) is N x K. seed: of stochastic registers.\n";
+    "seed: of stochastic registers.\n";
+const std::string kLayoutDoc = "b_layout: 'kn', or 'nk' where B (and its scales) is N x K.\n";
+
+Signature gemm_signature(
+    "gemm",
+    "a, b, c=None, *, " + kOperands +
+        ", b_layout='kn', alpha=None, flags=False, reference=False, out=None",
+    "D = A B + C, bit for bit: A is M x K, B K x N, C and D M x N; each may have a leading axis, "
+    "the product, and an array without it serves all products.\n\n" +
+        kOperandsDoc + kLayoutDoc +
+        "alpha: D = RNE(RNE(alpha AB) + C) in float32, outside the unit.\n"
+        "flags: returns (D, flags), exception flags of each output, uint8. reference: by the "
+        "specification, some hundred times slower; the same bits.\n"
+        "out: an array of the type and shape of D that takes it and is returned.");
+Signature dot_signature(
+    "dot", "a, b, c=None, *, " + kOperands + ", flags=False, reference=False, out=None",
+    "N dots: A and B are N x K, or K for one row that serves all; C and D have N elements.\n\n" +
+        kOperandsDoc + "flags, reference, out: as of gemm().");
+Signature trace_signature(
+    "trace", "a, b, c=None, *, " + kOperands + ", b_layout='kn', at=None, dots=False",
+    "How output `at`, (i, j) or (product, i, j), came about: a numemu.Trace, a dict of its steps, "
+    "each with its terms, what was cut and the register, as `numemu gemm --trace --json` prints "
+    "it; "
+    "str() gives the text of `numemu gemm --trace`.\n\n" +
+        kOperandsDoc + kLayoutDoc + "dots: the arrays are those of dot(), and `at` is a number.");
+Signature verify_bits_signature(
+    "verify",
+    "d, a, b, c=None, *, " + kOperands +
+        ", b_layout='kn', dots=False, nan='any', ulp=0, zero_sign='strict'",
+    "D of another implementation held against the unit: a numemu.Verified, which is true where "
+    "every output is equal, and else says which rule explains the others.\n\n"
+    "nan: any, canonical or payload. ulp: finite results so many apart are equal. zero_sign: "
+    "strict or ignore.\n" +
+        kOperandsDoc + kLayoutDoc + "dots: the arrays are those of dot().");
+Signature describe_unit_signature(
+    "describe", "",
+    "A dict of all that is known of it, as `numemu units NAME --json` prints it; `parameters` is a "
+    "description that numemu.unit() takes under another name.");
+Signature unit_signature(
+    "unit", "unit",
+    "The unit of that name, alias or unambiguous short form ('h100.wgmma.e4m3.f32'); the one that "
+    "a file NAME.json or a dict describes (docs/describe-a-unit.md). A unit is itself.");
+Signature units_signature(
+    "units", "pattern=''",
+    "Names of all units of the catalogue, or of those that a pattern fits: 'h100.wgmma', "
+    "'*.e4m3x*'.");
 
 }  // namespace
 
-OpenedUnit open_unit(const py::object& unit) {
+OpenedUnit open_unit(py::handle unit) {
   if (py::isinstance<OpenedUnit>(unit)) return unit.cast<OpenedUnit>();
-  if (py::isinstance<py::dict>(unit))
+  if (PyDict_Check(unit.ptr()))
     return {unit::make_unit(unit::parse_description(json_of(unit, "unit").dump(), "unit"))};
-  return {api::open_unit(py::module_::import("os").attr("fspath")(unit).cast<std::string>())};
+  return {api::open_unit(text_of(unit, {"unit", "unit"}))};
 }
 
 void add_units(py::module_& m) {
-  using py::kw_only, py::none;
-  const std::string operands = kOperandsDoc;
-  py::class_<OpenedUnit>(m, "Unit",
-                         "A matrix unit: the arithmetic of one instruction. See numemu.unit().")
-      .def_property_readonly("name", [](const OpenedUnit& u) { return u.unit->row().name; })
+  py::class_<OpenedUnit> unit(
+      m, "Unit", "A matrix unit: the arithmetic of one instruction. See numemu.unit().");
+  unit.def_property_readonly("name", [](const OpenedUnit& u) { return u.unit->row().name; })
       .def_property_readonly(
           "operands",
           [](const OpenedUnit& u) {
@@ -197,110 +307,26 @@ void add_units(py::module_& m) {
       .def_property_readonly(
           "d_format", [](const OpenedUnit& u) { return name_of(u.unit->d_format()); },
           "Name of the format of D; None: two's complement.")
-      .def(
-          "describe", [](const OpenedUnit& u) { return python_of(api::unit_json(*u.unit)); },
-          "A dict of all that is known of it, as `numemu units NAME --json` prints it; "
-          "`parameters` is the description that numemu.unit() takes.")
-      .def(
-          "gemm",
-          [](const OpenedUnit& u, const py::object& a, const py::object& b, const py::object& c,
-             const py::object& scale_a, const py::object& scale_b, const py::object& meta,
-             const std::string& meta_layout, const std::string& b_layout,
-             const py::object& format_a, const py::object& format_b, std::optional<float> alpha,
-             std::uint64_t seed, bool flags, bool reference, const py::object& out) {
-            return gemm(
-                u, a, b, c,
-                {scale_a, scale_b, meta, format_a, format_b, meta_layout, b_layout, seed, false},
-                alpha, flags, reference, out);
-          },
-          "a"_a, "b"_a, "c"_a = none(), kw_only(), "scale_a"_a = none(), "scale_b"_a = none(),
-          "meta"_a = none(), "meta_layout"_a = "", "b_layout"_a = "kn", "format_a"_a = none(),
-          "format_b"_a = none(), "alpha"_a = none(), "seed"_a = 0, "flags"_a = false,
-          "reference"_a = false, "out"_a = none(),
-          ("D = A B + C, bit for bit: A is M x K, B K x N, C and D M x N; each may have a leading "
-           "axis, the product, and an array without it serves all products.\n\n" +
-           operands +
-           "alpha: D = RNE(RNE(alpha AB) + C) in float32, outside the unit.\n"
-           "flags: returns (D, flags), exception flags of each output, uint8. reference: by the "
-           "specification, some hundred times slower; the same bits.\n"
-           "out: an array of the type and shape of D that takes it and is returned.")
-              .c_str())
-      .def(
-          "dot",
-          [](const OpenedUnit& u, const py::object& a, const py::object& b, const py::object& c,
-             const py::object& scale_a, const py::object& scale_b, const py::object& meta,
-             const std::string& meta_layout, const py::object& format_a, const py::object& format_b,
-             std::uint64_t seed, bool flags, bool reference, const py::object& out) {
-            return gemm(u, a, b, c,
-                        {scale_a, scale_b, meta, format_a, format_b, meta_layout, "kn", seed, true},
-                        std::nullopt, flags, reference, out);
-          },
-          "a"_a, "b"_a, "c"_a = none(), kw_only(), "scale_a"_a = none(), "scale_b"_a = none(),
-          "meta"_a = none(), "meta_layout"_a = "", "format_a"_a = none(), "format_b"_a = none(),
-          "seed"_a = 0, "flags"_a = false, "reference"_a = false, "out"_a = none(),
-          ("N dots: A and B are N x K, or K for one row that serves all; C and D have N "
-           "elements.\n\n" +
-           operands)
-              .c_str())
-      .def(
-          "trace",
-          [](const OpenedUnit& u, const py::object& a, const py::object& b, const py::object& c,
-             const py::object& at, const py::object& scale_a, const py::object& scale_b,
-             const py::object& meta, const std::string& meta_layout, const std::string& b_layout,
-             const py::object& format_a, const py::object& format_b, std::uint64_t seed,
-             bool dots) {
-            return trace(
-                u, a, b, c,
-                {scale_a, scale_b, meta, format_a, format_b, meta_layout, b_layout, seed, dots},
-                at);
-          },
-          "a"_a, "b"_a, "c"_a = none(), kw_only(), "at"_a = none(), "scale_a"_a = none(),
-          "scale_b"_a = none(), "meta"_a = none(), "meta_layout"_a = "", "b_layout"_a = "kn",
-          "format_a"_a = none(), "format_b"_a = none(), "seed"_a = 0, "dots"_a = false,
-          ("How output `at`, (i, j) or (product, i, j), came about: a numemu.Trace, a dict of its "
-           "steps, each with its terms, what was cut and the register, as `numemu gemm --trace "
-           "--json` prints it; str() gives the text of `numemu gemm --trace`.\n\n" +
-           operands + "dots: the arrays are those of dot(), and `at` is a number.")
-              .c_str())
-      .def(
-          "verify",
-          [](const OpenedUnit& u, const py::object& d, const py::object& a, const py::object& b,
-             const py::object& c, const std::string& nan, std::uint64_t ulp,
-             const std::string& zero_sign, const py::object& scale_a, const py::object& scale_b,
-             const py::object& meta, const std::string& meta_layout, const std::string& b_layout,
-             const py::object& format_a, const py::object& format_b, std::uint64_t seed,
-             bool dots) {
-            return verify(
-                u, d, a, b, c,
-                {scale_a, scale_b, meta, format_a, format_b, meta_layout, b_layout, seed, dots},
-                nan, ulp, zero_sign);
-          },
-          "d"_a, "a"_a, "b"_a, "c"_a = none(), kw_only(), "nan"_a = "any", "ulp"_a = 0,
-          "zero_sign"_a = "strict", "scale_a"_a = none(), "scale_b"_a = none(), "meta"_a = none(),
-          "meta_layout"_a = "", "b_layout"_a = "kn", "format_a"_a = none(), "format_b"_a = none(),
-          "seed"_a = 0, "dots"_a = false,
-          ("D of another implementation held against the unit: a numemu.Verified, which is true "
-           "where every output is equal, and else says which rule explains the others.\n\n"
-           "nan: any, canonical or payload. ulp: finite results so many apart are equal. "
-           "zero_sign: "
-           "strict or ignore.\n" +
-           operands)
-              .c_str())
       .def("__repr__",
-           [](const OpenedUnit& u) { return "numemu.unit('" + u.unit->row().name + "')"; });
-  m.def("unit", &open_unit, "unit"_a,
-        "The unit of that name, alias or unambiguous short form ('h100.wgmma.e4m3.f32'); the one "
-        "that a file NAME.json or a dict describes (docs/describe-a-unit.md).");
-  m.def(
-      "units",
-      [](const std::string& pattern) {
-        std::vector<std::string> names;
-        for (const unit::Unit* one : api::find_units(pattern)) names.push_back(one->row().name);
-        return names;
-      },
-      "pattern"_a = "",
-      "Names of all units of the catalogue, or of those that a pattern fits: 'h100.wgmma', "
-      "'*.e4m3x*'.");
+           [](const OpenedUnit& u) { return "numemu.unit('" + u.unit->row().name + "')"; })
+      .def(
+          "__eq__",
+          [](const OpenedUnit& u, const OpenedUnit& v) {
+            return u.unit == v.unit || unit_text(u) == unit_text(v);
+          },
+          py::is_operator())
+      .def("__hash__", [](const OpenedUnit& u) { return py::hash(py::str(u.unit->row().name)); })
+      .def("__reduce__", [](const OpenedUnit& u) {
+        return py::make_tuple(py::module_::import("numemu._core").attr("unit"),
+                              py::make_tuple(unit_text(u)));
+      });
+  add_method<describe_unit_signature, OpenedUnit, &describe_unit>(unit);
+  add_method<gemm_signature, OpenedUnit, &gemm>(unit);
+  add_method<dot_signature, OpenedUnit, &dot>(unit);
+  add_method<trace_signature, OpenedUnit, &trace>(unit);
+  add_method<verify_bits_signature, OpenedUnit, &verify>(unit);
+  add_function<unit_signature, &unit_of>(m);
+  add_function<units_signature, &units_named>(m);
 }
 
 }  // namespace numemu::python

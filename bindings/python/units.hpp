@@ -10,6 +10,6 @@ struct OpenedUnit {
   api::UnitPtr unit;
 };
 /// Of numemu.Unit, a name, a file NAME.json or a dict. Throws Error as api::open_unit() does.
-OpenedUnit open_unit(const py::object& unit);
+OpenedUnit open_unit(py::handle unit);
 
 }  // namespace numemu::python

@@ -12,7 +12,9 @@
 #include "api/oracle.hpp"
 #include "api/text/verification.hpp"
 #include "bindings/python/arrays.hpp"
+#include "bindings/python/call.hpp"
 #include "bindings/python/json.hpp"
+#include "bindings/python/long_work.hpp"
 #include "bindings/python/python.hpp"
 #include "bindings/python/units.hpp"
 #include "bindings/python/verified.hpp"
@@ -33,7 +35,8 @@ py::list fields_of(const oracle::Layout& layout) {
 }
 
 /// Records [first, first + n): for each field uint64 [n], or [n, count]; and their classes.
-py::tuple records(const api::Vectors& vectors, std::int64_t first, std::int64_t n) {
+py::object records(const api::Vectors& vectors, const Arguments& a) {
+  const auto first = a.get<std::int64_t>(0), n = a.get<std::int64_t>(1);
   if (first < 0 || n < 0 || first > vectors.size() || n > vectors.size() - first)
     throw usage_error(fmt::format("records: expected a part of {}, found {} from {} on",
                                   vectors.size(), n, first));
@@ -67,6 +70,66 @@ Enum chosen(const char* option, const std::string& word,
   throw usage_error(fmt::format("{}: expected one of {}, found {}", option, all, word));
 }
 
+py::object make_vectors(const Arguments& a) {
+  api::VectorOptions options{.format_a = a.get<std::string>(7),
+                             .format_b = a.get<std::string>(8),
+                             .op = a.get<std::string>(1),
+                             .format = a.get<std::string>(2),
+                             .from = a.get<std::string>(3),
+                             .to = a.get<std::string>(4),
+                             .rounding = a.get<std::string>(5),
+                             .overflow = a.get<std::string>(6),
+                             .k = a.get<std::optional<std::int64_t>>(9),
+                             .style = a.get<std::string>(10),
+                             .level = a.get<std::int64_t>(11),
+                             .n = a.get<std::optional<std::int64_t>>(12),
+                             .seed = a.get<std::uint64_t>(13)};
+  if (!a[0].is_none()) options.opened = open_unit(a[0]).unit;
+  return py::cast(std::make_unique<api::Vectors>(options));
+}
+
+py::object verify_file(const Arguments& a) {
+  const auto path = a.get<std::string>(0);
+  api::RecordsTold told{.unit = a.get<std::string>(1),
+                        .format_a = a.get<std::string>(7),
+                        .format_b = a.get<std::string>(8),
+                        .op = a.get<std::string>(2),
+                        .from = a.get<std::string>(3),
+                        .to = a.get<std::string>(4),
+                        .rounding = a.get<std::string>(5),
+                        .overflow = a.get<std::string>(6),
+                        .k = a.get<std::int64_t>(9),
+                        .fields = a.get<std::string>(10)};
+  told.order =
+      chosen("element_order", a.get<std::string>(11),
+             {std::pair("lsb", oracle::ElementOrder::lsb), {"msb", oracle::ElementOrder::msb}});
+  const api::Equality equality =
+      equality_of(a.get<std::string>(12), a.get<std::uint64_t>(13), a.get<std::string>(14));
+  std::optional<api::Verified> verified;
+  LongWork work(Py_None, Py_None);
+  work.run([&] { verified = api::verify_records(path, told, equality, work.counter()); });
+  return python_of(*verified);
+}
+
+Signature records_signature(
+    "records", "first, n",
+    "Records [first, first + n) as a dict, for each field uint64 [n] or [n, count], and the names "
+    "of their classes.");
+Signature vectors_signature(
+    "make_vectors",
+    "unit=None, op='', format='', from_='', to='', rounding='', overflow='', format_a='', "
+    "format_b='', k=None, style='mixed', level=1, n=None, seed=0",
+    "What numemu.vectors() iterates over: a VectorMaker of a unit or an operation.");
+Signature verify_file_signature(
+    "verify",
+    "path, *, unit='', op='', from_='', to='', rounding='', overflow='', format_a='', format_b='', "
+    "k=0, fields='', element_order='lsb', nan='any', ulp=0, zero_sign='strict'",
+    "A file of records in any form that `numemu verify --in` reads, held against the results that "
+    "they must have: a numemu.Verified.\n\n"
+    "What the file is about stands in its first line, or in unit, or op, from_, to, rounding, "
+    "overflow, k. fields and element_order describe foreign lines. nan: any, canonical or payload. "
+    "ulp: finite results so many apart are equal. zero_sign: strict or ignore.");
+
 }  // namespace
 
 py::object python_of(const api::Verified& v) {
@@ -88,75 +151,14 @@ api::Equality equality_of(const std::string& nan, std::uint64_t ulp, const std::
 }
 
 void add_vectors(py::module_& m) {
-  py::class_<api::Vectors>(m, "VectorMaker")
-      .def(py::init([](const py::object& unit, const std::string& op, const std::string& format,
-                       const std::string& from, const std::string& to, const std::string& rounding,
-                       const std::string& overflow, const std::string& format_a,
-                       const std::string& format_b, std::optional<std::int64_t> k,
-                       const std::string& style, std::int64_t level, std::optional<std::int64_t> n,
-                       std::uint64_t seed) {
-             api::VectorOptions options{.format_a = format_a, .format_b = format_b, .op = op};
-             if (!unit.is_none()) options.opened = open_unit(unit).unit;
-             options.format = format;
-             options.from = from;
-             options.to = to;
-             options.rounding = rounding;
-             options.overflow = overflow;
-             options.k = k;
-             options.style = style;
-             options.level = level;
-             options.n = n;
-             options.seed = seed;
-             return std::make_unique<api::Vectors>(options);
-           }),
-           py::kw_only(), "unit"_a = py::none(), "op"_a = "", "format"_a = "", "from_"_a = "",
-           "to"_a = "", "rounding"_a = "", "overflow"_a = "", "format_a"_a = "", "format_b"_a = "",
-           "k"_a = py::none(), "style"_a = "mixed", "level"_a = 1, "n"_a = py::none(), "seed"_a = 0)
-      .def("__len__", &api::Vectors::size)
+  py::class_<api::Vectors> maker(m, "VectorMaker", "What makes the records of numemu.vectors().");
+  maker.def("__len__", &api::Vectors::size)
       .def_property_readonly("fields", [](const api::Vectors& v) { return fields_of(v.layout()); })
-      .def_property_readonly("header",
-                             [](const api::Vectors& v) { return oracle::header_line(v.subject()); })
-      .def("records", &records, "first"_a, "n"_a);
-  m.def(
-      "verify",
-      [](const py::object& in, const std::string& unit, const std::string& op,
-         const std::string& from, const std::string& to, const std::string& rounding,
-         const std::string& overflow, const std::string& format_a, const std::string& format_b,
-         std::int64_t k, const std::string& fields, const std::string& element_order,
-         const std::string& nan, std::uint64_t ulp, const std::string& zero_sign) {
-        const auto path = py::module_::import("os").attr("fspath")(in).cast<std::string>();
-        api::RecordsTold told{.unit = unit,
-                              .format_a = format_a,
-                              .format_b = format_b,
-                              .op = op,
-                              .from = from,
-                              .to = to,
-                              .rounding = rounding,
-                              .overflow = overflow,
-                              .k = k,
-                              .fields = fields};
-        told.order = chosen(
-            "element_order", element_order,
-            {std::pair("lsb", oracle::ElementOrder::lsb), {"msb", oracle::ElementOrder::msb}});
-        const api::Equality equality = equality_of(nan, ulp, zero_sign);
-        std::optional<api::Verified> verified;
-        {
-          const py::gil_scoped_release released;
-          verified = api::verify_records(path, told, equality);
-        }
-        return python_of(*verified);
-      },
-      "path"_a, py::kw_only(), "unit"_a = "", "op"_a = "", "from_"_a = "", "to"_a = "",
-      "rounding"_a = "", "overflow"_a = "", "format_a"_a = "", "format_b"_a = "", "k"_a = 0,
-      "fields"_a = "", "element_order"_a = "lsb", "nan"_a = "any", "ulp"_a = 0,
-      "zero_sign"_a = "strict",
-      "A file of records in any form that `numemu verify --in` reads, held against the results "
-      "that "
-      "they must have: a numemu.Verified.\n\n"
-      "What the file is about stands in its first line, or in unit, or op, from_, to, rounding, "
-      "overflow, k. fields and element_order describe foreign lines. nan: any, canonical or "
-      "payload. "
-      "ulp: finite results so many apart are equal. zero_sign: strict or ignore.");
+      .def_property_readonly(
+          "header", [](const api::Vectors& v) { return oracle::header_line(v.subject()); });
+  add_method<records_signature, api::Vectors, &records>(maker);
+  add_function<vectors_signature, &make_vectors>(m);
+  add_function<verify_file_signature, &verify_file>(m);
 }
 
 }  // namespace numemu::python

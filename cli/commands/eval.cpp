@@ -26,8 +26,6 @@ struct EvalOptions {
   bool profile = false, json = false, quiet = false;
 };
 
-constexpr std::int64_t kMostImages = 100000000, kMostPixels = 4096;
-
 /// `apart`: the data set has calibration samples, which noise is measured on.
 void print_row(const experiments::Row& row, bool apart) {
   fmt::print("{}\n", summary_table({row}));
@@ -103,24 +101,16 @@ int run_eval(const EvalOptions& options) {
 
 void add_eval(Program& program) {
   auto [command, options] = program.command<EvalOptions>("eval", run_eval);
-  add_trained_net(command, options.names.net);
-  add_data_set(command, options.names.data);
-  command.option("--calibrate-on SET", options.names.calibrate_on,
-                 "Calibrate on the samples of another data set");
-  command.option("--metric NAME...", options.asked.metrics, metric_help());
-  add_recipe(command, options.names.recipe, "Recipe");
-  command.option("--images N", options.asked.images, "Use only the first N test images")
-      .whole(1, kMostImages);
-  command
-      .option("--image-size S", options.names.image_size,
-              "Resize images to S x S pixels (default: as stored)")
-      .whole(1, kMostPixels);
-  command.flag("--fold-batch-norm", options.names.fold_batch_norm,
-               "Fold batch normalisation into the weights before it");
-  command.flag("--no-predictions", options.asked.predictions, "Measure only", false);
+  const std::vector<api::Option> names = api::options_of(options.names);
+  const std::vector<api::Option> asked = api::options_of(options.asked);
+  add_options(command, names, {"net", "data", "calibrate_on"});
+  add_options(command, asked, {"metrics"});
+  add_options(command, names, {"recipe"});
+  add_options(command, asked, {"images"});
+  add_options(command, names, {"image_size", "fold_batch_norm"});
+  add_options(command, asked, {"predictions"});
   add_gate(command, options.gate);
-  command.flag("--fresh", options.asked.fresh,
-               "Compute the float32 baseline again, ignoring the cache");
+  add_options(command, asked, {"fresh"});
   add_profile(command, options.profile);
   command.flag("--json", options.json, "Print the row as JSON");
   command.flag("--quiet", options.quiet, "Print nothing on stderr");

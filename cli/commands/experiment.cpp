@@ -85,25 +85,13 @@ void add_experiment(Program& program) {
       names.push_back(experiment->name);
     return names;
   });
-  command.option("--set key=value", options.asked.settings, "Change a setting (repeatable)");
-  command
-      .option("--size SIZE", options.asked.size,
-              "smoke (20 s), default (10 minutes) or full (longer)")
-      .show_default();
-  command.option("--seed", options.asked.seed, "Seed of all random draws")
-      .show_default()
-      .whole(0, std::int64_t{1} << 53);
-  command.option("--out DIR", options.asked.out,
-                 "Folder for rows and report (default out/NAME-SIZE)");
-  command.flag("--fresh", options.asked.existing,
-               "Delete existing rows and compute the float32 baseline again, ignoring the cache",
-               api::Existing::fresh);
+  const std::vector<api::Option> asked = api::options_of(options.asked);
+  add_options(command, asked, {"settings", "size", "seed", "out", "fresh"});
   command.flag("--strict", options.strict,
                "Exit with 1 if a finding fails (default: 0, a failed finding is a result)");
   command.flag("--json", options.json, "Print the conclusion as JSON");
   command.flag("--quiet", options.quiet, "No progress");
-  command.option("--shard i/n", options.asked.shard,
-                 "Run only the trials i, i+n, i+2n, ... and conclude nothing");
+  add_options(command, asked, {"shard"});
   command.flag("--dry-run", options.dry_run, "Print the scripts of --slurm, then stop");
   add_cluster(command, options.cluster, true);
 }

@@ -48,12 +48,13 @@ int run_export(const ExportOptions& options) {
 
 void add_export(Program& program) {
   auto [command, options] = program.command<ExportOptions>("export", run_export);
-  add_trained_net(command, options.names.net);
+  const std::vector<api::Option> names = api::options_of(options.names);
+  add_options(command, names, {"net"});
   command
       .option("--data SET", options.names.data,
               "The data set whose samples calibrate activation scales: docs/data.md")
       .required();
-  add_recipe(command, options.names.recipe, "Recipe");
+  add_options(command, names, {"recipe"});
   command
       .option("--out FILE", options.asked.out,
               "FILE.onnx with QuantizeLinear and DequantizeLinear, or FILE.safetensors with codes "
@@ -64,8 +65,7 @@ void add_export(Program& program) {
               "Calibration samples on which the file is compared with the recipe")
       .show_default()
       .whole(1, 1000000);
-  command.flag("--fold-batch-norm", options.names.fold_batch_norm,
-               "Fold batch normalisation into the weights before it");
+  add_options(command, names, {"fold_batch_norm"});
   command.flag("--json", options.json, "Print the comparison as JSON");
   command.flag("--quiet", options.quiet, "Print only the path of the file");
   add_threads(command);

@@ -95,37 +95,9 @@ int run_infer(const InferOptions& options) {
 
 void add_infer(Program& program) {
   auto [command, options] = program.command<InferOptions>("infer", run_infer);
-  command
-      .option("--model NAME|FILE", options.asked.model,
-              "An .onnx file, a checkpoint, NAME=FILE or a network's name")
-      .required();
-  command
-      .option("--in [name=]x.npy", options.asked.in,
-              "Array of an input, samples first (or on the axis that the file calls batch); "
-              "images [n, c, h, w] of an .onnx file, "
-              "[n, h, w, c] of built-in networks (repeatable)")
-      .required();
-  command
-      .option("--out [name=]y.npy|y.safetensors", options.asked.out,
-              "File for an output (repeatable)")
-      .required();
-  add_recipe(command, options.asked.recipe, "Recipe");
-  command.option("--calibrate-on [name=]x.npy|SET", options.asked.calibrate_on,
-                 "Arrays (repeatable) or a data set that calibrate static scales (default: --in)");
-  command.option("--normalize PRESET", options.asked.normalize,
-                 "Of uint8: imagenet, cifar or none, (p / 255 - mean) / deviation");
-  command.option("--mean X", options.asked.mean,
-                 "Of uint8: mean, or one for each channel: 0.5/0.5/0.5");
-  command.option("--deviation X", options.asked.deviation, "Of uint8: deviation, as --mean");
-  command.option("--metric NAME...", options.asked.metrics,
-                 "Of the first output against float32: cosine, sqnr; others need targets (eval)");
-  command.flag("--outputs-only", options.asked.noise, "No noise of layers", false);
-  command.flag("--no-predictions", options.asked.predictions, "Measure the noise only", false);
-  command.flag("--fold-batch-norm", options.asked.fold_batch_norm,
-               "Fold batch normalisation into the weights before it");
-  command.option("--batch N", options.asked.batch, "Samples per batch")
-      .show_default()
-      .whole(1, 65536);
+  add_options(command, api::options_of(options.asked),
+              {"model", "in", "out", "recipe", "calibrate_on", "normalize", "mean", "deviation",
+               "metrics", "noise", "predictions", "fold_batch_norm", "batch"});
   add_profile(command, options.profile);
   command.flag("--json", options.json, "Print JSON");
   command.flag("--quiet", options.quiet, "No progress");

@@ -155,13 +155,8 @@ int run_sweep(const SweepOptions& options) {
 
 void add_sweep(Program& program) {
   auto [command, options] = program.command<SweepOptions>("sweep", run_sweep);
-  command.option("config CONFIG.json", options.asked.config, "Sweep file");
-  command.option("--out DIR", options.asked.out,
-                 "Folder for rows and report (default out/<name of the sweep>)");
-  command.option("--calibrate-on SET", options.asked.calibrate_on,
-                 "Calibrate on the samples of another data set");
-  command.option("--metric NAME...", options.asked.metrics, metric_help());
-  command.option("--shard i/n", options.asked.shard, "Run only the points i, i+n, i+2n, ...");
+  const std::vector<api::Option> asked = api::options_of(options.asked);
+  add_options(command, asked, {"config", "out", "calibrate_on", "metrics", "shard"});
   Option resume = command.flag("--resume", options.resume, "Keep existing rows (the default)");
   Option fresh =
       command
@@ -174,7 +169,7 @@ void add_sweep(Program& program) {
       .flag("--keep-old", options.asked.existing, "Keep rows of other numerics versions as well",
             api::Existing::keep_old)
       .excludes(fresh);
-  command.flag("--no-predictions", options.asked.predictions, "Measure only", false);
+  add_options(command, asked, {"predictions"});
   add_gate(command, options.gate);
   command.flag(
       "--dry-run", options.dry_run,

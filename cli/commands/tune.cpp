@@ -14,8 +14,6 @@
 #include "cli/talk.hpp"
 #include "experiments/report/judged_evaluation.hpp"
 #include "experiments/report/number_text.hpp"
-#include "formats/joined.hpp"
-#include "policies/tuning/tune_step.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -24,8 +22,6 @@ struct TuneOptions {
   api::TuneRequest asked;
   bool quiet = false, json = false;
 };
-
-constexpr std::int64_t kMostImages = 100'000'000;
 
 std::string decibel_text(double db) { return std::isfinite(db) ? fmt::format("{:.2f}", db) : "-"; }
 
@@ -98,49 +94,13 @@ int run_tune(const TuneOptions& options) {
   return kFine;
 }
 
-std::string step_names() {
-  std::vector<std::string> names;
-  for (const policies::TuneStepKind* kind : policies::all_tune_steps())
-    names.emplace_back(kind->name);
-  for (const policies::TunePipeline& pipeline : policies::tune_pipelines())
-    names.emplace_back(pipeline.name);
-  return joined(names, ", ");
-}
-
 }  // namespace
 
 void add_tune(Program& program) {
   auto [command, options] = program.command<TuneOptions>("tune", run_tune);
-  add_trained_net(command, options.asked.net);
-  add_data_set(command, options.asked.data);
-  command.option("--calibrate-on SET", options.asked.calibrate_on,
-                 "Steps read the samples of another data set, such as those that `experiment "
-                 "data-free` makes");
-  command
-      .option("--recipe NAME|R.json", options.asked.recipe, "Recipe, or the name of a shipped one")
-      .required();
-  command.before_run([&asked = options.asked] { asked.recipe = recipe_path(asked.recipe); });
-  command
-      .option("--steps LIST", options.asked.steps,
-              "Steps with their options, separated by commas (docs/tune.md): " + step_names())
-      .show_default();
-  command
-      .option("--out DIR", options.asked.out, "Folder for the checkpoint and the state of the run")
-      .show_default();
-  command.option("--samples N", options.asked.samples, "Use the first N calibration samples")
-      .show_default()
-      .whole(1, kMostImages);
-  command
-      .option("--images N", options.asked.images,
-              "Measure on the first N validation samples, which no step reads (default 1000, or "
-              "all of fewer)")
-      .whole(1, kMostImages);
-  command.option("--seed", options.asked.seed, "Seed of what steps draw")
-      .show_default()
-      .whole(0, std::int64_t{1} << 53);
-  command.flag("--keep-batch-norm", options.asked.keep_batch_norm,
-               "Do not fold batch normalisation into the weights before it");
-  command.flag("--fresh", options.asked.fresh, "Ignore the state in the folder and start over");
+  add_options(command, api::options_of(options.asked),
+              {"net", "data", "calibrate_on", "recipe", "steps", "out", "samples", "images", "seed",
+               "keep_batch_norm", "fresh"});
   command.flag("--json", options.json, "Print JSON");
   command.flag("--quiet", options.quiet, "No progress");
   add_threads(command);

@@ -10,6 +10,7 @@
 #include "emu/net/graph.hpp"
 #include "emu/net/ops/elementwise.hpp"
 #include "emu/net/profile.hpp"
+#include "emu/net/run_context.hpp"
 #include "formats/error.hpp"
 #include "formats/float_guard.hpp"
 #include "formats/suggest.hpp"
@@ -178,6 +179,7 @@ std::vector<Tensor> backward(const Graph& graph, Tape tape, std::vector<std::vec
     const std::size_t parameters = op.parameters().size();
     first_parameter -= parameters;
     if (!plan.gradient[own]) continue;
+    RunScope::current().go_on();
     const Section section(SectionKind::backward, node.name, op.kind());
     Tensor gradient = gather(std::exchange(parts[own], {}));
     if (plan.wanted[own] && values != nullptr) values->at(own) = gradient;

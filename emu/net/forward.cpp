@@ -10,6 +10,7 @@
 #include "emu/net/graph.hpp"
 #include "emu/net/memory_plan.hpp"
 #include "emu/net/profile.hpp"
+#include "emu/net/run_context.hpp"
 #include "formats/error.hpp"
 #include "formats/float_guard.hpp"
 
@@ -90,6 +91,7 @@ Tensor Pass::run(std::span<const Tensor> inputs) const {
     const int own = graph.value_of(i);
     std::vector<const Tensor*> operands;
     for (const int v : node.inputs) operands.push_back(read[v]);
+    RunScope::current().go_on();
     const Section section(SectionKind::forward, node.name, node.op->kind());
     const Shape& shape = shapes[own];
     const ReusePlace place = tape == nullptr ? plan.places[i] : ReusePlace();

@@ -1,5 +1,6 @@
 // What a run of networks may use and who hears of its time; the caller owns it.
 #pragma once
+#include <atomic>
 #include <optional>
 #include <utility>
 
@@ -8,10 +9,20 @@
 
 namespace numemu::net {
 
+/// What is thrown where the caller stopped the run: no std::exception, which others would take for
+/// an error of the work.
+struct Stopped {};
+
 /// Two runs beside each other in one process have nothing in common.
 struct RunContext {
   MemoryAccount memory;            ///< without bound until it has a limit
   std::optional<Profile> profile;  ///< nothing is timed without
+  std::atomic<bool> stop = false;  ///< passes of networks end at their next operator
+
+  /// Throws Stopped where the run is to end.
+  void go_on() const {
+    if (stop.load(std::memory_order_relaxed)) throw Stopped();
+  }
 };
 
 /// This thread works for the run as long as the scope lives. A function that starts threads for

@@ -1,7 +1,6 @@
 """What traces and verifications give: dicts that print as the program prints them."""
 
 
-
 def format_named(name):
     """What unpickling a format calls."""
     from . import _core

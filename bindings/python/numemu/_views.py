@@ -26,7 +26,7 @@ def view(x, name):
     """The array of `x`, without a copy where there is a choice, and the name of the format that its type names."""
     if hasattr(x, "detach") and hasattr(x, "numpy"):
         return _tensor(x, name)
-    array = x if isinstance(x, np.ndarray) else np.asarray(x)
+    array = x if isinstance(x, np.ndarray) else _array(x, name)
     if array.dtype.kind in "biuf" and array.dtype.itemsize <= 8:
         return (array.view(np.uint8) if array.dtype.kind == "b" else array), None
     format = _FORMATS.get(array.dtype.name)
@@ -37,6 +37,23 @@ def view(x, name):
     return array.view(np.int8 if format.startswith("int") else np.uint8), format
 
 
+def target(x, name):
+    """view() of what results are written to."""
+    tensor = hasattr(x, "detach") and hasattr(x, "numpy")
+    if not tensor and not isinstance(x, np.ndarray):
+        raise_value(f"{name}: expected an array, found {type(x).__name__}")
+    if tensor and x.is_neg():
+        raise_value(f"{name}: expected a tensor that is no view of negated elements")
+    return view(x, name)
+
+
+def _array(x, name):
+    try:
+        return np.asarray(x)
+    except (TypeError, ValueError):
+        raise_value(f"{name}: expected numbers or codes in rows of one length, found {type(x).__name__}")
+
+
 def _tensor(x, name):
     """Of a tensor of torch, in the memory of the CPU."""
     import torch
@@ -44,10 +61,14 @@ def _tensor(x, name):
     x = x.detach()
     if x.device.type != "cpu":
         raise_value(f"{name}: device: expected cpu, found {x.device}")
+    if x.layout is not torch.strided:
+        raise_value(f"{name}: layout: expected torch.strided, found {x.layout}")
     type_name = str(x.dtype).removeprefix("torch.")
     format = _FORMATS.get(type_name)
     if format is None:
-        return view(x.numpy(), name)
+        if x.is_quantized or x.is_complex():
+            raise_value(f"{name}: dtype: expected numbers or codes, found {type_name}")
+        return view(x.resolve_neg().numpy(), name)
     if x.element_size() == 2:
         return x.view(torch.int16).numpy().view(np.uint16), format
     return x.view(torch.uint8).numpy(), format
@@ -66,9 +87,28 @@ def exact_float64(array, name):
     return numbers
 
 
+def whole(array, dtype, name):
+    """Whole numbers of a list as elements of that type."""
+    limits = np.iinfo(dtype)
+    if array.dtype.kind not in "iu":
+        raise_value(f"{name}: dtype: expected {np.dtype(dtype)}, found {array.dtype}")
+    if array.size and not limits.min <= array.min() <= array.max() <= limits.max:
+        raise_value(f"{name}: expected whole numbers from {limits.min} to {limits.max}")
+    return array.astype(dtype)
+
+
 def raise_value(text):
+    raise _error(text, "value")
+
+
+def usage(text):
+    """An Error of a call that cannot be meant."""
+    return _error(text, "usage")
+
+
+def _error(text, kind):
     from . import Error
 
     error = Error(text)
-    error.kind = "value"
-    raise error
+    error.kind = kind
+    return error

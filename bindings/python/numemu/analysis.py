@@ -1,5 +1,6 @@
 """What formats do to numbers: errors of several of them side by side, and the scale that loses least."""
 from . import _core
+from ._views import raise_value
 
 
 def best_scale(format, dist, *, rounding="rne", overflow="saturate", seed=0):
@@ -17,13 +18,15 @@ def errors(formats, dist, *, figures=("sqnr_db", "mse", "overflow", "underflow")
     """A table: one dict for each format, which pandas.DataFrame() takes.
 
     Its keys are format, bits, scale, and for each of `figures` its name (predicted), NAME_measured and NAME_verdict.
-    formats: names or numemu.Format; dist and options: as numemu.error() takes them.
+    formats: names or numemu.Format, or one of them; dist and options: as numemu.error() takes them.
     """
     rows = []
-    for one in formats:
+    for one in [formats] if isinstance(formats, (str, _core.Format)) else formats:
         analysis = _core.error(one, dist, **options)
-        row = {"format": analysis["format"], "bits": _core.format(analysis["format"]).bits, "scale": analysis["scale"]}
+        row = {"format": analysis["format"], "bits": _core.format(one).bits, "scale": analysis["scale"]}
         for name in figures:
+            if name not in analysis["figures"]:
+                raise_value(f"errors: unknown figure '{name}'; known: {', '.join(analysis['figures'])}")
             figure = analysis["figures"][name]
             row[name] = figure["predicted"]
             row[name + "_measured"] = figure["measured"]

@@ -4,13 +4,16 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, Union
+from collections.abc import Iterable, Mapping
+from typing import Any, Callable, Optional, Sequence, Union
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core
+from ._options import with_options
 from ._progress import Progress, say
+from ._views import raise_value, usage
 
 Batch = Mapping[str, Any]  #: arrays by the names of inputs and targets, and what else a metric reads
 Data = Union[str, os.PathLike, Batch, Iterable[Batch]]
@@ -30,6 +33,8 @@ class Network:
     """
 
     def __init__(self, model: Union[str, os.PathLike]):
+        if not isinstance(model, (str, os.PathLike)):
+            raise usage(f"load: model: expected a name or a file, found {type(model).__name__}")
         self.model = os.fspath(model)
         ports = _core._ports(self.model)
         self.inputs, self.outputs = ports if ports else (None, None)
@@ -37,11 +42,10 @@ class Network:
     def __repr__(self):
         return f"numemu.load({self.model!r})"
 
+    @with_options("eval", without=("net", "calibrate_on"))
     def eval(self, data: Data, recipe: Recipe = None, *, metric: Optional[Metric] = None,
-             combine: Optional[Callable[[list], Any]] = None, calibrate: Optional[Data] = None,
-             metrics: Union[None, str, Sequence[str]] = None, images: Optional[int] = None, batch: int = 16,
-             predictions: bool = True, image_size: Optional[int] = None, fold_batch_norm: bool = False,
-             gate: Optional[str] = None, fresh: bool = False, progress: Shown = None) -> dict[str, Any]:
+             combine: Optional[Callable[[list], Any]] = None, calibrate: Optional[Data] = None, batch: int = 16,
+             fold_batch_norm: bool = False, progress: Shown = None, **options: Any) -> dict[str, Any]:
         """What a recipe does to the network, beside float32.
 
         data: a data set as on the command line ("glyphs", "npy:FILE.npz,test=100"); a dict of arrays by the inputs' names
@@ -49,46 +53,48 @@ class Network:
         recipe: a shipped recipe, a file or a dict; None is float32.
         calibrate: what static scales are calibrated on: a data set, a dict or an iterable of dicts. Without it the data
         set's own calibration samples or, under a metric of your own, the first batch.
-        metrics: names of docs/data.md, each of every output that it fits, or "OUTPUT/NAME" of one.
 
         Returns the row of `numemu eval --json` as a dict: metrics, scores, predictions, layers.
 
         With metric=f, a function of (outputs, batch) of your own, the network runs on the batches of `data` under the
-        recipe and in float32. `outputs` has an array for each output; `batch` is yours, with whatever it holds beside the
-        inputs. f gives a number, an array of one number a sample, or a dict of either; they are averaged over all samples.
-        combine=g gives the figure of the list of all that f gave, in place of the average. Returns a dict: samples, value,
-        float32, difference (None where figures are no numbers), calibration.
+        recipe and in float32, `batch` samples at a time. `outputs` has an array for each output; f's batch is yours, with
+        whatever it holds beside the inputs. f gives a number, an array of one number a sample, or a dict of either; they
+        are averaged over all samples. combine=g gives the figure of the list of all that f gave, in place of the average.
+        Returns a dict: samples, value, float32, difference (None where figures are no numbers), calibration.
         """
         if metric is not None:
+            if not callable(metric):
+                raise usage(f"eval: metric: expected a function, found {type(metric).__name__}")
             if isinstance(data, (str, os.PathLike)):
-                raise _usage("eval: metric: expected beside it arrays or an iterable of batches as data")
+                raise usage("eval: metric: expected beside it arrays or an iterable of batches as data")
+            for name, value in options.items():
+                if value is not None:
+                    raise usage(f"eval: {name}: expected no metric of your own beside it")
             return self._own_metric(_batches(data), metric, combine, recipe, calibrate, batch, fold_batch_norm)
         if combine is not None:
-            raise _usage("eval: combine: expected beside it a metric of your own")
+            raise usage("eval: combine: expected beside it a metric of your own")
         with _Files() as files, Progress("eval", progress) as bar:
-            options = {"net": self.model, "data": files.data_set(data), "recipe": recipe,
-                       "calibrate_on": files.data_set(calibrate), "metrics": _names(metrics), "images": images,
-                       "predictions": predictions, "image_size": image_size, "fold_batch_norm": fold_batch_norm,
-                       "gate": gate, "fresh": fresh}
-            return _core._evaluate(options, bar.call, say)
+            given = {"net": self.model, "data": files.data_set(data), "recipe": recipe,
+                     "calibrate_on": files.data_set(calibrate), "fold_batch_norm": fold_batch_norm, **options}
+            return _core._evaluate(given, bar.call, say)
 
+    @with_options("infer", without=("model", "calibrate_on"))
     def infer(self, x: Arrays, recipe: Recipe = None, *, calibrate: Union[None, str, Arrays] = None,
-              outputs: Union[None, str, Sequence[str]] = None, batch: int = 16,
-              metrics: Union[None, str, Sequence[str]] = None, noise: bool = False, predictions: bool = False,
-              fold_batch_norm: bool = False, progress: Shown = None) -> Inferred:
+              outputs: Union[None, str, Sequence[str]] = None, noise: bool = False, predictions: bool = False,
+              progress: Shown = None, **options: Any) -> Inferred:
         """Outputs of the network for arrays: a dict of float32 arrays by the outputs' names, an `Inferred`.
 
         x: an array for a network of one input, or a dict by the inputs' names.
         calibrate: arrays like x, or a data set; without it static scales are calibrated on x.
+        outputs: names of those that are wanted; all without it.
         noise=True measures the SQNR of every layer on the first samples, predictions=True also predicts it: see
-        `Inferred.layers`. metrics: "cosine", "sqnr" of the first output against float32, in `Inferred.report`.
+        `Inferred.layers`. metrics are in `Inferred.report`.
         """
         with Progress("infer", progress) as bar:
             calibration, data = ({}, calibrate) if isinstance(calibrate, str) else (self._arrays(calibrate), None)
-            options = {"model": self.model, "recipe": recipe, "keep": _names(outputs), "batch": batch,
-                       "calibrate_on": None if data is None else [data], "metrics": _names(metrics), "noise": noise,
-                       "predictions": predictions, "fold_batch_norm": fold_batch_norm, "digests": True}
-            return Inferred(*_core._infer(options, self._arrays(x), calibration, bar.call, say))
+            given = {"model": self.model, "recipe": recipe, "calibrate_on": data, "noise": noise,
+                     "predictions": predictions, **options}
+            return Inferred(*_core._infer(given, self._arrays(x), calibration, outputs, bar.call, say))
 
     def prepare(self, recipe: Recipe = None, *, calibrate: Arrays, outputs: Union[None, str, Sequence[str]] = None,
                 batch: int = 16, fold_batch_norm: bool = False) -> Prepared:
@@ -96,27 +102,29 @@ class Network:
         `calibrate` are arrays as in infer(); they also give the extents that an .onnx file leaves open."""
         return Prepared(self, recipe, self._arrays(calibrate), outputs, batch, fold_batch_norm)
 
-    def tune(self, data: Data, recipe: Recipe, *, out: Union[str, os.PathLike] = "out/tune", progress: Shown = None,
-             **options: Any) -> dict[str, Any]:
+    @with_options("tune", without=("net",))
+    def tune(self, data: Data, recipe: Recipe, *, out: Union[str, os.PathLike] = "out/tune",
+             calibrate_on: Optional[Data] = None, progress: Shown = None, **options: Any) -> dict[str, Any]:
         """`numemu tune`: recovers accuracy after training and writes a checkpoint into `out`, which load() takes.
 
-        options: calibrate_on, steps ("calibrate,batch_norm"; docs/tune.md), samples, images, seed, keep_batch_norm, fresh.
+        data and calibrate_on, which steps read in place of the data's own samples: as in eval().
         Returns what `numemu tune --json` prints, with "checkpoint".
         """
         with _Files() as files, Progress("tune", progress) as bar:
-            given = dict(options, net=self.model, data=files.data_set(data), recipe=recipe, out=out)
+            given = {"net": self.model, "data": files.data_set(data), "recipe": recipe, "out": out,
+                     "calibrate_on": files.data_set(calibrate_on), **options}
             return _core._tune(given, bar.call, say)
 
     def _arrays(self, x):
         """A dict by the inputs' names; "" where there is one without."""
         if x is None:
             return {}
-        return x if isinstance(x, dict) else {"": x}
+        return dict(x) if isinstance(x, Mapping) else {"": x}
 
     def _inputs_of(self, batch):
         """The inputs among the arrays of a batch."""
-        if not isinstance(batch, dict):
-            raise _usage(f"eval: data: expected batches that are dicts of arrays, found {type(batch).__name__}")
+        if not isinstance(batch, Mapping):
+            raise usage(f"eval: data: expected batches that are dicts of arrays, found {type(batch).__name__}")
         names = self.inputs
         if names is None:
             names = ["x"]
@@ -124,17 +132,17 @@ class Network:
         if missing and len(names) == 1 and "x" in batch:
             return {"": batch["x"]}
         if missing:
-            raise _usage(f"eval: data: expected an array '{missing[0]}', an input of {self.model}, in every batch")
+            raise usage(f"eval: data: expected an array '{missing[0]}', an input of {self.model}, in every batch")
         return {"" if self.inputs is None else name: batch[name] for name in names}
 
     def _own_metric(self, batches, metric, combine, recipe, calibrate, batch, fold_batch_norm):
         batches = iter(batches)
         first = next(batches, None)
         if first is None:
-            raise _usage("eval: data: expected at least one batch")
+            raise usage("eval: data: expected at least one batch")
         calibration = self._inputs_of(first)
         if isinstance(calibrate, str):
-            raise _usage("eval: calibrate: expected arrays beside a metric of your own, found a data set")
+            raise usage("eval: calibrate: expected arrays beside a metric of your own, found a data set")
         if calibrate is not None:
             calibration = self._inputs_of(_joined(_batches(calibrate)))
         own = Prepared(self, recipe, calibration, None, batch, fold_batch_norm)
@@ -145,7 +153,7 @@ class Network:
             inputs = self._inputs_of(one)
             figures.append(metric(own.infer(inputs), one))
             references.append(figures[-1] if exact is own else metric(exact.infer(inputs), one))
-            weights.append(len(next(iter(inputs.values()))))
+            weights.append(len(np.atleast_1d(next(iter(inputs.values())))))
 
         see(first)
         for one in batches:
@@ -169,9 +177,8 @@ class Prepared:
     where every piece but the last has a multiple of `batch` samples. `calibration` says what static scales are of."""
 
     def __init__(self, network, recipe, calibrate, outputs, batch, fold_batch_norm):
-        options = {"model": network.model, "recipe": recipe, "keep": _names(outputs), "batch": batch,
-                   "fold_batch_norm": fold_batch_norm}
-        self._network, self._core = network, _core._Inference(options, calibrate, {}, say)
+        options = {"model": network.model, "recipe": recipe, "batch": batch, "fold_batch_norm": fold_batch_norm}
+        self._network, self._core = network, _core._prepare(options, calibrate, {}, outputs, say)
 
     def infer(self, x: Arrays) -> dict[str, NDArray[np.float32]]:
         """A dict of float32 arrays by the outputs' names for an array, or a dict of arrays by the inputs' names."""
@@ -188,6 +195,7 @@ def load(model: Union[str, os.PathLike]) -> Network:
     return Network(model)
 
 
+@with_options("train")
 def train(net: Union[str, os.PathLike] = "lenet", data: Data = "glyphs", recipe: Recipe = None, *,
           out: Union[str, os.PathLike] = "out/train", on_epoch: Optional[Callable[[dict], None]] = None,
           progress: Shown = None, **options: Any) -> dict[str, Any]:
@@ -195,13 +203,11 @@ def train(net: Union[str, os.PathLike] = "lenet", data: Data = "glyphs", recipe:
     and state into `out`. The same bytes for the same options.
 
     recipe: the numerics of training; a dict, too. on_epoch(metrics) hears of each epoch, with the members of a line of
-    metrics.jsonl. options are those of the command: epochs, batch, seed, optimizer, learning_rate (--lr), weight_decay, clip,
-    warmup, momentum, nesterov, beta1, beta2, epsilon, schedule, objectives (a list), patience, workers, micro_batches,
-    local_steps, copies, augment ({"shift": 2, "flip": 1}), image_size, label_noise, store, save_every, fresh.
+    metrics.jsonl. Lists may be lists or texts, augment a dict, too: {"shift": 2, "flip": True}.
     Returns what `numemu train --json` prints, with "checkpoint", which load() takes.
     """
     with _Files() as files, Progress("train", progress) as bar:
-        given = dict(options, net=os.fspath(net), data=files.data_set(data), recipe=recipe, out=out)
+        given = {"net": net, "data": files.data_set(data), "recipe": recipe, "out": out, **options}
         return _core._train(given, on_epoch, bar.call, say)
 
 
@@ -239,44 +245,58 @@ class _Files:
 
 
 def _batches(data):
-    return [data] if isinstance(data, dict) else data
+    if isinstance(data, Mapping):
+        return [data]
+    if not isinstance(data, Iterable):
+        raise usage(f"data: expected a data set, a dict of arrays or an iterable of such dicts, found {type(data).__name__}")
+    return data
 
 
 def _joined(batches):
     """One batch of all: arrays one behind another."""
     batches = list(batches)
     if not batches:
-        raise _usage("data: expected at least one batch")
-    if any(not isinstance(batch, dict) or batch.keys() != batches[0].keys() for batch in batches):
-        raise _usage("data: expected batches that are dicts of the same arrays")
-    return {name: _stored([batch[name] for batch in batches]) for name in batches[0]}
+        raise usage("data: expected at least one batch")
+    if any(not isinstance(batch, Mapping) or batch.keys() != batches[0].keys() for batch in batches):
+        raise usage("data: expected batches that are dicts of the same arrays")
+    return {name: _stored([batch[name] for batch in batches], name) for name in batches[0]}
 
 
-def _stored(arrays):
+def _stored(arrays, name):
     """As an archive has them: in C order, bool as numbers."""
-    array = np.ascontiguousarray(np.concatenate([np.asarray(array) for array in arrays]))
+    try:
+        arrays = [np.asarray(array) for array in arrays]
+        array = np.ascontiguousarray(np.concatenate(arrays))
+    except ValueError:
+        shapes = ", ".join(sorted({str(list(np.shape(array))) for array in arrays}))
+        raise_value(f"data: {name}: expected arrays that are alike but for their samples, found {shapes}")
+    if array.dtype.kind not in "biuf":
+        raise_value(f"data: {name}: dtype: expected numbers, found {array.dtype}")
     return array.astype(np.int8) if array.dtype.kind == "b" else array
 
 
 def _average(results, weights):
-    if isinstance(results[0], dict):
-        return {name: _average([result[name] for result in results], weights) for name in results[0]}
-    if np.ndim(results[0]) == 1:
-        return float(np.mean(np.concatenate([np.asarray(result, np.float64) for result in results])))
-    return float(np.average(np.asarray(results, np.float64), weights=weights))
+    first = results[0]
+    if isinstance(first, Mapping):
+        if any(not isinstance(result, Mapping) or result.keys() != first.keys() for result in results):
+            raise_value("eval: metric: expected dicts of the same figures from every batch")
+        return {name: _average([result[name] for result in results], weights) for name in first}
+    try:
+        results = [np.asarray(result, np.float64) for result in results if result is not None]
+    except (TypeError, ValueError):
+        results = []
+    if len(results) < len(weights):
+        raise_value(f"eval: metric: expected numbers, found {type(first).__name__}; combine= takes anything")
+    shapes = [result.shape for result in results]
+    if all(shape == () for shape in shapes):
+        return float(np.average(results, weights=weights))
+    if shapes != [(weight,) for weight in weights]:
+        raise_value(f"eval: metric: expected a number or one of each of {weights[0]} samples, found shape {list(shapes[0])}")
+    return float(np.mean(np.concatenate(results)))
 
 
 def _difference(value, reference):
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {name: _difference(value[name], reference[name]) for name in value}
-    return value - reference if isinstance(value, (int, float, np.number)) else None
-
-
-def _names(names):
-    return [names] if isinstance(names, str) else None if names is None else list(names)
-
-
-def _usage(text):
-    error = _core.Error(text)
-    error.kind = "usage"
-    return error
+    numbers = all(isinstance(one, (int, float, np.number)) for one in (value, reference))
+    return value - reference if numbers else None

@@ -2,32 +2,28 @@
 from __future__ import annotations
 
 import html
-import json
 import os
-from typing import Any, Callable, Mapping, Optional, Sequence, Union
+from collections.abc import Mapping
+from typing import Any, Callable, Optional, Union
 
 from . import _core
+from ._options import with_options
 from ._progress import Progress, say
 
 Path = Union[str, os.PathLike]
 Shown = Union[None, bool, Callable[[str, float, float], None]]
 
 
-def sweep(config: Union[None, Path, Mapping[str, Any]] = None, *, out: Optional[Path] = None,
-          calibrate_on: Optional[str] = None, metrics: Optional[Sequence[str]] = None, shard: Optional[str] = None,
-          predictions: bool = True, gate: Optional[str] = None, fresh: bool = False, progress: Shown = None) -> Study:
+@with_options("sweep")
+def sweep(config: Union[None, Path, Mapping[str, Any]] = None, *, progress: Shown = None, **options: Any) -> Study:
     """Runs the points of a sweep that its folder lacks and writes the report: `numemu sweep`.
 
-    config: the file of a sweep (docs/sweeps.md) or a dict, "numemu_sweep" left out; None is the shipped one. out: the
-    folder; without it out/NAME. Returns a `Study`.
+    config: the file of a sweep (docs/sweeps.md) or a dict, "numemu_sweep" left out; None is the shipped one. Returns a `Study`.
     """
-    if isinstance(config, dict):
-        config = json.dumps(config if "numemu_sweep" in config else {"numemu_sweep": 1, **config})
+    if isinstance(config, Mapping):
+        config = {"numemu_sweep": 1, **config}
     with Progress("sweep", progress) as bar:
-        options = {"config": config, "out": out, "calibrate_on": calibrate_on,
-                   "metrics": None if metrics is None else list(metrics), "shard": shard, "predictions": predictions,
-                   "gate": gate, "fresh": fresh}
-        return Study(_core._sweep(options, bar.call, say))
+        return Study(_core._sweep({"config": config, **options}, bar.call, say))
 
 
 def experiments() -> list[str]:
@@ -35,15 +31,13 @@ def experiments() -> list[str]:
     return _core._experiments()
 
 
-def experiment(name: str, *, size: str = "default", out: Optional[Path] = None,
-               settings: Optional[Mapping[str, Any]] = None, seed: Optional[int] = None, shard: Optional[str] = None,
-               fresh: bool = False, progress: Shown = None) -> Study:
+@with_options("experiment")
+def experiment(name: str, *, settings: Optional[Mapping[str, Any]] = None, progress: Shown = None, **options: Any) -> Study:
     """Runs an experiment or goes on with it: `numemu experiment`. settings: a dict. Returns a `Study` whose `result` is its
     experiment.json: findings, claims, sentences; None of a shard."""
-    with Progress(name, progress) as bar:
-        settings = [f"{key}={value}" for key, value in (settings or {}).items()]
-        options = {"name": name, "size": size, "out": out, "settings": settings, "seed": seed, "shard": shard, "fresh": fresh}
-        return Study(_core._experiment(options, bar.call, say))
+    with Progress(str(name), progress) as bar:
+        words = [f"{key}={value}" for key, value in (settings or {}).items()]
+        return Study(_core._experiment({"name": name, "settings": words, **options}, bar.call, say))
 
 
 class Study:
@@ -73,7 +67,7 @@ class Study:
 
 def rows(folder: Path) -> list[dict[str, Any]]:
     """The rows of a folder as dicts (docs/sweeps.md), those of all shards, in the order of the points."""
-    return _core._rows(os.fspath(folder))
+    return _core._rows(folder)
 
 
 def frame(folder: Path) -> "pandas.DataFrame":  # noqa: F821
@@ -115,7 +109,7 @@ class Report:
 
 def report(folder: Path, *, predictions: bool = True, height: int = 900) -> Report:
     """Writes the report of a folder anew and returns it, a `Report`; `height` in pixels of the page in Jupyter."""
-    return Report(_core._report(os.fspath(folder), predictions, say), height)
+    return Report(_core._report(folder, predictions, say), height)
 
 
 def _flat(value, prefix=""):

@@ -1,8 +1,11 @@
 """Test vectors as an iterator: what a cocotb test or a kernel's test reads record by record."""
+import functools
 import keyword
+import operator
 from collections import namedtuple
 
 from . import _core
+from ._views import raise_value
 
 #: Records that are made at a time.
 _BATCH = 1024
@@ -12,6 +15,23 @@ def _attribute(name):
     return name + "_" if keyword.iskeyword(name) else name
 
 
+@functools.lru_cache(maxsize=None)
+def _record_type(fields):
+    """A named tuple that can be pickled: by its fields, not by a name."""
+
+    class Record(namedtuple("Record", [*fields, "cls"])):
+        __slots__ = ()
+
+        def __reduce__(self):
+            return _record, (fields, tuple(self))
+
+    return Record
+
+
+def _record(fields, codes):
+    return _record_type(fields)(*codes)
+
+
 class Vectors:
     """Records of inputs and expected results; record i is a function of the options and i.
 
@@ -19,12 +39,19 @@ class Vectors:
     record's class behind: `cls`; the field `in` of conversions is `in_`. word() gives such a field as one integer.
     """
 
-    def __init__(self, maker):
-        self._maker = maker
+    def __init__(self, options):
+        self._options = options
+        self._maker = maker = _core.make_vectors(**options)
         #: Of each field: name, bits, count, format (its name, or None) and whether it is a result.
         self.fields = maker.fields
-        self._record = namedtuple("Record", [_attribute(field["name"]) for field in self.fields] + ["cls"])
+        self._record = _record_type(tuple(_attribute(field["name"]) for field in self.fields))
         self._bits = {field["name"]: field["bits"] for field in self.fields}
+
+    def __repr__(self):
+        return f"<numemu.Vectors {len(self)} of {self.header}>"
+
+    def __reduce__(self):
+        return Vectors, (self._options,)
 
     @property
     def header(self):
@@ -37,10 +64,11 @@ class Vectors:
     def __getitem__(self, i):
         if isinstance(i, slice):
             return [self[k] for k in range(*i.indices(len(self)))]
+        i = operator.index(i)
         if i < 0:
             i += len(self)
         if not 0 <= i < len(self):
-            raise IndexError(i)
+            raise IndexError(f"record {i} of {len(self)}")
         return next(self._rows(i, 1))
 
     def __iter__(self):
@@ -53,6 +81,8 @@ class Vectors:
 
     def word(self, record, name):
         """All codes of a field as one integer, element 0 in its lowest bits: a packed vector of a port."""
+        if name not in self._bits:
+            raise_value(f"word: unknown field '{name}'; known: {', '.join(self._bits)}")
         codes = getattr(record, _attribute(name))
         if isinstance(codes, int):
             return codes
@@ -77,4 +107,4 @@ def vectors(subject, *, style="mixed", n=None, seed=0, level=1, **options):
     any format format_a, format_b. The records are those of `numemu vectors`.
     """
     key = "op" if subject in ("convert", "mul", "add", "fma", "dot") else "unit"
-    return Vectors(_core.VectorMaker(**{key: subject}, style=style, n=n, seed=seed, level=level, **options))
+    return Vectors(dict(options, **{key: subject}, style=style, n=n, seed=seed, level=level))

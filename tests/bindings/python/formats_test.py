@@ -104,7 +104,7 @@ def test_errors_have_the_text_and_the_kind_of_the_program(program):
         numemu.decode(np.array([1, 255], np.uint8), "e2m1")
     with pytest.raises(numemu.Error, match="x: dtype: expected numbers or codes, found <U1"):
         numemu.encode(np.array(["a"]), "e4m3fn")
-    with pytest.raises(TypeError):
+    with pytest.raises(numemu.Error, match="format: expected numemu.Format or a name, found int"):
         numemu.encode([1.0], 5)
 
 
@@ -197,17 +197,71 @@ def test_float8_of_torch(numbers, name):
     assert same(numemu.decode(want), want.float().numpy())
 
 
-@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2"])
-def test_bytes_of_any_torch_are_codes(name):
-    """What a float8 tensor is, seen by view(uint8): runs with every version of PyTorch."""
+#: What a byte of each type of torch and ml_dtypes means, by the published rule of its encoding: exponent bits, mantissa bits,
+#: bias, and which codes are no numbers. Written here anew, so that bytes are checked where neither library has the type.
+EIGHT_BITS = {
+    "float8_e4m3fn": (4, 3, 7, lambda code: code & 0x7F == 0x7F, None),
+    "float8_e4m3fnuz": (4, 3, 8, lambda code: code == 0x80, None),
+    "float8_e4m3b11fnuz": (4, 3, 11, lambda code: code == 0x80, None),
+    "float8_e5m2": (5, 2, 15, lambda code: code & 0x7F > 0x7C, 0x7C),
+    "float8_e5m2fnuz": (5, 2, 16, lambda code: code == 0x80, None),
+    "float8_e3m4": (3, 4, 3, lambda code: code & 0x7F > 0x70, 0x70),
+    "float8_e4m3": (4, 3, 7, lambda code: code & 0x7F > 0x78, 0x78),
+    "float6_e2m3fn": (2, 3, 1, None, None),
+    "float6_e3m2fn": (3, 2, 3, None, None),
+    "float4_e2m1fn": (2, 1, 1, None, None),
+}
+
+
+def meaning(name, code):
+    if name == "float8_e8m0fnu":
+        return float("nan") if code == 0xFF else 2.0 ** (code - 127)
+    if name in ("int2", "int4"):
+        bits = int(name[3:])
+        return float(code - (1 << bits) if code >> (bits - 1) else code)
+    if name in ("uint2", "uint4"):
+        return float(code)
+    e, m, bias, is_nan, infinity = EIGHT_BITS[name]
+    if is_nan is not None and is_nan(code):
+        return float("nan")
+    sign = -1.0 if code >> (e + m) else 1.0
+    field, fraction = code >> m & (1 << e) - 1, code & (1 << m) - 1
+    if infinity is not None and code & (1 << e + m) - 1 == infinity:
+        return sign * float("inf")
+    if field == 0:
+        return sign * fraction * 2.0 ** (1 - bias - m)
+    return sign * (1 + fraction / (1 << m)) * 2.0 ** (field - bias)
+
+
+def types_of_a_byte():
+    from numemu._views import _FORMATS
+
+    return sorted(name for name in _FORMATS if name != "bfloat16")
+
+
+@pytest.mark.parametrize("name", types_of_a_byte())
+def test_every_byte_of_every_type(name):
+    """All codes, as view(torch.uint8) or view(np.uint8) shows them: runs without any library that has the type."""
+    f = numemu.format(name)
+    codes = np.arange(1 << f.bits, dtype=np.uint8)
+    want = np.array([meaning(name, int(code)) for code in codes])
+    got = f.decode(codes, dtype=np.float64)
+    assert same(got, want)
+    if name.startswith("int"):  # whose sign such libraries extend
+        assert same(f.decode(want.astype(np.int8), dtype=np.float64), want)
+    back = f.encode(got, overflow="ieee" if f.has_infinity else "saturate")
+    number = ~np.isnan(got)
+    if f.has_infinity or not np.isinf(got).any():
+        assert np.array_equal(back[number], codes[number])
+    if name != "float8_e8m0fnu" and f.has_nan:
+        assert np.isnan(f.decode(back[~number])).all()
+    # The same of a tensor's bytes, and of a strided view of them.
     torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-    codes = torch.arange(256, dtype=torch.int32).to(torch.uint8)
-    got = numemu.decode(codes, name)
-    assert same(got, numemu.decode(np.arange(256, dtype=np.uint8), name))
-    back = torch.empty(256, dtype=torch.uint8)
-    numemu.encode(got, name, overflow="ieee", out=back)
-    finite = np.isfinite(got)
-    assert np.array_equal(back.numpy()[finite], np.arange(256)[finite])
+    tensor = torch.from_numpy(codes.copy())
+    assert same(f.decode(tensor), f.decode(codes)) and same(f.decode(tensor.flip(0)[::2]), f.decode(codes[::-1][::2].copy()))
+    out = torch.empty_like(tensor)
+    assert f.encode(got, out=out, overflow="ieee" if f.has_infinity else "saturate") is out
+    assert np.array_equal(out.numpy(), back)
 
 
 def test_types_of_ml_dtypes(numbers):

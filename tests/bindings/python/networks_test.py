@@ -72,9 +72,9 @@ def test_arrays_and_arguments_that_do_not_fit_are_refused():
     with pytest.raises(numemu.Error, match="unknown option 'epoch'; did you mean 'epochs'") as caught:
         numemu.train("mlp", "glyphs", epoch=1)
     assert caught.value.kind == "usage"
-    with pytest.raises(numemu.Error, match="^train: epochs: expected another type, found str"):
+    with pytest.raises(numemu.Error, match="^train: epochs: expected a whole number, found str"):
         numemu.train("mlp", "glyphs", epochs="many")
-    with pytest.raises(numemu.Error, match="--images: expected at most 10000"):
+    with pytest.raises(numemu.Error, match="images: expected at most 10000"):
         net.eval("glyphs", images=100000)
     with pytest.raises(numemu.Error, match="metric: expected beside it arrays"):
         net.eval("glyphs", metric=lambda outputs, batch: 0)

@@ -2,7 +2,6 @@
 import ast
 import inspect
 import pathlib
-import re
 
 import numemu
 import pytest
@@ -19,17 +18,25 @@ def arguments(function):
 
 
 def signature(function):
-    """The same of a function of the module, from the first line of its docstring."""
-    first = function.__doc__.split("\n")[0]
-    inside = re.fullmatch(r"\w+\((.*)\) -> .*", first).group(1)
-    flat = re.sub(r"\[[^][]*\]", "", re.sub(r"\[[^][]*\]", "", inside))
-    names, kw = [], None
-    for part in filter(None, (part.strip() for part in re.split(r",(?![^(]*\))", flat))):
-        if part == "*":
-            kw = []
-            continue
-        (names if kw is None else kw).append(re.match(r"\w+", part).group())
-    return [name for name in names if name != "self"], kw or []
+    """The same of a function of the module, whose signature inspect reads."""
+    parameters = [one for one in inspect.signature(function).parameters.values() if one.name != "self"]
+    kinds = inspect.Parameter.KEYWORD_ONLY
+    return [one.name for one in parameters if one.kind != kinds], [one.name for one in parameters if one.kind == kinds]
+
+
+def defaults(function):
+    """By name what a stub says that arguments are where they are not given."""
+    a = function.args
+    last = a.posonlyargs + a.args
+    pairs = [*zip(last[len(last) - len(a.defaults):], a.defaults), *zip(a.kwonlyargs, a.kw_defaults)]
+    return {one.arg: ast.literal_eval(value) for one, value in pairs if value is not None}
+
+
+def agree(stub, real):
+    names, by_name = arguments(stub)
+    assert (names, sorted(by_name)) == (signature(real)[0], sorted(signature(real)[1]))
+    given = {one.name: one.default for one in inspect.signature(real).parameters.values() if one.default is not one.empty}
+    assert defaults(stub) == given
 
 
 def functions(body):
@@ -40,7 +47,7 @@ def functions(body):
 def test_functions(name):
     if name == "format":  # overloaded in the stub alone
         return
-    assert arguments(functions(STUB.body)[name]) == signature(getattr(_core, name))
+    agree(functions(STUB.body)[name], getattr(_core, name))
 
 
 @pytest.mark.parametrize("cls", [node for node in STUB.body if isinstance(node, ast.ClassDef)], ids=lambda node: node.name)
@@ -50,9 +57,9 @@ def test_classes(cls):
         assert hasattr(real, name), f"{cls.name}.{name}"
         if any(isinstance(d, ast.Name) and d.id == "property" for d in stub.decorator_list) or name.startswith("__"):
             continue
-        assert arguments(stub) == signature(getattr(real, name)), f"{cls.name}.{name}"
+        agree(stub, getattr(real, name))
     public = {name for name in vars(real) if not name.startswith("_")}
-    assert public == {name for name in [*functions(cls.body), *(n.target.id for n in cls.body if isinstance(n, ast.AnnAssign))] if not name.startswith("_")} - ({"kind"} if cls.name == "Error" else set())
+    assert public == {name for name in [*functions(cls.body), *(n.target.id for n in cls.body if isinstance(n, ast.AnnAssign))] if not name.startswith("_")}
 
 
 def test_nothing_is_missing():
@@ -68,3 +75,20 @@ def test_everything_public_is_documented():
         if name.startswith("_") or inspect.ismodule(one):
             continue
         assert one.__doc__ and len(one.__doc__.strip()) > 20, name
+
+
+@pytest.mark.parametrize("function, command", [
+    (numemu.Network.eval, "eval"), (numemu.Network.infer, "infer"), (numemu.Network.tune, "tune"), (numemu.train, "train"),
+    (numemu.sweep, "sweep"), (numemu.experiment, "experiment"),
+])
+def test_options_of_commands_are_shown(function, command):
+    """help() and completion name every option that the requests of api/ declare, and what it does."""
+    shown = inspect.signature(function).parameters
+    replaced = {"net", "model", "calibrate_on"}
+    for name, default, text in _core._options(command):
+        if name in replaced and name not in shown:
+            continue
+        assert name in shown and text
+        if f"\n    {name}: " in function.__doc__:
+            assert text in function.__doc__ and shown[name].default == default
+    assert not any(one.kind is one.VAR_KEYWORD for one in shown.values())

@@ -1,0 +1,60 @@
+// The options of requests, declared once: the command line and bindings read them, and show them.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace numemu::api {
+
+struct OpenRequest;
+struct EvaluateRequest;
+struct InferRequest;
+struct TrainRequest;
+struct TuneRequest;
+struct SweepRequest;
+struct ExperimentRequest;
+
+/// Takes the text of a value that is no plain one ("shift=2,flip"); throws Error for another.
+using TakeText = std::function<void(const std::string&)>;
+/// What an option without a value does, where it sets no bool.
+using TakeFlag = std::function<void()>;
+/// Where the value of an option goes: a member of a request.
+using OptionTarget =
+    std::variant<std::string*, bool*, std::int64_t*, double*, std::optional<std::string>*,
+                 std::optional<std::int64_t>*, std::optional<double>*, std::vector<std::string>*,
+                 TakeText, TakeFlag>;
+
+struct Option {
+  /// Which real numbers it takes: all, above 0, from 0, from 0 to 1.
+  enum class Real : std::uint8_t { any, positive, non_negative, fraction };
+
+  std::string name;  ///< as in the request: "learning_rate"
+  OptionTarget target;
+  std::string help;
+  std::string value = {};  ///< what the help of the command calls it: "NAME|FILE"
+  /// The command's name for it; "": "--learning-rate".
+  std::string flag = {};
+  std::int64_t least = std::numeric_limits<std::int64_t>::min();
+  std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  Real real = Real::any;
+  std::vector<std::string> words = {};  ///< all that it may be; none: any
+  bool required = false;
+  bool standard = false;  ///< the help of the command shows what it is where it is not given
+  bool json = false;      ///< the text of JSON, too
+  bool files = false;     ///< about files of arrays, which a caller with arrays does not have
+};
+
+/// In the order of the help. The request outlives them.
+std::vector<Option> options_of(OpenRequest&);
+std::vector<Option> options_of(EvaluateRequest&);
+std::vector<Option> options_of(InferRequest&);
+std::vector<Option> options_of(TrainRequest&);
+std::vector<Option> options_of(TuneRequest&);
+std::vector<Option> options_of(SweepRequest&);
+std::vector<Option> options_of(ExperimentRequest&);
+
+}  // namespace numemu::api

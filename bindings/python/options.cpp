@@ -1,0 +1,149 @@
+#include "bindings/python/options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <type_traits>
+#include <variant>
+
+#include "api/networks.hpp"
+#include "api/studies.hpp"
+#include "bindings/python/json.hpp"
+#include "bindings/python/values.hpp"
+#include "formats/error.hpp"
+#include "formats/joined.hpp"
+#include "formats/suggest.hpp"
+
+namespace numemu::python {
+namespace {
+
+/// Texts, numbers, lists of them ("a,b") and dicts ("shift=2,flip" of {"shift": 2, "flip": True}).
+std::string list_text(py::handle value, const Place& place) {
+  if (PyBool_Check(value.ptr()) == 0 && PyNumber_Check(value.ptr()) != 0) return py::str(value);
+  std::vector<std::string> parts;
+  if (PyDict_Check(value.ptr())) {
+    for (const auto& [key, member] : py::reinterpret_borrow<py::dict>(value)) {
+      if (member.ptr() == Py_False) continue;
+      const std::string name = text_of(key, place);
+      parts.push_back(member.ptr() == Py_True ? name : name + "=" + std::string(py::str(member)));
+    }
+    return joined(parts, ",");
+  }
+  if (PyList_Check(value.ptr()) == 0 && PyTuple_Check(value.ptr()) == 0)
+    return text_of(value, place);
+  for (const py::handle one : py::reinterpret_borrow<py::sequence>(value))
+    parts.push_back(list_text(one, place));
+  return joined(parts, ",");
+}
+
+void check_real(double number, api::Option::Real real, const Place& place) {
+  using Real = api::Option::Real;
+  const bool fine = real == Real::any ||
+                    (std::isfinite(number) && (real == Real::positive   ? number > 0
+                                               : real == Real::fraction ? number >= 0 && number <= 1
+                                                                        : number >= 0));
+  if (fine) return;
+  throw usage_error(fmt::format("{}: expected a number {}, found {}", place.text(),
+                                real == Real::positive   ? "above 0"
+                                : real == Real::fraction ? "from 0 to 1"
+                                                         : "from 0",
+                                number));
+}
+
+template <class T>
+void set(T& member, py::handle value, const api::Option& option, const Place& place) {
+  if constexpr (kIsOptional<T>) {
+    set(member.emplace(), value, option, place);
+  } else if constexpr (std::is_same_v<T, std::int64_t>) {
+    member = whole_of(value, place, option.least, option.most);
+  } else if constexpr (std::is_same_v<T, double>) {
+    member = number_of(value, place);
+    check_real(member, option.real, place);
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    member = option.json && PyDict_Check(value.ptr()) ? json_of(value, option.name).dump()
+                                                      : text_of(value, place);
+    if (!option.words.empty()) find_named(option.name, member, option.words);
+  } else {
+    member = value_of<T>(value, place);
+  }
+}
+
+void take(const api::Option& option, py::handle value, const Place& place) {
+  if (const auto* const text = std::get_if<api::TakeText>(&option.target)) {
+    (*text)(list_text(value, place));
+  } else if (const auto* const flag = std::get_if<api::TakeFlag>(&option.target)) {
+    if (truth_of(value, place)) (*flag)();
+  } else {
+    std::visit(
+        [&]<class T>(const T& target) {
+          if constexpr (std::is_pointer_v<T>) set(*target, value, option, place);
+        },
+        option.target);
+  }
+}
+
+py::object standard_of(const api::Option& option) {
+  if (std::holds_alternative<api::TakeFlag>(option.target)) return py::bool_(false);
+  return std::visit(
+      [&]<class T>(const T& target) -> py::object {
+        if constexpr (std::is_same_v<T, bool*>) {
+          return py::bool_(*target);
+        } else if constexpr (std::is_pointer_v<T>) {
+          // Of others the help tells it.
+          if (option.standard) return py::cast(*target);
+        }
+        return py::none();
+      },
+      option.target);
+}
+
+template <class... Request>
+std::vector<api::Option> all_of(Request&... requests) {
+  std::vector<api::Option> all;
+  for (const std::vector<api::Option>& own : {api::options_of(requests)...})
+    all.insert(all.end(), own.begin(), own.end());
+  return all;
+}
+
+}  // namespace
+
+void Options::read(const std::vector<api::Option>& options) {
+  for (const api::Option& option : options) {
+    if (option.files) continue;
+    names_.push_back(option.name);
+    const py::object value = given_.attr("get")(option.name);
+    if (!value.is_none()) take(option, value, {command_.c_str(), option.name.c_str()});
+  }
+}
+
+void Options::require_all_read() const {
+  for (const auto& [key, value] : given_) {
+    const std::string name = text_of(key, {command_.c_str(), "name"});
+    if (std::ranges::find(names_, name) == names_.end())
+      throw usage_error(command_ + ": " + unknown_name("option", name, names_));
+  }
+}
+
+py::list described_options(const std::string& command) {
+  api::OpenRequest open;
+  api::EvaluateRequest evaluate;
+  api::InferRequest infer;
+  api::TrainRequest train;
+  api::TuneRequest tune;
+  api::SweepRequest sweep;
+  api::ExperimentRequest experiment;
+  const std::vector<api::Option> options = command == "eval"    ? all_of(open, evaluate)
+                                           : command == "infer" ? all_of(infer)
+                                           : command == "train" ? all_of(train)
+                                           : command == "tune"  ? all_of(tune)
+                                           : command == "sweep" ? all_of(sweep)
+                                                                : all_of(experiment);
+  py::list rows;
+  for (const api::Option& option : options)
+    if (!option.files) rows.append(py::make_tuple(option.name, standard_of(option), option.help));
+  return rows;
+}
+
+}  // namespace numemu::python
