@@ -360,7 +360,7 @@ def test_training_goes_on_from_its_state():
         state = emulation.state_dict()
     assert state["step"] == 2 and any("history" in name for name in state["recipe"])
     with numemu.torch.emulate(halfway, recipe) as emulation:
-        with pytest.raises(RuntimeError, match="expected a pass"):
+        with pytest.raises(numemu.Error, match="expected a pass"):
             emulation.load_state_dict(state)
         emulation.calibrate(x)
         emulation.load_state_dict(state)
@@ -384,20 +384,25 @@ def test_works_after_fork():
 
 def test_refusals():
     module, x = perceptron()
-    with pytest.raises(TypeError, match="expected a torch.nn.Module"):
+    for batches, text in [(5, "expected batches of the module's arguments, found int"), ([5], "tensors, tuples or dicts, found int"),
+                          ([], "calibrate: expected a batch at least")]:
+        with pytest.raises(numemu.Error, match=text) as caught:
+            numemu.torch.emulate(module, "int8-static", calibrate=batches)
+        assert caught.value.kind == "usage"
+    with pytest.raises(numemu.Error, match="expected a torch.nn.Module"):
         numemu.torch.emulate(x, EXACT)
-    with pytest.raises(ValueError, match="emulated already"), numemu.torch.emulate(module, EXACT):
+    with pytest.raises(numemu.Error, match="emulated already"), numemu.torch.emulate(module, EXACT):
         numemu.torch.emulate(module, EXACT)
     with pytest.raises(numemu.Error, match="int8-statik"):
         numemu.torch.emulate(module, "int8-statik", calibrate=x)
-    with pytest.raises(ValueError, match="expected batches to calibrate"), numemu.torch.emulate(module, "int8-static"), torch.no_grad():
+    with pytest.raises(numemu.Error, match="expected batches to calibrate"), numemu.torch.emulate(module, "int8-static"), torch.no_grad():
         module(x)
-    with pytest.raises(TypeError, match="layer 0: expected tensors on the CPU, found meta"), numemu.torch.emulate(module, EXACT):
+    with pytest.raises(numemu.Error, match="layer 0: expected tensors on the CPU, found meta"), numemu.torch.emulate(module, EXACT):
         module(x.to("meta"))
     with pytest.raises(numemu.Error, match="roles.weight.granularity"), numemu.torch.emulate(module, "fp8-e4m3-h100"):
         module(x)
     transformer = nn.TransformerEncoderLayer(16, 4, 32, batch_first=True)
-    with pytest.raises(RuntimeError, match="was not in the first pass"), numemu.torch.emulate(transformer, EXACT) as emulation:
+    with pytest.raises(numemu.Error, match="was not in the first pass"), numemu.torch.emulate(transformer, EXACT) as emulation:
         emulation(torch.randn(SEQUENCE))
         transformer.linear1 = nn.Linear(16, 32)
         transformer.other = transformer.linear1.weight

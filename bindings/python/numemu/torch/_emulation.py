@@ -1,10 +1,12 @@
 """One module under one recipe: which layers it has, what its passes are, what becomes of them."""
 import contextlib
+from collections.abc import Iterable, Mapping
 
 import torch
 from torch.overrides import TorchFunctionMode
 
 from .. import _core
+from .._views import usage
 from ._functions import LEFT, PASSES, functions
 from ._products import AllSteps, Product, array_of, plain
 
@@ -59,9 +61,9 @@ class Emulation:
 
     def __init__(self, module, recipe, calibrate=None, batch_axis=0):
         if not isinstance(module, torch.nn.Module):
-            raise TypeError(f"numemu.torch.emulate: expected a torch.nn.Module, got {type(module).__name__}")
+            raise usage(f"numemu.torch.emulate: expected a torch.nn.Module, got {type(module).__name__}")
         if any(isinstance(vars(part).get("forward"), _Forward) for part in module.modules()):
-            raise ValueError("numemu.torch.emulate: the module is emulated already; remove() that first")
+            raise usage("numemu.torch.emulate: the module is emulated already; remove() that first")
         self.module, self.batch_axis = module, batch_axis
         self.step, self.first_sample = -1, 0
         self.float32 = set()
@@ -113,7 +115,7 @@ class Emulation:
             if available >= self.recipe["calibrate"]["samples"]:
                 break
         if not taken:
-            raise ValueError("calibrate: expected a batch at least")
+            raise usage("calibrate: expected a batch at least")
         self._products.freeze(
             available, lambda first, count: self._run(_Mode.reference, *self._cut(taken, first, count))
         )
@@ -163,7 +165,7 @@ class Emulation:
             self._products.begin_step(self.step)
             self._training = True
         elif not training and not self._frozen:
-            raise ValueError("numemu.torch: the recipe has static scales: expected batches to calibrate() on")
+            raise usage("numemu.torch: the recipe has static scales: expected batches to calibrate() on")
         with self._pass(_Mode.training if training else _Mode.inference, forward, args, options):
             return forward.own(*args, **options)
 
@@ -177,11 +179,11 @@ class Emulation:
         all_steps()."""
         for tensor in (left, right):
             if tensor.device.type != "cpu":
-                raise TypeError(f"numemu.torch: layer {name}: expected tensors on the CPU, found {tensor.device}")
+                raise usage(f"numemu.torch: layer {name}: expected tensors on the CPU, found {tensor.device}")
         if self.found is not None:
             return self._find(name, kind, left, right, axes, groups, second)
         if name not in self._index:
-            raise RuntimeError(
+            raise usage(
                 f"numemu.torch: layer {name} was not in the first pass, which found {', '.join(self.names)}; "
                 "emulate() anew with a batch to calibrate on that reaches it"
             )
@@ -257,7 +259,7 @@ class Emulation:
 
     def _bound(self):
         if self._products is None:
-            raise RuntimeError("numemu.torch: expected a pass of the module, or calibrate(), before")
+            raise usage("numemu.torch: expected a pass of the module, or calibrate(), before")
         return self._products
 
     def _call(self, repetition, repetitions):
@@ -306,7 +308,7 @@ class Emulation:
     def _run(self, mode, args, options):
         """A pass as in evaluation; what each layer gave."""
         if mode == _Mode.inference and not self._frozen:
-            raise ValueError("numemu.torch: the recipe has static scales: expected batches to calibrate() on")
+            raise usage("numemu.torch: the recipe has static scales: expected batches to calibrate() on")
         outputs = self._outputs = {}
         training = [module for module in self.module.modules() if module.training]
         try:
@@ -366,11 +368,17 @@ class Emulation:
 
 def _batches(batches):
     """Each as arguments and named arguments."""
+    if not isinstance(batches, (torch.Tensor, Iterable)):
+        raise usage(f"numemu.torch: expected batches of the module's arguments, found {type(batches).__name__}")
     for batch in [batches] if isinstance(batches, torch.Tensor) else batches:
         if isinstance(batch, torch.Tensor):
             yield (batch,), {}
+        elif isinstance(batch, Mapping):
+            yield (), dict(batch)
+        elif isinstance(batch, (tuple, list)):
+            yield tuple(batch), {}
         else:
-            yield ((), batch) if isinstance(batch, dict) else (tuple(batch), {})
+            raise usage(f"numemu.torch: expected batches that are tensors, tuples or dicts, found {type(batch).__name__}")
 
 
 def _layer_name(parameter):

@@ -5,6 +5,8 @@ import types
 import torch
 import torch.nn.functional as F
 
+from .._views import usage
+
 
 def linear(run, input, weight, bias=None):
     name = run.weight_name(weight, "linear")
@@ -209,7 +211,7 @@ def recurrent_cell(cell, has_cells=False):
 
 def refuse(what):
     def raise_error(run, *args, **options):
-        raise RuntimeError(f"numemu.torch: {what} computes products that cannot be emulated")
+        raise usage(f"numemu.torch: {what} computes products that cannot be emulated")
 
     return raise_error
 
