@@ -120,7 +120,7 @@ const Experiment experiment_image_sizes = {
      {"batch", "8", "8", "32", "samples of a step at the size of the data set", whole(1, 100'000)},
      {"train_samples", "256", "3072", "2048", "training images; 0: all", whole(0, 1'000'000'000)},
      {"eval_samples", "60", "400", "1000", "test images; 0: all", whole(0, 1'000'000'000)},
-     {"seeds", "1", "3", "5", "seeds that methods are paired by", whole(1, 1000)}},
+     {"seeds", "1", "3", "3", "seeds that methods are paired by", whole(1, 1000)}},
     image_sizes::run_image_sizes};
 
 }  // namespace numemu::experiments
