@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "formats/analysis/normal_law.hpp"
+#include "formats/portable/math.hpp"
 
 namespace numemu::unit {
 namespace {
@@ -26,7 +27,8 @@ double above_on_way(const SumLaw& s, double limit) {
   if (sd == 0) return std::max(0.0, mean_of(s)) > limit ? 1 : 0;
   const double from = limit + kSiegmund * std::sqrt(s.variance);
   const double reflected = normal::cdf((-from - mean_of(s)) / sd);
-  const double factor = reflected > 0 ? std::exp(2 * s.mean * from / s.variance) * reflected : 0;
+  const double factor =
+      reflected > 0 ? portable::exp(2 * s.mean * from / s.variance) * reflected : 0;
   return std::min(1.0, normal::cdf((mean_of(s) - from) / sd) + factor);
 }
 
