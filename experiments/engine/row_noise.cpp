@@ -270,7 +270,6 @@ RowPrediction row_prediction(const NoiseFigures& noise) {
   }
   for (const TensorNoise& tensor : noise.tensors) out.tensors.push_back(row_tensor(tensor));
   out.left_out = noise.predicted.output_left_out;
-  out.ignores = noise.predicted.ignores;
   return out;
 }
 

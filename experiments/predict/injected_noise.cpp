@@ -72,6 +72,9 @@ namespace {
 constexpr std::int64_t kChannelElements = 128;
 /// Phases of operands that share none are drawn for so many elements at a time.
 constexpr std::int64_t kElementsAtOnce = 1 << 16;
+/// Of so many sampled results next to an output's one lends its error.
+constexpr std::int64_t kNearResults = 4;
+constexpr double kMostGrowth = 4;
 
 /// The value whose elements a value has: operators that only show another shape are passed over.
 /// Constants are views without inputs.
@@ -203,6 +206,30 @@ void match_weight(const InjectedRoles::Operand& operand, const float* x, const f
   }
 }
 
+/// The codes nearest to disturbed numbers, as the numbers that a unit multiplies.
+net::Tensor nearest_codes(const PhaseNoise& noise, const net::Tensor& y,
+                          const std::vector<float>& scales) {
+  net::Tensor codes(y.shape);
+  const auto at_once = static_cast<std::size_t>(std::min(y.size(), kElementsAtOnce));
+  const std::vector<float> phases(at_once, noise.own_phase()), ones(at_once, 1.0f);
+  const std::vector<float> none(noise.stochastic() ? at_once : 0);
+  std::vector<float> errors(at_once);
+  for (std::int64_t at = 0; at < y.size(); at += kElementsAtOnce) {
+    const std::int64_t count = std::min(kElementsAtOnce, y.size() - at);
+    float* const to = codes.data.data() + at;
+    for (std::int64_t i = 0; i < count; ++i)
+      to[i] = scales[at + i] == 0 ? 0 : y.data[at + i] / scales[at + i];
+    noise.errors({.x = to,
+                  .scale = ones.data(),
+                  .phase = phases.data(),
+                  .second = none.data(),
+                  .n = count,
+                  .error = errors.data()});
+    for (std::int64_t i = 0; i < count; ++i) to[i] += errors[i];
+  }
+  return codes;
+}
+
 }  // namespace
 
 InjectedRoles::Operand::Operand(const policies::RolePolicy& policy, std::int32_t zero_point)
@@ -280,24 +307,58 @@ const InjectedRoles::Operand* InjectedRoles::table(std::string_view node) const 
   return found == tables_.end() ? nullptr : &found->second;
 }
 
-InjectedNoise::InjectedNoise(const InjectedRoles& roles, int probe, UnitErrors* units)
+InjectedNoise::InjectedNoise(const InjectedRoles& roles, int probe, const UnitErrors* units)
     : roles_(roles), probe_(probe), units_(units) {}
 
 void InjectedNoise::product(const net::Step& step, const net::Product& p) {
   const InjectedRoles::Layer& layer = roles_.layer(p.layer);
   net::Product changed = p;
-  net::Tensor left, right;
-  UnitErrors::Scales left_scales, right_scales;
+  Disturbed left, right;
   if (layer.left != nullptr) {
-    left = disturbed(*layer.left, p, p.a, left_scales);
-    changed.a.source = &left;
+    left = disturbed(*layer.left, p, p.a);
+    changed.a.source = &left.values;
   }
   if (layer.right != nullptr) {
-    right = disturbed(*layer.right, p, p.b, right_scales);
-    changed.b.source = &right;
+    right = disturbed(*layer.right, p, p.b);
+    changed.b.source = &right.values;
   }
   net::Numerics::product(step, changed);
-  if (units_ != nullptr) units_->add(changed, left_scales, right_scales);
+  if (units_ == nullptr || !units_->reads(p.layer)) return;
+  if (!left.codes.empty()) changed.a.source = &left.codes;
+  if (!right.codes.empty()) changed.b.source = &right.codes;
+  const UnitErrors::Result result = units_->sample(changed, left.scales, right.scales, probe_);
+  samples_[std::string(p.layer)].add(result.sample);
+  add_unit_errors(p, result.errors);
+}
+
+void InjectedNoise::add_unit_errors(const net::Product& p, const std::vector<ResultError>& errors) {
+  if (errors.empty()) return;
+  const std::int64_t size = p.d_stack.count() * p.m * p.n, most = std::ssize(errors);
+  const std::int64_t near = std::min(kNearResults, most);
+  std::vector<float> phases(static_cast<std::size_t>(std::min(size, kElementsAtOnce)));
+  const RandomSource draws = {.seed = roles_.seed(),
+                              .stream = Stream::probe,
+                              .tensor = tensor_word(fmt::format("{}/{}/unit/{}", p.layer, probe_,
+                                                                calls_[std::string(p.layer)]++)),
+                              .draw = 0};
+  for (std::int64_t first = 0; first < size; first += kElementsAtOnce) {
+    const std::int64_t count = std::min(kElementsAtOnce, size - first);
+    fill_phases(draws, first, count, phases.data());
+    for (std::int64_t i = 0; i < count; ++i) {
+      const double y = p.d[first + i];
+      const std::int64_t place =
+          std::ranges::lower_bound(errors, y, {}, &ResultError::result) - errors.begin();
+      const std::int64_t begin = std::clamp<std::int64_t>(place - near / 2, 0, most - near);
+      const auto drawn = static_cast<std::int64_t>((phases[i] + 0.5f) * static_cast<float>(near));
+      // Beyond the sample, errors grow with the results, as steps of registers do.
+      const double end = y < errors.front().result  ? errors.front().result
+                         : y > errors.back().result ? errors.back().result
+                                                    : y;
+      const double growth = end != 0 ? std::clamp(y / end, 1.0, kMostGrowth) : 1;
+      const double error = errors[begin + std::min(drawn, near - 1)].error;
+      p.d[first + i] += static_cast<float>(growth * error);
+    }
+  }
 }
 
 RandomSource InjectedNoise::source(const InjectedRoles::Operand& operand, const char* use) const {
@@ -346,13 +407,14 @@ net::SharedTensor InjectedNoise::table(const net::Step&, std::string_view node,
   return y;
 }
 
-net::Tensor InjectedNoise::disturbed(const InjectedRoles::Operand& operand, const net::Product& p,
-                                     const net::ProductSide& side,
-                                     UnitErrors::Scales& remaining) const {
+InjectedNoise::Disturbed InjectedNoise::disturbed(const InjectedRoles::Operand& operand,
+                                                  const net::Product& p,
+                                                  const net::ProductSide& side) const {
   const net::Tensor& x = *side.source;
   const PhaseNoise& noise = operand.noise;
   const std::int64_t n = x.size();
-  net::Tensor y(x.shape);
+  Disturbed out{.values = net::Tensor(x.shape), .codes = {}, .scales = {}};
+  net::Tensor& y = out.values;
   // Not kept between calls: a network's largest weight would stay in memory twice per thread.
   std::vector<float> scales(x.data.size()), phases, second;
   if (operand.quantizer.blocks()) {
@@ -361,9 +423,10 @@ net::Tensor InjectedNoise::disturbed(const InjectedRoles::Operand& operand, cons
     plain_scales(operand, p, side, scales.data());
   }
   const bool weight = side.role == net::Role::weight;
-  if (n == 0 || x.shape.empty()) return x;
-  if (units_ != nullptr && units_->reads(p.layer) && !operand.quantizer.blocks())
-    remaining = {scales, operand.scale ? static_cast<double>(operand.scale->zero_point) : 0.0};
+  if (n == 0 || x.shape.empty()) {
+    y = x;
+    return out;
+  }
   // The lines of a sample share the phases of a line.
   const bool alone = weight || noise.stochastic();
   const std::int64_t samples = alone ? 1 : x.dim(0);
@@ -395,19 +458,25 @@ net::Tensor InjectedNoise::disturbed(const InjectedRoles::Operand& operand, cons
   }
   const float* const from = x.data.data();
   float* const to = y.data.data();
+  const std::int64_t channels = x.shape.back();
   if (noise.stochastic()) {  // whose errors are independent of the numbers
     for (std::int64_t i = 0; i < n; ++i) to[i] += from[i];
-    return y;
-  }
-  const std::int64_t channels = x.shape.back();
-  if (weight) {
+  } else if (weight) {
     match_weight(operand, from, scales.data(), n, x.dim(0), to);
   } else if (n / channels < kChannelElements) {
     match(noise, from, scales.data(), n, 1, to);
   } else {
     match(noise, from, scales.data(), n / channels, channels, to);
   }
-  return y;
+  if (units_ == nullptr || !units_->reads(p.layer)) return out;
+  out.codes = nearest_codes(noise, y, scales);
+  if (operand.quantizer.blocks()) {
+    for (std::int64_t i = 0; i < n; ++i) out.codes.data[i] *= scales[i];
+  } else {
+    out.scales = {std::move(scales),
+                  operand.scale ? static_cast<double>(operand.scale->zero_point) : 0.0};
+  }
+  return out;
 }
 
 }  // namespace numemu::experiments

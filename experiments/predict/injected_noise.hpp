@@ -80,25 +80,36 @@ class InjectedRoles {
 /// weight has sum x e in every output, and sum r e with the root mean squares r of its inputs:
 /// inputs that vary together multiply the errors of an output as one number. Scales
 /// are those of the role's rule: static ones as calibrated, the others from the operand as it
-/// comes, upstream noise included, each sample for itself.
+/// comes, upstream noise included, each sample for itself. To the results comes what the layer's
+/// unit adds (unit_errors.hpp): of some outputs, whose operands are the nearest codes; every output
+/// gets the error of one whose result is near its own.
 class InjectedNoise : public net::Numerics {
  public:
-  /// `probe` is the number of the draw. `units` hears of every product, with disturbed operands.
-  InjectedNoise(const InjectedRoles&, int probe, UnitErrors* units = nullptr);
+  /// `probe` is the number of the draw; without `units` sums are float32's.
+  InjectedNoise(const InjectedRoles&, int probe, const UnitErrors* units = nullptr);
   void product(const net::Step&, const net::Product&) override;
+  /// Of the products so far, by layer.
+  const std::map<std::string, UnitErrors::Sample>& units() const { return samples_; }
   /// One phase per element; the moments are those of the whole table.
   net::SharedTensor table(const net::Step&, std::string_view layer,
                           const net::Tensor& parameter) override;
 
  private:
-  /// `scales` are those that remain for the results, empty in blocks.
-  net::Tensor disturbed(const InjectedRoles::Operand&, const net::Product&, const net::ProductSide&,
-                        UnitErrors::Scales& scales) const;
+  /// An operand with its noise; where units are looked at, the codes that are nearest, too.
+  struct Disturbed {
+    net::Tensor values, codes;
+    UnitErrors::Scales scales;  ///< of codes; empty in blocks, whose codes are values
+  };
+  Disturbed disturbed(const InjectedRoles::Operand&, const net::Product&,
+                      const net::ProductSide&) const;
+  void add_unit_errors(const net::Product&, const std::vector<ResultError>&);
   RandomSource source(const InjectedRoles::Operand&, const char* use) const;
 
   const InjectedRoles& roles_;
   int probe_;
-  UnitErrors* units_;
+  const UnitErrors* units_;
+  std::map<std::string, UnitErrors::Sample> samples_;
+  std::map<std::string, std::int64_t> calls_;  ///< so far, by layer
 };
 
 }  // namespace numemu::experiments

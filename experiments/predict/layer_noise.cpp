@@ -382,10 +382,11 @@ LayerPrediction predict_layers(const policies::BoundRecipe& recipe,
   struct Probe {
     std::map<std::string, Power> layers;
     Correlation output;
+    std::map<std::string, UnitErrors::Sample> units;
   };
   const net::Graph& graph = recipe.graph();
   const InjectedRoles roles(recipe, reference, static_scales);
-  UnitErrors units(recipe);  // of the first probe
+  const UnitErrors units(recipe);
   std::vector<net::Tensor> one;
   for (const net::Tensor& x : reference.batch) one.push_back(policies::first_samples(x, 1));
   ProbePlan plan = probe_plan(net::multiply_adds(graph, one), reference.samples());
@@ -399,7 +400,7 @@ LayerPrediction predict_layers(const policies::BoundRecipe& recipe,
     for (const net::Tensor& x : reference.batch)
       batch.push_back(policies::samples_of(x, first, plan.samples));
     LayerPowers powers(graph, reference, first, plan.samples);
-    InjectedNoise noise(roles, static_cast<int>(k), k == 0 ? &units : nullptr);
+    InjectedNoise noise(roles, static_cast<int>(k), &units);
     Listening listening(noise, [&](const net::Product& p) { powers.add(p); });
     const net::Observer observe = [&](const net::Node& node, const net::Tensor& output) {
       powers.add(node, output);
@@ -407,12 +408,17 @@ LayerPrediction predict_layers(const policies::BoundRecipe& recipe,
     const net::Tensor logits = net::forward(graph, batch, listening, {}, &observe);
     const std::int64_t each = logits.size() / plan.samples;
     probes[k].layers = powers.means();
+    probes[k].units = noise.units();
     probes[k].output =
         correlate(logits.data.data(), reference.logits.data.data() + first * each, logits.size());
   };
   in_parallel(plan.probes, true, run);
   LayerPrediction prediction;
-  prediction.units = units.errors();
+  std::map<std::string, UnitErrors::Sample> samples;
+  for (const Probe& probe : probes) {
+    for (const auto& [layer, sample] : probe.units) samples[layer].add(sample);
+  }
+  prediction.units = units.errors(samples);
   const auto count = static_cast<std::int64_t>(probes.size());
   for (const std::string& layer : net::gemm_layer_names(graph)) {
     const auto total = [&](double Power::*part) {

@@ -52,10 +52,9 @@ struct LayerPrediction {
   std::map<std::string, double> db;  ///< by layer; +inf where nothing upstream is quantized
   OutputFidelity output;             ///< of the network's result
   double output_error = 0;           ///< standard error of output.db in dB, probes being a sample
-  /// What leave_out() adds: why a layer, or the output, has no prediction (then NaN), and what the
-  /// others do not count.
+  /// What leave_out() adds: why a layer, or the output, has no prediction (then NaN).
   std::map<std::string, std::string> left_out;
-  std::string output_left_out, ignores;
+  std::string output_left_out;
   std::map<std::string, UnitError> units = {};  ///< what units add, by layer (unit_errors.hpp)
   std::map<std::string, double> signal = {};    ///< mean square of a layer's output
 };
@@ -72,7 +71,8 @@ ProbePlan probe_plan(double macs_of_a_sample, std::int64_t reference_samples);
 
 /// Runs the float32 network with noise of random phase (injected_noise.hpp) in the operands of all
 /// products at once, and compares every layer with the reference. Reads no quantized tensor; of
-/// each rounding it takes two or three sums per channel and the errors within one step of zero.
+/// each rounding it takes two or three sums per channel and the errors within one step of zero, and
+/// of units their errors on some outputs of every product (unit_errors.hpp).
 /// Static scales as in predict_tensors(). Uses threads; the same bits for any number of them. At
 /// most `probes` of the plan's probes run: fewer serve to measure what they cost.
 LayerPrediction predict_layers(const policies::BoundRecipe&, const policies::FloatReference&,

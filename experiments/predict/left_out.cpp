@@ -79,42 +79,18 @@ std::map<std::string, std::string> infinite_tensors(const std::vector<TensorNois
   return layers;
 }
 
-/// What units add to the noise at a layer's output, beside what is predicted. Powers are relative
-/// to the signal. What earlier layers added comes along with the noise that is predicted of them:
-/// as it is, or less where that noise shrinks.
-class UnitNoise {
- public:
-  explicit UnitNoise(const LayerPrediction& predicted) : predicted_(predicted) {}
-
-  /// Why the layer has no prediction; empty where its unit's part is small.
-  std::string next(const std::string& layer) {
-    const auto found = predicted_.units.find(layer);
-    const double predicted = portable::pow(10.0, -predicted_.db.at(layer) / 10);
-    if (before_ > 0) added_ *= std::min(1.0, predicted / before_);
-    before_ = predicted;
-    if (found != predicted_.units.end()) {
-      const UnitError& error = found->second;
-      unit_ = error.unit;
-      if (error.approximates) return fmt::format("the products of the table of {}", error.unit);
-      if (error.overflowed > 0)
-        return fmt::format("the overflow of {} ({:.3g} % of the results looked at)", error.unit,
-                           100 * error.overflowed);
-      if (error.overflows)
-        return fmt::format("the overflow of {}, whose largest value is near its sums", error.unit);
-      const double signal = predicted_.signal.at(layer);
-      if (error.noise > 0) added_ += signal > 0 ? error.noise / signal : HUGE_VAL;
-    }
-    const double loss = predicted > 0 ? 10 * portable::log10(1 + added_ / predicted) : 0;
-    if (!(loss > kMostUnitLoss)) return "";
-    return fmt::format("the noise of {}, which takes {:.1f} dB from the SQNR of exact sums", unit_,
-                       loss);
-  }
-
- private:
-  const LayerPrediction& predicted_;
-  double added_ = 0, before_ = 0;
-  std::string unit_;  ///< the last one met
-};
+/// Why a layer has no prediction on account of its unit; empty where it has one.
+std::string unknown_unit(const UnitError& error) {
+  if (error.approximates) return fmt::format("the products of the table of {}", error.unit);
+  const std::string predicted =
+      error.overflow > 0 ? fmt::format("{:.3g} % predicted", 100 * error.overflow) : "";
+  if (error.overflowed > 0)
+    return fmt::format("the overflow of {} ({:.3g} % of the results looked at{}{})", error.unit,
+                       100 * error.overflowed, predicted.empty() ? "" : ", ", predicted);
+  if (!error.overflows) return "";
+  return fmt::format("the overflow of {}, whose largest value is near its sums{}", error.unit,
+                     predicted.empty() ? "" : " (" + predicted + ")");
+}
 
 constexpr std::size_t kMostNamed = 4;
 
@@ -156,17 +132,11 @@ bool quantizes(const policies::BoundRecipe& recipe) {
 
 }  // namespace
 
-bool unit_is_ignored(const std::string& unit) {
-  return unit != "neutral.f32.sequential" && unit != "neutral.exact" && unit != "host.eigen.f32";
-}
-
 void leave_out(LayerPrediction& predicted, const policies::BoundRecipe& recipe,
                const std::vector<TensorNoise>& noises) {
   const net::Graph& graph = recipe.graph();
   const std::map<std::string, std::string> infinite = infinite_tensors(noises);
-  std::string unknown;          // what is not known from here on, with its layer
-  std::set<std::string> units;  // beside the default one, met so far
-  UnitNoise unit_noise(predicted);
+  std::string unknown;  // what is not known from here on, with its layer
   std::string last;
   const auto add = [&](const std::string& why, const std::string& layer) {
     if (unknown.empty() && !why.empty())
@@ -180,16 +150,13 @@ void leave_out(LayerPrediction& predicted, const policies::BoundRecipe& recipe,
     for (const net::OpProduct& product : node.op->products()) {
       const std::string name = node.name + product.suffix;
       const policies::LayerRecipe& layer = recipe.layer(name);
-      if (const std::string& unit = layer.fprop->row().name; unit != "neutral.f32.sequential")
-        units.insert(unit);
       if (recipe.chooses_for_inference("transform", name)) add("the noise of its transform", name);
       add(unknown_of(layer, net::at_layer(gemms, name)), name);
       if (const auto found = infinite.find(name); found != infinite.end()) add(found->second, name);
-      add(unit_noise.next(name), name);
+      if (const auto found = predicted.units.find(name); found != predicted.units.end())
+        add(unknown_unit(found->second), name);
       double& db = predicted.db[name];
       std::string why = unknown;
-      if (why.empty() && db == HUGE_VAL && !units.empty())
-        why = "nothing is quantized up to here, and the rounding of units is not modelled";
       if (why.empty() && across.contains(name))
         why = "its samples are not on the first axis (an export with the sequence first)";
       if (!why.empty()) {
@@ -219,8 +186,6 @@ void leave_out(LayerPrediction& predicted, const policies::BoundRecipe& recipe,
     predicted.output = {kUnknown, kUnknown, kUnknown};
     predicted.output_error = kUnknown;
   }
-  std::erase_if(units, [](const std::string& unit) { return !unit_is_ignored(unit); });
-  if (!units.empty()) predicted.ignores = fmt::format("the rounding of {}", joined(units, ", "));
 }
 
 std::vector<policies::Note> model_notes(const policies::BoundRecipe& recipe) {

@@ -8,14 +8,13 @@
 #include "emu/net/product.hpp"
 #include "emu/unit/description/fields.hpp"
 #include "emu/unit/unit.hpp"
-#include "experiments/predict/left_out.hpp"
 #include "policies/recipe/unit_operands.hpp"
 
 namespace numemu::experiments {
 namespace {
 
 constexpr std::int64_t kMostLines = 16;                        // of either operand, in one product
-constexpr std::int64_t kMostProducts = std::int64_t{1} << 18;  // in one product, where K is long
+constexpr std::int64_t kMostProducts = std::int64_t{1} << 17;  // in one product, where K is long
 
 /// The unit with operands and results of float32, so that it takes numbers that are not rounded.
 /// Block scales are part of the numbers; operands that are quantized are in the unit's formats.
@@ -50,20 +49,15 @@ double largest_of(const unit::Register& r) {
   return r.format != nullptr ? largest_value(*r.format) : std::ldexp(1.0, r.bits - 1 - r.fraction);
 }
 
-/// Numbers that a unit multiplies: codes of float32.
-net::Tensor unscaled(const net::Tensor& x, const UnitErrors::Scales& scales, bool codes) {
-  net::Tensor v = x;
-  for (std::size_t i = 0; i < scales.of_elements.size(); ++i) {
-    const float scale = scales.of_elements[i];
-    v.data[i] = scale == 0 ? 0 : x.data[i] / scale;
-  }
-  if (codes && scales.zero_point != 0) {
-    for (float& value : v.data) value += static_cast<float>(scales.zero_point);
-  }
-  return v;
+/// Number i of some that are spread over [0, n), other ones in every draw: multiples of the golden
+/// ratio, modulo 1, which no regular layout (the first pixel of every image) meets.
+std::int64_t spread(std::int64_t i, std::int64_t draw, std::int64_t n) {
+  constexpr double kGolden = 0.61803398874989485, kOther = 0.41421356237309505;
+  const double at = static_cast<double>(i + 1) * kGolden + static_cast<double>(draw) * kOther;
+  return std::min(n - 1, static_cast<std::int64_t>((at - std::floor(at)) * static_cast<double>(n)));
 }
 
-/// Some lines of a side of one matrix, evenly spaced, one after the other.
+/// Some lines of a side of one matrix, one after the other.
 struct Lines {
   std::vector<float> numbers;
   std::vector<double> scales;
@@ -76,8 +70,8 @@ struct Lines {
 };
 
 Lines lines_of(const net::ProductSide& side, std::int64_t matrix, std::int64_t rows,
-               std::int64_t most, const UnitErrors::Scales& scales, bool codes) {
-  const net::Tensor numbers = unscaled(*side.source, scales, codes);
+               std::int64_t most, std::int64_t draw, const UnitErrors::Scales& scales, bool codes) {
+  const float zero = codes ? static_cast<float>(scales.zero_point) : 0;
   const std::int64_t height = side.stack.rows(side.source->size());
   const std::int64_t bytes = side.stack.width * static_cast<std::int64_t>(sizeof(float));
   const std::int64_t b = side.stack.count() == 1 ? 0 : matrix;
@@ -95,11 +89,13 @@ Lines lines_of(const net::ProductSide& side, std::int64_t matrix, std::int64_t r
     }
     const float* const elements = padded.empty() ? own : padded.data();
     for (std::int64_t i = 0; i < count; ++i) {
-      const std::int32_t row = gather.row[static_cast<std::size_t>(i * rows / count)];
+      const std::int32_t row =
+          gather.row[static_cast<std::size_t>(count == rows ? i : spread(i, draw, rows))];
       for (const std::int32_t k : gather.depth) visit(i, elements[row + k]);
     }
   };
-  for_each(numbers.data.data(), [&](std::int64_t, float x) { out.numbers.push_back(x); });
+  for_each(side.source->data.data(),
+           [&](std::int64_t, float x) { out.numbers.push_back(x + zero); });
   out.scales.assign(static_cast<std::size_t>(count), scales.of_elements.empty() ? 1 : 0);
   if (scales.of_elements.empty()) return out;
   // The scale of a line is that of its elements; padding has none.
@@ -114,26 +110,63 @@ bool wraps(const unit::Register& r) {
   return r.format == nullptr && r.integer == unit::IntegerOverflow::wrap;
 }
 
-/// Whether a register's sums come within a factor of two of its largest value, on the way, too, but
-/// where it wraps: that leaves no trace. Those of `chunk` products each begin at 0 and end in
-/// `outer`.
-bool comes_near_end(const Lines& a, const Lines& b, std::int64_t chunk, const unit::Register& r,
-                    const unit::Register& outer) {
-  const double most = largest_of(r) / 2, outer_most = largest_of(outer) / 2;
-  for (std::int64_t i = 0; i < a.count(); ++i) {
-    for (std::int64_t j = 0; j < b.count(); ++j) {
-      double total = 0, sum = 0;
-      for (std::int64_t k = 0; k < a.depth; ++k) {
-        sum += double{a.at(i, k)} * b.at(j, k);
-        const bool last = (k + 1) % chunk == 0 || k + 1 == a.depth;
-        if ((last || !wraps(r)) && !(std::fabs(sum) <= most)) return true;
-        if (!last) continue;
-        total += std::exchange(sum, 0);
-        if ((k + 1 == a.depth || !wraps(outer)) && !(std::fabs(total) <= outer_most)) return true;
-      }
-    }
+/// An exact sum, and where its way led.
+struct Path {
+  double sum = 0;
+  bool near = false;    ///< within a factor of two of a register's largest value, or beyond
+  bool beyond = false;  ///< beyond it
+};
+
+/// Ends count on the way, too, but where a register wraps: that leaves no trace. The sums of
+/// `chunk` products each begin at 0 and end in `outer`.
+Path path_of(const Lines& a, std::int64_t i, const Lines& b, std::int64_t j, std::int64_t chunk,
+             const unit::Register& r, const unit::Register& outer) {
+  const double most = largest_of(r), outer_most = largest_of(outer);
+  Path path;
+  double part = 0;
+  const auto look = [&path](double sum, double end) {
+    path.near = path.near || !(2 * std::fabs(sum) <= end);
+    path.beyond = path.beyond || !(std::fabs(sum) <= end);
+  };
+  for (std::int64_t k = 0; k < a.depth; ++k) {
+    part += double{a.at(i, k)} * b.at(j, k);
+    const bool end = k + 1 == a.depth, last = (k + 1) % chunk == 0 || end;
+    if (last || !wraps(r)) look(part, most);
+    if (!last) continue;
+    path.sum += std::exchange(part, 0);
+    if (end || !wraps(outer)) look(path.sum, outer_most);
   }
-  return false;
+  return path;
+}
+
+/// The unit's results on float32 operands, m x n.
+std::vector<double> results(const unit::Unit& unit, const unit::UnitDescription& own,
+                            const Lines& a, const Lines& b, std::uint64_t seed) {
+  const std::int64_t m = a.count(), n = b.count(), k = a.depth;
+  const unit::Gather ga = unit::Gather::matrix(m, k), gb = unit::Gather::matrix(n, k);
+  const auto multiply = [&](void* d) {
+    unit.multiply({.m = m,
+                   .n = n,
+                   .k = k,
+                   .a = {&policies::float32(), a.numbers.data(), &ga, nullptr},
+                   .b = {&policies::float32(), b.numbers.data(), &gb, nullptr},
+                   .c = nullptr,
+                   .d = d,
+                   .seed = seed});
+  };
+  std::vector<double> out(static_cast<std::size_t>(m * n));
+  if (const Format* const d = unit.d_format(); d != nullptr && d->bits > 32) {
+    multiply(out.data());
+    return out;
+  }
+  std::vector<float> d(out.size());
+  multiply(d.data());
+  const int fraction = unit::result_register(own).fraction;
+  for (std::size_t i = 0; i < d.size(); ++i)
+    out[i] = unit.d_format() != nullptr
+                 ? double{d[i]}
+                 : std::ldexp(static_cast<double>(std::bit_cast<std::int32_t>(d[i])), -fraction);
+  return out;
 }
 
 }  // namespace
@@ -142,16 +175,18 @@ struct UnitErrors::Layer {
   std::string name;                        ///< of the unit
   unit::UnitDescription own;               ///< as the recipe has it
   std::shared_ptr<unit::Unit> on_float32;  ///< null: an integer core
-  bool approximates = false, overflows = false;
-  double squares = 0;
-  std::int64_t outputs = 0;
+  bool approximates = false;
 };
+
+bool unit_adds_noise(const std::string& unit) {
+  return unit != "neutral.f32.sequential" && unit != "neutral.exact" && unit != "host.eigen.f32";
+}
 
 UnitErrors::UnitErrors(const policies::BoundRecipe& recipe) : seed_(recipe->seed()) {
   std::map<std::pair<std::string, bool>, Layer> made;
   for (const auto& [gemm, roles] : recipe.products()) {
     const unit::UnitDescription* const description = roles.fprop->description();
-    if (description == nullptr || !unit_is_ignored(roles.fprop->row().name)) continue;
+    if (description == nullptr || !unit_adds_noise(roles.fprop->row().name)) continue;
     const bool quantized =
         roles[policies::RolePart::activation] && roles.role(gemm.right, net::GemmKind::fprop);
     const auto [found, added] = made.try_emplace({roles.fprop->row().name, quantized});
@@ -175,65 +210,67 @@ bool UnitErrors::reads(std::string_view layer) const {
   return layers_.find(layer) != layers_.end();
 }
 
-void UnitErrors::add(const net::Product& p, const Scales& left, const Scales& right) {
+void UnitErrors::Sample::add(const Sample& other) {
+  outputs += other.outputs;
+  beyond += other.beyond;
+  squares += other.squares;
+  overflows = overflows || other.overflows;
+}
+
+UnitErrors::Result UnitErrors::sample(const net::Product& p, const Scales& left,
+                                      const Scales& right, std::int64_t draw) const {
+  Result out;
   const auto found = layers_.find(p.layer);
-  if (found == layers_.end() || p.m == 0 || p.n == 0 || p.k == 0) return;
-  Layer& layer = found->second;
+  if (found == layers_.end() || p.m == 0 || p.n == 0 || p.k == 0) return out;
+  const Layer& layer = found->second;
   const bool codes = unit::is_integer_core(layer.own);
-  const std::int64_t middle = p.d_stack.count() / 2;
+  const std::int64_t matrix = spread(0, draw, p.d_stack.count());
   const auto affordable =
       static_cast<std::int64_t>(std::sqrt(static_cast<double>(kMostProducts / p.k)));
   const std::int64_t most = std::clamp<std::int64_t>(affordable, 2, kMostLines);
-  const Lines a = lines_of(p.a, middle, p.m, most, left, codes),
-              b = lines_of(p.b, middle, p.n, most, right, codes);
+  const Lines a = lines_of(p.a, matrix, p.m, most, draw, left, codes),
+              b = lines_of(p.b, matrix, p.n, most, draw, right, codes);
   const std::int64_t m = a.count(), n = b.count();
-  std::vector<float> exact(static_cast<std::size_t>(m * n)), own(exact.size());
-  const unit::Gather ga = unit::Gather::matrix(m, p.k), gb = unit::Gather::matrix(n, p.k);
-  const auto multiply = [&](const unit::Unit& unit, void* d) {
-    unit.multiply({.m = m,
-                   .n = n,
-                   .k = p.k,
-                   .a = {&policies::float32(), a.numbers.data(), &ga, nullptr},
-                   .b = {&policies::float32(), b.numbers.data(), &gb, nullptr},
-                   .c = nullptr,
-                   .d = d,
-                   .seed = seed_});
-  };
   // Chunks have sums of their own; all together make that of the register they end in.
   const std::int64_t chunk = layer.own.outer.every != 0   ? layer.own.outer.every
                              : layer.own.chain.chunk != 0 ? layer.own.chain.chunk
                                                           : p.k;
-  layer.overflows = layer.overflows || comes_near_end(a, b, chunk, layer.own.accumulator,
-                                                      unit::result_register(layer.own));
-  if (layer.on_float32 == nullptr) return;
-  const bool fixed = layer.on_float32->d_format() == nullptr;
-  if (const Format* const d = layer.on_float32->d_format(); d != nullptr && d->bits > 32) {
-    std::vector<double> wide(exact.size());
-    multiply(*layer.on_float32, wide.data());
-    std::copy(wide.begin(), wide.end(), own.begin());
-  } else {
-    multiply(*layer.on_float32, own.data());
+  std::vector<double> exact;
+  for (std::int64_t i = 0; i < m; ++i) {
+    for (std::int64_t j = 0; j < n; ++j) {
+      const Path path =
+          path_of(a, i, b, j, chunk, layer.own.accumulator, unit::result_register(layer.own));
+      out.sample.overflows = out.sample.overflows || path.near;
+      out.sample.beyond += path.beyond ? 1 : 0;
+      exact.push_back(path.sum);
+    }
   }
-  multiply(unit::find_unit("exact"), exact.data());
+  out.sample.outputs = m * n;
+  if (layer.on_float32 == nullptr) return out;
+  const std::vector<double> own = results(*layer.on_float32, layer.own, a, b, seed_);
   for (std::int64_t i = 0; i < m * n; ++i) {
-    const auto at = static_cast<std::size_t>(i);
-    const double result =
-        fixed ? std::ldexp(static_cast<double>(std::bit_cast<std::int32_t>(own[at])),
-                           -unit::result_register(layer.own).fraction)
-              : own[at];
-    const double error = (result - double{exact[at]}) * a.scales[static_cast<std::size_t>(i / n)] *
-                         b.scales[static_cast<std::size_t>(i % n)];
-    layer.squares += error * error;
+    const double scale = a.scales[i / n] * b.scales[i % n], error = (own[i] - exact[i]) * scale;
+    out.errors.push_back({exact[i] * scale, error});
+    out.sample.squares += error * error;
   }
-  layer.outputs += m * n;
+  if (out.sample.squares == 0) out.errors.clear();
+  std::ranges::sort(out.errors, {}, &ResultError::result);
+  return out;
 }
 
-std::map<std::string, UnitError> UnitErrors::errors() const {
+std::map<std::string, UnitError> UnitErrors::errors(
+    const std::map<std::string, Sample>& samples) const {
   std::map<std::string, UnitError> out;
   for (const auto& [name, layer] : layers_) {
-    out[name] = {layer.name,
-                 layer.outputs > 0 ? layer.squares / static_cast<double>(layer.outputs) : 0,
-                 layer.overflows, layer.approximates};
+    UnitError& error = out[name];
+    error.unit = layer.name;
+    error.approximates = layer.approximates;
+    const auto found = samples.find(name);
+    if (found == samples.end() || found->second.outputs == 0) continue;
+    const auto count = static_cast<double>(found->second.outputs);
+    error.noise = found->second.squares / count;
+    error.overflows = found->second.overflows;
+    error.overflow = static_cast<double>(found->second.beyond) / count;
   }
   return out;
 }

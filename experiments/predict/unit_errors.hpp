@@ -1,5 +1,5 @@
-// What the arithmetic of a unit adds to the noise of operands: the unit itself, on operands that
-// are not rounded.
+// What the arithmetic of a unit adds to the noise of operands: the unit itself, on some outputs of
+// products whose operands are codes of random phase.
 #pragma once
 #include <map>
 #include <memory>
@@ -11,6 +11,9 @@
 
 namespace numemu::experiments {
 
+/// Whether sums of a unit differ from exact ones by more than float32's do.
+bool unit_adds_noise(const std::string& unit);
+
 /// Of the products of one layer.
 struct UnitError {
   std::string unit;
@@ -18,13 +21,17 @@ struct UnitError {
   bool overflows = false;     ///< a sum comes within a factor of two of a register's largest value
   bool approximates = false;  ///< a table whose products are not exact
   double overflowed = 0;      ///< share of a measured pass's results (SaturationCounts)
+  double overflow = 0;        ///< predicted share of sums that leave a register
+};
+
+/// An exact result and what the unit's differs from it by.
+struct ResultError {
+  double result = 0, error = 0;
 };
 
 /// Samples some outputs of every forward product and computes each by the layer's unit and exactly.
-/// The operands are float32 numbers under the scales of their roles, so that sums lie in the
-/// unit's registers where those of codes do; they have more bits than codes, whose first sums may
-/// be exact: the error is an upper estimate, by up to 2 dB for short sums of narrow formats.
-/// Integer cores are exact until a register overflows, which is all that is looked for there.
+/// Sums lie in the unit's registers where those of the network do. Integer cores are exact until a
+/// register overflows, which is all that is looked for there.
 class UnitErrors {
  public:
   /// Layers whose unit has sums that are float32's or better are passed over.
@@ -32,14 +39,28 @@ class UnitErrors {
   ~UnitErrors();
 
   struct Scales {
-    std::vector<float> of_elements = {};  ///< of the source's elements; empty: 1
+    std::vector<float> of_elements = {};  ///< of the source's codes; empty: 1
     double zero_point = 0;                ///< what codes have beside value / scale
   };
   bool reads(std::string_view layer) const;
-  /// The sides' sources hold the numbers. One call at a time.
-  void add(const net::Product&, const Scales& left, const Scales& right);
-  /// By layer that was added.
-  std::map<std::string, UnitError> errors() const;
+
+  /// Sums over the outputs of one or several products of a layer.
+  struct Sample {
+    std::int64_t outputs = 0, beyond = 0;  ///< beyond: left a register
+    double squares = 0;                    ///< of errors
+    bool overflows = false;
+    void add(const Sample&);
+  };
+  /// The sides' sources hold codes, which stand for codes times scales. Every draw looks at other
+  /// outputs. Thread-safe.
+  struct Result {
+    Sample sample;
+    std::vector<ResultError> errors;  ///< by ascending result; empty: sums are exact
+  };
+  Result sample(const net::Product&, const Scales& left, const Scales& right,
+                std::int64_t draw) const;
+  /// By layer, of all samples that were taken.
+  std::map<std::string, UnitError> errors(const std::map<std::string, Sample>&) const;
 
  private:
   struct Layer;

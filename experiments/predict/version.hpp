@@ -7,6 +7,10 @@ namespace numemu::experiments {
 /// 3: weights matched in three sums. 4: the error of the SQNR is that of a ratio.
 /// 5: no figure where a unit adds noise or may overflow; measured on up to 256 samples.
 /// 6: portable functions; no figure where a register overflowed on the way.
-inline constexpr int kPredictionVersion = 6;
+/// 7: the noise of units is part of every figure.
+inline constexpr int kPredictionVersion = 7;
+
+/// Whether figures of that version leave out what units add.
+inline constexpr bool ignores_units(int version) { return version < 7; }
 
 }  // namespace numemu::experiments

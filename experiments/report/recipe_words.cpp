@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "emu/unit/catalogue/models.hpp"
-#include "experiments/predict/left_out.hpp"
+#include "experiments/predict/unit_errors.hpp"
 #include "experiments/report/names.hpp"
 #include "experiments/report/record.hpp"
 #include "formats/call_text.hpp"
@@ -247,6 +247,6 @@ std::string short_unit(const std::string& name) {
 
 std::string shown_scale(const std::string& rule) { return rule == "mse" ? "mse(17)" : rule; }
 
-bool prediction_ignores(const std::string& unit) { return !unit.empty() && unit_is_ignored(unit); }
+bool prediction_ignores(const std::string& unit) { return !unit.empty() && unit_adds_noise(unit); }
 
 }  // namespace numemu::experiments

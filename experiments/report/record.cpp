@@ -7,6 +7,7 @@
 
 #include "emu/stats/interval.hpp"
 #include "experiments/engine/scores.hpp"
+#include "experiments/predict/version.hpp"
 #include "experiments/report/findings.hpp"
 #include "experiments/report/names.hpp"
 #include "experiments/report/number_text.hpp"
@@ -272,6 +273,7 @@ std::string Record::all_notes() const { return joined(notes, "; "); }
 
 bool Record::unit_ignored() const {
   if (!predicted_sqnr_db) return false;
+  if (row != nullptr && !ignores_units(row->predicted.version.value_or(1))) return false;
   if (prediction_ignores(unit)) return true;
   return row != nullptr && std::ranges::any_of(row->layers, [](const RowLayer& layer) {
            return prediction_ignores(layer.unit);

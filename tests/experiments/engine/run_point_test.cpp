@@ -145,7 +145,8 @@ TEST_CASE("a row says what its prediction leaves out, and float32 has no verdict
   }
   },
       "gemms": {"fprop": {"unit": "neutral.mac.hfp16_e6m9.rne"}})j");
-  CHECK(unit["predicted"]["ignores"] == "the rounding of neutral.mac.hfp16_e6m9.rne");
+  CHECK_FALSE(unit["predicted"].contains("ignores"));
+  CHECK(unit["predicted"]["version"] == 7);
   CHECK(unit["notes"].size() == 2);  // lines of 64 and 128 elements; of 256 cost under 1 % more
 }
 
