@@ -1,0 +1,242 @@
+// How an accumulator's bits, chunks and order matter: dot products under laws and the layers of
+// networks, predicted and measured.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+
+#include "experiments/accumulator/law_sums.hpp"
+#include "experiments/engine/experiment.hpp"
+#include "experiments/engine/judge.hpp"
+#include "experiments/engine/study.hpp"
+#include "experiments/predict/layer_noise.hpp"
+#include "experiments/report/judged_evaluation.hpp"
+#include "experiments/report/record.hpp"
+#include "formats/error.hpp"
+#include "formats/portable/math.hpp"
+
+namespace numemu::experiments {
+namespace {
+
+/// Decibels within which the error of sums under a law is claimed to be predicted.
+constexpr double kLawTolerance = 1;
+constexpr std::int64_t kMostRows = 96, kFewestRows = 24;
+
+void check_unit(const std::string& name) { unit::find_unit(name); }
+void check_format(const std::string& name) { find_format(name); }
+
+double decibels_of(double signal, double noise) {
+  return noise > 0 ? 10 * portable::log10(signal / noise) : HUGE_VAL;
+}
+
+std::string cell(double db) { return std::isfinite(db) ? fmt::format("{:.1f}", db) : "exact"; }
+
+void study_laws(const ExperimentRun& run, Conclusion& out) {
+  std::vector<SumCase> cases;
+  for (const std::string& law : run.settings.list("laws")) {
+    for (const std::string& unit : run.settings.list("units")) {
+      for (const std::int64_t depth : run.settings.whole_numbers("lengths"))
+        cases.push_back({unit, law, run.settings.text("format"), depth});
+    }
+  }
+  const double most = run.settings.number("products");
+  const std::vector<MeasuredSums> measured =
+      run_cases<MeasuredSums>(run, cases, [&](const SumCase& c) -> TypedTrial<MeasuredSums> {
+        const auto affordable =
+            static_cast<std::int64_t>(std::sqrt(most / static_cast<double>(c.depth)));
+        const std::int64_t rows = std::clamp(affordable, kFewestRows, kMostRows);
+        return {{{"unit", c.unit},
+                 {"law", c.law},
+                 {"format", c.format},
+                 {"depth", c.depth},
+                 {"rows", rows},
+                 {"seed", run.seed}},
+                fmt::format("{}, {}, {} products", c.unit, c.law, c.depth),
+                [=, seed = run.seed] { return measured_sums(c, rows, seed); }};
+      });
+  Judged judged;
+  std::map<std::string, ResultTable> tables;
+  std::map<std::string, Chart> charts;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const SumCase& c = cases[i];
+    const MeasuredSums& m = measured[i];
+    const unit::SumError predicted = predicted_sums(c);
+    const double db = decibels_of(m.signal, m.noise),
+                 expected = predicted.none.empty() ? decibels_of(m.signal, predicted.noise) : NAN,
+                 error = 10 / portable::log(10.0) * m.noise_error / m.noise;
+    ResultTable& table = tables[c.law];
+    if (table.header.empty())
+      table = {fmt::format("Sums of {} products, {} operands: SNR in dB", c.law, c.format),
+               {"unit", "products", "predicted", "measured", "bias / rms predicted",
+                "bias / rms measured", "overflow predicted", "infinite", "why no figure"},
+               {}};
+    const double size = std::sqrt(m.signal);
+    table.rows.push_back(
+        {c.unit, std::to_string(c.depth), std::isnan(expected) ? "-" : cell(expected), cell(db),
+         std::isnan(expected) ? "-" : fmt::format("{:+.4f}", predicted.bias / size),
+         fmt::format("{:+.4f}", m.bias / size),
+         std::isnan(predicted.overflow) ? "-" : fmt::format("{:.2g}", predicted.overflow),
+         fmt::format("{:.2g}", m.lost), predicted.none});
+    if (!std::isfinite(expected) || !std::isfinite(db)) continue;
+    judged.add(fmt::format("SNR in dB of {}, {} law, {} products", c.unit, c.law, c.depth),
+               expected, db, error > 0 ? error : HUGE_VAL, kLawTolerance);
+    Chart& chart = charts[c.law];
+    chart.title = fmt::format("Error of sums of {} products", c.law);
+    chart.caption = fmt::format("Operands in {}. Dashed: by the unit's error model.", c.format);
+    chart.x = "products";
+    chart.y = "SNR, dB";
+    chart.log_x = true;
+    const auto depth = static_cast<double>(c.depth);
+    chart.add(c.unit, with_error({.x = depth, .y = db}, error), {.x = depth, .y = expected});
+  }
+  out.add(judged.findings(), "laws");
+  for (const std::string& law : run.settings.list("laws")) {
+    out.tables.push_back(tables[law]);
+    if (charts.contains(law)) out.charts.push_back(charts[law]);
+  }
+}
+
+/// Points of a network: the accumulators in the order of the setting, then exact sums.
+struct NetResult {
+  std::string net;
+  std::vector<std::string> units;
+  std::vector<Row> rows;
+};
+
+NetResult sweep_net(const ExperimentRun& run, const std::string& net) {
+  const std::int64_t images = run.settings.integer("images");
+  net::Dataset dataset = net::load_dataset(run.settings.text("data"), run.folders.cache);
+  TrainedNet trained = load_trained_net(net, dataset, run.folders);
+  Json role = {{"format", run.settings.text("net_format")}}, points = Json::array();
+  NetResult out{net, run.settings.list("net_units"), {}};
+  out.units.emplace_back("exact");
+  for (const std::string& unit : out.units) points.push_back({{"gemms.fprop.unit", unit}});
+  const Json base = {{"numemu_recipe", 1}, {"roles", {{"weight", role}, {"activation", role}}}};
+  const Json sweep = {
+      {"numemu_sweep", 1},     {"net", net},          {"data", run.settings.text("data")},
+      {"eval_images", images}, {"seeds", {run.seed}}, {"base", base},
+      {"points", points}};
+  const SweepConfig config = parse_sweep(sweep.dump(), "accumulator");
+  if (config.repeated > 0)
+    throw usage_error("--set: net_units: expected different units, found one under two names");
+  const std::string folder = run.out + "/" + trained.graph.name;
+  RowStore store = open_rows(config, dataset, trained, folder, run.shard, run.existing);
+  run.say(fmt::format("loading {} on {}", net, run.settings.text("data")));
+  Workbench bench(std::move(dataset), std::move(trained), images,
+                  {run.folders.cache, run.existing == Existing::fresh, run.on_bench});
+  run_sweep(config, bench, store, folder, run.shard, run.hooks);
+  if (!run.shard.whole()) throw OthersMissing();
+  out.rows = merge_rows(folder);
+  return out;
+}
+
+void study_nets(const ExperimentRun& run, Conclusion& out) {
+  ResultTable smallest{"The first accumulator of the list that keeps each network's accuracy",
+                       {"network", "accumulator", "difference to exact sums, points",
+                        "95 % interval", "output SQNR dB predicted", "measured"},
+                       {}};
+  Judged judged;
+  const double most = run.settings.number("most_loss");
+  for (const std::string& net : run.settings.list("nets")) {
+    if (net == "-") return;
+    const NetResult result = sweep_net(run, net);
+    const std::vector<Record> records = read_records(result.rows);
+    ResultTable table{
+        fmt::format("{}, operands in {}: by accumulator", net, run.settings.text("net_format")),
+        {"accumulator", "output SQNR dB predicted", "measured", "top-1 %",
+         "difference to float32, points", "95 % interval", "layers predicted", "within 1 dB",
+         "median distance dB", "largest"},
+        {}};
+    bool found = false;
+    for (std::size_t i = 0; i < records.size(); ++i) {
+      const Record& r = records[i];
+      std::vector<double> distances;
+      for (const RowLayer& layer : r.row->layers) {
+        if (!layer.predicted_db || !layer.sqnr_db) continue;
+        distances.push_back(std::fabs(*layer.predicted_db - *layer.sqnr_db));
+        judged.add(fmt::format("SQNR in dB of {}, {}, {}", net, result.units[i], layer.name),
+                   *layer.predicted_db, *layer.sqnr_db,
+                   layer.sqnr_ci95
+                       ? (layer.sqnr_ci95->high.value_or(HUGE_VAL) - *layer.sqnr_ci95->low) / 2 /
+                             stats::kNormal95
+                       : HUGE_VAL,
+                   kLayerHolds);
+      }
+      std::ranges::sort(distances);
+      const Measure& measure = *r.judged.measure;
+      const std::vector<std::string> difference = {
+          figure_text(measure, r.judged.difference, true),
+          interval_text(measure, r.judged.difference_low, r.judged.difference_high, true)};
+      const std::string predicted =
+          r.predicted_sqnr_db ? fmt::format("{:.1f}", *r.predicted_sqnr_db) : "- " + r.left_out;
+      const std::string own = r.sqnr_db ? fmt::format("{:.1f}", *r.sqnr_db) : "NaN";
+      const auto near = std::ranges::count_if(distances, [](double d) { return d <= kLayerHolds; });
+      table.rows.push_back(
+          {result.units[i], predicted, own, figure_text(measure, r.judged.value), difference[0],
+           difference[1], std::to_string(distances.size()), std::to_string(near),
+           distances.empty() ? "-" : fmt::format("{:.2f}", distances[distances.size() / 2]),
+           distances.empty() ? "-" : fmt::format("{:.2f}", distances.back())});
+      if (found || !r.judged.difference_low || measure.factor * *r.judged.difference_low < -most)
+        continue;
+      found = true;
+      smallest.rows.push_back({net, result.units[i], difference[0], difference[1], predicted, own});
+    }
+    if (!found) smallest.rows.push_back({net, "none", "-", "-", "-", "-"});
+    out.tables.push_back(std::move(table));
+  }
+  smallest.header[2] = "difference to float32, points";
+  out.add(judged.findings(), "layers");
+  out.tables.insert(out.tables.begin(), smallest);
+}
+
+Conclusion run_accumulator(const ExperimentRun& run) {
+  Conclusion conclusion;
+  study_laws(run, conclusion);
+  study_nets(run, conclusion);
+  return conclusion;
+}
+
+}  // namespace
+
+extern const Experiment experiment_accumulator;
+const Experiment experiment_accumulator = {
+    "accumulator",
+    "how many bits an accumulator needs, by length, law, chunk and network",
+    "numemu's own claim: a unit's description and the law of its products give the error of its "
+    "sums (random walk of roundings, swamping, cuts of fused steps), and that of a network's "
+    "layers.",
+    {{"laws", "The SNR of sums under a law is within 1 dB of the unit's error model."},
+     {"layers", "The SQNR of layers, unit included, is within 1 dB of its prediction."}},
+    {{"lengths", "16,256", "16,64,256,1024,4096,16384,65536", "16,64,256,1024,4096,16384,65536",
+      "products of a sum", wholes(1, 1 << 20)},
+     {"laws", "normal,positive", "normal,positive,uniform,rectified",
+      "normal,positive,uniform,rectified", "laws of the operands", list_of(check_sum_law)},
+     {"units", "neutral.mac.e8m7,neutral.chunk64.e8m4",
+      "neutral.mac.e8m3,neutral.mac.e8m5,neutral.mac.e8m7,neutral.mac.float16,"
+      "neutral.mac.e8m7.rtz,neutral.mac.e8m7.sr8,neutral.chunk64.e8m5,ibm.hfp8.chunk64,"
+      "neutral.mac.fixed24q8,nvidia.h100.wgmma.e4m3.f32",
+      "neutral.mac.e8m3,neutral.mac.e8m5,neutral.mac.e8m7,neutral.mac.e8m10,neutral.mac.float16,"
+      "neutral.mac.e8m7.rtz,neutral.mac.e8m7.sr8,neutral.chunk16.e8m5,neutral.chunk64.e8m5,"
+      "neutral.chunk256.e8m5,ibm.hfp8.chunk64,neutral.mac.fixed24q8,neutral.kahan.e8m5,"
+      "nvidia.h100.wgmma.e4m3.f32,nvidia.h100.mma.e4m3.f16",
+      "units under laws", list_of(check_unit)},
+     {"format", "float8_e4m3fn", "float8_e4m3fn", "float8_e4m3fn", "operands under laws",
+      text_of(check_format)},
+     {"products", "4e6", "2e7", "2e8", "most products measured of a case", real(1, 1e12)},
+     {"nets", "mlp", "lenet,mlp", "lenet,mlp", "networks, or - for none", takes_networks_or_none()},
+     {"data", "glyphs", "glyphs", "glyphs", "data set", takes_data_set()},
+     {"net_format", "int8", "int8", "int8", "operands of the networks", text_of(check_format)},
+     {"net_units", "neutral.mac.e8m3,neutral.mac.e8m7",
+      "neutral.mac.e8m2,neutral.mac.e8m3,neutral.mac.e8m4,neutral.mac.e8m5,neutral.mac.e8m6,"
+      "neutral.mac.e8m7,neutral.mac.e8m8,neutral.mac.e8m10,neutral.chunk16.e8m3,"
+      "neutral.chunk16.e8m4,neutral.chunk64.e8m5,ibm.hfp8.chunk64",
+      "neutral.mac.e8m2,neutral.mac.e8m3,neutral.mac.e8m4,neutral.mac.e8m5,neutral.mac.e8m6,"
+      "neutral.mac.e8m7,neutral.mac.e8m8,neutral.mac.e8m10,neutral.chunk16.e8m3,"
+      "neutral.chunk16.e8m4,neutral.chunk64.e8m5,ibm.hfp8.chunk64",
+      "accumulators of the networks, the smallest first", list_of(check_unit)},
+     {"most_loss", "0.5", "0.5", "0.5", "points that the interval may reach below float32",
+      real(0, 100)},
+     {"images", "200", "2000", "10000", "test samples", whole(1, 100'000'000)}},
+    run_accumulator};
+
+}  // namespace numemu::experiments
