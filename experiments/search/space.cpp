@@ -43,20 +43,13 @@ std::vector<std::string> all_formats(const SpacePlan& plan) {
       names.push_back(fmt::format("{}({})", family, bits));
   }
   if (plan.least_bits <= 4 && plan.most_bits >= 4) names.insert(names.end(), {"nf4", "af4"});
-  std::erase_if(names, [](const std::string& name) {
-    try {
-      return find_format(name).bits > 8;
-    } catch (const Error&) {  // a codebook that this program has not
-      return true;
-    }
-  });
   return names;
 }
 
 /// What shares a scale, for any element that it takes.
 struct Shape {
   std::string words;
-  std::function<Json(const Format&)> role;  ///< null: not that element
+  std::function<Json(const Format&)> role;
 };
 
 std::vector<Shape> shapes_of(const SpacePlan& plan, bool weight) {
@@ -73,17 +66,16 @@ std::vector<Shape> shapes_of(const SpacePlan& plan, bool weight) {
                                                 : fmt::format("mx({},{})", f.name, size)}};
                    }});
     for (const std::string& scale : plan.scales) {
-      out.push_back({fmt::format("{} per {}", scale, size), [=](const Format& f) {
-                       return Json{{"format", fmt::format("group({},{},{})", f.name, size, scale)}};
-                     }});
+      for (const bool tensor : {false, true}) {
+        if (tensor && find_format(scale).bits > 8) continue;  // has range enough
+        out.push_back(
+            {fmt::format("{} per {}{}", scale, size, tensor ? " and float32 per tensor" : ""),
+             [=](const Format& f) {
+               return Json{{"format", fmt::format("group({},{},{}{})", f.name, size, scale,
+                                                  tensor ? ",tensor-scale" : "")}};
+             }});
+      }
     }
-  }
-  for (const BlockFormat* block : named_block_formats()) {
-    if (!block->tensor_scale || std::ranges::find(plan.blocks, block->size) == plan.blocks.end())
-      continue;
-    out.push_back({block->name, [=](const Format& f) {
-                     return &f == block->element ? Json{{"format", block->name}} : Json();
-                   }});
   }
   return out;
 }
@@ -119,7 +111,6 @@ std::vector<SearchOption> space_of(const SpacePlan& plan, const std::string& rol
     for (const std::string& rule : rules) {
       for (const Format* const element : elements) {
         Json json = shape.role(*element);
-        if (json.is_null()) continue;
         json["scale"] = rule;
         try {
           const policies::RolePolicy policy =

@@ -42,7 +42,7 @@ std::vector<const Format*> space_elements(const SpacePlan&);
 double stored_bits_of(const policies::RolePolicy&);
 
 /// Of a role ("weight", "activation"): granularities, power-of-two blocks, groups with every scale
-/// format, also under a scale of the tensor, and named block formats, each under every rule. What a
+/// format, of 8 bits or fewer also under a scale of the tensor, each under every rule. What a
 /// recipe refuses is left out. Ordered by scaling.
 std::vector<SearchOption> space_of(const SpacePlan&, const std::string& role);
 

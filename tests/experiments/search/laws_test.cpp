@@ -30,7 +30,8 @@ TEST_CASE("a normal law at 4.5 bits: figures known from elsewhere", "[fast]") {
   const ResultTable table = law_table(
       "normal", space_of({.formats = {"e2m1", "int4"}, .blocks = {16, 32}}, "weight"), 4.5, 0);
   // mechanisms of NVFP4: 20.44 dB with absmax. 2^17 draws: 0.5 % of the error, 0.02 dB; 4 of them.
-  CHECK(db_of(table, "float4_e2m1fn, nvfp4, absmax") == Approx(20.44).margin(0.1));
+  CHECK(db_of(table, "float4_e2m1fn, float8_e4m3fn per 16 and float32 per tensor, absmax") ==
+        Approx(20.44).margin(0.1));
   // Of 16 uniform levels the least error is 0.01154 (Max 1960, table II); int4 has 15 of them.
   CHECK(db_of(table, "int4, one float32 per tensor, mse") < 19.38);
   CHECK(db_of(table, "int4, one float32 per tensor, mse") > 18.5);

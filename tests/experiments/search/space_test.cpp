@@ -26,7 +26,8 @@ std::set<std::string> names_of(const std::vector<const Format*>& formats) {
 
 TEST_CASE("elements: all of so many bits, none twice", "[fast]") {
   const std::set<std::string> four = names_of(space_elements({.most_bits = 4}));
-  for (const char* name : {"int2", "int3", "int4", "float4_e2m1fn", "e3m0+finite", "e2m0+finite"})
+  for (const char* name : {"int2", "int3", "int4", "float4_e2m1fn", "e3m0+finite", "e2m0+finite",
+                           "nf4", "af4", "posit(4,2)"})
     CHECK(four.contains(name));
   // Sign and magnitude with one exponent bit are the symmetric integers.
   CHECK_FALSE(four.contains("e1m2+finite"));
@@ -57,7 +58,7 @@ TEST_CASE("options are roles that recipes take, ordered by scaling", "[fast]") {
     const auto has = [&](const std::string& name) { return names.contains(name); };
     CHECK(has("int4, e8m0 per 16, floor"));
     CHECK(has("float4_e2m1fn, float8_e4m3fn per 16, absmax"));
-    CHECK(has("float4_e2m1fn, nvfp4, absmax"));
+    CHECK(has("float4_e2m1fn, float8_e4m3fn per 16 and float32 per tensor, absmax"));
     CHECK(has("int4, one float32 per tensor, absmax"));
     CHECK(has("int4, one float32 per channel, mse") == (std::string(role) == "weight"));
     CHECK_FALSE(has("int4, e8m0 per 16, absmax"));
