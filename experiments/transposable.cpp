@@ -129,7 +129,9 @@ struct Series {
   std::vector<Shares> results;  ///< by shape, then by share of zeros
 };
 
-std::string text_of(const Estimate& e) { return fmt::format("{:.5f} ± {:.5f}", e.value, e.error); }
+std::string estimate_text(const Estimate& e) {
+  return fmt::format("{:.5f} ± {:.5f}", e.value, e.error);
+}
 
 void report(const std::vector<Series>& all, Conclusion& conclusion) {
   ResultTable table{
@@ -146,9 +148,9 @@ void report(const std::vector<Series>& all, Conclusion& conclusion) {
         const double broken = violation_share(shape.kept, shape.group, zeros),
                      extra = extra_share(shape.kept, shape.group, zeros);
         const std::string pattern = fmt::format("{}:{}", shape.kept, shape.group);
-        table.rows.push_back({pattern, fmt::format("{}", zeros), series.name, text_of(row.broken),
-                              fmt::format("{:.5f}", broken), text_of(row.extra),
-                              fmt::format("{:.5f}", extra)});
+        table.rows.push_back({pattern, fmt::format("{}", zeros), series.name,
+                              estimate_text(row.broken), fmt::format("{:.5f}", broken),
+                              estimate_text(row.extra), fmt::format("{:.5f}", extra)});
         const std::string what = fmt::format("{} at {} and {} zeros", series.name, pattern, zeros);
         if (series.place == Place::random) {
           placed.add("groups broken, " + what, broken, row.broken, kShareHolds);

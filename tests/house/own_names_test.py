@@ -58,7 +58,9 @@ def foreign(entry):
         for child in cursor.get_children():
             meant = child.referenced
             if meant is not None and meant.kind not in SHARED:
-                file = meant.canonical.location.file
+                # An instance that a source demands of a template belongs to the header of the template.
+                template = clang.conf.lib.clang_getSpecializedCursorTemplate(meant)
+                file = (meant if template is None else template).canonical.location.file
                 builtin = meant.spelling.startswith('__builtin_')  # declared where it is first named
                 if file is not None and file.name.endswith('.cpp') and source not in (file.name, str(meant.location.file)) and not builtin:
                     findings.add(f'{source}:{child.location.line}: {meant.spelling} of {file.name}')
