@@ -62,22 +62,24 @@ void Float32Converter::run(const float* x, std::int64_t n, Out* out, std::uint8_
   arrays.flags = flags;
   arrays.set_output(out);
   arrays.stream = sizeof(Out) == sizeof(float) && simd::worth_streaming(out, n);
-  if (!conversion_.rounding.stochastic()) return convert(arrays);
+  const bool random = conversion_.rounding.stochastic(), ask = simd::worth_asking(n);
+  if (!random && !ask) return convert(arrays);
   const int random_bits = conversion_.rounding.random_bits;
   alignas(64) std::uint32_t words[kWordsChunk];
   for (std::int64_t begin = 0; begin < n; begin += kWordsChunk) {
     const std::int64_t size = std::min(kWordsChunk, n - begin);
-    if (conversion_.random_words != nullptr) {
+    if (ask) simd::ask_for(x + begin + size, std::min(kWordsChunk, n - begin - size));
+    if (random && conversion_.random_words != nullptr) {
       const std::uint32_t mask = random_mask(random_bits);
       for (std::int64_t i = 0; i < size; ++i)
         words[i] = conversion_.random_words[first + begin + i] & mask;
-    } else {
+    } else if (random) {
       simd::fill_random(conversion_.random, random_bits, static_cast<std::uint64_t>(first + begin),
                         size, words);
     }
     arrays.x = x + begin;
     arrays.n = size;
-    arrays.random = words;
+    arrays.random = random ? words : nullptr;
     arrays.flags = flags == nullptr ? nullptr : flags + begin;
     arrays.set_output(out + begin);
     convert(arrays);

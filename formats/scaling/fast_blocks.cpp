@@ -369,6 +369,10 @@ BlockCounts FastBlocks::quantize(const BlockLayout& layout, const float* x, floa
     batch.size = block.count;
     batch.stream = stream;
     survey(batch);
+    if (simd::worth_asking(layout.elements())) {
+      const std::int64_t next = block.first + batch.blocks * block.count;
+      simd::ask_for(x + next, std::min(batch_blocks * layout.size, layout.elements() - next));
+    }
     if (scale_) {
       choose_nvfp4(batch);
     } else if (float32_scales_) {

@@ -75,4 +75,13 @@ inline bool worth_streaming(const void* out, std::int64_t n) {
   return n >= kLeast && reinterpret_cast<std::uintptr_t>(out) % kLine == 0;
 }
 
+/// Whether arrays of n elements come from memory, so that it pays to ask for them early.
+inline bool worth_asking(std::int64_t n) { return n >= std::int64_t{1} << 20; }
+/// Asks for n elements of x that are read soon. Loops that compute more than they read leave the
+/// memory idle in between, and few loads are under way at a time.
+inline void ask_for(const float* x, std::int64_t n) {
+  constexpr std::int64_t kLine = 16;
+  for (std::int64_t i = 0; i < n; i += kLine) __builtin_prefetch(x + i);
+}
+
 }  // namespace numemu::simd

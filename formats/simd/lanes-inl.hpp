@@ -57,6 +57,8 @@ HWY_INLINE FloatMask is_number(FloatVector x) {
 HWY_INLINE FloatMask differ(FloatVector x, FloatVector y) {
 #if NUMEMU_AVX512
   return FloatMask{_mm512_cmp_ps_mask(x.raw, y.raw, _CMP_NEQ_OQ)};
+#elif HWY_TARGET == HWY_AVX2
+  return FloatMask{_mm256_cmp_ps(x.raw, y.raw, _CMP_NEQ_OQ)};
 #else
   return hn::Or(hn::Lt(x, y), hn::Lt(y, x));
 #endif
@@ -124,7 +126,7 @@ HWY_INLINE WordVector choose(FloatMask mask, WordVector yes, WordVector no) {
 }
 
 /// yes where y and x differ (NaN differs from nothing), and there `small` where magnitude < tiny;
-/// `large` where magnitude >= over; 0 elsewhere.
+/// `large` where magnitude >= over, which is not tiny; 0 elsewhere. small and large include yes.
 HWY_INLINE WordVector flag_words(FloatVector y, FloatVector x, FloatVector magnitude,
                                  FloatVector tiny, FloatVector over, std::uint32_t yes,
                                  std::uint32_t small, std::uint32_t large) {
@@ -137,9 +139,13 @@ HWY_INLINE WordVector flag_words(FloatVector y, FloatVector x, FloatVector magni
   return WordVector{_mm512_mask_mov_epi32(flags, is_over, set(large).raw)};
 #else
   const FloatMask changed = differ(y, x);
-  WordVector flags = hn::IfThenElseZero(hn::RebindMask(kWords, changed), set(yes));
-  flags = choose(hn::And(changed, hn::Lt(magnitude, tiny)), set(small), flags);
-  return choose(hn::Ge(magnitude, over), set(large), flags);
+  // Bits by and and or: blends take three times as long on some machines.
+  const auto where = [](FloatMask mask, std::uint32_t bits) HWY_ATTR {
+    return hn::IfThenElseZero(hn::RebindMask(kWords, mask), set(bits));
+  };
+  const WordVector both =
+      hn::Or(where(changed, yes), where(hn::And(changed, hn::Lt(magnitude, tiny)), small));
+  return hn::Or(both, where(hn::Ge(magnitude, over), large));
 #endif
 }
 

@@ -93,9 +93,13 @@ HWY_INLINE Sum round_magnitude(const Plan& plan, FloatVector a, WordVector rando
 /// Whether stochastic rounding with exponents that go on downwards stays below the smallest normal
 /// number.
 HWY_INLINE FloatMask is_tiny_at_random(const Plan& plan, FloatVector a, WordVector random) {
+  // From that number on none is; few vectors have one below.
+  const FloatVector normal = set(plan.smallest_normal);
+  const FloatMask below = hn::Lt(a, normal);
+  if (HWY_LIKELY(hn::AllFalse(kFloats, below))) return below;
   const FloatVector m = binade(a, set(plan.tiny_binade));
   const FloatVector y = rounded_of(plan, round_in<Step::stochastic>(plan, a, m, random));
-  return hn::Lt(y, set(plan.smallest_normal));
+  return hn::Lt(y, normal);
 }
 
 /// The format's code of a rounded magnitude, without its sign. Bits above the code are undefined

@@ -185,14 +185,16 @@ TEST_CASE("converter: arrays that are written past the caches hold the same", "[
     std::vector<float> z(kLong + 32);
     float* aligned = z.data();
     while (reinterpret_cast<std::uintptr_t>(aligned) % 64 != 0) ++aligned;
-    converter.round(y, kLong, aligned);
+    std::vector<std::uint8_t> flags(kLong), part_flags(1000);
+    converter.round(y, kLong, aligned, flags.data());
     std::int64_t different = 0;
     std::vector<float> part(1000);
     for (std::int64_t first = 0; first + 1000 <= kLong; first += 99'000) {
-      converter.round(y + first, 1000, part.data(), nullptr, first);
+      converter.round(y + first, 1000, part.data(), part_flags.data(), first);
       for (std::int64_t i = 0; i < 1000; ++i)
         different += std::bit_cast<std::uint32_t>(part[i]) !=
-                     std::bit_cast<std::uint32_t>(aligned[first + i]);
+                         std::bit_cast<std::uint32_t>(aligned[first + i]) ||
+                     part_flags[i] != flags[first + i];
     }
     CHECK(different == 0);
   }
