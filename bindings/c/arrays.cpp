@@ -89,9 +89,12 @@ void each_row(const Checked& c, char* strided, char* in_order, const Copy& copy)
   for (std::int64_t done = 0; done < c.elements; done += row, in_order += row * width) {
     copy(strided, in_order, static_cast<std::size_t>(row * width));
     for (std::size_t axis = outer; axis-- > 0;) {
-      strided += c.strides[axis];
-      if (++at[axis] < c.shape[axis]) break;
-      strided -= c.strides[axis] * c.shape[axis];
+      if (++at[axis] < c.shape[axis]) {
+        strided += c.strides[axis];
+        break;
+      }
+      // Never past the last element: the stride of an extent of 1 may be any number.
+      strided -= c.strides[axis] * (c.shape[axis] - 1);
       at[axis] = 0;
     }
   }
