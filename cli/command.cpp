@@ -35,7 +35,7 @@ namespace numemu::cli {
 namespace {
 
 /// Commands that are documented but not written yet.
-const std::vector<std::string> kPlanned = {"mask", "plot", "search"};
+const std::vector<std::string> kPlanned = {"plot"};
 
 /// Of each ErrorKind. 1 is a missed verdict, so that scripts tell it from every error.
 constexpr int kExitCodes[] = {kBadUsage, kBadUsage, kBadUsage, kBadUsage, kBadUsage};
