@@ -1,5 +1,5 @@
 // An addend in units of 2^(E - F) is below 2^(F + 2): a sum of G products and C is one of 64 bits
-// where F and G are as small as in covers().
+// where F and G are as small as in few_covers().
 #include "emu/unit/fused/few_form.hpp"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 /// With more outputs a vector form is as fast.
 constexpr std::int64_t kFewOutputs = 4;
 
-bool covers(const FusedRule& rule) {
+bool few_covers(const FusedRule& rule) {
   return !rule.scaled && !rule.pairs_mod4 && !rule.c_at_end && rule.fraction_bits <= 40 &&
          rule.group <= 1 << 16;
 }
@@ -110,7 +110,7 @@ class FewForm {
 bool multiply_fused_few(const UnitDescription& unit, const Gemm& gemm) {
   if (gemm.m * gemm.n > kFewOutputs) return false;
   const auto rule = fused_rule(unit);
-  if (!rule || !covers(*rule)) return false;
+  if (!rule || !few_covers(*rule)) return false;
   const auto operands = prepare_fused(unit, gemm);
   if (!operands || operands->any_special()) return false;
   const FewForm form(unit, gemm, *operands);
