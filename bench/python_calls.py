@@ -1,6 +1,6 @@
-"""Microseconds of calls from Python beside those of api/ in C++: ./numemu python bench/python_calls.py build/release/bench/api_bench
+"""Microseconds of calls from Python beside those of api/ in C++: ./numemu python bench/python_calls.py build/bench/bench/api_bench
 
-Without the program of C++ only the first column is printed. Each figure is the fastest of many rounds, which another process
+The program of C++ is built by ./numemu bench api; without it only the first column is printed. Each figure is the fastest of many rounds, which another process
 disturbs least; the rounds of both take turns.
 """
 import json
