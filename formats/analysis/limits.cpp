@@ -79,81 +79,114 @@ double shannon_bound(const Density& law, double bits) {
   return std::min(bound, variance);
 }
 
-double block_limit(const float* x, std::int64_t n, std::int64_t block, int count, LimitScale kind) {
-  constexpr int kRounds = 6, kStepsOfLloyd = 6, kFirstSteps = 30;
-  const std::int64_t blocks = (n + block - 1) / block;
-  double largest = 0, signal = 0;
-  for (std::int64_t i = 0; i < n; ++i) {
-    largest = std::max(largest, std::abs(double{x[i]}));
-    signal += double{x[i]} * x[i];
-  }
-  const std::vector<double> grid = scales_of(kind, largest);
-  // The first scale that is not below the largest magnitude.
-  std::vector<std::size_t> first(static_cast<std::size_t>(blocks)), chosen;
-  for (std::int64_t b = 0; b < blocks; ++b) {
-    double amax = 0;
-    for (std::int64_t i = b * block; i < std::min(n, (b + 1) * block); ++i)
-      amax = std::max(amax, std::abs(double{x[i]}));
-    const auto at = std::lower_bound(grid.begin(), grid.end(), amax) - grid.begin();
-    first[static_cast<std::size_t>(b)] =
-        static_cast<std::size_t>(std::min<std::ptrdiff_t>(at, std::ssize(grid) - 1));
-  }
-  chosen = first;
-  const auto scale_at = [&](std::int64_t i) {
-    return grid[chosen[static_cast<std::size_t>(i / block)]];
-  };
-  std::vector<double> levels(static_cast<std::size_t>(count));
-  {
+namespace {
+
+/// Lloyd's algorithm over levels and scales of blocks, from the scales that `chosen` begins with.
+class BlockLloyd {
+ public:
+  BlockLloyd(const float* x, std::int64_t n, std::int64_t block, const std::vector<double>& grid,
+             std::vector<std::size_t> chosen, int count)
+      : x_(x),
+        n_(n),
+        block_(block),
+        grid_(grid),
+        chosen_(std::move(chosen)),
+        levels_(static_cast<std::size_t>(count)) {
     std::vector<double> scaled(static_cast<std::size_t>(n));
     for (std::int64_t i = 0; i < n; ++i) scaled[static_cast<std::size_t>(i)] = x[i] / scale_at(i);
     std::sort(scaled.begin(), scaled.end());
-    for (int k = 0; k < count; ++k)
-      levels[static_cast<std::size_t>(k)] =
-          scaled[static_cast<std::size_t>((2 * k + 1) * n / (2 * count))];
     // Even steps keep the tails, quantiles the middle.
     for (int k = 0; k < count; ++k) {
       const double even = scaled.front() + (k + 0.5) / count * (scaled.back() - scaled.front());
-      levels[static_cast<std::size_t>(k)] = (levels[static_cast<std::size_t>(k)] + even) / 2;
+      const auto at = static_cast<std::size_t>((2 * k + 1) * n / (2 * count));
+      levels_[static_cast<std::size_t>(k)] = (scaled[at] + even) / 2;
     }
   }
-  const auto step_of_lloyd = [&] {
-    const std::vector<double> middles = middles_of(levels);
-    std::vector<double> weight(levels.size()), sum(levels.size());
-    for (std::int64_t i = 0; i < n; ++i) {
+
+  void choose_levels() {
+    const std::vector<double> middles = middles_of(levels_);
+    std::vector<double> weight(levels_.size()), sum(levels_.size());
+    for (std::int64_t i = 0; i < n_; ++i) {
       const double s = scale_at(i);
-      const std::size_t k = level_of(middles, x[i] / s);
+      const std::size_t k = level_of(middles, x_[i] / s);
       weight[k] += s * s;
-      sum[k] += s * x[i];
+      sum[k] += s * x_[i];
     }
-    for (std::size_t k = 0; k < levels.size(); ++k)
-      if (weight[k] > 0) levels[k] = sum[k] / weight[k];
-  };
-  std::vector<double> errors(static_cast<std::size_t>(blocks));
-  for (int round = 0; round < kRounds; ++round) {
-    for (int i = 0; i < (round == 0 ? kFirstSteps : kStepsOfLloyd); ++i) step_of_lloyd();
-    const std::vector<double> middles = middles_of(levels);
+    for (std::size_t k = 0; k < levels_.size(); ++k)
+      if (weight[k] > 0) levels_[k] = sum[k] / weight[k];
+  }
+
+  /// Of the scales up to `reach` beside the present one of each block the best; the squared error.
+  double choose_scales(std::size_t reach) {
+    const std::vector<double> middles = middles_of(levels_);
+    std::vector<double> errors(chosen_.size());
 #pragma omp parallel for schedule(static)
-    for (std::int64_t b = 0; b < blocks; ++b) {
-      constexpr std::size_t kBelow = 12, kAbove = 4;  // codes of E4M3; more than enough powers
-      const std::size_t from = first[static_cast<std::size_t>(b)];
+    for (std::size_t b = 0; b < chosen_.size(); ++b) {
+      const std::size_t from = chosen_[b];
       double least = kUnbounded;
-      for (std::size_t c = from - std::min(from, kind == LimitScale::e8m0 ? 2 : kBelow);
-           c <= std::min(grid.size() - 1, from + (kind == LimitScale::e8m0 ? 1 : kAbove)); ++c) {
+      for (std::size_t c = from - std::min(from, reach);
+           c <= std::min(grid_.size() - 1, from + reach); ++c) {
         double sum = 0;
-        for (std::int64_t i = b * block; i < std::min(n, (b + 1) * block); ++i) {
-          const double off = x[i] - grid[c] * levels[level_of(middles, x[i] / grid[c])];
+        const std::int64_t begin = static_cast<std::int64_t>(b) * block_;
+        for (std::int64_t i = begin; i < std::min(n_, begin + block_); ++i) {
+          const double off = x_[i] - grid_[c] * levels_[level_of(middles, x_[i] / grid_[c])];
           sum += off * off;
         }
         if (sum < least) {
           least = sum;
-          chosen[static_cast<std::size_t>(b)] = c;
+          chosen_[b] = c;
         }
       }
-      errors[static_cast<std::size_t>(b)] = least;
+      errors[b] = least;
+    }
+    return pairwise_sum(std::ssize(errors),
+                        [&](std::int64_t b) { return errors[static_cast<std::size_t>(b)]; });
+  }
+
+ private:
+  double scale_at(std::int64_t i) const {
+    return grid_[chosen_[static_cast<std::size_t>(i / block_)]];
+  }
+
+  const float* x_;
+  std::int64_t n_, block_;
+  const std::vector<double>& grid_;
+  std::vector<std::size_t> chosen_;
+  std::vector<double> levels_;
+};
+
+}  // namespace
+
+double block_limit(const float* x, std::int64_t n, std::int64_t block, int count, LimitScale kind) {
+  constexpr int kRounds = 8, kSteps = 6, kFirstSteps = 30;
+  const auto blocks = static_cast<std::size_t>((n + block - 1) / block);
+  std::vector<double> amax(blocks);
+  double signal = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    double& largest = amax[static_cast<std::size_t>(i / block)];
+    largest = std::max(largest, std::abs(double{x[i]}));
+    signal += double{x[i]} * x[i];
+  }
+  const std::vector<double> grid = scales_of(kind, *std::ranges::max_element(amax));
+  const auto at_least = [&](double wanted) {
+    const auto at = std::lower_bound(grid.begin(), grid.end(), wanted) - grid.begin();
+    return static_cast<std::size_t>(std::min<std::ptrdiff_t>(at, std::ssize(grid) - 1));
+  };
+  std::vector<std::size_t> by_block;
+  for (const double largest : amax) by_block.push_back(at_least(largest));
+  const std::vector<std::size_t> common(blocks,
+                                        at_least(2 * std::sqrt(signal / static_cast<double>(n))));
+  double least = kUnbounded;
+  for (const auto& start : {by_block, common}) {
+    BlockLloyd lloyd(x, n, block, grid, start, count);
+    for (int i = 0; i < kFirstSteps; ++i) lloyd.choose_levels();
+    for (int round = 0; round < kRounds; ++round) {
+      // Codes of E4M3 within an octave; two powers.
+      least = std::min(least, lloyd.choose_scales(kind == LimitScale::e8m0 ? 2 : 8));
+      for (int i = 0; i < kSteps; ++i) lloyd.choose_levels();
     }
   }
-  return pairwise_sum(blocks, [&](std::int64_t b) { return errors[static_cast<std::size_t>(b)]; }) /
-         signal;
+  return least / signal;
 }
 
 }  // namespace numemu

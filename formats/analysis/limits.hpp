@@ -24,9 +24,10 @@ enum class LimitScale : std::uint8_t { e8m0, e4m3 };
 
 /// The relative MSE (over the mean square of x) that Lloyd's algorithm reaches for `levels` common
 /// levels under one scale per `block` neighbours of x: in turn every block takes the best of the
-/// scales that the format has near its largest magnitude (e4m3: relative to the largest of x), and
-/// the levels become the means of the scaled numbers that they represent, weighted by the squares
-/// of the scales. A local optimum of elements and scales together, on the very numbers.
+/// scales that the format has near its own (e4m3: relative to the largest of x), and the levels
+/// become the means of the scaled numbers that they represent, weighted by the squares of the
+/// scales. The better of two local optima on these very numbers: from scales by the largest
+/// magnitudes, and from one scale for all.
 double block_limit(const float* x, std::int64_t n, std::int64_t block, int levels, LimitScale);
 
 }  // namespace numemu
