@@ -135,7 +135,7 @@ TEST_CASE("answers: what is none gives nothing", "[fast]") {
   for (const char* text : {"Z", "Zg", "Zg=", "Zg==Zg==", "Zh==", "Zm9=", "====", "Z===", "Zm 8",
                            "Zm9-", "=g==", "Zm9v\n"}) {
     INFO(text);
-    for (const std::int64_t bytes : {0, 1, 2, 3, 4}) CHECK_FALSE(read_answers({8 * bytes, text}));
+    for (const std::uint64_t bytes : {0, 1, 2, 3, 4}) CHECK_FALSE(read_answers({8 * bytes, text}));
   }
 }
 
