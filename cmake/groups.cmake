@@ -3,18 +3,16 @@
 #
 # numemu_groups(TARGET): groups the sources of TARGET, folder by folder. The names of a source's own must then differ from those of its
 # neighbours: a clash is an error of the compiler, and tests/house/own_names_test.py proves that no source refers to a name of another.
-# Tests whose namespace has the name of their file, and sources whose namespace has that of their folder within the target, share groups
-# across folders: no other folder sees their names. What could change the meaning of its neighbours is compiled alone: a source with macros, conditions, or a
-# using-directive in no namespace.
+# Sources of experiments whose namespace has the name of their folder share groups across folders: no other folder sees their names.
+# What could change the meaning of its neighbours is compiled alone: a source with macros, conditions, or a using-directive in no
+# namespace.
 function(numemu_groups target)
   if(NOT CMAKE_UNITY_BUILD)
     return()
   endif()
   get_target_property(sources ${target} SOURCES)
   list(FILTER sources INCLUDE REGEX "^${PROJECT_SOURCE_DIR}/.*\\.cpp$")
-  list(SORT sources)
   set(folders "")
-  cmake_path(GET CMAKE_CURRENT_SOURCE_DIR FILENAME floor)
   foreach(source ${sources})
     file(STRINGS ${source} alone REGEX "^#(define|undef|if|pragma GCC)" LIMIT_COUNT 1)
     file(STRINGS ${source} scope REGEX "^(using namespace |namespace [a-z0-9_:]+ {)" LIMIT_COUNT 1)
@@ -24,10 +22,9 @@ function(numemu_groups target)
     endif()
     cmake_path(GET source PARENT_PATH folder)
     cmake_path(GET folder FILENAME room)
-    cmake_path(GET source STEM stem)
     file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${folder})
     string(REPLACE "/" "_" folder ${folder})
-    if(stem MATCHES "_test$" AND scope MATCHES "[ :]${stem} {" OR NOT room STREQUAL floor AND scope MATCHES "::${room} {")
+    if(scope MATCHES "experiments::${room} {")
       set(folder rooms)
     endif()
     list(APPEND folders ${folder})
