@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "formats/blocks/block_convert.hpp"
+#include "formats/codebooks/named_codebooks.hpp"
 #include "formats/containers.hpp"
 #include "formats/convert.hpp"
 #include "formats/error.hpp"
@@ -161,6 +162,7 @@ const Format& find_scalar_format(const std::string& name) {
       known.push_back(format->name);
       for (const std::string& alias : aliases_of(*format)) known.push_back(alias);
     }
+    for (const NamedCodebook& book : named_codebooks()) known.emplace_back(book.shape);
     for (const BlockFormat* format : named_block_formats()) known.push_back(format->name);
     throw Error(unknown_name("format", name, known), error.kind());
   }
