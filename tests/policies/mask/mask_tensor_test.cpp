@@ -107,7 +107,7 @@ TEST_CASE("mask tensor: every layout equals its decisions one by one", "[fast]")
         INFO(to_string(policy) << " on [" << layout.outer << ", " << layout.rows << ", "
                                << layout.inner << ", " << layout.width << "]"
                                << (layout.along_rows ? " along rows" : ""));
-        const std::vector<float> x = numemu::test::noise({layout.size()}, 3).data;
+        const std::vector<float> x = numemu::policies::test::noise({layout.size()}, 3).data;
         bool tail = false;
         for (const auto& places : decisions(policy, layout))
           for (const std::int64_t place : places) tail = tail || place < 0;
@@ -130,7 +130,7 @@ TEST_CASE("mask tensor: absorbing keeps the sums of groups and tile rows", "[fas
   for (const char* text : {"greedy(2:4,repair=absorb)", "transposable(2:4,repair=absorb)"}) {
     const MaskPolicy policy = parse_mask(text);
     const MaskLayout layout{1, 8, 2, 12, false};
-    const std::vector<float> x = numemu::test::noise({layout.size()}, 5).data;
+    const std::vector<float> x = numemu::policies::test::noise({layout.size()}, 5).data;
     const Pruned out = fast(policy, layout, x);
     std::vector<float> again(x.size());
     apply_mask(policy, layout, x.data(), out.keep.data(), again.data());
@@ -151,7 +151,7 @@ TEST_CASE("mask tensor: absorbing keeps the sums of groups and tile rows", "[fas
 TEST_CASE("mask tensor: an applied mask is the mask, and nothing is empty", "[fast]") {
   const MaskPolicy policy = parse_mask("greedy(2:4)");
   const MaskLayout layout{1, 4, 1, 8, false};
-  const std::vector<float> x = numemu::test::noise({32}, 9).data;
+  const std::vector<float> x = numemu::policies::test::noise({32}, 9).data;
   const Pruned out = fast(policy, layout, x);
   std::vector<float> y(32);
   apply_mask(policy, layout, x.data(), out.keep.data(), y.data());
