@@ -47,7 +47,7 @@ void require_declared() {
 
 }  // namespace
 
-TEST_CASE("Every option of a request is declared once and leads to a member", "[api]") {
+TEST_CASE("Every option of a request is declared once and leads to a member", "[fast]") {
   require_declared<api::OpenRequest>();
   require_declared<api::EvaluateRequest>();
   require_declared<api::InferRequest>();
@@ -57,7 +57,7 @@ TEST_CASE("Every option of a request is declared once and leads to a member", "[
   require_declared<api::ExperimentRequest>();
 }
 
-TEST_CASE("Options set members, those with a text of their own too", "[api]") {
+TEST_CASE("Options set members, those with a text of their own too", "[fast]") {
   api::TrainRequest train;
   const std::vector<api::Option> options = api::options_of(train);
   *std::get<std::int64_t*>(named(options, "epochs").target) = 3;
