@@ -16,8 +16,9 @@ namespace {
 /// Folders in `folder` that hold a conclusion, by name.
 std::vector<std::string> concluded_in(const std::string& folder) {
   std::vector<std::string> names;
+  std::error_code none;  // what cannot be looked at holds no conclusion
   for (const auto& entry : fs::directory_iterator(folder))
-    if (fs::is_regular_file(entry.path() / "experiment.json"))
+    if (fs::is_regular_file(entry.path() / "experiment.json", none))
       names.push_back(entry.path().filename().string());
   std::ranges::sort(names);
   return names;

@@ -267,9 +267,11 @@ const Experiment experiment_search = {
     "which of thousands of formats, scale rules and block sizes is best at so many bits",
     "numemu's own claim: the noise of a format on each tensor, times the gain of the tensor to the "
     "output, ranks recipes that nobody has run.",
-    {{"noise", "The output's SQNR is within 1 dB of that by noise of random phase."},
-     {"order", "Predictions rank configurations: rank correlation above 0.9."},
-     {"regret", "The configuration predicted to be the best is within 1 dB of the best measured."}},
+    {{"noise", "The output's SQNR is within 1 dB of that by noise of random phase (derived here)."},
+     {"order", "Predictions rank configurations: rank correlation above 0.9 (derived here)."},
+     {"regret",
+      "The configuration predicted to be the best is within 1 dB of the best measured (derived "
+      "here)."}},
     {{"net", "lenet", "lenet", "lenet", "network or file", takes_network()},
      {"data", "glyphs", "glyphs", "glyphs", "data set", takes_data_set()},
      {"dist", "", "", "",

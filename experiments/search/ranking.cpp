@@ -164,10 +164,11 @@ std::vector<std::size_t> role_front(const RankedRole& role,
       return std::tuple(role.ranks[o].noise, role.ranks[o].bits,
                         role.options[o].policy.format->bits);
     };
-    const auto [noise, bits, element] = at(i);
+    const auto mine = at(i);
     const bool undercut = std::ranges::any_of(within, [&](std::size_t o) {
-      const auto [n, b, e] = at(o);
-      return n <= noise && b <= bits && e <= element && (at(o) != at(i) || o < i);
+      const auto other = at(o);
+      return std::get<0>(other) <= std::get<0>(mine) && std::get<1>(other) <= std::get<1>(mine) &&
+             std::get<2>(other) <= std::get<2>(mine) && (other != mine || o < i);
     });
     if (!undercut) out.push_back(i);
   }

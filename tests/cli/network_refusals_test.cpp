@@ -211,7 +211,7 @@ const std::vector<Refusal> kRefusals = {
     {"export --net lenet.safetensors --data glyphs --out ./lenet.safetensors",
      "--out and --net: expected two files"},
     {"report nosuchdir", "numemu: nosuchdir: no such folder\n"},
-    {"report .", "expected rows.jsonl"},
+    {"report void", "expected rows.jsonl"},
     {"config --print none.json", "none.json"},
     {"config --print mxfp44", "did you mean 'mxfp4'"},
     // What files hold.
@@ -290,6 +290,7 @@ TEST_CASE("what commands on networks refuse is one line, and nothing is written"
   write_networks(s);
   write_data(s);
   write_recipes(s);
+  std::filesystem::create_directory(s.path + "/void");
   const std::string model = read_file(s.path + "/m.onnx");
   check_refusals(s, kRefusals);
   for (const Refusal& refusal : kOfExperiments) {

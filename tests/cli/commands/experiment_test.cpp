@@ -48,7 +48,7 @@ TEST_CASE("a finding that fails is a result, and an error under --strict alone",
   INFO(result.err);
   REQUIRE(result.code == 0);
   REQUIRE(read_file(s.path + "/o/experiment.json").find("\"fails\"") != std::string::npos);
-  CHECK_THAT(result.out, Contains("The output's SQNR is within 1 dB of its prediction."));
+  CHECK_THAT(result.out, Contains("The output's SQNR is within 1 dB of its prediction (derived here)."));
   const Result strict = s.run(command + " --strict");
   CHECK(strict.code == 1);
   CHECK(strict.out == result.out);

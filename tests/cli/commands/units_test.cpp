@@ -145,7 +145,7 @@ TEST_CASE("units: the parameters of each unit are a unit file", "[fast]") {
 TEST_CASE("units: a file in words, its canonical form and its fast path", "[fast]") {
   const Scratch s;
   s.file("u.json", R"({"numemu_unit": 1, "core": "fused", "name": "mine", "a": "e4m3fn",
-      "b": "e4m3fn", "group": 0, "k": 32, "alignment": {"fraction_bits": 14, "rounding": "rodd"},
+      "b": "e4m3fn", "group": 0, "k": 32, "alignment": {"fraction_bits": 14, "rounding": "rodd"}, "products_overflow": true,
       "accumulator": {"format": "float32", "rounding": "rtz", "overflow_to_infinity": true}})");
   const Result words = s.call("units u.json");
   CHECK(words.code == 0);
@@ -154,7 +154,7 @@ TEST_CASE("units: a file in words, its canonical form and its fast path", "[fast
   CHECK_THAT(flowing(words.out), Contains("evidence   described by you (Y)") &&
                                      Contains("code       32+C F14rodd rtz->f32\n") &&
                                      Contains("fast path  none: the reference") &&
-                                     Contains("alignment.rounding rtz in place of rodd") &&
+                                     Contains("products_overflow false in place of true") &&
                                      Contains("cut 14 bits below the largest exponent"));
   const Json json = Json::parse(s.call("units u.json --json").out);
   CHECK(json["grade"] == "described by you");
