@@ -39,7 +39,7 @@ net = numemu.load("lenet")
 prepared = net.prepare("fp8-e4m3-h100", calibrate=x[:16])
 interrupted(0.5, lambda: prepared.infer(x))
 interrupted(0.5, lambda: net.infer(x, "fp8-e4m3-h100", noise=True, predictions=True))
-interrupted(0.5, lambda: net.prepare("fp8-e4m3-h100", calibrate=x))
+interrupted(0.1, lambda: net.prepare("fp8-e4m3-h100", calibrate=x))
 interrupted(0.5, lambda: net.eval(({"x": x[i:i + 100]} for i in range(0, 30000, 100)), "fp8-e4m3-h100", metric=lambda *_: 0))
 """
 PRODUCTS = """
