@@ -25,8 +25,8 @@ CALLS = {
     "encode of 32, by name, new array": (lambda: numemu.encode(x, "e4m3fn"), "encode/32"),
     "decode of 32, bound, out=": (lambda: e4m3.decode(codes, out=y), "decode/32"),
     "decode of 32, by name, new array": (lambda: numemu.decode(codes, "e4m3fn"), "decode/32"),
-    "dot of 32, bound, out=": (lambda: unit.dot(a, a, out=d), "dot"),
-    "dot of 32, by name, new array": (lambda: numemu.unit("h100.wgmma.e4m3.f32").dot(a, a), "dot"),
+    "dot of 32, bound, out=": (lambda: unit.dot(a, a, out=d), "dots/1"),
+    "dot of 32, by name, new array": (lambda: numemu.unit("h100.wgmma.e4m3.f32").dot(a, a), "dots/1"),
     "encode of 2^24, out=": (lambda: e4m3.encode(big, out=into), "encode/16777216"),
     "encode of 2^24, new array": (lambda: e4m3.encode(big), "encode/16777216"),
 }
