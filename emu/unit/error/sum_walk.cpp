@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::int64_t kGroups = 24;
 constexpr double kSparse = 48;        // steps taken together are at most this share of those done
+constexpr double kMostPulled = 0.1;   // of the variance of sums, in one stride
 constexpr int kLowestBinade = -2000;  // of zero
 constexpr double kFarthest = 9;       // standard deviations: less than 1e-18 lies beyond
 
@@ -162,8 +163,13 @@ StepError expected(const WalkState& s, const Addends& addends) {
 WalkState walk(WalkState s, const Addends& addends, double done, double steps) {
   const double end = done + steps;
   while (done < end) {
-    const double now = std::min(end - done, std::max(1.0, std::floor(done / kSparse)));
     const StepError e = expected(s, addends);
+    // Where rounding pulls sums back, as toward zero, a stride beyond the time that takes would
+    // overshoot.
+    const double pull = s.variance > 0 ? 2 * std::fabs(e.sum + e.product) / s.variance : 0;
+    double stride = std::floor(done / kSparse);
+    if (pull * stride > kMostPulled) stride = std::floor(kMostPulled / pull);
+    const double now = std::min(end - done, std::max(1.0, stride));
     const double own = std::max(0.0, e.square - e.error * e.error);
     const double tie = s.variance > 0 ? s.common / s.variance : 0;
     s.mean += now * (addends.mean() + e.error);
