@@ -3,18 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <initializer_list>
-#include <set>
+#include <utility>
 
 #include "experiments/report/escape.hpp"
 #include "experiments/report/html_cells.hpp"
 #include "experiments/systems/systems.hpp"
+#include "formats/joined.hpp"
 #include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
 namespace {
 
-/// What a run found about a published claim; null where its conclusion has none of the claim.
+/// What a run found about a published claim.
 struct TestedIn {
   const ConcludedRun* run;
   const ClaimRow* claim;
@@ -39,25 +39,22 @@ std::string interval_of(const Member<Ends>& ends) {
   return ends && ends->known() ? fmt::format("[{:.4g}, {:.4g}]", *ends->low, *ends->high) : "-";
 }
 
-/// "resnet20, mlp on cifar10, glyphs; seeds: 5": networks, data and seeds of a run by its settings.
+/// "mlp on glyphs; resnet20 on cifar10; seeds: 5": the networks of a run beside their data, by its
+/// settings; "-" is a network that the run does without.
 std::string run_words(const ExperimentFile& file) {
-  const auto listed = [&file](std::initializer_list<const char*> keys) {
-    std::string out;
-    std::set<std::string> told{"-", ""};
-    for (const char* key : keys) {
-      const auto found = file.settings.is_object() ? file.settings.find(key) : file.settings.end();
-      if (found == file.settings.end() || !found->is_string()) continue;
-      const std::string value = found->get<std::string>();
-      if (told.insert(value).second) out += (out.empty() ? "" : ", ") + value;
-    }
-    return out;
+  const auto text = [&file](const char* key) {
+    const auto found = file.settings.is_object() ? file.settings.find(key) : file.settings.end();
+    return found != file.settings.end() && found->is_string() ? found->get<std::string>() : "";
   };
-  const std::string nets = listed({"net", "nets", "tuned_nets", "text_net"}),
-                    data = listed({"data", "tuned_data", "text_data"}), seeds = listed({"seeds"});
-  std::string out = nets;
-  if (!data.empty()) out += (out.empty() ? "" : " on ") + data;
-  if (!seeds.empty()) out += (out.empty() ? "seeds: " : "; seeds: ") + seeds;
-  return out;
+  constexpr std::pair<const char*, const char*> kNetsOnData[] = {
+      {"net", "data"}, {"nets", "data"}, {"tuned_nets", "tuned_data"}, {"text_net", "text_data"}};
+  std::vector<std::string> words;
+  for (const auto& [net, data] : kNetsOnData) {
+    const std::string nets = text(net), on = text(data);
+    if (!nets.empty() && nets != "-") words.push_back(on.empty() ? nets : nets + " on " + on);
+  }
+  if (const std::string seeds = text("seeds"); !seeds.empty()) words.push_back("seeds: " + seeds);
+  return joined(words, "; ");
 }
 
 /// The experiments that test a system, each once.
@@ -181,11 +178,12 @@ SystemsTally tally(const std::vector<ConcludedRun>& runs) {
 }
 
 std::string answer(const SystemsTally& tally) {
-  std::string out = fmt::format(
-      "{} systems: of {} tests of published claims {} hold, {} are undecided, {} fail; {} claims "
-      "are not tested here",
-      published_systems().size(), tally.tests.compared(), tally.tests.holds, tally.tests.undecided,
-      tally.tests.fails, tally.not_tested);
+  const std::string tests = tally.tests.compared() == 0
+                                ? "no published claim was tested"
+                                : fmt::format("of {} tests of published claims {}",
+                                              tally.tests.compared(), counted(tally.tests));
+  std::string out = fmt::format("{} systems: {}; {} claims are not tested here",
+                                published_systems().size(), tests, tally.not_tested);
   if (tally.without > 0) out += fmt::format(", {} by none of these runs", tally.without);
   return out + ".";
 }
@@ -196,7 +194,7 @@ std::string systems_markdown(const std::vector<ConcludedRun>& runs) {
       "A test is a published claim in one run. Numbers are those of the worst finding of the claim "
       "in the run; intervals are 95 %. Most runs are small networks on two cores.\n";
   for (const System& system : published_systems()) {
-    out += fmt::format("\n## {}\n{}. `{}`\n\n", markdown_cell(system.name),
+    out += fmt::format("\n## {}\n{}: `{}`\n\n", markdown_cell(system.name),
                        markdown_cell(system.paper), commands_of(system));
     out +=
         "| published claim | run; worst finding | predicted | measured | 95 % | verdict "
@@ -211,7 +209,7 @@ std::string systems_html(const std::vector<ConcludedRun>& runs, const ReportAsse
   std::string rows;
   for (const System& system : published_systems()) {
     rows += fmt::format(
-        "<tr class=\"system\"><th scope=\"rowgroup\" colspan=\"5\">{}<small>{}. "
+        "<tr class=\"system\"><th scope=\"rowgroup\" colspan=\"5\">{}<small>{}: "
         "<code>{}</code></small></th></tr>\n",
         html_text(system.name), html_text(system.paper), html_text(commands_of(system)));
     for (const PublishedClaim& claim : system.claims) rows += html_rows(claim, runs);

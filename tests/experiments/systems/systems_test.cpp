@@ -94,14 +94,20 @@ TEST_CASE("a test is a claim in a run; claims without runs are counted apart", "
   CHECK(some.tests.fails == 1);
   CHECK(some.tests.undecided == 1);
   CHECK(some.without == none.without - 2);
-  CHECK_THAT(answer(some), Contains("of 3 tests of published claims 1 hold, 1 are undecided, 1 "
-                                    "fail"));
+  CHECK_THAT(answer(some),
+             Contains("of 3 tests of published claims 1 holds, 1 is undecided, 1 fails; "));
+  CHECK_THAT(answer(none), Contains("no published claim was tested; "));
 }
 
 TEST_CASE("the page has every system, its runs and what is not tested", "[fast]") {
   const std::vector<ConcludedRun> runs = {run_of("novograd", "accuracy", Verdict::fails)};
   const std::string markdown = systems_markdown(runs);
   CHECK_THAT(markdown, Contains("## TracIn"));
+  ConcludedRun tuned = runs[0];
+  tuned.file.settings = {
+      {"nets", "-"}, {"data", "glyphs"}, {"tuned_nets", "n.onnx"}, {"tuned_data", "cifar10:d"}};
+  // The data of networks that the run does without are not its own.
+  CHECK_THAT(systems_markdown({tuned}), Contains("report.html): n.onnx on cifar10:d; the "));
   CHECK_THAT(markdown, Contains("[novograd-run](../novograd-run/report.html): mlp\\|x on glyphs; "
                                 "seeds: 5; the \\<worst\\> | 1 | 1.25 | - | fails (2 fail) |"));
   CHECK_THAT(markdown, Contains("| not tested here |"));

@@ -209,6 +209,21 @@ TEST_CASE("error model: long sums, to where they swamp", "[slow]") {
   }
 }
 
+TEST_CASE("error model: sums cut toward zero settle, and lose what comes later", "[fast]") {
+  // Beyond some thousand products the register holds a fixed part of the sum's power, so that the
+  // error grows as the sum does: four times for four times the products.
+  const UnitDescription& u = *find_unit("neutral.mac.e8m7.rtz").description();
+  for (const Law law : {Law::normal, Law::uniform}) {
+    double before = predicted(u, law, find_format("float8_e4m3fn"), 16384).noise;
+    for (const std::int64_t k : {65536, 262144}) {
+      INFO(k);
+      const double noise = predicted(u, law, find_format("float8_e4m3fn"), k).noise;
+      CHECK(std::fabs(10 * std::log10(noise / (4 * before))) < 0.5);
+      before = noise;
+    }
+  }
+}
+
 TEST_CASE("error model: published closed forms", "[fast]") {
   // mechanisms.md, section 3: SNR = 6.02 M + 16.5 - 10 log10(rho K) dB for zero means; within 0.5.
   const UnitDescription& u = *find_unit("neutral.mac.e8m10").description();
