@@ -3,7 +3,8 @@
 #
 # numemu_groups(TARGET): groups the sources of TARGET, folder by folder. The names of a source's own must then differ from those of its
 # neighbours: a clash is an error of the compiler, and tests/house/own_names_test.py proves that no source refers to a name of another.
-# Sources of experiments whose namespace has the name of their folder share groups across folders: no other folder sees their names.
+# Sources of experiments whose namespace has the name of their folder, and tests, whose namespaces end in _test, share groups across
+# folders: no other source sees their names.
 # What could change the meaning of its neighbours is compiled alone: a source with macros, conditions, or a using-directive in no
 # namespace.
 function(numemu_groups target)
@@ -24,7 +25,7 @@ function(numemu_groups target)
     cmake_path(GET folder FILENAME room)
     file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${folder})
     string(REPLACE "/" "_" folder ${folder})
-    if(scope MATCHES "experiments::${room} {")
+    if(scope MATCHES "experiments::${room} {|_test {")
       set(folder rooms)
     endif()
     list(APPEND folders ${folder})

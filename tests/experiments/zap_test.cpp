@@ -25,7 +25,7 @@ std::string big_endian(std::uint32_t value) {
 
 /// IDX files of 28 x 28 images under the names that mnist:DIR reads.
 void write_images(const TemporaryFolder& folder, const std::string& split, std::uint32_t count) {
-  const net::Images small = testing::small_images(count, count);
+  const net::Images small = experiments::testing::small_images(count, count);
   std::string pixels = big_endian(0x803) + big_endian(count) + big_endian(28) + big_endian(28);
   for (std::uint32_t i = 0; i < count; ++i)
     for (int y = 0; y < 28; ++y)

@@ -120,9 +120,9 @@ TEST_CASE("drop: the realised divisor scales gradients by all over those compute
 }
 
 TEST_CASE("drop: measured latencies of a file, pinned by their digest", "[fast]") {
-  const test::TemporaryFolder folder;
+  const numemu::test::TemporaryFolder folder;
   const std::string file = folder / "seconds.txt";
-  test::write_file(file, "1 1 1 4");
+  numemu::test::write_file(file, "1 1 1 4");
   const Json drop = recipe_of(R"j("threshold(9,file()j" + file + R"j())")j").json()["drop"];
   const stats::LatencyLaw law = stats::latency_law("file(" + file + ")");
   CHECK(drop["latency"] == law.pinned);
@@ -131,7 +131,7 @@ TEST_CASE("drop: measured latencies of a file, pinned by their digest", "[fast]"
   for (std::int64_t w = 0; w < kWorkers; ++w)
     CHECK(numerics.participation({net::Phase::training, 5}, w, kBatches).micro_batches ==
           ended(law, 9, 5, w));
-  test::write_file(file, "1 1 1 5");
+  numemu::test::write_file(file, "1 1 1 5");
   CHECK_THROWS_WITH(recipe_of(drop.dump()), Catch::Contains("expected latencies with the digest"));
 }
 

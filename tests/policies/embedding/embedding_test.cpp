@@ -109,9 +109,9 @@ TEST_CASE("row range: without a local optimum the search returns the whole range
 }
 
 TEST_CASE("row range: the greedy search has the bits of PyTorch", "[fast]") {
-  const test::TemporaryFolder folder;
+  const numemu::test::TemporaryFolder folder;
   const auto python = [&](const std::string& script) {
-    test::write_file(folder / "s.py", script);
+    numemu::test::write_file(folder / "s.py", script);
     const int status =
         std::system(("/usr/bin/python3 " + (folder / "s.py") + " 2>/dev/null").c_str());
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;

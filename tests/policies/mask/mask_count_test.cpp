@@ -176,17 +176,19 @@ TEST_CASE("pieces and what does not fit", "[fast]") {
   Pattern pairs = pattern(4, 8);
   pairs.pairwise = true;
   CHECK(group_count(pairs).decimal == "6");
-  CHECK(test::message_of([&] { transposable_count(pairs); }) ==
+  CHECK(numemu::test::message_of([&] { transposable_count(pairs); }) ==
         "mask diversity: expected a pattern of single elements, not 4:8.pairwise");
-  CHECK(test::message_of([] { unstructured_count(4, 5); }) ==
+  CHECK(numemu::test::message_of([] { unstructured_count(4, 5); }) ==
         "mask diversity: expected 0 to 4 kept elements, found 5");
-  CHECK(test::message_of([] { mask_diversity(MaskFamily::transposable, pattern(2, 4), 40); }) ==
-        "mask diversity: expected a multiple of 16 elements, found 40");
-  CHECK(test::message_of([] { mask_diversity(MaskFamily::unstructured, pattern(2, 4), 6); }) ==
-        "mask diversity: expected a multiple of 4 elements for 2:4, found 6");
-  CHECK(test::message_of([] { piece_count(MaskFamily::unstructured, pattern(1, 2)); }) ==
+  CHECK(numemu::test::message_of([] {
+          mask_diversity(MaskFamily::transposable, pattern(2, 4), 40);
+        }) == "mask diversity: expected a multiple of 16 elements, found 40");
+  CHECK(numemu::test::message_of([] {
+          mask_diversity(MaskFamily::unstructured, pattern(2, 4), 6);
+        }) == "mask diversity: expected a multiple of 4 elements for 2:4, found 6");
+  CHECK(numemu::test::message_of([] { piece_count(MaskFamily::unstructured, pattern(1, 2)); }) ==
         "mask diversity: an unstructured mask has no pieces");
-  CHECK_FALSE(test::message_of([] { transposable_count(pattern(8, 17)); }).empty());
+  CHECK_FALSE(numemu::test::message_of([] { transposable_count(pattern(8, 17)); }).empty());
 }
 
 }  // namespace mask_count_test

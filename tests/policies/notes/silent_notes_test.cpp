@@ -52,7 +52,7 @@ TEST_CASE("notes: quantizers of a network, and weights that its file has as code
     writer.node("MatMul", {x, w}, {"y"}).output("y");
     return writer.file();
   };
-  const test::TemporaryFolder folder;
+  const numemu::test::TemporaryFolder folder;
   const auto notes = [&](bool values, bool weights) {
     const std::string path = folder / "m.onnx";
     std::ofstream(path, std::ios::binary) << model(values, weights);

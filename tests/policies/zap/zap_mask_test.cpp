@@ -29,7 +29,7 @@ TEST_CASE("zap mask: the text", "[fast]") {
 }
 
 TEST_CASE("zap mask: a recipe computes what the decorator does", "[fast]") {
-  const test::TemporaryFolder folder;
+  const numemu::test::TemporaryFolder folder;
   const net::Graph graph = testing::small_graph();
   ZapNetwork network = make_zap_network(zap_sites(graph, false), 5, 3);
   network.set_threshold(0.05f);
@@ -63,7 +63,7 @@ TEST_CASE("zap mask: a recipe computes what the decorator does", "[fast]") {
                     Contains("r.json: roles.vector.mask") && Contains("digest 0123456789abcdef"));
   CHECK_THROWS_WITH(recipe("zap(" + folder.path() + "/none)"), Contains("cannot be opened"));
   CHECK_THROWS_WITH(recipe("greedy(2:4)"), Contains("zap(FILE) or null"));
-  test::write_file(file, "no predictors");
+  numemu::test::write_file(file, "no predictors");
   CHECK_THROWS_WITH(result("zap(" + file + ")"), Contains("r.json: roles.vector.mask"));
 }
 

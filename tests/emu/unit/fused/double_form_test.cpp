@@ -76,7 +76,7 @@ TEST_CASE("double form: every unit, kind of data and C gives the reference's bit
   std::uint64_t seed = 0;
   for (const FusedCase& f : cases()) {
     seed += 100;
-    const Tally tally = tally_fused(multiply_fused_double, f, seed);
+    const AnswerCounts tally = tally_fused(multiply_fused_double, f, seed);
     INFO(f.a << " x " << f.b << " -> " << f.accumulator << ", F = " << f.fraction_bits);
     CHECK(tally.different == 0);
     if (has_double_form()) CHECK(tally.declined == 0);
@@ -87,7 +87,7 @@ TEST_CASE("double form: addends rounded to nearest, down and to odd", "[fast]") 
   std::uint64_t seed = 7000;
   for (const FusedCase& f : aligned_cases()) {
     seed += 100;
-    const Tally tally = tally_fused(multiply_fused_double, f, seed);
+    const AnswerCounts tally = tally_fused(multiply_fused_double, f, seed);
     INFO(f.a << " x " << f.b << " -> " << f.accumulator << ", F = " << f.fraction_bits << ", mode "
              << static_cast<int>(f.alignment));
     CHECK(tally.different == 0);

@@ -35,7 +35,7 @@ TEST_CASE("few outputs: every unit, kind of data and C gives the reference's bit
   std::uint64_t seed = 0;
   for (const FusedCase& f : cases) {
     INFO(f.a << " x " << f.b << " -> " << f.accumulator << ", F = " << f.fraction_bits);
-    Tally tally;
+    AnswerCounts tally;
     for (const FusedShape& shape : kShapes) {
       for (const Elements elements : kAllElements) {
         for (const Addend addend : kAllAddends) {

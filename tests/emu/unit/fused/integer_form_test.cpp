@@ -35,7 +35,7 @@ TEST_CASE("integer form: every unit, kind of data and C gives the reference's bi
   std::uint64_t seed = 0;
   for (const FusedCase& f : cases()) {
     seed += 100;
-    const Tally tally = tally_fused(multiply_fused_integer, f, seed);
+    const AnswerCounts tally = tally_fused(multiply_fused_integer, f, seed);
     INFO(f.a << " x " << f.b << " -> " << f.accumulator << ", F = " << f.fraction_bits);
     CHECK(tally.different == 0);
     if (has_integer_form()) CHECK(tally.equal >= 5);

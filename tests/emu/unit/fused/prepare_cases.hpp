@@ -239,14 +239,14 @@ inline FusedShape fused_shape(std::uint64_t i) {
 }
 
 /// Answers to every kind of elements and of C, for each of the alignment's variants.
-struct Tally {
+struct AnswerCounts {
   int equal = 0, declined = 0, different = 0;
   void count(Answer answer) {
     (answer == Answer::equal ? equal : answer == Answer::declined ? declined : different)++;
   }
 };
-inline Tally tally_fused(Multiply form, const FusedCase& f, std::uint64_t seed) {
-  Tally tally;
+inline AnswerCounts tally_fused(Multiply form, const FusedCase& f, std::uint64_t seed) {
+  AnswerCounts tally;
   for (const Elements elements : kAllElements) {
     for (const Addend addend : kAllAddends) {
       ++seed;
