@@ -34,7 +34,7 @@ namespace numemu::api {
 struct VectorOptions {
   std::string unit = {}, format_a = {}, format_b = {};  ///< formats where the unit takes any
   UnitPtr opened = {};  ///< a unit that has no name, in place of `unit`
-  std::string op = {};  ///< convert, mul, add, fma, dot: exact, rounded once
+  std::string op = {};  ///< a row of emu/oracle/operation.hpp: exact, rounded once
   std::string format = {}, from = {}, to = {}, rounding = {}, overflow = {};  ///< of the operation
   std::optional<std::int64_t> k = {};  ///< products of a dot, or of a unit
   std::string style = "mixed";         ///< emu/oracle/classes.hpp lists them

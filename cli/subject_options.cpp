@@ -9,7 +9,7 @@ namespace numemu::cli {
 
 void add_subject(Command& command, api::VectorOptions& of) {
   command.option("--unit U", of.unit, "A matrix unit, or a .json file that describes one");
-  command.option("--op OP", of.op, "convert, mul, add, fma or dot: exact, rounded once");
+  command.option("--op OP", of.op, oracle::joined_operation_names() + ": exact, rounded once");
   command.option("--format F", of.format, "Format of the operands of --op");
   command.option("--from F", of.from, "The same: what is converted");
   command.option("--to F", of.to, "Format of the result and of c (default: --format)");

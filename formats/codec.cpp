@@ -88,7 +88,8 @@ std::int64_t leading_exponent(const Value& v) {
   return std::int64_t{v.exponent} + static_cast<std::int64_t>(std::bit_width(v.significand)) - 1;
 }
 
-// Where |v| lies on the grid of all multiples of 2^unit. Needs |v| < 2^(unit + 63).
+// Where |v| lies on the grid of all multiples of 2^unit. Needs |v| < 2^(unit + 63); from there to
+// 2^(unit + 64) `down` holds the bits of an unsigned number.
 Position position_on_grid(const Value& v, std::int64_t unit) {
   const std::int64_t drop = unit - v.exponent;
   if (drop <= 0) return {static_cast<std::int64_t>(v.significand << -drop), 0, v.sticky};
@@ -193,12 +194,12 @@ struct Rounded {
   std::uint64_t magnitude = 0;
   bool inexact = false;
   bool tiny = false;
+  bool beyond = false;  // every code
 };
 
 Rounded round_integer(const Format&, const Value& v, const Rounding& rounding,
                       std::uint32_t random) {
-  constexpr std::uint64_t kHuge = std::uint64_t{1} << 32;
-  if (leading_exponent(v) >= 32) return {kHuge, true, false};
+  if (leading_exponent(v) >= 64) return {.beyond = true};
   const Position p = position_on_grid(v, 0);
   return {static_cast<std::uint64_t>(p.down) + rounds_up(p, v.negative, rounding, random),
           p.inexact(), false};
@@ -229,10 +230,10 @@ Encoded encode_finite(const Format& f, const Value& v, const Rounding& rounding,
                       std::uint32_t random) {
   const bool integer = f.kind == Kind::integer;
   const Rounded rounded = (integer ? round_integer : round_floating)(f, v, rounding, random);
-  const bool is_zero = rounded.magnitude == 0 && f.has_zero();
+  const bool is_zero = rounded.magnitude == 0 && !rounded.beyond && f.has_zero();
   if (v.negative && !f.is_signed && !is_zero) return refused_sign(f);
   // Integers reach one further on the negative side, where code and magnitude coincide.
-  if (rounded.magnitude > f.largest_code(integer && v.negative))
+  if (rounded.beyond || rounded.magnitude > f.largest_code(integer && v.negative))
     return overflowed(f, v, rounding, overflow);
   const int flags = rounded.inexact ? kInexact | (rounded.tiny ? kUnderflow : 0) : 0;
   return {with_sign(f, rounded.magnitude, v.negative), static_cast<std::uint8_t>(flags)};

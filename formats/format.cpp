@@ -296,7 +296,8 @@ std::optional<Format> parse_p3109(std::string_view text) {
       .doc = "Described by its name"};
 }
 
-/// Integers that are no rows of the table: operands of 16-bit multiply-adds, and codes of 1 bit.
+/// Integers that are no rows of the table: operands of 16-bit multiply-adds, codes of 1 bit, and
+/// what processors convert numbers to.
 std::optional<Format> parse_integer(std::string_view text) {
   Cursor cursor{text};
   const bool is_signed = cursor.take("int");
@@ -304,7 +305,8 @@ std::optional<Format> parse_integer(std::string_view text) {
   const auto width = cursor.take_number();
   if (!width || !cursor.rest.empty()) return {};
   const bool bit = width->value == 1 && !is_signed;
-  if (!bit && (width->value < 9 || width->value > 16)) return {};
+  const bool word = width->value == 32 || width->value == 64;
+  if (!bit && !word && (width->value < 9 || width->value > 16)) return {};
   Format f;
   f.name = (is_signed ? "int" : "uint") + std::to_string(width->value);
   f.kind = Kind::integer;

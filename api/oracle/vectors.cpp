@@ -48,17 +48,19 @@ Subject operation_of(const VectorOptions& o) {
   if (!o.format.empty() && !o.from.empty())
     throw usage_error("--format, --from: expected one of them");
   const std::string& from = o.from.empty() ? o.format : o.from;
+  const bool converts = row_of(operation).arithmetic == Arithmetic::number;
   if (from.empty())
-    throw usage_error(operation == Operation::convert
-                          ? "expected --from F and --to F"
-                          : "expected --format F, the format of the operands");
-  if (operation == Operation::convert && o.to.empty()) throw usage_error("expected --to F");
+    throw usage_error(converts ? "expected --from F and --to F"
+                               : "expected --format F, the format of the operands");
+  if (converts && o.to.empty()) throw usage_error("expected --to F");
   if (o.k && operation != Operation::dot)
     throw usage_error("--k: expected with --op dot or --unit");
   // Conversions default as `encode` does, arithmetic as IEEE 754.
-  const std::string usual = operation == Operation::convert ? "saturate" : "ieee";
+  const std::string usual = converts ? "saturate" : "ieee";
   constexpr std::int64_t kProducts = 32;
-  return operation_subject(operation, find_format(from), find_format(o.to.empty() ? from : o.to),
+  const Format& operands = find_format(from);
+  return operation_subject(operation, operands,
+                           o.to.empty() ? usual_result(operation, operands) : find_format(o.to),
                            parse_rounding(o.rounding.empty() ? "rne" : o.rounding),
                            parse_overflow(o.overflow.empty() ? usual : o.overflow),
                            operation == Operation::dot ? o.k.value_or(kProducts) : 1);

@@ -46,7 +46,7 @@ Subject told_subject(const RecordsTold& o, std::int64_t k, UnitPtr& unit) {
   if (o.unit.empty()) {
     const Operation operation = oracle::parse_operation(required(o.op, "--unit or --op"));
     const Format& from = find_format(required(o.from, "--from"));
-    const Format& to = o.to.empty() ? from : find_format(o.to);
+    const Format& to = o.to.empty() ? oracle::usual_result(operation, from) : find_format(o.to);
     return oracle::operation_subject(
         operation, from, to, parse_rounding(o.rounding.empty() ? "rne" : o.rounding),
         parse_overflow(required(o.overflow, "--overflow")), std::max<std::int64_t>(k, 1));

@@ -38,7 +38,7 @@ class Report {
                     verified_.complete ? "" : ", the limit of mismatches: the rest is not read");
     text += fmt::format("{:<11} {}", "matches", t.matches());
     if (t.tolerated != 0)
-      text += fmt::format(", {} of them by --ulp, --nan or --zero-sign", t.tolerated);
+      text += fmt::format(", {} of them by --ulp, --nan, --invalid or --zero-sign", t.tolerated);
     text += fmt::format("\n{:<11} {}\n", "mismatches", t.mismatches());
     for (std::size_t m = 1; m < t.by_mismatch.size(); ++m) {
       if (t.by_mismatch[m] != 0)

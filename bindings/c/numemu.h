@@ -193,7 +193,7 @@ NUMEMU_API numemu_status numemu_mask_apply(const numemu_mask*, const numemu_rand
 
 /* What one record is about: an operation on formats, exact and rounded once, or a matrix unit with K products. */
 typedef struct numemu_operation numemu_operation;
-/* The i-th operation, or NULL: "convert", "mul", "add", "fma", "dot", .. `k`: products of a dot; 0 is 1, as of all others. */
+/* The i-th operation, or NULL: "convert", "mul", "div", "sqrt", "minimum", "lt", .. (docs/oracle.md lists them). `k`: products of a dot; 0 is 1, as of all others. */
 NUMEMU_API const char* numemu_operation_name(int32_t i);
 NUMEMU_API numemu_status numemu_operation_open(const char* name, const numemu_format* from, const numemu_format* to,
                                                const numemu_rounding*, int64_t k, numemu_operation** out);

@@ -49,10 +49,11 @@ numemu_status numemu_operation_open(const char* name, const numemu_format* from,
     const numemu_rounding how = rounding_of(rounding);
     const oracle::Operation operation = oracle::parse_operation(&required(name, "name"));
     require_within("k", k, 0, operation == oracle::Operation::dot ? INT64_MAX : 1);
-    *out = handle_of(
-        oracle::operation_subject(operation, source, to == nullptr ? source : *to->format,
-                                  how.rounding, how.overflow, std::max<std::int64_t>(k, 1)),
-        nullptr);
+    *out = handle_of(oracle::operation_subject(
+                         operation, source,
+                         to == nullptr ? oracle::usual_result(operation, source) : *to->format,
+                         how.rounding, how.overflow, std::max<std::int64_t>(k, 1)),
+                     nullptr);
   });
 }
 

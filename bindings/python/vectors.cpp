@@ -157,6 +157,10 @@ void add_vectors(py::module_& m) {
       .def_property_readonly(
           "header", [](const api::Vectors& v) { return oracle::header_line(v.subject()); });
   add_method<records_signature, api::Vectors, &records>(maker);
+  py::list operations;
+  for (const std::string_view name : oracle::operation_names())
+    operations.append(std::string(name));
+  m.attr("OPERATIONS") = py::tuple(operations);
   add_function<vectors_signature, &make_vectors>(m);
   add_function<verify_file_signature, &verify_file>(m);
 }

@@ -147,7 +147,7 @@ int numemu_sv_open(const char* name, const char* from, const char* to, const cha
   numemu_operation* operation = NULL;
   *out = NULL;
   int status = told(numemu_format_open(from, &source));
-  if (status == NUMEMU_OK) status = told(numemu_format_open(to[0] != 0 ? to : from, &target));
+  if (status == NUMEMU_OK && to[0] != 0) status = told(numemu_format_open(to, &target));
   if (status == NUMEMU_OK) status = told(numemu_rounding_open(rounding, overflow, &how));
   if (status == NUMEMU_OK) status = told(numemu_operation_open(name, source, target, how, k, &operation));
   if (status == NUMEMU_OK) status = make_handle(operation, bits, out);

@@ -170,7 +170,8 @@ package numemu_pkg;
       return operation;
     endfunction
 
-    // convert, mul, add, fma, dot: exact, rounded once.
+    // convert, mul, div, sqrt, lt and the others of docs/oracle.md: exact, rounded once. Without `to` the result has the format `from`,
+    // that of a comparison uint1.
     static function numemu_operation of_formats(string name, string from, string to = "", string rounding = "rne",
                                                 string overflow = "ieee", int k = 1);
       numemu_operation operation = new();

@@ -21,7 +21,7 @@ namespace {
 
 struct VerifyOptions {
   std::string folder, only, in, d, junit, b_layout = "kn", element_order;
-  std::string nan = "any", zero_sign = "strict";
+  std::string nan = "any", zero_sign = "strict", invalid = "strict";
   api::RecordsTold told;
   api::ProductFiles arrays;
   bool dots = false, hashes = false, json = false, quiet = false;
@@ -132,6 +132,7 @@ api::Equality equality_of(const VerifyOptions& o) {
                                                 : oracle::NanMatch::any;
   equality.tolerance.zero =
       o.zero_sign == "ignore" ? oracle::ZeroSign::ignore : oracle::ZeroSign::strict;
+  equality.tolerance.any_invalid_integer = o.invalid == "any";
   equality.tolerance.ulps = static_cast<std::uint64_t>(o.ulp);
   equality.most_mismatches = o.max_errors;
   return equality;
@@ -173,7 +174,7 @@ void add_verify(Program& program) {
       "Records: text, csv or JSON lines, gzip or not; FILE.npz; PREFIX of $readmemh files; - is "
       "standard input");
   command.option("--unit U", o.told.unit, "A unit's name (numemu units) or a file unit.json");
-  command.option("--op OP", o.told.op, "convert, mul, add, fma or dot");
+  command.option("--op OP", o.told.op, oracle::joined_operation_names());
   command.option("--from F", o.told.from, "Format of the operands of --op");
   command.option("--to F", o.told.to, "Format of its results (default: --from)");
   command.option("--rounding R", o.told.rounding, "Rounding of --op (default: the file's, or rne)");
@@ -204,6 +205,10 @@ void add_verify(Program& program) {
       .one_of({"any", "canonical", "payload"});
   command.option("--zero-sign RULE", o.zero_sign, "strict or ignore: whether +0 equals -0")
       .one_of({"strict", "ignore"});
+  command
+      .option("--invalid RULE", o.invalid,
+              "strict or any: whether all integers of conversions that raise NV are equal")
+      .one_of({"strict", "any"});
   command.option("--ulp N", o.ulp, "Finite results within N ulps are equal (default: 0)")
       .whole(0, std::int64_t{1} << 62);
   command.option("--max-errors N", o.max_errors, "Stop after N mismatches (default: never)")

@@ -112,6 +112,24 @@ Judge::Judge(const Subject& s, const Layout& layout)
   if (more_) by_more_ = std::make_unique<UnitDot>(s, layout, &*more_);
 }
 
+bool Judge::is_hard_case(const Value& v) const {
+  const Arithmetic arithmetic = row_of(subject_.operation).arithmetic;
+  const bool inexact = arithmetic == Arithmetic::quotient || arithmetic == Arithmetic::root;
+  if (!inexact || v.kind != Class::finite || subject_.to->kind != Kind::floating) return false;
+  if (unit::leading_exponent(v) < unit::smallest_normal_exponent(*subject_.to)) return false;
+  if (is_beyond(*subject_.to, v)) return false;
+  // What the result drops, left-aligned, is near to one half of 2^64.
+  constexpr int kNear = 20;
+  const int kept = subject_.to->mantissa_bits + 1;
+  const std::uint64_t dropped = v.significand << std::countl_zero(v.significand) << kept;
+  // a / b and the root of a come as near as 1 / b, and 1 / a by a small factor.
+  const int nearest = arithmetic == Arithmetic::quotient ? kept - 1 : kept - 5;
+  const int near = std::min({kNear, 64 - kept - 2, nearest});
+  const std::uint64_t half = std::uint64_t{1} << 63;
+  const std::uint64_t distance = dropped >= half ? dropped - half : half - dropped;
+  return (distance != 0 || v.sticky) && distance <= std::uint64_t{1} << (63 - near);
+}
+
 bool Judge::beyond_register(const Value& v) const {
   if (subject_.to != nullptr) return is_beyond(*subject_.to, v);
   const unit::Register& r = unit::result_register(*subject_.unit->description());
@@ -141,7 +159,8 @@ bool Judge::is(Style style, const Records& records, std::int64_t i) {
   const Value& v = exact.value;
   switch (style) {
     case Style::cancel:
-      if (subject_.operation == Operation::convert || subject_.operation == Operation::mul)
+      if (row_of(subject_.operation).arithmetic != Arithmetic::sum &&
+          !row_of(subject_.operation).has_c)
         return false;
       if (v.kind == Class::zero) return exact.largest_term != INT_MIN;
       return v.kind == Class::finite && unit::leading_exponent(v) <= exact.largest_term - 2;
@@ -152,7 +171,7 @@ bool Judge::is(Style style, const Records& records, std::int64_t i) {
     case Style::ties:
       return subject_.to != nullptr && is_tie(*subject_.to, v);
     case Style::near_ties:
-      return subject_.to != nullptr && is_near_tie(*subject_.to, v);
+      return subject_.to != nullptr && (is_near_tie(*subject_.to, v) || is_hard_case(v));
     case Style::carry: {
       // Of few terms the sum has no more bits than any other.
       const auto products = static_cast<std::uint64_t>(layout_.front().count);

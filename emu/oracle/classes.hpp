@@ -21,7 +21,8 @@ enum class Style : std::uint8_t {
   overflow,   ///< the exact result is at least one unit in the last place beyond the largest number
   ties,       ///< the exact result lies halfway between two neighbours of the result's format
   alignment,  ///< a fused unit with one bit fewer, or more, gives another result
-  near_ties,  ///< no tie, but the exact result rounded to an intermediate format is one
+  near_ties,  ///< no tie, but the exact result rounded to an intermediate format is one; of
+              ///< quotients and roots also within 2^-20 units in the last place of a tie
   carry,  ///< rounding up carries to the next power of two, or the sum to log2(K) bits above its
           ///< products
 };
@@ -98,6 +99,9 @@ class Judge {
 
  private:
   bool beyond_register(const Value&) const;
+  /// A quotient or root that is no tie, but within 2^-20 units in the last place of one, or as near
+  /// as so short operands come.
+  bool is_hard_case(const Value&) const;
   bool any_subnormal_input(const Records&, std::int64_t i) const;
 
   Subject subject_;

@@ -115,9 +115,9 @@ const unit::UnitDescription* description_of(const Subject& s) {
 }
 
 Exponents range_of(const Subject& s, const Layout& layout) {
-  if (s.operation == Operation::convert) return {};
+  const Arithmetic arithmetic = row_of(s.operation).arithmetic;
+  if (arithmetic != Arithmetic::products) return unit::exponents_of(*s.a);
   Exponents range = product_range(unit::exponents_of(*s.a), unit::exponents_of(*s.b));
-  if (s.operation == Operation::add) range = join(range, unit::exponents_of(*s.a));
   if (const unit::UnitDescription* u = description_of(s)) {
     if (u->scaling.format != nullptr) {
       const Exponents scales = unit::exponents_of(*u->scaling.format);
@@ -151,7 +151,8 @@ Value times(Value v, const Value& scale) {
 ExactSum::ExactSum(const Subject& s, const Layout& layout)
     : subject_(s),
       layout_(layout),
-      a_(find_field(layout, s.operation == Operation::convert ? "in" : "a")),
+      row_(row_of(s.operation)),
+      a_(find_field(layout, is_unary(row_) ? "in" : "a")),
       b_(find_field(layout, "b")),
       c_(find_field(layout, "c")),
       scale_a_(find_field(layout, "sa")),
@@ -210,13 +211,8 @@ void ExactSum::add(const Value& c, Result& result) {
 }
 
 ExactSum::Result ExactSum::of(const Records& records, std::int64_t i) {
+  if (row_.arithmetic != Arithmetic::products) return of_few(records, i);
   Result result;
-  if (subject_.operation == Operation::convert) {
-    result.value = element(records, a_, 0, i);
-    if (result.value.kind == Class::finite)
-      result.largest_term = unit::leading_exponent(result.value);
-    return result;
-  }
   const unit::UnitDescription* u = description_of(subject_);
   const bool table = u != nullptr && u->core == unit::CoreKind::table;
   bool any_nan = false;
@@ -237,28 +233,65 @@ ExactSum::Result ExactSum::of(const Records& records, std::int64_t i) {
     const Value a = scaled(records, i, p, element(records, a_, p, i));
     const Value b = element(records, b_, k, i);
     any_nan |= a.kind == Class::nan || b.kind == Class::nan;
-    if (subject_.operation == Operation::add) {
-      add(a, result);
-      add(b, result);
-    } else {
-      add_product(a, b, result);
-    }
+    add_product(row_.negates_products ? -a : a, b, result);
   }
   if (c_ >= 0) {
     const Value c = element(records, c_, 0, i);
     any_nan |= c.kind == Class::nan;
-    add(c, result);
+    add(row_.negates_last ? -c : c, result);
   }
-  // A sum that cancels is -0 when rounded down (IEEE 754-2019, 6.3).
-  result.value = sum_.sum(subject_.rounding.mode == RoundingMode::rdn);
-  result.invalid |= result.value.kind == Class::nan && !any_nan;
+  finish(any_nan, result);
   return result;
 }
 
-std::uint8_t flags_of(const ExactSum::Result& exact, const Format& to, const Encoded& encoded) {
+void ExactSum::finish(bool any_nan, Result& result) const {
+  // A sum that cancels is -0 when rounded down (IEEE 754-2019, 6.3).
+  result.value = sum_.sum(subject_.rounding.mode == RoundingMode::rdn);
+  result.invalid |= result.value.kind == Class::nan && !any_nan;
+}
+
+ExactSum::Result ExactSum::of_few(const Records& records, std::int64_t i) {
+  Result result;
+  const Value a = element(records, a_, 0, i);
+  if (row_.arithmetic == Arithmetic::number) {
+    result.value = a;
+    if (a.kind == Class::finite) result.largest_term = unit::leading_exponent(a);
+  } else if (row_.arithmetic == Arithmetic::root) {
+    static_cast<ExactResult&>(result) = exact_root_of(a);
+  } else if (row_.arithmetic == Arithmetic::sum) {
+    const Value b = element(records, b_, 0, i);
+    sum_.clear();
+    add(a, result);
+    add(row_.negates_last ? -b : b, result);
+    finish(a.kind == Class::nan || b.kind == Class::nan, result);
+  } else {
+    static_cast<ExactResult&>(result) = exact_of(a, element(records, b_, 0, i));
+  }
+  return result;
+}
+
+ExactResult ExactSum::exact_of(const Value& a, const Value& b) {
+  if (row_.arithmetic == Arithmetic::quotient) return exact_quotient_of(a, b);
+  // Numbers stand to each other as their difference to zero; that of like infinities is NaN.
+  sum_.clear();
+  sum_.add(a);
+  sum_.add(-b);
+  const Value difference = sum_.sum();
+  const bool equal = difference.kind == Class::zero || difference.kind == Class::nan;
+  const std::strong_ordering order = equal                 ? std::strong_ordering::equal
+                                     : difference.negative ? std::strong_ordering::less
+                                                           : std::strong_ordering::greater;
+  return row_.arithmetic == Arithmetic::choice ? exact_choice(row_, a, b, order)
+                                               : exact_comparison(row_, a, b, order);
+}
+
+std::uint8_t flags_of(const Subject& s, const ExactResult& exact, const Encoded& encoded) {
+  if (exact.divided_by_zero) return kDivideByZero;
   if (exact.invalid) return static_cast<std::uint8_t>(encoded.flags | kInvalid);
-  const bool beyond = to.kind == Kind::integer && (encoded.flags & kOverflow) != 0;
-  return beyond ? std::uint8_t{kInvalid} : encoded.flags;
+  const bool beyond = s.to->kind == Kind::integer && (encoded.flags & kOverflow) != 0;
+  if (beyond) return kInvalid;
+  const int hidden = row_of(s.operation).hides_inexact ? kInexact : 0;
+  return static_cast<std::uint8_t>(encoded.flags & ~hidden);
 }
 
 namespace {
@@ -320,7 +353,7 @@ void evaluate(const Subject& s, Records& records, const unit::ShortEnds* ends) {
     const std::uint64_t word = random < 0 ? 0 : records.code(random, i);
     Encoded encoded =
         encode(*s.to, exact.value, s.rounding, s.overflow, static_cast<std::uint32_t>(word));
-    encoded.flags = flags_of(exact, *s.to, encoded);
+    encoded.flags = flags_of(s, exact, encoded);
     return encoded;
   });
 }

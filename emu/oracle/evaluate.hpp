@@ -68,10 +68,9 @@ class ExactSum {
  public:
   ExactSum(const Subject&, const Layout&);
 
-  struct Result {
-    Value value;  ///< a sum of zeros has the sign that the rounding gives it
-    bool invalid =
-        false;  ///< a signalling NaN, or NaN made of numbers: IEEE 754's invalid operation
+  /// `invalid`: a signalling NaN, or NaN made of numbers. A sum of zeros has the sign that the
+  /// rounding gives it.
+  struct Result : ExactResult {
     /// The largest exponent of a leading bit among the products and c; INT_MIN where all are zero
     /// or special.
     int largest_term = INT_MIN;
@@ -83,18 +82,26 @@ class ExactSum {
   Value element(const Records&, int field, std::int64_t at, std::int64_t i) const;
   void add_product(const Value& a, const Value& b, Result&);
   void add(const Value& c, Result&);
+  /// The sum so far.
+  void finish(bool any_nan, Result&) const;
+  /// A quotient, choice or comparison.
+  ExactResult exact_of(const Value& a, const Value& b);
+  /// Of operations without products.
+  Result of_few(const Records&, std::int64_t i);
   /// The factor a of product p, times both of its scales.
   Value scaled(const Records&, std::int64_t i, std::int64_t p, Value a) const;
 
   const Subject subject_;
   const Layout layout_;
+  const OperationRow& row_;
   int a_, b_, c_, scale_a_, scale_b_, kept_;  ///< fields, -1 where there are none
   unit::Kulisch sum_;
 };
 
-/// The exceptions of the operation. An integer that is out of range raises NV alone (IEEE 754-2019,
-/// 5.8 and 7.1, as RISC-V), where encode() counts an overflow.
-std::uint8_t flags_of(const ExactSum::Result&, const Format& to, const Encoded&);
+/// The exceptions of the subject's operation. An integer that is out of range raises NV alone (IEEE
+/// 754-2019, 5.8 and 7.1, as RISC-V), where encode() counts an overflow; a division by zero raises
+/// DZ alone, whatever stands for infinity in the format.
+std::uint8_t flags_of(const Subject&, const ExactResult&, const Encoded&);
 
 /// What is wrong with the inputs of a record: "record 5: in: 0x7 is not a code of ...".
 class RecordError : public Error {

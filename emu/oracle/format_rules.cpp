@@ -93,7 +93,7 @@ class FormatRules {
   }
 
   void operands() {
-    const bool one = s_.operation == Operation::convert, alike = s_.a->name == s_.b->name;
+    const bool one = is_unary(s_.operation), alike = s_.a->name == s_.b->name;
     for (const auto& [how, format] : siblings(*s_.a)) {
       const Format* f = format.get();
       if (one || alike)
@@ -109,6 +109,7 @@ class FormatRules {
   /// Where C has not the same format.
   void result() {
     if (find_field(layout_, "c") >= 0) return;
+    if (row_of(s_.operation).arithmetic == Arithmetic::comparison) return;
     for (const auto& [how, format] : siblings(*s_.to)) {
       Subject theirs = s_;
       theirs.to = format.get();

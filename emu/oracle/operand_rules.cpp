@@ -37,6 +37,11 @@ class OperandRules {
     scales();
     metadata();
     sides();
+    if (find("b") >= 0 && s_.unit == nullptr && s_.a->name == s_.b->name)
+      add("operands", "a and b swapped",
+          [a = at("a"), b = at("b")](Records& records, const Sample&) {
+            records.columns[a].swap(records.columns[b]);
+          });
     for (const Side& side : sides_) places(side);
     products();
     lost_products();
@@ -89,7 +94,7 @@ class OperandRules {
   }
 
   void sides() {
-    if (s_.operation == Operation::convert) {
+    if (is_unary(s_.operation)) {
       sides_ = {{"the operand", {"in"}}};
       return;
     }
@@ -199,10 +204,10 @@ class OperandRules {
 
   void c() {
     if (find("c") < 0) return;
-    if (s_.operation != Operation::fma)
-      recode("C", "C is not added", {"c"}, [](const Field& f, auto) { return zero(f); });
+    const bool fused = s_.unit == nullptr && s_.operation != Operation::dot;
+    if (!fused) recode("C", "C is not added", {"c"}, [](const Field& f, auto) { return zero(f); });
     codes({"C", {"c"}});
-    if (s_.operation != Operation::fma || s_.a->name != s_.to->name) return;
+    if (!fused || s_.a->name != s_.to->name) return;
     for (const auto& [name, other] : {std::pair("b and c swapped", "b"), {"a and c swapped", "a"}})
       add("operands", name, [x = at(other), c = at("c")](Records& records, const Sample&) {
         records.columns[x].swap(records.columns[c]);

@@ -12,6 +12,7 @@
 #include "emu/oracle/rule.hpp"
 #include "emu/unit/operand.hpp"
 #include "formats/codec.hpp"
+#include "formats/error.hpp"
 
 namespace numemu::oracle {
 namespace {
@@ -33,7 +34,7 @@ Rule rounding_rule(const Subject& s, std::string family, std::string name, Round
               const std::uint64_t word = random < 0 ? 0 : records.code(random, i);
               const Encoded code = round(exact.value, static_cast<std::uint32_t>(word));
               records.columns[out][static_cast<std::size_t>(i)] = code.code;
-              records.columns[flags][static_cast<std::size_t>(i)] = flags_of(exact, *s.to, code);
+              records.columns[flags][static_cast<std::size_t>(i)] = flags_of(s, exact, code);
             }
           }};
 }
@@ -228,9 +229,83 @@ void add_double_roundings(const Subject& s, std::vector<Rule>& rules) {
         }));
 }
 
-/// fma as two operations.
+/// Conversions to integers where IEEE 754 leaves open what results beside NV.
+void add_invalid_integers(const Subject& s, std::vector<Rule>& rules) {
+  if (row_of(s.operation).arithmetic != Arithmetic::number || s.to->kind != Kind::integer) return;
+  const std::uint64_t indefinite = s.to->is_signed ? s.to->sign_bit() : s.to->code_mask();
+  const auto add = [&](const char* name, bool nan_alone, std::uint64_t code) {
+    rules.push_back(rounding_rule(
+        s, "saturation", name, [s, nan_alone, code](const Value& v, std::uint32_t random) {
+          Encoded e = encode(*s.to, v, s.rounding, s.overflow, random);
+          const bool open =
+              v.kind == Class::nan || (!nan_alone && (e.flags & (kOverflow | kInvalid)) != 0);
+          if (open) e.code = code;
+          return e;
+        }));
+  };
+  add("NaN and what is out of range give one integer, as x86 does", false, indefinite);
+  add("NaN gives 0, as Arm does", true, 0);
+}
+
+/// Another operation on the same operands.
+void add_other_operations(const Subject& s, std::vector<Rule>& rules) {
+  const OperationRow& own = row_of(s.operation);
+  const Layout layout = layout_of(s);
+  for (const std::string_view name : operation_names()) {
+    const Operation operation = parse_operation(name);
+    const OperationRow& row = row_of(operation);
+    if (operation == s.operation || row.arithmetic != own.arithmetic || row.has_c != own.has_c ||
+        operation == Operation::dot)
+      continue;
+    try {
+      const Subject theirs = operation_subject(operation, *s.a, *s.to, s.rounding, s.overflow, s.k);
+      if (layout_of(theirs) != layout) continue;
+      rules.push_back({.family = "operation",
+                       .name = fmt::format("{} in place of {}", name, own.name),
+                       .compute = [theirs](Records& records) { evaluate(theirs, records); }});
+    } catch (const Error&) {  // to_integer gives integers alone
+    }
+  }
+}
+
+/// Results of one operation as operands of another.
+std::vector<std::uint64_t>& column(Records& r, const Layout& layout, const char* name) {
+  return r.columns[static_cast<std::size_t>(find_field(layout, name))];
+}
+
+/// A quotient as the product with the reciprocal.
+void add_reciprocal(const Subject& s, std::vector<Rule>& rules) {
+  if (s.operation != Operation::div || s.a != s.to || s.rounding.stochastic()) return;
+  rules.push_back({.family = "double rounding",
+                   .name = "the reciprocal of b is rounded before the product with a",
+                   .compute = [s](Records& records) {
+                     const Subject mul =
+                         operation_subject(Operation::mul, *s.a, *s.to, s.rounding, s.overflow);
+                     const Layout layout = layout_of(s);
+                     Records inverse(layout, records.size), times(layout, records.size);
+                     const Value one{Class::finite, false, false, 0, 1};
+                     column(inverse, layout, "a")
+                         .assign(static_cast<std::size_t>(records.size),
+                                 encode(*s.a, one, {}, Overflow::saturate).code);
+                     column(inverse, layout, "b") = column(records, layout, "b");
+                     numemu::oracle::evaluate(s, inverse);
+                     column(times, layout, "a") = column(records, layout, "a");
+                     column(times, layout, "b") = column(inverse, layout, "out");
+                     numemu::oracle::evaluate(mul, times);
+                     column(records, layout, "out") = column(times, layout, "out");
+                     auto& flags = column(records, layout, "flags");
+                     for (std::size_t i = 0; i < flags.size(); ++i)
+                       flags[i] =
+                           column(inverse, layout, "flags")[i] | column(times, layout, "flags")[i];
+                   }});
+}
+
+/// fma, of any signs, as two operations.
 void add_unfused(const Subject& s, std::vector<Rule>& rules) {
-  if (s.operation != Operation::fma || s.a != s.to || s.rounding.stochastic()) return;
+  const OperationRow& row = row_of(s.operation);
+  const bool fused =
+      row.arithmetic == Arithmetic::products && row.has_c && s.operation != Operation::dot;
+  if (!fused || s.a != s.to || s.rounding.stochastic()) return;
   for (const bool both : {true, false})
     rules.push_back({.family = "double rounding",
                      .name = fmt::format("the product is rounded before the addition{}",
@@ -238,18 +313,20 @@ void add_unfused(const Subject& s, std::vector<Rule>& rules) {
                      .compute = [s, both](Records& records) {
                        const Subject mul =
                            operation_subject(Operation::mul, *s.a, *s.to, s.rounding, s.overflow);
+                       const OperationRow& own_row = row_of(s.operation);
                        const Subject add =
-                           operation_subject(Operation::add, *s.to, *s.to, s.rounding, s.overflow);
+                           operation_subject(own_row.negates_last ? Operation::sub : Operation::add,
+                                             *s.to, *s.to, s.rounding, s.overflow);
                        const Layout own = layout_of(s), one = layout_of(mul), two = layout_of(add);
-                       const auto column =
-                           [](Records & r, const Layout& layout, const char* name) -> auto& {
-                         return r.columns[static_cast<std::size_t>(find_field(layout, name))];
-                       };
                        Records product(one, records.size), sum(two, records.size);
                        column(product, one, "a") = column(records, own, "a");
                        column(product, one, "b") = column(records, own, "b");
                        numemu::oracle::evaluate(mul, product);
                        column(sum, two, "a") = column(product, one, "out");
+                       if (own_row.negates_products) {
+                         for (std::uint64_t& code : column(sum, two, "a"))
+                           code = negated(two[0], code);
+                       }
                        column(sum, two, "b") = column(records, own, "c");
                        numemu::oracle::evaluate(add, sum);
                        column(records, own, "out") = column(sum, two, "out");
@@ -264,13 +341,20 @@ void add_unfused(const Subject& s, std::vector<Rule>& rules) {
 
 std::vector<Rule> operation_rules(const Subject& s) {
   std::vector<Rule> rules;
-  add_roundings(s, rules);
-  add_overflows(s, rules);
-  add_wraps(s, rules);
+  if (row_of(s.operation).arithmetic != Arithmetic::comparison) {
+    add_roundings(s, rules);
+    add_overflows(s, rules);
+    add_wraps(s, rules);
+    add_invalid_integers(s, rules);
+  }
   add_flushes(s, rules);
-  add_sticky_losses(s, rules);
-  add_double_roundings(s, rules);
+  if (row_of(s.operation).arithmetic != Arithmetic::comparison) {
+    add_sticky_losses(s, rules);
+    add_double_roundings(s, rules);
+  }
+  add_reciprocal(s, rules);
   add_unfused(s, rules);
+  add_other_operations(s, rules);
   return rules;
 }
 

@@ -101,10 +101,11 @@ int first_of(const Layout& layout, std::string_view name, std::string_view other
 InputDraft::InputDraft(const Subject& s, const Layout& layout)
     : subject_(s),
       layout_(layout),
+      row_(row_of(s.operation)),
       a_(first_of(layout, "a", "in")),
       b_(find_field(layout, "b")),
       c_(find_field(layout, "c")),
-      last_(s.operation == Operation::add ? b_ : c_),
+      last_(row_.arithmetic == Arithmetic::sum ? b_ : c_),
       scale_a_(find_field(layout, "sa")),
       scale_b_(find_field(layout, "sb")),
       kept_(find_field(layout, "e")),
@@ -123,6 +124,10 @@ void InputDraft::put(int f, std::int64_t at, std::uint64_t code) {
 }
 
 void InputDraft::put(int f, std::int64_t at, const Value& v) { put(f, at, nearest(field(f), v)); }
+
+void InputDraft::put_addend(int f, const Value& v) {
+  put(f, 0, f == last_ && row_.negates_last ? -v : v);
+}
 
 std::uint64_t InputDraft::nearest(const Field& field, const Value& v) const {
   if (field.format != nullptr) return encode(*field.format, v, {}, Overflow::saturate).code;
@@ -231,12 +236,36 @@ void InputDraft::put_product(Dice& dice, std::int64_t p, int exponent, int bits,
   const int of_a = normal ? dice.between(from_normal, to_normal) : dice.between(from, to);
   const bool first = dice.flip();
   put_number(dice, a_, p, of_a, bits, first);
-  put_number(dice, b_, partner(p), exponent - of_a, bits, first != negative);
+  put_number(dice, b_, partner(p), exponent - of_a, bits,
+             (first != negative) != row_.negates_products);
+}
+
+void InputDraft::put_quotient(Dice& dice, int exponent, int bits, bool negative) {
+  const ExponentReach &a = reach(a_), &b = reach(b_);
+  const int of_b =
+      dice.between(std::max(b.normal, a.normal - exponent), std::min(b.high, a.high - exponent));
+  const bool first = dice.flip();
+  put_number(dice, a_, 0, exponent + of_b, bits, first);
+  put_number(dice, b_, 0, of_b, bits, first != negative);
 }
 
 ExponentReach InputDraft::product_reach() const {
   const ExponentReach &a = reach(a_), &b = reach(b_);
   return {a.low + b.low, a.normal + b.normal, a.high + b.high};
+}
+
+ExponentReach InputDraft::term_reach() const {
+  const ExponentReach& a = reach(a_);
+  switch (row_.arithmetic) {
+    case Arithmetic::products:
+      return product_reach();
+    case Arithmetic::quotient:
+      return {a.low - reach(b_).high, a.normal - reach(b_).high, a.high - reach(b_).normal};
+    case Arithmetic::root:
+      return {a.low / 2, a.normal / 2, a.high / 2};
+    default:
+      return b_ >= 0 ? reach(b_) : a;
+  }
 }
 
 int InputDraft::operand_bits() const {
@@ -270,8 +299,8 @@ Proposer::Proposer(const Subject& s, const Layout& layout)
   for (const Field& f : layout) {
     edges_.emplace_back();
     if (f.result || f.format == nullptr) continue;
-    edges_.back() = s.operation == Operation::convert ? conversion_edges(*f.format, *s.to, s.level)
-                                                      : edge_codes(*f.format, s.level);
+    edges_.back() = is_unary(s.operation) ? conversion_edges(*f.format, *s.to, s.level)
+                                          : edge_codes(*f.format, s.level);
   }
 }
 
@@ -364,11 +393,14 @@ void Proposer::random_products(Dice& dice) {
   const int low = std::max(centre - spread, reach.low),
             high = std::min(centre + spread, reach.high);
   const int bits = dice.flip() ? draft_.operand_bits() : dice.between(1, draft_.operand_bits());
-  if (subject_.operation == Operation::add) {
+  if (draft_.row().arithmetic != Arithmetic::products) {
     const ExponentReach& here = draft_.reach(draft_.a());
     const int size = dice.between(here.low, here.high);
     const bool negative_a = dice.flip();
     draft_.put_number(dice, draft_.a(), 0, size, bits, negative_a);
+    if (draft_.row().arithmetic != Arithmetic::sum &&
+        draft_.row().arithmetic != Arithmetic::quotient && dice.flip())
+      return neighbours(dice);
     const bool negative_b = dice.flip();
     const int less = dice.between(0, spread);
     return draft_.put_number(dice, draft_.b(), 0, size - less, bits, negative_b);
@@ -380,10 +412,27 @@ void Proposer::random_products(Dice& dice) {
   }
 }
 
+void Proposer::neighbours(Dice& dice) {
+  const Field& field = draft_.field(draft_.b());
+  const std::uint64_t sign = field.format->sign_bit();
+  std::uint64_t code = draft_.code(draft_.a());
+  const std::uint64_t beside = code ^ dice.bits(2);
+  if (dice.flip() && beside <= field.format->last_code()) code = beside;
+  if (sign != 0 && dice.below(4) == 0 && (code ^ sign) <= field.format->last_code()) code ^= sign;
+  draft_.put(draft_.b(), 0, code);
+}
+
 void Proposer::random(Dice& dice) {
   constexpr int kAny = 4, kNear = 4;
   const bool any = dice.below(kAny) == 0;
-  if (subject_.operation == Operation::convert) {
+  if (draft_.row().arithmetic == Arithmetic::root) {
+    if (any) return draft_.put_any(dice, draft_.a(), 0);
+    const ExponentReach& here = draft_.reach(draft_.a());
+    const bool negative = dice.below(2 * kAny) == 0;
+    const int exponent = dice.between(here.low, here.high);
+    return draft_.put_number(dice, draft_.a(), 0, exponent, draft_.operand_bits(), negative);
+  }
+  if (draft_.b() < 0) {
     const Format& to = *subject_.to;
     if (any || to.kind == Kind::codebook || subject_.a->kind == Kind::codebook)
       return draft_.put_any(dice, draft_.a(), 0);

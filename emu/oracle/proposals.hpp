@@ -34,8 +34,9 @@ class InputDraft {
   int b() const { return b_; }
   /// -1 where the record has none.
   int c() const { return c_; }
-  /// The addend that can be chosen last: c, or b of an addition; -1 where there is none.
+  /// The addend that can be chosen last: c, or b of a sum; -1 where there is none.
   int last() const { return last_; }
+  const OperationRow& row() const { return row_; }
   /// Of the scales; -1 where the record has none.
   int scale_a() const { return scale_a_; }
   int scale_b() const { return scale_b_; }
@@ -54,6 +55,8 @@ class InputDraft {
   void clear(Dice&);
   /// Random bits for stochastic rounding and, if wanted, scales of similar size.
   void put_sides(Dice&, bool scales);
+  /// The same, or its negative where the operation negates the last addend and f is that.
+  void put_addend(int f, const Value&);
   /// Any code.
   void put_any(Dice&, int f, std::int64_t at);
   /// Any finite number's code.
@@ -63,10 +66,15 @@ class InputDraft {
   void put_number(Dice&, int f, std::int64_t at, int exponent, int bits, bool negative);
   /// The largest number of the sign, or that many codes nearer to zero.
   void put_largest(int f, std::uint64_t codes, bool negative);
-  /// Product p with factors whose exponents add up to `exponent`, as far as they reach.
+  /// Product p with factors whose exponents add up to `exponent`, as far as they reach; `negative`
+  /// as it counts in the sum.
   void put_product(Dice&, std::int64_t p, int exponent, int bits, bool negative);
   /// Exponents that products reach.
   ExponentReach product_reach() const;
+  /// Exponents that the result's largest term reaches without c: a product, quotient, root, ...
+  ExponentReach term_reach() const;
+  /// a and b whose quotient has this exponent, as far as they reach.
+  void put_quotient(Dice&, int exponent, int bits, bool negative);
   /// Significant bits of the operands.
   int operand_bits() const;
 
@@ -75,6 +83,7 @@ class InputDraft {
 
   Subject subject_;
   Layout layout_;
+  const OperationRow& row_;
   int a_, b_, c_, last_, scale_a_, scale_b_, kept_, random_;
   std::vector<ExponentReach> reach_;
   Records* records_ = nullptr;
@@ -108,6 +117,15 @@ class Proposer {
   void carry(Dice&);
   void rounding_carry(Dice&);
   void sum_carry(Dice&);
+  /// Operands of a product, quotient or root near the number.
+  void put_result(Dice&, const Value&);
+  /// Operands whose exact result is this tie, as far as there are any; not of sums and products.
+  void put_tie(Dice&, Value tie);
+  /// Quotients and roots as near to a tie as there are any.
+  void hard_quotient(Dice&);
+  void hard_root(Dice&);
+  /// Two operands of which one is beside the other.
+  void neighbours(Dice&);
 
   void random_products(Dice&);
   /// The exact sum of the record with its last addend zero, which it then is.
@@ -123,6 +141,8 @@ class Proposer {
   int half_unit(Dice&, int room) const;
   /// b of a product becomes the quotient of the value and a.
   void put_partner(std::int64_t p, const Value& product);
+  /// x * y, of at most 64 leading bits and a sticky bit.
+  static Value product(const Value& x, const Value& y);
 
   Subject subject_;
   Layout layout_;

@@ -6,6 +6,7 @@
 
 #include "emu/oracle/proposals.hpp"
 #include "emu/unit/operand.hpp"
+#include "emu/unit/reference/alignment.hpp"
 #include "formats/codec.hpp"
 #include "formats/value.hpp"
 
@@ -25,9 +26,7 @@ std::uint64_t ones(int bits) { return (std::uint64_t{1} << bits) - 1; }
 int Proposer::half_unit(Dice& dice, int room) const {
   const ExponentReach there =
       draft_.reach(find_field(layout_, subject_.operation == Operation::unit ? "d" : "out"));
-  const ExponentReach factors = subject_.operation == Operation::convert ? draft_.reach(draft_.a())
-                                : subject_.operation == Operation::add   ? draft_.reach(draft_.b())
-                                                                         : draft_.product_reach();
+  const ExponentReach factors = draft_.term_reach();
   const int above = subject_.to->mantissa_bits + 1;
   const bool alone = draft_.last() < 0;  // then the result is the number or the product itself
   const int low = std::max(alone ? factors.low - above : factors.low + room, there.normal - above),
@@ -38,17 +37,109 @@ int Proposer::half_unit(Dice& dice, int room) const {
 void Proposer::put_partner(std::int64_t p, const Value& product) {
   Value a = decode(*subject_.a, draft_.code(draft_.a(), p));
   if (a.kind != Class::finite) return;
-  const bool negative = a.negative != product.negative;
+  const bool negative = (a.negative != product.negative) != draft_.row().negates_products;
   a.negative = false;
   Value b = exact_quotient(product, a);
   b.negative = negative;
   draft_.put(draft_.b(), draft_.partner(p), b);
 }
 
+Value Proposer::product(const Value& x, const Value& y) {
+  unit::Kulisch exact(unit::join({x.exponent + y.exponent, x.exponent + y.exponent + 128}, {}), 1);
+  exact.add_product(x, y);
+  return exact.sum();
+}
+
+void Proposer::put_result(Dice& dice, const Value& wanted) {
+  const int bits = draft_.operand_bits();
+  const ExponentReach& a = draft_.reach(draft_.a());
+  switch (draft_.row().arithmetic) {
+    case Arithmetic::products: {
+      const bool sign = dice.flip();
+      const int of_a = dice.between(a.normal, a.high);
+      draft_.put_number(dice, draft_.a(), 0, of_a, bits, sign);
+      return put_partner(0, wanted);
+    }
+    case Arithmetic::quotient: {
+      const ExponentReach& b = draft_.reach(draft_.b());
+      const int size = unit::leading_exponent(wanted);
+      const bool sign = dice.flip();
+      const int of_b =
+          dice.between(std::max(b.normal, a.normal - size), std::min(b.high, a.high - 1 - size));
+      draft_.put_number(dice, draft_.b(), 0, of_b, bits, sign);
+      const Value divisor = decode(*subject_.b, draft_.code(draft_.b()));
+      if (divisor.kind == Class::finite) draft_.put(draft_.a(), 0, product(wanted, divisor));
+      return;
+    }
+    case Arithmetic::root: {
+      Value root = wanted;
+      root.negative = false;
+      return draft_.put(draft_.a(), 0, product(root, root));
+    }
+    default:
+      return random(dice);
+  }
+}
+
+/// q * b = 2^(p + 1) a +- 1 for odd q of p + 1 bits, b of p bits and an integer a: the quotient of
+/// a and b lies 2^-2p or so from the tie q (Parks, Number-theoretic test generation for directed
+/// rounding, 1999).
+void Proposer::hard_quotient(Dice& dice) {
+  const int kept = subject_.to->mantissa_bits + 1, own = draft_.operand_bits();
+  const std::uint64_t modulus_mask = ones(kept + 1);
+  const std::uint64_t b = std::uint64_t{1} << (own - 1) | dice.bits(own - 1) | 1;
+  std::uint64_t q = b;  // its inverse modulo 2^3; every step doubles the bits
+  for (int known = 3; known < kept + 1; known *= 2) q *= 2 - b * q;
+  q &= modulus_mask;
+  if (q >> kept == 0) q = (0 - q) & modulus_mask;
+  __extension__ typedef unsigned __int128 Wide;
+  const auto a = static_cast<std::uint64_t>((Wide{q} * b + 1) >> (kept + 1));
+  if (a == 0) return;
+  // As a normal quotient, where operands reach that.
+  const ExponentReach &of_a = draft_.reach(draft_.a()), &of_b = draft_.reach(draft_.b()),
+                      &there = draft_.reach(find_field(layout_, "out"));
+  const int wide_a = static_cast<int>(std::bit_width(a)) - 1;
+  const int size_b = dice.between(of_b.normal, of_b.high);
+  const int size_a = dice.between(std::max(of_a.normal, there.normal + size_b + 1),
+                                  std::min(of_a.high, there.high + size_b - 1));
+  const bool negative_a = dice.flip(), negative_b = dice.flip();
+  draft_.put(draft_.a(), 0, Value{Class::finite, negative_a, false, size_a - wide_a, a});
+  draft_.put(draft_.b(), 0, Value{Class::finite, negative_b, false, size_b - (own - 1), b});
+}
+
+/// r * r = 2^k a + c for odd r of p + 1 bits, an integer a of p bits and a small c: the root of a
+/// lies 2^-2p or so from the tie r.
+void Proposer::hard_root(Dice& dice) {
+  const int kept = subject_.to->mantissa_bits + 1;
+  // r * r has 2 p + 1 or 2 p + 2 bits, of which p are a's.
+  const int k = kept + 1 + static_cast<int>(dice.below(2));
+  if (k > 62) return;
+  // c is 1 modulo 8: then it has a root modulo every power of two.
+  const std::uint64_t c = 8 * dice.bits(3) - 24 + 1;
+  std::uint64_t r = 1 + 2 * dice.bits(1);
+  for (int bit = 3; bit < k; ++bit) {
+    if (((r * r - c) >> bit & 1) != 0) r += std::uint64_t{1} << (bit - 1);
+  }
+  // The four roots modulo 2^k differ in their sign and their highest bit.
+  if (dice.flip()) r = 0 - r;
+  if (dice.flip()) r += std::uint64_t{1} << (k - 1);
+  r &= ones(kept);
+  r |= std::uint64_t{1} << kept;
+  __extension__ typedef unsigned __int128 Wide;
+  const Wide square = Wide{r} * r;
+  const auto a = static_cast<std::uint64_t>((square + (std::uint64_t{1} << (k - 1))) >> k);
+  const ExponentReach& here = draft_.reach(draft_.a());
+  const int width = static_cast<int>(std::bit_width(a));
+  // An even number of places, so that the root has the same digits.
+  int exponent = dice.between(here.normal, here.high) - (width - 1);
+  if ((exponent - k) % 2 != 0) ++exponent;
+  draft_.put(draft_.a(), 0, Value{Class::finite, false, false, exponent, a});
+}
+
 /// The side of the tie on which rounding to the tie first, then to even, goes wrong.
 void Proposer::near_ties(Dice& dice, Judge& judge) {
   if (!has_neighbours()) return random(dice);
-  if (subject_.operation == Operation::convert) {
+  if (draft_.row().arithmetic == Arithmetic::number) {
     ties(dice, judge);
     const std::uint64_t tie = draft_.code(draft_.a());
     const bool next = dice.flip();
@@ -56,8 +147,11 @@ void Proposer::near_ties(Dice& dice, Judge& judge) {
       draft_.put(draft_.a(), 0, next ? tie + 1 : tie - 1);
     return;
   }
-  const ExponentReach reach =
-      subject_.operation == Operation::add ? draft_.reach(draft_.b()) : draft_.product_reach();
+  const bool divides = draft_.row().arithmetic == Arithmetic::quotient;
+  if ((divides || draft_.row().arithmetic == Arithmetic::root) && subject_.to->mantissa_bits > 1 &&
+      dice.below(4) != 0)
+    return divides ? hard_quotient(dice) : hard_root(dice);
+  const ExponentReach reach = draft_.term_reach();
   const int span = std::max(reach.high - reach.low, 1);
   const int near = dice.between(std::min(kNear, span), std::min(kNearest, span));
   const int shift = subject_.unit != nullptr ? subject_.unit->description()->scaling.shift : 0;
@@ -69,22 +163,20 @@ void Proposer::near_ties(Dice& dice, Judge& judge) {
                   (std::uint64_t{1} << kept | fraction) << 1 | 1};
   const Value beside = power(half - near, negative == ((fraction & 1) == 0));
   const int bits = draft_.operand_bits();
-  if (subject_.operation == Operation::mul) {
-    const bool sign = dice.flip();
-    const int of_a = dice.between(draft_.reach(draft_.a()).normal, draft_.reach(draft_.a()).high);
-    draft_.put_number(dice, draft_.a(), 0, of_a, bits, sign);
-    return put_partner(0, tie);
-  }
+  if (draft_.last() < 0) return put_result(dice, tie);
   // The first addend is the tie, or a neighbour; the others are what is missing.
-  const int first = subject_.operation == Operation::add ? draft_.a() : draft_.c();
-  draft_.put(first, 0, tie);
+  const bool sum = draft_.row().arithmetic == Arithmetic::sum;
+  const int first = sum ? draft_.a() : draft_.c();
+  draft_.put_addend(first, tie);
   const Field& field = draft_.field(first);
   if (field.format == nullptr) return;
-  Value rest = difference(tie, decode(*field.format, draft_.code(first)));
-  if (subject_.operation == Operation::add) {
+  Value placed = decode(*field.format, draft_.code(first));
+  if (!sum && draft_.row().negates_last) placed = -placed;
+  Value rest = difference(tie, placed);
+  if (sum) {
     // As near to half a unit as one number can be.
     const int step = rest.kind == Class::zero ? near : std::min(near, bits - 1);
-    return draft_.put(draft_.b(), 0, difference(rest, power(half - step, !beside.negative)));
+    return draft_.put_addend(draft_.b(), difference(rest, power(half - step, !beside.negative)));
   }
   rest.exponent += shift;
   const Value small = power(beside.exponent + shift, beside.negative);
@@ -113,7 +205,7 @@ void Proposer::rounding_carry(Dice& dice) {
   const int half = half_unit(dice, 1);
   const bool negative = dice.flip() && subject_.to->is_signed;
   const Value below{Class::finite, negative, false, half + 1, ones(kept)};
-  if (subject_.operation == Operation::convert) {
+  if (draft_.row().arithmetic == Arithmetic::number) {
     const int more = bits - kept;
     if (more <= 0) return;
     const std::uint64_t rest = dice.bits(more) | 1;
@@ -121,19 +213,17 @@ void Proposer::rounding_carry(Dice& dice) {
         draft_.a(), 0,
         Value{Class::finite, negative, false, half + 1 - more, ones(kept) << more | rest});
   }
-  const bool sign = dice.flip();
-  if (subject_.operation == Operation::mul) {
-    const int of_a = dice.between(draft_.reach(draft_.a()).normal, draft_.reach(draft_.a()).high);
-    draft_.put_number(dice, draft_.a(), 0, of_a, bits, sign);
-    return put_partner(0, Value{Class::finite, negative, false, half, ones(kept + 1)});
-  }
+  if (draft_.last() < 0)
+    return put_result(dice, Value{Class::finite, negative, false, half, ones(kept + 1)});
+  dice.flip();               // files of earlier versions drew a sign here
   constexpr int kBelow = 3;  // of half a unit
   const int size = half - static_cast<int>(dice.below(kBelow));
-  if (subject_.operation == Operation::add) {
+  if (draft_.row().arithmetic == Arithmetic::sum) {
     draft_.put(draft_.a(), 0, below);
-    return draft_.put_number(dice, draft_.b(), 0, size, bits, negative);
+    return draft_.put_number(dice, draft_.b(), 0, size, bits,
+                             negative != draft_.row().negates_last);
   }
-  draft_.put(draft_.c(), 0, below);
+  draft_.put_addend(draft_.c(), below);
   const std::int64_t p = dice.below(draft_.products());
   const int shift = subject_.unit != nullptr ? subject_.unit->description()->scaling.shift : 0;
   draft_.put_product(dice, p, size + shift, bits, negative);
@@ -197,9 +287,8 @@ void Proposer::cancel(Dice& dice, Judge& judge) {
     if (draft_.products() % 2 != 0) draft_.put(draft_.a(), 2 * half, Value{});
     if (dice.flip()) return;
   }
-  Value sum = sum_without_last(judge);
-  sum.negative = !sum.negative;
-  draft_.put(draft_.last(), 0, sum);
+  const Value sum = sum_without_last(judge);
+  draft_.put_addend(draft_.last(), -sum);
   // A few codes beside what cancels best.
   constexpr std::int64_t kCodes = 4;
   const std::int64_t beside = dice.below(kCodes);
@@ -214,7 +303,7 @@ void Proposer::subnormal(Dice& dice) {
   constexpr int kBeyond = 2;
   const Format& a = *subject_.a;
   const int bits = draft_.operand_bits();
-  if (subject_.operation == Operation::convert) {
+  if (draft_.b() < 0) {
     const bool of_result = dice.flip() && subject_.to->kind == Kind::floating;
     const Format& f = of_result ? *subject_.to : a;
     if (f.kind != Kind::floating) return random(dice);
@@ -229,8 +318,13 @@ void Proposer::subnormal(Dice& dice) {
   const int low = unit::exponents_of(*subject_.to).low - kBeyond;
   const ExponentReach& of_a = draft_.reach(draft_.a());
   const bool inputs = dice.flip();  // subnormal inputs, or a subnormal result
+  const bool products = draft_.row().arithmetic == Arithmetic::products;
+  if (draft_.row().arithmetic == Arithmetic::quotient && !inputs) {
+    const bool negative = dice.flip();
+    return draft_.put_quotient(dice, dice.between(low, normal), bits, negative);
+  }
   for (std::int64_t p = 0; p < draft_.products(); ++p) {
-    if (subject_.operation == Operation::add || (inputs && dice.flip())) {
+    if (!products || (inputs && dice.flip())) {
       for (const int f : {draft_.a(), draft_.b()}) {
         const ExponentReach& r = draft_.reach(f);
         const std::int64_t at = f == draft_.a() ? p : draft_.partner(p);
@@ -256,15 +350,22 @@ void Proposer::overflow(Dice& dice) {
   constexpr int kBeyond = 3;
   const bool negative = dice.flip();
   const int bits = draft_.operand_bits();
-  if (subject_.operation == Operation::convert) {
+  if (draft_.row().arithmetic == Arithmetic::quotient)
+    return draft_.put_quotient(dice, dice.between(top, top + kBeyond), bits, negative);
+  if (draft_.row().arithmetic == Arithmetic::root) {
+    const int exponent = dice.between(2 * top, 2 * (top + kBeyond));
+    return draft_.put_number(dice, draft_.a(), 0, exponent, bits, false);
+  }
+  if (draft_.b() < 0) {
     const int beyond = dice.flip() ? top + kBeyond : draft_.reach(draft_.a()).high;
     const int exponent = dice.between(top, beyond);
     return draft_.put_number(dice, draft_.a(), 0, exponent, bits, negative);
   }
-  if (subject_.operation == Operation::add) {
+  if (draft_.row().arithmetic != Arithmetic::products) {
     for (const int f : {draft_.a(), draft_.b()}) {
       const int exponent = dice.between(top - 1, top);
-      draft_.put_number(dice, f, 0, exponent, bits, negative);
+      draft_.put_number(dice, f, 0, exponent, bits,
+                        negative != (f == draft_.b() && draft_.row().negates_last));
     }
     return;
   }
@@ -278,13 +379,14 @@ void Proposer::overflow(Dice& dice) {
     draft_.put_product(dice, p, exponent, bits, negative);
   }
   if (draft_.c() < 0 || dice.below(4) == 0) return;
+  const bool of_c = negative != draft_.row().negates_last;
   if (dice.flip()) {
     const int exponent = dice.between(top - 1, top);
-    return draft_.put_number(dice, draft_.c(), 0, exponent, 64, negative);
+    return draft_.put_number(dice, draft_.c(), 0, exponent, 64, of_c);
   }
   const int width = dice.between(0, draft_.field(draft_.c()).bits - 2);
   const std::uint64_t codes = dice.bits(width);
-  draft_.put_largest(draft_.c(), codes, negative);
+  draft_.put_largest(draft_.c(), codes, of_c);
 }
 
 Value Proposer::halfway(Dice& dice, const Value& near) const {
@@ -319,14 +421,56 @@ bool Proposer::has_neighbours() const {
          subject_.to->kind != Kind::sign;
 }
 
+void Proposer::put_tie(Dice& dice, Value tie) {
+  if (tie.kind != Class::finite) return;
+  const int zeros = std::countr_zero(tie.significand);
+  tie.significand >>= zeros;
+  tie.exponent += zeros;
+  const int room = draft_.operand_bits() - static_cast<int>(std::bit_width(tie.significand));
+  const ExponentReach& a = draft_.reach(draft_.a());
+  switch (draft_.row().arithmetic) {
+    case Arithmetic::quotient: {
+      if (room < 1) return;
+      const ExponentReach& b = draft_.reach(draft_.b());
+      const int size = unit::leading_exponent(tie);
+      const int bits = dice.between(1, room);
+      const int of_b =
+          dice.between(std::max(b.normal, a.normal - size), std::min(b.high, a.high - 1 - size));
+      draft_.put_number(dice, draft_.b(), 0, of_b, bits, dice.flip());
+      const Value divisor = decode(*subject_.b, draft_.code(draft_.b()));
+      if (divisor.kind == Class::finite) draft_.put(draft_.a(), 0, product(tie, divisor));
+      return;
+    }
+    case Arithmetic::root:
+      tie.negative = false;
+      return draft_.put(draft_.a(), 0, product(tie, tie));
+    default:
+      draft_.put(draft_.a(), 0, tie);
+      return draft_.put(draft_.b(), 0, tie);
+  }
+}
+
 void Proposer::ties(Dice& dice, Judge& judge) {
   if (!has_neighbours()) return random(dice);
-  if (subject_.operation == Operation::convert) {
+  if (draft_.row().arithmetic == Arithmetic::number) {
     draft_.put_finite(dice, draft_.a(), 0);
     if (dice.flip()) random(dice);
     const Value near = judge.exact().of(*records_, i_).value;
     if (near.kind != Class::finite) return;
     return draft_.put(draft_.a(), 0, halfway(dice, near));
+  }
+  if (draft_.last() < 0 && draft_.row().arithmetic != Arithmetic::products) {
+    random(dice);
+    if (draft_.row().arithmetic == Arithmetic::quotient && dice.flip() &&
+        subject_.to->kind == Kind::floating) {
+      // Quotients of normal numbers in one format are ties below its normal numbers alone.
+      const int low = unit::exponents_of(*subject_.to).low,
+                high = unit::smallest_normal_exponent(*subject_.to);
+      draft_.put_quotient(dice, dice.between(low, high), draft_.operand_bits(), false);
+    }
+    const Value near = judge.exact().of(*records_, i_).value;
+    if (near.kind == Class::finite) put_tie(dice, halfway(dice, near));
+    return;
   }
   if (subject_.operation == Operation::mul) {
     // Odd factors whose product has a bit or two more than the result keeps.
@@ -353,7 +497,7 @@ void Proposer::ties(Dice& dice, Judge& judge) {
   const Value tie = halfway(dice, sum);
   if (tie.kind != Class::finite) return;
   // The last addend is what is missing.
-  draft_.put(draft_.last(), 0, difference(tie, sum));
+  draft_.put_addend(draft_.last(), difference(tie, sum));
 }
 
 /// Addends of one step: large ones, which may cancel, and small ones around the last kept bit.

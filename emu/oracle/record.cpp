@@ -88,12 +88,11 @@ Layout unit_layout(const Subject& s) {
 Layout layout_of(const Subject& s) {
   if (s.operation == Operation::unit) return unit_layout(s);
   Layout layout;
-  if (s.operation == Operation::convert) {
+  if (is_unary(s.operation)) {
     layout = {codes("in", *s.a)};
   } else {
     layout = {codes("a", *s.a, s.k), codes("b", *s.b, s.k)};
-    if (s.operation == Operation::fma || s.operation == Operation::dot)
-      layout.push_back(codes("c", *s.to));
+    if (row_of(s.operation).has_c) layout.push_back(codes("c", *s.to));
   }
   if (s.rounding.stochastic()) layout.push_back({"random", s.rounding.random_bits});
   layout.push_back(codes("out", *s.to));

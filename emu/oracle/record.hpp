@@ -30,8 +30,8 @@ struct Field {
 
 using Layout = std::vector<Field>;
 
-/// conversions: in [random] out flags; mul, add, fma: a b [c] [random] out flags; dots: a b c
-/// [random] out flags; units: a b [sa sb] [e] c [r] d, and flags where the register is floating.
+/// one operand: in [random] out flags; two: a b [c] [random] out flags; dots: a b c [random] out
+/// flags; units: a b [sa sb] [e] c [r] d, and flags where the register is floating.
 Layout layout_of(const Subject&);
 
 /// Position of a field; -1 where there is none of that name.

@@ -42,9 +42,6 @@ std::string_view described_in(std::string_view header) {
 
 namespace {
 
-constexpr std::array<std::string_view, 6> kOperations = {"convert", "mul", "add",
-                                                         "fma",     "dot", "unit"};
-
 /// Names with blanks would be several words of the first line.
 void require_one_word(std::string_view name) {
   if (name.find_first_of(" \t") != std::string_view::npos)
@@ -155,20 +152,10 @@ Subject parse_unit(const Entries& entries, const unit::Unit* told) {
 
 }  // namespace
 
-std::string_view to_string(Operation operation) {
-  return kOperations[static_cast<std::size_t>(operation)];
-}
-
-std::span<const std::string_view> operation_names() {
-  return {kOperations.begin(), kOperations.size() - 1};
-}
-
-Operation parse_operation(std::string_view text) {
-  const auto names = operation_names();
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (names[i] == text) return static_cast<Operation>(i);
-  }
-  throw Error(unknown_name("operation", text, {names.begin(), names.end()}));
+const Format& usual_result(Operation operation, const Format& from) {
+  if (row_of(operation).arithmetic != Arithmetic::comparison) return from;
+  static const Format& bit = find_format("uint1");
+  return bit;
 }
 
 Subject operation_subject(Operation operation, const Format& from, const Format& to,
@@ -182,14 +169,23 @@ Subject operation_subject(Operation operation, const Format& from, const Format&
                       to_string(operation), format->name));
   }
   require_depth(to_string(operation), k);
-  // encode() rounds a sum of 64 bits and a sticky bit once if they suffice.
+  const OperationRow& row = row_of(operation);
+  if (row.arithmetic == Arithmetic::comparison && !(to == usual_result(operation, from)))
+    throw Error(fmt::format("{} to {}: expected uint1, 0 or 1", row.name, to.name));
+  if (operation == Operation::to_integer && to.kind != Kind::integer)
+    throw Error(fmt::format("{} to {}: expected an integer format", row.name, to.name));
+  // encode() rounds a result of 64 bits and a sticky bit once if they suffice.
   constexpr int kSignificand = 64, kGuard = 3;
-  if (operation != Operation::convert &&
-      to.mantissa_bits + kGuard + rounding.random_bits > kSignificand) {
-    throw Error(fmt::format("{} to {}: expected at most {} random bits, found {}",
-                            to_string(operation), to.name, kSignificand - kGuard - to.mantissa_bits,
-                            rounding.random_bits));
-  }
+  const bool exact = row.arithmetic == Arithmetic::number || row.arithmetic == Arithmetic::choice ||
+                     row.arithmetic == Arithmetic::comparison;
+  const int kept = to.kind == Kind::integer ? to.bits : to.mantissa_bits;
+  const int room = kSignificand - kGuard - kept;
+  if (!exact && room < 0)
+    throw Error(fmt::format("{} to {}: expected a result of at most {} bits", row.name, to.name,
+                            kSignificand - kGuard));
+  if (!exact && rounding.random_bits > room)
+    throw Error(fmt::format("{} to {}: expected at most {} random bits, found {}", row.name,
+                            to.name, room, rounding.random_bits));
   return s;
 }
 
@@ -249,7 +245,8 @@ Subject parse_header(std::string_view line, const unit::Unit* told) {
   } else {
     const Operation operation = parse_operation(required(entries, "op"));
     const Format& from = find_format(required(entries, "from"));
-    const Format& to = find_format(optional(entries, "to", from.name));
+    const std::string result = optional(entries, "to", "");
+    const Format& to = result.empty() ? usual_result(operation, from) : find_format(result);
     const Rounding rounding = parse_rounding(required(entries, "rounding"));
     const Overflow overflow = parse_overflow(required(entries, "overflow"));
     const auto k = parse_whole<std::int64_t>("k", optional(entries, "k", "1"));

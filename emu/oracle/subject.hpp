@@ -1,10 +1,10 @@
 // What a file of vectors is about: an operation on formats, or a unit; one line of text says it.
 #pragma once
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 
+#include "emu/oracle/operation.hpp"
 #include "emu/unit/unit.hpp"
 #include "formats/format.hpp"
 #include "formats/rounding.hpp"
@@ -17,15 +17,6 @@ namespace numemu::oracle {
 std::string description_word(const unit::Unit&);
 /// The text behind description= in such a line; empty where there is none.
 std::string_view described_in(std::string_view header);
-
-enum class Operation : std::uint8_t {
-  convert,  ///< one rounding of a number
-  mul,      ///< a * b
-  add,      ///< a + b
-  fma,      ///< a * b + c
-  dot,      ///< the sum of K products and c
-  unit,     ///< what a matrix unit computes of K products and c
-};
 
 /// All but `unit` are exact and rounded once. c has the format of the result.
 struct Subject {
@@ -47,14 +38,11 @@ struct Subject {
 /// The largest K of a record.
 inline constexpr std::int64_t kMostProducts = 1 << 16;
 
-std::string_view to_string(Operation);
-/// "convert", "mul", "add", "fma", "dot", each ended by 0; a unit is no operation by name.
-std::span<const std::string_view> operation_names();
-/// The operation of that name. Throws Error with the nearest known name.
-Operation parse_operation(std::string_view);
-
+/// The format of results where none is told: that of comparisons is uint1, else that of operands.
+const Format& usual_result(Operation, const Format& from);
 /// One rounding of numbers of format `from` to format `to`. Throws Error where the formats cannot
-/// be computed with: codebooks, mantissas whose products or random bits exceed 64 bits.
+/// be computed with: codebooks, results whose bits and random bits exceed 64, comparisons with
+/// another result than uint1, to_integer without an integer.
 Subject operation_subject(Operation, const Format& from, const Format& to, const Rounding&,
                           Overflow, std::int64_t k = 1);
 /// Products of one of the unit's instructions; 32 where that is any number.

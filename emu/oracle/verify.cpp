@@ -51,10 +51,12 @@ std::int64_t Comparer::place(std::uint64_t code) const {
     const auto magnitude = static_cast<std::int64_t>(code & ~sign_);
     return (code & sign_) != 0 ? -magnitude : magnitude;
   }
-  if (sign_ == 0 || bits_ == 1) return static_cast<std::int64_t>(code);
+  // Unsigned integers of 64 bits keep their order, counted from 2^63.
+  constexpr std::uint64_t kTop = std::uint64_t{1} << 63;
+  if (sign_ == 0) return static_cast<std::int64_t>(bits_ == 64 ? code ^ kTop : code);
+  if (bits_ == 1) return static_cast<std::int64_t>(code);
   // Two's complement: the sign bit weighs minus its value.
-  return static_cast<std::int64_t>((code & (2 * sign_ - 1)) ^ sign_) -
-         static_cast<std::int64_t>(sign_);
+  return static_cast<std::int64_t>(((code & (2 * sign_ - 1)) ^ sign_) - sign_);
 }
 
 Comparison Comparer::compare_unequal(std::uint64_t want, std::uint64_t got) const {
@@ -95,12 +97,11 @@ Mismatch Comparer::finite_mismatch(std::int64_t want, std::int64_t got, std::uin
     };
     if ((want == 0 && tiny(got)) || (got == 0 && tiny(want))) return Mismatch::flush;
   } else {
-    const auto top = static_cast<std::int64_t>(largest_);
-    const std::int64_t bottom = sign_ != 0 ? -top - 1 : 0;
+    const std::int64_t top = place(largest_), bottom = place(sign_);
     const bool limit = want == top || want == bottom || got == top || got == bottom;
     if (limit && ulps > 1) return Mismatch::saturation;
   }
-  if (want == -got) return Mismatch::sign;
+  if (got != INT64_MIN && want == -got) return Mismatch::sign;
   return ulps == 1 ? Mismatch::one_ulp : Mismatch::ulps;
 }
 
@@ -190,6 +191,10 @@ Checked Verifier::checked(const Records& given) const {
     for (int f = 0; f < fields; ++f) unknown |= given.has_unknown(layout_, f, i);
     Comparison c = unknown ? Comparison{Mismatch::unknown, std::nullopt}
                            : comparer_.compare(o.want[at], given.code(result_, i));
+    if (!unknown && compared_.tolerance.any_invalid_integer && flags_ >= 0 &&
+        subject_.unit == nullptr && subject_.to->kind == Kind::integer &&
+        (given.code(flags_, i) & o.want_flags[at] & kInvalid) != 0)
+      c.mismatch = Mismatch::none;
     if (c.mismatch == Mismatch::none && flags_ >= 0 && given.code(flags_, i) != o.want_flags[at])
       c.mismatch = Mismatch::flags;
     o.compared.push_back(c);

@@ -27,6 +27,9 @@ struct Tolerance {
   NanMatch nan = NanMatch::any;
   ZeroSign zero = ZeroSign::strict;
   std::uint64_t ulps = 0;  ///< finite results that differ by at most this count as equal
+  /// Integers of conversions that raise NV, as expected and as given, count as equal: IEEE 754 says
+  /// nothing of them.
+  bool any_invalid_integer = false;
 };
 
 /// How two results differ, as far as the two codes show it; the first that applies.

@@ -8,38 +8,21 @@
 #include "formats/codec.hpp"
 #include "formats/random.hpp"
 #include "tests/catch.hpp"
+#include "tests/oracle/mpfr_machine.hpp"
 #include "tests/oracle/specification.hpp"
 
 namespace numemu::mpfr_codec_test {
 namespace {
 
-// An MPFR number that frees itself.
-class Number {
- public:
-  explicit Number(mpfr_prec_t precision) { mpfr_init2(x_, precision); }
-  ~Number() { mpfr_clear(x_); }
-  Number(const Number&) = delete;
-  Number& operator=(const Number&) = delete;
-  operator mpfr_ptr() { return x_; }
-
- private:
-  mpfr_t x_;
-};
+using Number = oracle::MpfrNumber;
+using Machine = oracle::MpfrMachine;
+using oracle::direction;
+using oracle::into_range;
+using oracle::mpfr_code_of;
 
 struct Witness {
   double value = 0;
   int flags = 0;
-};
-
-// An IEEE-like format as MPFR sees it: 0.1xxx * 2^exponent with exponent in [emin, emax].
-struct Machine {
-  explicit Machine(const oracle::Specified& f)
-      : precision(f.m + 1),
-        normal_emin(1 - f.bias + 1),
-        emin(normal_emin - f.m),
-        emax((1 << f.e) - 2 - f.bias + 1) {}
-  mpfr_prec_t precision;
-  mpfr_exp_t normal_emin, emin, emax;
 };
 
 // With exponents without bounds: the precision alone rounds. This is what tininess looks at.
@@ -58,25 +41,6 @@ int round_unbounded(mpfr_ptr y, mpfr_ptr x, RoundingMode mode) {
     default:
       throw std::logic_error("MPFR has no such rounding");
   }
-}
-
-mpfr_rnd_t direction(RoundingMode mode) {
-  return mode == RoundingMode::rtz   ? MPFR_RNDZ
-         : mode == RoundingMode::rup ? MPFR_RNDU
-         : mode == RoundingMode::rdn ? MPFR_RNDD
-                                     : MPFR_RNDN;
-}
-
-// MPFR's own emulation of subnormals and of the range, as its manual describes.
-int into_range(const Machine& m, mpfr_ptr y, int ternary, mpfr_rnd_t rounding) {
-  const mpfr_exp_t emin = mpfr_get_emin(), emax = mpfr_get_emax();
-  mpfr_set_emin(m.emin);
-  mpfr_set_emax(m.emax);
-  ternary = mpfr_check_range(y, ternary, rounding);
-  ternary = mpfr_subnormalize(y, ternary, rounding);
-  mpfr_set_emin(emin);
-  mpfr_set_emax(emax);
-  return ternary;
 }
 
 // Ties away have no direction of their own in MPFR's subnormals: round once at the precision that
@@ -118,19 +82,6 @@ Witness witness(const Machine& m, double x_double, RoundingMode mode) {
   if (ternary != 0 && tiny) result.flags |= kUnderflow;
   if (overflow) result.flags |= kOverflow;
   return result;
-}
-
-// The value as this format's code, from its fields.
-std::uint64_t code_of(const oracle::Specified& f, double value) {
-  const std::uint64_t sign = std::signbit(value) ? std::uint64_t{1} << (f.bits - 1) : 0;
-  if (std::isinf(value)) return sign | ((std::uint64_t{1} << f.e) - 1) << f.m;
-  if (value == 0) return sign;
-  const int field = std::max(std::ilogb(value) + f.bias, 0);
-  const double unit = std::ldexp(1.0, std::max(field, 1) - f.bias - f.m);
-  const auto significand = static_cast<std::uint64_t>(std::abs(value) / unit);
-  if (field == 0) return sign | significand;
-  return sign |
-         ((static_cast<std::uint64_t>(field - 1) << f.m) + significand);  // the hidden bit counts
 }
 
 constexpr RoundingMode kModes[] = {RoundingMode::rne, RoundingMode::rna, RoundingMode::rtz,
@@ -189,7 +140,7 @@ void compare(const Format& f, const oracle::Specified& spec, const Machine& m, d
       const Witness& want = overflow == Overflow::ieee ? ieee : saturated;
       const Encoded got = encode(f, value_of(x), {.mode = mode}, overflow);
       ++count.comparisons;
-      if (got.code == code_of(spec, want.value) && got.flags == want.flags) continue;
+      if (got.code == mpfr_code_of(spec, want.value) && got.flags == want.flags) continue;
       if (count.differences++ == 0) {
         char text[128];
         std::snprintf(text, sizeof text, "%s of %a %s %s: code %llx flags %d, MPFR %a flags %d",

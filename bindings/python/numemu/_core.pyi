@@ -8,6 +8,8 @@ from ._records import Trace, Verified
 from .masks import MaskCount, Masked
 
 __version__: str
+#: Names that numemu.vectors() takes as operations.
+OPERATIONS: Tuple[str, ...]
 
 #: NumPy arrays, lists, numbers, and CPU tensors of torch, which are read where they are.
 Array = Any

@@ -101,10 +101,11 @@ class Vectors:
 def vectors(subject, *, style="mixed", n=None, seed=0, level=1, **options):
     """Test vectors of a unit or an operation: a Vectors, to iterate over.
 
-    subject: a unit (numemu.Unit, or what numemu.unit() takes) or an operation: convert, mul, add, fma, dot.
+    subject: a unit (numemu.Unit, or what numemu.unit() takes) or an operation: convert, mul, add, fma, div, sqrt, ..
+    (`numemu vectors --help` lists them).
     style: mixed, random, edges, exhaustive, cancel, subnormal, overflow, ties, alignment, near_ties, carry.
     n: records (10,000; a million at level 2). options: k; of operations format, from_, to, rounding, overflow; of units that take
     any format format_a, format_b. The records are those of `numemu vectors`.
     """
-    key = "op" if subject in ("convert", "mul", "add", "fma", "dot") else "unit"
+    key = "op" if subject in _core.OPERATIONS else "unit"
     return Vectors(dict(options, **{key: subject}, style=style, n=n, seed=seed, level=level))

@@ -258,8 +258,11 @@ TEST_CASE("verify: options that contradict the file or would be ignored are refu
 TEST_CASE("verify: files of every form, as vectors writes them", "[fast]") {
   for (const std::string subject :
        {"--op fma --format bfloat16 --rounding 'sr(8)'", "--op convert --from tf32 --to int5",
-        "--unit h100.wgmma.e4m3.f32 --k 32", "--unit b200.tcgen05.e2m1.f32.nv16 --k 16",
-        "--unit a100.mma.f16.f32.sp24", "--unit intel.emr.vpdpbusds.u8xs8.s32 --k 1",
+        "--op div --format float64", "--op sqrt --format float8_e5m2", "--op lt --format float32",
+        "--op fnmadd --format float16", "--op to_integer --from float64 --to uint64",
+        "--op convert --from int64 --to bfloat16", "--unit h100.wgmma.e4m3.f32 --k 32",
+        "--unit b200.tcgen05.e2m1.f32.nv16 --k 16", "--unit a100.mma.f16.f32.sp24",
+        "--unit intel.emr.vpdpbusds.u8xs8.s32 --k 1",
         "--unit neutral.mac.e5m10.sr8 --format-a float16 --k 3"}) {
     INFO(subject);
     const Scratch s;
@@ -410,6 +413,54 @@ TEST_CASE("verify: a rule explains results with their flags where the file has t
   CHECK(r.code == 1);
   CHECK_THAT(r.out, Catch::Contains("rounding rna in place of rne") &&
                         Catch::Contains(" mismatches with their flags, contradicts 0 of "));
+}
+
+TEST_CASE("verify: lines in TestFloat's layout, of every kind of function", "[fast]") {
+  const Scratch s;
+  struct Lines {
+    const char *options, *text;
+  };
+  // Results of IEEE 754, written by hand; NaN and integers of invalid conversions as x86 has them.
+  for (const Lines& lines :
+       {Lines{"--op div --from float32",
+              "3F800000 40400000 3EAAAAAB 01\n"
+              "80000000 00000000 FFC00000 10\n"
+              "C1200000 80000000 7F800000 08\n"},
+        {"--op sqrt --from float32",
+         "40000000 3FB504F3 01\nBF800000 FFC00000 10\n"
+         "80000000 80000000 00\n"},
+        {"--op fma --from float32", "3F800001 3F800001 BF800002 28800000 00\n"},
+        {"--op le --from float32", "3F800000 40000000 1 00\n7FC00000 3F800000 0 10\n"},
+        {"--op lt_quiet --from float32", "7FC00000 3F800000 0 00\n7F800001 3F800000 0 10\n"},
+        {"--op eq --from float64", "0000000000000000 8000000000000000 1 00\n"},
+        {"--op convert --from uint64 --to float32", "FFFFFFFFFFFFFFFF 5F800000 01\n"},
+        {"--op convert --from int32 --to float16", "FFFF0000 FC00 05\n"},
+        {"--op to_integer --from float32 --to int32 --invalid any",
+         "3FC00000 00000002 00\n4F000000 80000000 10\n7FC00000 80000000 10\n"
+         "C0200000 FFFFFFFE 00\n"},
+        {"--op convert --from float32 --to int64 --rounding rtz --invalid any",
+         "3FC00000 0000000000000001 01\n7F800000 8000000000000000 10\n"}}) {
+    INFO(lines.options);
+    s.file("v.txt", lines.text);
+    const Result r = s.call(std::string("verify --in v.txt --overflow ieee ") + lines.options);
+    CHECK(r.code == 0);
+    CHECK(r.err.empty());
+  }
+  // Without --invalid any the rule is named.
+  s.file("v.txt", s.call("vectors --op convert --from float32 --to int32 --n 400").out);
+  std::string text = read_file(s.path + "/v.txt"), changed;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = text.find('\n', at);
+    std::string line = text.substr(at, end - at);
+    if (const auto nv = line.find(" 10 #"); nv != line.npos) line.replace(nv - 8, 8, "80000000");
+    changed += line + "\n";
+    at = end + 1;
+  }
+  s.file("v.txt", changed);
+  const Result r = s.call("verify --in v.txt");
+  CHECK(r.code == 1);
+  CHECK_THAT(r.out, Catch::Contains("NaN and what is out of range give one integer, as x86 does"));
+  CHECK(s.call("verify --in v.txt --invalid any").code == 0);
 }
 
 TEST_CASE("verify: conversions to integers out of range have the flags of vectors", "[fast]") {

@@ -55,7 +55,9 @@ TEST_CASE("wrong first lines of vector files are refused by name", "[fast]") {
   CHECK(refusal("# numemu-vectors 1 op=mull from=float16") ==
         "unknown operation 'mull'; did you mean 'mul'?");
   CHECK(refusal("# numemu-vectors 1 op=unit from=float16 rounding=rne overflow=ieee") ==
-        "unknown operation 'unit'; known: convert, mul, add, fma, dot");
+        "unknown operation 'unit'; known: convert, mul, add, fma, dot, sub, div, sqrt, fmsub, "
+        "fnmsub, fnmadd, minimum, maximum, minimum_number, maximum_number, min_num, max_num, eq, "
+        "lt, le, eq_signaling, lt_quiet, le_quiet, to_integer");
   CHECK(refusal("# numemu-vectors 1 unit=exact k=4") ==
         "unit neutral.exact: expected a format: it takes any");
   CHECK(refusal("# numemu-vectors 1 unit=h100.wgmma.e4m3.f32 rounding=rne") ==
