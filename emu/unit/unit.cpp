@@ -42,12 +42,13 @@ struct GradeName {
   std::string_view name;
   char letter;
 };
-constexpr std::array<GradeName, 10> kGrades = {{
+constexpr std::array<GradeName, 11> kGrades = {{
     {Grade::definition, "definition", 'D'},
     {Grade::silicon, "silicon", 'S'},
     {Grade::hardware, "hardware", 'H'},
     {Grade::model, "model", 'M'},
     {Grade::leeds, "leeds", 'L'},
+    {Grade::emulator, "emulator", 'E'},
     {Grade::vendor, "vendor", 'V'},
     {Grade::anecdotal, "anecdotal", 'W'},
     {Grade::modelled, "modelled", '-'},

@@ -20,6 +20,7 @@ enum class Grade : std::uint8_t {
   hardware,
   model,
   leeds,
+  emulator,
   vendor,
   anecdotal,
   modelled,

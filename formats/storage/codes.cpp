@@ -23,7 +23,10 @@ bool is_ieee(const Format& f, int exponent_bits, int mantissa_bits) {
 std::vector<ArrayType> accepted_types(const Format& f) {
   std::vector<ArrayType> types = {container_type(f)};
   if (f.kind == Kind::integer && f.is_signed)
-    types.push_back(f.bits <= 8 ? ArrayType::int8 : ArrayType::int16);
+    types.push_back(f.bits <= 8    ? ArrayType::int8
+                    : f.bits <= 16 ? ArrayType::int16
+                    : f.bits <= 32 ? ArrayType::int32
+                                   : ArrayType::int64);
   if (is_ieee(f, 5, 10)) types.push_back(ArrayType::float16);
   if (types[0] == ArrayType::float32) types.push_back(ArrayType::uint32);
   if (types[0] == ArrayType::float64) types.push_back(ArrayType::uint64);
@@ -47,13 +50,13 @@ struct Origin {
 template <class Signed>
 void zero_extend(const Origin& origin, Array& array) {
   const Format& f = origin.f;
-  const int least = -(1 << (f.bits - 1)), most = -least - 1;
+  const std::int64_t most = static_cast<std::int64_t>(f.largest_code()), least = -most - 1;
   array.data.own();
   auto* codes = array.as<Signed>();
   for (std::int64_t i = 0; i < array.elements(); ++i) {
     if (codes[i] < least || codes[i] > most)
       refuse_element(origin, i, fmt::format("{}..{}", least, most), fmt::format("{}", codes[i]));
-    codes[i] = static_cast<Signed>(codes[i] & static_cast<int>(f.code_mask()));
+    codes[i] = static_cast<Signed>(static_cast<std::uint64_t>(codes[i]) & f.code_mask());
   }
 }
 
@@ -119,6 +122,10 @@ Codes checked_codes(const std::string& path, const Format& f, Array array,
     zero_extend<std::int8_t>(origin, array);
   } else if (array.type == ArrayType::int16) {
     zero_extend<std::int16_t>(origin, array);
+  } else if (array.type == ArrayType::int32) {
+    zero_extend<std::int32_t>(origin, array);
+  } else if (array.type == ArrayType::int64) {
+    zero_extend<std::int64_t>(origin, array);
   } else {
     check_codes(origin, array);
   }

@@ -2,6 +2,7 @@
 // Cold: a negligible share of any run (docs/build.md).
 #include "emu/unit/catalogue/models.hpp"
 
+#include <bit>
 #include <string>
 
 #include "emu/unit/operand.hpp"
@@ -161,6 +162,13 @@ UnitDescription saturating_integers(int group) {
   return u;
 }
 
+UnitDescription saturating_pairs() {
+  UnitDescription u = saturating_integers(2);
+  u.accumulator.bits = 16;
+  u.outer.every = 2;
+  return u;
+}
+
 UnitDescription arm_bfdot() {
   UnitDescription u = float32_unit(CoreKind::tree);
   u.group = 2;
@@ -176,6 +184,20 @@ UnitDescription arm_fp8(int group) {
   UnitDescription u = float32_unit(CoreKind::exact);
   u.group = group;
   u.scaling.point = Scaling::Point::after_sum;
+  return u;
+}
+
+UnitDescription riscv_bulk(int k) {
+  constexpr int kFloat32Fraction = 23;
+  UnitDescription u = float32_unit(CoreKind::fused);
+  u.k = u.group = k;
+  u.c_entry = CEntry::after_rounding;
+  u.alignment.fraction_bits = kFloat32Fraction + std::bit_width(static_cast<unsigned>(k) - 1);
+  u.alignment.rounding = RoundingMode::rodd;
+  u.alignment.zero_exponent.reset();
+  u.alignment.floor.reset();
+  u.accumulator.rounding = u.c_rounding = kToOdd;
+  u.accumulator.overflow_to_infinity = true;
   return u;
 }
 

@@ -46,10 +46,15 @@ UnitDescription avx512_fp16();
 UnitDescription integers(int group);
 /// integers(), saturated once per group.
 UnitDescription saturating_integers(int group);
+/// AVX2's sum of bytes: pairs of products saturated to 16 bits, then added modulo 2^32.
+UnitDescription saturating_pairs();
 /// BFDOT with FPCR.EBF = 0: products, their sum and the sum with C rounded to odd, in pairs.
 UnitDescription arm_bfdot();
 /// Arm's FP8 dot products: the exact sum of a group and C, rounded once.
 UnitDescription arm_fp8(int group);
+/// Dot products of RISC-V's Zvbdot: K products aligned to the largest exponent, 23 + log2(K) bits
+/// kept and every cut rounded to odd, as are their sum and its sum with C; zero products drop out.
+UnitDescription riscv_bulk(int k);
 
 /// Definitions.
 UnitDescription sequential();

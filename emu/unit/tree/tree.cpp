@@ -77,7 +77,8 @@ struct PairToOdd {
   }
   /// x + y = s + e exactly (TwoSum; no operation rounds e away because subnormals are kept). Where
   /// e is not zero, x + y lies between s and its neighbour on the side of e; the bits of the one
-  /// nearer to zero with the last bit set are those of the odd one.
+  /// nearer to zero with the last bit set are those of the odd one. Where an infinity takes part, e
+  /// is NaN, and so is what is left to the reference.
   template <class D, class V = hn::Vec<D>>
   HWY_INLINE V AddToOdd(D d, V x, V y) const {
     const hn::RebindToSigned<D> d_bits;
@@ -87,7 +88,8 @@ struct PairToOdd {
     const auto apart = hn::BroadcastSignBit(hn::Xor(bits, hn::BitCast(d_bits, e)));
     const auto odd = hn::Or(hn::Add(bits, apart), hn::Set(d_bits, 1));
     const auto exact = hn::RebindMask(d_bits, hn::Eq(e, hn::Zero(d)));
-    return Flushed(d, hn::BitCast(d, hn::IfThenElse(exact, bits, odd)));
+    const V t = hn::BitCast(d, hn::IfThenElse(exact, bits, odd));
+    return Flushed(d, hn::IfThenElse(hn::IsNaN(e), e, t));
   }
 };
 

@@ -32,6 +32,11 @@ constexpr Live kLive[] = {
     {"VPDPBUSDS",   "intel.emr.vpdpbusds.u8xs8.s32", "uint8",    "int8",     nullptr,   4,  has_avx512_vnni, run_vpdpbusds},
     {"VPDPWSSD",    "intel.emr.vpdpwssd.s16.s32",    "int16",    "int16",    nullptr,   2,  has_avx512_vnni, run_vpdpwssd},
     {"VPDPWSSDS",   "intel.emr.vpdpwssds.s16.s32",   "int16",    "int16",    nullptr,   2,  has_avx512_vnni, run_vpdpwssds},
+    {"VPMADDUBSW",  "intel.emr.vpmaddubsw.u8xs8.s32", "uint8",   "int8",     nullptr,   4,  has_avx2,        run_vpmaddubsw},
+    {"VPDPBUSD, VEX",  "intel.emr.vpdpbusd.u8xs8.s32",  "uint8", "int8",     nullptr,   4,  has_avx_vnni,    run_vex_vpdpbusd},
+    {"VPDPBUSDS, VEX", "intel.emr.vpdpbusds.u8xs8.s32", "uint8", "int8",     nullptr,   4,  has_avx_vnni,    run_vex_vpdpbusds},
+    {"VPDPWSSD, VEX",  "intel.emr.vpdpwssd.s16.s32",    "int16", "int16",    nullptr,   2,  has_avx_vnni,    run_vex_vpdpwssd},
+    {"VPDPWSSDS, VEX", "intel.emr.vpdpwssds.s16.s32",   "int16", "int16",    nullptr,   2,  has_avx_vnni,    run_vex_vpdpwssds},
     {"VFMADD231PH", "intel.emr.vfmadd231ph.f16.f16", "float16",  "float16",  "float16", 1,  has_avx512_fp16, run_vfmadd231ph},
 };
 // clang-format on

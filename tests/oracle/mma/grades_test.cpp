@@ -27,6 +27,7 @@ TEST_CASE("grades: every unit with evidence is compared with it", "[fast]") {
     const UnitRow& row = unit->row();
     INFO(row.name);
     if (row.grade == Grade::silicon) CHECK(compared(silicon_files(), row.name));
+    if (row.grade == Grade::emulator) CHECK(compared(emulated_files(), row.name));
     if (row.grade == Grade::hardware) CHECK(compared(hardware_units(), row.name));
     if (row.grade == Grade::model)
       // Of NVIDIA's units all but the alignment's floor is MMA-Sim's.
@@ -49,6 +50,8 @@ TEST_CASE("grades: what is compared is graded so", "[fast]") {
   }
   for (const SiliconFile& file : silicon_files())
     CHECK(find_unit(file.unit).row().grade == Grade::silicon);
+  for (const SiliconFile& file : emulated_files())
+    CHECK(find_unit(file.unit).row().grade == Grade::emulator);
 }
 
 }  // namespace grades_test

@@ -11,11 +11,12 @@
 namespace numemu::oracle::mma::silicon_test {
 namespace {
 
-void prove(std::initializer_list<Way> ways) {
+void prove(std::span<const SiliconFile> files, const std::string& folder,
+           std::initializer_list<Way> ways) {
   Table table;
-  for (const SiliconFile& file : silicon_files()) {
+  for (const SiliconFile& file : files) {
     try {
-      const Batch batch = read_silicon(file);
+      const Batch batch = read_recorded(file, folder);
       for (const Way way : ways) {
         if (way == Way::fast_blocks && batch.m > 1) continue;
         table.add(std::string(file.file), batch.unit, way, compare(batch, way, NanMatch::bits));
@@ -31,9 +32,17 @@ void prove(std::initializer_list<Way> ways) {
   CHECK(table.failures() == 0);
 }
 
-TEST_CASE("silicon vectors: reference", "[fast]") { prove({Way::reference}); }
+TEST_CASE("silicon vectors: reference", "[fast]") {
+  prove(silicon_files(), silicon_folder(), {Way::reference});
+}
 
-TEST_CASE("silicon vectors: fast path", "[fast]") { prove({Way::fast, Way::fast_blocks}); }
+TEST_CASE("silicon vectors: fast path", "[fast]") {
+  prove(silicon_files(), silicon_folder(), {Way::fast, Way::fast_blocks});
+}
+
+TEST_CASE("vectors of an emulator of Arm: reference and fast path", "[fast]") {
+  prove(emulated_files(), emulated_folder(), {Way::reference, Way::fast, Way::fast_blocks});
+}
 
 std::string halves(std::initializer_list<std::uint16_t> codes) {
   std::string bytes;

@@ -64,12 +64,16 @@ bool has_amx_int8() { return bit(leaf7(0).d, 25) && has_tiles(); }
 bool has_avx512_bf16() { return bit(leaf7(1).a, 5) && has_avx512(); }
 bool has_avx512_vnni() { return bit(leaf7(0).c, 11) && has_avx512(); }
 bool has_avx512_fp16() { return bit(leaf7(0).d, 23) && has_avx512(); }
+bool has_avx2() { return bit(leaf7(0).b, 5) && (saved_states() & 0x6) == 0x6; }
+bool has_avx_vnni() { return bit(leaf7(1).a, 4) && has_avx2(); }
 #else
 bool has_amx_bf16() { return false; }
 bool has_amx_int8() { return false; }
 bool has_avx512_bf16() { return false; }
 bool has_avx512_vnni() { return false; }
 bool has_avx512_fp16() { return false; }
+bool has_avx2() { return false; }
+bool has_avx_vnni() { return false; }
 #endif
 
 }  // namespace numemu::oracle::mma

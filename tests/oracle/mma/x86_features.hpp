@@ -9,5 +9,7 @@ bool has_amx_int8();
 bool has_avx512_bf16();
 bool has_avx512_vnni();
 bool has_avx512_fp16();
+bool has_avx2();
+bool has_avx_vnni();
 
 }  // namespace numemu::oracle::mma

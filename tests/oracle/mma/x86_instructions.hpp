@@ -19,6 +19,13 @@ void run_vpdpbusds(const void* a, const void* b, const void* c, void* d);
 void run_vpdpwssd(const void* a, const void* b, const void* c, void* d);
 void run_vpdpwssds(const void* a, const void* b, const void* c, void* d);
 void run_vfmadd231ph(const void* a, const void* b, const void* c, void* d);
+/// VPMADDUBSW, VPMADDWD with ones and VPADDD of AVX2: k is 4.
+void run_vpmaddubsw(const void* a, const void* b, const void* c, void* d);
+/// The VEX encodings of AVX-VNNI.
+void run_vex_vpdpbusd(const void* a, const void* b, const void* c, void* d);
+void run_vex_vpdpbusds(const void* a, const void* b, const void* c, void* d);
+void run_vex_vpdpwssd(const void* a, const void* b, const void* c, void* d);
+void run_vex_vpdpwssds(const void* a, const void* b, const void* c, void* d);
 
 /// Sixteen numbers at a time: count is a multiple of 16.
 void run_vcvtneps2bf16(const float* x, std::uint16_t* y, std::int64_t count);
