@@ -64,11 +64,12 @@ std::pair<std::int64_t, std::int64_t> parse_tile(const std::string& text) {
 }
 
 /// The one number of a tensor scale, positive and finite.
-float given_tensor_scale(const std::string& path) {
+float given_tensor_scale(const std::string& path, const BlockFormat& f) {
   const Array scale = read_npy(path);
   require_type(path, scale.type, {ArrayType::float32}, "tensor scale");
-  if (scale.elements() != 1 || !(*scale.as<float>() > 0) || !std::isfinite(*scale.as<float>()))
+  if (scale.elements() != 1)
     throw Error(fmt::format("{}: expected one finite number above 0 as tensor scale", path));
+  check_given_tensor_scale(path, f, *scale.as<float>());
   return *scale.as<float>();
 }
 
@@ -427,7 +428,7 @@ QuantizedFile quantize_file(const QuantizeRequest& o) {
     check_given_scales(o.scales_in, f, layout, scales);
     options.scales = &scales;
   }
-  if (!o.tensor_scale_in.empty()) options.tensor_scale = given_tensor_scale(o.tensor_scale_in);
+  if (!o.tensor_scale_in.empty()) options.tensor_scale = given_tensor_scale(o.tensor_scale_in, f);
   file.quantized = quantize(file.numbers, quantization_of(options, f, settled.conversion), layout,
                             {.codes = !o.parts.codes.empty(),
                              .scales = !o.parts.scales.empty(),

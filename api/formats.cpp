@@ -320,11 +320,18 @@ void check_given_scales(const std::string& name, const BlockFormat& f, const Blo
   check_scales(f, name, scales.data.data(), layout.blocks);
 }
 
+void check_given_tensor_scale(const std::string& name, const BlockFormat& f, float scale) {
+  if (!f.tensor_scale) throw usage_error(fmt::format("{}: {} has no tensor scale", name, f.name));
+  if (!(scale > 0) || !std::isfinite(scale))
+    throw Error(fmt::format("{}: expected one finite number above 0 as tensor scale", name));
+}
+
 QuantizedArray quantize(const Array& x, const QuantizeOptions& options) {
   require_type("x", x.type, {ArrayType::float32}, "numbers");
   const BlockFormat& f = find_block_format(options.block);
   const BlockLayout layout = block_layout(f, x.shape, options.axis);
   if (options.scales != nullptr) check_given_scales("scales", f, layout, *options.scales);
+  if (options.tensor_scale) check_given_tensor_scale("tensor scale", f, *options.tensor_scale);
   return quantize(x, quantization_of(options, f, conversion_of(*f.element, options.words)), layout,
                   {.zero_points = f.affine != Affine::sym});
 }

@@ -152,6 +152,8 @@ void quantize_into(const Array& x, QuantizedArray& q);
 /// Throws Error naming the array and the position where scales are not those of such blocks.
 void check_given_scales(const std::string& name, const BlockFormat&, const BlockLayout&,
                         const Array& scales);
+/// Throws Error where such a number is no tensor scale, or the format has none.
+void check_given_tensor_scale(const std::string& name, const BlockFormat&, float scale);
 /// How options quantize. Throws Error for a scale rule that does not serve the block format.
 BlockQuantization quantization_of(const QuantizeOptions&, const BlockFormat&, const Conversion&);
 Sqnr sqnr_of(const Array& x, const Array& y);

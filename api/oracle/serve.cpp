@@ -8,7 +8,6 @@
 #include "api/oracle/records.hpp"
 #include "emu/oracle/evaluate.hpp"
 #include "emu/oracle/identify/protocol.hpp"
-#include "emu/unit/sparse/kept_index.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::api {
@@ -22,18 +21,13 @@ using oracle::Subject;
 /// Codes that wait for their answers, at most.
 constexpr std::int64_t kMostWaiting = 1 << 18;
 
-/// Two's complement of `bits` bits, as a container of any width holds it.
-std::uint64_t extended(std::uint64_t code, int bits) {
-  const int above = 64 - bits;
-  return static_cast<std::uint64_t>(static_cast<std::int64_t>(code << above) >> above);
-}
-
 class Server {
  public:
   Server(const Subject& subject, bool flags, std::string name, const oracle::ByteReader& questions,
          const std::function<void(const std::string&)>& answer)
       : subject_(subject),
         layout_(oracle::layout_of(subject)),
+        flags_(flags),
         name_(std::move(name)),
         questions_(questions),
         answer_(answer) {
@@ -44,7 +38,6 @@ class Server {
     }
     if (flags && oracle::find_field(layout_, "flags") < 0)
       throw usage_error("--flags: an integer unit raises none");
-    by_reference_ = flags || subject.unit == nullptr || oracle::find_field(layout_, "r") >= 0;
     waiting_.reset(operands_, 0);
   }
 
@@ -109,18 +102,6 @@ class Server {
                fmt::format("{}: {:#x} is not a code of {}", field.name, code, field.format->name));
       }
     }
-    if (const int e = oracle::find_field(operands_, "e"); e >= 0) check_kept(one, e);
-  }
-
-  /// The reference looks at metadata, the fast path takes them as they are.
-  void check_kept(const Records& one, int e) const {
-    const auto& codes = one.columns[static_cast<std::size_t>(e)];
-    const std::vector<std::uint8_t> kept(codes.begin(), codes.end());
-    try {
-      unit::check_index({subject_.unit->description()->sparsity}, kept.data(), 1, subject_.k);
-    } catch (const Error& error) {
-      fail(one.line[0], error.what());
-    }
   }
 
   void answer_all() {
@@ -141,18 +122,8 @@ class Server {
   }
 
   void compute(Records& all) const {
-    if (by_reference_) return oracle::evaluate(subject_, all);
-    const auto c = static_cast<std::size_t>(oracle::find_field(layout_, "c"));
-    const auto d = static_cast<std::size_t>(oracle::find_field(layout_, "d"));
-    if (layout_[c].format == nullptr) {
-      for (std::uint64_t& code : all.columns[c]) code = extended(code, layout_[c].bits);
-    }
-    try {
-      oracle::UnitDot(subject_, layout_).multiply(all, oracle::Path::fast);
-    } catch (const Error&) {
-      return oracle::evaluate(subject_, all);  // which names the record
-    }
-    for (std::uint64_t& code : all.columns[d]) code &= ~std::uint64_t{0} >> (64 - layout_[d].bits);
+    flags_ ? oracle::evaluate(subject_, all)
+           : oracle::evaluate_without_flags(subject_, layout_, all);
   }
 
   void write(const Records& all, std::int64_t count) const {
@@ -173,7 +144,7 @@ class Server {
   Layout operands_;
   std::vector<std::size_t> results_;  ///< fields of the answers
   std::int64_t codes_ = 0;            ///< of the operands of a record
-  bool by_reference_ = false;
+  const bool flags_;
   std::string name_, header_;
   bool header_ended_ = false;
   const oracle::ByteReader& questions_;

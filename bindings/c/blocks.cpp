@@ -29,7 +29,8 @@ BlockLayout layout_of(const BlockFormat& f, const ArrayShape& shape,
   return block_layout(f, shape, axis_of(options));
 }
 
-BlockQuantization quantization_of(const BlockFormat& f, const numemu_quantize_options& options,
+BlockQuantization quantization_of(const BlockFormat& f, const BlockLayout& layout,
+                                  const numemu_quantize_options& options, const Array* scales,
                                   const Conversion& conversion) {
   api::QuantizeOptions words;
   words.rule = text_of(options.scale_rule);
@@ -37,6 +38,16 @@ BlockQuantization quantization_of(const BlockFormat& f, const numemu_quantize_op
   words.ignore_nonfinite = options.ignore_nonfinite != 0;
   words.full_range = options.full_range != 0;
   words.no_tensor_scale = options.no_tensor_scale != 0;
+  words.scales = scales;
+  if (scales != nullptr) {
+    if (!words.rule.empty())
+      throw usage_error("scales: expected NULL: the scale rule chooses them");
+    api::check_given_scales("scales", f, layout, *scales);
+  }
+  if (options.tensor_scale != nullptr) {
+    words.tensor_scale = *options.tensor_scale;
+    api::check_given_tensor_scale("tensor scale", f, *words.tensor_scale);
+  }
   return api::quantization_of(words, f, conversion);
 }
 
@@ -115,10 +126,12 @@ numemu_status numemu_quantize(const numemu_block* block, const numemu_rounding* 
     Out codes("codes", parts.codes, container_type(*f.element), numbers.shape);
     Out scales("scales", parts.scales, container_type(*f.scale), layout.scale_shape);
     Out zero_points("zero points", parts.zero_points, zero_point_type(f), layout.scale_shape);
+    const Array given_scales = options.scales == nullptr ? Array() : in("scales", *options.scales);
     const BlockCounts counted = quantize_blocks(
-        quantization_of(f, options, conversion_of(*f.element, rounding, random)), layout,
-        numbers.as<float>(), {codes.data(), scales.data(), zero_points.data(), parts.tensor_scale},
-        values.as<float>());
+        quantization_of(f, layout, options, options.scales == nullptr ? nullptr : &given_scales,
+                        conversion_of(*f.element, rounding, random)),
+        layout, numbers.as<float>(),
+        {codes.data(), scales.data(), zero_points.data(), parts.tensor_scale}, values.as<float>());
     for (Out* part : {&values, &codes, &scales, &zero_points}) part->finish();
     if (counts != nullptr) give(counts_of(counted.elements), counts, "counts");
   });

@@ -171,6 +171,8 @@ typedef struct numemu_quantize_options {
   int32_t axis;            /* negative counts from the end; with has_axis 0 the last one */
   int32_t has_axis;
   int32_t ignore_nonfinite, full_range, no_tensor_scale;
+  const numemu_array* scales; /* NULL, or in place of a rule's: codes of the scale format (float32 ones are numbers) */
+  const float* tensor_scale;  /* NULL, or in place of the one from the largest magnitude */
 } numemu_quantize_options;
 /* x: float32. The rounding, randomness and options may be NULL: RNE saturating, none, all 0. */
 NUMEMU_API numemu_status numemu_quantize(const numemu_block*, const numemu_rounding*, const numemu_random*, const numemu_quantize_options*,

@@ -107,11 +107,14 @@ numemu_status numemu_operation_compute(const numemu_operation* operation, int64_
   return call([&] {
     const oracle::Layout& layout = required(operation, "operation").layout;
     require_columns(layout, columns, n);
+    const int flags = oracle::find_field(layout, "flags");
+    const bool told = flags < 0 || (n > 0 && columns[flags] != nullptr);
     in_pieces(layout, n, [&](std::int64_t first, std::int64_t count) {
       oracle::Records records = records_of(layout, columns, first, count, false);
       try {
         oracle::require_codes(layout, records, false);
-        oracle::evaluate(operation->subject, records);
+        told ? oracle::evaluate(operation->subject, records)
+             : oracle::evaluate_without_flags(operation->subject, layout, records);
       } catch (const oracle::RecordError& error) {
         throw oracle::RecordError(first + error.record, error.text);
       }

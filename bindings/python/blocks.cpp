@@ -41,17 +41,30 @@ py::object quantize(const BlockFormat& f, const Arguments& a) {
                                  .overflow = a.get<std::string>(4),
                                  .seed = a.get<std::uint64_t>(5)};
   const auto axis = a.get<int>(1);
-  const api::QuantizeOptions options{.block = f.name,
-                                     .axis = axis,
-                                     .rule = a.get<std::string>(2),
-                                     .words = words,
-                                     .scale_round = a.get<std::string>(6),
-                                     .ignore_nonfinite = a.get<bool>(7),
-                                     .full_range = a.get<bool>(8),
-                                     .no_tensor_scale = !a.get<bool>(9)};
+  api::QuantizeOptions options{.block = f.name,
+                               .axis = axis,
+                               .rule = a.get<std::string>(2),
+                               .words = words,
+                               .scale_round = a.get<std::string>(6),
+                               .ignore_nonfinite = a.get<bool>(7),
+                               .full_range = a.get<bool>(8)};
   Quantized q;
-  q.arrays.how = api::quantization_of(options, f, api::conversion_of(*f.element, words));
   q.arrays.layout = block_layout(f, in.array.shape, axis);
+  Given scales;
+  if (!a[11].is_none()) {
+    if (!options.rule.empty())
+      throw usage_error("scales: not allowed with a rule, which would choose them");
+    scales = python::codes(a[11], f.scale, "scales");
+    api::check_given_scales("scales", f, q.arrays.layout, scales.array);
+    options.scales = &scales.array;
+  }
+  if (PyBool_Check(a[9].ptr()) != 0) {
+    options.no_tensor_scale = !a.get<bool>(9);
+  } else {
+    options.tensor_scale = a.get<float>(9);
+    api::check_given_tensor_scale("tensor_scale", f, *options.tensor_scale);
+  }
+  q.arrays.how = api::quantization_of(options, f, api::conversion_of(*f.element, words));
   q.x = in.owner ? in.owner : py::reinterpret_borrow<py::object>(a[0]);
   q.values = make_room(q.arrays.values, ArrayType::float32, in.array.shape, a[10]);
   q.codes = make_room(q.arrays.codes, container_type(*f.element), in.array.shape);
@@ -63,6 +76,7 @@ py::object quantize(const BlockFormat& f, const Arguments& a) {
     const py::gil_scoped_release released;
     api::quantize_into(in.array, q.arrays);
   }
+  q.arrays.how.scales = nullptr;  // they end here
   return py::cast(std::move(q));
 }
 
@@ -153,12 +167,13 @@ py::object format_named(const Arguments& a) {
 Signature quantize_blocks_signature(
     "quantize",
     "x, *, axis=-1, rule='', rounding='rne', overflow='saturate', seed=0, scale_round='', "
-    "ignore_nonfinite=False, full_range=False, tensor_scale=True, out=None",
+    "ignore_nonfinite=False, full_range=False, tensor_scale=True, out=None, scales=None",
     "The array x (numbers, taken as float32) by blocks: a numemu.Quantized.\n\n"
     "axis: of the blocks or channels. rule: of the scales, else the format's own. scale_round: of "
     "real scales, rup (never clips) or rne. ignore_nonfinite: else a block with NaN or Inf is NaN. "
-    "full_range: use the most negative code of symmetric integers. tensor_scale: False: it is 1. "
-    "out: a float32 array that takes the values.");
+    "full_range: use the most negative code of symmetric integers. tensor_scale: False: it is 1; a "
+    "number: it is that. out: a float32 array that takes the values. scales: codes of the scale "
+    "format (float32 scales are numbers), as `Quantized.scales` has them, in place of a rule's.");
 Signature dequantize_blocks_signature(
     "dequantize", "codes, scales, zero_points=None, tensor_scale=1.0, *, axis=-1, out=None",
     "The float32 numbers that codes and their scales mean, of the shape of the codes.");

@@ -2,8 +2,8 @@
 
 #include <exception>
 #include <string>
-#include <string_view>
 
+#include "bindings/python/options.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::python {
@@ -12,7 +12,7 @@ namespace {
 constexpr const char* kErrorDoc =
     "What is wrong, in one line with the file, the argument or the position, and what was "
     "expected: "
-    "the line that the program prints.\n\n"
+    "the line that the program prints, with the names that options have in Python.\n\n"
     "kind: 'usage' (arguments that are missing, wrong or contradict each other), 'file' (what "
     "cannot "
     "be opened, read, made or written), 'value' (what a file, a name or a text says is wrong or "
@@ -39,7 +39,7 @@ PyObject* error_type = nullptr;  // lives as long as the interpreter
 
 void set_error(const Error& error) {
   // Names of files may be any bytes.
-  const std::string_view text = error.what();
+  const std::string text = with_names_of_python(error.what());
   const auto words = py::reinterpret_steal<py::object>(
       PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
   if (!words) return;

@@ -209,7 +209,7 @@ Signature tune_signature("_tune", "options, progress, say", "Network.tune()");
 Signature ports_signature("_ports", "model", "Network.inputs and outputs");
 Signature recipe_signature("_recipe", "recipe", "numemu.recipe()");
 Signature options_signature("_options", "command",
-                            "Of each option of a command: name, default and help.");
+                            "Of each option of a command: name, default, help and type.");
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <type_traits>
 #include <variant>
@@ -99,12 +100,44 @@ py::object standard_of(const api::Option& option) {
       option.target);
 }
 
+/// What it takes, as annotations of Python say it.
+std::string type_text(const api::Option& option) {
+  constexpr const char* kText = "Union[str, PathLike[str]]";
+  if (!option.words.empty()) return "Literal[\"" + joined(option.words, "\", \"") + "\"]";
+  return std::visit(
+      [&]<class T>(const T&) -> std::string {
+        using Target = std::remove_pointer_t<T>;
+        if constexpr (std::is_same_v<T, api::TakeFlag> || std::is_same_v<Target, bool>) {
+          return "bool";
+        } else if constexpr (std::is_same_v<T, api::TakeText>) {
+          return "Union[str, float, Sequence[Any], Mapping[str, Any]]";
+        } else if constexpr (std::is_same_v<Target, std::vector<std::string>>) {
+          return "Union[str, Sequence[str]]";
+        } else if constexpr (std::is_same_v<Target, std::string> ||
+                             std::is_same_v<Target, std::optional<std::string>>) {
+          return option.json ? "Union[str, PathLike[str], Mapping[str, Any]]" : kText;
+        } else if constexpr (std::is_same_v<Target, double> ||
+                             std::is_same_v<Target, std::optional<double>>) {
+          return "float";
+        } else {
+          return "int";
+        }
+      },
+      option.target);
+}
+
 template <class... Request>
 std::vector<api::Option> all_of(Request&... requests) {
   std::vector<api::Option> all;
   for (const std::vector<api::Option>& own : {api::options_of(requests)...})
     all.insert(all.end(), own.begin(), own.end());
   return all;
+}
+
+/// The flag of the command turns it off.
+bool turned_off(const api::Option& option) {
+  const auto* const target = std::get_if<bool*>(&option.target);
+  return target != nullptr && **target;
 }
 
 }  // namespace
@@ -126,6 +159,43 @@ void Options::require_all_read() const {
   }
 }
 
+std::string with_names_of_python(std::string_view message) {
+  static const std::map<std::string, std::string> other_names = [] {
+    api::OpenRequest open;
+    api::EvaluateRequest evaluate;
+    api::InferRequest infer;
+    api::TrainRequest train;
+    api::TuneRequest tune;
+    api::SweepRequest sweep;
+    api::ExperimentRequest experiment;
+    std::map<std::string, std::string> names;
+    for (const api::Option& o : all_of(open, evaluate, infer, train, tune, sweep, experiment))
+      if (!o.flag.empty()) names[o.flag] = o.name + (turned_off(o) ? "=False" : "");
+    return names;
+  }();
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+  std::string text;
+  while (!message.empty()) {
+    std::size_t end = 2;
+    const bool begins = text.empty() || text.back() == ' ' || text.back() == '(';
+    if (!begins || !message.starts_with("--") || message.size() < 3 || !letter(message[2])) {
+      text += message.front();
+      message.remove_prefix(1);
+      continue;
+    }
+    while (end < message.size() &&
+           (letter(message[end]) ||
+            (message[end] == '-' && end + 1 < message.size() && letter(message[end + 1]))))
+      ++end;
+    std::string name(message.substr(2, end - 2));
+    std::ranges::replace(name, '-', '_');
+    const auto found = other_names.find(std::string(message.substr(0, end)));
+    text += found == other_names.end() ? name : found->second;
+    message.remove_prefix(end);
+  }
+  return text;
+}
+
 py::list described_options(const std::string& command) {
   api::OpenRequest open;
   api::EvaluateRequest evaluate;
@@ -142,7 +212,8 @@ py::list described_options(const std::string& command) {
                                                                 : all_of(experiment);
   py::list rows;
   for (const api::Option& option : options)
-    if (!option.files) rows.append(py::make_tuple(option.name, standard_of(option), option.help));
+    if (!option.files)
+      rows.append(py::make_tuple(option.name, standard_of(option), option.help, type_text(option)));
   return rows;
 }
 

@@ -1,6 +1,7 @@
 // Keyword arguments as the options of requests (api/options.hpp).
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/options.hpp"
@@ -30,7 +31,11 @@ class Options {
 };
 
 /// For signatures and help: of each option of the command its name, what it is where it is not
-/// given (None where that depends) and its help.
+/// given (None where that depends) its help and its type.
 py::list described_options(const std::string& command);
+
+/// A message about options of a command ("--lr: expected ..."), with the names that they have here
+/// ("learning_rate: expected ...").
+std::string with_names_of_python(std::string_view message);
 
 }  // namespace numemu::python

@@ -29,6 +29,7 @@ typedef struct {
   numemu_field field[MOST_FIELDS];
   int fields, result, flags; /* result, flags: numbers of fields; flags -1 where there are none */
   int words;                 /* of the simulator's vectors */
+  int lacks_flags;           /* results are there, flags are not: nobody has asked for them */
   uint64_t* now[MOST_FIELDS];  /* inputs and, in a check, the results of the design */
   uint64_t* want[MOST_FIELDS]; /* results by the specification; NULL of inputs */
   uint64_t* kept[MOST_FIELDS];
@@ -224,44 +225,70 @@ int numemu_sv_set(void* of, int f, const svBitVecVal* value) {
   return NUMEMU_OK;
 }
 
+/* Into `want`. Without flags the library computes as fast as it multiplies; with them by its reference. */
+static int compute(handle* h, int with_flags) {
+  uint64_t* columns[MOST_FIELDS] = {NULL};
+  for (int f = 0; f < h->fields; ++f) columns[f] = h->field[f].is_result ? h->want[f] : h->now[f];
+  h->lacks_flags = h->flags >= 0 && !with_flags;
+  if (h->lacks_flags) columns[h->flags] = NULL;
+  return told(numemu_operation_compute(h->operation, 1, columns));
+}
+
+/* Before flags are read. */
+static int settle(handle* h) {
+  if (!h->lacks_flags) return NUMEMU_OK;
+  const int status = compute(h, 1);
+  h->now[h->flags][0] = h->want[h->flags][0];
+  return status;
+}
+
 /* An input as it was set, or a result by the specification. */
-int numemu_sv_get(const void* of, int f, svBitVecVal* value) {
-  const handle* h = (const handle*)of;
+int numemu_sv_get(void* of, int f, svBitVecVal* value) {
+  handle* h = (handle*)of;
   if (f < 0 || f >= numemu_sv_fields(of)) return refuse(h == NULL ? kNotOpen : kNoField);
+  if (f == h->flags) {
+    const int status = settle(h);
+    if (status != NUMEMU_OK) return status;
+  }
   pack(h->want[f] != NULL ? h->want[f] : h->now[f], h->field[f].bits, codes_of(h, f), value, h->words);
   return NUMEMU_OK;
 }
 
-static int compute(handle* h, int64_t n, uint64_t* const* inputs, uint64_t* const* results) {
-  uint64_t* columns[MOST_FIELDS] = {NULL};
-  for (int f = 0; f < h->fields; ++f) columns[f] = h->field[f].is_result ? results[f] : inputs[f];
-  return told(numemu_operation_compute(h->operation, n, columns));
-}
-
 /* The transaction with its results by the specification, which an explanation takes for given. */
-static int compute_now(handle* h) {
-  const int status = compute(h, 1, h->now, h->want);
+static int compute_now(handle* h, int with_flags) {
+  const int status = compute(h, with_flags);
   for (int f = 0; f < h->fields; ++f) {
     if (h->want[f] != NULL) memcpy(h->now[f], h->want[f], codes_of(h, f) * sizeof(uint64_t));
   }
   return status;
 }
 
-int numemu_sv_compute(void* of) { return of == NULL ? refuse(kNotOpen) : compute_now((handle*)of); }
+int numemu_sv_compute(void* of) { return of == NULL ? refuse(kNotOpen) : compute_now((handle*)of, 1); }
 
 /* In one call: fields named a, b, c to the result. */
-int numemu_sv_dot(void* of, const svBitVecVal* a, const svBitVecVal* b, uint64_t c, uint64_t* d, unsigned char* flags) {
+static int dot(void* of, const svBitVecVal* a, const svBitVecVal* b, uint64_t c, uint64_t* d, int with_flags) {
   handle* h = (handle*)of;
   const int at_c = numemu_sv_field(of, "c");
-  *d = *flags = 0;
+  *d = 0;
   if (numemu_sv_field(of, "a") != 0 || numemu_sv_field(of, "b") != 1) return refuse("expected an operation of a and b");
   unpack(a, h->field[0].bits, codes_of(h, 0), h->now[0]);
   unpack(b, h->field[1].bits, codes_of(h, 1), h->now[1]);
   if (at_c >= 0) h->now[at_c][0] = c;
-  const int status = compute_now(h);
+  const int status = compute_now(h, with_flags);
   *d = h->want[h->result][0];
-  *flags = h->flags >= 0 ? (unsigned char)h->want[h->flags][0] : 0;
   return status;
+}
+
+static unsigned char flags_of(const handle* h) { return h != NULL && h->flags >= 0 ? (unsigned char)h->want[h->flags][0] : 0; }
+
+int numemu_sv_dot(void* of, const svBitVecVal* a, const svBitVecVal* b, uint64_t c, uint64_t* d, unsigned char* flags) {
+  const int status = dot(of, a, b, c, d, 1);
+  *flags = status == NUMEMU_OK ? flags_of((handle*)of) : 0;
+  return status;
+}
+
+int numemu_sv_dot_code(void* of, const svBitVecVal* a, const svBitVecVal* b, uint64_t c, uint64_t* d) {
+  return dot(of, a, b, c, d, 0);
 }
 
 /* One code for each of the first inputs: in; a, b; a, b, c. */
@@ -275,9 +302,9 @@ int numemu_sv_scalar(void* of, uint64_t x, uint64_t y, uint64_t z, uint64_t* out
     if (h->field[f].count != 1) return refuse("expected an operation of single codes");
     h->now[f][0] = codes[f];
   }
-  const int status = compute_now(h);
+  const int status = compute_now(h, 1);
   *out = h->want[h->result][0];
-  *flags = h->flags >= 0 ? (unsigned char)h->want[h->flags][0] : 0;
+  *flags = flags_of(h);
   return status;
 }
 
@@ -370,7 +397,7 @@ int numemu_sv_check(void* of, const svBitVecVal* got, unsigned char flags, int n
   handle* h = (handle*)of;
   *verdict = MISMATCH;
   if (h == NULL) return refuse(kNotOpen);
-  int status = compute(h, 1, h->now, h->want);
+  int status = compute(h, compare_flags);
   if (status != NUMEMU_OK) return status;
   unpack(got, h->field[h->result].bits, codes_of(h, h->result), h->now[h->result]);
   if (h->flags >= 0) h->now[h->flags][0] = compare_flags ? flags : h->want[h->flags][0];
@@ -394,6 +421,7 @@ int numemu_sv_check(void* of, const svBitVecVal* got, unsigned char flags, int n
 const char* numemu_sv_explain(void* of) {
   handle* h = (handle*)of;
   if (h == NULL) return kNotOpen;
+  if (settle(h) != NUMEMU_OK) return numemu_sv_message();
   const int status = told(numemu_operation_explain(h->operation, h->now, 0, h->text, sizeof h->text, NULL));
   return status == NUMEMU_OK ? h->text : numemu_sv_message();
 }
@@ -463,6 +491,7 @@ int numemu_sv_vectors_next(void* of, void* transaction, int* there) {
     memcpy(h->now[f], codes, codes_of(h, f) * sizeof *codes);
     if (h->want[f] != NULL) memcpy(h->want[f], codes, codes_of(h, f) * sizeof *codes);
   }
+  h->lacks_flags = 0;
   ++s->at;
   *there = 1;
   return NUMEMU_OK;

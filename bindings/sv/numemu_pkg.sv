@@ -87,6 +87,9 @@ package numemu_pkg;
   // Packed vectors.
   import "DPI-C" function int numemu_sv_dot(input chandle operation, input vector_t a, input vector_t b, input code_t c,
                                             output code_t d, output flags_t flags);
+  // The same without flags, several times as fast.
+  import "DPI-C" function int numemu_sv_dot_code(input chandle operation, input vector_t a, input vector_t b, input code_t c,
+                                                 output code_t d);
   import "DPI-C" function int numemu_sv_set(input chandle operation, input int field, input vector_t value);
   import "DPI-C" function int numemu_sv_get(input chandle operation, input int field, output vector_t value);
   import "DPI-C" function int numemu_sv_compute(input chandle operation);
@@ -229,8 +232,7 @@ package numemu_pkg;
 
     // c plus the products of a and b.
     function code_t dot(vector_t a, vector_t b, code_t c = 0);
-      flags_t flags;
-      void'(succeeded(numemu_sv_dot(handle, a, b, c, dot, flags)));
+      void'(succeeded(numemu_sv_dot_code(handle, a, b, c, dot)));
     endfunction
 
     // How the transaction's result comes about, step by step.

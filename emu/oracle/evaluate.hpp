@@ -120,6 +120,10 @@ void require_codes(const Layout&, const Records&, bool results);
 /// `ends`: of a unit, those of its registers.
 void evaluate(const Subject&, Records&, const unit::ShortEnds* ends = nullptr);
 
+/// evaluate() without flags, by the unit's fast paths where it has some: the same bits. Large
+/// batches use all threads, unless already inside a parallel region.
+void evaluate_without_flags(const Subject&, const Layout&, Records&);
+
 /// The exact result of record i before its rounding: the number, the product, the sum of all
 /// products and c. Of units, too: what an exact unit would round. At most 64 leading bits and a
 /// sticky bit.

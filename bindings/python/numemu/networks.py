@@ -5,7 +5,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
-from typing import Any, Callable, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Optional, Sequence, Union
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,11 @@ from . import _core
 from ._options import with_options
 from ._progress import Progress, say
 from ._views import raise_value, usage
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from . import _option_types
 
 Batch = Mapping[str, Any]  #: arrays by the names of inputs and targets, and what else a metric reads
 Data = Union[str, os.PathLike, Batch, Iterable[Batch]]
@@ -45,7 +50,7 @@ class Network:
     @with_options("eval", without=("net", "calibrate_on"))
     def eval(self, data: Data, recipe: Recipe = None, *, metric: Optional[Metric] = None,
              combine: Optional[Callable[[list], Any]] = None, calibrate: Optional[Data] = None, batch: int = 16,
-             fold_batch_norm: bool = False, progress: Shown = None, **options: Any) -> dict[str, Any]:
+             fold_batch_norm: bool = False, progress: Shown = None, **options: Unpack[_option_types.EvalOptions]) -> dict[str, Any]:
         """What a recipe does to the network, beside float32.
 
         data: a data set as on the command line ("glyphs", "npy:FILE.npz,test=100"); a dict of arrays by the inputs' names
@@ -81,7 +86,7 @@ class Network:
     @with_options("infer", without=("model", "calibrate_on"))
     def infer(self, x: Arrays, recipe: Recipe = None, *, calibrate: Union[None, str, Arrays] = None,
               outputs: Union[None, str, Sequence[str]] = None, noise: bool = False, predictions: bool = False,
-              progress: Shown = None, **options: Any) -> Inferred:
+              progress: Shown = None, **options: Unpack[_option_types.InferOptions]) -> Inferred:
         """Outputs of the network for arrays: a dict of float32 arrays by the outputs' names, an `Inferred`.
 
         x: an array for a network of one input, or a dict by the inputs' names.
@@ -104,7 +109,7 @@ class Network:
 
     @with_options("tune", without=("net",))
     def tune(self, data: Data, recipe: Recipe, *, out: Union[str, os.PathLike] = "out/tune",
-             calibrate_on: Optional[Data] = None, progress: Shown = None, **options: Any) -> dict[str, Any]:
+             calibrate_on: Optional[Data] = None, progress: Shown = None, **options: Unpack[_option_types.TuneOptions]) -> dict[str, Any]:
         """`numemu tune`: recovers accuracy after training and writes a checkpoint into `out`, which load() takes.
 
         data and calibrate_on, which steps read in place of the data's own samples: as in eval().
@@ -198,7 +203,7 @@ def load(model: Union[str, os.PathLike]) -> Network:
 @with_options("train")
 def train(net: Union[str, os.PathLike] = "lenet", data: Data = "glyphs", recipe: Recipe = None, *,
           out: Union[str, os.PathLike] = "out/train", on_epoch: Optional[Callable[[dict], None]] = None,
-          progress: Shown = None, **options: Any) -> dict[str, Any]:
+          progress: Shown = None, **options: Unpack[_option_types.TrainOptions]) -> dict[str, Any]:
     """`numemu train`: trains from scratch, or goes on where an interrupted run stopped, and writes checkpoint, metrics.jsonl
     and state into `out`. The same bytes for the same options.
 

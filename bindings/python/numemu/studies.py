@@ -4,18 +4,23 @@ from __future__ import annotations
 import html
 import os
 from collections.abc import Mapping
-from typing import Any, Callable, Optional, Union
+from typing import TYPE_CHECKING, Any, Callable, Optional, Union
 
 from . import _core
 from ._options import with_options
 from ._progress import Progress, say
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from . import _option_types
 
 Path = Union[str, os.PathLike]
 Shown = Union[None, bool, Callable[[str, float, float], None]]
 
 
 @with_options("sweep")
-def sweep(config: Union[None, Path, Mapping[str, Any]] = None, *, progress: Shown = None, **options: Any) -> Study:
+def sweep(config: Union[None, Path, Mapping[str, Any]] = None, *, progress: Shown = None, **options: Unpack[_option_types.SweepOptions]) -> Study:
     """Runs the points of a sweep that its folder lacks and writes the report: `numemu sweep`.
 
     config: the file of a sweep (docs/sweeps.md) or a dict, "numemu_sweep" left out; None is the shipped one. Returns a `Study`.
@@ -32,7 +37,7 @@ def experiments() -> list[str]:
 
 
 @with_options("experiment")
-def experiment(name: str, *, settings: Optional[Mapping[str, Any]] = None, progress: Shown = None, **options: Any) -> Study:
+def experiment(name: str, *, settings: Optional[Mapping[str, Any]] = None, progress: Shown = None, **options: Unpack[_option_types.ExperimentOptions]) -> Study:
     """Runs an experiment or goes on with it: `numemu experiment`. settings: a dict. Returns a `Study` whose `result` is its
     experiment.json: findings, claims, sentences; None of a shard."""
     with Progress(str(name), progress) as bar:

@@ -121,10 +121,31 @@ TEST_CASE("C: conversions give the codes, flags and counts of the C++ functions"
   numemu_rounding_close(sr);
 }
 
+TEST_CASE("C: codebooks are formats like others", "[fast]") {
+  std::vector<float> x = numbers(64), back(x.size());
+  const View in(NUMEMU_FLOAT32, x, {64}), values(NUMEMU_FLOAT32, back, {64});
+  for (const char* name : {"nf4", "af4", "posit(8,1)", "log(4,3)", "lloyd(normal,16)"}) {
+    INFO(name);
+    numemu_format* to = format(name);
+    const api::EncodedArray expected = api::encode(api::float32({64}, x), name, {});
+    std::vector<std::uint8_t> codes(x.size());
+    const View out(NUMEMU_UINT8, codes, {64});
+    REQUIRE(numemu_encode(to, nullptr, nullptr, nullptr, in, out, nullptr, nullptr) == NUMEMU_OK);
+    CHECK(std::memcmp(codes.data(), expected.codes.array.data.data(), codes.size()) == 0);
+    REQUIRE(numemu_decode(to, out, values) == NUMEMU_OK);
+    const Array numbers_of = api::decode(expected.codes);
+    CHECK(numbers_of.type == ArrayType::float32);
+    CHECK(std::memcmp(back.data(), numbers_of.data.data(), back.size() * sizeof(float)) == 0);
+    numemu_format_close(to);
+  }
+}
+
 TEST_CASE("C: blocks, masks and random bits", "[fast]") {
   constexpr std::int64_t kRows = 8, kColumns = 64;
   std::vector<float> x = numbers(kRows * kColumns), values(x.size()), again(x.size());
-  for (const char* name : {"mxfp4", "nvfp4", "group(int4,32,float16,zp)"}) {
+  for (const char* name : {"mxfp4", "nvfp4", "group(int4,32,float16,zp)", "group(nf4,64,float16)",
+                           "mx(posit(8,1),32)", "group(log(4,3),32,float16)",
+                           "group(lloyd(normal,16),64,float16)", "group(int4,4x16,float16)"}) {
     INFO(name);
     numemu_block* block = nullptr;
     REQUIRE(numemu_block_open(name, &block) == NUMEMU_OK);
@@ -158,6 +179,29 @@ TEST_CASE("C: blocks, masks and random bits", "[fast]") {
     parts.values = second;
     REQUIRE(numemu_dequantize(block, nullptr, &parts) == NUMEMU_OK);
     CHECK(again == values);
+    // The scales of the numbers, given, give their codes; those of the numbers times 4 give others.
+    std::vector<std::uint8_t> same(x.size()), zeros_again(x.size());
+    const View of_same(facts.code_type, same, {kRows, kColumns}),
+        of_zeros_again(facts.zero_point_type, zeros_again, {scale_shape[0], scale_shape[1]});
+    auto given = sized<numemu_quantize_options>();
+    given.scales = of_scales;
+    if (facts.has_tensor_scale != 0) given.tensor_scale = &tensor_scale;
+    parts.codes = of_same;
+    parts.scales = nullptr;
+    if (facts.has_zero_points != 0) parts.zero_points = of_zeros_again;
+    REQUIRE(numemu_quantize(block, nullptr, nullptr, &given, in, &parts, nullptr) == NUMEMU_OK);
+    CHECK(same == codes);
+    for (float& value : x) value *= 4;
+    REQUIRE(numemu_quantize(block, nullptr, nullptr, &given, in, &parts, nullptr) == NUMEMU_OK);
+    CHECK(same != codes);
+    for (float& value : x) value /= 4;
+    given.scale_rule = "mse";
+    CHECK(numemu_quantize(block, nullptr, nullptr, &given, in, &parts, nullptr) == NUMEMU_USAGE);
+    CHECK(message_has("scales: expected NULL: the scale rule chooses them"));
+    given.scale_rule = nullptr;
+    given.scales = in;
+    CHECK(numemu_quantize(block, nullptr, nullptr, &given, in, &parts, nullptr) != NUMEMU_OK);
+    CHECK(message_has("scales: "));
     numemu_block_close(block);
   }
   for (const char* rule : {"greedy(2:4)", "transposable(2:4)", "mvue(1:2)"}) {
@@ -581,6 +625,54 @@ TEST_CASE("C: eight threads share handles and have messages of their own", "[fas
   numemu_unit_close(h100);
 }
 
+TEST_CASE("C: results without flags are those with flags", "[fast]") {
+  constexpr std::int64_t kRecords = 200;
+  for (const char* name : {"h100.wgmma.e4m3.f32", "a100.mma.s8.s32", "h100.wgmma.e4m3.f32.sp24",
+                           "neutral.exact.mx32", "neutral.exact"}) {
+    INFO(name);
+    numemu_unit* const of = unit(name);
+    numemu_format* const e4m3 = format("float8_e4m3fn");
+    auto facts = sized<numemu_unit_facts>();
+    REQUIRE(numemu_unit_describe(of, &facts) == NUMEMU_OK);
+    numemu_operation* dot = nullptr;
+    REQUIRE(numemu_operation_of_unit(of, facts.a == nullptr ? e4m3 : nullptr, nullptr, 64, &dot) ==
+            NUMEMU_OK);
+    numemu_vectors* vectors = nullptr;
+    REQUIRE(numemu_vectors_open(dot, "mixed", 1, 3, kRecords, &vectors) == NUMEMU_OK);
+    const std::int32_t fields = numemu_operation_fields(dot);
+    std::vector<std::vector<std::uint64_t>> room, computed;
+    std::vector<std::uint64_t*> columns, without;
+    for (std::int32_t f = 0; f < fields; ++f) {
+      auto field = sized<numemu_field>();
+      REQUIRE(numemu_operation_describe(dot, f, &field) == NUMEMU_OK);
+      room.emplace_back(static_cast<std::size_t>(kRecords * field.count));
+      computed.push_back(room.back());
+    }
+    for (std::vector<std::uint64_t>& column : room) columns.push_back(column.data());
+    std::int64_t made = 0;
+    REQUIRE(numemu_vectors_next(vectors, kRecords, columns.data(), &made) == NUMEMU_OK);
+    int results = 0;
+    for (std::int32_t f = 0; f < fields; ++f) {
+      auto field = sized<numemu_field>();
+      numemu_operation_describe(dot, f, &field);
+      const bool flags = std::string(field.name) == "flags";
+      const auto at = static_cast<std::size_t>(f);
+      without.push_back(flags ? nullptr : field.is_result != 0 ? computed[at].data() : columns[at]);
+      results += field.is_result != 0 && !flags;
+    }
+    REQUIRE(results == 1);
+    REQUIRE(numemu_operation_compute(dot, made, without.data()) == NUMEMU_OK);
+    for (std::int32_t f = 0; f < fields; ++f) {
+      const auto at = static_cast<std::size_t>(f);
+      if (without[at] == computed[at].data()) CHECK(computed[at] == room[at]);
+    }
+    numemu_vectors_close(vectors);
+    numemu_operation_close(dot);
+    numemu_format_close(e4m3);
+    numemu_unit_close(of);
+  }
+}
+
 TEST_CASE("C: structures keep their layout", "[fast]") {
   // 64-bit machines: a change breaks programs that were compiled before.
   CHECK(sizeof(numemu_array) == 32);
@@ -590,7 +682,7 @@ TEST_CASE("C: structures keep their layout", "[fast]") {
   CHECK(sizeof(numemu_random) == 40);
   CHECK(sizeof(numemu_block_facts) == 72);
   CHECK(sizeof(numemu_quantized) == 48);
-  CHECK(sizeof(numemu_quantize_options) == 48);
+  CHECK(sizeof(numemu_quantize_options) == 64);
   CHECK(sizeof(numemu_field) == 40);
   CHECK(sizeof(numemu_tolerance) == 32);
   CHECK(sizeof(numemu_verdict) == 64);

@@ -64,6 +64,18 @@ def test_same_bits_as_the_program(program, numbers, name, rounding, overflow):
     assert same(numemu.decode(codes, name), program.load("y.npy"))
 
 
+@pytest.mark.parametrize("name", ["nf4", "af4", "posit(8,1)", "posit(16,1)", "log(4,3)", "lloyd(normal,16)", "lloyd(laplace,16)"])
+def test_codebooks_have_the_bits_of_the_program(program, rng, name):
+    x = rng.standard_normal((64, 96), dtype=np.float32)
+    program.save("x.npy", x)
+    program.run("encode", "--format", name, "--in", "x.npy", "--out", "c.npy")
+    codes = numemu.format(name).encode(x)
+    assert np.array_equal(codes, program.load("c.npy"))
+    program.run("decode", "--in", "c.npy", "--out", "y.npy")
+    assert same(numemu.decode(codes, name), program.load("y.npy"))
+    assert len(numemu.format(name).values) in (2 ** numemu.format(name).bits, 2 ** numemu.format(name).bits - 1)
+
+
 def test_random_words_of_the_caller(program, numbers, rng):
     words = rng.integers(0, 1 << 32, numbers.shape, dtype=np.uint32)
     program.save("x.npy", numbers)

@@ -74,7 +74,9 @@ def test_arrays_and_arguments_that_do_not_fit_are_refused():
     assert caught.value.kind == "usage"
     with pytest.raises(numemu.Error, match="^train: epochs: expected a whole number, found str"):
         numemu.train("mlp", "glyphs", epochs="many")
-    with pytest.raises(numemu.Error, match="images: expected at most 10000"):
+    with pytest.raises(numemu.Error, match="^augment: expected shift=PIXELS"):
+        numemu.train("mlp", "glyphs", out="never", augment="shiftt=2")
+    with pytest.raises(numemu.Error, match="^images: expected at most 10000"):
         net.eval("glyphs", images=100000)
     with pytest.raises(numemu.Error, match="metric: expected beside it arrays"):
         net.eval("glyphs", metric=lambda outputs, batch: 0)

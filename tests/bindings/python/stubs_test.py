@@ -5,7 +5,7 @@ import pathlib
 
 import numemu
 import pytest
-from numemu import _core
+from numemu import _core, _options
 
 STUB = ast.parse((pathlib.Path(numemu.__file__).parent / "_core.pyi").read_text())
 
@@ -85,10 +85,21 @@ def test_options_of_commands_are_shown(function, command):
     """help() and completion name every option that the requests of api/ declare, and what it does."""
     shown = inspect.signature(function).parameters
     replaced = {"net", "model", "calibrate_on"}
-    for name, default, text in _core._options(command):
+    for name, default, text, _ in _core._options(command):
         if name in replaced and name not in shown:
             continue
         assert name in shown and text
         if f"\n    {name}: " in function.__doc__:
             assert text in function.__doc__ and shown[name].default == default
     assert not any(one.kind is one.VAR_KEYWORD for one in shown.values())
+
+
+def test_type_checkers_see_the_options_of_commands():
+    """The stub of the options is what the requests of api/ declare, and functions name it."""
+    folder = pathlib.Path(numemu.__file__).parent
+    assert (folder / "_option_types.pyi").read_text() == _options.stub()
+    types = {node.name: node for node in ast.parse(_options.stub()).body if isinstance(node, ast.ClassDef)}
+    assert len(types) == 6
+    assert {"images", "predictions"} <= {line.target.id for line in types["EvalOptions"].body}
+    for function in (numemu.Network.eval, numemu.Network.infer, numemu.Network.tune, numemu.train, numemu.sweep, numemu.experiment):
+        assert function.__annotations__["options"] == f"Unpack[_option_types.{function.__name__.capitalize()}Options]"
