@@ -32,9 +32,12 @@ ExperimentRequest experiment_of(const SearchRequest& asked) {
     throw usage_error("search: expected --net NAME or --dist LAW, one of them");
   if (!asked.net.empty() && asked.data.empty())
     throw usage_error("--data: expected a data set beside --net");
+  if (!asked.tune.empty() && !asked.max_loss)
+    throw usage_error("--tune: expected --max-loss beside it");
   if (!asked.dist.empty()) {
     if (asked.max_loss)
       throw usage_error("--max-loss: expected --net beside it, laws lose nothing");
+    if (!asked.units.empty()) throw usage_error("--units: expected --net beside it");
     if (!asked.data.empty()) throw usage_error("--data: expected --net beside it");
   }
   const auto set = [&](const char* key, const std::string& value) {
@@ -49,11 +52,12 @@ ExperimentRequest experiment_of(const SearchRequest& asked) {
   set_number("bits", asked.bits);
   set_number("mac", asked.mac);
   set_number("max_loss", asked.max_loss);
+  set("tune", asked.tune);
   set("formats", joined_by_commas(asked.formats));
   set("blocks", joined_by_commas(asked.blocks));
   set("scales", joined_by_commas(asked.scales));
   set("rules", joined_by_commas(asked.rules));
-  set("unit", asked.unit);
+  set("units", joined_by_commas(asked.units));
   set_number("refine", asked.refine);
   set_number("measured", asked.measured);
   set_number("random", asked.random);

@@ -16,8 +16,8 @@ struct SearchRequest {
   std::optional<double> bits = {};      ///< most stored bits of an element, scales included
   std::optional<double> mac = {};       ///< most cost of a multiply-add over float32's
   std::optional<double> max_loss = {};  ///< points of top-1 that the cheapest one may lose
-  std::vector<std::string> formats = {}, blocks = {}, scales = {}, rules = {};
-  std::string unit = {};
+  std::string tune = {};                ///< steps for cheaper ones, as the last step of max_loss
+  std::vector<std::string> formats = {}, blocks = {}, scales = {}, rules = {}, units = {};
   std::optional<std::int64_t> refine = {}, measured = {}, random = {}, images = {};
   std::string out = {};  ///< folder; "" is out/search-SUBJECT-BITS
   std::int64_t seed = 0;

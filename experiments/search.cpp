@@ -4,36 +4,31 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 #include <utility>
 
 #include "experiments/engine/bench_memory.hpp"
 #include "experiments/engine/experiment.hpp"
-#include "experiments/engine/run_point.hpp"
-#include "experiments/engine/trials.hpp"
-#include "experiments/predict/layer_noise.hpp"
-#include "experiments/predict/version.hpp"
 #include "experiments/report/judged_evaluation.hpp"
 #include "experiments/report/pairs.hpp"
 #include "experiments/report/record.hpp"
 #include "experiments/search/conclusion.hpp"
 #include "experiments/search/laws.hpp"
 #include "experiments/search/ranking.hpp"
+#include "experiments/search/stages.hpp"
 #include "formats/error.hpp"
-#include "policies/canonical_json.hpp"
-#include "policies/recipe/checkpoint.hpp"
+#include "policies/tuning/tune_step.hpp"
 
 namespace numemu::experiments {
 namespace {
 
-constexpr int kDigits = 9;
-/// Probes that refine one configuration: fewer than a row's, since there are many.
-constexpr std::int64_t kRefiningProbes = 8;
 /// float32 elements of what ranking holds at once: a few sorted samples for each of some threads,
 /// and what it knows of each option.
 constexpr std::int64_t kSearchElements = std::int64_t{1} << 24;
 /// Integrals of a search, about 20 microseconds each: more are refused before any work.
 constexpr double kMostIntegrals = 2e7;
+
+void check_search_unit(const std::string& name) { unit::find_unit(name); }
+void check_tune_steps(const std::string& steps) { policies::parse_tune_steps(steps, "--tune"); }
 
 SpacePlan plan_of(const Settings& settings) {
   SpacePlan plan;
@@ -61,7 +56,8 @@ void require_space(const SpacePlan& plan, std::size_t options, std::size_t tenso
 }
 
 SearchSpace rank_space(const ExperimentRun& run, const Workbench& bench, const SpacePlan& plan,
-                       std::vector<SearchOption> weights, std::vector<SearchOption> activations) {
+                       std::vector<SearchOption> weights, std::vector<SearchOption> activations,
+                       std::vector<RankedUnit> units, const SearchBudget& budget) {
   const std::vector<SearchOperand> operands = search_operands(bench.trained.graph, bench.reference);
   if (operands.empty())
     throw usage_error(fmt::format("--net: {} has no products", bench.trained.graph.name));
@@ -72,92 +68,47 @@ SearchSpace rank_space(const ExperimentRun& run, const Workbench& bench, const S
   run.say(fmt::format("noise of {} options of weights and {} of activations", weights.size(),
                       activations.size()));
   const policies::CalibrationPolicy calibration = policies::Recipe().calibration();
-  return {
-      rank_options(std::move(weights), true, operands, gains, calibration, bench.reference),
-      rank_options(std::move(activations), false, operands, gains, calibration, bench.reference)};
+  SearchSpace space;
+  space.weights =
+      rank_options(std::move(weights), true, operands, gains, calibration, bench.reference);
+  space.activations =
+      rank_options(std::move(activations), false, operands, gains, calibration, bench.reference);
+  space.units = std::move(units);
+  add_unit_noise(run, bench, space, budget);
+  return space;
 }
 
-/// About `count` of a list, evenly, its ends among them.
-template <class T>
-std::vector<T> spread(const std::vector<T>& all, std::size_t count) {
-  if (all.size() <= count) return all;
-  std::vector<T> out;
-  for (std::size_t i = 0; i < count; ++i)
-    out.push_back(all[i * (all.size() - 1) / std::max<std::size_t>(1, count - 1)]);
-  return out;
-}
-
-/// Half of them the best by the linear ranking, half along its front; then the random ones.
-std::vector<SearchEntry> entries_of(const SearchSpace& space, const SearchRanking& ranking,
-                                    std::size_t refine, const std::string& unit) {
-  std::vector<SearchEntry> out;
-  std::set<std::pair<std::size_t, std::size_t>> seen;
-  const auto add = [&](const Configured& c, bool random) {
-    if (!seen.emplace(c.weight, c.activation).second) return;
-    out.push_back(space.entry(c, unit));
-    out.back().random = random;
-  };
-  for (const Configured& c : ranking.random) add(c, true);
-  for (const Configured& c : spread(ranking.front, (refine + 1) / 2)) add(c, false);
-  for (const Configured& c : ranking.best) {
-    if (out.size() >= refine + ranking.random.size()) break;
-    add(c, false);
+/// What --max-loss finds, in tables and sentences; the answer joins what is measured.
+void find_cheapest(const ExperimentRun& run, const Workbench& bench,
+                   std::vector<SearchEntry> refined, std::vector<SearchEntry>& measured,
+                   Conclusion& conclusion) {
+  std::ranges::stable_sort(refined, {}, [](const SearchEntry& e) {
+    return std::pair(e.configured.bits, e.configured.mac);
+  });
+  std::vector<SearchEntry> front;
+  std::vector<LossCandidate> candidates;
+  for (const SearchEntry& e : refined) {
+    if (std::isnan(e.refined.db) || (!front.empty() && e.refined.db <= front.back().refined.db))
+      continue;
+    front.push_back(e);
+    candidates.push_back({e.name, e.recipe});
   }
-  return out;
-}
-
-void refine(const ExperimentRun& run, const Workbench& bench, std::vector<SearchEntry>& entries) {
-  std::vector<TypedTrial<RefinedNoise>> trials;
-  for (const SearchEntry& entry : entries) {
-    const policies::Recipe recipe = policies::Recipe::parse(entry.recipe, "search");
-    Json point = {{"refined", kRefiningProbes},       {"prediction", kPredictionVersion},
-                  {"recipe", recipe.json()},          {"data", bench.dataset.name()},
-                  {"images", bench.dataset.digest()}, {"samples", bench.reference.samples()}};
-    identify(point, bench.trained);
-    trials.push_back({std::move(point), entry.name, [&bench, recipe] {
-                        const LayerPrediction p =
-                            predict_layers(bound_recipe(recipe, bench.trained, "search"),
-                                           bench.reference, {}, kRefiningProbes);
-                        return RefinedNoise{policies::significant(p.output.db, kDigits),
-                                            policies::significant(p.output.gained_db, kDigits),
-                                            policies::significant(p.output_error, kDigits)};
-                      }});
+  const double limit = run.settings.number("max_loss") / 100;
+  const std::string& steps = run.settings.text("tune");
+  const std::size_t searches = steps.empty() ? 1 : 2;
+  const Cheapest cheapest = cheapest_within(run, bench, candidates, limit, searches);
+  say_cheapest(run, front, cheapest, limit, nullptr, conclusion);
+  if (cheapest.found) {
+    const SearchEntry& found = front[cheapest.order[*cheapest.found].candidate];
+    if (std::ranges::find(measured, found.name, &SearchEntry::name) == measured.end())
+      measured.push_back(found);
+    front.resize(cheapest.order[*cheapest.found].candidate);
+    candidates.resize(front.size());
   }
-  const std::vector<RefinedNoise> refined = run_typed(run, std::move(trials));
-  for (std::size_t i = 0; i < entries.size(); ++i) entries[i].refined = refined[i];
-}
-
-/// The best by refined noise first, NaN last.
-bool quieter(const SearchEntry& a, const SearchEntry& b) {
-  const auto of = [](const SearchEntry& e) {
-    return std::isnan(e.refined.db) ? -HUGE_VAL : e.refined.db;
-  };
-  return std::tuple(-of(a), a.configured.bits) < std::tuple(-of(b), b.configured.bits);
-}
-
-/// Runs the entries as the points of a sweep, whose rows the folder then has.
-std::vector<Row> measure(const ExperimentRun& run, const Workbench& bench,
-                         const std::vector<SearchEntry>& entries) {
-  Json points = Json::array();
-  for (const SearchEntry& entry : entries) points.push_back({{"recipe", entry.recipe}});
-  const Json sweep = {{"numemu_sweep", 1},
-                      {"net", run.settings.text("net")},
-                      {"data", run.settings.text("data")},
-                      {"eval_images", bench.eval_images},
-                      {"points", points}};
-  const SweepConfig config = parse_sweep(sweep.dump(), "search");
-  RowStore store =
-      open_rows(config, bench.dataset, bench.trained, run.out, run.shard, run.existing);
-  SweepHooks hooks = run.hooks;
-  if (run.hooks.on_point) {
-    hooks.on_point = [&](std::size_t done, std::size_t kept, std::size_t total, Point point) {
-      point.where = entries.at(std::min(done, entries.size() - 1)).name;
-      run.hooks.on_point(done, kept, total, point);
-    };
-  }
-  run_sweep(config, bench, store, run.out, run.shard, hooks);
-  if (!run.shard.whole()) throw OthersMissing();
-  return merge_rows(run.out);
+  if (steps.empty()) return;
+  const LossTuning tuning{.steps = steps};
+  const Cheapest tuned = cheapest_within(run, bench, candidates, limit, searches, &tuning);
+  say_cheapest(run, front, tuned, limit, &tuning, conclusion);
 }
 
 Conclusion run_network(const ExperimentRun& run) {
@@ -166,11 +117,15 @@ Conclusion run_network(const ExperimentRun& run) {
   std::vector<SearchOption> weights = space_of(plan, "weight"),
                             activations = space_of(plan, "activation");
   require_space(plan, std::min(weights.size(), activations.size()), 1);
-  const std::string &net = settings.text("net"), &data = settings.text("data"),
-                    &unit = settings.text("unit");
+  std::vector<std::string> names;
+  if (!settings.text("units").empty()) names = settings.list("units");
+  std::vector<RankedUnit> units = ranked_units(names, weights, activations);
+  const std::string &net = settings.text("net"), &data = settings.text("data");
   SearchBudget budget{.bits = settings.number("bits")};
   if (!settings.text("mac").empty()) budget.mac = settings.number("mac");
   const bool limited = !settings.text("max_loss").empty();
+  if (!limited && !settings.text("tune").empty())
+    throw usage_error("--tune: expected --max-loss beside it");
   const auto refined_count = static_cast<std::size_t>(settings.integer("refine")),
              measured_count = static_cast<std::size_t>(settings.integer("measured")),
              random_count = static_cast<std::size_t>(settings.integer("random"));
@@ -185,15 +140,14 @@ Conclusion run_network(const ExperimentRun& run) {
   const Workbench bench(std::move(dataset), std::move(trained), settings.integer("images"),
                         {run.folders.cache, run.existing == Existing::fresh, run.on_bench});
 
-  const SearchSpace space =
-      rank_space(run, bench, plan, std::move(weights), std::move(activations));
-  const SearchRanking ranking =
-      rank_configurations(space.weights, space.activations, budget,
-                          std::max<std::size_t>(refined_count, 20), random_count, run.seed);
+  const SearchSpace space = rank_space(run, bench, plan, std::move(weights), std::move(activations),
+                                       std::move(units), budget);
+  const SearchRanking ranking = rank_configurations(
+      space, budget, std::max<std::size_t>(refined_count, 20), random_count, run.seed);
   if (ranking.configurations == 0)
     throw usage_error(fmt::format("--bits: no configuration stores at most {:g} bits{}",
                                   budget.bits, std::isfinite(budget.mac) ? " at that cost" : ""));
-  std::vector<SearchEntry> refined = entries_of(space, ranking, refined_count, unit);
+  std::vector<SearchEntry> refined = entries_of(space, ranking, refined_count);
   refine(run, bench, refined);
   std::ranges::stable_sort(refined, quieter);
   std::vector<SearchEntry> measured;
@@ -204,29 +158,12 @@ Conclusion run_network(const ExperimentRun& run) {
   Conclusion conclusion;
   conclusion.sentences = baseline_notes(bench.trained);
   conclusion.sentences.push_back(fmt::format(
-      "{} configurations of {} options of weights and {} of activations were ranked, {} refined by "
-      "noise of random phase, {} measured, {} of them drawn at random.",
+      "{} configurations of {} options of weights, {} of activations and {} units were ranked, {} "
+      "refined by noise of random phase, {} measured, {} of them drawn at random.",
       ranking.configurations, space.weights.options.size(), space.activations.options.size(),
-      refined.size(), measured.size(), std::ranges::count(measured, true, &SearchEntry::random)));
-  if (limited) {
-    std::vector<SearchEntry> front;
-    std::vector<LossCandidate> candidates;
-    std::vector<SearchEntry> by_bits = refined;
-    std::ranges::stable_sort(by_bits, {}, [](const SearchEntry& e) { return e.configured.bits; });
-    for (const SearchEntry& e : by_bits) {
-      if (!front.empty() && !(e.refined.db > front.back().refined.db)) continue;
-      front.push_back(e);
-      candidates.push_back({e.name, e.recipe});
-    }
-    const double limit = settings.number("max_loss") / 100;
-    const Cheapest cheapest = cheapest_within(run, bench, candidates, limit);
-    say_cheapest(run.out, front, cheapest, limit, conclusion);
-    if (cheapest.found) {
-      const SearchEntry& found = front[cheapest.order[*cheapest.found].candidate];
-      if (std::ranges::find(measured, found.name, &SearchEntry::name) == measured.end())
-        measured.push_back(found);
-    }
-  }
+      space.units.size(), refined.size(), measured.size(),
+      std::ranges::count(measured, true, &SearchEntry::random)));
+  if (limited) find_cheapest(run, bench, refined, measured, conclusion);
   conclusion.tables.push_back(ranked_table(space, ranking, 20));
   if (measured.empty()) return conclusion;
   const std::vector<Row> rows = measure(run, bench, measured);
@@ -235,13 +172,11 @@ Conclusion run_network(const ExperimentRun& run) {
   conclusion.tables.insert(conclusion.tables.begin(), measured_table(space, measured));
   conclusion.charts = {front_chart(refined, measured), accuracy_chart(measured)};
   judge_search(measured, conclusion);
-  for (const SearchEntry& entry : measured) {
-    if (entry.random) continue;
-    conclusion.sentences.push_back(fmt::format("Predicted to be the best: {}. Its recipe: {}",
-                                               entry.name,
-                                               write_search_recipe(run.out, "best", entry.recipe)));
-    break;
-  }
+  const auto trusted = std::ranges::find(measured, false, &SearchEntry::random);
+  if (trusted != measured.end())
+    conclusion.sentences.push_back(
+        fmt::format("Predicted to be the best: {}. Its recipe: {}", trusted->name,
+                    write_search_recipe(run.out, "best", trusted->recipe)));
   if (const std::string sentence = best_of_all(configurations(records)); !sentence.empty())
     conclusion.sentences.push_back(sentence);
   return conclusion;
@@ -280,11 +215,14 @@ const Experiment experiment_search = {
      {"bits", "4.5", "4.5", "4.5",
       "most stored bits of an element with its scales, of the weights and of the activations",
       real(2, 16)},
-     {"mac", "", "", "", "most cost of a multiply-add: bits times bits over float32's",
+     {"mac", "", "", "",
+      "most cost of a multiply-add over float32's: bits times bits, and the adders' bits",
       real(0, 1).or_nothing()},
      {"max_loss", "", "", "",
       "points of top-1: the cheapest configuration that surely loses no more",
       real(0, 100).or_nothing()},
+     {"tune", "", "", "", "steps that tune cheaper configurations, the last step of max_loss",
+      text_of(check_tune_steps).or_nothing()},
      {"formats", "", "", "", "element formats; all of as many bits", list_of().or_nothing()},
      {"blocks", "16,32", "8,16,32,64,128", "8,16,32,64,128", "sizes of blocks; none",
       wholes(1, 1 << 20).or_nothing()},
@@ -292,7 +230,8 @@ const Experiment experiment_search = {
       "float16,bfloat16,float8_e4m3fn,float8_e5m2", "scale formats of groups", list_of()},
      {"rules", "absmax,floor,even", "absmax,pow2(absmax,up),floor,ceil,even,nearest",
       "absmax,pow2(absmax,up),floor,ceil,even,nearest", "scale rules", list_of()},
-     {"unit", "", "", "", "unit of every forward product; f32.sequential"},
+     {"units", "", "", "", "units of forward products; f32.sequential",
+      list_of(check_search_unit).or_nothing()},
      {"refine", "12", "64", "256", "configurations refined by noise of random phase",
       whole(0, 10000)},
      {"measured", "3", "8", "32", "the best of them, measured", whole(0, 1000)},

@@ -32,20 +32,24 @@ void add_search(Program& program) {
               "(default 4.5)")
       .positive();
   command
-      .option("--mac-cost C", asked.mac,
-              "Most cost of a multiply-add: bits times bits of the elements, over float32's")
+      .option(
+          "--mac-cost C", asked.mac,
+          "Most cost of a multiply-add over float32's: bits times bits of the elements, and the "
+          "bits of the unit's adders")
       .positive();
   command
       .option("--max-loss POINTS", asked.max_loss,
               "Find the cheapest configuration that surely loses at most so much top-1")
       .non_negative();
+  command.option("--tune STEPS", asked.tune,
+                 "Last step of --max-loss: tune cheaper configurations (docs/tune.md; light)");
   command.option("--formats F...", asked.formats, "Element formats (default: all of so many bits)");
   command.option("--blocks N...", asked.blocks, "Sizes of blocks (default 8 16 32 64 128)");
   command.option("--scales F...", asked.scales,
                  "Scale formats of groups (default float16 float8_e4m3fn float8_e5m2)");
   command.option("--rules NAME...", asked.rules,
                  "Scale rules (default absmax pow2(absmax,up) floor ceil even nearest)");
-  command.option("--unit U", asked.unit, "Unit of every product (default f32.sequential)");
+  command.option("--units U...", asked.units, "Units of products (default f32.sequential)");
   command
       .option("--refine N", asked.refine,
               "Configurations refined by noise of random phase (default 64)")

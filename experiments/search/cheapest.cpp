@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <map>
+#include <memory>
 
 #include "emu/net/train/evaluate.hpp"
 #include "experiments/engine/run_point.hpp"
@@ -12,6 +12,7 @@
 #include "formats/analysis/normal_law.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
 #include "policies/recipe/recipe.hpp"
+#include "policies/tuning/run_steps.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -31,18 +32,54 @@ struct Answers {
   }
 };
 
-Answers answers_of(const Workbench& bench, const policies::Recipe& recipe, std::int64_t images) {
-  policies::RecipeNumerics numerics(bound_recipe(recipe, bench.trained, "search"));
-  freeze(numerics, bench.trained.graph, bench.dataset);
-  const net::Evaluation evaluation =
-      net::evaluate(bench.trained.graph, bench.dataset, net::Split::test, images, numerics);
-  const auto at = [](const std::vector<std::uint8_t>& right) {
-    return [&right](std::int64_t i) { return right[static_cast<std::size_t>(i)] != 0; };
-  };
-  const stats::PairedAnswers counts = stats::count_answers(
-      std::ssize(evaluation.right), at(bench.baseline.right), at(evaluation.right));
-  return {counts.both, counts.only1, counts.only2, counts.n};
-}
+/// A candidate's network as it is measured: the trained one, or tuned.
+class Prepared {
+ public:
+  Prepared(const ExperimentRun& run, const Workbench& bench, const LossCandidate& candidate,
+           const LossTuning* tuning)
+      : bench_(bench), recipe_(policies::Recipe::parse(candidate.recipe, "search")) {
+    if (tuning == nullptr) {
+      numerics_ = std::make_unique<policies::RecipeNumerics>(
+          bound_recipe(recipe_, bench.trained, "search"));
+      freeze(*numerics_, bench.trained.graph, bench.dataset);
+      return;
+    }
+    const auto folded = [&] {
+      TrainedNet trained = load_trained_net(run.settings.text("net"), bench.dataset, run.folders);
+      fold_batch_norm(trained);
+      return std::move(trained.graph);
+    };
+    const std::int64_t samples = std::min(tuning->samples, bench.dataset.calibration_count());
+    tuning_.reset(new policies::Tuning{folded(),
+                                       folded(),
+                                       {},
+                                       recipe_,
+                                       "search",
+                                       {samples, calibration_of(bench.dataset)},
+                                       run.seed});
+    policies::complete_ranges(*tuning_);
+    policies::run_tune_steps(*tuning_, policies::parse_tune_steps(tuning->steps, "--tune"));
+    numerics_ = policies::tuned_numerics(*tuning_);
+  }
+
+  Answers answers(std::int64_t images) const {
+    const net::Evaluation evaluation =
+        net::evaluate(tuning_ ? tuning_->graph : bench_.trained.graph, bench_.dataset,
+                      net::Split::test, images, *numerics_);
+    const auto at = [](const std::vector<std::uint8_t>& right) {
+      return [&right](std::int64_t i) { return right[static_cast<std::size_t>(i)] != 0; };
+    };
+    const stats::PairedAnswers counts = stats::count_answers(
+        std::ssize(evaluation.right), at(bench_.baseline.right), at(evaluation.right));
+    return {counts.both, counts.only1, counts.only2, counts.n};
+  }
+
+ private:
+  const Workbench& bench_;
+  const policies::Recipe recipe_;
+  std::unique_ptr<policies::Tuning> tuning_;
+  std::unique_ptr<policies::RecipeNumerics> numerics_;
+};
 
 }  // namespace
 
@@ -55,10 +92,12 @@ std::vector<std::int64_t> stages_of(std::int64_t images) {
 
 Cheapest cheapest_within(
     std::size_t candidates, std::int64_t images, double limit,
-    const std::function<stats::PairedAnswers(std::size_t, std::int64_t)>& measure) {
+    const std::function<stats::PairedAnswers(std::size_t, std::int64_t)>& measure,
+    std::size_t searches) {
   const std::vector<std::int64_t> stages = stages_of(images);
   Cheapest out;
-  out.looks = stages.size() * (static_cast<std::size_t>(std::bit_width(candidates)) + kNeighbours);
+  out.looks = searches * stages.size() *
+              (static_cast<std::size_t>(std::bit_width(candidates)) + kNeighbours);
   const double z = -normal::quantile(kTail / static_cast<double>(out.looks));
   const auto keeps = [&](std::size_t candidate) {
     Tried tried{.candidate = candidate, .answers = {}};
@@ -92,21 +131,36 @@ Cheapest cheapest_within(
 }
 
 Cheapest cheapest_within(const ExperimentRun& run, const Workbench& bench,
-                         const std::vector<LossCandidate>& candidates, double limit) {
-  return cheapest_within(
-      candidates.size(), bench.eval_images, limit, [&](std::size_t c, std::int64_t images) {
-        const policies::Recipe recipe = policies::Recipe::parse(candidates[c].recipe, "search");
-        Json point = {{"answers", images},
-                      {"recipe", recipe.json()},
-                      {"data", bench.dataset.name()},
-                      {"images", bench.dataset.digest()}};
-        identify(point, bench.trained);
-        const std::vector<Answers> counts = run_typed<Answers>(
-            run, {{std::move(point), fmt::format("{}, {} samples", candidates[c].name, images),
-                   [&bench, recipe, images] { return answers_of(bench, recipe, images); }}});
-        const Answers& one = counts.front();
-        return stats::PairedAnswers{one.both, one.only1, one.only2, one.n};
-      });
+                         const std::vector<LossCandidate>& candidates, double limit,
+                         std::size_t searches, const LossTuning* tuning) {
+  std::unique_ptr<Prepared> prepared;  // of the last candidate: stages follow each other
+  std::size_t last = candidates.size();
+  const auto answers = [&](std::size_t c, std::int64_t images) {
+    if (c != last) {
+      prepared = std::make_unique<Prepared>(run, bench, candidates[c], tuning);
+      last = c;
+    }
+    return prepared->answers(images);
+  };
+  const auto measure = [&](std::size_t c, std::int64_t images) {
+    Json point = {{"answers", images},
+                  {"recipe", policies::Recipe::parse(candidates[c].recipe, "search").json()},
+                  {"data", bench.dataset.name()},
+                  {"images", bench.dataset.digest()}};
+    if (tuning != nullptr)
+      point["tuned"] = {
+          {"steps", policies::tune_steps_text(policies::parse_tune_steps(tuning->steps, "--tune"))},
+          {"samples", tuning->samples},
+          {"seed", run.seed}};
+    identify(point, bench.trained);
+    const std::vector<Answers> counts = run_typed<Answers>(
+        run, {{std::move(point),
+               fmt::format("{}{}, {} samples", candidates[c].name, tuning ? ", tuned" : "", images),
+               [&, c, images] { return answers(c, images); }}});
+    const Answers& one = counts.front();
+    return stats::PairedAnswers{one.both, one.only1, one.only2, one.n};
+  };
+  return cheapest_within(candidates.size(), bench.eval_images, limit, measure, searches);
 }
 
 }  // namespace numemu::experiments

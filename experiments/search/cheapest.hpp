@@ -19,6 +19,12 @@ struct LossCandidate {
   Json recipe;
 };
 
+/// Steps (docs/tune.md) by which each candidate is tuned before it is measured, as `tune` does.
+struct LossTuning {
+  std::string steps;
+  std::int64_t samples = 512;  ///< of calibration, at most
+};
+
 /// What was measured of a candidate: the last stage of samples, and what its interval decided.
 struct Tried {
   std::size_t candidate = 0;
@@ -40,19 +46,22 @@ inline constexpr std::int64_t kFirstStage = 250;
 /// measured on one stage after the other until its interval lies on one side of `limit`. The
 /// intervals are Tango's at 95 % for all looks of all measurements together (Bonferroni), so that
 /// the answer is sure however it was chosen. `order` has what was tried, in that order; `found` is
-/// the place of the answer in it, if one is sure. Every look is a trial of the run.
+/// the place of the answer in it, if one is sure. Every look is a trial of the run. `searches`: so
+/// many share the 95 %.
 struct Cheapest {
   std::vector<Tried> order;
   std::optional<std::size_t> found;
-  std::size_t looks = 0;  ///< that the correction counts
+  std::size_t looks = 0;  ///< that the correction counts, of all searches
 };
 inline constexpr int kNeighbours = 2;
 Cheapest cheapest_within(const ExperimentRun&, const Workbench&, const std::vector<LossCandidate>&,
-                         double limit);
+                         double limit, std::size_t searches = 1,
+                         const LossTuning* tuning = nullptr);
 
 /// The same of any measurement: `measure` gives the answers of a candidate on the first `images`.
 Cheapest cheapest_within(
     std::size_t candidates, std::int64_t images, double limit,
-    const std::function<stats::PairedAnswers(std::size_t candidate, std::int64_t images)>& measure);
+    const std::function<stats::PairedAnswers(std::size_t candidate, std::int64_t images)>& measure,
+    std::size_t searches = 1);
 
 }  // namespace numemu::experiments

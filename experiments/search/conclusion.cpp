@@ -43,12 +43,12 @@ ResultTable ranked_table(const SearchSpace& space, const SearchRanking& ranking,
   ResultTable out{
       fmt::format("The best {} of {} configurations by the linear ranking (rne, saturate)",
                   std::min(shown, ranking.best.size()), ranking.configurations),
-      {"weights", "activations", "W bits", "A bits", "cost/MAC", "predicted SQNR dB"},
+      {"weights", "activations", "unit", "W bits", "A bits", "cost/MAC", "predicted SQNR dB"},
       {}};
   for (const Configured& c : ranking.best) {
     if (out.rows.size() == shown) break;
     out.rows.push_back({space.weights.options[c.weight].name,
-                        space.activations.options[c.activation].name,
+                        space.activations.options[c.activation].name, space.unit_name(c),
                         fmt::format("{:.3f}", space.weights.ranks[c.weight].bits),
                         fmt::format("{:.3f}", space.activations.ranks[c.activation].bits),
                         fmt::format("{:.4g}", c.mac), db_text(search_db(c.noise))});
@@ -59,15 +59,16 @@ ResultTable ranked_table(const SearchSpace& space, const SearchRanking& ranking,
 ResultTable measured_table(const SearchSpace& space, const std::vector<SearchEntry>& entries) {
   const Measure& measure = *(entries.empty() ? judged_of({}) : entries[0].record->judged).measure;
   ResultTable out{"Predicted beside measured, the least predicted noise first",
-                  {"weights", "activations", "drawn", "W bits", "A bits", "cost/MAC", "linear dB",
-                   "random phase dB", "SQNR dB", value_title(measure),
+                  {"weights", "activations", "unit", "drawn", "W bits", "A bits", "cost/MAC",
+                   "linear dB", "random phase dB", "SQNR dB", value_title(measure),
                    measure.factor == 100 ? "change, points" : "change", "95 % interval", "front"},
                   {}};
   for (const SearchEntry& e : entries) {
     const JudgedFigure& judged = e.record->judged;
     out.rows.push_back(
         {space.weights.options[e.configured.weight].name,
-         space.activations.options[e.configured.activation].name, e.random ? "at random" : "best",
+         space.activations.options[e.configured.activation].name, space.unit_name(e.configured),
+         e.random ? "at random" : "best",
          fmt::format("{:.3f}", space.weights.ranks[e.configured.weight].bits),
          fmt::format("{:.3f}", space.activations.ranks[e.configured.activation].bits),
          fmt::format("{:.4g}", e.configured.mac), db_text(e.linear_db), db_text(e.refined.db),
@@ -84,7 +85,7 @@ Chart front_chart(const std::vector<SearchEntry>& refined,
   Chart chart{.kind = Chart::Kind::points,
               .title = "Error against stored bits",
               .caption =
-                  "RefinedNoise configurations, and of those the measured ones. No configuration "
+                  "Refined configurations, and of those the measured ones. No configuration "
                   "of the front has fewer bits with as little noise.",
               .x = "stored bits per element, mean of weights and activations",
               .y = "SQNR of the output, dB"};
@@ -109,7 +110,7 @@ Chart accuracy_chart(const std::vector<SearchEntry>& measured) {
               .title = fmt::format("{} against the cost of multiply-adds", measure.words),
               .caption =
                   "Measured configurations with the interval of their figure. The cost is "
-                  "bits times bits of the elements, over float32's.",
+                  "bits times bits of the elements, and the adders' bits, over float32's.",
               .x = "cost per multiply-add",
               .y = value_title(measure)};
   for (const SearchEntry& e : measured) {
@@ -165,36 +166,50 @@ std::string write_search_recipe(const std::string& folder, const char* name, con
   return path;
 }
 
-void say_cheapest(const std::string& folder, const std::vector<SearchEntry>& front,
-                  const Cheapest& cheapest, double limit, Conclusion& out) {
-  ResultTable table{
-      fmt::format("Candidates measured for a loss of at most {:g} points, in their order",
-                  100 * limit),
-      {"configuration", "bits", "test samples", "loss, points", "simultaneous interval", "kept"},
-      {}};
+void say_cheapest(const ExperimentRun& run, const std::vector<SearchEntry>& front,
+                  const Cheapest& cheapest, double limit, const LossTuning* tuning,
+                  Conclusion& out) {
+  const char* const tuned = tuning != nullptr ? "tuned " : "";
+  ResultTable table{fmt::format("{}andidates measured for a loss of at most {:g} points, in their "
+                                "order",
+                                tuning != nullptr ? "Tuned c" : "C", 100 * limit),
+                    {"configuration", "bits", "cost/MAC", "test samples", "loss, points",
+                     "simultaneous interval", "kept"},
+                    {}};
   for (const Tried& tried : cheapest.order) {
+    const SearchEntry& entry = front[tried.candidate];
     table.rows.push_back(
-        {front[tried.candidate].name, fmt::format("{:.3f}", front[tried.candidate].configured.bits),
-         std::to_string(tried.answers.n), fmt::format("{:+.2f}", 100 * tried.mean()),
+        {entry.name, fmt::format("{:.3f}", entry.configured.bits),
+         fmt::format("{:.4g}", entry.configured.mac), std::to_string(tried.answers.n),
+         fmt::format("{:+.2f}", 100 * tried.mean()),
          fmt::format("[{:+.2f}, {:+.2f}]", 100 * tried.loss.low, 100 * tried.loss.high),
          tried.keeps ? (*tried.keeps ? "yes" : "no") : "undecided"});
   }
   out.tables.push_back(table);
   if (!cheapest.found) {
     out.sentences.push_back(fmt::format(
-        "No configuration surely loses at most {:g} points: of {} on the front {} were measured "
+        "No {}configuration surely loses at most {:g} points: of {} on the front {} were measured "
         "(95 % for all {} looks together, Bonferroni).",
-        100 * limit, front.size(), cheapest.order.size(), cheapest.looks));
+        tuning != nullptr ? "tuned, cheaper " : "", 100 * limit, front.size(),
+        cheapest.order.size(), cheapest.looks));
     return;
   }
   const Tried& found = cheapest.order[*cheapest.found];
+  const SearchEntry& entry = front[found.candidate];
+  const std::string path =
+      write_search_recipe(run.out, tuning != nullptr ? "cheapest-tuned" : "cheapest", entry.recipe);
   out.sentences.push_back(fmt::format(
-      "The cheapest configuration that surely loses at most {:g} points is {} with {:.3f} bits: it "
-      "loses {:+.2f} [{:+.2f}, {:+.2f}] points on {} test samples (95 % for all {} looks together, "
-      "Bonferroni). Its recipe: {}",
-      100 * limit, front[found.candidate].name, front[found.candidate].configured.bits,
-      100 * found.mean(), 100 * found.loss.low, 100 * found.loss.high, found.answers.n,
-      cheapest.looks, write_search_recipe(folder, "cheapest", front[found.candidate].recipe)));
+      "The cheapest {}configuration that surely loses at most {:g} points is {} with {:.3f} bits: "
+      "it loses {:+.2f} [{:+.2f}, {:+.2f}] points on {} test samples (95 % for all {} looks "
+      "together, Bonferroni). Its recipe: {}",
+      tuned, 100 * limit, entry.name, entry.configured.bits, 100 * found.mean(),
+      100 * found.loss.low, 100 * found.loss.high, found.answers.n, cheapest.looks, path));
+  if (tuning != nullptr)
+    out.sentences.push_back(fmt::format(
+        "The command that writes its weights: numemu tune --net {} --data {} --recipe {} --steps "
+        "'{}' --samples {} --seed {}",
+        run.settings.text("net"), run.settings.text("data"), path, tuning->steps, tuning->samples,
+        run.seed));
 }
 
 }  // namespace numemu::experiments

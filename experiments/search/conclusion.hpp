@@ -39,28 +39,29 @@ struct SearchEntry {
   double measured_db() const { return record != nullptr ? record->sqnr_db.value_or(NAN) : NAN; }
 };
 
-/// Everything that is ranked.
-struct SearchSpace {
-  RankedRole weights, activations;
-
+/// Everything that is ranked, with names and recipes.
+struct SearchSpace : RankedSpace {
   std::string name(const Configured& c) const {
     const std::string &w = weights.options[c.weight].name,
                       &a = activations.options[c.activation].name;
-    return w == a ? w : w + " / " + a;
+    const std::string both = w == a ? w : w + " / " + a;
+    return units.size() == 1 ? both : both + " / " + unit_name(c);
   }
-  Json recipe(const Configured& c, const std::string& unit) const {
+  std::string unit_name(const Configured& c) const {
+    const std::string& name = units[c.unit].name;
+    return name.empty() ? "f32.sequential" : name;
+  }
+  Json recipe(const Configured& c) const {
     Json recipe = {{"numemu_recipe", 1},
                    {"roles",
                     {{"weight", weights.options[c.weight].role},
                      {"activation", activations.options[c.activation].role}}}};
-    if (!unit.empty()) recipe["gemms"] = {{"fprop", {{"unit", unit}}}};
+    if (const std::string& unit = units[c.unit].name; !unit.empty())
+      recipe["gemms"] = {{"fprop", {{"unit", unit}}}};
     return recipe;
   }
-  SearchEntry entry(const Configured& c, const std::string& unit) const {
-    return {.configured = c,
-            .name = name(c),
-            .recipe = recipe(c, unit),
-            .linear_db = search_db(c.noise)};
+  SearchEntry entry(const Configured& c) const {
+    return {.configured = c, .name = name(c), .recipe = recipe(c), .linear_db = search_db(c.noise)};
   }
 };
 
@@ -78,8 +79,9 @@ void judge_search(const std::vector<SearchEntry>& measured, Conclusion&);
 
 /// Writes FOLDER/recipe-NAME.json, which other commands take; returns its path.
 std::string write_search_recipe(const std::string& folder, const char* name, const Json& recipe);
-/// A table of what was tried, and the answer with its recipe; `front` are the candidates.
-void say_cheapest(const std::string& folder, const std::vector<SearchEntry>& front, const Cheapest&,
-                  double limit, Conclusion&);
+/// A table of what was tried, and the answer with its recipe; `front` are the candidates. `tuning`:
+/// how each was tuned, or null.
+void say_cheapest(const ExperimentRun&, const std::vector<SearchEntry>& front, const Cheapest&,
+                  double limit, const LossTuning* tuning, Conclusion&);
 
 }  // namespace numemu::experiments

@@ -13,8 +13,6 @@
 namespace numemu::experiments {
 namespace {
 
-constexpr double kFloat32Bits = 32;
-
 /// A sample under some scales, for all options whose scales are multiples of them.
 struct SharedSample {
   std::vector<double> scales;
@@ -175,71 +173,142 @@ std::vector<std::size_t> role_front(const RankedRole& role,
   return out;
 }
 
-std::vector<std::size_t> within_budget(const RankedRole& role, const SearchBudget& budget) {
+/// Of the options that a unit takes (all where `taken` is empty).
+std::vector<std::size_t> within_budget(const RankedRole& role, const std::vector<bool>& taken,
+                                       const SearchBudget& budget) {
   std::vector<std::size_t> out;
   for (std::size_t i = 0; i < role.options.size(); ++i)
-    if (budget.allows(role.ranks[i].bits) && std::isfinite(role.ranks[i].noise)) out.push_back(i);
+    if ((taken.empty() || taken[i]) && budget.allows(role.ranks[i].bits) &&
+        std::isfinite(role.ranks[i].noise))
+      out.push_back(i);
+  return out;
+}
+
+Configured configured(const RankedSpace& space, std::size_t w, std::size_t a, std::size_t u) {
+  const RankedUnit& unit = space.units[u];
+  const SearchOption &weight = space.weights.options[w], &activation = space.activations.options[a];
+  const RankedOption &left = space.weights.ranks[w], &right = space.activations.ranks[a];
+  return {w,
+          a,
+          left.noise + right.noise + unit.noise_of(weight, activation),
+          (left.bits + right.bits) / 2,
+          multiply_add_cost(weight.policy.format->bits, activation.policy.format->bits,
+                            unit.adder_bits),
+          u};
+}
+
+auto key_of(const Configured& c) {
+  return std::tuple(c.noise, c.bits, c.mac, c.unit, c.weight, c.activation);
+}
+
+/// Keeps the least `count` of what it is given.
+class Least {
+ public:
+  explicit Least(std::size_t count) : count_(count) {}
+  void add(const Configured& one) {
+    if (count_ == 0 || !std::isfinite(one.noise)) return;
+    if (kept_.size() == count_) {
+      if (!less(one, kept_.front())) return;
+      std::ranges::pop_heap(kept_, less);
+      kept_.pop_back();
+    }
+    kept_.push_back(one);
+    std::ranges::push_heap(kept_, less);
+  }
+  std::vector<Configured> sorted() && {
+    std::ranges::sort_heap(kept_, less);
+    return std::move(kept_);
+  }
+
+ private:
+  static bool less(const Configured& x, const Configured& y) { return key_of(x) < key_of(y); }
+  std::size_t count_;
+  std::vector<Configured> kept_;
+};
+
+/// What no other one undercuts in bits with as little noise, the fewest bits first.
+std::vector<Configured> front_of(std::vector<Configured> all) {
+  std::ranges::sort(all, {}, [](const Configured& c) { return std::pair(c.bits, key_of(c)); });
+  std::vector<Configured> out;
+  for (const Configured& one : all)
+    if (std::isfinite(one.noise) && (out.empty() || one.noise < out.back().noise))
+      out.push_back(one);
+  return out;
+}
+
+/// The fronts of units, but for what a configuration of another unit undercuts.
+std::vector<Configured> common_front(const std::vector<Configured>& all) {
+  std::vector<Configured> out;
+  for (const Configured& one : all) {
+    const bool undercut = std::ranges::any_of(all, [&](const Configured& other) {
+      return other.unit != one.unit && other.bits <= one.bits && other.mac <= one.mac &&
+             other.noise <= one.noise &&
+             (std::tuple(other.bits, other.mac, other.noise) !=
+                  std::tuple(one.bits, one.mac, one.noise) ||
+              other.unit < one.unit);
+    });
+    if (!undercut) out.push_back(one);
+  }
+  std::ranges::stable_sort(out, {}, [](const Configured& c) { return std::pair(c.bits, c.mac); });
+  return out;
+}
+
+/// Drawn evenly from all weights, activations and units, without repeats.
+std::vector<Configured> drawn(const RankedSpace& space, const std::vector<std::size_t>& weights,
+                              const std::vector<std::size_t>& activations,
+                              const SearchBudget& budget, std::size_t draws, std::uint64_t seed) {
+  constexpr std::uint64_t kTrials = 1000;  // for each draw, where few configurations are allowed
+  const RandomSource random{.seed = seed, .stream = Stream::probe, .tensor = 0x72616e64, .draw = 0},
+      units{.seed = seed, .stream = Stream::probe, .tensor = 0x756e6974, .draw = 0};
+  std::vector<Configured> out;
+  std::set<std::tuple<std::size_t, std::size_t, std::size_t>> seen;
+  if (weights.empty() || activations.empty()) return out;
+  for (std::uint64_t d = 0; d < kTrials * draws && out.size() < draws; ++d) {
+    const auto pick = [](const RandomSource& from, std::uint64_t element, std::size_t size) {
+      return static_cast<std::size_t>((std::uint64_t{from.bits(element, 32)} * size) >> 32);
+    };
+    const std::size_t w = weights[pick(random, 2 * d, weights.size())],
+                      a = activations[pick(random, 2 * d + 1, activations.size())],
+                      u = pick(units, d, space.units.size());
+    if (!space.units[u].takes(w, a)) continue;
+    const Configured one = configured(space, w, a, u);
+    if (one.mac <= budget.mac && seen.emplace(w, a, u).second) out.push_back(one);
+  }
   return out;
 }
 
 }  // namespace
 
-SearchRanking rank_configurations(const RankedRole& weights, const RankedRole& activations,
-                                  const SearchBudget& budget, std::size_t count, std::size_t draws,
-                                  std::uint64_t seed) {
-  const std::vector<std::size_t> w = within_budget(weights, budget),
-                                 a = within_budget(activations, budget);
-  const auto pair = [&](std::size_t i, std::size_t j) {
-    const int wide = weights.options[i].policy.format->bits,
-              other = activations.options[j].policy.format->bits;
-    return Configured{i, j, weights.ranks[i].noise + activations.ranks[j].noise,
-                      (weights.ranks[i].bits + activations.ranks[j].bits) / 2,
-                      wide * other / (kFloat32Bits * kFloat32Bits)};
-  };
-  const auto less = [](const Configured& x, const Configured& y) {
-    return std::tuple(x.noise, x.bits, x.weight, x.activation) <
-           std::tuple(y.noise, y.bits, y.weight, y.activation);
-  };
+SearchRanking rank_configurations(const RankedSpace& space, const SearchBudget& budget,
+                                  std::size_t count, std::size_t draws, std::uint64_t seed) {
   SearchRanking out;
-  for (const std::size_t i : w) {
-    for (const std::size_t j : a) {
-      const Configured one = pair(i, j);
-      if (one.mac > budget.mac) continue;
-      ++out.configurations;
-      if (out.best.size() < count) {
-        out.best.push_back(one);
-        std::push_heap(out.best.begin(), out.best.end(), less);
-      } else if (count > 0 && less(one, out.best.front())) {
-        std::pop_heap(out.best.begin(), out.best.end(), less);
-        out.best.back() = one;
-        std::push_heap(out.best.begin(), out.best.end(), less);
+  Least best(count);
+  std::vector<Configured> fronts;
+  for (std::size_t u = 0; u < space.units.size(); ++u) {
+    const RankedUnit& unit = space.units[u];
+    const std::vector<std::size_t> w = within_budget(space.weights, unit.weights, budget),
+                                   a = within_budget(space.activations, unit.activations, budget);
+    for (const std::size_t i : w) {
+      for (const std::size_t j : a) {
+        const Configured one = configured(space, i, j, u);
+        if (one.mac > budget.mac) continue;
+        ++out.configurations;
+        best.add(one);
       }
     }
+    std::vector<Configured> pairs;
+    for (const std::size_t i : role_front(space.weights, w)) {
+      for (const std::size_t j : role_front(space.activations, a))
+        if (const Configured one = configured(space, i, j, u); one.mac <= budget.mac)
+          pairs.push_back(one);
+    }
+    const std::vector<Configured> front = front_of(std::move(pairs));
+    fronts.insert(fronts.end(), front.begin(), front.end());
   }
-  std::sort_heap(out.best.begin(), out.best.end(), less);
-
-  std::vector<Configured> all;
-  for (const std::size_t i : role_front(weights, w)) {
-    for (const std::size_t j : role_front(activations, a))
-      if (const Configured one = pair(i, j); one.mac <= budget.mac) all.push_back(one);
-  }
-  std::ranges::sort(all, [&](const Configured& x, const Configured& y) {
-    return x.bits != y.bits ? x.bits < y.bits : less(x, y);
-  });
-  for (const Configured& one : all)
-    if (out.front.empty() || one.noise < out.front.back().noise) out.front.push_back(one);
-
-  const RandomSource random{.seed = seed, .stream = Stream::probe, .tensor = 0x72616e64, .draw = 0};
-  std::set<std::pair<std::size_t, std::size_t>> drawn;
-  for (std::uint64_t d = 0; !w.empty() && !a.empty() && d < 100 * draws; ++d) {
-    if (out.random.size() == draws) break;
-    const auto pick = [&](const std::vector<std::size_t>& from, std::uint64_t element) {
-      return from[(std::uint64_t{random.bits(element, 32)} * from.size()) >> 32];
-    };
-    const Configured one = pair(pick(w, 2 * d), pick(a, 2 * d + 1));
-    if (one.mac <= budget.mac && drawn.emplace(one.weight, one.activation).second)
-      out.random.push_back(one);
-  }
+  out.best = std::move(best).sorted();
+  out.front = common_front(fronts);
+  out.random = drawn(space, within_budget(space.weights, {}, budget),
+                     within_budget(space.activations, {}, budget), budget, draws, seed);
   return out;
 }
 

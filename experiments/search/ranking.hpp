@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "experiments/search/accumulators.hpp"
 #include "experiments/search/operands.hpp"
 #include "experiments/search/space.hpp"
 
@@ -38,16 +39,23 @@ RankedRole rank_options(std::vector<SearchOption>, bool weight, const std::vecto
                         const std::vector<double>& gains, const policies::CalibrationPolicy&,
                         const policies::FloatReference&);
 
-/// A configuration: an option of the weights with one of the activations.
+/// A configuration: an option of the weights with one of the activations, on a unit.
 struct Configured {
   std::size_t weight = 0, activation = 0;
-  double noise = 0, bits = 0, mac = 0;  ///< bits: the mean of both; mac over float32's
+  double noise = 0, bits = 0, mac = 0;  ///< bits: the mean of both; mac: multiply_add_cost()
+  std::size_t unit = 0;
+};
+
+/// All that configurations consist of.
+struct RankedSpace {
+  RankedRole weights, activations;
+  std::vector<RankedUnit> units = {RankedUnit{}};
 };
 
 /// What a configuration may cost.
 struct SearchBudget {
   double bits = 0;        ///< of the weights, and of the activations; compared to two decimals
-  double mac = HUGE_VAL;  ///< bits times bits of the elements over float32's
+  double mac = HUGE_VAL;  ///< multiply_add_cost()
   bool allows(double stored) const { return std::round(100 * stored) <= 100 * bits; }
 };
 
@@ -55,12 +63,12 @@ struct SearchBudget {
 struct SearchRanking {
   std::int64_t configurations = 0;  ///< within the budget
   std::vector<Configured> best;     ///< least noise first, at most `count`
-  /// Those that no other one undercuts in bits with as little noise, the cheapest first.
+  /// Those of each unit that none of the same unit undercuts in bits with as little noise, but for
+  /// those that another unit undercuts in bits, cost and noise; the fewest bits first.
   std::vector<Configured> front;
   std::vector<Configured> random;  ///< drawn evenly without repeats, at most `draws`
 };
-SearchRanking rank_configurations(const RankedRole& weights, const RankedRole& activations,
-                                  const SearchBudget&, std::size_t count, std::size_t draws,
-                                  std::uint64_t seed);
+SearchRanking rank_configurations(const RankedSpace&, const SearchBudget&, std::size_t count,
+                                  std::size_t draws, std::uint64_t seed);
 
 }  // namespace numemu::experiments

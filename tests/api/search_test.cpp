@@ -11,11 +11,17 @@ namespace api_search_test {
 using namespace numemu;
 
 TEST_CASE("a search is its experiment with the settings that are given", "[fast]") {
-  const api::ExperimentRequest of_net = api::experiment_of(
-      {.net = "lenet", .data = "glyphs", .bits = 6, .max_loss = 0.5, .blocks = {"16", "32"}});
+  const api::ExperimentRequest of_net =
+      api::experiment_of({.net = "lenet",
+                          .data = "glyphs",
+                          .bits = 6,
+                          .max_loss = 0.5,
+                          .blocks = {"16", "32"},
+                          .units = {"neutral.mac.e8m7", "f32.sequential"}});
   CHECK(of_net.name == "search");
   CHECK(of_net.settings == std::vector<std::string>{"net=lenet", "data=glyphs", "bits=6",
-                                                    "max_loss=0.5", "blocks=16,32"});
+                                                    "max_loss=0.5", "blocks=16,32",
+                                                    "units=neutral.mac.e8m7,f32.sequential"});
   CHECK(of_net.out == "out/search-lenet-6");
   const api::ExperimentRequest of_laws =
       api::experiment_of({.dist = {"normal", "lognormal:1.5"}, .seed = 3});
@@ -33,6 +39,10 @@ TEST_CASE("a search has a network or laws, and what belongs to them", "[fast]") 
   CHECK_THROWS_WITH(api::experiment_of({.net = "lenet"}), Catch::Contains("--data"));
   CHECK_THROWS_WITH(api::experiment_of({.dist = {"normal"}, .max_loss = 1}),
                     Catch::Contains("--max-loss"));
+  CHECK_THROWS_WITH(api::experiment_of({.net = "lenet", .data = "glyphs", .tune = "light"}),
+                    Catch::Contains("--max-loss"));
+  CHECK_THROWS_WITH(api::experiment_of({.dist = {"normal"}, .units = {"neutral.exact"}}),
+                    Catch::Contains("--units"));
 }
 
 }  // namespace api_search_test

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <set>
 
 #include "experiments/engine/experiment.hpp"
 #include "formats/error.hpp"
@@ -43,13 +44,13 @@ TEST_CASE("search: ranked, refined, measured; the same rows when it is resumed",
   CHECK(measured.rows.size() == 5);
   int random = 0;
   for (const std::vector<std::string>& row : measured.rows) {
-    random += row[2] == "at random";
-    CHECK(std::stod(row[3]) <= 6.505);
+    random += row[3] == "at random";
     CHECK(std::stod(row[4]) <= 6.505);
+    CHECK(std::stod(row[5]) <= 6.505);
   }
   CHECK(random == 2);
   for (std::size_t i = 1; i < found.tables[1].rows.size(); ++i)
-    CHECK(std::stod(found.tables[1].rows[i - 1][5]) >= std::stod(found.tables[1].rows[i][5]));
+    CHECK(std::stod(found.tables[1].rows[i - 1][6]) >= std::stod(found.tables[1].rows[i][6]));
   CHECK(found.findings.size() == 5 + 2 + 1);
   REQUIRE(found.charts.size() == 2);
   CHECK_THAT(found.sentences[0], Catch::Contains("were ranked, 8 refined"));
@@ -76,6 +77,34 @@ TEST_CASE("search: the cheapest within a loss is one that was measured", "[fast]
       answer(search_run(folder, {"bits=6.5", "max_loss=0", "measured=0", "random=0"}));
   CHECK_THAT(none.sentences[1],
              Catch::StartsWith("No configuration surely loses at most 0 points"));
+}
+
+TEST_CASE("search: units are part of the space", "[fast]") {
+  const TemporaryFolder folder;
+  const Conclusion found = answer(search_run(
+      folder, {"bits=6.5", "units=neutral.mac.e8m7,neutral.mac.e8m2,neutral.mac.int8.wrap",
+               "measured=4", "random=6"}));
+  CHECK_THAT(found.sentences[0], Catch::Contains("and 3 units were ranked"));
+  const ResultTable& ranked = found.tables[1];
+  // The best are on the register that rounds least; eight bits that wrap have no figure.
+  for (const std::vector<std::string>& row : ranked.rows) CHECK(row[2] == "neutral.mac.e8m7");
+  std::set<std::string> measured;
+  for (const std::vector<std::string>& row : found.tables[0].rows) {
+    measured.insert(row[2]);
+    if (row[2] == "neutral.mac.e8m2") CHECK(std::stod(row[9]) < 25);  // dB
+  }
+  CHECK(measured.size() > 1);
+}
+
+TEST_CASE("search: cheaper configurations are tuned", "[fast]") {
+  const TemporaryFolder folder;
+  const Conclusion found =
+      answer(search_run(folder, {"bits=6.5", "max_loss=60", "tune=calibrate,bias_correction",
+                                 "measured=0", "random=0"}));
+  REQUIRE(found.sentences.size() >= 3);
+  CHECK_THAT(found.sentences[1], Catch::StartsWith("The cheapest configuration"));
+  CHECK_THAT(found.sentences[2], Catch::Contains("tuned"));
+  CHECK_THROWS_WITH(answer(search_run(folder, {"tune=light"})), Catch::Contains("--max-loss"));
 }
 
 TEST_CASE("search: laws have a table each and no rows", "[fast]") {

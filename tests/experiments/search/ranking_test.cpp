@@ -85,7 +85,7 @@ TEST_CASE("configurations: the best, the front and the draws are those of all pa
                                      {"int2", "int4", "int4", "int4", "int8"});
   const RankedRole activations = role_of({{3, 2}, {1, 4}, {2, 4}}, {"int2", "int4", "e2m1"});
   const SearchBudget budget{.bits = 4.01};
-  const SearchRanking ranking = rank_configurations(weights, activations, budget, 4, 100, 1);
+  const SearchRanking ranking = rank_configurations({weights, activations}, budget, 4, 100, 1);
   CHECK(ranking.configurations == 9);
   std::vector<Configured> all;
   for (std::size_t w = 0; w < 3; ++w)
@@ -110,13 +110,52 @@ TEST_CASE("configurations: the best, the front and the draws are those of all pa
   CHECK(drawn.size() == 9);  // more draws than pairs: each once
 }
 
-TEST_CASE("a budget of multiply-adds bounds the product of element bits", "[fast]") {
+TEST_CASE("a budget of multiply-adds bounds bits times bits and the adders' bits", "[fast]") {
   const RankedRole role = role_of({{4, 2}, {1, 4}, {0.1, 8}}, {"int2", "int4", "int8"});
+  const double most = multiply_add_cost(4, 4, 32);
+  CHECK(most == (16.0 + 32) / (1024 + 32));
   const SearchRanking ranking =
-      rank_configurations(role, role, {.bits = 8, .mac = 16.0 / 1024}, 10, 0, 0);
+      rank_configurations({role, role}, {.bits = 8, .mac = most}, 10, 0, 0);
   CHECK(ranking.configurations == 6);  // 2x2, 2x4, 4x2, 4x4, 2x8, 8x2
-  for (const Configured& c : ranking.best) CHECK(c.mac <= 16.0 / 1024);
+  for (const Configured& c : ranking.best) CHECK(c.mac <= most);
   CHECK(ranking.best.front().noise == 2);
+}
+
+TEST_CASE("units: their noise, cost and operands are part of configurations", "[fast]") {
+  RankedSpace space{role_of({{4, 2}, {1, 4}, {0.1, 8}}, {"int2", "int4", "int8"}),
+                    role_of({{4, 2}, {1, 4}, {0.1, 8}}, {"int2", "int4", "int8"}),
+                    {{.name = "wide", .adder_bits = 32},
+                     {.name = "narrow", .adder_bits = 12, .noise = {{0, 0.5}}},
+                     {.name = "useless", .adder_bits = 40, .noise = {{0, 0.5}}},
+                     {.name = "picky",
+                      .adder_bits = 8,
+                      .weights = {false, true, false},
+                      .activations = {false, true, true},
+                      // int4 reaches 2^2, int8 2^6.
+                      .any_size = false,
+                      .noise = {{4, 0.25}, {8, HUGE_VAL}}}}};
+  const SearchRanking ranking = rank_configurations(space, {.bits = 8}, 100, 40, 7);
+  CHECK(ranking.configurations == 3 * 9 + 2);
+  CHECK(ranking.best.size() == 3 * 9 + 1);  // without the one that overflows
+  CHECK(ranking.best.front().unit == 0);
+  CHECK(ranking.best.front().noise == 0.2);
+  for (const Configured& c : ranking.best) {
+    const RankedUnit& unit = space.units[c.unit];
+    const double operands =
+        space.weights.ranks[c.weight].noise + space.activations.ranks[c.activation].noise;
+    CHECK(c.noise == operands + (c.unit == 0 ? 0 : c.unit == 3 ? 0.25 : 0.5));
+    CHECK(c.mac == multiply_add_cost(space.weights.options[c.weight].policy.format->bits,
+                                     space.activations.options[c.activation].policy.format->bits,
+                                     unit.adder_bits));
+    if (c.unit == 3) CHECK((c.weight == 1 && c.activation == 1));
+  }
+  std::set<std::size_t> on_front;
+  for (const Configured& c : ranking.front) on_front.insert(c.unit);
+  CHECK(on_front == std::set<std::size_t>{0, 1, 3});
+  std::set<std::size_t> drawn;
+  for (const Configured& c : ranking.random) drawn.insert(c.unit);
+  CHECK(ranking.random.size() == 29);  // all there are
+  CHECK(drawn == std::set<std::size_t>{0, 1, 2, 3});
 }
 
 }  // namespace search_ranking_test

@@ -1,0 +1,163 @@
+#include "experiments/search/stages.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "experiments/engine/run_point.hpp"
+#include "experiments/engine/sweep.hpp"
+#include "experiments/engine/trials.hpp"
+#include "experiments/predict/layer_noise.hpp"
+#include "experiments/predict/version.hpp"
+#include "formats/portable/math.hpp"
+#include "policies/canonical_json.hpp"
+#include "policies/recipe/recipe.hpp"
+
+namespace numemu::experiments {
+namespace {
+
+constexpr int kDigits = 9;
+/// Probes that refine one configuration: fewer than a row's, since there are many.
+constexpr std::int64_t kRefiningProbes = 8;
+
+/// Over the signal; infinite without a figure.
+double noise_of(const RefinedNoise& refined) {
+  if (std::isnan(refined.db)) return HUGE_VAL;
+  return portable::exp(-refined.db * portable::log(10.0) / 10);
+}
+
+/// About `count` of a list, evenly, its ends among them.
+template <class T>
+std::vector<T> spread(const std::vector<T>& all, std::size_t count) {
+  if (all.size() <= count) return all;
+  std::vector<T> out;
+  for (std::size_t i = 0; i < count; ++i)
+    out.push_back(all[i * (all.size() - 1) / std::max<std::size_t>(1, count - 1)]);
+  return out;
+}
+
+/// Of each size of numbers that a unit reads, the configuration of least noise within the budget.
+std::map<int, Configured> quietest(const SearchSpace& space, std::size_t u,
+                                   const SearchBudget& budget) {
+  const RankedUnit& unit = space.units[u];
+  std::map<int, Configured> out;
+  for (std::size_t w = 0; w < space.weights.options.size(); ++w) {
+    if (!budget.allows(space.weights.ranks[w].bits)) continue;
+    for (std::size_t a = 0; a < space.activations.options.size(); ++a) {
+      if (!unit.takes(w, a) || !budget.allows(space.activations.ranks[a].bits)) continue;
+      const double noise = space.weights.ranks[w].noise + space.activations.ranks[a].noise;
+      if (!std::isfinite(noise)) continue;
+      const int size = unit.size_of(space.weights.options[w], space.activations.options[a]);
+      const auto [found, added] = out.try_emplace(size, Configured{w, a, noise, 0, 0, u});
+      if (noise < found->second.noise) found->second = {w, a, noise, 0, 0, u};
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+void refine(const ExperimentRun& run, const Workbench& bench, std::vector<SearchEntry>& entries) {
+  std::vector<TypedTrial<RefinedNoise>> trials;
+  for (const SearchEntry& entry : entries) {
+    const policies::Recipe recipe = policies::Recipe::parse(entry.recipe, "search");
+    Json point = {{"refined", kRefiningProbes},       {"prediction", kPredictionVersion},
+                  {"recipe", recipe.json()},          {"data", bench.dataset.name()},
+                  {"images", bench.dataset.digest()}, {"samples", bench.reference.samples()}};
+    identify(point, bench.trained);
+    trials.push_back({std::move(point), entry.name, [&bench, recipe] {
+                        const LayerPrediction p =
+                            predict_layers(bound_recipe(recipe, bench.trained, "search"),
+                                           bench.reference, {}, kRefiningProbes);
+                        return RefinedNoise{policies::significant(p.output.db, kDigits),
+                                            policies::significant(p.output.gained_db, kDigits),
+                                            policies::significant(p.output_error, kDigits)};
+                      }});
+  }
+  const std::vector<RefinedNoise> refined = run_typed(run, std::move(trials));
+  for (std::size_t i = 0; i < entries.size(); ++i) entries[i].refined = refined[i];
+}
+
+void add_unit_noise(const ExperimentRun& run, const Workbench& bench, SearchSpace& space,
+                    const SearchBudget& budget) {
+  std::vector<SearchEntry> entries;  // pairs: on the unit, and in float32
+  std::vector<std::pair<RankedUnit*, int>> of;
+  for (std::size_t u = 0; u < space.units.size(); ++u) {
+    RankedUnit& unit = space.units[u];
+    if (unit.name.empty() || !unit_adds_noise(unit::find_unit(unit.name).row().name)) continue;
+    for (const auto& [size, configured] : quietest(space, u, budget)) {
+      of.emplace_back(&unit, size);
+      entries.push_back(space.entry(configured));
+      entries.push_back(entries.back());
+      entries.back().recipe.erase("gemms");
+    }
+  }
+  if (entries.empty()) return;
+  run.say(fmt::format("noise of units, by {} configurations", entries.size()));
+  refine(run, bench, entries);
+  for (std::size_t i = 0; i < of.size(); ++i) {
+    const double with = noise_of(entries[2 * i].refined),
+                 without = noise_of(entries[2 * i + 1].refined);
+    // Where the configuration has no figure for another reason nothing is known of the unit.
+    of[i].first->noise[of[i].second] = std::isfinite(without) ? std::max(0.0, with - without) : 0;
+  }
+}
+
+std::vector<SearchEntry> entries_of(const SearchSpace& space, const SearchRanking& ranking,
+                                    std::size_t count) {
+  std::vector<SearchEntry> out;
+  std::set<std::tuple<std::size_t, std::size_t, std::size_t>> seen;
+  const auto add = [&](const Configured& c, bool random) {
+    if (!seen.emplace(c.weight, c.activation, c.unit).second) return;
+    out.push_back(space.entry(c));
+    out.back().random = random;
+  };
+  for (const Configured& c : ranking.random) add(c, true);
+  for (const Configured& c : spread(ranking.front, (count + 1) / 2)) add(c, false);
+  for (const Configured& c : ranking.best) {
+    if (out.size() >= count + ranking.random.size()) break;
+    add(c, false);
+  }
+  return out;
+}
+
+bool quieter(const SearchEntry& a, const SearchEntry& b) {
+  const auto of = [](const SearchEntry& e) {
+    return std::isnan(e.refined.db) ? -HUGE_VAL : e.refined.db;
+  };
+  return std::tuple(-of(a), a.configured.bits, a.configured.mac) <
+         std::tuple(-of(b), b.configured.bits, b.configured.mac);
+}
+
+std::vector<Row> measure(const ExperimentRun& run, const Workbench& bench,
+                         const std::vector<SearchEntry>& entries) {
+  Json points = Json::array();
+  for (const SearchEntry& entry : entries) points.push_back({{"recipe", entry.recipe}});
+  const Json sweep = {{"numemu_sweep", 1},
+                      {"net", run.settings.text("net")},
+                      {"data", run.settings.text("data")},
+                      {"eval_images", bench.eval_images},
+                      {"points", points}};
+  SweepConfig config = parse_sweep(sweep.dump(), "search");
+  // Many draws stand behind one figure, the regret; noise of random phase has predicted them.
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    if (entries[i].random) turn_predictions_off(config.points.at(i));
+  RowStore store =
+      open_rows(config, bench.dataset, bench.trained, run.out, run.shard, run.existing);
+  SweepHooks hooks = run.hooks;
+  if (run.hooks.on_point) {
+    hooks.on_point = [&](std::size_t done, std::size_t kept, std::size_t total, Point point) {
+      point.where = entries.at(std::min(done, entries.size() - 1)).name;
+      run.hooks.on_point(done, kept, total, point);
+    };
+  }
+  run_sweep(config, bench, store, run.out, run.shard, hooks);
+  if (!run.shard.whole()) throw OthersMissing();
+  return merge_rows(run.out);
+}
+
+}  // namespace numemu::experiments

@@ -1,0 +1,28 @@
+// The stages of a search behind the linear ranking: configurations are refined by noise of random
+// phase, so are what units add, and the best are measured.
+#pragma once
+#include <cstddef>
+#include <vector>
+
+#include "experiments/engine/workbench.hpp"
+#include "experiments/search/conclusion.hpp"
+
+namespace numemu::experiments {
+
+/// Predicts every entry again by noise of random phase: trials of the run.
+void refine(const ExperimentRun&, const Workbench&, std::vector<SearchEntry>&);
+
+/// Gives units their noise: by noise of random phase, what a unit adds to the configuration of
+/// least noise that it takes, of each size of numbers (RankedUnit::noise). Trials of the run.
+void add_unit_noise(const ExperimentRun&, const Workbench&, SearchSpace&, const SearchBudget&);
+
+/// Those to refine: the random ones, half of `count` along the front, the rest the best.
+std::vector<SearchEntry> entries_of(const SearchSpace&, const SearchRanking&, std::size_t count);
+
+/// The best by refined noise first, without a figure last.
+bool quieter(const SearchEntry&, const SearchEntry&);
+
+/// Runs the entries as the points of a sweep, whose rows the folder then has.
+std::vector<Row> measure(const ExperimentRun&, const Workbench&, const std::vector<SearchEntry>&);
+
+}  // namespace numemu::experiments
