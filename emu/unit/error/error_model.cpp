@@ -18,6 +18,11 @@ namespace {
 constexpr std::int64_t kMembers = 4096;
 constexpr std::int64_t kFirstSteps = 16;
 constexpr std::int64_t kMostTreeProducts = 1 << 22;
+/// Share of the exact sums' mean square from which on a walk of moments gives way to additions one
+/// by one, on at least so many members (their mean square is then known to 0.4 dB).
+constexpr double kSwamped = 0.1;
+constexpr std::int64_t kFewestMembers = 256;
+constexpr double kMostAdditions = 1 << 22, kMostMade = 1 << 17;
 /// Share of the sums' mean square up to which errors of one sign are followed: beyond, larger sums
 /// have larger errors, which make larger sums.
 constexpr double kMostLed = 0.1;
@@ -35,23 +40,40 @@ Addends::Meets plain(const Sums& sums) {
   return [&sums](std::int64_t i, int) { return Meeting{.addend = sums.given[i]}; };
 }
 
-double mean_of(const std::vector<double>& x) {
-  return pairwise_sum(std::ssize(x), [&](std::int64_t i) { return x[i]; }) /
-         static_cast<double>(x.size());
+/// Of exact sums.
+double mean_of(const Sums& sums) {
+  return pairwise_sum(sums.size(), [&](std::int64_t i) { return sums.share(i) * sums.exact[i]; });
 }
 
-/// `count` addends in a register that starts at +0.
+/// Of an ensemble; of fewer members, drawn from it, the more additions they make.
+std::int64_t members_for(double count) {
+  return std::clamp(static_cast<std::int64_t>(kMostAdditions / count), kFewestMembers, kMembers);
+}
+
+/// `count` addends in a register that starts at +0. `law`: what the addends are a sample of, where
+/// it is known; they then meet a register that stays.
 WalkState sum_of(const Register& r, const Sums& addends, const Addends::Meets& meets, double count,
-                 Draws& draws) {
+                 Draws& draws, const Sums* law = nullptr) {
   const auto first =
       static_cast<std::int64_t>(std::min<double>(kFirstSteps, std::max(1.0, std::round(count))));
   const Sums begun = first_sums(r, addends, meets, first, draws);
   WalkState start = state_of(begun);
   // The members' mean is one of a sample; that of the law is known.
-  start.mean += mean_of(addends.exact) * static_cast<double>(first) - mean_of(begun.exact);
+  const double mean = mean_of(law != nullptr ? *law : addends);
+  start.mean += mean * static_cast<double>(first) - mean_of(begun);
   if (count <= static_cast<double>(first)) return start;
   const auto done = static_cast<double>(first);
-  return walk(start, Addends(r, addends, meets, count), done, count - done);
+  const Addends all(r, law != nullptr ? *law : addends, law != nullptr ? plain(*law) : meets,
+                    count);
+  const WalkState end = walk(start, all, done, count - done);
+  // A register that stops where half a step exceeds most addends bounds its sums, whose law is then
+  // far from normal: all additions are made on fewer members.
+  const double squares = count * all.variance() + count * count * mean * mean;
+  if (end.noise() < kSwamped * squares || count > kMostMade) return end;
+  const Sums made = first_sums(r, addends, meets, std::llround(count), draws, members_for(count));
+  WalkState swamped = state_of(made);
+  swamped.mean += mean * count - mean_of(made);
+  return swamped;
 }
 
 double cut(double x, int exponent, RoundingMode mode) {
@@ -289,7 +311,9 @@ class Model {
       const StepMembers steps(u_, law_, 1, draws_);
       const double inner =
           u_.chain.chunk != 0 ? std::min(count, double(u_.chain.chunk)) : count / u_.chain.chains;
-      const WalkState one = sum_of(r, steps.sums(), plain(steps.sums()), inner, draws_);
+      const Sums law{law_.values, law_.values, law_.shares};
+      const WalkState one = sum_of(r, steps.sums(), plain(steps.sums()), inner, draws_,
+                                   u_.chain.fused && law.size() > 0 ? &law : nullptr);
       if (u_.chain.chunk == 0 && u_.chain.chains == 1) return one;
       if (u_.chain.chunk != 0) inner_ = one;
       const Sums sums = members_of(one, r, kMembers);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "emu/unit/error/sums.hpp"
@@ -13,6 +14,7 @@ namespace numemu::unit {
 namespace {
 
 constexpr std::int64_t kExchanges = 4;  // tried, per pair
+constexpr std::size_t kMostPairs = std::size_t{1} << 16;
 
 int factor_exponent(double x, const Format* format) {
   const int own = std::ilogb(x);
@@ -36,6 +38,37 @@ bool own_mirror_image(std::span<const double> x) {
     if (sorted[i] != -sorted[sorted.size() - 1 - i]) return false;
   }
   return true;
+}
+
+/// Different numbers with their shares.
+std::map<double, double> shares_of(std::span<const double> x) {
+  std::map<double, double> out;
+  for (const double v : x) out[v] += 1 / static_cast<double>(x.size());
+  return out;
+}
+
+/// Values and shares of the product of independent factors, where there are few; a mirrored law has
+/// both signs of each.
+void add_shares(ProductLaw& law, std::span<const double> a, std::span<const double> b,
+                bool mirrored) {
+  const std::map<double, double> left = shares_of(a), right = shares_of(b);
+  if (left.size() * right.size() > kMostPairs) return;
+  std::map<double, double> products;
+  for (const auto& [x, of_x] : left) {
+    for (const auto& [y, of_y] : right) {
+      const double p = x * y;
+      products[p] += mirrored ? of_x * of_y / 2 : of_x * of_y;
+      if (mirrored) products[-p] += of_x * of_y / 2;
+    }
+  }
+  law.square = 0;
+  law.nonzero = 0;
+  for (const auto& [p, share] : products) {
+    law.values.push_back(p);
+    law.shares.push_back(share);
+    law.square += share * p * p;
+    if (p != 0) law.nonzero += share;
+  }
 }
 
 }  // namespace
@@ -93,7 +126,8 @@ ProductLaw independent_products(std::span<const double> a, std::span<const doubl
   }
   ProductLaw law = product_law(left, order, a_format, b_format);
   law.symmetric = mirrored;
-  if (mirrored) law.mean = 0;
+  law.mean = mirrored ? 0 : a_sum / static_cast<double>(n) * b_sum / static_cast<double>(n);
+  add_shares(law, a, b, mirrored);
   return law;
 }
 

@@ -18,6 +18,9 @@ struct ProductLaw {
   double nonzero = 0;           ///< their share
   bool symmetric = false;       ///< p is as likely as -p
   int lowest_bit = 0;           ///< all products are multiples of 2^lowest_bit
+  /// The law itself, of which `products` are a sample: every product of independent factors with
+  /// its share, ascending. Empty where only the sample is known, or factors have many values.
+  std::vector<double> values = {}, shares = {};
 
   static constexpr int kNoExponent = -(1 << 20);
   double variance() const { return square - mean * mean; }
@@ -31,6 +34,7 @@ ProductLaw product_law(std::span<const double> a, std::span<const double> b,
 /// Of independent factors: b is put in an order in which the mean of the products is the product
 /// of the means: a mean that is wrong by a standard error of the sample leads a long sum away.
 /// Where a side is its own mirror image, so is the law: every product is there with both signs.
+/// Factors of few values, as narrow formats have, give the law with its shares.
 ProductLaw independent_products(std::span<const double> a, std::span<const double> b,
                                 const Format* a_format = nullptr, const Format* b_format = nullptr);
 

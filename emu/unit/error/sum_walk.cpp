@@ -30,9 +30,10 @@ Addends::Addends(const Register& r, const Sums& sums, const Meets& meets, double
   std::iota(order.begin(), order.end(), 0);
   std::ranges::sort(order, {}, [&](std::int64_t i) { return sums.exact[i]; });
   double largest = 0;
-  for (const double p : sums.exact) {
-    mean_ += p / static_cast<double>(n);
-    variance_ += p * p / static_cast<double>(n);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const double p = sums.exact[i];
+    mean_ += sums.share(i) * p;
+    variance_ += sums.share(i) * p * p;
     largest = std::max(largest, std::fabs(p));
   }
   variance_ = std::max(0.0, variance_ - mean_ * mean_);
@@ -40,21 +41,27 @@ Addends::Addends(const Register& r, const Sums& sums, const Meets& meets, double
       std::max(largest, std::fabs(mean_) * count + kFarthest * std::sqrt(variance_ * count));
   first_ = (most > 0 ? std::ilogb(most) : 0) + 2 - kBinades;
   const Steps steps(r);
-  const std::int64_t groups = std::min(kGroups, n);
-  for (std::int64_t g = 0; g < groups; ++g) {
-    const std::int64_t begin = g * n / groups, end = (g + 1) * n / groups;
-    const auto size = static_cast<double>(end - begin);
+  double taken = 0;  // share of the groups so far
+  std::int64_t begin = 0, end = 0;
+  for (std::int64_t g = 0; g < kGroups && begin < n; ++g, begin = end) {
+    double size = 0;
+    const double to = static_cast<double>(g + 1) / static_cast<double>(kGroups);
+    while (end < n && (end == begin || taken + size + sums.share(order[end]) / 2 <= to))
+      size += sums.share(order[end++]);
+    if (g + 1 == kGroups)
+      for (; end < n; ++end) size += sums.share(order[end]);
+    taken += size;
     Group& group = groups_.emplace_back();
-    group.share = size / static_cast<double>(n);
+    group.share = size;
     for (std::int64_t i = begin; i < end; ++i) {
-      const double p = sums.exact[order[i]];
-      group.mean += p / size;
-      group.variance += p * p / size;
+      const double p = sums.exact[order[i]], share = sums.share(order[i]) / size;
+      group.mean += share * p;
+      group.variance += share * p * p;
     }
     group.variance = std::max(0.0, group.variance - group.mean * group.mean);
     for (std::vector<Cell>& cells : group.by_binade) cells.resize(kBinades);
     for (std::int64_t i = begin; i < end; ++i) {
-      const double p = sums.exact[order[i]];
+      const double p = sums.exact[order[i]], share = sums.share(order[i]) / size;
       for (int b = 0; b < kBinades; ++b) {
         const double u = steps.at(first_ + b);
         const Meeting meeting = meets(order[i], first_ + b);
@@ -63,11 +70,10 @@ Addends::Addends(const Register& r, const Sums& sums, const Meets& meets, double
           const RoundingError rounding = rounding_error(r.rounding, meeting.addend, u, negative);
           const RoundingError cut = cut_error(meeting, u, negative);
           const double before = meeting.addend - p, mean = rounding.mean + cut.mean;
-          cell.error += (before + mean) / size;
-          cell.square += (before * before + 2 * before * mean + rounding.square + cut.square +
-                          2 * rounding.mean * cut.mean) /
-                         size;
-          cell.product += p * (before + mean) / size;
+          cell.error += share * (before + mean);
+          cell.square += share * (before * before + 2 * before * mean + rounding.square +
+                                  cut.square + 2 * rounding.mean * cut.mean);
+          cell.product += share * p * (before + mean);
         }
       }
     }
@@ -75,10 +81,10 @@ Addends::Addends(const Register& r, const Sums& sums, const Meets& meets, double
 }
 
 Sums first_sums(const Register& r, const Sums& addends, const Addends::Meets& meets,
-                std::int64_t count, Draws& draws) {
+                std::int64_t count, Draws& draws, std::int64_t members) {
   const Steps steps(r);
   Sums out;
-  for (std::int64_t t = 0; t < addends.size(); ++t) {
+  for (std::int64_t t = 0; t < (members > 0 ? members : addends.size()); ++t) {
     double given = 0, exact = 0;
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int64_t at = draws.below(addends.size());

@@ -55,7 +55,9 @@ struct WalkState {
 WalkState state_of(const Sums&);
 /// The first `count` additions to +0, one by one, by the register's own rounding: where sums are
 /// short their laws are not normal and products may exceed them.
-Sums first_sums(const Register&, const Sums&, const Addends::Meets&, std::int64_t count, Draws&);
+/// `members`: of the ensemble, 0: as many as there are addends.
+Sums first_sums(const Register&, const Sums&, const Addends::Meets&, std::int64_t count, Draws&,
+                std::int64_t members = 0);
 /// The state after `steps` more additions. S counts as normal: in each binade of the result the
 /// addend is rounded to the binade's steps, on which S lies. Where steps are many, neighbours are
 /// taken together.

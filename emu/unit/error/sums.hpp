@@ -10,9 +10,12 @@
 
 namespace numemu::unit {
 
-/// Equally likely sums of one kind.
+/// Sums of one kind, equally likely or with their shares.
 struct Sums {
-  std::vector<double> given, exact;
+  std::vector<double> given, exact, shares = {};
+  double share(std::int64_t i) const {
+    return shares.empty() ? 1 / static_cast<double>(size()) : shares[static_cast<std::size_t>(i)];
+  }
   std::int64_t size() const { return static_cast<std::int64_t>(given.size()); }
 };
 

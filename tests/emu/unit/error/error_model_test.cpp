@@ -184,10 +184,15 @@ TEST_CASE("error model: chunks, fixed point, compensation", "[fast]") {
     check("neutral.chunk64.e8m7", law, "float8_e4m3fn", {16, 256, 4096});
     check("neutral.chunk16.e8m4", law, "float8_e4m3fn", {64, 1024});
     check("ibm.hfp8.chunk64", law, "float8_e4m3fn", {256, 4096});
-    check("neutral.mac.fixed24q8", law, "float8_e4m3fn", {64});
+    check("neutral.mac.fixed24q8", law, "float8_e4m3fn", {64, 1024, 8192});
   }
   check("neutral.kahan.e8m7", Law::normal, "float8_e4m3fn", {16});
   check("neutral.kahan.e8m7", Law::positive, "bfloat16", {64});
+}
+
+TEST_CASE("error model: registers that stop where products are below half a step", "[fast]") {
+  check("neutral.mac.e8m3", Law::uniform, "float8_e4m3fn", {1024, 4096});
+  check("neutral.mac.e8m3", Law::normal, "float8_e4m3fn", {4096});
 }
 
 TEST_CASE("error model: steps of several products", "[fast]") {

@@ -48,6 +48,24 @@ TEST_CASE("product law: a side that mirrors itself", "[fast]") {
   CHECK(law.products.size() == 8);
 }
 
+TEST_CASE("product law: few factors give the law with its shares", "[fast]") {
+  const ProductLaw law =
+      independent_products(std::vector<double>{1, 1, 2, 3}, std::vector<double>{0, 0.5, 1, 1});
+  CHECK(law.values == std::vector<double>{0, 0.5, 1, 1.5, 2, 3});
+  // Halves of 1, 2, 3 in 2:1:1, doubled by the share of 1 on the right.
+  CHECK(law.shares == std::vector<double>{0.25, 0.125, 0.25 + 0.0625, 0.0625, 0.125, 0.125});
+  CHECK(law.mean == 1.75 * 0.625);
+  CHECK(law.square == 3.75 * 0.5625);
+  CHECK(law.nonzero == 0.75);
+  const ProductLaw mirrored =
+      independent_products(std::vector<double>{1, 2}, std::vector<double>{-3, 3});
+  CHECK(mirrored.values == std::vector<double>{-6, -3, 3, 6});
+  CHECK(mirrored.shares == std::vector<double>(4, 0.25));
+  std::vector<double> many;
+  for (int i = 0; i < 300; ++i) many.push_back(std::sqrt(i + 1.0));
+  CHECK(independent_products(many, many).values.empty());
+}
+
 TEST_CASE("product law: refused operands", "[fast]") {
   CHECK_THROWS_AS(product_law(std::vector<double>{}, std::vector<double>{}), Error);
   CHECK_THROWS_AS(product_law(std::vector<double>{1}, std::vector<double>{1, 2}), Error);
