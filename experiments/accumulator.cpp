@@ -145,7 +145,7 @@ void study_nets(const ExperimentRun& run, Conclusion& out) {
         fmt::format("{}, operands in {}: by accumulator", net, run.settings.text("net_format")),
         {"accumulator", "output SQNR dB predicted", "measured", "top-1 %",
          "difference to float32, points", "95 % interval", "layers predicted", "within 1 dB",
-         "median distance dB", "largest"},
+         "median distance dB", "95th percentile", "largest"},
         {}};
     bool found = false;
     for (std::size_t i = 0; i < records.size(); ++i) {
@@ -171,11 +171,15 @@ void study_nets(const ExperimentRun& run, Conclusion& out) {
           r.predicted_sqnr_db ? fmt::format("{:.1f}", *r.predicted_sqnr_db) : "- " + r.left_out;
       const std::string own = r.sqnr_db ? fmt::format("{:.1f}", *r.sqnr_db) : "NaN";
       const auto near = std::ranges::count_if(distances, [](double d) { return d <= kLayerHolds; });
-      table.rows.push_back(
-          {result.units[i], predicted, own, figure_text(measure, r.judged.value), difference[0],
-           difference[1], std::to_string(distances.size()), std::to_string(near),
-           distances.empty() ? "-" : fmt::format("{:.2f}", distances[distances.size() / 2]),
-           distances.empty() ? "-" : fmt::format("{:.2f}", distances.back())});
+      // The least that as large a share of the layers lies at or below.
+      const auto below = [&](double share) {
+        if (distances.empty()) return std::string("-");
+        const auto rank = std::ceil(share * static_cast<double>(distances.size()));
+        return fmt::format("{:.2f}", distances[static_cast<std::size_t>(rank) - 1]);
+      };
+      table.rows.push_back({result.units[i], predicted, own, figure_text(measure, r.judged.value),
+                            difference[0], difference[1], std::to_string(distances.size()),
+                            std::to_string(near), below(0.5), below(0.95), below(1)});
       if (found || !r.judged.difference_low || measure.factor * *r.judged.difference_low < -most)
         continue;
       found = true;

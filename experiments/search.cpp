@@ -15,7 +15,9 @@
 #include "experiments/search/laws.hpp"
 #include "experiments/search/ranking.hpp"
 #include "experiments/search/stages.hpp"
+#include "formats/blocks/block_format.hpp"
 #include "formats/error.hpp"
+#include "formats/scaling/scale_rule.hpp"
 #include "policies/tuning/tune_step.hpp"
 
 namespace numemu::experiments {
@@ -24,10 +26,20 @@ namespace {
 /// float32 elements of what ranking holds at once: a few sorted samples for each of some threads,
 /// and what it knows of each option.
 constexpr std::int64_t kSearchElements = std::int64_t{1} << 24;
-/// Integrals of a search, about 20 microseconds each: more are refused before any work.
+/// Integrals of a search: more are refused before any work.
 constexpr double kMostIntegrals = 2e7;
+constexpr double kIntegralSeconds = 2e-5;  // of a processor, about
 
 void check_search_unit(const std::string& name) { unit::find_unit(name); }
+/// Of real scales, or of blocks.
+void check_rule(const std::string& name) {
+  try {
+    find_scale_rule(name);
+  } catch (const Error&) {
+    find_scale_rule(name, find_block_format("mxfp4"));
+  }
+}
+void check_scale(const std::string& name) { find_block_format("group(int4,16," + name + ")"); }
 void check_tune_steps(const std::string& steps) { policies::parse_tune_steps(steps, "--tune"); }
 
 SpacePlan plan_of(const Settings& settings) {
@@ -50,9 +62,9 @@ void require_space(const SpacePlan& plan, std::size_t options, std::size_t tenso
   const double integrals = static_cast<double>(options) * static_cast<double>(tensors);
   if (integrals > kMostIntegrals)
     throw usage_error(
-        fmt::format("--formats: {} options of {} tensors are {:.2g} integrals, expected at most "
-                    "{:.2g}: fewer formats, blocks, scales or rules",
-                    options, tensors, integrals, kMostIntegrals));
+        fmt::format("--formats: {} options of {} tensors are {:.2g} integrals, about {:.0f} s of a "
+                    "processor; expected at most {:.2g}: fewer formats, blocks, scales or rules",
+                    options, tensors, integrals, kIntegralSeconds * integrals, kMostIntegrals));
 }
 
 SearchSpace rank_space(const ExperimentRun& run, const Workbench& bench, const SpacePlan& plan,
@@ -65,8 +77,12 @@ SearchSpace rank_space(const ExperimentRun& run, const Workbench& bench, const S
   require_space(plan, weights.size() + activations.size(), operands.size());
   run.say(fmt::format("gains of {} operands", operands.size()));
   const std::vector<double> gains = output_gains(operands, bench, run.folders.cache);
-  run.say(fmt::format("noise of {} options of weights and {} of activations", weights.size(),
-                      activations.size()));
+  run.say(fmt::format(
+      "noise of {} options of weights and {} of activations, about {:.0f} s of a "
+      "processor",
+      weights.size(), activations.size(),
+      kIntegralSeconds *
+          static_cast<double>((weights.size() + activations.size()) * operands.size()) / 2));
   const policies::CalibrationPolicy calibration = policies::Recipe().calibration();
   SearchSpace space;
   space.weights =
@@ -123,6 +139,11 @@ Conclusion run_network(const ExperimentRun& run) {
   const std::string &net = settings.text("net"), &data = settings.text("data");
   SearchBudget budget{.bits = settings.number("bits")};
   if (!settings.text("mac").empty()) budget.mac = settings.number("mac");
+  if (const double least = least_cost(weights, activations, units); least > budget.mac)
+    throw usage_error(
+        fmt::format("--mac-cost: every configuration costs at least {:.4g}, more "
+                    "than {:g}",
+                    least, budget.mac));
   const bool limited = !settings.text("max_loss").empty();
   if (!limited && !settings.text("tune").empty())
     throw usage_error("--tune: expected --max-loss beside it");
@@ -227,9 +248,10 @@ const Experiment experiment_search = {
      {"blocks", "16,32", "8,16,32,64,128", "8,16,32,64,128", "sizes of blocks; none",
       wholes(1, 1 << 20).or_nothing()},
      {"scales", "float8_e4m3fn,float16", "float16,float8_e4m3fn,float8_e5m2",
-      "float16,bfloat16,float8_e4m3fn,float8_e5m2", "scale formats of groups", list_of()},
+      "float16,bfloat16,float8_e4m3fn,float8_e5m2", "scale formats of groups",
+      list_of(check_scale)},
      {"rules", "absmax,floor,even", "absmax,pow2(absmax,up),floor,ceil,even,nearest",
-      "absmax,pow2(absmax,up),floor,ceil,even,nearest", "scale rules", list_of()},
+      "absmax,pow2(absmax,up),floor,ceil,even,nearest", "scale rules", list_of(check_rule)},
      {"units", "", "", "", "units of forward products; f32.sequential",
       list_of(check_search_unit).or_nothing()},
      {"refine", "12", "64", "256", "configurations refined by noise of random phase",

@@ -1,10 +1,10 @@
 #include "experiments/accumulator/law_sums.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 #include "emu/stats/mean.hpp"
+#include "emu/unit/result_values.hpp"
 #include "formats/analysis/normal_law.hpp"
 #include "formats/containers.hpp"
 #include "formats/convert.hpp"
@@ -45,29 +45,6 @@ Drawn drawn(const SumCase& c, bool left, std::int64_t n, const Quantile& quantil
   convert_codes(Conversion{.format = &format, .overflow = Overflow::saturate}, float32, x.data(), n,
                 out.codes.data());
   convert_codes(Conversion{.format = &float32}, format, out.codes.data(), n, out.values.data());
-  return out;
-}
-
-/// D as numbers, whatever the unit's result is.
-std::vector<double> numbers_of(const unit::Unit& unit, const std::vector<std::uint64_t>& d,
-                               std::int64_t n) {
-  std::vector<double> out(static_cast<std::size_t>(n));
-  const Format* const format = unit.d_format();
-  if (format == nullptr) {
-    const auto* const codes = reinterpret_cast<const std::int32_t*>(d.data());
-    const int fraction = unit::result_register(*unit.description()).fraction;
-    for (std::int64_t i = 0; i < n; ++i)
-      out[i] = std::ldexp(static_cast<double>(codes[i]), -fraction);
-    return out;
-  }
-  if (format->bits > 32) {
-    std::copy_n(reinterpret_cast<const double*>(d.data()), n, out.begin());
-    return out;
-  }
-  std::vector<float> values(out.size());
-  convert_codes(Conversion{.format = &find_format("float32"), .overflow = Overflow::ieee}, *format,
-                d.data(), n, values.data());
-  std::copy(values.begin(), values.end(), out.begin());
   return out;
 }
 
@@ -118,7 +95,7 @@ MeasuredSums measured_sums(const SumCase& c, std::int64_t rows, std::uint64_t se
                  .b = {&format, b.codes.data(), &gather, nullptr},
                  .d = d.data(),
                  .seed = seed});
-  const std::vector<double> results = numbers_of(unit, d, rows * rows);
+  const std::vector<double> results = unit::result_values(unit, d.data(), rows * rows);
   MeasuredSums out;
   std::vector<double> by_row;
   double finite = 0;

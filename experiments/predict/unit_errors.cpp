@@ -1,12 +1,12 @@
 #include "experiments/predict/unit_errors.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <utility>
 
 #include "emu/net/product.hpp"
 #include "emu/unit/description/fields.hpp"
+#include "emu/unit/result_values.hpp"
 #include "emu/unit/unit.hpp"
 #include "policies/recipe/unit_operands.hpp"
 
@@ -140,33 +140,20 @@ Path path_of(const Lines& a, std::int64_t i, const Lines& b, std::int64_t j, std
 }
 
 /// The unit's results on float32 operands, m x n.
-std::vector<double> results(const unit::Unit& unit, const unit::UnitDescription& own,
-                            const Lines& a, const Lines& b, std::uint64_t seed) {
+std::vector<double> results(const unit::Unit& unit, const Lines& a, const Lines& b,
+                            std::uint64_t seed) {
   const std::int64_t m = a.count(), n = b.count(), k = a.depth;
   const unit::Gather ga = unit::Gather::matrix(m, k), gb = unit::Gather::matrix(n, k);
-  const auto multiply = [&](void* d) {
-    unit.multiply({.m = m,
-                   .n = n,
-                   .k = k,
-                   .a = {&policies::float32(), a.numbers.data(), &ga, nullptr},
-                   .b = {&policies::float32(), b.numbers.data(), &gb, nullptr},
-                   .c = nullptr,
-                   .d = d,
-                   .seed = seed});
-  };
-  std::vector<double> out(static_cast<std::size_t>(m * n));
-  if (const Format* const d = unit.d_format(); d != nullptr && d->bits > 32) {
-    multiply(out.data());
-    return out;
-  }
-  std::vector<float> d(out.size());
-  multiply(d.data());
-  const int fraction = unit::result_register(own).fraction;
-  for (std::size_t i = 0; i < d.size(); ++i)
-    out[i] = unit.d_format() != nullptr
-                 ? double{d[i]}
-                 : std::ldexp(static_cast<double>(std::bit_cast<std::int32_t>(d[i])), -fraction);
-  return out;
+  std::vector<std::uint64_t> d(static_cast<std::size_t>(m * n));  // of any container
+  unit.multiply({.m = m,
+                 .n = n,
+                 .k = k,
+                 .a = {&policies::float32(), a.numbers.data(), &ga, nullptr},
+                 .b = {&policies::float32(), b.numbers.data(), &gb, nullptr},
+                 .c = nullptr,
+                 .d = d.data(),
+                 .seed = seed});
+  return unit::result_values(unit, d.data(), m * n);
 }
 
 }  // namespace
@@ -247,7 +234,7 @@ UnitErrors::Result UnitErrors::sample(const net::Product& p, const Scales& left,
   }
   out.sample.outputs = m * n;
   if (layer.on_float32 == nullptr) return out;
-  const std::vector<double> own = results(*layer.on_float32, layer.own, a, b, seed_);
+  const std::vector<double> own = results(*layer.on_float32, a, b, seed_);
   for (std::int64_t i = 0; i < m * n; ++i) {
     const double scale = a.scales[i / n] * b.scales[i % n], error = (own[i] - exact[i]) * scale;
     out.errors.push_back({exact[i] * scale, error});

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "emu/unit/description/fields.hpp"
 #include "experiments/predict/unit_errors.hpp"
@@ -100,6 +101,22 @@ std::vector<RankedUnit> ranked_units(const std::vector<std::string>& names,
     out.push_back(std::move(ranked));
   }
   return out;
+}
+
+double least_cost(const std::vector<SearchOption>& weights,
+                  const std::vector<SearchOption>& activations,
+                  const std::vector<RankedUnit>& units) {
+  const auto least = [](const std::vector<SearchOption>& options, const std::vector<bool>& taken) {
+    int bits = std::numeric_limits<int>::max();
+    for (std::size_t i = 0; i < options.size(); ++i)
+      if (taken.empty() || taken[i]) bits = std::min(bits, options[i].policy.format->bits);
+    return bits;
+  };
+  double cost = HUGE_VAL;
+  for (const RankedUnit& unit : units)
+    cost = std::min(cost, multiply_add_cost(least(weights, unit.weights),
+                                            least(activations, unit.activations), unit.adder_bits));
+  return cost;
 }
 
 }  // namespace numemu::experiments

@@ -2,7 +2,6 @@
 // noise at the output.
 #pragma once
 #include <cstddef>
-#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -49,5 +48,9 @@ struct RankedUnit {
 std::vector<RankedUnit> ranked_units(const std::vector<std::string>& names,
                                      const std::vector<SearchOption>& weights,
                                      const std::vector<SearchOption>& activations);
+
+/// Of the cheapest multiply-add.
+double least_cost(const std::vector<SearchOption>& weights,
+                  const std::vector<SearchOption>& activations, const std::vector<RankedUnit>&);
 
 }  // namespace numemu::experiments

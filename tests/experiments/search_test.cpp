@@ -120,7 +120,11 @@ TEST_CASE("search refuses spaces without options and with too many", "[fast]") {
   CHECK_THROWS_WITH(answer(search_run(folder, {"formats=int8", "bits=4"})),
                     Catch::Contains("the space is empty"));
   CHECK_THROWS_WITH(answer(search_run(folder, {"bits=4", "mac=0.001"})),
-                    Catch::Contains("no configuration stores at most 4 bits at that cost"));
+                    Catch::Contains("--mac-cost: every configuration costs at least"));
+  CHECK_THROWS_WITH(answer(search_run(folder, {"rules=flor"})), Catch::Contains("'floor'"));
+  CHECK_THROWS_WITH(answer(search_run(folder, {"scales=int4"})), Catch::Contains("not int4"));
+  CHECK_THROWS_WITH(answer(search_run(folder, {"units=neutral.xnor"})),
+                    Catch::Contains("takes none of the"));
   CHECK_THROWS_WITH(answer(search_run(folder, {"rules=floor", "blocks="})),
                     Catch::Contains("the space is empty"));
   CHECK_THROWS_WITH(answer(search_run(folder, {"formats=int99"})), Catch::Contains("int99"));

@@ -51,6 +51,7 @@ TEST_CASE("units know the options that they take, and whose numbers have a size"
   CHECK(units[0].size_of(coarse, wide) == 0);
   CHECK(units[2].size_of(coarse, wide) == 2 + 8);  // 7 and 448
   CHECK(units[2].size_of(coarse, blocks) != units[2].size_of(coarse, wide));
+  CHECK(least_cost(weights, activations, units) == multiply_add_cost(4, 4, 16));
   CHECK(ranked_units({}, weights, activations).size() == 1);
   CHECK_THROWS_WITH(ranked_units({"neutral.xnor"}, weights, activations),
                     Catch::Contains("takes none of the"));
