@@ -18,6 +18,8 @@ namespace numemu::experiments {
 namespace {
 
 constexpr double kTail = 0.025;
+/// Of it, what the last stage has; the stages before, which settle clear cases, share the rest.
+constexpr double kLastStage = 0.8;
 constexpr std::int64_t kStageFactor = 4;
 
 /// Counts as a trial has them.
@@ -96,14 +98,21 @@ Cheapest cheapest_within(
     std::size_t searches) {
   const std::vector<std::int64_t> stages = stages_of(images);
   Cheapest out;
-  out.looks = searches * stages.size() *
-              (static_cast<std::size_t>(std::bit_width(candidates)) + kNeighbours);
-  const double z = -normal::quantile(kTail / static_cast<double>(out.looks));
+  const std::size_t tries =
+      searches * (static_cast<std::size_t>(std::bit_width(candidates)) + kNeighbours);
+  out.looks = tries * stages.size();
+  const auto z_of = [&](std::int64_t looked_at) {
+    const double share = stages.size() == 1 ? 1
+                         : looked_at == stages.back()
+                             ? kLastStage
+                             : (1 - kLastStage) / static_cast<double>(stages.size() - 1);
+    return -normal::quantile(kTail * share / static_cast<double>(tries));
+  };
   const auto keeps = [&](std::size_t candidate) {
     Tried tried{.candidate = candidate, .answers = {}};
     for (const std::int64_t n : stages) {
       tried.answers = measure(candidate, n);
-      tried.loss = stats::paired_share(tried.answers, 1, z);
+      tried.loss = stats::paired_share(tried.answers, 1, z_of(n));
       if (tried.loss.high <= limit) tried.keeps = true;
       if (tried.loss.low > limit) tried.keeps = false;
       if (tried.keeps) break;

@@ -44,10 +44,10 @@ inline constexpr std::int64_t kFirstStage = 250;
 /// By bisection, as if candidates that cost more lose no more, then down from the one that was
 /// found over at most kNeighbours cheaper ones, which shows where that is not so. A candidate is
 /// measured on one stage after the other until its interval lies on one side of `limit`. The
-/// intervals are Tango's at 95 % for all looks of all measurements together (Bonferroni), so that
-/// the answer is sure however it was chosen. `order` has what was tried, in that order; `found` is
-/// the place of the answer in it, if one is sure. Every look is a trial of the run. `searches`: so
-/// many share the 95 %.
+/// intervals are Tango's at 95 % for all looks of all measurements together (Bonferroni, four
+/// fifths of it for the looks at all samples), so that the answer is sure however it was chosen.
+/// `order` has what was tried, in that order; `found` is the place of the answer in it, if one is
+/// sure. Every look is a trial of the run. `searches`: so many share the 95 %.
 struct Cheapest {
   std::vector<Tried> order;
   std::optional<std::size_t> found;
