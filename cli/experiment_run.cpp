@@ -11,16 +11,22 @@
 #include "cli/progress.hpp"
 #include "cli/report_files.hpp"
 #include "cli/talk.hpp"
+#include "experiments/report/number_text.hpp"
 
 namespace numemu::cli {
 namespace {
 
-/// Predicted, measured, interval of a finding; "-" where there is none.
+/// Predicted +- tolerance, measured +- half of the interval, interval; "-" where there is none.
 std::vector<std::string> cells_of(const experiments::Member<experiments::FindingRow>& finding) {
   if (!finding) return {"-", "-", "-"};
-  return {number_text(finding->predicted, "{:.4g}"), number_text(finding->measured, "{:.4g}"),
-          interval_text(finding->ci95, "{:.4g}")};
+  const auto text = [](const std::optional<double>& x, const std::optional<double>& half) {
+    return number_text(x, "{:.4g}") + experiments::spread_text(half, "+-");
+  };
+  return {text(finding->predicted, finding->tolerance),
+          text(finding->measured, finding->half_width()), interval_text(finding->ci95, "{:.4g}")};
 }
+
+constexpr const char *kPredicted = "predicted +- tolerance", *kMeasured = "measured +- half";
 
 /// Tables, failed claims, sentences, and last, where a terminal shows it, the conclusion.
 void print(const experiments::ExperimentFile& file) {
@@ -38,7 +44,7 @@ void print(const experiments::ExperimentFile& file) {
     findings.back().push_back(finding.what);
   }
   if (!findings.empty()) {
-    fmt::print("{}\n", api::text_table({"verdict", "predicted", "measured", "95 % interval",
+    fmt::print("{}\n", api::text_table({"verdict", kPredicted, kMeasured, "95 % interval",
                                         "finding that does not hold"},
                                        findings));
   }
@@ -52,10 +58,9 @@ void print(const experiments::ExperimentFile& file) {
     claims.back().push_back(claim.claim);
   }
   if (!claims.empty()) {
-    fmt::print("\n{}\n",
-               api::text_table({"verdict", "hold, undecided, fail", "predicted", "measured",
-                                "95 % interval", "claim (numbers: its worst finding)"},
-                               claims));
+    fmt::print("\n{}\n", api::text_table({"verdict", "hold, undecided, fail", kPredicted, kMeasured,
+                                          "95 % interval", "claim (numbers: its worst finding)"},
+                                         claims));
   }
 }
 

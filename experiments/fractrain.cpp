@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "emu/net/gemm_layers.hpp"
+#include "emu/net/nets.hpp"
 #include "experiments/engine/study.hpp"
 #include "experiments/fractrain/gates.hpp"
 #include "formats/call_text.hpp"
@@ -38,28 +39,37 @@ std::int64_t end_of(std::size_t i, std::size_t count, std::int64_t epochs) {
 struct Measured {
   TrainOutcome outcome;
   double cost = 0;
+  double inner = 1;  ///< share of the forward multiply-adds in layers that follow the stages
   std::vector<std::size_t> stages;  ///< by epoch
   std::vector<double> losses;       ///< by epoch
 
   static void fields(auto& self, const auto& visit) {
     visit("outcome", self.outcome);
     visit("cost", self.cost);
+    visit("inner", self.inner);
     visit("stages", self.stages);
     visit("losses", self.losses);
   }
 };
 
-Measured train(TrainTrial trial, const net::Dataset& data, const Method& method) {
+bool is_float32(const Method& method) { return method.precisions.front().weight == kFloat32; }
+
+Measured train(TrainTrial trial, const net::Dataset& data, const Method& method,
+               const Setup& setup) {
   Measured measured;
-  MultiplyAdds macs;  // of the current epoch
+  MultiplyAdds inner, ends;  // of the current epoch
   trial.before = [&](const net::Product& p, std::int64_t) {
+    MultiplyAdds& macs = std::ranges::find(setup.ends, p.layer) == setup.ends.end() ? inner : ends;
     double& sum = p.kind == net::GemmKind::fprop   ? macs.fprop
                   : p.kind == net::GemmKind::dgrad ? macs.dgrad
                                                    : macs.wgrad;
     sum += net::multiply_adds(p);
   };
   trial.on_epoch = [&](const net::EpochMetrics& epoch, std::size_t stage) {
-    measured.cost += cost(method.precisions.at(stage), std::exchange(macs, {}));
+    const Precision& bits = method.precisions.at(stage);
+    measured.inner = inner.fprop / (inner.fprop + ends.fprop);
+    measured.cost += cost(bits, std::exchange(inner, {})) +
+                     cost(is_float32(method) ? bits : setup.rest, std::exchange(ends, {}));
     measured.stages.push_back(stage);
     measured.losses.push_back(epoch.train_loss);
   };
@@ -69,13 +79,15 @@ Measured train(TrainTrial trial, const net::Dataset& data, const Method& method)
 
 /// What the seeds of every method say beside the first one.
 struct Compared {
+  const Setup& setup;
   const std::vector<Method>& methods;
   const Study<Measured>& study;
   SeedFigures top1, costs, published;  ///< per cent; over those of the first method, as counted and
                                        ///< by the epochs of the stages
 
-  Compared(const std::vector<Method>& all, const Study<Measured>& measured)
-      : methods(all),
+  Compared(const Setup& net, const std::vector<Method>& all, const Study<Measured>& measured)
+      : setup(net),
+        methods(all),
         study(measured),
         top1(measured.figures([](const Measured& m) { return m.outcome.top1(); })) {
     for (std::size_t m = 0; m < methods.size(); ++m) {
@@ -87,16 +99,17 @@ struct Compared {
         for (const std::size_t stage : run.stages)
           epochs.push_back(methods[m].precisions.at(stage));
         costs[m].push_back(run.cost / first.cost);
-        published[m].push_back(published_share(epochs, methods[0].precisions[0]) *
-                               static_cast<double>(epochs.size()) /
-                               static_cast<double>(first.stages.size()));
+        const double share = published_share(epochs, methods[0].precisions[0]);
+        published[m].push_back(
+            (is_float32(methods[m]) ? share : run.inner * share + 1 - run.inner) *
+            static_cast<double>(epochs.size()) / static_cast<double>(first.stages.size()));
       }
     }
   }
 
   const std::string& name(std::size_t m) const { return methods[m].name; }
   bool is(std::size_t m, Method::Stages kind) const { return methods[m].kind == kind; }
-  bool float32(std::size_t m) const { return methods[m].precisions.front().weight == kFloat32; }
+  bool float32(std::size_t m) const { return is_float32(methods[m]); }
   double cost(std::size_t m) const { return stats::paired_interval(costs[m]).mean; }
   double published_cost(std::size_t m) const { return stats::paired_interval(published[m]).mean; }
   /// Epochs with which the stages began: "5, 10" of each seed, of a schedule of the first.
@@ -118,30 +131,41 @@ struct Compared {
 void judge(const Compared& c, const Precision& first_stage, Conclusion& conclusion) {
   for (std::size_t m = 1; m < c.methods.size(); ++m) {
     if (c.float32(m)) continue;
-    conclusion.add(exact_finding(fmt::format("{}: cost over that of {}", c.name(m), c.name(0)),
+    conclusion.add(exact_finding(fmt::format("{}, {}: cost over that of {}", c.setup.net, c.name(m),
+                                             c.name(0)),
                                  c.published_cost(m), c.cost(m),
-                                 std::fabs(c.cost(m) - c.published_cost(m)) <= kAccounting),
+                                 std::fabs(c.cost(m) - c.published_cost(m)) <= kAccounting,
+                                 near(c.published_cost(m), kAccounting)),
                    "cost");
   }
   PairedClaims claims;
   const std::size_t paid = c.methods.size() - 1;
   for (std::size_t m = 0; m < c.methods.size(); ++m) {
     if (c.methods[m].progressive()) {
-      claims.add(
-          fmt::format("points gained by {} on {}, at least -{}", c.name(m), c.name(0), kMargin),
-          gain(c.top1, m), -kMargin, "progressive");
+      claims.add(fmt::format("{}: points gained by {} on {}, at least -{}", c.setup.net, c.name(m),
+                             c.name(0), kMargin),
+                 gain(c.top1, m), -kMargin,
+                 c.setup.published ? "progressive" : "progressive, all layers");
     } else if (c.methods[m].precisions.front() == first_stage) {
-      claims.add(fmt::format("points lost by {} to {}, at least {}", c.name(m), c.name(0), kMargin),
+      claims.add(fmt::format("{}: points lost by {} to {}, at least {}", c.setup.net, c.name(m),
+                             c.name(0), kMargin),
                  negated(gain(c.top1, m)), kMargin,
                  c.is(m, Method::Stages::tested) ? "tested" : "static");
     }
     if (c.is(m, Method::Stages::schedule)) {
-      claims.add(
-          fmt::format("points gained by {} on {}, which costs as much", c.name(m), c.name(paid)),
-          gain(c.top1, m, paid), 0, "shorter");
+      claims.add(fmt::format("{}: points gained by {} on {}, which costs as much", c.setup.net,
+                             c.name(m), c.name(paid)),
+                 gain(c.top1, m, paid), 0, "shorter");
     }
   }
   conclusion.add(claims.judged());
+}
+
+/// "First and last layer in 8/8, weights by channel"
+std::string setup_words(const Setup& setup) {
+  return setup.published ? fmt::format("First and last layer in {}, ranges of weights by channel",
+                                       setup.rest.text())
+                         : "All layers alike, ranges by tensor";
 }
 
 Chart accuracy_chart(const std::string& net, const std::string& data, const Compared& c) {
@@ -151,8 +175,8 @@ Chart accuracy_chart(const std::string& net, const std::string& data, const Comp
       .caption = fmt::format(
           "Difference of top-1 to {} over {}, with its 95 % interval by Student's t "
           "law paired by seed, against the bit operations of all products over those of {}. "
-          "Ranges of tensors, gradients with stochastic rounding, unit f32.sequential.",
-          c.name(0), counted(c.study.seeds(), "seed"), c.name(0)),
+          "{}; gradients with stochastic rounding, unit f32.sequential.",
+          c.name(0), counted(c.study.seeds(), "seed"), c.name(0), setup_words(c.setup)),
       .x = "cost, % of " + c.name(0),
       .y = "top-1 difference, points"};
   for (const bool progressive : {false, true}) {
@@ -217,20 +241,33 @@ double published_share(const std::vector<Precision>& epochs, const Precision& wh
   return sum / static_cast<double>(epochs.size()) / published_cost(whole);
 }
 
-Json roles_of(const Precision& bits) {
+Setup setup_of(const std::string& net, bool published, const net::Dataset& data,
+               const std::vector<Method>& methods) {
+  Setup setup{net, published, {}, methods.front().precisions.front()};
+  if (!published) return setup;
+  const std::vector<std::string> layers = net::gemm_layer_names(net::build_net(net, data));
+  setup.ends = {layers.front(), layers.back()};
+  return setup;
+}
+
+Json roles_of(const Precision& bits, bool channels) {
   if (bits.weight == kFloat32) return Json::object();
-  const auto role = [](int b) {
-    return Json{{"format", fmt::format("group(uint{},tensor,float32,min)", b)}};
+  const auto role = [](int b, const char* span) {
+    return Json{{"format", fmt::format("group(uint{},{},float32,min)", b, span)}};
   };
-  Json gradient = role(bits.gradient);
+  Json gradient = role(bits.gradient, "tensor");
   gradient["rounding"] = "sr(16)";
-  return {{"weight", role(bits.weight)},
-          {"activation", role(bits.activation)},
+  return {{"weight", role(bits.weight, channels ? "channel" : "tensor")},
+          {"activation", role(bits.activation, "tensor")},
           {"gradient", std::move(gradient)}};
 }
 
-Json recipe_of(const Method& method, const Indicator& indicator) {
-  Json recipe = {{"roles", roles_of(method.precisions.front())}};
+Json recipe_of(const Method& method, const Indicator& indicator, const Setup& setup) {
+  Json recipe = {{"roles", roles_of(method.precisions.front(), setup.published)}};
+  if (!is_float32(method)) {
+    for (const std::string& end : setup.ends)
+      recipe["layers"].push_back({{"match", end}, {"roles", roles_of(setup.rest, true)}});
+  }
   double eps = indicator.eps;
   for (std::size_t i = 1; i < method.precisions.size(); ++i) {
     const std::int64_t epoch = method.kind == Method::Stages::tested
@@ -239,7 +276,7 @@ Json recipe_of(const Method& method, const Indicator& indicator) {
     const Json from = method.kind == Method::Stages::indicator ? Json{{"turning_point", eps}}
                                                                : Json{{"epoch", epoch}};
     recipe["stages"].push_back(
-        {{"from", from}, {"patch", {{"roles", roles_of(method.precisions[i])}}}});
+        {{"from", from}, {"patch", {{"roles", roles_of(method.precisions[i], setup.published)}}}});
     if (i <= 2) eps *= indicator.alpha;
   }
   return recipe;
@@ -273,36 +310,43 @@ std::vector<Method> methods_of(const Settings& settings) {
   return methods;
 }
 
-void add_progressive(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
+namespace {
+
+void add_setup(const ExperimentRun& run, const net::Dataset& data, const std::string& net,
+               bool published, Conclusion& conclusion) {
   const Settings& settings = run.settings;
   const std::vector<Method> methods = methods_of(settings);
+  const Setup setup = setup_of(net, published, data, methods);
   const Indicator indicator{settings.number("eps"), settings.number("alpha")};
-  TrainingPlan plan{.trial = training_of(settings, settings.text("net")),
+  TrainingPlan plan{.trial = training_of(settings, net),
                     .data = data.name(),
                     .seeds = seeds_of(run),
                     .methods = {},
-                    .at_once = true};
+                    .at_once = true,
+                    .prefix = net + ", "};
   for (const Method& method : methods)
     plan.methods.push_back({.name = method.name,
-                            .recipe = recipe_of(method, indicator),
+                            .recipe = recipe_of(method, indicator, setup),
                             .epochs = method.epochs,
                             .counted = {{"counted", "bit operations"}}});
-  const auto study = run_training_study<Measured>(
-      run, data, plan,
-      [&](const TrainTrial& trial, std::size_t m) { return train(trial, data, methods[m]); });
-  const Compared compared(methods, study);
+  const auto study =
+      run_training_study<Measured>(run, data, plan, [&](const TrainTrial& trial, std::size_t m) {
+        return train(trial, data, methods[m], setup);
+      });
+  say_diverged(study, plan.seeds, plan.prefix, conclusion);
+  const Compared compared(setup, methods, study);
   judge(compared, methods[methods.size() - 3].precisions.front(), conclusion);
   for (std::size_t m = 0; m < methods.size(); ++m) {
     if (!methods[m].progressive()) continue;
     const stats::PairedInterval difference = gain(compared.top1, m);
     conclusion.sentences.push_back(fmt::format(
-        "{}: {:+.2f} points {} against {} at {:.0f} % of its cost.", methods[m].name,
+        "{}, {}: {:+.2f} points {} against {} at {:.0f} % of its cost.", net, methods[m].name,
         difference.mean, interval_text(difference), methods[0].name, 100 * compared.cost(m)));
   }
   const auto percent = [](double share) { return fmt::format("{:.1f}", 100 * share); };
   conclusion.tables.push_back(study_table(
-      fmt::format("{} on {}, {} epochs, {}, paired by seed", plan.trial.net, data.name(),
-                  methods[0].epochs, counted(study.seeds(), "seed")),
+      fmt::format("{} on {}, {} epochs, {}, paired by seed. {}", plan.trial.net, data.name(),
+                  methods[0].epochs, counted(study.seeds(), "seed"), setup_words(setup)),
       methods.size(),
       {name_column("method", study.methods),
        {"cost as published, %", [&](std::size_t m) { return percent(compared.published_cost(m)); }},
@@ -313,6 +357,14 @@ void add_progressive(const ExperimentRun& run, const net::Dataset& data, Conclus
        {"stages begin with epoch", [&](std::size_t m) { return compared.turns(m); }}}));
   conclusion.charts.push_back(accuracy_chart(plan.trial.net, data.name(), compared));
   conclusion.charts.push_back(loss_chart(plan.trial.net, compared));
+}
+
+}  // namespace
+
+void add_progressive(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
+  add_setup(run, data, run.settings.text("net"), true, conclusion);
+  if (const std::string& net = run.settings.text("contrast_net"); net != "-")
+    add_setup(run, data, net, false, conclusion);
 }
 
 }  // namespace fractrain
@@ -340,10 +392,14 @@ const Experiment experiment_fractrain = {
     "accuracy.",
     {{"cost",
       "The products' bit operations, as counted, are the published cost within 3 points: three "
-      "equal products for every layer (published)."},
+      "equal products for every layer, first and last layers apart (published)."},
      {"progressive",
       "Training that begins with few bits and ends with the last stage's loses at most 0.5 points "
-      "of top-1 to the last stage's precision from the start (published; the margin is ours)."},
+      "of top-1 to the last stage's precision from the start, first and last layers at that all "
+      "along (published; the margin is ours)."},
+     {"progressive, all layers",
+      "So it does where the first and the last layer follow too and weights share a range (a "
+      "contrast)."},
      {"static", "The first stage's precision throughout loses more than 0.5 points (a contrast)."},
      {"tested",
       "Trained at the first stage's precision throughout and tested at the last stage's, a network "
@@ -357,7 +413,11 @@ const Experiment experiment_fractrain = {
      {"gates",
       "Two layers whose gates choose the precision of each sample lose at most 0.5 points to the "
       "largest choice for all (published; the margin is ours)."}},
-    {{"net", "mlp", "mlp", "lenet", "network to train", takes_network()},
+    {{"net", "lenet-bn", "lenet-bn", "lenet-bn",
+      "network to train, the first and the last layer at the last stage's precision",
+      takes_network()},
+     {"contrast_net", "-", "mlp", "lenet", "network to train with all layers alike; -: none",
+      takes_network_or_none()},
      {"data", "glyphs", "glyphs", "glyphs", "data set", takes_data_set()},
      {"stages", "3/6,8/8", "3/6,4/6,6/8,8/8", "3/6,4/6,6/8,8/8",
       "forward/backward bits of the stages"},
@@ -376,7 +436,7 @@ const Experiment experiment_fractrain = {
      {"batch", "128", "128", "128", "images of a step", whole(1, 100'000)},
      {"train_samples", "512", "2048", "2048", "training images; 0: all", whole(0, 1'000'000'000)},
      {"eval_samples", "500", "0", "0", "test images; 0: all", whole(0, 1'000'000'000)},
-     {"seeds", "1", "5", "5", "seeds that methods are paired by", whole(1, 1000)}},
+     {"seeds", "1", "5", "10", "seeds that methods are paired by", whole(1, 1000)}},
     run_fractrain};
 
 }  // namespace numemu::experiments

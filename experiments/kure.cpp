@@ -274,12 +274,15 @@ const Experiment experiment_kure = {
      {"error", "The error itself is lower under the uniform law (a contrast)."},
      {"kurtosis",
       "The penalty brings the kurtosis of every weight to within 0.1 of 1.8 (published; the margin "
-      "is ours)."},
+      "is ours).",
+      "epochs"},
      {"accuracy",
-      "Networks trained with the penalty keep more top-1 when weights are quantized (published)."},
+      "Networks trained with the penalty keep more top-1 when weights are quantized (published).",
+      "epochs"},
      {"power of two",
       "Rounding the step to a power of two costs networks trained with the penalty less top-1 "
-      "(published)."}},
+      "(published).",
+      "epochs"}},
     {{"bits", "2,4", "2,3,4,5,6", "2,3,4,5,6,8", "of the quantizer on numbers of known laws",
       wholes(2, 8)},
      {"factors", "0.7,1,1.3", "0.7,0.85,1,1.15,1.3", "0.5,0.6,0.7,0.8,0.9,1,1.1,1.2,1.3,1.5,2",

@@ -376,7 +376,8 @@ const Experiment experiment_training_recipes = {
      {"stable",
       "No recipe's mean loss of `spike_steps` steps rises by more than `spike` above the least "
       "such "
-      "mean before (published; the margin is ours)."}},
+      "mean before (published; the margin is ours).",
+      "spike_steps"}},
     {{"net", "char-transformer", "char-transformer", "char-transformer", "network to train",
       takes_network()},
      {"data", "chain", "chain", "chain", "text to train on", takes_data_set()},

@@ -19,6 +19,11 @@ def number(value):
     return f"{value:.4g}".replace("e+0", "e").replace("e-0", "e-")
 
 
+def spread(half):
+    """What a number may be off by, behind it; nothing where that is not known, or 0."""
+    return f" ± {half:.2g}".replace("e+0", "e").replace("e-0", "e-") if isinstance(half, (int, float)) and half > 0 else ""
+
+
 def cell(text):
     """The text inside a Markdown table."""
     return re.sub(r"([|\[\]*_])", r"\\\1", str(text))
@@ -34,13 +39,15 @@ def table(results, folder):
     seeds = conclusion["settings"].get("seeds")
     lines = [f"`{commands(results)[folder]}`" + (f", seeds: {seeds}." if seeds else "."),
              "The figures are those of the worst finding of each claim.", "",
-             "| claim | worst finding | predicted | measured | 95 % interval | verdict | hold, undecided, fail |",
+             "| claim | worst finding | predicted ± tolerance | measured ± half of 95 % | 95 % interval | verdict | hold, undecided, fail |",
              "|---|---|---:|---:|---|---|---|"]
     for claim in conclusion["claims"]:
         worst = claim.get("worst") or {}
         interval = worst.get("ci95")
-        cells = [claim["claim"], worst.get("what", "-"), number(worst.get("predicted")), number(worst.get("measured")),
-                 f"[{number(interval[0])}, {number(interval[1])}]" if interval else "-", claim["verdict"],
+        known = interval and None not in interval
+        cells = [claim["claim"], worst.get("what", "-"), number(worst.get("predicted")) + spread(worst.get("tolerance")),
+                 number(worst.get("measured")) + spread((interval[1] - interval[0]) / 2 if known else None),
+                 f"[{number(interval[0])}, {number(interval[1])}]" if interval else "-", claim["verdict"] or "not tested",
                  f"{claim['holds']}, {claim['undecided']}, {claim['fails']}"]
         lines.append("| " + " | ".join(cell(text) for text in cells) + " |")
     return "\n".join(lines) + "\n"

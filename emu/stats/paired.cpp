@@ -17,10 +17,15 @@ constexpr double kEqual = 1e-14;  // relative: equal but for the rounding of sum
 
 }  // namespace
 
-PairedInterval paired_interval(const std::vector<double>& differences) {
+PairedInterval paired_interval(const std::vector<double>& all) {
+  if (all.empty()) throw Error("paired interval: expected at least one difference");
+  std::vector<double> differences = all;
+  std::erase_if(differences, [](double d) { return std::isnan(d); });
   PairedInterval result;
-  result.n = static_cast<std::int64_t>(differences.size());
-  if (result.n == 0) throw Error("paired interval: expected at least one difference");
+  result.n = std::ssize(differences);
+  result.left_out = std::ssize(all) - result.n;
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (result.n == 0) return {std::nan(""), -kInfinity, kInfinity, 0, result.left_out};
   const Mean mean = mean_of(differences);
   result.mean = mean.value;
   double largest = 0;

@@ -9,13 +9,15 @@ namespace numemu::stats {
 struct PairedInterval {
   double mean = 0, low = 0, high = 0;
   std::int64_t n = 0;
+  std::int64_t left_out = 0;  ///< of runs that diverged: differences that are NaN, not among the n
 };
 
-/// Of one difference per seed. A single one has no spread, and few that are all equal show none,
-/// which is no proof that there is none: the interval is infinite. Throws Error without
-/// differences.
+/// Of one difference per seed; those that are NaN are left out, and the mean is NaN where all are.
+/// A single one has no spread, and few that are all equal show none, which is no proof that there
+/// is none: the interval is infinite. Throws Error without differences.
 PairedInterval paired_interval(const std::vector<double>& differences);
-/// Of a[i] - b[i], which is 0 where both are equal but for their rounding. Throws Error for lengths that differ.
+/// Of a[i] - b[i], which is 0 where both are equal but for their rounding. Throws Error for lengths
+/// that differ.
 PairedInterval paired_interval(const std::vector<double>& a, const std::vector<double>& b);
 
 }  // namespace numemu::stats

@@ -159,7 +159,8 @@ void add_variance(const ExperimentRun& run, const net::Dataset& data, Conclusion
           closed_form(
               fmt::format("{0} times the squared mean error of {0} draws over the variance, {1}",
                           plan.draws / kBlocks, where),
-              1, row.mean / predicted, row.mean_error / predicted),
+              1, row.mean / predicted, row.mean_error / predicted, true,
+              bias_tolerance(static_cast<double>(plan.draws) / kBlocks)),
           "unbiased");
       table.rows.push_back(
           {net, row.layer, bits_name(b), fmt::format("{:.3g}", predicted / row.gradient),

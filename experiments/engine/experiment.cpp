@@ -40,6 +40,8 @@ FindingRow row_of(const Finding& finding) {
           .predicted = finite(finding.predicted),
           .measured = finite(finding.measured),
           .ci95 = Ends{finite(finding.low), finite(finding.high)},
+          .tolerance = std::isfinite(finding.tolerance) ? Member<double>(finding.tolerance)
+                                                        : Member<double>(),
           .verdict = known(finding.verdict),
           .self_check = finding.self_check ? Member<bool>(true) : Member<bool>(),
           .claim = finding.claim};
@@ -305,8 +307,27 @@ std::vector<ClaimResult> claim_results(const std::vector<Claim>& claims,
   return results;
 }
 
+namespace {
+
+/// Whether the setting that the claim needs has the value of size smoke.
+bool is_unseen(const Experiment& experiment, const Settings& settings, const std::string& key) {
+  const auto claim = std::ranges::find_if(
+      experiment.claims, [&](const Claim& one) { return key == one.key && one.needs != nullptr; });
+  if (claim == experiment.claims.end()) return false;
+  return std::ranges::any_of(experiment.settings, [&](const Setting& setting) {
+    return std::string_view(setting.key) == claim->needs &&
+           std::string_view(setting.smoke) != setting.standard &&
+           settings.text(setting.key) == setting.smoke;
+  });
+}
+
+}  // namespace
+
 ExperimentFile file_of(const Experiment& experiment, const ExperimentRun& run,
-                       const Conclusion& conclusion) {
+                       const Conclusion& concluded) {
+  Conclusion conclusion = concluded;
+  for (Finding& finding : conclusion.findings)
+    if (is_unseen(experiment, run.settings, finding.claim)) finding.verdict = Verdict::none;
   ExperimentFile file;
   file.name = experiment.name;
   file.question = experiment.question;

@@ -157,6 +157,9 @@ struct Conclusion {
 struct Claim {
   const char* key;   ///< findings name it
   const char* text;  ///< a sentence
+  /// A setting at whose value of size smoke, where that is no other size's, the claim cannot be
+  /// seen: its findings get no verdict there. Null: any run sees it.
+  const char* needs = nullptr;
 };
 
 /// One file in experiments/ defines `const Experiment experiment_<stem>`.
@@ -189,7 +192,8 @@ struct ClaimResult {
 /// none of them.
 std::vector<ClaimResult> claim_results(const std::vector<Claim>&, const std::vector<Finding>&);
 
-/// Throws Error for a finding that is about no claim.
+/// Throws Error for a finding that is about no claim. Findings of claims that the run's settings
+/// cannot show get no verdict.
 ExperimentFile file_of(const Experiment&, const ExperimentRun&, const Conclusion&);
 
 }  // namespace numemu::experiments

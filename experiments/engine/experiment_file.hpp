@@ -3,6 +3,7 @@
 #pragma once
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -117,12 +118,18 @@ struct FindingRow {
   std::string what;
   Member<double> predicted, measured;
   Member<Ends> ci95;
+  Member<double> tolerance;  ///< written where the claim is a distance from what is predicted
   Member<Verdict> verdict;
   Member<bool> self_check;  ///< written where it is one
   std::string claim;        ///< its key
 
   bool is_self_check() const { return self_check == true; }
   Verdict judged() const { return verdict.value_or(Verdict::none); }
+  /// Of the interval; nothing where that is not known.
+  std::optional<double> half_width() const {
+    if (!ci95 || !ci95->known()) return std::nullopt;
+    return (*ci95->high - *ci95->low) / 2;
+  }
 
   template <class Self, class Visit>
   static void fields(Self& self, const Visit& visit) {
@@ -130,6 +137,7 @@ struct FindingRow {
     visit("predicted", self.predicted);
     visit("measured", self.measured);
     visit("ci95", self.ci95);
+    visit("tolerance", self.tolerance);
     visit("verdict", self.verdict);
     visit("self_check", self.self_check);
     visit("claim", self.claim, kIfAny);

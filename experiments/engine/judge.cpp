@@ -18,6 +18,12 @@ int badness(Verdict verdict) {
   return verdict == Verdict::fails ? 2 : verdict == Verdict::undecided ? 1 : 0;
 }
 
+/// Of a claim with two ends half of what lies between them, else NaN.
+double tolerance_of(const Claimed& claimed) {
+  const double half = (claimed.high - claimed.low) / 2;
+  return std::isinf(half) ? NAN : half;
+}
+
 double margin_in(double measured, const Claimed& claimed) {
   const double inside = std::min(measured - claimed.low, claimed.high - measured);
   const double half = (claimed.high - claimed.low) / 2;
@@ -50,7 +56,8 @@ Finding interval_finding(std::string what, double predicted, double measured,
           .low = interval.low,
           .high = interval.high,
           .verdict = verdict_on(interval, claimed),
-          .margin = margin_in(measured, claimed)};
+          .margin = margin_in(measured, claimed),
+          .tolerance = tolerance_of(claimed)};
 }
 
 Finding exact_finding(std::string what, double predicted, double measured, bool holds,
@@ -61,7 +68,8 @@ Finding exact_finding(std::string what, double predicted, double measured, bool 
           .low = measured,
           .high = measured,
           .verdict = decide(holds, !holds),
-          .margin = margin_in(measured, claimed)};
+          .margin = margin_in(measured, claimed),
+          .tolerance = tolerance_of(claimed)};
 }
 
 Finding self_check(std::string what, double expected, double measured, bool holds) {
@@ -70,24 +78,27 @@ Finding self_check(std::string what, double expected, double measured, bool hold
   return finding;
 }
 
-Finding closed_form(std::string what, double predicted, double measured, double error,
-                    bool enough) {
-  constexpr double kRounding = 1e-6;  // of what is certain, in float32
-  const double width = kErrors * error;
+Finding model_finding(std::string what, double predicted, double measured, double error,
+                      double tolerance) {
   Finding finding = unjudged(std::move(what), predicted, measured, error);
-  if (!enough || !(width <= std::fabs(predicted))) return finding;
-  const double slack = width + kRounding * std::fabs(predicted);
-  finding.verdict = verdict_by_distance(std::fabs(measured - predicted), slack, slack);
+  const Claimed claimed = near(predicted, tolerance);
+  const double width = kErrors * error;
+  finding.verdict =
+      decide(verdict_on({finding.low, finding.high}, claimed) == Verdict::holds,
+             verdict_on({measured - width, measured + width}, claimed) == Verdict::fails);
+  finding.margin = margin_in(measured, claimed);
+  finding.tolerance = tolerance;
   return finding;
 }
 
-Finding model_finding(std::string what, double predicted, double measured, double error,
-                      double tolerance) {
-  const double width = kErrors * error;
-  Finding finding = unjudged(std::move(what), predicted, measured, error);
-  const Claimed claimed = near(predicted, tolerance);
-  finding.verdict = verdict_on({measured - width, measured + width}, claimed);
-  finding.margin = margin_in(measured, claimed);
+Finding closed_form(std::string what, double predicted, double measured, double error, bool enough,
+                    double tolerance) {
+  constexpr double kRounding = 1e-6;  // of what is certain, in float32
+  const double size = std::fabs(predicted);
+  Finding finding =
+      model_finding(std::move(what), predicted, measured, error,
+                    (std::isnan(tolerance) ? kClosedForm * size : tolerance) + kRounding * size);
+  if (!enough) finding.verdict = Verdict::undecided;
   return finding;
 }
 
@@ -115,6 +126,7 @@ std::vector<Finding> Judged::findings() const {
     const bool within = verdict_on({finding.low, finding.high}, claimed) == Verdict::holds;
     finding.verdict = decide(within && !rejected[i], rejected[i]);
     finding.margin = margin_in(finding.measured, claimed);
+    finding.tolerance = tolerances_[i];
   }
   return judged;
 }

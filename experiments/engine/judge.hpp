@@ -48,7 +48,12 @@ struct Finding {
   /// How far inside of what is claimed the measurement lies, negative outside; NaN where the rule
   /// has no distance. Of two-sided claims in units of the tolerance.
   double margin = NAN;
+  /// How far from what is predicted the true value may lie; NaN where the claim is no such range.
+  double tolerance = NAN;
 };
+
+/// Half of the interval: how exactly the measurement is known.
+inline double half_width(const Finding& finding) { return (finding.high - finding.low) / 2; }
 
 /// Whether a is the worse of two findings of a claim: by verdict, then by margin, and where one has
 /// none by the distance from the prediction relative to the larger of both figures.
@@ -69,20 +74,28 @@ Finding exact_finding(std::string what, double predicted, double measured, bool 
 /// test the claim and is counted separately.
 Finding self_check(std::string what, double expected, double measured, bool holds);
 
-/// Standard errors that a measurement may be away from a prediction that is exact.
+/// Standard errors that must lie outside of what is claimed before it fails: of a thousand findings
+/// that are true at their limit one in thirty fails by chance, where 1.96 would fail 25.
 inline constexpr double kErrors = 4;
 
-/// An exact prediction: holds within kErrors standard errors (and the rounding of float32 sums),
-/// else fails. Undecided where the error is not known, where its sample is too small to estimate it
-/// (`enough`), or where that many of it exceed what is predicted: such a measurement could not
-/// distinguish the prediction from zero. The interval is that of 95 %.
-Finding closed_form(std::string what, double predicted, double measured, double error,
-                    bool enough = true);
-
-/// A prediction by a model: holds within `tolerance`, and fails beyond it, with kErrors standard
-/// errors to spare; else undecided. The interval is that of 95 %.
+/// A prediction by a model: holds where the interval of 95 % lies within `tolerance`, fails where
+/// kErrors standard errors on either side lie beyond it, else the measurement is too coarse to
+/// tell.
 Finding model_finding(std::string what, double predicted, double measured, double error,
                       double tolerance);
+
+/// The tolerance of a closed form, relative to it, where its experiment derives none.
+inline constexpr double kClosedForm = 0.02;
+
+/// A prediction that is exact but for the rounding of float32 sums, by model_finding(): `tolerance`
+/// is absolute, NaN stands for kClosedForm of what is predicted. Undecided also where the sample is
+/// too small to estimate the error (`enough`).
+Finding closed_form(std::string what, double predicted, double measured, double error,
+                    bool enough = true, double tolerance = NAN);
+
+/// The tolerance of D |mean error of D draws|^2 over their variance, which is 1 without a bias and
+/// 1 + D b^2 with one of b standard deviations of a draw: that of b = 1/20.
+inline double bias_tolerance(double draws) { return draws / (20 * 20); }
 
 /// Predictions of the same kind, judged together. One fails where Holm's procedure over all rejects
 /// it, else it holds where its interval lies within its tolerance, else it is undecided.

@@ -186,16 +186,34 @@ double p_value(const stats::PairedAnswers& answers, double bound) {
   return of_both_sides(tails(answers, bound));
 }
 
+namespace {
+
+/// "; 2 of 5 runs diverged"
+std::string diverged_text(const stats::PairedInterval& d) {
+  return d.left_out == 0
+             ? ""
+             : fmt::format("; {} of {} diverged", d.left_out, counted(d.n + d.left_out, "run"));
+}
+
+/// What a run that diverged would have reached is not known.
+void decide_diverged(Finding& finding, bool diverged) {
+  if (diverged && finding.verdict == Verdict::holds) finding.verdict = Verdict::undecided;
+}
+
+}  // namespace
+
 void PairedClaims::add(std::string what, const stats::PairedInterval& d, double bound,
                        std::string claim) {
-  findings_.push_back({std::move(what), bound, d.mean, d.low, d.high});
+  findings_.push_back({std::move(what) + diverged_text(d), bound, d.mean, d.low, d.high});
   findings_.back().claim = std::move(claim);
   p_values_.push_back(p_value(d, bound));
+  diverged_.push_back(d.left_out > 0);
 }
 
 std::vector<Finding> PairedClaims::judged() const {
   std::vector<Finding> findings = findings_;
   judge_sides(findings, p_values_);
+  for (std::size_t i = 0; i < findings.size(); ++i) decide_diverged(findings[i], diverged_[i]);
   return findings;
 }
 
@@ -215,8 +233,9 @@ std::vector<Finding> judge_gains(const std::vector<PairedGain>& gains) {
   }
   judge_signs(findings, above, below);
   for (std::size_t i = 0; i < gains.size(); ++i) {
-    findings[i].what +=
-        " (claimed above 0" + bound_text(findings[i].verdict, gains[i].difference) + ")";
+    findings[i].what += diverged_text(gains[i].difference) + " (claimed above 0" +
+                        bound_text(findings[i].verdict, gains[i].difference) + ")";
+    decide_diverged(findings[i], gains[i].difference.left_out > 0);
   }
   return findings;
 }
@@ -242,8 +261,12 @@ StudyColumn name_column(std::string header, std::vector<std::string> names) {
 
 StudyColumn mean_column(std::string header, const SeedFigures& figures, int digits) {
   return {std::move(header), [figures, digits](std::size_t m) {
-            const double mean = stats::paired_interval(figures[m]).mean;
-            return std::isfinite(mean) ? fmt::format("{:.{}f}", mean, digits) : "-";
+            const stats::PairedInterval mean = stats::paired_interval(figures[m]);
+            const std::string text =
+                std::isfinite(mean.mean) ? fmt::format("{:.{}f}", mean.mean, digits) : "-";
+            return mean.left_out == 0 || mean.n == 0
+                       ? text
+                       : fmt::format("{} ({} left out)", text, counted(mean.left_out, "run"));
           }};
 }
 

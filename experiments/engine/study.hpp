@@ -125,7 +125,8 @@ struct StudyColumn {
 ResultTable study_table(std::string title, std::size_t rows, const std::vector<StudyColumn>&);
 
 StudyColumn name_column(std::string header, std::vector<std::string> names);
-/// Means over the seeds, with so many digits; "-" where they are not finite.
+/// Means over the seeds, with so many digits, "-" where they are not finite; and how many runs
+/// diverged, which are left out.
 StudyColumn mean_column(std::string header, const SeedFigures&, int digits = 2);
 /// The mean difference to the first method, and its 95 % interval; "-" for the first.
 StudyColumn difference_column(std::string header, const SeedFigures&, int digits = 2);
@@ -225,12 +226,12 @@ Finding interval_finding(std::string what, double predicted, const stats::Paired
 
 /// The same difference, taken the other way.
 inline stats::PairedInterval negated(const stats::PairedInterval& d) {
-  return {-d.mean, -d.high, -d.low, d.n};
+  return {-d.mean, -d.high, -d.low, d.n, d.left_out};
 }
 
 /// The difference of shares in points.
 inline stats::PairedInterval in_points(const stats::PairedInterval& d) {
-  return {100 * d.mean, 100 * d.low, 100 * d.high, d.n};
+  return {100 * d.mean, 100 * d.low, 100 * d.high, d.n, d.left_out};
 }
 
 /// One-sided p-values.
@@ -251,7 +252,8 @@ Tails tails(const stats::PairedAnswers&, double bound);
 double p_value(const stats::PairedInterval&, double bound);
 double p_value(const stats::PairedAnswers&, double bound);
 
-/// Collects claims that a mean difference lies above a bound.
+/// Collects claims that a mean difference lies above a bound. Runs that diverged are left out of
+/// the mean, and `what` says how many; with any the claim does not hold.
 class PairedClaims {
  public:
   /// `claim` is the key of the experiment's claim.
@@ -262,6 +264,7 @@ class PairedClaims {
  private:
   std::vector<Finding> findings_;
   std::vector<double> p_values_;
+  std::vector<bool> diverged_;
 };
 
 /// A difference that is claimed to be above 0.
@@ -274,6 +277,7 @@ struct PairedGain {
 /// One finding each, with " (claimed above 0)" behind `what`: judge_signs() of tails() at 0, with
 /// Holm's procedure over all. One seed gives no verdict. The interval is two-sided; where it has 0
 /// inside and the claim is decided, `what` ends with the one-sided bound at 95 % that excludes 0.
+/// Runs that diverged as in PairedClaims.
 std::vector<Finding> judge_gains(const std::vector<PairedGain>&);
 
 }  // namespace numemu::experiments

@@ -56,11 +56,22 @@ struct Indicator {
   double eps = 0, alpha = 0;
 };
 
-/// Every operand by its smallest and largest element (group(uintK,tensor,float32,min)), gradients
-/// with stochastic rounding, as published; the weights' ranges are those of tensors. {} for 32
-/// bits.
-Json roles_of(const Precision&);
-Json recipe_of(const Method&, const Indicator&);
+/// A network and which of its layers follow the stages.
+struct Setup {
+  std::string net;
+  /// As published: the first and the last layer keep the precision `rest`, and weights have a range
+  /// per output channel. Else all layers follow, and weights have a range per tensor.
+  bool published = false;
+  std::vector<std::string> ends = {};  ///< the first and the last layer; none unless published
+  Precision rest = {};
+};
+Setup setup_of(const std::string& net, bool published, const net::Dataset&,
+               const std::vector<Method>&);
+
+/// Every operand by its smallest and largest element (group(uintK,tensor,float32,min), weights of
+/// `channels` by those of output channels), gradients with stochastic rounding. {} for 32 bits.
+Json roles_of(const Precision&, bool channels = false);
+Json recipe_of(const Method&, const Indicator&, const Setup& = {});
 
 /// The precision that all others are compared with: the last stage from the start, which is the
 /// first method. Then float32, those of the setting `static`, the first stage tested at the last,
@@ -68,7 +79,8 @@ Json recipe_of(const Method&, const Indicator&);
 /// schedule's cost pays for.
 std::vector<Method> methods_of(const Settings&);
 
-/// Accuracy against the cost of static and of progressive precision.
+/// Accuracy against the cost of static and of progressive precision, of `net` in the published
+/// set-up and of `contrast_net` with all layers alike.
 void add_progressive(const ExperimentRun&, const net::Dataset&, Conclusion&);
 
 /// The gradient of the logits z where the output is that of the largest one and p = softmax(z)

@@ -29,7 +29,6 @@ namespace numemu::experiments::hfp8 {
 namespace {
 
 constexpr int kInputs = 64, kOutputs = 32;  // of the linear layer
-constexpr double kShareHolds = 0.05;        // of the noise of stale statistics
 
 struct Cast {
   const char* format;
@@ -75,7 +74,7 @@ void judge_layer(const ExperimentRun& run, Conclusion& conclusion) {
         interval_finding(
             fmt::format("noise left by re-estimated statistics of a layer in {}, over stale ones",
                         kCasts[f].format),
-            share, measured, near(share, kShareHolds)),
+            share, measured, near(share, kClosedForm * share)),
         "layer");
     const auto row = [&](double predicted, double LayerNoise::*noise) {
       return fmt::format("{:.5f} | {:.5f}", predicted, study.mean(f, noise));

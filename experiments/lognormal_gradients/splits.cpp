@@ -271,7 +271,7 @@ std::string text_of(const std::vector<Switch>& all) {
 }
 
 void judge_switches(const ExperimentRun& run, Conclusion& conclusion) {
-  constexpr double kNear = 0.4, kNearShare = 0.08;  // of specs/quantization.md
+  constexpr double kPrinted = 0.05, kNearShare = 0.08;  // one decimal is published
   ResultTable table{
       "Splits of least relative error at mean 0: sigma (base 2) from which each is the best",
       {"bits", "idealised format, closed form", "grid, closed form", "authors' program"},
@@ -289,12 +289,12 @@ void judge_switches(const ExperimentRun& run, Conclusion& conclusion) {
     for (std::size_t i = 0; i < published.size(); ++i) {
       authors += fmt::format("{}{}", i == 0 ? "" : ", ", published[i]);
       if (i >= ideal.size()) continue;
-      const double at = ideal[i].sigma;
+      const double at = ideal[i].sigma, tolerance = kPrinted + kNearShare * at;
       conclusion.add(
           exact_finding(fmt::format("sigma at which {} bits change from {} to {}, authors' program",
                                     bits, ideal[i].from.name(), ideal[i].to.name()),
-                        at, published[i],
-                        std::fabs(published[i] - at) <= std::fmax(kNear, kNearShare * at)),
+                        at, published[i], std::fabs(published[i] - at) <= tolerance,
+                        near(at, tolerance)),
           "switches");
     }
     table.rows.push_back({fmt::format("{}", bits), text_of(ideal), text_of(real), authors});

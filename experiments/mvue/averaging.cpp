@@ -44,9 +44,11 @@ RandomSource source(std::uint64_t seed, Stream stream, std::uint32_t tensor) {
 }
 
 void judge(const std::string& where, const Rule& rule, const Distribution& law,
-           const std::optional<double>& nsr, const PrunedSample& s, Conclusion& conclusion) {
-  const auto add = [&](const char* what, double predicted, const Estimate& of, double effective) {
-    conclusion.add(judged(what + where, predicted, of, effective), "laws");
+           const std::optional<double>& nsr, const PrunedSample& s, std::int64_t draws,
+           Conclusion& conclusion) {
+  const auto add = [&](const char* what, double predicted, const Estimate& of, double effective,
+                       double tolerance = NAN) {
+    conclusion.add(judged(what + where, predicted, of, effective, tolerance), "laws");
   };
   if (nsr) add("noise-to-signal of ", *nsr, s.nsr, s.effective);
   if (rule.method == PruneMethod::greedy) {
@@ -54,7 +56,8 @@ void judge(const std::string& where, const Rule& rule, const Distribution& law,
     return;
   }
   add("squared error over its closed form, ", 1, s.variance, s.effective_error);
-  add("squared error of the mean times draws, ", 1, s.mean, s.effective_error);
+  add("squared error of the mean times draws, ", 1, s.mean, s.effective_error,
+      bias_tolerance(static_cast<double>(draws)));
 }
 
 }  // namespace
@@ -91,7 +94,7 @@ void add_laws(const ExperimentRun& run, Conclusion& conclusion) {
           prune_and_measure(policy, x, draws, source(run.seed, Stream::mask, tensor));
       const std::string where = fmt::format("{}, {}", name_of(rule), kLaws[l]);
       const std::optional<double> nsr = predicted_nsr(rule.method, rule.pattern, law);
-      judge(where, rule, law, nsr, s, conclusion);
+      judge(where, rule, law, nsr, s, draws, conclusion);
       const bool biased = rule.method == PruneMethod::greedy;
       table.rows.push_back({kLaws[l], name_of(rule), nsr ? fmt::format("{:.4f}", *nsr) : "-",
                             shown(s.nsr), biased ? "-" : shown(s.variance),

@@ -117,9 +117,10 @@ PrunedSample prune_and_measure(const policies::MaskPolicy& policy, const std::ve
   return out;
 }
 
-Finding judged(std::string what, double predicted, const Estimate& measured, double effective) {
+Finding judged(std::string what, double predicted, const Estimate& measured, double effective,
+               double tolerance) {
   return closed_form(std::move(what), predicted, measured.value, measured.error,
-                     !(effective < kFewestGroups));
+                     !(effective < kFewestGroups), tolerance);
 }
 
 std::string shown(const Estimate& e) {
@@ -301,7 +302,7 @@ Json role(const Json& mask_text) { return {{"format", nullptr}, {"mask", mask_te
 Json recipe_of(const Pruning& pruning, const std::string& output) {
   const std::string_view along_batch = ",axis=batch,remainder=pad";
   const Json dense = role(nullptr);
-  return {
+  Json recipe = {
       {"roles",
        {{"weight", role(mask(pruning.weight, ",remainder=pad"))},
         {"gradient",
@@ -311,6 +312,11 @@ Json recipe_of(const Pruning& pruning, const std::string& output) {
        Json::array({{{"match", output},
                      {"roles",
                       {{"weight", dense}, {"gradient", {{"dgrad", dense}, {"wgrad", dense}}}}}}})}};
+  if (!pruning.activation.empty()) {
+    recipe["roles"]["activation"] = role(mask(pruning.activation, ",remainder=pad"));
+    recipe["layers"][0]["roles"]["activation"] = dense;
+  }
+  return recipe;
 }
 
 }  // namespace numemu::experiments::mvue

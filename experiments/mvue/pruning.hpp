@@ -45,7 +45,8 @@ PrunedSample prune_and_measure(const policies::MaskPolicy&, const std::vector<fl
 inline constexpr double kFewestGroups = 200;
 
 /// A closed form (engine/judge.hpp), undecided below kFewestGroups.
-Finding judged(std::string what, double predicted, const Estimate& measured, double effective);
+Finding judged(std::string what, double predicted, const Estimate& measured, double effective,
+               double tolerance = NAN);
 
 /// "0.9987 +- 0.0004": with the 95 % half-width.
 std::string shown(const Estimate&);
@@ -79,8 +80,9 @@ MagnitudeMoments magnitude_moments(const Distribution&);
 
 /// What is pruned, by mask texts; an empty one prunes nothing.
 struct Pruning {
-  std::string dgrad, wgrad;  ///< the gradient as that product reads it: "mvue(1:2)"
-  std::string weight;        ///< "transposable(2:4,refresh=40)"
+  std::string dgrad, wgrad;     ///< the gradient as that product reads it: "mvue(1:2)"
+  std::string weight = {};      ///< "transposable(2:4,refresh=40)"
+  std::string activation = {};  ///< "greedy(2:4)"
 };
 
 /// A float32 recipe with these masks everywhere but in the layer `output`. Gradients are pruned

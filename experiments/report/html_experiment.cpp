@@ -13,6 +13,7 @@
 #include "experiments/report/escape.hpp"
 #include "experiments/report/html.hpp"
 #include "experiments/report/html_cells.hpp"
+#include "experiments/report/number_text.hpp"
 #include "experiments/report/record.hpp"
 #include "formats/storage/json.hpp"
 
@@ -25,18 +26,20 @@ std::string finding_text(double x) {
   return x < 0 ? "−" + digits : digits;
 }
 
-std::string number_cell(const std::optional<double>& x) {
-  return html_number_cell(x, x ? finding_text(*x) : kNone);
-}
-
 std::string interval(const Member<Ends>& ends) {
   if (!ends || !ends->known()) return kNone;
   return fmt::format("[{}, {}]", finding_text(*ends->low), finding_text(*ends->high));
 }
 
-/// Predicted, measured, interval.
+std::string number_cell(const std::optional<double>& x, const std::optional<double>& half) {
+  return html_number_cell(
+      x, x ? finding_text(*x) + "<small>" + spread_text(half) + "</small>" : kNone);
+}
+
+/// Predicted and what it may be off by, measured and half of the interval, interval.
 std::string number_cells(const FindingRow& finding) {
-  return number_cell(finding.predicted) + number_cell(finding.measured) +
+  return number_cell(finding.predicted, finding.tolerance) +
+         number_cell(finding.measured, finding.half_width()) +
          fmt::format("<td class=\"n\">{}</td>", interval(finding.ci95));
 }
 
@@ -80,15 +83,17 @@ std::string claims_part(const std::vector<ClaimRow>& claims) {
   if (const std::size_t untested = claims.size() - counts.compared(); untested > 0)
     answer += fmt::format("; this run did not test {}", untested);
   return "<p class=\"answer\">" + answer + ".</p>" +
-         html_table_start("Claims", {"Claimed", ">Predicted", ">Measured", ">95 %", "Verdict"},
-                          " class=\"claims\"") +
+         html_table_start(
+             "Claims",
+             {"Claimed", ">Predicted ± tolerance", ">Measured ± half of 95 %", ">95 %", "Verdict"},
+             " class=\"claims\"") +
          rows + kTableEnd;
 }
 
 /// All of them, or those with another verdict than holds.
 std::string findings_table(const std::vector<FindingRow>& findings, bool only_not_held) {
-  std::string out =
-      html_table_start("Findings", {"Finding", ">Predicted", ">Measured", ">95 %", "Verdict"});
+  std::string out = html_table_start("Findings", {"Finding", ">Predicted ± tolerance",
+                                                  ">Measured ± half of 95 %", ">95 %", "Verdict"});
   for (const FindingRow& finding : findings) {
     if (!only_not_held || finding.judged() != Verdict::holds) out += finding_row(finding);
   }

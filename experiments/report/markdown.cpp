@@ -10,6 +10,7 @@
 #include "experiments/report/findings.hpp"
 #include "experiments/report/gate_text.hpp"
 #include "experiments/report/layer_ranking.hpp"
+#include "experiments/report/number_text.hpp"
 #include "experiments/report/pairs.hpp"
 #include "experiments/report/record.hpp"
 #include "experiments/report/report.hpp"
@@ -24,7 +25,11 @@ std::string number(const std::optional<double>& x, int digits) {
 }
 
 /// Of a finding, in decibels or in thousandths.
-std::string figure(const std::optional<double>& x) { return x ? fmt::format("{:.4g}", *x) : ""; }
+std::string figure(const std::optional<double>& x, const std::optional<double>& half) {
+  return x ? fmt::format("{:.4g}{}", *x, spread_text(half)) : "";
+}
+
+constexpr const char *kPredicted = "predicted ± tolerance", *kMeasured = "measured ± half of 95 %";
 
 /// The interval of a finding.
 std::string ends(const Member<Ends>& ends) {
@@ -52,11 +57,12 @@ std::string experiment_part(const ExperimentFile& experiment) {
   std::string out = "# Experiment: " + markdown_cell(experiment.name) + "\n\n" +
                     paragraph(experiment.question, "?") + paragraph(experiment.source, "");
   if (!experiment.claims.empty())
-    out += table_head({"claimed", "predicted", "measured", "95 %", "verdict", "findings"});
+    out += table_head({"claimed", kPredicted, kMeasured, "95 %", "verdict", "findings"});
   for (const ClaimRow& claim : experiment.claims) {
     const FindingRow finding = claim.worst.value_or(FindingRow());
     out += table_line(
-        {claim.claim, figure(finding.predicted), figure(finding.measured), ends(finding.ci95),
+        {claim.claim, figure(finding.predicted, finding.tolerance),
+         figure(finding.measured, finding.half_width()), ends(finding.ci95),
          claim.verdict ? to_string(*claim.verdict) : "not tested",
          fmt::format("{} hold, {} undecided, {} fail", claim.holds, claim.undecided, claim.fails)});
   }
@@ -64,10 +70,10 @@ std::string experiment_part(const ExperimentFile& experiment) {
     out += "\nNumbers are those of the worst finding of each claim.\n\n";
   for (const std::string& sentence : experiment.sentences)
     out += "- " + markdown_cell(sentence) + "\n";
-  out += "\n" + table_head({"finding", "predicted", "measured", "95 %", "verdict"});
+  out += "\n" + table_head({"finding", kPredicted, kMeasured, "95 %", "verdict"});
   for (const FindingRow& finding : experiment.findings) {
-    out += table_line({finding.what, figure(finding.predicted), figure(finding.measured),
-                       ends(finding.ci95),
+    out += table_line({finding.what, figure(finding.predicted, finding.tolerance),
+                       figure(finding.measured, finding.half_width()), ends(finding.ci95),
                        std::string(to_string(finding.judged())) +
                            (finding.is_self_check() ? " (self-check)" : "")});
   }

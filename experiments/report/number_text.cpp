@@ -42,4 +42,8 @@ std::string percent_interval(double low, double high, const char* format) {
   return fmt::format("[{}, {}]", percent_text(low, format), percent_text(high, format));
 }
 
+std::string spread_text(const std::optional<double>& half, const char* sign) {
+  return half && *half > 0 ? fmt::format(" {} {:.2g}", sign, *half) : "";
+}
+
 }  // namespace numemu::experiments

@@ -1,6 +1,7 @@
 // Numbers as people read them, the same digits wherever they are printed: decimals of any size, and
 // shares in percent.
 #pragma once
+#include <optional>
 #include <string>
 
 namespace numemu::experiments {
@@ -18,5 +19,8 @@ double shown_percent(double share);
 std::string percent_text(double share, const char* format = "{:.2f}");
 /// "[14.21, 14.55]"; "-" where there is no interval.
 std::string percent_interval(double low, double high, const char* format = "{:.2f}");
+
+/// What a number may be off by, behind it: " ± 0.012"; "" where that is not known, or 0.
+std::string spread_text(const std::optional<double>& half, const char* sign = "±");
 
 }  // namespace numemu::experiments

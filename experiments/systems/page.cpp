@@ -7,6 +7,7 @@
 
 #include "experiments/report/escape.hpp"
 #include "experiments/report/html_cells.hpp"
+#include "experiments/report/number_text.hpp"
 #include "experiments/systems/systems.hpp"
 #include "formats/joined.hpp"
 #include "formats/storage/json.hpp"
@@ -31,8 +32,8 @@ std::vector<TestedIn> tests_of(const PublishedClaim& published,
   return tests;
 }
 
-std::string figure_text(const std::optional<double>& x) {
-  return x ? fmt::format("{:.4g}", *x) : "-";
+std::string figure_text(const std::optional<double>& x, const std::optional<double>& half) {
+  return x ? fmt::format("{:.4g}{}", *x, spread_text(half)) : "-";
 }
 
 std::string interval_of(const Member<Ends>& ends) {
@@ -86,9 +87,10 @@ std::string markdown_rows(const PublishedClaim& published, const std::vector<Con
   std::string text = fmt::format("{} ({})", published.text, published.place);
   const auto row = [&text](const std::string& run, const FindingRow& found,
                            const std::string& verdict) {
-    const std::string out = fmt::format(
-        "| {} | {} | {} | {} | {} | {} |\n", markdown_cell(text), run, figure_text(found.predicted),
-        figure_text(found.measured), markdown_cell(interval_of(found.ci95)), verdict);
+    const std::string out = fmt::format("| {} | {} | {} | {} | {} | {} |\n", markdown_cell(text),
+                                        run, figure_text(found.predicted, found.tolerance),
+                                        figure_text(found.measured, found.half_width()),
+                                        markdown_cell(interval_of(found.ci95)), verdict);
     text = "the same";
     return out;
   };
@@ -113,14 +115,14 @@ std::string html_rows(const PublishedClaim& published, const std::vector<Conclud
   std::string first = claim;
   const auto row = [&first](const std::string& more, const FindingRow& found, Verdict verdict,
                             const std::string& shown) {
-    const auto number = [](const std::optional<double>& x) {
-      return html_number_cell(x, x ? figure_text(x) : kNone);
+    const auto number = [](const std::optional<double>& x, const std::optional<double>& half) {
+      return html_number_cell(x, x ? figure_text(x, half) : kNone);
     };
-    const std::string out =
-        fmt::format("<tr><td>{}<small>{}</small></td>{}{}<td class=\"n\">{}</td>{}</tr>\n", first,
-                    more, number(found.predicted), number(found.measured),
-                    found.ci95 && found.ci95->known() ? interval_of(found.ci95) : kNone,
-                    html_verdict_cell(verdict, shown));
+    const std::string out = fmt::format(
+        "<tr><td>{}<small>{}</small></td>{}{}<td class=\"n\">{}</td>{}</tr>\n", first, more,
+        number(found.predicted, found.tolerance), number(found.measured, found.half_width()),
+        found.ci95 && found.ci95->known() ? interval_of(found.ci95) : kNone,
+        html_verdict_cell(verdict, shown));
     first = "The same";
     return out;
   };
@@ -197,7 +199,8 @@ std::string systems_markdown(const std::vector<ConcludedRun>& runs) {
     out += fmt::format("\n## {}\n{}: `{}`\n\n", markdown_cell(system.name),
                        markdown_cell(system.paper), commands_of(system));
     out +=
-        "| published claim | run; worst finding | predicted | measured | 95 % | verdict "
+        "| published claim | run; worst finding | predicted ± tolerance | measured ± half of 95 % "
+        "| 95 % | verdict "
         "|\n|---|---|---:|---:|---|---|\n";
     for (const PublishedClaim& claim : system.claims) out += markdown_rows(claim, runs);
   }
@@ -214,13 +217,13 @@ std::string systems_html(const std::vector<ConcludedRun>& runs, const ReportAsse
         html_text(system.name), html_text(system.paper), html_text(commands_of(system)));
     for (const PublishedClaim& claim : system.claims) rows += html_rows(claim, runs);
   }
-  std::string section =
-      "<section aria-label=\"Published systems\">\n<p class=\"answer\">" +
-      html_text(answer(tally(runs))) + "</p>" +
-      html_table_start("Published claims",
-                       {"Published claim", ">Predicted", ">Measured", ">95 %", "Verdict"},
-                       " class=\"claims\"") +
-      rows + kTableEnd;
+  std::string section = "<section aria-label=\"Published systems\">\n<p class=\"answer\">" +
+                        html_text(answer(tally(runs))) + "</p>" +
+                        html_table_start("Published claims",
+                                         {"Published claim", ">Predicted ± tolerance",
+                                          ">Measured ± half of 95 %", ">95 %", "Verdict"},
+                                         " class=\"claims\"") +
+                        rows + kTableEnd;
   const Json figures = figures_of(runs);
   if (!assets.libraries.empty()) section += experiment_figures(figures);
   section += "</section>\n";

@@ -30,7 +30,7 @@ BlockLayout lines_of(const RolePolicy& policy, std::int64_t n, std::int64_t leng
   return block_layout(*policy.block, {length == 0 ? 0 : n / length, length}, 1);
 }
 
-constexpr int kSignBits = 2;
+constexpr int kSignBits = 2, kPositiveBits = 1;
 
 std::int64_t last_axis(const net::Shape& shape) { return shape.empty() ? 1 : shape.back(); }
 
@@ -198,10 +198,16 @@ net::Tensor restore_packed(const RoleQuantizer& quantizer, const net::Shape& sha
 std::vector<std::uint8_t> pack_signs(const net::Tensor& tensor) {
   std::vector<std::uint8_t> codes, packed;
   codes.reserve(tensor.data.size());
-  for (const float x : tensor.data)
+  int bits = kPositiveBits;
+  for (const float x : tensor.data) {
     codes.push_back(std::isnan(x) ? 3 : static_cast<std::uint8_t>((x > 0) + 2 * (x < 0)));
-  packed.resize(static_cast<std::size_t>(packed_row_bytes(tensor.size(), kSignBits)));
-  pack_codes(codes.data(), 1, tensor.size(), kSignBits, BitOrder::low_first, packed.data());
+    if (codes.back() > 1) bits = kSignBits;
+  }
+  // The length tells which: a few elements take as many bytes in either.
+  if (packed_row_bytes(tensor.size(), kPositiveBits) == packed_row_bytes(tensor.size(), kSignBits))
+    bits = kSignBits;
+  packed.resize(static_cast<std::size_t>(packed_row_bytes(tensor.size(), bits)));
+  pack_codes(codes.data(), 1, tensor.size(), bits, BitOrder::low_first, packed.data());
   return packed;
 }
 
@@ -209,7 +215,11 @@ net::Tensor restore_signs(const net::Shape& shape, const std::vector<std::uint8_
   constexpr std::array<float, 4> kSigns{0, 1, -1, std::numeric_limits<float>::quiet_NaN()};
   net::Tensor tensor(shape);
   std::vector<std::uint8_t> codes(tensor.data.size());
-  unpack_codes(packed.data(), 1, tensor.size(), kSignBits, BitOrder::low_first, codes.data());
+  const int bits =
+      std::ssize(packed) < packed_row_bytes(tensor.size(), kSignBits) ? kPositiveBits : kSignBits;
+  if (std::ssize(packed) < packed_row_bytes(tensor.size(), bits))
+    throw Error("a saved tensor is shorter than its shape");
+  unpack_codes(packed.data(), 1, tensor.size(), bits, BitOrder::low_first, codes.data());
   for (std::size_t i = 0; i < codes.size(); ++i) tensor.data[i] = kSigns[codes[i]];
   return tensor;
 }

@@ -23,7 +23,8 @@ std::vector<std::uint8_t> pack(const RoleQuantizer&, const net::Tensor&, const R
 net::Tensor restore_packed(const RoleQuantizer&, const net::Shape&,
                            const std::vector<std::uint8_t>& packed);
 
-/// The signs of a tensor, 2 bits each. restore_signs() gives 1, -1, +0 or NaN.
+/// The signs of a tensor: a bit each where none is negative or NaN, as behind a ReLU, else (and up
+/// to 4 elements) 2 bits each. restore_signs() gives 1, -1, +0 or NaN.
 std::vector<std::uint8_t> pack_signs(const net::Tensor&);
 net::Tensor restore_signs(const net::Shape&, const std::vector<std::uint8_t>& packed);
 

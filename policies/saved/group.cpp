@@ -1,9 +1,11 @@
 // Activation compressor group: tensors kept for backward become unbiased codes of few bits, a scale
 // and a minimum for each group of a sample (ActNN, Chen et al., ICML 2021). Only copies that a
-// gradient is linear in are rounded; signs stay exact in 2 bits each.
+// gradient is linear in are rounded; signs stay exact in 1 or 2 bits each.
 // Cold: a negligible share of any run (docs/build.md).
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <bit>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -26,6 +28,7 @@ constexpr int kRandomBits = 16;
 constexpr const char* kGroupState = "recipe/saved/group/bits/";
 constexpr const char* kFixed = "fixed";
 constexpr const char* kFormat = "uint2";
+constexpr const char *kWhole = "float32", *kHalf = "bfloat16";  // minima
 
 /// The average of "greedy(B)"; nothing for "fixed".
 std::optional<double> average_of(const std::string& text) {
@@ -47,7 +50,7 @@ constexpr TextKind kBits{"fixed or greedy(B)", [](const std::string& text) {
                          }};
 
 struct GroupOptions final : PolicyOptions {
-  std::string format = kFormat, bits = kFixed;
+  std::string format = kFormat, bits = kFixed, minimum = kWhole;
   std::int64_t group = 256;
   std::vector<Option> list() override {
     return {{"format",
@@ -65,10 +68,17 @@ struct GroupOptions final : PolicyOptions {
              0,
              0,
              {},
-             &kBits}};
+             &kBits},
+            {"minimum",
+             "of a group, as it is kept; bfloat16: rounded downward, which the smallest element "
+             "becomes",
+             &minimum,
+             0,
+             0,
+             {kWhole, kHalf}}};
   }
 
-  /// Stochastic codes between the minimum, kept in float32, and the maximum of a group: the scale,
+  /// Stochastic codes between the minimum and the maximum of a group: the scale,
   /// range / largest code rounded upward to bfloat16, clips nothing, so that the mean of what is
   /// given back is the element, to 2^-17 of a step.
   RoleQuantizer quantizer(const std::string& codes) const {
@@ -82,15 +92,79 @@ struct GroupOptions final : PolicyOptions {
   }
 };
 
+/// The samples with the smallest elements of each group rounded downward to bfloat16: no other
+/// element changes, and none clips.
+net::Tensor with_short_minima(net::Tensor x, std::int64_t group) {
+  const std::int64_t each = x.empty() ? 0 : x.size() / x.dim(0);
+  for (std::int64_t first = 0; first < x.size();) {
+    const std::int64_t last = std::min(first + group, (first / each + 1) * each);
+    const auto begin = x.data.begin() + first, end = x.data.begin() + last;
+    const float least = *std::min_element(begin, end);
+    constexpr std::uint32_t kLow = 0xffff;
+    auto word = std::bit_cast<std::uint32_t>(least);
+    if (least < 0 && (word & kLow) != 0) word += kLow + 1;
+    std::replace(begin, end, least, std::bit_cast<float>(word & ~kLow));
+    first = last;
+  }
+  return x;
+}
+
+/// Where pack() has the minima of so many groups: behind the tensor scale and the scales.
+std::size_t minima_at(std::int64_t groups) {
+  constexpr std::size_t kTensorScale = 4, kScale = 2;
+  return kTensorScale + kScale * static_cast<std::size_t>(groups);
+}
+
+/// What pack() gives without the low halves of the minima, which are 0; and with them again.
+std::vector<std::uint8_t> shortened(const std::vector<std::uint8_t>& packed, std::int64_t groups) {
+  const std::size_t at = minima_at(groups), count = static_cast<std::size_t>(groups);
+  std::vector<std::uint8_t> out(packed.begin(), packed.begin() + static_cast<std::ptrdiff_t>(at));
+  for (std::size_t i = 0; i < count; ++i)
+    out.insert(out.end(), {packed[at + 4 * i + 2], packed[at + 4 * i + 3]});
+  out.insert(out.end(), packed.begin() + static_cast<std::ptrdiff_t>(at + 4 * count), packed.end());
+  return out;
+}
+std::vector<std::uint8_t> lengthened(const std::vector<std::uint8_t>& packed, std::int64_t groups) {
+  const std::size_t at = minima_at(groups), count = static_cast<std::size_t>(groups);
+  if (packed.size() < at + 2 * count) throw Error("a saved tensor is shorter than its shape");
+  std::vector<std::uint8_t> out(packed.begin(), packed.begin() + static_cast<std::ptrdiff_t>(at));
+  for (std::size_t i = 0; i < count; ++i)
+    out.insert(out.end(), {0, 0, packed[at + 2 * i], packed[at + 2 * i + 1]});
+  out.insert(out.end(), packed.begin() + static_cast<std::ptrdiff_t>(at + 2 * count), packed.end());
+  return out;
+}
+
+/// How the tensors of a layer become bytes, samples of equal bits at a time.
+struct Packing {
+  std::vector<RoleQuantizer> by_bits;  ///< one of the format, or those of 1 to 8 bits
+  std::int64_t group = 0;
+  bool is_short = false;  ///< minima in bfloat16
+
+  std::int64_t groups(std::int64_t samples, std::int64_t each) const {
+    return samples * ((each + group - 1) / group);
+  }
+  std::vector<std::uint8_t> bytes(const RoleQuantizer& quantizer, const net::Tensor& x,
+                                  const RandomPiece& random) const {
+    FlagCounts flags;
+    if (!is_short || x.empty()) return pack(quantizer, x, random, flags);
+    return shortened(pack(quantizer, with_short_minima(x, group), random, flags),
+                     groups(x.dim(0), x.size() / x.dim(0)));
+  }
+  net::Tensor tensor(const RoleQuantizer& quantizer, const net::Shape& shape,
+                     const std::vector<std::uint8_t>& packed) const {
+    const std::int64_t n = net::element_count(shape);
+    if (!is_short || n == 0) return restore_packed(quantizer, shape, packed);
+    return restore_packed(quantizer, shape, lengthened(packed, groups(shape[0], n / shape[0])));
+  }
+};
+
 /// The bits of every sample, a byte each; then for 1 to 8 bits the samples that have them: the
 /// length in bytes as 64 bits, and what pack() gives. Random bits by the place in this order.
-std::vector<std::uint8_t> pack_samples(const std::vector<RoleQuantizer>& by_bits,
-                                       const std::vector<int>& bits, const net::Tensor& x,
-                                       const RandomSource& random) {
+std::vector<std::uint8_t> pack_samples(const Packing& packing, const std::vector<int>& bits,
+                                       const net::Tensor& x, const RandomSource& random) {
   std::vector<std::uint8_t> packed(bits.begin(), bits.end());
   if (x.empty()) return packed;
   const std::int64_t each = x.size() / x.dim(0);
-  FlagCounts flags;
   std::int64_t before = 0;
   for (int b = 1; b <= kMostItemBits; ++b) {
     net::Tensor of_bits({0, each});
@@ -102,7 +176,7 @@ std::vector<std::uint8_t> pack_samples(const std::vector<RoleQuantizer>& by_bits
     }
     if (of_bits.empty()) continue;
     const std::vector<std::uint8_t> piece =
-        pack(by_bits[static_cast<std::size_t>(b - 1)], of_bits, {random, before}, flags);
+        packing.bytes(packing.by_bits[static_cast<std::size_t>(b - 1)], of_bits, {random, before});
     const std::string length = to_bytes({piece.size()});
     packed.insert(packed.end(), length.begin(), length.end());
     packed.insert(packed.end(), piece.begin(), piece.end());
@@ -111,7 +185,7 @@ std::vector<std::uint8_t> pack_samples(const std::vector<RoleQuantizer>& by_bits
   return packed;
 }
 
-net::Tensor restore_samples(const std::vector<RoleQuantizer>& by_bits, const net::Shape& shape,
+net::Tensor restore_samples(const Packing& packing, const net::Shape& shape,
                             const std::vector<std::uint8_t>& packed) {
   net::Tensor x(shape);
   if (x.empty()) return x;
@@ -136,9 +210,10 @@ net::Tensor restore_samples(const std::vector<RoleQuantizer>& by_bits, const net
     const std::size_t length =
         from_bytes("saved", {number, number + static_cast<std::ptrdiff_t>(kLength)})[0];
     const auto piece = take(length);
-    const net::Tensor of_bits = restore_packed(
-        by_bits[static_cast<std::size_t>(b - 1)], {static_cast<std::int64_t>(places.size()), each},
-        {piece, piece + static_cast<std::ptrdiff_t>(length)});
+    const net::Tensor of_bits =
+        packing.tensor(packing.by_bits[static_cast<std::size_t>(b - 1)],
+                       {static_cast<std::int64_t>(places.size()), each},
+                       {piece, piece + static_cast<std::ptrdiff_t>(length)});
     for (std::size_t i = 0; i < places.size(); ++i)
       std::copy_n(of_bits.data.begin() + static_cast<std::ptrdiff_t>(i) * each, each,
                   x.data.begin() + static_cast<std::ptrdiff_t>(places[i]) * each);
@@ -158,8 +233,11 @@ class Group final : public Policy {
       }
       const auto& options = static_cast<const GroupOptions&>(*given);
       const std::optional<double> average = average_of(options.bits);
+      Packing& packing = packings_[layer];
+      packing.group = options.group;
+      packing.is_short = options.minimum == kHalf;
       if (!average) {
-        quantizers_[layer] = {options.quantizer(options.format)};
+        packing.by_bits = {options.quantizer(options.format)};
         continue;
       }
       if (options.format != kFormat) {
@@ -170,39 +248,38 @@ class Group final : public Policy {
       }
       averages[layer] = *average;
       for (int b = 1; b <= kMostItemBits; ++b)
-        quantizers_[layer].push_back(options.quantizer(fmt::format("uint{}", b)));
+        packing.by_bits.push_back(options.quantizer(fmt::format("uint{}", b)));
     }
     if (!averages.empty()) bits_.emplace(this->binding().recipe.graph(), std::move(averages));
   }
 
   net::Saved save(const net::Step& step, const net::Kept& kept,
                   const net::SharedTensor& tensor) override {
-    const Quantizers* const quantizers = find(kept);
-    if (quantizers == nullptr) return Forwarding::save(step, kept, tensor);
+    const Packing* const packing = find(kept);
+    if (packing == nullptr) return Forwarding::save(step, kept, tensor);
     net::Saved saved{.tensor = nullptr, .shape = tensor->shape};
     const RandomSource random =
         stored_random(binding().recipe->seed(), kept.layer, "saved", step, "save");
     if (kept.use == net::Use::sign) {
       saved.packed = pack_signs(*tensor);
-    } else if (quantizers->size() > 1) {
-      const std::int64_t group = binding().of<GroupOptions>(kept.layer)->group;
-      saved.packed =
-          pack_samples(*quantizers, bits_->choose(kept.layer, *tensor, group), *tensor, random);
+    } else if (packing->by_bits.size() > 1) {
+      saved.packed = pack_samples(*packing, bits_->choose(kept.layer, *tensor, packing->group),
+                                  *tensor, random);
     } else {
-      FlagCounts flags;
-      saved.packed = pack(quantizers->front(), *tensor, {random, 0}, flags);
+      saved.packed = packing->bytes(packing->by_bits.front(), *tensor, {random, 0});
     }
     return saved;
   }
 
   net::SharedTensor restore(const net::Step& step, const net::Kept& kept,
                             net::Saved saved) override {
-    const Quantizers* const quantizers = find(kept);
-    if (quantizers == nullptr) return Forwarding::restore(step, kept, std::move(saved));
+    const Packing* const packing = find(kept);
+    if (packing == nullptr) return Forwarding::restore(step, kept, std::move(saved));
     return std::make_shared<const net::Tensor>(
         kept.use == net::Use::sign ? restore_signs(saved.shape, saved.packed)
-        : quantizers->size() > 1   ? restore_samples(*quantizers, saved.shape, saved.packed)
-                                 : restore_packed(quantizers->front(), saved.shape, saved.packed));
+        : packing->by_bits.size() > 1
+            ? restore_samples(*packing, saved.shape, saved.packed)
+            : packing->tensor(packing->by_bits.front(), saved.shape, saved.packed));
   }
 
   void edge(const net::Step& step, const net::Edge& edge, net::Tensor& tensor) override {
@@ -232,18 +309,15 @@ class Group final : public Policy {
   }
 
  private:
-  /// Of the format, or of 1 to 8 bits.
-  using Quantizers = std::vector<RoleQuantizer>;
-
   /// Null where the tensor is kept by the inner numerics.
-  const Quantizers* find(const net::Kept& kept) const {
+  const Packing* find(const net::Kept& kept) const {
     if (kept.use != net::Use::linear && kept.use != net::Use::sign) return nullptr;
-    const auto found = quantizers_.find(kept.layer);
-    return found == quantizers_.end() ? nullptr : &found->second;
+    const auto found = packings_.find(kept.layer);
+    return found == packings_.end() ? nullptr : &found->second;
   }
 
-  std::map<std::string, Quantizers, std::less<>> quantizers_;  ///< by layer
-  std::optional<SampleBits> bits_;                             ///< of layers with greedy bits
+  std::map<std::string, Packing, std::less<>> packings_;  ///< by layer
+  std::optional<SampleBits> bits_;                        ///< of layers with greedy bits
 };
 
 }  // namespace

@@ -101,6 +101,33 @@ TEST_CASE("fractrain: methods are recipes", "[fast]") {
              Catch::Contains("at least one for each of 2 stages"));
 }
 
+TEST_CASE("fractrain: as published the first and the last layer keep the last stage's precision",
+          "[fast]") {
+  const TemporaryFolder folder;
+  const std::vector<fractrain::Method> methods =
+      methods_of(testing::smoke_run("fractrain", folder, {}).settings);
+  const net::Dataset data = testing::small_dataset();
+  const Setup setup = setup_of("mlp", true, data, methods);
+  CHECK(setup.ends == std::vector<std::string>{"fc1", "fc3"});
+  CHECK(setup_of("mlp", false, data, methods).ends.empty());
+  for (const fractrain::Method& method : methods) {
+    Json json = recipe_of(method, {}, setup);
+    json["numemu_recipe"] = 1;
+    const policies::Recipe recipe = policies::Recipe::parse(json, "r").in_stage(0);
+    const Precision& bits = method.precisions.front();
+    if (method.name == "float32") {
+      CHECK_FALSE(recipe.layer("fc1")[policies::RolePart::weight]);
+      continue;
+    }
+    for (const char* layer : {"fc1", "fc3"})
+      CHECK(recipe.layer(layer)[policies::RolePart::activation]->format->bits == 8);
+    const policies::LayerRecipe inner = recipe.layer("fc2");
+    CHECK(inner[policies::RolePart::weight]->format->bits == bits.weight);
+    CHECK(inner[policies::RolePart::weight]->block->span == Span::channel);
+    CHECK(inner[policies::RolePart::activation]->block->span == Span::tensor);
+  }
+}
+
 TEST_CASE("fractrain: without validation samples the training loss makes turning points",
           "[fast]") {
   TrainTrial trial;
@@ -120,13 +147,17 @@ TEST_CASE("fractrain: without validation samples the training loss makes turning
 
 TEST_CASE("fractrain: costs are counted by stage, and each claim has its findings", "[fast]") {
   const TemporaryFolder folder;
-  const ExperimentRun run =
-      testing::smoke_run("fractrain", folder,
-                         {"seeds=2", "epochs=10", "eps=1", "train_samples=64", "eval_samples=50"});
+  const ExperimentRun run = testing::smoke_run("fractrain", folder,
+                                               {"seeds=2", "epochs=10", "eps=1", "train_samples=64",
+                                                "eval_samples=50", "net=mlp", "contrast_net=mlp"});
   Conclusion conclusion;
   add_progressive(run, testing::small_dataset(), conclusion);
-  REQUIRE(conclusion.tables.size() == 1);
-  const ResultTable& table = conclusion.tables[0];
+  REQUIRE(conclusion.tables.size() == 2);
+  // The first and the last layer in 8/8: 3/6 saves in fc2 alone.
+  const double inner = 256 * 128 / (8 * 8 * 256 + 256 * 128 + 128 * 10.0);
+  CHECK(std::stod(conclusion.tables[0].rows[2][1]) ==
+        Approx(inner * 23.4375 + 100 * (1 - inner)).margin(0.051));
+  const ResultTable& table = conclusion.tables[1];
   REQUIRE(table.rows.size() == 7);
   CHECK(table.rows[0][1] == "100.0");
   CHECK(table.rows[0][2] == "100.0");
@@ -145,12 +176,13 @@ TEST_CASE("fractrain: costs are counted by stage, and each claim has its finding
     CHECK(std::isfinite(finding.measured));
     ++claims[finding.claim];
   }
-  CHECK(claims["cost"] == 5);  // neither of float32 nor of the first over itself
+  CHECK(claims["cost"] == 2 * 5);  // neither of float32 nor of the first over itself
   CHECK(claims["progressive"] == 2);
-  CHECK(claims["static"] == 1);
-  CHECK(claims["tested"] == 1);
-  CHECK(claims["shorter"] == 1);
-  CHECK(conclusion.charts.size() == 2);
+  CHECK(claims["progressive, all layers"] == 2);
+  CHECK(claims["static"] == 2);
+  CHECK(claims["tested"] == 2);
+  CHECK(claims["shorter"] == 2);
+  CHECK(conclusion.charts.size() == 4);
 }
 
 namespace {

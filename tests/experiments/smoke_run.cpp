@@ -19,6 +19,17 @@ ExperimentRun smoke_run(const std::string& name, const test::TemporaryFolder& fo
           .hooks = {}};
 }
 
+bool agrees(const Finding& finding) {
+  constexpr double kRounding = 1e-6;
+  const double size = std::fabs(finding.predicted), error = half_width(finding) / stats::kNormal95;
+  const bool near =
+      std::fabs(finding.measured - finding.predicted) <= kErrors * error + kRounding * size;
+  const Finding form = closed_form("", finding.predicted, finding.measured, error);
+  if (finding.tolerance == form.tolerance) return near;
+  return finding.verdict == Verdict::holds ||
+         (finding.verdict == Verdict::undecided && !std::isnan(finding.tolerance) && near);
+}
+
 std::pair<int, int> held(const Conclusion& conclusion, const std::string& claim) {
   std::pair<int, int> counts;
   for (const Finding& finding : conclusion.findings) {
@@ -26,7 +37,7 @@ std::pair<int, int> held(const Conclusion& conclusion, const std::string& claim)
     INFO(finding.what << ": " << finding.predicted << " " << finding.measured);
     CHECK(std::isfinite(finding.measured));
     ++counts.first;
-    counts.second += finding.verdict == Verdict::holds;
+    counts.second += agrees(finding) ? 1 : 0;
   }
   return counts;
 }

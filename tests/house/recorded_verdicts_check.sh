@@ -9,16 +9,16 @@ check() { python3 "$tool" --check "$PWD"; }
 tree() {
   put data/results/README.md "| \`a\` | \`./numemu experiment a\` | all is well |"
   put data/results/a/experiment.json '{"settings": {"seeds": "5"}, "claims": [{"claim": "It holds.", "holds": 1, "undecided": 0,' \
-    "\"fails\": 0, \"verdict\": \"holds\", \"worst\": {\"what\": \"x\", \"predicted\": 1, \"measured\": $1, \"ci95\": [0.9, 1.2]}}]}"
+    "\"fails\": 0, \"verdict\": \"holds\", \"worst\": {\"what\": \"x\", \"predicted\": 1, \"tolerance\": 0.02, \"measured\": $1, \"ci95\": [0.9, 1.2]}}]}"
   put docs/experiments/a.md '# a' '<!-- verdicts of a -->' '`./numemu experiment a`, seeds: 5.' \
     'The figures are those of the worst finding of each claim.' '' \
-    '| claim | worst finding | predicted | measured | 95 % interval | verdict | hold, undecided, fail |' \
+    '| claim | worst finding | predicted ± tolerance | measured ± half of 95 % | 95 % interval | verdict | hold, undecided, fail |' \
     '|---|---|---:|---:|---|---|---|' "$2" '<!-- end of verdicts -->'
 }
-good_same() { tree 1.1 '| It holds. | x | 1 | 1.1 | \[0.9, 1.2\] | holds | 1, 0, 0 |'; }
+good_same() { tree 1.1 '| It holds. | x | 1 ± 0.02 | 1.1 ± 0.15 | \[0.9, 1.2\] | holds | 1, 0, 0 |'; }
 good_without_a_table() { put docs/experiments/a.md '# a'; }
-bad_figure() { tree 1.2 '| It holds. | x | 1 | 1.1 | \[0.9, 1.2\] | holds | 1, 0, 0 |'; }
-bad_verdict() { tree 1.1 '| It holds. | x | 1 | 1.1 | \[0.9, 1.2\] | fails | 1, 0, 0 |'; }
+bad_figure() { tree 1.2 '| It holds. | x | 1 ± 0.02 | 1.1 ± 0.15 | \[0.9, 1.2\] | holds | 1, 0, 0 |'; }
+bad_verdict() { tree 1.1 '| It holds. | x | 1 ± 0.02 | 1.1 ± 0.15 | \[0.9, 1.2\] | fails | 1, 0, 0 |'; }
 bad_missing_folder() { put docs/experiments/a.md '<!-- verdicts of b -->' '<!-- end of verdicts -->'; }
 
 run_check "$@"

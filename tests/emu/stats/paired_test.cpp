@@ -39,6 +39,20 @@ TEST_CASE("differences that are all equal show no spread: their interval is not 
   CHECK(paired_interval({2, 2, 2.001}).high < 3);
 }
 
+TEST_CASE("differences that are NaN are left out and counted", "[fast]") {
+  const PairedInterval some = paired_interval({1, NAN, 3, 2}), rest = paired_interval({1, 3, 2});
+  CHECK(some.left_out == 1);
+  CHECK(some.n == 3);
+  CHECK(some.mean == rest.mean);
+  CHECK(some.high == rest.high);
+  CHECK(rest.left_out == 0);
+  const PairedInterval none = paired_interval({NAN, 1}, {2, NAN});
+  CHECK(none.left_out == 2);
+  CHECK(none.n == 0);
+  CHECK(std::isnan(none.mean));
+  CHECK(none.high == HUGE_VAL);
+}
+
 TEST_CASE("differences of two treatments", "[fast]") {
   const std::vector<double> a = {3, 5, 9}, b = {1, 4, 4};
   const PairedInterval i = paired_interval(a, b), mirrored = paired_interval(b, a);

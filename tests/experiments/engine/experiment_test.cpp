@@ -219,6 +219,22 @@ TEST_CASE("an answer as JSON has null for what is not finite", "[fast]") {
   CHECK(json["charts"][0]["series"][0]["points"][0]["y"] == 2);
 }
 
+TEST_CASE("a claim that the smallest size cannot show gets no verdict there", "[fast]") {
+  const Experiment experiment{"name",    "a question",
+                              "X.",      {{"it", "It is.", "images"}, {"own", "It is, too."}},
+                              kSettings, nullptr};
+  const auto verdict_at = [&](Size size, std::size_t claim) {
+    const ExperimentRun run{
+        .settings = Settings(kSettings, size, {}), .out = "", .folders = {}, .hooks = {}};
+    Conclusion conclusion;
+    for (const char* key : {"it", "own"}) conclusion.add(exact_finding("x", 1, 1, true), key);
+    return file_of(experiment, run, conclusion).claims.at(claim).judged();
+  };
+  CHECK(verdict_at(Size::smoke, 0) == Verdict::none);
+  CHECK(verdict_at(Size::smoke, 1) == Verdict::holds);
+  CHECK(verdict_at(Size::standard, 0) == Verdict::holds);
+}
+
 namespace {
 
 Finding finding(const char* what, const char* claim, double measured, Verdict verdict) {

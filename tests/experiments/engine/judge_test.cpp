@@ -33,11 +33,20 @@ TEST_CASE("judge: an interval that is wider than what is claimed decides nothing
   CHECK(findings[1].verdict == Verdict::holds);
 }
 
-TEST_CASE("judge: closed forms within four standard errors", "[fast]") {
-  CHECK(closed_form("", 1, 1.3, 0.1).verdict == Verdict::holds);
+TEST_CASE("judge: a closed form holds where the interval lies within 2 %", "[fast]") {
+  CHECK(closed_form("", 1, 1.01, 0.004).verdict == Verdict::holds);
+  // The interval reaches 1.0218; 18 % off with an error of 10 % shows nothing.
+  CHECK(closed_form("", 1, 1.01, 0.006).verdict == Verdict::undecided);
+  CHECK(closed_form("", 1, 1.18, 0.1).verdict == Verdict::undecided);
+  // Beyond 1.02 by four errors, and by less.
+  CHECK(closed_form("", 1, 1.045, 0.006).verdict == Verdict::fails);
+  CHECK(closed_form("", 1, 1.043, 0.006).verdict == Verdict::undecided);
   CHECK(closed_form("", 1, 1.5, 0.1).verdict == Verdict::fails);
-  // Four errors reach the value without the effect.
   CHECK(closed_form("", 1, 1.0, 0.3).verdict == Verdict::undecided);
+  CHECK(closed_form("", -2, -2, 0).tolerance == Approx(0.04).epsilon(1e-4));
+  CHECK(closed_form("", 1, 1.18, 0.02, true, 0.3).verdict == Verdict::holds);
+  CHECK(half_width(closed_form("", 1, 1, 0.1)) == Approx(0.196).epsilon(1e-4));
+  CHECK(bias_tolerance(64) == Approx(0.16));
   CHECK(closed_form("", 1, 1.0, HUGE_VAL).verdict == Verdict::undecided);
   CHECK(closed_form("", 1, 1.0, NAN).verdict == Verdict::undecided);
   CHECK(closed_form("", 1, 1 + 1e-7, 0).verdict == Verdict::holds);
@@ -97,8 +106,12 @@ TEST_CASE("judge: an error that is not known decides nothing", "[fast]") {
   CHECK(known.high == Approx(2 + 3 * 1.959964).epsilon(1e-7));
 }
 
-TEST_CASE("judge: a model's prediction within its tolerance, four errors to spare", "[fast]") {
+TEST_CASE("judge: a model's prediction holds by its interval, fails by four errors", "[fast]") {
   CHECK(model_finding("x", 1, 1.05, 0.001, 0.1).verdict == Verdict::holds);
+  CHECK(model_finding("x", 1, 1.05, 0.02, 0.1).verdict == Verdict::holds);
+  CHECK(model_finding("x", 1, 1.05, 0.03, 0.1).verdict == Verdict::undecided);
+  CHECK(model_finding("x", 1, 1.05, 0.03, 0.1).tolerance == 0.1);
+  CHECK(std::isnan(unjudged("x", 1, 1.05, 0.03).tolerance));
   CHECK(model_finding("x", 1, 1.05, 0.05, 0.1).verdict == Verdict::undecided);
   CHECK(model_finding("x", 1, 1.2, 0.05, 0.1).verdict == Verdict::undecided);
   CHECK(model_finding("x", 1, 1.2, 0.01, 0.1).verdict == Verdict::fails);

@@ -262,6 +262,30 @@ TEST_CASE("paired gains: signs hold, fail and stay undecided", "[fast]") {
   CHECK(judge_gains({gain("c", {1, 0.1, 0.9, 0.2, 0.3})})[0].verdict == Verdict::holds);
 }
 
+TEST_CASE("runs that diverged are left out, and their claim does not hold", "[fast]") {
+  const stats::PairedInterval some = stats::paired_interval({1, 1.1, NAN, 0.9, 1.05}),
+                              lost = negated(some), all = stats::paired_interval({NAN, NAN});
+  CHECK(lost.left_out == 1);
+  CHECK(in_points(some).left_out == 1);
+  PairedClaims claims;
+  claims.add("gain", some, 0);
+  claims.add("loss", lost, 0);
+  claims.add("gone", all, 0);
+  const std::vector<Finding> paired = claims.judged(),
+                             gains = judge_gains({{"gain", some}, {"loss", lost}});
+  CHECK(paired[0].what == "gain; 1 of 5 runs diverged");
+  CHECK(paired[0].measured == Approx(1.0125));
+  CHECK(paired[0].verdict == Verdict::undecided);
+  CHECK(paired[1].verdict == Verdict::fails);
+  CHECK(paired[2].verdict == Verdict::undecided);
+  CHECK(gains[0].what == "gain; 1 of 5 runs diverged (claimed above 0)");
+  CHECK(gains[0].verdict == Verdict::undecided);
+  CHECK(gains[1].verdict == Verdict::fails);
+  CHECK(mean_column("", {{1, 3}, {NAN, 2}, {NAN, NAN}}).cell(0) == "2.00");
+  CHECK(mean_column("", {{1, 3}, {NAN, 2}, {NAN, NAN}}).cell(1) == "2.00 (1 run left out)");
+  CHECK(mean_column("", {{1, 3}, {NAN, 2}, {NAN, NAN}}).cell(2) == "-");
+}
+
 TEST_CASE("a claim that a one-sided test decides beside a two-sided interval around 0", "[fast]") {
   // t = 5 / sqrt(7 / 3) = 3.27 with 2 degrees of freedom: beyond 2.92, within 4.30; the bound is
   // 5 - 2.92 sqrt(7 / 3).

@@ -21,6 +21,7 @@
 #include "policies/mask/rules/greedy.hpp"
 #include "policies/recipe/recipe.hpp"
 #include "tests/catch.hpp"
+#include "tests/experiments/smoke_run.hpp"
 #include "tests/policies/mask/unbiased_samples.hpp"
 
 namespace pruning_test {
@@ -163,9 +164,9 @@ TEST_CASE("a pruned sample: no bias, the closed form; and bias where there is so
   for (const char* rule : {"mvue(1:2)", "mvue(2:4)", "mvue-approx(2:4)", "random-unbiased(2:4)"}) {
     INFO(rule);
     const PrunedSample s = pruned(rule);
-    CHECK(judged("", 1, s.projection, s.effective).verdict == Verdict::holds);
-    CHECK(judged("", 1, s.variance, s.effective_error).verdict == Verdict::holds);
-    CHECK(judged("", 1, s.mean, s.effective_error).verdict == Verdict::holds);
+    CHECK(experiments::testing::agrees(judged("", 1, s.projection, s.effective)));
+    CHECK(experiments::testing::agrees(judged("", 1, s.variance, s.effective_error)));
+    CHECK(experiments::testing::agrees(judged("", 1, s.mean, s.effective_error)));
     CHECK(std::fabs(s.nsr.value - s.closed_nsr) <= 0.05 * s.closed_nsr);
   }
   // A rule that keeps the larger one of a pair has no chance in it: |mean e|^2 is |e|^2, and what
@@ -289,7 +290,7 @@ Tally check_layers(const std::vector<LayerGradient>& layers, int signs, int draw
       const PrunedSample s = prune_and_measure(policy, x, draws, random);
       if (s.effective >= kFewestGroups) {
         ++tally.means;
-        CHECK(judged("", 1, s.projection, s.effective).verdict == Verdict::holds);
+        CHECK(experiments::testing::agrees(judged("", 1, s.projection, s.effective)));
       }
       if (s.closed_nsr == 0) {
         ++tally.free;
@@ -299,8 +300,8 @@ Tally check_layers(const std::vector<LayerGradient>& layers, int signs, int draw
         ++tally.variances;
         INFO("variance " << s.variance.value << " +- " << s.variance.error << ", mean "
                          << s.mean.value << " +- " << s.mean.error);
-        CHECK(judged("", 1, s.variance, s.effective_error).verdict == Verdict::holds);
-        CHECK(judged("", 1, s.mean, s.effective_error).verdict == Verdict::holds);
+        CHECK(experiments::testing::agrees(judged("", 1, s.variance, s.effective_error)));
+        CHECK(experiments::testing::agrees(judged("", 1, s.mean, s.effective_error)));
       }
     }
     tally.biased += sums_missed(policies::parse_mask("greedy(1:2)"), x, signs, 2) > 0;

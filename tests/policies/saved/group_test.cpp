@@ -192,6 +192,14 @@ TEST_CASE("saved group: signs, indices and statistics stay exact", "[fast]") {
   const Kept signs = keep(numerics, x, 0, net::Use::sign, "relu");
   for (std::size_t i = 0; i < x->data.size(); ++i) CHECK((signs.back[i] > 0) == (x->data[i] > 0));
   CHECK(signs.saved.packed.size() == 2 * 600 * 2 / 8);
+  // Behind a ReLU none is negative.
+  net::Tensor rectified = *x;
+  for (float& v : rectified.data) v = std::max(v, 0.0f);
+  const Kept positive =
+      keep(numerics, std::make_shared<const net::Tensor>(rectified), 0, net::Use::sign, "relu");
+  for (std::size_t i = 0; i < rectified.data.size(); ++i)
+    CHECK(positive.back[i] == (rectified.data[i] > 0 ? 1 : 0));
+  CHECK(positive.saved.packed.size() == 2 * 600 / 8);
   for (const net::Use use : {net::Use::index, net::Use::statistic})
     CHECK(keep(numerics, x, 0, use).saved.tensor == x);
 }
@@ -213,9 +221,44 @@ TEST_CASE("saved group: bytes are those of codes, scales and minima", "[fast]") 
   CHECK(keep(role, x, 4).saved.packed != kept.saved.packed);
 }
 
+TEST_CASE("saved group: minima in bfloat16 lie below, take 2 bytes and change no other element",
+          "[fast]") {
+  const net::Graph graph = one_layer(600, 2);
+  const net::SharedTensor x = std::make_shared<const net::Tensor>(noise({2, 600}, 5));
+  // The elements of each group that are its smallest, rounded toward minus infinity.
+  net::Tensor lowered = *x;
+  for (std::size_t n = 0; n < 2; ++n) {
+    for (const auto& [first, last] :
+         {std::pair(0, 256), std::pair(256, 512), std::pair(512, 600)}) {
+      const auto least = std::min_element(lowered.data.begin() + 600 * n + first,
+                                          lowered.data.begin() + 600 * n + last);
+      const float ulp = std::ldexp(1.0f, std::ilogb(*least) - 7);
+      *least = std::floor(*least / ulp) * ulp;
+    }
+  }
+  CHECK(lowered.data != x->data);
+  const auto lower = std::make_shared<const net::Tensor>(lowered);
+  for (const char* bits : {R"j("format": "uint3")j", R"j("bits": "greedy(2)")j"}) {
+    INFO(bits);
+    const auto numerics_of = [&](const char* minimum) {
+      return RecipeNumerics(
+          recipe_of(
+              fmt::format(R"j("saved": {{"group": 256, "minimum": "{}", {}}})j", minimum, bits)),
+          graph);
+    };
+    RecipeNumerics whole = numerics_of("float32"), half = numerics_of("bfloat16");
+    const Kept expected = keep(whole, lower, 3, net::Use::linear, "input"),
+               kept = keep(half, x, 3, net::Use::linear, "input");
+    CHECK(kept.back == expected.back);
+    CHECK(kept.saved.packed.size() + 6 * 2 == expected.saved.packed.size());
+  }
+}
+
 TEST_CASE("saved group: canonical form, layers, refusals", "[fast]") {
   const Json usual =
-      parse_json(R"j({"rule": "group", "format": "uint2", "group": 256, "bits": "fixed"})j", "t");
+      parse_json(R"j({"rule": "group", "format": "uint2", "group": 256, "bits": "fixed",
+                      "minimum": "float32"})j",
+                 "t");
   for (const char* text :
        {R"j("saved": "group")j", R"j("saved": {"rule": "group"})j", R"j("saved": {"group": 256})j",
         R"j("saved": {"format": "uint2", "group": 256, "bits": "fixed"})j"}) {
