@@ -13,6 +13,7 @@
 #include "experiments/actnn/passes.hpp"
 #include "experiments/engine/experiment.hpp"
 #include "experiments/engine/study.hpp"
+#include "experiments/methods/rate.hpp"
 #include "formats/analysis/normal_law.hpp"
 #include "formats/portable/math.hpp"
 #include "formats/random.hpp"
@@ -322,7 +323,9 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion
   const std::int64_t group = run.settings.integer("group");
   const std::string& net = run.settings.text("net");
   add_bytes(run, data, net, group, conclusion);
-  const std::vector<Level> all = levels(net::build_net(net, data), group, kShortMinimum);
+  TrainTrial first;
+  first.net = net;
+  const std::vector<Level> all = levels(initial_network(first, data), group, kShortMinimum);
   for (const std::string& optimizer : run.settings.list("optimizers"))
     add_levels(run, data, optimizer, all, conclusion);
 }
@@ -396,6 +399,8 @@ const Experiment experiment_actnn = {
      {"instances", "2", "50", "200", "of the allocation of bits", whole(1, 100'000)},
      {"optimizers", "sgd", "sgd,adam", "sgd,adam", "optimizers, each at its recommended rate",
       takes_optimizers()},
+     kRate,
+     kWarmup,
      {"epochs", "1", "4", "8", "epochs of training", whole(1, 10'000)},
      {"batch", "128", "128", "128", "images of a step", whole(2, 100'000)},
      {"train_samples", "512", "8192", "8192", "training images; 0: all", whole(0, 1'000'000'000)},

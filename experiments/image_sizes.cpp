@@ -7,6 +7,7 @@
 #include "emu/net/train/train.hpp"
 #include "experiments/engine/study.hpp"
 #include "experiments/image_sizes/questions.hpp"
+#include "experiments/methods/rate.hpp"
 #include "formats/error.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
 
@@ -116,6 +117,8 @@ const Experiment experiment_image_sizes = {
      {"norm_samples", "64", "256", "512", "samples that statistics are re-estimated on",
       whole(2, 1'000'000'000)},
      {"optimizer", "adam", "adam", "sgd", "at the rates recommended for it", takes_optimizer()},
+     kRate,
+     kWarmup,
      {"epochs", "1", "1", "1", "passes over the training images", whole(1, 10'000)},
      {"batch", "8", "8", "32", "samples of a step at the size of the data set", whole(1, 100'000)},
      {"train_samples", "256", "3072", "2048", "training images; 0: all", whole(0, 1'000'000'000)},

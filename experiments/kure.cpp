@@ -11,6 +11,7 @@
 #include "experiments/engine/study.hpp"
 #include "experiments/engine/train_trial.hpp"
 #include "experiments/kure/laws.hpp"
+#include "experiments/methods/rate.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"
 #include "formats/portable/pairwise.hpp"
@@ -121,7 +122,7 @@ void add_training(const ExperimentRun& run, Conclusion& conclusion) {
 
 void add_training_on(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
   const Plan plan = plan_of(run);
-  const net::Graph graph = net::build_net(plan.trial.net, data);
+  const net::Graph graph = initial_network(plan.trial, data);
   std::vector<std::string> layers;
   for (const net::GemmLayer& layer : net::gemm_layers(graph)) {
     if (layer.weight != nullptr) layers.push_back(layer.name);
@@ -292,6 +293,8 @@ const Experiment experiment_kure = {
      {"data", "glyphs", "glyphs", "glyphs", "data set", takes_data_set()},
      {"penalty", "1", "1", "1", "lambda, divided by the number of weights", real(0, 1e6)},
      {"accuracy_bits", "2", "2,3,4", "2,3,4", "of the weights", wholes(2, 8)},
+     kRate,
+     kWarmup,
      {"epochs", "1", "6", "12", "epochs of training", whole(1, 10'000)},
      {"batch", "128", "128", "128", "images of a step", whole(1, 100'000)},
      {"train_samples", "2048", "16384", "16384", "training images; 0: all",

@@ -12,6 +12,7 @@
 #include "experiments/layer_parallel/questions.hpp"
 #include "experiments/layer_parallel/speed.hpp"
 #include "experiments/layer_parallel/training.hpp"
+#include "experiments/methods/rate.hpp"
 #include "formats/storage/array.hpp"
 
 namespace numemu::experiments {
@@ -210,6 +211,8 @@ const Experiment experiment_layer_parallel = {
      {"rounds", "1", "1", "1", "steps of the variables before an update", whole(1, 64)},
      {"serial_every", "4", "4", "4", "of so many updates of a hybrid one is backpropagation's",
       whole(2, 1'000'000)},
+     kRate,
+     kWarmup,
      {"epochs", "1", "3", "1", "epochs of training", whole(1, 10'000)},
      {"batch", "128", "128", "32", "images of a step", whole(1, 100'000)},
      {"train_samples", "512", "4096", "2048", "training images; 0: all", whole(0, 1'000'000'000)},

@@ -12,6 +12,7 @@
 #include "experiments/engine/experiment.hpp"
 #include "experiments/engine/study.hpp"
 #include "experiments/lognormal_gradients/splits.hpp"
+#include "experiments/methods/rate.hpp"
 #include "formats/storage/array.hpp"
 #include "formats/storage/atomic_file.hpp"
 
@@ -359,6 +360,8 @@ const Experiment experiment_lognormal_gradients = {
      {"looks", "2", "2", "4", "looks at the gradients in an epoch", whole(1, 1000)},
      {"train_widths", "4", "4,6,8", "4,5,6,7,8", "bits of gradients in training", wholes(3, 8)},
      {"optimizer", "sgd", "sgd", "sgd", "optimizer", takes_optimizer()},
+     kRate,
+     kWarmup,
      {"epochs", "1", "4", "8", "epochs of training", whole(1, 10'000)},
      {"batch", "128", "128", "128", "images of a step", whole(1, 100'000)},
      {"train_samples", "2048", "4096", "8192", "training images; 0: all", whole(0, 1'000'000'000)},

@@ -15,6 +15,7 @@
 #include "experiments/engine/judge.hpp"
 #include "experiments/engine/study.hpp"
 #include "experiments/engine/train_trial.hpp"
+#include "experiments/methods/rate.hpp"
 #include "experiments/mvue/pruning.hpp"
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
@@ -305,7 +306,7 @@ TrainingPlan plan_of(const ExperimentRun& run, const net::Dataset& data,
   plan.trial = training_of(settings, settings.text("net"), {.least_batch = 4});
   plan.data = settings.text("data");
   plan.seeds = seeds_of(run);
-  const std::string output = net::gemm_layer_names(net::build_net(plan.trial.net, data)).back();
+  const std::string output = net::gemm_layer_names(initial_network(plan.trial, data)).back();
   plan.methods.push_back({"dense", Json::object()});
   for (const Method& method : compared)
     plan.methods.push_back({method.name, recipe_of(method.pruning, output)});
@@ -484,6 +485,8 @@ const Experiment experiment_mvue = {
       whole(4, 65536)},
      {"passes", "12", "40", "100", "backward passes of each rule", whole(2, 1'000'000)},
      {"optimizer", "sgd", "sgd", "sgd", "optimizer", takes_optimizer()},
+     kRate,
+     kWarmup,
      {"epochs", "2", "4", "12", "epochs of training", whole(1, 10'000)},
      {"batch", "64", "128", "128", "samples of a step", whole(1, 100'000)},
      {"train_samples", "1536", "8192", "0", "training samples; 0: all", whole(0, 1'000'000'000)},

@@ -8,6 +8,7 @@
 
 #include "experiments/engine/judge.hpp"
 #include "experiments/engine/study.hpp"
+#include "experiments/methods/rate.hpp"
 #include "experiments/stochastic_pruning/methods.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/array.hpp"
@@ -435,6 +436,8 @@ const Experiment experiment_stochastic_pruning = {
      {"samples", "200000", "2000000", "4000000", "numbers of each known law",
       whole(64 * 64, 1'000'000'000)},
      {"optimizer", "sgd", "sgd", "sgd", "optimizer", takes_optimizer()},
+     kRate,
+     kWarmup,
      {"epochs", "1", "3", "6", "epochs of training", whole(1, 10'000)},
      {"batch", "128", "128", "128", "images of a step", whole(1, 100'000)},
      {"train_samples", "2048", "8192", "0", "training images; 0: all", whole(0, 1'000'000'000)},

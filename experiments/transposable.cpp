@@ -8,6 +8,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "emu/net/data/calibration.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/ops/elementwise.hpp"
 #include "experiments/engine/judge.hpp"
@@ -272,8 +273,10 @@ void require_names(const ExperimentRun& run, const net::Dataset& data) {
 }
 
 Conclusion run_transposable(const ExperimentRun& run) {
-  const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
-  require_one_class(data, "experiment transposable");
+  const net::Dataset whole = net::load_dataset(run.settings.text("data"), run.folders.cache);
+  require_one_class(whole, "experiment transposable");
+  const net::Dataset data =
+      net::with_calibration(whole, run.settings.integer("calibration", 1, whole.train_count()));
   require_names(run, data);
   Conclusion conclusion;
   add_losses(run, conclusion);
@@ -320,6 +323,9 @@ const Experiment experiment_transposable = {
       "unstructured,4:8,2:4,4:8-T,1:2,2:4-T,1:2-T", "patterns that networks are pruned to",
       list_of()},
      {"images", "500", "10000", "10000", "test samples", whole(1, 100'000'000)},
+     {"calibration", "512", "8192", "8192",
+      "training samples that AdaPrune solves for: many more than a layer has inputs",
+      whole(1, 1'000'000'000)},
      {"trained", "0", "0", "5",
       "networks of each kind trained from scratch, besides the shipped one", whole(0, 1000)},
      {"epochs", "1", "4", "12", "of training those", whole(1, 10'000)}},

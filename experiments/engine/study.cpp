@@ -26,8 +26,9 @@ TrainTrial training_of(const Settings& settings, const std::string& net,
                                 ? settings.text("optimizer")
                                 : net::recommended_optimizer(net);
   net::use_recommended_rates(trial.options, net);
-  if (settings.values().contains(needs.prefix + "lr")) {
-    trial.options.learning_rate = settings.number(needs.prefix + "lr", 1e-9, 1e3);
+  if (const std::string lr = needs.prefix + "lr";
+      settings.values().contains(lr) && settings.number(lr) > 0) {
+    trial.options.learning_rate = settings.number(lr);
     trial.options.warmup = whole("warmup", 0, 1'000'000'000);
   }
   trial.options.epochs = whole("epochs", 1, 10'000);

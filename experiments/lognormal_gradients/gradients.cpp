@@ -312,7 +312,7 @@ std::vector<EpochFit> add_gradients(const ExperimentRun& run, const std::string&
       });
 
   std::vector<OfLayer> layers;
-  for (const std::string& name : net::gemm_layer_names(net::build_net(net, data))) {
+  for (const std::string& name : net::gemm_layer_names(initial_network(plan.trial, data))) {
     OfLayer layer{name, {}};
     for (const Observation& observation : study.runs[0]) {
       layer.seeds.emplace_back();

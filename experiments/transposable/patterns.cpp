@@ -242,8 +242,9 @@ std::vector<Variant> variants(const std::vector<std::string>& patterns) {
   return all;
 }
 
-Json recipe_of(const std::vector<std::string>& layers, const std::string& mask) {
-  Json recipe = {{"layers", Json::array()}};
+Json recipe_of(const std::vector<std::string>& layers, const std::string& mask,
+               std::int64_t calibration) {
+  Json recipe = {{"layers", Json::array()}, {"calibrate", {{"samples", calibration}}}};
   for (const std::string& layer : layers)
     if (!mask.empty())
       recipe["layers"].push_back({{"match", layer}, {"roles", {{"weight", {{"mask", mask}}}}}});
@@ -254,14 +255,13 @@ std::vector<PrunedNetwork> prune_network(const net::Graph& graph, const net::Dat
                                          const std::vector<Variant>& all, std::int64_t images) {
   std::vector<std::string> masks = {""};
   for (const Variant& variant : all) masks.push_back(variant.mask());
-  const policies::Recipe plain = policies::Recipe::make(recipe_of({}, ""), "transposable");
-  const std::int64_t tested = std::min(images, data.test_count());
-  const Seen seen =
-      see(graph, data, tested, std::min(data.calibration_count(), plain.calibration().samples));
+  const std::int64_t tested = std::min(images, data.test_count()),
+                     calibration = data.calibration_count();
+  const Seen seen = see(graph, data, tested, calibration);
   std::vector<PrunedNetwork> results;
   for (const std::string& mask : masks) {
     const policies::Recipe recipe =
-        policies::Recipe::make(recipe_of(seen.layers, mask), "transposable");
+        policies::Recipe::make(recipe_of(seen.layers, mask, calibration), "transposable");
     policies::RecipeNumerics numerics(recipe, graph);
     freeze(numerics, graph, data);
     const net::Evaluation evaluation =

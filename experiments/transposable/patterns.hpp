@@ -87,7 +87,8 @@ struct Variant {
 std::vector<Variant> variants(const std::vector<std::string>& patterns);
 
 /// The recipe that masks these layers' weights.
-Json recipe_of(const std::vector<std::string>& layers, const std::string& mask);
+Json recipe_of(const std::vector<std::string>& layers, const std::string& mask,
+               std::int64_t calibration);
 
 /// A network under a variant.
 struct PrunedNetwork {

@@ -101,7 +101,7 @@ constexpr int kWidestMasterExponent = 8;
 constexpr double kFirstDynamicScale = 65536;  // as PyTorch's GradScaler starts
 constexpr std::int64_t kGrowthInterval = 2000;
 constexpr std::int64_t kLongestInterval = 1000000000;
-constexpr std::int64_t kMostSamples = 512;  // images a data set keeps for calibration
+constexpr std::int64_t kMostSamples = 1'000'000'000;
 
 // In the order of the enumerators; percentile has an argument.
 const std::vector<std::string> kRules = {"absmax", "percentile", "mse", "kl", "dynamic"};
