@@ -75,12 +75,12 @@ Kind kind_of(const std::string& key, bool named, bool judged_by_top1) {
   if (among({"bits_weight", "bits_activation"})) return Kind::bits;
   if (among({"top1", "top1_ci95", "change", "change_ci95"}))
     return !judged_by_top1 ? Kind::top1 : key == "top1_ci95" ? Kind::top1_interval : Kind::kept;
-  return key == "perplexity"  ? Kind::perplexity
-         : key == "other"     ? Kind::layers
-         : key == "unit"      ? Kind::unit
-         : key == "settings"  ? Kind::settings
-         : key == "predicted" ? Kind::predicted
-                              : Kind::kept;
+  return key == "perplexity"                       ? Kind::perplexity
+         : key == "other"                          ? Kind::layers
+         : key == "unit"                           ? Kind::unit
+         : key == "settings"                       ? Kind::settings
+         : key == "predicted" || key == "expected" ? Kind::predicted
+                                                   : Kind::kept;
 }
 
 /// All columns that the rows have something for.

@@ -96,6 +96,13 @@ Member<double> row_number(double value, int digits) {
   return policies::significant(value, digits);
 }
 
+Verdict expected_verdict(double expected, const Ends& ci95, double measured) {
+  constexpr double kMore = 3.2905267314919255 / 1.959963984540054;  // 99.9 % over 95 %, normal
+  if (!ci95.known() || std::isnan(expected) || std::isnan(measured)) return Verdict::none;
+  const double reach = std::abs((measured > expected ? *ci95.high : *ci95.low) - expected);
+  return verdict_by_distance(std::abs(measured - expected), reach, kMore * reach);
+}
+
 Ends row_ends(double low, double high) { return {row_number(low), row_number(high)}; }
 
 const RowScore* Row::score(const std::string& name) const {

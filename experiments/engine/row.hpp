@@ -124,6 +124,7 @@ struct RowMetrics {
   Member<double> loss, baseline_top1, difference;
   Member<Ends> difference_ci95;
   Member<std::int64_t> gained, lost;  ///< right here alone, and in float32 alone
+  Member<double> changed;             ///< share of answers that are other than float32's
   Member<double> perplexity;
   Member<double> bits_per_character, baseline_bits_per_character;
   Member<double> bits_per_token, baseline_bits_per_token;
@@ -143,6 +144,7 @@ struct RowMetrics {
     visit("difference_ci95", self.difference_ci95);
     visit("gained", self.gained);
     visit("lost", self.lost);
+    visit("changed", self.changed);
     visit("perplexity", self.perplexity);
     visit("bits_per_character", self.bits_per_character);
     visit("baseline_bits_per_character", self.baseline_bits_per_character);
@@ -170,6 +172,8 @@ struct RowScore {
   std::vector<std::string> exact;     ///< keys of intervals of samples that are all alike
   Member<std::int64_t> gained, lost;  ///< of a share that is counted
   std::string why_no_value, why_no_baseline;
+  Member<double> predicted;  ///< and where the measured value is expected, at 95 %
+  Member<Ends> predicted_ci95;
 
   template <class Self, class Visit>
   static void fields(Self& self, const Visit& visit) {
@@ -185,6 +189,8 @@ struct RowScore {
     visit("lost", self.lost);
     visit("why_no_value", self.why_no_value, kIfAny);
     visit("why_no_baseline", self.why_no_baseline, kIfAny);
+    visit("predicted", self.predicted);
+    visit("predicted_ci95", self.predicted_ci95);
   }
 };
 
@@ -273,10 +279,43 @@ struct RowLayer {
   }
 };
 
+/// A figure of the evaluation that is expected, and where the measured one is at 95 %.
+struct RowExpected {
+  Member<double> value;
+  Member<Ends> ci95;
+  Member<Verdict> verdict;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("value", self.value);
+    visit("ci95", self.ci95);
+    visit("verdict", self.verdict);
+  }
+};
+
+/// Holds in the interval (95 %) of what is expected, fails outside that of 99.9 % (normal), else
+/// undecided; none without an interval or a figure.
+Verdict expected_verdict(double expected, const Ends& ci95, double measured);
+
+/// Without emulation, of some of the evaluated samples.
+struct RowAccuracy {
+  Member<std::int64_t> samples;
+  Member<RowExpected> top1, changed, loss;
+
+  template <class Self, class Visit>
+  static void fields(Self& self, const Visit& visit) {
+    visit("samples", self.samples);
+    visit("top1", self.top1);
+    visit("changed", self.changed);
+    visit("loss", self.loss);
+  }
+};
+
 struct RowPrediction {
   Member<std::int64_t> version;
   Member<double> sqnr_db, sqnr_error_db, sqnr_gained_db, gain;
   Member<Verdict> verdict;
+  Member<RowAccuracy> accuracy;
   std::vector<RowTensor> tensors;
   std::string left_out, ignores;
 
@@ -288,6 +327,7 @@ struct RowPrediction {
     visit("sqnr_gained_db", self.sqnr_gained_db);
     visit("gain", self.gain);
     visit("verdict", self.verdict);
+    visit("accuracy", self.accuracy);
     visit("tensors", self.tensors, kNeeded);
     visit("left_out", self.left_out, kIfAny);
     visit("ignores", self.ignores, kIfAny);

@@ -10,10 +10,12 @@
 #include "emu/net/memory_plan.hpp"
 #include "emu/net/profile.hpp"
 #include "emu/stats/interval.hpp"
+#include "experiments/engine/expected.hpp"
 #include "experiments/engine/losses_file.hpp"
 #include "experiments/engine/row_noise.hpp"
 #include "experiments/engine/scores.hpp"
 #include "experiments/engine/workbench.hpp"
+#include "experiments/predict/injected_network.hpp"
 #include "experiments/predict/left_out.hpp"
 #include "experiments/predict/listening.hpp"
 #include "formats/version.hpp"
@@ -44,6 +46,7 @@ RowMetrics metrics_of(const net::Dataset& data, const net::Evaluation& evaluatio
   m.baseline_top1 = row_number(baseline.correct / n);
   m.difference = row_number((evaluation.correct - baseline.correct) / n);
   m.difference_ci95 = row_ends(difference.low, difference.high);
+  m.changed = row_number(changed_answers(evaluation, baseline));
   if (data.targets_per_sample() == 1) {
     const stats::PairedAnswers answers = paired_answers(evaluation, baseline);
     m.gained = answers.only1;
@@ -223,13 +226,21 @@ Row run_point(const Point& point, const Workbench& bench, PointCache& cache, con
     if (!reads && calibration > 0) work.skip();
   }
   NoiseFigures noise{predictions, {}, {}, {}};
+  std::optional<AccuracyPrediction> accuracy;
   if (predictions) {
     const net::Section section(net::SectionKind::data, "", "predictions");
     work.begin("predictions", tensors_cost(samples));
     noise.tensors =
         predict_tensors(recipe, bench.reference, cache.fits(), numerics.static_scales());
     work.begin("predictions", layers_cost(samples));
-    noise.predicted = predict_layers(recipe, bench.reference, numerics.static_scales());
+    InjectedNetwork injected(recipe, bench.reference, numerics.static_scales());
+    noise.predicted = predict_layers(injected, bench.reference, kProbes, behind_reference(bench));
+    LayerPrediction known = noise.predicted;  // the run may show more that is left out
+    leave_out(known, recipe, noise.tensors);
+    work.begin("predicted accuracy", accuracy_cost(bench.eval_images));
+    const AccuracyReference* const float32 =
+        std::isfinite(known.output.db) ? cache.accuracy(bench) : nullptr;
+    if (float32 != nullptr) accuracy = predict_accuracy(injected, *float32, bench.baseline);
   } else {
     noise.predicted.output_left_out = "predictions are turned off";
   }
@@ -267,6 +278,8 @@ Row run_point(const Point& point, const Workbench& bench, PointCache& cache, con
     row.answers = row_answers(evaluation.right);
   if (judged != nullptr) *judged = judged_sums(point, bench, evaluation);
   add_noise(row, noise, graph, numerics);
+  if (accuracy && noise.predicted.output_left_out.empty())
+    add_expected(row, bench, *cache.accuracy(bench), *accuracy);
   std::set<std::int64_t> odd_samples = cache.odd_samples();
   odd_samples.insert(bench.odd_samples.begin(), bench.odd_samples.end());
   using policies::NoteKind, policies::notes_of;

@@ -107,6 +107,13 @@ Top1Intervals top1_intervals(const net::Dataset& data, const net::Evaluation& ev
   return intervals;
 }
 
+double changed_answers(const net::Evaluation& own, const net::Evaluation& baseline) {
+  std::int64_t changed = 0;  // where there is no class, neither has an answer
+  for (std::size_t i = 0; i < own.answers.size(); ++i)
+    changed += own.answers[i] != baseline.answers.at(i);
+  return static_cast<double>(changed) / static_cast<double>(std::max<std::int64_t>(1, own.n));
+}
+
 stats::PairedAnswers paired_answers(const net::Evaluation& own, const net::Evaluation& baseline) {
   // Ignored targets are right in neither and not counted in n.
   stats::PairedAnswers answers = stats::count_answers(

@@ -38,6 +38,9 @@ struct Top1Intervals {
 Top1Intervals top1_intervals(const net::Dataset&, const net::Evaluation&,
                              const net::Evaluation& baseline, const std::vector<RowScore>& scores);
 
+/// Share of the targets with a class of which both evaluations give another one.
+double changed_answers(const net::Evaluation&, const net::Evaluation& baseline);
+
 /// Targets that both evaluations classify rightly, the first alone, the second alone.
 stats::PairedAnswers paired_answers(const net::Evaluation&, const net::Evaluation& baseline);
 

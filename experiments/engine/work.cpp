@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "experiments/predict/accuracy.hpp"
 #include "experiments/predict/layer_noise.hpp"
 
 namespace numemu::experiments {
@@ -43,7 +44,8 @@ double bench_cost(std::int64_t images, std::int64_t reference) {
 double point_cost(std::int64_t images, std::int64_t reference, std::int64_t calibration,
                   bool predictions) {
   return calibration_cost(calibration) +
-         (predictions ? tensors_cost(reference) + layers_cost(reference) : 0) +
+         (predictions ? tensors_cost(reference) + layers_cost(reference) + accuracy_cost(images)
+                      : 0) +
          noise_cost(reference) + evaluation_cost(images);
 }
 
@@ -54,6 +56,10 @@ double tensors_cost(std::int64_t reference) { return 5.0 * static_cast<double>(r
 // Where probe_plan() has fewer probes, too much.
 double layers_cost(std::int64_t reference) {
   return 1.5 * static_cast<double>(kProbes * std::min(kProbeSamples, reference));
+}
+
+double accuracy_cost(std::int64_t images) {
+  return 2.0 * static_cast<double>(std::min(kMostPredicted, images));
 }
 
 // Streamed samples run in float32, too; fewer where the interval is short before.

@@ -22,6 +22,7 @@
 #include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
 #include "experiments/engine/bench_memory.hpp"
+#include "experiments/predict/accuracy.hpp"
 #include "experiments/predict/fitted_noise.hpp"
 #include "experiments/predict/listening.hpp"
 #include "formats/digest.hpp"
@@ -41,8 +42,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kHead = "numemu float32 baseline 1";
-constexpr std::int64_t kMostHead = 1024;  // bytes beside those of the targets
+constexpr std::string_view kHead = "numemu float32 baseline 2";
+constexpr std::int64_t kMostHead = 1024;   // bytes beside those of the targets
+constexpr std::int64_t kTargetBytes = 13;  // at most: a digit, a number of 32 bits, a space
 constexpr std::size_t kDigestLine = 7 + 64 + 1;
 
 std::string digest_of(const net::Tensor& x) {
@@ -72,12 +74,14 @@ std::string key_of(const TrainedNet& trained, const net::Dataset& dataset,
 
 std::string head_of(const std::string& key) { return fmt::format("{}\nkey {}\n", kHead, key); }
 
-/// The figures of an evaluation in whole numbers, and a digit for each target.
+/// The figures of an evaluation in whole numbers; a digit and an answer for each target.
 std::string text_of(const net::Evaluation& e, const std::string& key) {
   std::string text = head_of(key);
   text += fmt::format("{} {} {} {} {} {} {}\n", e.samples, e.n, e.correct, e.outputs.of,
                       e.outputs.nan, e.outputs.infinite, std::bit_cast<std::uint64_t>(e.loss));
   for (const std::uint8_t right : e.right) text += right != 0 ? '1' : '0';
+  text += '\n';
+  for (const std::int32_t answer : e.answers) text += fmt::format("{} ", answer);
   text += '\n';
   return text + fmt::format("sha256 {}\n", sha256_hex(text));
 }
@@ -101,6 +105,8 @@ std::optional<net::Evaluation> parse(const std::string& whole, const std::string
     return std::nullopt;
   e.loss = std::bit_cast<double>(loss);
   for (const char digit : right) e.right.push_back(digit == '1');
+  for (std::int32_t answer = 0; in >> answer;) e.answers.push_back(answer);
+  if (e.answers.size() != e.right.size()) return std::nullopt;
   return e;
 }
 
@@ -137,7 +143,7 @@ std::optional<net::Evaluation> BaselineCache::read() const {
   if (path_.empty()) return std::nullopt;
   try {
     InputFile file(path_);
-    if (file.left() > kMostTargets + kMostHead) return std::nullopt;
+    if (file.left() > kTargetBytes * kMostTargets + kMostHead) return std::nullopt;
     std::optional<net::Evaluation> kept = parse(file.read(file.left()), key_, images_, targets_);
     if (kept)
       ::utimensat(AT_FDCWD, path_.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);  // for keep_small()
@@ -372,6 +378,17 @@ PointCache::PointCache(bool several)
       calibrations_(several ? std::make_unique<policies::SeenTensors>() : nullptr) {}
 
 PointCache::~PointCache() = default;
+
+const AccuracyReference* PointCache::accuracy(const Workbench& bench) {
+  std::call_once(accuracy_once_, [&] {
+    std::vector<net::OutputScore> scores = bench.scores;
+    std::erase_if(scores, [](const net::OutputScore& score) { return score->reference; });
+    auto made = accuracy_reference(baseline_graph(bench.trained), bench.dataset, std::move(scores),
+                                   bench.eval_images);
+    if (made) accuracy_ = std::make_unique<AccuracyReference>(std::move(*made));
+  });
+  return accuracy_.get();
+}
 
 void PointCache::add_odd_sample(std::int64_t sample) {
   const std::lock_guard lock(mutex_);

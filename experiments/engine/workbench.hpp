@@ -27,6 +27,7 @@ class SeenTensors;
 namespace numemu::experiments {
 
 class FitCache;
+struct AccuracyReference;
 
 /// Where the program finds what it ships and keeps what it generates.
 struct Folders {
@@ -108,6 +109,8 @@ class PointCache {
   ~PointCache();
   FitCache& fits() { return *fits_; }
   policies::SeenTensors* calibrations() { return calibrations_.get(); }
+  /// The float32 side of predicted accuracy; null where the data set has no targets.
+  const AccuracyReference* accuracy(const Workbench&);
   /// Calibration samples with NaN or infinite numbers.
   void add_odd_sample(std::int64_t);
   std::set<std::int64_t> odd_samples() const;
@@ -115,6 +118,8 @@ class PointCache {
  private:
   std::unique_ptr<FitCache> fits_;
   std::unique_ptr<policies::SeenTensors> calibrations_;
+  std::once_flag accuracy_once_;
+  std::unique_ptr<AccuracyReference> accuracy_;
   mutable std::mutex mutex_;
   std::set<std::int64_t> odd_samples_;
 };

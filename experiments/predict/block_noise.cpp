@@ -103,33 +103,51 @@ Grid grid_of(const policies::RolePolicy& policy) {
       stochastic};
 }
 
-/// What a code is multiplied by in a block of that largest magnitude, for rules of power-of-two
-/// scales that read nothing else.
-class PowerRule {
+/// What a code is multiplied by in a block of that largest magnitude, for rules that read nothing
+/// else of it.
+class LargestRule {
  public:
-  explicit PowerRule(const policies::RolePolicy& policy)
+  /// `largest` of the tensor, which decides a tensor scale.
+  LargestRule(const policies::RolePolicy& policy, float largest)
       : format_(*policy.block),
         rule_(find_scale_rule(policy.scale, format_)),
-        conversion_(policies::conversion_of(policy)) {}
+        conversion_(policies::conversion_of(policy)) {
+    BlockQuantization how;
+    how.format = &format_;
+    how.element = conversion_;
+    tensor_scale_ = tensor_scale_of(how, &largest, 1);
+  }
 
-  bool reads_elements() const { return rule_.reads_elements; }
+  /// Of real scales absmax alone reads no more.
+  bool reads_elements() const {
+    return rule_.reads_elements || (!format_.power_of_two_scale() && rule_.name != "absmax");
+  }
+  /// Few scales: the rule is a step function whose steps can be visited.
+  bool has_steps() const { return format_.scale->bits <= 8; }
 
-  int exponent(float amax) const {
-    std::int32_t exponent = 0;
-    ExponentRequest request;
-    request.format = &format_;
-    request.conversion = &conversion_;
-    request.blocks = 1;
-    request.amax = &amax;
-    request.exponents = &exponent;
-    rule_.exponents(request);
-    return exponent + format_.element_exponent;
+  double factor(float amax) const {
+    if (format_.power_of_two_scale()) {
+      std::int32_t exponent = 0;
+      ExponentRequest request;
+      request.format = &format_;
+      request.conversion = &conversion_;
+      request.blocks = 1;
+      request.amax = &amax;
+      request.exponents = &exponent;
+      rule_.exponents(request);
+      return std::ldexp(1.0, exponent + format_.element_exponent);
+    }
+    ScaleRequest request{.x = &amax, .n = 1, .conversion = &conversion_, .block = &format_};
+    request.tensor_scale = tensor_scale_;
+    if (format_.tensor_scale) request.scale_rounding = RoundingMode::rne;
+    return std::ldexp(double{rule_.scale(request)} * tensor_scale_, format_.element_exponent);
   }
 
  private:
   const BlockFormat& format_;
   const ScaleRule& rule_;
   Conversion conversion_;
+  float tensor_scale_ = 1;
 };
 
 }  // namespace
@@ -175,6 +193,9 @@ ErrorMoments block_moments(const policies::RolePolicy& policy, const BlockLayout
 
 namespace {
 
+/// Of a factor of two of the largest magnitude: scales differ by 2.2 % within one, errors by less.
+constexpr double kIntervals = 32;
+
 /// Magnitudes of a density: P(|x| <= bound), and moments of what lies within.
 struct Magnitudes {
   const Density& density;
@@ -184,63 +205,102 @@ struct Magnitudes {
   }
 };
 
-/// Moments under `exponent` of elements within `bound`, weighted by their probability.
+/// Moments under `factor` of elements within `bound`, weighted by their probability.
 void add_within(ErrorMoments& total, const Grid& grid,
-                const std::shared_ptr<const Density>& density, int exponent, double bound,
+                const std::shared_ptr<const Density>& density, double factor, double bound,
                 double weight) {
   const double mass = Magnitudes{*density}.within(bound);
   if (!(mass > 0) || weight == 0 || !(density->moments(-bound, bound).p0 > 0)) return;
-  const ErrorMoments part =
-      grid.moments(std::ldexp(1.0, exponent), *truncated(density, -bound, bound));
+  if (factor == 0) {  // a scale that underflowed: every element becomes zero
+    const double power = density->moments(-bound, bound).p2;
+    total.mse += weight * power;
+    total.signal += weight * power;
+    return;
+  }
+  const ErrorMoments part = grid.moments(factor, *truncated(density, -bound, bound));
   accumulate(total, part, weight * mass, 1);
+}
+
+/// Of the elements of a part over its root mean square, which follow the density. Sums over the
+/// intervals of a block's largest magnitude that share a scale, from the top down to where no
+/// block's is likely to lie. A rule of few scales is a step function: steps are found by bisection
+/// of the float32 numbers. Scales of many bits are taken in the middle of intervals.
+ErrorMoments part_moments(const LargestRule& rule, const Grid& grid,
+                          const std::shared_ptr<const Density>& density, const FitCache::Part& part,
+                          const std::map<std::int64_t, std::int64_t>& lengths) {
+  constexpr double kNegligible = 1e-12;
+  const double interval = portable::exp(-portable::log(2.0) / kIntervals);
+  const Magnitudes magnitudes{*density};
+  const double zeros = density->zero_mass();  // blocks of zeros are exact
+  double elements = 0;
+  for (const auto& [size, count] : lengths) elements += static_cast<double>(count);
+  ErrorMoments moments;
+  float high = part.largest;
+  while (high > 0) {
+    auto low = static_cast<float>(high * interval);
+    const double factor =
+        rule.factor(rule.has_steps() ? high : static_cast<float>(std::sqrt(double{high} * low)));
+    if (rule.has_steps()) {
+      std::uint32_t below = 0, above = std::bit_cast<std::uint32_t>(high);  // factor(above) is it
+      while (above - below > 1) {
+        const std::uint32_t middle = below + (above - below) / 2;
+        (rule.factor(std::bit_cast<float>(middle)) == factor ? above : below) = middle;
+      }
+      low = std::bit_cast<float>(below);
+    }
+    const double top = high / part.rms, bottom = low / part.rms;
+    const double within_top = magnitudes.within(top), within_bottom = magnitudes.within(bottom);
+    double likely = 0;
+    for (const auto& [size, count] : lengths) {
+      const double share = static_cast<double>(count) / elements;
+      const auto others = static_cast<double>(size - 1);
+      add_within(moments, grid, density, factor / part.rms, top,
+                 share * portable::pow(within_top, others));
+      add_within(moments, grid, density, factor / part.rms, bottom,
+                 -share * portable::pow(within_bottom, others));
+      likely = std::max(likely, portable::pow(within_bottom, static_cast<double>(size)) -
+                                    portable::pow(zeros, static_cast<double>(size)));
+    }
+    if (likely < kNegligible || low == 0) break;
+    high = low;
+  }
+  return moments;
 }
 
 }  // namespace
 
 std::optional<FittedNoise> fitted_block_noise(const policies::RolePolicy& policy,
-                                              const BlockLayout& layout, const TensorSource& source,
-                                              const float* x, FitCache& fits) {
-  if (!policy.block->power_of_two_scale() || policy.block->affine != Affine::sym)
-    return std::nullopt;
-  const PowerRule rule(policy);
+                                              const BlockLayout& layout, std::int64_t width,
+                                              const TensorSource& source, const float* x,
+                                              FitCache& fits) {
+  if (policy.block->affine != Affine::sym) return std::nullopt;
+  const LargestRule rule(policy, static_cast<float>(largest_magnitude(x, layout.elements())));
   if (rule.reads_elements()) return std::nullopt;
-  const std::optional<stats::Fit> fit = fits.whole(source, x, layout.elements());
-  if (!fit) return std::nullopt;
-  FittedNoise noise{fit->family, fit->ks_distance, fit->threshold, fit->accepted(), {}};
+  const FitCache::Mixture& mixture = fits.mixture(source, x, layout.elements(), width);
+  if (!mixture.best) return std::nullopt;
+  const stats::Fit& fit = *mixture.best;
+  FittedNoise noise{fit.family, fit.ks_distance, fit.threshold, fit.accepted(), {}};
   const Grid grid = grid_of(policy);
-  const Magnitudes magnitudes{*fit->density};
-  const double largest = largest_magnitude(x, layout.elements());
-
   std::map<std::int64_t, std::int64_t> lengths;  // block length -> elements in such blocks
   for (std::int64_t b = 0; b < layout.blocks; ++b) {
     const std::int64_t size = layout.block(b).size();
     lengths[size] += size;
   }
-  // The intervals of the largest magnitude that share an exponent, from the top down to where no
-  // block's maximum is likely to lie. The rule is a step function: steps are found by bisection of
-  // the float32 numbers.
-  constexpr double kNegligible = 1e-12;
-  auto high = static_cast<float>(largest);
-  while (high > 0) {
-    const int exponent = rule.exponent(high);
-    std::uint32_t below = 0, above = std::bit_cast<std::uint32_t>(high);  // exponent(above) is it
-    while (above - below > 1) {
-      const std::uint32_t middle = below + (above - below) / 2;
-      (rule.exponent(std::bit_cast<float>(middle)) == exponent ? above : below) = middle;
-    }
-    const auto low = std::bit_cast<float>(below);
-    double likely = 0;
-    for (const auto& [size, elements] : lengths) {
-      const double share = static_cast<double>(elements) / static_cast<double>(layout.elements());
-      const auto others = static_cast<double>(size - 1);
-      const double top = portable::pow(magnitudes.within(high), others);
-      const double bottom = portable::pow(magnitudes.within(low), others);
-      add_within(noise.moments, grid, fit->density, exponent, high, share * top);
-      add_within(noise.moments, grid, fit->density, exponent, low, -share * bottom);
-      likely = std::max(likely, portable::pow(magnitudes.within(low), static_cast<double>(size)));
-    }
-    if (likely < kNegligible || low == 0) break;
-    high = low;
+  double power = 0;
+  for (const FitCache::Part& part : mixture.parts) {
+    const double reach = part.largest / part.rms;  // no element of the part lies beyond
+    accumulate(noise.moments,
+               part_moments(rule, grid, truncated(fit.density, -reach, reach), part, lengths),
+               part.share, part.rms);
+    power += part.share * part.rms * part.rms;
+  }
+  // What truncation takes away.
+  if (noise.moments.signal > 0) {
+    ErrorMoments whole;
+    accumulate(whole, noise.moments, 1, std::sqrt(power / noise.moments.signal));
+    whole.saturated = noise.moments.saturated;
+    whole.flushed = noise.moments.flushed;
+    noise.moments = whole;
   }
   return noise;
 }

@@ -21,11 +21,13 @@ std::vector<double> block_factors(const policies::RolePolicy&, const BlockLayout
 /// with zero points or minima, whose cells move with them.
 ErrorMoments block_moments(const policies::RolePolicy&, const BlockLayout&, const float* x);
 
-/// The same where the elements are independent and follow one density, fitted to all of them: a
-/// block of B elements has its largest magnitude between a and b with probability F(b)^B - F(a)^B,
-/// F the distribution of |x|. For power-of-two scales whose rule reads the largest magnitude only;
-/// nullopt for others and for a constant tensor.
+/// The same in closed form: the lines of `width` elements differ in their root mean square
+/// (FitCache::mixture()), and the elements of lines with one are independent and follow one
+/// density. A block of B elements has its largest magnitude between a and b with probability F(b)^B
+/// - F(a)^B, F the distribution of |x|. For rules that read the largest magnitude only (of real
+/// scales absmax); nullopt for others, for shifted codes and for a constant tensor.
 std::optional<FittedNoise> fitted_block_noise(const policies::RolePolicy&, const BlockLayout&,
-                                              const TensorSource&, const float* x, FitCache&);
+                                              std::int64_t width, const TensorSource&,
+                                              const float* x, FitCache&);
 
 }  // namespace numemu::experiments

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "formats/portable/math.hpp"
 #include "formats/portable/pairwise.hpp"
 
 namespace numemu::experiments {
@@ -62,15 +63,45 @@ const FitCache::TensorFit& FitCache::fit(const TensorSource& source, const net::
   return fit;
 }
 
-std::optional<stats::Fit> FitCache::whole(const TensorSource& source, const float* x,
-                                          std::int64_t n) {
+const FitCache::Mixture& FitCache::mixture(const TensorSource& source, const float* x,
+                                           std::int64_t n, std::int64_t width) {
+  constexpr double kParts = 4;  // of an octave
   const std::lock_guard lock(mutex_);
-  const auto [at, added] = whole_.try_emplace(source);
-  if (added) {
-    const std::vector<stats::Fit> ranked = stats::fit_all(x, n);
-    if (!ranked.empty()) at->second = ranked.front();
+  const auto [at, added] = mixtures_.try_emplace({source, width});
+  Mixture& mixture = at->second;
+  if (!added || width == 0) return mixture;
+  struct Lines {
+    std::vector<std::int64_t> first;
+    double squares = 0;
+    float largest = 0;
+  };
+  std::map<int, Lines> parts;
+  for (std::int64_t first = 0; first < n; first += width) {
+    const float* const line = x + first;
+    const double squares =
+        pairwise_sum(width, [&](std::int64_t i) { return double{line[i]} * line[i]; });
+    if (squares == 0) continue;
+    const double rms = std::sqrt(squares / static_cast<double>(width));
+    Lines& part = parts[static_cast<int>(std::lround(kParts * portable::log2(rms)))];
+    part.first.push_back(first);
+    part.squares += squares;
+    part.largest = std::max(part.largest, std::fabs(line[index_of_extreme(line, width)]));
   }
-  return at->second;
+  std::vector<float> standard;
+  standard.reserve(static_cast<std::size_t>(n));
+  for (const auto& [octave, part] : parts) {
+    const double elements = static_cast<double>(width) * static_cast<double>(part.first.size());
+    const double rms = std::sqrt(part.squares / elements);
+    mixture.parts.push_back({rms, elements / static_cast<double>(n), part.largest});
+    for (const std::int64_t first : part.first) {
+      for (std::int64_t i = 0; i < width; ++i)
+        standard.push_back(static_cast<float>(x[first + i] / rms));
+    }
+  }
+  const std::vector<stats::Fit> ranked =
+      stats::fit_all(standard.data(), static_cast<std::int64_t>(standard.size()));
+  if (!ranked.empty()) mixture.best = ranked.front();
+  return mixture;
 }
 
 std::optional<FittedNoise> FitCache::predict(const TensorSource& source, const net::Tensor& x,

@@ -48,8 +48,18 @@ class FitCache {
   /// nullopt for a tensor that is constant but for its extremes.
   std::optional<FittedNoise> predict(const TensorSource&, const net::Tensor& x,
                                      const std::vector<float>& scales, const Grid&);
-  /// The density of all elements, extremes too; nullopt for a constant tensor.
-  std::optional<stats::Fit> whole(const TensorSource&, const float* x, std::int64_t n);
+  /// A mixture: lines of elements whose root mean squares are within a quarter of an octave make a
+  /// part, and all elements, each divided by the root mean square of its part, share one density.
+  struct Part {
+    double rms = 0, share = 0;  ///< of the elements
+    float largest = 0;          ///< magnitude
+  };
+  struct Mixture {
+    std::vector<Part> parts;  ///< lines of zeros are in none
+    std::optional<stats::Fit> best;
+  };
+  /// Of lines of `width` elements, extremes too; without a density for a tensor that is constant.
+  const Mixture& mixture(const TensorSource&, const float* x, std::int64_t n, std::int64_t width);
 
  private:
   struct Group {
@@ -64,7 +74,7 @@ class FitCache {
 
   std::mutex mutex_;
   std::map<std::pair<TensorSource, std::int64_t>, TensorFit> fits_;
-  std::map<TensorSource, std::optional<stats::Fit>> whole_;
+  std::map<std::pair<TensorSource, std::int64_t>, Mixture> mixtures_;
 };
 
 /// Adds `share` of moments measured in units of `unit` (means scale with it, squares with its

@@ -6,6 +6,8 @@
 #include <cmath>
 
 #include "emu/net/gemm_layers.hpp"
+#include "emu/net/memory_plan.hpp"
+#include "emu/net/product.hpp"
 #include "experiments/predict/block_noise.hpp"
 #include "formats/digest.hpp"
 #include "formats/scaling/quantize_columns.hpp"
@@ -14,6 +16,7 @@
 #include "policies/numerics/operand_scales.hpp"
 #include "policies/numerics/quantized_tensor.hpp"
 #include "policies/numerics/scale_groups.hpp"
+#include "policies/numerics/stored_tensor.hpp"
 
 namespace numemu::experiments {
 
@@ -70,6 +73,9 @@ namespace {
 /// Channels with fewer elements in a pass are matched together, as one tensor (of a weight: in
 /// power only): the sums that a channel is matched by must be small beside what is drawn.
 constexpr std::int64_t kChannelElements = 128;
+/// Noise is drawn again of numbers that were rounded before under the same phases: then there is
+/// next to none, a smaller share of what rounding makes than drawing alone explains.
+constexpr double kOnGrid = 0.5;
 /// Phases of operands that share none are drawn for so many elements at a time.
 constexpr std::int64_t kElementsAtOnce = 1 << 16;
 /// Of so many sampled results next to an output's one lends its error.
@@ -84,6 +90,19 @@ int origin(const net::Graph& graph, int value) {
     const net::Node& node = graph.nodes[value - inputs];
     if (node.op->result() != net::ResultKind::view || node.inputs.empty()) break;
     value = node.inputs[0];
+  }
+  return value;
+}
+
+/// The value whose channels a value has, and whose elements: pooling chooses among those of a
+/// channel, relu keeps or drops them. Rounded to one grid they stay on it, so that all have the
+/// phases of the first.
+int phase_origin(const net::Graph& graph, int value) {
+  const int inputs = static_cast<int>(graph.inputs.size());
+  for (value = origin(graph, value); value >= inputs; value = origin(graph, value)) {
+    const net::Node& node = graph.nodes[value - inputs];
+    if (node.op->kind() != "relu" && node.op->kind() != "max_pool") break;
+    value = node.inputs.at(0);
   }
   return value;
 }
@@ -124,9 +143,20 @@ void expand(const BlockLayout& layout, const std::vector<double>& factors, float
   }
 }
 
-/// The same of one in blocks, which run along the lines that the product reduces.
+/// The least element of its block for every element, where codes count from there.
+void expand_minima(const BlockLayout& layout, const float* x, float* shifts) {
+  for (std::int64_t b = 0; b < layout.blocks; ++b) {
+    const BlockElements block = layout.block(b);
+    float low = HUGE_VALF;
+    block.for_each([&](std::int64_t i) { low = std::min(low, x[i]); });
+    block.for_each([&](std::int64_t i) { shifts[i] = low; });
+  }
+}
+
+/// The same of one in blocks, which run along the lines that the product reduces; of minima the
+/// shifts, too.
 void line_scales(const InjectedRoles::Operand& operand, const net::Product& p,
-                 const net::ProductSide& side, float* scales) {
+                 const net::ProductSide& side, float* scales, std::vector<float>& shifts) {
   const policies::RolePolicy& policy = operand.quantizer.policy();
   const bool in_order = policy.axis == policies::BlockAxis::reduction &&
                         side.role == net::Role::weight && policies::reads_in_order(p, side);
@@ -150,12 +180,25 @@ void line_scales(const InjectedRoles::Operand& operand, const net::Product& p,
     expand(layout, block_factors(policy, layout, x + s * share * lines.length),
            to + s * share * lines.length);
   if (turned) transpose(to, lines.outer, lines.across, lines.length, scales);
+  if (policy.block->affine != Affine::min) return;
+  shifts.resize(static_cast<std::size_t>(lines.elements()));
+  std::vector<float> minima(turned ? shifts.size() : 0);
+  expand_minima(layout, x, turned ? minima.data() : shifts.data());
+  if (turned) transpose(minima.data(), lines.outer, lines.across, lines.length, shifts.data());
 }
+
+/// Numbers, and as they are rounded: less the minima of their blocks.
+struct Rounded {
+  const float* x;
+  const float* coded;
+  const float* scales;
+};
 
 /// Gives the errors of `y`, which are drawn, the coherent part and the power that the rounding
 /// itself has in every channel, and adds x: lines of one element per channel.
-void match(const PhaseNoise& noise, const float* x, const float* scales, std::int64_t lines,
-           std::int64_t channels, float* y) {
+void match(const PhaseNoise& noise, const Rounded& of, std::int64_t lines, std::int64_t channels,
+           float* y) {
+  const float* const x = of.x;
   ErrorSums drawn(channels), own(channels);
   drawn.add(x, y, lines);
   const std::int64_t at_once = std::max<std::int64_t>(1, 1024 / channels);
@@ -164,21 +207,31 @@ void match(const PhaseNoise& noise, const float* x, const float* scales, std::in
   phases.assign(errors.size(), noise.own_phase());
   for (std::int64_t line = 0; line < lines; line += at_once) {
     const std::int64_t first = line * channels, count = std::min(at_once, lines - line);
-    noise.errors({.x = x + first,
-                  .scale = scales + first,
+    noise.errors({.x = of.coded + first,
+                  .scale = of.scales + first,
                   .phase = phases.data(),
                   .second = nullptr,
                   .n = count * channels,
                   .error = errors.data()});
     own.add(x + first, errors.data(), count);
   }
+  double drawn_power = 0, own_power = 0;
+  for (std::int64_t c = 0; c < channels; ++c) {
+    drawn_power += drawn.residual(c);
+    own_power += own.residual(c);
+  }
+  if (drawn_power < kOnGrid * own_power) {  // the numbers lie on the grid of their phases
+    std::copy_n(x, lines * channels, y);
+    return;
+  }
   add_errors(x, drawn, own, lines, y);
 }
 
 /// The same of a weight of `outputs` lines, with a third sum for every output: errors times the
 /// sizes of the inputs.
-void match_weight(const InjectedRoles::Operand& operand, const float* x, const float* scales,
-                  std::int64_t n, std::int64_t outputs, float* y) {
+void match_weight(const InjectedRoles::Operand& operand, const Rounded& of, std::int64_t n,
+                  std::int64_t outputs, float* y) {
+  const float* const x = of.x;
   const std::int64_t size = n / outputs;
   const float* const inputs = operand.input_sizes.data();
   const std::vector<float> phases(static_cast<std::size_t>(size), operand.noise.own_phase());
@@ -187,8 +240,8 @@ void match_weight(const InjectedRoles::Operand& operand, const float* x, const f
   double drawn_rest = 0, own_rest = 0;
   for (std::int64_t c = 0; c < outputs; ++c) {
     const std::int64_t first = c * size;
-    operand.noise.errors({.x = x + first,
-                          .scale = scales + first,
+    operand.noise.errors({.x = of.coded + first,
+                          .scale = of.scales + first,
                           .phase = phases.data(),
                           .second = nullptr,
                           .n = size,
@@ -204,6 +257,53 @@ void match_weight(const InjectedRoles::Operand& operand, const float* x, const f
     add_error_parts(x + c * size, inputs, drawn[c], own[c], from > 0 ? std::sqrt(to / from) : 1,
                     size, y + c * size);
   }
+}
+
+/// The matrices that a product reads of one side, one after the other.
+struct Columns {
+  Columns() = default;
+  Columns(const net::ProductSide& side, std::int64_t rows) {
+    const auto depth = static_cast<std::int64_t>(side.gather->depth.size());
+    const std::int64_t height = side.stack.rows(side.source->size());
+    const std::int64_t bytes = side.stack.width * static_cast<std::int64_t>(sizeof(float));
+    const std::int64_t all = side.stack.count() * rows, samples = side.source->dim(0);
+    values = all % samples == 0 ? net::Tensor({samples, all / samples, depth})
+                                : net::Tensor({all, depth});
+    gather = unit::Gather::matrix(rows, depth);
+    net::StackReader read(side.stack, height, bytes, side.source->data.data());
+    std::vector<float> padded;
+    float* to = values.data.data();
+    for (std::int64_t b = 0; b < side.stack.count(); ++b) {
+      const auto* from = reinterpret_cast<const float*>(read.at(b));
+      if (!side.gather->padding.identity()) {
+        padded.resize(static_cast<std::size_t>(side.gather->padding.padded_size()));
+        unit::pad(side.gather->padding, from, padded.data(), 0.0f);
+        from = padded.data();
+      }
+      for (std::int64_t i = 0; i < rows; ++i) {
+        for (const std::int32_t k : side.gather->depth)
+          *to++ = from[side.gather->row[static_cast<std::size_t>(i)] + k];
+      }
+    }
+  }
+  /// The side that reads them in order.
+  net::ProductSide side(const net::ProductSide& of) const {
+    net::ProductSide out = of;
+    out.source = &values;
+    out.gather = &gather;
+    out.stack = {.outer = of.stack.count(), .inner = 1, .width = values.shape.back()};
+    return out;
+  }
+
+  net::Tensor values;
+  unit::Gather gather;
+};
+
+/// Whether an element has several codes: one in every line of blocks that reads it.
+bool has_columns(const policies::RolePolicy& policy, const net::Product& p,
+                 const net::ProductSide& side) {
+  return policy.block != nullptr && policy.axis == policies::BlockAxis::reduction &&
+         !policies::reads_in_order(p, side);
 }
 
 /// The codes nearest to disturbed numbers, as the numbers that a unit multiplies.
@@ -234,21 +334,36 @@ net::Tensor nearest_codes(const PhaseNoise& noise, const net::Tensor& y,
 
 InjectedRoles::Operand::Operand(const policies::RolePolicy& policy, std::int32_t zero_point)
     : quantizer(policy),
-      noise(policy.zero_point ? PhaseNoise(quantizer.conversion(), zero_point)
-                              : PhaseNoise(quantizer.conversion())) {}
+      noise(policy.block != nullptr && policy.block->affine != Affine::sym
+                ? PhaseNoise::without_ends(quantizer.conversion())
+            : policy.zero_point ? PhaseNoise(quantizer.conversion(), zero_point)
+                                : PhaseNoise(quantizer.conversion())) {}
 
 InjectedRoles::InjectedRoles(const policies::BoundRecipe& recipe,
                              const policies::FloatReference& reference,
-                             const policies::StaticScales& static_scales)
+                             const policies::StaticScales& static_scales,
+                             const policies::RoleNumerics::ReadInput& read)
     : seed_(recipe->seed()) {
   const net::Graph& graph = recipe.graph();
   const policies::CalibrationPolicy& calibration = recipe->calibration();
+  const std::vector<net::Shape> shapes = net::value_shapes(graph, net::batch_shapes(graph, 1));
+  const auto channels_of = [&](int value) {
+    const net::Shape& shape = shapes[static_cast<std::size_t>(value)];
+    return shape.empty() ? 1 : shape.back();
+  };
+  const auto stored = [&](const policies::RolePolicy& policy, int result) {
+    auto operand = std::make_unique<Operand>(policy);
+    const int value = phase_origin(graph, result);
+    operand->name = fmt::format("{}/activation", graph.value_name(value));
+    operand->channels = channels_of(value);
+    return operand;
+  };
   for (const policies::BoundProduct& product : recipe.products()) {
     const net::GemmLayer& gemm = product.gemm;
     const policies::LayerRecipe& roles = product.roles;
-    // From a layer with other roles on nothing is predicted (left_out.hpp).
+    // From a layer with tiles on nothing is predicted (left_out.hpp).
     const auto followed = [](const std::optional<policies::RolePolicy>& policy) {
-      return policy && (policy->block == nullptr || policy->block->affine == Affine::sym);
+      return policy && policy->granularity != policies::Granularity::tile;
     };
     Layer& layer = layers_[gemm.name];
     const bool whole = gemm.name == gemm.node->name;
@@ -264,7 +379,8 @@ InjectedRoles::InjectedRoles(const policies::BoundRecipe& recipe,
       }
       auto operand = std::make_unique<Operand>(policy, scale ? scale->zero_point : 0);
       operand->scale = scale;
-      const int value = whole ? origin(graph, gemm.node->inputs.at(input)) : -1;
+      const int value = whole ? phase_origin(graph, gemm.node->inputs.at(input)) : -1;
+      if (whole) operand->channels = channels_of(value);
       operand->name = fmt::format("{}/activation",
                                   whole ? graph.value_name(value) : std::string_view(gemm.name));
       operand->input = whole && value < static_cast<int>(graph.inputs.size());
@@ -283,11 +399,26 @@ InjectedRoles::InjectedRoles(const policies::BoundRecipe& recipe,
       layer.right = std::make_unique<Operand>(*roles[policies::RolePart::weight]);
       layer.right->role = net::Role::weight;
       layer.right->name = gemm.name + "/weight";
-      layer.right->input_sizes =
-          input_sizes(net::at_layer(reference.inputs, gemm.name), *gemm.weight);
+      const net::Tensor& inputs = net::at_layer(reference.inputs, gemm.name);
+      if (read) {
+        net::Tensor changed = inputs;
+        read(gemm.name, 0, changed);
+        layer.right->input_sizes = input_sizes(changed, *gemm.weight);
+      } else {
+        layer.right->input_sizes = input_sizes(inputs, *gemm.weight);
+      }
+    }
+    if (followed(roles[policies::RolePart::output])) {
+      const auto at = static_cast<std::size_t>(gemm.node - graph.nodes.data());
+      layer.output = stored(*roles[policies::RolePart::output], graph.value_of(at));
+      if (!whole) layer.output->name = gemm.name + "/output";
     }
   }
   for (const net::Node& node : graph.nodes) {
+    const auto& vector = recipe.layer(node.name)[policies::RolePart::vector];
+    if (vector && vector->granularity != policies::Granularity::tile)
+      vectors_[node.name] =
+          stored(*vector, graph.value_of(static_cast<std::size_t>(&node - graph.nodes.data())));
     if (net::table_of(node) == nullptr) continue;
     const std::optional<policies::RolePolicy>& policy =
         recipe.layer(node.name)[policies::RolePart::embedding];
@@ -307,15 +438,30 @@ const InjectedRoles::Operand* InjectedRoles::table(std::string_view node) const 
   return found == tables_.end() ? nullptr : &found->second;
 }
 
-InjectedNoise::InjectedNoise(const InjectedRoles& roles, int probe, const UnitErrors* units)
-    : roles_(roles), probe_(probe), units_(units) {}
+const InjectedRoles::Operand* InjectedRoles::vector(std::string_view node) const {
+  const auto found = vectors_.find(node);
+  return found == vectors_.end() ? nullptr : found->second.get();
+}
+
+InjectedNoise::InjectedNoise(const InjectedRoles& roles, int probe, const UnitErrors* units,
+                             const KnownErrors* known)
+    : roles_(roles), probe_(probe), units_(units), known_(known) {}
+
+bool InjectedNoise::samples_units(std::string_view layer) const {
+  return units_ != nullptr && known_ == nullptr && units_->reads(layer);
+}
 
 void InjectedNoise::product(const net::Step& step, const net::Product& p) {
   const InjectedRoles::Layer& layer = roles_.layer(p.layer);
   net::Product changed = p;
+  Columns columns;
   Disturbed left, right;
   if (layer.left != nullptr) {
-    left = disturbed(*layer.left, p, p.a);
+    if (has_columns(layer.left->quantizer.policy(), p, p.a)) {
+      columns = Columns(p.a, p.m);
+      changed.a = columns.side(p.a);
+    }
+    left = disturbed(*layer.left, changed, changed.a);
     changed.a.source = &left.values;
   }
   if (layer.right != nullptr) {
@@ -323,12 +469,21 @@ void InjectedNoise::product(const net::Step& step, const net::Product& p) {
     changed.b.source = &right.values;
   }
   net::Numerics::product(step, changed);
-  if (units_ == nullptr || !units_->reads(p.layer)) return;
-  if (!left.codes.empty()) changed.a.source = &left.codes;
-  if (!right.codes.empty()) changed.b.source = &right.codes;
-  const UnitErrors::Result result = units_->sample(changed, left.scales, right.scales, probe_);
-  samples_[std::string(p.layer)].add(result.sample);
-  add_unit_errors(p, result.errors);
+  if (known_ != nullptr) {
+    if (const auto found = known_->find(p.layer); found != known_->end())
+      add_unit_errors(p, found->second);
+  } else if (samples_units(p.layer)) {
+    if (!left.codes.empty()) changed.a.source = &left.codes;
+    if (!right.codes.empty()) changed.b.source = &right.codes;
+    const UnitErrors::Result result = units_->sample(changed, left.scales, right.scales, probe_);
+    samples_[std::string(p.layer)].add(result.sample);
+    add_unit_errors(p, result.errors);
+    KnownErrors::mapped_type& all = errors_[std::string(p.layer)];
+    all.insert(all.end(), result.errors.begin(), result.errors.end());
+  }
+  if (layer.output == nullptr) return;
+  const net::Shape shape = {p.d_stack.outer * p.m, p.d_stack.inner * p.n};
+  disturb_stored(*layer.output, shape, policies::separable_samples(p, p.a), p.d);
 }
 
 void InjectedNoise::add_unit_errors(const net::Product& p, const std::vector<ResultError>& errors) {
@@ -402,7 +557,7 @@ net::SharedTensor InjectedNoise::table(const net::Step&, std::string_view node,
   if (noise.stochastic()) {
     for (std::int64_t i = 0; i < n; ++i) y->data[i] += x[i];
   } else {
-    match(noise, x, scales.data(), n, 1, y->data.data());
+    match(noise, {x, x, scales.data()}, n, 1, y->data.data());
   }
   return y;
 }
@@ -411,26 +566,49 @@ InjectedNoise::Disturbed InjectedNoise::disturbed(const InjectedRoles::Operand& 
                                                   const net::Product& p,
                                                   const net::ProductSide& side) const {
   const net::Tensor& x = *side.source;
-  const PhaseNoise& noise = operand.noise;
-  const std::int64_t n = x.size();
-  Disturbed out{.values = net::Tensor(x.shape), .codes = {}, .scales = {}};
-  net::Tensor& y = out.values;
+  Disturbed out{.values = {}, .codes = {}, .scales = {}};
+  if (x.size() == 0 || x.shape.empty()) {
+    out.values = x;
+    return out;
+  }
   // Not kept between calls: a network's largest weight would stay in memory twice per thread.
-  std::vector<float> scales(x.data.size()), phases, second;
+  std::vector<float> scales(x.data.size()), shifts;
   if (operand.quantizer.blocks()) {
-    line_scales(operand, p, side, scales.data());
+    line_scales(operand, p, side, scales.data(), shifts);
   } else {
     plain_scales(operand, p, side, scales.data());
   }
-  const bool weight = side.role == net::Role::weight;
-  if (n == 0 || x.shape.empty()) {
-    y = x;
+  out.values = drawn(operand, x, scales, shifts, side.role == net::Role::weight);
+  if (!samples_units(p.layer)) return out;
+  if (!shifts.empty()) {  // the nearest codes are float32 numbers
+    out.codes = out.values;
     return out;
   }
+  out.codes = nearest_codes(operand.noise, out.values, scales);
+  if (operand.quantizer.blocks()) {
+    for (std::size_t i = 0; i < scales.size(); ++i) out.codes.data[i] *= scales[i];
+  } else {
+    out.scales = {std::move(scales),
+                  operand.scale ? static_cast<double>(operand.scale->zero_point) : 0.0};
+  }
+  return out;
+}
+
+net::Tensor InjectedNoise::drawn(const InjectedRoles::Operand& operand, const net::Tensor& x,
+                                 const std::vector<float>& scales, const std::vector<float>& shifts,
+                                 bool weight) const {
+  const PhaseNoise& noise = operand.noise;
+  const std::int64_t n = x.size();
+  net::Tensor y(x.shape);
+  std::vector<float> phases, second, coded(shifts.size());
+  for (std::size_t i = 0; i < coded.size(); ++i) coded[i] = x.data[i] - shifts[i];
+  const float* const rounded = coded.empty() ? x.data.data() : coded.data();
   // The lines of a sample share the phases of a line.
   const bool alone = weight || noise.stochastic();
   const std::int64_t samples = alone ? 1 : x.dim(0);
-  const std::int64_t line = alone ? std::min(n, kElementsAtOnce) : x.shape.back();
+  const std::int64_t width = x.shape.back();
+  const bool flat = operand.channels > 0 && width % operand.channels == 0;
+  const std::int64_t line = alone ? std::min(n, kElementsAtOnce) : flat ? operand.channels : width;
   const std::int64_t each = n / samples;
   phases.resize(static_cast<std::size_t>(samples * line));
   if (operand.input && !alone) {
@@ -448,7 +626,7 @@ InjectedNoise::Disturbed InjectedNoise::disturbed(const InjectedRoles::Operand& 
       const std::int64_t count = std::min(line, (s + 1) * each - at);
       if (alone) fill_phases(source(operand, "phase"), at, count, phases.data());
       if (noise.stochastic()) fill_phases(source(operand, "second"), at, count, second.data());
-      noise.errors({.x = x.data.data() + at,
+      noise.errors({.x = rounded + at,
                     .scale = scales.data() + at,
                     .phase = phases.data() + s * line,
                     .second = second.data(),
@@ -456,27 +634,60 @@ InjectedNoise::Disturbed InjectedNoise::disturbed(const InjectedRoles::Operand& 
                     .error = y.data.data() + at});
     }
   }
-  const float* const from = x.data.data();
+  const Rounded from{x.data.data(), rounded, scales.data()};
   float* const to = y.data.data();
   const std::int64_t channels = x.shape.back();
   if (noise.stochastic()) {  // whose errors are independent of the numbers
-    for (std::int64_t i = 0; i < n; ++i) to[i] += from[i];
+    for (std::int64_t i = 0; i < n; ++i) to[i] += from.x[i];
   } else if (weight) {
-    match_weight(operand, from, scales.data(), n, x.dim(0), to);
+    match_weight(operand, from, n, x.dim(0), to);
   } else if (n / channels < kChannelElements) {
-    match(noise, from, scales.data(), n, 1, to);
+    match(noise, from, n, 1, to);
   } else {
-    match(noise, from, scales.data(), n / channels, channels, to);
+    match(noise, from, n / channels, channels, to);
   }
-  if (units_ == nullptr || !units_->reads(p.layer)) return out;
-  out.codes = nearest_codes(noise, y, scales);
+  return y;
+}
+
+void InjectedNoise::disturb_stored(const InjectedRoles::Operand& operand, const net::Shape& shape,
+                                   std::int64_t samples, float* x) const {
+  const policies::RolePolicy& policy = operand.quantizer.policy();
+  const std::int64_t n = net::element_count(shape);
+  if (n == 0) return;
+  const std::int64_t last = shape.empty() ? 1 : shape.back();
+  const bool apart = samples > 0 && n % (samples * last) == 0;
+  // What rounding passes over has no noise.
+  net::Tensor finite(apart ? net::Shape{samples, n / (samples * last), last}
+                           : net::Shape{n / last, last});
+  for (std::int64_t i = 0; i < n; ++i) finite.data[i] = std::isfinite(x[i]) ? x[i] : 0;
+  std::vector<float> scales(finite.data.size()), shifts;
   if (operand.quantizer.blocks()) {
-    for (std::int64_t i = 0; i < n; ++i) out.codes.data[i] *= scales[i];
+    const std::int64_t shares = policy.block->tensor_scale && n % samples == 0 ? samples : 1;
+    const std::int64_t share = n / shares;
+    const BlockLayout layout = block_layout(*policy.block, {share / last, last}, 1);
+    for (std::int64_t s = 0; s < shares; ++s)
+      expand(layout, block_factors(policy, layout, finite.data.data() + s * share),
+             scales.data() + s * share);
+    if (policy.block->affine == Affine::min) {
+      shifts.resize(scales.size());
+      expand_minima(layout, finite.data.data(), shifts.data());
+    }
   } else {
-    out.scales = {std::move(scales),
-                  operand.scale ? static_cast<double>(operand.scale->zero_point) : 0.0};
+    const std::int64_t groups = policies::stored_groups(policy, shape, samples);
+    const std::vector<float> chosen =
+        policies::choose_scales(operand.quantizer, finite.data.data(), n, groups);
+    for (std::int64_t g = 0; g < groups; ++g)
+      std::fill_n(scales.data() + g * (n / groups), n / groups, chosen[g]);
   }
-  return out;
+  const net::Tensor y = drawn(operand, finite, scales, shifts, false);
+  for (std::int64_t i = 0; i < n; ++i) x[i] = std::isfinite(x[i]) ? y.data[i] : x[i];
+}
+
+void InjectedNoise::vector_result(const net::Step&, std::string_view node, std::string_view,
+                                  net::Tensor& x) {
+  const InjectedRoles::Operand* const operand = roles_.vector(node);
+  if (operand != nullptr)
+    disturb_stored(*operand, x.shape, x.shape.empty() ? 1 : x.dim(0), x.data.data());
 }
 
 }  // namespace numemu::experiments

@@ -13,6 +13,7 @@
 #include "experiments/predict/unit_errors.hpp"
 #include "formats/analysis/phase_noise.hpp"
 #include "policies/calibrate/reference.hpp"
+#include "policies/numerics/role_numerics.hpp"
 #include "policies/recipe/bound_recipe.hpp"
 #include "policies/recipe/role_quantizer.hpp"
 
@@ -43,8 +44,10 @@ void add_error_parts(const float* x, const float* r, const ErrorParts& drawn,
 class InjectedRoles {
  public:
   /// Static activation scales are those given by layer, else those that the reference gives.
+  /// `read`: what policies make of a layer's input before it is rounded; null for nothing.
   InjectedRoles(const policies::BoundRecipe&, const policies::FloatReference&,
-                const policies::StaticScales& static_scales = {});
+                const policies::StaticScales& static_scales = {},
+                const policies::RoleNumerics::ReadInput& read = {});
 
   struct Operand {
     explicit Operand(const policies::RolePolicy&, std::int32_t zero_point = 0);
@@ -54,23 +57,32 @@ class InjectedRoles {
     net::Role role = net::Role::activation;      ///< what it is: key and value, too
     /// What its phases are drawn for: tensors that several layers read have one name.
     std::string name;
-    bool input = false;  ///< the network's input, whose channels are alike: colours, pixels
+    std::int64_t channels = 0;  ///< with phases of their own; 0: the last axis
+    bool input = false;         ///< the network's input, whose channels are alike: colours, pixels
     std::vector<float> input_sizes;  ///< of a weight: of the inputs that an output reads
   };
   struct Layer {
     std::unique_ptr<Operand> left, right;  ///< null: float32
+    std::unique_ptr<Operand> output;       ///< role output of its results
   };
   /// Of a layer that multiplies.
   const Layer& layer(std::string_view name) const;
   /// Of a node that looks up a table; null where that stays float32.
   const Operand* table(std::string_view node) const;
+  /// Role vector of a node's result; null where that stays float32.
+  const Operand* vector(std::string_view node) const;
   std::uint64_t seed() const { return seed_; }
 
  private:
   std::uint64_t seed_;
   std::map<std::string, Layer, std::less<>> layers_;
   std::map<std::string, Operand, std::less<>> tables_;
+  std::map<std::string, std::unique_ptr<Operand>, std::less<>> vectors_;
 };
+
+/// Activations in blocks along the reduction of a convolution are drawn as the matrix that it
+/// reads, of at most so many elements.
+inline constexpr std::int64_t kMostColumns = std::int64_t{1} << 25;
 
 /// One pass over some samples: every product reads disturbed operands and multiplies in float32.
 /// An activation has one phase per sample and channel (its last axis), the network's input one per
@@ -85,14 +97,23 @@ class InjectedRoles {
 /// gets the error of one whose result is near its own.
 class InjectedNoise : public net::Numerics {
  public:
-  /// `probe` is the number of the draw; without `units` sums are float32's.
-  InjectedNoise(const InjectedRoles&, int probe, const UnitErrors* units = nullptr);
+  /// By layer, by ascending result.
+  using KnownErrors = std::map<std::string, std::vector<ResultError>, std::less<>>;
+  /// `probe` is the number of the draw; without `units` sums are float32's. Errors that are `known`
+  /// are lent to the results, and no unit multiplies.
+  InjectedNoise(const InjectedRoles&, int probe, const UnitErrors* units = nullptr,
+                const KnownErrors* known = nullptr);
   void product(const net::Step&, const net::Product&) override;
   /// Of the products so far, by layer.
   const std::map<std::string, UnitErrors::Sample>& units() const { return samples_; }
+  /// The errors of those outputs.
+  const KnownErrors& unit_errors() const { return errors_; }
   /// One phase per element; the moments are those of the whole table.
   net::SharedTensor table(const net::Step&, std::string_view layer,
                           const net::Tensor& parameter) override;
+  /// One phase per sample and channel, as of an activation; -infinity and NaN stay.
+  void vector_result(const net::Step&, std::string_view layer, std::string_view op,
+                     net::Tensor&) override;
 
  private:
   /// An operand with its noise; where units are looked at, the codes that are nearest, too.
@@ -102,13 +123,24 @@ class InjectedNoise : public net::Numerics {
   };
   Disturbed disturbed(const InjectedRoles::Operand&, const net::Product&,
                       const net::ProductSide&) const;
+  bool samples_units(std::string_view layer) const;
   void add_unit_errors(const net::Product&, const std::vector<ResultError>&);
+  /// Of a tensor that is stored: its scales are those of `shape` and of each of `samples` shares.
+  void disturb_stored(const InjectedRoles::Operand&, const net::Shape& shape, std::int64_t samples,
+                      float* x) const;
+  /// x + noise, of [lines, channels] with the given scales; `shifts`, unless empty, are subtracted
+  /// before.
+  net::Tensor drawn(const InjectedRoles::Operand&, const net::Tensor& x,
+                    const std::vector<float>& scales, const std::vector<float>& shifts,
+                    bool weight) const;
   RandomSource source(const InjectedRoles::Operand&, const char* use) const;
 
   const InjectedRoles& roles_;
   int probe_;
   const UnitErrors* units_;
+  const KnownErrors* known_;
   std::map<std::string, UnitErrors::Sample> samples_;
+  KnownErrors errors_;
   std::map<std::string, std::int64_t> calls_;  ///< so far, by layer
 };
 

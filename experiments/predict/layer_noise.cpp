@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cmath>
 #include <exception>
+#include <numeric>
 
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/run_context.hpp"
@@ -11,7 +12,7 @@
 #include "emu/stats/interval.hpp"
 #include "emu/stats/mean.hpp"
 #include "emu/stats/squares.hpp"
-#include "experiments/predict/injected_noise.hpp"
+#include "experiments/predict/injected_network.hpp"
 #include "experiments/predict/layer_powers.hpp"
 #include "experiments/predict/listening.hpp"
 #include "experiments/predict/tensor_noise.hpp"
@@ -378,15 +379,19 @@ ProbePlan probe_plan(double macs_of_a_sample, std::int64_t reference_samples) {
 
 LayerPrediction predict_layers(const policies::BoundRecipe& recipe,
                                const policies::FloatReference& reference,
-                               const policies::StaticScales& static_scales, std::int64_t most) {
+                               const policies::StaticScales& static_scales, std::int64_t most,
+                               const MoreSamples& more) {
+  InjectedNetwork injected(recipe, reference, static_scales);
+  return predict_layers(injected, reference, most, more);
+}
+
+LayerPrediction predict_layers(InjectedNetwork& injected, const policies::FloatReference& reference,
+                               std::int64_t most, const MoreSamples& more) {
   struct Probe {
     std::map<std::string, Power> layers;
     Correlation output;
-    std::map<std::string, UnitErrors::Sample> units;
   };
-  const net::Graph& graph = recipe.graph();
-  const InjectedRoles roles(recipe, reference, static_scales);
-  const UnitErrors units(recipe);
+  const net::Graph& graph = injected.recipe().graph();
   std::vector<net::Tensor> one;
   for (const net::Tensor& x : reference.batch) one.push_back(policies::first_samples(x, 1));
   ProbePlan plan = probe_plan(net::multiply_adds(graph, one), reference.samples());
@@ -395,30 +400,41 @@ LayerPrediction predict_layers(const policies::BoundRecipe& recipe,
   const std::int64_t chunks = reference.samples() / std::max<std::int64_t>(1, plan.samples);
   std::vector<Probe> probes(static_cast<std::size_t>(plan.probes));
   const auto run = [&](std::int64_t k) {
-    const std::int64_t first = k % chunks * plan.samples;
+    std::int64_t first = k % chunks * plan.samples, count = plan.samples;
+    const std::int64_t behind = (k - chunks) * plan.samples;
+    policies::FloatReference own;  // of further samples
     std::vector<net::Tensor> batch;
-    for (const net::Tensor& x : reference.batch)
-      batch.push_back(policies::samples_of(x, first, plan.samples));
-    LayerPowers powers(graph, reference, first, plan.samples);
-    InjectedNoise noise(roles, static_cast<int>(k), &units);
-    Listening listening(noise, [&](const net::Product& p) { powers.add(p); });
+    if (behind >= 0 && behind + plan.samples <= more.count)
+      batch = more.batch(behind, plan.samples);
+    const bool further = !batch.empty();
+    if (further) {
+      own = outputs_of(graph, batch);
+      first = 0;
+      count = own.samples();
+    } else {
+      for (const net::Tensor& x : reference.batch)
+        batch.push_back(policies::samples_of(x, first, count));
+    }
+    const policies::FloatReference& float32 = further ? own : reference;
+    LayerPowers powers(graph, float32, first, count);
+    std::vector<std::int64_t> samples(static_cast<std::size_t>(count));
+    std::iota(samples.begin(), samples.end(), further ? reference.samples() + behind : first);
+    const net::Step step{net::Phase::inference, k, &samples};
+    Listening listening(injected, [&](const net::Product& p) { powers.add(p); });
+    listening.begin_step(step);
     const net::Observer observe = [&](const net::Node& node, const net::Tensor& output) {
       powers.add(node, output);
     };
-    const net::Tensor logits = net::forward(graph, batch, listening, {}, &observe);
-    const std::int64_t each = logits.size() / plan.samples;
+    const net::Tensor logits = net::forward(graph, batch, listening, step, &observe);
+    listening.end_step(step);
+    const std::int64_t each = logits.size() / count;
     probes[k].layers = powers.means();
-    probes[k].units = noise.units();
     probes[k].output =
-        correlate(logits.data.data(), reference.logits.data.data() + first * each, logits.size());
+        correlate(logits.data.data(), float32.logits.data.data() + first * each, logits.size());
   };
   in_parallel(plan.probes, true, run);
   LayerPrediction prediction;
-  std::map<std::string, UnitErrors::Sample> samples;
-  for (const Probe& probe : probes) {
-    for (const auto& [layer, sample] : probe.units) samples[layer].add(sample);
-  }
-  prediction.units = units.errors(samples);
+  prediction.units = injected.units();
   const auto count = static_cast<std::int64_t>(probes.size());
   for (const std::string& layer : net::gemm_layer_names(graph)) {
     const auto total = [&](double Power::*part) {

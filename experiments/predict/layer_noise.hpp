@@ -15,6 +15,8 @@
 
 namespace numemu::experiments {
 
+class InjectedNetwork;
+
 /// The model is meant to be this near, in decibels; beyond kLayerFails
 /// it has failed.
 inline constexpr double kLayerHolds = 1, kLayerFails = 3;
@@ -59,6 +61,13 @@ struct LayerPrediction {
   std::map<std::string, double> signal = {};    ///< mean square of a layer's output
 };
 
+/// Samples behind those of a reference, for figures that its own are too few for.
+struct MoreSamples {
+  std::int64_t count = 0;
+  /// At most `count` of them, one tensor per input; empty where none of these can be used.
+  std::function<std::vector<net::Tensor>(std::int64_t first, std::int64_t count)> batch = {};
+};
+
 /// Probes of a prediction, each with draws of its own on its own samples of the reference.
 struct ProbePlan {
   std::int64_t probes = 0, samples = 0;
@@ -74,10 +83,15 @@ ProbePlan probe_plan(double macs_of_a_sample, std::int64_t reference_samples);
 /// each rounding it takes two or three sums per channel and the errors within one step of zero, and
 /// of units their errors on some outputs of every product (unit_errors.hpp).
 /// Static scales as in predict_tensors(). Uses threads; the same bits for any number of them. At
-/// most `probes` of the plan's probes run: fewer serve to measure what they cost.
+/// most `probes` of the plan's probes run: fewer serve to measure what they cost. Where a reference
+/// has fewer samples than the probes read, those of `more` come next, beside the float32 network;
+/// then the reference's again.
 LayerPrediction predict_layers(const policies::BoundRecipe&, const policies::FloatReference&,
                                const policies::StaticScales& static_scales = {},
-                               std::int64_t probes = kProbes);
+                               std::int64_t probes = kProbes, const MoreSamples& more = {});
+/// The same of injected noise that goes on to be used, in its first steps.
+LayerPrediction predict_layers(InjectedNetwork&, const policies::FloatReference&,
+                               std::int64_t probes = kProbes, const MoreSamples& more = {});
 
 struct Sqnr {
   double db = 0, error = 0;  ///< and its standard error
@@ -96,12 +110,6 @@ struct LayerMeasurement {
   std::int64_t samples = 0;
 };
 
-/// Samples behind those of a reference, for figures that its own are too few for.
-struct MoreSamples {
-  std::int64_t count = 0;
-  /// At most `count` of them, one tensor per input; empty where none of these can be used.
-  std::function<std::vector<net::Tensor>(std::int64_t first, std::int64_t count)> batch = {};
-};
 /// A figure rests on at least so many samples, or on kFewestStreamed with an interval (95 %) that
 /// is shorter than kShortInterval decibels; on all where there are fewer.
 inline constexpr std::int64_t kMeasuredSamples = 256, kFewestStreamed = 32;

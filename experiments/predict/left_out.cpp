@@ -18,44 +18,21 @@ namespace {
 
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
-constexpr int kFewestBits = 4;
-
-/// Effects on a quantized operand's noise that the model omits; empty for none.
-/// `in_order`: blocks along the depth are neighbours in the tensor.
-std::string unknown_noise(const policies::RolePolicy& policy, bool in_order = true) {
-  // Within one step of zero the drawn noise is the rounding itself. Of so few codes that is most of
-  // the tensor: the prediction would repeat the measurement.
-  if (policy.format->bits < kFewestBits)
-    return fmt::format("the noise of {} (fewer than {} bits)", policy.format->name, kFewestBits);
-  // Errors of one sign: the model draws them to both sides.
-  const RoundingMode mode = policy.rounding.mode;
-  if (mode == RoundingMode::rtz || mode == RoundingMode::rup || mode == RoundingMode::rdn)
-    return fmt::format("the bias of {}", to_string(policy.rounding));
-  if (policy.block == nullptr) return "";
+/// Effects on a quantized tensor's noise that the model omits; empty for none.
+std::string unknown_noise(const policies::RolePolicy& policy) {
   if (policy.granularity == policies::Granularity::tile) return "the noise of tiles";
-  if (policy.block->affine != Affine::sym)
-    return fmt::format("the noise of the shifted codes of {}", policy.block->name);
-  if (policy.axis == policies::BlockAxis::reduction && !in_order)
-    return "the noise of blocks along the reduction of a convolution, where an element has several "
-           "codes";
   return "";
 }
 
 /// Noise of a product that the model omits; empty for none.
 std::string unknown_of(const policies::LayerRecipe& layer, const net::GemmLayer& gemm) {
   const bool has_weight = gemm.weight != nullptr;
-  if (layer.masks[policies::RolePart::weight] && has_weight)
-    return "the noise of the mask of its weight";
-  if (layer.masks[policies::RolePart::activation]) return "the noise of the mask of its activation";
   if (layer[policies::RolePart::weight] && has_weight) {
     if (const std::string why = unknown_noise(*layer[policies::RolePart::weight]); !why.empty())
       return why + " (weight)";
   }
   if (layer[policies::RolePart::activation]) {
-    const bool in_order =
-        !has_weight || gemm.weight->size() == gemm.weight->dim(0) * gemm.weight->dim(-1);
-    if (const std::string why = unknown_noise(*layer[policies::RolePart::activation], in_order);
-        !why.empty())
+    if (const std::string why = unknown_noise(*layer[policies::RolePart::activation]); !why.empty())
       return why + " (activation)";
   }
   if (layer.apart(gemm.right)) {
@@ -63,7 +40,10 @@ std::string unknown_of(const policies::LayerRecipe& layer, const net::GemmLayer&
     if (const std::string why = right ? unknown_noise(*right) : ""; !why.empty())
       return fmt::format("{} ({})", why, net::to_string(gemm.right));
   }
-  return layer[policies::RolePart::output] ? "the noise of its role output" : "";
+  const std::optional<policies::RolePolicy>& output = layer[policies::RolePart::output];
+  if (const std::string why = output ? unknown_noise(*output) : ""; !why.empty())
+    return why + " (output)";
+  return "";
 }
 
 /// Rounding moments assume that what lies beyond the largest element saturates.
@@ -150,7 +130,6 @@ void leave_out(LayerPrediction& predicted, const policies::BoundRecipe& recipe,
     for (const net::OpProduct& product : node.op->products()) {
       const std::string name = node.name + product.suffix;
       const policies::LayerRecipe& layer = recipe.layer(name);
-      if (recipe.chooses_for_inference("transform", name)) add("the noise of its transform", name);
       add(unknown_of(layer, net::at_layer(gemms, name)), name);
       if (const auto found = infinite.find(name); found != infinite.end()) add(found->second, name);
       if (const auto found = predicted.units.find(name); found != predicted.units.end())
@@ -172,9 +151,10 @@ void leave_out(LayerPrediction& predicted, const policies::BoundRecipe& recipe,
     }
     if (net::table_of(node) != nullptr && recipe.chosen("table", node.name) != nullptr)
       add("the noise of its table", node.name);
-    if (node.op->kind() == "batch_norm" && recipe.chooses_for_inference("norm", node.name))
-      add("the rounding of its factors to powers of two", node.name);
-    if (own[policies::RolePart::vector] || own.zap) add("the noise of the role vector", node.name);
+    if (const auto& vector = own[policies::RolePart::vector]; vector) {
+      if (const std::string why = unknown_noise(*vector); !why.empty())
+        add(why + " (vector)", node.name);
+    }
     if (node.op->kind() == net::kFixedQuantizer &&
         recipe.chosen("quantizers", node.name) != nullptr)
       add("the difference to the file's quantizer", node.name);

@@ -158,7 +158,7 @@ TensorNoise predict_block_noise(const TensorSource& source, const policies::Role
   noise.width = width;
   const BlockLayout layout = layout_of(noise, x);
   noise.empirical = block_moments(policy, layout, x.data.data());
-  noise.fitted = fitted_block_noise(policy, layout, source, x.data.data(), fits);
+  noise.fitted = fitted_block_noise(policy, layout, width, source, x.data.data(), fits);
   return noise;
 }
 

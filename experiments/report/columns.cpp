@@ -160,6 +160,40 @@ std::string gained_cell(const Record& r, Medium medium) {
              : text;
 }
 
+/// The figure that rows are judged by, as noise of random phase expects it, with its interval.
+std::string expected_cell(const Record& r, Medium medium) {
+  const Measure& measure = *r.judged.measure;
+  const JudgedFigure& j = r.judged;
+  if (medium == Medium::html) {
+    std::string shown = html_figure(measure, j.predicted);
+    if (j.predicted_low && j.predicted_high)
+      shown += fmt::format(" <small>[{}, {}]</small>", html_figure(measure, j.predicted_low),
+                           html_figure(measure, j.predicted_high));
+    return html_number_cell(j.predicted, shown);
+  }
+  if (!j.predicted) return medium == Medium::terminal ? "-" : "";
+  const std::string text = figure_text(measure, j.predicted);
+  if (!j.predicted_low || !j.predicted_high) return text;
+  return medium == Medium::terminal
+             ? text + " +-" + figure_text(measure, (*j.predicted_high - *j.predicted_low) / 2)
+             : text + " " + interval_text(measure, j.predicted_low, j.predicted_high);
+}
+
+/// Answers other than float32's, and the share that is expected.
+std::string changed_cell(const Record& r, Medium medium) {
+  if (medium == Medium::html) {
+    std::string shown = html_share(r.changed, {}, {}, false);
+    if (r.predicted_changed)
+      shown += fmt::format(" <small>expected {}</small>",
+                           html_share(r.predicted_changed, {}, {}, false));
+    return html_number_cell(r.changed, shown);
+  }
+  if (!r.changed || r.is_baseline()) return medium == Medium::terminal ? "-" : "";
+  const std::string text = percent_text(*r.changed);
+  return r.predicted_changed ? text + " (expected " + percent_text(*r.predicted_changed) + ")"
+                             : text;
+}
+
 std::string notes_cell(const Record& r, Medium medium) {
   std::vector<std::string> lines = not_finite_sentences(*r.row);
   lines.insert(lines.end(), r.notes.begin(), r.notes.end());
@@ -225,6 +259,10 @@ constexpr Declared kShown[] = {
               : top1_is_alike(r) ? "none differs"
                                  : ends(r.difference_low, r.difference_high, "{:+.2f}");
      }},
+    {"expected", "expected", "expected", "Expected", true,
+     [](const Record& r) { return r.judged.predicted.has_value(); }, expected_cell},
+    {"changed", nullptr, "answers changed, %", "Answers changed, %", true,
+     [](const Record& r) { return r.changed.has_value() && !r.is_baseline(); }, changed_cell},
     {"gate", "gate", "gate", "Gate", false,
      [](const Record& r) { return !gate_verdict(r).empty(); }, gate_cell},
     {"sqnr", "SQNR dB", "SQNR, dB", "SQNR measured, dB", true, nullptr, sqnr_cell},
@@ -237,21 +275,18 @@ constexpr Declared kShown[] = {
      [](const Record& r) { return r.not_finite || !r.notes.empty(); }, notes_cell},
 };
 
-constexpr const char* kInHtml[] = {"position",    "recipe",      "weights",
-                                   "activations", "other",       "settings",
-                                   "unit",        "bits_weight", "bits_activation",
-                                   kJudged,       "perplexity",  kScores,
-                                   "top1",        "change",      "gate",
-                                   "sqnr",        "predicted",   "gained",
-                                   "notes"};
+constexpr const char* kInHtml[] = {
+    "position",    "recipe",          "weights", "activations", "other",     "settings", "unit",
+    "bits_weight", "bits_activation", kJudged,   "perplexity",  kScores,     "top1",     "change",
+    "expected",    "changed",         "gate",    "sqnr",        "predicted", "gained",   "notes"};
 constexpr const char* kInMarkdown[] = {
     "position", "recipe",     "weights", "activations", "unit",   "bits_weight", "bits_activation",
-    kJudged,    "perplexity", kScores,   "top1",        "change", "sqnr",        "predicted",
-    "gate",     "gained",     "other",   "settings",    "notes"};
+    kJudged,    "perplexity", kScores,   "top1",        "change", "expected",    "changed",
+    "sqnr",     "predicted",  "gate",    "gained",      "other",  "settings",    "notes"};
 constexpr const char* kOnTerminal[] = {
     "recipe",      "weights",         "activations", "other",      "settings", "unit",
     "bits_weight", "bits_activation", kJudged,       "perplexity", "top1",     "top1_ci95",
-    "change",      "change_ci95",     "gate",        "sqnr",       "predicted"};
+    "change",      "change_ci95",     "expected",    "gate",       "sqnr",     "predicted"};
 
 /// Changes are in the unit of the figure itself, also where a small loss is a share of float32's.
 std::string change_title(const Measure& measure) {
@@ -417,6 +452,13 @@ const std::vector<Column>& record_columns() {
       of<&Record::predicted_sqnr_db>("predicted_sqnr_db"),
       of<&Record::predicted_gained_db>("predicted_sqnr_gained_db"),
       of<&Record::predicted_gain>("predicted_gain"),
+      of<&Record::changed>("changed"),
+      of<&Record::predicted_top1>("predicted_top1"),
+      of<&Record::predicted_top1_low>("predicted_top1_ci95_low"),
+      of<&Record::predicted_top1_high>("predicted_top1_ci95_high"),
+      of<&Record::predicted_changed>("predicted_changed"),
+      of<&Record::predicted_loss>("predicted_loss"),
+      of<&Record::predicted_samples>("predicted_samples"),
       of<&Record::left_out>("left_out"),
       of<&Record::not_finite_words>("not_finite"),
       of<&Record::all_notes>("notes"),
@@ -452,6 +494,8 @@ std::vector<Column> exported_columns(const std::vector<Record>& records) {
     number("_baseline", &RowScore::baseline);
     number("_difference", &RowScore::difference);
     ends("_difference_ci95", &RowScore::difference_ci95);
+    number("_predicted", &RowScore::predicted);
+    ends("_predicted_ci95", &RowScore::predicted_ci95);
   }
   return columns;
 }

@@ -155,6 +155,21 @@ void add_layers(Json& out, const Record& r) {
   }
 }
 
+/// What rows are judged by, expected and measured.
+void add_expected(Json& out, const Record& r) {
+  const JudgedFigure& j = r.judged;
+  if (!j.value || !j.predicted || r.is_baseline()) return;
+  const double factor = j.measure->factor;
+  out.push_back({{"label", r.label},
+                 {"unit", r.unit},
+                 {"family", r.family()},
+                 {"predicted", factor * *j.predicted},
+                 {"low", factor * j.predicted_low.value_or(*j.predicted)},
+                 {"high", factor * j.predicted_high.value_or(*j.predicted)},
+                 {"measured", factor * *j.value},
+                 {"verdict", to_string(j.verdict())}});
+}
+
 /// A cell of layer by format, for rows that quantize one layer alone.
 void add_sensitivity(Json& out, const Record& r) {
   if (r.only_in.empty()) return;
@@ -277,11 +292,12 @@ std::vector<std::string> swept_units(const std::vector<Record>& records) {
 
 Json chart_datasets(const std::vector<Record>& records, const Json* tensors) {
   Json points = Json::array(), baseline = Json::array(), predictions = Json::array(),
-       layers = Json::array(), sensitivity = Json::array();
+       expected = Json::array(), layers = Json::array(), sensitivity = Json::array();
   for (const Record& r : records) {
     add_sensitivity(sensitivity, r);
     add_layers(layers, r);
     add_predictions(predictions, r);
+    add_expected(expected, r);
     if (r.quantized()) {
       points.push_back(point_json(r));
     } else if (!r.judged.measure->is_top1()) {
@@ -302,6 +318,8 @@ Json chart_datasets(const std::vector<Record>& records, const Json* tensors) {
   out["baseline"] = std::move(baseline);
   out["diagonal"] = diagonal_of(predictions);
   out["predictions"] = std::move(predictions);
+  out["expected_diagonal"] = diagonal_of(expected);
+  out["expected"] = std::move(expected);
   out["layers"] = std::move(layers);
   out["sensitivity"] = std::move(sensitivity);
   out["steps"] = step_records(formats);

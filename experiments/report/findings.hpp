@@ -39,6 +39,7 @@ struct Verdicts {
   std::size_t weight_tensors = 0, weight_accepted = 0;          ///< distinct layers
   std::size_t activation_tensors = 0, activation_accepted = 0;  ///< distinct layers
   Tally empirical, fitted, layers, outputs;                     ///< fitted: accepted fits only
+  VerdictCounts accuracy;  ///< of the figure that each row is judged by
   std::size_t not_predicted =
       0;  ///< outputs that were measured, but whose rows say why not predicted
   std::vector<RefusedTensor> refused;

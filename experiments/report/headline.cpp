@@ -187,6 +187,13 @@ std::vector<std::string> prediction_sentences(const Verdicts& v) {
                           v.outputs.not_finite),
         v.outputs.median, v.outputs.largest));
   }
+  if (v.accuracy.compared())
+    out.push_back(fmt::format(
+        "The measured figure lies in the 95 % interval of what was expected in {} of {} "
+        "configurations{}.",
+        v.accuracy.holds, v.accuracy.compared(),
+        v.accuracy.fails > 0 ? fmt::format(", and outside that of 99.9 % in {}", v.accuracy.fails)
+                             : ""));
   if (v.not_predicted > 0)
     out.push_back(
         fmt::format("{} configuration{} no prediction of the output's SQNR; the table "

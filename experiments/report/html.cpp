@@ -261,7 +261,9 @@ std::string figures_section(const std::vector<Record>& records, const ReportAsse
   shared[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(shared[0])));
   std::vector<Asset> charts = assets.charts;
   if (!any_predictions(records))
-    std::erase_if(charts, [](const Asset& chart) { return chart.name == "predicted"; });
+    std::erase_if(charts, [](const Asset& chart) {
+      return chart.name == "predicted" || chart.name == "expected";
+    });
   CaptionWords words = measure_words(records);
   words["conditions"] = shared;
   words["ignored"] = ignored_words(records);

@@ -51,6 +51,13 @@ void read_intervals(const auto& of, JudgedFigure& out) {
   out.difference_high = change.high;
 }
 
+void read_predicted(const Member<double>& value, const Member<Ends>& ci95, JudgedFigure& out) {
+  const Ends ends = ci95.value_or(Ends());
+  out.predicted = value;
+  out.predicted_low = ends.low;
+  out.predicted_high = ends.high;
+}
+
 /// The score of that name, or the first one; null where the row has none.
 const RowScore* score_of(const Row& row, const std::string& name) {
   for (const RowScore& score : row.scores) {
@@ -72,19 +79,25 @@ std::optional<JudgedFigure> bits_of(const Row& row) {
   out.value = characters ? m.bits_per_character : m.bits_per_token;
   out.baseline = characters ? m.baseline_bits_per_character : m.baseline_bits_per_token;
   if (out.baseline) out.difference = *out.value - *out.baseline;
-  if (const RowScore* score = score_of(row, "bits_per_token")) read_intervals(*score, out);
+  if (const RowScore* score = score_of(row, "bits_per_token")) {
+    read_intervals(*score, out);
+    read_predicted(score->predicted, score->predicted_ci95, out);
+  }
   if (row.scores.empty())  // rows of earlier programs: taken as it is
     out.difference_low = out.difference_high = out.difference;
   return out;
 }
 
-JudgedFigure top1_of(const RowMetrics& m) {
+JudgedFigure top1_of(const Row& row) {
+  const RowMetrics& m = row.metrics;
   JudgedFigure out = of(&measures().front());
   out.value = m.top1;
   out.baseline = m.baseline_top1;
   out.difference = m.difference;
   if (!out.difference && out.value && out.baseline) out.difference = *out.value - *out.baseline;
   read_intervals(m, out);
+  const RowAccuracy accuracy = row.predicted.accuracy.value_or(RowAccuracy());
+  if (accuracy.top1) read_predicted(accuracy.top1->value, accuracy.top1->ci95, out);
   return out;
 }
 
@@ -104,6 +117,11 @@ std::string Measure::text(double value) const {
 std::string Measure::loss_text(double loss) const {
   return relative || factor == 1 ? fmt::format("{:g} {}", (relative ? 100 : 1) * loss, unit)
                                  : fmt::format("{:.1f} {}", factor * loss, unit);
+}
+
+Verdict JudgedFigure::verdict() const {
+  if (!value || !predicted) return Verdict::none;
+  return expected_verdict(*predicted, {predicted_low, predicted_high}, *value);
 }
 
 std::optional<double> JudgedFigure::loss() const {
@@ -129,12 +147,13 @@ JudgedFigure judged_of(const Row& row) {
     if (std::optional<JudgedFigure> bits = bits_of(row)) return *bits;
   }
   const RowScore* score = chosen == "top1" ? nullptr : score_of(row, chosen);
-  if (!score || score->name == "top1") return top1_of(row.metrics);
+  if (!score || score->name == "top1") return top1_of(row);
   JudgedFigure out = of(find_measure(score->name));
   out.value = score->value;
   out.baseline = score->baseline;
   out.difference = score->difference;
   read_intervals(*score, out);
+  read_predicted(score->predicted, score->predicted_ci95, out);
   return out;
 }
 

@@ -7,6 +7,7 @@
 
 #include "emu/net/train/score.hpp"
 #include "experiments/engine/row.hpp"
+#include "formats/analysis/verdict.hpp"
 
 namespace numemu::experiments {
 
@@ -28,6 +29,9 @@ struct JudgedFigure {
   const Measure* measure = nullptr;  ///< never null in what judged_of() gives
   std::optional<double> value, low, high, baseline;
   std::optional<double> difference, difference_low, difference_high;
+  std::optional<double> predicted, predicted_low, predicted_high;
+
+  Verdict verdict() const;  ///< expected_verdict()
 
   /// What was lost against float32; above 0 is worse. Of a measure without small losses the figure
   /// itself.

@@ -175,6 +175,19 @@ Record read_record(const Row& row, std::size_t position) {
   r.difference_low = difference.low;
   r.difference_high = difference.high;
   r.predicted_sqnr_db = row.predicted.sqnr_db;
+  r.changed = m.changed;
+  if (row.predicted.accuracy) {
+    const RowAccuracy& expected = *row.predicted.accuracy;
+    r.predicted_samples = number(expected.samples);
+    if (expected.top1) {
+      const Ends ends = expected.top1->ci95.value_or(Ends());
+      r.predicted_top1 = expected.top1->value;
+      r.predicted_top1_low = ends.low;
+      r.predicted_top1_high = ends.high;
+    }
+    if (expected.changed) r.predicted_changed = expected.changed->value;
+    if (expected.loss) r.predicted_loss = expected.loss->value;
+  }
   r.centred_db = m.sqnr_without_mean_db;
   r.gained_db = m.sqnr_gained_db;
   r.gain = m.gain;

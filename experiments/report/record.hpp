@@ -53,6 +53,9 @@ struct Record {
   std::optional<double> bits_per_character, perplexity, baseline_bits_per_character;  ///< of texts
   std::optional<double> baseline_top1, difference, difference_low, difference_high;
   std::optional<double> predicted_sqnr_db;
+  /// What noise of random phase expects of top-1, and where the measured one is at 95 %.
+  std::optional<double> predicted_top1, predicted_top1_low, predicted_top1_high;
+  std::optional<double> predicted_loss, changed, predicted_changed, predicted_samples;
   std::optional<double> centred_db;  ///< SQNR of the output beside its mean over samples
   std::optional<double> gained_db, predicted_gained_db;  ///< SQNR at the best gain, or +inf
   std::optional<double> gain, predicted_gain;

@@ -140,6 +140,8 @@ Verdicts judge_predictions(const std::vector<Record>& records) {
     const Row& row = *record.row;
     judge_sqnr(row.predicted.verdict, record.predicted_sqnr_db, record.sqnr_db, "", record,
                outputs);
+    if (const Verdict verdict = record.judged.verdict(); verdict != Verdict::none)
+      out.accuracy.add(verdict);
     out.not_predicted += !record.predicted_sqnr_db && !record.left_out.empty() &&
                          (record.sqnr_db || record.not_finite);
     for (const RowLayer& layer : row.layers)

@@ -14,6 +14,11 @@ constexpr int kMantissa = 23;            // of float32
 constexpr float kToInteger = 0x1.8p23f;  // added and taken away: rounds to nearest even
 constexpr std::int32_t kMagnitude = 0x7fffffff, kExponent = 0x7f800000;
 
+/// Fewer bits have no phase of their own within one step of zero.
+constexpr int kFewestOwn = 4;
+/// A scale that puts the largest number on the largest value does so within so many ulps.
+constexpr std::int32_t kAtEnd = 4;
+
 std::int32_t bits_of(float x) { return std::bit_cast<std::int32_t>(x); }
 float float_of(std::int32_t bits) { return std::bit_cast<float>(bits); }
 
@@ -34,9 +39,13 @@ bool follows_exponent(const Format& f) {
 
 }  // namespace
 
-PhaseNoise::PhaseNoise(const Conversion& c) : stochastic_(c.rounding.stochastic()) {
+PhaseNoise::PhaseNoise(const Conversion& c)
+    : stochastic_(c.rounding.stochastic()), all_random_(c.format->bits < kFewestOwn) {
   const Format& f = *c.format;
   if (c.rounding.mode == RoundingMode::rodd) widen_ = 2;
+  if (c.rounding.mode == RoundingMode::rdn || c.rounding.mode == RoundingMode::rtz) toward_ = 1;
+  if (c.rounding.mode == RoundingMode::rup) toward_ = -1;
+  to_zero_ = c.rounding.mode == RoundingMode::rtz;
   if (!follows_exponent(f)) {
     for (const GridPoint& point : grid_points(f, c.symmetric))
       values_.push_back(static_cast<float>(point.value));
@@ -66,9 +75,16 @@ PhaseNoise::PhaseNoise(const Conversion& c, int zero_point)
   high_ -= static_cast<float>(zero_point);
 }
 
+PhaseNoise PhaseNoise::without_ends(const Conversion& c) {
+  PhaseNoise noise(c);
+  noise.high_ = std::ldexp(1.0f, c.format->bits);
+  noise.low_ = -noise.high_;
+  return noise;
+}
+
 // Selections by masks of bits, since compilers keep branches around floating comparisons. A scale
 // of 0 gives quotients beyond every limit.
-template <bool kSecond>
+template <bool kSecond, bool kDirected>
 void PhaseNoise::floating_errors(const Run& run) const {
   const float* const x = run.x;
   const float* const scale = run.scale;
@@ -79,7 +95,9 @@ void PhaseNoise::floating_errors(const Run& run) const {
   const std::int32_t high = bits_of(high_), low = bits_of(-low_) & kMagnitude;
   const float widen = widen_;
   const std::int32_t own = bits_of(own_phase());
-  const std::int32_t first = kSecond ? 0 : bits_of(widen * float_of(least - mantissa));
+  const std::int32_t toward = bits_of(toward_), sign = to_zero_ ? ~kMagnitude : 0;
+  const std::int32_t first =
+      kSecond || all_random_ ? 0 : bits_of(widen * float_of(least - mantissa));
 #pragma omp simd
   for (std::int64_t i = 0; i < run.n; ++i) {
     const float v = x[i] / scale[i];
@@ -87,12 +105,16 @@ void PhaseNoise::floating_errors(const Run& run) const {
     const float step = widen * float_of(chosen(field - least, least, field) - mantissa);
     const float w = v / step + float_of(chosen(size - first, own, bits_of(phase[i])));
     float steps = ((w + kToInteger) - kToInteger) - w;
+    if constexpr (kDirected) {  // nearest is beyond w, seen from where it rounds to
+      const float side = float_of(toward ^ (bits & sign));
+      steps -= side * static_cast<float>(steps * side > 0);
+    }
     if constexpr (kSecond) steps += second[i];
     const std::int32_t limit = chosen(bits, low, high);
     const float end = float_of(limit | (bits & ~kMagnitude));
     const std::int32_t beyond = bits_of(end * scale[i] - x[i]);
     const std::int32_t within = bits_of(steps * step * scale[i]);
-    error[i] = float_of(chosen(-size, chosen(limit - size, beyond, within), 0));
+    error[i] = float_of(chosen(-size, chosen(limit - kAtEnd - size, beyond, within), 0));
   }
 }
 
@@ -106,9 +128,12 @@ void PhaseNoise::table_errors(const Run& run) const {
     } else {
       const auto above = std::upper_bound(values_.begin(), values_.end(), v);
       const float below = *(above - 1), step = widen_ * (*above - below);
-      const bool first = !stochastic_ && (below == 0 || *above == 0);
+      const bool first = !stochastic_ && !all_random_ && (below == 0 || *above == 0);
       const float w = (v - below) / step + (first ? own_phase() : run.phase[i]);
-      const float steps = std::nearbyint(w) - w + (stochastic_ ? run.second[i] : 0.0f);
+      const float side = to_zero_ ? std::copysign(toward_, v) : toward_;
+      float steps = std::nearbyint(w) - w;
+      if (steps * side > 0) steps -= side;
+      if (stochastic_) steps += run.second[i];
       run.error[i] = steps * step * scale;
     }
   }
@@ -116,7 +141,8 @@ void PhaseNoise::table_errors(const Run& run) const {
 
 void PhaseNoise::errors(const Run& run) const {
   if (!values_.empty()) return table_errors(run);
-  stochastic_ ? floating_errors<true>(run) : floating_errors<false>(run);
+  if (stochastic_) return floating_errors<true, false>(run);
+  toward_ != 0 ? floating_errors<false, true>(run) : floating_errors<false, false>(run);
 }
 
 void fill_phases(const RandomSource& source, std::int64_t first, std::int64_t n, float* phases) {

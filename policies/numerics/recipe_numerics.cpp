@@ -30,7 +30,9 @@ void release_weights(net::Node& node, const RecipeNumerics& numerics) {
   if (any) malloc_trim(0);  // weights lie between memory in use
 }
 
-NumericsStack::NumericsStack(const BoundRecipe& recipe) : recipe_(recipe), roles_(recipe_) {
+PolicyStack::PolicyStack(const BoundRecipe& recipe, net::Numerics& bottom,
+                         const std::function<bool(const PolicyKind&)>& takes)
+    : bottom_(bottom) {
   const std::string& where = recipe.where();
   if (!recipe->stages().empty())
     throw Error(where + ": stages: expected the recipe of one stage (StagedNumerics has all)");
@@ -38,21 +40,21 @@ NumericsStack::NumericsStack(const BoundRecipe& recipe) : recipe_(recipe), roles
   recipe->require_policy_matches(recipe.graph(), where);
   // By slot, the layers of every policy that some layer chose.
   std::vector<std::map<const PolicyKind*, Binding>> chosen(slots.size());
-  for (const std::string& name : recipe_.names()) {
+  for (const std::string& name : recipe.names()) {
     const auto choose = [&](std::size_t slot, const PolicyChoice& choice) {
       const bool typed = choice.kind->chosen_by != nullptr;
-      const Binding empty{.recipe = recipe_,
+      const Binding empty{.recipe = recipe,
                           .where = typed ? where : fmt::format("{}: {}", where, slots[slot].key),
                           .layers = {}};
       Binding& binding = chosen[slot].try_emplace(choice.kind, empty).first->second;
       binding.layers.emplace(name, choice.options);
     };
-    const std::vector<std::optional<PolicyChoice>>& policies = recipe_.policies(name);
+    const std::vector<std::optional<PolicyChoice>>& policies = recipe.policies(name);
     for (std::size_t i = 0; i < slots.size(); ++i) {
       if (policies[i]) choose(i, *policies[i]);
       for (const PolicyKind* kind : all_policies()) {
         if (kind->key == slots[i].key && kind->chosen_by &&
-            kind->chosen_by(recipe_.recipe(), recipe_.layer(name)))
+            kind->chosen_by(recipe.recipe(), recipe.layer(name)))
           choose(i, {.kind = kind, .options = nullptr});
       }
     }
@@ -61,38 +63,38 @@ NumericsStack::NumericsStack(const BoundRecipe& recipe) : recipe_(recipe), roles
     // In the order of the table, not of addresses.
     for (const PolicyKind* kind : all_policies()) {
       const auto found = chosen[i].find(kind);
-      if (found == chosen[i].end()) continue;
+      if (found == chosen[i].end() || (takes && !takes(*kind))) continue;
       policies_.push_back(kind->bind(std::move(found->second), top()));
     }
   }
 }
 
-net::Numerics& NumericsStack::top() {
-  if (policies_.empty()) return roles_;
-  return *policies_.back();
+void PolicyStack::freeze(const net::Graph& graph, const Calibration& calibration) {
+  for (auto policy = policies_.rbegin(); policy != policies_.rend(); ++policy)
+    (*policy)->freeze(graph, calibration);
+}
+
+RoleNumerics::ReadInput PolicyStack::read_input() const {
+  std::vector<const RewritesInputs*> rewriters;  // the outermost first
+  for (auto policy = policies_.rbegin(); policy != policies_.rend(); ++policy) {
+    if (const auto* rewriter = dynamic_cast<const RewritesInputs*>(policy->get()))
+      rewriters.push_back(rewriter);
+  }
+  if (rewriters.empty()) return {};
+  return [rewriters](std::string_view layer, std::int64_t first_sample, net::Tensor& x) {
+    for (const RewritesInputs* rewriter : rewriters) rewriter->read_input(layer, first_sample, x);
+  };
 }
 
 void RecipeNumerics::freeze(const net::Graph& graph, std::int64_t available,
                             const CalibrationBatch& batch, SeenTensors* shared) {
   const Calibration calibration{std::min(available, recipe_->calibration().samples), batch};
-  std::vector<const RewritesInputs*> rewriters;  // the outermost first
-  for (auto policy = policies_.rbegin(); policy != policies_.rend(); ++policy) {
-    (*policy)->freeze(graph, calibration);
-    if (const auto* rewriter = dynamic_cast<const RewritesInputs*>(policy->get()))
-      rewriters.push_back(rewriter);
-  }
-  RoleNumerics::ReadInput read;  // null: what layers read is what they are given
-  if (!rewriters.empty()) {
-    read = [&](std::string_view layer, std::int64_t first_sample, net::Tensor& x) {
-      for (const RewritesInputs* rewriter : rewriters) rewriter->read_input(layer, first_sample, x);
-    };
-  }
-  roles_.freeze(graph, calibration, read, shared);
+  stack_.freeze(graph, calibration);
+  roles_.freeze(graph, calibration, stack_.read_input(), shared);
 }
 
 void RecipeNumerics::freeze_weights(const net::Graph& graph, const Calibration& calibration) {
-  for (auto policy = policies_.rbegin(); policy != policies_.rend(); ++policy)
-    (*policy)->freeze(graph, calibration);
+  stack_.freeze(graph, calibration);
   roles_.forget_weights();
 }
 
@@ -108,11 +110,11 @@ bool RecipeNumerics::holds_weight(std::string_view layer) const {
   const auto leaves = [](const auto& policy) {
     return dynamic_cast<const LeavesWeights*>(policy.get()) != nullptr;
   };
-  return std::ranges::all_of(policies_, leaves) && roles_.holds_weight(layer);
+  return std::ranges::all_of(stack_.policies(), leaves) && roles_.holds_weight(layer);
 }
 
 void RecipeNumerics::require_trainable(const std::string& where) const {
-  for (const auto& policy : policies_) policy->require_trainable(where);
+  for (const auto& policy : stack_.policies()) policy->require_trainable(where);
   roles_.require_trainable(where);
 }
 
@@ -123,7 +125,7 @@ void RecipeNumerics::require_options(const std::string& where,
     throw Error(fmt::format("{}: exchange.order: {} needs a multiple of {} workers, there are {}",
                             where, to_string(order), order.node, options.workers));
   }
-  for (const auto& policy : policies_) policy->require_options(where, options);
+  for (const auto& policy : stack_.policies()) policy->require_options(where, options);
 }
 
 }  // namespace numemu::policies

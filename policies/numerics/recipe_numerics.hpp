@@ -14,16 +14,35 @@
 
 namespace numemu::policies {
 
-/// The numerics below and on top of each other: roles at the bottom, then one policy for each that
+/// Numerics on top of each other: at the bottom those that are given, then one policy for each that
 /// some layer chose, in the opposite order of policy_slots().
+class PolicyStack {
+ public:
+  /// Both are read until the end of life. `takes` says which kinds of policies are stacked.
+  PolicyStack(const BoundRecipe&, net::Numerics& bottom,
+              const std::function<bool(const PolicyKind&)>& takes = {});
+  net::Numerics& top() const { return policies_.empty() ? bottom_ : *policies_.back(); }
+  const std::vector<std::unique_ptr<Policy>>& policies() const { return policies_; }
+
+  /// Freezes every policy, the outermost first.
+  void freeze(const net::Graph&, const Calibration&);
+  /// What the policies make of a float32 input of a layer; null where no one changes any.
+  RoleNumerics::ReadInput read_input() const;
+
+ private:
+  net::Numerics& bottom_;
+  std::vector<std::unique_ptr<Policy>> policies_;  ///< the innermost first
+};
+
+/// Policies on roles.
 class NumericsStack {
  protected:
-  explicit NumericsStack(const BoundRecipe&);
-  net::Numerics& top();
+  explicit NumericsStack(const BoundRecipe& recipe)
+      : recipe_(recipe), roles_(recipe_), stack_(recipe_, roles_) {}
 
   const BoundRecipe recipe_;
   RoleNumerics roles_;
-  std::vector<std::unique_ptr<Policy>> policies_;  ///< the innermost first
+  PolicyStack stack_;
 };
 
 /// Numerics of a recipe: see RoleNumerics for products and tensors. Every hook goes through the
@@ -32,7 +51,8 @@ class RecipeNumerics : private NumericsStack, public net::Forwarding {
  public:
   /// Throws Error when a pattern matches no layer, a role cannot be applied, or a policy
   /// contradicts another part of the recipe. The graph must outlive the numerics.
-  explicit RecipeNumerics(const BoundRecipe& recipe) : NumericsStack(recipe), Forwarding(top()) {}
+  explicit RecipeNumerics(const BoundRecipe& recipe)
+      : NumericsStack(recipe), Forwarding(stack_.top()) {}
   RecipeNumerics(const Recipe& recipe, const net::Graph& graph, const std::string& where = "recipe")
       : RecipeNumerics(BoundRecipe(recipe, graph, where)) {}
 

@@ -18,14 +18,6 @@ namespace {
 
 constexpr double kStoredFloat32Bits = 32, kStoredScaleBits = 32;
 
-/// How many scales elements without blocks have.
-std::int64_t groups_of(const RolePolicy& policy, const net::Shape& shape, std::int64_t samples) {
-  const std::int64_t n = net::element_count(shape);
-  if (policy.granularity == Granularity::tensor || shape.empty() || n == 0)
-    return n % samples == 0 ? samples : 1;
-  return policy.granularity == Granularity::channel ? shape[0] : n / shape.back();
-}
-
 BlockLayout lines_of(const RolePolicy& policy, std::int64_t n, std::int64_t length) {
   return block_layout(*policy.block, {length == 0 ? 0 : n / length, length}, 1);
 }
@@ -97,6 +89,14 @@ struct BlockBuffers {
 
 }  // namespace
 
+std::int64_t stored_groups(const RolePolicy& policy, const net::Shape& shape,
+                           std::int64_t samples) {
+  const std::int64_t n = net::element_count(shape);
+  if (policy.granularity == Granularity::tensor || shape.empty() || n == 0)
+    return n % samples == 0 ? samples : 1;
+  return policy.granularity == Granularity::channel ? shape[0] : n / shape.back();
+}
+
 FlagCounts fake_quantize(const RoleQuantizer& quantizer, const net::Shape& shape, float* x,
                          std::int64_t samples, const RandomPiece& random) {
   const RolePolicy& policy = quantizer.policy();
@@ -105,7 +105,7 @@ FlagCounts fake_quantize(const RoleQuantizer& quantizer, const net::Shape& shape
   if (!quantizer.blocks()) {
     thread_local QuantizedTensor scratch;
     quantize_tensor(quantizer, x, n,
-                    choose_scales(quantizer, x, n, groups_of(policy, shape, samples)), random,
+                    choose_scales(quantizer, x, n, stored_groups(policy, shape, samples)), random,
                     scratch);
     scratch.values(x);
     return scratch.flags;
@@ -135,9 +135,10 @@ std::vector<std::uint8_t> pack(const RoleQuantizer& quantizer, const net::Tensor
   const float* const x = tensor.data.data();
   if (!quantizer.blocks()) {
     QuantizedTensor q;
-    quantize_tensor(quantizer, x, tensor.size(),
-                    choose_scales(quantizer, x, tensor.size(), groups_of(policy, tensor.shape, 1)),
-                    random, q);
+    quantize_tensor(
+        quantizer, x, tensor.size(),
+        choose_scales(quantizer, x, tensor.size(), stored_groups(policy, tensor.shape, 1)), random,
+        q);
     flags = q.flags;
     out.write(q.scales.data(), q.scales.size() * sizeof(float));
     out.write_codes(*q.format, q.codes(), tensor.size());
@@ -170,7 +171,7 @@ net::Tensor restore_packed(const RoleQuantizer& quantizer, const net::Shape& sha
   if (!quantizer.blocks()) {
     QuantizedTensor q;
     q.format = policy.format;
-    q.scales.resize(static_cast<std::size_t>(groups_of(policy, shape, 1)));
+    q.scales.resize(static_cast<std::size_t>(stored_groups(policy, shape, 1)));
     q.narrow.resize(q.is_narrow() ? tensor.data.size() : 0);
     q.wide.resize(q.is_narrow() ? 0 : tensor.data.size());
     in.read(q.scales.data(), q.scales.size() * sizeof(float));

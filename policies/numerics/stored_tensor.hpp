@@ -15,6 +15,9 @@ namespace numemu::policies {
 FlagCounts fake_quantize(const RoleQuantizer&, const net::Shape&, float* x, std::int64_t samples,
                          const RandomPiece&);
 
+/// How many scales the elements of such a tensor have without blocks, each of as many neighbours.
+std::int64_t stored_groups(const RolePolicy&, const net::Shape&, std::int64_t samples);
+
 /// The tensor as scales and codes, those of at most 8 bits packed bit after bit. Blocks run along
 /// each sample, all its axes taken as one: a last axis of 6 channels would leave groups of 6.
 /// restore_packed() gives what fake_quantize() would have left, bit for bit.

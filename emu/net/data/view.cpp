@@ -168,6 +168,25 @@ class CalibratedSamples final : public Samples {
   std::string note_;
 };
 
+/// Some of the test samples.
+class SpreadSamples final : public Samples {
+ public:
+  SpreadSamples(std::shared_ptr<const Samples> stored, std::int64_t of, std::int64_t count)
+      : stored_(std::move(stored)), of_(of) {
+    facts_ = stored_->facts();
+    facts_.sizes.test = count;
+  }
+
+  void read(Part part, std::int64_t id, const AugmentDraw* draw, float* x,
+            TargetSpan targets) const override {
+    stored_->read(part, part == Part::test ? id * of_ / facts_.sizes.test : id, draw, x, targets);
+  }
+
+ private:
+  std::shared_ptr<const Samples> stored_;
+  std::int64_t of_;
+};
+
 /// Other outputs, or the same in another order.
 class OutputSamples final : public Samples {
  public:
@@ -217,6 +236,10 @@ TargetFacts without_targets(const std::string& output) {
 }
 
 }  // namespace
+
+Dataset spread_test(const Dataset& data, std::int64_t of, std::int64_t count) {
+  return {data.name(), std::make_shared<SpreadSamples>(data.samples(), of, count)};
+}
 
 Dataset at_output(const Dataset& data, std::size_t output) {
   if (data.outputs() == 1 && output == 0) return data;

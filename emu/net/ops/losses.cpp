@@ -12,7 +12,7 @@
 namespace numemu::net {
 namespace {
 
-constexpr std::int64_t kNone = -1;
+constexpr std::int32_t kNone = -1;
 
 // The first largest of z[0..classes), none if one is NaN or all are -inf.
 std::int64_t argmax(const float* z, std::int64_t classes) {
@@ -48,7 +48,7 @@ Classified classify(std::string_view name, const RowLoss& row_loss, const Tensor
                             name, labels[i], i, classes));
   }
   Classified result{std::vector<double>(labels.size()), std::vector<std::uint8_t>(labels.size()),
-                    counted};
+                    std::vector<std::int32_t>(labels.size(), kNone), counted};
   if (gradient != nullptr) *gradient = Tensor(logits.shape);
   for_each_row(rows, classes, [&](std::int64_t i) {
     if (labels[i] == kNone) return;
@@ -59,6 +59,7 @@ Classified classify(std::string_view name, const RowLoss& row_loss, const Tensor
         .label = labels[i],
         .largest = best == kNone ? std::numeric_limits<float>::quiet_NaN() : z[best]};
     result.right[i] = best == labels[i];
+    result.answers[i] = static_cast<std::int32_t>(best);
     std::vector<double> derivative(gradient == nullptr ? 0 : row.logits.size());
     result.loss[i] = row_loss(row, derivative);
     for (std::size_t c = 0; c < derivative.size(); ++c) {

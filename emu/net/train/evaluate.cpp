@@ -205,6 +205,7 @@ Evaluation evaluate_against(const Graph& graph, const Graph& reference_graph, co
   result.samples = count == 0 ? available : count;
   result.n = result.samples * targets;
   result.right.resize(static_cast<std::size_t>(result.n));
+  result.answers.resize(result.right.size());
   for (const OutputScore& score : scores) {
     const std::int64_t columns = score->columns(seen_at.at(score.output));
     result.tables.push_back(
@@ -258,6 +259,8 @@ Evaluation evaluate_against(const Graph& graph, const Graph& reference_graph, co
         seen = cross_entropy(logits, expected.classes);
         std::copy(seen.loss.begin(), seen.loss.end(), losses.begin() + first * targets);
         std::copy(seen.right.begin(), seen.right.end(), result.right.begin() + first * targets);
+        std::copy(seen.answers.begin(), seen.answers.end(),
+                  result.answers.begin() + first * targets);
         counted[b] = seen.counted;
       } else if (values) {
         require_values(logits, expected, data);

@@ -22,6 +22,8 @@ struct Evaluation {
   std::int64_t correct = 0;  ///< of the targets
   double loss = 0;  ///< mean cross-entropy of a target, or squared error of a sample; else NaN
   std::vector<std::uint8_t> right;  ///< one entry per target; empty without classes
+  /// The class of each target's largest logit, -1 for none; empty without classes.
+  std::vector<std::int32_t> answers;
   stats::FiniteCounts outputs;      ///< of the network's outputs
   std::vector<ScoreTable> tables;   ///< one of each score
 };

@@ -120,6 +120,7 @@ double choose_parts(std::vector<Worker>& workers, const Step& step, Numerics& nu
 void append(Classified& all, const Classified& more) {
   all.loss.insert(all.loss.end(), more.loss.begin(), more.loss.end());
   all.right.insert(all.right.end(), more.right.begin(), more.right.end());
+  all.answers.insert(all.answers.end(), more.answers.begin(), more.answers.end());
   all.counted += more.counted;
 }
 

@@ -21,6 +21,8 @@
     points: ofUnit("points"),
     not_finite: () => sources.points().filter((d) => d.not_finite !== null && d.bits !== null),
     predictions: ofUnit("predictions"),
+    expected: ofUnit("expected"),
+    expected_diagonal: () => all.expected_diagonal,
     // A cell of the map has one unit.
     sensitivity: () => ofUnit("sensitivity")().map((d) =>
       chosen.unit || page.units.length < 2 ? d : { ...d, format: d.format + " on " + d.unit }),

@@ -5,7 +5,6 @@
 
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/nets.hpp"
-#include "emu/net/ops/batch_norm.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/reduce.hpp"
 #include "tests/catch.hpp"
@@ -38,67 +37,27 @@ TEST_CASE("left out: noise that is modelled stays", "[fast]") {
   CHECK(all.left_out.empty());
   CHECK(all.output_left_out.empty());
   CHECK(all.db.at("fc3") == 20);
-  for (const char* rounding : {"rna", "rodd", "sr(8)"}) {
+  for (const char* rounding : {"rna", "rodd", "sr(8)", "rtz", "rup", "rdn"}) {
     INFO(rounding);
     CHECK(predicted(std::string(R"("roles": {"weight": {"format": "int8", "rounding": ")") +
                     rounding + "\"}}")
               .left_out.empty());
   }
-}
-
-TEST_CASE("left out: blocks along the reduction only where an element has several codes",
-          "[fast]") {
-  const char* const blocks = R"("activation": {"format": "mxfp4", "axis": "reduction"})";
-  const std::string groups =
-      R"j("weight": {"format": "group(int4,128,float16)", "axis": "reduction"}, )j";
-  CHECK(predicted(R"("roles": {)" + groups + blocks + "}").left_out.empty());
-  const net::Graph lenet = net::build_net("lenet", {28, 28, 1}, 10);
-  const auto left_out = [&](const std::string& roles) {
-    LayerPrediction prediction{{}, {20, 20, 1}, 0, {}, ""};
-    for (const std::string& name : net::gemm_layer_names(lenet)) prediction.db[name] = 20;
-    leave_out(
-        prediction,
-        {policies::Recipe::parse_text(R"({"numemu_recipe": 1, "roles": {)" + roles + "}}", "r"),
-         lenet},
-        {});
-    return prediction.output_left_out;
-  };
-  CHECK(left_out(R"("weight": {"format": "int4", "granularity": "block", "axis": "reduction"})")
-            .empty());
-  CHECK_THAT(left_out(blocks), Contains("blocks along the reduction of a convolution") &&
-                                   Contains("(activation), in conv1"));
-}
-
-TEST_CASE("left out: keys, values and tables of few bits", "[fast]") {
-  const net::Graph graph = net::build_net("char-transformer", {8}, 20);
-  const auto left_out = [&](const std::string& roles) {
-    LayerPrediction prediction{{}, {20, 20, 1}, 0, {}, ""};
-    for (const std::string& name : net::gemm_layer_names(graph)) prediction.db[name] = 20;
-    leave_out(prediction,
-              {policies::Recipe::parse_text(R"({"numemu_recipe": 1, "roles": {)" + roles + "}}",
-                                            "recipe"),
-               graph},
-              {});
-    return prediction.output_left_out;
-  };
-  CHECK(left_out(R"("key": {"format": "int4"}, "value": null, "embedding": {"format": "int8"})")
-            .empty());
-  CHECK_THAT(left_out(R"("value": {"format": "int2"})"),
-             Contains("int2 (fewer than 4 bits) (value), in block1.attention.gathered"));
-  CHECK_THAT(left_out(R"("embedding": {"format": "int2"})"), Contains("(embedding), in embedding"));
+  for (const char* role :
+       {R"j("weight": {"format": "group(uint4,16,float16,zp)"})j",
+        R"j("activation": {"format": "group(uint4,16,float16,min)"})j",
+        R"j("weight": {"format": "int2"})j", R"j("weight": {"mask": "greedy(2:4)"})j",
+        R"j("activation": {"format": "mxfp4", "axis": "reduction"})j",
+        R"j("output": {"format": "bfloat16"})j", R"j("vector": {"format": "bfloat16"})j"}) {
+    INFO(role);
+    CHECK(predicted(std::string(R"("roles": {)") + role + "}").output_left_out.empty());
+  }
 }
 
 TEST_CASE("left out: from the layer on that has it, with the cause", "[fast]") {
   const std::pair<const char*, const char*> causes[] = {
-      {R"j("weight": {"format": "group(uint4,16,float16,zp)"})j", "shifted codes of group(uint4"},
-      {R"j("activation": {"format": "group(uint4,16,float16,min)"})j", "(activation)"},
-      {R"j("weight": {"format": "int3"})j", "the noise of int3 (fewer than 4 bits) (weight)"},
-      {R"j("weight": {"format": "int8", "mask": "greedy(2:4)"})j", "the mask of its weight"},
-      {R"j("activation": {"mask": "greedy(2:4)"})j", "the mask of its activation"},
-      {R"j("weight": {"format": "int8", "rounding": "rtz"})j", "the bias of rtz (weight)"},
-      {R"j("activation": {"format": "mxfp4", "rounding": "rup"})j", "the bias of rup (activation)"},
-      {R"j("weight": {"format": "int8", "rounding": "rdn"})j", "the bias of rdn (weight)"},
-      {R"j("output": {"format": "bfloat16"})j", "the noise of its role output"}};
+      {R"j("weight": {"format": "int8", "granularity": "tile", "block": [8, 8]})j",
+       "the noise of tiles (weight)"}};
   for (const auto& [role, text] : causes) {
     INFO(role);
     const LayerPrediction some =
@@ -169,35 +128,6 @@ TEST_CASE("left out: values that become infinite", "[fast]") {
     leave_out(prediction, {recipe, graph}, noises);
     CHECK(prediction.left_out.empty() == (std::string(overflow) == "saturate"));
   }
-}
-
-TEST_CASE("left out: batch normalisation by shifts, and no transform of backward", "[fast]") {
-  net::Graph graph;
-  graph.inputs = {{"input", {4}}};
-  graph.add("fc1", std::make_unique<net::Linear>(4, 8));
-  graph.add("norm", std::make_unique<net::BatchNorm>(net::BatchNormOptions{.channels = 8}));
-  graph.add("fc2", std::make_unique<net::Linear>(8, 8));
-  const auto predicted = [&](const std::string& keys) {
-    LayerPrediction prediction{{{"fc1", 20}, {"fc2", 20}}, {20, 20, 1}, 0, {}, ""};
-    leave_out(prediction,
-              {policies::Recipe::parse_text(R"j({"numemu_recipe": 1, )j" + keys + "}", "r"), graph},
-              {});
-    return prediction;
-  };
-  const LayerPrediction shifts = predicted(R"j("norm": {"statistic": "shift"})j");
-  CHECK(shifts.left_out.count("fc1") == 0);
-  CHECK(shifts.left_out.at("fc2") ==
-        "the rounding of its factors to powers of two, in norm, is not modelled");
-  CHECK(shifts.output_left_out == shifts.left_out.at("fc2"));
-  for (const char* keys :
-       {R"j("norm": {"statistic": "range"})j", R"j("transform": "hadamard-backward")j",
-        R"j("norm": {"statistic": "shift"}, "layers": [{"match": "norm", "norm": null}])j"}) {
-    INFO(keys);
-    CHECK(predicted(keys).left_out.empty());
-    CHECK(predicted(keys).output_left_out.empty());
-  }
-  CHECK_THAT(predicted(R"j("transform": "hadamard")j").left_out.at("fc1"),
-             Contains("the noise of its transform, in fc1"));
 }
 
 TEST_CASE("layers of one weight and operators that choose are named where something is quantized",

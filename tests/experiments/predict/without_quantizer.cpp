@@ -3,6 +3,8 @@
 #include <cstdio>
 #include <stdexcept>
 
+#include "experiments/predict/accuracy.hpp"
+#include "experiments/predict/injected_network.hpp"
 #include "experiments/predict/layer_noise.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
 
@@ -71,6 +73,11 @@ int main() {
       if (throws([&] {
             noises = predict_tensors({recipe, trained.graph}, reference, fits);
             predict_layers({recipe, trained.graph}, reference);
+            const std::optional<AccuracyReference> float32 =
+                accuracy_reference(trained.graph, dataset, {}, 64);
+            const policies::BoundRecipe bound(recipe, trained.graph);
+            InjectedNetwork noise(bound, reference, {});
+            predict_accuracy(noise, *float32, float32->float32);
           })) {
         std::puts("a prediction quantized something");
         return 1;

@@ -103,6 +103,67 @@ TEST_CASE("phase noise: with its own phase a format rounds", "[fast]") {
   }
 }
 
+TEST_CASE("phase noise: directed roundings have errors of one sign, their own and random ones",
+          "[fast]") {
+  constexpr int kNumbers = 4000;
+  constexpr double kSigmas = 4.5;
+  for (const char* name : {"int4", "int8", "float8_e4m3fn", "nf4"}) {
+    for (const char* rounding : {"rtz", "rup", "rdn"}) {
+      const Conversion c = to(name, rounding);
+      const std::vector<float> x = numbers(c, kNumbers),
+                               random = errors(c, x, 1, phases(kNumbers, 3)),
+                               own = errors(c, x, 1, std::vector<float>(kNumbers, 0.0f));
+      const std::vector<GridPoint> grid = grid_points(*c.format, true);
+      double mean = 0, expected = 0, variance = 0;
+      for (int i = 0; i < kNumbers; ++i) {
+        if (x[i] <= grid.front().value || x[i] >= grid.back().value) continue;
+        INFO(name << " " << rounding << " " << x[i]);
+        const double side = rounding[1] == 'u' ? 1 : rounding[1] == 'd' ? -1 : x[i] > 0 ? -1 : 1;
+        REQUIRE(side * own[i] >= -1e-5);
+        REQUIRE(side * random[i] >= -1e-5);
+        const auto above =
+            std::upper_bound(grid.begin(), grid.end(), x[i],
+                             [](float v, const GridPoint& point) { return v < point.value; });
+        const double d = above->value - (above - 1)->value;
+        const double rounded = (side > 0 ? above : above - 1)->value;
+        if (own[i] != 0) REQUIRE(x[i] + own[i] == Approx(rounded).margin(1e-5));
+        if (above->value == 0 || (above - 1)->value == 0) continue;  // the format's own phase
+        mean += random[i];
+        expected += side * d / 2;
+        variance += d * d / 12;
+      }
+      CHECK(std::fabs(mean - expected) < kSigmas * std::sqrt(variance));
+    }
+  }
+}
+
+TEST_CASE("phase noise: next to zero too, of few bits", "[fast]") {
+  const std::vector<float> x = {0.3f, 0.3f, 3.2f}, phase = {0.1f, 0.4f, 0.4f};
+  const std::vector<float> few = errors(to("int3"), x, 1, phase),
+                           more = errors(to("int4"), x, 1, phase);
+  CHECK(few[0] != few[1]);
+  CHECK(more[0] == more[1]);
+  CHECK(few[2] == 3 - 3.2f);
+}
+
+TEST_CASE("phase noise: the largest value is exact, and codes without ends reach beyond",
+          "[fast]") {
+  const std::vector<float> x = {7, -7, 9.2f}, phase = {0.3f, 0.3f, 0.3f};
+  const std::vector<float> ended = errors(to("int4"), x, 1, phase);
+  CHECK(ended[0] == 0);
+  CHECK(ended[1] == 0);
+  CHECK(ended[2] == 7 - 9.2f);
+  const std::vector<float> scales(x.size(), 1.0f);
+  std::vector<float> e(x.size());
+  PhaseNoise::without_ends(to("int4"))
+      .errors({.x = x.data(),
+               .scale = scales.data(),
+               .phase = phase.data(),
+               .n = 3,
+               .error = e.data()});
+  CHECK(std::fabs(e[2]) <= 0.5f);
+}
+
 TEST_CASE("phase noise: zeros, saturation, scales of zero, equal numbers", "[fast]") {
   const std::vector<float> x = {0, -0.0f, 100, -100, 3.3f, 3.3f, 0.2f, 0.2f};
   const std::vector<float> phase = {0.3f, 0.3f, 0.3f, 0.3f, 0.3f, 0.3f, 0.3f, -0.4f};

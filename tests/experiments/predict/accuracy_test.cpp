@@ -1,0 +1,158 @@
+// Accuracy from noise of random phase: how many samples, and how near what is measured.
+#include "experiments/predict/accuracy.hpp"
+
+#include <cmath>
+
+#include "emu/net/data/view.hpp"
+#include "experiments/engine/expected.hpp"
+#include "experiments/engine/run_point.hpp"
+#include "experiments/engine/scores.hpp"
+#include "experiments/predict/injected_network.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
+#include "tests/catch.hpp"
+#include "tests/experiments/engine/small_bench.hpp"
+
+namespace accuracy_test {
+
+using namespace numemu;
+using namespace numemu::experiments;
+
+namespace {
+
+const Workbench& bench() {
+  static const Workbench kBench(testing::small_dataset(), testing::small_net(), 400);
+  return kBench;
+}
+
+policies::Recipe recipe_of(const std::string& format, int seed = 0) {
+  const std::string role = R"({"format": ")" + format + R"("})";
+  return policies::Recipe::parse_text(R"({"numemu_recipe": 1, "seed": )" + std::to_string(seed) +
+                                          R"(, "roles": {"weight": )" + role +
+                                          R"(, "activation": )" + role + "}}",
+                                      "recipe");
+}
+
+const AccuracyReference& reference() {
+  static const AccuracyReference kReference =
+      accuracy_reference(bench().trained.graph, bench().dataset, {}, bench().eval_images).value();
+  return kReference;
+}
+
+AccuracyPrediction predicted(const policies::Recipe& recipe) {
+  const policies::BoundRecipe bound(recipe, bench().trained.graph);
+  InjectedNetwork noise(bound, bench().reference, {});
+  return predict_accuracy(noise, reference(), bench().baseline);
+}
+
+Verdict verdict_of(const Expected& e, double measured) {
+  const stats::Interval ends = e.interval();
+  return expected_verdict(e.value, {ends.low, ends.high}, measured);
+}
+
+struct Measured {
+  double top1 = 0, changed = 0, loss = 0;
+};
+
+Measured measured(const policies::Recipe& recipe) {
+  policies::RecipeNumerics numerics(recipe, bench().trained.graph);
+  numerics.freeze(bench().trained.graph, bench().reference);
+  const net::Evaluation e = net::evaluate(bench().trained.graph, bench().dataset, net::Split::test,
+                                          bench().eval_images, numerics);
+  return {static_cast<double>(e.correct) / static_cast<double>(e.n),
+          changed_answers(e, bench().baseline), e.loss};
+}
+
+}  // namespace
+
+TEST_CASE("accuracy is predicted on all evaluated samples, fewer of large networks", "[fast]") {
+  CHECK(predicted_samples(1e5, 400) == 400);
+  CHECK(predicted_samples(1e5, 10000) == kMostPredicted);
+  CHECK(predicted_samples(0x1p36 / 300, 10000) == 300);
+  CHECK(predicted_samples(1e12, 10000) == kFewestPredicted);
+  CHECK(predicted_samples(1e12, 10) == 10);
+}
+
+TEST_CASE("some test samples, spread over those that are evaluated", "[fast]") {
+  const net::Dataset all = testing::small_dataset(), some = net::spread_test(all, 300, 7);
+  CHECK(some.test_count() == 7);
+  CHECK(some.digest() == all.digest());
+  net::Targets of_some, of_all;
+  const net::Tensor x = some.test_batch(0, 7, of_some), y = all.test_batch(0, 400, of_all);
+  const std::int64_t each = x.size() / 7;
+  for (std::int64_t i = 0; i < 7; ++i) {
+    const std::int64_t from = i * 300 / 7;
+    CHECK(of_some.classes[i] == of_all.classes[from]);
+    CHECK(std::equal(x.data.begin() + i * each, x.data.begin() + (i + 1) * each,
+                     y.data.begin() + from * each));
+  }
+}
+
+TEST_CASE("expected accuracy: most measured figures lie in the printed intervals", "[fast]") {
+  // 18 figures at 95 %: fewer than 14 in one of 600 sets, were they independent.
+  constexpr int kFewest = 14;
+  int inside = 0, all = 0;
+  for (const char* format : {"int4", "int5", "mxfp4", "float4_e2m1fn", "float6_e3m2fn", "int3"}) {
+    const policies::Recipe recipe = recipe_of(format);
+    const AccuracyPrediction expected = predicted(recipe);
+    const Measured figure = measured(recipe);
+    const std::pair<Expected, double> pairs[] = {{*expected.top1, figure.top1},
+                                                 {*expected.changed, figure.changed},
+                                                 {expected.loss, figure.loss}};
+    for (const auto& [e, value] : pairs) {
+      INFO(format << " expected " << e.value << " error " << e.error << " measured " << value);
+      CHECK(e.error > 0);
+      // The loss of a network that was never trained moves by offsets that no sample shows.
+      if (value != figure.loss) CHECK(verdict_of(e, value) != Verdict::fails);
+      inside += verdict_of(e, value) == Verdict::holds;
+      ++all;
+    }
+  }
+  CHECK(all == 18);
+  CHECK(inside >= kFewest);
+}
+
+TEST_CASE("expected accuracy is the same for any number of threads, another for another seed",
+          "[fast]") {
+  const AccuracyPrediction one = predicted(recipe_of("int4")), again = predicted(recipe_of("int4")),
+                           other = predicted(recipe_of("int4", 5));
+  CHECK(one.loss.value == again.loss.value);
+  CHECK(one.changed->value == again.changed->value);
+  CHECK(one.loss.value != other.loss.value);
+}
+
+TEST_CASE("expected accuracy: verdicts by the interval", "[fast]") {
+  const Expected half{0.5, 0.01};
+  CHECK(verdict_of(half, 0.519) == Verdict::holds);
+  CHECK(verdict_of(half, 0.475) == Verdict::undecided);
+  CHECK(verdict_of(half, 0.46) == Verdict::fails);
+  CHECK(verdict_of(half, NAN) == Verdict::none);
+  CHECK(half.interval().low == Approx(0.5 - 1.959963984540054 * 0.01));
+}
+
+TEST_CASE("a row has what it was expected to have; float32 has none, nor what is left out",
+          "[fast]") {
+  const auto row_of = [](const std::string& roles) {
+    Point point;
+    point.recipe =
+        policies::Recipe::parse_text(R"({"numemu_recipe": 1, "roles": {)" + roles + "}}", "recipe");
+    point.row.net = "mlp";
+    return run_point(point, bench());
+  };
+  const Row int6 = row_of(R"("weight": {"format": "int6"}, "activation": {"format": "int6"})");
+  REQUIRE(int6.predicted.accuracy);
+  const RowAccuracy& accuracy = *int6.predicted.accuracy;
+  CHECK(accuracy.samples == 400);
+  CHECK(*accuracy.top1->value == Approx(*int6.metrics.top1).margin(0.05));
+  CHECK(*accuracy.changed->value == Approx(*int6.metrics.changed).margin(0.05));
+  CHECK(*int6.metrics.changed > 0);
+  CHECK(*accuracy.top1->ci95->low < *accuracy.top1->value);
+  const Row float32 = row_of("");
+  CHECK(!float32.predicted.accuracy);
+  CHECK(*float32.metrics.changed == 0);
+  const Row tiles =
+      row_of(R"("weight": {"format": "int8", "granularity": "tile", "block": [8, 8]})");
+  CHECK(!tiles.predicted.left_out.empty());
+  CHECK(!tiles.predicted.accuracy);
+}
+
+}  // namespace accuracy_test
