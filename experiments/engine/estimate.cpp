@@ -16,6 +16,7 @@
 #include "experiments/engine/run_point.hpp"
 #include "experiments/engine/sweep.hpp"
 #include "experiments/engine/workbench.hpp"
+#include "experiments/predict/accuracy.hpp"
 #include "experiments/predict/layer_noise.hpp"
 #include "experiments/predict/listening.hpp"
 #include "formats/storage/json.hpp"
@@ -85,10 +86,11 @@ double sample_seconds(const Trial& trial, net::Numerics& numerics, std::int64_t 
   return seconds;
 }
 
-/// Of predictions, and of measuring what they predict about tensors, from a reference of few
-/// samples. Setting up the probes takes time as the elements that are read do, and then each probe
-/// takes its own.
-double prediction_seconds(const Trial& trial, const policies::RecipeNumerics& numerics) {
+/// Of predictions for so many test samples, and of measuring what they predict about tensors, from
+/// a reference of few samples. Setting up the probes takes time as the elements that are read do,
+/// and then each probe takes its own; samples of accuracy take as long as those of probes.
+double prediction_seconds(const Trial& trial, const policies::RecipeNumerics& numerics,
+                          std::int64_t images) {
   const policies::BoundRecipe& recipe = numerics.bound();
   const auto scales = numerics.static_scales();
   FitCache fits;  // filled once and shared by the points of a sweep
@@ -109,7 +111,9 @@ double prediction_seconds(const Trial& trial, const policies::RecipeNumerics& nu
                       static_cast<double>(plan.samples) /
                       static_cast<double>(std::min(plan.samples, trial.few.samples()));
   return trial.whole * (tensors_end - begin + std::max(0.0, 2 * one - two)) +
-         each * static_cast<double>(plan.probes);
+         each * (static_cast<double>(plan.probes) +
+                 static_cast<double>(predicted_samples(trial.macs, images)) /
+                     static_cast<double>(std::max<std::int64_t>(1, plan.samples)));
 }
 
 /// Of a point without calibration passes, which trial.calibration gets where they are the first.
@@ -130,8 +134,8 @@ double point_seconds(Trial& trial, const Point& point, double budget) {
   const std::int64_t calibration =
       std::min(trial.dataset.calibration_count(), recipe->calibration().samples);
   trial.calibration += passes * static_cast<double>(calibration - 1) * trial.pass;
-  if (makes_predictions(point)) seconds += prediction_seconds(trial, numerics);
   const std::int64_t images = std::min(*point.row.eval_images, trial.dataset.test_count());
+  if (makes_predictions(point)) seconds += prediction_seconds(trial, numerics, images);
   const double sample = sample_seconds(trial, numerics, images, kSamplesShare * budget);
   // The reference is compared with float32, layer by layer.
   return seconds + sample * static_cast<double>(images + trial.reference) +

@@ -224,7 +224,8 @@ void add_within(ErrorMoments& total, const Grid& grid,
 /// Of the elements of a part over its root mean square, which follow the density. Sums over the
 /// intervals of a block's largest magnitude that share a scale, from the top down to where no
 /// block's is likely to lie. A rule of few scales is a step function: steps are found by bisection
-/// of the float32 numbers. Scales of many bits are taken in the middle of intervals.
+/// of the float32 numbers. Scales of many bits are those in the middle of intervals, whose largest
+/// number they put on the grid.
 ErrorMoments part_moments(const LargestRule& rule, const Grid& grid,
                           const std::shared_ptr<const Density>& density, const FitCache::Part& part,
                           const std::map<std::int64_t, std::int64_t>& lengths) {
@@ -238,13 +239,13 @@ ErrorMoments part_moments(const LargestRule& rule, const Grid& grid,
   float high = part.largest;
   while (high > 0) {
     auto low = static_cast<float>(high * interval);
-    const double factor =
-        rule.factor(rule.has_steps() ? high : static_cast<float>(std::sqrt(double{high} * low)));
+    const auto middle = static_cast<float>(std::sqrt(double{high} * low));
+    const double factor = rule.factor(rule.has_steps() ? high : middle);
     if (rule.has_steps()) {
       std::uint32_t below = 0, above = std::bit_cast<std::uint32_t>(high);  // factor(above) is it
       while (above - below > 1) {
-        const std::uint32_t middle = below + (above - below) / 2;
-        (rule.factor(std::bit_cast<float>(middle)) == factor ? above : below) = middle;
+        const std::uint32_t half = below + (above - below) / 2;
+        (rule.factor(std::bit_cast<float>(half)) == factor ? above : below) = half;
       }
       low = std::bit_cast<float>(below);
     }
@@ -253,11 +254,20 @@ ErrorMoments part_moments(const LargestRule& rule, const Grid& grid,
     double likely = 0;
     for (const auto& [size, count] : lengths) {
       const double share = static_cast<double>(count) / elements;
-      const auto others = static_cast<double>(size - 1);
-      add_within(moments, grid, density, factor / part.rms, top,
-                 share * portable::pow(within_top, others));
-      add_within(moments, grid, density, factor / part.rms, bottom,
-                 -share * portable::pow(within_bottom, others));
+      const auto all = static_cast<double>(size), others = all - 1;
+      if (rule.has_steps()) {
+        add_within(moments, grid, density, factor / part.rms, top,
+                   share * portable::pow(within_top, others));
+        add_within(moments, grid, density, factor / part.rms, bottom,
+                   -share * portable::pow(within_bottom, others));
+      } else {  // the largest is on the grid, and the others lie within it
+        const double likely_here =
+            share * (portable::pow(within_top, all) - portable::pow(within_bottom, all));
+        const auto largest = static_cast<float>(middle / part.rms);
+        accumulate(moments, grid.moments(factor / part.rms, &largest, 1), likely_here / all, 1);
+        add_within(moments, grid, density, factor / part.rms, largest,
+                   likely_here * others / all / magnitudes.within(largest));
+      }
       likely = std::max(likely, portable::pow(within_bottom, static_cast<double>(size)) -
                                     portable::pow(zeros, static_cast<double>(size)));
     }
