@@ -240,7 +240,11 @@ Row run_point(const Point& point, const Workbench& bench, PointCache& cache, con
     work.begin("predicted accuracy", accuracy_cost(bench.eval_images));
     const AccuracyReference* const float32 =
         std::isfinite(known.output.db) ? cache.accuracy(bench) : nullptr;
-    if (float32 != nullptr) accuracy = predict_accuracy(injected, *float32, bench.baseline);
+    if (float32 == nullptr) {
+      work.skip();
+    } else {
+      accuracy = predict_accuracy(injected, *float32, bench.baseline);
+    }
   } else {
     noise.predicted.output_left_out = "predictions are turned off";
   }

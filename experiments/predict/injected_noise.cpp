@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "emu/net/gemm_layers.hpp"
@@ -306,6 +307,43 @@ bool has_columns(const policies::RolePolicy& policy, const net::Product& p,
          !policies::reads_in_order(p, side);
 }
 
+/// How many of some results, in ascending order, are less than a number: even bins between the
+/// least and the largest leave few to compare.
+class Places {
+ public:
+  explicit Places(const std::vector<ResultError>& errors)
+      : errors_(errors), low_(errors.front().result) {
+    const double reach = errors.back().result - low_;
+    per_unit_ = reach > 0 && std::isfinite(reach) ? kBins / reach : 0;
+    std::int64_t at = 0;
+    for (std::int64_t bin = 0; bin <= kBins; ++bin) {
+      while (at < std::ssize(errors) && bin_of(errors[at].result) < bin) ++at;
+      first_[bin] = at;
+    }
+    first_[kBins + 1] = std::ssize(errors);
+  }
+
+  std::int64_t of(double y) const {
+    const std::int64_t bin = bin_of(y);
+    const auto begin = errors_.begin() + first_[bin], end = errors_.begin() + first_[bin + 1];
+    return std::lower_bound(begin, end, y,
+                            [](const ResultError& e, double x) { return e.result < x; }) -
+           errors_.begin();
+  }
+
+ private:
+  static constexpr std::int64_t kBins = 1024;
+  /// Results that compare alike with the ends of bins: monotonous. NaN is in the first.
+  std::int64_t bin_of(double y) const {
+    const double bin = (y - low_) * per_unit_;
+    return !(bin > 0) ? 0 : bin >= kBins ? kBins : static_cast<std::int64_t>(bin);
+  }
+
+  const std::vector<ResultError>& errors_;
+  double low_, per_unit_ = 0;
+  std::array<std::int64_t, kBins + 2> first_{};
+};
+
 /// The codes nearest to disturbed numbers, as the numbers that a unit multiplies.
 net::Tensor nearest_codes(const PhaseNoise& noise, const net::Tensor& y,
                           const std::vector<float>& scales) {
@@ -490,6 +528,7 @@ void InjectedNoise::add_unit_errors(const net::Product& p, const std::vector<Res
   if (errors.empty()) return;
   const std::int64_t size = p.d_stack.count() * p.m * p.n, most = std::ssize(errors);
   const std::int64_t near = std::min(kNearResults, most);
+  const Places places(errors);
   std::vector<float> phases(static_cast<std::size_t>(std::min(size, kElementsAtOnce)));
   const RandomSource draws = {.seed = roles_.seed(),
                               .stream = Stream::probe,
@@ -501,8 +540,7 @@ void InjectedNoise::add_unit_errors(const net::Product& p, const std::vector<Res
     fill_phases(draws, first, count, phases.data());
     for (std::int64_t i = 0; i < count; ++i) {
       const double y = p.d[first + i];
-      const std::int64_t place =
-          std::ranges::lower_bound(errors, y, {}, &ResultError::result) - errors.begin();
+      const std::int64_t place = places.of(y);
       const std::int64_t begin = std::clamp<std::int64_t>(place - near / 2, 0, most - near);
       const auto drawn = static_cast<std::int64_t>((phases[i] + 0.5f) * static_cast<float>(near));
       // Beyond the sample, errors grow with the results, as steps of registers do.

@@ -120,22 +120,18 @@ TEST_CASE("a row says what its prediction leaves out, and float32 has no verdict
             .points[0],
         bench));
   };
-  const auto shifted = row_of(
-      R"j(, "layers": [{"match": "fc2", "roles": {"weight": {"format": "group(uint4,16,float16,zp)"
-}
-}
-}],
-               "roles": {"weight": {"format": "int8"}})j");
-  CHECK(shifted["predicted"]["sqnr_db"].is_null());
-  CHECK(shifted["predicted"]["verdict"].is_null());
-  CHECK(shifted["predicted"]["left_out"] ==
-        "the noise of the shifted codes of group(uint4,16,float16,zp) (weight), in fc2, is not "
-        "modelled");
-  CHECK(shifted["layers"][0]["predicted_db"].is_number());
-  CHECK_FALSE(shifted["layers"][0].contains("left_out"));
-  CHECK(shifted["layers"][1]["predicted_db"].is_null());
-  CHECK(shifted["layers"][1]["left_out"] == shifted["predicted"]["left_out"]);
-  CHECK(shifted["layers"][1]["sqnr_db"].is_number());
+  const auto tiled = row_of(
+      R"j(, "layers": [{"match": "fc2", "roles": {"weight": {"format": "int8",
+               "granularity": "tile", "block": [8, 8]}}}], "roles": {"weight": {"format": "int8"}})j");
+  CHECK(tiled["predicted"]["sqnr_db"].is_null());
+  CHECK(tiled["predicted"]["verdict"].is_null());
+  CHECK(tiled["predicted"]["left_out"] == "the noise of tiles (weight), in fc2, is not modelled");
+  CHECK_FALSE(tiled["predicted"].contains("accuracy"));
+  CHECK(tiled["layers"][0]["predicted_db"].is_number());
+  CHECK_FALSE(tiled["layers"][0].contains("left_out"));
+  CHECK(tiled["layers"][1]["predicted_db"].is_null());
+  CHECK(tiled["layers"][1]["left_out"] == tiled["predicted"]["left_out"]);
+  CHECK(tiled["layers"][1]["sqnr_db"].is_number());
   const auto plain = row_of("");
   CHECK(plain["predicted"]["verdict"].is_null());
   CHECK(plain["layers"][0]["verdict"].is_null());
@@ -146,7 +142,7 @@ TEST_CASE("a row says what its prediction leaves out, and float32 has no verdict
   },
       "gemms": {"fprop": {"unit": "neutral.mac.hfp16_e6m9.rne"}})j");
   CHECK_FALSE(unit["predicted"].contains("ignores"));
-  CHECK(unit["predicted"]["version"] == 7);
+  CHECK(unit["predicted"]["version"] == 8);
   CHECK(unit["notes"].size() == 2);  // lines of 64 and 128 elements; of 256 cost under 1 % more
 }
 

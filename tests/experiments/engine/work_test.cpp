@@ -40,7 +40,7 @@ TEST_CASE("a workbench and a point tell their phases up to the end", "[fast]") {
       {"roles.weight.format": ["int4"], "roles.activation.format": ["int8"]}})",
                                    "s.json");
   run_point(config.points[0], bench, point.hook());
-  CHECK(point.phases == std::vector<std::string>{"calibration", "predictions",
+  CHECK(point.phases == std::vector<std::string>{"calibration", "predictions", "predicted accuracy",
                                                  "noise on the reference", "evaluation"});
   CHECK(point.done == Approx(point.total));
   CHECK(point.rises);
@@ -54,8 +54,8 @@ TEST_CASE("a workbench and a point tell their phases up to the end", "[fast]") {
   config =
       parse_sweep(R"({"numemu_sweep": 1, "grid": {"roles.weight.format": ["int4"]}})", "s.json");
   run_point(config.points[0], bench, weights.hook());
-  CHECK(weights.phases ==
-        std::vector<std::string>{"predictions", "noise on the reference", "evaluation"});
+  CHECK(weights.phases == std::vector<std::string>{"predictions", "predicted accuracy",
+                                                   "noise on the reference", "evaluation"});
 }
 
 TEST_CASE("a phase that is skipped is free", "[fast]") {

@@ -124,8 +124,8 @@ TEST_CASE("scores become columns", "[fast]") {
   CHECK(score_text(records[0], "mse") == "0.25 [0.125, 0.5]");
   CHECK(score_text(records[1], "mae") == "2");
   CHECK(score_text(records[2], "mae").empty());
-  CHECK(exported_columns(records).size() == record_columns().size() + 14);
-  CHECK(exported_columns(records).back().name == "score_mae_difference_ci95_high");
+  CHECK(exported_columns(records).size() == record_columns().size() + 20);
+  CHECK(exported_columns(records).back().name == "score_mae_predicted_ci95_high");
 }
 
 }  // namespace columns_test
