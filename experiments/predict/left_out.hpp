@@ -8,12 +8,10 @@
 
 namespace numemu::experiments {
 
-/// The linear model follows the noise of rounding weights and the activations that a weight
-/// multiplies. From the first layer on with noise that it omits (masks, roles vector and
-/// output, products of two activations, shifted codes, blocks along the reduction, directed
-/// rounding, infinities, batch normalisation by shifts) the prediction becomes NaN and `left_out`
-/// gives the reason; likewise where a unit's register may overflow, or did when the network ran, or
-/// its products are not exact.
+/// The model follows what rounds, masks and transforms operands and stored tensors. From the first
+/// layer on with noise that it omits (tiles, tables of policies, quantizers that are not the
+/// file's, infinities) the prediction becomes NaN and `left_out` gives the reason; likewise where a
+/// unit's register may overflow, or did when the network ran, or its products are not exact.
 void leave_out(LayerPrediction&, const policies::BoundRecipe&, const std::vector<TensorNoise>&);
 
 /// Sentences for readers, of what no layer's figure shows: quantized layers with the same weight,
