@@ -10,11 +10,11 @@
 #include "emu/net/memory_plan.hpp"
 #include "emu/net/profile.hpp"
 #include "emu/stats/interval.hpp"
-#include "experiments/engine/expected.hpp"
 #include "experiments/engine/losses_file.hpp"
 #include "experiments/engine/row_noise.hpp"
 #include "experiments/engine/scores.hpp"
 #include "experiments/engine/workbench.hpp"
+#include "experiments/predict/accuracy.hpp"
 #include "experiments/predict/injected_network.hpp"
 #include "experiments/predict/left_out.hpp"
 #include "experiments/predict/listening.hpp"
@@ -283,7 +283,7 @@ Row run_point(const Point& point, const Workbench& bench, PointCache& cache, con
   if (judged != nullptr) *judged = judged_sums(point, bench, evaluation);
   add_noise(row, noise, graph, numerics);
   if (accuracy && noise.predicted.output_left_out.empty())
-    add_expected(row, bench, *cache.accuracy(bench), *accuracy);
+    add_expected(row, bench.dataset, *cache.accuracy(bench), *accuracy, bench.eval_images);
   std::set<std::int64_t> odd_samples = cache.odd_samples();
   odd_samples.insert(bench.odd_samples.begin(), bench.odd_samples.end());
   using policies::NoteKind, policies::notes_of;

@@ -1,4 +1,5 @@
-// Scores of a row: the figure, its interval, and the paired difference from float32.
+// Scores of a row: the figure, its interval, the paired difference from float32, and what was
+// expected.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,6 +10,9 @@
 #include "experiments/engine/row.hpp"
 
 namespace numemu::experiments {
+
+struct AccuracyReference;
+struct AccuracyPrediction;
 
 /// The scores of which the figure that rows are judged by needs tables: none for top-1 of one class
 /// a sample. `metric` names a score; "" is what the data set is judged by. Throws Error for one
@@ -43,6 +47,11 @@ double changed_answers(const net::Evaluation&, const net::Evaluation& baseline);
 
 /// Targets that both evaluations classify rightly, the first alone, the second alone.
 stats::PairedAnswers paired_answers(const net::Evaluation&, const net::Evaluation& baseline);
+
+/// Sets `predicted.accuracy` of a row with its metrics, and `predicted` of its scores, for so many
+/// evaluated samples.
+void add_expected(Row&, const net::Dataset&, const AccuracyReference&, const AccuracyPrediction&,
+                  std::int64_t evaluated);
 
 /// The windows of a block: the least whole number whose cube is at least n.
 std::int64_t block_length(std::int64_t n);

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "emu/net/data/view.hpp"
-#include "experiments/engine/expected.hpp"
 #include "experiments/engine/run_point.hpp"
 #include "experiments/engine/scores.hpp"
 #include "experiments/predict/injected_network.hpp"
