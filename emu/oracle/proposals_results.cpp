@@ -321,7 +321,8 @@ void Proposer::subnormal(Dice& dice) {
   const bool products = draft_.row().arithmetic == Arithmetic::products;
   if (draft_.row().arithmetic == Arithmetic::quotient && !inputs) {
     const bool negative = dice.flip();
-    return draft_.put_quotient(dice, dice.between(low, normal), bits, negative);
+    const int exponent = dice.between(low, normal);
+    return draft_.put_quotient(dice, exponent, bits, negative);
   }
   for (std::int64_t p = 0; p < draft_.products(); ++p) {
     if (!products || (inputs && dice.flip())) {
@@ -350,8 +351,10 @@ void Proposer::overflow(Dice& dice) {
   constexpr int kBeyond = 3;
   const bool negative = dice.flip();
   const int bits = draft_.operand_bits();
-  if (draft_.row().arithmetic == Arithmetic::quotient)
-    return draft_.put_quotient(dice, dice.between(top, top + kBeyond), bits, negative);
+  if (draft_.row().arithmetic == Arithmetic::quotient) {
+    const int exponent = dice.between(top, top + kBeyond);
+    return draft_.put_quotient(dice, exponent, bits, negative);
+  }
   if (draft_.row().arithmetic == Arithmetic::root) {
     const int exponent = dice.between(2 * top, 2 * (top + kBeyond));
     return draft_.put_number(dice, draft_.a(), 0, exponent, bits, false);
@@ -436,7 +439,8 @@ void Proposer::put_tie(Dice& dice, Value tie) {
       const int bits = dice.between(1, room);
       const int of_b =
           dice.between(std::max(b.normal, a.normal - size), std::min(b.high, a.high - 1 - size));
-      draft_.put_number(dice, draft_.b(), 0, of_b, bits, dice.flip());
+      const bool negative = dice.flip();
+      draft_.put_number(dice, draft_.b(), 0, of_b, bits, negative);
       const Value divisor = decode(*subject_.b, draft_.code(draft_.b()));
       if (divisor.kind == Class::finite) draft_.put(draft_.a(), 0, product(tie, divisor));
       return;
@@ -466,11 +470,13 @@ void Proposer::ties(Dice& dice, Judge& judge) {
       // Quotients of normal numbers in one format are ties below its normal numbers alone.
       const int low = unit::exponents_of(*subject_.to).low,
                 high = unit::smallest_normal_exponent(*subject_.to);
-      draft_.put_quotient(dice, dice.between(low, high), draft_.operand_bits(), false);
+      const int exponent = dice.between(low, high);
+      draft_.put_quotient(dice, exponent, draft_.operand_bits(), false);
     }
     const Value near = judge.exact().of(*records_, i_).value;
-    if (near.kind == Class::finite) put_tie(dice, halfway(dice, near));
-    return;
+    if (near.kind != Class::finite) return;
+    const Value tie = halfway(dice, near);
+    return put_tie(dice, tie);
   }
   if (subject_.operation == Operation::mul) {
     // Odd factors whose product has a bit or two more than the result keeps.

@@ -1,16 +1,17 @@
-/* dots INSTRUCTION: reads records of 48 bytes, A, B and C of a 128-bit register each, from standard input, and writes the 16
- * bytes of D for each. Built for aarch64 and run by qemu-user (tests/oracle/mma/arm_qemu_test.cpp). */
+/* dots INSTRUCTION: reads records of 48 bytes, A, B and C of a 128-bit register each, from standard
+ * input, and writes the 16 bytes of D for each. Built for aarch64 and run by qemu-user
+ * (tests/oracle/mma/arm_qemu_test.cpp). */
 #include <arm_neon.h>
 #include <stdio.h>
 #include <string.h>
 
 typedef void (*Instruction)(const void* a, const void* b, void* d);
 
-#define DOT(name, text)                                                          \
-  static void name(const void* a, const void* b, void* d) {                      \
-    uint8x16_t x = vld1q_u8(a), y = vld1q_u8(b), sum = vld1q_u8(d);              \
-    __asm__(text : "+w"(sum) : "w"(x), "w"(y));                                  \
-    vst1q_u8(d, sum);                                                            \
+#define DOT(name, text)                                             \
+  static void name(const void* a, const void* b, void* d) {         \
+    uint8x16_t x = vld1q_u8(a), y = vld1q_u8(b), sum = vld1q_u8(d); \
+    __asm__(text : "+w"(sum) : "w"(x), "w"(y));                     \
+    vst1q_u8(d, sum);                                               \
   }
 
 DOT(run_sdot, "sdot %0.4s, %1.16b, %2.16b")
@@ -26,9 +27,9 @@ DOT(run_bfmlalb, "bfmlalb %0.4s, %1.8h, %2.8h")
 static const struct {
   const char* name;
   Instruction run;
-} kInstructions[] = {{"sdot", run_sdot},     {"udot", run_udot},     {"usdot", run_usdot},
-                     {"smmla", run_smmla},   {"ummla", run_ummla},   {"usmmla", run_usmmla},
-                     {"bfdot", run_bfdot},   {"bfmmla", run_bfmmla}, {"bfmlalb", run_bfmlalb}};
+} kInstructions[] = {{"sdot", run_sdot},   {"udot", run_udot},     {"usdot", run_usdot},
+                     {"smmla", run_smmla}, {"ummla", run_ummla},   {"usmmla", run_usmmla},
+                     {"bfdot", run_bfdot}, {"bfmmla", run_bfmmla}, {"bfmlalb", run_bfmlalb}};
 
 int main(int argc, char** argv) {
   unsigned char record[48];
