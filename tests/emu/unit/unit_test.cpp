@@ -69,7 +69,7 @@ TEST_CASE("unit table: rows say what their descriptions say", "[fast]") {
       CHECK(row.result == unit->d_format()->name);
       CHECK(unit->c_format() != nullptr);
     } else {
-      CHECK(row.result == "int" + std::to_string(u->accumulator.bits));
+      CHECK(row.result == "int" + std::to_string(result_register(*u).bits));
     }
   }
 }

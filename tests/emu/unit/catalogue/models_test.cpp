@@ -139,6 +139,16 @@ TEST_CASE("models: Intel, Arm and chains", "[fast]") {
   CHECK(of("intel.emr.vpdpbusds.u8xs8.s32").k == 4);
   CHECK(of("intel.emr.vpdpwssds.s16.s32").a->bits == 16);
   CHECK(of("intel.emr.vpdpwssds.s16.s32").k == 2);
+  const UnitDescription& pairs = of("intel.emr.vpmaddubsw.u8xs8.s32");
+  CHECK(pairs.accumulator.bits == 16);
+  CHECK(pairs.accumulator.integer == IntegerOverflow::saturate_once);
+  CHECK(pairs.outer.every == 2);
+  CHECK(pairs.outer.accumulator.integer == IntegerOverflow::wrap);
+  CHECK(of("arm.neoverse.smmla.s8.s32").k == 8);
+  const UnitDescription& bulk = of("riscv.zvbdot.vfwbdot.k8.bf16.f32");
+  CHECK(bulk.alignment.fraction_bits == 26);
+  CHECK(bulk.c_rounding.mode == RoundingMode::rodd);
+  CHECK_FALSE(bulk.alignment.zero_exponent.has_value());
   CHECK(of("arm.neoverse.fmmla.e4m3.f32").group == 8);
   CHECK(of("arm.neoverse.fmmla.e4m3.f16").group == 4);
   CHECK(of("arm.neoverse.fdot.e5m2.f32").group == 4);
