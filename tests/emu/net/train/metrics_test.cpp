@@ -12,10 +12,10 @@ namespace {
 TEST_CASE("an epoch's means weigh targets and count skipped steps apart", "[fast]") {
   EpochSums sums;
   StepResult first, second;
-  first.seen = {{1, 2, 3}, {1, 0, 1}, 3};
+  first.seen = {.loss = {1, 2, 3}, .right = {1, 0, 1}, .counted = 3};
   first.gradient_norm = 4;
   first.loss_scale = 16;
-  second.seen = {{8}, {0}, 1};
+  second.seen = {.loss = {8}, .right = {0}, .counted = 1};
   second.accepted = false;
   second.gradient_norm = 100;
   second.loss_scale = 8;
@@ -35,9 +35,9 @@ TEST_CASE("an epoch's means weigh targets and count skipped steps apart", "[fast
 TEST_CASE("penalties are part of the loss of their steps", "[fast]") {
   EpochSums sums;
   StepResult first, second;
-  first.seen = {{1, 2, 3}, {1, 0, 1}, 3};
+  first.seen = {.loss = {1, 2, 3}, .right = {1, 0, 1}, .counted = 3};
   first.penalty = 0.5;
-  second.seen = {{8}, {0}, 1};
+  second.seen = {.loss = {8}, .right = {0}, .counted = 1};
   CHECK(sums.add(first, 0.5) == 2.5);
   CHECK(sums.add(second, 0.5) == 8);
   CHECK(sums.metrics(0, 2).train_loss == (3 * 2.5 + 8) / 4);
