@@ -48,7 +48,7 @@ Classified classify(std::string_view name, const RowLoss& row_loss, const Tensor
                             name, labels[i], i, classes));
   }
   Classified result{std::vector<double>(labels.size()), std::vector<std::uint8_t>(labels.size()),
-                    std::vector<std::int32_t>(labels.size(), kNone), counted};
+                    counted, std::vector<std::int32_t>(labels.size(), kNone)};
   if (gradient != nullptr) *gradient = Tensor(logits.shape);
   for_each_row(rows, classes, [&](std::int64_t i) {
     if (labels[i] == kNone) return;

@@ -15,8 +15,9 @@ struct Classified {
   std::vector<double> loss;  ///< 0 where there is no label
   std::vector<std::uint8_t>
       right;  ///< whether the first largest logit is the label; never with a NaN logit
-  std::vector<std::int32_t> answers;  ///< the first largest logit; -1 with a NaN, or without a label
   std::int64_t counted = 0;  ///< targets that have a label
+  /// The first largest logit; -1 with a NaN, or without a label.
+  std::vector<std::int32_t> answers = {};
 };
 
 /// The logits of one target.
