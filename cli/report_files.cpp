@@ -28,12 +28,14 @@ constexpr std::size_t kTableWidth = 120, kShortName = 20;
 /// What takes room, in the order in which it is given up. Columns of one kind go together.
 enum class Kind : std::uint8_t {
   kept,
+  expected_interval,
   conversions,  ///< rounding, overflow and scale rule beside formats
   unit_names,   ///< the first parts of units' names
   top1_interval,
   perplexity,
   bits,
-  top1,  ///< where rows are judged by another figure
+  top1,      ///< where rows are judged by another figure
+  expected,  ///< accuracy
   layers,
   unit,
   settings,
@@ -46,12 +48,14 @@ struct KindWords {
   Kind kind;
   const char* words;
 };
-constexpr KindWords kGivenUp[] = {{Kind::conversions, "rounding, overflow and scale rule"},
+constexpr KindWords kGivenUp[] = {{Kind::expected_interval, "intervals of what is expected"},
+                                  {Kind::conversions, "rounding, overflow and scale rule"},
                                   {Kind::unit_names, "whole names of units"},
                                   {Kind::top1_interval, "intervals of top-1"},
                                   {Kind::perplexity, "perplexity"},
                                   {Kind::bits, "bits"},
                                   {Kind::top1, "top-1"},
+                                  {Kind::expected, "expected accuracy"},
                                   {Kind::layers, "layers"},
                                   {Kind::unit, "unit"},
                                   {Kind::settings, "settings"},
@@ -75,12 +79,13 @@ Kind kind_of(const std::string& key, bool named, bool judged_by_top1) {
   if (among({"bits_weight", "bits_activation"})) return Kind::bits;
   if (among({"top1", "top1_ci95", "change", "change_ci95"}))
     return !judged_by_top1 ? Kind::top1 : key == "top1_ci95" ? Kind::top1_interval : Kind::kept;
-  return key == "perplexity"                       ? Kind::perplexity
-         : key == "other"                          ? Kind::layers
-         : key == "unit"                           ? Kind::unit
-         : key == "settings"                       ? Kind::settings
-         : key == "predicted" || key == "expected" ? Kind::predicted
-                                                   : Kind::kept;
+  return key == "perplexity"  ? Kind::perplexity
+         : key == "other"     ? Kind::layers
+         : key == "unit"      ? Kind::unit
+         : key == "settings"  ? Kind::settings
+         : key == "predicted" ? Kind::predicted
+         : key == "expected"  ? Kind::expected
+                              : Kind::kept;
 }
 
 /// All columns that the rows have something for.
@@ -98,12 +103,18 @@ std::vector<Column> columns_of(const std::vector<Record>& records, const Kinds& 
       column.cell = [](const Record& r) { return experiments::short_format(r.weight.format); };
     if (without.contains(Kind::conversions) && shown.key == "activations")
       column.cell = [](const Record& r) { return experiments::short_format(r.activation.format); };
+    if (without.contains(Kind::expected_interval) && shown.key == "expected")
+      column.cell = [cell = shown.cell](const Record& r) {
+        const std::string text = cell(r);
+        return text.substr(0, text.find(" +-"));
+      };
     if (without.contains(Kind::unit_names) && shown.key == "unit")
       column.cell = [](const Record& r) { return experiments::short_unit(r.unit); };
   }
   // Without a column that may be all that tells two rows apart they have their numbers.
   const bool apart = std::ranges::none_of(columns, [&](const Column& c) {
-    return c.kind > Kind::unit_names && without.contains(c.kind) && c.kind != Kind::top1_interval;
+    return c.kind > Kind::unit_names && without.contains(c.kind) && c.kind != Kind::top1_interval &&
+           c.kind != Kind::expected;
   });
   std::erase_if(columns, [&](const Column& c) { return without.contains(c.kind); });
   if (!apart || without.contains(Kind::names))
@@ -171,7 +182,7 @@ std::string sweep_table(const std::vector<Record>& records) {
   const std::string common = common_conversion(records);
   if (!common.empty() && without.contains(Kind::conversions)) {
     table += "rounding, overflow and scale rule: " + common + "\n";
-    std::erase(left_out, kGivenUp[0].words);
+    std::erase(left_out, "rounding, overflow and scale rule");
   }
   if (left_out.empty()) return table;
   return table + joined(left_out, ", ") + ": in the report and report.csv\n";
