@@ -90,7 +90,7 @@ TEST_CASE("vectors: wrong options are refused before any output", "[fast]") {
   refused("--op remainder --format float16",
           "'remainder'; known: convert, mul, add, fma, dot, sub, div, sqrt");
   refused("--op lt --format float16 --to float16", "lt to float16: expected uint1, 0 or 1");
-  refused("--op to_integer --format float16", "expected --from F and --to F");
+  refused("--op to_integer --format float16", "expected --to F");
   refused("--op sqrt --format int64", "sqrt to int64: expected a result of at most 61 bits");
   refused("--op mul --format float16 --k 4", "--k: expected with --op dot or --unit");
   refused("--op mul --format float32 --style exhaustive",
