@@ -27,8 +27,8 @@ TrainTrial training_of(const Settings& settings, const std::string& net,
                                 : net::recommended_optimizer(net);
   net::use_recommended_rates(trial.options, net);
   if (const std::string lr = needs.prefix + "lr";
-      settings.values().contains(lr) && settings.number(lr) > 0) {
-    trial.options.learning_rate = settings.number(lr);
+      settings.values().contains(lr) && settings.number(lr, 0, 1e3) > 0) {
+    trial.options.learning_rate = settings.number(lr, 0, 1e3);
     trial.options.warmup = whole("warmup", 0, 1'000'000'000);
   }
   trial.options.epochs = whole("epochs", 1, 10'000);
