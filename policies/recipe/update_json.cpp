@@ -101,6 +101,7 @@ constexpr int kWidestMasterExponent = 8;
 constexpr double kFirstDynamicScale = 65536;  // as PyTorch's GradScaler starts
 constexpr std::int64_t kGrowthInterval = 2000;
 constexpr std::int64_t kLongestInterval = 1000000000;
+constexpr std::int64_t kUsualSamples = 512;  // that a data set keeps for calibration
 constexpr std::int64_t kMostSamples = 1'000'000'000;
 
 // In the order of the enumerators; percentile has an argument.
@@ -203,7 +204,7 @@ CalibrationPolicy read_calibration(const JsonReader& calibrate) {
     unknown(rule, "calibration rule", call, kRules,
             "absmax, percentile(P) with 0 < P <= 100, mse, kl or dynamic");
   }
-  policy.samples = calibrate.member("samples").integer(kMostSamples, 1, kMostSamples);
+  policy.samples = calibrate.member("samples").integer(kUsualSamples, 1, kMostSamples);
   return policy;
 }
 

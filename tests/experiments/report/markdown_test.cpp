@@ -47,11 +47,12 @@ TEST_CASE("markdown of texts and experiments", "[fast]") {
   const std::string text = scratch.read("report.md");
   CHECK(text.starts_with("# Experiment: sensitivity\n"));
   CHECK(text.find("- mxfp4: conv2 is the most sensitive layer.") != text.npos);
-  CHECK(text.find("| 19.4 | 15.9 | \\[15.5, 16.3\\] | fails |") != text.npos);
+  CHECK(text.find("| 19.4 | 15.9 ± 0.4 | \\[15.5, 16.3\\] | fails |") != text.npos);
   CHECK(text.find("which layer breaks first?\n\nNoises add up, it is claimed.\n") != text.npos);
   CHECK(
-      text.find("| The output's SQNR is within 1 dB. | 19.4 | 15.9 | \\[15.5, 16.3\\] | fails | 1 "
-                "hold, 0 undecided, 1 fail |") != text.npos);
+      text.find(
+          "| The output's SQNR is within 1 dB. | 19.4 | 15.9 ± 0.4 | \\[15.5, 16.3\\] | fails | 1 "
+          "hold, 0 undecided, 1 fail |") != text.npos);
   CHECK(text.find("| holds (self-check) |") != text.npos);
   CHECK(text.find("| bits per character | change, bits | perplexity |") != text.npos);
   CHECK(text.find("| 2.1000 | 0.0000 | 4.287 |") != text.npos);
