@@ -11,6 +11,7 @@
 #include "emu/net/data/view.hpp"
 #include "emu/stats/resampling.hpp"
 #include "experiments/predict/accuracy.hpp"
+#include "formats/portable/math.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -230,8 +231,8 @@ void add_expected_scores(std::vector<RowScore>& scores, const net::Dataset& data
     score.predicted = row_number(value);
     if (!ends.known()) continue;
     const double floor = stats::kNormal95 * kChangeFloor * std::fabs(by);
-    score.predicted_ci95 = row_ends(value - std::hypot(longer * (by - *ends.low), floor),
-                                    value + std::hypot(longer * (*ends.high - by), floor));
+    score.predicted_ci95 = row_ends(value - portable::hypot(longer * (by - *ends.low), floor),
+                                    value + portable::hypot(longer * (*ends.high - by), floor));
   }
 }
 

@@ -8,6 +8,7 @@
 #include "emu/stats/mean.hpp"
 #include "experiments/predict/injected_network.hpp"
 #include "experiments/predict/layer_noise.hpp"
+#include "formats/portable/math.hpp"
 #include "formats/portable/pairwise.hpp"
 
 namespace numemu::experiments {
@@ -85,7 +86,7 @@ Change change_of(const std::vector<double>& changes, double unseen) {
 
 double error_of(const Change& change, std::int64_t n, std::int64_t all, double floor) {
   const double own = measured_too(n, all) * std::sqrt(change.variance / static_cast<double>(n));
-  return std::hypot(own, std::max(floor, change.floor));
+  return portable::hypot(own, std::max(floor, change.floor));
 }
 
 /// Mean of column 0 over column 1 of each sample.

@@ -1,4 +1,5 @@
 // Every golden vector of the shared folder through the reference and the fast path, bit for bit.
+#include <algorithm>
 #include <filesystem>
 #include <set>
 
@@ -139,7 +140,8 @@ TEST_CASE("golden mma: data/vectors/emr holds the shared silicon vectors", "[fas
   }
   std::set<std::string> tested = {"vcvtneps2bf16.bin"};
   for (const SiliconFile& file : silicon_files()) tested.insert(std::string(file.file));
-  CHECK(tested == named);
+  // Files of this project alone stand beside them.
+  CHECK(std::ranges::includes(tested, named));
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ TEST_CASE("running sums: of every unit they have every product once and end in t
     CHECK(last.with_c);
     std::uint64_t code = trace.result;
     if (unit->d_format() != nullptr) code <<= unit->d_format()->container_shift;
-    CHECK(same_number(last.held, read_element(unit->d_format(), u->accumulator, &code, 0)));
+    CHECK(same_number(last.held, read_element(unit->d_format(), result_register(*u), &code, 0)));
     std::int64_t before = -1;
     for (const RunningSum& s : sums.sums) {
       CHECK(s.products >= before);

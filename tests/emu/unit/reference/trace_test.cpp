@@ -71,9 +71,9 @@ TEST_CASE("trace: every unit's ends in its bits and shows each product once", "[
         AnyProduct product(*unit, 1, 1, k, data, seed, seed % 2 == 0);
         INFO(unit->row().name << ", data " << static_cast<int>(data));
         const Trace trace = trace_of(u, product.gemm());
-        const std::uint64_t mask = unit->d_format() != nullptr || u.accumulator.bits == 64
+        const std::uint64_t mask = unit->d_format() != nullptr || result_register(u).bits == 64
                                        ? ~std::uint64_t{0}
-                                       : (std::uint64_t{1} << u.accumulator.bits) - 1;
+                                       : (std::uint64_t{1} << result_register(u).bits) - 1;
         CHECK(trace.result == (stored_code(*unit, product.reference()) & mask));
         std::map<std::int64_t, int> seen;
         std::int64_t numbered = 0;
