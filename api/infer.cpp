@@ -405,8 +405,7 @@ InferRequest resolved(InferRequest asked, const Context& context) {
 }
 
 std::vector<NamedArray> arrays_of(const InferRequest& asked, const Context& context) {
-  return asked.arrays.empty() ? read_arrays(asked.in, "--in", asked, context)
-                              : named_arrays(asked.arrays);
+  return asked.arrays.empty() ? read_arrays(asked.in, "--in", context) : named_arrays(asked.arrays);
 }
 
 net::ImportedModel opened_model(const InferRequest& asked, const std::vector<NamedArray>& arrays,
@@ -504,8 +503,13 @@ void Inference::Parts::run(
 void Inference::Parts::arrange(std::map<std::string, Tensor>& results) const {
   for (const net::OnnxPort& port : model.outputs) {
     const auto found = results.find(port.name);
-    if (port.batch_axis > 0 && found != results.end())
+    if (found == results.end()) continue;
+    net::Shape& shape = found->second.shape;
+    if (port.batch_axis == net::kNoBatch) {
+      shape.erase(shape.begin());
+    } else if (port.batch_axis > 0) {
       found->second = with_axis_moved(found->second, 0, port.batch_axis);
+    }
   }
 }
 
@@ -560,6 +564,7 @@ Inferred infer(const InferRequest& request, const Context& context) {
   const auto note = [&](std::vector<std::string> notes) {
     std::ranges::move(notes, std::back_inserter(out.notes));
   };
+  note(model.notes);
   using policies::texts_of;
   std::optional<Noise> noise;
   if (parts.under_recipe) {

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 
 #include "api/array_files.hpp"
@@ -56,17 +57,59 @@ net::Shape image_shape_of(const std::string& data) {
   return {};
 }
 
-/// What the arrays tell of axes that the file leaves open.
+/// What the arrays tell of axes that the file leaves open, and of constants that it lacks.
 net::ImportOptions shapes_of(const net::OnnxModel& file, const std::vector<NamedArray>& inputs) {
   net::ImportOptions options;
+  const auto add = [&](const std::string& name, const Tensor& array) {
+    options.input_shapes[name] = array.shape;
+    options.arrays[name] = &array;
+  };
   for (const NamedArray& input : inputs) {
-    if (!input.name.empty()) options.input_shapes[input.name] = input.tensor.shape;
+    if (!input.name.empty()) add(input.name, input.tensor);
   }
   if (inputs.size() == 1 && inputs[0].name.empty()) {
     for (const net::OnnxValueInfo& info : file.graph.inputs)
-      options.input_shapes[std::string(info.name)] = inputs[0].tensor.shape;
+      add(std::string(info.name), inputs[0].tensor);
   }
   return options;
+}
+
+/// Whether the arrays may be samples of a batch: each has an axis for them, and as many.
+bool have_batch(const net::OnnxModel& file, const std::vector<NamedArray>& inputs,
+                const net::ImportOptions& options) {
+  std::set<std::int64_t> samples;
+  for (const net::OnnxValueInfo& info : file.graph.inputs) {
+    const auto given = options.input_shapes.find(info.name);
+    if (given == options.input_shapes.end()) continue;
+    const std::size_t axis = net::batch_axis(info);
+    samples.insert(axis < given->second.size() ? given->second[axis] : 0);
+  }
+  return samples.size() <= 1 && !samples.contains(0) && !inputs.empty();
+}
+
+/// Whether the first axis of every output has a row for each sample.
+bool outputs_have_samples(const net::ImportedModel& model) {
+  for (const std::int64_t batch : {2, 3}) {
+    std::vector<net::Shape> shapes;
+    for (const net::GraphInput& input : model.graph.inputs) {
+      shapes.push_back(input.shape);
+      shapes.back().insert(shapes.back().begin(), batch);
+    }
+    shapes = net::value_shapes(model.graph, shapes);
+    for (const net::OnnxPort& port : model.outputs) {
+      const net::Shape& shape = shapes[static_cast<std::size_t>(port.value)];
+      if (shape.empty() || shape[0] != batch) return false;
+    }
+  }
+  return true;
+}
+
+net::ImportedModel with_note(net::ImportedModel model, const net::ImportOptions& options,
+                             const std::string& reason) {
+  if (options.one_sample)
+    model.notes.push_back(
+        fmt::format("All arrays are one sample, with one scale of each activation: {}.", reason));
+  return model;
 }
 
 /// A network of this program's own, whose shapes follow from the array and the weights, or of a
@@ -102,6 +145,7 @@ net::ImportedModel checkpoint_model(const std::string& model_name,
     throw Error(path +
                 ": expected metadata 'net' with the network's name, as `numemu train` "
                 "writes it");
+  if (input.tensor.shape.empty()) throw Error(input.path + ": expected an array with samples");
   const net::Shape shape(input.tensor.shape.begin() + 1, input.tensor.shape.end());
   for (const auto& [key, value] : checkpoint.metadata) {
     const net::Shape expected = key == "data" ? image_shape_of(value) : net::Shape();
@@ -117,24 +161,11 @@ net::ImportedModel checkpoint_model(const std::string& model_name,
   return model;
 }
 
-/// An array of uint8, where there are options for its numbers.
-std::optional<Array> bytes_of(const std::string& path, const PixelOptions& pixels) {
-  if (pixels.empty() || !path.ends_with(".npy") || open_input(path).sidecar) return std::nullopt;
+/// An array of uint8.
+std::optional<Array> bytes_of(const std::string& path) {
+  if (!path.ends_with(".npy") || open_input(path).sidecar) return std::nullopt;
   Array array = read_npy(path);
   return array.type == ArrayType::uint8 ? std::optional(std::move(array)) : std::nullopt;
-}
-
-/// read_float32() with a better word on pixels.
-Array numbers_of(const std::string& path, std::int64_t& rounded) {
-  try {
-    return read_float32(path, "", &rounded);
-  } catch (const Error&) {
-    if (path.ends_with(".npy") && !open_input(path).sidecar &&
-        read_npy(path).type == ArrayType::uint8)
-      throw Error(path +
-                  ": uint8: expected --normalize imagenet|cifar|none, or --mean and --deviation");
-    throw;
-  }
 }
 
 Array float32_of(const Array& bytes) {
@@ -152,6 +183,22 @@ void normalise(const PixelOptions& pixels, Tensor& x) {
   constexpr std::int64_t kBytes = 256;
   for (std::int64_t i = 0; i < x.size(); ++i)
     x.data[i] = table[i % channels * kBytes + static_cast<std::int64_t>(x.data[i])];
+}
+
+[[noreturn]] void refuse_shape(const NamedArray& array, const net::OnnxPort& port,
+                               const net::Shape& expected) {
+  throw Error(fmt::format("{}: expected an array of shape {} for {}, found {}", array.path,
+                          net::to_string(expected), port.name, net::to_string(array.tensor.shape)));
+}
+
+/// What pixel options make of bytes. Whole numbers of the file's own need none.
+void normalise(const PixelOptions& pixels, const NamedArray& array, const net::OnnxPort& port,
+               Tensor& x) {
+  if (!array.bytes || (pixels.empty() && port.whole)) return;
+  if (pixels.empty())
+    throw Error(array.path +
+                ": uint8: expected --normalize imagenet|cifar|none, or --mean and --deviation");
+  normalise(pixels, x);
 }
 
 /// Where a data set has each input of a graph.
@@ -210,15 +257,14 @@ void require_paths(const InferRequest& asked) {
 }
 
 std::vector<NamedArray> read_arrays(const std::vector<std::string>& given, std::string_view option,
-                                    const InferRequest& asked, const Context& context) {
-  const PixelOptions pixels = pixels_of(asked);
+                                    const Context& context) {
   const net::Section section(net::SectionKind::data, "", "arrays");
   std::vector<NamedArray> arrays;
   for (const std::string& text : given) {
     const auto [name, path] = net::name_and_file(text);
     std::int64_t rounded = 0;
-    const std::optional<Array> bytes = bytes_of(path, pixels);
-    const Array array = bytes ? float32_of(*bytes) : numbers_of(path, rounded);
+    const std::optional<Array> bytes = bytes_of(path);
+    const Array array = bytes ? float32_of(*bytes) : read_float32(path, "", &rounded);
     if (rounded > 0)
       context.say(
           fmt::format("numemu: note: {}: {} of {} rounded to float32, the type of network values",
@@ -229,7 +275,7 @@ std::vector<NamedArray> read_arrays(const std::vector<std::string>& given, std::
     NamedArray input{name, path, Tensor(net::Shape(array.shape.begin(), array.shape.end()))};
     std::copy_n(array.as<float>(), array.elements(), input.tensor.data.begin());
     input.bytes = bytes.has_value();
-    if (input.tensor.shape.empty() || input.tensor.dim(0) < 1)
+    if (!input.tensor.shape.empty() && input.tensor.dim(0) < 1)
       throw Error(path + ": expected an array with samples");
     arrays.push_back(std::move(input));
   }
@@ -241,7 +287,7 @@ std::vector<NamedArray> named_arrays(const std::vector<net::NamedTensor>& given)
   for (const net::NamedTensor& array : given) {
     NamedArray& own = arrays.emplace_back(NamedArray{
         array.name, array.name.empty() ? "the array" : "array " + array.name, array.value});
-    if (own.tensor.shape.empty() || own.tensor.dim(0) < 1)
+    if (!own.tensor.shape.empty() && own.tensor.dim(0) < 1)
       throw Error(own.path + ": expected an array with samples");
   }
   return arrays;
@@ -251,8 +297,28 @@ net::ImportedModel load_model(const std::string& name, const std::vector<NamedAr
                               const Folders& folders) {
   if (!net::names_onnx_file(name)) return checkpoint_model(name, inputs, folders);
   net::OnnxModel file = net::read_onnx(name);
-  const net::ImportOptions options = shapes_of(file, inputs);
-  return net::import_onnx(std::move(file), options);
+  net::ImportOptions options = shapes_of(file, inputs);
+  const bool may_be_one = net::has_all_extents(file, options);
+  std::string reason = "the arrays have no common number of samples";
+  options.one_sample = may_be_one && !have_batch(file, inputs, options);
+  if (may_be_one &&
+      std::ranges::count(file.graph.nodes, "DynamicQuantizeLinear", &net::OnnxNode::op_type) > 0) {
+    options.one_sample = true;
+    reason = "DynamicQuantizeLinear has one scale for the whole tensor";
+  }
+  try {
+    net::ImportedModel model = net::import_onnx(std::move(file), options);
+    if (options.one_sample || !may_be_one || outputs_have_samples(model))
+      return with_note(std::move(model), options, reason);
+    reason = "an output has no row for each sample";
+  } catch (const Error& error) {
+    if (options.one_sample || !may_be_one || error.kind() == ErrorKind::memory) throw;
+    reason = error.what();
+  }
+  // Weights may have left the memory of the file.
+  file = net::read_onnx(name);
+  options.one_sample = true;
+  return with_note(net::import_onnx(std::move(file), options), options, reason);
 }
 
 Tensor with_axis_moved(const Tensor& x, int from, int to) {
@@ -286,24 +352,30 @@ std::vector<Tensor> arranged(const net::ImportedModel& model, std::vector<NamedA
                                     port.name, joined(names, ", ")));
     }
     net::Shape shape = model.graph.inputs[static_cast<std::size_t>(port.value)].shape;
+    if (port.batch_axis == net::kNoBatch) {
+      if (found->tensor.shape != shape) refuse_shape(*found, port, shape);
+      found->tensor.shape.insert(found->tensor.shape.begin(), 1);
+      out.push_back(std::move(found->tensor));
+      normalise(pixels, *found, port, out.back());
+      found->name = port.name;
+      found->path.clear();
+      continue;
+    }
+    if (found->tensor.shape.empty()) throw Error(found->path + ": expected an array with samples");
     if (port.image) shape = {shape[2], shape[0], shape[1]};
     const std::size_t batch =
         std::min(static_cast<std::size_t>(port.batch_axis), found->tensor.shape.size() - 1);
     const std::int64_t samples = found->tensor.shape[batch];
     shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(std::min(batch, shape.size())),
                  samples);
-    if (found->tensor.shape != shape) {
-      throw Error(fmt::format("{}: expected an array of shape {} for {}, found {}", found->path,
-                              net::to_string(shape), port.name,
-                              net::to_string(found->tensor.shape)));
-    }
+    if (found->tensor.shape != shape) refuse_shape(*found, port, shape);
     if (samples < 1)
       throw Error(fmt::format("{}: expected samples along axis {}", found->path, batch));
     if (!out.empty() && samples != out[0].dim(0))
       throw Error(found->path + ": expected as many samples as the other inputs");
     if (port.batch_axis > 0) found->tensor = with_axis_moved(found->tensor, port.batch_axis, 0);
     out.push_back(port.image ? with_axis_moved(found->tensor, 1, 3) : std::move(found->tensor));
-    if (found->bytes) normalise(pixels, out.back());
+    normalise(pixels, *found, port, out.back());
     found->name = port.name;
     found->path.clear();
   }
@@ -327,8 +399,8 @@ CalibrationSamples calibration_samples(const InferRequest& asked, const net::Imp
   const bool files =
       std::ranges::any_of(given, [](const std::string& text) { return text.ends_with(".npy"); });
   if (files || !asked.calibration.empty()) {
-    std::vector<NamedArray> read = files ? read_arrays(given, "--calibrate-on", asked, context)
-                                         : named_arrays(asked.calibration);
+    std::vector<NamedArray> read =
+        files ? read_arrays(given, "--calibrate-on", context) : named_arrays(asked.calibration);
     const std::string digest = digest_of(read);
     auto tensors = std::make_shared<const std::vector<Tensor>>(
         arranged(model, std::move(read), "--calibrate-on", asked));

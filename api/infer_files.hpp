@@ -21,16 +21,18 @@ void require_paths(const InferRequest&);
 struct NamedArray {
   std::string name, path;  ///< of the input ("": the only one), and of the file
   Tensor tensor;
-  bool bytes = false;  ///< uint8, to be normalised: numbers from 0 to 255
+  bool bytes = false;  ///< uint8: numbers from 0 to 255
 };
 /// Those in memory, as arrays of a file.
 std::vector<NamedArray> named_arrays(const std::vector<net::NamedTensor>&);
-/// Arrays of "[name=]x.npy"; of uint8 where there are options for them, which arranged() applies.
+/// Arrays of "[name=]x.npy"; arranged() normalises those of uint8, or refuses them where the model
+/// takes real numbers.
 std::vector<NamedArray> read_arrays(const std::vector<std::string>& given, std::string_view option,
-                                    const InferRequest&, const Context&);
+                                    const Context&);
 
 /// The network of an .onnx file, of a checkpoint or of a shipped one; the arrays give what extents
-/// the file leaves open.
+/// the file leaves open. Where the arrays have no common batch, or an operator mixes samples, all
+/// of them are one sample; a note says why.
 net::ImportedModel load_model(const std::string& name, const std::vector<NamedArray>& inputs,
                               const Folders&);
 

@@ -280,6 +280,27 @@ constexpr PointwiseRule kPointwiseRules[] = {
         [](float x, Numbers numbers) { return x <= numbers[0] ? 0 : x; },
         [](float g, float x, Numbers numbers) { return x <= numbers[0] ? 0 : g; }),
     row(
+        {.kind = "shrink",
+         .onnx = "Shrink",
+         .formula = "x + shift if x < -bound, x - shift if x > bound, else 0",
+         .reads = Reads::x,
+         .use = Use::index,
+         .low = 1,
+         .high = 3,
+         .parameters = {{{"bound", "lambd", 0.5f}, {"shift", "bias", 0}}},
+         .accepts = kFinite,
+         .expected = "a finite bound and shift"},
+        [](float x, Numbers numbers) {
+          const float below = x + numbers[1], above = x - numbers[1];
+          const float inside = x == x ? 0 : x;
+          const float high = x > numbers[0] ? above : inside;
+          return x < -numbers[0] ? below : high;
+        },
+        [](float g, float x, Numbers numbers) {
+          const float high = x > numbers[0] ? g : 0;
+          return x < -numbers[0] ? g : high;
+        }),
+    row(
         {"sin", "Sin", "sin x", Reads::x, Use::statistic, -4, 4}, [](float x) { return sin(x); },
         [](float g, float x) { return g * cos(x); }),
     row(

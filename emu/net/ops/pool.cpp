@@ -12,9 +12,15 @@
 namespace numemu::net {
 namespace {
 
+/// Pixels from the first to the last of a window.
+std::int64_t reach(std::int64_t kernel, std::int64_t dilation) {
+  return (kernel - 1) * dilation + 1;
+}
+
 std::int64_t windows(std::int64_t size, std::int64_t kernel, std::int64_t stride,
-                     std::int64_t before, std::int64_t after, bool ceil_mode) {
-  const std::int64_t room = size + before + after - kernel;
+                     std::int64_t dilation, std::int64_t before, std::int64_t after,
+                     bool ceil_mode) {
+  const std::int64_t room = size + before + after - reach(kernel, dilation);
   if (room < 0) return 0;
   std::int64_t count = (room + (ceil_mode ? stride - 1 : 0)) / stride + 1;
   if ((count - 1) * stride >= size + before) --count;  // it would begin in the border behind
@@ -42,11 +48,11 @@ PoolOptions checked(std::string_view op, PoolOptions o) {
     throw Error(message);
   };
   if (std::min({o.kernel_depth, o.kernel_height, o.kernel_width, o.stride_depth, o.stride_height,
-                o.stride_width}) < 1)
+                o.stride_width, o.dilation_depth, o.dilation_height, o.dilation_width}) < 1)
     refuse("kernel and stride must be positive");
-  const bool fits = std::max(o.pad_front, o.pad_back) < o.kernel_depth &&
-                    std::max(o.pad_top, o.pad_bottom) < o.kernel_height &&
-                    std::max(o.pad_left, o.pad_right) < o.kernel_width;
+  const bool fits = std::max(o.pad_front, o.pad_back) < reach(o.kernel_depth, o.dilation_depth) &&
+                    std::max(o.pad_top, o.pad_bottom) < reach(o.kernel_height, o.dilation_height) &&
+                    std::max(o.pad_left, o.pad_right) < reach(o.kernel_width, o.dilation_width);
   if (std::min({o.pad_front, o.pad_back, o.pad_top, o.pad_left, o.pad_bottom, o.pad_right}) < 0 ||
       !fits)
     refuse("pads must be from 0 to the kernel's size - 1");
@@ -69,9 +75,13 @@ Shape pooled_shape(std::string_view op, const PoolOptions& o, Shapes inputs) {
                 (inputs.empty() ? "none" : to_string(inputs[0])));
   }
   const Shape x = as_volume(inputs[0]);
-  Shape y{x[0], windows(x[1], o.kernel_depth, o.stride_depth, o.pad_front, o.pad_back, o.ceil_mode),
-          windows(x[2], o.kernel_height, o.stride_height, o.pad_top, o.pad_bottom, o.ceil_mode),
-          windows(x[3], o.kernel_width, o.stride_width, o.pad_left, o.pad_right, o.ceil_mode),
+  Shape y{x[0],
+          windows(x[1], o.kernel_depth, o.stride_depth, o.dilation_depth, o.pad_front, o.pad_back,
+                  o.ceil_mode),
+          windows(x[2], o.kernel_height, o.stride_height, o.dilation_height, o.pad_top,
+                  o.pad_bottom, o.ceil_mode),
+          windows(x[3], o.kernel_width, o.stride_width, o.dilation_width, o.pad_left, o.pad_right,
+                  o.ceil_mode),
           x[4]};
   if (std::min({y[1], y[2], y[3]}) < 1) {
     throw Error(std::string(op) + ": expected with its border an image of at least " +
@@ -84,12 +94,14 @@ Shape pooled_shape(std::string_view op, const PoolOptions& o, Shapes inputs) {
 }
 
 PoolSpan pool_span(std::int64_t index, std::int64_t kernel, std::int64_t stride,
-                   std::int64_t pad_before, std::int64_t pad_after, std::int64_t size,
-                   bool count_include_pad) {
-  const std::int64_t first = index * stride - pad_before;
-  PoolSpan span{std::max<std::int64_t>(first, 0), std::min(first + kernel, size), 0};
-  span.divisor =
-      count_include_pad ? std::min(first + kernel, size + pad_after) - first : span.to - span.from;
+                   std::int64_t dilation, std::int64_t pad_before, std::int64_t pad_after,
+                   std::int64_t size, bool count_include_pad) {
+  const std::int64_t first = index * stride - pad_before, end = first + reach(kernel, dilation);
+  const auto steps = [&](std::int64_t pixels) { return (pixels + dilation - 1) / dilation; };
+  PoolSpan span{.to = std::min(end, size), .step = dilation};
+  span.from = first < 0 ? first + steps(-first) * dilation : first;
+  span.divisor = count_include_pad ? steps(std::min(end, size + pad_after) - first)
+                                   : steps(span.to - span.from);
   return span;
 }
 
@@ -185,6 +197,46 @@ void MaxPool::backward(const OpCall&, const OpBackward& back) const {
       }
     });
   });
+}
+
+MaxPoolPlaces::MaxPoolPlaces(const PoolOptions& options, bool column_major)
+    : Op({.kind = "max_pool_places", .inputs = kNoInput}),
+      options_(checked("max_pool_places", options)),
+      column_major_(column_major) {}
+
+Shape MaxPoolPlaces::output_shape(Shapes inputs) const {
+  return pooled_shape("max_pool_places", options_, inputs);
+}
+
+void MaxPoolPlaces::forward(const OpCall&, OpInputs inputs, Tensor& output) const {
+  const Shape x = as_volume(inputs[0]->shape), y = as_volume(output.shape);
+  const float* const in = inputs[0]->data.data();
+  const std::int64_t channels = x[4], map = x[1] * x[2] * x[3];
+  for_each_row(x[0], map * channels, [&](std::int64_t n) {
+    std::vector<float> largest(static_cast<std::size_t>(channels));
+    std::vector<std::int64_t> winner(largest.size());
+    for_each_window(options_, x, y, n, [&](const PoolWindow& window) {
+      window.for_each_pixel(x, [&](std::int64_t tap, std::int64_t offset) {
+        const float* const pixel = in + window.first + offset;
+        for (std::int64_t c = 0; c < channels; ++c) {
+          const bool nan = pixel[c] != pixel[c] && largest[c] == largest[c];
+          if (tap > 0 && !(pixel[c] > largest[c]) && !nan) continue;
+          largest[c] = pixel[c];
+          winner[c] = (window.first + offset) / channels - n * map;
+        }
+      });
+      for (std::int64_t c = 0; c < channels; ++c) {
+        std::int64_t place = winner[c];
+        if (column_major_)
+          place = place / (x[2] * x[3]) + x[1] * (place / x[3] % x[2] + x[2] * (place % x[3]));
+        output.data[window.out + c] = static_cast<float>((n * channels + c) * map + place);
+      }
+    });
+  });
+}
+
+void MaxPoolPlaces::backward(const OpCall&, const OpBackward& back) const {
+  if (back.want_inputs) std::ranges::fill(back.grad_inputs[0].data, 0.0f);
 }
 
 AveragePool::AveragePool(const PoolOptions& options)

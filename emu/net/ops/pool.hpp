@@ -20,6 +20,8 @@ struct PoolOptions {
   /// Averages only: the border counts in the divisor (what lies beyond it never does).
   bool count_include_pad = false;
   std::int64_t kernel_depth = 1, stride_depth = 0, pad_front = 0, pad_back = 0;
+  /// Pixels between neighbouring ones of a window, of which only those count.
+  std::int64_t dilation_depth = 1, dilation_height = 1, dilation_width = 1;
 };
 
 /// Strides filled in. Throws Error naming `op` for sizes out of range.
@@ -30,14 +32,14 @@ PoolOptions checked(std::string_view op, PoolOptions);
 /// image or too small.
 Shape pooled_shape(std::string_view op, const PoolOptions&, Shapes inputs);
 
-/// The part of a window inside the image along one axis, [from, to), and the number of elements
-/// that an average divides by along it.
+/// The part of a window inside the image along one axis, from, from + step, .. before to, and the
+/// number of elements that an average divides by along it.
 struct PoolSpan {
-  std::int64_t from = 0, to = 0, divisor = 1;
+  std::int64_t from = 0, to = 0, divisor = 1, step = 1;
 };
 PoolSpan pool_span(std::int64_t index, std::int64_t kernel, std::int64_t stride,
-                   std::int64_t pad_before, std::int64_t pad_after, std::int64_t size,
-                   bool count_include_pad);
+                   std::int64_t dilation, std::int64_t pad_before, std::int64_t pad_after,
+                   std::int64_t size, bool count_include_pad);
 
 /// An image as a volume [n, d, h, w, c]: axes that are missing have extent 1.
 Shape as_volume(const Shape&);
@@ -55,9 +57,9 @@ struct PoolWindow {
   template <class Body>
   void for_each_pixel(const Shape& x, const Body& body) const {
     std::int64_t tap = 0;
-    for (std::int64_t i = 0; i < planes.to - planes.from; ++i) {
-      for (std::int64_t j = 0; j < rows.to - rows.from; ++j) {
-        for (std::int64_t k = 0; k < columns.to - columns.from; ++k)
+    for (std::int64_t i = 0; i < planes.to - planes.from; i += planes.step) {
+      for (std::int64_t j = 0; j < rows.to - rows.from; j += rows.step) {
+        for (std::int64_t k = 0; k < columns.to - columns.from; k += columns.step)
           body(tap++, ((i * x[2] + j) * x[3] + k) * x[4]);
       }
     }
@@ -71,14 +73,14 @@ void for_each_window(const PoolOptions& o, const Shape& x, const Shape& y, std::
   PoolWindow window;
   window.out = n * y[1] * y[2] * y[3] * y[4];
   for (std::int64_t od = 0; od < y[1]; ++od) {
-    window.planes = pool_span(od, o.kernel_depth, o.stride_depth, o.pad_front, o.pad_back, x[1],
-                              o.count_include_pad);
+    window.planes = pool_span(od, o.kernel_depth, o.stride_depth, o.dilation_depth, o.pad_front,
+                              o.pad_back, x[1], o.count_include_pad);
     for (std::int64_t oh = 0; oh < y[2]; ++oh) {
-      window.rows = pool_span(oh, o.kernel_height, o.stride_height, o.pad_top, o.pad_bottom, x[2],
-                              o.count_include_pad);
+      window.rows = pool_span(oh, o.kernel_height, o.stride_height, o.dilation_height, o.pad_top,
+                              o.pad_bottom, x[2], o.count_include_pad);
       for (std::int64_t ow = 0; ow < y[3]; ++ow, window.out += y[4]) {
-        window.columns = pool_span(ow, o.kernel_width, o.stride_width, o.pad_left, o.pad_right,
-                                   x[3], o.count_include_pad);
+        window.columns = pool_span(ow, o.kernel_width, o.stride_width, o.dilation_width, o.pad_left,
+                                   o.pad_right, x[3], o.count_include_pad);
         const std::int64_t plane = n * x[1] + window.planes.from;
         const std::int64_t line = plane * x[2] + window.rows.from;
         window.first = (line * x[3] + window.columns.from) * x[4];
@@ -105,6 +107,22 @@ class MaxPool final : public Op {
 
  private:
   PoolOptions options_;
+};
+
+/// Where the first largest element of every window of max_pool lies in the whole tensor with its
+/// channels in front, [n, c, i..], in row-major order or with the axes of a map in opposite order.
+class MaxPoolPlaces final : public Op {
+ public:
+  /// Throws Error when an option is out of range.
+  MaxPoolPlaces(const PoolOptions&, bool column_major);
+  Shape output_shape(Shapes inputs) const override;
+  void forward(const OpCall&, OpInputs inputs, Tensor& output) const override;
+  /// Places have no gradient.
+  void backward(const OpCall&, const OpBackward&) const override;
+
+ private:
+  PoolOptions options_;
+  bool column_major_;
 };
 
 /// y [n, o.., c] = mean over the windows of x [n, i.., c] along one to three axes, summed in

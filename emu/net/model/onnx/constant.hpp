@@ -87,7 +87,7 @@ class OnnxFolder {
 
 /// What a Cast to a float of 8 or 16 bits does to real numbers; nullopt for other types. Beyond the
 /// largest value 16 bits become infinite; floats of 8 bits saturate unless the node says otherwise.
-std::optional<Conversion> cast_conversion(const OnnxNode&);
+std::optional<Conversion> cast_conversion(const OnnxNode&, OnnxType to);
 
 /// Arithmetic and comparisons of whole numbers and choices, element by element; nullopt for other
 /// operators.

@@ -12,7 +12,7 @@
 namespace numemu::net {
 
 /// Versions of the default operator set that are read.
-inline constexpr std::int64_t kLeastOpset = 7, kMostOpset = 21;
+inline constexpr std::int64_t kLeastOpset = 1, kMostOpset = 24;
 
 /// AttributeProto.AttributeType, as numbered there. Of lists of graphs, sparse tensors and the
 /// kinds that follow only the kind is kept.

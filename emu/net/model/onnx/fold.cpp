@@ -212,8 +212,7 @@ OnnxConstant unsqueezed(const OnnxNode& node, const Inputs& inputs) {
   return with_shape(data, dims);
 }
 
-OnnxConstant cast(const OnnxNode& node, OnnxConstant data) {
-  const auto to = static_cast<OnnxType>(integer_or(node, "to", 1));
+OnnxConstant cast(const OnnxNode& node, OnnxConstant data, OnnxType to) {
   const bool integer = is_integer(to);
   for (Folded& element : data.elements) {
     if (integer && !data.integer && to != OnnxType::boolean) {
@@ -228,7 +227,7 @@ OnnxConstant cast(const OnnxNode& node, OnnxConstant data) {
     if (to == OnnxType::boolean)
       element.whole = {data.integer ? element.whole.value != 0 : element.real != 0};
   }
-  if (const std::optional<Conversion> rounds = cast_conversion(node)) {
+  if (const std::optional<Conversion> rounds = cast_conversion(node, to)) {
     std::vector<float> values;
     values.reserve(data.elements.size());
     for (const Folded& element : data.elements) values.push_back(element.real);
@@ -238,25 +237,6 @@ OnnxConstant cast(const OnnxNode& node, OnnxConstant data) {
   data.integer = integer;
   data.type = to;
   return data;
-}
-
-/// The positions of the elements that are not zero: [axes, found].
-OnnxConstant nonzero(const OnnxConstant& data, const Limit& limit) {
-  const Shape strides = strides_of(data.dims);
-  const auto live = [&](const Folded& e) {
-    return data.integer ? e.whole.value != 0 : e.real != 0;
-  };
-  OnnxConstant out{{std::ssize(data.dims), std::ranges::count_if(data.elements, live)}, true, {}};
-  limit(out.dims);
-  out.elements.reserve(static_cast<std::size_t>(element_count(out.dims)));
-  for (std::size_t axis = 0; axis < data.dims.size(); ++axis) {
-    for (std::size_t i = 0; i < data.elements.size(); ++i) {
-      if (live(data.elements[i]))
-        out.elements.push_back(
-            {0, {static_cast<std::int64_t>(i) / strides[axis] % data.dims[axis]}});
-    }
-  }
-  return out;
 }
 
 /// The lower or upper triangle of the last two axes; zeros elsewhere.
@@ -278,8 +258,7 @@ OnnxConstant trilu(const OnnxNode& node, const Inputs& inputs) {
 
 }  // namespace
 
-std::optional<Conversion> cast_conversion(const OnnxNode& node) {
-  const auto to = static_cast<OnnxType>(integer_or(node, "to", 1));
+std::optional<Conversion> cast_conversion(const OnnxNode& node, OnnxType to) {
   const std::string_view small = float8_format(to);
   if (small.empty() && to != OnnxType::float16 && to != OnnxType::bfloat16) return std::nullopt;
   const bool saturates = !small.empty() && integer_or(node, "saturate", 1) != 0;
@@ -384,18 +363,19 @@ std::optional<OnnxConstant> OnnxFolder::fold(const OnnxNode& node, const Inputs&
     limit(dims);
     return expanded(required(inputs, 0), dims);
   }
-  if (op == "NonZero") return nonzero(required(inputs, 0), limit);
   if (op == "Gather") return gather(node, inputs, limit);
   if (auto out = fold_elements(node, inputs, *this)) return out;
   count(most);
-  if (op == "Identity" || op == "Dropout") return required(inputs, 0);
+  if (op == "Identity") return required(inputs, 0);
   if (op == "Concat") return concat(node, inputs);
   if (op == "Slice") return slice(node, inputs);
   if (op == "Transpose") return transpose(node, inputs);
   if (op == "Reshape") return reshaped(node, required(inputs, 0), required(inputs, 1).integers());
   if (op == "Squeeze") return squeezed(node, inputs);
   if (op == "Unsqueeze") return unsqueezed(node, inputs);
-  if (op == "Cast") return cast(node, required(inputs, 0));
+  if (op == "Cast")
+    return cast(node, required(inputs, 0), static_cast<OnnxType>(integer_or(node, "to", 1)));
+  if (op == "CastLike") return cast(node, required(inputs, 0), required(inputs, 1).type);
   if (op == "Trilu") return trilu(node, inputs);
   return std::nullopt;
 }

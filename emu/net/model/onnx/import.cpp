@@ -7,15 +7,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <tuple>
 #include <utility>
 
 #include "emu/net/memory.hpp"
 #include "emu/net/model/onnx/importer.hpp"
+#include "emu/net/model/onnx/selection.hpp"
+#include "emu/net/ops/lookup.hpp"
 #include "emu/net/ops/views.hpp"
 #include "emu/net/profile.hpp"
 #include "formats/error.hpp"
 #include "formats/float_guard.hpp"
+#include "formats/joined.hpp"
 
 namespace numemu::net {
 
@@ -62,7 +66,10 @@ std::int64_t bytes_of(const OnnxModel& model) {
 }
 
 /// Operators that only ever work on constants here.
-constexpr std::string_view kFoldedOnly[] = {"Constant", "If", "NonZero"};
+bool is_folded_only(std::string_view op) {
+  // Graphs inside a node take its place.
+  return op == "Constant" || op == "If" || op == "Loop" || op == "Scan" || is_selection(op);
+}
 
 /// At most what a node computes: for a product, its multiply-adds.
 double work_of(const Op& op, const std::vector<Shape>& inputs, std::int64_t results) {
@@ -165,26 +172,82 @@ std::vector<OnnxValue> OnnxImporter::results_of(const OnnxNode& node) {
                                         [](const Folded& e) { return e.whole.per_batch; });
   if (all_constant && !open) {
     // Exporters write Identity where two layers share a weight.
-    if ((node.op_type == "Identity" || node.op_type == "Dropout") && has_input(node, 0))
-      return {input(node, 0)};
+    if (node.op_type == "Identity" && has_input(node, 0)) return {input(node, 0)};
     const Section section(SectionKind::data, "", "constants");
     folder_.allow(bytes_left_ / static_cast<std::int64_t>(sizeof(Folded)));
-    if (std::optional<OnnxConstant> folded = folder_.fold(node, constants(node))) {
-      if (folded->dims.size() > kMostAxes)
+    std::vector<OnnxValue> results;
+    const auto keep = [&](OnnxConstant constant) {
+      if (constant.dims.size() > kMostAxes)
         throw Error(
-            fmt::format("expected at most {} axes, found {}", kMostAxes, folded->dims.size()));
-      hold_bytes(static_cast<std::int64_t>(folded->elements.size() * sizeof(Folded)));
-      OnnxValue value;
-      value.constant = std::make_shared<OnnxConstant>(std::move(*folded));
+            fmt::format("expected at most {} axes, found {}", kMostAxes, constant.dims.size()));
+      hold_bytes(static_cast<std::int64_t>(constant.elements.size() * sizeof(Folded)));
+      OnnxValue& value = results.emplace_back();
+      value.constant = std::make_shared<OnnxConstant>(std::move(constant));
       value.counted = true;
-      return {std::move(value)};
-    }
+    };
+    if (std::optional<OnnxConstant> folded = folder_.fold(node, constants(node)))
+      keep(std::move(*folded));
+    if (auto folded = fold_selection(node, constants(node), folder_))
+      for (OnnxConstant& constant : *folded) keep(std::move(constant));
+    if (!results.empty()) return results;
   }
   const OnnxHandler* handler = find_handler(node.op_type);
   if (handler != nullptr && all_constant && !open) return computed(node, *handler);
+  if (options_.one_sample && !all_constant && !open) return results_in_run(node);
   if (handler != nullptr) return (*handler)(*this, node);
   throw Error(fmt::format("operator {} is not supported on values that are not constant",
                           printable(node.op_type)));
+}
+
+/// Nodes of the graph; where it cannot have the operator, what the operator makes of the values
+/// that the arrays of the run decide.
+std::vector<OnnxValue> OnnxImporter::results_in_run(const OnnxNode& node) {
+  Error refused(fmt::format("operator {} is not supported on values that are not constant",
+                            printable(node.op_type)));
+  const std::size_t first = graph_.nodes.size();
+  const std::int64_t bytes_left = bytes_left_;
+  if (const OnnxHandler* handler = find_handler(node.op_type)) {
+    try {
+      return (*handler)(*this, node);
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::memory) throw;
+      refused = error;
+      forget_nodes(first);
+      bytes_left_ = bytes_left;
+    }
+  }
+  std::map<std::string_view, OnnxValue> live;
+  const auto back = [&] {
+    for (auto& [name, value] : live) values_[name] = std::move(value);
+  };
+  std::vector<OnnxValue> results;
+  try {
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if (!has_input(node, i) || input(node, i).is_constant()) continue;
+      settle(node.inputs[i]);
+      OnnxValue& value = values_.find(node.inputs[i])->second;
+      OnnxValue constant = decided(value);
+      live.emplace(node.inputs[i], std::exchange(value, std::move(constant)));
+    }
+    results = results_of(node);
+  } catch (const Error&) {
+    back();
+    throw refused;
+  }
+  back();
+  by_values_.push_back(printable(node.name.empty() ? node.op_type : node.name));
+  return results;
+}
+
+/// The nodes from that one on, which a node that is refused has left.
+void OnnxImporter::forget_nodes(std::size_t first) {
+  const int value = graph_.value_of(first);
+  graph_.nodes.resize(first);
+  std::erase_if(turned_, [&](const auto& entry) { return entry.second.number >= value; });
+  std::erase_if(nodes_of_constants_,
+                [&](const auto& entry) { return entry.second.second.number >= value; });
+  std::erase_if(evaluated_, [&](const auto& entry) { return entry.first >= value; });
+  std::erase_if(decided_, [&](const auto& entry) { return entry.first >= value; });
 }
 
 /// Constants from a node whose inputs are constants: by the operators that it would become in the
@@ -195,7 +258,32 @@ std::vector<OnnxValue> OnnxImporter::computed(const OnnxNode& node, OnnxHandler 
   auto nodes_of_constants = std::exchange(nodes_of_constants_, {});
   auto names = std::exchange(names_, {});
   const std::int64_t bytes_left = bytes_left_;
-  computes_ = true;
+  const auto back = [&] {
+    computes_ = false;
+    graph_ = std::move(graph);
+    turned_ = std::move(turned);
+    nodes_of_constants_ = std::move(nodes_of_constants);
+    names_ = std::move(names);
+    bytes_left_ = bytes_left;
+  };
+  std::vector<OnnxValue> results;
+  try {
+    computes_ = true;
+    results = computed_apart(node, handler);
+  } catch (const Error&) {
+    back();
+    throw;
+  }
+  back();
+  for (const OnnxValue& result : results) {
+    if (result.counted)
+      hold_bytes(static_cast<std::int64_t>(result.constant->elements.size() * sizeof(Folded)));
+  }
+  return results;
+}
+
+/// In graph_, which is empty.
+std::vector<OnnxValue> OnnxImporter::computed_apart(const OnnxNode& node, OnnxHandler handler) {
   const auto require_exact = [&](double value) {
     if (std::fabs(value) > kExact)
       throw Error("whole numbers beyond 2^24 cannot be folded by this operator");
@@ -245,17 +333,6 @@ std::vector<OnnxValue> OnnxImporter::computed(const OnnxNode& node, OnnxHandler 
     result.constant = std::make_shared<OnnxConstant>(std::move(made));
     result.counted = true;
   }
-
-  computes_ = false;
-  graph_ = std::move(graph);
-  turned_ = std::move(turned);
-  nodes_of_constants_ = std::move(nodes_of_constants);
-  names_ = std::move(names);
-  bytes_left_ = bytes_left;
-  for (const OnnxValue& result : results) {
-    if (result.counted)
-      hold_bytes(static_cast<std::int64_t>(result.constant->elements.size() * sizeof(Folded)));
-  }
   return results;
 }
 
@@ -273,12 +350,10 @@ void OnnxImporter::require_operators() const {
   const auto cut = [](std::string text, std::size_t longest) {
     return text.size() <= longest ? text : text.substr(0, longest) + "...";
   };
-  const auto folded_only = [](std::string_view op) {
-    return std::ranges::find(kFoldedOnly, op) != std::end(kFoldedOnly);
-  };
   std::map<std::string, std::vector<const OnnxNode*>> missing;
   for (const OnnxNode& node : model_.graph.nodes) {
-    if (node.domain.empty() && (folded_only(node.op_type) || find_handler(node.op_type) != nullptr))
+    if (node.domain.empty() &&
+        (is_folded_only(node.op_type) || find_handler(node.op_type) != nullptr))
       continue;
     const std::string op = cut(printable(node.op_type), kLongest);
     missing[node.domain.empty() ? op : cut(printable(node.domain), kLongestPart) + "." + op]
@@ -323,6 +398,27 @@ void OnnxImporter::import_node(const OnnxNode& node) {
   }
 }
 
+/// The value of an output of the file, in the graph, and the axis of its samples in ONNX.
+OnnxValue OnnxImporter::output_value(const OnnxValueInfo& info, int& batch) {
+  load(info.name);
+  settle(info.name);
+  const auto found = values_.find(info.name);
+  if (found == values_.end()) throw Error("is not the output of any node");
+  OnnxValue value = as_graph(found->second, info.name);
+  if (options_.one_sample) {
+    value = to_plain(value);
+    Shape shape = value.shapes[0];
+    shape.insert(shape.begin(), 1);
+    batch = kNoBatch;
+    return add(free_name(printable(info.name) + ".sample"),
+               std::make_unique<Reshape>(std::move(shape)), {value}, false);
+  }
+  // Arrays of a user turn only four axes.
+  if (value.image && value.rank() != 4) value = to_plain(value);
+  std::tie(value, batch) = batch_first(value, printable(info.name));
+  return value;
+}
+
 ImportedModel OnnxImporter::finish() {
   ImportedModel out;
   OnnxValue first;
@@ -330,14 +426,7 @@ ImportedModel OnnxImporter::finish() {
     OnnxValue value;
     int batch = 0;
     try {
-      load(info.name);
-      settle(info.name);
-      const auto found = values_.find(info.name);
-      if (found == values_.end()) throw Error("is not the output of any node");
-      value = as_graph(found->second, info.name);
-      // Arrays of a user turn only four axes.
-      if (value.image && value.rank() != 4) value = to_plain(value);
-      std::tie(value, batch) = batch_first(value, printable(info.name));
+      value = output_value(info, batch);
     } catch (const Error& error) {
       throw Error(
           fmt::format("{}: output '{}': {}", model_.path, printable(info.name), error.what()),
@@ -357,6 +446,35 @@ ImportedModel OnnxImporter::finish() {
   return out;
 }
 
+namespace {
+
+/// Nodes that no output depends on: what only decided sizes.
+void drop_unread(ImportedModel& model) {
+  Graph& graph = model.graph;
+  const std::size_t inputs = graph.inputs.size();
+  std::vector<bool> read(graph.value_count());
+  for (const OnnxPort& port : model.outputs) read[static_cast<std::size_t>(port.value)] = true;
+  for (std::size_t i = graph.nodes.size(); i-- > 0;) {
+    if (!read[inputs + i]) continue;
+    for (const int v : graph.nodes[i].inputs) read[static_cast<std::size_t>(v)] = true;
+  }
+  std::vector<int> moved(graph.value_count());
+  std::vector<Node> nodes;
+  std::vector<int> sources;
+  for (std::size_t v = 0; v < moved.size(); ++v) {
+    moved[v] = static_cast<int>(v < inputs ? v : inputs + nodes.size());
+    if (v < inputs || !read[v]) continue;
+    nodes.push_back(std::move(graph.nodes[v - inputs]));
+    for (int& number : nodes.back().inputs) number = moved[static_cast<std::size_t>(number)];
+    sources.push_back(model.sources[v - inputs]);
+  }
+  graph.nodes = std::move(nodes);
+  model.sources = std::move(sources);
+  for (OnnxPort& port : model.outputs) port.value = moved[static_cast<std::size_t>(port.value)];
+}
+
+}  // namespace
+
 ImportedModel OnnxImporter::run() {
   const Section section(SectionKind::data, "", "ONNX import");
   graph_.name = model_.graph.name.empty() ? "onnx" : printable(model_.graph.name);
@@ -364,7 +482,7 @@ ImportedModel OnnxImporter::run() {
     throw Error(fmt::format("{}: expected at most {} nodes, found {}", model_.path, kMostNodes,
                             model_.graph.nodes.size()));
   require_operators();
-  count_reads(model_.graph, 0);
+  count_reads(model_.graph, 0, 1);
   add_initializers(model_.graph);
   add_inputs();
   std::vector<int> sources(graph_.nodes.size(), -1);
@@ -382,6 +500,14 @@ ImportedModel OnnxImporter::run() {
   ImportedModel out = finish();
   sources.resize(out.graph.nodes.size(), -1);
   out.sources = std::move(sources);
+  if (options_.one_sample) drop_unread(out);
+  if (!by_values_.empty())
+    note(
+        fmt::format("{} {} the values that the arrays of this run give in float32, the first in "
+                    "'{}': sizes of results depend on them.",
+                    counted(std::ssize(by_values_), "operator"),
+                    by_values_.size() > 1 ? "have" : "has", by_values_[0]));
+  out.notes.assign(notes_.begin(), notes_.end());
   return out;
 }
 
@@ -405,24 +531,32 @@ constexpr int kDeepest = 8;  // branches inside branches
 
 }  // namespace
 
-/// Of both branches of an If: which one is taken is not known yet.
-void OnnxImporter::count_reads(const OnnxGraph& graph, int depth) {
+/// Of both branches of an If: which one is taken is not known yet. What the body of a loop reads
+/// stays for all its rounds.
+void OnnxImporter::count_reads(const OnnxGraph& graph, int depth, std::int64_t rounds) {
+  constexpr std::int64_t kRounds = std::int64_t{1} << 32;
   for (const OnnxNode& node : graph.nodes) {
-    for (const std::string_view name : node.inputs) ++reads_[name];
-    if (node.op_type != "If" || !node.domain.empty()) continue;
+    for (const std::string_view name : node.inputs) reads_[name] += rounds;
+    const bool loops = node.op_type == "Loop" || node.op_type == "Scan";
+    if ((!loops && node.op_type != "If") || !node.domain.empty()) continue;
     try {
       if (depth == kDeepest) throw Error(fmt::format("expected at most {} nested graphs", depth));
-      std::array<OnnxGraph, 2>& branches = branches_[&node];
-      branches[0] = read_subgraph(model_, node, "else_branch");
-      branches[1] = read_subgraph(model_, node, "then_branch");
-      for (const OnnxGraph& branch : branches) count_reads(branch, depth + 1);
+      std::vector<OnnxGraph>& branches = branches_[&node];
+      if (loops) {
+        branches.push_back(read_subgraph(model_, node, "body"));
+      } else {
+        branches.push_back(read_subgraph(model_, node, "else_branch"));
+        branches.push_back(read_subgraph(model_, node, "then_branch"));
+      }
+      for (const OnnxGraph& branch : branches)
+        count_reads(branch, depth + 1, loops ? kRounds : rounds);
     } catch (const Error& error) {
-      throw Error(fmt::format("{}: byte {}: node '{}' (If): {}", model_.path, node.offset,
-                              printable(node.name), error.what()),
+      throw Error(fmt::format("{}: byte {}: node '{}' ({}): {}", model_.path, node.offset,
+                              printable(node.name), printable(node.op_type), error.what()),
                   error.kind());
     }
   }
-  for (const OnnxValueInfo& info : graph.outputs) ++reads_[info.name];
+  for (const OnnxValueInfo& info : graph.outputs) reads_[info.name] += rounds;
 }
 
 void OnnxImporter::add_initializers(const OnnxGraph& graph) {
@@ -434,21 +568,26 @@ void OnnxImporter::add_initializers(const OnnxGraph& graph) {
   }
 }
 
-/// The branch that a constant condition takes, its nodes in place of the If.
-void OnnxImporter::import_branch(const OnnxNode& node) {
-  note_outputs(node);
-  for (const std::string_view name : node.inputs) load(name);
-  if (!input(node, 0).is_constant())
-    throw Error("expected a condition that follows from the file and from shapes");
-  const std::vector<std::int64_t> condition = constant(node, 0).integers();
-  if (condition.size() != 1) throw Error("expected a condition of one truth value");
-  for (const std::string_view name : node.inputs) release(name);
-  const OnnxGraph& branch = branches_.at(&node)[condition[0] != 0 ? 1 : 0];
-  if (branch.outputs.size() != node.outputs.size())
-    throw Error(fmt::format("expected {} results of the branch, found {}", node.outputs.size(),
-                            branch.outputs.size()));
-  add_initializers(branch);
-  for (const OnnxNode& inner : branch.nodes) {
+/// The results of a graph inside a node, its nodes in place of that node; `given` are its inputs.
+std::vector<OnnxValue> OnnxImporter::import_body(const OnnxGraph& body,
+                                                 const std::vector<OnnxValue>& given) {
+  std::vector<std::string_view> made;  // names that are free again behind it
+  const auto define = [&](std::string_view name) {
+    if (name.empty()) return;
+    made_.erase(name);
+    values_.erase(name);
+    made.push_back(name);
+  };
+  if (given.size() != body.inputs.size())
+    throw Error(fmt::format("expected {} inputs of the inner graph, found {}", given.size(),
+                            body.inputs.size()));
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    if (!made_.insert(body.inputs[i].name).second)
+      throw Error(fmt::format("value '{}' is defined twice", printable(body.inputs[i].name)));
+    values_[body.inputs[i].name] = given[i];
+  }
+  add_initializers(body);
+  for (const OnnxNode& inner : body.nodes) {
     try {
       import_node(inner);
     } catch (const Error& error) {
@@ -457,15 +596,165 @@ void OnnxImporter::import_branch(const OnnxNode& node) {
                   error.kind());
     }
   }
-  for (std::size_t i = 0; i < branch.outputs.size(); ++i) {
-    const std::string_view name = branch.outputs[i].name;
-    load(name);
-    const auto found = values_.find(name);
+  std::vector<OnnxValue> results;
+  for (const OnnxValueInfo& info : body.outputs) {
+    load(info.name);
+    settle(info.name);
+    const auto found = values_.find(info.name);
     if (found == values_.end())
-      throw Error(fmt::format("result '{}' of the branch is not computed", printable(name)));
-    OnnxValue value = found->second;
-    release(name);
-    if (!node.outputs[i].empty()) values_[node.outputs[i]] = std::move(value);
+      throw Error(
+          fmt::format("result '{}' of the inner graph is not computed", printable(info.name)));
+    results.push_back(found->second);
+    release(info.name);
+  }
+  for (const OnnxValueInfo& info : body.inputs) define(info.name);
+  for (const OnnxNode& inner : body.nodes)
+    for (const std::string_view name : inner.outputs) define(name);
+  for (const OnnxTensor& tensor : body.initializers) {
+    define(tensor.name);
+    initializers_.erase(tensor.name);
+  }
+  return results;
+}
+
+/// One number that the file, shapes or the arrays of the run give.
+std::int64_t OnnxImporter::single(const OnnxValue& value, std::string_view what) {
+  if (!value.is_constant() && !options_.one_sample)
+    throw Error(fmt::format("expected {} that follows from the file and from shapes", what));
+  const std::vector<std::int64_t> numbers = held(decided(value).constant)->integers();
+  if (numbers.size() != 1) throw Error(fmt::format("expected one number as {}", what));
+  return numbers[0];
+}
+
+/// If: the branch that the condition takes. Loop and Scan: the body as often as it runs.
+std::vector<OnnxValue> OnnxImporter::branch_results(const OnnxNode& node) {
+  const std::vector<OnnxGraph>& branches = branches_.at(&node);
+  if (node.op_type == "If")
+    return import_body(branches[single(input(node, 0), "a condition") != 0 ? 1 : 0], {});
+  return node.op_type == "Loop" ? loop_results(node, branches[0]) : scan_results(node, branches[0]);
+}
+
+namespace {
+
+constexpr std::int64_t kMostRounds = 10'000;
+
+}  // namespace
+
+/// Values of all rounds along a new axis.
+OnnxValue OnnxImporter::stacked(const OnnxNode& node, const std::vector<OnnxValue>& rounds,
+                                std::int64_t axis) {
+  if (rounds.empty()) throw Error("expected at least one round of a loop whose values are kept");
+  std::vector<OnnxValue> parts;
+  for (const OnnxValue& value : rounds) {
+    const OnnxValue x = to_plain(value);
+    std::vector<Extent> target = x.extents();
+    target.insert(target.begin() + axis_in(axis, target.size() + 1), Extent{1});
+    parts.push_back(reshape_to(node, x, target));
+    parts.back().integer = value.integer;
+  }
+  if (parts.size() == 1) return parts[0];
+  return add<Concat>(node, parts, false, axis_in(axis, parts[0].rank()));
+}
+
+std::vector<OnnxValue> OnnxImporter::loop_results(const OnnxNode& node, const OnnxGraph& body) {
+  const std::int64_t most = has_input(node, 0) ? single(input(node, 0), "a number of rounds")
+                                               : std::numeric_limits<std::int64_t>::max();
+  bool runs = !has_input(node, 1) || single(input(node, 1), "a condition") != 0;
+  std::vector<OnnxValue> carried;
+  for (std::size_t i = 2; i < node.inputs.size(); ++i) carried.push_back(input(node, i));
+  if (body.outputs.size() < carried.size() + 1 || body.outputs.size() != node.outputs.size() + 1)
+    throw Error("expected a condition and a result of the body for each output");
+  std::vector<std::vector<OnnxValue>> kept(body.outputs.size() - 1 - carried.size());
+  for (std::int64_t round = 0; runs && round < most; ++round) {
+    if (round == kMostRounds)
+      throw Error(fmt::format("expected a loop of at most {} rounds", kMostRounds));
+    std::vector<OnnxValue> given(2);
+    given[0].constant =
+        std::make_shared<OnnxConstant>(OnnxConstant{{}, true, {{0, {round}}}, OnnxType::int64});
+    given[1].constant =
+        std::make_shared<OnnxConstant>(OnnxConstant{{}, true, {{0, {1}}}, OnnxType::boolean});
+    given.insert(given.end(), carried.begin(), carried.end());
+    const std::vector<OnnxValue> results = import_body(body, given);
+    runs = round + 1 < most && single(results[0], "a condition") != 0;
+    carried.assign(results.begin() + 1,
+                   results.begin() + 1 + static_cast<std::ptrdiff_t>(carried.size()));
+    for (std::size_t i = 0; i < kept.size(); ++i)
+      kept[i].push_back(results[1 + carried.size() + i]);
+  }
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    const std::size_t output = carried.size();
+    carried.push_back(is_read(node, output) ? stacked(node, kept[i], 0) : OnnxValue());
+  }
+  return carried;
+}
+
+std::vector<OnnxValue> OnnxImporter::scan_results(const OnnxNode& node, const OnnxGraph& body) {
+  if (opset() < 9) throw Error("Scan is read from operator set 9 on");
+  const std::int64_t scanned = integer_or(node, "num_scan_inputs", 0);
+  const auto count = std::ssize(node.inputs);
+  if (scanned < 1 || scanned > count) throw Error("expected num_scan_inputs of at least 1");
+  const auto carry = static_cast<std::size_t>(count - scanned);
+  if (body.outputs.size() < carry || body.outputs.size() != node.outputs.size())
+    throw Error("expected a result of the body for each output");
+  const std::size_t keeps = body.outputs.size() - carry;
+  const auto list = [&](const char* name, std::size_t size) {
+    std::vector<std::int64_t> values = integers_or(node, name, std::vector<std::int64_t>(size, 0));
+    if (values.size() != size) throw Error(fmt::format("expected {} numbers as {}", size, name));
+    return values;
+  };
+  const auto n = static_cast<std::size_t>(scanned);
+  const auto axes = list("scan_input_axes", n), back = list("scan_input_directions", n),
+             out_axes = list("scan_output_axes", keeps),
+             out_back = list("scan_output_directions", keeps);
+  std::vector<OnnxValue> carried, series;
+  std::int64_t rounds = -1;
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    if (i < carry) {
+      carried.push_back(input(node, i));
+      continue;
+    }
+    series.push_back(to_plain(input(node, i)));
+    const std::int64_t axis = axis_in(axes[i - carry], series.back().rank());
+    refuse_batch(series.back(), axis, "a scan along");
+    const std::int64_t length = series.back().shapes[0][static_cast<std::size_t>(axis)];
+    if (rounds >= 0 && rounds != length) throw Error("expected inputs of as many rounds");
+    rounds = length;
+  }
+  if (rounds > kMostRounds)
+    throw Error(fmt::format("expected a scan of at most {} rounds", kMostRounds));
+  std::vector<std::vector<OnnxValue>> kept(keeps);
+  for (std::int64_t round = 0; round < rounds; ++round) {
+    std::vector<OnnxValue> given = carried;
+    for (std::size_t i = 0; i < series.size(); ++i) {
+      const std::int64_t place = back[i] != 0 ? rounds - 1 - round : round;
+      given.push_back(add<Gather>(node, {series[i]}, false, axis_in(axes[i], series[i].rank()),
+                                  std::vector<std::int64_t>{place}, Shape{}));
+      given.back().integer = series[i].integer;
+    }
+    const std::vector<OnnxValue> results = import_body(body, given);
+    carried.assign(results.begin(), results.begin() + static_cast<std::ptrdiff_t>(carry));
+    for (std::size_t i = 0; i < keeps; ++i) kept[i].push_back(results[carry + i]);
+  }
+  for (std::size_t i = 0; i < keeps; ++i) {
+    if (out_back[i] != 0) std::ranges::reverse(kept[i]);
+    carried.push_back(is_read(node, carry + i) ? stacked(node, kept[i], out_axes[i]) : OnnxValue());
+  }
+  return carried;
+}
+
+void OnnxImporter::import_branch(const OnnxNode& node) {
+  note_outputs(node);
+  for (const std::string_view name : node.inputs) {
+    load(name);
+    settle(name);
+  }
+  const std::vector<OnnxValue> results = branch_results(node);
+  if (results.size() != node.outputs.size())
+    throw Error(fmt::format("expected {} results of the inner graph, found {}", node.outputs.size(),
+                            results.size()));
+  for (const std::string_view name : node.inputs) release(name);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (!node.outputs[i].empty()) values_[node.outputs[i]] = results[i];
   }
 }
 
@@ -480,15 +769,60 @@ std::size_t batch_axis(const OnnxValueInfo& info) {
   return found == info.dims.end() ? 0 : static_cast<std::size_t>(found - info.dims.begin());
 }
 
+bool has_all_extents(const OnnxModel& model, const ImportOptions& options) {
+  std::set<std::string_view> weights;
+  for (const OnnxTensor& tensor : model.graph.initializers) weights.insert(tensor.name);
+  return std::ranges::all_of(model.graph.inputs, [&](const OnnxValueInfo& info) {
+    if (weights.contains(info.name)) return true;
+    const auto given = options.input_shapes.find(printable(info.name));
+    if (given == options.input_shapes.end())
+      return info.has_shape &&
+             std::ranges::all_of(info.dims, [](const OnnxDimension& d) { return d.extent > 0; });
+    return !info.has_shape ||
+           std::ranges::equal(info.dims, given->second, [](const OnnxDimension& d, std::int64_t n) {
+             return n > 0 && (d.extent < 1 || d.extent == n);
+           });
+  });
+}
+
+/// An input of a run whose arrays are one sample: a view without the batch of 1.
+void OnnxImporter::add_whole_input(const OnnxValueInfo& info) {
+  const std::string name = printable(info.name);
+  const auto given = options_.input_shapes.find(name);
+  Shape dims;
+  for (const OnnxDimension& dimension : info.dims) dims.push_back(dimension.extent);
+  if (given != options_.input_shapes.end()) dims = given->second;
+  if (dims.size() > kMostAxes || element_count(dims) > kMostElements)
+    throw Error(fmt::format("{}: input {}: expected at most {} axes and 2^40 elements, found {}",
+                            model_.path, name, kMostAxes, to_string(dims)));
+  Shape with_batch = dims;
+  with_batch.insert(with_batch.begin(), 1);
+  OnnxValue value;
+  value.number = static_cast<int>(graph_.inputs.size());
+  value.shapes = {with_batch, with_batch};
+  value.integer = info.type != 0 && is_integer(static_cast<OnnxType>(info.type));
+  if (info.type != 0) value.type = static_cast<OnnxType>(info.type);
+  free_name(name);  // no node shall have it
+  graph_.inputs.push_back({name, dims});
+  inputs_.push_back({name, value.number, false, kNoBatch, value.integer});
+  values_[info.name] = std::move(value);
+}
+
 void OnnxImporter::add_inputs() {
   const bool images = has_convolutions();
   std::vector<std::pair<std::string_view, std::size_t>> turned;  // the batch on a later axis
+  std::vector<std::string_view> whole;                           // without a batch
   for (const OnnxValueInfo& info : model_.graph.inputs) {
     // An initializer may be listed as an input.
     if (initializers_.contains(info.name)) continue;
     const std::string name = printable(info.name);
     if (!made_.insert(info.name).second)
       throw Error(fmt::format("{}: duplicate input '{}'", model_.path, name));
+    if (options_.one_sample) {
+      add_whole_input(info);
+      whole.push_back(info.name);
+      continue;
+    }
     const auto given = options_.input_shapes.find(name);
     const std::size_t batch = batch_axis(info);
     std::vector<std::int64_t> dims;
@@ -531,11 +865,19 @@ void OnnxImporter::add_inputs() {
     value.integer = info.type != 0 && is_integer(static_cast<OnnxType>(info.type));
     free_name(name);  // no node shall have it
     graph_.inputs.push_back({name, shape});
-    inputs_.push_back({name, value.number, value.image, static_cast<int>(batch)});
+    inputs_.push_back({name, value.number, value.image, static_cast<int>(batch), value.integer});
     if (batch > 0) turned.emplace_back(info.name, batch);
     values_[info.name] = std::move(value);
   }
   if (graph_.inputs.empty()) throw Error(model_.path + ": expected a graph with an input");
+  for (const std::string_view name : whole) {
+    OnnxValue& value = values_.find(name)->second;
+    const Shape& dims = graph_.inputs[static_cast<std::size_t>(value.number)].shape;
+    const std::optional<OnnxType> type = value.type;
+    value =
+        add(free_name(printable(name) + ".whole"), std::make_unique<Reshape>(dims), {value}, false);
+    value.type = type;
+  }
   for (const auto& [name, batch] : turned) {
     OnnxValue& value = values_.find(name)->second;
     std::vector<std::int64_t> order;

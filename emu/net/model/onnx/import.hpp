@@ -16,8 +16,11 @@ struct OnnxPort {
   int value = 0;       ///< its number in the graph
   bool image = false;  ///< ONNX has [n, c, h, w], the graph [n, h, w, c]
   /// Of the samples in ONNX; the graph has them first and the other axes behind, in their order.
+  /// kNoBatch: the whole array is one sample, in ONNX's order.
   int batch_axis = 0;
+  bool whole = false;  ///< the file declares integers or truth values
 };
+inline constexpr int kNoBatch = -1;
 
 struct ImportedModel {
   Graph graph;  ///< its last value is outputs[0]
@@ -25,16 +28,27 @@ struct ImportedModel {
   /// Of each node of the graph: the number of the file's node that it was made for, -1 for views of
   /// inputs and outputs and for what a branch of an If holds.
   std::vector<int> sources;
+  std::vector<std::string> notes = {};  ///< what of the import the user should know
 };
 
 struct ImportOptions {
   /// Shapes with the batch, in ONNX axis order, of inputs whose extents the file leaves open.
   std::map<std::string, Shape, std::less<>> input_shapes;
+  /// All arrays of a run are one sample: no axis is the batch, every shape is a number, and the
+  /// graph runs with a batch of 1.
+  bool one_sample = false;
+  /// With it: the arrays of the run. Those that an operator needs as constants (shapes, axes,
+  /// weights of a convolution) are taken from here. They must outlive the import.
+  std::map<std::string, const Tensor*, std::less<>> arrays = {};
 };
 
 /// The axis that has the samples: one whose name contains "batch" where the first axis has no such
 /// name, else the first.
 std::size_t batch_axis(const OnnxValueInfo&);
+
+/// Whether the file and these shapes give every input all extents, and none against the other: what
+/// an import of one sample needs.
+bool has_all_extents(const OnnxModel&, const ImportOptions&);
 
 /// batch_axis() of every input is the batch, whatever number the file gives it; where that number
 /// leaves open which axis of a later shape has the batch, the file is refused. Layers are named

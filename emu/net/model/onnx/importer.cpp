@@ -10,9 +10,11 @@
 #include <cmath>
 #include <cstring>
 
+#include "emu/net/memory.hpp"
 #include "emu/net/ops/binary.hpp"
 #include "emu/net/ops/views.hpp"
 #include "formats/error.hpp"
+#include "formats/float_guard.hpp"
 
 namespace numemu::net {
 namespace {
@@ -139,11 +141,16 @@ const OnnxValue& OnnxImporter::input(const OnnxNode& node, std::size_t index) co
 }
 
 OnnxValue& OnnxImporter::constant_input(const OnnxNode& node, std::size_t index) {
-  if (!input(node, index).is_constant())
-    throw Error(fmt::format("expected input '{}' to be constant", printable(node.inputs[index])));
-  OnnxValue& value = values_.find(node.inputs[index])->second;
-  hold(value.constant->size());
-  return value;
+  const OnnxValue& given = input(node, index);
+  OnnxValue* value = &values_.find(node.inputs[index])->second;
+  if (!given.is_constant()) {
+    if (!options_.one_sample)
+      throw Error(fmt::format("expected input '{}' to be constant", printable(node.inputs[index])));
+    decided(given);
+    value = &decided_.at(given.number);
+  }
+  hold(value->constant->size());
+  return *value;
 }
 
 const OnnxConstant& OnnxImporter::constant(const OnnxNode& node, std::size_t index) {
@@ -170,11 +177,84 @@ Tensor OnnxImporter::tensor(const OnnxNode& node, std::size_t index) {
   return tensor;
 }
 
-std::vector<ConstantRef> OnnxImporter::constants(const OnnxNode& node) const {
+std::vector<ConstantRef> OnnxImporter::constants(const OnnxNode& node) {
+  constexpr std::int64_t kFew = 64;  // axes, sizes, places
   std::vector<ConstantRef> out;
-  for (std::size_t i = 0; i < node.inputs.size(); ++i)
-    out.push_back(has_input(node, i) ? held(input(node, i).constant) : nullptr);
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    out.emplace_back();
+    if (!has_input(node, i)) continue;
+    const OnnxValue& value = input(node, i);
+    const bool few = i > 0 && options_.one_sample && !value.is_constant() && value.integer &&
+                     element_count(value.shapes[0]) <= kFew;
+    out.back() = held(few ? decided(value).constant : value.constant);
+  }
   return out;
+}
+
+/// A value that the arrays of the run decide, as a constant.
+OnnxValue OnnxImporter::decided(const OnnxValue& value) {
+  if (value.is_constant()) return value;
+  OnnxValue& known = decided_[value.number];
+  if (known.constant) return known;
+  const Tensor& tensor = evaluated(to_plain(value).number);
+  OnnxConstant made{tensor.shape, value.integer, {}};
+  if (value.type) made.type = *value.type;
+  hold(6 * tensor.size());
+  made.elements.reserve(tensor.data.size());
+  for (const float v : tensor.data)
+    made.elements.push_back(value.integer ? Folded{0, {static_cast<std::int64_t>(v)}}
+                                          : Folded{v, {}});
+  known.constant = std::make_shared<OnnxConstant>(std::move(made));
+  return known;
+}
+
+/// What the graph computes in float32 from the arrays of the run.
+const Tensor& OnnxImporter::evaluated(int value) {
+  constexpr std::int64_t kKept = 4096;  // elements: loops ask for the same values again
+  const auto inputs = static_cast<int>(graph_.inputs.size());
+  std::set<int> needed;
+  for (std::vector<int> left{value}; !left.empty();) {
+    const int v = left.back();
+    left.pop_back();
+    if (evaluated_.contains(v) || !needed.insert(v).second) continue;
+    if (v >= inputs) {
+      const std::vector<int>& reads = graph_.nodes[static_cast<std::size_t>(v - inputs)].inputs;
+      left.insert(left.end(), reads.begin(), reads.end());
+    }
+  }
+  const FloatGuard guard;
+  Numerics numerics;
+  std::int64_t bytes = 0;
+  for (const int v : needed) {
+    if (v < inputs) {
+      const GraphInput& input = graph_.inputs[static_cast<std::size_t>(v)];
+      const auto array = options_.arrays.find(input.name);
+      if (array == options_.arrays.end())
+        throw Error(
+            fmt::format("expected the array of input '{}', which decides sizes", input.name));
+      evaluated_[v] = *array->second;
+      evaluated_[v].shape.insert(evaluated_[v].shape.begin(), 1);
+      continue;
+    }
+    const Node& node = graph_.nodes[static_cast<std::size_t>(v - inputs)];
+    std::vector<const Tensor*> reads;
+    std::vector<Shape> shapes;
+    for (const int read : node.inputs) {
+      reads.push_back(&evaluated_.at(read));
+      shapes.push_back(reads.back()->shape);
+    }
+    const Shape shape = node.op->output_shape(shapes);
+    bytes += element_count(shape) * static_cast<std::int64_t>(sizeof(float));
+    if (bytes > memory_left())
+      throw memory_error("what decides sizes in this run exceeds the memory left by --memory");
+    Tensor output(shape);
+    node.op->forward({.layer = node.name, .numerics = numerics}, reads, output);
+    evaluated_[v] = std::move(output);
+  }
+  const bool large = evaluated_[value].size() > kKept;
+  if (large) last_evaluated_ = evaluated_[value];
+  std::erase_if(evaluated_, [](const auto& entry) { return entry.second.size() > kKept; });
+  return large ? last_evaluated_ : evaluated_[value];
 }
 
 std::string OnnxImporter::free_name(std::string wanted) {
@@ -237,7 +317,7 @@ OnnxValue OnnxImporter::as_graph(const OnnxValue& value, std::string_view name,
   hold(constant.size());
   Tensor tensor =
       turned > 0 ? channels_last(*held(value.constant), turned).tensor() : constant.tensor();
-  if (tensor.shape.empty() && !computes_) tensor.shape = {1};
+  if (tensor.shape.empty() && !computes_ && !options_.one_sample) tensor.shape = {1};
   node = add(free_name(name.empty() ? "constant" : printable(name)),
              std::make_unique<Constant>(std::move(tensor)), {}, false);
   node.integer = constant.integer;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -42,6 +43,8 @@ struct OnnxValue {
   /// The name refers to the integers that this makes of the value. They become a node only if
   /// something other than a DequantizeLinear reads them.
   std::shared_ptr<const OnnxQuantizer> quantizer;
+  /// Of the graph, as inputs and casts have it; nothing where it follows from others.
+  std::optional<OnnxType> type = std::nullopt;
 
   bool is_constant() const { return number < 0; }
   /// Whether an axis differs between the probe batches.
@@ -68,8 +71,9 @@ class OnnxImporter {
   const OnnxConstant& constant(const OnnxNode&, std::size_t index);
   /// A constant input as float32, for weights: of a large one nothing but this copy is made.
   Tensor tensor(const OnnxNode&, std::size_t index);
-  /// Every input as a constant, null where it is none.
-  std::vector<ConstantRef> constants(const OnnxNode&) const;
+  /// Every input as a constant, null where it is none. Few whole numbers behind the first input
+  /// may be those that the arrays of the run decide.
+  std::vector<ConstantRef> constants(const OnnxNode&);
 
   /// Appends an operator; `image` is the layout of the result.
   OnnxValue add(const std::string& name, std::unique_ptr<Op> op,
@@ -109,6 +113,9 @@ class OnnxImporter {
   /// A graph value with one sample (that axis has extent 1), repeated for every sample of the
   /// batch.
   OnnxValue repeated(const OnnxNode&, const OnnxValue&, std::size_t axis = 0);
+  /// Tells the user, once.
+  void note(std::string text) { notes_.insert(std::move(text)); }
+  bool one_sample() const { return options_.one_sample; }
   /// Whether a node reads that output, or the model has it.
   bool is_read(const OnnxNode&, std::size_t output) const;
   const Graph& graph() const { return graph_; }
@@ -118,24 +125,39 @@ class OnnxImporter {
  private:
   void require_operators() const;
   void add_inputs();
+  void add_whole_input(const OnnxValueInfo&);
   std::pair<OnnxValue, int> batch_first(const OnnxValue&, const std::string& name);
   void note_outputs(const OnnxNode&);
   void import_node(const OnnxNode&);
   void import_branch(const OnnxNode&);
+  std::vector<OnnxValue> import_body(const OnnxGraph&, const std::vector<OnnxValue>& given);
+  std::vector<OnnxValue> branch_results(const OnnxNode&);
+  std::vector<OnnxValue> loop_results(const OnnxNode&, const OnnxGraph& body);
+  std::vector<OnnxValue> scan_results(const OnnxNode&, const OnnxGraph& body);
+  OnnxValue stacked(const OnnxNode&, const std::vector<OnnxValue>& rounds, std::int64_t axis);
+  std::int64_t single(const OnnxValue&, std::string_view what);
   std::vector<OnnxValue> results_of(const OnnxNode&);
+  std::vector<OnnxValue> results_in_run(const OnnxNode&);
+  OnnxValue decided(const OnnxValue&);
+  const Tensor& evaluated(int value);
+  void forget_nodes(std::size_t first);
   std::vector<OnnxValue> computed(const OnnxNode&,
                                   std::vector<OnnxValue> (*)(OnnxImporter&, const OnnxNode&));
+  std::vector<OnnxValue> computed_apart(const OnnxNode&,
+                                        std::vector<OnnxValue> (*)(OnnxImporter&, const OnnxNode&));
   void settle(std::string_view name);
-  void count_reads(const OnnxGraph&, int depth);
+  void count_reads(const OnnxGraph&, int depth, std::int64_t rounds);
   void add_initializers(const OnnxGraph&);
   void load(std::string_view name);
   void release(std::string_view name);
   void hold_bytes(std::int64_t bytes);
   ImportedModel finish();
+  OnnxValue output_value(const OnnxValueInfo&, int& batch);
   std::string free_name(std::string wanted);
   bool has_convolutions() const;
 
-  /// A constant input, or an Error; its memory is counted.
+  /// A constant input, or one that the arrays of the run decide, or an Error; its memory is
+  /// counted.
   OnnxValue& constant_input(const OnnxNode&, std::size_t index);
   ConstantRef stored(const OnnxTensor&) const;
 
@@ -152,10 +174,15 @@ class OnnxImporter {
            std::pair<std::weak_ptr<const OnnxConstant>, OnnxValue>>
       nodes_of_constants_;
   std::map<std::string_view, const OnnxTensor*> initializers_;
-  std::map<std::string_view, std::int64_t> reads_;                // that are still to come
-  std::map<const OnnxNode*, std::array<OnnxGraph, 2>> branches_;  // of If: else, then
-  std::map<std::string, int> names_;                              // how often a name was requested
-  std::int64_t bytes_left_;                                       // that constants may take
+  std::set<std::string> notes_;
+  std::vector<std::string> by_values_;              // nodes that have constants of the run
+  std::map<int, Tensor> evaluated_;                 // by value number, of few elements
+  Tensor last_evaluated_;                           // of more
+  std::map<int, OnnxValue> decided_;                // by value number
+  std::map<std::string_view, std::int64_t> reads_;  // that are still to come
+  std::map<const OnnxNode*, std::vector<OnnxGraph>> branches_;  // of If: else, then; bodies
+  std::map<std::string, int> names_;                            // how often a name was requested
+  std::int64_t bytes_left_;                                     // that constants may take
   OnnxFolder folder_;
   std::int64_t fixed_batch_ = 0;
   bool computes_ = false;  // graph_ is that of computed()
@@ -179,8 +206,16 @@ void set_parameter(Op&, std::size_t index, Tensor value);
 bool align(OnnxImporter&, const OnnxNode&, std::vector<OnnxValue>& operands);
 /// A node for the integers of a value that has a quantizer.
 OnnxValue quantized(OnnxImporter&, const OnnxValue&);
-/// Input 0 of a product of integers less its zero point, which is input `zero`.
-OnnxValue without_zero_point(OnnxImporter&, const OnnxNode&, std::size_t zero);
+/// Input `index` of a product of integers less its zero point, which is input `zero`.
+OnnxValue without_zero_point(OnnxImporter&, const OnnxNode&, std::size_t zero,
+                             std::size_t index = 0);
+/// A convolution of integers less their zero points, inputs `zero` and `weight_zero`, with input
+/// `weight`, multiplied in float32: exact up to 2^24.
+OnnxValue integer_conv(OnnxImporter&, const OnnxNode&, std::size_t zero, std::size_t weight,
+                       std::size_t weight_zero);
+/// A product of matrices of integers less their zero points, likewise.
+OnnxValue integer_matmul(OnnxImporter&, const OnnxNode&, std::size_t zero, std::size_t weight,
+                         std::size_t weight_zero);
 /// The zero points of the weight, as many as `channels`: input `zero`, which may have one for all.
 std::vector<float> weight_zero_points(OnnxImporter&, const OnnxNode&, std::size_t zero,
                                       std::int64_t channels);

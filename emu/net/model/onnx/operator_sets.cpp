@@ -68,6 +68,8 @@ class Raised {
     if (!node_.domain.empty() || from_ >= to_) return put();
     for (const OnnxAttribute& attribute : node_.attributes)
       if (attribute.type == OnnxAttributeType::graph) fail("a subgraph");
+    if (crosses(7) && (node_.find("broadcast") != nullptr || node_.op_type == "PRelu"))
+      fail("its operands broadcast in another way");
     for (const auto& [since, op] : kChanged)
       if (crosses(since) && node_.op_type == op) fail("its meaning changed");
     for (const MovedAttribute& each : kMoved)

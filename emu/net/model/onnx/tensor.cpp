@@ -41,7 +41,7 @@ constexpr std::int64_t kLeast = std::numeric_limits<T>::min();
 template <class T>
 constexpr std::int64_t kMost = std::numeric_limits<T>::max();
 
-constexpr std::array<TypeRow, 17> kTypes = {{
+constexpr std::array<TypeRow, 19> kTypes = {{
     {OnnxType::float32, "float32", 32, kFloatData, Wire::fixed32, 0, 0},
     {OnnxType::uint8, "uint8", 8, kInt32Data, Wire::varint, 0, kMost<std::uint8_t>},
     {OnnxType::int8, "int8", 8, kInt32Data, Wire::varint, kLeast<std::int8_t>, kMost<std::int8_t>},
@@ -52,6 +52,8 @@ constexpr std::array<TypeRow, 17> kTypes = {{
      kMost<std::int32_t>},
     {OnnxType::int64, "int64", 64, kInt64Data, Wire::varint, kLeast<std::int64_t>,
      kMost<std::int64_t>},
+    {OnnxType::uint32, "uint32", 32, kUint64Data, Wire::varint, 0, kMost<std::uint32_t>},
+    {OnnxType::uint64, "uint64", 64, kUint64Data, Wire::varint, 0, kMost<std::int64_t>},
     {OnnxType::boolean, "bool", 8, kInt32Data, Wire::varint, 0, 1},
     {OnnxType::float16, "float16", 16, kInt32Data, Wire::varint, 0, kMost<std::uint16_t>},
     {OnnxType::float64, "float64", 64, kDoubleData, Wire::fixed64, 0, 0},
@@ -128,7 +130,7 @@ class Reader {
     if (row == nullptr)
       fail(
           fmt::format("expected a data_type of float8, float16, bfloat16, float32, float64, "
-                      "int8..int64, uint8, uint16, int4, uint4 or bool, found number {}",
+                      "int4..int64, uint4..uint64 or bool, found number {}",
                       type_));
     tensor_.type = row->type;
     read_dims();
@@ -252,6 +254,10 @@ class Reader {
       fail(fmt::format("expected {} of {} for shape {}, found {}",
                        counted(tensor_.elements, "element"), row.name, shape,
                        tensor_.raw ? counted(stored, "byte") : counted(typed, "element")));
+    }
+    for (std::int64_t i = 0; tensor_.raw && row.type == OnnxType::uint64 && i < tensor_.elements;
+         ++i) {
+      if (raw_integer(row, tensor_.data, i) < 0) fail("expected elements of uint64 below 2^63");
     }
   }
 

@@ -21,6 +21,8 @@ enum class OnnxType : std::uint8_t {
   boolean = 9,
   float16 = 10,
   float64 = 11,
+  uint32 = 12,
+  uint64 = 13,
   bfloat16 = 16,
   float8_e4m3fn = 17,
   float8_e4m3fnuz = 18,

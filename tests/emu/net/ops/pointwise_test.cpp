@@ -187,6 +187,17 @@ const std::vector<Truth>& truths() {
        {{1, 0}},
        {1},
        {1}},
+      {"shrink",
+       [](double x) {
+         const double above = x > 1 ? x - 0.25 : 0;
+         return x < -1 ? x + 0.25 : above;
+       },
+       1,
+       0,
+       {{1, 0}, {-1, 0}, {-kInfinity, 0xff800000}, {2, 0x3fe00000}, {-2, 0xbfe00000}},
+       {{1, 0}},
+       {1, 0.25},
+       {1}},
       {"sin",
        [](double x) { return std::sin(x); },
        1,

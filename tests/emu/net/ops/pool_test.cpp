@@ -135,7 +135,7 @@ TEST_CASE("pooled_shape counts the windows that can be placed", "[fast]") {
               }
               REQUIRE(pooled_shape("pool", o, x) == Shape{1, count, 1, 1});
               for (std::int64_t i = 0; i < count; ++i) {
-                const PoolSpan span = pool_span(i, kernel, stride, before, after, size, false);
+                const PoolSpan span = pool_span(i, kernel, stride, 1, before, after, size, false);
                 REQUIRE((0 <= span.from && span.from < span.to && span.to <= size));
                 REQUIRE(span.divisor == span.to - span.from);
                 ++cases;
@@ -148,8 +148,8 @@ TEST_CASE("pool_span counts the border and nothing beyond it", "[fast]") {
   // Size 4, borders of 1: windows of 3 at -1, 1 and 3; the last one ends at 5, one in the border.
   const std::int64_t divisors[] = {3, 3, 2}, inside[] = {2, 3, 1};
   for (std::int64_t i = 0; i < 3; ++i) {
-    CHECK(pool_span(i, 3, 2, 1, 1, 4, true).divisor == divisors[i]);
-    CHECK(pool_span(i, 3, 2, 1, 1, 4, false).divisor == inside[i]);
+    CHECK(pool_span(i, 3, 2, 1, 1, 1, 4, true).divisor == divisors[i]);
+    CHECK(pool_span(i, 3, 2, 1, 1, 1, 4, false).divisor == inside[i]);
   }
 }
 
@@ -207,6 +207,46 @@ TEST_CASE("max_pool of a size is that of its options", "[fast]") {
     CHECK(a.output.data == b.output.data);
     CHECK(a.grad_inputs[0].data == b.grad_inputs[0].data);
   }
+}
+
+TEST_CASE("windows with gaps are those of the pixels between them left out", "[fast]") {
+  // 1, 2, .. 9 in a row, three pixels of a distance of 3 between borders of 2.
+  Tensor x({1, 1, 9, 1});
+  for (std::size_t i = 0; i < 9; ++i) x.data[i] = static_cast<float>(i + 1);
+  PoolOptions o{.kernel_width = 3, .stride_width = 2, .pad_left = 2, .pad_right = 2};
+  o.stride_height = 1;
+  o.dilation_width = 3;
+  Numerics numerics;
+  const test::OpResult most = test::run_op(MaxPool(o), {x}, numerics);
+  // Windows begin at -2, 0, 2, 4; the last would read 4, 7 and 10.
+  CHECK(most.output.data == std::vector<float>{5, 7, 9, 8});
+  CHECK(test::run_op(AveragePool(o), {x}, numerics).output.data ==
+        std::vector<float>{3.5f, 4, 6, 6.5f});
+  o.count_include_pad = true;
+  CHECK(test::run_op(AveragePool(o), {x}, numerics).output.data ==
+        std::vector<float>{static_cast<float>(7 / 3.0), 4, 6, static_cast<float>(13 / 3.0)});
+  const auto places = [&](bool column_major) {
+    return test::run_op(MaxPoolPlaces(o, column_major), {x}, numerics).output.data;
+  };
+  CHECK(places(false) == std::vector<float>{4, 6, 8, 7});
+  CHECK(places(true) == places(false));
+}
+
+TEST_CASE("places of maxima count with the channels in front", "[fast]") {
+  // Two maps of 2 x 2 of two channels; the largest is the first, and the last.
+  Tensor x({2, 2, 2, 2});
+  x.data = {9, 0, 1, 0, 2, 0, 3, 7,  //
+            9, 0, 1, 0, 2, 0, 3, 7};
+  Numerics numerics;
+  const PoolOptions o{.kernel_height = 2, .kernel_width = 2};
+  CHECK(test::run_op(MaxPoolPlaces(o, false), {x}, numerics).output.data ==
+        std::vector<float>{0, 7, 8, 15});
+  x.data = {0, 0, 9, 0, 2, 7, 3, 0,  //
+            0, 0, 9, 0, 2, 7, 3, 0};
+  CHECK(test::run_op(MaxPoolPlaces(o, false), {x}, numerics).output.data ==
+        std::vector<float>{1, 6, 9, 14});
+  CHECK(test::run_op(MaxPoolPlaces(o, true), {x}, numerics).output.data ==
+        std::vector<float>{2, 5, 10, 13});
 }
 
 TEST_CASE("max_pool never takes its border", "[fast]") {

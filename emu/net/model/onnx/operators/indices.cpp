@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
-#include "emu/net/model/onnx/importer.hpp"
-#include "emu/net/ops/binary.hpp"
-#include "emu/net/ops/lookup.hpp"
-#include "emu/net/ops/reduce.hpp"
+#include "emu/net/model/onnx/arithmetic.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::net {
@@ -156,7 +154,7 @@ Values one_hot(OnnxImporter& importer, const OnnxNode& node) {
   const OnnxValue chosen = importer.add<Binary>(node, {found(0), found(-depth)}, false, "maximum");
   OnnxValue y = importer.add<Where>(
       node, {chosen, importer.number(pair.data[1]), importer.number(pair.data[0])}, false);
-  y.integer = importer.input(node, 2).constant->integer;
+  y.integer = importer.constant(node, 2).integer;
   return {y};
 }
 
@@ -173,17 +171,91 @@ Values cumulative_sum(OnnxImporter& importer, const OnnxNode& node) {
                            .reverse = integer_or(node, "reverse", 0) != 0})};
 }
 
+/// The elements of an axis, or of all, where a condition holds.
+Values compress(OnnxImporter& importer, const OnnxNode& node) {
+  OnnxValue x = importer.to_plain(importer.value(node));
+  const std::vector<std::int64_t> holds = importer.constant(node, 1).integers();
+  std::int64_t axis = 0;
+  if (node.find("axis") != nullptr) {
+    axis = axis_in(integer_or(node, "axis", 0), x.rank());
+    refuse_batch(x, axis, "choosing along");
+  } else {
+    every_axis(x, "choosing along");
+    x = importer.reshape_to(node, x, {{element_count(x.shapes[0])}});
+  }
+  const std::int64_t n = x.shapes[0][static_cast<std::size_t>(axis)];
+  if (std::ssize(holds) > n) throw Error("expected a condition for each element at most");
+  importer.hold(2 * n);
+  std::vector<std::int64_t> places;
+  for (std::int64_t i = 0; i < std::ssize(holds); ++i)
+    if (holds[static_cast<std::size_t>(i)] != 0) places.push_back(i);
+  return {importer.add<Gather>(node, {x}, false, axis, std::move(places))};
+}
+
+/// The first steps of each sequence in opposite order.
+Values reverse_sequence(OnnxImporter& importer, const OnnxNode& node) {
+  const OnnxValue x = importer.to_plain(importer.value(node));
+  const std::vector<std::int64_t> lengths = importer.constant(node, 1).integers();
+  const std::int64_t time = axis_in(integer_or(node, "time_axis", 0), x.rank()),
+                     batch = axis_in(integer_or(node, "batch_axis", 1), x.rank());
+  every_axis(x, "sequences of");
+  const Shape& dims = x.shapes[0];
+  const Shape steps = strides_of(dims);
+  const auto t = static_cast<std::size_t>(time), b = static_cast<std::size_t>(batch);
+  if (std::ssize(lengths) != dims[b] || time == batch)
+    throw Error("expected a length for each sequence");
+  std::vector<std::int64_t> places;
+  for (std::int64_t i = 0; i < element_count(dims); ++i) {
+    const std::int64_t step = i / steps[t] % dims[t],
+                       length = lengths[static_cast<std::size_t>(i / steps[b] % dims[b])];
+    if (length < 1 || length > dims[t]) throw Error("expected lengths from 1 to that of the axis");
+    places.push_back(step < length ? length - 1 - step : step);
+  }
+  const OnnxArithmetic make(importer, node);
+  return {make.chosen(x, make.numbers(dims, places), {.axis = time})};
+}
+
+/// 1 at the first largest element along an axis, else 0.
+Values hardmax(OnnxImporter& importer, const OnnxNode& node) {
+  OnnxValue x = importer.to_plain(importer.value(node));
+  const std::vector<Extent> own = x.extents();
+  const bool flattens = importer.opset() < 13;
+  const std::int64_t axis = axis_in(integer_or(node, "axis", flattens ? 1 : -1), x.rank());
+  const auto at = static_cast<std::size_t>(axis);
+  refuse_batch(x, axis, "the largest of");
+  if (flattens && at + 1 < own.size()) {
+    Extent last{1};
+    for (std::size_t i = at; i < own.size(); ++i) last.value *= own[i].value;
+    std::vector<Extent> flat(own.begin(), own.begin() + axis);
+    flat.push_back(last);
+    x = importer.reshape_to(node, x, flat);
+  }
+  const OnnxArithmetic make(importer, node);
+  const OnnxValue place =
+      importer.add<TopK>(node, {x}, false, TopKOptions{.axis = axis, .places = true});
+  std::vector<std::int64_t> numbers(static_cast<std::size_t>(x.shapes[0][at]));
+  std::iota(numbers.begin(), numbers.end(), 0);
+  Shape dims(x.rank() - at, 1);
+  dims[0] = std::ssize(numbers);
+  const OnnxValue y = make.binary("equal", place, make.numbers(std::move(dims), numbers));
+  return {importer.reshape_to(node, y, own)};
+}
+
 }  // namespace
 
 const OnnxHandlers& onnx_indices_handlers() {
   static const OnnxHandlers kHandlers = {
       {"ArgMax", arg<true>},
       {"ArgMin", arg<false>},
+      {"Compress", compress},
       {"CumSum", cumulative_sum},
       {"Gather", gather},
       {"GatherElements", indexed_gather<false>},
       {"GatherND", indexed_gather<true>},
+      {"Hardmax", hardmax},
       {"OneHot", one_hot},
+      {"ReverseSequence", reverse_sequence},
+      {"Scatter", indexed_scatter<false>},
       {"ScatterElements", indexed_scatter<false>},
       {"ScatterND", indexed_scatter<true>},
       {"TopK", top_k},

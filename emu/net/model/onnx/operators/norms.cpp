@@ -4,9 +4,7 @@
 
 #include <algorithm>
 
-#include "emu/net/model/onnx/importer.hpp"
-#include "emu/net/ops/binary.hpp"
-#include "emu/net/ops/reduce.hpp"
+#include "emu/net/model/onnx/arithmetic.hpp"
 #include "emu/net/ops/row_norm.hpp"
 #include "emu/net/ops/sampling.hpp"
 #include "formats/error.hpp"
@@ -49,7 +47,20 @@ Values layer_norm(OnnxImporter& importer, const OnnxNode& node) {
   set_affine(importer, node, *op, last.value, last.value);
   const OnnxValue y = importer.add(importer.layer_name(node, 1), std::move(op),
                                    {importer.reshape_to(node, x, rows)}, false);
-  return {importer.reshape_to(node, y, own)};
+  Values out{importer.reshape_to(node, y, own)};
+  if (!importer.is_read(node, 1) && !importer.is_read(node, 2)) return out;
+  // The mean and what the centred rows are multiplied by.
+  std::vector<std::int64_t> axes;
+  for (auto i = axis; i < std::ssize(own); ++i) axes.push_back(i);
+  const OnnxArithmetic make(importer, node);
+  out.push_back(make.reduce("reduce_mean", x, axes));
+  const OnnxValue centred = make.binary("subtract", x, out[1]);
+  const OnnxValue variance =
+      make.reduce("reduce_mean", make.binary("multiply", centred, centred), axes);
+  const float epsilon = number_or(node, "epsilon", 1e-5f);
+  out.push_back(
+      make.unary("reciprocal", make.unary("sqrt", make.binary("add", variance, epsilon))));
+  return out;
 }
 
 OnnxValue group_norm_of(OnnxImporter& importer, const OnnxNode& node, std::int64_t groups) {

@@ -7,8 +7,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "emu/net/model/onnx/importer.hpp"
-#include "emu/net/ops/binary.hpp"
+#include "emu/net/model/onnx/arithmetic.hpp"
 #include "emu/net/ops/views.hpp"
 #include "formats/error.hpp"
 
@@ -58,10 +57,35 @@ Values unary(OnnxImporter& importer, const OnnxNode& node) {
   return {importer.add<Pointwise>(node, {x}, x.image, rule, numbers)};
 }
 
+/// The value under a shape with that many axes of one element behind its own.
+OnnxValue with_axes_behind(OnnxImporter& importer, const OnnxNode& node, const OnnxValue& value,
+                           std::int64_t count) {
+  if (count == 0) return value;
+  if (!value.is_constant()) {
+    const OnnxValue x = importer.to_plain(value);
+    std::vector<Extent> target = x.extents();
+    target.insert(target.end(), static_cast<std::size_t>(count), Extent{1});
+    return importer.reshape_to(node, x, target);
+  }
+  OnnxValue out = value;
+  auto constant = std::make_shared<OnnxConstant>(*value.constant);
+  constant->dims.insert(constant->dims.end(), static_cast<std::size_t>(count), 1);
+  out.constant = std::move(constant);
+  return out;
+}
+
 Values operands_of(OnnxImporter& importer, const OnnxNode& node, std::size_t count) {
   if (count < 1) throw Error("expected an input");
   Values operands;
   for (std::size_t i = 0; i < count; ++i) operands.push_back(importer.input(node, i));
+  if (importer.opset() < 7 && count == 2 && node.find("axis") != nullptr) {
+    // Before operator set 7 the axes of the second operand begin at `axis` of the first.
+    const std::int64_t axis = axis_in(integer_or(node, "axis", 0), operands[0].rank()),
+                       behind = std::ssize(operands[0].extents()) - axis -
+                                std::ssize(operands[1].extents());
+    if (behind < 0) throw Error("expected a second operand with no more axes than there are");
+    operands[1] = with_axes_behind(importer, node, operands[1], behind);
+  }
   return operands;
 }
 
@@ -153,8 +177,18 @@ Values is_infinite(OnnxImporter& importer, const OnnxNode& node) {
 
 /// Slopes are trained.
 Values prelu(OnnxImporter& importer, const OnnxNode& node) {
-  if (!importer.input(node, 1).is_constant()) return binary(importer, node);
+  const OnnxValue& slopes = importer.input(node, 1);
+  const bool old = importer.opset() < 7 && slopes.rank() == 1;  // a slope for each channel
+  if (!slopes.is_constant() && !old) return binary(importer, node);
   OnnxValue x = importer.value(node);
+  if (old) {
+    Values operands{
+        importer.to_plain(x),
+        with_axes_behind(importer, node, slopes,
+                         slopes.extents()[0].value == 1 ? 0 : std::ssize(x.extents()) - 2)};
+    const bool images = align(importer, node, operands);
+    return {importer.add<Binary>(node, operands, images, "prelu")};
+  }
   if (importer.input(node, 1).rank() > 4) x = importer.to_plain(x);
   const OnnxValue slope = importer.trained(node, 1, x.image ? x.rank() : 0);
   return {importer.add<Binary>(node, {x, slope}, x.image, "prelu")};
@@ -239,12 +273,47 @@ Values hard_swish(OnnxImporter& importer, const OnnxNode& node) {
   return {importer.add<Binary>(node, {x, gate}, x.image, "multiply")};
 }
 
+/// Bits of whole numbers without sign, moved: times or over a power of two.
+Values bit_shift(OnnxImporter& importer, const OnnxNode& node) {
+  const std::string_view direction = text_or(node, "direction", "");
+  if (direction != "LEFT" && direction != "RIGHT") throw Error("expected direction LEFT or RIGHT");
+  const OnnxValue& given = importer.input(node, 0);
+  const std::optional<OnnxType> type = given.is_constant() ? given.constant->type : given.type;
+  Values operands = operands_of(importer, node, 2);
+  const OnnxArithmetic make(importer, node, align(importer, node, operands));
+  const OnnxValue power = make.binary("power", importer.number(2), operands[1]);
+  OnnxValue y = make.binary(direction == "LEFT" ? "multiply" : "quotient", operands[0], power);
+  // What leaves the type is lost; wider types leave float32 before.
+  const std::int64_t most = type ? range_of(*type).most : 0;
+  if (direction == "LEFT" && most > 0 && most <= 0xffff)
+    y = make.binary("modulo", y, static_cast<float>(most + 1));
+  y.integer = true;
+  return {y};
+}
+
+/// (x - mean) / (deviation + 1e-9) over axes.
+Values mean_variance(OnnxImporter& importer, const OnnxNode& node) {
+  const OnnxValue x = importer.value(node);
+  std::vector<std::int64_t> axes = integers_or(node, "axes", {0, 2, 3});
+  for (std::int64_t& axis : axes) {
+    axis = stored_axis(x, axis);
+    refuse_batch(x, axis, "a normalisation over");
+  }
+  std::ranges::sort(axes);
+  const OnnxArithmetic make(importer, node, x.image);
+  const OnnxValue centred = make.binary("subtract", x, make.reduce("reduce_mean", x, axes));
+  const OnnxValue deviation = make.unary(
+      "sqrt", make.reduce("reduce_mean", make.binary("multiply", centred, centred), axes));
+  return {make.binary("divide", centred, make.binary("add", deviation, 1e-9f))};
+}
+
 }  // namespace
 
 const OnnxHandlers& onnx_pointwise_handlers() {
   static const OnnxHandlers kHandlers = [] {
     OnnxHandlers handlers = {
         {"And", logical_and},
+        {"BitShift", bit_shift},
         {"Div", divide},
         {"Equal", compare<Comparison::equal>},
         {"Gelu", gelu},
@@ -258,6 +327,7 @@ const OnnxHandlers& onnx_pointwise_handlers() {
         {"LessOrEqual", compare<Comparison::less_or_equal>},
         {"Max", extreme<true>},
         {"Mean", mean},
+        {"MeanVarianceNormalization", mean_variance},
         {"Min", extreme<false>},
         {"Mod", modulo},
         {"Not", logical_not},

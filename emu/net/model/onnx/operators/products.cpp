@@ -7,9 +7,8 @@
 #include <map>
 #include <utility>
 
-#include "emu/net/model/onnx/importer.hpp"
+#include "emu/net/model/onnx/arithmetic.hpp"
 #include "emu/net/ops/batch_norm.hpp"
-#include "emu/net/ops/binary.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/matmul.hpp"
 #include "emu/net/ops/reduce.hpp"
@@ -218,7 +217,7 @@ Labelled contracted(OnnxImporter& importer, const OnnxNode& node, Labelled a, La
     y.value = importer.add(name, std::make_unique<MatMul>(MatMulOptions{.transpose_b = turned}),
                            {left_matrix, right_matrix}, false);
   }
-  if (target.empty()) target.push_back({1});  // a number
+  if (target.empty() && !importer.one_sample()) target.push_back({1});  // a number
   y.value = importer.reshape_to(node, y.value, target);
   return rearranged(importer, node, std::move(y), out);
 }
@@ -242,10 +241,10 @@ Tensor transposed(const Tensor& w) {
 
 /// x times a constant matrix [in, out], with a bias where `bias_input` is one vector of `out`.
 OnnxValue linear(OnnxImporter& importer, const OnnxNode& node, const OnnxValue& x, Tensor out_in,
-                 const Tensor* bias) {
+                 const Tensor* bias, std::size_t input = 1) {
   auto op = std::make_unique<Linear>(std::move(out_in), bias != nullptr);
   if (bias != nullptr) set_parameter(*op, 1, *bias);
-  return importer.add(importer.layer_name(node, 1), std::move(op), {x}, false);
+  return importer.add(importer.layer_name(node, input), std::move(op), {x}, false);
 }
 
 void scale(Tensor& tensor, float factor) {
@@ -322,13 +321,9 @@ bool has_weight(const OnnxValue& a, const OnnxValue& b) {
   return b.is_constant() && b.rank() == 2 && !a.is_constant() && a.rank() > 1;
 }
 
-Values matmul(OnnxImporter& importer, const OnnxNode& node) {
-  const OnnxValue &a = importer.input(node, 0), &b = importer.input(node, 1);
-  if (has_weight(a, b)) {
-    const OnnxValue x = importer.to_plain(a);
-    Tensor out_in = transposed(weights_of(importer, node, 1, 2));
-    return {linear(importer, node, x, std::move(out_in), nullptr)};
-  }
+/// Any of the two may be computed; both are inputs of the node.
+Values matmul_of(OnnxImporter& importer, const OnnxNode& node, const OnnxValue& a,
+                 const OnnxValue& b) {
   if (stackable(a, b)) {
     const OnnxValue left = importer.to_plain(importer.as_graph(a, ""));
     const OnnxValue right = importer.to_plain(importer.as_graph(b, node.inputs[1]));
@@ -354,18 +349,39 @@ Values matmul(OnnxImporter& importer, const OnnxNode& node) {
   return {contracted(importer, node, {a, of_a}, {b, of_b}, out).value};
 }
 
-/// Integers less their zero points, multiplied in float32: exact up to 2^24.
-Values matmul_integer(OnnxImporter& importer, const OnnxNode& node) {
-  if (!has_weight(importer.input(node, 0), importer.input(node, 1)))
-    throw Error("expected a constant matrix as the second input");
-  const OnnxValue x = importer.to_plain(without_zero_point(importer, node, 2));
-  Tensor w = transposed(weights_of(importer, node, 1, 2));
-  const std::vector<float> zeros = weight_zero_points(importer, node, 3, w.dim(0));
-  for (std::size_t i = 0; i < w.data.size(); ++i)
-    w.data[i] -= zeros[i / static_cast<std::size_t>(w.dim(1))];
-  OnnxValue y = linear(importer, node, x, std::move(w), nullptr);
+Values matmul(OnnxImporter& importer, const OnnxNode& node) {
+  const OnnxValue &a = importer.input(node, 0), &b = importer.input(node, 1);
+  if (!has_weight(a, b)) return matmul_of(importer, node, a, b);
+  const OnnxValue x = importer.to_plain(a);
+  Tensor out_in = transposed(weights_of(importer, node, 1, 2));
+  return {linear(importer, node, x, std::move(out_in), nullptr)};
+}
+
+}  // namespace
+
+OnnxValue integer_matmul(OnnxImporter& importer, const OnnxNode& node, std::size_t zero,
+                         std::size_t weight, std::size_t weight_zero) {
+  OnnxValue y;
+  if (has_weight(importer.input(node, 0), importer.input(node, weight))) {
+    const OnnxValue x = importer.to_plain(without_zero_point(importer, node, zero));
+    Tensor w = transposed(weights_of(importer, node, weight, 2));
+    const std::vector<float> zeros = weight_zero_points(importer, node, weight_zero, w.dim(0));
+    for (std::size_t i = 0; i < w.data.size(); ++i)
+      w.data[i] -= zeros[i / static_cast<std::size_t>(w.dim(1))];
+    y = linear(importer, node, x, std::move(w), nullptr, weight);
+  } else {
+    const OnnxValue a = without_zero_point(importer, node, zero),
+                    b = without_zero_point(importer, node, weight_zero, weight);
+    y = matmul_of(importer, node, a, b).at(0);
+  }
   y.integer = true;
-  return {y};
+  return y;
+}
+
+namespace {
+
+Values matmul_integer(OnnxImporter& importer, const OnnxNode& node) {
+  return {integer_matmul(importer, node, 2, 1, 3)};
 }
 
 /// The tensors of an operator over `size` channels, each of that many numbers.
@@ -381,12 +397,38 @@ std::vector<Tensor> per_channel(OnnxImporter& importer, const OnnxNode& node, st
   return out;
 }
 
+/// By the statistics of the input, and the running ones after it.
+Values batch_norm_of_batch(OnnxImporter& importer, const OnnxNode& node, const OnnxValue& x) {
+  const OnnxArithmetic make(importer, node, x.image);
+  std::vector<std::int64_t> axes = every_axis(x, "statistics over");
+  axes.pop_back();
+  const auto vector = [&](std::size_t index) { return importer.value(node, index); };
+  const OnnxValue mean = make.reduce("reduce_mean", x, axes, false);
+  const OnnxValue centred = make.binary("subtract", x, mean);
+  const OnnxValue variance =
+      make.reduce("reduce_mean", make.binary("multiply", centred, centred), axes, false);
+  const OnnxValue deviation =
+      make.unary("sqrt", make.binary("add", variance, number_or(node, "epsilon", 1e-5f)));
+  const OnnxValue y = make.binary(
+      "add", make.binary("multiply", make.binary("divide", centred, deviation), vector(1)),
+      vector(2));
+  const float momentum = number_or(node, "momentum", 0.9f);
+  const auto running = [&](std::size_t index, const OnnxValue& now) {
+    OnnxValue out = make.binary("add", make.binary("multiply", vector(index), momentum),
+                                make.binary("multiply", now, 1 - momentum));
+    out.image = false;
+    return out;
+  };
+  return {y, running(3, mean), running(4, variance)};
+}
+
 /// In training, too, the running statistics are those of the file; what ONNX would give as outputs
 /// 1 and 2 is not there.
 Values batch_norm(OnnxImporter& importer, const OnnxNode& node) {
   OnnxValue x = importer.value(node);
   if (x.rank() != 2) x = importer.to_image(x);
   if (integer_or(node, "spatial", 1) != 1) throw Error("expected statistics of whole channels");
+  if (integer_or(node, "training_mode", 0) != 0) return batch_norm_of_batch(importer, node, x);
   std::vector<Tensor> tensors = per_channel(importer, node, x.shapes[0].back(), 4);
   const std::vector<float>& variance = tensors[3].data;
   const auto negative = std::ranges::find_if(variance, [](float v) { return v < 0; });

@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "emu/net/model/onnx/importer.hpp"
-#include "emu/net/ops/binary.hpp"
+#include "emu/net/model/onnx/arithmetic.hpp"
 #include "emu/net/ops/fixed_quantizer.hpp"
 #include "emu/net/ops/pointwise.hpp"
 #include "emu/net/ops/reduce.hpp"
@@ -44,7 +43,7 @@ OnnxValue shifted(OnnxImporter& importer, const OnnxNode& node, const OnnxValue&
       throw Error(fmt::format("expected one zero point, found {}", to_string(given.shape)));
     if (given.data[0] == 0) return x;
     z = importer.number(given.data[0]);
-  } else {
+  } else if (z.rank() > 0) {
     z = x.image ? importer.to_image(z) : importer.to_plain(z);
   }
   OnnxValue y = importer.add<Binary>(node, {x, z}, x.image, "subtract");
@@ -54,8 +53,9 @@ OnnxValue shifted(OnnxImporter& importer, const OnnxNode& node, const OnnxValue&
 
 }  // namespace
 
-OnnxValue without_zero_point(OnnxImporter& importer, const OnnxNode& node, std::size_t zero) {
-  return shifted(importer, node, importer.value(node), zero);
+OnnxValue without_zero_point(OnnxImporter& importer, const OnnxNode& node, std::size_t zero,
+                             std::size_t index) {
+  return shifted(importer, node, importer.value(node, index), zero);
 }
 
 std::vector<float> weight_zero_points(OnnxImporter& importer, const OnnxNode& node,
@@ -94,12 +94,10 @@ void read_scales(OnnxImporter& importer, const OnnxNode& node, const OnnxValue& 
 }
 
 /// The range of a zero point's type; without one, of `otherwise`.
-void read_range(const OnnxImporter& importer, const OnnxNode& node, FixedQuantizerOptions& o) {
+void read_range(OnnxImporter& importer, const OnnxNode& node, FixedQuantizerOptions& o) {
   OnnxType type = OnnxType::uint8;
   if (importer.has_input(node, 2)) {
-    const OnnxValue& zero = importer.input(node, 2);
-    if (!zero.is_constant()) throw Error("expected a constant zero point");
-    type = zero.constant->type;
+    type = importer.constant(node, 2).type;
   } else if (const std::int64_t given = integer_or(node, "output_dtype", 0); given != 0) {
     type = static_cast<OnnxType>(given);
   }
@@ -159,17 +157,18 @@ OnnxValue blocks(OnnxImporter& importer, const OnnxNode& node, OnnxValue x) {
   return binary("multiply", spread(1));
 }
 
-/// (x - zero point) scale with a scale that the network computes, one for each sample, as
-/// DynamicQuantizeLinear gives it.
-OnnxValue dequantize_samples(OnnxImporter& importer, const OnnxNode& node, OnnxValue x) {
+/// (x - zero point) scale with a scale that the network computes: one number, or one for each
+/// sample, as DynamicQuantizeLinear gives it.
+OnnxValue dequantize_by_value(OnnxImporter& importer, const OnnxNode& node, OnnxValue x) {
   if (x.quantizer) x = quantized(importer, x);
   OnnxValue scale = importer.input(node, 1);
-  const bool one =
-      scale.rank() == x.rank() && std::ranges::all_of(scale.shapes, [&](const Shape& shape) {
-        return element_count(shape) == shape[0];
+  const bool each =
+      scale.rank() == x.rank() && std::ranges::all_of(scale.shapes, [](const Shape& shape) {
+        return !shape.empty() && element_count(shape) == shape[0];
       });
-  if (!one) throw Error("expected constant scales, or the scale of DynamicQuantizeLinear");
-  scale = x.image ? importer.to_image(scale) : importer.to_plain(scale);
+  const bool one = !scale.has_batch() && element_count(scale.shapes[0]) == 1 && scale.rank() < 2;
+  if (!each && !one) throw Error("expected constant scales, or the scale of DynamicQuantizeLinear");
+  if (each) scale = x.image ? importer.to_image(scale) : importer.to_plain(scale);
   x = shifted(importer, node, x, 2);
   OnnxValue y = importer.add<Binary>(node, {x, scale}, x.image, "multiply");
   y.integer = false;
@@ -178,7 +177,7 @@ OnnxValue dequantize_samples(OnnxImporter& importer, const OnnxNode& node, OnnxV
 
 Values dequantize(OnnxImporter& importer, const OnnxNode& node) {
   OnnxValue x = importer.value(node);
-  if (!importer.input(node, 1).is_constant()) return {dequantize_samples(importer, node, x)};
+  if (!importer.input(node, 1).is_constant()) return {dequantize_by_value(importer, node, x)};
   OnnxQuantizer q;
   q.options.quantizes = false;
   if (!x.quantizer && integer_or(node, "block_size", 0) != 0) return {blocks(importer, node, x)};
@@ -201,8 +200,8 @@ Values dequantize(OnnxImporter& importer, const OnnxNode& node) {
   return {y};
 }
 
-/// DynamicQuantizeLinear by its formula, with one scale for each sample: what ONNX defines for one
-/// sample. Numbers that are all zero have the scale 1.
+/// DynamicQuantizeLinear by its formula: one scale for the tensor, or for each sample of a batch,
+/// which is what ONNX defines for one sample. Numbers that are all zero have the scale 1.
 Values dynamic_quantize(OnnxImporter& importer, const OnnxNode& node) {
   constexpr float kMost = 255, kInfinity = std::numeric_limits<float>::infinity();
   const OnnxValue x = importer.value(node);
@@ -210,37 +209,74 @@ Values dynamic_quantize(OnnxImporter& importer, const OnnxNode& node) {
   for (std::size_t i = 0; i < x.rank(); ++i) {
     if (x.shapes[0][i] == x.shapes[1][i]) axes.push_back(static_cast<std::int64_t>(i));
   }
-  if (axes.empty()) throw Error("expected samples with an axis of their own");
-  const auto add = [&](std::unique_ptr<Op> op, const Values& reads) {
-    return importer.add(importer.node_name(node), std::move(op), reads, x.image);
-  };
-  const auto binary = [&](const char* kind, const OnnxValue& a, const OnnxValue& b) {
-    return add(std::make_unique<Binary>(kind), {a, b});
-  };
-  const auto clip = [&](const OnnxValue& a, float low, float high) {
-    return add(std::make_unique<Pointwise>("clip", PointwiseNumbers{low, high}), {a});
-  };
-  const auto unary = [&](const char* kind, const OnnxValue& a) {
-    return add(std::make_unique<Pointwise>(kind), {a});
-  };
-  const OnnxValue least =
-      clip(add(std::make_unique<Reduce>("reduce_min", axes), {x}), -kInfinity, 0);
-  const OnnxValue most = clip(add(std::make_unique<Reduce>("reduce_max", axes), {x}), 0, kInfinity);
-  OnnxValue scale = binary("divide", binary("subtract", most, least), importer.number(kMost));
-  scale = binary("add", scale, binary("equal", scale, importer.number(0)));
-  OnnxValue zero = unary("round", clip(unary("negate", binary("divide", least, scale)), 0, kMost));
-  OnnxValue y = clip(binary("add", unary("round", binary("divide", x, scale)), zero), 0, kMost);
+  const bool keep = !importer.one_sample();
+  if (keep && axes.empty()) throw Error("expected samples with an axis of their own");
+  const OnnxArithmetic make(importer, node, x.image), number(importer, node, x.image && keep);
+  const OnnxValue least = number.clip(number.reduce("reduce_min", x, axes, keep), -kInfinity, 0);
+  const OnnxValue most = number.clip(number.reduce("reduce_max", x, axes, keep), 0, kInfinity);
+  OnnxValue scale = number.binary("divide", number.binary("subtract", most, least), kMost);
+  scale = number.binary("add", scale, number.binary("equal", scale, 0));
+  OnnxValue zero = number.unary(
+      "round",
+      number.clip(number.unary("negate", number.binary("divide", least, scale)), 0, kMost));
+  OnnxValue y = make.unary("round", make.binary("divide", x, scale));
+  y = make.clip(make.binary("add", y, zero), 0, kMost);
   zero.integer = y.integer = true;
   scale.integer = false;
+  zero.type = y.type = OnnxType::uint8;
   return {y, scale, zero};
+}
+
+/// Sums of products of integers, times a number for each channel or for all, rounded halves to
+/// even, moved by the zero point and held within its type. Input `first` is the scale of the
+/// result, the next one its zero point.
+OnnxValue requantized(OnnxImporter& importer, const OnnxNode& node, const OnnxValue& sums,
+                      const Tensor& scale, const Tensor& weight_scale, std::size_t first) {
+  const Tensor result = importer.constant(node, first).tensor();
+  if (scale.size() != 1 || result.size() != 1)
+    throw Error("expected one scale of the input and one of the result");
+  OnnxValue factors;
+  OnnxConstant numbers{{weight_scale.size()}, false, {}};
+  if (weight_scale.size() == 1) numbers.dims.clear();
+  for (const float w : weight_scale.data)
+    numbers.elements.push_back({scale.data[0] * w / result.data[0], {}});
+  factors.constant = std::make_shared<OnnxConstant>(std::move(numbers));
+  const OnnxConstant& zero = importer.constant(node, first + 1);
+  const auto [low, high] = range_of(zero.type);
+  const OnnxArithmetic make(importer, node, sums.image);
+  OnnxValue y = make.binary("multiply", sums, importer.as_graph(factors, ""));
+  y = make.binary("add", make.unary("round", y), zero.tensor().data.at(0));
+  y = make.clip(y, static_cast<float>(low), static_cast<float>(high));
+  y.integer = true;
+  y.type = zero.type;
+  return y;
+}
+
+Values qlinear_matmul(OnnxImporter& importer, const OnnxNode& node) {
+  const Tensor scale = importer.constant(node, 1).tensor(),
+               weight_scale = importer.constant(node, 4).tensor();
+  return {
+      requantized(importer, node, integer_matmul(importer, node, 2, 3, 5), scale, weight_scale, 6)};
+}
+
+Values qlinear_conv(OnnxImporter& importer, const OnnxNode& node) {
+  const Tensor scale = importer.constant(node, 1).tensor(),
+               weight_scale = importer.constant(node, 4).tensor();
+  OnnxValue sums = integer_conv(importer, node, 2, 3, 5);
+  if (importer.has_input(node, 8)) {
+    OnnxValue bias;  // channels are the last axis here
+    bias.constant = std::make_shared<OnnxConstant>(importer.constant(node, 8));
+    sums = OnnxArithmetic(importer, node, true).binary("add", sums, importer.as_graph(bias, ""));
+  }
+  return {requantized(importer, node, sums, scale, weight_scale, 6)};
 }
 
 }  // namespace
 
 const OnnxHandlers& onnx_quantizers_handlers() {
   static const OnnxHandlers kHandlers = {
-      {"DequantizeLinear", dequantize},
-      {"DynamicQuantizeLinear", dynamic_quantize},
+      {"DequantizeLinear", dequantize}, {"DynamicQuantizeLinear", dynamic_quantize},
+      {"QLinearConv", qlinear_conv},    {"QLinearMatMul", qlinear_matmul},
       {"QuantizeLinear", quantize},
   };
   return kHandlers;

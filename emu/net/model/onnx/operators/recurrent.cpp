@@ -196,9 +196,8 @@ class RecurrentNode {
 
   void require_lengths() {
     if (!importer_.has_input(node_, kLengths)) return;
-    const OnnxValue& lengths = importer_.input(node_, kLengths);
     const auto whole = [&](std::int64_t n) { return n == layer_.time; };
-    if (!lengths.is_constant() || !std::ranges::all_of(lengths.constant->integers(), whole))
+    if (!std::ranges::all_of(importer_.constant(node_, kLengths).integers(), whole))
       throw Error("sequence_lens other than the number of steps are not supported");
   }
 

@@ -39,14 +39,13 @@ Values shape(OnnxImporter& importer, const OnnxNode& node) {
 
 /// Whole numbers travel as floats; float64 is float32 here. Floats of 8 and 16 bits are rounded to;
 /// what reads them computes in float32.
-Values cast(OnnxImporter& importer, const OnnxNode& node) {
-  const auto to = static_cast<OnnxType>(integer_or(node, "to", 1));
+OnnxValue cast_to(OnnxImporter& importer, const OnnxNode& node, OnnxType to) {
   OnnxValue x = importer.value(node);
   if (to == OnnxType::boolean) {
     x = importer.add<Where>(node, {x, importer.number(1), importer.number(0)}, x.image);
   } else if (is_integer(to) && !x.integer) {
     x = importer.add<Pointwise>(node, {x}, x.image, "truncate");
-  } else if (const std::optional<Conversion> rounds = cast_conversion(node)) {
+  } else if (const std::optional<Conversion> rounds = cast_conversion(node, to)) {
     const auto largest = static_cast<float>(largest_value(*rounds->format));
     const FixedQuantizerOptions options{.dequantizes = false,
                                         .low = -largest,
@@ -57,7 +56,53 @@ Values cast(OnnxImporter& importer, const OnnxNode& node) {
     x = importer.add<FixedQuantizer>(node, {x}, x.image, options, Tensor({1}, 1), Tensor({1}));
   }
   x.integer = is_integer(to);
-  return {x};
+  x.type = to;
+  return x;
+}
+
+Values cast(OnnxImporter& importer, const OnnxNode& node) {
+  if (importer.opset() < 6) throw Error("Cast is read from operator set 6 on");
+  return {cast_to(importer, node, static_cast<OnnxType>(integer_or(node, "to", 1)))};
+}
+
+Values cast_like(OnnxImporter& importer, const OnnxNode& node) {
+  const OnnxValue& like = importer.input(node, 1);
+  const std::optional<OnnxType> type = like.is_constant() ? like.constant->type : like.type;
+  if (!type) throw Error("expected the type of input 1 from an input, a constant or a Cast");
+  return {cast_to(importer, node, *type)};
+}
+
+/// Nothing is dropped in inference; the mask is true everywhere.
+Values dropout(OnnxImporter& importer, const OnnxNode& node) {
+  const bool trains =
+      importer.has_input(node, 2) && importer.constant(node, 2).tensor().data.at(0) != 0;
+  const float ratio = importer.has_input(node, 1) ? importer.constant(node, 1).tensor().data.at(0)
+                                                  : number_or(node, "ratio", 0.5f);
+  if (trains && ratio != 0) throw Error("a Dropout in training draws at random");
+  Values out{importer.input(node, 0)};
+  if (!importer.is_read(node, 1)) return out;
+  const OnnxValue x = importer.value(node), one = importer.number(1);
+  out.push_back(importer.add<Where>(node, {x, one, one}, x.image));
+  out.back().integer = true;
+  return out;
+}
+
+/// Ones on a diagonal of a matrix as large as the input.
+Values eye_like(OnnxImporter& importer, const OnnxNode& node) {
+  const std::vector<Extent> extents = importer.input(node, 0).extents();
+  if (extents.size() != 2 || extents[0].per_batch || extents[1].per_batch)
+    throw Error("expected two axes without the batch");
+  const std::int64_t rows = extents[0].value, columns = extents[1].value,
+                     shift = integer_or(node, "k", 0);
+  importer.hold(kFoldedWords * rows * columns);
+  OnnxConstant eye{{rows, columns}, true, {}};
+  for (std::int64_t i = 0; i < rows * columns; ++i)
+    eye.elements.push_back({0, {i % columns - i / columns == shift ? 1 : 0}});
+  eye.integer = is_integer(static_cast<OnnxType>(integer_or(node, "dtype", 1)));
+  for (Folded& element : eye.elements) element.real = static_cast<float>(element.whole.value);
+  OnnxValue out;
+  out.constant = std::make_shared<OnnxConstant>(std::move(eye));
+  return {out};
 }
 
 /// The product of extents, of which one may have the batch as a factor.
@@ -301,7 +346,8 @@ Values constant_of_shape(OnnxImporter& importer, const OnnxNode& node) {
 const OnnxHandlers& onnx_shapes_handlers() {
   static const OnnxHandlers kHandlers = {
       {"Cast", cast},           {"ConstantOfShape", constant_of_shape},
-      {"Dropout", same},        {"Expand", expand},
+      {"CastLike", cast_like},  {"EyeLike", eye_like},
+      {"Dropout", dropout},     {"Expand", expand},
       {"Flatten", flatten},     {"Identity", same},
       {"Range", range},         {"Reshape", reshape},
       {"Shape", shape},         {"Size", size},

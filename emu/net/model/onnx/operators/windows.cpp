@@ -16,7 +16,7 @@ namespace {
 using Values = std::vector<OnnxValue>;
 using Ints = std::vector<std::int64_t>;
 
-constexpr std::int64_t kMost = 1 << 20;
+constexpr std::int64_t kMost = 1 << 20, kMostPlaces = 1 << 24;
 
 /// The attributes of windows, one number for each spatial axis.
 struct Windows {
@@ -61,6 +61,11 @@ AutoPad auto_pad(const OnnxNode& node) {
 
 /// Splits the pads of an axis; the odd one goes behind for `upper`, else before.
 void split_pads(Windows& w, std::size_t axis, std::int64_t total, bool upper) {
+  if (total < 0) {  // elements beyond the last window
+    w.before[axis] = 0;
+    w.after[axis] = total;
+    return;
+  }
   const std::int64_t less = total / 2, more = total - less;
   w.before[axis] = upper ? less : more;
   w.after[axis] = upper ? more : less;
@@ -112,15 +117,15 @@ Tensor channels_last(Tensor w, std::int64_t groups, bool transposed) {
 
 /// The operator with its weight and, where the options have one, its bias (input 2).
 OnnxValue add_conv(OnnxImporter& importer, const OnnxNode& node, const OnnxValue& x,
-                   const ConvOptions& options, Tensor weight) {
+                   const ConvOptions& options, Tensor weight, std::size_t input = 1) {
   auto op = std::make_unique<Conv>(options, std::move(weight));
   if (options.bias) set_parameter(*op, 1, weights_of(importer, node, 2, 1));
-  return importer.add(importer.layer_name(node, 1), std::move(op), {x}, true);
+  return importer.add(importer.layer_name(node, input), std::move(op), {x}, true);
 }
 
 /// `w` is [out, in / groups, k..].
 OnnxValue conv_of(OnnxImporter& importer, const OnnxNode& node, const OnnxValue& x, Tensor w,
-                  bool bias) {
+                  std::size_t weight, bool bias) {
   const Ints kernel(w.shape.begin() + 2, w.shape.end());
   const Windows windows = padded_windows(node, x, kernel);
   if (windows.kernel != kernel) throw Error("expected kernel_shape to be that of the weight");
@@ -137,25 +142,33 @@ OnnxValue conv_of(OnnxImporter& importer, const OnnxNode& node, const OnnxValue&
     o.axes.push_back({windows.kernel[i], windows.stride[i], windows.dilation[i], windows.before[i],
                       windows.after[i]});
   Tensor turned = channels_last(std::move(w), o.groups, false);
-  return add_conv(importer, node, x, o, std::move(turned));
+  return add_conv(importer, node, x, o, std::move(turned), weight);
 }
 
 Values conv(OnnxImporter& importer, const OnnxNode& node) {
   const OnnxValue x = importer.to_image(importer.value(node));
-  return {conv_of(importer, node, x, weights_of(importer, node, 1, x.rank()),
+  return {conv_of(importer, node, x, weights_of(importer, node, 1, x.rank()), 1,
                   importer.has_input(node, 2))};
 }
 
-/// Integers less their zero points, multiplied in float32: exact up to 2^24.
-Values conv_integer(OnnxImporter& importer, const OnnxNode& node) {
-  const OnnxValue x = importer.to_image(without_zero_point(importer, node, 2));
-  Tensor w = weights_of(importer, node, 1, x.rank());
-  const std::vector<float> zeros = weight_zero_points(importer, node, 3, w.dim(0));
+}  // namespace
+
+OnnxValue integer_conv(OnnxImporter& importer, const OnnxNode& node, std::size_t zero,
+                       std::size_t weight, std::size_t weight_zero) {
+  const OnnxValue x = importer.to_image(without_zero_point(importer, node, zero));
+  Tensor w = weights_of(importer, node, weight, x.rank());
+  const std::vector<float> zeros = weight_zero_points(importer, node, weight_zero, w.dim(0));
   const std::size_t each = w.data.size() / zeros.size();
   for (std::size_t i = 0; i < w.data.size(); ++i) w.data[i] -= zeros[i / each];
-  OnnxValue y = conv_of(importer, node, x, std::move(w), false);
+  OnnxValue y = conv_of(importer, node, x, std::move(w), weight, false);
   y.integer = true;
-  return {y};
+  return y;
+}
+
+namespace {
+
+Values conv_integer(OnnxImporter& importer, const OnnxNode& node) {
+  return {integer_conv(importer, node, 2, 1, 3)};
 }
 
 /// A convolution over the input spread by the stride, its taps in opposite order.
@@ -205,15 +218,16 @@ Values conv_transpose(OnnxImporter& importer, const OnnxNode& node) {
 PoolOptions pool_options(const OnnxNode& node, const OnnxValue& image) {
   if (node.find("kernel_shape") == nullptr) throw Error("expected kernel_shape");
   Windows w = padded_windows(node, image, {});
-  if (std::ranges::any_of(w.dilation, [](std::int64_t d) { return d != 1; }))
-    throw Error("dilated pooling is not supported");
-  for (Ints* list : {&w.kernel, &w.stride}) list->insert(list->begin(), 3 - list->size(), 1);
+  for (Ints* list : {&w.kernel, &w.stride, &w.dilation})
+    list->insert(list->begin(), 3 - list->size(), 1);
   for (Ints* list : {&w.before, &w.after}) list->insert(list->begin(), 3 - list->size(), 0);
   PoolOptions o;
   o.kernel_depth = w.kernel[0], o.kernel_height = w.kernel[1], o.kernel_width = w.kernel[2];
   o.stride_depth = w.stride[0], o.stride_height = w.stride[1], o.stride_width = w.stride[2];
   o.pad_front = w.before[0], o.pad_top = w.before[1], o.pad_left = w.before[2];
   o.pad_back = w.after[0], o.pad_bottom = w.after[1], o.pad_right = w.after[2];
+  o.dilation_depth = w.dilation[0], o.dilation_height = w.dilation[1];
+  o.dilation_width = w.dilation[2];
   o.ceil_mode = integer_or(node, "ceil_mode", 0) != 0;
   o.count_include_pad = integer_or(node, "count_include_pad", 0) != 0;
   return o;
@@ -224,9 +238,17 @@ OnnxValue image_of(OnnxImporter& importer, const OnnxNode& node) {
 }
 
 Values max_pool(OnnxImporter& importer, const OnnxNode& node) {
-  if (importer.is_read(node, 1)) throw Error("the positions of maxima are not supported");
   const OnnxValue x = image_of(importer, node);
-  return {importer.add<MaxPool>(node, {x}, true, pool_options(node, x))};
+  const PoolOptions options = pool_options(node, x);
+  Values out{importer.add<MaxPool>(node, {x}, true, options)};
+  if (!importer.is_read(node, 1)) return out;
+  refuse_batch(x, 0, "the places of maxima in");  // places count through all samples
+  if (element_count(x.shapes[0]) > kMostPlaces)
+    throw Error("expected at most 2^24 elements, whose places float32 holds");
+  out.push_back(importer.add<MaxPoolPlaces>(node, {x}, true, options,
+                                            integer_or(node, "storage_order", 0) != 0));
+  out.back().integer = true;
+  return out;
 }
 
 Values average_pool(OnnxImporter& importer, const OnnxNode& node) {

@@ -201,12 +201,12 @@ TEST_CASE("all operators that are missing are named with their nodes", "[fast]")
   ModelWriter writer;
   writer.input("x", {-1, 3}).node("Relu", {"x"}, {"r"});
   writer.node("Det", {"x"}, {"y"}, {}, "/blocks/Det");
-  for (const char* name : {"a", "b", "c"}) writer.node("MaxUnpool", {"x"}, {name}, {}, name);
+  for (const char* name : {"a", "b", "c"}) writer.node("MaxRoiPool", {"x"}, {name}, {}, name);
   const std::string message = message_of(writer.output("y"));
   INFO(message);
   CHECK(message.find("m.onnx: operators that are not supported: Det (1: '/blocks/Det' at "
                      "byte ") != std::string::npos);
-  CHECK(message.find("), MaxUnpool (3: 'a' at byte ") != std::string::npos);
+  CHECK(message.find("), MaxRoiPool (3: 'a' at byte ") != std::string::npos);
   CHECK(message.ends_with(", ...)"));
   CHECK(message.find("Relu") == std::string::npos);
 }

@@ -20,7 +20,7 @@ using test::varint;
 using test::words;
 
 constexpr int kFloat = 1, kUint8 = 2, kInt8 = 3, kUint16 = 4, kInt16 = 5, kInt32 = 6, kInt64 = 7,
-              kString = 8, kBool = 9, kFloat16 = 10, kDouble = 11, kUint32 = 12, kBfloat16 = 16;
+              kString = 8, kBool = 9, kFloat16 = 10, kDouble = 11, kComplex64 = 14, kBfloat16 = 16;
 
 const std::string kPath = "f";
 
@@ -132,8 +132,8 @@ TEST_CASE("tensors that are refused", "[fast]") {
         "f: byte 0: tensor 'w': dims: expected no negative extent, found -2");
   CHECK(message(tensor("w", {1}, kString, bytes(6, "x"))) ==
         "f: byte 0: tensor 'w': expected a data_type of float8, float16, bfloat16, float32, "
-        "float64, int8..int64, uint8, uint16, int4, uint4 or bool, found number 8");
-  CHECK(message(tensor("w", {1}, kUint32, raw("1234"))).ends_with("found number 12"));
+        "float64, int4..int64, uint4..uint64 or bool, found number 8");
+  CHECK(message(tensor("w", {1}, kComplex64, raw("12345678"))).ends_with("found number 14"));
   CHECK(message(bytes(8, "w")).ends_with("found number 0"));
   CHECK(message(tensor("w", {1}, kFloat, integer(14, 1)))
             .ends_with("expected the location of external data, found none"));
