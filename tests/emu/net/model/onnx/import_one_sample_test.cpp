@@ -85,7 +85,7 @@ TEST_CASE("what the arrays decide is told with the node", "[fast]") {
 TEST_CASE("nodes that only decided sizes are not in the graph", "[fast]") {
   ModelWriter writer;
   writer.input("x", {4}).input("n", {1}, 7);
-  const std::string two = writer;
+  const std::string two = writer.wholes({2});
   const std::string size = writer.op("Add", {"n", two});
   writer.node("Reshape", {"x", size}, {"y"}).output("y");
   const Run run{{{"x", tensor({4}, {1, 2, 3, 4})}, {"n", tensor({1}, {2})}}};
