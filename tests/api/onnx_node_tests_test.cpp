@@ -60,12 +60,16 @@ struct Stored {
 };
 
 /// A TensorProto; nothing for a sequence, an optional or strings.
-std::optional<Stored> read_tensor(const fs::path& path) {
+std::optional<Stored> read_tensor(const fs::path& path, const net::OnnxValueInfo& port) {
   std::ifstream file(path, std::ios::binary);
   const std::string bytes(std::istreambuf_iterator<char>(file), {});
   const std::string name = path.filename();
   try {
-    const net::OnnxTensor stored = net::read_onnx_tensor(net::WireReader(name, bytes));
+    net::OnnxTensor stored = net::read_onnx_tensor(net::WireReader(name, bytes));
+    // Codes of bfloat16 are there as uint16.
+    if (port.type == static_cast<std::int64_t>(net::OnnxType::bfloat16) &&
+        stored.type == net::OnnxType::uint16)
+      stored.type = net::OnnxType::bfloat16;
     Stored out{net::Tensor(), stored.type};
     out.tensor.shape = stored.dims;
     out.tensor.data = net::to_floats(stored);
@@ -127,14 +131,14 @@ Outcome run(const fs::path& folder, const test::Workplace& w, const std::string&
       if (std::ranges::count(model.graph.initializers, input.name, &net::OnnxTensor::name) > 0)
         continue;
       const std::optional<Stored> given =
-          read_tensor(data / ("input_" + std::to_string(asked.arrays.size()) + ".pb"));
+          read_tensor(data / ("input_" + std::to_string(asked.arrays.size()) + ".pb"), input);
       if (!given) return {"an input is no tensor of numbers", ""};
       asked.arrays.push_back({std::string(input.name), given->tensor});
     }
     const api::Inferred inferred = api::infer(asked, w.context);
     for (std::size_t i = 0; i < model.graph.outputs.size(); ++i) {
       const std::optional<Stored> wanted =
-          read_tensor(data / ("output_" + std::to_string(i) + ".pb"));
+          read_tensor(data / ("output_" + std::to_string(i) + ".pb"), model.graph.outputs[i]);
       if (!wanted) return {"an output is no tensor of numbers", ""};
       const auto found = std::ranges::find(inferred.outputs, model.graph.outputs[i].name,
                                            &api::Inferred::Output::name);
