@@ -72,13 +72,15 @@ Values cast_like(OnnxImporter& importer, const OnnxNode& node) {
   return {cast_to(importer, node, *type)};
 }
 
-/// Nothing is dropped in inference; the mask is true everywhere.
+/// Nothing is dropped in inference, also of networks exported in training; the mask is true
+/// everywhere. Arrays that are one sample are what ONNX computes, whose training draws at random.
 Values dropout(OnnxImporter& importer, const OnnxNode& node) {
-  const bool trains =
-      importer.has_input(node, 2) && importer.constant(node, 2).tensor().data.at(0) != 0;
-  const float ratio = importer.has_input(node, 1) ? importer.constant(node, 1).tensor().data.at(0)
-                                                  : number_or(node, "ratio", 0.5f);
-  if (trains && ratio != 0) throw Error("a Dropout in training draws at random");
+  if (importer.one_sample() && importer.has_input(node, 2) &&
+      importer.constant(node, 2).tensor().data.at(0) != 0) {
+    const float ratio =
+        importer.has_input(node, 1) ? importer.constant(node, 1).tensor().data.at(0) : 0.5f;
+    if (ratio != 0) throw Error("a Dropout in training draws at random");
+  }
   Values out{importer.input(node, 0)};
   if (!importer.is_read(node, 1)) return out;
   const OnnxValue x = importer.value(node), one = importer.number(1);
