@@ -428,7 +428,8 @@ Values batch_norm(OnnxImporter& importer, const OnnxNode& node) {
   OnnxValue x = importer.value(node);
   if (x.rank() != 2) x = importer.to_image(x);
   if (integer_or(node, "spatial", 1) != 1) throw Error("expected statistics of whole channels");
-  if (integer_or(node, "training_mode", 0) != 0) return batch_norm_of_batch(importer, node, x);
+  if (importer.one_sample() && integer_or(node, "training_mode", 0) != 0)
+    return batch_norm_of_batch(importer, node, x);
   std::vector<Tensor> tensors = per_channel(importer, node, x.shapes[0].back(), 4);
   const std::vector<float>& variance = tensors[3].data;
   const auto negative = std::ranges::find_if(variance, [](float v) { return v < 0; });
