@@ -61,11 +61,6 @@ AutoPad auto_pad(const OnnxNode& node) {
 
 /// Splits the pads of an axis; the odd one goes behind for `upper`, else before.
 void split_pads(Windows& w, std::size_t axis, std::int64_t total, bool upper) {
-  if (total < 0) {  // elements beyond the last window
-    w.before[axis] = 0;
-    w.after[axis] = total;
-    return;
-  }
   const std::int64_t less = total / 2, more = total - less;
   w.before[axis] = upper ? less : more;
   w.after[axis] = upper ? more : less;
@@ -202,8 +197,14 @@ Values conv_transpose(OnnxImporter& importer, const OnnxNode& node) {
     if (!shape.empty() || automatic == AutoPad::upper || automatic == AutoPad::lower) {
       const std::int64_t size = shape.empty() ? n * axis.spread : shape[i + skipped];
       if (size < 1 || size > kMostElements) throw Error("expected an output_shape of at least 1");
-      // Without auto_pad the odd one goes behind, too, as the specification has it.
-      split_pads(windows, i, whole + more[i] - size, automatic == AutoPad::upper);
+      const std::int64_t total = whole + more[i] - size;
+      if (automatic == AutoPad::none && total < 0) {  // elements beyond the last window
+        windows.before[i] = 0;
+        windows.after[i] = total;
+      } else {
+        // Without auto_pad the odd one goes behind, too, as the specification has it.
+        split_pads(windows, i, total, automatic == AutoPad::upper);
+      }
     } else if (automatic == AutoPad::valid) {
       windows.before[i] = windows.after[i] = 0;
     }
