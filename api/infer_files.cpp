@@ -6,9 +6,10 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
+#include <map>
 #include <memory>
-#include <optional>
-#include <set>
+
 #include <span>
 
 #include "api/array_files.hpp"
@@ -74,16 +75,23 @@ net::ImportOptions shapes_of(const net::OnnxModel& file, const std::vector<Named
   return options;
 }
 
-/// Whether the arrays may be samples of a batch: each has an axis for them, and as many.
+/// Whether the arrays may be samples of a batch: each has an axis for them, and as many; or the
+/// file has one symbol for axes of theirs that differ, which is refused.
 bool have_batch(const net::OnnxModel& file, const std::vector<NamedArray>& inputs,
                 const net::ImportOptions& options) {
   std::set<std::int64_t> samples;
+  std::map<std::string_view, std::set<std::int64_t>> by_symbol;
   for (const net::OnnxValueInfo& info : file.graph.inputs) {
     const auto given = options.input_shapes.find(info.name);
     if (given == options.input_shapes.end()) continue;
     const std::size_t axis = net::batch_axis(info);
-    samples.insert(axis < given->second.size() ? given->second[axis] : 0);
+    const std::int64_t count = axis < given->second.size() ? given->second[axis] : 0;
+    samples.insert(count);
+    if (axis < info.dims.size() && !info.dims[axis].symbol.empty())
+      by_symbol[info.dims[axis].symbol].insert(count);
   }
+  for (const auto& [symbol, counts] : by_symbol)
+    if (counts.size() > 1) return true;
   return samples.size() <= 1 && !samples.contains(0) && !inputs.empty();
 }
 

@@ -33,8 +33,9 @@ std::map<std::int64_t, int> real_products(const UnitDescription& u, const Gemm& 
 
 std::uint64_t stored_code(const Unit& unit, const std::vector<std::uint8_t>& d) {
   std::uint64_t code = 0;
-  std::memcpy(&code, d.data(),
-              static_cast<std::size_t>(bytes_of(unit.d_format(), unit.description()->accumulator)));
+  std::memcpy(
+      &code, d.data(),
+      static_cast<std::size_t>(bytes_of(unit.d_format(), result_register(*unit.description()))));
   return unit.d_format() == nullptr ? code : code >> unit.d_format()->container_shift;
 }
 
