@@ -7,9 +7,9 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
-#include <map>
 #include <memory>
-
+#include <optional>
+#include <set>
 #include <span>
 
 #include "api/array_files.hpp"
