@@ -171,7 +171,10 @@ Conclusion run_network(const ExperimentRun& run) {
   std::vector<SearchEntry> refined = entries_of(space, ranking, refined_count);
   refine(run, bench, refined);
   std::ranges::stable_sort(refined, quieter);
-  std::vector<SearchEntry> measured = to_measure(refined, measured_count, space.units.size());
+  std::vector<SearchEntry> measured;
+  std::size_t best = 0;
+  for (const SearchEntry& entry : refined)
+    if (entry.random || best++ < measured_count) measured.push_back(entry);
 
   Conclusion conclusion;
   conclusion.sentences = baseline_notes(bench.trained);

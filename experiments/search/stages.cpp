@@ -133,34 +133,6 @@ bool quieter(const SearchEntry& a, const SearchEntry& b) {
          std::tuple(-of(b), b.configured.bits, b.configured.mac);
 }
 
-std::vector<SearchEntry> to_measure(const std::vector<SearchEntry>& refined, std::size_t count,
-                                    std::size_t units) {
-  std::vector<const SearchEntry*> best, front;
-  for (const SearchEntry& e : refined)
-    if (!e.random) best.push_back(&e);
-  const auto undercut = [&](const SearchEntry& e) {
-    return std::ranges::any_of(best, [&](const SearchEntry* other) {
-      const Configured &its = other->configured, &own = e.configured;
-      return its.bits <= own.bits && its.mac <= own.mac && other->refined.db >= e.refined.db &&
-             (its.bits < own.bits || its.mac < own.mac || other->refined.db > e.refined.db);
-    });
-  };
-  for (const SearchEntry* const e : best)
-    if (!std::isnan(e->refined.db) && !undercut(*e)) front.push_back(e);
-  std::ranges::stable_sort(front, {}, [](const SearchEntry* e) { return e->configured.mac; });
-  std::set<const SearchEntry*> chosen;
-  const std::size_t first = units > 1 ? (count + 1) / 2 : count;
-  for (std::size_t i = 0; i < std::min(first, best.size()); ++i) chosen.insert(best[i]);
-  for (const SearchEntry* const e : spread(front, count - first))
-    if (chosen.size() < count) chosen.insert(e);
-  for (const SearchEntry* const e : best)
-    if (chosen.size() < count) chosen.insert(e);
-  std::vector<SearchEntry> out;
-  for (const SearchEntry& e : refined)
-    if (e.random || chosen.contains(&e)) out.push_back(e);
-  return out;
-}
-
 std::vector<Row> measure(const ExperimentRun& run, const Workbench& bench,
                          const std::vector<SearchEntry>& entries) {
   Json points = Json::array();

@@ -22,12 +22,6 @@ std::vector<SearchEntry> entries_of(const SearchSpace&, const SearchRanking&, st
 /// The best by refined noise first, without a figure last.
 bool quieter(const SearchEntry&, const SearchEntry&);
 
-/// Those to measure, in the order of `refined`, which is that of quieter(): the random ones and
-/// `count` others, the best. On several units half of them are the best, the others lie along the
-/// front of bits, cost and refined noise.
-std::vector<SearchEntry> to_measure(const std::vector<SearchEntry>& refined, std::size_t count,
-                                    std::size_t units);
-
 /// Runs the entries as the points of a sweep, whose rows the folder then has.
 std::vector<Row> measure(const ExperimentRun&, const Workbench&, const std::vector<SearchEntry>&);
 
