@@ -20,7 +20,8 @@ struct Run {
   std::map<std::string, Tensor> arrays;
 
   ImportedModel import(const ModelWriter& writer, std::int64_t opset = 17) const {
-    ImportOptions options{.one_sample = true};
+    ImportOptions options;
+    options.one_sample = true;
     for (const auto& [name, array] : arrays) {
       options.input_shapes[name] = array.shape;
       options.arrays[name] = &array;
