@@ -39,7 +39,7 @@ struct Softmaxes {
 };
 
 /// Of every value, whether its samples do not follow each other: the batch is on a later axis, or
-/// was until the axes were joined.
+/// was until the axes were joined. None where the graph takes one sample alone.
 std::vector<bool> across_samples(const Graph& graph) {
   const auto shapes_of = [&](std::int64_t batch) {
     std::vector<Shape> inputs;
@@ -49,7 +49,12 @@ std::vector<bool> across_samples(const Graph& graph) {
     }
     return value_shapes(graph, inputs);
   };
-  const std::vector<Shape> two = shapes_of(2), three = shapes_of(3);
+  std::vector<Shape> two, three;
+  try {
+    two = shapes_of(2), three = shapes_of(3);
+  } catch (const Error&) {  // a reshape to the sizes of one sample
+    return std::vector<bool>(shapes_of(1).size());
+  }
   // The axis of the batch; the rank where the value does not depend on it.
   const auto batch_axis = [&](int v) {
     std::size_t axis = 0;

@@ -184,4 +184,28 @@ TEST_CASE("ONNX's own test cases are right or refused", "[fast]") {
   }
 }
 
+TEST_CASE("a recipe applies to arrays that are one sample", "[fast]") {
+  const std::string folder = kFolder + std::string("node/test_matmul_");
+  if (!fs::exists(folder + "2d")) {
+    WARN("skipped: ONNX's test data are not installed (apt-get install libonnx-testdata)");
+    return;
+  }
+  const test::Workplace w;
+  const std::string recipe =
+      R"({"numemu_recipe": 1, "calibrate": {"rule": "dynamic"},
+          "roles": {"weight": {"format": "int8"}, "activation": {"format": "int8"}}})";
+  std::map<std::string, std::vector<std::string>> found;
+  std::ptrdiff_t right = 0;
+  for (const auto& entry : fs::directory_iterator(kFolder + std::string("node"))) {
+    if (run(entry.path(), w).what != "right") continue;
+    ++right;
+    const Outcome outcome = run(entry.path(), w, recipe);
+    found[outcome.what].push_back(entry.path().filename().string() + ": " + outcome.detail);
+  }
+  for (const auto& [what, names] : found)
+    if (what != "right") WARN(names.size() << " " << what << ", " << names[0]);
+  CHECK(right > 800);
+  CHECK(std::ssize(found["right"]) == right);
+}
+
 }  // namespace onnx_node_tests_test
