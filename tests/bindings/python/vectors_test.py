@@ -68,6 +68,6 @@ def test_verify(program):
 
 
 def test_refusals(program):
-    for words, text in [(dict(subject="fma", level=3, format="f16"), "--level: expected 1 or 2"), (dict(subject="fma", format="f16", n=0), "--n: expected at least 1"), (dict(subject="fma", format="f16", style="tiess"), "ties"), (dict(subject=H100, k=0), "--k: expected 1 to")]:
+    for words, text in [(dict(subject="fma", level=3, format="f16"), "^level: expected 1 or 2"), (dict(subject="fma", format="f16", n=0), "^n: expected at least 1"), (dict(subject="fma", format="f16", style="tiess"), "ties"), (dict(subject=H100, k=0), "^k: expected 1 to")]:
         with pytest.raises(numemu.Error, match=text):
             numemu.vectors(**words)
