@@ -124,9 +124,9 @@ std::vector<std::string> aliases_of(const Format&);
 /// eXmY[bB][+ieee|+nan1|+fnuz|+finite][+nosub|+ftz][+unsigned]: 1 <= X <= 15, 0 <= Y <= 23, |B| <=
 /// 32767; default bias 2^(X-1)-1, default +ieee; the parts after '+' in any order.
 /// binary{K}p{P}{s|u}{e|f} (IEEE P3109): 3 <= K <= 15, signed 1 <= P < K, unsigned 1 <= P <= K.
-/// int{N}, uint{N}: 9 <= N <= 16 (narrower ones are rows). The record's name is the canonical
-/// spelling. Empty if `text` has neither shape. Throws Error naming the offending part if it has
-/// the shape but is out of range.
+/// int{N}, uint{N}: 9 <= N <= 16, 32 and 64 (narrower ones are rows), and uint1. The record's name
+/// is the canonical spelling. Empty if `text` has neither shape. Throws Error naming the offending
+/// part if it has the shape but is out of range.
 std::optional<Format> parse_descriptor(std::string_view text);
 
 }  // namespace numemu

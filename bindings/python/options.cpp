@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <optional>
+#include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <variant>
 
@@ -126,12 +130,26 @@ std::string type_text(const api::Option& option) {
       option.target);
 }
 
+constexpr std::array<std::string_view, 6> kCommands = {"eval", "infer", "train",
+                                                       "tune", "sweep", "experiment"};
+
 template <class... Request>
-std::vector<api::Option> all_of(Request&... requests) {
-  std::vector<api::Option> all;
-  for (const std::vector<api::Option>& own : {api::options_of(requests)...})
-    all.insert(all.end(), own.begin(), own.end());
-  return all;
+void visit_of(const std::function<void(const api::Option&)>& visit) {
+  std::tuple<Request...> requests;
+  const auto each = [&](auto& request) {
+    for (const api::Option& option : api::options_of(request)) visit(option);
+  };
+  std::apply([&](auto&... request) { (each(request), ...); }, requests);
+}
+
+/// Every option of the command, with its default value.
+void visit_options(std::string_view command, const std::function<void(const api::Option&)>& visit) {
+  if (command == "eval") return visit_of<api::OpenRequest, api::EvaluateRequest>(visit);
+  if (command == "infer") return visit_of<api::InferRequest>(visit);
+  if (command == "train") return visit_of<api::TrainRequest>(visit);
+  if (command == "tune") return visit_of<api::TuneRequest>(visit);
+  if (command == "sweep") return visit_of<api::SweepRequest>(visit);
+  return visit_of<api::ExperimentRequest>(visit);
 }
 
 /// The flag of the command turns it off.
@@ -161,16 +179,12 @@ void Options::require_all_read() const {
 
 std::string with_names_of_python(std::string_view message) {
   static const std::map<std::string, std::string> other_names = [] {
-    api::OpenRequest open;
-    api::EvaluateRequest evaluate;
-    api::InferRequest infer;
-    api::TrainRequest train;
-    api::TuneRequest tune;
-    api::SweepRequest sweep;
-    api::ExperimentRequest experiment;
     std::map<std::string, std::string> names;
-    for (const api::Option& o : all_of(open, evaluate, infer, train, tune, sweep, experiment))
-      if (!o.flag.empty()) names[o.flag] = o.name + (turned_off(o) ? "=False" : "");
+    for (const std::string_view command : kCommands) {
+      visit_options(command, [&](const api::Option& o) {
+        if (!o.flag.empty()) names[o.flag] = o.name + (turned_off(o) ? "=False" : "");
+      });
+    }
     return names;
   }();
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
@@ -197,23 +211,11 @@ std::string with_names_of_python(std::string_view message) {
 }
 
 py::list described_options(const std::string& command) {
-  api::OpenRequest open;
-  api::EvaluateRequest evaluate;
-  api::InferRequest infer;
-  api::TrainRequest train;
-  api::TuneRequest tune;
-  api::SweepRequest sweep;
-  api::ExperimentRequest experiment;
-  const std::vector<api::Option> options = command == "eval"    ? all_of(open, evaluate)
-                                           : command == "infer" ? all_of(infer)
-                                           : command == "train" ? all_of(train)
-                                           : command == "tune"  ? all_of(tune)
-                                           : command == "sweep" ? all_of(sweep)
-                                                                : all_of(experiment);
   py::list rows;
-  for (const api::Option& option : options)
+  visit_options(command, [&](const api::Option& option) {
     if (!option.files)
       rows.append(py::make_tuple(option.name, standard_of(option), option.help, type_text(option)));
+  });
   return rows;
 }
 

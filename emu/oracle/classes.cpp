@@ -125,6 +125,7 @@ bool Judge::is_hard_case(const Value& v) const {
   // a / b and the root of a come as near as 1 / b, and 1 / a by a small factor.
   const int nearest = arithmetic == Arithmetic::quotient ? kept - 1 : kept - 5;
   const int near = std::min({kNear, 64 - kept - 2, nearest});
+  if (near < 1) return false;  // of few bits no result is nearer than others
   const std::uint64_t half = std::uint64_t{1} << 63;
   const std::uint64_t distance = dropped >= half ? dropped - half : half - dropped;
   return (distance != 0 || v.sticky) && distance <= std::uint64_t{1} << (63 - near);

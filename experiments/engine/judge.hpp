@@ -74,8 +74,8 @@ Finding exact_finding(std::string what, double predicted, double measured, bool 
 /// test the claim and is counted separately.
 Finding self_check(std::string what, double expected, double measured, bool holds);
 
-/// Standard errors that must lie outside of what is claimed before it fails: of a thousand findings
-/// that are true at their limit one in thirty fails by chance, where 1.96 would fail 25.
+/// Standard errors that must lie outside of what is claimed before it fails. Of a thousand findings
+/// that are true at their limit 0.03 fail by chance; with 1.96 it would be 25.
 inline constexpr double kErrors = 4;
 
 /// A prediction by a model: holds where the interval of 95 % lies within `tolerance`, fails where

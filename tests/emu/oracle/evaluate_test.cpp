@@ -7,6 +7,7 @@
 
 #include "emu/oracle/record.hpp"
 #include "tests/catch.hpp"
+#include "tests/emu/oracle/one_record.hpp"
 #include "tests/oracle/rational_codec.hpp"
 
 namespace numemu::oracle::evaluate_test {
@@ -16,14 +17,7 @@ Rational signed_rational(const Decoded& d) {
   return d.negative ? Rational(-d.magnitude) : d.magnitude;
 }
 
-Encoded result_of(const Subject& s, std::initializer_list<std::uint64_t> operands) {
-  const Layout layout = layout_of(s);
-  Records records(layout, 1);
-  std::size_t f = 0;
-  for (const std::uint64_t code : operands) records.columns[f++][0] = code;
-  evaluate(s, records);
-  return {records.columns[f][0], static_cast<std::uint8_t>(records.columns[f + 1][0])};
-}
+using one_record::result_of;
 
 TEST_CASE("products and sums of finite codes agree with exact rationals", "[fast]") {
   const Format& from = find_format("float8_e4m3fn");

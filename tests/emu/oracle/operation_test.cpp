@@ -12,6 +12,7 @@
 #include "emu/oracle/record.hpp"
 #include "emu/oracle/subject.hpp"
 #include "tests/catch.hpp"
+#include "tests/emu/oracle/one_record.hpp"
 #include "tests/oracle/rational_codec.hpp"
 
 namespace numemu::oracle::operation_test {
@@ -411,12 +412,7 @@ Encoded result_of(const char* op, const char* from, const char* to,
   const Subject s = operation_subject(
       operation, source, to[0] != 0 ? find_format(to) : usual_result(operation, source),
       parse_rounding(rounding), overflow);
-  const Layout layout = layout_of(s);
-  Records records(layout, 1);
-  std::size_t f = 0;
-  for (const std::uint64_t code : operands) records.columns[f++][0] = code;
-  evaluate(s, records);
-  return {records.columns[f][0], static_cast<std::uint8_t>(records.columns[f + 1][0])};
+  return one_record::result_of(s, operands);
 }
 
 TEST_CASE("NaN and zeros of choices and comparisons follow IEEE 754 and RISC-V", "[fast]") {

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "emu/net/memory.hpp"
 #include "emu/net/ops/binary.hpp"
@@ -201,9 +202,13 @@ OnnxValue OnnxImporter::decided(const OnnxValue& value) {
   if (value.type) made.type = *value.type;
   hold(6 * tensor.size());
   made.elements.reserve(tensor.data.size());
+  // The ends of int64 as float32 has them: Slice means "to the end" by them.
+  const auto whole = [](float v) {
+    if (!(v < 0x1p63f)) return std::numeric_limits<std::int64_t>::max();
+    return static_cast<std::int64_t>(std::max(v, -0x1p63f));
+  };
   for (const float v : tensor.data)
-    made.elements.push_back(value.integer ? Folded{0, {static_cast<std::int64_t>(v)}}
-                                          : Folded{v, {}});
+    made.elements.push_back(value.integer ? Folded{0, {whole(v)}} : Folded{v, {}});
   known.constant = std::make_shared<OnnxConstant>(std::move(made));
   return known;
 }

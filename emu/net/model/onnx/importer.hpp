@@ -179,6 +179,7 @@ class OnnxImporter {
   std::map<int, Tensor> evaluated_;                 // by value number, of few elements
   Tensor last_evaluated_;                           // of more
   std::map<int, OnnxValue> decided_;                // by value number
+  std::int64_t inner_nodes_ = 0;                    // of graphs inside nodes, in every round
   std::map<std::string_view, std::int64_t> reads_;  // that are still to come
   std::map<const OnnxNode*, std::vector<OnnxGraph>> branches_;  // of If: else, then; bodies
   std::map<std::string, int> names_;                            // how often a name was requested

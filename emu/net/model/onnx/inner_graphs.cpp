@@ -15,6 +15,10 @@ namespace numemu::net {
 /// The results of a graph inside a node, its nodes in place of that node; `given` are its inputs.
 std::vector<OnnxValue> OnnxImporter::import_body(const OnnxGraph& body,
                                                  const std::vector<OnnxValue>& given) {
+  constexpr std::int64_t kMostInner = 200'000;  // loops in loops multiply their rounds
+  inner_nodes_ += 1 + std::ssize(body.nodes);
+  if (inner_nodes_ > kMostInner)
+    throw Error(fmt::format("expected inner graphs of at most {} nodes in all rounds", kMostInner));
   std::vector<std::string_view> made;  // names that are free again behind it
   const auto define = [&](std::string_view name) {
     if (name.empty()) return;

@@ -4,7 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <cmath>
+#include <functional>
 #include <map>
 #include <numeric>
 
@@ -54,15 +55,19 @@ Constants unique(const OnnxNode& node, const Inputs& inputs, OnnxFolder& folder)
   const auto at_axis = static_cast<std::size_t>(axis);
   const std::int64_t slices = whole ? data.size() : data.dims[at_axis];
   const std::int64_t inner = whole ? 1 : strides_of(data.dims)[at_axis],
-                     outer = slices == 0 ? 0 : data.size() / (slices * inner);
-  const auto element = [&](std::int64_t slice, std::int64_t k) {
-    const Folded& e =
-        data.elements[static_cast<std::size_t>((k / inner * slices + slice) * inner + k % inner)];
-    return data.integer ? static_cast<double>(e.whole.value) : double{e.real};
+                     outer = data.size() == 0 ? 0 : data.size() / (slices * inner);
+  const auto element = [&](std::int64_t slice, std::int64_t k) -> const Folded& {
+    return data
+        .elements[static_cast<std::size_t>((k / inner * slices + slice) * inner + k % inner)];
+  };
+  const auto is_less = [&](const Folded& a, const Folded& b) {
+    if (data.integer) return a.whole.value < b.whole.value;
+    return a.real < b.real || (!std::isnan(a.real) && std::isnan(b.real));  // NaN is last
   };
   const auto order = [&](std::int64_t a, std::int64_t b) {
     for (std::int64_t k = 0; k < outer * inner; ++k) {
-      if (element(a, k) != element(b, k)) return element(a, k) < element(b, k);
+      if (is_less(element(a, k), element(b, k))) return true;
+      if (is_less(element(b, k), element(a, k))) return false;
     }
     return false;
   };
@@ -138,8 +143,9 @@ Constants suppression(const OnnxNode& node, const Inputs& inputs, OnnxFolder& fo
     const float* const score = scores.data.data() + line * count;
     const std::int64_t image = line / scores.dim(1);
     std::iota(order.begin(), order.end(), 0);
-    std::ranges::stable_sort(order,
-                             [&](std::int64_t a, std::int64_t b) { return score[a] > score[b]; });
+    std::ranges::stable_sort(order, std::greater(), [&](std::int64_t b) {
+      return std::isnan(score[b]) ? -HUGE_VALF : score[b];
+    });
     std::vector<Box> kept;
     for (const std::int64_t b : order) {
       if (static_cast<float>(kept.size()) >= most) break;

@@ -21,6 +21,10 @@ std::string text_attribute(const std::string& name, const std::string& value) {
   return bytes(1, name) + bytes(4, value) + integer(20, 3);
 }
 
+std::string graph_attribute(const std::string& name, const std::string& graph) {
+  return bytes(1, name) + bytes(6, graph) + integer(20, 5);
+}
+
 std::string tensor_attribute(const std::string& name, const std::vector<std::int64_t>& dims,
                              int type, const std::string& data) {
   std::string out;

@@ -14,6 +14,8 @@ std::string attribute(const std::string& name, std::int64_t value);
 std::string attribute(const std::string& name, float value);
 std::string attribute(const std::string& name, const std::vector<std::int64_t>& values);
 std::string text_attribute(const std::string& name, const std::string& value);
+/// A graph inside a node: the bytes of its GraphProto.
+std::string graph_attribute(const std::string& name, const std::string& graph);
 /// One that holds a tensor: float32 (type 1), int64 (7), bool (9).
 std::string tensor_attribute(const std::string& name, const std::vector<std::int64_t>& dims,
                              int type, const std::string& data);
@@ -42,6 +44,7 @@ class ModelWriter {
                     const std::vector<std::string>& outputs,
                     const std::vector<std::string>& attributes = {}, const std::string& name = "",
                     const std::string& domain = "");
+  const std::string& graph() const { return graph_; }
   std::string file(std::int64_t opset = 13) const;
   ImportedModel import(std::int64_t opset = 13, const ImportOptions& options = {}) const;
 

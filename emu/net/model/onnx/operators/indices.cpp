@@ -204,6 +204,7 @@ Values reverse_sequence(OnnxImporter& importer, const OnnxNode& node) {
   const auto t = static_cast<std::size_t>(time), b = static_cast<std::size_t>(batch);
   if (std::ssize(lengths) != dims[b] || time == batch)
     throw Error("expected a length for each sequence");
+  importer.hold(2 * element_count(dims));  // eight bytes each
   std::vector<std::int64_t> places;
   for (std::int64_t i = 0; i < element_count(dims); ++i) {
     const std::int64_t step = i / steps[t] % dims[t],

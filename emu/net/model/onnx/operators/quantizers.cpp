@@ -242,10 +242,11 @@ OnnxValue requantized(OnnxImporter& importer, const OnnxNode& node, const OnnxVa
     numbers.elements.push_back({scale.data[0] * w / result.data[0], {}});
   factors.constant = std::make_shared<OnnxConstant>(std::move(numbers));
   const OnnxConstant& zero = importer.constant(node, first + 1);
+  if (zero.size() != 1) throw Error("expected one zero point of the result");
   const auto [low, high] = range_of(zero.type);
   const OnnxArithmetic make(importer, node, sums.image);
   OnnxValue y = make.binary("multiply", sums, importer.as_graph(factors, ""));
-  y = make.binary("add", make.unary("round", y), zero.tensor().data.at(0));
+  y = make.binary("add", make.unary("round", y), zero.tensor().data[0]);
   y = make.clip(y, static_cast<float>(low), static_cast<float>(high));
   y.integer = true;
   y.type = zero.type;

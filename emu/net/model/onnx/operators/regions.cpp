@@ -14,7 +14,7 @@ namespace {
 using Values = std::vector<OnnxValue>;
 using Ints = std::vector<std::int64_t>;
 
-constexpr std::int64_t kMostSamples = 1 << 16;
+constexpr std::int64_t kMostSamples = 1 << 16, kLargestMap = 1 << 20;
 
 /// The sampling of regions along one axis of the maps.
 struct Sampling {
@@ -112,16 +112,21 @@ Values max_unpool(OnnxImporter& importer, const OnnxNode& node) {
   if (shape.size() < 3 || axes + 2 != shape.size() || stride.size() != axes ||
       pads.size() != 2 * axes)
     throw Error("expected a kernel, strides and pads for each axis of the maps");
+  const auto out_of_range = [](std::int64_t n) { return n < 0 || n > kLargestMap; };
+  for (const Ints& sizes : {shape, kernel, stride, pads})
+    if (std::ranges::any_of(sizes, out_of_range))
+      throw Error("expected sizes, strides and pads from 0 to 2^20");
   Shape own = shape;  // in which the places count
   for (std::size_t i = 0; i < axes; ++i)
     own[i + 2] = (shape[i + 2] - 1) * stride[i] + kernel[i] - pads[i] - pads[i + axes];
   Shape target = own;
   if (importer.has_input(node, 2)) target = importer.constant(node, 2).integers();
-  const auto small = [](std::int64_t n) { return n < 1 || n > (1 << 20); };
-  if (target.size() != shape.size() || std::ranges::any_of(target, small) ||
-      element_count(target) > (std::int64_t{1} << 24))
-    throw Error("expected a result of at most 2^24 elements, whose places float32 holds");
-  if (std::ranges::any_of(own, small)) throw Error("expected maps of at least one element");
+  for (const Shape& maps : {own, target}) {
+    if (maps.size() != shape.size() ||
+        std::ranges::any_of(maps, [](std::int64_t n) { return n < 1 || n > kLargestMap; }) ||
+        element_count(maps) > (std::int64_t{1} << 24))
+      throw Error("expected maps of 1 to 2^24 elements, whose places float32 holds");
+  }
   const std::int64_t count = element_count(shape), total = element_count(own);
   importer.hold(7 * total);
   OnnxValue zeros;

@@ -94,6 +94,9 @@ Values fourier(OnnxImporter& importer, const OnnxNode& node) {
   if (x.rank() < 2) throw Error("expected [.., n, parts]");
   const std::int64_t given =
       importer.has_input(node, 2) ? whole(importer, node, 2) : integer_or(node, "axis", 1);
+  const bool inverse = integer_or(node, "inverse", 0) != 0,
+             half = integer_or(node, "onesided", 0) != 0;
+  if (inverse && half) throw Error("an inverse transform of half of the bins is not supported");
   const std::int64_t axis = axis_in(given, x.rank()), last = std::ssize(x.shapes[0]) - 2;
   if (axis > last) throw Error("expected an axis before that of the parts");
   refuse_batch(x, axis, "a transform over");
@@ -106,8 +109,7 @@ Values fourier(OnnxImporter& importer, const OnnxNode& node) {
   const auto turned = [&](const OnnxValue& value) {
     return axis == last ? value : importer.add<Transpose>(node, {value}, false, order);
   };
-  return {turned(transformed(importer, node, turned(x), length, integer_or(node, "inverse", 0) != 0,
-                             integer_or(node, "onesided", 0) != 0))};
+  return {turned(transformed(importer, node, turned(x), length, inverse, half))};
 }
 
 /// Transforms of windows that begin every few steps of a signal [n, length, 1].
@@ -117,10 +119,15 @@ Values short_fourier(OnnxImporter& importer, const OnnxNode& node) {
   refuse_batch(x, 1, "windows of");
   const std::int64_t step = whole(importer, node, 1), steps = x.shapes[0][1];
   std::int64_t length = 0;
-  if (importer.has_input(node, 2)) length = importer.input(node, 2).extents().at(0).value;
+  if (importer.has_input(node, 2)) {
+    const std::vector<Extent> extents = importer.input(node, 2).extents();
+    if (extents.size() != 1) throw Error("expected the window as a vector");
+    length = extents[0].value;
+  }
   if (importer.has_input(node, 3)) length = whole(importer, node, 3);
-  if (step < 1 || length < 1 || length > steps)
-    throw Error("expected a step of at least 1 and windows no longer than the signal");
+  if (step < 1 || length < 1 || length > std::min(steps, kLongest))
+    throw Error(
+        "expected a step of at least 1 and windows of at most 2^14 steps, within the signal");
   const std::int64_t count = (steps - length) / step + 1;
   importer.hold(2 * count * length);
   Ints places;

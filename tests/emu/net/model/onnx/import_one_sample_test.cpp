@@ -1,4 +1,6 @@
 // Graphs whose arrays are one sample: no axis is the batch, and what the arrays decide.
+#include <limits>
+
 #include "emu/net/model/onnx/import.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/model/onnx_models.hpp"
@@ -112,6 +114,67 @@ TEST_CASE("losses weigh labels and leave those out that are ignored", "[fast]") 
   CHECK(loss("mean", false) == Floats{43.0f / 8});
   CHECK(loss("none", true) == Floats{0, 40});
   CHECK(loss("mean", true) == Floats{8});
+}
+
+TEST_CASE("NaN are no order: equal and last in Unique, last in NonMaxSuppression", "[fast]") {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  ModelWriter unique;
+  unique.input("x", {5}).node("Unique", {"x"}, {"y", "first", "which", "counts"});
+  unique.output("which");
+  const Run of_five{{{"x", tensor({5}, {2, kNan, 1, kNan, 2})}}};
+  CHECK(of_five(unique).data == Floats{1, 2, 0, 2, 1});
+  ModelWriter suppression;
+  suppression.input("boxes", {1, 3, 4}).input("scores", {1, 1, 3}).integers("most", {1}, {3});
+  suppression.node("NonMaxSuppression", {"boxes", "scores", "most"}, {"places"}).output("places");
+  const Run run{{{"boxes", tensor({1, 3, 4}, {0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5})},
+                 {"scores", tensor({1, 1, 3}, {kNan, 0.5f, 0.9f})}}};
+  CHECK(run(suppression).data == Floats{0, 0, 2, 0, 0, 1, 0, 0, 0});
+}
+
+TEST_CASE("the largest int64 is an end that the arrays may give", "[fast]") {
+  ModelWriter writer;
+  writer.input("x", {4}).integers("from", {1}, {1}).input("to", {1}, 7);
+  writer.node("Slice", {"x", "from", "to"}, {"y"}).output("y");
+  const Run run{{{"x", tensor({4}, {1, 2, 3, 4})}, {"to", tensor({1}, {0x1p63f})}}};
+  CHECK(run(writer).data == Floats{2, 3, 4});
+}
+
+TEST_CASE("loops run as often as they say, and loops in loops not for ever", "[fast]") {
+  const auto looped = [](std::int64_t inner, std::int64_t outer) {
+    ModelWriter body, rounds, writer;
+    body.input("i", {}, 7).input("c", {}, 9).input("v", {1});
+    body.node("Add", {"v", "v"}, {"twice"}).node("Identity", {"c"}, {"go"});
+    body.output("go").output("twice");
+    rounds.input("j", {}, 7).input("d", {}, 9).input("w", {1}).integers("inner", {}, {inner});
+    rounds.node("Loop", {"inner", "", "w"}, {"grown"},
+                {test::graph_attribute("body", body.graph())});
+    rounds.node("Identity", {"d"}, {"on"}).output("on").output("grown");
+    writer.input("x", {1}).integers("outer", {}, {outer});
+    writer.node("Loop", {"outer", "", "x"}, {"y"}, {test::graph_attribute("body", rounds.graph())});
+    writer.output("y");
+    return writer;
+  };
+  const Run run{{{"x", tensor({1}, {1})}}};
+  CHECK(run(looped(3, 2)).data == Floats{64});
+  CHECK_THROWS_WITH(run.import(looped(10'000, 10'000)),
+                    Catch::Contains("at most 200000 nodes in all rounds"));
+}
+
+TEST_CASE("sizes that overflow and transforms that mean something else are refused", "[fast]") {
+  const Run run{{{"x", tensor({1, 1, 1, 1}, {1})}, {"places", tensor({1, 1, 1, 1}, {0})}}};
+  ModelWriter unpool;
+  unpool.input("x", {1, 1, 1, 1}).input("places", {1, 1, 1, 1}, 7);
+  unpool.node("MaxUnpool", {"x", "places"}, {"y"},
+              {test::attribute("kernel_shape", std::vector<std::int64_t>{2, 2}),
+               test::attribute("strides", std::vector<std::int64_t>{std::int64_t{1} << 62, 4})});
+  CHECK_THROWS_WITH(run.import(unpool.output("y")), Catch::Contains("from 0 to 2^20"));
+  ModelWriter transform;
+  transform.input("x", {1, 3, 2})
+      .node("DFT", {"x"}, {"y"},
+            {test::attribute("inverse", std::int64_t{1}),
+             test::attribute("onesided", std::int64_t{1})});
+  const Run signal{{{"x", Tensor({1, 3, 2})}}};
+  CHECK_THROWS_WITH(signal.import(transform.output("y")), Catch::Contains("half of the bins"));
 }
 
 TEST_CASE("before operator set 7 the second operand begins at an axis", "[fast]") {
