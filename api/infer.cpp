@@ -337,8 +337,9 @@ class Outputs {
            const std::function<void(const net::Node&)>& after,
            const std::function<void(const std::vector<Tensor>&, const Tensor&)>& see) {
     const bool all = count == samples_;
-    const std::vector<Tensor> some =
-        all ? std::vector<Tensor>() : samples_of(inputs_, first, count);
+    std::vector<Tensor> some;
+    for (const Tensor& x : inputs_)
+      if (!all) some.push_back(net::borrowed_samples(x, first, count));
     const std::vector<Tensor>& batch = all ? inputs_ : some;
     const auto graph_inputs = static_cast<int>(batch.size());
     const int last_value = model_.outputs[0].value;

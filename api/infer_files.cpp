@@ -290,11 +290,12 @@ std::vector<NamedArray> read_arrays(const std::vector<std::string>& given, std::
   return arrays;
 }
 
-std::vector<NamedArray> named_arrays(const std::vector<net::NamedTensor>& given) {
+std::vector<NamedArray> named_arrays(std::span<const net::NamedTensor> given) {
   std::vector<NamedArray> arrays;
   for (const net::NamedTensor& array : given) {
     NamedArray& own = arrays.emplace_back(NamedArray{
-        array.name, array.name.empty() ? "the array" : "array " + array.name, array.value});
+        array.name, array.name.empty() ? "the array" : "array " + array.name,
+        Tensor::borrowed(array.value.shape, array.value.data.data())});
     if (!own.tensor.shape.empty() && own.tensor.dim(0) < 1)
       throw Error(own.path + ": expected an array with samples");
   }
@@ -479,7 +480,7 @@ std::vector<Tensor> samples_of(const policies::CalibrationBatch& batch,
       continue;
     }
     for (std::size_t k = 0; k < out.size(); ++k) {
-      out[k].data.insert(out[k].data.end(), one[k].data.begin(), one[k].data.end());
+      out[k].data.append(one[k].data);
       ++out[k].shape[0];
     }
   }

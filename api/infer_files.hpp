@@ -24,7 +24,7 @@ struct NamedArray {
   bool bytes = false;  ///< uint8: numbers from 0 to 255
 };
 /// Those in memory, as arrays of a file.
-std::vector<NamedArray> named_arrays(const std::vector<net::NamedTensor>&);
+std::vector<NamedArray> named_arrays(std::span<const net::NamedTensor>);
 /// Arrays of "[name=]x.npy"; arranged() normalises those of uint8, or refuses them where the model
 /// takes real numbers.
 std::vector<NamedArray> read_arrays(const std::vector<std::string>& given, std::string_view option,

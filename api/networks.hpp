@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -81,12 +82,13 @@ struct InferRequest {
   std::string model = {};                          ///< NAME, FILE, or NAME=FILE
   std::string recipe = {};                         ///< "" is float32
   std::vector<std::string> in = {};                ///< "[input=]x.npy", samples first
-  std::vector<net::NamedTensor> arrays = {};       ///< inputs in memory; "" names the only one
+  /// Inputs in memory, which the caller keeps through the call; "" names the only one.
+  std::span<const net::NamedTensor> arrays = {};
   std::vector<std::string> out = {};               ///< "[output=]y.npy" or ".safetensors"
   std::vector<std::string> keep = {};              ///< names of outputs that need no file
   bool keep_all = false;                           ///< every output
   std::vector<std::string> calibrate_on = {};      ///< arrays as in `in`, or a data set; none: `in`
-  std::vector<net::NamedTensor> calibration = {};  ///< the same as arrays in memory
+  std::span<const net::NamedTensor> calibration = {};  ///< the same as arrays in memory
   std::string normalize = {}, mean = {}, deviation = {};  ///< of arrays of uint8
   std::vector<std::string> metrics = {};                  ///< of the first output against float32
   std::int64_t batch = 16;

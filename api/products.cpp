@@ -50,6 +50,29 @@ class Repeating final : public net::Forwarding {
   const ProductCall& call_;
 };
 
+void require_weight(const Tensor& own, const Tensor& given) {
+  if (given.shape != own.shape)
+    throw Error(fmt::format("expected a weight {}, found {}", net::to_string(own.shape),
+                            net::to_string(given.shape)));
+}
+
+/// Puts a weight of the caller in place of an operator's for one product: the operator's own is
+/// what the numerics of inference have quantized, and stays.
+class LentWeight {
+ public:
+  LentWeight(Tensor& place, const Tensor& weight)
+      : place_(place), other_(Tensor::borrowed(weight.shape, weight.data.data())) {
+    std::swap(place_, other_);
+  }
+  ~LentWeight() { std::swap(place_, other_); }
+  LentWeight(const LentWeight&) = delete;
+  LentWeight& operator=(const LentWeight&) = delete;
+
+ private:
+  Tensor& place_;
+  Tensor other_;
+};
+
 /// The elements that all products of a pass over `samples` read of one operand, as so many equal
 /// shares that the operator takes. An operand that does not consist of samples is in every share.
 Shape share_of(const ForeignLayer& layer, const std::vector<Shape>& shapes, std::int64_t samples) {
@@ -250,16 +273,13 @@ net::Numerics& Products::numerics(ProductMode mode, bool backward) {
   return inference_;
 }
 
-void Products::place(const ProductCall& call, const FloatView& weight) {
+void Products::place(const ProductCall& call, const Tensor& weight) {
   const ForeignLayer& layer = layers_.at(call.layer);
   Place& place = places_[call.layer];
   Tensor& own = op(call.layer).parameters()[0].value;
-  if (weight.shape != own.shape)
-    throw Error(fmt::format("expected a weight {}, found {}", net::to_string(own.shape),
-                            net::to_string(weight.shape)));
   const std::size_t bytes = own.data.size() * sizeof(float);
-  if (std::memcmp(own.data.data(), weight.data, bytes) != 0) {
-    std::memcpy(own.data.data(), weight.data, bytes);
+  if (std::memcmp(own.data.data(), weight.data.data(), bytes) != 0) {
+    own = weight;
     place.fresh = true;
   }
   if (!place.fresh || call.mode != ProductMode::inference || !frozen_) return;
@@ -272,22 +292,27 @@ void Products::place(const ProductCall& call, const FloatView& weight) {
   for (Place& each : places_) each.fresh = false;
 }
 
-Tensor Products::forward(const ProductCall& call, const Tensor& left, const FloatView& right) {
+Tensor Products::forward(const ProductCall& call, const Tensor& left, const Tensor& right) {
   const std::lock_guard lock(mutex_);
   const FloatGuard guard;
   const ForeignLayer& layer = layers_.at(call.layer);
   return in_layer(layer, [&] {
     Repeating numerics(this->numerics(call.mode, false), call);
-    Tensor second;
     std::vector<const Tensor*> inputs{&left};
     std::vector<Shape> shapes{left.shape};
+    const bool training = call.mode == ProductMode::training;
+    std::optional<LentWeight> lent;
     if (layer.kind == Kind::matmul) {
-      second.shape = right.shape;
-      second.data.assign(right.data, right.data + net::element_count(right.shape));
-      inputs.push_back(&second);
+      inputs.push_back(&right);
       shapes.push_back(right.shape);
     } else {
-      place(call, right);
+      Tensor& own = op(call.layer).parameters()[0].value;
+      require_weight(own, right);
+      if (training) {
+        lent.emplace(own, right);
+      } else {
+        place(call, right);
+      }
     }
     if (recording_) {
       for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -295,7 +320,6 @@ Tensor Products::forward(const ProductCall& call, const Tensor& left, const Floa
         record.insert(record.end(), inputs[i]->data.begin(), inputs[i]->data.end());
       }
     }
-    const bool training = call.mode == ProductMode::training;
     const std::vector<std::int64_t> samples{call.first_sample};
     const net::Step step{.phase = training ? net::Phase::training : net::Phase::inference,
                          .index = call.step,
@@ -308,23 +332,23 @@ Tensor Products::forward(const ProductCall& call, const Tensor& left, const Floa
 }
 
 ProductGradients Products::backward(const ProductCall& call, const Tensor& left,
-                                    const FloatView& right, const Tensor& gradient, bool want_left,
+                                    const Tensor& right, const Tensor& gradient, bool want_left,
                                     bool want_right) {
   const std::lock_guard lock(mutex_);
   const FloatGuard guard;
   const ForeignLayer& layer = layers_.at(call.layer);
   return in_layer(layer, [&] {
     Repeating numerics(this->numerics(call.mode, true), call);
-    Tensor second;
     std::vector<const Tensor*> inputs{&left};
     std::vector<Tensor> parameters(1), grad_inputs;
+    std::optional<LentWeight> lent;
     const bool two = layer.kind == Kind::matmul, want_inputs = want_left || (two && want_right);
     if (two) {
-      second.shape = right.shape;
-      second.data.assign(right.data, right.data + net::element_count(right.shape));
-      inputs.push_back(&second);
+      inputs.push_back(&right);
     } else {
-      place(call, right);
+      Tensor& own = op(call.layer).parameters()[0].value;
+      require_weight(own, right);
+      lent.emplace(own, right);
       if (want_right) parameters[0] = Tensor(right.shape);
     }
     for (const Tensor* input : inputs)
@@ -346,7 +370,7 @@ ProductGradients Products::backward(const ProductCall& call, const Tensor& left,
   });
 }
 
-void Products::compare(std::size_t layer, const FloatView& clean, const FloatView& quantized) {
+void Products::compare(std::size_t layer, const Tensor& clean, const Tensor& quantized) {
   if (clean.shape != quantized.shape || clean.shape.empty())
     throw Error(fmt::format(
         "layer {}: expected outputs [samples, ..] of one shape, found {} and {}",
@@ -356,7 +380,7 @@ void Products::compare(std::size_t layer, const FloatView& clean, const FloatVie
   const std::lock_guard lock(mutex_);
   for (std::int64_t i = 0; i < samples; ++i)
     compared_.at(layer).push_back(
-        experiments::power_of(each, quantized.data + i * each, clean.data + i * each));
+        experiments::power_of(each, quantized.data.data() + i * each, clean.data.data() + i * each));
 }
 
 void Products::reset() {

@@ -55,13 +55,8 @@ struct ProductGradients {
   Tensor left, right;
 };
 
-/// A float32 array of the caller.
-struct FloatView {
-  const float* data = nullptr;
-  net::Shape shape = {};
-};
-
-/// Products by layer. The layers are one network to the recipe: it is bound to all of them, in
+/// Products by layer. Operands may be memory of the caller (Tensor::borrowed()), which is read where
+/// it lies; only the weight of a frozen layer is kept, to find out whether it changed. The layers are one network to the recipe: it is bound to all of them, in
 /// their order. Several threads may call; one product is computed at a time, by all threads of
 /// numemu.
 ///
@@ -98,15 +93,15 @@ class Products {
 
   /// The product of the layer. Throws Error naming the layer where operands do not fit it, and for
   /// a recipe that does not serve the mode.
-  Tensor forward(const ProductCall&, const Tensor& left, const FloatView& right);
+  Tensor forward(const ProductCall&, const Tensor& left, const Tensor& right);
   /// The gradients of its operands along that of its result, in the order of `train`: right, left.
   /// Under the numerics of training in both other modes but reference.
-  ProductGradients backward(const ProductCall&, const Tensor& left, const FloatView& right,
+  ProductGradients backward(const ProductCall&, const Tensor& left, const Tensor& right,
                             const Tensor& gradient, bool want_left, bool want_right);
 
   /// Outputs of a layer (with its bias) on the same samples [batch, ..] in mode reference and under
   /// the recipe, for rows().
-  void compare(std::size_t layer, const FloatView& clean, const FloatView& quantized);
+  void compare(std::size_t layer, const Tensor& clean, const Tensor& quantized);
   /// Forgets what was compared and counted.
   void reset();
   /// By layer as `infer` shows them: the SQNR of what was compared, shares of operands that
@@ -126,7 +121,7 @@ class Products {
 
   net::Op& op(std::size_t layer) { return *graph_.nodes[places_.at(layer).node].op; }
   net::Numerics& numerics(ProductMode, bool backward);
-  void place(const ProductCall&, const FloatView& weight);
+  void place(const ProductCall&, const Tensor& weight);
   std::vector<Tensor> take_records(std::int64_t count);
 
   std::vector<ForeignLayer> layers_;

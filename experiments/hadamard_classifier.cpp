@@ -142,7 +142,7 @@ Measured measure(const TrainTrial& trial, const net::Dataset& data, bool fixed,
   const std::span<const net::Parameter> parameters =
       std::as_const(*graph.nodes.back().op).parameters();
   const double scale = parameters[1].value.data[0];
-  const std::vector<float>& bias = parameters[2].value.data;
+  const net::Elements& bias = parameters[2].value.data;
   net::Targets targets;
   const net::Tensor images = data.test_batch(0, std::min(kImages, data.test_count()), targets);
   const net::Tensor logits = logits_of(graph, images, "");

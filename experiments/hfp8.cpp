@@ -27,7 +27,7 @@ void UpdateWatch::see(const net::Graph& graph, std::int64_t step) {
   const bool looks = step > 0 && step % every_ == 0, next = (step + 1) % every_ == 0;
   for (const net::Parameter* const parameter : graph.parameters()) {
     if (!parameter->trained || parameter->value.shape.size() < 2) continue;
-    const std::vector<float>& w = parameter->value.data;
+    const net::Elements& w = parameter->value.data;
     if (looks) {
       const std::vector<float>& old = before_.at(parameter->name);
       std::int64_t small = 0, unchanged = 0;

@@ -98,7 +98,7 @@ class ZeroCount {
     constexpr std::int64_t kEvery = 4;  // steps between two that are counted
     if (product.kind != net::GemmKind::wgrad) return;
     const std::string layer(product.layer);
-    const std::vector<float>& g = product.a.source->data;
+    const net::Elements& g = product.a.source->data;
     const auto n = static_cast<std::int64_t>(g.size());
     const std::string& text = method_.mask_of(layer);
     double threshold = 0;
@@ -126,8 +126,8 @@ class ZeroCount {
 
  private:
   double threshold_of(const MaskPolicy& policy, const std::string& layer,
-                      const std::vector<float>& g) {
-    const double own = policy.rule->threshold(policy, g.data(), std::ssize(g));
+                      std::span<const float> g) {
+    const double own = policy.rule->threshold(policy, g.data(), static_cast<std::int64_t>(g.size()));
     if (policy.history == 0) return own;
     policies::ThresholdHistory& history = histories_[layer];
     const double predicted = history.prediction(policy.history).value_or(0);

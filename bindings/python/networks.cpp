@@ -20,16 +20,15 @@
 namespace numemu::python {
 namespace {
 
-net::Tensor tensor_of(py::handle x, const std::string& name) {
-  const Given numbers = float32_of(x, name.c_str());
-  net::Tensor tensor(net::Shape(numbers.array.shape.begin(), numbers.array.shape.end()));
-  std::copy_n(numbers.array.as<float>(), numbers.array.elements(), tensor.data.begin());
-  return tensor;
-}
+/// Arrays of the caller, read where they lie.
+struct Lent {
+  std::vector<Given> given;
+  std::vector<net::NamedTensor> tensors;
+};
 
 /// Of a dict by the inputs' names.
-std::vector<net::NamedTensor> tensors_of(py::handle arrays) {
-  std::vector<net::NamedTensor> tensors;
+Lent tensors_of(py::handle arrays) {
+  Lent lent;
   for (const auto& [key, value] : py::reinterpret_borrow<py::dict>(arrays)) {
     const std::string name = text_of(key, {"infer", "name of an input"});
     if (py::isinstance<py::array>(value) && py::cast<py::array>(value).dtype().kind() == 'u' &&
@@ -37,9 +36,12 @@ std::vector<net::NamedTensor> tensors_of(py::handle arrays) {
       throw Error((name.empty() ? "input" : name) +
                   ": dtype: expected numbers, found uint8; of pixels p give (p / 255 - mean) / "
                   "deviation");
-    tensors.push_back({name, tensor_of(value, name.empty() ? "input" : name)});
+    const Array& x =
+        lent.given.emplace_back(float32_of(value, name.empty() ? "input" : name.c_str())).array;
+    lent.tensors.push_back(
+        {name, net::Tensor::borrowed({x.shape.begin(), x.shape.end()}, x.as<float>())});
   }
-  return tensors;
+  return lent;
 }
 
 /// Without a copy: the array owns the tensor.
@@ -69,22 +71,28 @@ py::object evaluate(const Arguments& a) {
 }
 
 /// What infer() and prepare() are given: options, inputs, those of calibration, names of outputs.
-api::InferRequest infer_request(const Arguments& a) {
+struct InferCall {
   api::InferRequest asked;
+  Lent arrays, calibration;
+};
+InferCall infer_call(const Arguments& a) {
+  InferCall call{.asked = {}, .arrays = tensors_of(a[1]), .calibration = tensors_of(a[2])};
+  api::InferRequest& asked = call.asked;
   Options options(a.get<py::object>(0), "infer");
   options.read(asked);
   options.require_all_read();
-  asked.arrays = tensors_of(a[1]);
-  asked.calibration = tensors_of(a[2]);
+  asked.arrays = call.arrays.tensors;
+  asked.calibration = call.calibration.tensors;
   if (asked.arrays.empty()) throw usage_error("infer: expected an array for every input");
   asked.keep =
       a.get<std::optional<std::vector<std::string>>>(3).value_or(std::vector<std::string>());
   asked.keep_all = asked.keep.empty();
-  return asked;
+  return call;
 }
 
 py::object infer(const Arguments& a) {
-  api::InferRequest asked = infer_request(a);
+  InferCall call = infer_call(a);
+  api::InferRequest& asked = call.asked;
   asked.digests = true;
   LongWork work(a[4], a[5]);
   api::Inferred inferred;
@@ -103,22 +111,22 @@ py::object infer(const Arguments& a) {
 class NetworkSession {
  public:
   explicit NetworkSession(const Arguments& a) {
-    const api::InferRequest asked = infer_request(a);
+    const InferCall call = infer_call(a);
     LongWork work(py::none(), a[4]);
     // The work that it hears of later is that of run(), which hears of nothing.
     api::Context context = work.context();
     context.on_work = {};
     context.say = context.warn = [](const std::string&) {};
-    work.run([&] { inference_ = std::make_unique<api::Inference>(asked, context); });
+    work.run([&] { inference_ = std::make_unique<api::Inference>(call.asked, context); });
   }
 
   py::object run(const Arguments& a) const {
-    const std::vector<net::NamedTensor> inputs = tensors_of(a[0]);
+    const Lent inputs = tensors_of(a[0]);
     LongWork work{py::none(), py::none()};
     std::map<std::string, net::Tensor> outputs;
     work.run([&] {
       const std::lock_guard lock(mutex_);  // of threads of Python
-      outputs = inference_->run(inputs);
+      outputs = inference_->run(inputs.tensors);
     });
     return arrays_of(std::move(outputs));
   }

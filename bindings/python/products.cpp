@@ -19,20 +19,8 @@ using api::ForeignLayer, api::ProductCall, api::ProductMode, api::Products;
 using FloatArray = py::array_t<float, py::array::c_style>;
 
 net::Shape shape_of(const FloatArray& x) { return {x.shape(), x.shape() + x.ndim()}; }
-api::FloatView float_view(const FloatArray& x) { return {x.data(), shape_of(x)}; }
-
-/// An operand as the product read it, kept for backward.
-struct HeldOperand {
-  net::Tensor tensor;
-};
-
-net::Tensor tensor_of(const FloatArray& x) {
-  net::Tensor tensor;
-  tensor.shape = shape_of(x);
-  const py::gil_scoped_release release;
-  tensor.data.assign(x.data(), x.data() + net::element_count(tensor.shape));
-  return tensor;
-}
+/// Reads the array where it lies.
+net::Tensor tensor_of(const FloatArray& x) { return net::Tensor::borrowed(shape_of(x), x.data()); }
 
 /// Without a copy: the array owns the tensor.
 py::object array_of(net::Tensor&& tensor) {
@@ -63,7 +51,9 @@ ForeignLayer layer_of(const py::dict& given) {
     layer.right = given["right"].cast<std::vector<net::Shape>>();
     return layer;
   }
-  layer.weight = tensor_of(given["weight"].cast<FloatArray>());
+  const auto weight = given["weight"].cast<FloatArray>();
+  const net::Tensor lent = tensor_of(weight);
+  layer.weight = lent;  // a copy
   if (kind == "linear") return layer;
   layer.kind = ForeignLayer::Kind::conv;
   layer.conv.groups = given["groups"].cast<std::int64_t>();
@@ -86,33 +76,28 @@ ProductCall call_of(std::size_t layer, ProductMode mode, std::int64_t at, std::i
           .repetitions = repetitions};
 }
 
-/// The result, and the left operand where backward will want it.
-py::tuple forward(Products& products, std::size_t layer, ProductMode mode, std::int64_t at,
-                  std::int64_t repetition, std::int64_t repetitions, const FloatArray& left,
-                  const FloatArray& right, bool keeps) {
-  const api::FloatView second = float_view(right);
-  HeldOperand held{tensor_of(left)};
+py::object forward(Products& products, std::size_t layer, ProductMode mode, std::int64_t at,
+                   std::int64_t repetition, std::int64_t repetitions, const FloatArray& left,
+                   const FloatArray& right) {
+  const net::Tensor first = tensor_of(left), second = tensor_of(right);
   net::Tensor output;
   {
     const py::gil_scoped_release release;
-    output =
-        products.forward(call_of(layer, mode, at, repetition, repetitions), held.tensor, second);
+    output = products.forward(call_of(layer, mode, at, repetition, repetitions), first, second);
   }
-  return py::make_tuple(array_of(std::move(output)),
-                        keeps ? py::cast(std::move(held)) : py::object(py::none()));
+  return array_of(std::move(output));
 }
 
 py::tuple backward(Products& products, std::size_t layer, ProductMode mode, std::int64_t at,
-                   std::int64_t repetition, std::int64_t repetitions, const HeldOperand& left,
+                   std::int64_t repetition, std::int64_t repetitions, const FloatArray& left,
                    const FloatArray& right, const FloatArray& gradient, bool want_left,
                    bool want_right) {
-  const api::FloatView second = float_view(right);
-  const net::Tensor grad = tensor_of(gradient);
+  const net::Tensor first = tensor_of(left), second = tensor_of(right), along = tensor_of(gradient);
   api::ProductGradients gradients;
   {
     const py::gil_scoped_release release;
-    gradients = products.backward(call_of(layer, mode, at, repetition, repetitions), left.tensor,
-                                  second, grad, want_left, want_right);
+    gradients = products.backward(call_of(layer, mode, at, repetition, repetitions), first, second,
+                                  along, want_left, want_right);
   }
   return py::make_tuple(array_of(std::move(gradients.left)), array_of(std::move(gradients.right)));
 }
@@ -143,8 +128,6 @@ void add_products(py::module_& m) {
       .value("reference", ProductMode::reference)
       .value("inference", ProductMode::inference)
       .value("training", ProductMode::training);
-  py::class_<HeldOperand>(m, "HeldOperand", "An operand that backward reads again.")
-      .def(py::init([](const FloatArray& x) { return HeldOperand{tensor_of(x)}; }), "x"_a);
   py::class_<Products>(m, "Products", "The products of a module under a recipe (numemu.torch).")
       .def(py::init([](const py::object& recipe, const py::list& given, std::int64_t samples) {
              std::vector<ForeignLayer> layers;
@@ -168,7 +151,7 @@ void add_products(py::module_& m) {
       .def("compare",
            [](Products& products, std::size_t layer, const FloatArray& clean,
               const FloatArray& quantized) {
-             products.compare(layer, float_view(clean), float_view(quantized));
+             products.compare(layer, tensor_of(clean), tensor_of(quantized));
            })
       .def("reset", &Products::reset)
       .def("rows", &rows_of)

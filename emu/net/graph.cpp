@@ -103,7 +103,7 @@ void initialize(Graph& graph, std::uint64_t seed) {
   }
   for (Parameter* parameter : graph.parameters()) {
     if (parameter->fan_in < 0) continue;  // a constant of the graph
-    std::vector<float>& data = parameter->value.data;
+    Elements& data = parameter->value.data;
     if (parameter->fan_in == 0) {
       data.assign(data.size(), parameter->initial);
       continue;

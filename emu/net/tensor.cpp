@@ -33,9 +33,17 @@ std::string to_string(const Shape& shape) {
 Tensor::Tensor(Shape s, float value)
     : shape(std::move(s)), data(static_cast<std::size_t>(element_count(shape)), value) {}
 
+Tensor Tensor::borrowed(Shape s, const float* elements) {
+  Tensor tensor;
+  const auto count = static_cast<std::size_t>(element_count(s));
+  tensor.shape = std::move(s);
+  tensor.data = Elements::borrowed({elements, count});
+  return tensor;
+}
+
 void Tensor::release() {
   released_ = size();
-  std::vector<float>().swap(data);
+  data = Elements();
 }
 
 std::vector<Tensor> unpacked(Tensor batch, std::span<const NamedShape> parts) {
@@ -61,6 +69,13 @@ std::vector<Tensor> unpacked(Tensor batch, std::span<const NamedShape> parts) {
     throw Error("batch " + to_string(batch.shape) + ": expected the elements of " +
                 std::to_string(parts.size()) + " inputs in each sample");
   return out;
+}
+
+Tensor borrowed_samples(const Tensor& x, std::int64_t first, std::int64_t count) {
+  Shape shape = x.shape;
+  const std::int64_t each = x.size() / std::max<std::int64_t>(1, shape.at(0));
+  shape[0] = count;
+  return Tensor::borrowed(std::move(shape), x.data.data() + first * each);
 }
 
 void require_elements(const Tensor& tensor, std::string_view name) {

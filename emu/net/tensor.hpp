@@ -1,11 +1,12 @@
 // A dense float32 array with a shape; activations are NHWC, convolution weights OHWI.
 #pragma once
 #include <cstdint>
-#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "emu/net/elements.hpp"
 
 namespace numemu::net {
 
@@ -19,12 +20,16 @@ std::string to_string(const Shape&);
 
 struct Tensor {
   Shape shape;
-  std::vector<float> data;
+  Elements data;
 
   Tensor() = default;
   explicit Tensor(Shape s, float value = 0);
+  /// Reads memory of the caller, element_count() floats that stay as they are while it lives.
+  static Tensor borrowed(Shape, const float*);
   /// Number of elements, released ones too.
-  std::int64_t size() const { return data.empty() ? released_ : std::ssize(data); }
+  std::int64_t size() const {
+    return data.empty() ? released_ : static_cast<std::int64_t>(data.size());
+  }
   std::int64_t dim(int axis) const { return shape.at(axis < 0 ? shape.size() + axis : axis); }
   /// No element is in memory.
   bool empty() const { return data.empty(); }
@@ -47,6 +52,9 @@ struct NamedShape {
 /// A packed batch [samples, elements of all parts] has the parts of a sample side by side. Gives a
 /// tensor [samples, shape...] for each; of one part the batch itself.
 std::vector<Tensor> unpacked(Tensor batch, std::span<const NamedShape> parts);
+
+/// Reads samples [first, first + count) of the first axis where they lie.
+Tensor borrowed_samples(const Tensor&, std::int64_t first, std::int64_t count);
 
 /// Throws Error naming the tensor where Tensor::release() has freed its elements.
 void require_elements(const Tensor&, std::string_view name);

@@ -140,7 +140,7 @@ void step_variables(StageVariables& variables, const LocalGradients& local, doub
   const auto beta = static_cast<float>(variables.beta),
              size = static_cast<float>(rate / variables.beta);
   for (std::size_t k = 1; k < variables.lambda.size(); ++k) {
-    std::vector<float>& lambda = variables.lambda[k].data;
+    net::Elements& lambda = variables.lambda[k].data;
     for (std::size_t i = 0; i < lambda.size(); ++i) {
       lambda[i] -= size * local.lambda[k].data[i];
       if (!variables.kappa.empty())

@@ -31,7 +31,7 @@ Watch::Watch(net::Numerics& inner, const net::TrainOptions& options, std::int64_
 
 void Watch::update(const net::Step& step, const net::Update& update) {
   const std::vector<float>& delta = *update.delta;
-  const std::vector<float>& gradient = update.gradient->data;
+  const net::Elements& gradient = update.gradient->data;
   std::vector<float>& peak = peaks_[std::string(update.parameter)];
   peak.resize(delta.size());
   for (std::size_t i = 0; i < delta.size(); ++i) {
@@ -39,7 +39,7 @@ void Watch::update(const net::Step& step, const net::Update& update) {
     largest_ = std::max(largest_, std::fabs(delta[i]) / rate_);
   }
   const bool counted = step.index % every_ == every_ - 1;
-  const std::vector<float> before = counted ? update.value->data : std::vector<float>{};
+  const net::Elements before = counted ? update.value->data : net::Elements();
   Forwarding::update(step, update);
   for (std::size_t i = 0; i < before.size(); ++i) {
     if (delta[i] == 0) continue;

@@ -125,7 +125,7 @@ struct Measured {
   }
 };
 
-OfModel of_model(const Model& model, double share, const std::vector<float>& g,
+OfModel of_model(const Model& model, double share, std::span<const float> g,
                  const RandomSource& random) {
   const auto n = static_cast<std::int64_t>(g.size());
   MagnitudeLaw fitted = fit_law(model.law, g.data(), n);
@@ -152,7 +152,7 @@ Measured observe(TrainTrial trial, const net::Dataset& data, const WatchPlan& pl
   trial.before = [&](const net::Product& product, std::int64_t step) {
     if (product.kind != net::GemmKind::wgrad) return;
     const std::string layer(product.layer);
-    const std::vector<float>& g = product.a.source->data;
+    const net::Elements& g = product.a.source->data;
     const auto n = static_cast<std::int64_t>(g.size());
     policies::ThresholdHistory& history = histories[layer];
     const MagnitudeLaw normal = fit_law(ThresholdLaw::normal, g.data(), n);

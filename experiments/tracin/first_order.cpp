@@ -49,7 +49,7 @@ class Moved {
  public:
   Moved(net::Graph& graph, const Whole& gradient, double rate) : parameters_(graph.parameters()) {
     for (std::size_t p = 0; p < parameters_.size(); ++p) {
-      std::vector<float>& w = parameters_[p]->value.data;
+      net::Elements& w = parameters_[p]->value.data;
       before_.push_back(w);
       for (std::size_t i = 0; i < gradient[p].data.size(); ++i)
         w[i] = static_cast<float>(double{w[i]} - rate * double{gradient[p].data[i]});
@@ -64,7 +64,7 @@ class Moved {
 
  private:
   std::vector<net::Parameter*> parameters_;
-  std::vector<std::vector<float>> before_;
+  std::vector<net::Elements> before_;
 };
 
 double median(std::vector<double> x) {

@@ -60,8 +60,9 @@ Gradients gradients_of(const net::Graph& graph, const net::Dataset& data, net::N
   for (std::int64_t index = 0; index < 2; ++index) {
     const float scale = training_pass(graph, x, targets.classes, recorder, index, seed).scale;
     for (auto& [name, gradient] : gradients) {
-      for (std::vector<float>* values : {&gradient.d, &gradient.exact, &gradient.g.data}) {
-        for (float& v : *values) v /= scale;
+      for (const std::span<float> values :
+           {std::span(gradient.d), std::span(gradient.exact), std::span<float>(gradient.g.data)}) {
+        for (float& v : values) v /= scale;
       }
     }
   }

@@ -76,7 +76,7 @@ SyntheticWorkers::Result SyntheticWorkers::exchange(std::int64_t step, const Gra
   }
   net::Exchanged exchanged =
       net::exchange_all(numerics_, {.phase = net::Phase::training, .index = step}, std::move(sent));
-  return {std::move(exchanged.gradients[0].data), exchanged.wire[0]};
+  return {exchanged.gradients[0].data.take(), exchanged.wire[0]};
 }
 
 std::vector<float> SyntheticWorkers::kept(const std::string& prefix, std::int64_t worker) const {

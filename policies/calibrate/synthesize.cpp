@@ -179,7 +179,7 @@ SynthesizedSamples synthesize(const net::Graph& folded, const std::vector<NormTa
     made.divergence += norm_divergence(folded, targets, shown) / static_cast<double>(batches);
     const std::int64_t each = net::element_count(sample);
     const std::int64_t kept = std::min(options.batch, count - b * options.batch);
-    made.x.data.insert(made.x.data.end(), shown.data.begin(), shown.data.begin() + kept * each);
+    made.x.data.append(std::span(shown.data).first(static_cast<std::size_t>(kept * each)));
     labels.resize(std::min<std::size_t>(labels.size(), static_cast<std::size_t>(kept)));
     made.labels.insert(made.labels.end(), labels.begin(), labels.end());
   }

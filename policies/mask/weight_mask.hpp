@@ -63,7 +63,7 @@ class WeightMask {
   std::shared_ptr<const net::Tensor> cached_;
   std::optional<std::int64_t> cached_step_;
   mutable std::shared_ptr<const net::Tensor> passing_;
-  mutable std::vector<float> passing_of_;  ///< the dense weight that passing_ is of
+  mutable net::Elements passing_of_;  ///< the dense weight that passing_ is of
   mutable std::mutex mutex_;
 };
 

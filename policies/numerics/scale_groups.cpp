@@ -80,7 +80,7 @@ bool waits_for_results(const RolePolicy& policy, net::Role operand) {
 
 const float* in_groups(const ScaleGroups& groups, const net::ProductSide& side,
                        std::vector<float>& copy) {
-  const std::vector<float>& x = side.source->data;
+  const net::Elements& x = side.source->data;
   if (!groups.columns) return x.data();
   const Matrices m(side);
   copy.resize(x.size());

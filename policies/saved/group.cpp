@@ -170,8 +170,8 @@ std::vector<std::uint8_t> pack_samples(const Packing& packing, const std::vector
     net::Tensor of_bits({0, each});
     for (std::size_t n = 0; n < bits.size(); ++n) {
       if (bits[n] != b) continue;
-      const auto from = x.data.begin() + static_cast<std::ptrdiff_t>(n) * each;
-      of_bits.data.insert(of_bits.data.end(), from, from + each);
+      const auto item = static_cast<std::size_t>(each);
+      of_bits.data.append(std::span(x.data).subspan(n * item, item));
       ++of_bits.shape[0];
     }
     if (of_bits.empty()) continue;

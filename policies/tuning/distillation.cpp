@@ -67,7 +67,7 @@ void StraightThroughNumerics::product(const net::Step& step, const net::Product&
   if (product.kind == net::GemmKind::fprop) {
     Forwarding::product(step, product);
     if (reach == reach_.end()) return;
-    const std::vector<float>& x = product.a.source->data;
+    const net::Elements& x = product.a.source->data;
     std::vector<bool>& beyond = beyond_[reach->first].emplace_back(x.size());
     for (std::size_t i = 0; i < x.size(); ++i)
       beyond[i] = x[i] < reach->second.low || x[i] > reach->second.high;
@@ -241,8 +241,9 @@ double Distillation::rate_at(std::int64_t batch, std::int64_t batches) const {
 
 void Distillation::save_state(net::NamedState& state) const {
   StateTensors tensors;
-  for_each_state(
-      [&](const std::string& name, std::vector<float>& values) { tensors[name] = values; });
+  for_each_state([&](const std::string& name, const net::Elements& values) {
+    tensors[name] = values;
+  });
   save_tensors("adam", tensors, state);
   for (std::size_t i = 0; i < optimizer_->scalars().size(); ++i)
     state.emplace_back(fmt::format("scalar/{}", i), to_bytes({bits_of(*optimizer_->scalars()[i])}));
@@ -251,7 +252,7 @@ void Distillation::save_state(net::NamedState& state) const {
 void Distillation::load_state(const net::NamedState& state) {
   StateTensors tensors;
   load_tensors("adam", state, tensors);
-  for_each_state([&](const std::string& name, std::vector<float>& values) {
+  for_each_state([&](const std::string& name, net::Elements& values) {
     const auto found = tensors.find(name);
     if (found == tensors.end() || found->second.size() != values.size())
       throw Error(name_ + ": state " + name + ": expected that of what is trained");

@@ -97,7 +97,7 @@ void append(net::Tensor& all, const net::Tensor& next) {
     return;
   }
   all.shape[0] += next.shape[0];
-  all.data.insert(all.data.end(), next.data.begin(), next.data.end());
+  all.data.append(next.data);
 }
 
 /// Runs the samples through a network up to the layer: heard(product), given(output).

@@ -30,7 +30,7 @@ class Delayed final : public Policy {
   void update(const net::Step& step, const net::Update& update) override {
     const DelayedOptions* const options = binding().of<DelayedOptions>(update.parameter);
     if (options == nullptr) return Forwarding::update(step, update);
-    std::vector<float>& value = update.value->data;
+    net::Elements& value = update.value->data;
     const auto n = static_cast<std::ptrdiff_t>(value.size());
     std::vector<float>& newer = newer_[std::string(update.parameter)];
     if (newer.empty()) {  // before the first update all versions are the first weights

@@ -40,7 +40,7 @@ void pad(const Extents& e, const float* image, std::vector<float>& padded) {
 }
 
 /// weight [channels, 9], in opposite order where `flipped`, as [9, line].
-std::vector<float> repeated(const Extents& e, const std::vector<float>& weight, bool flipped) {
+std::vector<float> repeated(const Extents& e, std::span<const float> weight, bool flipped) {
   std::vector<float> lines(static_cast<std::size_t>(kTaps * e.line));
   for (std::int64_t t = 0; t < kTaps; ++t) {
     const std::int64_t from = flipped ? kTaps - 1 - t : t;
@@ -51,7 +51,7 @@ std::vector<float> repeated(const Extents& e, const std::vector<float>& weight, 
 }
 
 /// y = x * w, w [9, line].
-void convolve(const Extents& e, const float* x, const std::vector<float>& weight, float* y) {
+void convolve(const Extents& e, const float* x, std::span<const float> weight, float* y) {
   net::for_each_row(e.images, kTaps * e.rows * e.line, [&](std::int64_t n) {
     std::vector<float> padded;
     pad(e, x + n * e.rows * e.line, padded);

@@ -18,7 +18,7 @@
 namespace products_test {
 
 using namespace numemu;
-using api::ForeignLayer, api::FloatView, api::ProductCall, api::ProductMode, api::Products;
+using api::ForeignLayer, api::ProductCall, api::ProductMode, api::Products;
 using Catch::Contains;
 using net::GemmKind, net::Graph, net::Tensor;
 
@@ -55,7 +55,7 @@ Tensor pattern(const net::Shape& shape, float phase) {
   return x;
 }
 
-FloatView view(const Tensor& x) { return {x.data.data(), x.shape}; }
+Tensor view(const Tensor& x) { return Tensor::borrowed(x.shape, x.data.data()); }
 
 /// The layers of a network of convolutions and linear layers; the shapes are those of `asked`.
 std::vector<ForeignLayer> layers_of(const Graph& graph, const std::vector<Asked>& asked) {
@@ -77,7 +77,7 @@ std::vector<ForeignLayer> layers_of(const Graph& graph, const std::vector<Asked>
   return layers;
 }
 
-bool same_bits(const std::vector<float>& x, const std::vector<float>& y) {
+bool same_bits(std::span<const float> x, std::span<const float> y) {
   return x.size() == y.size() && std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) == 0;
 }
 
@@ -112,13 +112,14 @@ TEST_CASE("products of training have the bits of a network's under the recipe", 
                              .step = index};
       if (asked.kind == GemmKind::fprop) {
         lefts[asked.layer] = asked.a;
-        CHECK(same_bits(products->forward(call, asked.a, view(asked.b)).data, asked.d));
+        CHECK(same_bits(products->forward(call, view(asked.a), view(asked.b)).data, asked.d));
         continue;
       }
       const Tensor& weight = net::weight_of(graph, asked.layer);
       const bool left = asked.kind == GemmKind::dgrad;
       const api::ProductGradients gradients =
-          products->backward(call, lefts.at(asked.layer), view(weight), asked.a, left, !left);
+          products->backward(call, view(lefts.at(asked.layer)), view(weight),
+                             view(asked.a), left, !left);
       CHECK(same_bits((left ? gradients.left : gradients.right).data, asked.d));
     }
     products->end_step(index);

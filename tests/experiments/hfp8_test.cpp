@@ -177,7 +177,7 @@ TEST_CASE("hfp8: half an ulp decides which updates are lost", "[fast]") {
     std::fill(parameter->value.data.begin(), parameter->value.data.end(), 1.0f);
   watch.see(graph, 1);
   for (net::Parameter* parameter : graph.parameters()) {
-    std::vector<float>& w = parameter->value.data;
+    net::Elements& w = parameter->value.data;
     for (std::size_t i = 0; i < w.size(); ++i) w[i] += i % 4 == 0 ? 0 : i % 4 == 1 ? .0625f : .05f;
   }
   watch.see(graph, 2);

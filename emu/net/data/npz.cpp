@@ -165,7 +165,7 @@ StoredArray parse_npy(const std::string& where, std::string_view bytes, bool wit
 }
 
 template <class T>
-void convert(const StoredArray& array, std::vector<float>& values) {
+void convert(const StoredArray& array, std::span<float> values) {
   const char* at = array.data.data();
   for (float& value : values) {
     T element;
@@ -177,7 +177,7 @@ void convert(const StoredArray& array, std::vector<float>& values) {
   }
 }
 
-void convert_halves(const StoredArray& array, std::vector<float>& values) {
+void convert_halves(const StoredArray& array, std::span<float> values) {
   const StoredType& type = stored_type(StorageType::f16);
   if (!array.header.big_endian) return load(type, array.data, values);
   std::string codes(array.data);
@@ -186,7 +186,7 @@ void convert_halves(const StoredArray& array, std::vector<float>& values) {
 }
 
 /// The elements in the order of the file.
-void convert_elements(const StoredArray& array, std::vector<float>& values) {
+void convert_elements(const StoredArray& array, std::span<float> values) {
   if (array.header.type == ArrayType::float16) return convert_halves(array, values);
   with_element_type(array.header.type, [&](auto type) { convert<decltype(type)>(array, values); });
 }

@@ -40,7 +40,7 @@ const StoredType* stored_type(std::string_view name) {
   return nullptr;
 }
 
-std::int64_t store(const StoredType& type, const std::vector<float>& values, std::string& bytes) {
+std::int64_t store(const StoredType& type, std::span<const float> values, std::string& bytes) {
   const std::size_t start = bytes.size(), count = values.size();
   bytes.resize(start + count * type.bytes);
   if (type.type == StorageType::f32) {
@@ -59,7 +59,7 @@ std::int64_t store(const StoredType& type, const std::vector<float>& values, std
   return -1;
 }
 
-void load(const StoredType& type, std::string_view bytes, std::vector<float>& values) {
+void load(const StoredType& type, std::string_view bytes, std::span<float> values) {
   if (type.type == StorageType::f32) {
     if (!values.empty()) std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
     return;

@@ -2,6 +2,7 @@
 // formats/.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,8 +25,8 @@ const StoredType* stored_type(std::string_view name);
 
 /// Appends the elements to `bytes`, rounded to nearest even. Returns the index of the first finite
 /// value whose rounded magnitude is beyond the type's largest, -1 if there is none.
-std::int64_t store(const StoredType&, const std::vector<float>& values, std::string& bytes);
+std::int64_t store(const StoredType&, std::span<const float> values, std::string& bytes);
 /// Reads values.size() elements from `bytes`.
-void load(const StoredType&, std::string_view bytes, std::vector<float>& values);
+void load(const StoredType&, std::string_view bytes, std::span<float> values);
 
 }  // namespace numemu::net

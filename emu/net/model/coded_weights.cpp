@@ -109,7 +109,7 @@ void require_scales(const std::string& path, const NamedTensor& scale) {
 void decode_weight(const std::string& path, const NamedTensor& scale, const Format& format,
                    NamedTensor& weight) {
   Tensor& value = weight.value;
-  const std::vector<float>& scales = scale.value.data;
+  const Elements& scales = scale.value.data;
   const std::int64_t groups = scale.value.size();
   if (groups < 1 || (groups > 1 && (value.shape.empty() || groups != value.dim(0))))
     fail(path, scale.name, "one scale or one per index of axis 0");

@@ -27,7 +27,7 @@ const std::vector<std::string_view> kWithCodes = {"F32",     "F16",         "BF1
 
 /// Elements as little-endian whole numbers.
 template <class Whole>
-void load_whole(std::string_view bytes, std::vector<float>& values) {
+void load_whole(std::string_view bytes, std::span<float> values) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     Whole code;
     std::memcpy(&code, bytes.data() + i * sizeof(Whole), sizeof(Whole));
@@ -35,7 +35,7 @@ void load_whole(std::string_view bytes, std::vector<float>& values) {
   }
 }
 
-void load_codes(const SafetensorsType& type, std::string_view bytes, std::vector<float>& values) {
+void load_codes(const SafetensorsType& type, std::string_view bytes, std::span<float> values) {
   const std::string_view name = type.name;
   if (name == "I8") return load_whole<std::int8_t>(bytes, values);
   if (name == "U8") return load_whole<std::uint8_t>(bytes, values);

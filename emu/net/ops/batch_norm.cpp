@@ -138,8 +138,8 @@ double factor(const NormRule& rule, double x) {
 }
 
 // y = x a + b per channel, blocks of rows in parallel.
-void scale_and_shift(const float* x, std::int64_t rows, const std::vector<float>& scale,
-                     const std::vector<float>& shift, float* y) {
+void scale_and_shift(const float* x, std::int64_t rows, std::span<const float> scale,
+                     std::span<const float> shift, float* y) {
   const auto channels = static_cast<std::int64_t>(scale.size());
   const float* const a = scale.data();
   const float* const b = shift.data();
@@ -318,8 +318,8 @@ Shape BatchNorm::output_shape(Shapes inputs) const {
 void BatchNorm::forward(const OpCall& call, OpInputs inputs, Tensor& output) const {
   const Tensor& x = *inputs[0];  // [n, ..., channels]
   const std::int64_t channels = options_.channels;
-  const std::vector<float>& weight = parameters_[0].value.data;
-  const std::vector<float>& bias = parameters_[1].value.data;
+  const Elements& weight = parameters_[0].value.data;
+  const Elements& bias = parameters_[1].value.data;
   std::vector<float> scale(weight.size()), shift(weight.size());
   const NormRule rule = call.numerics.norm(call.step, call.layer);
   // Returns the inverse deviation.

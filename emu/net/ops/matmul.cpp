@@ -95,7 +95,7 @@ unit::Gather joined(std::int64_t count, std::int64_t rows, std::int64_t depth, b
 }
 
 // Matrices [columns, rows] one after the other to a stack of [rows, columns].
-void turn(const std::vector<float>& from, const Stack& stack, std::int64_t rows, Tensor& to) {
+void turn(std::span<const float> from, const Stack& stack, std::int64_t rows, Tensor& to) {
   const float* const source = from.data();
   float* const target = to.data.data();
   const std::int64_t columns = stack.width, inner = stack.inner;

@@ -33,7 +33,7 @@ class Kept final : public Numerics {
 
  private:
   void append(const ProductSide& side, SampleOperand& operand) const {
-    const std::vector<float>& data = side.source->data;
+    const Elements& data = side.source->data;
     operand.elements = std::ssize(data) / samples_;
     operand.data.insert(operand.data.end(), data.begin(), data.end());
     if (samples_ == 1 && operand.gather.row.empty()) operand.gather = *side.gather;

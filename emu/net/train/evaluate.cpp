@@ -100,10 +100,10 @@ std::vector<Tensor> outputs_of(const Graph& graph, const Dataset& data, Tensor x
   return outputs;
 }
 
-template <class T>
-std::span<const T> part(const std::vector<T>& all, std::int64_t i, std::int64_t samples) {
+template <class All>
+auto part(const All& all, std::int64_t i, std::int64_t samples) {
   const std::size_t each = all.size() / static_cast<std::size_t>(samples);
-  return {all.data() + static_cast<std::size_t>(i) * each, each};
+  return std::span(all).subspan(static_cast<std::size_t>(i) * each, each);
 }
 
 double mean_squared_error(std::span<const float> output, std::span<const float> target) {

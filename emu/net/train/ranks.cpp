@@ -29,6 +29,7 @@ class ResultWriter {
       for (const T& value : values) (*this)(value);
     }
   }
+  void operator()(const Elements& values) { (*this)(std::vector<float>(values)); }
   std::string bytes() && { return std::move(bytes_); }
 
  private:
@@ -53,6 +54,12 @@ class ResultReader {
     } else {
       for (T& value : values) (*this)(value);
     }
+  }
+
+  void operator()(Elements& values) {
+    std::vector<float> own;
+    (*this)(own);
+    values = std::move(own);
   }
 
  private:

@@ -28,11 +28,10 @@ double gradient_norm_of(const Graph& graph, const Tensor& x, const Targets& targ
   return global_norm(backward(graph, std::move(tape), std::move(grad_output), float32));
 }
 
-template <class T>
-std::vector<T> rows_of_copy(const std::vector<T>& all, std::int64_t rows, std::int64_t copy,
-                            std::int64_t copies) {
-  const std::int64_t each = std::ssize(all) / rows;
-  std::vector<T> own;
+template <class All>
+auto rows_of_copy(const All& all, std::int64_t rows, std::int64_t copy, std::int64_t copies) {
+  const std::int64_t each = static_cast<std::int64_t>(all.size()) / rows;
+  std::vector<typename All::value_type> own;
   for (std::int64_t row = copy; row < rows; row += copies)
     own.insert(own.end(), all.begin() + row * each, all.begin() + (row + 1) * each);
   return own;

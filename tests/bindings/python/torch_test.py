@@ -446,6 +446,41 @@ def test_segments_that_backward_computes_again_have_the_products_of_their_step()
     assert all((a == b).all() for a, b in zip(*gradients))
 
 
+def test_operands_are_read_where_they_lie():
+    """In training nothing is copied: what PyTorch changes before backward is its error, as with its own products."""
+    module = nn.Linear(20, 5).train()
+    x = torch.randn(40, 20)
+    with numemu.torch.emulate(module, "e4m3-e5m2-chunked"):
+        y = module(x)
+        x.mul_(2)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            y.sum().backward()
+        y = module(x)
+        with torch.no_grad():
+            module.weight.mul_(2)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            y.sum().backward()
+        strided = torch.randn(20, 40).t()  # a copy is what backward reads
+        y = module(strided)
+        strided.mul_(2)
+        y.sum().backward()
+
+
+def test_training_leaves_frozen_weights_frozen():
+    """Weights that training lends to a product are not those of inference."""
+    module, x = nn.Linear(20, 5), torch.randn(40, 20)
+    with numemu.torch.emulate(module, DYNAMIC), torch.no_grad():
+        before = bits(module.eval()(x)).copy()
+        with torch.enable_grad():
+            module.train()(x).sum().backward()
+        assert (bits(module.eval()(x)) == before).all()
+        module.weight.mul_(0.5)
+        after = bits(module(x)).copy()
+        assert (after != before).any()
+    with numemu.torch.emulate(module, DYNAMIC), torch.no_grad():
+        assert (bits(module.eval()(x)) == after).all()
+
+
 def test_what_the_recipe_leaves_to_pytorch():
     module, x = perceptron()
     recipe = {**DYNAMIC, "roles": {**DYNAMIC["roles"], "vector": {"format": "bfloat16"}}, "update": {"master": "bfloat16"}}

@@ -66,7 +66,7 @@ TEST_CASE("tracin: a change of a loss as an integral along the step", "[fast]") 
     return training_pass(graph, one, targets.classes, float32, 0, 0).gradients;
   }();
   for (std::size_t p = 0; p < g.size(); ++p) {
-    std::vector<float>& w = graph.parameters()[p]->value.data;
+    net::Elements& w = graph.parameters()[p]->value.data;
     for (std::size_t i = 0; i < w.size(); ++i)
       w[i] = static_cast<float>(double{w[i]} - kRate * double{g[p].data[i]});
   }

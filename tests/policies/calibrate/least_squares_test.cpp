@@ -157,10 +157,10 @@ TEST_CASE("least squares: finds the weights of a convolution from its rows", "[f
   options.bias = false;
   net::Conv2d conv(options);
   const std::vector<float> weights = uniform(4 * 27, 5);
-  conv.parameters()[0].value.data.assign(weights.begin(), weights.end());
+  conv.parameters()[0].value.data = {weights.begin(), weights.end()};
   net::Tensor input({4, 6, 5, 3});
   const std::vector<float> pixels = uniform(input.size(), 6);
-  input.data.assign(pixels.begin(), pixels.end());
+  input.data = {pixels.begin(), pixels.end()};
   /// Float32 numerics that hand every product and its result on.
   struct Recorder : net::Numerics {
     LeastSquares squares{27, 4};

@@ -168,7 +168,7 @@ TEST_CASE("of equal magnitudes the first are sent and a NaN does not stay", "[fa
   const net::Graph graph = two_layers();
   RecipeNumerics numerics(recipe_of(R"j("topk(0.05)")j"), graph);  // 3 of 60, 1 of 18
   Workers gradients = gradients_of(graph, 1, 0);
-  std::vector<float>& x = gradients[0][0].data;
+  net::Elements& x = gradients[0][0].data;
   for (std::size_t i = 0; i < 60; ++i) x[i] = i % 2 == 0 ? -1.0f : 1.0f;
   x[40] = NAN;
   std::vector<net::Tensor> mean = exchanged(numerics, gradients, 0);

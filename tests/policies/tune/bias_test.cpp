@@ -43,7 +43,7 @@ TEST_CASE("no gradient passes an activation beyond its range", "[fast]") {
   const CalibrationStep step(0, 4);
   net::Tape tape = net::forward_training(tuning.graph, batch, through, step);
   net::Tensor ones(tape.output.shape);
-  ones.data.assign(ones.data.size(), 1);
+  std::ranges::fill(ones.data, 1.0f);
   const auto gradients = net::backward(tuning.graph, std::move(tape), ones, through);
   const auto parameters = tuning.graph.parameters();
   for (std::size_t p = 0; p < parameters.size(); ++p) {

@@ -121,8 +121,8 @@ TEST_CASE("trained range: any number of threads gives the same bits", "[fast]") 
     net::Tensor gradient = noise({200, 300}, 7);
     std::vector<net::Tensor> parameters;
     range.backward(x, gradient, parameters);
-    gradient.data.push_back(parameters[0].data[0]);
-    gradient.data.push_back(parameters[1].data[0]);
+    gradient.data.append(parameters[0].data);
+    gradient.data.append(parameters[1].data);
     results.push_back(gradient.data);
   }
   omp_set_num_threads(before);

@@ -91,7 +91,7 @@ TEST_CASE("orthogonal: an update turns as many elements as it is told, other one
           "[fast]") {
   net::Graph graph = two_layers();
   RecipeNumerics numerics(with_rule("orthogonal(cayley,2)"), graph);
-  std::vector<float>& w = graph.parameters()[0]->value.data;
+  net::Elements& w = graph.parameters()[0]->value.data;
   std::set<std::vector<bool>> seen;
   for (std::int64_t t = 0; t < 24; ++t) {
     const std::vector<float> before = w;

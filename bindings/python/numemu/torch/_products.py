@@ -3,8 +3,6 @@ import torch
 import torch.nn.functional as F
 from torch.autograd.function import once_differentiable
 
-from .. import _core
-
 
 def array_of(tensor):
     """The elements in C order, where they are if they lie so."""
@@ -33,25 +31,25 @@ class Product(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, left, right, products, index, call, steps):
-        keeps = any(ctx.needs_input_grad[:2])
-        result, ctx.left = products.forward(index, *call, array_of(left), array_of(right), keeps)
-        if keeps:
+        left, right = left.contiguous(), right.contiguous()
+        result = products.forward(index, *call, array_of(left), array_of(right))
+        if any(ctx.needs_input_grad[:2]):
             ctx.products, ctx.index, ctx.call, ctx.steps = products, index, call, steps
-            ctx.save_for_backward(right, *([left] if steps is not None else []))
+            ctx.save_for_backward(left, right)  # where they lie: changing them before backward is PyTorch's error
         return torch.from_numpy(result)
 
     @staticmethod
     @once_differentiable
     def backward(ctx, gradient):
-        right, *left = ctx.saved_tensors
+        left, right = ctx.saved_tensors
         want_left, want_right = ctx.needs_input_grad[:2]
         if ctx.steps is not None and want_right:
-            ctx.steps.append((ctx.call[2], left[0], gradient))
+            ctx.steps.append((ctx.call[2], left, gradient))
             want_right = False
         grads = [None, None]
         if want_left or want_right:
             made = ctx.products.backward(
-                ctx.index, *ctx.call, ctx.left, array_of(right), array_of(gradient), want_left, want_right
+                ctx.index, *ctx.call, array_of(left), array_of(right), array_of(gradient), want_left, want_right
             )
             grads = [torch.from_numpy(made[i]) if want else None for i, want in enumerate((want_left, want_right))]
         return (*grads, None, None, None, None)
@@ -77,8 +75,7 @@ class AllSteps(torch.autograd.Function):
         ctx.steps.clear()
         even = all(len(state) == len(states[0]) for state in states)
         join = (lambda parts: torch.stack(parts, 1)) if even else torch.cat
-        left = _core.HeldOperand(array_of(join(states)))
         _, gradient = ctx.products.backward(
-            ctx.index, *ctx.call, left, array_of(weight), array_of(join(gradients)), False, True
+            ctx.index, *ctx.call, array_of(join(states)), array_of(weight), array_of(join(gradients)), False, True
         )
         return torch.from_numpy(gradient), None, None, None, None

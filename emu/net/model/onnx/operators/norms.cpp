@@ -25,7 +25,7 @@ void set_affine(OnnxImporter& importer, const OnnxNode& node, Op& op, std::int64
     if (count != size && count != groups)
       throw Error(
           fmt::format("expected input {} to have {} numbers, found {}", i + 1, size, count));
-    std::vector<float>& values = op.parameters()[i].value.data;
+    Elements& values = op.parameters()[i].value.data;
     for (std::size_t c = 0; c < values.size(); ++c)
       values[c] = given.data[c / static_cast<std::size_t>(repeats)];
   }

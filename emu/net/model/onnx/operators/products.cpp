@@ -431,7 +431,7 @@ Values batch_norm(OnnxImporter& importer, const OnnxNode& node) {
   if (importer.one_sample() && integer_or(node, "training_mode", 0) != 0)
     return batch_norm_of_batch(importer, node, x);
   std::vector<Tensor> tensors = per_channel(importer, node, x.shapes[0].back(), 4);
-  const std::vector<float>& variance = tensors[3].data;
+  const Elements& variance = tensors[3].data;
   const auto negative = std::ranges::find_if(variance, [](float v) { return v < 0; });
   if (negative != variance.end())
     throw Error(fmt::format("tensor '{}': element {}: expected a variance of at least 0, found {}",

@@ -37,7 +37,7 @@ Tensor samples(const Tensor& x, std::int64_t first, std::int64_t count) {
   Tensor out;
   out.shape = x.shape;
   out.shape[0] = count;
-  out.data.assign(x.data.begin() + first * each, x.data.begin() + (first + count) * each);
+  out.data = {x.data.begin() + first * each, x.data.begin() + (first + count) * each};
   return out;
 }
 

@@ -38,7 +38,7 @@ Tensor some(const Graph& graph, std::int64_t samples) {
   shape.insert(shape.begin(), samples);
   Tensor x(shape);
   const std::vector<float> values = numbers(x.size(), 1);
-  x.data.assign(values.begin(), values.end());
+  x.data = {values.begin(), values.end()};
   return x;
 }
 
