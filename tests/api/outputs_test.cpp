@@ -141,9 +141,10 @@ TEST_CASE("a row has the metrics of every output, against its own targets", "[fa
   CHECK(row.metrics.sqnr_db);
   CHECK(row.predicted.sqnr_db);
 
+  const std::vector<net::NamedTensor> arrays{piece_of(kQuery, 16, 32), piece_of(kKey, 16, 32)};
   const api::InferRequest request{.model = model,
                                   .recipe = recipe,
-                                  .arrays = {piece_of(kQuery, 16, 32), piece_of(kKey, 16, 32)},
+                                  .arrays = arrays,
                                   .keep_all = true,
                                   .calibrate_on = {data},
                                   .noise = false};
@@ -220,13 +221,14 @@ TEST_CASE("a model prepared once gives piece by piece what infer gives of all", 
                      "rounding": "sr(8)"}}})json";
   for (const std::string& recipe : {dynamic, kStatic, std::string()}) {
     INFO(recipe);
-    const api::InferRequest request{
-        .model = model,
-        .recipe = recipe,
-        .arrays = {piece_of(kQuery, 0, kSamples), piece_of(kKey, 0, kSamples)},
-        .keep_all = true,
-        .batch = 8,
-        .noise = false};
+    const std::vector<net::NamedTensor> arrays{piece_of(kQuery, 0, kSamples),
+                                               piece_of(kKey, 0, kSamples)};
+    const api::InferRequest request{.model = model,
+                                    .recipe = recipe,
+                                    .arrays = arrays,
+                                    .keep_all = true,
+                                    .batch = 8,
+                                    .noise = false};
     const api::Inferred all = api::infer(request, w.context);
     api::Inference prepared(request, w.context);
     std::map<std::string, Floats> pieces;

@@ -469,7 +469,8 @@ def test_operands_are_read_where_they_lie():
 def test_training_leaves_frozen_weights_frozen():
     """Weights that training lends to a product are not those of inference."""
     module, x = nn.Linear(20, 5), torch.randn(40, 20)
-    with numemu.torch.emulate(module, DYNAMIC), torch.no_grad():
+    recipe = {**DYNAMIC, "roles": {role: {"format": "int8"} for role in ("weight", "activation")}}
+    with numemu.torch.emulate(module, recipe), torch.no_grad():
         before = bits(module.eval()(x)).copy()
         with torch.enable_grad():
             module.train()(x).sum().backward()
@@ -477,7 +478,7 @@ def test_training_leaves_frozen_weights_frozen():
         module.weight.mul_(0.5)
         after = bits(module(x)).copy()
         assert (after != before).any()
-    with numemu.torch.emulate(module, DYNAMIC), torch.no_grad():
+    with numemu.torch.emulate(module, recipe), torch.no_grad():
         assert (bits(module.eval()(x)) == after).all()
 
 

@@ -31,7 +31,7 @@ struct Sixteenths {
               return 8.0 * static_cast<double>(x.size());
             }};
   }
-  static void round(std::vector<float>& x) {
+  static void round(std::span<float> x) {
     for (float& value : x) value = std::round(value * 16) / 16;
   }
 };

@@ -86,7 +86,8 @@ class Checker : public net::Numerics {
     for (std::int64_t i = 0; i < p.d_stack.count(); ++i) {
       const auto matrix = [&](const RoleQuantizer& q, const net::ProductSide& side,
                               const ByHand& hand, std::int64_t rows) {
-        const std::vector<float>& source = reduction_ ? side.source->data : hand.values;
+        const std::span<const float> source =
+            reduction_ ? std::span<const float>(side.source->data) : hand.values;
         std::vector<float> m =
             gathered(side, i, rows, p.k, 0.0f, [&](std::int64_t e) { return source[e]; });
         return reduction_ ? blocks_by_hand(q, m, {rows, p.k}, 1) : m;

@@ -105,7 +105,7 @@ TEST_CASE("predicted positions are never read", "[fast]") {
 TEST_CASE("a second convolution of zeros predicts 0: all skipped at 0, none at -0.1", "[fast]") {
   ZapPredictor predictor("relu", {4, 4, 2}, 5, 1);
   for (net::Parameter* p : predictor.graph().parameters())
-    if (p->name.find("conv2") != std::string::npos) p->value = Tensor(p->value.shape);
+    if (p->name.find("conv2") != std::string::npos) p->value = net::Tensor(p->value.shape);
   net::Tensor x(net::Shape{1, 4, 4, 2}, 1);
   const net::Tensor z = predictor.predict(x);
   CHECK(z.data == std::vector<float>(32, 0.0f));

@@ -177,7 +177,7 @@ TEST_CASE("statistics are estimated anew with the predictors at work", "[fast]")
     batches[0].push_back(small_samples(0, 8));
     CHECK(reestimate_batch_norm(graph, batches, zap) == 1);
     for (const net::Parameter* p : graph.parameters())
-      if (p->name == "bn2.running_mean") return p->value.data;
+      if (p->name == "bn2.running_mean") return std::vector<float>(p->value.data);
     return std::vector<float>{};
   };
   const std::vector<float> off = mean_of(-1e30f), on = mean_of(1e30f);

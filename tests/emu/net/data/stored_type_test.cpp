@@ -1,6 +1,7 @@
 // Stored elements: exact where representable, nearest even otherwise, beyond the range named.
 #include "emu/net/data/stored_type.hpp"
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -72,8 +73,9 @@ TEST_CASE("float32 keeps every bit, also of a NaN", "[fast]") {
 
 TEST_CASE("a finite value that rounds beyond the largest is pointed out", "[fast]") {
   std::string bytes;
-  CHECK(store(stored_type(StorageType::f16), {1.0f, kInfinity, -65520.0f}, bytes) == 2);
-  CHECK(store(stored_type(StorageType::bf16), {std::numeric_limits<float>::max()}, bytes) == 0);
+  CHECK(store(stored_type(StorageType::f16), std::array{1.0f, kInfinity, -65520.0f}, bytes) == 2);
+  CHECK(store(stored_type(StorageType::bf16), std::array{std::numeric_limits<float>::max()},
+              bytes) == 0);
 }
 
 }  // namespace

@@ -202,8 +202,8 @@ TEST_CASE("Split is by equal parts or by sizes", "[fast]") {
                                     .output("a")
                                     .output("b")
                                     .import(opset);
-    return std::pair(output_of(model, 0, {counting()}).data,
-                     output_of(model, 1, {counting()}).data);
+    using Both = std::pair<std::vector<float>, std::vector<float>>;
+    return Both(output_of(model, 0, {counting()}).data, output_of(model, 1, {counting()}).data);
   };
   const std::string last = attribute("axis", std::int64_t{2}),
                     middle = attribute("axis", std::int64_t{1});
