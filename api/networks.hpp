@@ -79,16 +79,16 @@ Evaluated evaluate(const OpenRequest&, const EvaluateRequest&, const Context&);
 
 /// A model on arrays of one's own, in float32 or under a recipe.
 struct InferRequest {
-  std::string model = {};                          ///< NAME, FILE, or NAME=FILE
-  std::string recipe = {};                         ///< "" is float32
-  std::vector<std::string> in = {};                ///< "[input=]x.npy", samples first
+  std::string model = {};            ///< NAME, FILE, or NAME=FILE
+  std::string recipe = {};           ///< "" is float32
+  std::vector<std::string> in = {};  ///< "[input=]x.npy", samples first
   /// Inputs in memory, which the caller keeps through the call; "" names the only one.
   std::span<const net::NamedTensor> arrays = {};
-  std::vector<std::string> out = {};               ///< "[output=]y.npy" or ".safetensors"
-  std::vector<std::string> keep = {};              ///< names of outputs that need no file
-  bool keep_all = false;                           ///< every output
-  std::vector<std::string> calibrate_on = {};      ///< arrays as in `in`, or a data set; none: `in`
-  std::span<const net::NamedTensor> calibration = {};  ///< the same as arrays in memory
+  std::vector<std::string> out = {};           ///< "[output=]y.npy" or ".safetensors"
+  std::vector<std::string> keep = {};          ///< names of outputs that need no file
+  bool keep_all = false;                       ///< every output
+  std::vector<std::string> calibrate_on = {};  ///< arrays as in `in`, or a data set; none: `in`
+  std::span<const net::NamedTensor> calibration = {};     ///< the same as arrays in memory
   std::string normalize = {}, mean = {}, deviation = {};  ///< of arrays of uint8
   std::vector<std::string> metrics = {};                  ///< of the first output against float32
   std::int64_t batch = 16;

@@ -379,8 +379,8 @@ void Products::compare(std::size_t layer, const Tensor& clean, const Tensor& qua
   const std::int64_t each = samples > 0 ? all / samples : 0;
   const std::lock_guard lock(mutex_);
   for (std::int64_t i = 0; i < samples; ++i)
-    compared_.at(layer).push_back(
-        experiments::power_of(each, quantized.data.data() + i * each, clean.data.data() + i * each));
+    compared_.at(layer).push_back(experiments::power_of(each, quantized.data.data() + i * each,
+                                                        clean.data.data() + i * each));
 }
 
 void Products::reset() {

@@ -55,10 +55,10 @@ struct ProductGradients {
   Tensor left, right;
 };
 
-/// Products by layer. Operands may be memory of the caller (Tensor::borrowed()), which is read where
-/// it lies; only the weight of a frozen layer is kept, to find out whether it changed. The layers are one network to the recipe: it is bound to all of them, in
-/// their order. Several threads may call; one product is computed at a time, by all threads of
-/// numemu.
+/// Products by layer. Operands may be memory of the caller (Tensor::borrowed()), which is read
+/// where it lies; only the weight of a frozen layer is kept, to find out whether it changed. The
+/// layers are one network to the recipe: it is bound to all of them, in their order. Several
+/// threads may call; one product is computed at a time, by all threads of numemu.
 ///
 /// Operands: linear x [batch, .., in] and weight [out, in]; conv x [batch, .., in] with channels
 /// last and weight [out, kernel.., in / groups]; matmul a [.., m, k] and b [.., k, n]

@@ -127,7 +127,8 @@ class ZeroCount {
  private:
   double threshold_of(const MaskPolicy& policy, const std::string& layer,
                       std::span<const float> g) {
-    const double own = policy.rule->threshold(policy, g.data(), static_cast<std::int64_t>(g.size()));
+    const double own =
+        policy.rule->threshold(policy, g.data(), static_cast<std::int64_t>(g.size()));
     if (policy.history == 0) return own;
     policies::ThresholdHistory& history = histories_[layer];
     const double predicted = history.prediction(policy.history).value_or(0);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <initializer_list>
 #include <span>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -40,6 +41,11 @@ class Elements {
   const float* begin() const { return begin_; }
   const float* end() const { return begin_ + size_; }
   const float& operator[](std::size_t i) const { return begin_[i]; }
+  /// Throws std::out_of_range.
+  const float& at(std::size_t i) const {
+    if (i >= size_) throw std::out_of_range("Elements::at");
+    return begin_[i];
+  }
   const float& front() const { return begin_[0]; }
   const float& back() const { return begin_[size_ - 1]; }
 

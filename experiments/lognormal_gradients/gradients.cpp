@@ -30,7 +30,8 @@ std::optional<Look> look_at(std::span<const float> g, const std::vector<Candidat
   std::vector<float> nonzero;
   std::copy_if(g.begin(), g.end(), std::back_inserter(nonzero), [](float x) { return x != 0; });
   const auto n = static_cast<std::int64_t>(nonzero.size());
-  const MagnitudeLaw law = fit_law(ThresholdLaw::lognormal, g.data(), static_cast<std::int64_t>(g.size()));
+  const MagnitudeLaw law =
+      fit_law(ThresholdLaw::lognormal, g.data(), static_cast<std::int64_t>(g.size()));
   if (!law.usable() || !(law.spread > 0)) return std::nullopt;
   const double mean = portable::log2(law.scale), sigma = law.spread / std::numbers::ln2;
   Look look{.n = g.size(),

@@ -241,9 +241,8 @@ double Distillation::rate_at(std::int64_t batch, std::int64_t batches) const {
 
 void Distillation::save_state(net::NamedState& state) const {
   StateTensors tensors;
-  for_each_state([&](const std::string& name, const net::Elements& values) {
-    tensors[name] = values;
-  });
+  for_each_state(
+      [&](const std::string& name, const net::Elements& values) { tensors[name] = values; });
   save_tensors("adam", tensors, state);
   for (std::size_t i = 0; i < optimizer_->scalars().size(); ++i)
     state.emplace_back(fmt::format("scalar/{}", i), to_bytes({bits_of(*optimizer_->scalars()[i])}));

@@ -117,9 +117,8 @@ TEST_CASE("products of training have the bits of a network's under the recipe", 
       }
       const Tensor& weight = net::weight_of(graph, asked.layer);
       const bool left = asked.kind == GemmKind::dgrad;
-      const api::ProductGradients gradients =
-          products->backward(call, view(lefts.at(asked.layer)), view(weight),
-                             view(asked.a), left, !left);
+      const api::ProductGradients gradients = products->backward(
+          call, view(lefts.at(asked.layer)), view(weight), view(asked.a), left, !left);
       CHECK(same_bits((left ? gradients.left : gradients.right).data, asked.d));
     }
     products->end_step(index);
