@@ -126,15 +126,17 @@ Outcome run(const fs::path& folder, const test::Workplace& w, const std::string&
   try {
     const net::OnnxModel model = net::read_onnx(path);
     api::InferRequest asked{.model = path, .recipe = recipe, .keep_all = true};
+    std::vector<net::NamedTensor> arrays;
     for (const net::OnnxValueInfo& input : model.graph.inputs) {
       // Before version 4 of the format weights are inputs, too.
       if (std::ranges::count(model.graph.initializers, input.name, &net::OnnxTensor::name) > 0)
         continue;
       const std::optional<Stored> given =
-          read_tensor(data / ("input_" + std::to_string(asked.arrays.size()) + ".pb"), input);
+          read_tensor(data / ("input_" + std::to_string(arrays.size()) + ".pb"), input);
       if (!given) return {"an input is no tensor of numbers", ""};
-      asked.arrays.push_back({std::string(input.name), given->tensor});
+      arrays.push_back({std::string(input.name), given->tensor});
     }
+    asked.arrays = arrays;
     const api::Inferred inferred = api::infer(asked, w.context);
     for (std::size_t i = 0; i < model.graph.outputs.size(); ++i) {
       const std::optional<Stored> wanted =
