@@ -4,7 +4,7 @@ namespace numemu::net {
 
 Elements Elements::borrowed(std::span<const float> lent) {
   Elements elements;
-  elements.begin_ = lent.data();
+  elements.begin_ = const_cast<float*>(lent.data());
   elements.size_ = lent.size();
   return elements;
 }
