@@ -45,7 +45,7 @@ TEST_CASE("whatever may write leaves lent memory as it is", "[fast]") {
     CHECK(lent == std::vector<float>{1, 2, 3});
     return x;
   };
-  CHECK(changed([](Elements& x) { x[1] = 5; }) == Elements{1, 5, 3});
+  CHECK(changed([](Elements& x) { x.data()[1] = 5; }) == Elements{1, 5, 3});
   CHECK(changed([](Elements& x) { *x.data() = 5; }) == Elements{5, 2, 3});
   CHECK(changed([](Elements& x) {
           for (float& v : x) v = 0;
@@ -55,6 +55,14 @@ TEST_CASE("whatever may write leaves lent memory as it is", "[fast]") {
   CHECK(changed([&](Elements& x) { x.append(lent); }) == Elements{1, 2, 3, 1, 2, 3});
   CHECK(changed([](Elements& x) { x.assign(2, 4.0f); }) == Elements{4, 4});
   CHECK(Elements::borrowed(lent).take() == lent);
+}
+
+TEST_CASE("elements are read by index where they lie", "[fast]") {
+  const std::vector<float> lent{1, 2};
+  Elements x = Elements::borrowed(lent);
+  CHECK(x[1] == 2);
+  CHECK(x.at(0) == 1);
+  CHECK(x.is_borrowed());
 }
 
 TEST_CASE("elements that a tensor owns are written in place", "[fast]") {
