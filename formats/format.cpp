@@ -438,7 +438,7 @@ const Format& find_format(std::string_view name) {
   if (const auto path = codebook_path(name)) return keep(read_codebook_format(*path));
   if (is_named_codebook(name)) {
     return *Interned::find<NamedAs>(std::string(name), [&] {
-              return std::make_unique<const NamedAs>(&keep(parse_named_codebook(name)));
+              return std::make_unique<const NamedAs>(NamedAs{&keep(parse_named_codebook(name))});
             }).format;
   }
   refuse_known_shapes(name);
