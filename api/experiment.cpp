@@ -40,9 +40,16 @@ ExperimentResult run_experiment(const ExperimentRequest& asked, const Context& c
   const net::RunScope scope(context.run);
   const experiments::Experiment& experiment = experiments::find_experiment(asked.name);
   const experiments::Size size = experiments::parse_size(asked.size);
-  for (const std::string& setting : asked.settings) require_utf8("--set", setting);
+  for (const std::string& setting : asked.settings) {
+    const std::size_t equals = setting.find('=');
+    if (asked.given_by == experiments::GivenBy::set) {
+      require_utf8("--set", setting);
+    } else {
+      require_utf8("--" + setting.substr(0, equals), setting.substr(equals + 1));
+    }
+  }
   experiments::ExperimentRun run{
-      .settings = experiments::settings_of(experiment, size, asked.settings),
+      .settings = experiments::settings_of(experiment, size, asked.settings, asked.given_by),
       .seed = static_cast<std::uint64_t>(asked.seed),
       .out = folder_of(asked),
       .existing = asked.existing,

@@ -27,7 +27,7 @@ std::string file_words(const std::string& subject) {
 }  // namespace
 
 ExperimentRequest experiment_of(const SearchRequest& asked) {
-  ExperimentRequest out{.name = "search"};
+  ExperimentRequest out{.name = "search", .given_by = experiments::GivenBy::option};
   if (asked.net.empty() == asked.dist.empty())
     throw usage_error("search: expected --net NAME or --dist LAW, one of them");
   if (!asked.net.empty() && asked.data.empty())
@@ -50,7 +50,7 @@ ExperimentRequest experiment_of(const SearchRequest& asked) {
   set("data", asked.data);
   set("dist", joined_by_commas(asked.dist));
   set_number("bits", asked.bits);
-  set_number("mac", asked.mac);
+  set_number("mac_cost", asked.mac);
   set_number("max_loss", asked.max_loss);
   set("tune", asked.tune);
   set("formats", joined_by_commas(asked.formats));

@@ -96,6 +96,7 @@ struct ExperimentRequest {
   std::string size = "default";            ///< smoke, default, full
   std::string out = {};                    ///< folder; "" is out/NAME-SIZE
   std::vector<std::string> settings = {};  ///< "key=value"
+  experiments::GivenBy given_by = experiments::GivenBy::set;  ///< how messages name them
   std::int64_t seed = 0;
   std::string shard = "0/1";  ///< of its trials and points
   Existing existing = Existing::resume;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "experiments/engine/bench_memory.hpp"
@@ -40,10 +41,10 @@ void check_rule(const std::string& name) {
   }
 }
 void check_scale(const std::string& name) { find_block_format("group(int4,16," + name + ")"); }
-void check_tune_steps(const std::string& steps) { policies::parse_tune_steps(steps, "--tune"); }
+void check_tune_steps(const std::string& steps) { policies::parse_tune_steps(steps, "steps"); }
 
 SpacePlan plan_of(const Settings& settings) {
-  SpacePlan plan;
+  SpacePlan plan{.named = settings.named("formats")};
   if (!settings.text("formats").empty()) plan.formats = settings.list("formats");
   plan.most_bits = std::clamp(static_cast<int>(std::floor(settings.number("bits"))), 2, 8);
   plan.most_stored = settings.number("bits");
@@ -54,27 +55,30 @@ SpacePlan plan_of(const Settings& settings) {
   return plan;
 }
 
-void require_space(const SpacePlan& plan, std::size_t options, std::size_t tensors) {
+void require_space(const Settings& settings, const SpacePlan& plan, std::size_t options,
+                   std::size_t tensors) {
   if (options == 0)
     throw usage_error(fmt::format(
-        "--bits: the space is empty: no format of {} to {} bits under these scales and rules",
-        plan.least_bits, plan.most_bits));
+        "{}: the space is empty: no format of {} to {} bits under these scales and rules",
+        settings.named("bits"), plan.least_bits, plan.most_bits));
   const double integrals = static_cast<double>(options) * static_cast<double>(tensors);
   if (integrals > kMostIntegrals)
-    throw usage_error(
-        fmt::format("--formats: {} options of {} tensors are {:.2g} integrals, about {:.0f} s of a "
-                    "processor; expected at most {:.2g}: fewer formats, blocks, scales or rules",
-                    options, tensors, integrals, kIntegralSeconds * integrals, kMostIntegrals));
+    throw usage_error(fmt::format(
+        "{}: {} options of {} tensors are {:.2g} integrals, about {:.0f} s of a "
+        "processor; expected at most {:.2g}: fewer formats, blocks, scales or rules",
+        plan.named, options, tensors, integrals, kIntegralSeconds * integrals, kMostIntegrals));
 }
 
 SearchSpace rank_space(const ExperimentRun& run, const Workbench& bench, const SpacePlan& plan,
                        std::vector<SearchOption> weights, std::vector<SearchOption> activations,
-                       std::vector<RankedUnit> units, const SearchBudget& budget) {
+                       std::vector<RankedUnit> units, const SearchBudget& budget,
+                       std::vector<std::string>& notes) {
   const std::vector<SearchOperand> operands = search_operands(bench.trained.graph, bench.reference);
   if (operands.empty())
-    throw usage_error(fmt::format("--net: {} has no products", bench.trained.graph.name));
-  require_space(plan, std::min(weights.size(), activations.size()), 1);
-  require_space(plan, weights.size() + activations.size(), operands.size());
+    throw usage_error(
+        fmt::format("{}: {} has no products", run.settings.named("net"), bench.trained.graph.name));
+  require_space(run.settings, plan, std::min(weights.size(), activations.size()), 1);
+  require_space(run.settings, plan, weights.size() + activations.size(), operands.size());
   run.say(fmt::format("gains of {} operands", operands.size()));
   const std::vector<double> gains = output_gains(operands, bench, run.folders.cache);
   run.say(fmt::format(
@@ -90,7 +94,7 @@ SearchSpace rank_space(const ExperimentRun& run, const Workbench& bench, const S
   space.activations =
       rank_options(std::move(activations), false, operands, gains, calibration, bench.reference);
   space.units = std::move(units);
-  add_unit_noise(run, bench, space, budget);
+  notes = add_unit_noise(run, bench, space, budget);
   return space;
 }
 
@@ -132,28 +136,29 @@ Conclusion run_network(const ExperimentRun& run) {
   const SpacePlan plan = plan_of(settings);
   std::vector<SearchOption> weights = space_of(plan, "weight"),
                             activations = space_of(plan, "activation");
-  require_space(plan, std::min(weights.size(), activations.size()), 1);
+  require_space(settings, plan, std::min(weights.size(), activations.size()), 1);
   std::vector<std::string> names;
   if (!settings.text("units").empty()) names = settings.list("units");
-  std::vector<RankedUnit> units = ranked_units(names, weights, activations);
+  std::vector<RankedUnit> units =
+      ranked_units(names, weights, activations, settings.named("units"));
   const std::string &net = settings.text("net"), &data = settings.text("data");
   SearchBudget budget{.bits = settings.number("bits")};
-  if (!settings.text("mac").empty()) budget.mac = settings.number("mac");
+  if (!settings.text("mac_cost").empty()) budget.mac = settings.number("mac_cost");
   if (const double least = least_cost(weights, activations, units); least > budget.mac)
-    throw usage_error(
-        fmt::format("--mac-cost: every configuration costs at least {:.4g}, more "
-                    "than {:g}",
-                    least, budget.mac));
+    throw usage_error(fmt::format("{}: every configuration costs at least {:.4g}, more than {:g}",
+                                  settings.named("mac_cost"), least, budget.mac));
   const bool limited = !settings.text("max_loss").empty();
   if (!limited && !settings.text("tune").empty())
-    throw usage_error("--tune: expected --max-loss beside it");
+    throw usage_error(fmt::format("{}: expected {} beside it", settings.named("tune"),
+                                  settings.named("max_loss")));
   const auto refined_count = static_cast<std::size_t>(settings.integer("refine")),
              measured_count = static_cast<std::size_t>(settings.integer("measured")),
              random_count = static_cast<std::size_t>(settings.integer("random"));
   if (limited && !run.shard.whole())
-    throw usage_error("--shard: expected none beside max_loss, which measures one by one");
+    throw usage_error(fmt::format("--shard: expected none beside {}, which measures one by one",
+                                  settings.named("max_loss")));
   net::Dataset dataset = net::load_dataset(data, run.folders.cache);
-  if (limited) require_one_class(dataset, "max_loss");
+  if (limited) require_one_class(dataset, settings.named("max_loss"));
   TrainedNet trained = load_trained_net(net, dataset, run.folders);
   require_bench_memory(trained.graph, baseline_graph(trained), dataset, settings.integer("images"),
                        kSearchElements);
@@ -161,21 +166,19 @@ Conclusion run_network(const ExperimentRun& run) {
   const Workbench bench(std::move(dataset), std::move(trained), settings.integer("images"),
                         {run.folders.cache, run.existing == Existing::fresh, run.on_bench});
 
+  std::vector<std::string> notes;
   const SearchSpace space = rank_space(run, bench, plan, std::move(weights), std::move(activations),
-                                       std::move(units), budget);
+                                       std::move(units), budget, notes);
   const SearchRanking ranking = rank_configurations(
       space, budget, std::max<std::size_t>(refined_count, 20), random_count, run.seed);
   if (ranking.configurations == 0)
-    throw usage_error(fmt::format("--bits: no configuration stores at most {:g} bits{}",
-                                  budget.bits, std::isfinite(budget.mac) ? " at that cost" : ""));
+    throw usage_error(fmt::format("{}: no configuration stores at most {:g} bits{}",
+                                  settings.named("bits"), budget.bits,
+                                  std::isfinite(budget.mac) ? " at that cost" : ""));
   std::vector<SearchEntry> refined = entries_of(space, ranking, refined_count);
   refine(run, bench, refined);
   std::ranges::stable_sort(refined, quieter);
-  std::vector<SearchEntry> measured;
-  std::size_t best = 0;
-  for (const SearchEntry& entry : refined)
-    if (entry.random || best++ < measured_count) measured.push_back(entry);
-
+  std::vector<SearchEntry> measured = to_measure(refined, measured_count, space.units.size());
   Conclusion conclusion;
   conclusion.sentences = baseline_notes(bench.trained);
   conclusion.sentences.push_back(fmt::format(
@@ -184,6 +187,7 @@ Conclusion run_network(const ExperimentRun& run) {
       ranking.configurations, space.weights.options.size(), space.activations.options.size(),
       space.units.size(), refined.size(), measured.size(),
       std::ranges::count(measured, true, &SearchEntry::random)));
+  std::ranges::move(notes, std::back_inserter(conclusion.sentences));
   if (limited) find_cheapest(run, bench, refined, measured, conclusion);
   conclusion.tables.push_back(ranked_table(space, ranking, 20));
   if (measured.empty()) return conclusion;
@@ -208,7 +212,7 @@ Conclusion run_search(const ExperimentRun& run) {
   const SpacePlan plan = plan_of(run.settings);
   const std::vector<SearchOption> options = space_of(plan, "weight");
   const std::vector<std::string> laws = run.settings.list("dist");
-  require_space(plan, options.size(), laws.size());
+  require_space(run.settings, plan, options.size(), laws.size());
   Conclusion conclusion;
   for (const std::string& law : laws)
     conclusion.tables.push_back(law_table(law, options, run.settings.number("bits"), run.seed));
@@ -236,7 +240,7 @@ const Experiment experiment_search = {
      {"bits", "4.5", "4.5", "4.5",
       "most stored bits of an element with its scales, of the weights and of the activations",
       real(2, 16)},
-     {"mac", "", "", "",
+     {"mac_cost", "", "", "",
       "most cost of a multiply-add over float32's: bits times bits, and the adders' bits",
       real(0, 1).or_nothing()},
      {"max_loss", "", "", "",

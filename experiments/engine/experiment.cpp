@@ -59,7 +59,7 @@ ClaimRow row_of(const ClaimResult& result) {
 
 /// The items of a setting as numbers in [least, most]; `kind` is what messages call them.
 template <class Number>
-std::vector<Number> parsed(const std::vector<std::string>& items, const std::string& key,
+std::vector<Number> parsed(const std::vector<std::string>& items, const std::string& setting,
                            const char* kind, Number least, Number most) {
   std::vector<Number> numbers;
   for (const std::string& item : items) {
@@ -67,8 +67,8 @@ std::vector<Number> parsed(const std::vector<std::string>& items, const std::str
     const auto [end, failure] = std::from_chars(item.data(), item.data() + item.size(), number);
     if (failure != std::errc() || end != item.data() + item.size() ||
         !(number >= least && number <= most)) {
-      throw usage_error(fmt::format("--set: {}: expected {} from {} to {}, got '{}'", key, kind,
-                                    least, most, item));
+      throw usage_error(
+          fmt::format("{}: expected {} from {} to {}, got '{}'", setting, kind, least, most, item));
     }
     numbers.push_back(number);
   }
@@ -76,11 +76,11 @@ std::vector<Number> parsed(const std::vector<std::string>& items, const std::str
 }
 
 template <class Item>
-void require_distinct(const std::vector<Item>& items, const std::string& key) {
+void require_distinct(const std::vector<Item>& items, const std::string& setting) {
   for (auto item = items.begin(); item != items.end(); ++item) {
     if (std::find(items.begin(), item, *item) != item)
       throw usage_error(
-          fmt::format("--set: {}: expected each value once, found {} twice", key, *item));
+          fmt::format("{}: expected each value once, found {} twice", setting, *item));
   }
 }
 
@@ -119,7 +119,8 @@ Size parse_size(std::string_view text) {
 }
 
 Settings::Settings(const std::vector<Setting>& settings, Size size,
-                   const std::vector<std::string>& overrides) {
+                   const std::vector<std::string>& overrides, GivenBy given_by)
+    : given_by_(given_by) {
   std::vector<std::string> known;
   for (const Setting& setting : settings) {
     known.emplace_back(setting.key);
@@ -141,25 +142,32 @@ Settings::Settings(const std::vector<Setting>& settings, Size size,
   }
 }
 
+std::string Settings::named(const std::string& key) const {
+  if (given_by_ == GivenBy::set) return "--set: " + key;
+  std::string option = "--" + key;
+  std::ranges::replace(option, '_', '-');
+  return option;
+}
+
 void Settings::check(const std::string& key, const Takes& takes) const {
   if (takes.empty && text(key).empty()) return;
   if (takes.kind == Takes::Kind::whole) {
     const auto least = static_cast<std::int64_t>(takes.least),
                most = static_cast<std::int64_t>(takes.most);
-    takes.list ? require_distinct(whole_numbers(key, least, most), key)
+    takes.list ? require_distinct(whole_numbers(key, least, most), named(key))
                : void(integer(key, least, most));
   } else if (takes.kind == Takes::Kind::real) {
-    takes.list ? require_distinct(numbers(key, takes.least, takes.most), key)
+    takes.list ? require_distinct(numbers(key, takes.least, takes.most), named(key))
                : void(number(key, takes.least, takes.most));
   } else if (takes.list) {
-    require_distinct(list(key), key);
+    require_distinct(list(key), named(key));
   }
   if (takes.check == nullptr) return;
   for (const std::string& item : takes.list ? list(key) : std::vector{text(key)}) {
     try {
       takes.check(item);
     } catch (const Error& error) {
-      throw usage_error(fmt::format("--set: {}: {}", key, error.what()));
+      throw usage_error(fmt::format("{}: {}", named(key), error.what()));
     }
   }
 }
@@ -189,7 +197,7 @@ std::int64_t Settings::integer(const std::string& key, std::int64_t least,
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
   if (error != std::errc() || end != value.data() + value.size() || number < least ||
       number > most) {
-    throw usage_error(fmt::format("--set: {}: expected a whole number in {} to {}, not '{}'", key,
+    throw usage_error(fmt::format("{}: expected a whole number in {} to {}, not '{}'", named(key),
                                   least, most, value));
   }
   return number;
@@ -202,7 +210,7 @@ double Settings::number(const std::string& key, double least, double most) const
   const bool read = error == std::errc() && end == value.data() + value.size();
   if (!read || !(number >= least && number <= most)) {  // NaN is in no range
     throw usage_error(
-        fmt::format("--set: {}: expected a number in {} to {}, not '{}'", key, least, most, value));
+        fmt::format("{}: expected a number in {} to {}, not '{}'", named(key), least, most, value));
   }
   return number;
 }
@@ -221,18 +229,18 @@ std::vector<std::string> Settings::list(const std::string& key) const {
   for (const std::string& item : items) {
     if (item.empty())
       throw usage_error(
-          fmt::format("--set: {}: expected names separated by commas, not '{}'", key, text(key)));
+          fmt::format("{}: expected names separated by commas, not '{}'", named(key), text(key)));
   }
   return items;
 }
 
 std::vector<double> Settings::numbers(const std::string& key, double least, double most) const {
-  return parsed(list(key), key, "numbers", least, most);
+  return parsed(list(key), named(key), "numbers", least, most);
 }
 
 std::vector<std::int64_t> Settings::whole_numbers(const std::string& key, std::int64_t least,
                                                   std::int64_t most) const {
-  return parsed(list(key), key, "whole numbers", least, most);
+  return parsed(list(key), named(key), "whole numbers", least, most);
 }
 
 void check_granularity(const std::string& text) {
@@ -257,8 +265,8 @@ bool set_weight_granularity(Json& role, const char* name, const std::string& gra
 }
 
 Settings settings_of(const Experiment& experiment, Size size,
-                     const std::vector<std::string>& overrides) {
-  Settings settings(experiment.settings, size, overrides);
+                     const std::vector<std::string>& overrides, GivenBy given_by) {
+  Settings settings(experiment.settings, size, overrides, given_by);
   if (experiment.check != nullptr) experiment.check(settings);
   return settings;
 }

@@ -74,11 +74,17 @@ struct Setting {
   Takes takes = {};
 };
 
+/// Whether a setting is written `--set key=value` or is an option of the command, `--key value`.
+enum class GivenBy { set, option };
+
 /// The values of one run, every setting present.
 class Settings {
  public:
   /// Throws Error naming the key of a value that its setting does not take.
-  Settings(const std::vector<Setting>&, Size, const std::vector<std::string>& overrides);
+  Settings(const std::vector<Setting>&, Size, const std::vector<std::string>& overrides,
+           GivenBy = GivenBy::set);
+  /// What messages call a setting: "--set: max_loss", or the option "--max-loss".
+  std::string named(const std::string& key) const;
   const std::string& text(const std::string& key) const { return values_.at(key); }
   /// A number, or several, of a setting that takes it.
   std::int64_t integer(const std::string& key) const;
@@ -101,6 +107,7 @@ class Settings {
 
   std::map<std::string, std::string> values_;
   std::map<std::string, Takes> takes_;
+  GivenBy given_by_;
 };
 
 /// Throws Error unless it is "channel" or "tensor".
@@ -175,7 +182,8 @@ struct Experiment {
 };
 
 /// Of a run at that size. Throws Error for what the settings do not take or what contradicts.
-Settings settings_of(const Experiment&, Size, const std::vector<std::string>& overrides);
+Settings settings_of(const Experiment&, Size, const std::vector<std::string>& overrides,
+                     GivenBy = GivenBy::set);
 
 std::vector<const Experiment*> all_experiments();
 /// Throws Error with the nearest known name.

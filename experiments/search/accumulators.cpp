@@ -78,7 +78,8 @@ int RankedUnit::size_of(const SearchOption& weight, const SearchOption& activati
 
 std::vector<RankedUnit> ranked_units(const std::vector<std::string>& names,
                                      const std::vector<SearchOption>& weights,
-                                     const std::vector<SearchOption>& activations) {
+                                     const std::vector<SearchOption>& activations,
+                                     const std::string& where) {
   if (names.empty()) return {RankedUnit{}};
   std::vector<RankedUnit> out;
   for (const std::string& name : names) {
@@ -94,9 +95,8 @@ std::vector<RankedUnit> ranked_units(const std::vector<std::string>& names,
     for (const auto& [options, role] :
          {std::pair(&ranked.weights, "weights"), {&ranked.activations, "activations"}}) {
       if (std::ranges::find(*options, true) == options->end())
-        throw usage_error(
-            fmt::format("--units: {} takes none of the {} options of {} (it takes {})", name,
-                        options->size(), role, unit.operand_rule()));
+        throw usage_error(fmt::format("{}: {} takes none of the {} options of {} (it takes {})",
+                                      where, name, options->size(), role, unit.operand_rule()));
     }
     out.push_back(std::move(ranked));
   }

@@ -28,7 +28,7 @@ struct RankedUnit {
   /// Registers with exponents of 8 bits or more round numbers of any size alike. Else noise is that
   /// of the options' number sizes.
   bool any_size = true;
-  /// Over the signal at the output, by size_of(); infinite where sums overflow.
+  /// Over the signal at the output, by size_of(); infinite where sums overflow or nothing is known.
   std::map<int, double> noise = {};
 
   bool takes(std::size_t weight, std::size_t activation) const {
@@ -44,10 +44,11 @@ struct RankedUnit {
 };
 
 /// The units of those names with the options that they take; without names f32.sequential alone.
-/// Throws Error naming a unit that takes no option of a role.
+/// Throws Error, `where` first, naming a unit that takes no option of a role.
 std::vector<RankedUnit> ranked_units(const std::vector<std::string>& names,
                                      const std::vector<SearchOption>& weights,
-                                     const std::vector<SearchOption>& activations);
+                                     const std::vector<SearchOption>& activations,
+                                     const std::string& where);
 
 /// Of the cheapest multiply-add.
 double least_cost(const std::vector<SearchOption>& weights,

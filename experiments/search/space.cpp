@@ -29,6 +29,14 @@ std::vector<double> shape_of(const Format& format) {
   return values;
 }
 
+const Format& found(const std::string& name, const std::string& where) {
+  try {
+    return find_format(name);
+  } catch (const Error& error) {
+    throw usage_error(where + ": " + error.what());
+  }
+}
+
 std::vector<std::string> all_formats(const SpacePlan& plan) {
   std::vector<std::string> names;
   for (const Format* format : named_formats()) {
@@ -86,10 +94,11 @@ std::vector<const Format*> space_elements(const SpacePlan& plan) {
   std::vector<const Format*> out;
   std::set<std::vector<double>> seen;
   for (const std::string& name : plan.formats.empty() ? all_formats(plan) : plan.formats) {
-    const Format& format = find_format(name);
+    const Format& format = found(name, plan.named);
     if (format.bits > 8 || format.kind == Kind::sign || !format.is_signed || !format.has_zero())
-      throw usage_error(fmt::format(
-          "formats: {}: expected signed formats with a zero, of at most 8 bits", format.name));
+      throw usage_error(
+          fmt::format("{}: {}: expected signed formats with a zero, of at most 8 bits", plan.named,
+                      format.name));
     if (seen.insert(shape_of(format)).second) out.push_back(&format);
   }
   return out;

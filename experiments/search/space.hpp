@@ -23,6 +23,7 @@ struct SpacePlan {
   /// Scale rules; each is tried on everything. Weights without blocks are also tried under mse.
   std::vector<std::string> rules = {"absmax", "pow2(absmax,up)", "floor", "ceil",
                                     "even",   "nearest"};
+  std::string named = "formats";  ///< what messages call the list of formats
 };
 
 /// A role as a recipe has it.

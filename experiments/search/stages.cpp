@@ -82,8 +82,9 @@ void refine(const ExperimentRun& run, const Workbench& bench, std::vector<Search
   for (std::size_t i = 0; i < entries.size(); ++i) entries[i].refined = refined[i];
 }
 
-void add_unit_noise(const ExperimentRun& run, const Workbench& bench, SearchSpace& space,
-                    const SearchBudget& budget) {
+std::vector<std::string> add_unit_noise(const ExperimentRun& run, const Workbench& bench,
+                                        SearchSpace& space, const SearchBudget& budget) {
+  std::vector<std::string> notes;
   std::vector<SearchEntry> entries;  // pairs: on the unit, and in float32
   std::vector<std::pair<RankedUnit*, int>> of;
   for (std::size_t u = 0; u < space.units.size(); ++u) {
@@ -96,15 +97,26 @@ void add_unit_noise(const ExperimentRun& run, const Workbench& bench, SearchSpac
       entries.back().recipe.erase("gemms");
     }
   }
-  if (entries.empty()) return;
+  if (entries.empty()) return notes;
   run.say(fmt::format("noise of units, by {} configurations", entries.size()));
   refine(run, bench, entries);
   for (std::size_t i = 0; i < of.size(); ++i) {
     const double with = noise_of(entries[2 * i].refined),
                  without = noise_of(entries[2 * i + 1].refined);
-    // Where the configuration has no figure for another reason nothing is known of the unit.
-    of[i].first->noise[of[i].second] = std::isfinite(without) ? std::max(0.0, with - without) : 0;
+    // Without a figure of the configuration in float32 nothing is known of the unit.
+    of[i].first->noise[of[i].second] =
+        std::isfinite(without) ? std::max(0.0, with - without) : HUGE_VAL;
   }
+  for (const RankedUnit& unit : space.units) {
+    const auto none = std::ranges::count_if(
+        unit.noise, [](const auto& size) { return !std::isfinite(size.second); });
+    if (none > 0)
+      notes.push_back(fmt::format(
+          "What {} adds to the noise has no figure at {} of {} sizes of numbers: configurations of "
+          "these are not among the best.",
+          unit.name, none, unit.noise.size()));
+  }
+  return notes;
 }
 
 std::vector<SearchEntry> entries_of(const SearchSpace& space, const SearchRanking& ranking,
@@ -131,6 +143,36 @@ bool quieter(const SearchEntry& a, const SearchEntry& b) {
   };
   return std::tuple(-of(a), a.configured.bits, a.configured.mac) <
          std::tuple(-of(b), b.configured.bits, b.configured.mac);
+}
+
+std::vector<SearchEntry> to_measure(const std::vector<SearchEntry>& refined, std::size_t count,
+                                    std::size_t units) {
+  std::vector<const SearchEntry*> best;
+  for (const SearchEntry& e : refined)
+    if (!e.random) best.push_back(&e);
+  const auto undercut = [&](const SearchEntry& e) {
+    return std::ranges::any_of(best, [&](const SearchEntry* other) {
+      const Configured &its = other->configured, &own = e.configured;
+      return its.bits <= own.bits && its.mac <= own.mac && other->refined.db >= e.refined.db &&
+             (its.bits < own.bits || its.mac < own.mac || other->refined.db > e.refined.db);
+    });
+  };
+  std::set<const SearchEntry*> chosen;
+  const auto choose = [&](const std::vector<const SearchEntry*>& from, std::size_t most) {
+    for (const SearchEntry* const e : from)
+      if (chosen.size() < most) chosen.insert(e);
+  };
+  choose(best, units > 1 ? (count + 1) / 2 : count);
+  std::vector<const SearchEntry*> front;  // besides those
+  for (const SearchEntry* const e : best)
+    if (!chosen.contains(e) && !std::isnan(e->refined.db) && !undercut(*e)) front.push_back(e);
+  std::ranges::stable_sort(front, {}, [](const SearchEntry* e) { return e->configured.mac; });
+  choose(spread(front, count - chosen.size()), count);
+  choose(best, count);
+  std::vector<SearchEntry> out;
+  for (const SearchEntry& e : refined)
+    if (e.random || chosen.contains(&e)) out.push_back(e);
+  return out;
 }
 
 std::vector<Row> measure(const ExperimentRun& run, const Workbench& bench,

@@ -13,14 +13,22 @@ namespace numemu::experiments {
 void refine(const ExperimentRun&, const Workbench&, std::vector<SearchEntry>&);
 
 /// Gives units their noise: by noise of random phase, what a unit adds to the configuration of
-/// least noise that it takes, of each size of numbers (RankedUnit::noise). Trials of the run.
-void add_unit_noise(const ExperimentRun&, const Workbench&, SearchSpace&, const SearchBudget&);
+/// least noise that it takes, of each size of numbers (RankedUnit::noise). Infinite where one of
+/// both has no figure: a sentence for each unit of which that is so. Trials of the run.
+std::vector<std::string> add_unit_noise(const ExperimentRun&, const Workbench&, SearchSpace&,
+                                        const SearchBudget&);
 
 /// Those to refine: the random ones, half of `count` along the front, the rest the best.
 std::vector<SearchEntry> entries_of(const SearchSpace&, const SearchRanking&, std::size_t count);
 
 /// The best by refined noise first, without a figure last.
 bool quieter(const SearchEntry&, const SearchEntry&);
+
+/// Those to measure, in the order of `refined`, which is that of quieter(): the random ones and
+/// `count` others, the best. On several units half of them are the best, the others lie along the
+/// front of bits, cost and refined noise.
+std::vector<SearchEntry> to_measure(const std::vector<SearchEntry>& refined, std::size_t count,
+                                    std::size_t units);
 
 /// Runs the entries as the points of a sweep, whose rows the folder then has.
 std::vector<Row> measure(const ExperimentRun&, const Workbench&, const std::vector<SearchEntry>&);

@@ -94,6 +94,22 @@ TEST_CASE("search: units are part of the space", "[fast]") {
     if (row[2] == "neutral.mac.e8m2") CHECK(std::stod(row[9]) < 25);  // dB
   }
   CHECK(measured.size() > 1);
+  CHECK_THAT(found.sentences[1], Catch::StartsWith("What neutral.mac.int8.wrap adds"));
+  // Half of the four best lie along the front of bits, cost and noise, where the cheap unit is.
+  CHECK(std::ranges::any_of(found.tables[0].rows, [](const std::vector<std::string>& row) {
+    return row[2] == "neutral.mac.e8m2" && row[3] == "best";
+  }));
+}
+
+TEST_CASE("search: messages name settings as they were given", "[fast]") {
+  const auto message = [](GivenBy by) {
+    return test::message_of([&] {
+      const Experiment& search = find_experiment("search");
+      settings_of(search, Size::smoke, {"max_loss=many"}, by);
+    });
+  };
+  CHECK_THAT(message(GivenBy::set), Catch::StartsWith("--set: max_loss: expected a number"));
+  CHECK_THAT(message(GivenBy::option), Catch::StartsWith("--max-loss: expected a number"));
 }
 
 TEST_CASE("search: cheaper configurations are tuned", "[fast]") {
@@ -104,7 +120,8 @@ TEST_CASE("search: cheaper configurations are tuned", "[fast]") {
   REQUIRE(found.sentences.size() >= 3);
   CHECK_THAT(found.sentences[1], Catch::StartsWith("The cheapest configuration"));
   CHECK_THAT(found.sentences[2], Catch::Contains("tuned"));
-  CHECK_THROWS_WITH(answer(search_run(folder, {"tune=light"})), Catch::Contains("--max-loss"));
+  CHECK_THROWS_WITH(answer(search_run(folder, {"tune=light"})),
+                    Catch::Contains("expected --set: max_loss beside it"));
 }
 
 TEST_CASE("search: laws have a table each and no rows", "[fast]") {
@@ -119,8 +136,8 @@ TEST_CASE("search refuses spaces without options and with too many", "[fast]") {
   const TemporaryFolder folder;
   CHECK_THROWS_WITH(answer(search_run(folder, {"formats=int8", "bits=4"})),
                     Catch::Contains("the space is empty"));
-  CHECK_THROWS_WITH(answer(search_run(folder, {"bits=4", "mac=0.001"})),
-                    Catch::Contains("--mac-cost: every configuration costs at least"));
+  CHECK_THROWS_WITH(answer(search_run(folder, {"bits=4", "mac_cost=0.001"})),
+                    Catch::Contains("--set: mac_cost: every configuration costs at least"));
   CHECK_THROWS_WITH(answer(search_run(folder, {"rules=flor"})), Catch::Contains("'floor'"));
   CHECK_THROWS_WITH(answer(search_run(folder, {"scales=int4"})), Catch::Contains("not int4"));
   CHECK_THROWS_WITH(answer(search_run(folder, {"units=neutral.xnor"})),

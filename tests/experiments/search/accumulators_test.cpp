@@ -31,8 +31,9 @@ TEST_CASE("units know the options that they take, and whose numbers have a size"
                        .rules = {"absmax"}};
   const std::vector<SearchOption> weights = space_of(plan, "weight"),
                                   activations = space_of(plan, "activation");
-  const std::vector<RankedUnit> units = ranked_units(
-      {"neutral.mac.e8m7", "intel.emr.tdpbssd", "neutral.mac.float16"}, weights, activations);
+  const std::vector<RankedUnit> units =
+      ranked_units({"neutral.mac.e8m7", "intel.emr.tdpbssd", "neutral.mac.float16"}, weights,
+                   activations, "units");
   REQUIRE(units.size() == 3);
   CHECK(std::ranges::count(units[0].weights, true) == std::ssize(weights));
   CHECK(units[0].any_size);
@@ -52,9 +53,9 @@ TEST_CASE("units know the options that they take, and whose numbers have a size"
   CHECK(units[2].size_of(coarse, wide) == 2 + 8);  // 7 and 448
   CHECK(units[2].size_of(coarse, blocks) != units[2].size_of(coarse, wide));
   CHECK(least_cost(weights, activations, units) == multiply_add_cost(4, 4, 16));
-  CHECK(ranked_units({}, weights, activations).size() == 1);
-  CHECK_THROWS_WITH(ranked_units({"neutral.xnor"}, weights, activations),
-                    Catch::Contains("takes none of the"));
+  CHECK(ranked_units({}, weights, activations, "units").size() == 1);
+  CHECK_THROWS_WITH(ranked_units({"neutral.xnor"}, weights, activations, "--units"),
+                    Catch::StartsWith("--units: neutral.xnor takes none of the"));
 }
 
 }  // namespace search_accumulators_test
