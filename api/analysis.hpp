@@ -105,8 +105,5 @@ AnalysisTable analyze_table(const AnalysisTableRequest&);
 Json analysis_table_json(const AnalysisTable&);
 /// A line a row, the columns those of the JSON.
 std::string analysis_table_csv(const AnalysisTable&);
-/// The texts that a list with braces means, in order. Throws Error for braces that do not match and
-/// for more than 100000 texts.
-std::vector<std::string> expanded_list(const std::string&);
 
 }  // namespace numemu::api

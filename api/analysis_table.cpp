@@ -11,7 +11,8 @@
 
 #include "api/analysis.hpp"
 #include "api/formats.hpp"
-#include "formats/analysis/cells.hpp"
+#include "api/text/lists.hpp"
+#include "formats/analysis/cell_mse.hpp"
 #include "formats/analysis/distribution.hpp"
 #include "formats/analysis/error_figures.hpp"
 #include "formats/analysis/limits.hpp"
@@ -25,81 +26,12 @@
 namespace numemu::api {
 namespace {
 
-constexpr std::size_t kMostTexts = 100000;
 constexpr std::ptrdiff_t kLimitNumbers = std::ptrdiff_t{1} << 16;  // of a block limit
-constexpr int kWidestOfAll = 8, kWidestLimit = 12;                 // bits
+constexpr int kWidestLimit = 12;                                   // bits
 const char* const kBest = "best";
 const char* const kPowerOfTwo = "power-of-two";
 
 double decibels(double signal, double square) { return 10 * portable::log10(signal / square); }
-
-// Lists.
-
-/// Pieces of `text` between commas outside all brackets.
-std::vector<std::string> split_list(const std::string& text) {
-  std::vector<std::string> pieces(1);
-  int depth = 0;
-  for (const char c : text) {
-    if (c == '(' || c == '{') ++depth;
-    if (c == ')' || c == '}') --depth;
-    if (depth < 0) break;
-    if (c == ',' && depth == 0) {
-      pieces.emplace_back();
-    } else if (c != ' ' || !pieces.back().empty()) {
-      pieces.back() += c;
-    }
-  }
-  if (depth != 0) throw usage_error(fmt::format("'{}': brackets that do not match", text));
-  return pieces;
-}
-
-void expand_braces(const std::string& text, std::vector<std::string>& out) {
-  const std::size_t open = text.find('{');
-  if (open == std::string::npos) {
-    if (out.size() >= kMostTexts)
-      throw usage_error(fmt::format("a list of more than {} entries", kMostTexts));
-    out.push_back(text);
-    return;
-  }
-  std::size_t close = open;
-  for (int depth = 0; close < text.size(); ++close) {
-    if (text[close] == '{') ++depth;
-    if (text[close] == '}' && --depth == 0) break;
-  }
-  if (close == text.size()) throw usage_error(fmt::format("'{}': braces that do not match", text));
-  for (const std::string& choice : split_list(text.substr(open + 1, close - open - 1)))
-    expand_braces(text.substr(0, open) + choice + text.substr(close + 1), out);
-}
-
-/// Every described scalar format of 3 to `bits` bits, each encoding once.
-std::vector<std::string> described_formats(int bits) {
-  std::vector<std::string> names;
-  for (int b = 3; b <= bits; ++b) {
-    names.push_back(fmt::format("int{}", b));
-    for (int e = 1; e < b; ++e)
-      for (const char* specials : {"+finite", "+nan1", "+ieee", "+finite+nosub"}) {
-        // With few codes the specials may leave nothing but zero.
-        if (e == 1 && std::string_view(specials) == "+ieee") continue;
-        if (b - 1 - e == 0 && e < 3 && std::string_view(specials) != "+finite") continue;
-        if (b - 1 - e == 0 && std::string_view(specials) == "+finite+nosub") continue;
-        names.push_back(fmt::format("e{}m{}{}", e, b - 1 - e, specials));
-      }
-    for (int p = 1; p < b; ++p)
-      for (const char* kind : {"se", "sf"})
-        names.push_back(fmt::format("binary{}p{}{}", b, p, kind));
-    for (int es = 0; es <= 3; ++es) names.push_back(fmt::format("posit({},{})", b, es));
-    for (int f = 0; f + 2 <= b; ++f)
-      if ((1 << (b - 2)) - 1 <= 126 << f) names.push_back(fmt::format("log({},{})", b, f));
-  }
-  return names;
-}
-
-std::vector<std::string> expanded_lists(const std::vector<std::string>& lists) {
-  std::vector<std::string> all;
-  for (const std::string& list : lists)
-    for (std::string& text : expanded_list(list)) all.push_back(std::move(text));
-  return all;
-}
 
 // LawNumbers.
 
@@ -153,99 +85,6 @@ LawNumbers law_numbers(const std::string& text, const AnalysisTableRequest& requ
 
 // Scalar formats.
 
-/// The MSE of a format under a law as a function of the scale, by partial moments of the cells;
-/// where format and law are symmetric, of the positive half.
-class CellMse {
- public:
-  CellMse(const Format& f, const Rounding& rounding, const Density& law, bool symmetric_law)
-      : cells_(cells(f, rounding, true)), law_(law) {
-    const std::size_t n = cells_.size();
-    bool symmetric =
-        symmetric_law && rounding.mode != RoundingMode::rup && rounding.mode != RoundingMode::rdn;
-    for (std::size_t i = 0; symmetric && i < n; ++i)
-      symmetric =
-          cells_[i].value == -cells_[n - 1 - i].value && cells_[i].low == -cells_[n - 1 - i].high;
-    if (!symmetric) return;
-    half_ = true;
-    std::erase_if(cells_, [](const Cell& cell) { return cell.high <= 0; });
-    cells_.front().low = 0;
-  }
-  double smallest() const {
-    double least = HUGE_VAL;
-    for (const Cell& cell : cells_)
-      if (cell.value != 0) least = std::min(least, std::abs(cell.value));
-    return least;
-  }
-  double largest() const {
-    return std::max(std::abs(cells_.front().value), std::abs(cells_.back().value));
-  }
-  std::size_t size() const { return cells_.size(); }
-  double operator()(double scale) const {
-    double sum = 0;
-    for (const Cell& cell : cells_) {
-      const Density::Moments m = law_.moments(cell.low * scale, cell.high * scale);
-      const double v = cell.value * scale;
-      sum += m.p2 - 2 * v * m.p1 + v * v * m.p0;
-    }
-    return half_ ? 2 * sum : sum;
-  }
-
- private:
-  std::vector<Cell> cells_;
-  const Density& law_;
-  bool half_ = false;
-};
-
-/// The best power of two, then 16 scales an octave beside it and golden sections around the best
-/// two minima.
-double best_scale_of(const CellMse& mse, double rms, double reach, bool power_of_two) {
-  const int low = std::ilogb(rms / mse.largest()) - 3;
-  const int high = std::ilogb(std::min(reach, 64 * rms) / mse.smallest()) + 2;
-  int best = 0;
-  double least = HUGE_VAL;
-  for (int k = low; k <= high; ++k) {
-    const double square = mse(std::ldexp(1.0, k));
-    if (square < least * (1 - 1e-9) || (square <= least && std::abs(k) < std::abs(best))) {
-      least = square;
-      best = k;
-    }
-  }
-  if (power_of_two) return std::ldexp(1.0, best);
-  constexpr int kPerOctave = 16, kMinima = 2, kSections = 16;
-  std::vector<double> squares;
-  for (int t = -kPerOctave; t <= kPerOctave; ++t)
-    squares.push_back(mse(portable::exp2(best + static_cast<double>(t) / kPerOctave)));
-  std::vector<std::size_t> order;
-  for (std::size_t i = 1; i + 1 < squares.size(); ++i)
-    if (squares[i] <= squares[i - 1] && squares[i] <= squares[i + 1]) order.push_back(i);
-  std::ranges::sort(order, {}, [&](std::size_t i) { return squares[i]; });
-  if (order.size() > kMinima) order.resize(kMinima);
-  double scale = std::ldexp(1.0, best);
-  for (const std::size_t i : order) {
-    const double middle = best + static_cast<double>(i) / kPerOctave - 1;
-    double a = middle - 1.0 / kPerOctave, b = middle + 1.0 / kPerOctave;
-    constexpr double kGolden = 0.6180339887498949;
-    double c = b - kGolden * (b - a), d = a + kGolden * (b - a);
-    double at_c = mse(portable::exp2(c)), at_d = mse(portable::exp2(d));
-    for (int step = 0; step < kSections; ++step) {
-      if (at_c < at_d) {
-        b = d, d = c, at_d = at_c;
-        c = b - kGolden * (b - a);
-        at_c = mse(portable::exp2(c));
-      } else {
-        a = c, c = d, at_c = at_d;
-        d = a + kGolden * (b - a);
-        at_d = mse(portable::exp2(d));
-      }
-    }
-    if (const double found = std::min(at_c, at_d); found < least) {
-      least = found;
-      scale = portable::exp2(at_c < at_d ? c : d);
-    }
-  }
-  return static_cast<double>(static_cast<float>(scale));
-}
-
 std::vector<float> magnitudes(const std::vector<float>& x) {
   std::vector<float> all = x;
   for (float& v : all) v = std::abs(v);
@@ -283,9 +122,8 @@ AnalyzedFormat analyze_scalar(const Format& f, const std::string& rule, const Ro
       square = mean_square_error(outcome_law(f, rounding, Overflow::saturate), choice.scale, law);
     } else {
       const CellMse mse(f, rounding, law, !unsigned_law);
-      row.scale = searched
-                      ? best_scale_of(mse, std::sqrt(numbers.signal), law.knots().back(), power)
-                      : by_rule();
+      row.scale = searched ? mse.best_scale(std::sqrt(numbers.signal), law.knots().back(), power)
+                           : by_rule();
       square = mse(*row.scale);
     }
   } else {
@@ -391,12 +229,6 @@ const char* kind_text(AnalyzedFormat::Kind kind) {
 
 }  // namespace
 
-std::vector<std::string> expanded_list(const std::string& text) {
-  std::vector<std::string> all;
-  for (const std::string& piece : split_list(text)) expand_braces(piece, all);
-  return all;
-}
-
 AnalysisTable analyze_table(const AnalysisTableRequest& request) {
   AnalysisTable table{.rounding = parse_rounding(request.rounding),
                       .n = request.n.value_or(kTableDraws),
@@ -445,17 +277,7 @@ AnalysisTable analyze_table(const AnalysisTableRequest& request) {
     if (f.scale->name == "float8_e4m3fn")
       asked.blocks.insert({element.bits, f.size, LimitScale::e4m3});
   };
-  for (const std::string& text : expanded_lists(request.formats)) {
-    if (!text.starts_with("all:")) {
-      add(text);
-      continue;
-    }
-    const std::string width = text.substr(4);
-    if (width.size() != 1 || width[0] < '3' || width[0] > '0' + kWidestOfAll)
-      throw usage_error(
-          fmt::format("--format: '{}', expected all:3 to all:{}", text, kWidestOfAll));
-    for (const std::string& name : described_formats(width[0] - '0')) add(name);
-  }
+  for (const std::string& name : format_list(request.formats)) add(name);
   if (tasks.empty()) throw usage_error("--format: expected at least one format");
   for (const std::string& text : expanded_lists(request.numbers)) {
     const LawNumbers numbers = law_numbers(text, request);

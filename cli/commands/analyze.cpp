@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "api/analysis.hpp"
+#include "api/text/lists.hpp"
 #include "api/text/table.hpp"
 #include "cli/command.hpp"
 #include "cli/format_names.hpp"
