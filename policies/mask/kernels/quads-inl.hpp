@@ -53,11 +53,11 @@ HWY_INLINE auto quad_order() {
   return hn::SetTableIndices(kWords, order);
 }
 
-/// Stores magnitudes with the signs of x, +0 for 0.
+/// Stores magnitudes with the signs of x, +0 for 0, NaN as they are.
 HWY_INLINE void store_quads(const Quads& magnitudes, const Quads& x, float* to) {
   const auto with_sign = [](FloatVector magnitude, FloatVector like) HWY_ATTR {
     const FloatVector sign = hn::And(like, float_of(set(0x80000000U)));
-    return hn::IfThenElseZero(hn::Gt(magnitude, hn::Zero(kFloats)), hn::Or(magnitude, sign));
+    return hn::Or(magnitude, hn::IfThenElseZero(hn::Gt(magnitude, hn::Zero(kFloats)), sign));
   };
   const std::int64_t n = lanes();
   const Quads y = transposed({with_sign(magnitudes.e0, x.e0), with_sign(magnitudes.e1, x.e1),
