@@ -17,10 +17,7 @@ namespace numemu::simd {
 namespace HWY_NAMESPACE {
 
 HWY_INLINE WordVector element_flags(FloatMask inexact, FloatMask tiny, FloatMask over) {
-  WordVector flags =
-      hn::IfThenElseZero(hn::RebindMask(kWords, inexact), set(std::uint32_t{kInexact}));
-  flags = choose(hn::And(inexact, tiny), set(std::uint32_t{kInexact | kUnderflow}), flags);
-  return choose(over, set(std::uint32_t{kInexact | kOverflow}), flags);
+  return flag_words(inexact, tiny, over, kInexact, kInexact | kUnderflow, kInexact | kOverflow);
 }
 
 struct Element {
@@ -44,26 +41,30 @@ HWY_INLINE FloatVector normal_magnitude(FloatVector x) {
   return hn::IfThenElseZero(hn::Ge(magnitude, set(0x1p-126F)), magnitude);
 }
 
-// Power-of-two scales: the quotient is exact, or so small that nothing but zero is near.
-template <Step kStep, bool kCodes, bool kFlags>
+// Power-of-two scales: the quotient is exact, or so small that nothing but zero is near. Numbers
+// keep their sign where it decides the rounding, and where one instruction cuts such a number.
+template <Step kStep, bool kSigned, bool kCodes, bool kFlags>
 struct Powers {
   static HWY_INLINE Element convert(const Plan& plan, const BlockRun& to, std::int64_t b,
                                     std::int64_t i) {
     Element result{};
     const FloatVector x = hn::LoadU(kFloats, to.x + i), scale = set(to.scale[b]);
-    FloatVector q = hn::Mul(at_least(x, set(to.low[b])), set(to.inverse[b]));
-    if (plan.sided) q = hn::IfThenZeroElse(hn::Eq(x, hn::Zero(kFloats)), q);  // next to nothing
+    const FloatVector low = set(to.low[b]);
+    FloatVector q =
+        hn::Mul(kSigned ? at_least(x, low) : hn::Max(hn::Abs(x), low), set(to.inverse[b]));
+    if (kSigned && plan.sided)  // next to nothing
+      q = hn::IfThenZeroElse(hn::Eq(x, hn::Zero(kFloats)), q);
     // Whether random bits overflow shows only in what lies beyond the largest value.
     constexpr bool kBeyond = kFlags && kStep == Step::stochastic;
     const FloatVector largest = set(plan.largest), limit = kBeyond ? set(plan.beyond) : largest;
-    const FloatMask all = hn::Eq(largest, largest);
     const WordVector random =
         kStep == Step::stochastic ? hn::LoadU(kWords, to.random + i) : hn::Zero(kWords);
     const FloatVector a =
-        kStep == Step::stochastic ? clamp_magnitude(q, limit, all, q) : clamp(q, limit, all, q);
-    const Sum sum = round_magnitude<kStep>(plan, a, random);
+        kSigned ? clamp(q, limit, hn::Eq(largest, largest), q) : hn::Min(q, limit);
+    const Sum sum = kSigned ? round_magnitude<kStep>(plan, a, random)
+                            : round_in<kStep>(plan, a, binade(a, set(plan.first_binade)), random);
     FloatVector y = rounded_of(plan, sum);
-    if (kFlags) y = hn::Abs(y);
+    if (kFlags && kSigned) y = hn::Abs(y);
     const FloatMask over = hn::Gt(y, largest);
     if (kBeyond) y = hn::Min(y, largest);
     if (kCodes) {
@@ -71,7 +72,7 @@ struct Powers {
       if (kBeyond) code = hn::Min(code, set(plan.over.code));
       result.code = signed_code(plan, code, x);
     } else {
-      FloatVector element = mix(set(0x80000000U), x, y);
+      FloatVector element = kSigned ? mix(set(0x80000000U), x, y) : hn::CopySignToAbs(y, x);
       if (!plan.keeps_zero_sign)
         element = hn::IfThenZeroElse(hn::Eq(y, hn::Zero(kFloats)), element);
       result.value = hn::Mul(element, scale);
@@ -106,11 +107,27 @@ struct Division {
   FloatVector scale, rest, inverse;
 };
 
+/// A quotient's nearest step and value, not yet cut to the largest, and the next step's where `up`.
 struct Nearest {
-  Sum low;        // the step below
-  FloatVector y;  // the nearest value, not yet cut to the largest
+  Sum low;
+  FloatVector y;
   FloatMask up;
 };
+
+/// The nearest value to an approximate quotient, which is that of the exact one where `beside` is
+/// not positive: no midpoint is as near as the error, below 2^-22 of the quotient.
+struct Probable {
+  Sum step;
+  FloatVector y, beside;
+};
+
+HWY_INLINE Probable probable_quotient(const Plan& plan, FloatVector magnitude, const Division& by) {
+  const FloatVector q = hn::Min(hn::Mul(magnitude, by.inverse), set(plan.beyond));
+  const FloatVector m = binade(q, set(plan.first_binade)), magic = set(plan.magic);
+  const FloatVector sum = hn::MulAdd(m, magic, q), y = hn::NegMulAdd(m, magic, sum);
+  constexpr float kError = 0x1p-20F;  // of the binade
+  return {{sum, m}, y, hn::NegMulAdd(m, set(plan.half_step - kError), hn::Abs(hn::Sub(q, y)))};
+}
 
 HWY_INLINE Nearest nearest_quotient(const Plan& plan, FloatVector magnitude, const Division& by) {
   const hn::RebindToSigned<Floats> integers;
@@ -135,31 +152,50 @@ HWY_INLINE Nearest nearest_quotient(const Plan& plan, FloatVector magnitude, con
 
 template <bool kCodes, bool kFlags>
 struct Quotients {
+  static HWY_INLINE Division division(const BlockRun& to, std::int64_t b) {
+    return {set(to.scale[b]), set(to.scale_rest[b]), set(to.inverse[b])};
+  }
+
+  /// The elements where `beside`, the largest of before, stays below 0.
+  static HWY_INLINE Element probable(const Plan& plan, const BlockRun& to, std::int64_t b,
+                                     std::int64_t i, FloatVector& beside) {
+    const FloatVector x = hn::LoadU(kFloats, to.x + i), magnitude = normal_magnitude(x);
+    const Division by = division(to, b);
+    const Probable found = probable_quotient(plan, magnitude, by);
+    beside = hn::Max(beside, found.beside);
+    return element(plan, by, x, found.y, kCodes ? code_of(plan, found.step) : hn::Zero(kWords));
+  }
+
   static HWY_INLINE Element convert(const Plan& plan, const BlockRun& to, std::int64_t b,
                                     std::int64_t i) {
-    Element result{};
     const FloatVector x = hn::LoadU(kFloats, to.x + i), magnitude = normal_magnitude(x);
-    const Division by{set(to.scale[b]), set(to.scale_rest[b]), set(to.inverse[b])};
+    const Division by = division(to, b);
     const Nearest nearest = nearest_quotient(plan, magnitude, by);
-    const FloatVector largest = set(plan.largest), y = hn::Min(nearest.y, largest);
+    const WordVector one = hn::IfThenElseZero(hn::RebindMask(kWords, nearest.up), set(1U));
+    return element(plan, by, x, nearest.y, kCodes ? hn::Add(code_of(plan, nearest.low), one) : one);
+  }
+
+ private:
+  /// Of the nearest value and its code, neither cut to the largest.
+  static HWY_INLINE Element element(const Plan& plan, const Division& by, FloatVector x,
+                                    FloatVector value, WordVector code) {
+    Element result{};
+    const FloatVector largest = set(plan.largest), y = hn::Min(value, largest);
     if (kCodes) {
-      const WordVector low = code_of(plan, nearest.low);
-      const WordVector code =
-          hn::Add(low, hn::IfThenElseZero(hn::RebindMask(kWords, nearest.up), set(1U)));
-      const WordVector top = set(plan.over.code);
-      result.code = signed_code(plan, hn::Min(code, top), x);
+      result.code = signed_code(plan, hn::Min(code, set(plan.over.code)), x);
     } else {
       const FloatVector product = hn::MulAdd(by.scale, y, hn::Mul(by.rest, y));
-      result.value = mix(set(0x80000000U), x, product);
+      result.value = hn::CopySignToAbs(product, x);
       if (!plan.keeps_zero_sign)
         result.value = hn::IfThenZeroElse(hn::Eq(y, hn::Zero(kFloats)), result.value);
     }
     if (kFlags) {
+      const FloatVector magnitude = normal_magnitude(x);
       const FloatVector product =
           hn::Sub(hn::NegMulAdd(y, by.scale, magnitude), hn::Mul(y, by.rest));
       const FloatMask left_out = differ(magnitude, hn::Abs(x));
       const FloatMask inexact = hn::Or(differ(product, hn::Zero(kFloats)), left_out);
-      const FloatMask over = hn::Gt(nearest.y, largest);
+      const FloatMask over = hn::Gt(value, largest);
       const FloatVector normal = set(plan.tiny_below.positive);
       const FloatMask tiny =
           hn::Lt(hn::Sub(hn::NegMulAdd(normal, by.scale, magnitude), hn::Mul(normal, by.rest)),
@@ -175,22 +211,53 @@ struct Quotients {
   hn::StoreU(hn::TruncateTo(bytes, v), bytes, to);
 }
 
-template <class Kernel, bool kCodes>
-HWY_INLINE Element convert_one(const Plan& plan, const BlockRun& to, std::int64_t b,
-                               std::int64_t i) {
-  const Element e = Kernel::convert(plan, to, b, i);
+template <class Kernel>
+concept HasProbable = requires {
+  Kernel::probable;
+};
+
+template <bool kCodes>
+HWY_INLINE void store_values(const Element& e, const BlockRun& to, std::int64_t i) {
   if (!kCodes && to.stream) {
     hn::Stream(e.value, kFloats, to.values + i);
   } else if (!kCodes) {
     hn::StoreU(e.value, kFloats, to.values + i);
   }
+}
+
+template <class Kernel, bool kCodes>
+HWY_INLINE Element convert_one(const Plan& plan, const BlockRun& to, std::int64_t b,
+                               std::int64_t i) {
+  const Element e = Kernel::convert(plan, to, b, i);
+  store_values<kCodes>(e, to, i);
   return e;
+}
+
+template <bool kCodes, bool kFlags>
+HWY_INLINE void store_four(const Element& e0, const Element& e1, const Element& e2,
+                           const Element& e3, const BlockRun& to, std::int64_t i) {
+  if (kCodes) store_bytes(e0.code, e1.code, e2.code, e3.code, to.codes + i);
+  if (kFlags) store_bytes(e0.flags, e1.flags, e2.flags, e3.flags, to.flags + i);
 }
 
 // Four vectors from element i on, kPerBlock of them in each block from b on.
 template <class Kernel, bool kCodes, bool kFlags, int kPerBlock>
 HWY_INLINE void convert_four(const Plan& plan, const BlockRun& to, std::int64_t b, std::int64_t i) {
   const std::int64_t n = lanes();
+  if constexpr (HasProbable<Kernel>) {
+    FloatVector beside = set(-1.0F);
+    const Element e0 = Kernel::probable(plan, to, b, i, beside);
+    const Element e1 = Kernel::probable(plan, to, b + 1 / kPerBlock, i + n, beside);
+    const Element e2 = Kernel::probable(plan, to, b + 2 / kPerBlock, i + 2 * n, beside);
+    const Element e3 = Kernel::probable(plan, to, b + 3 / kPerBlock, i + 3 * n, beside);
+    if (HWY_LIKELY(hn::AllTrue(kFloats, hn::Lt(beside, hn::Zero(kFloats))))) {
+      store_values<kCodes>(e0, to, i);
+      store_values<kCodes>(e1, to, i + n);
+      store_values<kCodes>(e2, to, i + 2 * n);
+      store_values<kCodes>(e3, to, i + 3 * n);
+      return store_four<kCodes, kFlags>(e0, e1, e2, e3, to, i);
+    }
+  }
 #if HWY_TARGET == HWY_SSE4  // in a loop, for the sake of compile time: see convert_loops.cpp
   Element e[4];
   for (int v = 0; v < 4; ++v)
@@ -202,8 +269,7 @@ HWY_INLINE void convert_four(const Plan& plan, const BlockRun& to, std::int64_t 
   const Element e2 = convert_one<Kernel, kCodes>(plan, to, b + 2 / kPerBlock, i + 2 * n);
   const Element e3 = convert_one<Kernel, kCodes>(plan, to, b + 3 / kPerBlock, i + 3 * n);
 #endif
-  if (kCodes) store_bytes(e0.code, e1.code, e2.code, e3.code, to.codes + i);
-  if (kFlags) store_bytes(e0.flags, e1.flags, e2.flags, e3.flags, to.flags + i);
+  store_four<kCodes, kFlags>(e0, e1, e2, e3, to, i);
 }
 
 // The fewest vectors of a block: what no block needs is not compiled.
@@ -237,25 +303,27 @@ void loop(const Plan& shared, const BlockRun& run) {
   }
 }
 
-template <Step kStep>
+template <Step kStep, bool kSigned>
 void run_powers(const Plan& plan, const BlockRun& to) {
   if (to.values != nullptr && to.flags == nullptr)
-    return loop<Powers<kStep, false, false>, false, false>(plan, to);
-  if (to.values != nullptr) return loop<Powers<kStep, false, true>, false, true>(plan, to);
-  if (to.flags == nullptr) return loop<Powers<kStep, true, false>, true, false>(plan, to);
-  return loop<Powers<kStep, true, true>, true, true>(plan, to);
+    return loop<Powers<kStep, kSigned, false, false>, false, false>(plan, to);
+  if (to.values != nullptr) return loop<Powers<kStep, kSigned, false, true>, false, true>(plan, to);
+  if (to.flags == nullptr) return loop<Powers<kStep, kSigned, true, false>, true, false>(plan, to);
+  return loop<Powers<kStep, kSigned, true, true>, true, true>(plan, to);
 }
 
 void powers(const Plan& plan, const BlockRun& to) {
+  constexpr bool kCutsSigned = NUMEMU_AVX512 != 0;
   switch (plan.step) {
     case Step::host:
-      return run_powers<Step::host>(plan, to);
+      if (kCutsSigned || plan.sided) return run_powers<Step::host, true>(plan, to);
+      return run_powers<Step::host, kCutsSigned>(plan, to);
     case Step::away:
-      return run_powers<Step::away>(plan, to);
+      return run_powers<Step::away, kCutsSigned>(plan, to);
     case Step::odd:
       return;  // no loop: see convert_powers()
     case Step::stochastic:
-      return run_powers<Step::stochastic>(plan, to);
+      return run_powers<Step::stochastic, false>(plan, to);
   }
 }
 

@@ -45,12 +45,9 @@ struct Plain {
       result.value = value_with_nan(plan, y, x, number);
     }
     if (kBeyond) {
-      const WordVector zero = hn::Zero(kWords);
       const FloatMask inexact = hn::Or(differ(y, hn::Abs(x)), over);
-      WordVector flags = choose(inexact, set(std::uint32_t{kInexact}), zero);
-      flags = choose(hn::And(inexact, is_tiny_at_random(plan, a, random)),
-                     set(std::uint32_t{kInexact | kUnderflow}), flags);
-      flags = choose(over, set(std::uint32_t{kInexact | kOverflow}), flags);
+      WordVector flags = flag_words(inexact, is_tiny_at_random(plan, a, random), over, kInexact,
+                                    kInexact | kUnderflow, kInexact | kOverflow);
       flags = choose(number, flags, set(plan.nan.flags));
       result.flags = flag_signalling(flags, x, number, kInvalid);
     } else if (kFlags) {
