@@ -3,13 +3,16 @@
 
 #include <hwy/targets.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "formats/error.hpp"
+#include "formats/quantize.hpp"
 #include "formats/simd/block_elements.hpp"
 #include "tests/catch.hpp"
 
@@ -164,6 +167,62 @@ TEST_CASE("fast blocks: every instruction set gives the same bits", "[fast]") {
     }
   }
   hwy::SetSupportedTargetsForTest(0);
+}
+
+/// `x` with all but the largest element of each block moved to a midpoint between two values of the
+/// block, or up to three float32 numbers beside it.
+std::vector<float> at_midpoints(const BlockQuantization& how, const BlockLayout& layout,
+                                std::vector<float> x) {
+  const BlockFormat& f = *how.format;
+  const float t = tensor_scale_of(how, x.data(), layout.elements());
+  std::vector<std::uint32_t> scales(static_cast<std::size_t>(layout.blocks));
+  std::vector<float> y(x.size());
+  quantize_blocks_reference(how, layout, x.data(), {.codes = nullptr, .scales = scales.data()},
+                            y.data());
+  const std::vector<double> values = finite_values(*f.element);
+  for (std::int64_t b = 0; b < layout.blocks; ++b) {
+    const double scale =
+        f.scale->bits <= 8
+            ? double{decode_table(*f.scale)[reinterpret_cast<std::uint8_t*>(scales.data())[b]]} * t
+            : std::bit_cast<float>(scales[static_cast<std::size_t>(b)]);
+    const BlockElements block = layout.block(b);
+    float* const from = x.data() + block.first;
+    const auto largest = std::max_element(
+        from, from + block.count, [](float p, float q) { return std::fabs(p) < std::fabs(q); });
+    for (std::int64_t i = 0; i < block.count; ++i) {
+      const auto number = static_cast<std::size_t>(b + 7 * i);
+      const std::size_t k = number % (values.size() - 1);
+      auto moved = static_cast<float>((values[k] + values[k + 1]) / 2 * scale);
+      const int steps = static_cast<int>(number / 3 % 7) - 3;
+      for (int step = 0; step < std::abs(steps); ++step)
+        moved = std::nextafter(moved, steps < 0 ? -HUGE_VALF : HUGE_VALF);
+      if (from + i != largest && std::fabs(moved) < std::fabs(*largest)) from[i] = moved;
+    }
+  }
+  return x;
+}
+
+TEST_CASE("fast blocks: quotients next to midpoints are those of the reference", "[fast]") {
+  std::mt19937 generator(31);
+  int served = 0;
+  for (const char* name : {"nvfp4", "nvfp4(32)", "group(e4m3fn,128,float32)"}) {
+    const BlockFormat& format = find_block_format(name);
+    const BlockQuantization how{.format = &format, .rule = &find_scale_rule("absmax", format)};
+    for (const Data data : {Data::normal, Data::huge}) {
+      const BlockLayout layout = block_layout(format, {32, 256}, -1);
+      std::vector<float> x = make_data(data, layout.elements(), generator);
+      for (float& v : x)
+        if (std::isnan(v)) v = 1;
+      x = at_midpoints(how, layout, std::move(x));
+      for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+        hwy::SetSupportedTargetsForTest(target);
+        INFO(name << " data " << static_cast<int>(data) << " " << hwy::TargetName(target));
+        CHECK(compare(how, layout, x, served) == "");
+      }
+      hwy::SetSupportedTargetsForTest(0);
+    }
+  }
+  CHECK(served > 0);
 }
 
 TEST_CASE("fast blocks: many random nvfp4 blocks agree with the reference", "[slow]") {

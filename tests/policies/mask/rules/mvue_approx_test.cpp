@@ -2,7 +2,9 @@
 #include "policies/mask/rules/mvue_approx.hpp"
 
 #include <array>
+#include <cmath>
 #include <cstring>
+#include <iterator>
 
 #include "policies/mask/mvue_variance.hpp"
 #include "tests/catch.hpp"
@@ -133,6 +135,30 @@ TEST_CASE("vectors give the bits of single groups where draws are next to their 
   std::vector<float> here = x;
   mvue_approx(random, MaskRun{here.data(), here.data(), nullptr, kGroups, 0});
   CHECK(same_bits(here, slow));
+}
+
+TEST_CASE("vectors give the bits of single groups for all mixtures of sizes", "[fast]") {
+  // Around every limit of the vectors: subnormal numbers, 2^-100, 2^-62, 2^-60, 2^60, 2^64, 2^124.
+  const float sizes[] = {0,          0x1p-149F,  0x3p-149F,  0x5.4p-130F,    0x1.8p-126F,
+                         0x1p-101F,  0x1p-100F,  0x1.8p-62F, 0x1.4p-61F,     0x1.2p-60F,
+                         0x1.6p-40F, 1.5F,       0x1.ep59F,  0x1.000002p64F, 0x1.ap123F,
+                         0x1p124F,   0x1.2p127F, HUGE_VALF};
+  constexpr std::size_t kSizes = std::size(sizes);
+  std::vector<float> x;
+  for (std::size_t i = 0; i < kSizes * kSizes * kSizes * kSizes; ++i) {
+    std::size_t at = i;
+    for (int k = 0; k < 4; ++k, at /= kSizes)
+      x.push_back((i >> k) % 2 == 0 ? sizes[at % kSizes] : -sizes[at % kSizes]);
+  }
+  const auto groups = std::ssize(x) / 4;
+  std::vector<float> fast(x.size()), slow(x.size());
+  for (const std::uint32_t tensor : {11U, 12U, 13U}) {
+    mvue_approx_reference(mask_source(tensor), MaskRun{x.data(), slow.data(), nullptr, groups, 0});
+    on_every_target([&] {
+      mvue_approx(mask_source(tensor), MaskRun{x.data(), fast.data(), nullptr, groups, 0});
+      CHECK(same_bits(fast, slow));
+    });
+  }
 }
 
 TEST_CASE("every element is unbiased and the variance is the closed form, at any scale", "[fast]") {
