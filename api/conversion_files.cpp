@@ -17,6 +17,7 @@
 #include "formats/storage/codes_file.hpp"
 #include "formats/storage/npy.hpp"
 #include "formats/storage/output_files.hpp"
+#include "formats/storage/safetensors.hpp"
 #include "formats/storage/sidecar.hpp"
 
 namespace numemu::api {
@@ -497,6 +498,42 @@ DequantizedFile dequantize_file(const DequantizeRequest& o) {
       y.as<float>());
   write_numbers(o.out, find_format("float32"), y);
   return {&f, layout, std::move(y)};
+}
+
+UnpackedFile unpack_file(const UnpackRequest& o) {
+  // A part as float32, its codes, scales and zero points.
+  constexpr std::int64_t kQuickPart = 16 << 20, kPartsOfMemory = 8;
+  require_file("--in", o.in);
+  require_file("--out", o.out);
+  require_replaceable(o.out);
+  require_distinct_paths({{"--out", o.out}}, {{"--in", o.in, false}});
+  const PackedLayout* const layout = o.layout.empty() ? nullptr : &find_packed_layout(o.layout);
+  PackedFile file(o.in);
+  UnpackedFile unpacked{file.tensor(o.tensor, layout)};
+  const PackedTensor& tensor = unpacked.tensor;
+  const std::int64_t part =
+      o.memory == 0 ? kQuickPart : std::min(kQuickPart, o.memory / kPartsOfMemory);
+  const std::int64_t rows = rows_at_once(tensor, part);
+  const auto bytes = static_cast<std::int64_t>(sizeof(float)) * tensor.length;
+  if (o.memory > 0 && tensor.rows > 0 && bytes > o.memory / kPartsOfMemory)
+    throw memory_error(fmt::format("{}: tensor {}: --memory: expected at least {} bytes for a row",
+                                   o.in, quote_name(tensor.name), kPartsOfMemory * bytes));
+  OutputFiles files;
+  files.add_numbers("values", o.out, tensor.shape, [&](const OutputFiles::WriteNumbers& write) {
+    std::vector<float> numbers(static_cast<std::size_t>(rows * tensor.length));
+    for (std::int64_t first = 0; first < tensor.rows; first += rows) {
+      const std::int64_t count = std::min(rows, tensor.rows - first);
+      file.read(tensor, first, count, numbers.data());
+      write(numbers.data(), count * tensor.length);
+    }
+  });
+  files.publish();
+  return unpacked;
+}
+
+std::vector<PackedFile::Item> tensors_of(const std::string& path) {
+  require_file("--in", path);
+  return PackedFile(path).items();
 }
 
 }  // namespace numemu::api

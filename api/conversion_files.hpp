@@ -3,8 +3,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "api/formats.hpp"
+#include "formats/storage/packed/packed_file.hpp"
 #include "formats/storage/sidecar.hpp"
 
 namespace numemu::api {
@@ -95,6 +97,21 @@ struct DequantizedFile {
   Array numbers;
 };
 DequantizedFile dequantize_file(const DequantizeRequest&);
+
+/// A quantized tensor of another program's checkpoint, safetensors or GGUF.
+struct UnpackRequest {
+  std::string in, out;
+  std::string tensor = {};  ///< "": the only one
+  std::string layout = {};  ///< of packed_layouts(); "": as the file says
+  std::int64_t memory = 0;  ///< most bytes for a part of the tensor; 0: as many as are quick
+};
+struct UnpackedFile {
+  PackedTensor tensor;
+};
+/// Writes its numbers as float32, part by part: the file may be larger than memory.
+UnpackedFile unpack_file(const UnpackRequest&);
+/// The tensors of such a file.
+std::vector<PackedFile::Item> tensors_of(const std::string& path);
 
 /// A conversion that is ready to run, and the random words it points to.
 struct SettledConversion {

@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <string_view>
 #include <type_traits>
 
 #include "api/machine_memory.hpp"
@@ -22,24 +20,6 @@
 
 namespace numemu::cli {
 namespace {
-
-constexpr std::int64_t kMost = std::int64_t{1} << 50;
-
-/// A number of bytes, or one with K, M, G or T (powers of 1024).
-std::optional<std::int64_t> parse_size(std::string_view text) {
-  constexpr std::string_view kUnits = "KMGT";
-  std::int64_t value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || value < 1) return std::nullopt;
-  const std::string_view unit(at, static_cast<std::size_t>(end - at));
-  if (unit.empty()) return value <= kMost ? std::optional(value) : std::nullopt;
-  const std::size_t power = kUnits.find(unit[0]);
-  if (power == std::string_view::npos || (unit.size() > 1 && unit.substr(1) != "iB"))
-    return std::nullopt;
-  const auto shift = static_cast<int>(10 * (power + 1));
-  return value <= kMost >> shift ? std::optional(value << shift) : std::nullopt;
-}
 
 /// "--learning-rate N": as the command's help shows the option.
 std::string usage_of(const api::Option& option) {
@@ -118,25 +98,15 @@ void add_options(Command& command, const std::vector<api::Option>& options,
 }
 
 std::shared_ptr<const std::int64_t> add_memory(Command& command) {
-  constexpr std::size_t kShown = 40;  // characters of a wrong value
-  auto size = std::make_shared<std::optional<std::string>>();
   auto asked = std::make_shared<std::int64_t>(0);
-  command
-      .option(
-          "--memory SIZE", *size,
-          "Memory limit for data, networks and their values (default: half of the machine's memory "
-          "or of its cgroup limit)")
-      .check([](const std::string& text) {
-        return parse_size(text) ? std::string()
-                                : fmt::format(
-                                      "expected bytes, or a number with K, M, G or T up to "
-                                      "1024T, not '{}'",
-                                      text.substr(0, kShown));
-      });
+  const auto size = add_bytes(
+      command, "--memory SIZE",
+      "Memory limit for data, networks and their values (default: half of the machine's memory or "
+      "of its cgroup limit)");
   // The command owns the run that its work is of, from here to its end.
   command.before_run([size, asked, run = std::make_shared<net::RunContext>(),
                       scope = std::shared_ptr<net::RunScope>()]() mutable {
-    if (*size) *asked = parse_size(**size).value_or(kMost);
+    if (*size) *asked = **size;
     const std::int64_t half = api::machine_memory() / 2;
     run->memory.set_budget(*size      ? *asked
                            : half > 0 ? half

@@ -256,4 +256,45 @@ Action Program::parse(int argc, char** argv) {
   };
 }
 
+namespace {
+
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;
+
+/// A number of bytes, or one with K, M, G or T (powers of 1024).
+std::optional<std::int64_t> parse_size(std::string_view text) {
+  constexpr std::string_view kUnits = "KMGT";
+  std::int64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || value < 1) return std::nullopt;
+  const std::string_view unit(at, static_cast<std::size_t>(end - at));
+  if (unit.empty()) return value <= kMostBytes ? std::optional(value) : std::nullopt;
+  const std::size_t power = kUnits.find(unit[0]);
+  if (power == std::string_view::npos || (unit.size() > 1 && unit.substr(1) != "iB"))
+    return std::nullopt;
+  const auto shift = static_cast<int>(10 * (power + 1));
+  return value <= kMostBytes >> shift ? std::optional(value << shift) : std::nullopt;
+}
+
+}  // namespace
+
+std::shared_ptr<const std::optional<std::int64_t>> add_bytes(Command& command,
+                                                             const std::string& usage,
+                                                             const std::string& help) {
+  constexpr std::size_t kShown = 40;  // characters of a wrong value
+  auto text = std::make_shared<std::optional<std::string>>();
+  auto bytes = std::make_shared<std::optional<std::int64_t>>();
+  command.option(usage, *text, help).check([](const std::string& given) {
+    return parse_size(given) ? std::string()
+                             : fmt::format(
+                                   "expected bytes, or a number with K, M, G or T up to 1024T, "
+                                   "not '{}'",
+                                   given.substr(0, kShown));
+  });
+  command.before_run([text, bytes] {
+    if (*text) *bytes = parse_size(**text);
+  });
+  return bytes;
+}
+
 }  // namespace numemu::cli

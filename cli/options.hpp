@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -101,6 +102,11 @@ class Command {
   std::vector<std::function<void()>> steps_;
   Action action_;
 };
+
+/// Adds an option of bytes: a number, or one with K, M, G or T (powers of 1024), up to 1024T. They
+/// are there once the command runs; nothing where the option is absent.
+std::shared_ptr<const std::optional<std::int64_t>> add_bytes(Command&, const std::string& usage,
+                                                             const std::string& help);
 
 class Program {
  public:

@@ -232,18 +232,26 @@ bool write_all(int file, std::string_view part) {
 
 }  // namespace
 
-PendingFile::PendingFile(const std::string& path, std::initializer_list<std::string_view> parts)
+PendingFile::PendingFile(const std::string& path, const std::function<void(const Write&)>& fill)
     : place_(path) {
   Temporary created = create_beside(place_);
   temporary_ = std::move(created.name);
   file_ = created.file;
-  bool written = true;
-  for (const std::string_view part : parts) written = written && write_all(file_, part);
-  if (written && fsync(file_) == 0) return;
-  const int error = errno;
-  discard();
-  fail(path, "write", error);
+  try {
+    fill([&](std::string_view part) {
+      if (!write_all(file_, part)) fail(path, "write", errno);
+    });
+    if (fsync(file_) != 0) fail(path, "write", errno);
+  } catch (...) {
+    discard();
+    throw;
+  }
 }
+
+PendingFile::PendingFile(const std::string& path, std::initializer_list<std::string_view> parts)
+    : PendingFile(path, [&](const Write& write) {
+        for (const std::string_view part : parts) write(part);
+      }) {}
 
 PendingFile::~PendingFile() { discard(); }
 

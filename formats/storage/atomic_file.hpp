@@ -1,6 +1,7 @@
 // Files that take the place of others in one step: a reader, or a crash, sees the old file or the
 // new one. Their folders, and what a killed writer left in them.
 #pragma once
+#include <functional>
 #include <initializer_list>
 #include <string>
 #include <string_view>
@@ -79,7 +80,10 @@ class OutputPlace {
 /// it takes the place.
 class PendingFile {
  public:
-  /// The parts one after the other. Throws Error naming the file.
+  /// What `fill` writes, one part after the other. Throws Error naming the file.
+  using Write = std::function<void(std::string_view part)>;
+  PendingFile(const std::string& path, const std::function<void(const Write&)>& fill);
+  /// The parts one after the other.
   PendingFile(const std::string& path, std::initializer_list<std::string_view> parts);
   ~PendingFile();
   PendingFile(const PendingFile&) = delete;

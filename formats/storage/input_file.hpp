@@ -21,6 +21,11 @@ class InputFile {
   /// with left().
   void read(void* out, std::int64_t count);
   std::string read(std::int64_t count);
+  /// read() from a byte of the file on, which holds as many; not while what is read is digested.
+  void read_at(std::int64_t position, void* out, std::int64_t count) {
+    position_ = position;
+    read(out, count);
+  }
   /// Passes over bytes; at most left().
   void skip(std::int64_t count);
   /// Back to the first byte. With `digested`, what is read or passed over from now on counts for

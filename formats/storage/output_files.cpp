@@ -170,6 +170,30 @@ void OutputFiles::add_numbers(std::string_view role, const std::string& path, co
   outputs_.push_back({std::string(role), path, std::move(file)});
 }
 
+void OutputFiles::add_numbers(std::string_view role, const std::string& path,
+                              const ArrayShape& shape,
+                              const std::function<void(const WriteNumbers&)>& fill,
+                              const std::string& tensor) {
+  std::string head;
+  if (is_safetensors(path)) {
+    const std::int64_t elements = element_count_of(shape).value();
+    SafetensorsHeader header;
+    header.entries.push_back({tensor.empty() ? "values" : tensor, safetensors_type("F32"), shape,
+                              elements, 0, elements * static_cast<std::int64_t>(sizeof(float))});
+    head = format_safetensors_header(path, header);
+  } else {
+    head = format_npy_header(ArrayType::float32, shape);
+  }
+  const auto whole = [&](const PendingFile::Write& write) {
+    write(head);
+    fill([&](const float* numbers, std::int64_t count) {
+      write({reinterpret_cast<const char*>(numbers),
+             static_cast<std::size_t>(count) * sizeof(float)});
+    });
+  };
+  outputs_.push_back({std::string(role), path, Pending(new PendingFile(path, whole))});
+}
+
 void OutputFiles::add_text(std::string_view role, const std::string& path, std::string_view text) {
   outputs_.push_back({std::string(role), path, Pending(new PendingFile(path, {text}))});
 }

@@ -1,6 +1,8 @@
 // The output files of one run, put in place together: readers never find files of two runs. Before
 // that their paths and folders are checked.
 #pragma once
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -55,6 +57,11 @@ class OutputFiles {
                  const void* data);
   /// Plain numbers, which are codes of float32 or float64 (.safetensors: of any format it has).
   void add_numbers(std::string_view role, const std::string& path, const Format&, const Array&,
+                   const std::string& tensor = "");
+  /// float32 numbers of that shape, written in C order piece by piece: more than memory holds.
+  using WriteNumbers = std::function<void(const float* numbers, std::int64_t count)>;
+  void add_numbers(std::string_view role, const std::string& path, const ArrayShape&,
+                   const std::function<void(const WriteNumbers&)>& fill,
                    const std::string& tensor = "");
   void add_text(std::string_view role, const std::string& path, std::string_view text);
 
