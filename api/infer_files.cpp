@@ -120,13 +120,24 @@ net::ImportedModel with_note(net::ImportedModel model, const net::ImportOptions&
   return model;
 }
 
+/// The extent of the last parameter in the file; of the file's last one where it has another name.
+std::int64_t outputs_of(const net::Checkpoint& checkpoint, const std::string& architecture,
+                        const net::Shape& shape) {
+  const net::Graph any = net::build_net(architecture, shape, 1);
+  const auto last =
+      std::ranges::find(checkpoint.tensors, any.parameters().back()->name, &net::NamedTensor::name);
+  const net::Tensor& tensor =
+      last == checkpoint.tensors.end() ? checkpoint.tensors.back().value : last->value;
+  return tensor.shape.empty() ? 1 : tensor.dim(0);
+}
+
 /// A network of this program's own, whose shapes follow from the array and the weights, or of a
 /// checkpoint that has the graph of an ONNX file.
 net::ImportedModel checkpoint_model(const std::string& model_name,
                                     const std::vector<NamedArray>& inputs, const Folders& folders) {
   const NamedArray& input = inputs.at(0);
   auto [architecture, path] = net::name_and_file(model_name);
-  if (!path.ends_with(".safetensors") && !path.ends_with(".npz")) {
+  if (!net::names_weights_file(path)) {
     architecture = path;
     net::net_kind(architecture);  // an unknown name is refused with the nearest one
     std::vector<std::string> found;
@@ -162,7 +173,7 @@ net::ImportedModel checkpoint_model(const std::string& model_name,
                             net::to_string(input.tensor.shape)));
   }
   net::ImportedModel model;
-  model.graph = net::build_net(architecture, shape, checkpoint.tensors.back().value.dim(0));
+  model.graph = net::build_net(architecture, shape, outputs_of(checkpoint, architecture, shape));
   net::load_checkpoint(model.graph, checkpoint, path);
   model.inputs.push_back({model.graph.inputs[0].name, 0, false});
   model.outputs.push_back({"output", static_cast<int>(model.graph.value_count()) - 1, false});
@@ -293,9 +304,9 @@ std::vector<NamedArray> read_arrays(const std::vector<std::string>& given, std::
 std::vector<NamedArray> named_arrays(std::span<const net::NamedTensor> given) {
   std::vector<NamedArray> arrays;
   for (const net::NamedTensor& array : given) {
-    NamedArray& own = arrays.emplace_back(NamedArray{
-        array.name, array.name.empty() ? "the array" : "array " + array.name,
-        Tensor::borrowed(array.value.shape, array.value.data.data())});
+    NamedArray& own = arrays.emplace_back(
+        NamedArray{array.name, array.name.empty() ? "the array" : "array " + array.name,
+                   Tensor::borrowed(array.value.shape, array.value.data.data())});
     if (!own.tensor.shape.empty() && own.tensor.dim(0) < 1)
       throw Error(own.path + ": expected an array with samples");
   }

@@ -254,11 +254,10 @@ TrainedNet load_trained_net(const std::string& name, const net::Dataset& dataset
   };
   if (net::names_onnx_file(name)) return described(net::load_network(name, dataset), name);
   auto [architecture, path] = net::name_and_file(name);
-  const bool file = path.ends_with(".safetensors") || path.ends_with(".npz");
-  if (!file) {
+  if (!net::names_weights_file(path)) {
     const std::vector<std::string> known = net::net_names();
     if (std::find(known.begin(), known.end(), name) == known.end()) {
-      throw Error("expected a network or a .safetensors, .npz or .onnx file: " +
+      throw Error("expected a network or a .safetensors, .gguf, .npz or .onnx file: " +
                   unknown_name("network", name, known));
     }
     path = fmt::format("{}/{}-{}.safetensors", folders.data, name, dataset.name());
@@ -273,9 +272,9 @@ TrainedNet load_trained_net(const std::string& name, const net::Dataset& dataset
   }
   const net::Checkpoint checkpoint = net::read_weights(path);
   if (architecture.empty()) return described(net::network_of(checkpoint, path, dataset), path);
-  net::Graph graph = net::build_net(architecture, dataset);
-  net::load_parameters(graph, checkpoint, path);
-  return described({std::move(graph), true}, path);
+  net::LoadedNetwork network = net::load_network(architecture, dataset);
+  net::load_parameters(network.graph, checkpoint, path);
+  return described(std::move(network), path);
 }
 
 const net::Graph& baseline_graph(const TrainedNet& trained) {

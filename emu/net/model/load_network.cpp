@@ -158,6 +158,10 @@ std::pair<std::string, std::string> name_and_file(const std::string& text) {
 
 bool names_onnx_file(const std::string& name) { return name.ends_with(".onnx"); }
 
+bool names_weights_file(const std::string& name) {
+  return name.ends_with(".safetensors") || name.ends_with(".gguf") || name.ends_with(".npz");
+}
+
 std::string network_name(const Checkpoint& checkpoint) { return metadata_of(checkpoint, "net"); }
 
 bool is_trained_under_recipe(const Checkpoint& checkpoint) {

@@ -28,6 +28,9 @@ std::pair<std::string, std::string> name_and_file(const std::string& text);
 /// Whether `name` is taken for an ONNX file: it ends in ".onnx".
 bool names_onnx_file(const std::string& name);
 
+/// Whether it is taken for a file of weights: it ends in ".safetensors", ".gguf" or ".npz".
+bool names_weights_file(const std::string& name);
+
 /// A reference network built for the data set, or the network of an ONNX file or of a checkpoint
 /// that `train` wrote, which must fit it. Throws Error with the nearest known name, or naming the
 /// file.

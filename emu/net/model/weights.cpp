@@ -12,12 +12,14 @@
 
 #include "emu/net/data/npz.hpp"
 #include "emu/net/fold_batch_norm.hpp"
+#include "emu/net/memory.hpp"
 #include "emu/net/model/coded_weights.hpp"
 #include "emu/net/model/safetensors.hpp"
 #include "emu/net/tensor.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/input_file.hpp"
+#include "formats/storage/packed/packed_file.hpp"
 #include "formats/storage/safetensors.hpp"
 #include "formats/suggest.hpp"
 
@@ -25,20 +27,56 @@ namespace numemu::net {
 
 Checkpoint read_npz(const std::string& path) { return {.tensors = read_npz_tensors(path)}; }
 
+namespace {
+
+/// Whether the program itself wrote the file, whose codes decode_weights() reads.
+bool is_own(const PackedFile& file) {
+  return std::ranges::any_of(file.metadata(), [](const auto& item) {
+    return item.first == "parameters" || item.first == "graph";
+  });
+}
+
+Checkpoint unpacked(PackedFile& file) {
+  constexpr std::int64_t kPart = 16 << 20;
+  std::vector<PackedTensor> stored;
+  std::int64_t bytes = kPart;
+  for (const PackedFile::Item& item : file.items()) {
+    stored.push_back(file.tensor(item.name));
+    const auto own = static_cast<std::int64_t>(sizeof(float)) * stored.back().elements();
+    bytes = bytes > kNoMemoryBound - own ? kNoMemoryBound : bytes + own;
+  }
+  require_beside_held(bytes, file.path() + ": its tensors as float32");
+  Checkpoint checkpoint{.tensors = {}, .metadata = file.metadata()};
+  for (const PackedTensor& one : stored) {
+    Tensor value(one.shape);
+    const std::int64_t rows = rows_at_once(one, kPart);
+    for (std::int64_t first = 0; first < one.rows; first += rows)
+      file.read(one, first, std::min(rows, one.rows - first),
+                value.data.data() + first * one.length);
+    checkpoint.tensors.push_back({one.name, std::move(value)});
+  }
+  return checkpoint;
+}
+
+}  // namespace
+
 Checkpoint read_weights(const std::string& path) {
   constexpr std::int64_t kLengthBytes = 8;
   constexpr std::string_view kEntry = "PK\3\4", kEmptyArchive = "PK\5\6";
   InputFile file(path);
   const std::string start = file.read(std::min(file.left(), kLengthBytes + 1));
   if (start.starts_with(kEntry) || start.starts_with(kEmptyArchive)) return read_npz(path);
-  if (start.size() > kLengthBytes && start[kLengthBytes] == '{') {
+  const bool gguf = is_gguf(start);
+  if (gguf || (start.size() > kLengthBytes && start[kLengthBytes] == '{')) {
+    PackedFile packed(path);
+    if (gguf || (packed.has_codes() && !is_own(packed))) return unpacked(packed);
     Checkpoint checkpoint = read_safetensors(path, true, true);
     decode_weights(checkpoint, path);
     return checkpoint;
   }
   file.fail_at(0,
-               "expected safetensors (a length and a JSON header) or .npz (a zip archive), found "
-               "neither");
+               "expected safetensors (a length and a JSON header), GGUF or .npz (a zip archive), "
+               "found none of them");
 }
 
 std::string digest_of(const Graph& graph) {

@@ -9,8 +9,10 @@
 
 namespace numemu::net {
 
-/// Reads safetensors (with `bytes`; codes times their scales) or .npz; the file's first bytes
-/// decide which, not its name. Throws Error naming the file, also where it is neither.
+/// Reads safetensors (with `bytes`; codes times their scales), GGUF or .npz; the file's first bytes
+/// decide which, not its name. Tensors that another program quantized
+/// (formats/storage/packed/layouts.def) become numbers one at a time. Throws Error naming the file,
+/// also where it is none of them or where its numbers exceed the memory budget.
 Checkpoint read_weights(const std::string& path);
 
 /// The tensors of an .npz archive (read_npz_tensors()).

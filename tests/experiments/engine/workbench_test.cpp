@@ -136,8 +136,8 @@ TEST_CASE("files and names that do not serve are refused", "[fast]") {
              Catch::Contains("network lstm-char: expected text, data set small has images"));
   CHECK_THAT(message("lenet"), Catch::Contains("numemu ships no trained lenet for small"));
   CHECK_THAT(message("lenat"), Catch::Contains("did you mean 'lenet'") &&
-                                   Catch::Contains(".safetensors, .npz or .onnx"));
-  CHECK_THAT(message("mlp=weights.bin"), Catch::Contains(".safetensors, .npz or .onnx"));
+                                   Catch::Contains(".safetensors, .gguf, .npz or .onnx"));
+  CHECK_THAT(message("mlp=weights.bin"), Catch::Contains(".safetensors, .gguf, .npz or .onnx"));
   CHECK_THAT(message("none.safetensors"), Catch::Contains("none.safetensors"));
 }
 

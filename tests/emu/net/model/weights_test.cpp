@@ -34,8 +34,8 @@ TEST_CASE("files that are neither", "[fast]") {
   const std::string path = folder / "weights.npz";
   const std::string neither =
       path +
-      ": byte 0: expected safetensors (a length and a JSON header) or .npz (a zip archive), found "
-      "neither";
+      ": byte 0: expected safetensors (a length and a JSON header), GGUF or .npz (a zip archive), "
+      "found none of them";
   for (const std::string file : {"", "PK", "\x08\x07\x12\x07pytorch", "\x93NUMPY\x01"}) {
     write_file(path, file);
     CHECK(message_of([&] { read_weights(path); }) == neither);
