@@ -268,6 +268,7 @@ constexpr Rule kRules[] = {{"greedy 1:2", "greedy(1:2)", false},
                            {"approximate MVUE 2:4", "mvue-approx(2:4)", true}};
 /// What counts as no worse: points of top-1, or bits per character.
 constexpr double kMargin = 1, kMarginBits = 0.02;
+constexpr std::uint64_t kTuningSeeds = 1000;  // behind the run's, beyond all that are judged
 
 struct Method {
   std::string name;
@@ -310,7 +311,23 @@ TrainingPlan plan_of(const ExperimentRun& run, const net::Dataset& data,
   plan.methods.push_back({"dense", Json::object()});
   for (const Method& method : compared)
     plan.methods.push_back({method.name, recipe_of(method.pruning, output)});
+  plan.trial.tests = settings.integer("tests");
   return plan;
+}
+
+/// Of the methods that the paper compares: dense, greedy and MVUE in backward and update, all
+/// products sparse.
+Chart curves_of(Chart all, bool tuned) {
+  std::erase_if(all.series, [](const ChartSeries& series) {
+    const std::string& name = series.name;
+    const bool both =
+        name.ends_with(kInBoth) && (name.starts_with("greedy") || name.starts_with("MVUE"));
+    return name != "dense" && !both && !name.ends_with("all products sparse");
+  });
+  all.title = "Training with pruned gradients beside dense training, by update";
+  all.caption += tuned ? " Each method has the best of its learning rates."
+                       : " All methods have the same learning rate.";
+  return all;
 }
 
 /// How much worse than another one, dense by default, seed by seed: points, or bits per character.
@@ -396,7 +413,12 @@ std::string sentence_on(const std::string& where, const std::vector<Method>& com
 
 void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
   const std::vector<Method> compared = methods();
-  TrainingTable training = run_training(run, data, plan_of(run, data, compared));
+  TrainingPlan plan = plan_of(run, data, compared);
+  const std::vector<double> factors = run.settings.numbers("rate_factors");
+  std::vector<std::uint64_t> others = seeds_of(run, "tuning_seeds");
+  for (std::uint64_t& seed : others) seed += kTuningSeeds;
+  tune_rates(run, data, factors, others, plan, conclusion);
+  TrainingTable training = run_training(run, data, plan);
   const bool accuracy = training.study.runs[0][0].accuracy;
   std::vector<stats::PairedInterval> loss;
   for (std::size_t m = 0; m < compared.size(); ++m) {
@@ -412,6 +434,8 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion
       "products of a layer sparse: {} against dense, {} for the weights alone.",
       difference_text(loss.back(), accuracy), difference_text(loss[loss.size() - 2], accuracy)));
   conclusion.tables.push_back(std::move(training.table));
+  if (!training.curves.series.empty())
+    conclusion.charts.push_back(curves_of(std::move(training.curves), factors.size() > 1));
   conclusion.charts.push_back(std::move(training.chart));
 }
 
@@ -487,6 +511,10 @@ const Experiment experiment_mvue = {
      {"optimizer", "sgd", "sgd", "sgd", "optimizer", takes_optimizer()},
      kRate,
      kWarmup,
+     {"rate_factors", "1", "1", "0.5,1,2",
+      "factors on the learning rate, of which each method has the best", reals(1e-6, 1e6)},
+     {"tuning_seeds", "1", "1", "2", "seeds that they are chosen by", whole(1, 1000)},
+     {"tests", "2", "8", "24", "tests on the way of a training, evenly", whole(0, 10'000)},
      {"epochs", "2", "4", "12", "epochs of training", whole(1, 10'000)},
      {"batch", "64", "128", "128", "samples of a step", whole(1, 100'000)},
      {"train_samples", "1536", "8192", "0", "training samples; 0: all", whole(0, 1'000'000'000)},

@@ -363,6 +363,46 @@ Chart error_chart(const std::vector<ZapResults>& all) {
   return chart;
 }
 
+/// Shares of a layer's values that are skipped and of its zeros that are, at each threshold of the
+/// sweep: means over seeds. A layer without values or zeros among what is predicted has none.
+ChartSeries roc_of(const ZapResults& results, std::size_t l) {
+  ChartSeries roc{.name = where_of(first_trial(results).layers[l], results)};
+  for (std::size_t i = 0; i < first_trial(results).points.size(); ++i) {
+    const auto share = [&](std::int64_t ZapCounts::*skipped, std::int64_t ZapCounts::*kept) {
+      const double yes = share_of(results, l, i, skipped), no = share_of(results, l, i, kept);
+      return 100 * yes / (yes + no);
+    };
+    roc.points.push_back({share(&ZapCounts::losses, &ZapCounts::values_kept),
+                          at_threshold(results, i),
+                          share(&ZapCounts::zeros_skipped, &ZapCounts::zeros_kept)});
+  }
+  std::ranges::sort(roc.points, {}, &ChartPoint::x);
+  roc.points.insert(roc.points.begin(), {0, "nothing skipped", 0});
+  roc.points.push_back({100, "everything skipped", 100});
+  return roc;
+}
+
+Chart roc_chart(const std::vector<ZapResults>& all) {
+  Chart chart{.kind = Chart::Kind::line,
+              .title = "Zeros found against values lost (ROC)",
+              .caption =
+                  "Test images, the thresholds of the sweep, means over seeds, ends added; of the "
+                  "activations that a mask leaves to the predictors. By chance: the diagonal.",
+              .x = "values predicted to be zero, % of all values",
+              .y = "zeros predicted to be zero, % of all zeros"};
+  for (const ZapResults& results : all) {
+    for (std::size_t l = 0; l < first_trial(results).layers.size(); ++l) {
+      ChartSeries roc = roc_of(results, l);
+      // With "inner" and "all" some layers are there twice.
+      if (std::ranges::find(chart.series, roc.name, &ChartSeries::name) == chart.series.end())
+        chart.series.push_back(std::move(roc));
+    }
+  }
+  chart.series.push_back(
+      {.name = "random predictor", .points = {{0, "", 0}, {100, "", 100}}, .predicted = true});
+  return chart;
+}
+
 Chart kind_chart(const std::vector<ZapResults>& all, std::size_t point) {
   Chart chart{.kind = Chart::Kind::bars,
               .title = "Predictions, right and wrong",
@@ -561,7 +601,8 @@ Conclusion run_zap(const ExperimentRun& run) {
     conclusion.sentences.push_back(random_sentence(of_mask));
   conclusion.tables = {sweep_table(results), miss_table(results, zero), budget_table(results)};
   conclusion.findings = zap_findings(results);
-  conclusion.charts = {accuracy_chart(results), error_chart(results), kind_chart(results, zero)};
+  conclusion.charts = {accuracy_chart(results), roc_chart(results), error_chart(results),
+                       kind_chart(results, zero)};
   return conclusion;
 }
 

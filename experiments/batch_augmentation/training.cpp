@@ -8,10 +8,8 @@
 
 #include "emu/stats/paired.hpp"
 #include "experiments/batch_augmentation/questions.hpp"
-#include "experiments/engine/workbench.hpp"
 #include "experiments/methods/published.hpp"
 #include "formats/storage/array.hpp"
-#include "policies/numerics/recipe_numerics.hpp"
 
 namespace numemu::experiments::batch_augmentation {
 namespace {
@@ -56,23 +54,14 @@ std::vector<Method> methods_of(const Group& group) {
 }
 
 /// Tests `tests` times at equal distances, the last time behind the last update; 0: never.
-Trained trained(TrainTrial trial, const net::Dataset& whole, std::int64_t tests) {
-  const net::Dataset data = whole;  // counts its own test reads
-  const policies::Recipe recipe = parsed_recipe(trial);
-  const std::int64_t samples = trial.train_samples == 0 ? data.train_count() : trial.train_samples,
-                     updates = (samples + trial.options.batch - 1) / trial.options.batch *
-                               trial.options.epochs;
+Trained trained(TrainTrial trial, const net::Dataset& data, std::int64_t tests) {
   Trained result;
+  trial.tests = tests;
   trial.on_loss = [&](double) { ++result.updates; };
-  trial.on_step = [&](const net::Graph& graph, std::int64_t step) {
-    // The test behind update u is number floor(u tests / updates).
-    if (tests == 0 || (step + 1) * tests / updates == step * tests / updates) return;
-    policies::RecipeNumerics numerics(recipe.last_stage(), graph);
-    freeze(numerics, graph, data);
-    result.at.push_back(static_cast<double>(step + 1));
-    result.reached.push_back(100 * test_top1(graph, data, trial.eval_samples, numerics));
-  };
   result.outcome = run_train_trial(trial, data);
+  result.at = std::exchange(result.outcome.at, {});
+  for (const double metric : std::exchange(result.outcome.reached, {}))
+    result.reached.push_back(100 * metric);
   return result;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "emu/net/train/options.hpp"
@@ -57,6 +58,7 @@ TrainTrial TrainingPlan::trial_of(std::size_t method, std::uint64_t seed) const 
   one.recipe = methods[method].recipe;
   one.around = methods[method].around;
   if (methods[method].epochs > 0) one.options.epochs = methods[method].epochs;
+  one.options.learning_rate *= methods[method].rate_factor;
   one.seed = seed;
   return one;
 }
@@ -66,6 +68,76 @@ Json TrainingPlan::point(std::size_t method, std::uint64_t seed, const net::Data
   point.update(methods[method].counted);
   return point;
 }
+
+void tune_rates(const ExperimentRun& run, const net::Dataset& data,
+                const std::vector<double>& factors, const std::vector<std::uint64_t>& seeds,
+                TrainingPlan& plan, Conclusion& conclusion) {
+  for (TrainingMethod& method : plan.methods) method.rate_factor = factors.front();
+  if (factors.size() == 1) return;
+  std::vector<StudyColumn> columns = {name_column("method", plan.names())};
+  std::vector<double> best(plan.methods.size(), -HUGE_VAL), chosen(plan.methods.size());
+  for (const double factor : factors) {
+    TrainingPlan tried = plan;
+    tried.seeds = seeds;
+    tried.trial.tests = 0;
+    tried.prefix += fmt::format("rate times {}: ", factor);
+    for (TrainingMethod& method : tried.methods) method.rate_factor = factor;
+    const auto study = run_training_study<TrainOutcome>(
+        run, data, tried,
+        [&data](const TrainTrial& trial, std::size_t) { return run_train_trial(trial, data); });
+    const bool accuracy = study.runs[0][0].accuracy;
+    SeedFigures metrics = study.figures(&TrainOutcome::metric);
+    for (std::vector<double>& values : metrics)
+      for (double& value : values) value *= accuracy ? 100 : 1;
+    columns.push_back(
+        mean_column(fmt::format("{} at {} x {:g}", accuracy ? "top-1, %" : "bits per character",
+                                factor, plan.trial.options.learning_rate),
+                    metrics, accuracy ? 2 : 4));
+    for (std::size_t m = 0; m < best.size(); ++m) {
+      const double mean = stats::paired_interval(metrics[m]).mean, good = accuracy ? mean : -mean;
+      const bool diverged = std::ranges::any_of(
+          study.runs[m], [](const TrainOutcome& one) { return one.diverged.has_value(); });
+      if (diverged || !(good > best[m])) continue;
+      best[m] = good;
+      chosen[m] = factor;
+    }
+  }
+  for (std::size_t m = 0; m < best.size(); ++m)
+    if (std::isfinite(best[m])) plan.methods[m].rate_factor = chosen[m];
+  columns.push_back({"chosen factor", [&](std::size_t m) {
+                       return fmt::format("{:g}", plan.methods[m].rate_factor);
+                     }});
+  conclusion.tables.push_back(
+      study_table(fmt::format("Learning rates of {} on {}, {} that are not judged", plan.trial.net,
+                              data.name(), counted(std::ssize(seeds), "seed")),
+                  best.size(), columns));
+}
+
+namespace {
+
+/// Means over the seeds that did not diverge.
+Chart curves_of(const TrainingPlan& plan, const Study<TrainOutcome>& study,
+                const std::string& metric, double factor) {
+  Chart chart{.title = fmt::format("By update: {} on {}", plan.trial.net, plan.data),
+              .caption = fmt::format("Mean over {} on the test split, under the recipe of the "
+                                     "training; runs that diverged are left out.",
+                                     counted(std::ssize(plan.seeds), "seed")),
+              .x = "updates",
+              .y = metric};
+  for (std::size_t m = 0; m < study.size(); ++m) {
+    std::map<double, std::vector<double>> at;
+    for (const TrainOutcome& run : study.runs[m]) {
+      for (std::size_t i = 0; i < run.at.size() && !run.diverged; ++i)
+        at[run.at[i]].push_back(factor * run.reached[i]);
+    }
+    for (const auto& [updates, values] : at)
+      chart.of(study.methods[m])
+          .points.push_back({.x = updates, .y = stats::paired_interval(values).mean});
+  }
+  return chart;
+}
+
+}  // namespace
 
 TrainingTable run_training(const ExperimentRun& run, const net::Dataset& data,
                            const TrainingPlan& plan) {
@@ -106,6 +178,7 @@ TrainingTable run_training(const ExperimentRun& run, const net::Dataset& data,
                              counted(std::ssize(plan.seeds), "seed"),
                              accuracy ? "below 0 is worse" : "above 0 is worse"),
                  difference, training.study.methods, metrics);
+  training.curves = curves_of(plan, training.study, metric, accuracy ? 100 : 1);
   return training;
 }
 

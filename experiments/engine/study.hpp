@@ -158,6 +158,7 @@ struct TrainingMethod {
   Json recipe = Json::object();  ///< {}: float32
   NumericsAround around = {};
   std::int64_t epochs = 0;        ///< 0: those of the plan
+  double rate_factor = 1;         ///< of the plan's learning rate
   Json counted = Json::object();  ///< members of the point beside those of the training
 };
 
@@ -202,7 +203,15 @@ struct TrainingTable {
   ResultTable table;
   /// Bars of the mean difference of every other method to the first, with its paired interval.
   Chart chart;
+  /// The metric over the updates, means over the seeds; no series where the trial has no tests.
+  Chart curves;
 };
+
+/// Gives every method the factor on the plan's learning rate with the best mean metric over these
+/// seeds, which should be none that are judged, and adds a table. A single factor is not tried.
+void tune_rates(const ExperimentRun& run, const net::Dataset& data,
+                const std::vector<double>& factors, const std::vector<std::uint64_t>& seeds,
+                TrainingPlan& plan, Conclusion& conclusion);
 
 /// A study of the accuracy alone. `data` must be the set that `plan.data` names. Throws Error for
 /// no method, no seed, or what the training refuses.

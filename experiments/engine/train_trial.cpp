@@ -137,9 +137,17 @@ TrainOutcome run_train_trial(const TrainTrial& trial, const net::Dataset& whole)
   staged.require_options(where, options);
   const auto around = trial.around.make ? trial.around.make(staged) : nullptr;
   Observed numerics(around ? *around : staged, {.before = trial.before, .after = trial.after});
+  const bool text = data.kind() == net::DataKind::text;
+  const auto metric_of = [text](const net::Evaluation& tested) {
+    return text ? net::bits_per_character(tested.loss)
+                : static_cast<double>(tested.correct) / static_cast<double>(tested.n);
+  };
+  TrainOutcome outcome{.accuracy = !text};
+  const std::int64_t all_updates =
+      (data.train_count() + options.batch - 1) / options.batch * options.epochs;
   net::TrainHooks hooks;
   std::int64_t updates = 0;
-  std::optional<std::int64_t> diverged;
+  std::optional<std::int64_t>& diverged = outcome.diverged;
   hooks.on_step = [&](std::int64_t step, std::int64_t, double loss) {
     ++updates;
     if (std::isfinite(loss))
@@ -148,6 +156,10 @@ TrainOutcome run_train_trial(const TrainTrial& trial, const net::Dataset& whole)
       diverged = updates;
     if (trial.on_step) trial.on_step(graph, step);
     if (trial.on_loss) trial.on_loss(loss);
+    // The test behind update u is number floor(u tests / updates).
+    if (updates * trial.tests / all_updates == (updates - 1) * trial.tests / all_updates) return;
+    outcome.at.push_back(static_cast<double>(updates));
+    outcome.reached.push_back(metric_of(test(graph, data, recipe, trial.eval_samples)));
   };
   if (trial.on_epoch) {
     hooks.on_epoch = [&](const net::EpochMetrics& epoch) {
@@ -156,15 +168,11 @@ TrainOutcome run_train_trial(const TrainTrial& trial, const net::Dataset& whole)
   }
   const std::vector<net::EpochMetrics> epochs = net::train(graph, data, options, numerics, hooks);
   const net::Evaluation tested = test(graph, data, recipe, trial.eval_samples);
-  const bool text = data.kind() == net::DataKind::text;
-  return {.metric = diverged ? NAN
-                    : text   ? net::bits_per_character(tested.loss)
-                             : static_cast<double>(tested.correct) / static_cast<double>(tested.n),
-          .accuracy = !text,
-          .correct = tested.correct,
-          .n = tested.n,
-          .train_loss = epochs.empty() ? NAN : epochs.back().train_loss,
-          .diverged = diverged};
+  outcome.metric = diverged ? NAN : metric_of(tested);
+  outcome.correct = tested.correct;
+  outcome.n = tested.n;
+  outcome.train_loss = epochs.empty() ? NAN : epochs.back().train_loss;
+  return outcome;
 }
 
 policies::Recipe parsed_recipe(const TrainTrial& trial) {
@@ -211,6 +219,7 @@ Json point_of(const TrainTrial& trial, const net::Dataset& data) {
              {"recipe", recipe.json()}};
   if (net::names_onnx_file(trial.net) || trial.net.ends_with(".safetensors"))
     point["network"] = net::digest_of(net::load_network(trial.net, data).graph);
+  if (trial.tests > 0) point["tests"] = trial.tests;
   if (!trial.around.name.empty()) point["around"] = trial.around.name;
   if (!trial.start.empty()) point["start"] = digest_of(trial.start);
   return point;

@@ -14,6 +14,7 @@
 #include "emu/net/numerics.hpp"
 #include "emu/net/train/metrics.hpp"
 #include "emu/net/train/options.hpp"
+#include "formats/storage/fields.hpp"
 #include "formats/storage/json.hpp"
 #include "policies/recipe/recipe.hpp"
 
@@ -62,6 +63,8 @@ struct TrainTrial {
   net::TrainOptions options;       ///< epochs, batch, rates; its seed is replaced
   std::int64_t train_samples = 0;  ///< the first ones of the training split; 0: all
   std::int64_t eval_samples = 0;   ///< the first ones of the test split; 0: all
+  /// How often it is tested on the way, evenly, the last time behind the last update.
+  std::int64_t tests = 0;
   /// The first value of every parameter by name, running statistics too, instead of those drawn
   /// from the seed: a checkpoint's tensors; empty: none.
   std::vector<net::NamedTensor> start;
@@ -83,6 +86,7 @@ struct TrainOutcome {
   double train_loss = 0;            ///< mean of the last epoch; NaN where it is not finite
   /// The update, from 1, from which on no loss is finite; none: training did not diverge.
   std::optional<std::int64_t> diverged = {};
+  std::vector<double> at = {}, reached = {};  ///< updates, and the metric behind them
 
   double top1() const { return 100 * metric; }  ///< per cent
   static void fields(auto& self, const auto& visit) {
@@ -92,6 +96,8 @@ struct TrainOutcome {
     visit("n", self.n);
     visit("train_loss", self.train_loss);
     visit("diverged", self.diverged);
+    visit("at", self.at, kIfAny);
+    visit("reached", self.reached, kIfAny);
   }
 };
 

@@ -7,6 +7,8 @@
 #include <map>
 #include <numbers>
 #include <optional>
+#include <ranges>
+#include <set>
 #include <utility>
 
 #include "emu/net/gemm_layers.hpp"
@@ -25,6 +27,16 @@ namespace numemu::experiments::lognormal_gradients {
 
 namespace {
 
+std::vector<std::int64_t> bins_of(const std::vector<float>& nonzero, const Look::Law& ln) {
+  std::vector<std::int64_t> bins(Look::kBins);
+  for (const float x : nonzero) {
+    const double z = (portable::log(std::fabs(double{x})) - ln.mean) / ln.sigma,
+                 place = std::floor((z / Look::kBinSigmas + 1) / 2 * Look::kBins);
+    if (place >= 0 && place < Look::kBins) ++bins[static_cast<std::size_t>(place)];
+  }
+  return bins;
+}
+
 /// But for layer, step and epoch; nothing without a spread.
 std::optional<Look> look_at(std::span<const float> g, const std::vector<Candidate>& candidates) {
   std::vector<float> nonzero;
@@ -38,6 +50,7 @@ std::optional<Look> look_at(std::span<const float> g, const std::vector<Candidat
             .zeros = 1 - law.nonzero,
             .ln = {portable::log(law.scale), law.spread},
             .log2 = {mean, sigma}};
+  look.bins = bins_of(nonzero, look.ln);
   for (const stats::Fit& fit : stats::fit_all(nonzero.data(), n))
     look.ks.push_back({fit.family, fit.ks_distance});
   for (const Candidate& candidate : candidates) {
@@ -87,6 +100,9 @@ Observation observe(TrainTrial trial, const net::Dataset& data, const Looks& loo
     observation.records.push_back(std::move(*look));
   };
   observation.outcome = run_train_trial(trial, data);
+  std::set<std::string> seen;
+  for (Look& look : std::views::reverse(observation.records))
+    if (!seen.insert(look.layer).second) look.bins.clear();
   return observation;
 }
 
@@ -181,7 +197,7 @@ void judge_errors(const std::string& net, const std::vector<OfLayer>& layers,
                        look.errors.at(least(look, range, &SplitError::measured)).measured;
               })),
               at_most(kSplitHolds)),
-          "split");
+          &layer == &layers.back() ? "split, output layer" : "split");
     }
   }
 }
@@ -219,6 +235,34 @@ ResultTable table_of(const std::string& net, const std::vector<OfLayer>& layers,
     }
   }
   return table;
+}
+
+/// The last look at up to six layers, evenly from the first to the last, of the first seed.
+Chart histograms_of(const std::string& net, const std::vector<OfLayer>& layers) {
+  constexpr std::size_t kMost = 6;
+  Chart chart{.title = "ln|g| of layers of " + net + " and the lognormal law fitted to it",
+              .caption = fmt::format("Output gradients that are not zero at the last look of the "
+                                     "first seed, in bins of {} sigma; dashed: the normal density "
+                                     "of ln|g| with its mean and deviation.",
+                                     2 * Look::kBinSigmas / Look::kBins),
+              .x = "ln|g|",
+              .y = "density"};
+  const std::size_t drawn = std::min(kMost, layers.size());
+  for (std::size_t i = 0; i < drawn; ++i) {
+    const OfLayer& layer = layers[drawn > 1 ? i * (layers.size() - 1) / (drawn - 1) : 0];
+    const Look& look = *layer.seeds[0].back();
+    const double width = 2 * Look::kBinSigmas / Look::kBins,
+                 n = static_cast<double>(look.n) * (1 - look.zeros);
+    for (std::size_t bin = 0; bin < look.bins.size(); ++bin) {
+      const double z = (static_cast<double>(bin) + 0.5) * width - Look::kBinSigmas,
+                   x = look.ln.mean + look.ln.sigma * z;
+      const double law = portable::exp(-z * z / 2) / std::sqrt(2 * std::numbers::pi);
+      chart.add(layer.name,
+                {.x = x, .y = static_cast<double>(look.bins[bin]) / (n * width * look.ln.sigma)},
+                {.x = x, .y = law / look.ln.sigma});
+    }
+  }
+  return chart;
 }
 
 void draw(const std::string& net, const std::vector<OfLayer>& layers,
@@ -262,6 +306,7 @@ void draw(const std::string& net, const std::vector<OfLayer>& layers,
                  {.x = step, .y = exponent(&SplitError::predicted)});
     }
   }
+  conclusion.charts.push_back(histograms_of(net, layers));
   conclusion.charts.push_back(std::move(sigmas));
   conclusion.charts.push_back(std::move(splits));
 }
@@ -305,6 +350,7 @@ std::vector<EpochFit> add_gradients(const ExperimentRun& run, const std::string&
   plan.seeds = seeds_of(run);
   Json& counted = plan.methods[0].counted;
   counted["looks"] = looks.looks;
+  counted["bins"] = Look::kBins;
   for (const Candidate& candidate : candidates)
     counted["formats"].push_back(candidate.split.format());
   const auto study =

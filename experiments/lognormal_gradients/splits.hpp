@@ -110,8 +110,14 @@ struct Look {
   Law ln = {}, log2 = {};
   Named<double> ks = {};  ///< distances of laws of the elements that are not zero, signs included
   std::vector<SplitError> errors = {};  ///< in the order of the candidates
+  /// Of ln|g|, kBins of equal width over kBinSigmas deviations to either side of the mean; of a
+  /// layer's last look alone.
+  std::vector<std::int64_t> bins = {};
   std::string layer = {};
   std::int64_t step = 0, epoch = 0;
+
+  static constexpr int kBins = 40;
+  static constexpr double kBinSigmas = 5;
 
   static void fields(auto& self, const auto& visit) {
     visit("n", self.n);
@@ -120,6 +126,7 @@ struct Look {
     visit("log2", self.log2);
     visit("ks", self.ks);
     visit("errors", self.errors);
+    visit("bins", self.bins, kIfAny);
     visit("layer", self.layer);
     visit("step", self.step);
     visit("epoch", self.epoch);

@@ -224,6 +224,18 @@ TEST_CASE("lognormal-gradients: gradients are fitted and networks trained on the
   CHECK(fits[1].epoch == 1);
   for (const EpochFit& fit : fits) CHECK(fit.sigma > 0);
   CHECK(conclusion.findings.size() == 3 + 2 * 3 * 2);  // laws; error and split of each width
+  // The histogram of each of three layers beside its law.
+  REQUIRE(conclusion.charts.size() == 3);
+  REQUIRE(conclusion.charts[0].series.size() == 3 * 2);
+  for (const ChartSeries& series : conclusion.charts[0].series) {
+    REQUIRE(series.points.size() == Look::kBins);
+    const double width = series.points[1].x - series.points[0].x;
+    double area = 0;
+    for (const ChartPoint& point : series.points) area += width * point.y;
+    // Five deviations to either side have all of the law, and most of any sample (Chebyshev: 96 %).
+    CHECK(area <= 1 + 1e-9);
+    CHECK(area >= (series.predicted ? 0.9999 : 0.96));
+  }
   add_training(run, data, fits, conclusion);
   // float32; three splits; chosen by layer, at two other margins, by epoch; hidden layers alone
   CHECK(conclusion.tables.back().rows.size() == 1 + 3 + 4 + 2);

@@ -1,6 +1,7 @@
 // The experiment mvue from settings to conclusions: laws, averages, gradients, training.
 #include <cmath>
 #include <map>
+#include <string>
 
 #include "experiments/mvue/pruning.hpp"
 #include "tests/catch.hpp"
@@ -98,13 +99,40 @@ TEST_CASE("every method is trained, and compared with dense", "[fast]") {
   const ResultTable& table = conclusion.tables[0];
   REQUIRE(table.rows.size() == 1 + 6 + 6 + 3);
   CHECK(table.rows[0][0] == "dense");
-  REQUIRE(conclusion.charts.size() == 1);
-  CHECK(conclusion.charts[0].series[0].points.size() == table.rows.size() - 1);
+  REQUIRE(conclusion.charts.size() == 2);
+  CHECK(conclusion.charts[1].series[0].points.size() == table.rows.size() - 1);
+  // Dense, greedy and MVUE of two patterns, the approximation left out, all products sparse.
+  REQUIRE(conclusion.charts[0].series.size() == 6);
+  // Two updates of 32 samples, tested twice, the second time as the table says.
+  for (const ChartSeries& series : conclusion.charts[0].series) {
+    REQUIRE(series.points.size() == 2);
+    CHECK(series.points[0].x == 1);
+    CHECK(series.points[1].x == 2);
+  }
+  CHECK(std::stod(table.rows[0][1]) ==
+        Approx(conclusion.charts[0].series[0].points[1].y).margin(0.0051));
   // MVUE in update and both; activations, weights, all products; MVUE on greedy of two patterns.
   CHECK(conclusion.findings.size() == 6 + 3 + 2);
   verdicts(conclusion);
   CHECK(conclusion.sentences.size() == 3);
   CHECK_THAT(conclusion.sentences[0], Catch::Contains("loses least"));
+}
+
+TEST_CASE("each method has the best of several learning rates", "[fast]") {
+  const TemporaryFolder folder;
+  const ExperimentRun run =
+      mvue_run(folder, {"net=mlp", "epochs=1", "batch=32", "train_samples=64", "eval_samples=100",
+                        "seeds=1", "rate_factors=1e-6,1"});
+  Conclusion conclusion;
+  mvue::add_training(run, experiments::testing::small_dataset(), conclusion);
+  REQUIRE(conclusion.tables.size() == 2);
+  const ResultTable& rates = conclusion.tables[0];
+  REQUIRE(rates.rows.size() == 1 + 6 + 6 + 3);
+  for (const auto& row : rates.rows) {
+    REQUIRE(row.size() == 4);
+    // Where both are as accurate the first is kept.
+    CHECK(row[3] == (std::stod(row[2]) > std::stod(row[1]) ? "1" : "1e-06"));
+  }
 }
 
 TEST_CASE("one seed names no best method", "[fast]") {

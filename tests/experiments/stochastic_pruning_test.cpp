@@ -59,6 +59,16 @@ TEST_CASE("closed forms hold on their own laws, and the normal law fails on othe
   REQUIRE(conclusion.tables.size() == 1);
   for (const auto& row : conclusion.tables[0].rows)
     CHECK(row.size() == conclusion.tables[0].header.size());
+  // Density and cosine at both p, measured and predicted, of five laws.
+  REQUIRE(conclusion.charts.size() == 2);
+  for (const Chart& chart : conclusion.charts) {
+    REQUIRE(chart.series.size() == 10);
+    for (const ChartSeries& series : chart.series) {
+      REQUIRE(series.points.size() == 2);
+      CHECK(series.points[0].x == 0.7);
+      CHECK(series.points[0].y > series.points[1].y);  // less is left at a larger p
+    }
+  }
   REQUIRE(conclusion.sentences.size() == 1);
   CHECK_THAT(conclusion.sentences[0], Catch::Contains("56 of 56 closed forms"));
 
@@ -105,13 +115,13 @@ TEST_CASE("a whole run on a small network", "[fast]") {
   CHECK(zeros(1) < zeros(3));
   CHECK(zeros(2) < zeros(4));
 
-  REQUIRE(conclusion.charts.size() == 3);
+  REQUIRE(conclusion.charts.size() == 5);
   for (const Chart& chart : conclusion.charts) {
     CHECK_FALSE(chart.title.empty());
     CHECK_FALSE(chart.caption.empty());
     for (const ChartSeries& series : chart.series) CHECK_FALSE(series.points.empty());
   }
-  CHECK(conclusion.charts[0].kind == Chart::Kind::points);
+  CHECK(conclusion.charts[2].kind == Chart::Kind::points);
   CHECK(conclusion.sentences.size() >= 5);
 }
 

@@ -100,12 +100,21 @@ TEST_CASE("zap: tables, charts and findings for every mask and choice of layers"
     CHECK(std::stod(conclusion.tables[0].rows[i][3]) >=
           std::stod(conclusion.tables[0].rows[i - 1][3]));
 
-  REQUIRE(conclusion.charts.size() == 3);
+  REQUIRE(conclusion.charts.size() == 4);
   CHECK(conclusion.charts[0].series.size() == 4);
-  // Two layers under two masks, and the random predictor.
-  CHECK(conclusion.charts[1].series.size() == 5);
-  CHECK(conclusion.charts[1].series.back().predicted);
-  CHECK(conclusion.charts[2].series[0].points.size() == 4);
+  for (const std::size_t i : {1, 2}) {
+    // Two layers under two masks, and the random predictor.
+    CHECK(conclusion.charts[i].series.size() == 5);
+    CHECK(conclusion.charts[i].series.back().predicted);
+  }
+  CHECK(conclusion.charts[3].series[0].points.size() == 4);
+  for (const ChartSeries& roc : conclusion.charts[1].series) {
+    CHECK(roc.points.front().x == 0);
+    CHECK(roc.points.back().y == 100);
+    // More zeros are skipped where more values are.
+    for (std::size_t i = 1; i < roc.points.size(); ++i)
+      CHECK(roc.points[i].y >= roc.points[i - 1].y);
+  }
 
   int exact = 0, random = 0;
   for (const Finding& finding : conclusion.findings) {
