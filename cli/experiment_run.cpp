@@ -11,7 +11,9 @@
 #include "cli/progress.hpp"
 #include "cli/report_files.hpp"
 #include "cli/talk.hpp"
+#include "experiments/methods/answer.hpp"
 #include "experiments/report/number_text.hpp"
+#include "formats/storage/array.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -28,40 +30,49 @@ std::vector<std::string> cells_of(const experiments::Member<experiments::Finding
 
 constexpr const char *kPredicted = "predicted +- tolerance", *kMeasured = "measured +- half";
 
-/// Tables, failed claims, sentences, and last, where a terminal shows it, the conclusion.
+constexpr std::size_t kMostLines = 40;
+
+/// The answer, claims, and as many sentences as fit; the report has the rest.
 void print(const experiments::ExperimentFile& file) {
-  for (const experiments::ResultTable& table : file.tables)
-    fmt::print("{}\n{}\n", harmless(table.title), api::text_table(table.header, table.rows));
-  std::vector<std::vector<std::string>> findings, claims;
-  std::size_t checks = 0, passed = 0;
+  std::size_t checks = 0, passed = 0,
+              lines = 4;  // self-checks, a blank line, where the rest is, the folder
   for (const experiments::FindingRow& finding : file.findings) {
-    const bool holds = finding.judged() == Verdict::holds;
     checks += finding.is_self_check();
-    passed += finding.is_self_check() && holds;
-    if (holds) continue;
-    findings.push_back(cells_of(finding));
-    findings.back().insert(findings.back().begin(), to_string(finding.judged()));
-    findings.back().push_back(finding.what);
+    passed += finding.is_self_check() && finding.judged() == Verdict::holds;
   }
-  if (!findings.empty()) {
-    fmt::print("{}\n", api::text_table({"verdict", kPredicted, kMeasured, "95 % interval",
-                                        "finding that does not hold"},
-                                       findings));
+  if (const std::string answer = answer_of(file); !answer.empty()) {
+    fmt::print("{}\n\n", harmless(answer));
+    lines += 2;
   }
-  for (const std::string& sentence : file.sentences) fmt::print("{}\n", harmless(sentence));
-  if (checks > 0) fmt::print("Self-checks: {} of {} hold.\n", passed, checks);
+  const std::vector<std::string> published = published_figures(file);
+  std::vector<std::vector<std::string>> claims;
   for (const experiments::ClaimRow& claim : file.claims) {
     claims.push_back(cells_of(claim.worst));
-    claims.back().insert(claims.back().begin(),
-                         {claim.verdict ? to_string(*claim.verdict) : "not tested",
-                          fmt::format("{}, {}, {}", claim.holds, claim.undecided, claim.fails)});
-    claims.back().push_back(claim.claim);
+    auto& cells = claims.back();
+    cells.insert(cells.begin(),
+                 {claim.verdict ? to_string(*claim.verdict) : "not tested",
+                  fmt::format("{}, {}, {}", claim.holds, claim.undecided, claim.fails)});
+    if (!published.empty())
+      cells.push_back(published[claims.size() - 1].empty() ? "-" : published[claims.size() - 1]);
+    cells.push_back(claim.claim);
   }
   if (!claims.empty()) {
-    fmt::print("\n{}\n", api::text_table({"verdict", "hold, undecided, fail", kPredicted, kMeasured,
-                                          "95 % interval", "claim (numbers: its worst finding)"},
-                                         claims));
+    std::vector<std::string> header = {"verdict",       "hold, undecided, fail",
+                                       kPredicted,      kMeasured,
+                                       "95 % interval", "claim (numbers: its worst finding)"};
+    if (!published.empty()) header.insert(header.end() - 1, "published");
+    fmt::print("{}\n", api::text_table(header, claims));
+    lines += claims.size() + 2;
   }
+  std::size_t shown = 0;
+  for (; shown < file.sentences.size() && lines < kMostLines; ++shown, ++lines)
+    fmt::print("{}\n", harmless(file.sentences[shown]));
+  if (checks > 0) fmt::print("Self-checks: {} of {} hold.\n", passed, checks);
+  std::string rest = fmt::format("{} and {}", counted(std::ssize(file.findings), "finding"),
+                                 counted(std::ssize(file.tables), "table"));
+  if (const std::size_t left = file.sentences.size() - shown; left > 0)
+    rest = fmt::format("{} more, {}", counted(static_cast<std::int64_t>(left), "sentence"), rest);
+  fmt::print("\nIn the report: {}.\n", rest);
 }
 
 }  // namespace

@@ -28,8 +28,6 @@ const ReportAssets& embedded_assets();
 /// One self-contained page. Without libraries it has every table and a hint how to get the charts.
 std::string render_html(const ReportInput&, const ReportAssets&);
 
-/// "3 hold, 1 is undecided": those that there are.
-std::string counted(const VerdictCounts&);
 /// What an experiment concluded (experiment.json): sentences, `figures` (HTML), verdicts, findings,
 /// tables, settings; "" for null. Missing and mistyped parts are left out.
 std::string experiment_section(const Json* experiment, const std::string& figures = "");

@@ -10,6 +10,7 @@
 #include <map>
 
 #include "experiments/engine/experiment_file.hpp"
+#include "experiments/methods/answer.hpp"
 #include "experiments/report/escape.hpp"
 #include "experiments/report/html.hpp"
 #include "experiments/report/html_cells.hpp"
@@ -55,10 +56,11 @@ VerdictCounts counts_of(const auto& all) {
   return counts;
 }
 
-std::string claim_row(const ClaimRow& claim) {
+/// `published`: a cell with the paper's figure, or "" where no claim has one.
+std::string claim_row(const ClaimRow& claim, const std::string& published) {
   const std::string text = html_text(claim.claim);
   if (!claim.worst) {
-    return "<tr><td>" + text + "</td>" + number_cells({}) +
+    return "<tr><td>" + text + "</td>" + published + number_cells({}) +
            "<td class=\"verdict\">not tested</td></tr>";
   }
   const VerdictCounts counts = claim.counts();
@@ -66,7 +68,7 @@ std::string claim_row(const ClaimRow& claim) {
   return fmt::format("<tr><td>{}<small>{}{}</small></td>", text,
                      total > 1 ? fmt::format("The worst of {}: ", total) : "",
                      html_text(claim.worst->what)) +
-         number_cells(*claim.worst) +
+         published + number_cells(*claim.worst) +
          html_verdict_cell(claim.judged(),
                            fmt::format("{}<small>{}</small>", to_string(claim.judged()),
                                        total > 1 ? counted(counts) : "")) +
@@ -74,20 +76,24 @@ std::string claim_row(const ClaimRow& claim) {
 }
 
 /// The conclusion in a sentence and in a table; "" for files without claims.
-std::string claims_part(const std::vector<ClaimRow>& claims) {
+std::string claims_part(const ExperimentFile& file) {
+  const std::vector<ClaimRow>& claims = file.claims;
   if (claims.empty()) return "";
   const VerdictCounts counts = counts_of(claims);
+  const std::vector<std::string> published = published_figures(file);
   std::string rows;
-  for (const ClaimRow& claim : claims) rows += claim_row(claim);
-  std::string answer = "Claims: " + counted(counts);
+  for (std::size_t i = 0; i < claims.size(); ++i)
+    rows += claim_row(claims[i], published.empty()      ? ""
+                                 : published[i].empty() ? fmt::format("<td>{}</td>", kNone)
+                                                        : html_text_cell(published[i]));
+  std::vector<std::string> header = {"Claimed", ">Predicted ± tolerance",
+                                     ">Measured ± half of 95 %", ">95 %", "Verdict"};
+  if (!published.empty()) header.insert(header.begin() + 1, "Published");
+  std::string all = "All claims: " + counted(counts);
   if (const std::size_t untested = claims.size() - counts.compared(); untested > 0)
-    answer += fmt::format("; this run did not test {}", untested);
-  return "<p class=\"answer\">" + answer + ".</p>" +
-         html_table_start(
-             "Claims",
-             {"Claimed", ">Predicted ± tolerance", ">Measured ± half of 95 %", ">95 %", "Verdict"},
-             " class=\"claims\"") +
-         rows + kTableEnd;
+    all += fmt::format("; this run did not test {}", untested);
+  return "<p class=\"answer\">" + html_text(answer_of(file)) + "</p><p>" + all + ".</p>" +
+         html_table_start("Claims", header, " class=\"claims\"") + rows + kTableEnd;
 }
 
 /// All of them, or those with another verdict than holds.
@@ -238,21 +244,10 @@ Json ready(const ChartRow& chart) {
 
 }  // namespace
 
-std::string counted(const VerdictCounts& counts) {
-  std::string out;
-  const auto add = [&out](std::size_t n, const char* one, const char* more) {
-    if (n > 0) out += fmt::format("{}{} {}", out.empty() ? "" : ", ", n, n == 1 ? one : more);
-  };
-  add(counts.holds, "holds", "hold");
-  add(counts.undecided, "is undecided", "are undecided");
-  add(counts.fails, "fails", "fail");
-  return out;
-}
-
 std::string experiment_section(const Json* json, const std::string& figures) {
   if (!json || !json->is_object()) return "";
   const ExperimentFile experiment = read_experiment(*json);
-  const std::string claims = claims_part(experiment.claims),
+  const std::string claims = claims_part(experiment),
                     sentences = sentences_part(experiment.sentences);
   std::string out =
       fmt::format("<section aria-labelledby=\"h-experiment\">\n<h2 id=\"h-experiment\">{}</h2>\n",

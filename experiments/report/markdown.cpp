@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "experiments/engine/experiment_file.hpp"
+#include "experiments/methods/answer.hpp"
 #include "experiments/report/columns.hpp"
 #include "experiments/report/escape.hpp"
 #include "experiments/report/findings.hpp"
@@ -55,16 +56,25 @@ std::string experiment_part(const ExperimentFile& experiment) {
     return text.empty() ? "" : markdown_cell(text) + end + "\n\n";
   };
   std::string out = "# Experiment: " + markdown_cell(experiment.name) + "\n\n" +
-                    paragraph(experiment.question, "?") + paragraph(experiment.source, "");
-  if (!experiment.claims.empty())
-    out += table_head({"claimed", kPredicted, kMeasured, "95 %", "verdict", "findings"});
-  for (const ClaimRow& claim : experiment.claims) {
+                    paragraph(experiment.question, "?") + paragraph(answer_of(experiment), "") +
+                    paragraph(experiment.source, "");
+  const std::vector<std::string> published = published_figures(experiment);
+  std::vector<std::string> header = {"claimed", kPredicted, kMeasured,
+                                     "95 %",    "verdict",  "findings"};
+  if (!published.empty()) header.insert(header.begin() + 1, "published");
+  if (!experiment.claims.empty()) out += table_head(header);
+  for (std::size_t i = 0; i < experiment.claims.size(); ++i) {
+    const ClaimRow& claim = experiment.claims[i];
     const FindingRow finding = claim.worst.value_or(FindingRow());
-    out += table_line(
-        {claim.claim, figure(finding.predicted, finding.tolerance),
-         figure(finding.measured, finding.half_width()), ends(finding.ci95),
-         claim.verdict ? to_string(*claim.verdict) : "not tested",
-         fmt::format("{} hold, {} undecided, {} fail", claim.holds, claim.undecided, claim.fails)});
+    std::vector<std::string> cells = {
+        claim.claim,
+        figure(finding.predicted, finding.tolerance),
+        figure(finding.measured, finding.half_width()),
+        ends(finding.ci95),
+        claim.verdict ? to_string(*claim.verdict) : "not tested",
+        fmt::format("{} hold, {} undecided, {} fail", claim.holds, claim.undecided, claim.fails)};
+    if (!published.empty()) cells.insert(cells.begin() + 1, published[i]);
+    out += table_line(cells);
   }
   if (!experiment.claims.empty())
     out += "\nNumbers are those of the worst finding of each claim.\n\n";

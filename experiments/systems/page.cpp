@@ -5,10 +5,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "experiments/methods/answer.hpp"
+#include "experiments/methods/systems.hpp"
 #include "experiments/report/escape.hpp"
 #include "experiments/report/html_cells.hpp"
 #include "experiments/report/number_text.hpp"
-#include "experiments/systems/systems.hpp"
 #include "formats/joined.hpp"
 #include "formats/storage/json.hpp"
 
@@ -38,24 +39,6 @@ std::string figure_text(const std::optional<double>& x, const std::optional<doub
 
 std::string interval_of(const Member<Ends>& ends) {
   return ends && ends->known() ? fmt::format("[{:.4g}, {:.4g}]", *ends->low, *ends->high) : "-";
-}
-
-/// "mlp on glyphs; resnet20 on cifar10; seeds: 5": the networks of a run beside their data, by its
-/// settings; "-" is a network that the run does without.
-std::string run_words(const ExperimentFile& file) {
-  const auto text = [&file](const char* key) {
-    const auto found = file.settings.is_object() ? file.settings.find(key) : file.settings.end();
-    return found != file.settings.end() && found->is_string() ? found->get<std::string>() : "";
-  };
-  constexpr std::pair<const char*, const char*> kNetsOnData[] = {
-      {"net", "data"}, {"nets", "data"}, {"tuned_nets", "tuned_data"}, {"text_net", "text_data"}};
-  std::vector<std::string> words;
-  for (const auto& [net, data] : kNetsOnData) {
-    const std::string nets = text(net), on = text(data);
-    if (!nets.empty() && nets != "-") words.push_back(on.empty() ? nets : nets + " on " + on);
-  }
-  if (const std::string seeds = text("seeds"); !seeds.empty()) words.push_back("seeds: " + seeds);
-  return joined(words, "; ");
 }
 
 /// The experiments that test a system, each once.

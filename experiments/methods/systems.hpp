@@ -2,6 +2,7 @@
 // experiment tests it.
 #pragma once
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -15,6 +16,7 @@ struct PublishedClaim {
   std::string_view experiment = {};  ///< the experiment whose claim `key` tests it
   std::string_view key = {};         ///< empty: not tested here
   std::string_view nearest = {};     ///< of what is not tested: why, and the nearest run
+  std::string_view figure = {};      ///< the paper's, with what it was measured on; empty: none
 };
 
 struct System {
@@ -24,5 +26,9 @@ struct System {
 
 /// In the order of the page: sparsity, quantization, training, many workers.
 std::span<const System> published_systems();
+
+/// What the papers have beside that claim of an experiment: "12 x (abstract)"; "" where they give
+/// no figure, or the claim is none of theirs.
+std::string published_figure(std::string_view experiment, std::string_view key);
 
 }  // namespace numemu::experiments

@@ -1,4 +1,6 @@
-#include "experiments/systems/systems.hpp"
+#include "experiments/methods/systems.hpp"
+
+#include <fmt/format.h>
 
 namespace numemu::experiments {
 namespace {
@@ -48,14 +50,14 @@ std::span<const System> published_systems() {
        "Shomron et al., ECCV 2020, arXiv 1909.07636",
        {{"Predicted zeros save a large part of a convolution's multiply-adds at little accuracy "
          "(VGG-16 on ImageNet: 23.5 % without fine-tuning)",
-         "abstract", "zap", "saving"}}},
+         "abstract", "zap", "saving", "", "23.5 % (VGG-16 on ImageNet)"}}},
       {"Lognormal gradients",
        "Chmiel et al., ICLR 2021, arXiv 2006.08173",
        {{"Neural gradients are near-lognormal", "abstract", "lognormal-gradients", "lognormal"},
         {"Gradients of 6-bit floats, split by the law, cost no accuracy (ResNet-18 on ImageNet)",
-         "abstract", "lognormal-gradients", "accuracy"},
+         "abstract", "lognormal-gradients", "accuracy", "", "no loss (ResNet-18 on ImageNet)"},
         {"Layers share zeros unequally by their laws (up to 85 % zeros without loss on ImageNet)",
-         "abstract", "stochastic-pruning", "sharing"}}},
+         "abstract", "stochastic-pruning", "sharing", "", "85 % zeros (ImageNet)"}}},
       {"KURE: robust quantization",
        "Shkolnik et al., NeurIPS 2020, arXiv 2002.07686",
        {{"Uniform weights are less sensitive to the step than normal ones", "theorem", "kure",
@@ -63,9 +65,9 @@ std::span<const System> published_systems() {
         {"A penalty on the kurtosis makes weights near uniform", "abstract", "kure", "kurtosis"},
         {"Networks trained with it keep more accuracy in few bits (ResNet-50, 4-bit weights: 75.6 "
          "instead of 71.8 %)",
-         "supplement", "kure", "accuracy"},
+         "supplement", "kure", "accuracy", "", "75.6 instead of 71.8 % (ResNet-50, 4-bit weights)"},
         {"Steps that are powers of two cost them less (1.4 instead of 8.2 points)", "supplement",
-         "kure", "power of two"}}},
+         "kure", "power of two", "", "1.4 instead of 8.2 points"}}},
       {"AdaQuant and CalibTIP",
        "Hubara et al., ICML 2021, arXiv 2006.10518",
        {{"Steps after training, on a small set without labels, regain accuracy", "abstract",
@@ -78,7 +80,7 @@ std::span<const System> published_systems() {
       {"4-bit embedding tables",
        "Guan et al., arXiv 1911.02079",
        {{"A model shrinks to 13.89 % of its size at neutral quality", "abstract", "embeddings",
-         "auc"},
+         "auc", "", "13.89 % of the size"},
         {"The greedy search never loses to the range of the row, k-means wins on short rows and "
          "meets it on long ones",
          "paper", "embeddings", "order"}}},
@@ -91,8 +93,9 @@ std::span<const System> published_systems() {
        "Chen et al., ICML 2021, arXiv 2104.14129",
        {{"Compressed contexts leave gradients without bias", "theorem", "actnn", "unbiased"},
         {"Their variances add up by layer", "theorem", "actnn", "layers add"},
-        {"Activations take 12 times less memory", "abstract", "actnn", "memory"},
-        {"At 2 bits accuracy falls by less than 0.5 %", "paper", "actnn", "accuracy"},
+        {"Activations take 12 times less memory", "abstract", "actnn", "memory", "", "12 x"},
+        {"At 2 bits accuracy falls by less than 0.5 %", "paper", "actnn", "accuracy", "",
+         "less than 0.5 %"},
         {"Batches may be 6.6 to 14 times larger", "abstract", "", "", kNeedsHardware}}},
       {"Scalable 8-bit training and Range BN",
        "Banner et al., NeurIPS 2018, arXiv 1805.11046",
@@ -104,7 +107,7 @@ std::span<const System> published_systems() {
          "angle, bound"},
         {"Networks train with everything in 8 bits but the gradient of the update", "abstract",
          "range-bn", "8 bits"},
-        {"That gradient needs 16 bits", "abstract", "range-bn", "bifurcation"}}},
+        {"That gradient needs 16 bits", "abstract", "range-bn", "bifurcation", "", "16 bits"}}},
       {"Binarized and quantized networks",
        "Hubara et al., NeurIPS 2016, arXiv 1602.02830; JMLR 2018, arXiv 1609.07061",
        {{"Dot products of signs are XNOR and popcount", "abstract", "binarized", "xnor"},
@@ -131,7 +134,7 @@ std::span<const System> published_systems() {
        "Fu et al., NeurIPS 2020, arXiv 2012.13113",
        {{"Progressive precision keeps the accuracy of 8/8 (-0.12 to +0.05 points at 59 to 78 % "
          "fewer multiply-adds on CIFAR)",
-         "repository", "fractrain", "progressive"},
+         "repository", "fractrain", "progressive", "", "-0.12 to +0.05 points (CIFAR)"},
         {"So do gates that choose the precision of each sample", "repository", "fractrain",
          "gates"},
         {"Energy falls by 16 to 56 %, latency by 12 to 54 %", "repository", "", "",
@@ -142,7 +145,7 @@ std::span<const System> published_systems() {
          "hadamard-classifier", "accuracy"}}},
       {"NovoGrad",
        "Ginsburg et al., 2019, arXiv 1905.11286",
-       {{"It keeps half of Adam's state", "abstract", "novograd", "state"},
+       {{"It keeps half of Adam's state", "abstract", "novograd", "state", "", "half"},
         {"It trains as well as or better than SGD and Adam", "abstract", "novograd", "accuracy"}}},
       {"Train longer: ghost batches",
        "Hoffer et al., NeurIPS 2017, arXiv 1705.08741",
@@ -186,10 +189,10 @@ std::span<const System> published_systems() {
       {"MLPerf Inference",
        "Reddi et al., ISCA 2020, arXiv 1911.02549",
        {{"270,336 queries give the 99 % tail of Server within its margin at 99 % confidence",
-         "paper", "mlperf", "dependent"}}},
+         "paper", "mlperf", "dependent", "", "270,336 queries"}}},
       {"Birder",
        "Peng et al., NeurIPS 2023",
-       {{"Workers send one bit for each element", "abstract", "birder", "bits"},
+       {{"Workers send one bit for each element", "abstract", "birder", "bits", "", "1 bit"},
         {"It trains as accurately as Adam", "abstract", "birder", "accuracy"},
         {"Training is up to 2.5 (ResNet-50) and 6.3 times (BERT-Base) as fast on 8 to 64 GPUs",
          "abstract", "", "", kNeedsHardware}}},
@@ -197,7 +200,7 @@ std::span<const System> published_systems() {
        "Chen et al., AAAI 2018, arXiv 1712.02679",
        {{"Convolutions are compressed about 40 times, fully connected and recurrent layers about "
          "200 times",
-         "abstract", "adacomp", "published"},
+         "abstract", "adacomp", "published", "", "about 40 x and 200 x"},
         {"without noticeable loss of accuracy", "abstract", "adacomp", "accuracy"}}},
       {"DropCompute",
        "Giladi et al., NeurIPS 2023, arXiv 2306.10598",
@@ -211,13 +214,15 @@ std::span<const System> published_systems() {
          "needs the accelerators; the nearest are simulated steps of up to 1,024 workers"}}},
       {"ScaleCom",
        "Chen et al., NeurIPS 2020, arXiv 2104.11125",
-       {{"Gradients are compressed 65 to 400 times", "abstract", "scalecom", "published"},
+       {{"Gradients are compressed 65 to 400 times", "abstract", "scalecom", "published", "",
+         "65 to 400 x"},
         {"at little loss of accuracy, with up to 64 workers", "abstract", "scalecom", "accuracy"}}},
       {"Learned gradient compression",
        "Abrahamyan et al., IEEE TNNLS 2021, arXiv 2103.08870",
        {{"Encoded gradients train at little loss of accuracy (ResNet-101 on CIFAR-10: 93.57 %, "
          "0.18 points lower)",
-         "abstract", "learned-compression", "accuracy"}}},
+         "abstract", "learned-compression", "accuracy", "",
+         "-0.18 points (ResNet-101 on CIFAR-10)"}}},
       {"Layer-parallel training",
        "Practical layer-parallel training of residual networks, arXiv 2009.01462",
        {{"Stages with variables of their own train to comparable accuracy", "abstract",
@@ -230,10 +235,22 @@ std::span<const System> published_systems() {
        {{"Weights one update old train as accurately", "abstract", "delayed-weights", "training"},
         {"Without flushes the pipeline is idle only while it fills and empties", "paper",
          "delayed-weights", "idle"},
-        {"Two versions of the weights are held", "abstract", "delayed-weights", "held"},
+        {"Two versions of the weights are held", "abstract", "delayed-weights", "held", "",
+         "2 versions"},
         {"Training is up to 20 times as fast", "abstract", "", "", kNeedsHardware}}},
   };
   return kSystems;
+}
+
+std::string published_figure(std::string_view experiment, std::string_view key) {
+  std::string out;
+  for (const System& system : published_systems()) {
+    for (const PublishedClaim& claim : system.claims) {
+      if (claim.figure.empty() || claim.experiment != experiment || claim.key != key) continue;
+      out += fmt::format("{}{} ({})", out.empty() ? "" : "; ", claim.figure, claim.place);
+    }
+  }
+  return out;
 }
 
 }  // namespace numemu::experiments
