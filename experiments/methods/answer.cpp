@@ -38,7 +38,7 @@ bool is_published(const ClaimRow& claim) {
 
 }  // namespace
 
-std::string counted(const VerdictCounts& counts) {
+std::string verdict_words(const VerdictCounts& counts) {
   std::string out;
   const auto add = [&out](std::size_t n, const char* one, const char* more) {
     if (n > 0) out += fmt::format("{}{} {}", out.empty() ? "" : ", ", n, n == 1 ? one : more);
@@ -78,7 +78,7 @@ std::string answer_of(const ExperimentFile& file) {
     ++claims;
   }
   if (claims == 0) return "";
-  const std::string words = run_words(file), verdicts = counted(counts);
+  const std::string words = run_words(file), verdicts = verdict_words(counts);
   const std::size_t untested = claims - counts.compared();
   std::string out = fmt::format("Of {} {}claim{} {}", claims, any ? "published " : "",
                                 claims == 1 ? "" : "s", verdicts);

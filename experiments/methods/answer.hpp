@@ -9,7 +9,7 @@
 namespace numemu::experiments {
 
 /// "3 hold, 1 is undecided": those that there are.
-std::string counted(const VerdictCounts&);
+std::string verdict_words(const VerdictCounts&);
 
 /// "mlp on glyphs; seeds: 5; steps: 512": the networks of a run beside their data, its seeds and
 /// the steps of a training, by its settings; "-" is a network that the run does without.

@@ -71,7 +71,7 @@ std::string claim_row(const ClaimRow& claim, const std::string& published) {
          published + number_cells(*claim.worst) +
          html_verdict_cell(claim.judged(),
                            fmt::format("{}<small>{}</small>", to_string(claim.judged()),
-                                       total > 1 ? counted(counts) : "")) +
+                                       total > 1 ? verdict_words(counts) : "")) +
          "</tr>";
 }
 
@@ -89,11 +89,11 @@ std::string claims_part(const ExperimentFile& file) {
   std::vector<std::string> header = {"Claimed", ">Predicted ± tolerance",
                                      ">Measured ± half of 95 %", ">95 %", "Verdict"};
   if (!published.empty()) header.insert(header.begin() + 1, "Published");
-  std::string all = "All claims: " + counted(counts);
+  std::string all = "All claims: " + verdict_words(counts);
   if (const std::size_t untested = claims.size() - counts.compared(); untested > 0)
     all += fmt::format("; this run did not test {}", untested);
-  return "<p class=\"answer\">" + html_text(answer_of(file)) + "</p><p>" + all + ".</p>" +
-         html_table_start("Claims", header, " class=\"claims\"") + rows + kTableEnd;
+  return "<p>" + all + ".</p>" + html_table_start("Claims", header, " class=\"claims\"") + rows +
+         kTableEnd;
 }
 
 /// All of them, or those with another verdict than holds.
@@ -112,7 +112,7 @@ std::string findings_part(const std::vector<FindingRow>& all) {
   if (findings.empty()) return "";
   const VerdictCounts counts = counts_of(findings);
   std::string out = fmt::format("<h3>Findings</h3><p>Of {} prediction{} {}.</p>", findings.size(),
-                                findings.size() == 1 ? "" : "s", counted(counts));
+                                findings.size() == 1 ? "" : "s", verdict_words(counts));
   constexpr std::size_t kFew = 20;  // that need no fold
   const std::size_t open = findings.size() - counts.holds;
   if (open > 0 && open < findings.size()) {
@@ -252,6 +252,8 @@ std::string experiment_section(const Json* json, const std::string& figures) {
   std::string out =
       fmt::format("<section aria-labelledby=\"h-experiment\">\n<h2 id=\"h-experiment\">{}</h2>\n",
                   html_text(heading(experiment)));
+  if (const std::string answer = answer_of(experiment); !answer.empty())
+    out += "<p class=\"answer\">" + html_text(answer) + "</p>";
   if (!experiment.source.empty())
     out += "<p class=\"source\">" + html_text(experiment.source) + "</p>";
   out += claims;

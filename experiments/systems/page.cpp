@@ -61,7 +61,7 @@ std::string commands_of(const System& system) {
 /// What the findings of a claim that has several decide; "" for one.
 std::string of_several(const ClaimRow& claim, const char* format) {
   const VerdictCounts counts = claim.counts();
-  return counts.compared() > 1 ? fmt::format(fmt::runtime(format), counted(counts)) : "";
+  return counts.compared() > 1 ? fmt::format(fmt::runtime(format), verdict_words(counts)) : "";
 }
 
 constexpr const char* kNoRun = "none of these runs tests it";
@@ -166,7 +166,7 @@ std::string answer(const SystemsTally& tally) {
   const std::string tests = tally.tests.compared() == 0
                                 ? "no published claim was tested"
                                 : fmt::format("of {} tests of published claims {}",
-                                              tally.tests.compared(), counted(tally.tests));
+                                              tally.tests.compared(), verdict_words(tally.tests));
   std::string out = fmt::format("{} systems: {}; {} claims are not tested here",
                                 published_systems().size(), tests, tally.not_tested);
   if (tally.without > 0) out += fmt::format(", {} by none of these runs", tally.without);

@@ -1,0 +1,68 @@
+// The sentence that a conclusion opens with, and the figures of papers beside its claims.
+#include "experiments/methods/answer.hpp"
+
+#include "formats/storage/json.hpp"
+#include "tests/catch.hpp"
+
+namespace answer_test {
+
+using namespace numemu::experiments;
+using numemu::Json;
+using numemu::Verdict;
+
+namespace {
+
+ClaimRow claim_of(const char* key, const char* text, Verdict verdict) {
+  ClaimRow claim;
+  claim.key = key;
+  claim.claim = text;
+  claim.verdict = verdict;
+  return claim;
+}
+
+ExperimentFile actnn() {
+  ExperimentFile file;
+  file.name = "actnn";
+  file.settings = Json{{"net", "mlp"},  {"data", "glyphs"}, {"seeds", "10"},
+                       {"epochs", "4"}, {"batch", "128"},   {"train_samples", "8192"}};
+  file.claims = {claim_of("memory", "It keeps 12 times less (published).", Verdict::holds),
+                 claim_of("unbiased", "No bias (published).", Verdict::undecided),
+                 claim_of("bytes", "Bytes are counted (derived here).", Verdict::fails)};
+  return file;
+}
+
+}  // namespace
+
+TEST_CASE("the answer counts published claims, and names network, data, seeds and steps",
+          "[fast]") {
+  ExperimentFile file = actnn();
+  CHECK(answer_of(file) ==
+        "Of 2 published claims 1 holds, 1 is undecided (mlp on glyphs; seeds: 10; steps: 256).");
+  file.claims.erase(file.claims.begin(), file.claims.begin() + 2);
+  CHECK(answer_of(file) == "Of 1 claim 1 fails (mlp on glyphs; seeds: 10; steps: 256).");
+  file.claims[0].verdict.reset();
+  CHECK(answer_of(file) == "Of 1 claim 1 is not tested (mlp on glyphs; seeds: 10; steps: 256).");
+  file.claims.clear();
+  CHECK(answer_of(file).empty());
+}
+
+TEST_CASE("steps need the samples, and files may have any settings", "[fast]") {
+  ExperimentFile file = actnn();
+  file.settings["train_samples"] = "0";  // all, which the file does not say
+  CHECK(run_words(file) == "mlp on glyphs; seeds: 10; epochs: 4");
+  file.settings["epochs"] = "many";
+  CHECK(run_words(file) == "mlp on glyphs; seeds: 10");
+  file.settings = Json::array();
+  CHECK(run_words(file).empty());
+  file.settings = {{"nets", "-"}, {"data", "glyphs"}, {"tuned_nets", "n"}, {"tuned_data", "d"}};
+  CHECK(run_words(file) == "n on d");
+}
+
+TEST_CASE("figures of papers stand beside their claims", "[fast]") {
+  ExperimentFile file = actnn();
+  CHECK(published_figures(file) == std::vector<std::string>{"12 x (abstract)", "", ""});
+  file.claims.erase(file.claims.begin());
+  CHECK(published_figures(file).empty());
+}
+
+}  // namespace answer_test
