@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Writes the verdict tables of these pages from the recorded conclusions of data/results.
+"""Writes the answers and the verdict tables of these pages from the recorded conclusions of data/results.
 
 usage: verdicts.py [--check] [ROOT]     --check: names the pages whose tables differ, exit 1
-A page says where a table goes: <!-- verdicts of FOLDER --> ... <!-- end of verdicts -->, FOLDER one of data/results.
+A page says where they go: <!-- answer of FOLDER --> ... <!-- end of answer --> below its title, and
+<!-- verdicts of FOLDER --> ... <!-- end of verdicts -->, FOLDER one of data/results.
 """
 import json
 import pathlib
 import re
 import sys
 
-REGION = re.compile(r"(<!-- verdicts of (\S+) -->\n).*?(?=<!-- end of verdicts -->)", re.S)
+REGION = re.compile(r"(<!-- (answer|verdicts) of (\S+) -->\n).*?(?=<!-- end of \2 -->)", re.S)
 
 
 def number(value):
@@ -29,15 +30,36 @@ def cell(text):
     return re.sub(r"([|\[\]*_])", r"\\\1", str(text))
 
 
-def commands(results):
-    """Folder to command, from the table of data/results/README.md."""
-    return dict(re.findall(r"^\| `([^`]+)` \| `([^`]+)`", (results / "README.md").read_text(), re.M))
+def recorded(results):
+    """Folder to command and result, from the table of data/results/README.md."""
+    rows = re.findall(r"^\| `([^`]+)` \| `([^`]+)`[^|]*\| (.*) \|$", (results / "README.md").read_text(), re.M)
+    return {folder: (command, result) for folder, command, result in rows}
+
+
+def answer(results, folder):
+    """One sentence: published claims that hold, networks, data, seeds and steps, and what was found."""
+    conclusion = json.loads((results / folder / "experiment.json").read_text())
+    settings = conclusion["settings"]
+    claims = [claim for claim in conclusion["claims"] if "(published" in claim["claim"]]
+    verdicts = [claim["verdict"] or "is not tested" for claim in claims]
+    words = [f"{verdicts.count(verdict)} {verdict if verdicts.count(verdict) == 1 else many}"
+             for verdict, many in (("holds", "hold"), ("undecided", "undecided"), ("fails", "fail"),
+                                   ("is not tested", "are not tested")) if verdict in verdicts]
+    counted = f"of {len(claims)} published claim{'s' if len(claims) != 1 else ''} {', '.join(words)}" if claims else "no published claim"
+    run = [f"{settings[net]} on {settings[data]}" for net, data in
+           (("net", "data"), ("nets", "data"), ("tuned_nets", "tuned_data"), ("text_net", "text_data"))
+           if settings.get(net, "-") != "-" and data in settings]
+    run += [f"seeds: {settings['seeds']}"] if "seeds" in settings else []
+    counts = [int(settings.get(key, "0")) if settings.get(key, "0").isdigit() else 0 for key in ("train_samples", "batch", "epochs")]
+    if all(counts):
+        run.append(f"steps: {-(-counts[0] // counts[1]) * counts[2]}")
+    return f"**Answer** (`{folder}`: {'; '.join(run + [counted])}): {recorded(results)[folder][1]}.\n"
 
 
 def table(results, folder):
     conclusion = json.loads((results / folder / "experiment.json").read_text())
     seeds = conclusion["settings"].get("seeds")
-    lines = [f"`{commands(results)[folder]}`" + (f", seeds: {seeds}." if seeds else "."),
+    lines = [f"`{recorded(results)[folder][0]}`" + (f", seeds: {seeds}." if seeds else "."),
              "The figures are those of the worst finding of each claim.", "",
              "| claim | worst finding | predicted ± tolerance | measured ± half of 95 % | 95 % interval | verdict | hold, undecided, fail |",
              "|---|---|---:|---:|---|---|---|"]
@@ -62,11 +84,11 @@ def main():
     stale = []
     for page in sorted((root / "docs" / "experiments").glob("*.md")):
         text = page.read_text()
-        missing = [folder for _, folder in REGION.findall(text) if not (results / folder / "experiment.json").exists()]
+        missing = [folder for _, _, folder in REGION.findall(text) if not (results / folder / "experiment.json").exists()]
         if missing:
             print(f"{page.relative_to(root)}: data/results/{missing[0]} has no recorded conclusion")
             return 1
-        written = REGION.sub(lambda region: region[1] + table(results, region[2]), text)
+        written = REGION.sub(lambda region: region[1] + {"answer": answer, "verdicts": table}[region[2]](results, region[3]), text)
         if written != text:
             stale.append(page.relative_to(root))
             if not check:

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The verdict tables of docs/experiments are those of the conclusions recorded in data/results.
+# The answers and verdict tables of docs/experiments are those of the conclusions recorded in data/results.
 source "$(dirname "${BASH_SOURCE[0]}")/house.sh"
 tool=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)/docs/experiments/verdicts.py
 
@@ -16,6 +16,14 @@ tree() {
     '|---|---|---:|---:|---|---|---|' "$2" '<!-- end of verdicts -->'
 }
 good_same() { tree 1.1 '| It holds. | x | 1 ± 0.02 | 1.1 ± 0.15 | \[0.9, 1.2\] | holds | 1, 0, 0 |'; }
+answered() {
+  put data/results/README.md "| \`a\` | \`./numemu experiment a\` | all is well |"
+  put data/results/a/experiment.json '{"settings": {"net": "mlp", "data": "glyphs", "seeds": "5", "epochs": "2", "batch": "32", "train_samples": "65"}, "claims": [
+    {"claim": "It holds (published).", "verdict": "holds"}, {"claim": "So it does (a contrast).", "verdict": "fails"}]}'
+  put docs/experiments/a.md '# a' '<!-- answer of a -->' "$1" '<!-- end of answer -->'
+}
+good_answer() { answered '**Answer** (`a`: mlp on glyphs; seeds: 5; steps: 6; of 1 published claim 1 holds): all is well.'; }
+bad_answer() { answered '**Answer** (`a`: mlp on glyphs; seeds: 5; steps: 6; of 1 published claim 1 holds): all is lost.'; }
 good_without_a_table() { put docs/experiments/a.md '# a'; }
 bad_figure() { tree 1.2 '| It holds. | x | 1 ± 0.02 | 1.1 ± 0.15 | \[0.9, 1.2\] | holds | 1, 0, 0 |'; }
 bad_verdict() { tree 1.1 '| It holds. | x | 1 ± 0.02 | 1.1 ± 0.15 | \[0.9, 1.2\] | fails | 1, 0, 0 |'; }
