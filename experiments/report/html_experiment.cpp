@@ -10,7 +10,7 @@
 #include <map>
 
 #include "experiments/engine/experiment_file.hpp"
-#include "experiments/methods/answer.hpp"
+#include "experiments/published/answer.hpp"
 #include "experiments/report/escape.hpp"
 #include "experiments/report/html.hpp"
 #include "experiments/report/html_cells.hpp"

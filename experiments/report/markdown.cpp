@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "experiments/engine/experiment_file.hpp"
-#include "experiments/methods/answer.hpp"
+#include "experiments/published/answer.hpp"
 #include "experiments/report/columns.hpp"
 #include "experiments/report/escape.hpp"
 #include "experiments/report/findings.hpp"

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "experiments/methods/answer.hpp"
-#include "experiments/methods/systems.hpp"
+#include "experiments/published/answer.hpp"
+#include "experiments/published/systems.hpp"
 #include "experiments/report/escape.hpp"
 #include "experiments/report/html_cells.hpp"
 #include "experiments/report/number_text.hpp"

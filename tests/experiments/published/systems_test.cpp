@@ -1,5 +1,5 @@
 // The table of published systems against the claims that experiments declare, and its page.
-#include "experiments/methods/systems.hpp"
+#include "experiments/published/systems.hpp"
 
 #include <algorithm>
 #include <set>

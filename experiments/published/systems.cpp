@@ -1,4 +1,4 @@
-#include "experiments/methods/systems.hpp"
+#include "experiments/published/systems.hpp"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // The sentence that a conclusion opens with, and the figures of papers beside its claims.
-#include "experiments/methods/answer.hpp"
+#include "experiments/published/answer.hpp"
 
 #include "formats/storage/json.hpp"
 #include "tests/catch.hpp"

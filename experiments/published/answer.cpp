@@ -1,4 +1,4 @@
-#include "experiments/methods/answer.hpp"
+#include "experiments/published/answer.hpp"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "experiments/methods/systems.hpp"
+#include "experiments/published/systems.hpp"
 #include "formats/joined.hpp"
 #include "formats/storage/json.hpp"
 
