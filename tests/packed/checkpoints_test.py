@@ -1,4 +1,4 @@
-"""Checkpoints as other programs write them (layouts.py), dequantized and evaluated: checkpoints_test.py NUMEMU DATA_FOLDER"""
+"""Checkpoints as other programs write them (layouts.py), dequantized and evaluated: checkpoints_test.py NUMEMU DATA_FOLDER SIZES"""
 import json
 import os
 import struct
@@ -15,7 +15,7 @@ except ImportError:
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import layouts  # noqa: E402
 
-numemu, data = sys.argv[1:3]
+numemu, data, sizes = sys.argv[1:4]
 folder = tempfile.mkdtemp(prefix="packed-")
 failures = 0
 
@@ -55,7 +55,7 @@ def read_weights(path):
 random = np.random.default_rng(1)
 cases = 0
 # Every layout on matrices of several sizes; the last has groups, tiles and words that end inside.
-for outputs, inputs in ((32, 256), (64, 128), (96, 512), (160, 768)):
+for outputs, inputs in ((32, 256), (64, 128), (96, 512), (160, 768))[: int(sizes)]:
     w = (random.standard_normal((outputs, inputs)) * 0.1).astype(np.float32)
     w[3] = 0
     for make, layout, told in (

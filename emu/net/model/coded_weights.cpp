@@ -241,10 +241,14 @@ std::map<std::string, Tensor*> by_name(Checkpoint& checkpoint) {
 std::optional<OnnxLayers> coded_layers_of(const std::string& path) {
   std::error_code ignored;
   if (!path.ends_with(".safetensors") || !std::filesystem::exists(path, ignored)) return {};
+  InputFile file(path);
+  const SafetensorsHeader header = read_safetensors_header(file, {});
+  if (std::ranges::none_of(header.metadata,
+                           [](const auto& item) { return item.first == kParameters; }))
+    return {};
   Checkpoint checkpoint = read_safetensors_part(path, true, true, [](std::string_view name) {
     return name.ends_with(kScale) || name.ends_with(kInputZero);
   });
-  if (sorted_metadata_of(checkpoint, std::string(kParameters)) == nullptr) return {};
   const std::map<std::string, Tensor*> tensors = by_name(checkpoint);
   OnnxLayers layers = inputs_of(tensors, checkpoint, path);
   for (const auto& [key, text] : checkpoint.metadata) {

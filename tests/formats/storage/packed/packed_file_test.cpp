@@ -144,10 +144,10 @@ TEST_CASE("compressed-tensors: signed codes in words", "[fast]") {
   CHECK(OneFile({codes, scale, shape}).values("w") == std::vector<float>{-4, 0, 3.5f});
   const Stored zero{"w_zero_point", "I32", "[1,1]", words({6})};
   CHECK(OneFile({codes, scale, shape, zero}).values("w") == std::vector<float>{-3, 1, 4.5f});
-  const Stored wrong{"w_shape", "I64", "[2]", raw<std::int64_t>({1, 9})};
+  const Stored wrong{"w_shape", "I64", "[2]", raw<std::int64_t>({1, 17})};
   CHECK(OneFile({codes, scale, wrong}).message("w") ==
         "tensor 'w_packed': shape: expected rows of codes of 2, 4 or 8 bits for a weight of shape "
-        "[1, 9], found [1, 1]");
+        "[1, 17], found [1, 1]");
   const Stored huge{"w_shape", "I64", "[2]", raw<std::int64_t>({1, INT64_MAX})};
   CHECK_THAT(OneFile({codes, scale, huge}).message("w"), Contains("expected positive extents"));
 }
