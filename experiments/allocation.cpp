@@ -125,25 +125,27 @@ ResultTable front_table(const SensitivityTable& table, const std::vector<Measure
 }
 
 Chart chart_of(const SensitivityTable& table, const std::vector<Measured>& all, CostKind cost) {
+  constexpr double kFloat32Bits = 32;
   const bool bits = cost == CostKind::bits;
   const Measure& measure = measure_of(all);
-  Chart chart{.kind = Chart::Kind::points,
-              .title = fmt::format("{} against {}", measure.is_top1() ? "Accuracy" : measure.words,
-                                   bits ? "stored bits" : "the cost of MACs"),
-              .caption = fmt::format(
-                  "Each point is a mixture of {} options over {} layers, with the interval of its "
-                  "figure. The allocation is chosen by the sum of the losses of single "
-                  "layers.",
-                  table.choices.size(), table.layers.size()),
-              .x = bits ? "stored bits per weight of products" : "cost per multiply-add",
-              .y = *measure.prefix == 0 ? std::string(measure.words)
-                                        : fmt::format("{}, {}", measure.words, measure.prefix)};
+  Chart chart{
+      .kind = Chart::Kind::points,
+      .title = fmt::format("{} against {}", measure.is_top1() ? "Accuracy" : measure.words,
+                           bits ? "compression" : "the cost of MACs"),
+      .caption = fmt::format(
+          "Each point is a mixture of {} options over {} layers, with the interval of its "
+          "figure. The allocation is chosen by the sum of the losses of single "
+          "layers.",
+          table.choices.size(), table.layers.size()),
+      .x = bits ? "stored bits of weights of products, % of float32's" : "cost per multiply-add",
+      .y = *measure.prefix == 0 ? std::string(measure.words)
+                                : fmt::format("{}, {}", measure.words, measure.prefix)};
   for (const Method method : {Method::optimal, Method::greedy, Method::uniform, Method::random}) {
     ChartSeries series{.name = std::string(to_string(method))};
     for (const Measured& m : all) {
       const JudgedFigure& judged = m.record.judged;
       if (m.point->method != method || !judged.value) continue;
-      series.points.push_back({.x = bits ? m.point->bits : m.point->mac,
+      series.points.push_back({.x = bits ? 100 * m.point->bits / kFloat32Bits : m.point->mac,
                                .name = method == Method::uniform ? m.point->name : "",
                                .y = measure.factor * *judged.value,
                                .low = measure.factor * judged.low.value_or(NAN),

@@ -143,8 +143,9 @@ TrainOutcome run_train_trial(const TrainTrial& trial, const net::Dataset& whole)
                 : static_cast<double>(tested.correct) / static_cast<double>(tested.n);
   };
   TrainOutcome outcome{.accuracy = !text};
-  const std::int64_t all_updates =
-      (data.train_count() + options.batch - 1) / options.batch * options.epochs;
+  // The training refuses a batch below 1.
+  const std::int64_t batch = std::max<std::int64_t>(1, options.batch),
+                     all_updates = (data.train_count() + batch - 1) / batch * options.epochs;
   net::TrainHooks hooks;
   std::int64_t updates = 0;
   std::optional<std::int64_t>& diverged = outcome.diverged;
