@@ -1,5 +1,5 @@
 // Sorting and filtering of the table of points; the table itself is plain HTML and works without this.
-(function () {
+if (typeof document !== "undefined") (function () {
   "use strict";
   const table = document.getElementById("points");
   if (!table) return;
