@@ -61,11 +61,9 @@ ExperimentResult run_experiment(const ExperimentRequest& asked, const Context& c
   run.hooks.seconds = context.clock;
   run.hooks.warn = [&](const std::string& what) { context.warn("numemu: " + what); };
   require_writable_folder(run.out);
-  const ReportPaths paths = default_paths(run.out);
-  if (std::filesystem::exists(run.out)) {
-    require_replaceable(run.out + "/experiment.json");
-    require_report_files(run.out, paths);
-  }
+  const ReportPaths paths = default_paths(run.out, asked.figures);
+  if (std::filesystem::exists(run.out)) require_replaceable(run.out + "/experiment.json");
+  require_report_files(run.out, paths);
   require_own_folder(run.out, experiment.name, asked.existing);
   ExperimentResult result{.out = run.out, .conclusion = {}, .file = {}};
   try {
@@ -111,6 +109,7 @@ AllExperiments run_all_experiments(const ExperimentRequest& asked,
     ExperimentRequest one = asked;
     one.name = experiment->name;
     one.out = result.out + "/" + experiment->name;
+    if (!asked.figures.empty()) one.figures = asked.figures + "/" + experiment->name;
     try {
       if (concluded(*experiment, one)) continue;
       run(one);

@@ -38,6 +38,14 @@ std::string metric_help() {
       joined(net::score_names(), ", "));
 }
 
+/// Of ReportPaths.
+Option figures_option(std::string& target) {
+  return {.name = "figures",
+          .target = &target,
+          .help = "Folder for the report's figures as SVG, PDF and CSV and its tables as LaTeX",
+          .value = "DIR"};
+}
+
 Option gate_option(std::optional<experiments::Gate>& gate) {
   std::vector<std::string> names;
   for (const experiments::GatePreset& preset : experiments::gate_presets())
@@ -429,6 +437,7 @@ std::vector<Option> options_of(SweepRequest& r) {
        .help = kMeasureOnly,
        .flag = "--no-predictions"},
       gate_option(r.gate),
+      figures_option(r.figures),
   };
 }
 
@@ -462,6 +471,7 @@ std::vector<Option> options_of(ExperimentRequest& r) {
        .target = &r.shard,
        .help = "Run only the trials i, i+n, i+2n, ... and conclude nothing",
        .value = "i/n"},
+      figures_option(r.figures),
   };
 }
 

@@ -9,6 +9,7 @@
 #include "experiments/engine/losses_file.hpp"
 #include "experiments/engine/row_store.hpp"
 #include "experiments/engine/sweep_config.hpp"
+#include "experiments/paper/figures.hpp"
 #include "experiments/report/record.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
@@ -47,12 +48,17 @@ std::string tell_missing(const std::vector<experiments::Row>& rows, const std::s
 
 }  // namespace
 
-ReportPaths default_paths(const std::string& folder) {
+ReportPaths default_paths(const std::string& folder, const std::string& figures) {
   return {folder + "/report.html", folder + "/report.csv", folder + "/report.sqlite",
-          folder + "/report.md"};
+          folder + "/report.md", figures};
 }
 
 void require_report_files(const std::string& folder, const ReportPaths& paths) {
+  if (!paths.figures.empty()) {
+    require_writable_folder(paths.figures);
+    experiments::require_drawing(experiments::embedded_assets());
+  }
+  if (!std::filesystem::exists(folder)) return;
   const std::vector<NamedPath> outputs = {{"--out", paths.html, false},
                                           {"--csv", paths.csv, false},
                                           {"--sqlite", paths.sqlite, false},
@@ -76,34 +82,74 @@ void require_report_files(const std::string& folder, const ReportPaths& paths) {
   }
 }
 
+namespace {
+
+/// The files of a folder that reports are made from; what is not there is null.
+struct StudyFiles {
+  std::vector<experiments::Row> rows;
+  Json sweep, tensors, experiment;
+  bool has_sweep = false;
+
+  experiments::ReportInput input(const std::string& folder) const {
+    return {.sweep = &sweep,
+            .rows = &rows,
+            .tensors = tensors.is_null() ? nullptr : &tensors,
+            .experiment = experiment.is_null() ? nullptr : &experiment,
+            .folder = folder,
+            .program = {NUMEMU_VERSION}};
+  }
+};
+
+StudyFiles read_study(const std::string& folder) {
+  const auto read = [&](const char* name) {
+    const std::string path = folder + "/" + name;
+    return std::filesystem::exists(path) ? parse_json(read_text(path), path) : Json();
+  };
+  StudyFiles study;
+  study.sweep = read("sweep.json");
+  study.has_sweep = !study.sweep.is_null();
+  if (!study.has_sweep) study.sweep = Json::object();
+  study.tensors = read("tensors.json");
+  study.experiment = read("experiment.json");
+  // An experiment may run no points; then it has only a conclusion.
+  if (study.experiment.is_null() || experiments::has_rows(folder))
+    study.rows = experiments::merge_rows(folder);
+  return study;
+}
+
+}  // namespace
+
+std::string cite(const std::string& folder) {
+  const StudyFiles study = read_study(folder);
+  const experiments::ReportInput input = study.input(folder);
+  const experiments::Citation citation =
+      experiments::citation_of(study.rows, input.sweep, input.experiment, input.program);
+  return experiments::citation_text(citation) + "\n" + experiments::bibtex(citation);
+}
+
 WrittenReport write_report(const std::string& folder, const ReportPaths& paths,
                            const Context& context, bool predictions,
                            const std::optional<Gate>& gate) {
   require_report_files(folder, paths);
-  const std::string sweep_path = folder + "/sweep.json", tensors_path = folder + "/tensors.json",
-                    experiment_path = folder + "/experiment.json";
-  const bool has_sweep = std::filesystem::exists(sweep_path),
-             has_tensors = std::filesystem::exists(tensors_path),
-             has_experiment = std::filesystem::exists(experiment_path);
-  // An experiment may run no points; then it has only a conclusion.
-  std::vector<experiments::Row> rows;
-  if (!has_experiment || experiments::has_rows(folder)) rows = experiments::merge_rows(folder);
+  StudyFiles study = read_study(folder);
+  std::vector<experiments::Row>& rows = study.rows;
   if (!predictions) rows = experiments::without_predictions(std::move(rows));
   if (gate) {
     for (experiments::Row& row : rows) experiments::judge_gate(*gate, row);
   }
-  const Json sweep = has_sweep ? parse_json(read_text(sweep_path), sweep_path) : Json::object();
-  const Json tensors = has_tensors ? parse_json(read_text(tensors_path), tensors_path) : Json();
-  const Json experiment =
-      has_experiment ? parse_json(read_text(experiment_path), experiment_path) : Json();
-  const std::string unfinished = has_sweep ? tell_missing(rows, sweep_path, context) : "";
-  const experiments::ReportInput input{
-      &sweep,     &rows, has_tensors ? &tensors : nullptr, has_experiment ? &experiment : nullptr,
-      unfinished, folder};
+  experiments::ReportInput input = study.input(folder);
+  const std::string unfinished = input.unfinished =
+      study.has_sweep ? tell_missing(rows, folder + "/sweep.json", context) : "";
   if (!paths.html.empty()) experiments::write_html(input, paths.html);
   if (!paths.csv.empty() && !rows.empty()) experiments::write_csv(input, paths.csv);
   if (!paths.sqlite.empty() && !rows.empty()) experiments::write_sqlite(input, paths.sqlite);
   if (!paths.markdown.empty()) experiments::write_markdown(input, paths.markdown);
+  if (!paths.figures.empty()) {
+    const experiments::WrittenFigures written = experiments::write_paper(input, paths.figures);
+    context.say(
+        fmt::format("{}: {} figures, {} tables", paths.figures, written.figures, written.tables));
+    if (!written.pdf) context.warn("no PDF: rsvg-convert is not installed (Debian: librsvg2-bin)");
+  }
   return {std::move(rows), unfinished};
 }
 

@@ -67,6 +67,7 @@ ExperimentRequest experiment_of(const SearchRequest& asked) {
     out.out = fmt::format("out/search-{}{}",
                           file_words(asked.net.empty() ? asked.dist.front() : asked.net),
                           asked.bits ? fmt::format("-{}", *asked.bits) : "");
+  out.figures = asked.figures;
   out.seed = asked.seed;
   out.existing = asked.existing;
   return out;

@@ -26,6 +26,7 @@ struct SweepRequest {
   std::optional<Gate> gate = {};
   Existing existing = Existing::resume;
   bool predictions = true;
+  std::string figures = {};  ///< of ReportPaths
 };
 /// A sweep with its points, before anything of it is loaded.
 struct Sweep {
@@ -34,6 +35,7 @@ struct Sweep {
   experiments::Shard shard;
   std::optional<Gate> gate = {};
   Existing existing = Existing::resume;
+  std::string figures = {};
   /// What reports call the points; no two are alike.
   std::vector<std::string> names;
 
@@ -59,11 +61,14 @@ experiments::SweepSummary run_sweep(const Sweep&, const Context&,
 
 struct ReportPaths {
   std::string html, csv, sqlite, markdown;  ///< an empty path is not written
+  /// A folder for every figure as SVG, PDF and CSV and for every table as LaTeX (docs/figures.md).
+  std::string figures = {};
 };
 /// Beside the rows: report.html, report.csv, report.sqlite, report.md.
-ReportPaths default_paths(const std::string& folder);
+ReportPaths default_paths(const std::string& folder, const std::string& figures = {});
 /// Throws Error for a path that is there and no regular file, for a folder where no file can be
-/// made, for two paths of one file and for one of the files in `folder` that reports are made from.
+/// made, for two paths of one file and for one of the files in `folder` that reports are made from;
+/// with figures, for a folder that cannot be made and where nothing can draw them.
 /// Call it before long work that ends with a report.
 void require_report_files(const std::string& folder, const ReportPaths&);
 
@@ -71,6 +76,9 @@ struct WrittenReport {
   std::vector<experiments::Row> rows;
   std::string unfinished;  ///< "1 of 23 points present"; empty where none is missing
 };
+/// How to cite the run of `folder`: version, command and digests, then an entry for BibTeX.
+std::string cite(const std::string& folder);
+
 /// Merges the rows of `folder`, writes the files and returns the rows; tells and says in
 /// `unfinished` if they are not all the points of the folder's sweep.json. For an experiment.json
 /// without rows it writes no CSV and SQLite, which hold rows alone. Throws what
@@ -100,6 +108,7 @@ struct ExperimentRequest {
   std::int64_t seed = 0;
   std::string shard = "0/1";  ///< of its trials and points
   Existing existing = Existing::resume;
+  std::string figures = {};  ///< of ReportPaths; of all experiments a folder of folders
 };
 struct ExperimentResult {
   std::string out;

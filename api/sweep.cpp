@@ -47,6 +47,7 @@ Sweep plan_sweep(const SweepRequest& asked, const Folders& folders) {
       asked.out.empty() ? "out/" + std::filesystem::path(sweep.path).stem().string() : asked.out;
   sweep.gate = asked.gate;
   sweep.existing = asked.existing;
+  sweep.figures = asked.figures;
   sweep.names = point_names(config);
   return sweep;
 }
@@ -65,7 +66,7 @@ experiments::SweepSummary run_sweep(const Sweep& sweep, const Context& context,
     throw usage_error("--gate: expected beside it no --shard; after all shards: numemu report " +
                       sweep.out);
   require_writable_folder(sweep.out);
-  if (std::filesystem::exists(sweep.out)) require_report_files(sweep.out, default_paths(sweep.out));
+  require_report_files(sweep.out, default_paths(sweep.out, sweep.figures));
   context.on_checked();
   auto [dataset, trained] = experiments::load_sweep(config, context.folders);
   if (sweep.gate)

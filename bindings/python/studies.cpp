@@ -34,7 +34,8 @@ py::object sweep(const Arguments& a) {
     };
     summary = api::run_sweep(planned, context, on_points);
     if (planned.shard.count == 1)
-      api::write_report(planned.out, api::default_paths(planned.out), context, true, planned.gate);
+      api::write_report(planned.out, api::default_paths(planned.out, planned.figures), context,
+                        true, planned.gate);
   });
   return py::dict("out"_a = planned.out, "points"_a = summary.points,
                   "computed"_a = summary.computed, "kept"_a = summary.kept,

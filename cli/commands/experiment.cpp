@@ -86,7 +86,7 @@ void add_experiment(Program& program) {
     return names;
   });
   const std::vector<api::Option> asked = api::options_of(options.asked);
-  add_options(command, asked, {"settings", "size", "seed", "out", "fresh"});
+  add_options(command, asked, {"settings", "size", "seed", "out", "figures", "fresh"});
   command.flag("--strict", options.strict,
                "Exit with 1 if a finding fails (default: 0, a failed finding is a result)");
   command.flag("--json", options.json, "Print the conclusion as JSON");

@@ -8,6 +8,7 @@
 #include "cli/network_options.hpp"
 #include "cli/report_files.hpp"
 #include "cli/talk.hpp"
+#include "experiments/report/columns.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/json.hpp"
 
@@ -15,9 +16,9 @@ namespace numemu::cli {
 namespace {
 
 struct ReportOptions {
-  std::string folder, html, csv, sqlite, markdown;
+  std::string folder, html, csv, sqlite, markdown, figures;
   GateOption gate;
-  bool predictions = true, quiet = false, json = false;
+  bool predictions = true, quiet = false, json = false, cite = false, columns = false;
 };
 
 /// The page of all published systems from a folder of experiments' folders.
@@ -28,6 +29,8 @@ int report_systems(const ReportOptions& options) {
   if (!options.csv.empty()) refuse("--csv");
   if (!options.sqlite.empty()) refuse("--sqlite");
   if (options.gate.gate()) refuse("--gate");
+  if (!options.figures.empty()) refuse("--figures");
+  if (options.cite) refuse("--cite");
   if (options.json) refuse("--json");
   const std::string html = options.html.empty() ? options.folder + "/systems.html" : options.html,
                     markdown = options.markdown.empty() ? options.folder + "/systems.md"
@@ -39,17 +42,26 @@ int report_systems(const ReportOptions& options) {
 }
 
 int run_report(const ReportOptions& options) {
+  if (options.columns) {
+    fmt::print("{}", experiments::columns_page());
+    return kFine;
+  }
+  if (options.folder.empty()) throw usage_error("folder: expected DIR");
   if (!std::filesystem::is_directory(options.folder))
     throw file_error(options.folder + ": no such folder");
   if (api::holds_experiments(options.folder)) return report_systems(options);
+  if (options.cite) {
+    fmt::print("{}", api::cite(options.folder));
+    return kFine;
+  }
   const std::optional<experiments::Gate> gate = options.gate.gate();
-  api::ReportPaths paths = api::default_paths(options.folder);
+  api::ReportPaths paths = api::default_paths(options.folder, options.figures);
   if (!options.html.empty()) paths.html = options.html;
   if (!options.csv.empty()) paths.csv = options.csv;
   if (!options.sqlite.empty()) paths.sqlite = options.sqlite;
   if (!options.markdown.empty()) paths.markdown = options.markdown;
-  const api::WrittenReport report =
-      api::write_report(options.folder, paths, program_context(false), options.predictions, gate);
+  const api::WrittenReport report = api::write_report(
+      options.folder, paths, program_context(options.quiet), options.predictions, gate);
   const std::vector<experiments::Row>& rows = report.rows;
   if (gate && rows.empty()) throw usage_error(options.folder + ": expected rows for --gate");
   const int code = gate_code(rows, options.gate.strict, !report.unfinished.empty());
@@ -67,15 +79,19 @@ int run_report(const ReportOptions& options) {
 
 void add_report(Program& program) {
   auto [command, options] = program.command<ReportOptions>("report", run_report);
-  command
-      .option("folder DIR", options.folder,
-              "Folder with rows.jsonl, rows.<i>.jsonl or experiment.json, or with folders of "
-              "experiments: the page of all published systems")
-      .required();
+  command.option("folder DIR", options.folder,
+                 "Folder with rows.jsonl, rows.<i>.jsonl or experiment.json, or with folders of "
+                 "experiments: the page of all published systems");
   command.option("-o,--out FILE", options.html, "The HTML file (default DIR/report.html)");
   command.option("--csv FILE", options.csv, "The CSV file (default DIR/report.csv)");
   command.option("--sqlite FILE", options.sqlite, "The SQLite file (default DIR/report.sqlite)");
   command.option("--markdown FILE", options.markdown, "The Markdown file (default DIR/report.md)");
+  command.option("--figures DIR", options.figures,
+                 "Folder for the figures as SVG, PDF and CSV and the tables as LaTeX");
+  command.flag("--columns", options.columns,
+               "Print what the columns of CSV and SQLite mean, and write nothing");
+  command.flag("--cite", options.cite,
+               "Print how to cite the run, with digests and BibTeX, and write nothing");
   command.flag("--no-predictions", options.predictions, "Omit the predictions", false);
   add_gate(command, options.gate);
   command.flag("--json", options.json, "Print the rows as JSON instead of the table");

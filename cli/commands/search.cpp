@@ -63,6 +63,8 @@ void add_search(Program& program) {
   command.option("--seed S", asked.seed, "Seed of what is drawn at random")
       .whole(0, std::int64_t{1} << 53);
   command.option("--out DIR", asked.out, "Folder for rows and report (default out/search-NET-B)");
+  command.option("--figures DIR", asked.figures,
+                 "Folder for the report's figures as SVG, PDF and CSV and its tables as LaTeX");
   command.flag("--fresh", asked.existing, "Delete existing rows and trials", api::Existing::fresh);
   command.flag("--json", options.json, "Print the conclusion as JSON");
   command.flag("--quiet", options.quiet, "No progress");

@@ -94,6 +94,7 @@ bool start_tasks(const SweepOptions& options, api::Sweep& sweep, const api::Swee
   std::vector<std::string> last;
   if (!options.gate.target.empty()) last = {"--gate", options.gate.target};
   if (options.gate.strict) last.emplace_back("--strict");
+  if (!asked.figures.empty()) last.insert(last.end(), {"--figures", asked.figures});
   const api::ClusterPlan plan = api::plan_cluster(
       sweep, asked, options.cluster.request(std::move(last)), context, options.dry_run);
   if (sweep.existing == api::Existing::fresh) sweep.existing = api::Existing::resume;
@@ -139,7 +140,7 @@ int run_sweep(const SweepOptions& options) {
     if (!options.quiet) say("after all shards: numemu report {}", sweep.out);
     return kFine;
   }
-  const api::ReportPaths paths = api::default_paths(sweep.out);
+  const api::ReportPaths paths = api::default_paths(sweep.out, sweep.figures);
   const api::WrittenReport written = api::write_report(sweep.out, paths, context, true, sweep.gate);
   if (options.json) {
     for (const auto& row : written.rows) fmt::print("{}\n", to_json(row).dump());
@@ -169,7 +170,7 @@ void add_sweep(Program& program) {
       .flag("--keep-old", options.asked.existing, "Keep rows of other numerics versions as well",
             api::Existing::keep_old)
       .excludes(fresh);
-  add_options(command, asked, {"predictions"});
+  add_options(command, asked, {"predictions", "figures"});
   add_gate(command, options.gate);
   command.flag(
       "--dry-run", options.dry_run,

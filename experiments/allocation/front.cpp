@@ -1,19 +1,13 @@
 #include "experiments/allocation/front.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <set>
 
+#include "experiments/programs/program.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"
 #include "formats/random.hpp"
@@ -284,49 +278,19 @@ Json entries_of(const SensitivityTable& table, const std::vector<std::size_t>& o
 
 namespace {
 
-/// A folder that goes with its contents.
-class WorkFolder {
- public:
-  WorkFolder() : path_((std::filesystem::temp_directory_path() / "numemu-cbc-XXXXXX").string()) {
-    if (::mkdtemp(path_.data()) == nullptr)
-      throw file_error(fmt::format("{}: cannot be created ({})", path_, std::strerror(errno)));
-  }
-  ~WorkFolder() {
-    std::error_code none;
-    std::filesystem::remove_all(path_, none);
-  }
-  WorkFolder(const WorkFolder&) = delete;
-  WorkFolder& operator=(const WorkFolder&) = delete;
-  std::string operator/(const char* name) const { return path_ + "/" + name; }
-
- private:
-  std::string path_;
-};
-
 /// Runs cbc on the program without gaps, silently.
 void run_cbc(const std::string& program, const std::string& solution) {
-  std::vector<std::string> words = {"cbc", program, "ratioGap", "0",     "allowableGap",
-                                    "0",   "solve", "solution", solution};
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  for (const int stream : {STDOUT_FILENO, STDERR_FILENO})
-    posix_spawn_file_actions_addopen(&files, stream, "/dev/null", O_WRONLY, 0);
-  pid_t child = 0;
-  const int error = ::posix_spawnp(&child, "cbc", &files, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&files);
-  int status = 0;
-  while (error == 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (error == 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
-  if (error == ENOENT || (error == 0 && WIFEXITED(status) && WEXITSTATUS(status) == 127))
+  const EndedProgram ended = run_program(
+      {"cbc", program, "ratioGap", "0", "allowableGap", "0", "solve", "solution", solution},
+      ProgramOutput::kept);
+  if (ended.fine()) return;
+  if (ended.missing())
     throw Error(
         "--set: solver: the program cbc is not installed (Debian: apt-get install coinor-cbc); "
         "solver=exact needs none");
-  throw file_error(fmt::format(
-      "cbc failed ({})", error != 0 ? std::strerror(error) : fmt::format("status {}", status)));
+  throw file_error(fmt::format("cbc failed ({})", ended.error != 0
+                                                      ? std::strerror(ended.error)
+                                                      : fmt::format("status {}", ended.status)));
 }
 
 }  // namespace

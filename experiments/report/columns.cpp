@@ -20,14 +20,14 @@ namespace numemu::experiments {
 namespace {
 
 template <auto... path>
-Column of(const char* name) {
-  return field<Record, path...>(name);
+Column of(const char* name, const char* meaning) {
+  return field<Record, path...>(name, meaning);
 }
 /// Of a row that a gate has judged.
 const Member<RowGate>& gate_of(const Record& r) { return r.row->gate; }
 template <auto member>
-Column of_gate(const char* name) {
-  return field_of_part<Record, gate_of, member>(name);
+Column of_gate(const char* name, const char* meaning) {
+  return field_of_part<Record, gate_of, member>(name, meaning);
 }
 
 /// An end of the margin's interval, of a row that a gate has judged.
@@ -51,12 +51,6 @@ ReportCell score_end(const Record& r, const std::string& name, Member<Ends> RowS
 ReportCell sqnr_end(const Record& r, std::size_t end) {
   const auto ends = r.sqnr_interval();
   return ends ? ReportCell(end == 0 ? ends->first : ends->second) : ReportCell();
-}
-
-/// Spreadsheets take a text that begins so for a formula and run it; an apostrophe, which they do
-/// not show, makes it a text.
-std::string spreadsheet_text(const std::string& text) {
-  return text.find_first_of("=+-@\t\r") == 0 ? "'" + text : text;
 }
 
 std::string words(Medium medium, const std::string& text) {
@@ -399,104 +393,125 @@ std::string cell_text(const ReportCell& cell) {
 
 const std::vector<Column>& record_columns() {
   static const std::vector<Column> columns = {
-      of<&Record::key>("key"),
-      of<&Record::name>("name"),
-      of<&Record::recipe>("recipe"),
-      of<&Record::net>("net"),
-      of<&Record::data>("data"),
-      of<&Record::eval_images>("eval_images"),
-      of<&Record::seed>("seed"),
-      of<&Record::weights_digest>("weights_digest"),
-      of<&Record::weight, &RoleRecord::format>("weight_format"),
-      of<&Record::weight, &RoleRecord::rounding>("weight_rounding"),
-      of<&Record::weight, &RoleRecord::overflow>("weight_overflow"),
-      of<&Record::weight, &RoleRecord::scale>("weight_scale"),
-      of<&Record::weight, &RoleRecord::granularity>("weight_granularity"),
-      of<&Record::weight, &RoleRecord::axis>("weight_axis"),
-      of<&Record::weight, &RoleRecord::mask>("weight_mask"),
-      of<&Record::activation, &RoleRecord::format>("activation_format"),
-      of<&Record::activation, &RoleRecord::rounding>("activation_rounding"),
-      of<&Record::activation, &RoleRecord::overflow>("activation_overflow"),
-      of<&Record::activation, &RoleRecord::scale>("activation_scale"),
-      of<&Record::activation, &RoleRecord::granularity>("activation_granularity"),
-      of<&Record::activation, &RoleRecord::axis>("activation_axis"),
-      of<&Record::activation, &RoleRecord::mask>("activation_mask"),
-      of<&Record::unit>("unit"),
-      of<&Record::dgrad_unit>("dgrad_unit"),
-      of<&Record::wgrad_unit>("wgrad_unit"),
-      of<&Record::other>("other"),
-      of<&Record::settings>("settings"),
-      of<&Record::judged, &JudgedFigure::measure, &Measure::name>("judged_by"),
-      of<&Record::bits_weight>("bits_weight"),
-      of<&Record::bits_product_weight>("bits_product_weight"),
-      of<&Record::bits_activation>("bits_activation"),
-      of<&Record::top1>("top1"),
-      of<&Record::images>("n"),
-      of<&Record::ci_low>("ci95_low"),
-      of<&Record::ci_high>("ci95_high"),
-      of<&Record::loss>("loss"),
-      of<&Record::bits_per_character>("bits_per_character"),
-      of<&Record::perplexity>("perplexity"),
-      of<&Record::baseline_bits_per_character>("baseline_bits_per_character"),
-      of<&Record::baseline_top1>("baseline_top1"),
-      of<&Record::difference>("difference"),
-      of<&Record::difference_low>("difference_ci95_low"),
-      of<&Record::difference_high>("difference_ci95_high"),
-      of<&Record::sqnr_db>("sqnr_db"),
-      of<&Record::sqnr_error_db>("sqnr_error_db"),
-      {"sqnr_ci95_low", false, [](const Record& r) { return sqnr_end(r, 0); }},
-      {"sqnr_ci95_high", false, [](const Record& r) { return sqnr_end(r, 1); }},
-      of<&Record::centred_db>("sqnr_without_mean_db"),
-      of<&Record::gained_db>("sqnr_gained_db"),
-      of<&Record::gain>("gain"),
-      of<&Record::predicted_sqnr_db>("predicted_sqnr_db"),
-      of<&Record::predicted_gained_db>("predicted_sqnr_gained_db"),
-      of<&Record::predicted_gain>("predicted_gain"),
-      of<&Record::changed>("changed"),
-      of<&Record::predicted_top1>("predicted_top1"),
-      of<&Record::predicted_top1_low>("predicted_top1_ci95_low"),
-      of<&Record::predicted_top1_high>("predicted_top1_ci95_high"),
-      of<&Record::predicted_changed>("predicted_changed"),
-      of<&Record::predicted_loss>("predicted_loss"),
-      of<&Record::predicted_samples>("predicted_samples"),
-      of<&Record::left_out>("left_out"),
-      of<&Record::not_finite_words>("not_finite"),
-      of<&Record::all_notes>("notes"),
-      of<&Record::version>("version"),
-      of_gate<&RowGate::verdict>("gate"),
-      of_gate<&RowGate::target>("gate_target"),
-      of_gate<&RowGate::required>("gate_required"),
-      of_gate<&RowGate::margin>("gate_margin"),
-      {"gate_margin_ci99_low", false, [](const Record& r) { return margin_end(r, &Ends::low); }},
-      {"gate_margin_ci99_high", false, [](const Record& r) { return margin_end(r, &Ends::high); }},
-      of_gate<&RowGate::images_needed>("gate_images_needed"),
+      of<&Record::key>(
+          "key", "digest of the point: the same key is the same configuration, network and data"),
+      of<&Record::name>("name", "name of the row, unique in the folder"),
+      of<&Record::recipe>("recipe", "name of the recipe, where it has one"),
+      of<&Record::net>("net", "network"),
+      of<&Record::data>("data", "data set"),
+      of<&Record::eval_images>("eval_images", "samples asked for"),
+      of<&Record::seed>("seed", "seed of rows of earlier programs"),
+      of<&Record::weights_digest>("weights_digest", "digest of the network's weights"),
+      of<&Record::weight, &RoleRecord::format>("weight_format", "format of weights"),
+      of<&Record::weight, &RoleRecord::rounding>("weight_rounding", "rounding of weights"),
+      of<&Record::weight, &RoleRecord::overflow>("weight_overflow", "overflow of weights"),
+      of<&Record::weight, &RoleRecord::scale>("weight_scale", "scale rule of weights"),
+      of<&Record::weight, &RoleRecord::granularity>("weight_granularity",
+                                                    "what shares a scale, of weights"),
+      of<&Record::weight, &RoleRecord::axis>("weight_axis", "axis of blocks of weights"),
+      of<&Record::weight, &RoleRecord::mask>("weight_mask", "mask of weights"),
+      of<&Record::activation, &RoleRecord::format>("activation_format", "format of activations"),
+      of<&Record::activation, &RoleRecord::rounding>("activation_rounding",
+                                                     "rounding of activations"),
+      of<&Record::activation, &RoleRecord::overflow>("activation_overflow",
+                                                     "overflow of activations"),
+      of<&Record::activation, &RoleRecord::scale>("activation_scale", "scale rule of activations"),
+      of<&Record::activation, &RoleRecord::granularity>("activation_granularity",
+                                                        "what shares a scale, of activations"),
+      of<&Record::activation, &RoleRecord::axis>("activation_axis",
+                                                 "axis of blocks of activations"),
+      of<&Record::activation, &RoleRecord::mask>("activation_mask", "mask of activations"),
+      of<&Record::unit>("unit", "unit of the forward products"),
+      of<&Record::dgrad_unit>("dgrad_unit", "unit of the products of input gradients"),
+      of<&Record::wgrad_unit>("wgrad_unit", "unit of the products of weight gradients"),
+      of<&Record::other>("other", "further quantized roles and rules of layers, in words"),
+      of<&Record::settings>("settings", "what else varies over the rows, in words"),
+      of<&Record::judged, &JudgedFigure::measure, &Measure::name>(
+          "judged_by", "the figure by which rows are compared (docs/data.md)"),
+      of<&Record::bits_weight>("bits_weight", "effective stored bits of a parameter, mean"),
+      of<&Record::bits_product_weight>("bits_product_weight",
+                                       "those of the weights that products read"),
+      of<&Record::bits_activation>("bits_activation",
+                                   "effective stored bits of an activation, mean"),
+      of<&Record::top1>("top1", "share of right answers"),
+      of<&Record::images>("n", "samples of top1"),
+      of<&Record::ci_low>("ci95_low", "95 % interval of top1 (Wilson), lower end"),
+      of<&Record::ci_high>("ci95_high", "upper end"),
+      of<&Record::loss>("loss", "mean cross-entropy, nats"),
+      of<&Record::bits_per_character>("bits_per_character", "of texts"),
+      of<&Record::perplexity>("perplexity", "of texts"),
+      of<&Record::baseline_bits_per_character>("baseline_bits_per_character", "of float32"),
+      of<&Record::baseline_top1>("baseline_top1", "top1 of float32 on the same samples"),
+      of<&Record::difference>("difference", "top1 less baseline_top1, paired by sample"),
+      of<&Record::difference_low>("difference_ci95_low", "its 95 % interval, lower end"),
+      of<&Record::difference_high>("difference_ci95_high", "upper end"),
+      of<&Record::sqnr_db>("sqnr_db", "SQNR of the network's output, dB"),
+      of<&Record::sqnr_error_db>("sqnr_error_db", "its standard error, dB"),
+      {"sqnr_ci95_low", false, [](const Record& r) { return sqnr_end(r, 0); },
+       "its 95 % interval, lower end, dB"},
+      {"sqnr_ci95_high", false, [](const Record& r) { return sqnr_end(r, 1); }, "upper end, dB"},
+      of<&Record::centred_db>("sqnr_without_mean_db",
+                              "SQNR of the output beside its mean over samples, dB"),
+      of<&Record::gained_db>("sqnr_gained_db", "SQNR at the best common gain of the outputs, dB"),
+      of<&Record::gain>("gain", "that gain"),
+      of<&Record::predicted_sqnr_db>("predicted_sqnr_db", "predicted SQNR of the output, dB"),
+      of<&Record::predicted_gained_db>("predicted_sqnr_gained_db",
+                                       "predicted SQNR at the best gain, dB"),
+      of<&Record::predicted_gain>("predicted_gain", "predicted gain"),
+      of<&Record::changed>("changed", "share of answers other than float32's"),
+      of<&Record::predicted_top1>("predicted_top1", "expected top1, by noise of random phase"),
+      of<&Record::predicted_top1_low>("predicted_top1_ci95_low",
+                                      "where the measured one is at 95 %, lower end"),
+      of<&Record::predicted_top1_high>("predicted_top1_ci95_high", "upper end"),
+      of<&Record::predicted_changed>("predicted_changed", "expected share of changed answers"),
+      of<&Record::predicted_loss>("predicted_loss", "expected loss, nats"),
+      of<&Record::predicted_samples>("predicted_samples", "samples of what is expected"),
+      of<&Record::left_out>("left_out", "why no SQNR is predicted"),
+      of<&Record::not_finite_words>("not_finite", "where numbers are NaN or infinite, in words"),
+      of<&Record::all_notes>("notes", "notes of the row"),
+      of<&Record::version>("version", "numerics version"),
+      of_gate<&RowGate::verdict>("gate", "pass, fail or undecided"),
+      of_gate<&RowGate::target>("gate_target", "what the gate asked for"),
+      of_gate<&RowGate::required>("gate_required", "the figure that it requires"),
+      of_gate<&RowGate::margin>("gate_margin", "measured less required"),
+      {"gate_margin_ci99_low", false, [](const Record& r) { return margin_end(r, &Ends::low); },
+       "99 % interval of the margin, lower end"},
+      {"gate_margin_ci99_high", false, [](const Record& r) { return margin_end(r, &Ends::high); },
+       "upper end"},
+      of_gate<&RowGate::images_needed>("gate_images_needed",
+                                       "samples that would decide, if the shares stay"),
   };
+  return columns;
+}
+
+std::vector<Column> score_columns_of(const std::string& name) {
+  std::vector<Column> columns;
+  const auto add = [&](const char* end, const char* meaning, const auto& cell) {
+    columns.push_back({"score_" + name + end, false, cell, meaning});
+  };
+  const auto number = [&](const char* end, const char* meaning, Member<double> RowScore::*member) {
+    add(end, meaning, [=](const Record& r) { return score_cell(r, name, member); });
+  };
+  const auto ends = [&](const std::string& key, Member<Ends> RowScore::*interval) {
+    add((key + "_low").c_str(), "its 95 % interval, lower end",
+        [=](const Record& r) { return score_end(r, name, interval, &Ends::low); });
+    add((key + "_high").c_str(), "upper end",
+        [=](const Record& r) { return score_end(r, name, interval, &Ends::high); });
+  };
+  number("", "the score (docs/data.md)", &RowScore::value);
+  ends("_ci95", &RowScore::ci95);
+  number("_baseline", "float32's, on the same samples", &RowScore::baseline);
+  number("_difference", "the score less float32's, paired", &RowScore::difference);
+  ends("_difference_ci95", &RowScore::difference_ci95);
+  number("_predicted", "what is expected", &RowScore::predicted);
+  ends("_predicted_ci95", &RowScore::predicted_ci95);
   return columns;
 }
 
 std::vector<Column> exported_columns(const std::vector<Record>& records) {
   std::vector<Column> columns = record_columns();
-  for (const std::string& name : score_columns(records)) {
-    const auto add = [&](const char* end, const auto& cell) {
-      columns.push_back({"score_" + name + end, false, cell});
-    };
-    const auto number = [&](const char* end, Member<double> RowScore::*member) {
-      add(end, [=](const Record& r) { return score_cell(r, name, member); });
-    };
-    const auto ends = [&](const std::string& key, Member<Ends> RowScore::*interval) {
-      add((key + "_low").c_str(),
-          [=](const Record& r) { return score_end(r, name, interval, &Ends::low); });
-      add((key + "_high").c_str(),
-          [=](const Record& r) { return score_end(r, name, interval, &Ends::high); });
-    };
-    number("", &RowScore::value);
-    ends("_ci95", &RowScore::ci95);
-    number("_baseline", &RowScore::baseline);
-    number("_difference", &RowScore::difference);
-    ends("_difference_ci95", &RowScore::difference_ci95);
-    number("_predicted", &RowScore::predicted);
-    ends("_predicted_ci95", &RowScore::predicted_ci95);
-  }
+  for (const std::string& name : score_columns(records))
+    std::ranges::move(score_columns_of(name), std::back_inserter(columns));
   return columns;
 }
 

@@ -31,6 +31,7 @@ struct Field {
   std::string name;
   bool is_text;
   std::function<ReportCell(const T&)> value;
+  std::string meaning;  ///< for docs/report-columns.md
 };
 using Column = Field<Record>;
 
@@ -46,29 +47,37 @@ decltype(auto) at_path(const auto& item) {
 
 /// The column of a member.
 template <class T, auto... path>
-Field<T> field(std::string name) {
+Field<T> field(std::string name, std::string meaning) {
   using Found = std::remove_cvref_t<decltype(at_path<path...>(std::declval<const T&>()))>;
   constexpr bool kText = std::same_as<Found, std::string> || std::same_as<Found, Member<Verdict>> ||
                          std::same_as<Found, Member<bool>>;
-  return {std::move(name), kText, [](const T& item) { return cell_of(at_path<path...>(item)); }};
+  return {std::move(name), kText, [](const T& item) { return cell_of(at_path<path...>(item)); },
+          std::move(meaning)};
 }
 /// Of a member of a part that T may lack.
 template <class T, auto part, auto member>
-Field<T> field_of_part(std::string name) {
+Field<T> field_of_part(std::string name, std::string meaning) {
   using Part =
       typename std::remove_cvref_t<std::invoke_result_t<decltype(part), const T&>>::value_type;
-  Field<T> out{std::move(name), field<Part, member>("").is_text, [](const T& item) {
+  Field<T> out{std::move(name), field<Part, member>("", "").is_text,
+               [](const T& item) {
                  const auto& found = std::invoke(part, item);
                  return found ? cell_of(std::invoke(member, *found)) : ReportCell();
-               }};
+               },
+               std::move(meaning)};
   return out;
 }
 
 /// One column per field of a record, in a fixed order; names are identifiers.
 const std::vector<Column>& record_columns();
+/// Of the score NAME: score_NAME, its interval, and so on.
+std::vector<Column> score_columns_of(const std::string& name);
 /// record_columns() and, for every score of the rows but top-1, score_NAME with its interval,
 /// float32's figure, the difference and its interval.
 std::vector<Column> exported_columns(const std::vector<Record>&);
+
+/// What the columns of CSV and SQLite mean: docs/report-columns.md.
+std::string columns_page();
 
 /// Where a table of rows is read.
 enum class Medium : std::uint8_t { terminal, markdown, html };

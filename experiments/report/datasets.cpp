@@ -221,6 +221,11 @@ Json diagonal_of(const Json& predictions) {
 
 }  // namespace
 
+SweptFormat swept_format(const Format& format) {
+  return {std::string(format.name), format.kind == Kind::floating ? "float" : "int", format.bits,
+          finite_values(format), largest_value(format)};
+}
+
 std::vector<SweptFormat> swept_formats(const std::vector<Record>& records) {
   std::set<std::string> names;
   for (const Record& r : records) {
@@ -232,9 +237,8 @@ std::vector<SweptFormat> swept_formats(const std::vector<Record>& records) {
   }
   std::vector<SweptFormat> out;
   for (const std::string& name : names) {
-    const Format& format = find_format(name);
-    out.push_back({name, format.kind == Kind::floating ? "float" : "int", format.bits,
-                   finite_values(format), largest_value(format)});
+    out.push_back(swept_format(find_format(name)));
+    out.back().name = name;
   }
   std::sort(out.begin(), out.end(), [](const SweptFormat& a, const SweptFormat& b) {
     return std::tie(a.family, a.bits, a.name) < std::tie(b.family, b.bits, b.name);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "experiments/report/record.hpp"
+#include "formats/format.hpp"
 #include "formats/storage/json.hpp"
 
 namespace numemu::experiments {
@@ -32,6 +33,8 @@ struct SweptFormat {
 /// once: float before int, then by
 /// bits, then by name.
 std::vector<SweptFormat> swept_formats(const std::vector<Record>&);
+/// Of a format.
+SweptFormat swept_format(const Format&);
 
 /// {format, family, bits, values, largest} per format.
 Json grid_records(const std::vector<SweptFormat>&);

@@ -82,6 +82,10 @@ std::string csv_field(std::string_view text) {
   return out + '"';
 }
 
+std::string spreadsheet_text(const std::string& text) {
+  return text.find_first_of("=+-@\t\r") == 0 ? "'" + text : text;
+}
+
 std::string markdown_cell(std::string_view text) {
   std::string out;
   for (const char c : text) {

@@ -22,6 +22,10 @@ std::string html_script(std::string_view source);
 /// One CSV field (RFC 4180): quoted when it holds a comma, a quote, CR or LF; quotes doubled.
 std::string csv_field(std::string_view text);
 
+/// Spreadsheets take a text that begins so for a formula and run it; an apostrophe, which they do
+/// not show, makes it a text.
+std::string spreadsheet_text(const std::string& text);
+
 /// One cell of a Markdown table: pipes and markup characters escaped, line breaks become spaces.
 std::string markdown_cell(std::string_view text);
 

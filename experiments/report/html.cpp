@@ -72,25 +72,36 @@ std::string control(const std::string& kind) {
   return "";
 }
 
-/// Captions are ours; placeholders become the words given for them, others spans that the script
-/// keeps up to date.
-std::string caption_html(const std::string& caption, const CaptionWords& words) {
+/// Captions are ours; placeholders become the words given for them. Others are left to `open`.
+std::string caption_with(const std::string& caption, const CaptionWords& words,
+                         std::string (*text)(std::string_view), std::string (*open)(std::string)) {
   std::string out;
   for (std::size_t i = 0; i < caption.size(); ++i) {
     const std::size_t close = caption[i] == '{' ? caption.find('}', i) : caption.npos;
     if (close == caption.npos) {
-      out += html_text(caption.substr(i, 1));
+      out += text(caption.substr(i, 1));
       continue;
     }
     const std::string name = caption.substr(i + 1, close - i - 1);
-    if (const auto known = words.find(name); known != words.end()) {
-      out += html_text(known->second);
-    } else {
-      out += fmt::format("<span data-say=\"{}\"></span>", html_text(name));
-    }
+    const auto known = words.find(name);
+    out += known != words.end() ? text(known->second) : open(name);
     i = close;
   }
   return out;
+}
+
+/// Open placeholders become spans that the script keeps up to date.
+std::string caption_html(const std::string& caption, const CaptionWords& words) {
+  return caption_with(caption, words, html_text, [](std::string name) {
+    return fmt::format("<span data-say=\"{}\"></span>", html_text(name));
+  });
+}
+
+/// Open placeholders stay.
+std::string caption_text(const std::string& caption, const CaptionWords& words) {
+  return caption_with(
+      caption, words, [](std::string_view text) { return std::string(text); },
+      [](std::string name) { return "{" + name + "}"; });
 }
 
 }  // namespace
@@ -253,20 +264,63 @@ std::string unit_control(const std::vector<std::string>& units) {
       options);
 }
 
-std::string figures_section(const std::vector<Record>& records, const ReportAssets& assets,
-                            const Json& datasets) {
-  if (assets.libraries.empty()) return kNoCharts;
-  std::vector<std::string> absent;
-  std::string shared = conditions(records);
+CaptionWords caption_words(const std::vector<Record>& records) {
+  CaptionWords words = measure_words(records);
+  std::string& shared = words["conditions"] = conditions(records);
   shared[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(shared[0])));
+  words["ignored"] = ignored_words(records);
+  return words;
+}
+
+/// Without those of predictions where rows have none.
+std::vector<Asset> charts_for(const std::vector<Record>& records, const ReportAssets& assets) {
   std::vector<Asset> charts = assets.charts;
   if (!any_predictions(records))
     std::erase_if(charts, [](const Asset& chart) {
       return chart.name == "predicted" || chart.name == "expected";
     });
-  CaptionWords words = measure_words(records);
-  words["conditions"] = shared;
-  words["ignored"] = ignored_words(records);
+  return charts;
+}
+
+/// With the figures of an experiment first, as they stand on the page.
+Json with_figures(Json page, const std::vector<DrawnFigure>& drawn) {
+  Json& figures = page["figures"] = Json::array();
+  for (const DrawnFigure& figure : drawn) {
+    Json one = {{"name", figure.name},
+                {"chart", figure.chart},
+                {"title", figure.title},
+                {"caption", figure.caption}};
+    if (figure.number) one["number"] = *figure.number;
+    figures.push_back(std::move(one));
+  }
+  return page;
+}
+
+std::vector<DrawnFigure> drawn_of_experiment(const Json& charts) {
+  std::vector<DrawnFigure> out;
+  for (std::size_t i = 0; i < charts.size(); ++i)
+    out.push_back({fmt::format("e{}", i + 1), "experiment", charts[i]["title"].get<std::string>(),
+                   charts[i]["caption"].get<std::string>(), i});
+  return out;
+}
+
+/// The figures that `datasets` can fill.
+void add_drawn(std::vector<DrawnFigure>& out, const std::vector<Asset>& charts,
+               const Json& datasets, const CaptionWords& words) {
+  for (const Figure& figure : ordered(charts)) {
+    if (!has_data(figure.meta, datasets)) continue;
+    out.push_back({std::string(figure.name), std::string(figure.name),
+                   caption_text(json_text(figure.meta, {"title"}), words),
+                   caption_text(json_text(figure.meta, {"caption"}), words)});
+  }
+}
+
+std::string figures_section(const std::vector<Record>& records, const ReportAssets& assets,
+                            const Json& datasets) {
+  if (assets.libraries.empty()) return kNoCharts;
+  std::vector<std::string> absent;
+  const std::vector<Asset> charts = charts_for(records, assets);
+  const CaptionWords words = caption_words(records);
   const std::string figures = figures_html(charts, datasets, words, absent);
   std::string out = figures.empty() ? "" : unit_control(swept_units(records));
   out += "<div class=\"figures\">" + figures + "</div>";
@@ -278,6 +332,15 @@ std::string figures_section(const std::vector<Record>& records, const ReportAsse
     out += ".</p>";
   }
   return out;
+}
+
+/// How to cite the run, folded; after everything else.
+std::string citation_section(const ReportInput& input) {
+  const Citation citation = citation_of(*input.rows, input.sweep, input.experiment, input.program);
+  return "<section aria-label=\"Cite this run\">\n<details class=\"cite\"><summary>Cite this "
+         "run</summary>\n<pre>" +
+         html_text(citation_text(citation)) + "</pre>\n<pre>" + html_text(bibtex(citation)) +
+         "</pre>\n</details>\n</section>\n";
 }
 
 std::string page_scripts(const std::vector<Record>& records, const Json& datasets,
@@ -348,11 +411,38 @@ std::string render_html(const ReportInput& input, const ReportAssets& assets) {
        {"answer", alone || layers ? "" : answer_section(records)},
        {"layers", layers ? answer_section(records) : ""},
        {"figures", figures_section(records, assets, datasets) + notes_section(records)},
+       {"citation", citation_section(input)},
        {"verdicts", verdict_tables(verdicts)},
        {"points", points_table(records)},
        {"sweep",
         input.sweep ? html_text(input.sweep->dump(1, Json::NotUtf8::replace)) : "not recorded"},
        {"scripts", page_scripts(records, datasets, experiment, assets)}});
+}
+
+Json paper_page(const ReportInput& input, const ReportAssets& assets) {
+  const std::vector<Record> records = read_records(*input.rows, input.folder);
+  const Json datasets = chart_datasets(records, input.tensors),
+             experiment = experiment_charts(input.experiment);
+  std::vector<DrawnFigure> drawn = drawn_of_experiment(experiment);
+  if (!records.empty())
+    add_drawn(drawn, charts_for(records, assets), datasets, caption_words(records));
+  return with_figures(page_data(records, datasets, experiment, assets.charts), drawn);
+}
+
+Json paper_page(const std::vector<NamedChart>& named, const Json& datasets,
+                const ReportAssets& assets) {
+  Json charts = Json::array();
+  std::vector<DrawnFigure> drawn;
+  for (const NamedChart& one : named) {
+    const Json ready = experiment_charts(std::vector<ChartRow>{one.chart});
+    if (ready.empty()) continue;
+    drawn.push_back(drawn_of_experiment(ready).front());
+    drawn.back().name = one.name;
+    drawn.back().number = charts.size();
+    charts.push_back(ready[0]);
+  }
+  add_drawn(drawn, assets.charts, datasets, {});
+  return with_figures(page_data({}, datasets, charts, assets.charts), drawn);
 }
 
 void write_html(const ReportInput& input, const std::string& path) {

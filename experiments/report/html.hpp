@@ -1,6 +1,7 @@
 // The HTML report as text: what write_html writes, for any set of assets.
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -45,6 +46,22 @@ std::string gate_paragraph(const std::vector<Record>&, const std::string& unfini
 
 /// Texts by the placeholder of a caption that they replace.
 using CaptionWords = std::map<std::string, std::string>;
+/// A figure of a page. Its data are those of `chart`, or, of an experiment, of the chart `number`.
+struct DrawnFigure {
+  std::string name;  ///< of its element (fig-NAME) and of its files
+  std::string chart, title, caption;
+  std::optional<std::size_t> number = {};
+};
+/// What draws the figures of a report outside a page (js/node.js): the page's data and, as
+/// `figures`, what it shows in that order.
+Json paper_page(const ReportInput&, const ReportAssets&);
+struct NamedChart {
+  std::string name;  ///< of its files
+  ChartRow chart;
+};
+/// The same of charts, and of what the report draws of `datasets` (chart_datasets()).
+Json paper_page(const std::vector<NamedChart>&, const Json& datasets, const ReportAssets&);
+
 /// The figures that `datasets` can fill, numbered, in the order of the charts' usermeta; `absent`
 /// gets the titles of the others with the reason. Throws Error naming a chart that is not JSON with
 /// a usermeta object.

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/cite/citation.hpp"
 #include "experiments/engine/row.hpp"
 
 namespace numemu::experiments {
@@ -16,6 +17,7 @@ struct ReportInput {
       nullptr;  ///< what the experiment that made the rows concluded (experiment.json), may be null
   std::string unfinished = {};  ///< "1 of 23 points present"; empty where none is missing
   std::string folder = {};      ///< of the rows, which name files in it
+  CitedProgram program = {};    ///< that the report tells to cite
 };
 
 /// Each writes atomically (temporary file, rename) and throws Error naming the file when it cannot.

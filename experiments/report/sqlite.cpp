@@ -66,34 +66,36 @@ class Database {
 
 std::vector<Field<RowLayer>> layer_fields() {
   using L = RowLayer;
-  return {field<L, &L::name>("name"),
-          field<L, &L::gemm>("gemm"),
-          field<L, &L::unit>("unit"),
-          field<L, &L::sqnr_db>("sqnr_db"),
-          field<L, &L::predicted_db>("predicted_db"),
-          field<L, &L::left_out>("left_out"),
-          field<L, &L::verdict>("verdict"),
-          field<L, &L::overflow>("overflow"),
-          field<L, &L::underflow>("underflow")};
+  return {field<L, &L::name>("name", "layer"),
+          field<L, &L::gemm>("gemm", "product: fprop, dgrad, wgrad, qk, pv"),
+          field<L, &L::unit>("unit", "its unit"),
+          field<L, &L::sqnr_db>("sqnr_db", "SQNR at the output of the layer, dB"),
+          field<L, &L::predicted_db>("predicted_db", "predicted SQNR, dB"),
+          field<L, &L::left_out>("left_out", "why nothing is predicted"),
+          field<L, &L::verdict>("verdict", "of the prediction: holds, undecided, fails"),
+          field<L, &L::overflow>("overflow", "share of operands that overflow"),
+          field<L, &L::underflow>("underflow", "share of operands that become 0")};
 }
 
 std::vector<Field<RowTensor>> tensor_fields() {
   using T = RowTensor;
-  return {field<T, &T::layer>("layer"),
-          field<T, &T::role>("role"),
-          field<T, &T::format>("format"),
-          field<T, &T::n>("n"),
-          field<T, &T::measured_mse>("measured_mse"),
-          field<T, &T::measured_db>("measured_db"),
-          field<T, &T::empirical_mse>("empirical_mse"),
-          field<T, &T::empirical_db>("empirical_db"),
-          field<T, &T::verdict>("empirical_verdict"),
-          field_of_part<T, &T::fitted, &RowFit::family>("fitted_family"),
-          field_of_part<T, &T::fitted, &RowFit::ks>("fitted_ks"),
-          field_of_part<T, &T::fitted, &RowFit::threshold>("fitted_threshold"),
-          field_of_part<T, &T::fitted, &RowFit::accepted>("fitted_accepted"),
-          field_of_part<T, &T::fitted, &RowFit::db>("fitted_db"),
-          field_of_part<T, &T::fitted, &RowFit::verdict>("fitted_verdict")};
+  return {
+      field<T, &T::layer>("layer", "layer"),
+      field<T, &T::role>("role", "role of the tensor: weight, activation, ..."),
+      field<T, &T::format>("format", "its format"),
+      field<T, &T::n>("n", "elements"),
+      field<T, &T::measured_mse>("measured_mse", "measured mean squared error"),
+      field<T, &T::measured_db>("measured_db", "measured SQNR, dB"),
+      field<T, &T::empirical_mse>("empirical_mse", "the error predicted from the float32 values"),
+      field<T, &T::empirical_db>("empirical_db", "the same as SQNR, dB"),
+      field<T, &T::verdict>("empirical_verdict", "whether it agrees"),
+      field_of_part<T, &T::fitted, &RowFit::family>("fitted_family", "law that fits best"),
+      field_of_part<T, &T::fitted, &RowFit::ks>("fitted_ks", "Kolmogorov-Smirnov distance to it"),
+      field_of_part<T, &T::fitted, &RowFit::threshold>("fitted_threshold",
+                                                       "most distance of an accepted fit"),
+      field_of_part<T, &T::fitted, &RowFit::accepted>("fitted_accepted", "true or false"),
+      field_of_part<T, &T::fitted, &RowFit::db>("fitted_db", "SQNR predicted from the law, dB"),
+      field_of_part<T, &T::fitted, &RowFit::verdict>("fitted_verdict", "of that prediction")};
 }
 
 std::string placeholders(std::size_t n) {
@@ -150,7 +152,36 @@ void write_meta(Database& database, const ReportInput& input) {
   database.insert("INSERT INTO meta VALUES (?,?)", {ReportCell("sweep"), ReportCell(sweep)});
 }
 
+template <class T>
+std::string meaning_rows(const std::vector<Field<T>>& fields) {
+  std::string out;
+  for (const Field<T>& field : fields)
+    out += fmt::format("| `{}` | {} | {} |\n", field.name, field.is_text ? "text" : "number",
+                       field.meaning);
+  return out;
+}
+
 }  // namespace
+
+std::string columns_page() {
+  constexpr const char* kHead = "| column | type | meaning |\n|---|---|---|\n";
+  constexpr const char* kPosition =
+      "| `position` | number | place of the row in the sweep, from 0 |\n";
+  return fmt::format(
+      "# Columns of report.csv and report.sqlite\n"
+      "Generated: `./numemu report --columns > docs/report-columns.md`. Accuracies are shares from "
+      "0 "
+      "to 1; a cell is empty where a row does\nnot have the figure.\n\n"
+      "## rows\nA line for each row; `report.csv` has these columns without `position` and "
+      "`json`.\n\n{0}{1}{2}| `json` | text | the row as rows.jsonl has it |\n\n"
+      "For each score NAME but top-1:\n\n{0}{3}\n"
+      "## layers\nA line for each matrix product of each row.\n\n{0}{1}{4}\n"
+      "## tensors\nA line for each quantized tensor whose error is predicted.\n\n{0}{1}{5}\n"
+      "## meta\n{0}| `name` | text | `sweep` |\n| `value` | text | the sweep's canonical "
+      "configuration as JSON |\n",
+      kHead, kPosition, meaning_rows(record_columns()), meaning_rows(score_columns_of("NAME")),
+      meaning_rows(layer_fields()), meaning_rows(tensor_fields()));
+}
 
 void write_sqlite(const ReportInput& input, const std::string& path) {
   Database database(path);

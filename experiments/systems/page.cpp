@@ -221,6 +221,7 @@ std::string systems_html(const std::vector<ConcludedRun>& runs, const ReportAsse
        {"experiment", std::move(section)},
        {"answer", ""},
        {"layers", ""},
+       {"citation", ""},
        {"scripts", experiment_scripts(figures, assets)}});
 }
 

@@ -28,9 +28,9 @@ struct Section {
   std::string title;
   std::vector<Command> commands;
 
-  bool needs(const std::string& tool) const {
+  bool needs(const std::string& word) const {
     return std::any_of(commands.begin(), commands.end(), [&](const Command& command) {
-      return command.text.find(tool + " ") != std::string::npos;
+      return command.text.find(word + " ") != std::string::npos;
     });
   }
 };
@@ -103,8 +103,10 @@ bool has(const std::string& tool) {
 
 /// The number of commands that ran.
 int check_section(const std::string& document, const Section& section) {
-  for (const std::string tool : {"python3", "cc"}) {
-    if (section.needs(tool) && !has(tool)) {
+  const std::pair<std::string, std::string> tools[] = {
+      {"python3", "python3"}, {"cc", "cc"}, {"numemu plot", "node"}};
+  for (const auto& [word, tool] : tools) {
+    if (section.needs(word) && !has(tool)) {
       WARN("skipped: no " + tool + " for " + document + ", " + section.title);
       return 0;
     }

@@ -8,8 +8,6 @@ if (typeof document !== "undefined") (function () {
   const plots = Array.from(document.querySelectorAll(".plot"));
   const figures = reportFigures(page), chosen = figures.chosen, config = figures.config, namesIn = figures.namesIn;
 
-  const numberText = (x) => (x === null || x === undefined ? "–" : String(Number(x.toPrecision(4))));
-
   function say(name, text) {
     for (const span of document.querySelectorAll('[data-say="' + name + '"]')) span.textContent = text;
   }
@@ -60,13 +58,7 @@ if (typeof document !== "undefined") (function () {
   };
 
   function sayChoices() {
-    say("unit", chosen.unit ? "Unit " + chosen.unit : "All units");
-    const choice = page.choices[chosen.point], t = all.tensors[chosen.tensor], g = all.grids[chosen.format];
-    if (choice) say("point", choice.words);
-    if (t) {
-      say("tensor", t.layer + " " + t.role + ", " + t.n + " elements, absolute maximum " + numberText(t.absmax) +
-        (g ? ", under " + g.format + " (" + g.values.length + " values, largest " + numberText(g.largest) + ")" : ""));
-    }
+    for (const [name, text] of Object.entries(figures.sayings())) say(name, text);
   }
 
   function offer(id, texts, start, change) {
@@ -90,7 +82,7 @@ if (typeof document !== "undefined") (function () {
   async function save(plot) {
     const caption = plot.parentElement.querySelector("figcaption");
     const words = { title: caption.querySelector("b").textContent, caption: caption.textContent };
-    const svg = await paperFigure(figures, figureOf(plot), WIDE, document.querySelector("style").textContent, words, view);
+    const svg = await paperFigure(figures, figureOf(plot), WIDE, document.getElementById("look").textContent, words, view);
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([svg], { type: "image/svg+xml" }));
     link.download = plot.parentElement.id + ".svg";

@@ -137,6 +137,18 @@ function reportFigures(page) {
     return !isOfExperiment(figure) && sources[meta.data] !== undefined && !sources[meta.data]().some(drawn(meta));
   }
 
+  // What captions say of the present choices, by placeholder.
+  const numberText = (x) => (known(x) ? String(Number(x.toPrecision(4))) : "–");
+  function sayings() {
+    const choice = page.choices[chosen.point], t = all.tensors[chosen.tensor], g = all.grids[chosen.format];
+    return {
+      unit: chosen.unit ? "Unit " + chosen.unit : "All units",
+      ...(choice && { point: choice.words }),
+      ...(t && { tensor: t.layer + " " + t.role + ", " + t.n + " elements, absolute maximum " + numberText(t.absmax) +
+        (g ? ", under " + g.format + " (" + g.values.length + " values, largest " + numberText(g.largest) + ")" : "") }),
+    };
+  }
+
   const font = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif';
   const config = {
     font, background: null, padding: { left: 2, right: 8, top: 4, bottom: 2 },
@@ -154,5 +166,5 @@ function reportFigures(page) {
       symbolOpacity: 1, symbolBaseFillColor: "var(--ink)", symbolBaseStrokeColor: "var(--ink)",
     },
   };
-  return { chosen, config, specification, recordsOf, isEmpty, namesIn };
+  return { chosen, config, specification, recordsOf, isEmpty, namesIn, sayings };
 }

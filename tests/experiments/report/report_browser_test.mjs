@@ -116,6 +116,30 @@ async function testManyBars(browser) {
   assert.equal(shapes.length - round.length, 5 * 7, "predicted points are round");
 }
 
+// Every figure is saved as an SVG that stands alone: well-formed, without names of the page, letters of at least 8 points.
+async function testSaving(browser) {
+  await browser.evaluate(`{ window.saved = []; const make = URL.createObjectURL;
+    URL.createObjectURL = (blob) => { blob.text().then((text) => window.saved.push(text)); return make.call(URL, blob); }; }`);
+  const figures = await browser.evaluate(`document.querySelectorAll("figure button.save:not([hidden])").length`);
+  assert.equal(figures, await browser.evaluate(`document.querySelectorAll(".plot svg").length`));
+  await browser.evaluate(`document.querySelectorAll("figure button.save:not([hidden])").forEach((button) => button.click())`);
+  await browser.until(`window.saved.length === ${figures}`);
+  const wrong = await browser.evaluate(`window.saved.flatMap((text) => {
+    const svg = new DOMParser().parseFromString(text, "image/svg+xml"), out = [];
+    if (svg.querySelector("parsererror")) return ["not well-formed: " + text.slice(0, 200)];
+    const root = svg.documentElement, box = root.getAttribute("viewBox").split(" ").map(Number);
+    const inches = root.getAttribute("width").match(/^([0-9.]+)in$/)[1];
+    if (inches !== "7") out.push("width " + inches);
+    if (/var\\(--|color-mix|<script|<image|href=/.test(text.replace(/xmlns:xlink/g, ""))) out.push("not self-contained");
+    for (const letters of svg.querySelectorAll("text")) {
+      const points = parseFloat(letters.getAttribute("font-size")) * inches * 72 / box[2];
+      if (points < 8) out.push(points + " points: " + letters.textContent);
+    }
+    return out;
+  })`);
+  assert.deepEqual(wrong, []);
+}
+
 /** The page at two widths and in both colour schemes; `use` is what else is done with the wide one. */
 async function testLooks(browser, file, names, use = () => {}) {
   for (const width of [1280, 400]) {
@@ -152,6 +176,7 @@ try {
       await testSorting(browser);
       await testFiltering(browser);
       await testLists(browser);
+      await testSaving(browser);
     });
     await testLooks(browser, text, TEXT);
     await testLooks(browser, experiment, [...EXPERIMENT, ...ANSWER]);
@@ -170,6 +195,7 @@ try {
     await assertChartsDrawn(browser, [...CHARTS, ...ANSWER]);
     assert.equal(await browser.evaluate("window.hacked"), undefined);
     assert.equal(await browser.evaluate(`document.querySelectorAll("img").length`), 0);
+    await testSaving(browser);
     assertQuiet(browser);
     console.log(ALL.length + " charts drawn at 1280 and 400 pixels; sorting, filtering and lists work");
   }

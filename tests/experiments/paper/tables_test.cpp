@@ -1,0 +1,57 @@
+// Tables for LaTeX: booktabs, special characters, columns of numbers.
+#include "experiments/paper/tables.hpp"
+
+#include <algorithm>
+
+#include "formats/storage/json.hpp"
+#include "tests/catch.hpp"
+#include "tests/experiments/report/sample.hpp"
+#include "tests/experiments/rows.hpp"
+
+namespace tables_test {
+
+using namespace numemu::experiments;
+using numemu::Json;
+
+TEST_CASE("tables: a table of booktabs", "[fast]") {
+  CHECK(latex_table("a\nb", {"format", "error %"}, {{"e4m3_x", "1 ± 2"}, {"[0, 1]"}},
+                    {false, true}) ==
+        "% a b\n% needs \\usepackage{booktabs}\n\\begin{tabular}{lr}\n\\toprule\n"
+        "format & error \\% \\\\\n\\midrule\n"
+        "e4m3\\_x & 1 $\\pm$ 2 \\\\\n{}[0, 1] &  \\\\\n\\bottomrule\n\\end{tabular}\n");
+}
+
+TEST_CASE("tables: those of a report, also of hostile names", "[fast]") {
+  std::vector<Json> rows = sample::rows();
+  for (Json& row : rows) row = sample::poisoned(row);
+  const Json sweep = sample::sweep(), experiment = sample::poisoned(sample::experiment());
+  const auto tables =
+      latex_tables({.sweep = &sweep, .rows = kept_rows(rows), .experiment = &experiment});
+  std::vector<std::string> names;
+  for (const auto& [name, table] : tables) {
+    INFO(table);
+    names.push_back(name);
+    // Each line between the rules ends the row; no cell adds columns, lines or commands.
+    const std::size_t columns =
+        table.find("}\n", table.find("tabular}{")) - table.find("tabular}{") - 9;
+    const std::string body = table.substr(
+        table.find("\\toprule\n") + 9, table.find("\\bottomrule") - table.find("\\toprule\n") - 9);
+    std::size_t from = 0, lines = 0;
+    for (std::size_t end = body.find('\n'); end != body.npos; end = body.find('\n', from)) {
+      const std::string line = body.substr(from, end - from);
+      from = end + 1;
+      if (line == "\\midrule") continue;
+      ++lines;
+      REQUIRE(line.ends_with(" \\\\"));
+      std::size_t separators = 0;
+      for (std::size_t at = line.find(" & "); at != line.npos; at = line.find(" & ", at + 1))
+        separators += line[at - 1] != '\\';
+      CHECK(separators == columns - 1);
+    }
+    CHECK(lines > 1);
+  }
+  for (const char* name : {"findings", "table-1", "points"})
+    CHECK(std::ranges::find(names, name) != names.end());
+}
+
+}  // namespace tables_test
