@@ -82,10 +82,14 @@ std::string claims_part(const ExperimentFile& file) {
   const VerdictCounts counts = counts_of(claims);
   const std::vector<std::string> published = published_figures(file);
   std::string rows;
-  for (std::size_t i = 0; i < claims.size(); ++i)
-    rows += claim_row(claims[i], published.empty()      ? ""
-                                 : published[i].empty() ? fmt::format("<td>{}</td>", kNone)
-                                                        : html_text_cell(published[i]));
+  for (std::size_t i = 0; i < claims.size(); ++i) {
+    std::string cell;
+    if (!published.empty())
+      cell = published[i].empty()
+                 ? fmt::format("<td class=\"published none\">{}</td>", kNone)
+                 : fmt::format("<td class=\"published\">{}</td>", html_text(published[i]));
+    rows += claim_row(claims[i], cell);
+  }
   std::vector<std::string> header = {"Claimed", ">Predicted ± tolerance",
                                      ">Measured ± half of 95 %", ">95 %", "Verdict"};
   if (!published.empty()) header.insert(header.begin() + 1, "Published");

@@ -48,7 +48,9 @@ TEST_CASE("markdown of texts and experiments", "[fast]") {
   CHECK(text.starts_with("# Experiment: sensitivity\n"));
   CHECK(text.find("- mxfp4: conv2 is the most sensitive layer.") != text.npos);
   CHECK(text.find("| 19.4 | 15.9 ± 0.4 | \\[15.5, 16.3\\] | fails |") != text.npos);
-  CHECK(text.find("which layer breaks first?\n\nNoises add up, it is claimed.\n") != text.npos);
+  CHECK(text.find("which layer breaks first?\n\nOf 2 claims 1 fails, 1 is not tested") !=
+        text.npos);
+  CHECK(text.find(".\n\nNoises add up, it is claimed.\n") != text.npos);
   CHECK(
       text.find(
           "| The output's SQNR is within 1 dB. | 19.4 | 15.9 ± 0.4 | \\[15.5, 16.3\\] | fails | 1 "
