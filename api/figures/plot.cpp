@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "api/text/lists.hpp"
 #include "experiments/engine/row_store.hpp"
 #include "experiments/paper/figures.hpp"
 #include "experiments/report/datasets.hpp"
