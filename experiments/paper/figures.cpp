@@ -23,6 +23,7 @@ constexpr const char* kConverter = "rsvg-convert";
 
 /// Reads libraries, page and the name of its answer from the command line.
 constexpr const char* kStart = R"(
+globalThis.document = measuringDocument();
 require("vm").runInThisContext(require("fs").readFileSync(process.argv[2], "utf8"));
 drawPaperFigures(JSON.parse(require("fs").readFileSync(process.argv[3], "utf8")))
   .then((figures) => require("fs").writeFileSync(process.argv[4], JSON.stringify(figures)))

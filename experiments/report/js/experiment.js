@@ -10,8 +10,8 @@ function experimentFigure(spec, chart, width) {
   const DASHES = [[6, 4], [2, 3], [8, 3, 2, 3]];  // of lines that take a colour for the second time
   const LAW_DASHES = [[5, 4], [2, 3], [9, 3, 2, 3]];  // of predictions without a measurement
   const FEW = 16;  // names that can stand beside their points
-  // An axis that a twentieth of the records stretches by this factor ends before them.
-  const STRETCHED = 3, LEAST_RECORDS = 6;
+  // An axis ends before records that stretch it by a factor: a twentieth of them, or one, and up to a third.
+  const STRETCHED = 3, TORN = 10, LEAST_RECORDS = 6;
   const ROW = 24, SMALL_ROW = 15, LEAST_ROW = 7;  // pixels of a category with one bar, of each of several, of many
   const TALL = 400;  // pixels that many bars share
 
@@ -23,6 +23,8 @@ function experimentFigure(spec, chart, width) {
   const dot = (d) => !line(d) || (!d.predicted && !d.dense);
   const band = (d) => chart.kind === "line" && d.dense;
   const named = records.filter((d) => !d.predicted && d.name);
+  const NEAR = 0.12;  // share of the axis that the value of a record on the edge takes
+  const places = records.map((d) => along(d.x)), least = Math.min(...places), most = Math.max(...places);
   const far = clipFar();
   // Bars stand in a row for each group of series; what is predicted is a diamond on it.
   const groups = [...new Set(chart.series.map((s) => s.group))];
@@ -101,26 +103,26 @@ function experimentFigure(spec, chart, width) {
   // Records beyond the end of a value axis that they alone would stretch: they stand on its edge with what they are.
   function clipFar() {
     const found = new Set();
-    const scaled = (x) => (chart.log_y ? Math.log(x) : x);
-    const sorted = records.map((d) => d.y).sort((a, b) => a - b);
+    const scaled = (x) => (chart.log_y ? Math.log(x) : x), shifted = (x, by) => (chart.log_y ? Math.exp(Math.log(x) + by) : x + by);
+    const fromZero = bars && !chart.log_y;
+    const sorted = records.map((d) => d.y).sort((a, b) => a - b), last = sorted.length - 1;
     if (sorted.length < LEAST_RECORDS) return found;
-    const cut = Math.max(1, Math.floor(sorted.length / 20));
-    const range = (from, to) => scaled(sorted[to]) - scaled(sorted[from]);
-    const last = sorted.length - 1, whole = range(0, last);
-    const zero = (from, to) => (bars && !chart.log_y ? [Math.min(0, sorted[from]), Math.max(0, sorted[to])] : [sorted[from], sorted[to]]);
-    for (const [from, to] of [[cut, last], [0, last - cut]]) {
-      const kept = zero(from, to), length = scaled(kept[1]) - scaled(kept[0]);
-      if (!(length > 0) || whole < STRETCHED * length) continue;
-      const margin = length / 12, shift = (x, by) => (chart.log_y ? Math.exp(Math.log(x) + by) : x + by);
-      const low = from > 0, edge = shift(kept[low ? 0 : 1], low ? -margin : margin);
-      const outside = (d) => (low ? d.y < edge : d.y > edge);
-      found.domain = low ? [edge, shift(kept[1], margin)] : [shift(kept[0], -margin), edge];
-      if (bars && !chart.log_y) found.domain = [Math.min(0, found.domain[0]), Math.max(0, found.domain[1])].map((x, i) =>
-        kept[i] === 0 ? 0 : x);
-      for (const d of records.filter(outside)) {
-        const right = bars ? !low : along(d.x) > along(records.reduce((sum, one) => sum + one.x, 0) / records.length);
-        Object.assign(d, { real: d.y, said: String(Number(d.y.toPrecision(4))).replace("-", "\u2212"), y: edge, arrow: low ? "triangle-down" : "triangle-up",
-          align: right ? "right" : "left", dx: right ? -8 : 8, low: null, high: null });
+    const ends = (from, to) => (fromZero ? [Math.min(0, sorted[from]), Math.max(0, sorted[to])] : [sorted[from], sorted[to]]);
+    const length = ([low, high]) => scaled(high) - scaled(low);
+    const whole = length(ends(0, last));
+    for (let cut = 1; cut <= sorted.length / 3; ++cut) {
+      const factor = cut <= Math.max(1, sorted.length / 20) ? STRETCHED : TORN;
+      const low = length(ends(cut, last)) < length(ends(0, last - cut)), kept = low ? ends(cut, last) : ends(0, last - cut);
+      if (!(length(kept) > 0) || whole < factor * length(kept)) continue;
+      const margin = length(kept) / 10, edge = shifted(kept[low ? 0 : 1], low ? -margin : margin);
+      found.domain = [shifted(kept[0], fromZero && kept[0] === 0 ? 0 : -margin), shifted(kept[1], fromZero && kept[1] === 0 ? 0 : margin)];
+      let before = -1;
+      for (const d of records.filter((one) => (low ? one.y < edge : one.y > edge)).sort((a, b) => along(a.x) - along(b.x))) {
+        const at = bars ? 0 : (along(d.x) - least) / (most - least || 1), right = bars ? !low : at > 0.5;
+        const said = (Math.abs(d.y) >= 1e6 ? d.y.toExponential(2) : String(Number(d.y.toPrecision(4)))).replace("-", "\u2212");
+        Object.assign(d, { y: bars ? edge : shifted(edge, low ? margin / 3 : -margin / 3), arrow: low ? "triangle-down" : "triangle-up",
+          said: bars || before < 0 || at - before > NEAR ? said : "", align: right ? "right" : "left", dx: right ? -8 : 8, low: null, high: null });
+        if (d.said) before = at;
         found.add(d);
       }
       break;

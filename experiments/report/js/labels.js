@@ -16,6 +16,10 @@ async function placeLabels(spec, width, view) {
   const place = (d) => [x(d[along.field]), y(d[up.field])];
   const points = (spec.datasets[layer.usermeta.points] || spec.datasets.labels).map(place).filter((at) => at.every(Number.isFinite));
   const taken = points.map(([px, py]) => [px - RADIUS, py - RADIUS, px + RADIUS, py + RADIUS]);
+  for (const d of spec.datasets.experiment_far || []) {
+    const [px, py] = place(d), wide = 16 + vega.textMetrics.width({ font: spec.font, fontSize: SIZE }, d.said);
+    taken.push([px - (d.align === "right" ? wide : RADIUS), py - HEIGHT / 2, px + (d.align === "right" ? RADIUS : wide), py + HEIGHT / 2]);
+  }
   const free = (box) => box[0] >= 0 && box[1] >= 0 && box[2] <= frameWidth + 6 && box[3] <= frameHeight &&
     taken.every((other) => box[2] <= other[0] || other[2] <= box[0] || box[3] <= other[1] || other[3] <= box[1]);
   const SIDES = [["right", -6, -10], ["center", 0, -12], ["left", 6, -10], ["left", 8, 0], ["right", -8, 0], ["left", 6, 10],
