@@ -52,16 +52,6 @@ const char* family_of(const std::string& format) {
   }
 }
 
-std::vector<std::string> expanded(const std::vector<std::string>& lists) {
-  std::vector<std::string> out;
-  for (const std::string& list : lists) {
-    for (std::string& name : expanded_list(list)) {
-      if (std::ranges::find(out, name) == out.end()) out.push_back(std::move(name));
-    }
-  }
-  return out;
-}
-
 }  // namespace
 
 WrittenPlot plot_error(const AnalysisTableRequest& request, const std::string& out) {
@@ -115,13 +105,14 @@ WrittenPlot plot_cells(const std::vector<std::string>& formats, const std::strin
                 .y = "step, % of value",
                 .log_x = true,
                 .log_y = true};
-  for (const std::string& name : expanded(formats)) {
+  for (const std::string& name : format_list(formats)) {
     const Format& format = find_format(name);
+    if (std::ranges::find(all, format.name, &experiments::SweptFormat::name) != all.end()) continue;
     if (format.bits > kDrawnBits)
-      throw usage_error(fmt::format("--formats: {}: expected at most {} bits", name, kDrawnBits));
+      throw usage_error(fmt::format("--format: {}: expected at most {} bits", name, kDrawnBits));
     all.push_back(experiments::swept_format(format));
   }
-  if (all.empty()) throw usage_error("--formats: expected a format");
+  if (all.empty()) throw usage_error("--format: expected a format");
   Json datasets = experiments::chart_datasets({}, nullptr);
   datasets["steps"] = experiments::step_records(all);
   for (const experiments::SweptFormat& format : all) {

@@ -32,7 +32,7 @@ api::WrittenPlot plot(const PlotOptions& options) {
         fmt::format("'{}': expected {}, {} or {}", options.kind, kError, kCells, kPredicted));
   const api::AnalysisTableRequest& table = options.table;
   (predicted ? require_given : refuse_given)(!options.rows.empty(), options, "--rows");
-  (predicted ? refuse_given : require_given)(!table.formats.empty(), options, "--formats");
+  (predicted ? refuse_given : require_given)(!table.formats.empty(), options, "--format");
   (error ? require_given : refuse_given)(!table.numbers.empty(), options, "--dist");
   if (!error) refuse_given(!table.rules.empty(), options, "--scale-rule");
   if (predicted) return api::plot_predicted(options.rows, options.out);
@@ -62,7 +62,7 @@ void add_plot(Program& program) {
         return std::vector<std::string>{kError, kCells, kPredicted};
       })
       .required();
-  command.option("--formats F...", options.table.formats,
+  command.option("--format F...", options.table.formats,
                  "Formats, lists and grids as in analyze: e{2,3}m1,nf4, all:8");
   command.option("--dist LAW...", options.table.numbers,
                  "Laws and .npy files as in analyze, a figure for each");

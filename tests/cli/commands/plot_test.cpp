@@ -27,16 +27,16 @@ TEST_CASE("plot: refusals in one line", "[fast]") {
   s.file("a-file", "");
   check_refusals(
       s,
-      {{"plot error --formats int4 --out f", "--dist: expected with plot error"},
-       {"plot error --dist normal --out f", "--formats: expected with plot error"},
-       {"plot cells --formats int4 --dist normal --out f", "--dist: not allowed with plot cells"},
-       {"plot cells --formats int4 --rows r --out f", "--rows: not allowed with plot cells"},
-       {"plot predicted --formats int4 --rows r --out f",
-        "--formats: not allowed with plot predicted"},
+      {{"plot error --format int4 --out f", "--dist: expected with plot error"},
+       {"plot error --dist normal --out f", "--format: expected with plot error"},
+       {"plot cells --format int4 --dist normal --out f", "--dist: not allowed with plot cells"},
+       {"plot cells --format int4 --rows r --out f", "--rows: not allowed with plot cells"},
+       {"plot predicted --format int4 --rows r --out f",
+        "--format: not allowed with plot predicted"},
        {"plot predicted --out f", "--rows: expected with plot predicted"},
-       {"plot curve --formats int4 --out f", "'curve': expected error, cells or predicted"},
-       {"plot cells --formats int4", "--out"},
-       {"plot cells --formats int4 --out a-file", "a-file"},
+       {"plot curve --format int4 --out f", "'curve': expected error, cells or predicted"},
+       {"plot cells --format int4", "--out"},
+       {"plot cells --format int4 --out a-file", "a-file"},
        {"report", "folder: expected DIR"}});
 }
 
