@@ -16,6 +16,7 @@ class ExperimentOptions(TypedDict, total=False):
     out: Optional[Union[str, PathLike[str]]]
     fresh: Optional[bool]
     shard: Optional[Union[str, PathLike[str]]]
+    figures: Optional[Union[str, PathLike[str]]]
 
 class InferOptions(TypedDict, total=False):
     metrics: Optional[Union[str, Sequence[str]]]
@@ -31,6 +32,7 @@ class SweepOptions(TypedDict, total=False):
     keep_old: Optional[bool]
     predictions: Optional[bool]
     gate: Optional[Union[str, float, Sequence[Any], Mapping[str, Any]]]
+    figures: Optional[Union[str, PathLike[str]]]
 
 class TrainOptions(TypedDict, total=False):
     store: Optional[Literal["f32", "f16", "bf16"]]
