@@ -6,6 +6,7 @@
 
 #include "formats/blocks/block_format.hpp"
 #include "formats/format.hpp"
+#include "formats/storage/packed/layout.hpp"
 #include "tests/catch.hpp"
 #include "tests/oracle/proof.hpp"
 #include "tests/pattern.hpp"
@@ -100,6 +101,18 @@ TEST_CASE("registry guard: docs/formats.md has one line per row of blocks.def, a
   for (auto row = plain.next(table); !row.empty(); row = plain.next(table))
     documented.insert(row[1]);
   CHECK(documented == known);
+}
+
+TEST_CASE("registry guard: docs/arrays.md has one line per row of layouts.def", "[fast]") {
+  const std::string doc = text_of("docs/arrays.md");
+  for (const PackedLayout& layout : packed_layouts()) {
+    const std::vector<std::string_view> expected = {layout.file(), layout.elements, layout.bits,
+                                                    layout.scales, layout.tensors,  layout.source};
+    const std::vector<std::string> cells = documented_row(doc, layout.name);
+    INFO(layout.name);
+    REQUIRE(cells.size() == expected.size() + 1);
+    for (std::size_t i = 0; i < expected.size(); ++i) CHECK(cells[i + 1] == expected[i]);
+  }
 }
 
 TEST_CASE("registry guard: no name clashes with another, a descriptor, P3109 or an integer",

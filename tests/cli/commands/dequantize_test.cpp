@@ -284,4 +284,68 @@ TEST_CASE("quiet: --quiet leaves out the summary of dequantize", "[fast]") {
   CHECK_THAT(s.back("--block mxfp4 --quiet --json").out, Contains("\"block\": \"mxfp4\""));
 }
 
+namespace {
+
+/// A GGUF file of one float32 matrix [rows, columns] of zeros, which takes no room on the disk.
+void write_gguf(const std::string& path, std::int64_t rows, std::int64_t columns) {
+  std::string bytes = "GGUF";
+  const auto put = [&](auto value) {
+    bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+  };
+  put(std::uint32_t{3});
+  put(std::uint64_t{1});
+  put(std::uint64_t{0});
+  put(std::uint64_t{1});
+  bytes += "w";
+  put(std::uint32_t{2});
+  put(static_cast<std::uint64_t>(columns));
+  put(static_cast<std::uint64_t>(rows));
+  put(std::uint32_t{0});
+  put(std::uint64_t{0});
+  test::write_file(path, bytes);
+  std::filesystem::resize_file(path, 96 + static_cast<std::uintmax_t>(rows * columns * 4));
+}
+
+}  // namespace
+
+TEST_CASE("dequantize --in reads a tensor of a checkpoint", "[fast]") {
+  const Folder s;
+  write_gguf(s.path + "/m.gguf", 3, 4);
+  const Result result = s.call("dequantize --in m.gguf --out y.npy");
+  CAPTURE(result.err);
+  REQUIRE(result.code == 0);
+  CHECK(result.out == "y.npy: float32 of w (f32, F32) [3, 4], 12 elements\n");
+  CHECK(read_npy(s.path + "/y.npy").shape == ArrayShape{3, 4});
+  CHECK(s.call("dequantize --in m.gguf --list").out ==
+        "f32              F32 [3, 4]                   w\n");
+  CHECK_THAT(s.call("dequantize --in m.gguf --list --json").out,
+             Contains(R"("tensor": "w")") && Contains(R"("packed": "f32")"));
+  s.remove("y.npy");
+  check_refused(s.call("dequantize --in m.gguf --tensor v --out y.npy"),
+                "m.gguf: no tensor 'v'; did you mean 'w'?");
+  check_refused(s.call("dequantize --in m.gguf --packed q4_0 --out y.npy"),
+                "m.gguf: tensor 'w': --packed q4_0: the file says F32 [3, 4]");
+  check_refused(s.call("dequantize --in m.gguf --packed q4 --out y.npy"), "unknown layout 'q4'");
+  check_refused(s.call("dequantize --in m.gguf"), "--out: expected a file");
+  check_refused(s.call("dequantize --in m.gguf --codes c.npy --out y.npy"),
+                "--in: expected no option of arrays of codes");
+  check_refused(s.call("dequantize --tensor w --codes c.npy --scales s.npy --out y.npy"),
+                "expected together with --in FILE");
+  check_refused(s.call("dequantize --codes c.npy --out y.npy"),
+                "expected --codes and --scales, or --in FILE");
+  std::filesystem::resize_file(s.path + "/m.gguf", 100);
+  check_refused(s.call("dequantize --in m.gguf --out y.npy"),
+                "tensor 'w': expected 48 bytes at offset 0 of the data, found 4 of data");
+  CHECK_FALSE(std::filesystem::exists(s.path + "/y.npy"));
+}
+
+TEST_CASE("dequantize: NVFP4 of another program", "[shared]") {
+  const Folder s;
+  const std::string file = NUMEMU_SHARED "/cases/nvfp4_packed.safetensors";
+  const Result result = s.call("dequantize --in '" + file + "' --out y.npy");
+  CAPTURE(result.err);
+  CHECK(result.code == 0);
+  CHECK(result.out == "y.npy: float32 of l.weight (nvfp4, blocks of 16) [2, 16], 32 elements\n");
+}
+
 }  // namespace dequantize_test
