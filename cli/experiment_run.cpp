@@ -30,6 +30,11 @@ std::vector<std::string> cells_of(const experiments::Member<experiments::Finding
 
 constexpr const char *kPredicted = "predicted +- tolerance", *kMeasured = "measured +- half";
 
+void print_tables(const experiments::ExperimentFile& file) {
+  for (const experiments::ResultTable& table : file.tables)
+    fmt::print("{}\n{}\n", harmless(table.title), api::text_table(table.header, table.rows));
+}
+
 constexpr std::size_t kMostLines = 40;
 
 /// The answer, claims, and as many sentences as fit; the report has the rest.
@@ -120,6 +125,7 @@ int run_and_print(const api::ExperimentRequest& asked, const ShownExperiment& sh
   if (shown.json) {
     fmt::print("{}\n", json_of(result.file).dump(2));
   } else {
+    if (shown.tables) print_tables(result.file);
     print(result.file);
     fmt::print("{}\n", harmless(result.out));
   }

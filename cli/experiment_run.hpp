@@ -1,4 +1,4 @@
-// An experiment run on the terminal: its progress, then rows, tables and verdicts.
+// An experiment run on the terminal: its progress, then the answer, claims and sentences.
 #pragma once
 #include "api/studies.hpp"
 
@@ -7,6 +7,7 @@ namespace numemu::cli {
 struct ShownExperiment {
   bool json = false, quiet = false;
   bool strict = false;  ///< a finding that fails ends with 1
+  bool tables = false;  ///< they are what was asked for: all of them, before the claims
 };
 
 /// Runs it behind a bar.

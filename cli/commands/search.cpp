@@ -14,7 +14,8 @@ struct SearchOptions {
 };
 
 int run_search(const SearchOptions& options) {
-  return run_and_print(api::experiment_of(options.asked), {options.json, options.quiet});
+  return run_and_print(api::experiment_of(options.asked),
+                       {.json = options.json, .quiet = options.quiet, .tables = true});
 }
 
 }  // namespace
