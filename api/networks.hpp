@@ -211,13 +211,32 @@ struct TrainHooks {
   /// After the last step, before the test.
   std::function<void()> on_end = [] {};
 };
+/// Figures of a network on a split, beside the original one in float32.
+struct TaskMetrics {
+  struct Top1 {
+    double value = 0, difference = 0;  ///< from float32
+    stats::Interval interval = {}, difference_interval = {};
+  };
+  std::int64_t n = 0;  ///< targets
+  double loss = 0;
+  experiments::JudgedFigure figure;  ///< that the task is judged by, beside float32
+  std::optional<Top1> top1 = {};     ///< of tasks with classes
+};
 struct Trained {
   std::string checkpoint;  ///< path
   Recipe recipe;
   Dataset dataset;
   Evaluation tested = {};     ///< on the test split, under the recipe's last stage
   stats::Interval top1 = {};  ///< at 95 %; not finite where there is none
-  std::optional<net::KeptBytes::Sums> kept = {};  ///< for backward, in the last epoch
+  /// Of a trained network that went on under a recipe, on the test split: `original`, before any
+  /// such training, in float32; under the recipe `before` the first step and `after` the last one.
+  struct Compared {
+    TaskMetrics original, before, after;
+    experiments::JudgedFigure gain;  ///< of `after` over `before`
+  };
+  std::optional<Compared> compared = {};
+  std::optional<experiments::JudgedFigure> figure = {};  ///< of tasks without classes
+  std::optional<net::KeptBytes::Sums> kept = {};         ///< for backward, in the last epoch
   /// Stored of each parameter, and in float32; nothing where all of it is float32.
   std::optional<policies::ParameterBytes> stored = {};
   policies::ParameterBytes stored_float32 = {};
@@ -250,16 +269,7 @@ struct TuneRequest {
 };
 /// What tuning changed: SQNR of layers and output, and metrics, before and after.
 struct Tuned {
-  struct Top1 {
-    double value = 0, difference = 0;  ///< from float32
-    stats::Interval interval = {}, difference_interval = {};
-  };
-  struct Metrics {
-    std::int64_t n = 0;  ///< targets
-    double loss = 0;
-    experiments::JudgedFigure figure;  ///< that the task is judged by, beside float32
-    std::optional<Top1> top1 = {};     ///< of tasks with classes
-  };
+  using Metrics = TaskMetrics;
   struct Decibels {
     std::string layer;
     double before = 0, after = 0;

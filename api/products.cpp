@@ -191,9 +191,9 @@ Products::Products(const Recipe& recipe, std::vector<ForeignLayer> layers, std::
 }
 
 std::vector<std::string> Products::ignored() const {
-  static const std::vector<std::string> others = {"update", "penalty",    "norm",
-                                                  "saved",  "exchange",   "drop",
-                                                  "table",  "objectives", "quantizers"};
+  static const std::vector<std::string> others = {"update",     "penalty", "norm",  "saved",
+                                                  "exchange",   "drop",    "table", "objectives",
+                                                  "quantizers", "learn"};
   const Json plain = Recipe().json();
   std::vector<std::string> keys;
   const auto add = [&](const Json& part) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "api/networks.hpp"
+#include "api/task_metrics.hpp"
 #include "emu/net/model/load_network.hpp"
 #include "emu/net/model/onnx/checkpoint.hpp"
 #include "emu/net/model/weights.hpp"
@@ -18,6 +19,7 @@
 #include "emu/net/train/optimizer.hpp"
 #include "emu/net/train/ranks.hpp"
 #include "experiments/engine/scores.hpp"
+#include "experiments/report/judged_evaluation.hpp"
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
 #include "formats/storage/array.hpp"
@@ -30,6 +32,7 @@
 #include "formats/version.hpp"
 #include "policies/canonical_json.hpp"
 #include "policies/numerics/staged_numerics.hpp"
+#include "policies/recipe/checkpoint.hpp"
 #include "policies/recipe/update_json.hpp"
 
 namespace numemu::api {
@@ -122,7 +125,7 @@ net::StorageType storage(const std::string& name) {
 
 /// What made the weights, sorted by key; nothing that differs between machines.
 net::Checkpoint described(const net::LoadedNetwork& network, const Dataset& dataset,
-                          const Settled& settled) {
+                          const Settled& settled, const policies::FixedRanges& ranges) {
   net::Checkpoint checkpoint = net::parameters_of(network.graph);
   checkpoint.metadata = {{"data", dataset.name()},
                          {"net", network.graph.name},
@@ -132,6 +135,7 @@ net::Checkpoint described(const net::LoadedNetwork& network, const Dataset& data
     checkpoint.metadata.emplace_back("view", fmt::format("{} digest {}", view, dataset.digest()));
   if (!settled.float32)
     checkpoint.metadata.insert(checkpoint.metadata.begin() + 3, {"recipe", settled.identity()});
+  policies::add_ranges(checkpoint, ranges);
   if (network.before) net::add_tuned_from(checkpoint, *network.before);
   if (network.folded) net::mark_folded(checkpoint);
   if (!network.onnx.empty()) net::add_graph(checkpoint, network.onnx);
@@ -155,9 +159,28 @@ net::LoadedNetwork load(const TrainRequest& asked, const Settled& settled, const
 /// The test split is read here for the first time, with the weights as stored and the recipe (its
 /// last stage) as inference uses it.
 Evaluation test(const Graph& graph, const Dataset& dataset, const Recipe& recipe) {
-  policies::RecipeNumerics numerics(recipe.last_stage(), graph);
+  policies::RecipeNumerics numerics(recipe, graph);
   experiments::freeze(numerics, graph, dataset);
-  return net::evaluate(graph, dataset, net::Split::test, 0, numerics, net::scores_for(dataset, {}));
+  return net::evaluate(graph, dataset, net::Split::test, 0, numerics, task_scores(dataset));
+}
+
+/// A trained network before and after it went on under a recipe, and the original one.
+Trained::Compared compare(const net::LoadedNetwork& network, const TrainRequest& asked,
+                          const Dataset& dataset, const Settled& settled, const Evaluation& after) {
+  const std::vector<net::OutputScore> scores = task_scores(dataset);
+  net::Numerics float32;
+  const Evaluation original =
+      net::evaluate(*network.before, dataset, net::Split::test, 0, float32, scores);
+  const std::string path = net::name_and_file(asked.net).second;
+  const std::string where = recipe_where(asked.recipe);
+  const Evaluation before =
+      test(net::load_network(asked.net, dataset).graph, dataset,
+           policies::with_checkpoint_ranges(settled.recipe.last_stage(), path, where));
+  const auto metrics = [&](const Evaluation& own) {
+    return metrics_of(dataset, scores, own, original);
+  };
+  return {metrics(original), metrics(before), metrics(after),
+          experiments::judged_of(dataset, scores, after, before)};
 }
 
 /// By stage, what is stored of each parameter; empty where it is all float32.
@@ -176,6 +199,7 @@ std::vector<policies::ParameterBytes> stored_bytes(const Graph& graph, const Set
 struct Run {
   const Graph& graph;
   const Dataset& dataset;
+  policies::StagedNumerics* quantized;     ///< null in float32
   const policies::StagedNumerics* staged;  ///< null without stages
   net::KeptBytes numerics;
   std::vector<policies::ParameterBytes> stored;  ///< by stage; empty where all of it is float32
@@ -213,14 +237,14 @@ std::string Run::row(const net::EpochMetrics& epoch) const {
            {"step", epoch.step},
            {"learning_rate", digits(epoch.learning_rate)},
            {"train_loss", digits(epoch.train_loss)},
-           {"train_top1", digits(epoch.train_top1)},
+           {"train_top1", nullptr},
            {"validation_loss", nullptr},
            {"validation_top1", nullptr}};
   const bool validated = dataset.validation_count() > 0;
-  if (validated) {
-    row["validation_loss"] = digits(epoch.validation_loss);
-    row["validation_top1"] = digits(epoch.validation_top1);
-  }
+  const bool classes = dataset.target() == net::TargetKind::classes;
+  if (classes) row["train_top1"] = digits(epoch.train_top1);
+  if (validated) row["validation_loss"] = digits(epoch.validation_loss);
+  if (validated && classes) row["validation_top1"] = digits(epoch.validation_top1);
   if (validated && dataset.kind() == net::DataKind::text) {
     row["perplexity"] = digits(net::perplexity(epoch.validation_loss));
     row[fmt::format("bits_per_{}", dataset.text_unit())] =
@@ -251,7 +275,10 @@ std::int64_t run(Graph& graph, Run& of, const net::TrainOptions& options, const 
                  const std::string& metrics, const std::string& checkpoint, std::int64_t steps,
                  net::Ranks* ranks, const TrainHooks& told) {
   const bool writes = ranks == nullptr || ranks->rank() == 0;
-  net::TrainHooks hooks{.ranks = ranks, .on_start = {}, .on_step = {}, .on_epoch = {}};
+  net::TrainHooks hooks{
+      .ranks = ranks, .on_start = {}, .on_rate = {}, .on_step = {}, .on_epoch = {}};
+  if (of.quantized != nullptr)
+    hooks.on_rate = [&](double rate) { of.quantized->set_learning_rate(rate); };
   hooks.on_start = [&](const net::RunState& state) {
     if (!writes) return;
     // If this run is killed, that of another would stay beside its metrics.
@@ -301,6 +328,9 @@ Trained train(const TrainRequest& request, const Context& context, const TrainHo
   require_writable_folder(asked.out);
   const Dataset loaded =
       net::view_of(net::load_dataset(asked.data, context.folders.cache), settled.view);
+  if (loaded.target() == net::TargetKind::values &&
+      settled.train.objectives == net::TrainOptions().objectives)
+    settled.train.objectives = {"squared_error"};
   const std::int64_t steps = net::planned_steps(settled.train, loaded);
   // The recommended warm-up is for long runs; a short one would end before its full rate.
   if (!asked.warmup) settled.train.warmup = std::min(settled.train.warmup, steps / 10);
@@ -346,7 +376,10 @@ Trained train(const TrainRequest& request, const Context& context, const TrainHo
   if (std::filesystem::equivalent(out.checkpoint, net::name_and_file(asked.net).second, none))
     throw usage_error(fmt::format("--out {}: expected another folder than that of --net {}",
                                   asked.out, asked.net));
-  Run training{graph, dataset, starts.empty() ? nullptr : quantized.get(),
+  Run training{graph,
+               dataset,
+               quantized.get(),
+               starts.empty() ? nullptr : quantized.get(),
                net::KeptBytes(quantized ? static_cast<net::Numerics&>(*quantized) : float32),
                stored_bytes(graph, settled)};
   const std::int64_t last =
@@ -358,15 +391,22 @@ Trained train(const TrainRequest& request, const Context& context, const TrainHo
         "note: training ended in stage {}; the test uses the last one, stage {}, as eval does",
         *out.stage, out.stages));
 
-  net::write_safetensors(out.checkpoint, described(network, dataset, settled),
+  const policies::FixedRanges ranges =
+      quantized ? quantized->learned_ranges() : policies::FixedRanges();
+  net::write_safetensors(out.checkpoint, described(network, dataset, settled, ranges),
                          storage(asked.store));
   const Graph stored = net::load_network(out.checkpoint, dataset).graph;
-  out.tested = test(stored, dataset, settled.recipe);
+  Recipe tested = settled.recipe.last_stage();
+  if (!ranges.empty()) tested = policies::with_ranges(tested, ranges, recipe_where(asked.recipe));
+  out.tested = test(stored, dataset, tested);
+  const std::vector<net::OutputScore> scores = task_scores(dataset);
   out.top1 =
-      experiments::top1_intervals(
-          dataset, out.tested, out.tested,
-          experiments::scores_of(dataset, net::scores_for(dataset, {}), out.tested, out.tested))
+      experiments::top1_intervals(dataset, out.tested, out.tested,
+                                  experiments::scores_of(dataset, scores, out.tested, out.tested))
           .top1;
+  if (dataset.target() != net::TargetKind::classes)
+    out.figure = experiments::judged_of(dataset, scores, out.tested, out.tested);
+  if (network.before) out.compared = compare(network, asked, dataset, settled, out.tested);
   if (const net::KeptBytes::Sums* const kept = training.numerics.of_epoch(last)) out.kept = *kept;
   if (!training.stored.empty()) {
     out.stored = training.stored.back();
@@ -385,6 +425,11 @@ Json test_json(const Trained& trained) {
                {"ci95", {nullptr, nullptr}},
                {"loss", tested.loss}};
   if (std::isfinite(trained.top1.low)) metrics["ci95"] = {trained.top1.low, trained.top1.high};
+  if (trained.figure) {
+    metrics["top1"] = nullptr;
+    metrics["metric"] = trained.figure->measure->name;
+    metrics["value"] = trained.figure->value.value_or(NAN);
+  }
   if (trained.dataset.kind() == net::DataKind::text) {
     metrics["perplexity"] = net::perplexity(tested.loss);
     metrics[fmt::format("bits_per_{}", trained.dataset.text_unit())] =
@@ -401,6 +446,10 @@ Json json_of(const Trained& trained) {
                {"recipe", trained.recipe.json()},
                {"metrics", test_json(trained)},
                {"kept", nullptr}};
+  if (trained.compared)
+    json["compared"] = {{"original", metrics_json(trained.compared->original, true)},
+                        {"before", metrics_json(trained.compared->before, false)},
+                        {"after", metrics_json(trained.compared->after, false)}};
   if (trained.kept)
     json["kept"] = {{"bytes_per_sample", digits(trained.kept->per_sample())},
                     {"float32_bytes_per_sample", digits(trained.kept->float32_per_sample())}};

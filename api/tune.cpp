@@ -7,6 +7,7 @@
 
 #include "api/networks.hpp"
 #include "api/options.hpp"
+#include "api/task_metrics.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/model/load_network.hpp"
 #include "emu/net/model/onnx/checkpoint.hpp"
@@ -136,7 +137,6 @@ class Measured {
     return {evaluated(graph, numerics), experiments::measure_layers(graph, numerics, reference_)};
   }
   void refer_to(const Graph&);
-  Tuned::Metrics metrics_of(const Evaluation&) const;
 
   const Dataset& dataset_;
   Tuned& out_;
@@ -157,10 +157,7 @@ Measured::Measured(const Graph& graph, const Dataset& dataset, std::int64_t imag
   if (!out.validation) split_ = net::Split::calibration;
   out.noise_samples = std::min(most, out.validation ? available : dataset.calibration_count());
   if (dataset.target() != net::TargetKind::none) out.samples = std::min(images, available);
-  std::vector<std::string> names;
-  for (const net::OutputScore& score : experiments::judged_scores(dataset))
-    names.emplace_back(score->name);
-  scores_ = net::scores_for(dataset, names);
+  scores_ = task_scores(dataset);
 }
 
 std::optional<Evaluation> Measured::evaluated(const Graph& graph, net::Numerics& numerics) const {
@@ -174,18 +171,6 @@ void Measured::refer_to(const Graph& reference) {
   reference_ = policies::float_reference(
       reference, out_.validation ? dataset_.validation_batch(0, out_.noise_samples, targets)
                                  : dataset_.calibration_batch(0, out_.noise_samples, targets));
-}
-
-Tuned::Metrics Measured::metrics_of(const Evaluation& own) const {
-  Tuned::Metrics out{own.n, own.loss, experiments::judged_of(dataset_, scores_, own, *float32_)};
-  if (own.n == 0 || dataset_.target() != net::TargetKind::classes) return out;
-  const experiments::Top1Intervals intervals = experiments::top1_intervals(
-      dataset_, own, *float32_, experiments::scores_of(dataset_, scores_, own, *float32_));
-  const auto top1 = [](const Evaluation& of) {
-    return static_cast<double>(of.correct) / static_cast<double>(of.n);
-  };
-  out.top1 = {top1(own), top1(own) - top1(*float32_), intervals.top1, intervals.difference};
-  return out;
 }
 
 void Measured::before(const policies::Tuning& tuning) {
@@ -209,9 +194,12 @@ void Measured::after(const policies::Tuning& tuning) {
     layer.after = net::at_layer(after.noise.db, layer.layer);
   out_.output = {"output", before_.noise.output.db, after.noise.output.db};
   if (!float32_) return;
-  out_.float32 = metrics_of(*float32_);
-  out_.before = metrics_of(*before_.metrics);
-  out_.after = metrics_of(*after.metrics);
+  const auto metrics = [&](const Evaluation& own) {
+    return metrics_of(dataset_, scores_, own, *float32_);
+  };
+  out_.float32 = metrics(*float32_);
+  out_.before = metrics(*before_.metrics);
+  out_.after = metrics(*after.metrics);
   out_.gain = experiments::judged_of(dataset_, scores_, *after.metrics, *before_.metrics);
 }
 
@@ -306,35 +294,6 @@ Json number(double value) {
   constexpr int kDigits = 6;
   if (!std::isfinite(value)) return nullptr;
   return policies::significant(value, kDigits);
-}
-
-Json ends_json(const std::optional<double>& low, const std::optional<double>& high) {
-  return {number(low.value_or(NAN)), number(high.value_or(NAN))};
-}
-
-/// Without what float32 itself (`itself`) has not: changes.
-Json metrics_json(const std::optional<Tuned::Metrics>& metrics, bool itself) {
-  if (!metrics) return nullptr;
-  Json json = {{"n", metrics->n}, {"loss", number(metrics->loss)}};
-  if (metrics->n == 0) return json;
-  if (const experiments::JudgedFigure& figure = metrics->figure; !figure.measure->is_top1()) {
-    json["metric"] = figure.measure->name;
-    json["value"] = number(figure.value.value_or(NAN));
-    json["value_ci95"] = ends_json(figure.low, figure.high);
-    if (!itself) {
-      json["change"] = number(figure.difference.value_or(NAN));
-      json["change_ci95"] = ends_json(figure.difference_low, figure.difference_high);
-    }
-  }
-  if (!metrics->top1) return json;
-  const Tuned::Top1& top1 = *metrics->top1;
-  json["top1"] = number(top1.value);
-  json["ci95"] = {number(top1.interval.low), number(top1.interval.high)};
-  if (itself) return json;
-  json["difference"] = number(top1.difference);
-  json["difference_ci95"] = {number(top1.difference_interval.low),
-                             number(top1.difference_interval.high)};
-  return json;
 }
 
 }  // namespace

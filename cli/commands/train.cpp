@@ -8,6 +8,7 @@
 
 #include "api/cluster/ranks.hpp"
 #include "api/networks.hpp"
+#include "api/text/metrics_table.hpp"
 #include "cli/command.hpp"
 #include "cli/format_names.hpp"
 #include "cli/network_options.hpp"
@@ -31,12 +32,16 @@ struct TrainCommand {
 std::string epoch_line(const net::EpochMetrics& epoch, const net::Dataset& data,
                        std::optional<std::size_t> stage) {
   const bool validated = data.validation_count() > 0;
-  std::string line = fmt::format("epoch {:3}  loss {}  train {} %", epoch.epoch,
+  const bool classes = data.target() == net::TargetKind::classes;
+  const auto share = [&](const char* before, double top1) {
+    return classes ? fmt::format("  {}{} %", before, experiments::percent_text(top1)) : "";
+  };
+  std::string line = fmt::format("epoch {:3}  loss {}{}", epoch.epoch,
                                  experiments::decimal_text(epoch.train_loss, 4),
-                                 experiments::percent_text(epoch.train_top1));
-  line += validated ? fmt::format("  validation loss {}  {} %",
+                                 share("train ", epoch.train_top1));
+  line += validated ? fmt::format("  validation loss {}{}",
                                   experiments::decimal_text(epoch.validation_loss, 4),
-                                  experiments::percent_text(epoch.validation_top1))
+                                  share("", epoch.validation_top1))
                     : "  no validation samples";
   if (validated && data.kind() == net::DataKind::text) {
     line += fmt::format("  perplexity {:.3f}  {:.3f} bits per {}",
@@ -52,13 +57,17 @@ std::string epoch_line(const net::EpochMetrics& epoch, const net::Dataset& data,
 void print(const api::Trained& trained, const std::string& recipe) {
   const net::Evaluation& tested = trained.tested;
   const bool interval = std::isfinite(trained.top1.low);
-  std::string text = fmt::format(
-      "test {} % of {}, {}, loss {}", experiments::percent_text(trained.accuracy()),
-      experiments::targets_text(trained.dataset, tested),
-      interval
-          ? "95 % interval " + experiments::percent_interval(trained.top1.low, trained.top1.high)
-          : "no interval",
-      experiments::decimal_text(tested.loss, 4));
+  std::string text =
+      trained.figure
+          ? fmt::format("test {} {} of {}", trained.figure->measure->words,
+                        experiments::figure_text(*trained.figure->measure, trained.figure->value),
+                        experiments::targets_text(trained.dataset, tested))
+          : fmt::format("test {} % of {}, {}", experiments::percent_text(trained.accuracy()),
+                        experiments::targets_text(trained.dataset, tested),
+                        interval ? "95 % interval " + experiments::percent_interval(
+                                                          trained.top1.low, trained.top1.high)
+                                 : "no interval");
+  text += fmt::format(", loss {}", experiments::decimal_text(tested.loss, 4));
   if (trained.dataset.kind() == net::DataKind::text) {
     text += fmt::format(", perplexity {:.3f}, {:.4f} bits per {}", net::perplexity(tested.loss),
                         net::bits_per_character(tested.loss), trained.dataset.text_unit());
@@ -75,6 +84,14 @@ void print(const api::Trained& trained, const std::string& recipe) {
         "float32 {:.2f}, {:.2f}",
         trained.stored->master, trained.stored->state, trained.stored_float32.master,
         trained.stored_float32.state);
+  if (trained.compared) {
+    const api::Trained::Compared& compared = *trained.compared;
+    text += fmt::format("\n\nchanges from the original network in float32 are paired\n{}{}\n",
+                        api::metrics_table({{"original", &compared.original},
+                                            {"before", &compared.before},
+                                            {"after", &compared.after}}),
+                        api::gain_text("training", compared.gain));
+  }
   fmt::print("{}\n{}\n", text, harmless(trained.checkpoint));
 }
 

@@ -6,14 +6,13 @@
 #include <optional>
 
 #include "api/networks.hpp"
+#include "api/text/metrics_table.hpp"
 #include "api/text/table.hpp"
 #include "cli/command.hpp"
 #include "cli/format_names.hpp"
 #include "cli/network_options.hpp"
 #include "cli/progress.hpp"
 #include "cli/talk.hpp"
-#include "experiments/report/judged_evaluation.hpp"
-#include "experiments/report/number_text.hpp"
 
 namespace numemu::cli {
 namespace {
@@ -27,31 +26,12 @@ std::string decibel_text(double db) { return std::isfinite(db) ? fmt::format("{:
 
 /// The table of the metrics, and what the steps changed.
 std::string metrics_text(const api::Tuned& tuned) {
-  const experiments::JudgedFigure& gain = *tuned.gain;
-  const experiments::Measure& measure = *gain.measure;
-  const auto change = [&](const experiments::JudgedFigure& of) {
-    return experiments::interval_text(measure, of.difference_low, of.difference_high, true);
-  };
-  std::vector<std::vector<std::string>> rows;
-  for (const auto& [name, metrics] : {std::pair("float32", &*tuned.float32),
-                                      {"before", &*tuned.before},
-                                      {"after", &*tuned.after}}) {
-    const experiments::JudgedFigure& of = metrics->figure;
-    const bool itself = metrics == &*tuned.float32;
-    rows.push_back({name, experiments::figure_text(measure, of.value),
-                    experiments::interval_text(measure, of.low, of.high),
-                    itself ? "-" : experiments::figure_text(measure, of.difference, true),
-                    itself ? "-" : change(of), experiments::decimal_text(metrics->loss, 4)});
-  }
-  const std::string unit = measure.factor == 100 ? "points" : measure.prefix;
   return fmt::format(
-      "\n{} validation samples{}; changes from float32 are paired\n{}"
-      "the steps changed {} by {}{}{}, 95 % interval {}\n",
-      tuned.samples, tuned.unread ? ", which no step read" : "",
-      api::text_table(
-          {"network", experiments::value_title(measure), "95 %", "change", "95 %", "loss"}, rows),
-      measure.words, experiments::figure_text(measure, gain.difference, true),
-      unit.empty() ? "" : " ", unit, change(gain));
+      "\n{} validation samples{}; changes from float32 are paired\n{}{}\n", tuned.samples,
+      tuned.unread ? ", which no step read" : "",
+      api::metrics_table(
+          {{"float32", &*tuned.float32}, {"before", &*tuned.before}, {"after", &*tuned.after}}),
+      api::gain_text("the steps", *tuned.gain));
 }
 
 std::string text_of(const api::Tuned& tuned) {

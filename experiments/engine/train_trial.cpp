@@ -147,6 +147,7 @@ TrainOutcome run_train_trial(const TrainTrial& trial, const net::Dataset& whole)
   const std::int64_t batch = std::max<std::int64_t>(1, options.batch),
                      all_updates = (data.train_count() + batch - 1) / batch * options.epochs;
   net::TrainHooks hooks;
+  hooks.on_rate = [&](double rate) { staged.set_learning_rate(rate); };
   std::int64_t updates = 0;
   std::optional<std::int64_t>& diverged = outcome.diverged;
   hooks.on_step = [&](std::int64_t step, std::int64_t, double loss) {

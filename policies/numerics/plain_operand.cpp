@@ -31,7 +31,13 @@ void prepare_plain(const RoleQuantizer& quantizer, const net::Product& p,
         how.fixed ? *how.fixed : quantizer.scale_of_elements(x.data.data(), x.size());
     quantize_affine(quantizer, x.data.data(), x.size(), scale, how.random, out.codes);
     out.flags = out.codes.flags;
-    if (how.wide != nullptr) reencode(out.codes, *how.wide, out.as_read);
+    out.dequantized = p.kind != net::GemmKind::fprop;
+    if (out.dequantized) {
+      out.values.resize(x.data.size());
+      out.codes.values(out.values.data());
+    } else if (how.wide != nullptr) {
+      reencode(out.codes, *how.wide, out.as_read);
+    }
     return;
   }
   thread_local std::vector<float> copy;

@@ -71,12 +71,13 @@ FlagCounts convert(const Conversion& conversion, const float* x, std::int64_t n,
 
 template <class Code>
 void decode_all(const float* table, const Code* codes, const std::vector<float>& scales,
-                std::int64_t n, float* y) {
+                float zero_point, std::int64_t n, float* y) {
   const std::int64_t groups = static_cast<std::int64_t>(scales.size());
   for_each_piece(groups, groups == 0 ? 0 : n / groups,
                  [&](std::int64_t g, std::int64_t begin, std::int64_t end) {
                    const float scale = scales[g];
-                   for (std::int64_t i = begin; i < end; ++i) y[i] = table[codes[i]] * scale;
+                   for (std::int64_t i = begin; i < end; ++i)
+                     y[i] = (table[codes[i]] - zero_point) * scale;
                  });
 }
 
@@ -98,10 +99,11 @@ float QuantizedTensor::element(std::int64_t i) const {
 
 void QuantizedTensor::values(float* y) const {
   const float* const table = value_table(*format);
+  const auto zero = static_cast<float>(zero_point);
   if (is_narrow()) {
-    decode_all(table, narrow.data(), scales, static_cast<std::int64_t>(narrow.size()), y);
+    decode_all(table, narrow.data(), scales, zero, static_cast<std::int64_t>(narrow.size()), y);
   } else {
-    decode_all(table, wide.data(), scales, static_cast<std::int64_t>(wide.size()), y);
+    decode_all(table, wide.data(), scales, zero, static_cast<std::int64_t>(wide.size()), y);
   }
 }
 

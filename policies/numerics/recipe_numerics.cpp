@@ -9,6 +9,7 @@
 
 #include "emu/net/train/options.hpp"
 #include "formats/error.hpp"
+#include "policies/numerics/learned_scales.hpp"
 #include "policies/policy.hpp"
 #include "policies/recipe/choices.hpp"
 
@@ -84,6 +85,33 @@ RoleNumerics::ReadInput PolicyStack::read_input() const {
   return [rewriters](std::string_view layer, std::int64_t first_sample, net::Tensor& x) {
     for (const RewritesInputs* rewriter : rewriters) rewriter->read_input(layer, first_sample, x);
   };
+}
+
+RecipeNumerics::RecipeNumerics(const BoundRecipe& recipe)
+    : NumericsStack(recipe), Forwarding(stack_.top()) {
+  for (const auto& policy : stack_.policies()) {
+    if (auto* const learner = dynamic_cast<LearnsScales*>(policy.get()))
+      learner->give_scales_to(
+          [this](std::string_view layer, RolePart part, const std::string& scales) {
+            roles_.use_scales(layer, part, scales);
+          });
+  }
+}
+
+void RecipeNumerics::set_learning_rate(double rate) {
+  for (const auto& policy : stack_.policies()) {
+    if (auto* const learner = dynamic_cast<LearnsScales*>(policy.get()))
+      learner->set_learning_rate(rate);
+  }
+}
+
+FixedRanges RecipeNumerics::learned_ranges() const {
+  FixedRanges all;
+  for (const auto& policy : stack_.policies()) {
+    const auto* const learner = dynamic_cast<const LearnsScales*>(policy.get());
+    if (learner != nullptr) all.merge(learner->learned());
+  }
+  return all;
 }
 
 void RecipeNumerics::freeze(const net::Graph& graph, std::int64_t available,

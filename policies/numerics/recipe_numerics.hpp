@@ -11,6 +11,7 @@
 #include "policies/numerics/role_numerics.hpp"
 #include "policies/policy.hpp"
 #include "policies/recipe/bound_recipe.hpp"
+#include "policies/recipe/fixed_ranges.hpp"
 
 namespace numemu::policies {
 
@@ -51,8 +52,7 @@ class RecipeNumerics : private NumericsStack, public net::Forwarding {
  public:
   /// Throws Error when a pattern matches no layer, a role cannot be applied, or a policy
   /// contradicts another part of the recipe. The graph must outlive the numerics.
-  explicit RecipeNumerics(const BoundRecipe& recipe)
-      : NumericsStack(recipe), Forwarding(stack_.top()) {}
+  explicit RecipeNumerics(const BoundRecipe& recipe);
   RecipeNumerics(const Recipe& recipe, const net::Graph& graph, const std::string& where = "recipe")
       : RecipeNumerics(BoundRecipe(recipe, graph, where)) {}
 
@@ -73,6 +73,11 @@ class RecipeNumerics : private NumericsStack, public net::Forwarding {
   /// Throws Error naming the key where a policy or the order of the exchange does not serve a run
   /// of those options.
   void require_options(const std::string& where, const net::TrainOptions&) const;
+
+  /// Of the steps that follow, for policies that learn scales.
+  void set_learning_rate(double);
+  /// The ranges that training has learned so far: with_ranges() uses them.
+  FixedRanges learned_ranges() const;
 
   /// See RoleNumerics.
   StaticScales static_scales() const { return roles_.static_scales(); }

@@ -119,6 +119,7 @@ class Run {
     } else {
       s.how.groups = scale_groups(policy, layer_.operand(p_, source), p_, source, s.how.samples);
       if (!s.how.groups.of_results) require_float32(source);
+      if (policy.zero_point && p_.kind != GemmKind::fprop) require_float32(source);
     }
     return s;
   }
@@ -126,12 +127,15 @@ class Run {
   /// Where scales cannot wait for the results the unit reads dequantized numbers.
   void require_float32(const net::ProductSide& side) const {
     if (&side == &p_.a ? unit_.accepts_a(float32()) : unit_.accepts_b(float32())) return;
-    const net::Role operand = layer_.operand(p_, side);
+    const RolePolicy& policy = layer_.quantizer(p_, side)->policy();
     throw Error(fmt::format(
-        "layer {}, {}: roles.{}.granularity '{}': its scales vary along the depth of this product; "
-        "expected a unit that takes float32, which reads dequantized numbers, not {}",
-        p_.layer, net::to_string(p_.kind), net::to_string(operand),
-        layer_.quantizer(p_, side)->policy().granularity == Granularity::row ? "row" : "channel",
+        "layer {}, {}: roles.{}.{}; expected a unit that takes float32, which reads dequantized "
+        "numbers, not {}",
+        p_.layer, net::to_string(p_.kind), net::to_string(layer_.operand(p_, side)),
+        policy.zero_point ? "zero_point 'calibrated': zero points are those of fprop"
+        : policy.granularity == Granularity::row
+            ? "granularity 'row': its scales vary along the depth of this product"
+            : "granularity 'channel': its scales vary along the depth of this product",
         unit_.row().name));
   }
 
@@ -210,7 +214,7 @@ class Run {
       return {&float32(), s.source.source->data.data()};
     }
     const PlainOperand& operand = plain(s, scratch);
-    if (s.quantizer->policy().zero_point) s.zero = operand.codes.zero_point;
+    if (s.quantizer->policy().zero_point && !operand.dequantized) s.zero = operand.codes.zero_point;
     scales = scales_of(*s.quantizer, p_, s.source, s.how.groups, operand);
     net::SourceCodes codes = codes_of(*s.quantizer, operand);
     // Another product of the layer may read the same weight in another order.

@@ -181,32 +181,41 @@ RoleNumerics::RoleNumerics(const BoundRecipe& recipe) : recipe_(recipe) {
     parameters_.push_back(parameter->name);
 }
 
+void RoleNumerics::use_scales(std::string_view name, RolePart part, const std::string& scales) {
+  std::optional<RoleQuantizer>& quantizer = layer(name).quantizers[part];
+  RolePolicy policy = quantizer.value().policy();
+  policy.scale = scales;
+  quantizer.emplace(policy);
+}
+
 void RoleNumerics::require_trainable(const std::string& where) const {
-  const auto refuse = [&](const std::optional<RolePolicy>& policy, Granularity granularity,
-                          const char* role, const char* why, const std::string& layer) {
-    if (!policy || policy->granularity != granularity) return;
-    throw Error(fmt::format(
-        "{}: roles.{}.granularity: expected 'tensor' in training: {} of layer "
-        "{} reduces along the axis of the {} scales",
-        where, role, why, layer, granularity == Granularity::channel ? "channel" : "row"));
-  };
   for (const auto& [name, layer] : layers_) {
-    const LayerRecipe& r = layer->recipe;
-    for (const std::optional<RoleQuantizer>* operand :
-         {&layer->quantizers[RolePart::activation], &layer->second}) {
-      if (!*operand || !(*operand)->policy().zero_point) continue;
+    // Where scales or zero points vary along the depth of a product of backward, its unit reads
+    // dequantized numbers.
+    const auto require = [&](const std::optional<RoleQuantizer>& operand, net::Role role,
+                             Granularity granularity, net::GemmKind kind, Side side) {
+      if (!operand || operand->blocks()) return;
+      const RolePolicy& policy = operand->policy();
+      if (policy.granularity != granularity && !policy.zero_point) return;
+      const unit::Unit& unit = layer->recipe.unit(kind);
+      if (side == Side::a ? unit.accepts_a(float32()) : unit.accepts_b(float32())) return;
       throw Error(fmt::format(
-          "{}: roles.{}.zero_point: expected 'none' in training (layer {}): zero points "
-          "are chosen with static scales, for inference",
-          where,
-          net::to_string(operand == &layer->quantizers[RolePart::activation] ? net::Role::activation
-                                                                             : layer->right),
-          name));
+          "{}: roles.{}.{}: {} of layer {} reduces along the axis of the scales: expected a unit "
+          "in gemms.{} that takes float32 and reads dequantized numbers, not {}",
+          where, net::to_string(role), policy.zero_point ? "zero_point" : "granularity",
+          net::to_string(kind), name, net::to_string(kind), unit.row().name));
+    };
+    using net::GemmKind;
+    require((*layer)[RolePart::weight], net::Role::weight, Granularity::channel, GemmKind::dgrad,
+            Side::b);
+    require((*layer)[RolePart::activation], net::Role::activation, Granularity::row,
+            GemmKind::wgrad, Side::b);
+    if (layer->right != net::Role::activation) {
+      for (const Granularity granularity : {Granularity::row, Granularity::channel})
+        require(layer->second, layer->right, granularity, GemmKind::dgrad, Side::b);
     }
-    refuse(r[RolePart::weight], Granularity::channel, "weight", "dgrad", name);
-    refuse(r[RolePart::weight], Granularity::row, "weight", "dgrad", name);
-    refuse(r[RolePart::activation], Granularity::row, "activation", "wgrad", name);
-    refuse(r[RolePart::gradient_wgrad], Granularity::row, "gradient", "wgrad", name);
+    require((*layer)[RolePart::gradient_wgrad], net::Role::gradient, Granularity::row,
+            GemmKind::wgrad, Side::a);
   }
 }
 

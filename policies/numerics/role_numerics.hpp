@@ -45,7 +45,11 @@ class RoleNumerics : public net::Numerics {
   StaticScales static_scales() const;
   /// static_scales() of right operands that are activations.
   StaticScales second_scales() const;
-  /// Throws Error naming the layer when a scale cannot be applied after one of training's products.
+  /// From now on the operand of the layer has these scales (fixed_scales_text()), which a policy
+  /// above learns. To be called while nothing runs but the policy's own hook.
+  void use_scales(std::string_view layer, RolePart, const std::string& scales);
+  /// Throws Error naming the layer where a product of backward needs dequantized numbers, as scales
+  /// vary along its depth, and its unit takes no float32.
   void require_trainable(const std::string& where) const;
 
   /// Called with every product that its unit has computed, its operands as the policies above left

@@ -42,10 +42,15 @@ ScaleGroups scale_groups(const RolePolicy& policy, net::Role operand, const net:
   const std::int64_t size = side.source->size();
   const bool channel = policy.granularity == Granularity::channel;
   if (policy.granularity == Granularity::tensor) return {.count = samples};
-  if (operand == net::Role::weight || operand == net::Role::gradient)
-    return {.count = channel ? side.source->dim(0) : size / side.stack.width};
   const bool forward = p.kind == net::GemmKind::fprop;
-  const bool lines = forward && !side.along_rows && reads_whole_lines(p, side);
+  if (operand == net::Role::weight)
+    return {.count = channel ? side.source->dim(0) : size / side.stack.width,
+            .of_results = forward};  // dgrad reduces along the channels
+  const bool own_lines = !side.along_rows && reads_whole_lines(p, side);
+  if (operand == net::Role::gradient)  // wgrad reduces along the rows
+    return {.count = size / side.stack.width,
+            .of_results = p.kind == net::GemmKind::dgrad && own_lines};
+  const bool lines = forward && own_lines;
   if (operand == net::Role::activation)
     return {.count = size / side.stack.width, .of_results = lines};
   // dgrad reads the operand along its other axis.

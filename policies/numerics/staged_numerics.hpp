@@ -29,6 +29,10 @@ class StagedNumerics : public net::Forwarding {
   /// RecipeNumerics::require_options() of every stage.
   void require_options(const std::string& where, const net::TrainOptions&) const;
 
+  /// See RecipeNumerics; of the stage in force.
+  void set_learning_rate(double rate) { numerics_[begun_.size()]->set_learning_rate(rate); }
+  FixedRanges learned_ranges() const { return numerics_[begun_.size()]->learned_ranges(); }
+
   /// The stage in an epoch, as Recipe::in_stage() counts them; of later epochs the one in force.
   std::size_t stage(std::int64_t epoch) const;
 

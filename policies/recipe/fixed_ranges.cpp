@@ -38,8 +38,7 @@ float scale_of(const RoleQuantizer& quantizer, float magnitude) {
 }
 
 bool takes_ranges(const std::optional<RolePolicy>& role) {
-  return role && role->block == nullptr && role->history == 0 && role->scale != "none" &&
-         (role->granularity == Granularity::tensor || role->granularity == Granularity::channel);
+  return role && has_fixable_scales(*role);
 }
 
 bool takes_range(const std::optional<RolePolicy>& activation,
@@ -127,6 +126,11 @@ ValueRange range_of(const RolePolicy& role, const TensorScale& scale) {
       return {role.format->is_signed ? -high : 0.0f, high};
   }
   return {role.format->is_signed ? -end : 0.0f, end};
+}
+
+bool has_fixable_scales(const RolePolicy& role) {
+  return role.block == nullptr && role.history == 0 && role.scale != "none" &&
+         (role.granularity == Granularity::tensor || role.granularity == Granularity::channel);
 }
 
 void fix_scales(const LayerRanges& ranges, const CalibrationPolicy& calibration,

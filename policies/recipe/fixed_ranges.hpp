@@ -48,6 +48,10 @@ std::string digest_of(const FixedRanges&);
 /// or one an ulp beside it.
 ValueRange range_of(const RolePolicy&, const TensorScale&);
 
+/// Whether ranges can fix the scales of a weight with that role, or of an activation that has a
+/// static scale: one for the tensor or one per channel, without blocks and history.
+bool has_fixable_scales(const RolePolicy&);
+
 /// Puts the scales of the ranges in the place of the rules of weight and activation, where these
 /// have one scale for the tensor or one per channel. The scale of a range is that of its magnitude
 /// under the role's rule (under a rule of least error: the one that reaches it), or that of both

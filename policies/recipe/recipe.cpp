@@ -35,7 +35,7 @@ constexpr const char* kVersion = "numemu_recipe";
 const std::vector<std::string> kKeys = {
     kVersion,     "seed",   "roles",  "gemms",      "update",   "calibrate", "layers",
     "penalty",    "norm",   "saved",  "exchange",   "drop",     "transform", "table",
-    "objectives", "stages", "ranges", "quantizers", "codebooks"};
+    "objectives", "stages", "ranges", "quantizers", "codebooks", "learn"};
 
 /// Where the files that a recipe names are sought.
 std::string folder_of(const std::string& where) {

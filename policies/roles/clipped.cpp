@@ -13,6 +13,7 @@
 #include "policies/numerics/quantized_tensor.hpp"
 #include "policies/numerics/random_identity.hpp"
 #include "policies/recipe/bound_recipe.hpp"
+#include "policies/recipe/fixed_ranges.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -200,6 +201,15 @@ class Clipped final : public Policy, public LeavesWeights {
         random.source = operand_random(binding().recipe->seed(), product.layer, side.role,
                                        step.index, product.kind, product.repetition_in(step));
       return saturated_blocks(*quantizer, product, side, random);
+    }
+    if (policy.zero_point) {
+      const ValueRange range =
+          range_of(policy, quantizer->scale_of_elements(x.data.data(), x.size()));
+      Saturated mask(x.data.size());
+      net::for_each_element(x.size(), [&](std::int64_t i) {
+        mask[i] = x.data[i] > range.high || x.data[i] < range.low;
+      });
+      return mask;
     }
     if (side.scale) return saturated_elements(*quantizer, x, {*side.scale});
     const std::int64_t groups = policy.granularity == Granularity::channel ? x.dim(0)

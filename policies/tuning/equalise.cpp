@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -35,6 +36,46 @@ const net::Tensor& weight_of(const net::Node& node) {
   return std::as_const(*node.op).parameters()[0].value;
 }
 
+/// The node of the constant, a number for each channel, that the node multiplies ("multiply") or
+/// adds ("add") to its other input and that nothing else reads.
+std::optional<std::size_t> channel_constant(const net::Graph& graph, const net::Node& node,
+                                            std::string_view kind) {
+  if (node.op->kind() != kind || node.inputs.size() != 2) return std::nullopt;
+  const auto inputs = static_cast<int>(graph.inputs.size());
+  for (const int value : node.inputs) {
+    if (value < inputs) continue;
+    const auto at = static_cast<std::size_t>(value - inputs);
+    const net::Node& constant = graph.nodes[at];
+    if (constant.op->kind() != "constant") continue;
+    const net::Tensor& numbers = weight_of(constant);
+    const auto reads = [&](const net::Node& reader) {
+      return std::ranges::find(reader.inputs, value) != reader.inputs.end();
+    };
+    if (numbers.size() > 1 && numbers.size() == numbers.dim(-1) &&
+        std::ranges::count_if(graph.nodes, reads) == 1)
+      return at;
+  }
+  return std::nullopt;
+}
+
+/// The other input of such a node.
+int other_input(const net::Graph& graph, const net::Node& node, std::size_t constant) {
+  return node.inputs[node.inputs[0] == graph.value_of(constant) ? 1 : 0];
+}
+
+/// The node with the weight or gain that scales the channels of `producer`; none where nothing
+/// does.
+std::optional<std::size_t> scaled_node(const net::Graph& graph, std::size_t producer) {
+  const net::Node& node = graph.nodes[producer];
+  if (multiplies(node.op->kind()) || normalises(node.op->kind())) return producer;
+  return channel_constant(graph, node, "multiply");
+}
+
+/// The rows of a weight, or the elements of a gain.
+std::int64_t channels_of(const net::Tensor& weight, bool constant) {
+  return constant ? weight.size() : weight.dim(0);
+}
+
 std::int64_t groups_of(const net::Node& node) {
   const auto* const conv = dynamic_cast<const net::Conv*>(node.op.get());
   return conv == nullptr ? 1 : conv->options().groups;
@@ -58,10 +99,10 @@ std::string describe(const net::Node& node) {
 
 ChannelLink channel_link(const net::Graph& graph, std::size_t producer) {
   const net::Node& first = graph.nodes[producer];
-  const std::string_view kind = first.op->kind();
-  if (!multiplies(kind) && !normalises(kind))
-    throw Error(describe(first) + " has no weight or gain that scales its channels");
-  ChannelLink link{producer, {}, weight_of(first).dim(0)};
+  const std::optional<std::size_t> scaled = scaled_node(graph, producer);
+  if (!scaled) throw Error(describe(first) + " has no weight or gain that scales its channels");
+  ChannelLink link{
+      producer, {}, {}, channels_of(weight_of(graph.nodes[*scaled]), *scaled != producer)};
   std::vector<bool> carries(graph.value_count());
   carries[graph.value_of(producer)] = true;
   for (std::size_t i = producer + 1; i < graph.nodes.size(); ++i) {
@@ -76,6 +117,10 @@ ChannelLink channel_link(const net::Graph& graph, std::size_t producer) {
       link.consumers.push_back(i);
     } else if (passes(node.op->kind())) {
       carries[graph.value_of(i)] = true;
+    } else if (const auto shift = channel_constant(graph, node, "add");
+               shift && weight_of(graph.nodes[*shift]).size() == link.channels) {
+      link.shifts.push_back(*shift);
+      carries[graph.value_of(i)] = true;
     } else {
       throw Error(fmt::format("the channels of {} go to {}, through which their scales do not pass",
                               describe(first), describe(node)));
@@ -88,16 +133,20 @@ ChannelLink channel_link(const net::Graph& graph, std::size_t producer) {
 
 std::size_t channel_producer(const net::Graph& graph, std::size_t consumer) {
   const auto inputs = static_cast<int>(graph.inputs.size());
-  std::size_t at = consumer;
+  int value = graph.nodes[consumer].inputs.at(0);
   while (true) {
-    const int value = graph.nodes[at].inputs.at(0);
     if (value < inputs) {
       throw Error(fmt::format("{} reads the network's input, which no layer can scale",
                               describe(graph.nodes[consumer])));
     }
-    at = static_cast<std::size_t>(value - inputs);
+    const auto at = static_cast<std::size_t>(value - inputs);
     const net::Node& node = graph.nodes[at];
-    if (multiplies(node.op->kind()) || normalises(node.op->kind())) return at;
+    if (scaled_node(graph, at)) return at;
+    if (const auto shift = channel_constant(graph, node, "add")) {
+      value = other_input(graph, node, *shift);
+      continue;
+    }
+    value = node.inputs.empty() ? value : node.inputs[0];
     if (!passes(node.op->kind())) {
       throw Error(fmt::format("{} reads {}, through which scales do not pass",
                               describe(graph.nodes[consumer]), describe(node)));
@@ -107,12 +156,16 @@ std::size_t channel_producer(const net::Graph& graph, std::size_t consumer) {
 
 void scale_channels(net::Graph& graph, const ChannelLink& link, const std::vector<double>& s) {
   const auto scaled = [](float x, double by) { return static_cast<float>(double{x} * by); };
-  const std::span<net::Parameter> parameters = graph.nodes[link.producer].op->parameters();
-  // Weight or gain, and bias; running statistics of a batch normalisation stay.
-  for (std::size_t p = 0; p < std::min<std::size_t>(2, parameters.size()); ++p) {
-    net::Tensor& x = parameters[p].value;
-    const std::int64_t each = x.size() / link.channels;
-    for (std::int64_t i = 0; i < x.size(); ++i) x.data[i] = scaled(x.data[i], 1 / s[i / each]);
+  std::vector<std::size_t> nodes = link.shifts;
+  nodes.push_back(scaled_node(graph, link.producer).value());
+  for (const std::size_t at : nodes) {
+    const std::span<net::Parameter> parameters = graph.nodes[at].op->parameters();
+    // Weight or gain, and bias; running statistics of a batch normalisation stay.
+    for (std::size_t p = 0; p < std::min<std::size_t>(2, parameters.size()); ++p) {
+      net::Tensor& x = parameters[p].value;
+      const std::int64_t each = x.size() / link.channels;
+      for (std::int64_t i = 0; i < x.size(); ++i) x.data[i] = scaled(x.data[i], 1 / s[i / each]);
+    }
   }
   for (const std::size_t consumer : link.consumers) {
     net::Node& node = graph.nodes[consumer];
@@ -123,7 +176,7 @@ void scale_channels(net::Graph& graph, const ChannelLink& link, const std::vecto
 }
 
 std::vector<double> output_magnitudes(const net::Graph& graph, const ChannelLink& link) {
-  const net::Tensor& weight = weight_of(graph.nodes[link.producer]);
+  const net::Tensor& weight = weight_of(graph.nodes[scaled_node(graph, link.producer).value()]);
   std::vector<double> largest(static_cast<std::size_t>(link.channels));
   const std::int64_t each = weight.size() / link.channels;
   for (std::int64_t i = 0; i < weight.size(); ++i)
@@ -147,15 +200,6 @@ namespace {
 
 constexpr double kEqual = 0.01;  // scales nearer to 1 change no rounding worth a further round
 
-double stepped(double s, ScaleSteps steps) {
-  if (!(s > 0) || !std::isfinite(s)) return 1;
-  if (steps == ScaleSteps::real) return s;
-  // The nearest power of two in ratio: sqrt(1/2) <= s / 2^e < sqrt(2).
-  int exponent = 0;
-  const double mantissa = std::frexp(s, &exponent);  // in [1/2, 1)
-  return std::ldexp(1.0, mantissa * mantissa < 0.5 ? exponent - 1 : exponent);
-}
-
 std::string names_of(const net::Graph& graph, const std::vector<std::size_t>& nodes) {
   std::string names;
   for (const std::size_t node : nodes) names += (names.empty() ? "" : " ") + graph.nodes[node].name;
@@ -172,11 +216,20 @@ void accumulate(std::vector<double>& total, const std::vector<double>& s, Scaled
 
 }  // namespace
 
+double stepped_scale(double s, ScaleSteps steps) {
+  if (!(s > 0) || !std::isfinite(s)) return 1;
+  if (steps == ScaleSteps::real) return s;
+  // The nearest power of two in ratio: sqrt(1/2) <= s / 2^e < sqrt(2).
+  int exponent = 0;
+  const double mantissa = std::frexp(s, &exponent);  // in [1/2, 1)
+  return std::ldexp(1.0, mantissa * mantissa < 0.5 ? exponent - 1 : exponent);
+}
+
 std::vector<double> equalising_scales(const std::vector<double>& r1, const std::vector<double>& r2,
                                       ScaleSteps steps) {
   std::vector<double> s(r1.size(), 1);
   for (std::size_t c = 0; c < s.size(); ++c)
-    if (r1[c] > 0 && r2[c] > 0) s[c] = stepped(std::sqrt(r1[c] * r2[c]) / r2[c], steps);
+    if (r1[c] > 0 && r2[c] > 0) s[c] = stepped_scale(std::sqrt(r1[c] * r2[c]) / r2[c], steps);
   return s;
 }
 
@@ -188,7 +241,7 @@ std::vector<double> smoothing_scales(const std::vector<double>& x, const std::ve
   };
   for (std::size_t c = 0; c < s.size(); ++c)
     if (x[c] > 0 && w[c] > 0)
-      s[c] = stepped(power(x[c], strength) / power(w[c], 1 - strength), steps);
+      s[c] = stepped_scale(power(x[c], strength) / power(w[c], 1 - strength), steps);
   return s;
 }
 

@@ -11,11 +11,15 @@
 
 namespace numemu::policies {
 
-/// What gives a tensor's channels and what multiplies them: a convolution, a linear layer or a
-/// normalisation with a gain, then operators f with f(x / s) = f(x) / s for s > 0 (ReLU, leaky
-/// ReLU, pooling, flattening, dropout), then convolutions and linear layers alone.
+/// What gives a tensor's channels and what multiplies them: a convolution, a linear layer, a
+/// normalisation with a gain or the product with a constant for each channel (the gain of a
+/// normalisation that is decomposed), then operators f with f(x / s) = f(x) / s for s > 0 (ReLU,
+/// leaky ReLU, pooling, flattening, dropout) and sums with a constant for each channel, then
+/// convolutions and linear layers alone.
 struct ChannelLink {
-  std::size_t producer = 0;            ///< a node; its parameters are gain or weight, then bias
+  std::size_t producer = 0;  ///< a node; its parameters are gain or weight, then bias; of a product
+                             ///< the constant's node has them
+  std::vector<std::size_t> shifts;     ///< constants that are added to the channels
   std::vector<std::size_t> consumers;  ///< nodes in the order of the graph
   std::int64_t channels = 0;
 };
@@ -27,9 +31,9 @@ ChannelLink channel_link(const net::Graph&, std::size_t producer);
 /// Throws Error naming the operator that stands between, or the network's input.
 std::size_t channel_producer(const net::Graph&, std::size_t consumer);
 
-/// The producer's channels divided by s, the consumers' weights multiplied by it: s has one
-/// positive number per channel. Each product is rounded once; powers of two leave the network's
-/// results as they were, bit for bit, where nothing underflows.
+/// The producer's channels and the shifts divided by s, the consumers' weights multiplied by it: s
+/// has one positive number per channel. Each product is rounded once; powers of two leave the
+/// network's results as they were, bit for bit, where nothing underflows.
 void scale_channels(net::Graph&, const ChannelLink&, const std::vector<double>& s);
 
 /// The largest magnitude of the producer's weight per output channel, and over all consumers per
@@ -39,6 +43,9 @@ std::vector<double> input_magnitudes(const net::Graph&, const ChannelLink&);
 
 /// Whose scales are rounded to powers of two: the network's float32 results stay bit for bit.
 enum class ScaleSteps : bool { real, powers_of_two };
+
+/// s, or the power of two that is nearest in ratio; 1 for what is no positive finite number.
+double stepped_scale(double s, ScaleSteps);
 
 /// s_i = sqrt(r1 r2) / r2 of channels with the ranges r1 before (the producer's weight) and r2
 /// behind: both become sqrt(r1 r2). 1 where a range is 0.

@@ -4,8 +4,10 @@
 
 #include "api/networks.hpp"
 #include "emu/net/model/safetensors.hpp"
+#include "policies/recipe/checkpoint.hpp"
 #include "tests/api/workplace.hpp"
 #include "tests/catch.hpp"
+#include "tests/emu/net/model/onnx_models.hpp"
 
 namespace train_test {
 
@@ -256,6 +258,142 @@ TEST_CASE("a recipe that names no optimizer has the one asked for", "[fast]") {
     asked.recipe = w.file("r.json", R"({"numemu_recipe": 1)" + std::string(update) + "}");
     asked.optimizer = "sgd";
     CHECK_THAT(training_of(api::train(asked, w.context).checkpoint), Catch::StartsWith("sgd "));
+  }
+}
+
+namespace {
+
+/// y = W2 relu(W1 x) of arrays, and numbers or classes to learn: a trained network in m.onnx.
+api::TrainRequest small_onnx(const Workplace& w, bool classes) {
+  constexpr std::int64_t kSamples = 240, kIn = 6, kHidden = 12, kOut = 3;
+  const auto wave = [](std::int64_t n, double scale) {
+    std::vector<float> out;
+    for (std::int64_t i = 0; i < n; ++i)
+      out.push_back(static_cast<float>(scale * std::sin(static_cast<double>(i * i % 97) + 0.7)));
+    return out;
+  };
+  net::test::ModelWriter model;
+  model.input("x", {-1, kIn})
+      .floats("w1", {kIn, kHidden}, wave(kIn * kHidden, 0.6))
+      .floats("w2", {kHidden, kOut}, wave(kHidden * kOut, 0.5))
+      .node("MatMul", {"x", "w1"}, {"h"})
+      .node("Relu", {"h"}, {"r"})
+      .node("MatMul", {"r", "w2"}, {"y"})
+      .output("y");
+  w.file("m.onnx", model.file());
+  const std::vector<float> x = wave(kSamples * kIn, 1);
+  w.array("x.npy", {kSamples, kIn}, x);
+  if (classes) {
+    std::vector<std::int64_t> y;
+    for (std::int64_t i = 0; i < kSamples; ++i)
+      y.push_back(x[i * kIn] > 0.2f ? 1 : x[i * kIn + 1] > 0 ? 2 : 0);
+    write_npy(w / "y.npy", ArrayType::int64, {kSamples}, y.data());
+  } else {
+    std::vector<float> y;
+    for (std::int64_t i = 0; i < kSamples * kOut; ++i)
+      y.push_back(x[i / kOut * kIn + i % kOut] / 2);
+    w.array("y.npy", {kSamples, kOut}, y);
+  }
+  api::TrainRequest asked{.net = w / "m.onnx",
+                          .data = "npy:x=" + (w / "x.npy") + ",y=" + (w / "y.npy") +
+                                  ",test=80,validation=40" + (classes ? ",classes=3" : ""),
+                          .out = w / "o",
+                          .learning_rate = 0.01};
+  asked.train.batch = 20;
+  asked.train.epochs = 6;
+  return asked;
+}
+
+}  // namespace
+
+TEST_CASE("a regression is trained on its squared error", "[fast]") {
+  const Workplace w;
+  api::TrainRequest asked = small_onnx(w, false);
+  asked.recipe = "w4a8";
+  const api::Trained trained = api::train(asked, w.context);
+  REQUIRE(trained.figure);
+  CHECK(trained.figure->measure->name == "mse");
+  REQUIRE(trained.compared);
+  CHECK(trained.compared->after.loss < trained.compared->before.loss / 2);
+  CHECK(trained.compared->after.figure.value == trained.figure->value);
+  const Json row = rows_of(w / "o/metrics.jsonl").back();
+  CHECK(row["train_top1"].is_null());
+  CHECK(row["validation_top1"].is_null());
+  CHECK(row["validation_loss"].get<double>() > 0);
+  const Json json = json_of(trained);
+  CHECK(json["metrics"]["metric"] == "mse");
+  CHECK(json["metrics"]["top1"].is_null());
+  CHECK_THAT(training_of(trained.checkpoint), Contains("objectives squared_error"));
+  asked.train.objectives = {"label_smoothing"};
+  asked.fresh = true;
+  CHECK_THAT(message_of([&] { api::train(asked, w.context); }),
+             Contains("objective label_smoothing: expected a data set of classes"));
+}
+
+TEST_CASE("fine-tuning is compared with the original network and with that under the recipe",
+          "[fast]") {
+  const Workplace w;
+  api::TrainRequest asked = small_onnx(w, true);
+  asked.recipe = "w4a8";
+  const api::Trained trained = api::train(asked, w.context);
+  REQUIRE(trained.compared);
+  const api::Trained::Compared& compared = *trained.compared;
+  CHECK(compared.original.n == 80);
+  CHECK(compared.after.top1->value == trained.accuracy());
+  CHECK(compared.after.loss < compared.before.loss);
+  CHECK(json_of(trained)["compared"]["after"]["top1"].get<double>() ==
+        Approx(trained.accuracy()).epsilon(1e-5));
+  // What eval says of the same networks.
+  api::Session session =
+      api::open({.net = asked.net, .data = asked.data, .recipe = asked.recipe}, w.context);
+  const api::Evaluated before = api::evaluate(session, {.predictions = false}, w.context);
+  CHECK(*before.row.metrics.top1 == Approx(compared.before.top1->value));
+  // A second run goes on, and the original stays.
+  api::TrainRequest more = asked;
+  more.net = trained.checkpoint;
+  more.out = w / "p";
+  const api::Trained second = api::train(more, w.context);
+  CHECK(second.compared->original.loss == compared.original.loss);
+  CHECK(second.compared->before.loss == compared.after.loss);
+  // Float32 has nothing to compare.
+  asked.recipe.clear();
+  asked.out = w / "f";
+  CHECK_FALSE(api::train(asked, w.context).compared);
+}
+
+TEST_CASE("what training learned of scales is in the checkpoint", "[fast]") {
+  for (const std::string rule : {"lsq", "pact"}) {
+    INFO(rule);
+    const Workplace w;
+    api::TrainRequest asked = small_onnx(w, true);
+    asked.recipe = R"j({"roles": {
+        "weight": {"format": "int3", "granularity": "channel", "scale": "mse"},
+        "activation": {"format": "int4", "zero_point": "calibrated"}}, "learn": ")j" +
+                   rule + "\"}";
+    const api::Trained trained = api::train(asked, w.context);
+    CHECK(trained.compared->after.loss < trained.compared->before.loss);
+    const policies::FixedRanges ranges = policies::checkpoint_ranges(trained.checkpoint);
+    REQUIRE(ranges.size() == 2);
+    for (const auto& [layer, of] : ranges) {
+      CHECK(of.activation.has_value());
+      CHECK(of.weight.size() == (rule == "lsq" ? (layer == "h" ? 12 : 3) : 0));
+    }
+    // Inference reads the scales that training ended with.
+    api::Session session = api::open(
+        {.net = trained.checkpoint, .data = asked.data, .recipe = asked.recipe}, w.context);
+    CHECK(*api::evaluate(session, {.predictions = false}, w.context).row.metrics.loss ==
+          Approx(trained.tested.loss).epsilon(1e-6));
+    // A run that stops goes on with the same bytes.
+    const std::string whole = read_file(trained.checkpoint);
+    asked.out = w / "again";
+    asked.save_every = 3;
+    struct Stop {};
+    api::TrainHooks hooks;
+    hooks.on_step = [](std::int64_t step, double) {
+      if (step == 16) throw Stop();
+    };
+    CHECK_THROWS_AS(api::train(asked, w.context, hooks), Stop);
+    CHECK(read_file(api::train(asked, w.context).checkpoint) == whole);
   }
 }
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "emu/net/data/samples.hpp"
+#include "emu/net/data/targets.hpp"
 #include "emu/net/ops/losses.hpp"
 #include "formats/storage/options.hpp"
 
@@ -24,6 +24,7 @@ struct Objective {
   /// Of an objective with options, which are arguments of its name: "label_smoothing(0.2)".
   std::unique_ptr<OptionSet> (*options)() = nullptr;
   Evaluate (*with)(const OptionSet&) = nullptr;
+  TargetKind target = TargetKind::classes;  ///< what it compares with
 };
 
 /// Of a name or a name with arguments; `evaluate` is there. Throws Error with the nearest known

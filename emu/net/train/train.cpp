@@ -16,6 +16,7 @@
 #include "emu/net/profile.hpp"
 #include "emu/net/train/evaluate.hpp"
 #include "emu/net/train/image_sizes.hpp"
+#include "emu/net/train/objective.hpp"
 #include "emu/net/train/optimizer.hpp"
 #include "emu/net/train/ranks.hpp"
 #include "emu/net/train/schedule.hpp"
@@ -195,6 +196,7 @@ class Loop {
     input.samples.assign(first, first + planned.samples);
     input.learning_rate =
         options_.learning_rate * rate_factor(schedule_, progress, options_.warmup);
+    if (hooks_.on_rate) hooks_.on_rate(input.learning_rate);
     const std::int64_t place = state_.sums.steps + 1;
     input.exchange =
         options_.local_steps == 0 || place % options_.local_steps == 0 || place == std::ssize(plan);
@@ -297,10 +299,15 @@ class Loop {
 
 void require_fit(const Graph& graph, const Dataset& data, const TrainOptions& options) {
   check(options);
-  if (data.target() != TargetKind::classes)
-    throw Error("training: expected a data set of classes, " + data.name() +
-                " has other targets; the losses of numbers, such as the mean squared error, come "
-                "in a later version (tune and eval take them now)");
+  if (data.target() == TargetKind::none)
+    throw Error("training: expected a data set with targets, " + data.name() + " has none");
+  for (const std::string& name : options.objectives) {
+    if (find_objective(name).target == data.target()) continue;
+    const bool classes = data.target() == TargetKind::classes;
+    throw Error(fmt::format("training: objective {}: expected a data set of {}, {} has {}", name,
+                            classes ? "numbers" : "classes", data.name(),
+                            classes ? "classes" : "numbers (objective squared_error)"));
+  }
   const bool several = data.inputs().size() > 1;
   if (several ? !std::ranges::equal(graph.inputs, data.inputs(), {}, &GraphInput::shape,
                                     &NamedShape::shape)

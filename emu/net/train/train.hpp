@@ -21,6 +21,8 @@ struct TrainHooks {
   Ranks* ranks = nullptr;
   /// Once, before the first step: what a resumed run did before it.
   std::function<void(const RunState&)> on_start = {};
+  /// Before every step.
+  std::function<void(double learning_rate)> on_rate = {};
   std::function<void(std::int64_t step, std::int64_t steps, double loss)> on_step = {};
   std::function<void(const EpochMetrics&)> on_epoch = {};
 };

@@ -53,7 +53,7 @@ TEST_CASE("units that take float32 read the levels of a codebook", "[fast]") {
   const std::string weight =
       R"j({"weight": {"format": "codebook()j" + levels.path + R"j()", "scale": )j";
   const net::Graph graph = linear_net();
-  const net::Tensor x = test::noise({3, 24}, 5);
+  const net::Tensor x = policies::test::noise({3, 24}, 5);
   const auto output = [&](const std::string& scale, const std::string& rest = "") {
     const Recipe recipe = Recipe::parse_text(
         R"({"numemu_recipe": 1, "roles": )" + weight + "\"" + scale + "\"}}" + rest + "}", "r");

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "emu/net/gemm_layers.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/ops/lookup.hpp"
 #include "emu/net/ops/matmul.hpp"
@@ -370,11 +371,20 @@ TEST_CASE("masks survive the role vector", "[fast]") {
 
 TEST_CASE("scales that training cannot apply are refused by layer", "[fast]") {
   const net::Graph graph = small_net(3, 5);
-  const auto refused = [&](const char* roles) { return RecipeNumerics(recipe_of(roles), graph); };
+  const auto of = [&](const char* roles, const char* rest = "") {
+    return RecipeNumerics(recipe_of(roles, rest), graph);
+  };
+  const char* const channels = R"j("weight": {"format": "int8", "granularity": "channel"})j";
+  CHECK_NOTHROW(of(channels).require_trainable("r"));
   CHECK_THROWS_WITH(
-      refused(R"j("weight": {"format": "int8", "granularity": "channel"})j").require_trainable("r"),
-      Catch::Contains("conv") && Catch::Contains("dgrad"));
-  CHECK_NOTHROW(refused(R"j("weight": {"format": "int8"})j").require_trainable("r"));
+      of(channels, R"j(, "gemms": {"dgrad": {"unit": "nvidia.a100.mma.s8.s32"}})j")
+          .require_trainable("r"),
+      Catch::Contains("r: roles.weight.granularity: dgrad of layer conv reduces along the axis") &&
+          Catch::Contains("not nvidia.a100.mma.s8.s32"));
+  CHECK_THROWS_WITH(of(R"j("gradient": {"format": "float8_e4m3fn", "granularity": "row"})j",
+                       R"j(, "gemms": {"wgrad": {"unit": "nvidia.h100.wgmma.e4m3.f32"}})j")
+                        .require_trainable("r"),
+                    Catch::Contains("roles.gradient.granularity: wgrad of layer conv"));
   CHECK_THROWS_WITH(
       RecipeNumerics(
           Recipe::parse_text(R"j({"numemu_recipe": 1, "layers": [{"match": "none"}]})j", "r"),
@@ -430,7 +440,67 @@ TEST_CASE("embedding tables are quantized as they lie, once in inference", "[fas
   CHECK(bits.weight == (4 * 32 + 2 * 32) / 32.0);
 }
 
-TEST_CASE("zero points are for static scales, integers and inference", "[fast]") {
+TEST_CASE("products of backward read the numbers that forward multiplied", "[fast]") {
+  // Scales of channels and zero points: gradients are those of the dequantized operands.
+  const net::Graph graph = small_net(3, 5);
+  RecipeNumerics numerics(
+      recipe_of(R"j("weight": {"format": "int4", "granularity": "channel", "scale": "mse"},
+                    "activation": {"format": "int8", "zero_point": "calibrated"})j"),
+      graph, "r");
+  const net::Step step{net::Phase::training};
+  const net::Tensor x = noise({2, 128}, 4), g = noise({2, 5}, 6);
+  const net::Tensor& w = net::weight_of(graph, "fc");
+  const auto dequantized = [&](const net::Tensor& of, bool weight) {
+    const RoleQuantizer q(*numerics.recipe("fc")[weight ? RolePart::weight : RolePart::activation]);
+    QuantizedTensor codes;
+    if (weight) {
+      quantize_tensor(q, of.data.data(), of.size(),
+                      choose_scales(q, of.data.data(), of.size(), of.dim(0)), {}, codes);
+    } else {
+      quantize_affine(q, of.data.data(), of.size(), q.scale_of_elements(of.data.data(), of.size()),
+                      {}, codes);
+      CHECK(codes.zero_point != 0);
+    }
+    net::Tensor y(of.shape);
+    for (std::int64_t i = 0; i < y.size(); ++i)
+      y.data[i] = codes.element(i) * codes.scales[weight ? i / 128 : 0];
+    return y;
+  };
+  const auto gradients = [&](net::Numerics& how, const net::Tensor& left,
+                             const net::Tensor& right) {
+    net::Tensor of_x({2, 128}), of_w({5, 128});
+    const unit::Gather ga = unit::Gather::matrix(2, 5), gw = unit::Gather::matrix(128, 5, true),
+                       gt = unit::Gather::matrix(5, 2, true),
+                       gx = unit::Gather::matrix(128, 2, true);
+    how.product(step, {"fc",
+                       net::GemmKind::dgrad,
+                       2,
+                       128,
+                       5,
+                       {&g, &ga, net::Role::gradient, {.width = 5}},
+                       {&right, &gw, net::Role::weight, {.width = 128}, true},
+                       of_x.data.data(),
+                       {.width = 128}});
+    how.product(step, {"fc",
+                       net::GemmKind::wgrad,
+                       5,
+                       128,
+                       2,
+                       {&g, &gt, net::Role::gradient, {.width = 5}, true},
+                       {&left, &gx, net::Role::activation, {.width = 128}, true},
+                       of_w.data.data(),
+                       {.width = 128}});
+    return std::pair(of_x, of_w);
+  };
+  net::Numerics float32;
+  const auto [x_given, w_given] = gradients(numerics, x, w);
+  const auto [x_expected, w_expected] =
+      gradients(float32, dequantized(x, false), dequantized(w, true));
+  CHECK(differences(x_given.data, x_expected.data) == 0);
+  CHECK(differences(w_given.data, w_expected.data) == 0);
+}
+
+TEST_CASE("zero points are for static scales and integers", "[fast]") {
   const net::Graph graph = small_net(3, 5);
   const std::string shifted = R"("activation": {"format": "uint8", "zero_point": "calibrated"})";
   const std::string integers = shifted + R"(, "weight": {"format": "int8"})";
@@ -444,8 +514,12 @@ TEST_CASE("zero points are for static scales, integers and inference", "[fast]")
                     Catch::Contains("found mxfp4"));
   CHECK_THROWS_WITH(bind(integers, R"(, "calibrate": {"rule": "dynamic"})"),
                     Catch::Contains("expected calibrate.rule absmax or percentile(P)"));
-  CHECK_THROWS_WITH(bind(integers)->require_trainable("r.json"),
-                    Catch::Contains("roles.activation.zero_point: expected 'none' in training"));
+  CHECK_NOTHROW(bind(integers)->require_trainable("r.json"));
+  CHECK_THROWS_WITH(bind(R"("activation": {"format": "int8", "zero_point": "calibrated"},
+                                "weight": {"format": "int8"})",
+                         R"j(, "gemms": {"wgrad": {"unit": "nvidia.a100.mma.s8.s32"}})j")
+                        ->require_trainable("r.json"),
+                    Catch::Contains("r.json: roles.activation.zero_point: wgrad of layer conv"));
   const auto numerics = bind(integers, R"j(, "calibrate": {"rule": "percentile(100)"})j");
   const net::Tensor x = noise({4, 4, 4, 3}, 9);
   numerics->freeze(graph, float_reference(graph, x));

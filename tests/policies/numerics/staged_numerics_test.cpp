@@ -328,6 +328,8 @@ TEST_CASE("stages: every policy keeps its state under its key and name", "[fast]
     } else {
       recipe[object] = kind->name.empty() ? Json::object() : Json(std::string(kind->name));
     }
+    if (kind->key == "learn")
+      recipe["roles"] = {{"weight", {{"format", "int8"}}}, {"activation", {{"format", "int8"}}}};
     net::Graph graph = net::test::stateful_net(data());
     RecipeNumerics numerics(Recipe::parse(recipe, "r"), graph);
     const std::vector<net::Parameter*> parameters = graph.parameters();

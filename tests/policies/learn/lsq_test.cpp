@@ -1,0 +1,123 @@
+// Learned step sizes: gradients against differences of the surrogate, the published factor, what
+// moves, and what is refused.
+#include <cmath>
+
+#include "emu/net/gemm_layers.hpp"
+#include "emu/net/train/options.hpp"
+#include "tests/catch.hpp"
+#include "tests/policies/learn/learning_layer.hpp"
+
+namespace lsq_test {
+
+using namespace numemu;
+using namespace numemu::policies;
+using namespace numemu::policies::test;
+
+TEST_CASE("lsq: gradients of scales are those of the surrogate", "[fast]") {
+  // The surrogate rounds by adding what rounding adds at this scale, so that it is differentiable:
+  // s (clamp(x / s) + constant). Central differences of it in float64.
+  const std::vector<float> x = {0.3f, -0.42f, 1.9f, -2.4f, 0.05f, 0.71f, -0.12f, 0.9f};
+  for (const char* const format : {"int4", "uint4", "float4_e2m1fn"}) {
+    INFO(format);
+    LearningLayer layer(format, "tensor", R"j("learn": "lsq(both,1,sgd)")j", 8);
+    layer.start({0.8f, -0.8f, 0.1f, 0.3f, -0.5f, 0.2f, 0.6f, 0.05f});
+    layer.step(x, 0.01);
+    const LevelRange range = layer.range();
+    const double s = layer.activation_scale_before();
+    double expected = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double level = layer.level(x[i], s);
+      const auto surrogate = [&](double scale) {
+        const double value = std::clamp(x[i] / scale, range.low, range.high);
+        const double constant = level - std::clamp(x[i] / s, range.low, range.high);
+        return scale * (value + constant);
+      };
+      const double h = 1e-6 * s;
+      expected +=
+          double{layer.gradient_of_input(i)} * (surrogate(s + h) - surrogate(s - h)) / (2 * h);
+    }
+    // One sample of 8 elements; the first step of sgd adds the gradient times the rate.
+    const double moved = (layer.activation_scale() - s) / -0.01;
+    const double factor = 1 / std::sqrt(8 * range.high);
+    CHECK(moved == Approx(expected * factor).epsilon(1e-4));  // scales are float32
+    CHECK(std::fabs(expected) > 1e-3);
+  }
+}
+
+TEST_CASE("lsq: channels of a weight have scales of their own", "[fast]") {
+  LearningLayer layer("int4", "channel", R"j("learn": "lsq(weight,1,sgd)")j", 8, 2);
+  const std::vector<float> w = {0.8f,  -0.8f, 0.1f, 0.3f, -0.5f, 0.2f, 0.6f,  0.05f,
+                                0.01f, 0.02f, 0.1f, 0.2f, -0.1f, 0.4f, -0.2f, 0.3f};
+  layer.start(w);
+  const std::vector<float> x = {1, 2, -1, 0.5f, 0.25f, -3, 1, 1};
+  layer.step(x, 0.01);
+  const std::vector<float> before = layer.weight_scales_before(), after = layer.weight_scales();
+  REQUIRE(before.size() == 2);
+  for (std::size_t c = 0; c < 2; ++c) {
+    double expected = 0;  // the gradient of the loss sum(y) is x for every weight
+    for (std::size_t i = 0; i < 8; ++i) {
+      const double value = double{w[c * 8 + i]} / double{before[c]};
+      expected += double{x[i]} * (layer.level(w[c * 8 + i], before[c]) - value);
+    }
+    CHECK((after[c] - before[c]) / -0.01 == Approx(expected / std::sqrt(8 * 7.0)).epsilon(1e-3));
+  }
+}
+
+TEST_CASE("lsq: gradients of elements beyond the range are zero", "[fast]") {
+  LearningLayer layer("int4", "tensor", R"j("learn": "lsq(activation)")j", 4);
+  layer.start({1, 1, 1, 1});
+  layer.step({0.5f, -0.5f, 0.25f, 0.7f}, 0);  // the largest is 7 steps of 0.1
+  layer.step({0.5f, -0.9f, 0.71f, 0.7f}, 0);
+  CHECK(layer.input_gradients() == std::vector<float>{1, 0, 0, 1});
+}
+
+TEST_CASE("lsq: what inference uses, a state, ranges", "[fast]") {
+  LearningLayer layer("int4", "tensor", R"j("learn": "lsq")j", 4);
+  layer.start({1, 0.5f, -0.25f, 0.3f});
+  CHECK(layer.numerics().learned_ranges().empty());
+  for (int i = 0; i < 5; ++i) layer.step({0.5f, -0.9f, 0.71f, 0.7f}, 0.05);
+  CHECK(layer.activation_scale() != layer.activation_scale_before());
+  const FixedRanges learned = layer.numerics().learned_ranges();
+  REQUIRE(learned.contains("layer"));
+  CHECK(learned.at("layer").activation->high == Approx(7 * layer.activation_scale()));
+  // Another one goes on from the state.
+  net::NamedState state;
+  layer.numerics().save_state(state);
+  LearningLayer other("int4", "tensor", R"j("learn": "lsq")j", 4);
+  other.start({1, 0.5f, -0.25f, 0.3f});
+  other.numerics().load_state(state);
+  CHECK(other.numerics().learned_ranges() == learned);
+  layer.step({0.1f, 0.2f, 0.3f, 0.4f}, 0.05);
+  other.take_weights(layer);
+  net::NamedState after;
+  layer.numerics().save_state(after);
+  CHECK(after != state);
+}
+
+TEST_CASE("lsq: refuses what has no static scale, and what it contradicts", "[fast]") {
+  const auto bind = [](const std::string& role, const std::string& rest) {
+    return [=] {
+      OneLayer(R"j("roles": {"weight": )j" + role + "}, \"learn\": \"lsq\"" + rest,
+               std::make_unique<net::Linear>(4, 1), {4});
+    };
+  };
+  CHECK_THROWS_WITH(bind(R"j({"format": "mxfp4"})j", "")(), Catch::Contains("one static scale"));
+  CHECK_THROWS_WITH(bind(R"j({"format": "int4", "rounding": "sr(8)"})j", "")(),
+                    Catch::Contains("roles.weight.rounding: expected rounding to nearest"));
+  CHECK_THROWS_WITH(bind(R"j({"format": "int4", "ste": "clipped"})j", "")(),
+                    Catch::Contains("roles.weight.ste: expected 'identity'"));
+  CHECK_THROWS_WITH(bind(R"j({"format": "int4", "mask": "greedy(2:4)"})j", "")(),
+                    Catch::Contains("roles.weight.mask: expected null"));
+  LearningLayer layer("int4", "tensor", R"j("learn": "lsq")j", 4);
+  net::TrainOptions options;
+  CHECK_NOTHROW(layer.numerics().require_options("r", options));
+  options.workers = 2;
+  CHECK_THROWS_WITH(layer.numerics().require_options("r", options),
+                    Catch::Contains("learn: expected one worker"));
+  options = {};
+  options.patience = 1;
+  CHECK_THROWS_WITH(layer.numerics().require_options("r", options),
+                    Catch::Contains("learn: expected no patience"));
+}
+
+}  // namespace lsq_test
