@@ -318,7 +318,8 @@ EncodedFile encode_file(const EncodeRequest& o, const OnProgress& on_progress) {
     const std::vector<Value> values = read_text_numbers(o.in);
     settled = settle(o.words, o.random_bits, format, {std::ssize(values)});
     file.from = "text";
-    file.encoded = encode(values, settled.conversion, o.in);
+    file.n = std::ssize(values);
+    if (!o.dry_run) file.encoded = encode(values, settled.conversion, o.in);
   } else {
     CodesTold told;
     if (!o.from.empty()) told.format = &find_format(o.from);
@@ -331,7 +332,10 @@ EncodedFile encode_file(const EncodeRequest& o, const OnProgress& on_progress) {
     }();
     settled = settle(o.words, o.random_bits, format, source.array.shape);
     file.from = source.format->name;
-    file.encoded = encode(source, settled.conversion, !o.flags.empty(), on_progress);
+    file.n = source.array.elements();
+    file.path = conversion_path(settled.conversion, *source.format, file.n);
+    if (!o.dry_run)
+      file.encoded = encode(source, settled.conversion, !o.flags.empty(), on_progress);
   }
   Sidecar& about = file.about;
   about.numemu = NUMEMU_VERSION;
@@ -341,6 +345,7 @@ EncodedFile encode_file(const EncodeRequest& o, const OnProgress& on_progress) {
   about.rounding = to_string(settled.conversion.rounding);
   about.overflow = to_string(settled.conversion.overflow);
   about.seed = settled.seed;
+  if (o.dry_run) return file;
   const Array& codes = file.encoded.codes.array;
   OutputFiles files;
   files.add_codes("codes", o.out, format, codes.shape, codes.data.data(), about, o.tensor);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "api/formats.hpp"
+#include "formats/convert.hpp"
 #include "formats/storage/packed/packed_file.hpp"
 #include "formats/storage/sidecar.hpp"
 
@@ -24,10 +25,13 @@ struct EncodeRequest {
   bool packed = false;      ///< codes of 1 to 8 bits
   bool text = false;        ///< `in` has a number a line; "-" is standard input
   bool hex_codes = false;   ///< it has a code of `from` a line
+  bool dry_run = false;     ///< look at the numbers, convert and write nothing
 };
 struct EncodedFile {
-  std::string from;      ///< format of what was encoded, or "text"
-  EncodedArray encoded;  ///< as written
+  std::string from;    ///< format of what was encoded, or "text"
+  std::int64_t n = 0;  ///< elements
+  ConversionPath path = ConversionPath::reference;
+  EncodedArray encoded;  ///< as written; empty after a dry run
   Sidecar about;
 };
 EncodedFile encode_file(const EncodeRequest&, const OnProgress& = {});

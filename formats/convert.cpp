@@ -12,8 +12,8 @@
 #include "formats/containers.hpp"
 #include "formats/error.hpp"
 #include "formats/float32_converter.hpp"
-#include "formats/simd/decode.hpp"
 #include "formats/simd/convert_loops.hpp"
+#include "formats/simd/decode.hpp"
 #include "formats/value.hpp"
 
 namespace numemu {
@@ -288,6 +288,30 @@ FlagCounts convert_codes_reference(const Conversion& c, const Format& from, cons
   return count_flags(f, n);
 }
 
+namespace {
+
+/// More codes than elements: a table of them does not pay.
+bool few_elements(const Format& from, std::int64_t n) {
+  return n < std::int64_t{1} << std::min(from.bits, kTableBits);
+}
+
+bool takes_table(const Conversion& c, const Format& from, std::int64_t n) {
+  return from.bits <= kTableBits && !c.rounding.stochastic() && !few_elements(from, n);
+}
+
+bool takes_converter(const Conversion& c, const Format& from, std::int64_t n) {
+  return n >= kWorthPlan && container_bytes(*c.format) <= 4 && widens(from) &&
+         !(few_elements(from, n) && from.bits <= 16);
+}
+
+}  // namespace
+
+ConversionPath conversion_path(const Conversion& c, const Format& from, std::int64_t n) {
+  if (takes_table(c, from, n)) return ConversionPath::table;
+  return takes_converter(c, from, n) && Float32Converter(c).fast() ? ConversionPath::vectors
+                                                                   : ConversionPath::reference;
+}
+
 FlagCounts convert_codes(const Conversion& c, const Format& from, const void* in, std::int64_t n,
                          void* out, std::uint8_t* flags, std::int64_t first) {
   if (is_float32(*c.format) && from.bits <= 8 && !c.rounding.stochastic() && n >= kWorthPlan) {
@@ -303,15 +327,13 @@ FlagCounts convert_codes(const Conversion& c, const Format& from, const void* in
       return {.elements = n, .invalid = invalid};
     }
   }
-  const bool few = n < std::int64_t{1} << std::min(from.bits, kTableBits);
-  if (from.bits <= kTableBits && !c.rounding.stochastic() && !few) {
+  if (takes_table(c, from, n)) {
     const CodeTable table(c, from);
     return in_tasks(n, flags, [&](std::int64_t begin, std::int64_t size, std::uint8_t* f) {
       table.convert(in, begin, size, at(out, begin, *c.format), f);
     });
   }
-  if (n >= kWorthPlan && container_bytes(*c.format) <= 4 && widens(from) &&
-      !(few && from.bits <= 16)) {
+  if (takes_converter(c, from, n)) {
     const Fast fast(c, from);
     return in_tasks(n, flags, [&](std::int64_t begin, std::int64_t size, std::uint8_t* f) {
       fast.convert(in, begin, size, out, f, first);

@@ -40,6 +40,20 @@ void print_summary(const EncodeOptions& options, const api::EncodedFile& file) {
              counted(codes.elements(), "element"), flags_text(file.encoded.counts));
 }
 
+/// What a run would do, and how long it would take where each element is converted for itself.
+void print_plan(const api::EncodedFile& file) {
+  constexpr double kReferenceSeconds = 3e-8;  // of a processor, for an element
+  const std::string how = file.path == ConversionPath::table ? "by a table"
+                          : file.path == ConversionPath::vectors
+                              ? "by vectors"
+                              : fmt::format(
+                                    "one by one, by the integer reference, "
+                                    "about {:.2g} s of a processor",
+                                    kReferenceSeconds * file.n);
+  fmt::print("{} of {} to {} {} {}: {}\n", counted(file.n, "element"), file.from,
+             *file.about.format, *file.about.rounding, *file.about.overflow, how);
+}
+
 int run_encode(const EncodeOptions& options) {
   api::EncodeRequest request = options.request;
   request.hex_codes = !options.codes.empty();
@@ -48,7 +62,7 @@ int run_encode(const EncodeOptions& options) {
     note_short_names("--format", request.format);
     note_short_names("--from", request.from);
   }
-  print_summary(options, file);
+  request.dry_run ? print_plan(file) : print_summary(options, file);
   return kFine;
 }
 
@@ -76,6 +90,8 @@ void add_encode(Program& program) {
   command
       .option("--codes hex", options.codes, "With --text: hex reads codes of --from, such as 0x3c")
       .one_of({"hex"});
+  command.flag("--dry-run", request.dry_run,
+               "Say how the elements would be converted and convert none");
   command.flag("--json", options.json, "Print JSON");
   command.flag("--quiet", options.quiet, "Print no progress and no summary (--json still prints)");
   add_threads(command);

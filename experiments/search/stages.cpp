@@ -163,9 +163,10 @@ std::vector<SearchEntry> to_measure(const std::vector<SearchEntry>& refined, std
       if (chosen.size() < most) chosen.insert(e);
   };
   choose(best, units > 1 ? (count + 1) / 2 : count);
-  std::vector<const SearchEntry*> front;  // besides those
+  std::vector<const SearchEntry*>
+      front;  // besides those, and where something is left of the signal
   for (const SearchEntry* const e : best)
-    if (!chosen.contains(e) && !std::isnan(e->refined.db) && !undercut(*e)) front.push_back(e);
+    if (!chosen.contains(e) && e->refined.db > 0 && !undercut(*e)) front.push_back(e);
   std::ranges::stable_sort(front, {}, [](const SearchEntry* e) { return e->configured.mac; });
   choose(spread(front, count - chosen.size()), count);
   choose(best, count);

@@ -26,7 +26,7 @@ bool quieter(const SearchEntry&, const SearchEntry&);
 
 /// Those to measure, in the order of `refined`, which is that of quieter(): the random ones and
 /// `count` others, the best. On several units half of them are the best, the others lie along the
-/// front of bits, cost and refined noise.
+/// front of bits, cost and refined noise, as far as the noise is below the signal.
 std::vector<SearchEntry> to_measure(const std::vector<SearchEntry>& refined, std::size_t count,
                                     std::size_t units);
 

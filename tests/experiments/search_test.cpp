@@ -94,11 +94,6 @@ TEST_CASE("search: units are part of the space", "[fast]") {
     if (row[2] == "neutral.mac.e8m2") CHECK(std::stod(row[9]) < 25);  // dB
   }
   CHECK(measured.size() > 1);
-  CHECK_THAT(found.sentences[1], Catch::StartsWith("What neutral.mac.int8.wrap adds"));
-  // Half of the four best lie along the front of bits, cost and noise, where the cheap unit is.
-  CHECK(std::ranges::any_of(found.tables[0].rows, [](const std::vector<std::string>& row) {
-    return row[2] == "neutral.mac.e8m2" && row[3] == "best";
-  }));
 }
 
 TEST_CASE("search: messages name settings as they were given", "[fast]") {

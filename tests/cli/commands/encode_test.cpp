@@ -103,6 +103,22 @@ TEST_CASE("the summary as JSON", "[fast]") {
   CHECK(json["flags"]["invalid"] == 1);
 }
 
+TEST_CASE("a dry run says how elements are converted, and writes nothing", "[fast]") {
+  const Folder s;
+  const std::vector<float> many(4096, 1.5F);
+  write_npy(s.path + "/many.npy", ArrayType::float32, {4096}, many.data());
+  const auto plan = [&](const std::string& options) {
+    const Result result = s.call("encode --in many.npy --out c.npy --dry-run " + options);
+    CHECK(result.code == 0);
+    CHECK_FALSE(std::filesystem::exists(s.path + "/c.npy"));
+    return result.out;
+  };
+  CHECK(plan("--format e4m3fn") ==
+        "4096 elements of float32 to float8_e4m3fn rne saturate: by vectors\n");
+  CHECK_THAT(plan("--format float64"), Contains("one by one, by the integer reference, about"));
+  CHECK_THAT(plan("--format e4m3fn --rounding 'sr(25)'"), Contains("integer reference"));
+}
+
 TEST_CASE("containers of wider formats", "[fast]") {
   const Folder s;
   for (const auto& [format, type] : {std::pair("bfloat16", ArrayType::uint16),
