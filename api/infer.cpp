@@ -9,7 +9,6 @@
 
 #include "api/infer_files.hpp"
 #include "api/machine_memory.hpp"
-#include "emu/net/fold_batch_norm.hpp"
 #include "emu/net/memory_plan.hpp"
 #include "emu/net/model/load_network.hpp"
 #include "emu/net/model/weights.hpp"
@@ -407,18 +406,6 @@ InferRequest resolved(InferRequest asked, const Context& context) {
 
 std::vector<NamedArray> arrays_of(const InferRequest& asked, const Context& context) {
   return asked.arrays.empty() ? read_arrays(asked.in, "--in", context) : named_arrays(asked.arrays);
-}
-
-net::ImportedModel opened_model(const InferRequest& asked, const std::vector<NamedArray>& arrays,
-                                const Folders& folders) {
-  net::ImportedModel model = load_model(asked.model, arrays, folders);
-  if (asked.fold_batch_norm) {
-    if (model.outputs.size() > 1)
-      throw usage_error("--fold-batch-norm: expected a model of one output");
-    net::fold_batch_norm(model.graph);
-    model.outputs[0].value = static_cast<int>(model.graph.value_count()) - 1;
-  }
-  return model;
 }
 
 }  // namespace

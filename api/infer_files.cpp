@@ -16,6 +16,7 @@
 #include "emu/net/data/dataset.hpp"
 #include "emu/net/data/images.hpp"
 #include "emu/net/data/source_options.hpp"
+#include "emu/net/fold_batch_norm.hpp"
 #include "emu/net/memory_plan.hpp"
 #include "emu/net/model/load_network.hpp"
 #include "emu/net/model/onnx/checkpoint.hpp"
@@ -339,6 +340,29 @@ net::ImportedModel load_model(const std::string& name, const std::vector<NamedAr
   file = net::read_onnx(name);
   options.one_sample = true;
   return with_note(net::import_onnx(std::move(file), options), options, reason);
+}
+
+net::ImportedModel opened_model(const InferRequest& asked, const std::vector<NamedArray>& arrays,
+                                const Folders& folders) {
+  net::ImportedModel model = load_model(asked.model, arrays, folders);
+  if (asked.fold_batch_norm) {
+    if (model.outputs.size() > 1)
+      throw usage_error("--fold-batch-norm: expected a model of one output");
+    net::fold_batch_norm(model.graph);
+    model.outputs[0].value = static_cast<int>(model.graph.value_count()) - 1;
+  }
+  return model;
+}
+
+std::optional<net::ImportedFile> source_of(const std::string& name,
+                                           const std::vector<NamedArray>& inputs,
+                                           const net::ImportedModel& opened) {
+  std::optional<net::OnnxModel> file = net::source_model(net::name_and_file(name).second);
+  if (!file) return std::nullopt;
+  net::ImportOptions options = shapes_of(*file, inputs);
+  options.one_sample = opened.inputs.at(0).batch_axis == net::kNoBatch;
+  net::ImportedModel imported = net::import_onnx(*file, options);
+  return net::ImportedFile{*std::move(file), std::move(imported)};
 }
 
 Tensor with_axis_moved(const Tensor& x, int from, int to) {

@@ -3,12 +3,14 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "api/networks.hpp"
 #include "emu/net/memory.hpp"
 #include "emu/net/model/onnx/import.hpp"
+#include "emu/net/model/onnx/quantized_file.hpp"
 #include "policies/policy.hpp"
 
 namespace numemu::api {
@@ -35,6 +37,14 @@ std::vector<NamedArray> read_arrays(const std::vector<std::string>& given, std::
 /// of them are one sample; a note says why.
 net::ImportedModel load_model(const std::string& name, const std::vector<NamedArray>& inputs,
                               const Folders&);
+/// load_model() of the request's model, batch normalisation folded where it asks for that.
+net::ImportedModel opened_model(const InferRequest&, const std::vector<NamedArray>&,
+                                const Folders&);
+/// The ONNX file of a model that load_model() gave, imported as it was, with its own weights;
+/// nothing for a network of this program's own.
+std::optional<net::ImportedFile> source_of(const std::string& name,
+                                           const std::vector<NamedArray>& inputs,
+                                           const net::ImportedModel&);
 
 /// The axis `from` becomes axis `to`; the others keep their order. Images: 1 to 3 puts channels
 /// last.

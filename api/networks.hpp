@@ -173,13 +173,17 @@ class Inference {
 };
 
 struct ExportRequest {
-  std::string out = {};       ///< .onnx, or .safetensors with codes and scales
+  std::string out = {};  ///< .onnx, or .safetensors with codes and scales
+  /// Arrays that calibrate in place of a data set, as in InferRequest: the network is then that of
+  /// an ONNX file, at their shapes.
+  std::vector<std::string> in = {};
   std::int64_t samples = 64;  ///< of calibration, on which the file is compared with the recipe
 };
 /// Outputs of the file, read back, beside those of the recipe.
 struct Agreement {
   std::int64_t samples = 0, same_bits = 0, same_class = 0, outputs = 0;
-  double largest = 0, difference = 0;  ///< magnitude of an output, and of a difference
+  double largest = 0, difference = 0;   ///< magnitude of an output, and of a difference
+  std::vector<std::string> notes = {};  ///< what the file computes otherwise than the recipe
 };
 Agreement export_network(const OpenRequest&, const ExportRequest&, const Context&);
 

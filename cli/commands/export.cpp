@@ -30,11 +30,13 @@ int run_export(const ExportOptions& options) {
                             {"same_bits", a.same_bits},
                             {"same_class", a.same_class},
                             {"largest_difference", a.difference},
-                            {"largest_output", a.largest}}
+                            {"largest_output", a.largest},
+                            {"notes", a.notes}}
                            .dump(2));
     return kFine;
   }
   if (!options.quiet) {
+    for (const std::string& note : a.notes) say("numemu: note: {}", note);
     fmt::print(
         "read back: {} of {} outputs have the same bits, {} of {} samples the same class; "
         "largest difference {:.3g} of outputs up to {:.3g}\n",
@@ -50,10 +52,10 @@ void add_export(Program& program) {
   auto [command, options] = program.command<ExportOptions>("export", run_export);
   const std::vector<api::Option> names = api::options_of(options.names);
   add_options(command, names, {"net"});
-  command
-      .option("--data SET", options.names.data,
-              "The data set whose samples calibrate activation scales: docs/data.md")
-      .required();
+  command.option("--data SET", options.names.data,
+                 "The data set whose samples calibrate activation scales: docs/data.md");
+  command.option("--in [NAME=]X.npy", options.asked.in,
+                 "Arrays of an ONNX file's inputs (repeatable) that calibrate in place of --data");
   add_options(command, names, {"recipe"});
   command
       .option("--out FILE", options.asked.out,

@@ -3,8 +3,15 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+#include <utility>
+
 #include "emu/net/gemm_layers.hpp"
+#include "formats/blocks/block_convert.hpp"
+#include "formats/blocks/block_layout.hpp"
+#include "formats/containers.hpp"
 #include "formats/error.hpp"
+#include "policies/numerics/weight_tiles.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -29,12 +36,75 @@ void require_exportable(const std::string& layer, const LayerRecipe& r) {
   if (r.zap) refuse(layer, "predicted zeros");
 }
 
-net::OnnxOperand weight_of(const std::string& layer, const RolePolicy& role,
+/// A weight in blocks or tiles, quantized as the frozen one was.
+net::OnnxOperand blocks_of(const net::GemmLayer& layer, const RolePolicy& role,
+                           const PlainOperand* frozen) {
+  const BlockFormat& format = *role.block;
+  const net::Tensor& x = *layer.weight;
+  const bool tiles = role.granularity == Granularity::tile;
+  const bool whole_line = role.axis == BlockAxis::reduction && !tiles;
+  net::OnnxBlocks blocks{.format = &format,
+                         .line = whole_line ? x.size() / x.dim(0) : x.shape.back(),
+                         .size = format.size};
+  if (role.rounding.stochastic() || format.affine == Affine::min || format.element->bits > 8)
+    refuse(layer.name, "a weight in blocks of " + format.name);
+  const RoleQuantizer quantizer(role);
+  std::vector<std::uint8_t> codes(x.data.size());
+  std::vector<float> values(x.data.size()), scales;
+  if (tiles) {
+    if (format.scale != &float32() || format.affine != Affine::sym)
+      refuse(layer.name, "a weight in tiles of " + format.name);
+    std::vector<float> of_tiles;
+    quantize_tiles(quantizer, x, {}, codes, of_tiles);
+    quantize_tiles(quantizer, x, {}, values);
+    const WeightTiles t(x.shape, role.tile_rows(), format.size);
+    blocks.rows = t.height;
+    for (std::int64_t line = 0; line < x.size() / blocks.line; ++line) {
+      const std::int64_t tap = line % t.taps, band = line / t.taps / t.height;
+      for (std::int64_t b = 0; b < blocks.per_line(); ++b)
+        scales.push_back(
+            of_tiles[static_cast<std::size_t>((tap * t.bands() + band) * blocks.per_line() + b)]);
+    }
+  } else {
+    const BlockLayout layout = block_layout(format, {x.size() / blocks.line, blocks.line}, 1);
+    const auto bytes = static_cast<std::size_t>(container_bytes(*format.scale));
+    const auto count = static_cast<std::size_t>(layout.blocks);
+    blocks.scale_codes.resize(count * bytes);
+    std::vector<std::uint8_t> zeros(format.affine == Affine::zp ? count : 0);
+    quantizer.quantize(layout, x.data.data(), {},
+                       {.codes = codes.data(),
+                        .scales = blocks.scale_codes.data(),
+                        .zero_points = zeros.empty() ? nullptr : zeros.data(),
+                        .tensor_scale = &blocks.tensor_scale},
+                       values.data());
+    for (std::size_t b = 0; b < count; ++b) {
+      StoredScale stored{.shift = zeros.empty() ? 0U : zeros[b]};
+      std::memcpy(&stored.scale, blocks.scale_codes.data() + b * bytes, bytes);
+      const BlockScale scale = block_scale(format, stored, blocks.tensor_scale);
+      scales.push_back(static_cast<float>(to_double(scale.factor)));
+      if (!zeros.empty()) blocks.zero_points.push_back(static_cast<std::int32_t>(scale.zero));
+    }
+  }
+  // A mask or another policy above the role changed what is quantized.
+  if (frozen != nullptr && frozen->dequantized && frozen->values != values)
+    refuse(layer.name, "a weight in blocks under another policy");
+  return {.format = format.element,
+          .scales = std::move(scales),
+          .codes = {codes.begin(), codes.end()},
+          .blocks = std::move(blocks)};
+}
+
+net::OnnxOperand weight_of(const net::GemmLayer& of, const LayerRecipe& recipe,
                            const PlainOperand* operand) {
+  const std::string& layer = of.name;
+  const RolePolicy& role = *recipe[RolePart::weight];
+  if (role.block != nullptr) {
+    if (recipe.masks[RolePart::weight]) refuse(layer, "a masked weight in blocks");
+    return blocks_of(of, role, operand);
+  }
   const bool whole =
       role.granularity == Granularity::tensor || role.granularity == Granularity::channel;
-  if (!whole || operand == nullptr)
-    refuse(layer, "a weight with other scales than one, or one for each channel,");
+  if (!whole || operand == nullptr) refuse(layer, "a weight with a scale for each row");
   const QuantizedTensor& codes = operand->codes;
   net::OnnxOperand out{.format = codes.format, .scales = codes.scales};
   if (codes.is_narrow()) {
@@ -49,6 +119,18 @@ net::OnnxOperand weight_of(const std::string& layer, const RolePolicy& role,
 net::OnnxOperand activation_of(const std::string& layer, const RolePolicy& role,
                                const StaticScales& scales, const std::string& name) {
   const auto found = scales.find(layer);
+  const bool half = role.format->name == "float16" || role.format->name == "bfloat16";
+  if (half && role.block == nullptr && role.scale == "none" && role.rounding == Rounding{} &&
+      role.overflow == Overflow::saturate)
+    return {.format = role.format, .scales = {}};
+  const bool of_row = role.granularity == Granularity::row;
+  const bool dynamic = found == scales.end() && role.scale == "absmax" && role.history == 0 &&
+                       !role.zero_point && role.format->bits <= 8 &&
+                       (of_row || role.granularity == Granularity::tensor);
+  if (dynamic && role.rounding == Rounding{} && role.overflow == Overflow::saturate)
+    return {.format = role.format,
+            .scales = {},
+            .scale_of = of_row ? net::OnnxScaleOf::row : net::OnnxScaleOf::sample};
   if (found == scales.end())
     refuse(layer, name + " without one calibrated scale (calibrate.rule, granularity)");
   if (role.rounding != Rounding{} || role.overflow != Overflow::saturate)
@@ -61,7 +143,7 @@ net::OnnxOperand activation_of(const std::string& layer, const RolePolicy& role,
 
 }  // namespace
 
-net::OnnxLayers onnx_layers(const RecipeNumerics& frozen) {
+net::OnnxLayers onnx_layers(const RecipeNumerics& frozen, bool weights_suffice) {
   net::OnnxLayers out;
   const StaticScales scales = frozen.static_scales(), seconds = frozen.second_scales();
   for (const auto& [layer, r] : frozen.bound().products()) {
@@ -70,8 +152,9 @@ net::OnnxLayers onnx_layers(const RecipeNumerics& frozen) {
     // What no pass multiplies (the recurrent weight of a single step) stays float32.
     if (frozen.operand_counts(layer.name, net::GemmKind::fprop).elements == 0) continue;
     if (r[RolePart::weight] && layer.weight != nullptr)
-      entry.weight = weight_of(layer.name, *r[RolePart::weight], frozen.frozen_weight(layer.name));
-    if (r[RolePart::activation])
+      entry.weight = weight_of(layer, r, frozen.frozen_weight(layer.name));
+    const bool chosen = !scales.contains(layer.name);
+    if (r[RolePart::activation] && !(weights_suffice && chosen && layer.weight != nullptr))
       entry.activation =
           activation_of(layer.name, *r[RolePart::activation], scales, "an activation");
     if (layer.weight != nullptr) continue;

@@ -9,9 +9,11 @@ namespace numemu::policies {
 
 /// The frozen weights and static activation scales of every layer, of both operands where neither
 /// is a weight, of numerics that have run a sample (which quantizes weights). Throws Error naming
-/// layer and cause for what such files cannot say: scales of blocks, rows and samples, masks of
-/// activations, roundings of activations other than rne, and roles of other tensors than operands.
-net::OnnxLayers onnx_layers(const RecipeNumerics& frozen);
+/// layer and cause for what such files cannot say: scales of rows, of blocks and samples of
+/// activations, masks of activations, roundings of activations other than rne, and roles of other
+/// tensors than operands. With `weights_suffice` activations whose scales are those of each tensor
+/// have no entry: what reads the file has the recipe.
+net::OnnxLayers onnx_layers(const RecipeNumerics& frozen, bool weights_suffice = false);
 
 /// Throws Error naming the layer whose operands a transform changes (key transform): codes would be
 /// those of a weight that no reader turns back.

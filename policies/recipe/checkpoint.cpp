@@ -114,10 +114,11 @@ FixedRanges ranges_of_codes(const Recipe& recipe, const net::OnnxLayers& layers)
   FixedRanges ranges;
   for (const auto& [name, layer] : layers) {
     const LayerRecipe roles = recipe.layer(name);
-    if (layer.weight)
+    // Blocks, and floats without a scale, have none.
+    if (layer.weight && !layer.weight->blocks)
       for (const float scale : layer.weight->scales)
         ranges[name].weight.push_back(range_of(*roles[RolePart::weight], {scale}));
-    if (layer.activation)
+    if (layer.activation && !layer.activation->scales.empty())
       ranges[name].activation =
           range_of(*roles[RolePart::activation],
                    {layer.activation->scales[0], layer.activation->zero_point});

@@ -5,11 +5,15 @@
 
 #include <cmath>
 #include <filesystem>
+#include <map>
 
 #include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/run_context.hpp"
 #include "formats/error.hpp"
+#include "formats/storage/input_file.hpp"
+#include "formats/storage/json.hpp"
+#include "formats/storage/safetensors.hpp"
 #include "tests/api/workplace.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/small_network.hpp"
@@ -286,6 +290,43 @@ TEST_CASE("exported with scales that are powers of two every output has the same
     CHECK(onnx.same_class == 16);
     CHECK(onnx.largest > 0);
     CHECK(onnx.difference == 0);
+  }
+}
+
+TEST_CASE("weights in blocks and tiles read back from packed codes give the same outputs",
+          "[fast]") {
+  const Workplace w;
+  struct Case {
+    const char *recipe, *type, *scale;  ///< of fc1.weight
+  };
+  for (const Case& each : {Case{"mxfp4", "U8", "U8"},
+                           {"nvfp4", "U8", "F8_E4M3"},
+                           {"mxfp8", "F8_E4M3", "U8"},
+                           {"fp8-block", "F8_E4M3", "F32"},
+                           {"w4a16-g128", "I8", "F16"},
+                           {"int8-dynamic", "I8", "F32"}}) {
+    INFO(each.recipe);
+    api::OpenRequest names = lenet(w, "int8", "absmax");
+    names.recipe = each.recipe;
+    Json json = Json::parse(read_file(NUMEMU_SOURCE "/data/recipes/" + names.recipe + ".json"));
+    // The single channel of the first layer fills no whole bytes of two codes.
+    if (!json.contains("gemms"))
+      json["layers"] =
+          Json::parse(R"([{"match": "conv1", "roles": {"weight": null, "activation": null}}])");
+    names.recipe = w.file("r.json", json.dump());
+    const std::string file = w / "m.safetensors";
+    const api::Agreement codes =
+        api::export_network(names, {.out = file, .samples = 16}, w.context);
+    CHECK(codes.outputs == 160);
+    CHECK(codes.same_bits == codes.outputs);
+    CHECK(codes.largest > 0);
+    InputFile stored(file);
+    std::map<std::string, std::string> types;
+    for (const SafetensorsEntry& entry : read_safetensors_header(stored).entries)
+      types[entry.name] = entry.type->name;
+    CHECK(types["fc1.weight"] == each.type);
+    CHECK(types["fc1.weight_scale"] == each.scale);
+    CHECK(types.contains("fc1.weight_scale_2") == (each.recipe == std::string("nvfp4")));
   }
 }
 

@@ -85,7 +85,8 @@ void write_recipes(const Scratch& s) {
   recipe("mxfp5.json", R"(, "roles": {"weight": {"format": "mxfp5"}})");
   recipe("mxfp4.json", R"(, "roles": {"weight": {"format": "mxfp4"}})");
   recipe("dynamic.json",
-         R"(, "roles": {"activation": {"format": "int8"}}, "calibrate": {"rule": "dynamic"})");
+         R"(, "roles": {"activation": {"format": "int8", "scale": "mse"}},
+             "calibrate": {"rule": "dynamic"})");
   recipe("rotated.json", R"(, "roles": {"weight": {"format": "int8"}}, "layers":
       [{"match": "fc1", "transform": {"rule": "hadamard", "block": 4}}])");
   recipe("shift.json", R"(, "norm": {"statistic": "shift"})");
@@ -248,7 +249,10 @@ const std::vector<Refusal> kRefusals = {
      "--calibrate-on z=wide.npy",
      "--calibrate-on: expected x=FILE"},
     {kExport + "--recipe mxfp4.json --out m2.onnx",
-     "conv1: a weight with other scales than one, or one for each channel, cannot"},
+     "conv1: an activation without one calibrated scale"},
+    {kExport + "--in x.npy --out m2.onnx", "--data: expected either a data set or arrays, by --in"},
+    {"export --net resnet20=resnet20.safetensors --in planes.npy --recipe int8.json --out m2.onnx",
+     "planes.npy"},
     {kExport + "--recipe dynamic.json --out m2.onnx",
      "conv1: an activation without one calibrated scale"},
     {kExport + "--recipe rotated.json --out m2.onnx",

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <functional>
@@ -12,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "emu/net/model/coded_blocks.hpp"
 #include "emu/net/model/safetensors.hpp"
 #include "emu/net/model/weights.hpp"
 #include "formats/error.hpp"
@@ -27,6 +29,8 @@ constexpr std::string_view kParameters = "parameters", kScale = "_scale", kForma
                            kInput = ".input", kInputScale = ".input_scale",
                            kInputZero = ".input_zero_point", kInputFormat = ".input_format",
                            kWeight = ".weight", kWeightFormat = ".weight_format";
+/// Of tensors of codes, behind their names.
+constexpr std::array<std::string_view, 3> kCodedKeys = {kFormat, "_blocks", "_tiles"};
 
 std::string_view type_of(const Format& format, OnnxType type) {
   if (format.kind != Kind::integer)
@@ -76,6 +80,13 @@ class File {
 
 void add_weight(File& file, const std::string& layer, const Parameter& parameter,
                 const OnnxOperand& operand) {
+  if (operand.blocks) {
+    for (CodedTensor& tensor : block_tensors(operand, parameter.value.shape, layer))
+      file.add(parameter.name + tensor.end, tensor.type, tensor.shape, std::move(tensor.bytes));
+    file.header.metadata.emplace_back(parameter.name + std::string(blocks_key(*operand.blocks)),
+                                      operand.blocks->format->name);
+    return;
+  }
   const std::optional<OnnxType> type = storage_type(*operand.format);
   if (!type) throw Error(fmt::format("{}: no type stores {}", layer, operand.format->name));
   // A byte for each element: fewer bits have no type there that readers agree on.
@@ -161,7 +172,7 @@ void write_coded(const std::string& path, const Graph& graph, const OnnxLayers& 
         file.floats(parameter.name, parameter.value.shape, parameter.value.data.data());
       }
     }
-    if (!layer.activation) continue;
+    if (!layer.activation || layer.activation->scales.empty()) continue;
     const OnnxOperand& input = *layer.activation;
     const auto zero = static_cast<float>(input.zero_point);
     file.floats(node.name + std::string(kInputScale), {1}, input.scales.data());
@@ -183,7 +194,9 @@ std::int64_t coded_weights_of(const std::string& path) {
     return 0;
   return std::ranges::count_if(header.entries, [&](const SafetensorsEntry& entry) {
     return std::ranges::any_of(header.metadata, [&](const auto& item) {
-      return item.first == entry.name + std::string(kFormat);
+      return item.first.size() > entry.name.size() && item.first.starts_with(entry.name) &&
+             std::ranges::find(kCodedKeys, item.first.substr(entry.name.size())) !=
+                 kCodedKeys.end();
     });
   });
 }
@@ -285,6 +298,13 @@ void decode_weights(Checkpoint& checkpoint, const std::string& path) {
   std::vector<NamedTensor> parameters;
   for (std::size_t i = 0; i < json.size(); ++i) {
     const std::string name = names.element(i).text("");
+    Tensor blocks = decoded_blocks(
+        path, name, [&](const std::string& key) { return sorted_metadata_of(checkpoint, key); },
+        take);
+    if (!blocks.empty()) {
+      parameters.push_back({name, std::move(blocks)});
+      continue;
+    }
     NamedTensor weight{name, take(name)};
     const std::string* const format = sorted_metadata_of(checkpoint, name + std::string(kFormat));
     if (format != nullptr) {

@@ -134,20 +134,20 @@ std::optional<Graph> before_training(const Checkpoint& checkpoint, const std::st
 
 }  // namespace
 
+std::optional<OnnxModel> source_model(const std::string& name) {
+  if (names_onnx_file(name)) return read_onnx(name);
+  if (!name.ends_with(".safetensors")) return std::nullopt;
+  const Checkpoint checkpoint = read_weights(name);
+  const std::string* const onnx = graph_of(checkpoint, name);
+  if (onnx == nullptr) return std::nullopt;
+  return parse_onnx(name, bytes_of(*onnx), true);
+}
+
 std::optional<ImportedFile> source_file(const std::string& name, const Dataset& data) {
-  OnnxModel model;
-  if (names_onnx_file(name)) {
-    model = read_onnx(name);
-  } else if (name.ends_with(".safetensors")) {
-    const Checkpoint checkpoint = read_weights(name);
-    const std::string* const onnx = graph_of(checkpoint, name);
-    if (onnx == nullptr) return std::nullopt;
-    model = parse_onnx(name, bytes_of(*onnx), true);
-  } else {
-    return std::nullopt;
-  }
-  ImportedModel imported = import_onnx(model, shapes_of(model, data));
-  return ImportedFile{std::move(model), std::move(imported)};
+  std::optional<OnnxModel> model = source_model(name);
+  if (!model) return std::nullopt;
+  ImportedModel imported = import_onnx(*model, shapes_of(*model, data));
+  return ImportedFile{*std::move(model), std::move(imported)};
 }
 
 std::pair<std::string, std::string> name_and_file(const std::string& text) {

@@ -44,8 +44,10 @@ bool is_trained_under_recipe(const Checkpoint&);
 /// "net" of the checkpoint's metadata, which names its network; "" without.
 std::string network_name(const Checkpoint&);
 
-/// The ONNX file that a network was made from, imported with its own weights: the file itself, or
-/// the graph of a checkpoint, which may lack large weights. Nothing for a reference network.
+/// The ONNX file that a network was made from: the file itself, or the graph of a checkpoint, which
+/// may lack large weights. Nothing for a reference network.
+std::optional<OnnxModel> source_model(const std::string& name);
+/// The ONNX file that a network was made from, imported with its own weights.
 std::optional<ImportedFile> source_file(const std::string& name, const Dataset&);
 
 }  // namespace numemu::net

@@ -72,6 +72,15 @@ void require_code_type(const std::string& path, const SafetensorsEntry& entry,
                           quote_name(entry.name), expected, quote_name(found)));
 }
 
+/// Codes or scales of a weight in blocks (coded_blocks.hpp), whose own reader checks them.
+bool is_of_blocks(const Checkpoint& checkpoint, std::string_view name) {
+  constexpr std::string_view kScales = "_scale";
+  if (name.ends_with(kScales)) name.remove_suffix(kScales.size());
+  const std::string weight(name);
+  return sorted_metadata_of(checkpoint, weight + "_blocks") != nullptr ||
+         sorted_metadata_of(checkpoint, weight + "_tiles") != nullptr;
+}
+
 void check_unique(const std::string& path, std::vector<std::string> names) {
   std::sort(names.begin(), names.end());
   const auto twice = std::adjacent_find(names.begin(), names.end());
@@ -136,8 +145,10 @@ Checkpoint read_safetensors_part(const std::string& path, bool with_bytes, bool 
   for (SafetensorsEntry& entry : header.entries) {
     const std::string* const format =
         coded ? sorted_metadata_of(checkpoint, entry.name + "_format") : nullptr;
-    const bool is_bytes = format == nullptr && entry.type->name == std::string_view("U8");
-    if (format != nullptr || (!is_bytes && stored_type(entry.type->name) == nullptr))
+    const bool of_blocks = coded && is_of_blocks(checkpoint, entry.name);
+    const bool is_bytes =
+        format == nullptr && !of_blocks && entry.type->name == std::string_view("U8");
+    if (format != nullptr || (!is_bytes && !of_blocks && stored_type(entry.type->name) == nullptr))
       require_code_type(path, entry, format);
     if (wanted && !wanted(entry.name)) {
       file.skip(entry.end - entry.begin);

@@ -1,10 +1,14 @@
 # The exported networks: what each is called, how it is built, its inputs, operator set and open axes.
 import torch
 import torch.nn.functional as F
-import torchvision.models as zoo
 from torch import nn
 
 import transformers as t
+
+try:
+    import torchvision.models as zoo
+except ImportError:  # the networks of torchvision are left out
+    zoo = None
 
 
 class Case:
@@ -55,7 +59,8 @@ def case(name, family, build, inputs, opset=13, **more):
 
 
 def image(name, opset, size=224, family="image", **arguments):
-    case(name, family, lambda: getattr(zoo, name)(weights=None, **arguments), (3, size, size), opset)
+    if zoo:
+        case(name, family, lambda: getattr(zoo, name)(weights=None, **arguments), (3, size, size), opset)
 
 
 # Classification at 224 pixels.
@@ -84,14 +89,15 @@ image("maxvit_t", 15)
 case("vit_tiny_16", "image", lambda: t.ViT(), (3, 224, 224), 17)
 
 # Segmentation.
-for _name, _opset in (("fcn_resnet50", 11), ("deeplabv3_mobilenet_v3_large", 12), ("lraspp_mobilenet_v3_large", 13)):
+for _name, _opset in (("fcn_resnet50", 11), ("deeplabv3_mobilenet_v3_large", 12),
+                      ("lraspp_mobilenet_v3_large", 13)) if zoo else ():
     case(_name, "segmentation",
          lambda name=_name: Fn(lambda s, x: s.net(x)["out"],
                                net=getattr(zoo.segmentation, name)(weights=None, weights_backbone=None)),
          (3, 224, 224), _opset)
 
 # Video and volumes.
-for _name, _opset in (("r3d_18", 11), ("r2plus1d_18", 13)):
+for _name, _opset in (("r3d_18", 11), ("r2plus1d_18", 13)) if zoo else ():
     case(_name, "3-D", lambda name=_name: getattr(zoo.video, name)(weights=None), (3, 8, 64, 64), _opset)
 case("unet3d", "3-D", lambda: Fn(
     lambda s, x: s.out(torch.cat([x0 := s.a(x), s.up(s.b(F.max_pool3d(x0, 2)))], 1)),
@@ -345,3 +351,102 @@ def quantized():
     net(torch.randn(4, 3, 16, 16))
     net.apply(torch.ao.quantization.disable_observer)
     return net
+
+
+# Small networks of the kinds that people quantize.
+def residual(i, o, stride):
+    return Fn(lambda s, x: F.relu(s.net(x) + s.short(x)),
+              net=nn.Sequential(nn.Conv2d(i, o, 3, stride, 1, bias=False), nn.BatchNorm2d(o), nn.ReLU(),
+                                nn.Conv2d(o, o, 3, 1, 1, bias=False), nn.BatchNorm2d(o)),
+              short=nn.Sequential(nn.Conv2d(i, o, 1, stride, bias=False), nn.BatchNorm2d(o)))
+
+
+def inverted(i, o, stride, act):
+    """MobileNet's block with squeeze and excitation."""
+    w = 2 * i
+    return Fn(lambda s, x: s.out((y := s.wide(x)) * s.gate(y.mean((2, 3), keepdim=True))),
+              wide=nn.Sequential(nn.Conv2d(i, w, 1, bias=False), nn.BatchNorm2d(w), act(),
+                                 nn.Conv2d(w, w, 3, stride, 1, groups=w, bias=False), nn.BatchNorm2d(w), act()),
+              gate=nn.Sequential(nn.Conv2d(w, 8, 1), nn.ReLU(), nn.Conv2d(8, w, 1), nn.Hardsigmoid()),
+              out=nn.Sequential(nn.Conv2d(w, o, 1, bias=False), nn.BatchNorm2d(o)))
+
+
+def grouped_attention(s, x):
+    """Four heads of queries over two of keys and values, rotated by their positions."""
+    n, length, _ = x.shape
+    heads = lambda y, count: y.view(n, length, count, 8).transpose(1, 2)
+    turn = lambda y: torch.cat([y[..., :4] * s.cos - y[..., 4:] * s.sin, y[..., :4] * s.sin + y[..., 4:] * s.cos], -1)
+    shared = lambda y: y[:, :, None].expand(n, 2, 2, length, 8).reshape(n, 4, length, 8)
+    q, k, v = turn(heads(s.q(x), 4)), shared(turn(heads(s.k(x), 2))), shared(heads(s.v(x), 2))
+    scores = (q @ k.transpose(2, 3)) * 8**-0.5 + torch.full((length, length), float("-inf")).triu(1)
+    return s.o((scores.softmax(-1) @ v).transpose(1, 2).reshape(n, length, 32))
+
+
+def pooled(s, x, edges):
+    """A graph network whose nodes gather their neighbours' sums by a list of edges."""
+    for layer in (s.first, s.second):
+        gathered = torch.zeros_like(x).scatter_add(0, edges[1][:, None].expand(-1, 8), x[edges[0]])
+        x = torch.relu(layer(x + gathered))
+    return s.head(x)
+
+
+def queries(s, x):
+    """DETR's: learned queries read what a convolution saw."""
+    seen = s.stem(x).flatten(2).transpose(1, 2)
+    found = s.decoder(s.table.weight[None].expand(x.shape[0], -1, -1), seen)
+    return s.classes(found), s.boxes(found).sigmoid()
+
+
+_ANGLES = torch.arange(12)[:, None] * torch.exp(-torch.arange(4) * 1.5)[None]
+case("mlp", "small", lambda: nn.Sequential(nn.Linear(20, 64), nn.ReLU(), nn.Linear(64, 32), nn.Tanh(), nn.Linear(32, 5)),
+     (20,), 13)
+case("lenet", "small", lambda: nn.Sequential(
+    nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5), nn.ReLU(), nn.AvgPool2d(2), nn.Flatten(),
+    nn.Linear(400, 84), nn.ReLU(), nn.Linear(84, 10), nn.LogSoftmax(-1)), (1, 28, 28), 9)
+case("resnet_small", "small", lambda: nn.Sequential(
+    nn.Conv2d(3, 16, 3, 1, 1, bias=False), nn.BatchNorm2d(16), nn.ReLU(), residual(16, 16, 1), residual(16, 32, 2),
+    nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 10)), (3, 32, 32), 13)
+case("mobilenet_small", "small", lambda: nn.Sequential(
+    nn.Conv2d(3, 16, 3, 2, 1, bias=False), nn.BatchNorm2d(16), nn.Hardswish(), inverted(16, 24, 2, nn.Hardswish),
+    inverted(24, 24, 1, nn.ReLU6), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Dropout(0.2), nn.Linear(24, 10)), (3, 32, 32), 14)
+case("convnext_small", "small", lambda: Fn(
+    lambda s, x: s.head((lambda y: y + s.scale[:, None, None] * s.two(F.gelu(s.one(s.norm(s.depth(y).permute(0, 2, 3, 1)))))
+                         .permute(0, 3, 1, 2))(s.stem(x)).mean((2, 3))),
+    stem=nn.Conv2d(3, 24, 4, 4), depth=nn.Conv2d(24, 24, 7, padding=3, groups=24), norm=nn.LayerNorm(24),
+    one=nn.Linear(24, 96), two=nn.Linear(96, 24), scale=torch.full((24,), 0.5), head=nn.Linear(24, 10)), (3, 32, 32), 16)
+case("dense_small", "small", lambda: Fn(
+    lambda s, x: s.head(torch.cat([x := s.stem(x), y := s.a(x), s.b(torch.cat([x, y], 1))], 1).mean((2, 3))),
+    stem=nn.Conv2d(3, 12, 3, 1, 1), a=nn.Sequential(nn.BatchNorm2d(12), nn.ReLU(), nn.Conv2d(12, 8, 3, 1, 1)),
+    b=nn.Sequential(nn.BatchNorm2d(20), nn.ReLU(), nn.Conv2d(20, 8, 3, 1, 1)), head=nn.Linear(28, 10)), (3, 16, 16), 10)
+case("gpt_small", "small", lambda: t.GPT2(200, 32, 32, 2, 4), {"tokens": tokens(16, 200)}, 13, axes={"tokens": {1: "length"}})
+case("bert_small", "small", lambda: t.BERT(200, 32, 32, 2, 4), {"tokens": tokens(16, 200), "mask": padding_mask(16)}, 14,
+     axes={"tokens": {1: "length"}, "mask": {1: "length"}})
+case("grouped_query", "small", lambda: Fn(
+    grouped_attention, q=nn.Linear(32, 32, bias=False), k=nn.Linear(32, 16, bias=False), v=nn.Linear(32, 16, bias=False),
+    o=nn.Linear(32, 32, bias=False), cos=_ANGLES.cos(), sin=_ANGLES.sin()), (12, 32), 14)
+case("class_token", "small", lambda: Fn(
+    lambda s, x: s.head(s.block(torch.cat([s.token.expand(x.shape[0], -1, -1), s.patch(x).flatten(2).transpose(1, 2)], 1)
+                                + s.place)[:, 0]),
+    token=torch.randn(1, 1, 32), place=torch.randn(1, 17, 32), patch=nn.Conv2d(3, 32, 8, 8), block=t.Block(32, 4, 64),
+    head=nn.Linear(32, 10)), (3, 32, 32), 13)
+case("detr_queries", "small", lambda: Fn(
+    queries, stem=nn.Conv2d(3, 32, 8, 8), table=nn.Embedding(5, 32), classes=nn.Linear(32, 4), boxes=nn.Linear(32, 4),
+    decoder=nn.TransformerDecoder(nn.TransformerDecoderLayer(32, 4, 64, batch_first=True), 1)), (3, 32, 32), 14)
+case("autoencoder", "small", lambda: Fn(
+    lambda s, x, noise: (lambda mean, spread: (s.decoder(mean + noise * (0.5 * spread).exp()), mean, spread))(
+        *s.encoder(x.flatten(1)).chunk(2, -1)),
+    encoder=nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 16)),
+    decoder=nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 64), nn.Sigmoid())), {"x": (1, 8, 8), "noise": (8,)}, 13)
+case("embedding_bag", "small", lambda: Fn(
+    lambda s, x: s.head(s.table(x)), table=nn.EmbeddingBag(50, 16, mode="mean"), head=nn.Linear(16, 4)),
+     {"x": tokens(6, 50)}, 13, fixed=True)
+case("edge_list", "small", lambda: Fn(pooled, first=nn.Linear(8, 8), second=nn.Linear(8, 8), head=nn.Linear(8, 3)),
+     {"x": lambda n: torch.randn(10, 8), "edges": lambda n: torch.randint(0, 10, (2, 24))}, 16, fixed=True)
+case("text_cnn", "small", lambda: Fn(
+    lambda s, x: s.head(torch.cat([F.relu(c(s.table(x).transpose(1, 2))).amax(-1) for c in s.net], -1)),
+    table=nn.Embedding(100, 16), net=nn.ModuleList(nn.Conv1d(16, 12, k) for k in (3, 4, 5)), head=nn.Linear(36, 4)),
+     {"x": tokens(20, 100)}, 13)
+case("squeeze_1d", "small", lambda: Fn(
+    lambda s, x: s.head(((y := s.net(x)) * s.gate(y.mean(-1)).unsqueeze(-1)).mean(-1)),
+    net=nn.Sequential(nn.Conv1d(4, 16, 5, 2), nn.BatchNorm1d(16), nn.SiLU(), nn.Conv1d(16, 16, 3, groups=16)),
+    gate=nn.Sequential(nn.Linear(16, 4), nn.SiLU(), nn.Linear(4, 16), nn.Sigmoid()), head=nn.Linear(16, 3)), (4, 64), 12)

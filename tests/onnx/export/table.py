@@ -61,7 +61,8 @@ def export(name, folder, batch=2, opset=None):
             torch.onnx.export(module, tuple(inputs.values()), base + ".onnx", opset_version=opset or case.opset,
                               input_names=list(inputs), output_names=names, dynamic_axes=axes)
         for key, value in inputs.items():
-            numpy.save(f"{base}.{key}.npy", value.numpy())
+            array = value.numpy()  # numemu reads no bool
+            numpy.save(f"{base}.{key}.npy", array.astype("uint8") if array.dtype == bool else array)
         for key, value in zip(names, outputs):
             numpy.save(f"{base}.{key}.expected.npy", value.numpy())
         with open(base + ".done", "w") as file:

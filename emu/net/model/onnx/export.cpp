@@ -301,6 +301,11 @@ class Exporter {
       return parameter.name;
     }
     const OnnxOperand& operand = *layer->second.weight;
+    if (operand.blocks) {
+      operands_.blocks(operand, node.name, parameter.name,
+                       taps ? order_of_conv(shape) : order_of_matrix(shape[0], shape[1]));
+      return parameter.name;
+    }
     operands_.weight(operand, node.name, parameter.name, dims, 0,
                      taps ? channels_first(shape, operand.codes) : operand.codes);
     return parameter.name;

@@ -7,19 +7,43 @@
 
 #include "emu/net/graph.hpp"
 #include "emu/net/model/onnx/tensor.hpp"
+#include "formats/blocks/block_format.hpp"
 #include "formats/format.hpp"
 
 namespace numemu::net {
+
+/// Scales of a weight in blocks: neighbours on lines of `line` elements in its order.
+struct OnnxBlocks {
+  const BlockFormat* format = nullptr;
+  std::int64_t line = 0, size = 0;  ///< elements of a line and of a block, the last one short
+  /// In a row of scales the lines of a tile follow each other; 1: every line has its own.
+  std::int64_t rows = 1;
+  std::vector<std::uint8_t> scale_codes = {};  ///< [line, block], as BlockArrays has them
+  float tensor_scale = 1;
+  std::vector<std::int32_t> zero_points = {};  ///< [line, block]; none: 0
+
+  std::int64_t per_line() const { return (line + size - 1) / size; }
+  /// The block of element i of the weight.
+  std::int64_t block_of(std::int64_t i) const { return i / line * per_line() + i % line / size; }
+};
+
+/// Whose largest magnitude gives an activation's scale where the file has none: that of each
+/// sample, or of each row of its last axis.
+enum class OnnxScaleOf : std::uint8_t { file, sample, row };
 
 /// How an operand of a product is stored. ONNX computes q = saturate(round(x / scale) + zero point)
 /// and y = (q - zero point) scale in float32, halves to even; of a float format q is the nearest
 /// value.
 struct OnnxOperand {
   const Format* format = nullptr;
-  std::vector<float> scales;  ///< one; of a weight also one for each index of axis 0
+  /// One; of a weight also one for each index of axis 0, or for each block. None: an activation is
+  /// rounded to a float of 16 bits.
+  std::vector<float> scales;
   std::int32_t zero_point = 0;
   bool shifted = false;  ///< the zero point may be any; signed integers then use every code
   std::vector<std::uint16_t> codes = {};  ///< of a weight, in its order
+  std::optional<OnnxBlocks> blocks = {};
+  OnnxScaleOf scale_of = OnnxScaleOf::file;  ///< else `scales` is empty
 };
 
 struct OnnxLayer {

@@ -56,8 +56,72 @@ std::string OperandWriter::hold(const OnnxOperand& operand, OnnxType type, const
   return clipped;
 }
 
+std::string OperandWriter::half(const Format& format, const std::string& name,
+                                const std::string& x) {
+  const auto most = static_cast<float>(largest_value(format));
+  const std::string low = name + "_low", high = name + "_high", held = name + "_held",
+                    codes = name + "_codes";
+  writer_->constant(low, {}, std::vector<float>{-most});
+  writer_->constant(high, {}, std::vector<float>{most});
+  writer_->node("Clip", held, {x, low, high}, held);
+  const auto type =
+      static_cast<std::int64_t>(format.name == "bfloat16" ? OnnxType::bfloat16 : OnnxType::float16);
+  writer_->node("Cast", codes, {held}, codes, {{"to", type}});
+  writer_->node("Cast", name, {codes}, name,
+                {{"to", static_cast<std::int64_t>(OnnxType::float32)}});
+  return name;
+}
+
+std::string OperandWriter::dynamic(const OnnxOperand& how, const std::string& layer,
+                                   const std::string& name, const std::string& x, bool whole) {
+  const Format& format = *how.format;
+  const OnnxType type = stored_as(how, layer + ": activation");
+  if (format.kind != Kind::integer && format.name != float8_format(type))
+    throw Error(
+        fmt::format("{}: activation: no operator of ONNX rounds to {}", layer, format.name));
+  const auto most = static_cast<float>(largest_value(format));
+  const auto of = [&](const char* part) { return name + part; };
+  const auto constant = [&](const char* part, float value) {
+    writer_->constant(of(part), {}, std::vector<float>{value});
+    return of(part);
+  };
+  const auto node = [&](const char* op, const char* part, const std::vector<std::string>& inputs,
+                        const std::vector<OnnxNodeAttribute>& attributes = {}) {
+    writer_->node(op, of(part), inputs, of(part), attributes);
+    return of(part);
+  };
+  // [rows, columns]: what shares a scale is a row.
+  const std::int64_t rows = how.scale_of == OnnxScaleOf::row ? -1 : whole ? 0 : 1;
+  const std::string flat = node("Flatten", "_flat", {x}, {{"axis", rows}}),
+                    size = node("Abs", "_size", {flat});
+  constexpr std::int64_t kAxesAreInputs = 18;  // the operator set, of ReduceMax
+  opset_ = std::max(opset_, kAxesAreInputs);
+  writer_->constant(of("_axes"), std::vector<std::int64_t>{1});
+  const std::string largest = node("ReduceMax", "_largest", {size, of("_axes")});
+  const std::string quotient = node("Div", "_quotient", {largest, constant("_most", most)}),
+                    // Of zeros: any scale will do.
+      scale = node("Max", "_scale", {quotient, constant("_least", 0x1p-126f)}),
+                    scaled = node("Div", "_scaled", {flat, scale});
+  std::string codes;
+  if (format.kind == Kind::integer) {
+    codes = node("Clip", "_codes",
+                 {node("Round", "_rounded", {scaled}), constant("_low", -most), of("_most")});
+  } else {
+    const std::string held = node("Clip", "_held", {scaled, constant("_low", -most), of("_most")});
+    const std::string coded =
+        node("Cast", "_coded", {held}, {{"to", static_cast<std::int64_t>(type)}});
+    codes = node("Cast", "_codes", {coded}, {{"to", static_cast<std::int64_t>(OnnxType::float32)}});
+  }
+  const std::string values = node("Mul", "_values", {codes, scale}),
+                    shape = node("Shape", "_shape", {x});
+  writer_->node("Reshape", name, {values, shape}, name);
+  return name;
+}
+
 std::string OperandWriter::activation(const OnnxOperand& how, const std::string& layer,
-                                      const std::string& name, const std::string& x) {
+                                      const std::string& name, const std::string& x, bool whole) {
+  if (how.scale_of != OnnxScaleOf::file) return dynamic(how, layer, name, x, whole);
+  if (how.scales.empty()) return half(*how.format, name, x);
   const OnnxType type = stored_as(how, layer + ": activation");
   const std::string scale = name + "_scale", zero = name + "_zero_point", codes = name + "_codes";
   writer_->constant(scale, {}, how.scales);
@@ -82,6 +146,36 @@ void OperandWriter::weight(const OnnxOperand& how, const std::string& layer,
   std::vector<OnnxNodeAttribute> attributes;
   if (!one) attributes.push_back({"axis", axis});
   writer_->node("DequantizeLinear", name, {codes, scale}, name, attributes);
+}
+
+void OperandWriter::blocks(const OnnxOperand& how, const std::string& layer,
+                           const std::string& name, const WeightOrder& order) {
+  constexpr std::int64_t kBlocks = 21;  // the operator set that has block_size
+  const OnnxBlocks& blocks = *how.blocks;
+  if (order.depth_axis < 0 || order.dims[static_cast<std::size_t>(order.depth_axis)] != blocks.line)
+    throw Error(layer + ": blocks across axes of the file's weight cannot be exported");
+  std::vector<float> scales;
+  std::vector<std::uint16_t> zeros;
+  for (const std::int64_t element : order.block_starts(blocks.size)) {
+    const auto block = static_cast<std::size_t>(blocks.block_of(element));
+    scales.push_back(how.scales[block]);
+    if (!blocks.zero_points.empty())
+      zeros.push_back(static_cast<std::uint16_t>(blocks.zero_points[block]));
+  }
+  const OnnxType type = stored_as(how, layer + ": weight");
+  opset_ = std::max(opset_, kBlocks);
+  const Shape scale_dims = order.block_dims(blocks.size);
+  const std::string codes = name + "_codes", scale = name + "_scale", zero = name + "_zero_point";
+  writer_->constant(codes, type, order.dims,
+                    stored_codes(*how.format, type, in_order(order, how.codes)));
+  writer_->constant(scale, scale_dims, scales);
+  std::vector<std::string> inputs = {codes, scale};
+  if (!zeros.empty()) {
+    writer_->constant(zero, type, scale_dims, stored_codes(*how.format, type, zeros));
+    inputs.push_back(zero);
+  }
+  writer_->node("DequantizeLinear", name, inputs, name,
+                {{"axis", order.depth_axis}, {"block_size", blocks.size}});
 }
 
 }  // namespace numemu::net

@@ -5,18 +5,19 @@
 
 #include <algorithm>
 #include <bit>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <utility>
 
+#include "emu/net/gemm_layers.hpp"
 #include "emu/net/memory_plan.hpp"
 #include "emu/net/model/onnx/constant.hpp"
 #include "emu/net/model/onnx/operand_writer.hpp"
 #include "emu/net/model/onnx/operator_sets.hpp"
+#include "emu/net/model/onnx/weight_order.hpp"
 #include "emu/net/model/onnx/wire.hpp"
-#include "emu/net/ops/conv.hpp"
+#include "emu/net/ops/recurrent.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::net {
@@ -25,53 +26,6 @@ namespace {
 // Fields of ModelProto and GraphProto.
 constexpr std::uint32_t kIrVersionField = 1, kGraphField = 7, kOpsetField = 8;
 constexpr std::uint32_t kNodeField = 1, kInitializerField = 5;
-
-/// Where the elements of a layer's weight lie in the file's tensor.
-struct WeightOrder {
-  Shape dims;             ///< of the file
-  std::int64_t axis = 0;  ///< of the output channels; -1: no axis has them all
-  /// The element of the graph's weight that is element i of the file's.
-  std::function<std::int64_t(std::int64_t i)> from;
-};
-
-/// Of a matrix [out, in] that the file has as [in, out].
-WeightOrder turned(std::int64_t out, std::int64_t in) {
-  return {{in, out}, 1, [out, in](std::int64_t i) { return i % out * in + i / out; }};
-}
-
-/// Of the weight [out, k.., in / groups] of a convolution, which the file has as [out, in / groups,
-/// k..].
-WeightOrder of_conv(const Shape& shape) {
-  Shape dims = shape;
-  std::rotate(dims.begin() + 1, dims.end() - 1, dims.end());
-  const std::int64_t in = shape.back(), taps = element_count(shape) / (shape.front() * in);
-  return {std::move(dims), 0, [in, taps](std::int64_t i) {
-            const std::int64_t o = i / (in * taps), c = i / taps % in, t = i % taps;
-            return (o * taps + t) * in + c;
-          }};
-}
-
-/// Of a transposed one, which the file has as [in, out / groups, k..] with its taps in the opposite
-/// order.
-WeightOrder of_conv_transpose(const Shape& shape, std::int64_t groups) {
-  const std::int64_t in = shape.back(), taps = element_count(shape) / (shape.front() * in),
-                     out = shape.front() / groups;
-  Shape dims = {in * groups, out};
-  dims.insert(dims.end(), shape.begin() + 1, shape.end() - 1);
-  return {std::move(dims), groups == 1 ? 1 : -1, [in, taps, out](std::int64_t i) {
-            const std::int64_t row = i / (out * taps), o = i / taps % out, t = i % taps;
-            const std::int64_t group = row / in, c = row % in;
-            return ((group * out + o) * taps + taps - 1 - t) * in + c;
-          }};
-}
-
-template <class T>
-std::vector<T> in_order(const WeightOrder& order, const std::vector<T>& values) {
-  std::vector<T> out(values.size());
-  for (std::size_t i = 0; i < out.size(); ++i)
-    out[i] = values[static_cast<std::size_t>(order.from(static_cast<std::int64_t>(i)))];
-  return out;
-}
 
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
   return std::ranges::equal(a, b, [](float x, float y) {
@@ -83,6 +37,12 @@ std::vector<float> elements(const Parameter& parameter) {
   return {parameter.value.data.begin(), parameter.value.data.end()};
 }
 
+bool has_subgraph(const OnnxNode& node) {
+  return std::ranges::any_of(node.attributes, [](const OnnxAttribute& each) {
+    return each.type == OnnxAttributeType::graph;
+  });
+}
+
 class QuantizedFile {
  public:
   QuantizedFile(const ImportedFile& file, const Graph& graph, const OnnxLayers& layers)
@@ -91,8 +51,15 @@ class QuantizedFile {
       initializers_[tensor.name] = &tensor;
       names_.emplace(tensor.name);
     }
-    for (const OnnxValueInfo& info : file_.graph.inputs) names_.emplace(info.name);
+    for (const OnnxValueInfo& info : file_.graph.inputs) {
+      names_.emplace(info.name);
+      if (!initializers_.contains(info.name)) live_.insert(info.name);
+    }
     for (const OnnxNode& node : file_.graph.nodes) {
+      const bool reads_live =
+          std::ranges::any_of(node.inputs, [&](std::string_view x) { return live_.contains(x); });
+      // What a subgraph reads by name may be anything.
+      if (reads_live || has_subgraph(node)) live_.insert(node.outputs.begin(), node.outputs.end());
       changes_.push_back(
           {{node.inputs.begin(), node.inputs.end()}, {node.outputs.begin(), node.outputs.end()}});
       names_.insert(node.outputs.begin(), node.outputs.end());
@@ -114,7 +81,8 @@ class QuantizedFile {
     }
     require_layers(made);
     for (std::size_t i = 0; i < file_.graph.nodes.size(); ++i) {
-      for (const std::size_t node : made[static_cast<int>(i)]) write_layer(i, *nodes_[node]);
+      for (const std::size_t node : made[static_cast<int>(i)]) write_layer(i, node);
+      write_recurrent(i, made[static_cast<int>(i)]);
       for (const std::size_t node : made[static_cast<int>(i)]) write_parameters(i, node);
       pieces_.push_back(std::exchange(writer_, OnnxWriter()));
     }
@@ -151,17 +119,19 @@ class QuantizedFile {
 
   /// Every layer is a node of the graph that the file's graph has.
   void require_layers(const std::map<int, std::vector<std::size_t>>& made) const {
-    std::set<std::string_view> known;
+    std::set<std::string> known;
     for (const auto& [source, nodes] : made) {
+      if (source < 0) continue;
       for (const std::size_t node : nodes)
-        if (source >= 0) known.insert(nodes_[node]->name);
+        for (const OpProduct& product : nodes_[node]->op->products())
+          known.insert(nodes_[node]->name + product.suffix);
     }
     for (const auto& [name, layer] : layers_) {
       const bool quantized = layer.weight || layer.activation || layer.second;
       if (quantized && !known.contains(name))
         throw Error(name +
-                    ": quantized operands within a recurrent operator or a branch cannot be "
-                    "exported; leave the layer in float32 (docs/recipes.md, layers)");
+                    ": quantized operands within a branch cannot be exported; leave the layer in "
+                    "float32 (docs/recipes.md, layers)");
     }
   }
 
@@ -181,33 +151,62 @@ class QuantizedFile {
     return wanted;
   }
 
+  /// The number of the node's operand that is constant; the right one where both are computed.
+  std::size_t constant_of(const OnnxNode& node) const {
+    return node.inputs.size() > 1 && !live_.contains(node.inputs[0]) ? 0 : 1;
+  }
+
   /// The input of the file's node that has the weight of its layer, and in which order. Nothing
   /// where the node is none of those whose weights the file can have as codes.
-  std::optional<std::pair<std::size_t, WeightOrder>> weight_of(const OnnxNode& node, const Op& op) {
-    if (std::as_const(op).parameters().empty()) return std::nullopt;
-    const Shape& shape = std::as_const(op).parameters()[0].value.shape;
-    const auto* const conv = dynamic_cast<const Conv*>(&op);
-    if (node.op_type == "Conv" && conv != nullptr) return std::pair(1, of_conv(shape));
-    if (node.op_type == "ConvTranspose" && conv != nullptr)
-      return std::pair(1, of_conv_transpose(shape, conv->options().groups));
-    if (op.kind() != "linear" || shape.size() != 2) return std::nullopt;
-    const WeightOrder as_it_is{shape, 0, [](std::int64_t i) { return i; }};
-    if (node.op_type == "Gemm")
-      return std::pair(1,
-                       integer_or(node, "transB", 0) != 0 ? as_it_is : turned(shape[0], shape[1]));
-    if (node.op_type != "MatMul") return std::nullopt;
-    const bool left = initializers_.contains(node.inputs[0]);
-    return std::pair<std::size_t, WeightOrder>(left ? 0 : 1,
-                                               left ? as_it_is : turned(shape[0], shape[1]));
+  std::optional<WeightInput> weight_of(const OnnxNode& node, const Op& op) const {
+    const std::size_t constant = constant_of(node);
+    const auto found = constant < node.inputs.size() ? initializers_.find(node.inputs[constant])
+                                                     : initializers_.end();
+    return weight_input(node, op, constant,
+                        found == initializers_.end() ? Shape() : found->second->dims);
+  }
+
+  /// Whether a value of the imported graph is a constant, or a view of one that the file's node
+  /// needs.
+  bool is_constant(int value, std::size_t at) const {
+    for (;;) {
+      const int i = value - static_cast<int>(imported_.graph.inputs.size());
+      if (i < 0) return false;
+      const Node& node = imported_.graph.nodes[static_cast<std::size_t>(i)];
+      if (node.op->kind() == "constant") return true;
+      if (imported_.sources[static_cast<std::size_t>(i)] != static_cast<int>(at) ||
+          node.inputs.empty())
+        return false;
+      value = node.inputs[0];
+    }
+  }
+
+  /// The number of the file's operand that the layer has on its left.
+  std::size_t left_of(std::size_t at, std::size_t made) const {
+    const OnnxNode& node = file_.graph.nodes[at];
+    const Node& product = imported_.graph.nodes[made];
+    const std::size_t constant = constant_of(node);
+    if (!std::as_const(*product.op).parameters().empty()) return 1 - constant;
+    if (is_constant(product.inputs.at(0), at)) return constant;
+    return is_constant(product.inputs.at(1), at) ? 1 - constant : 0;
   }
 
   void quantize_input(std::size_t at, std::size_t input, const OnnxOperand& how,
                       const std::string& layer, const char* suffix) {
     std::string& x = changes_[at].inputs[input];
-    x = operands_.activation(how, layer, free_name(layer + suffix), x);
+    const bool whole =
+        imported_.inputs.at(0).batch_axis == kNoBatch || !live_.contains(std::string_view(x));
+    if (how.scale_of == OnnxScaleOf::sample && !whole) {
+      const std::string_view op = file_.graph.nodes[at].op_type;
+      const bool recurrent = op == "LSTM" || op == "GRU" || op == "RNN";
+      if (recurrent || layers_across_samples(imported_.graph).contains(layer))
+        refuse(at, layer, "an operand with a scale for each sample, whose axis is not the first,");
+    }
+    x = operands_.activation(how, layer, free_name(layer + suffix), x, whole);
   }
 
-  void write_layer(std::size_t at, const Node& made) {
+  void write_layer(std::size_t at, std::size_t index) {
+    const Node& made = *nodes_[index];
     const auto found = layers_.find(made.name);
     if (found == layers_.end()) return;
     const OnnxLayer& layer = found->second;
@@ -221,15 +220,12 @@ class QuantizedFile {
     const bool has_weight = !std::as_const(*made.op).parameters().empty();
     if (layer.weight) {
       if (!weight) refuse(at, made.name, "a quantized weight");
-      write_weight(at, weight->first, weight->second, *layer.weight, made.name);
+      write_weight(at, *weight, *layer.weight, made.name);
     }
-    const std::size_t left = weight && weight->first == 0 ? 1 : 0;
-    if (layer.activation) {
-      // Which operand of an Einsum is constant decides which one is the layer's input.
-      const bool swapped = node.op_type == "Einsum" && initializers_.contains(node.inputs[0]);
-      quantize_input(at, swapped ? 1 : left, *layer.activation, made.name, ".input");
-    }
-    if (layer.second && !has_weight) quantize_input(at, 1, *layer.second, made.name, ".second");
+    const std::size_t left = left_of(at, index);
+    if (layer.activation) quantize_input(at, left, *layer.activation, made.name, ".input");
+    if (layer.second && !has_weight)
+      quantize_input(at, 1 - left, *layer.second, made.name, ".second");
   }
 
   /// alpha and beta are in the numbers of the graph.
@@ -238,30 +234,132 @@ class QuantizedFile {
       changes_[at].dropped.insert(input == 1 ? "alpha" : "beta");
   }
 
-  void write_weight(std::size_t at, std::size_t input, const WeightOrder& order,
-                    const OnnxOperand& how, const std::string& layer) {
+  void write_weight(std::size_t at, const WeightInput& weight, const OnnxOperand& how,
+                    const std::string& layer) {
+    changes_[at].inputs[weight.input] = written_codes(weight.order, how, layer);
+    changes_[at].written.insert(weight.input);
+    drop_factor(at, weight.input);
+  }
+
+  /// The name of a value: codes in the order of the file, times their scales.
+  std::string written_codes(const WeightOrder& order, const OnnxOperand& how,
+                            const std::string& layer) {
     const std::string name = free_name(layer + ".weight");
-    const std::vector<std::uint16_t> codes = in_order(order, how.codes);
-    if (how.scales.size() > 1 && order.axis < 0) {
-      // No axis of the file has the channels of all groups: their scales are a factor of its own.
-      OnnxOperand whole = how;
-      whole.scales = {1};
-      operands_.weight(whole, layer, name + "_whole", order.dims, 0, codes);
-      const std::int64_t channels = std::ssize(how.scales), each = std::ssize(codes) / channels;
-      Shape dims(order.dims.size(), 1);
-      dims[0] = order.dims[0], dims[1] = order.dims[1];
-      const std::int64_t taps = std::ssize(codes) / (dims[0] * dims[1]);
-      std::vector<float> scales;
-      for (std::int64_t i = 0; i < std::ssize(codes); i += taps)
-        scales.push_back(how.scales[static_cast<std::size_t>(order.from(i) / each)]);
-      writer_.constant(name + "_scales", dims, scales);
-      writer_.node("Mul", name, {name + "_whole", name + "_scales"}, name);
-    } else {
-      operands_.weight(how, layer, name, order.dims, order.axis, codes);
+    if (how.blocks) {
+      operands_.blocks(how, layer, name, order);
+      return name;
     }
-    changes_[at].inputs[input] = name;
+    const std::vector<std::uint16_t> codes = in_order(order, how.codes);
+    const std::int64_t channels = std::ssize(how.scales), axis = order.axis(channels);
+    OnnxOperand there = how;
+    if (channels == 1 || axis >= 0) {
+      if (channels > 1) there.scales = order.scales(how.scales);
+      operands_.weight(there, layer, name, order.dims, axis, codes);
+      return name;
+    }
+    // No axis of the file has all channels: their scales are a factor of its own.
+    there.scales = {1};
+    operands_.weight(there, layer, name + "_whole", order.dims, 0, codes);
+    writer_.constant(name + "_scales", order.scale_dims, order.scales(how.scales));
+    writer_.node("Mul", name, {name + "_whole", name + "_scales"}, name);
+    return name;
+  }
+
+  /// How a product of the graph's node is quantized; null where it is not.
+  const OnnxLayer* layer_of(const std::string& name) const {
+    const auto found = layers_.find(name);
+    return found == layers_.end() ? nullptr : &found->second;
+  }
+
+  /// The weights, biases and the input of a recurrent node, whose directions are nodes of the
+  /// graph.
+  void write_recurrent(std::size_t at, const std::vector<std::size_t>& made) {
+    std::vector<std::size_t> cells;
+    for (const std::size_t node : made)
+      if (dynamic_cast<const Recurrent*>(nodes_[node]->op.get()) != nullptr) cells.push_back(node);
+    if (cells.empty()) return;
+    bool changed = false;
+    for (const std::string_view name : file_.graph.nodes[at].inputs) {
+      const auto found = initializers_.find(name);
+      changed = changed || (found != initializers_.end() && found->second->absent);
+    }
+    for (const std::size_t cell : cells) {
+      const auto now = std::as_const(*nodes_[cell]->op).parameters(),
+                 before = std::as_const(*imported_.graph.nodes[cell].op).parameters();
+      for (std::size_t i = 0; i < now.size(); ++i)
+        changed = changed || !same_bits(elements(now[i]), elements(before[i]));
+    }
+    write_matrix(at, cells, 1, &RecurrentBlocks::input, changed);
+    write_matrix(at, cells, 2, &RecurrentBlocks::recurrent, changed);
+    const std::string& first = nodes_[cells[0]]->name;
+    if (changed) {
+      std::vector<float> bias;
+      for (const std::size_t cell : cells) {
+        const std::vector<float> more = recurrent_bias(*nodes_[cell]->op);
+        bias.insert(bias.end(), more.begin(), more.end());
+      }
+      std::vector<std::string>& inputs = changes_[at].inputs;
+      inputs.resize(std::max<std::size_t>(inputs.size(), 4));
+      const std::int64_t directions = std::ssize(cells);
+      write_constant(at, 3, first + ".bias", {directions, std::ssize(bias) / directions}, bias);
+    }
+    const OnnxLayer* const input = layer_of(first + ".input");
+    for (const std::size_t cell : cells) {
+      const OnnxLayer* const other = layer_of(nodes_[cell]->name + ".input");
+      const bool one = input != nullptr && input->activation,
+                 two = other != nullptr && other->activation;
+      if (one != two || (one && !same_scale(*input->activation, *other->activation)))
+        refuse(at, nodes_[cell]->name, "an input quantized in one direction otherwise");
+    }
+    if (input != nullptr && input->activation)
+      quantize_input(at, 0, *input->activation, first, ".input");
+  }
+
+  static bool same_scale(const OnnxOperand& a, const OnnxOperand& b) {
+    return a.format == b.format && a.scales == b.scales && a.zero_point == b.zero_point;
+  }
+
+  /// W or R, [directions, rows, columns], where an operand of it is quantized or numbers changed.
+  void write_matrix(std::size_t at, const std::vector<std::size_t>& cells, std::size_t input,
+                    std::vector<RecurrentBlock> RecurrentBlocks::*which, bool changed) {
+    const auto layer = [&](std::size_t cell, const RecurrentBlock& block) {
+      return layer_of(nodes_[cell]->name + block.product);
+    };
+    std::vector<std::vector<RecurrentBlock>> blocks;
+    bool written = changed;
+    for (const std::size_t cell : cells) {
+      blocks.push_back(recurrent_blocks(*nodes_[cell]->op).*which);
+      for (const RecurrentBlock& block : blocks.back())
+        written = written || (layer(cell, block) != nullptr && layer(cell, block)->weight);
+    }
+    if (!written) return;
+    std::vector<std::string> directions;
+    for (std::size_t d = 0; d < cells.size(); ++d) {
+      std::vector<std::string> parts;
+      for (const RecurrentBlock& block : blocks[d]) {
+        const std::string name = nodes_[cells[d]]->name + block.product;
+        const OnnxLayer* const how = layer(cells[d], block);
+        if (how != nullptr && how->weight) {
+          parts.push_back(written_codes(block.order, *how->weight, name));
+          continue;
+        }
+        parts.push_back(free_name(name + ".weight"));
+        const Op& op = *nodes_[cells[d]]->op;
+        writer_.constant(
+            parts.back(), block.order.dims,
+            in_order(block.order, elements(std::as_const(op).parameters()[block.parameter])));
+      }
+      directions.push_back(joined(parts, 1));
+    }
+    changes_[at].inputs[input] = joined(directions, 0);
     changes_[at].written.insert(input);
-    drop_factor(at, input);
+  }
+
+  std::string joined(const std::vector<std::string>& parts, std::int64_t axis) {
+    if (parts.size() == 1) return parts[0];
+    const std::string name = free_name(parts[0] + ".joined");
+    writer_.node("Concat", name, parts, name, {{"axis", axis}});
+    return name;
   }
 
   void write_constant(std::size_t at, std::size_t input, const std::string& name, const Shape& dims,
@@ -275,6 +373,7 @@ class QuantizedFile {
   /// The parameters of a node of the graph that are no longer the file's.
   void write_parameters(std::size_t at, std::size_t made) {
     const Op& op = *nodes_[made]->op;
+    if (dynamic_cast<const Recurrent*>(&op) != nullptr) return;
     const auto now = std::as_const(op).parameters();
     const auto before = std::as_const(*imported_.graph.nodes[made].op).parameters();
     const OnnxNode& node = file_.graph.nodes[at];
@@ -287,7 +386,7 @@ class QuantizedFile {
       }
       const std::vector<float> own = elements(before[i]);
       const bool is_weight = i == 0 && weight.has_value();
-      if (is_weight && changes_[at].written.contains(weight->first)) continue;
+      if (is_weight && changes_[at].written.contains(weight->input)) continue;
       const bool absent = std::ranges::any_of(node.inputs, [&](std::string_view name) {
         const auto found = initializers_.find(name);
         return found != initializers_.end() && found->second->absent &&
@@ -295,8 +394,8 @@ class QuantizedFile {
       });
       if (same_bits(values, own) && !absent) continue;
       if (is_weight) {
-        write_constant(at, weight->first, now[i].name, weight->second.dims,
-                       in_order(weight->second, values));
+        write_constant(at, weight->input, now[i].name, weight->order.dims,
+                       in_order(weight->order, values));
       } else {
         const auto [input, dims] = input_of(at, now[i], own, absent);
         write_constant(at, input, now[i].name, dims, values);
@@ -359,8 +458,7 @@ class QuantizedFile {
         read.insert(node.inputs.begin(), node.inputs.end());
       }
       // Values that a subgraph reads by name: everything stays.
-      for (const OnnxAttribute& each : node.attributes)
-        if (each.type == OnnxAttributeType::graph) return std::vector<bool>(changes_.size(), true);
+      if (has_subgraph(node)) return std::vector<bool>(changes_.size(), true);
     }
     return out;
   }
@@ -438,11 +536,7 @@ class QuantizedFile {
       }
     }
     // Subgraphs read by name.
-    const bool all = std::ranges::any_of(file_.graph.nodes, [](const OnnxNode& node) {
-      return std::ranges::any_of(node.attributes, [](const OnnxAttribute& each) {
-        return each.type == OnnxAttributeType::graph;
-      });
-    });
+    const bool all = std::ranges::any_of(file_.graph.nodes, has_subgraph);
     for (const auto& [part, info] : tensors) {
       if (!all && !read.contains(info->name)) continue;
       if (info->absent)
@@ -490,8 +584,9 @@ class QuantizedFile {
   const OnnxLayers& layers_;
   std::map<std::string_view, const OnnxTensor*> initializers_;
   std::set<std::string, std::less<>> names_;
-  std::vector<Change> changes_;     ///< by node of the file
-  std::vector<OnnxWriter> pieces_;  ///< what goes before each node
+  std::set<std::string_view> live_;  ///< values of the file that depend on its inputs
+  std::vector<Change> changes_;      ///< by node of the file
+  std::vector<OnnxWriter> pieces_;   ///< what goes before each node
   OnnxWriter writer_;
   OperandWriter operands_{writer_};
   std::vector<const Node*> nodes_;  ///< of the graph, by the imported ones; null: folded
@@ -499,6 +594,19 @@ class QuantizedFile {
 };
 
 }  // namespace
+
+std::vector<std::string> states_in_float32(const Graph& graph, const OnnxLayers& layers) {
+  std::vector<std::string> out;
+  for (const Node& node : graph.nodes) {
+    if (dynamic_cast<const Recurrent*>(node.op.get()) == nullptr) continue;
+    for (const OpProduct& product : node.op->products()) {
+      const auto found = layers.find(node.name + product.suffix);
+      const bool input = std::string_view(product.suffix) == ".input";
+      if (!input && found != layers.end() && found->second.activation) out.push_back(found->first);
+    }
+  }
+  return out;
+}
 
 std::string quantized_file(const ImportedFile& file, const Graph& graph, const OnnxLayers& layers) {
   return QuantizedFile(file, graph, layers).run();

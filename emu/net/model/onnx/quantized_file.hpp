@@ -1,6 +1,7 @@
 // A user's own ONNX file with the operands of its products quantized; all else stays as it is.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "emu/net/graph.hpp"
 #include "emu/net/model/onnx/export.hpp"
@@ -22,9 +23,12 @@ struct ImportedFile {
 ///
 /// `graph` has the nodes of the imported one, but for batch normalisations that were folded
 /// (fold_batch_norm.hpp): they go, and the product before takes the name of their result. Throws
-/// Error naming the layer or the node for what the file cannot say: a quantized operand of a
-/// recurrent layer or in a branch, weights of an Einsum, and a changed parameter that no
-/// initializer of its node holds.
+/// Error naming the layer or the node for what the file cannot say: a quantized operand in a
+/// branch, and a changed parameter that no initializer of its node holds.
 std::string quantized_file(const ImportedFile&, const Graph& graph, const OnnxLayers&);
+
+/// Products of recurrent nodes that multiply a quantized state. A node of ONNX holds its state in
+/// float32: the file differs from the recipe in them.
+std::vector<std::string> states_in_float32(const Graph&, const OnnxLayers&);
 
 }  // namespace numemu::net

@@ -54,30 +54,35 @@ std::string list(const std::string& name, std::vector<std::int64_t> values) {
 }
 
 /// Every weight as codes of the format, with a scale of its own for each output channel, or with
-/// one; the weights of the graph become what the codes mean.
-OnnxLayers quantize_weights(Graph& graph, const char* format, bool channels) {
+/// one; the weights of the graph become what the codes mean. `block`: with one for each such number
+/// of neighbours instead.
+OnnxLayers quantize_weights(Graph& graph, const char* format, bool channels,
+                            std::int64_t block = 0) {
   OnnxLayers layers;
   const Format& f = find_format(format);
   const auto most = static_cast<float>(largest_value(f));
   for (Node& node : graph.nodes) {
-    const std::string_view kind = node.op->kind();
-    if (kind != "linear" && !kind.starts_with("conv")) continue;
-    Tensor& weight = node.op->parameters()[0].value;
-    const std::int64_t count = channels ? weight.dim(0) : 1, each = weight.size() / count;
-    OnnxOperand operand;
-    operand.format = &f;
-    for (std::int64_t c = 0; c < count; ++c) {
-      // Powers of two that differ between channels, so that a mistaken axis shows.
-      operand.scales.push_back(std::ldexp(1.0f, static_cast<int>(c % 3) - 5));
-      for (std::int64_t i = 0; i < each; ++i) {
-        float& w = weight.data[c * each + i];
-        const float q = std::fmin(std::fmax(std::rint(w / operand.scales.back()), -most), most);
+    for (const OpProduct& product : node.op->products()) {
+      if (product.weight < 0) continue;
+      Tensor& weight = node.op->parameters()[product.weight].value;
+      const std::int64_t count = channels ? weight.dim(0) : 1, each = weight.size() / count;
+      OnnxOperand operand;
+      operand.format = &f;
+      if (block > 0) operand.blocks = {.line = weight.shape.back(), .size = block};
+      for (std::int64_t i = 0; i < weight.size(); ++i) {
+        const std::int64_t group = block > 0 ? operand.blocks->block_of(i) : i / each;
+        // Powers of two that differ between channels, so that a mistaken axis shows.
+        if (group == std::ssize(operand.scales))
+          operand.scales.push_back(std::ldexp(1.0f, static_cast<int>(group % 3) - 5));
+        const float scale = operand.scales[static_cast<std::size_t>(group)];
+        float& w = weight.data[i];
+        const float q = std::fmin(std::fmax(std::rint(w / scale), -most), most);
         operand.codes.push_back(
             static_cast<std::uint16_t>(static_cast<std::int32_t>(q) & ((1 << f.bits) - 1)));
-        w = q * operand.scales.back();
+        w = q * scale;
       }
+      layers[node.name + product.suffix].weight = std::move(operand);
     }
-    layers[node.name].weight = std::move(operand);
   }
   return layers;
 }
@@ -287,10 +292,173 @@ TEST_CASE("folded batch normalisation leaves the file, and its result keeps its 
   }
 }
 
+/// A recurrent node between two views, and a linear layer; `directions`: 1 or 2.
+std::string recurrent(const char* op, std::int64_t gates, std::int64_t directions,
+                      const std::vector<std::string>& attributes) {
+  constexpr std::int64_t kIn = 3, kHidden = 4;
+  ModelWriter w;
+  w.input("x", {-1, 5, kIn});
+  w.node("Transpose", {"x"}, {"t"}, {attribute("perm", std::vector<std::int64_t>{1, 0, 2})});
+  const std::int64_t rows = gates * kHidden;
+  w.floats("W", {directions, rows, kIn}, numbers(directions * rows * kIn, 1));
+  w.floats("R", {directions, rows, kHidden}, numbers(directions * rows * kHidden, 2));
+  w.floats("B", {directions, 2 * rows}, numbers(directions * 2 * rows, 3));
+  std::vector<std::string> all = attributes;
+  all.push_back(attribute("hidden_size", kHidden));
+  if (directions == 2) all.push_back(test::text_attribute("direction", "bidirectional"));
+  w.node(op, {"t", "W", "R", "B"}, {"h"}, all, "cell");
+  w.node("Transpose", {"h"}, {"y"}, {attribute("perm", std::vector<std::int64_t>{2, 0, 1, 3})});
+  w.output("y");
+  return w.file();
+}
+
+TEST_CASE("recurrent nodes have their weights as codes, gate by gate", "[fast]") {
+  const std::vector<std::string> after = {attribute("linear_before_reset", std::int64_t{1})};
+  for (const std::string& bytes :
+       {recurrent("LSTM", 4, 1, {}), recurrent("LSTM", 4, 2, {}), recurrent("GRU", 3, 2, after),
+        recurrent("GRU", 3, 1, {}), recurrent("RNN", 1, 2, {})}) {
+    for (const bool channels : {false, true}) {
+      INFO(bytes.size() << " " << channels);
+      const ImportedFile file = imported(bytes);
+      Graph graph = imported(bytes).imported.graph;
+      const OnnxLayers layers = quantize_weights(graph, "int8", channels);
+      CHECK(layers.size() >= 2);
+      const ImportedFile back = imported(quantized_file(file, graph, layers));
+      const Tensor x = some(graph, 2);
+      CHECK(outputs(back.imported.graph, x) == outputs(graph, x));
+      CHECK(outputs(file.imported.graph, x) != outputs(graph, x));
+    }
+  }
+}
+
+TEST_CASE("parameters of recurrent nodes that training changed replace the file's", "[fast]") {
+  const std::string bytes = recurrent("LSTM", 4, 2, {});
+  const ImportedFile file = imported(bytes);
+  Graph graph = imported(bytes).imported.graph;
+  for (Parameter* parameter : graph.parameters())
+    for (std::int64_t i = 0; i < parameter->value.size(); ++i) parameter->value.data[i] *= 0.5f;
+  const ImportedFile back = imported(quantized_file(file, graph, {}));
+  const Tensor x = some(graph, 2);
+  CHECK(outputs(back.imported.graph, x) == outputs(graph, x));
+}
+
+TEST_CASE("states of recurrent nodes and inputs of two scales", "[fast]") {
+  const std::string bytes = recurrent("LSTM", 4, 2, {});
+  const ImportedFile file = imported(bytes);
+  const Graph& graph = file.imported.graph;
+  OnnxOperand eighth;
+  eighth.format = &find_format("int8");
+  eighth.scales = {0.125f};
+  OnnxLayers layers;
+  layers["cell.input"].activation = eighth;
+  layers["cell.reverse.input"].activation = eighth;
+  layers["cell.recurrent"].activation = eighth;
+  const std::string written = quantized_file(file, graph, layers);
+  const ImportedFile back = imported(written);
+  std::int64_t quantizers = 0;
+  for (const OnnxNode& node : back.model.graph.nodes)
+    quantizers += node.op_type == "QuantizeLinear";
+  CHECK(quantizers == 1);
+  CHECK(states_in_float32(graph, layers) == std::vector<std::string>{"cell.recurrent"});
+  layers["cell.reverse.input"].activation->scales = {0.25f};
+  CHECK_THAT(message_of([&] { quantized_file(file, graph, layers); }),
+             Contains("cell.reverse: an input quantized in one direction otherwise"));
+}
+
+TEST_CASE("the constant operand of an Einsum and vectors are weights", "[fast]") {
+  struct Case {
+    const char* equation;
+    Shape dims;
+    bool left;
+  };
+  for (const Case& each :
+       {Case{"bij,jk->bik", {4, 5}, false}, Case{"bij,kj->bik", {5, 4}, false},
+        Case{"kj,bij->bik", {5, 4}, true}, Case{"bij,jkl->bikl", {4, 5, 2}, false},
+        Case{"bij,jk", {4, 5}, false}, Case{"...ij,jk->...ik", {4, 5}, false}}) {
+    INFO(each.equation);
+    ModelWriter w;
+    w.input("x", {-1, 6, 4}).floats("m", each.dims, numbers(element_count(each.dims), 1));
+    const std::vector<std::string> in =
+        each.left ? std::vector<std::string>{"m", "x"} : std::vector<std::string>{"x", "m"};
+    w.node("Einsum", in, {"y"}, {test::text_attribute("equation", each.equation)}, "sum");
+    w.output("y");
+    Graph graph = w.import().graph;
+    const OnnxLayers layers = quantize_weights(graph, "int8", true);
+    REQUIRE(layers.size() == 1);
+    const ImportedFile back = imported(quantized_file(imported(w.file()), graph, layers));
+    const Tensor x = some(graph, 2);
+    CHECK(outputs(back.imported.graph, x) == outputs(graph, x));
+  }
+  ModelWriter w;
+  w.input("x", {-1, 6, 4}).floats("v", {4}, numbers(4, 1));
+  w.node("MatMul", {"x", "v"}, {"y"}, {}, "dot").output("y");
+  Graph graph = w.import().graph;
+  const OnnxLayers layers = quantize_weights(graph, "int8", true);
+  REQUIRE(layers.size() == 1);
+  const ImportedFile back = imported(quantized_file(imported(w.file()), graph, layers));
+  const Tensor x = some(graph, 2);
+  CHECK(outputs(back.imported.graph, x) == outputs(graph, x));
+}
+
+TEST_CASE("weights in blocks keep a scale for each block of the file's axis", "[fast]") {
+  const ImportedFile file = imported(products());
+  for (const char* format : {"int4", "int8"}) {
+    INFO(format);
+    Graph graph = imported(products()).imported.graph;
+    OnnxLayers layers = quantize_weights(graph, format, false, 3);
+    std::erase_if(layers, [](const auto& layer) { return layer.first == "up"; });
+    const ImportedFile back = imported(quantized_file(file, graph, layers));
+    const Tensor x = some(graph, 2);
+    CHECK(outputs(back.imported.graph, x) == outputs(graph, x));
+    CHECK(back.model.opset == 21);
+  }
+}
+
+TEST_CASE("a constant left operand has the scale of the operand that it is", "[fast]") {
+  ModelWriter w;
+  w.input("x", {-1, 3, 6, 4}).floats("m", {3, 5, 6}, numbers(90, 1));
+  w.node("MatMul", {"m", "x"}, {"y"}, {}, "stack").output("y");
+  const ImportedFile file = imported(w.file());
+  const Graph& graph = file.imported.graph;
+  OnnxLayers layers;
+  for (const Node& node : graph.nodes) {
+    if (node.op->kind() != "matmul") continue;
+    OnnxOperand left, right;
+    left.format = right.format = &find_format("int8");
+    left.scales = {0.25f}, right.scales = {0.5f};
+    layers[node.name] = {.activation = left, .second = right};
+  }
+  REQUIRE(layers.size() == 1);
+  const ImportedFile back = imported(quantized_file(file, graph, layers));
+  const auto is_constant = [&](int value) {
+    while (value >= static_cast<int>(graph.inputs.size())) {
+      const Node& node = graph.nodes[static_cast<std::size_t>(value) - graph.inputs.size()];
+      if (node.inputs.empty()) return true;
+      value = node.inputs[0];
+    }
+    return false;
+  };
+  const auto product = std::ranges::find_if(
+      graph.nodes, [](const Node& node) { return node.op->kind() == "matmul"; });
+  const bool constant_is_left = is_constant(product->inputs.at(0));
+  REQUIRE(constant_is_left != is_constant(product->inputs.at(1)));
+  std::map<std::string_view, float> steps;
+  for (const OnnxTensor& tensor : back.model.graph.initializers)
+    if (tensor.name.ends_with("_scale")) steps[tensor.name] = to_floats(tensor).at(0);
+  int quantizers = 0;
+  for (const OnnxNode& node : back.model.graph.nodes) {
+    if (node.op_type != "QuantizeLinear") continue;
+    ++quantizers;
+    const bool constant = node.inputs[0] == "m";
+    CHECK(steps.at(node.inputs[1]) == (constant == constant_is_left ? 0.25f : 0.5f));
+  }
+  CHECK(quantizers == 2);
+}
+
 TEST_CASE("what the file cannot say is refused with the layer's name", "[fast]") {
   ModelWriter w;
   w.input("x", {-1, 6, 4}).floats("m", {4, 5}, numbers(20, 1));
-  w.node("Einsum", {"x", "m"}, {"y"}, {test::text_attribute("equation", "bij,jk->bik")}, "sum");
+  w.node("Einsum", {"x", "m"}, {"y"}, {test::text_attribute("equation", "bij,j...->bi...")}, "sum");
   w.output("y");
   Graph graph = w.import().graph;
   const OnnxLayers layers = quantize_weights(graph, "int8", false);
@@ -300,7 +468,7 @@ TEST_CASE("what the file cannot say is refused with the layer's name", "[fast]")
   OnnxLayers unknown;
   unknown["lstm.recurrent"].weight = layers.begin()->second.weight;
   CHECK_THAT(message_of([&] { quantized_file(imported(w.file()), graph, unknown); }),
-             Contains("lstm.recurrent: quantized operands within a recurrent operator"));
+             Contains("lstm.recurrent: quantized operands within a branch"));
 }
 
 }  // namespace
