@@ -339,7 +339,7 @@ TEST_CASE("dequantize --in reads a tensor of a checkpoint", "[fast]") {
   CHECK_FALSE(std::filesystem::exists(s.path + "/y.npy"));
 }
 
-TEST_CASE("dequantize: NVFP4 of another program", "[shared]") {
+TEST_CASE("dequantize: NVFP4 of another program", "[fast][shared]") {
   const Folder s;
   const std::string file = NUMEMU_SHARED "/cases/nvfp4_packed.safetensors";
   const Result result = s.call("dequantize --in '" + file + "' --out y.npy");
