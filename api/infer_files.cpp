@@ -121,15 +121,15 @@ net::ImportedModel with_note(net::ImportedModel model, const net::ImportOptions&
   return model;
 }
 
-/// The extent of the last parameter in the file; of the file's last one where it has another name.
+/// The extent of the network's last parameter; of the file's last tensor where it has another name.
 std::int64_t outputs_of(const net::Checkpoint& checkpoint, const std::string& architecture,
                         const net::Shape& shape) {
-  const net::Graph any = net::build_net(architecture, shape, 1);
-  const auto last =
-      std::ranges::find(checkpoint.tensors, any.parameters().back()->name, &net::NamedTensor::name);
-  const net::Tensor& tensor =
-      last == checkpoint.tensors.end() ? checkpoint.tensors.back().value : last->value;
-  return tensor.shape.empty() ? 1 : tensor.dim(0);
+  const net::Tensor& last = checkpoint.tensors.back().value;
+  const std::int64_t otherwise = last.shape.empty() ? 1 : last.dim(0);
+  const std::string name = net::build_net(architecture, shape, otherwise).parameters().back()->name;
+  const auto found = std::ranges::find(checkpoint.tensors, name, &net::NamedTensor::name);
+  return found == checkpoint.tensors.end() || found->value.shape.empty() ? otherwise
+                                                                         : found->value.dim(0);
 }
 
 /// A network of this program's own, whose shapes follow from the array and the weights, or of a
