@@ -34,9 +34,6 @@
 namespace numemu::cli {
 namespace {
 
-/// Commands that are documented but not written yet.
-const std::vector<std::string> kPlanned = {"plot"};
-
 /// Of each ErrorKind. 1 is a missed verdict, so that scripts tell it from every error.
 constexpr int kExitCodes[] = {kBadUsage, kBadUsage, kBadUsage, kBadUsage, kBadUsage};
 
@@ -151,9 +148,6 @@ int run_commands(int argc, char** argv, void (*add_commands)(Program&)) {
                   version);
   for (const CommandRow& row : kCommands) program.list(row.name, row.help);
   add_commands(program);
-  if (argc > 1 && std::ranges::find(kPlanned, argv[1]) != kPlanned.end())
-    return complain(
-        usage_error(fmt::format("command '{}' is planned but not available yet", argv[1])));
   try {
     // For shells and for the installation.
     const std::string first = argc > 1 ? argv[1] : "";

@@ -153,7 +153,7 @@ std::string bibtex(const Citation& c) {
   for (const auto& [what, digest] : c.digests)
     note += fmt::format("; {} {}", latex_text(what), latex_text(digest));
   return fmt::format(
-      "@misc{{{},\n  title = {{{{{}}}}},\n  howpublished = {{numemu {}{}}},\n  note = {{{}}}\n}}\n",
+      "@misc{{{},\n  title = {{{}}},\n  howpublished = {{numemu {}{}}},\n  note = {{{}}}\n}}\n",
       c.key, latex_text(c.title), latex_text(c.version),
       c.numerics.empty() ? "" : ", numerics version " + latex_text(c.numerics), note);
 }

@@ -58,7 +58,6 @@ TEST_CASE("unknown commands, options and names offer the nearest", "[fast]") {
   check_refused(s.run("train --data glyphs --epochs 0"), "--epochs");
   check_refused(s.run("sweep --threads 0"), "--threads");
   check_refused(s.run("units a b"), "units: unexpected argument 'b'");
-  check_refused(s.run("plot"), "command 'plot' is planned but not available yet");
 }
 
 TEST_CASE("numbers beyond their range are refused in one short line", "[fast]") {

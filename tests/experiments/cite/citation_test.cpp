@@ -41,7 +41,7 @@ TEST_CASE("citation: a sweep by digests of its configuration, network and data",
     CHECK(has(text, part));
   CHECK(c.key == "numemu-" + digest.substr(0, 8));
   CHECK(has(bibtex(c), "@misc{numemu-" + digest.substr(0, 8) +
-                           ",\n  title = {{numemu sweep of lenet on glyphs}}"));
+                           ",\n  title = {numemu sweep of lenet on glyphs}"));
   // One other rule is another run.
   Json other = sweep;
   other["seed"] = 77;
@@ -51,7 +51,7 @@ TEST_CASE("citation: a sweep by digests of its configuration, network and data",
 TEST_CASE("citation: an experiment by the command that runs it again", "[fast]") {
   Json experiment = sample::experiment();
   experiment["name"] = "kure";
-  experiment["seed"] = 5;
+  experiment["seed"] = std::uint64_t{5};
   experiment["settings"] = {{"net", "mlp"}, {"dist", "student-t:4 'x'"}};
   const Citation c = citation_of({}, nullptr, &experiment, {"1"});
   CHECK(c.command ==
