@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "api/infer_files.hpp"
 #include "api/networks.hpp"
@@ -73,23 +74,23 @@ net::Checkpoint described(const TrainedNet& trained, bool folded, const Dataset&
   return out;
 }
 
-/// The file that the network came from, quantized; of a reference network a file of our own.
-std::string onnx_bytes(const TrainedNet& trained, const Dataset& dataset,
-                       const net::OnnxLayers& layers) {
-  const auto source =
-      trained.source.empty() ? std::nullopt : net::source_file(trained.path, dataset);
-  return source ? net::quantized_file(*source, trained.graph, layers)
-                : net::export_onnx(trained.graph, layers);
-}
-
-/// Of a file that is not the recipe's in all layers.
-std::vector<std::string> notes_of(const Graph& graph, const net::OnnxLayers& layers) {
-  const std::vector<std::string> states = net::states_in_float32(graph, layers);
-  if (states.empty()) return {};
-  return {fmt::format(
-      "{} of recurrent layers, the first '{}': the recipe quantizes the state, which ONNX's "
-      "operators hold in float32; their weights and inputs are codes.",
-      counted(std::ssize(states), "product"), states[0])};
+/// Of a file that is not the recipe's in all layers. `source`: nothing for a reference network.
+std::vector<std::string> notes_of(const std::optional<net::ImportedFile>& source,
+                                  const Graph& graph, const net::OnnxLayers& layers) {
+  std::vector<std::string> notes;
+  const std::vector<std::string> states = net::states_in_float32(graph, layers),
+                                 own = source ? net::quantized_already(*source, layers)
+                                              : std::vector<std::string>();
+  if (!states.empty())
+    notes.push_back(fmt::format(
+        "{} of recurrent layers, the first '{}': the recipe quantizes the state, which ONNX's "
+        "operators hold in float32; their weights and inputs are codes.",
+        counted(std::ssize(states), "product"), states[0]));
+  if (!own.empty())
+    notes.push_back(
+        fmt::format("{}, the first '{}': the file's operators are quantized already and stay.",
+                    counted(std::ssize(own), "layer"), own[0]));
+  return notes;
 }
 
 struct Export {
@@ -117,8 +118,12 @@ Agreement export_on_data(const Export& e) {
   const net::Tensor own = net::forward(graph, batch, numerics);
   const net::OnnxLayers layers = policies::onnx_layers(numerics, !e.onnx);
   const Recipe plain = policies::with_ranges(e.recipe, {}, e.names.where());
+  std::optional<net::ImportedFile> source;
   if (e.onnx) {
-    write_atomically(e.asked.out, {onnx_bytes(trained, dataset, layers)});
+    // The file that the network came from, quantized; of a reference network a file of our own.
+    if (!trained.source.empty()) source = net::source_file(trained.path, dataset);
+    write_atomically(e.asked.out, {source ? net::quantized_file(*source, graph, layers)
+                                          : net::export_onnx(graph, layers)});
   } else {
     policies::require_coded_layers(layers, graph);
     net::write_coded(e.asked.out, graph, layers,
@@ -128,7 +133,7 @@ Agreement export_on_data(const Export& e) {
   if (e.onnx) {
     net::Numerics float32;
     Agreement out = compared(own, net::forward(back, batch, float32));
-    out.notes = notes_of(graph, layers);
+    out.notes = notes_of(source, graph, layers);
     return out;
   }
   policies::RecipeNumerics same(
@@ -222,7 +227,7 @@ Agreement export_on_arrays(const Export& e) {
                               found == there.end() ? "none" : net::to_string(found->second.shape)));
     compare(value, found->second, out);
   }
-  if (e.onnx) out.notes = notes_of(model.graph, layers);
+  if (e.onnx) out.notes = notes_of(source, model.graph, layers);
   return out;
 }
 

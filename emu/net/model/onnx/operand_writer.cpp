@@ -27,7 +27,8 @@ OnnxType OperandWriter::stored_as(const OnnxOperand& operand, const std::string&
   if (!type) throw Error(fmt::format("{}: no ONNX type stores {}", name, operand.format->name));
   const bool small = *type == OnnxType::int4 || *type == OnnxType::uint4 ||
                      *type == OnnxType::int16 || *type == OnnxType::uint16;
-  opset_ = std::max<std::int64_t>(opset_, small ? 21 : !float8_format(*type).empty() ? 19 : 13);
+  if (small || !float8_format(*type).empty())
+    opset_ = std::max<std::int64_t>(opset_, small ? 21 : 19);
   return *type;
 }
 

@@ -13,8 +13,9 @@ namespace numemu::net {
 class OperandWriter {
  public:
   /// `writer` outlives this. Names of values begin with what the caller gives, which no other value
-  /// has.
-  explicit OperandWriter(OnnxWriter& writer) : writer_(&writer) {}
+  /// has. `opset`: the least that is written; below 13 weights have one scale.
+  explicit OperandWriter(OnnxWriter& writer, std::int64_t opset = 13)
+      : writer_(&writer), opset_(opset) {}
 
   /// Quantizes the value x and back, and returns the result, which is `name`. Scales of samples and
   /// rows are computed: x / scale is rounded and multiplied by it again; `whole`: the first axis of
@@ -31,7 +32,7 @@ class OperandWriter {
   void blocks(const OnnxOperand&, const std::string& layer, const std::string& name,
               const WeightOrder&);
 
-  /// The least operator set that has the types written so far: 13, 19 or 21.
+  /// The least operator set that has what is written so far.
   std::int64_t opset() const { return opset_; }
 
  private:
@@ -43,7 +44,7 @@ class OperandWriter {
                    const std::string& x);
 
   OnnxWriter* writer_;
-  std::int64_t opset_ = 13;
+  std::int64_t opset_;
 };
 
 }  // namespace numemu::net

@@ -43,6 +43,12 @@ bool has_subgraph(const OnnxNode& node) {
   });
 }
 
+/// Nodes that multiply codes.
+bool is_quantized(const OnnxNode& node) {
+  return node.op_type.starts_with("QLinear") || node.op_type.ends_with("Integer") ||
+         node.op_type == "MatMulNBits";
+}
+
 class QuantizedFile {
  public:
   QuantizedFile(const ImportedFile& file, const Graph& graph, const OnnxLayers& layers)
@@ -90,6 +96,14 @@ class QuantizedFile {
   }
 
  private:
+  /// The operator set whose quantizers have an axis, and the first with those and Clip as written.
+  static constexpr std::int64_t kAxes = 13, kQuantizers = 11;
+
+  bool keeps_set() const {
+    return file_.opset >= kQuantizers && file_.opset < kAxes &&
+           std::ranges::any_of(file_.graph.nodes, has_subgraph);
+  }
+
   /// What becomes of a node of the file.
   struct Change {
     std::vector<std::string> inputs, outputs;
@@ -212,6 +226,7 @@ class QuantizedFile {
     const OnnxLayer& layer = found->second;
     const OnnxNode& node = file_.graph.nodes[at];
     if (!layer.weight && !layer.activation && !layer.second) return;
+    if (is_quantized(node)) return;
     const bool product = node.op_type == "Conv" || node.op_type == "ConvTranspose" ||
                          node.op_type == "Gemm" || node.op_type == "MatMul" ||
                          (node.op_type == "Einsum" && node.inputs.size() == 2);
@@ -252,12 +267,12 @@ class QuantizedFile {
     const std::vector<std::uint16_t> codes = in_order(order, how.codes);
     const std::int64_t channels = std::ssize(how.scales), axis = order.axis(channels);
     OnnxOperand there = how;
-    if (channels == 1 || axis >= 0) {
+    if (channels == 1 || (axis >= 0 && operands_.opset() >= kAxes)) {
       if (channels > 1) there.scales = order.scales(how.scales);
       operands_.weight(there, layer, name, order.dims, axis, codes);
       return name;
     }
-    // No axis of the file has all channels: their scales are a factor of its own.
+    // No axis of the file has all channels, or none is known there: their scales are a factor.
     there.scales = {1};
     operands_.weight(there, layer, name + "_whole", order.dims, 0, codes);
     writer_.constant(name + "_scales", order.scale_dims, order.scales(how.scales));
@@ -588,12 +603,25 @@ class QuantizedFile {
   std::vector<Change> changes_;      ///< by node of the file
   std::vector<OnnxWriter> pieces_;   ///< what goes before each node
   OnnxWriter writer_;
-  OperandWriter operands_{writer_};
+  /// Nodes with subgraphs are not raised.
+  OperandWriter operands_{writer_, keeps_set() ? file_.opset : kAxes};
   std::vector<const Node*> nodes_;  ///< of the graph, by the imported ones; null: folded
   std::vector<std::size_t> ranks_;
 };
 
 }  // namespace
+
+std::vector<std::string> quantized_already(const ImportedFile& file, const OnnxLayers& layers) {
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < file.imported.sources.size(); ++i) {
+    const int source = file.imported.sources[i];
+    const auto found = layers.find(file.imported.graph.nodes[i].name);
+    if (source >= 0 && found != layers.end() &&
+        is_quantized(file.model.graph.nodes[static_cast<std::size_t>(source)]))
+      out.push_back(found->first);
+  }
+  return out;
+}
 
 std::vector<std::string> states_in_float32(const Graph& graph, const OnnxLayers& layers) {
   std::vector<std::string> out;

@@ -27,6 +27,9 @@ struct ImportedFile {
 /// branch, and a changed parameter that no initializer of its node holds.
 std::string quantized_file(const ImportedFile&, const Graph& graph, const OnnxLayers&);
 
+/// Layers whose node of the file is quantized itself (QLinearConv, MatMulInteger, ...): it stays,
+/// and the file differs from the recipe in them.
+std::vector<std::string> quantized_already(const ImportedFile&, const OnnxLayers&);
 /// Products of recurrent nodes that multiply a quantized state. A node of ONNX holds its state in
 /// float32: the file differs from the recipe in them.
 std::vector<std::string> states_in_float32(const Graph&, const OnnxLayers&);
