@@ -307,6 +307,7 @@ TrainingPlan plan_of(const ExperimentRun& run, const net::Dataset& data,
   plan.trial = training_of(settings, settings.text("net"), {.least_batch = 4});
   plan.data = settings.text("data");
   plan.seeds = seeds_of(run);
+  plan.at_once = true;
   const std::string output = net::gemm_layer_names(initial_network(plan.trial, data)).back();
   plan.methods.push_back({"dense", Json::object()});
   for (const Method& method : compared)
