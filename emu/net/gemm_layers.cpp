@@ -14,7 +14,7 @@ namespace {
 bool passes(const Op& op) {
   const std::string_view kind = op.kind();
   return op.in_place() || op.result() == ResultKind::view || kind == "causal_mask" ||
-         kind == "where" || kind == "dropout";
+         kind == "where" || kind == "multiply_add" || kind == "dropout";
 }
 
 /// Of every value, whether a softmax reads it, and whether it comes from one, through operators

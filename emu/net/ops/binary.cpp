@@ -221,13 +221,19 @@ void Binary::backward(const OpCall&, const OpBackward& back) const {
   }
 }
 
-Shape Where::output_shape(Shapes inputs) const {
-  if (inputs.size() != 3)
-    throw Error("where: expected three inputs, got " + std::to_string(inputs.size()));
-  return Broadcast("where", inputs).shape();
+namespace {
+
+Shape shape_of_three(std::string_view kind, Shapes inputs) {
+  if (inputs.size() != 3) {
+    throw Error(std::string(kind) + ": expected three inputs, got " +
+                std::to_string(inputs.size()));
+  }
+  return Broadcast(kind, inputs).shape();
 }
 
-void Where::forward(const OpCall&, OpInputs inputs, Tensor& output) const {
+/// y[i] = value(a[i], b[i], c[i])
+template <class Value>
+void for_three(std::string_view kind, OpInputs inputs, Tensor& output, const Value& value) {
   std::array<Shape, 3> shapes;
   std::array<const float*, 3> data;
   for (int k = 0; k < 3; ++k) {
@@ -235,11 +241,52 @@ void Where::forward(const OpCall&, OpInputs inputs, Tensor& output) const {
     data[k] = inputs[k]->data.data();
   }
   float* const y = output.data.data();
-  Broadcast("where", shapes)
+  Broadcast(kind, shapes)
       .for_each_run(data, [=](std::int64_t first, std::int64_t n, const Broadcast::Runs& runs) {
         for (std::int64_t i = 0; i < n; ++i)
-          y[first + i] = neutral(runs[0][i] != 0 ? runs[1][i] : runs[2][i]);
+          y[first + i] = neutral(value(runs[0][i], runs[1][i], runs[2][i]));
       });
+}
+
+/// To an input that may have been broadcast: what its elements got is summed.
+void give(const Tensor& gradient, Tensor& to) {
+  if (to.size() == gradient.size()) {
+    to.data = gradient.data;
+  } else {
+    sum_to(gradient, to);
+  }
+}
+
+}  // namespace
+
+Shape MultiplyAdd::output_shape(Shapes inputs) const { return shape_of_three(kind(), inputs); }
+
+void MultiplyAdd::forward(const OpCall&, OpInputs inputs, Tensor& output) const {
+  for_three(kind(), inputs, output, [](float a, float b, float c) { return std::fma(a, b, c); });
+}
+
+void MultiplyAdd::backward(const OpCall&, const OpBackward& back) const {
+  if (!back.want_inputs) return;
+  Tensor passed(back.grad_output.shape);
+  float* const out = passed.data.data();
+  for (int k = 0; k < 2; ++k) {
+    const Tensor& other = *back.inputs[1 - k];
+    const std::array<Shape, 2> shapes{other.shape, back.grad_output.shape};
+    const std::array<const float*, 2> data{other.data.data(), back.grad_output.data.data()};
+    Broadcast(kind(), shapes)
+        .for_each_run(data, [=](std::int64_t first, std::int64_t n, const Broadcast::Runs& runs) {
+          for (std::int64_t i = 0; i < n; ++i) out[first + i] = neutral(runs[0][i] * runs[1][i]);
+        });
+    give(passed, back.grad_inputs[k]);
+  }
+  give(back.grad_output, back.grad_inputs[2]);
+}
+
+Shape Where::output_shape(Shapes inputs) const { return shape_of_three(kind(), inputs); }
+
+void Where::forward(const OpCall&, OpInputs inputs, Tensor& output) const {
+  for_three(kind(), inputs, output,
+            [](float condition, float a, float b) { return condition != 0 ? a : b; });
 }
 
 void Where::backward(const OpCall&, const OpBackward& back) const {
@@ -255,11 +302,7 @@ void Where::backward(const OpCall&, const OpBackward& back) const {
           for (std::int64_t i = 0; i < n; ++i)
             out[first + i] = (runs[0][i] != 0) == chosen ? neutral(runs[1][i]) : 0;
         });
-    if (back.grad_inputs[k].size() == passed.size()) {
-      back.grad_inputs[k].data = passed.data;
-    } else {
-      sum_to(passed, back.grad_inputs[k]);
-    }
+    give(passed, back.grad_inputs[k]);
   }
   std::fill(back.grad_inputs[0].data.begin(), back.grad_inputs[0].data.end(), 0.0f);
 }

@@ -1,5 +1,5 @@
-// Elementwise operators of two inputs under broadcasting, one row of a table each; the choice
-// between two tensors by a third.
+// Elementwise operators of two inputs under broadcasting, one row of a table each; of three, the
+// choice between two tensors and the fused multiply-add.
 #pragma once
 #include <array>
 
@@ -40,6 +40,16 @@ class Binary final : public Op {
 
  private:
   const BinaryRule& rule_;
+};
+
+/// y = a b + c, rounded once (a fused multiply-add), for inputs (a, b, c) broadcast as in numpy.
+class MultiplyAdd final : public Op {
+ public:
+  MultiplyAdd() : Op({.kind = "multiply_add", .inputs = {Use::linear, Use::linear}}) {}
+  /// Throws Error unless there are three inputs whose shapes fit.
+  Shape output_shape(Shapes inputs) const override;
+  void forward(const OpCall&, OpInputs inputs, Tensor& output) const override;
+  void backward(const OpCall&, const OpBackward&) const override;
 };
 
 /// y = condition != 0 ? a : b for inputs (condition, a, b) broadcast as in numpy; a NaN condition

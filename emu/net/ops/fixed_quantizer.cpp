@@ -29,11 +29,16 @@ FixedQuantizer::FixedQuantizer(const FixedQuantizerOptions& options, Tensor scal
           .inputs = every_input(options.quantizes ? std::optional(Use::index) : std::nullopt),
           .in_place = true}),
       options_(options) {
-  const auto bad = [](float scale) { return !(scale > 0) || !std::isfinite(scale); };
+  // ONNX multiplies by scales of any sign; a quotient has an order of codes only by positive ones.
+  const auto bad = [&](float scale) {
+    return (options.quantizes && !(scale > 0)) || !std::isfinite(scale);
+  };
   if (scales.empty() || zero_points.size() != scales.size() ||
       std::ranges::any_of(scales.data, bad)) {
-    throw Error(std::string(kind()) + ": expected positive scales and as many zero points, got " +
-                std::to_string(scales.size()) + " and " + std::to_string(zero_points.size()));
+    throw Error(std::string(kind()) +
+                (options.quantizes ? ": expected positive scales" : ": expected finite scales") +
+                " and as many zero points, got " + std::to_string(scales.size()) + " and " +
+                std::to_string(zero_points.size()));
   }
   // No initial values may replace them: fan_in is negative.
   parameters_.push_back(

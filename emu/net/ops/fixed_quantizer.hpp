@@ -36,7 +36,7 @@ struct FixedQuantizerOptions {
 class FixedQuantizer final : public Op {
  public:
   /// One scale and zero point for the whole tensor, or as many as the axis has elements. Throws
-  /// Error unless there are as many of each and scales are positive and finite.
+  /// Error unless there are as many of each and scales are finite, and positive where it quantizes.
   FixedQuantizer(const FixedQuantizerOptions&, Tensor scales, Tensor zero_points);
   bool is_cast() const { return options_.cast; }
   /// Throws Error unless there is one input whose axis has as many elements as there are scales.

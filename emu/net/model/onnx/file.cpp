@@ -380,8 +380,12 @@ OnnxGraph read_subgraph(const OnnxModel& model, const OnnxNode& node, std::strin
 
 std::int64_t weights_as_codes(const std::string& path) {
   InputFile file(path);
-  if (!contains(file, "DequantizeLinear")) return 0;
-  file.rewind();
+  bool any = false;
+  for (const char* op : {"DequantizeLinear", "MatMulNBits"}) {
+    any = any || contains(file, op);
+    file.rewind();
+  }
+  if (!any) return 0;
   if (file.left() > std::min(kLargestFile, memory_left() / 2)) return 0;
   OnnxModel model;
   model.path = path;
@@ -396,6 +400,9 @@ std::int64_t weights_as_codes(const std::string& path) {
     if (tensor.type != OnnxType::int32) constants.insert(tensor.name);
   for (const OnnxNode& node : model.graph.nodes) {
     if (node.op_type == "Constant" && !node.outputs.empty()) constants.insert(node.outputs[0]);
+    if (node.op_type == "MatMulNBits" && node.inputs.size() > 1 &&
+        constants.contains(node.inputs[1]))
+      decoded.insert(node.inputs[1]);
     const bool quantizer = node.op_type == "DequantizeLinear" || node.op_type == "QuantizeLinear";
     if (!quantizer || node.inputs.empty() || !constants.contains(node.inputs[0])) continue;
     if (node.op_type == "DequantizeLinear") decoded.insert(node.inputs[0]);

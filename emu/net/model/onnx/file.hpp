@@ -44,7 +44,7 @@ struct OnnxAttribute {
   std::vector<std::int64_t> integers;
   std::vector<float> numbers;
   std::vector<std::string_view> texts;
-  std::unique_ptr<OnnxTensor> tensor;  ///< there if and only if the type is tensor
+  std::shared_ptr<OnnxTensor> tensor;  ///< there if and only if the type is tensor; of all copies
   std::string_view graph;              ///< the bytes of a GraphProto: read_subgraph()
 };
 

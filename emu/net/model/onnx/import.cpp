@@ -42,7 +42,9 @@ constexpr const OnnxHandlers& (*kTables[])() = {
 };
 #undef NUMEMU_ONNX_OPERATORS
 
-const OnnxHandler* find_handler(std::string_view op) {
+/// Of an operator of ONNX's own domain by its name, of another one by "DOMAIN.NAME".
+const OnnxHandler* find_handler(std::string_view domain, std::string_view own) {
+  const std::string op = domain.empty() ? std::string(own) : fmt::format("{}.{}", domain, own);
   for (const auto& table : kTables) {
     for (const auto& [name, handler] : table()) {
       if (name == op) return &handler;
@@ -189,12 +191,39 @@ std::vector<OnnxValue> OnnxImporter::results_of(const OnnxNode& node) {
       for (OnnxConstant& constant : *folded) keep(std::move(constant));
     if (!results.empty()) return results;
   }
-  const OnnxHandler* handler = find_handler(node.op_type);
+  const OnnxHandler* handler = find_handler(node.domain, node.op_type);
   if (handler != nullptr && all_constant && !open) return computed(node, *handler);
   if (options_.one_sample && !all_constant && !open) return results_in_run(node);
   if (handler != nullptr) return (*handler)(*this, node);
   throw Error(fmt::format("operator {} is not supported on values that are not constant",
                           printable(node.op_type)));
+}
+
+std::vector<OnnxValue> OnnxImporter::as_operator(const OnnxNode& like, std::string_view op,
+                                                 const std::vector<OnnxValue>& inputs) {
+  OnnxNode node = like;
+  node.op_type = op;
+  node.domain = {};
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const bool absent = inputs[i].is_constant() && inputs[i].constant == nullptr;
+    names.push_back(absent ? std::string() : fmt::format("\n{}", i));
+  }
+  node.inputs.assign(names.begin(), names.end());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!names[i].empty()) values_[node.inputs[i]] = inputs[i];
+  }
+  const auto gone = [&] {
+    for (const std::string& name : names) values_.erase(name);
+  };
+  try {
+    std::vector<OnnxValue> results = (*find_handler({}, op))(*this, node);
+    gone();
+    return results;
+  } catch (const Error&) {
+    gone();
+    throw;
+  }
 }
 
 /// Nodes of the graph; where it cannot have the operator, what the operator makes of the values
@@ -204,7 +233,7 @@ std::vector<OnnxValue> OnnxImporter::results_in_run(const OnnxNode& node) {
                             printable(node.op_type)));
   const std::size_t first = graph_.nodes.size();
   const std::int64_t bytes_left = bytes_left_;
-  if (const OnnxHandler* handler = find_handler(node.op_type)) {
+  if (const OnnxHandler* handler = find_handler(node.domain, node.op_type)) {
     try {
       return (*handler)(*this, node);
     } catch (const Error& error) {
@@ -350,8 +379,8 @@ void OnnxImporter::require_operators() const {
   };
   std::map<std::string, std::vector<const OnnxNode*>> missing;
   for (const OnnxNode& node : model_.graph.nodes) {
-    if (node.domain.empty() &&
-        (is_folded_only(node.op_type) || find_handler(node.op_type) != nullptr))
+    if ((node.domain.empty() && is_folded_only(node.op_type)) ||
+        find_handler(node.domain, node.op_type) != nullptr)
       continue;
     const std::string op = cut(printable(node.op_type), kLongest);
     missing[node.domain.empty() ? op : cut(printable(node.domain), kLongestPart) + "." + op]

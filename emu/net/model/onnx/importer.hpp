@@ -108,6 +108,11 @@ class OnnxImporter {
   /// A view under another shape, given in ONNX order.
   OnnxValue reshape_to(const OnnxNode&, const OnnxValue& plain, const std::vector<Extent>& target);
 
+  /// What an operator of ONNX's own domain makes of values, with the node's attributes and name; an
+  /// empty one is an input that is left out.
+  std::vector<OnnxValue> as_operator(const OnnxNode& like, std::string_view op,
+                                     const std::vector<OnnxValue>& inputs);
+
   /// The batch that the file gives its inputs as a number, 0 for a symbol.
   std::int64_t fixed_batch() const { return fixed_batch_; }
   /// A graph value with one sample (that axis has extent 1), repeated for every sample of the

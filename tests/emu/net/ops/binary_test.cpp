@@ -1,4 +1,4 @@
-// Every elementwise operator of two inputs under broadcasting, and the choice by a third: values,
+// Every elementwise operator of two inputs under broadcasting, and those of three: values,
 // gradients, special values, threads, the lines in docs/networks.md.
 #include "emu/net/ops/binary.hpp"
 
@@ -255,6 +255,28 @@ TEST_CASE("where and its gradients", "[fast]") {
   };
   constexpr double kTolerance = 30 * 0x1p-24;  // a sum of at most 30 gradients below 1, rounded
   test::check_op(op, inputs, reference, kTolerance);
+}
+
+TEST_CASE("multiply_add rounds once, and its gradients", "[fast]") {
+  // (1 + 2^-23)^2 - (1 + 2^-22) = 2^-46, which two roundings lose.
+  Tensor a({1}, 1 + 0x1p-23f), c({1}, -(1 + 0x1p-22f));
+  Numerics numerics;
+  CHECK(test::run_op(MultiplyAdd(), {a, a, c}, numerics).output.data[0] == 0x1p-46f);
+  const std::vector<Tensor> inputs{test::random_tensor({2, 1, 5}, 1),
+                                   test::random_tensor({3, 5}, 2), test::random_tensor({1}, 3)};
+  const auto reference = [&](const std::vector<test::Doubles>& arguments) {
+    test::Doubles y;
+    for (int n = 0; n < 2; ++n)
+      for (int r = 0; r < 3; ++r)
+        for (int k = 0; k < 5; ++k)
+          y.push_back(arguments[0][n * 5 + k] * arguments[1][r * 5 + k] + arguments[2][0]);
+    return y;
+  };
+  constexpr double kTolerance = 30 * 0x1p-24;  // a sum of at most 30 gradients below 1, rounded
+  MultiplyAdd op;
+  test::check_op(op, inputs, reference, kTolerance);
+  const std::vector<Shape> two{{2}, {2}};
+  CHECK_THROWS_WITH(MultiplyAdd().output_shape(two), Catch::Contains("three"));
 }
 
 TEST_CASE("where takes NaN for true and gives the neutral NaN", "[fast]") {

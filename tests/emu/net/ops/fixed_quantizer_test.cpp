@@ -90,6 +90,16 @@ TEST_CASE("fixed quantizers have the same bits on any number of threads", "[fast
                       {test::random_tensor({50, 2, 300}, 2)});
 }
 
+TEST_CASE("dequantizing takes scales of any sign", "[fast]") {
+  const FixedQuantizer op({.quantizes = false}, vector_of({-0.5f}), vector_of({1}));
+  Tensor x({2});
+  x.data = {3, -1};
+  Numerics numerics;
+  CHECK(test::run_op(op, {x}, numerics).output.data == std::vector<float>{-1, 1});
+  CHECK_THROWS_WITH(FixedQuantizer({.quantizes = false}, vector_of({NAN}), vector_of({0})),
+                    Catch::Contains("finite scales"));
+}
+
 TEST_CASE("fixed quantizers refuse scales that do not fit", "[fast]") {
   CHECK_THROWS_WITH(FixedQuantizer({}, vector_of({0}), vector_of({0})),
                     Catch::Contains("positive scales"));

@@ -384,6 +384,72 @@ Values matmul_integer(OnnxImporter& importer, const OnnxNode& node) {
   return {integer_matmul(importer, node, 2, 1, 3)};
 }
 
+/// Codes of `bits` bits from the low end of each byte on.
+std::int64_t code_at(const Tensor& bytes, std::int64_t row, std::int64_t row_bytes, std::int64_t i,
+                     std::int64_t bits) {
+  const std::int64_t per = 8 / bits;
+  const auto byte =
+      static_cast<std::int64_t>(bytes.data[static_cast<std::size_t>(row * row_bytes + i / per)]);
+  return byte >> bits * (i % per) & ((1 << bits) - 1);
+}
+
+/// com.microsoft.MatMulNBits: x times the transposed [N, K] weight whose codes are bytes
+/// [N, blocks, bytes of a block], with a scale for each block and a zero point in codes (each row
+/// on whole bytes) or in floats.
+Values matmul_n_bits(OnnxImporter& importer, const OnnxNode& node) {
+  const std::int64_t depth = integer_or(node, "K", 0), outputs = integer_or(node, "N", 0),
+                     bits = integer_or(node, "bits", 4), block = integer_or(node, "block_size", 0);
+  constexpr std::int64_t kMost = std::int64_t{1} << 31;
+  if (depth < 1 || depth > kMost || outputs < 1 || outputs > kMost)
+    throw Error(fmt::format("expected K and N of 1..2^31, found {} and {}", depth, outputs));
+  if (bits != 2 && bits != 4 && bits != 8)
+    throw Error(fmt::format("expected codes of 2, 4 or 8 bits, found {}", bits));
+  if (block < 16 || block > kMost || (block & (block - 1)) != 0)
+    throw Error(fmt::format("expected a block_size of a power of two from 16 on, found {}", block));
+  if (importer.has_input(node, 4)) throw Error("expected no g_idx, which orders groups");
+  if (const std::int64_t level = integer_or(node, "accuracy_level", 0); level > 1)
+    importer.note(fmt::format(
+        "MatMulNBits: accuracy_level {} lets ONNX Runtime round activations; numemu multiplies "
+        "them in float32, and recipes say what else.",
+        level));
+  const std::int64_t blocks = (depth + block - 1) / block, row_bytes = blocks * (block * bits / 8),
+                     zero_bytes = (blocks * bits + 7) / 8;
+  const auto sized = [&](std::size_t index, std::int64_t size, const char* what) {
+    Tensor tensor = importer.tensor(node, index);
+    if (tensor.size() != size)
+      throw Error(fmt::format("expected {} {} for N {} and K {} in blocks of {}, found {}", size,
+                              what, outputs, depth, block, to_string(tensor.shape)));
+    return tensor;
+  };
+  const Tensor codes = sized(1, outputs * row_bytes, "bytes of codes"),
+               scales = sized(2, outputs * blocks, "scales");
+  Tensor zeros;
+  const bool has_zeros = importer.has_input(node, 3);
+  const ConstantRef stored_zeros = has_zeros ? importer.input(node, 3).constant : nullptr;
+  if (has_zeros && stored_zeros == nullptr) throw Error("expected constant zero points");
+  const bool coded = has_zeros && is_integer(stored_zeros->type);
+  if (has_zeros)
+    zeros = sized(3, outputs * (coded ? zero_bytes : blocks),
+                  coded ? "bytes of zero points" : "zero points");
+  importer.hold(outputs * depth);
+  Tensor weight({outputs, depth});
+  for (std::int64_t n = 0; n < outputs; ++n) {
+    for (std::int64_t k = 0; k < depth; ++k) {
+      const std::int64_t b = k / block;
+      const float zero = !has_zeros ? static_cast<float>(1 << (bits - 1))
+                         : coded    ? static_cast<float>(code_at(zeros, n, zero_bytes, b, bits))
+                                    : zeros.data[static_cast<std::size_t>(n * blocks + b)];
+      weight.data[static_cast<std::size_t>(n * depth + k)] =
+          (static_cast<float>(code_at(codes, n, row_bytes, k, bits)) - zero) *
+          scales.data[static_cast<std::size_t>(n * blocks + b)];
+    }
+  }
+  const OnnxValue x = importer.to_plain(importer.value(node, 0));
+  if (!importer.has_input(node, 5)) return {linear(importer, node, x, std::move(weight), nullptr)};
+  const Tensor bias = sized(5, outputs, "numbers of the bias");
+  return {linear(importer, node, x, std::move(weight), &bias)};
+}
+
 /// The tensors of an operator over `size` channels, each of that many numbers.
 std::vector<Tensor> per_channel(OnnxImporter& importer, const OnnxNode& node, std::int64_t size,
                                 std::size_t count) {
@@ -562,6 +628,7 @@ const OnnxHandlers& onnx_products_handlers() {
       {"Gemm", gemm},
       {"MatMul", matmul},
       {"MatMulInteger", matmul_integer},
+      {"com.microsoft.MatMulNBits", matmul_n_bits},
       {"BatchNormalization", batch_norm},
   };
   return kHandlers;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "emu/net/model/onnx/arithmetic.hpp"
@@ -272,13 +273,274 @@ Values qlinear_conv(OnnxImporter& importer, const OnnxNode& node) {
   return {requantized(importer, node, sums, scale, weight_scale, 6)};
 }
 
+// Quantized operators of ONNX Runtime (domain com.microsoft), with its results:
+// contrib_ops/cpu/quantization and mlas/lib of github.com/microsoft/onnxruntime say which float32
+// operations give the integers.
+
+/// A constant input of one number; `otherwise` where it is left out.
+float one_number(OnnxImporter& importer, const OnnxNode& node, std::size_t index, float otherwise) {
+  if (!importer.has_input(node, index)) return otherwise;
+  const Tensor numbers = importer.constant(node, index).tensor();
+  if (numbers.size() != 1)
+    throw Error(fmt::format("expected input {} to be one number, found {}", index,
+                            to_string(numbers.shape)));
+  return numbers.data[0];
+}
+
+float one_scale(OnnxImporter& importer, const OnnxNode& node, std::size_t index) {
+  const float scale = one_number(importer, node, index, 0);
+  if (!(scale > 0) || !std::isfinite(scale))
+    throw Error(fmt::format("expected input {} to be a positive scale, found {}", index, scale));
+  return scale;
+}
+
+/// The type of integers by their zero point; uint8 without.
+OnnxType integers_of(OnnxImporter& importer, const OnnxNode& node, std::size_t zero) {
+  const OnnxType type =
+      importer.has_input(node, zero) ? importer.constant(node, zero).type : OnnxType::uint8;
+  if (type != OnnxType::uint8 && type != OnnxType::int8)
+    throw Error("expected integers of 8 bits, found " + to_string(type));
+  return type;
+}
+
+/// The numbers that the integers of input `first` stand for; the next two are scale and zero point.
+OnnxValue numbers_of(OnnxImporter& importer, const OnnxNode& node, std::size_t first) {
+  const OnnxValue x = importer.value(node, first);
+  FixedQuantizerOptions options;
+  options.quantizes = false;
+  integers_of(importer, node, first + 2);
+  OnnxValue y = importer.add<FixedQuantizer>(node, {x}, x.image, options,
+                                             Tensor({1}, one_scale(importer, node, first + 1)),
+                                             Tensor({1}, one_number(importer, node, first + 2, 0)));
+  y.integer = false;
+  return y;
+}
+
+/// The integers of the result, whose scale is input `first` and its zero point the next one.
+OnnxValue integers(OnnxImporter& importer, const OnnxNode& node, const OnnxValue& y,
+                   std::size_t first) {
+  const OnnxType type = integers_of(importer, node, first + 1);
+  const auto [low, high] = range_of(type);
+  FixedQuantizerOptions options;
+  options.dequantizes = false;
+  options.low = static_cast<float>(low);
+  options.high = static_cast<float>(high);
+  OnnxValue q = importer.add<FixedQuantizer>(node, {y}, y.image, options,
+                                             Tensor({1}, one_scale(importer, node, first)),
+                                             Tensor({1}, one_number(importer, node, first + 1, 0)));
+  q.integer = true;
+  q.type = type;
+  return q;
+}
+
+/// y, which has the zero point, rounded and held within the type of input `zero`.
+OnnxValue held_integers(OnnxImporter& importer, const OnnxNode& node, const OnnxValue& y,
+                        std::size_t zero) {
+  const OnnxType type = integers_of(importer, node, zero);
+  const auto [low, high] = range_of(type);
+  const OnnxArithmetic make(importer, node, y.image);
+  OnnxValue q =
+      make.clip(make.unary("round", y), static_cast<float>(low), static_cast<float>(high));
+  q.integer = true;
+  q.type = type;
+  return q;
+}
+
+/// Operands (integers, scale, zero point) twice, then scale and zero point of the result.
+struct TwoOperands {
+  OnnxValue a, b;
+  float a_scale, a_zero, b_scale, b_zero, scale, zero;
+};
+constexpr std::size_t kResultZero = 7;
+
+TwoOperands two_operands(OnnxImporter& importer, const OnnxNode& node) {
+  std::vector<OnnxValue> operands{importer.input(node, 0), importer.input(node, 3)};
+  align(importer, node, operands);
+  for (const std::size_t zero : {std::size_t{2}, std::size_t{5}, kResultZero})
+    integers_of(importer, node, zero);
+  return {operands[0],
+          operands[1],
+          one_scale(importer, node, 1),
+          one_number(importer, node, 2, 0),
+          one_scale(importer, node, 4),
+          one_number(importer, node, 5, 0),
+          one_scale(importer, node, 6),
+          one_number(importer, node, kResultZero, 0)};
+}
+
+/// mlas/lib/intrinsics/avx2/qladd_avx2.cpp: two fused multiply-adds of the integers themselves.
+Values qlinear_add(OnnxImporter& importer, const OnnxNode& node) {
+  const TwoOperands x = two_operands(importer, node);
+  const float a = x.a_scale / x.scale, b = x.b_scale / x.scale;
+  const float fixed = x.zero - (a * x.a_zero + b * x.b_zero);
+  const bool image = x.a.image || x.b.image;
+  const auto fused = [&](const OnnxValue& v, float scale, const OnnxValue& sum) {
+    return importer.add<MultiplyAdd>(node, {v, importer.number(scale), sum}, image);
+  };
+  return {held_integers(importer, node, fused(x.a, a, fused(x.b, b, importer.number(fixed))),
+                        kResultZero)};
+}
+
+/// mlas/lib/qlmul.cpp: the exact product of integers, times a number, plus the zero point.
+Values qlinear_multiply(OnnxImporter& importer, const OnnxNode& node) {
+  const TwoOperands x = two_operands(importer, node);
+  const OnnxArithmetic make(importer, node, x.a.image || x.b.image);
+  const OnnxValue y = make.binary("multiply", make.binary("subtract", x.a, x.a_zero),
+                                  make.binary("subtract", x.b, x.b_zero));
+  return {held_integers(
+      importer, node,
+      make.binary("add", make.binary("multiply", y, x.a_scale * x.b_scale / x.scale), x.zero),
+      kResultZero)};
+}
+
+/// An operator of one input on the numbers of the integers: inputs x, its scale and zero point,
+/// those of the result.
+template <const char* kOperator>
+Values around(OnnxImporter& importer, const OnnxNode& node) {
+  if (integer_or(node, "channels_last", 0) != 0) throw Error("expected channels_last = 0");
+  const Values y = importer.as_operator(node, kOperator, {numbers_of(importer, node, 0)});
+  return {integers(importer, node, y.at(0), 3)};
+}
+constexpr char kAveragePool[] = "AveragePool", kLeakyRelu[] = "LeakyRelu", kSigmoid[] = "Sigmoid";
+
+/// mlas/lib/qlgavgpool.cpp: the sum of integers times one number.
+Values qlinear_global_average_pool(OnnxImporter& importer, const OnnxNode& node) {
+  if (integer_or(node, "channels_last", 0) != 0) throw Error("expected channels_last = 0");
+  OnnxValue x = importer.value(node);
+  if (x.rank() < 3) throw Error("expected an input with axes behind its channels");
+  x = importer.to_image(x);
+  std::vector<std::int64_t> axes;
+  std::int64_t size = 1;
+  for (std::size_t i = 1; i + 1 < x.rank(); ++i) {
+    axes.push_back(static_cast<std::int64_t>(i));
+    refuse_batch(x, axes.back(), "averages over");
+    size *= x.shapes[0][i];
+  }
+  integers_of(importer, node, 2);
+  const float factor =
+      one_scale(importer, node, 1) / (one_scale(importer, node, 3) * static_cast<float>(size));
+  const OnnxArithmetic make(importer, node, true);
+  const OnnxValue sums =
+      make.reduce("reduce_sum", make.binary("subtract", x, one_number(importer, node, 2, 0)), axes);
+  const OnnxValue y = make.binary("add", make.unary("round", make.binary("multiply", sums, factor)),
+                                  one_number(importer, node, 4, 0));
+  return {held_integers(importer, node, y, 4)};
+}
+
+/// Scale and zero point of the result, then three inputs for each operand.
+Values qlinear_concat(OnnxImporter& importer, const OnnxNode& node) {
+  if (node.inputs.size() < 5 || node.inputs.size() % 3 != 2)
+    throw Error("expected three inputs for each operand");
+  std::vector<OnnxValue> operands;
+  for (std::size_t i = 2; i < node.inputs.size(); i += 3)
+    operands.push_back(numbers_of(importer, node, i));
+  return {integers(importer, node, importer.as_operator(node, "Concat", operands).at(0), 0)};
+}
+
+/// contrib_ops/cpu/quantization/qlinear_softmax.cc: the share of the exponentials' sum times the
+/// whole part of the inverse scale.
+Values qlinear_softmax(OnnxImporter& importer, const OnnxNode& node) {
+  constexpr std::int64_t kSinceAxis = 13;
+  if (integer_or(node, "opset", kSinceAxis) < kSinceAxis)
+    throw Error("expected opset of at least 13, where softmax runs along one axis");
+  const OnnxValue y = importer.as_operator(node, "Softmax", {numbers_of(importer, node, 0)}).at(0);
+  const OnnxArithmetic make(importer, node, y.image);
+  const float inverse = std::floor(1 / one_scale(importer, node, 3));
+  return {held_integers(importer, node,
+                        make.binary("add", make.unary("round", make.binary("multiply", y, inverse)),
+                                    one_number(importer, node, 4, 0)),
+                        4)};
+}
+
+/// Inputs: a condition, two operands of three inputs each, scale and zero point of the result.
+Values qlinear_where(OnnxImporter& importer, const OnnxNode& node) {
+  const Values y = importer.as_operator(
+      node, "Where",
+      {importer.input(node, 0), numbers_of(importer, node, 1), numbers_of(importer, node, 4)});
+  return {integers(importer, node, y.at(0), 7)};
+}
+
+OnnxValue optional_input(OnnxImporter& importer, const OnnxNode& node, std::size_t index) {
+  return importer.has_input(node, index) ? importer.input(node, index) : OnnxValue();
+}
+
+/// The sums of a product of integers, times both scales, plus the bias.
+OnnxValue scaled_product(OnnxImporter& importer, const OnnxNode& node, const Values& operands,
+                         const OnnxValue& a_scale, std::size_t b_scale, std::size_t bias) {
+  const OnnxValue sums = importer.as_operator(node, "MatMulInteger", operands).at(0);
+  const auto as_float = [](OnnxValue value) {
+    value.integer = false;
+    return value;
+  };
+  Values scales{as_float(a_scale), importer.input(node, b_scale)};
+  const OnnxValue scale = importer.as_operator(node, "Mul", scales).at(0);
+  OnnxValue y = importer.as_operator(node, "Mul", {as_float(sums), scale}).at(0);
+  if (importer.has_input(node, bias))
+    y = importer.as_operator(node, "Add", {y, importer.input(node, bias)}).at(0);
+  return as_float(y);
+}
+
+Values matmul_integer_to_float(OnnxImporter& importer, const OnnxNode& node) {
+  return {scaled_product(importer, node,
+                         {importer.input(node, 0), importer.input(node, 1),
+                          optional_input(importer, node, 4), optional_input(importer, node, 5)},
+                         importer.input(node, 2), 3, 6)};
+}
+
+Values dynamic_quantize_matmul(OnnxImporter& importer, const OnnxNode& node) {
+  const Values a = dynamic_quantize(importer, node);
+  return {scaled_product(importer, node,
+                         {a[0], importer.input(node, 1), a[2], optional_input(importer, node, 3)},
+                         a[1], 2, 4)};
+}
+
+/// a, b and c with alpha: integers of a result, or its float32 numbers where it has no scale.
+Values qgemm(OnnxImporter& importer, const OnnxNode& node) {
+  if (integer_or(node, "transA", 0) != 0 || integer_or(node, "transB", 0) != 0)
+    throw Error("expected operands that are not transposed");
+  const Tensor weight_scale = importer.constant(node, 4).tensor();
+  Tensor scale({1}, one_scale(importer, node, 1) * number_or(node, "alpha", 1));
+  OnnxValue sums = integer_matmul(importer, node, 2, 3, 5);
+  const OnnxArithmetic make(importer, node, sums.image);
+  if (importer.has_input(node, 6)) sums = make.binary("add", sums, importer.value(node, 6));
+  if (importer.has_input(node, 7))
+    return {requantized(importer, node, sums, scale, weight_scale, 7)};
+  Tensor whole(weight_scale.shape);
+  for (std::int64_t i = 0; i < whole.size(); ++i)
+    whole.data[static_cast<std::size_t>(i)] =
+        scale.data[0] * weight_scale.data[static_cast<std::size_t>(i)];
+  OnnxValue factors;
+  OnnxConstant numbers{{whole.size()}, false, {}};
+  for (const float w : whole.data) numbers.elements.push_back({w, {}});
+  factors.constant = std::make_shared<OnnxConstant>(std::move(numbers));
+  OnnxValue y = make.binary("multiply", sums, importer.as_graph(factors, ""));
+  y.integer = false;
+  return {y};
+}
+
 }  // namespace
 
 const OnnxHandlers& onnx_quantizers_handlers() {
   static const OnnxHandlers kHandlers = {
-      {"DequantizeLinear", dequantize}, {"DynamicQuantizeLinear", dynamic_quantize},
-      {"QLinearConv", qlinear_conv},    {"QLinearMatMul", qlinear_matmul},
+      {"DequantizeLinear", dequantize},
+      {"DynamicQuantizeLinear", dynamic_quantize},
+      {"QLinearConv", qlinear_conv},
+      {"QLinearMatMul", qlinear_matmul},
       {"QuantizeLinear", quantize},
+      {"com.microsoft.DequantizeLinear", dequantize},
+      {"com.microsoft.DynamicQuantizeMatMul", dynamic_quantize_matmul},
+      {"com.microsoft.MatMulIntegerToFloat", matmul_integer_to_float},
+      {"com.microsoft.QGemm", qgemm},
+      {"com.microsoft.QLinearAdd", qlinear_add},
+      {"com.microsoft.QLinearAveragePool", around<kAveragePool>},
+      {"com.microsoft.QLinearConcat", qlinear_concat},
+      {"com.microsoft.QLinearGlobalAveragePool", qlinear_global_average_pool},
+      {"com.microsoft.QLinearLeakyRelu", around<kLeakyRelu>},
+      {"com.microsoft.QLinearMul", qlinear_multiply},
+      {"com.microsoft.QLinearSigmoid", around<kSigmoid>},
+      {"com.microsoft.QLinearSoftmax", qlinear_softmax},
+      {"com.microsoft.QLinearWhere", qlinear_where},
+      {"com.microsoft.QuantizeLinear", quantize},
   };
   return kHandlers;
 }
