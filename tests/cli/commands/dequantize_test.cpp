@@ -322,7 +322,7 @@ TEST_CASE("dequantize --in reads a tensor of a checkpoint", "[fast]") {
              Contains(R"("tensor": "w")") && Contains(R"("packed": "f32")"));
   s.remove("y.npy");
   check_refused(s.call("dequantize --in m.gguf --tensor v --out y.npy"),
-                "m.gguf: no tensor 'v'; did you mean 'w'?");
+                "m.gguf: no tensor 'v'; it has 'w'");
   check_refused(s.call("dequantize --in m.gguf --packed q4_0 --out y.npy"),
                 "m.gguf: tensor 'w': --packed q4_0: the file says F32 [3, 4]");
   check_refused(s.call("dequantize --in m.gguf --packed q4 --out y.npy"), "unknown layout 'q4'");
