@@ -23,7 +23,7 @@ async function placeLabels(spec, width, view) {
   const free = (box) => box[0] >= 0 && box[1] >= 0 && box[2] <= frameWidth + 6 && box[3] <= frameHeight &&
     taken.every((other) => box[2] <= other[0] || other[2] <= box[0] || box[3] <= other[1] || other[3] <= box[1]);
   const SIDES = [["right", -6, -10], ["center", 0, -12], ["left", 6, -10], ["left", 8, 0], ["right", -8, 0], ["left", 6, 10],
-    ["center", 0, 12], ["right", -6, 10], ["center", 0, -25], ["center", 0, 25]];
+    ["center", 0, 12], ["right", -6, 10]];
   const placed = [], said = new Set();
   for (const d of spec.datasets.labels) {
     const [px, py] = place(d), name = String(d[text.field]);
