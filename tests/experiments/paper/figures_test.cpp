@@ -159,9 +159,9 @@ void check_xml(const Scratch& scratch) {
 TEST_CASE("figures: CSV is the data of the figure, SVG has the printed width", "[fast]") {
   if (!draws()) return;
   const Study study;
-  const Json page = page_with(study, {"e1", "accuracy", "layers"});
+  const Json page = page_with(study, {"e1", "accuracy"});
   const std::vector<PaperFigure> figures = draw_figures(page, embedded_assets());
-  REQUIRE(figures.size() == 3);
+  REQUIRE(figures.size() == 2);
   for (const PaperFigure& figure : figures) {
     INFO(figure.name);
     REQUIRE(figure.svgs.size() == std::size(kPaperWidths));
@@ -181,12 +181,12 @@ TEST_CASE("figures: hostile names stay text; PDF has the printed width", "[fast]
   const Study study = poisoned_study();
   const Scratch scratch("figures-hostile");
   const WrittenFigures written =
-      write_figures(draw_figures(page_with(study, {"e3", "e5", "predicted"}), embedded_assets()),
+      write_figures(draw_figures(page_with(study, {"e3", "predicted"}), embedded_assets()),
                     scratch.folder.string());
-  CHECK(written.figures == 3);
+  CHECK(written.figures == 2);
   check_xml(scratch);
   if (!written.pdf) WARN("skipped: rsvg-convert is not installed");
-  for (const char* name : {"e3", "e5", "predicted"}) {
+  for (const char* name : {"e3", "predicted"}) {
     for (const PaperWidth& width : kPaperWidths) {
       const std::string file = fmt::format("{}-{}", name, width.suffix);
       INFO(file);
