@@ -59,14 +59,13 @@ WrittenPlot plot_error(const AnalysisTableRequest& request, const std::string& o
   const AnalysisTable table = analyze_table(request);
   std::vector<std::string> laws;
   std::map<std::string, Chart> charts;
-  std::vector<std::string> rules;
   for (const AnalyzedFormat& row : table.rows) {
-    if (!row.rule.empty() && std::ranges::find(rules, row.rule) == rules.end())
-      rules.push_back(row.rule);
-  }
-  for (const AnalyzedFormat& row : table.rows) {
-    if (!charts.contains(row.law)) laws.push_back(row.law);
     Chart& chart = charts[row.law];
+    if (chart.series.empty()) {
+      laws.push_back(row.law);
+      // The colours and shapes that they have in reports.
+      for (const char* family : {"float", "int"}) chart.of(family);
+    }
     if (row.kind == AnalyzedFormat::Kind::limit) {
       // "limit: Lloyd-Max, 16 levels": a line for each kind.
       std::string name = row.format.starts_with("limit: ") ? row.format.substr(7) : row.format;
@@ -75,7 +74,7 @@ WrittenPlot plot_error(const AnalysisTableRequest& request, const std::string& o
         chart.of(name, true).points.push_back({.x = row.bits, .y = row.sqnr_db});
       continue;
     }
-    const std::string name = rules.size() > 1 ? row.format + ", " + row.rule : row.format;
+    const std::string name = !request.rules.empty() ? row.format + ", " + row.rule : row.format;
     chart.of(family_of(row.format))
         .points.push_back({.x = row.bits, .name = name, .y = row.sqnr_db});
   }
