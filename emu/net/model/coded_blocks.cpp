@@ -20,15 +20,18 @@ constexpr std::string_view kBlockScale = "_scale", kBlockTensorScale = "_scale_2
 
 bool holds_two(const Format& element) { return element.kind != Kind::integer && element.bits == 4; }
 
-/// The lines of scales in which a shape's blocks lie: all axes but the last, or the first alone.
-Shape block_scale_shape(const OnnxBlocks& blocks, const Shape& shape, const std::string& layer) {
-  const std::int64_t lines = element_count(shape) / blocks.line;
-  if (blocks.rows > 1) {
-    if (shape.size() != 2) throw Error(layer + ": tiles of taps cannot be exported");
-    return {(lines + blocks.rows - 1) / blocks.rows, blocks.per_line()};
-  }
-  if (lines == shape[0]) return {lines, blocks.per_line()};
+/// Taps of a weight [out, taps.., in].
+std::int64_t taps_of(const Shape& shape) {
+  return element_count(shape) / std::max<std::int64_t>(1, shape.front() * shape.back());
+}
+
+/// The weight's shape with a block for each of its last axis and a band of tiles for each of its
+/// first; the first axis alone where blocks run along all others.
+Shape block_scale_shape(const OnnxBlocks& blocks, const Shape& shape) {
+  if (blocks.rows == 1 && element_count(shape) / blocks.line == shape[0])
+    return {shape[0], blocks.per_line()};
   Shape out = shape;
+  out.front() = (shape[0] + blocks.rows - 1) / blocks.rows;
   out.back() = blocks.per_line();
   return out;
 }
@@ -72,8 +75,9 @@ CodedTensor block_codes(const OnnxOperand& weight, const Shape& shape, const std
 }
 
 /// Without the tensor scale.
-CodedTensor block_scales(const OnnxOperand& weight, const Shape& shape) {
+CodedTensor block_scales(const OnnxOperand& weight, const Shape& weight_shape) {
   const OnnxBlocks& blocks = *weight.blocks;
+  const Shape shape = block_scale_shape(blocks, weight_shape);
   const Format& format = *blocks.format->scale;
   const std::string end(kBlockScale);
   const SafetensorsType* const type = safetensors_type_of_format(format.name);
@@ -85,11 +89,14 @@ CodedTensor block_scales(const OnnxOperand& weight, const Shape& shape) {
             shape,
             {blocks.scale_codes.begin(), blocks.scale_codes.end()}};
   std::vector<float> scales;
-  const std::int64_t per_line = blocks.per_line();
-  for (std::int64_t line = 0; line * per_line < std::ssize(weight.scales); line += blocks.rows)
-    for (std::int64_t b = 0; b < per_line; ++b)
-      scales.push_back(weight.scales[static_cast<std::size_t>(line * per_line + b)] /
-                       blocks.tensor_scale);
+  const std::int64_t per_line = blocks.per_line(),
+                     taps = blocks.rows == 1 ? 1 : taps_of(weight_shape),
+                     lines = std::ssize(weight.scales) / per_line;
+  for (std::int64_t band = 0; band < lines; band += blocks.rows * taps)
+    for (std::int64_t line = band; line < band + taps; ++line)
+      for (std::int64_t b = 0; b < per_line; ++b)
+        scales.push_back(weight.scales[static_cast<std::size_t>(line * per_line + b)] /
+                         blocks.tensor_scale);
   return {end, "F32", shape, float32_bytes(scales)};
 }
 
@@ -141,8 +148,7 @@ std::string_view blocks_key(const OnnxBlocks& blocks) {
 std::vector<CodedTensor> block_tensors(const OnnxOperand& weight, const Shape& shape,
                                        const std::string& layer) {
   const OnnxBlocks& blocks = *weight.blocks;
-  std::vector<CodedTensor> out = {block_codes(weight, shape, layer),
-                                  block_scales(weight, block_scale_shape(blocks, shape, layer))};
+  std::vector<CodedTensor> out = {block_codes(weight, shape, layer), block_scales(weight, shape)};
   if (blocks.format->tensor_scale)
     out.push_back(
         {std::string(kBlockTensorScale), "F32", {}, float32_bytes({blocks.tensor_scale})});
@@ -171,30 +177,32 @@ Tensor decoded_blocks(const std::string& path, const std::string& name,
   }
   if (weight.shape.empty() || scale.shape.size() < 2)
     fail_blocks(path, scale_name, "scales of lines and blocks");
-  const std::int64_t lines = scale.size() / std::max<std::int64_t>(1, scale.shape.back());
+  const std::int64_t lines = scale.size() / std::max<std::int64_t>(1, scale.shape.back()),
+                     outputs = weight.dim(0);
   OnnxBlocks lay{.format = &format, .line = weight.shape.back(), .size = format.size};
   if (in_tiles)
-    lay.rows = std::min<std::int64_t>(weight.dim(0),
-                                      format.span == Span::tile ? format.rows : format.size);
-  if (!in_tiles && lines == weight.dim(0))
-    lay.line = weight.size() / std::max<std::int64_t>(1, lines);
-  const std::int64_t all = weight.size() / std::max<std::int64_t>(1, lay.line);
-  if (scale.shape.back() != lay.per_line() || lines != (all + lay.rows - 1) / lay.rows)
+    lay.rows =
+        std::min<std::int64_t>(outputs, format.span == Span::tile ? format.rows : format.size);
+  const bool whole_line = !in_tiles && lines == outputs;
+  if (whole_line) lay.line = weight.size() / std::max<std::int64_t>(1, lines);
+  const std::int64_t taps = whole_line ? 1 : taps_of(weight.shape);
+  if (weight.empty() || scale.shape.back() != lay.per_line() ||
+      lines != (outputs + lay.rows - 1) / lay.rows * taps)
     fail_blocks(
         path, scale_name,
         fmt::format("scales of blocks of {} elements of {}", format.size, to_string(weight.shape)));
   const bool micro = format.scale->name == kMicroScale && format.element_exponent == 0;
   std::vector<double> factors;
   for (const float x : scale.data) {
-    // E8M0 lies in bytes, whose numbers are exponents.
-    const double factor = micro ? std::ldexp(1.0, static_cast<int>(x) - 127) : double{x};
     const bool bad = micro ? !(x >= 0 && x < 255) : !(x >= 0) || !std::isfinite(x);
-    if (bad || (factor == 0 && !format.tensor_scale))
+    if (bad || (!micro && x == 0 && !format.tensor_scale))
       fail_blocks(path, scale_name, "positive and finite scales");
-    factors.push_back(factor);
+    // E8M0 lies in bytes, whose numbers are exponents.
+    factors.push_back(micro ? std::ldexp(1.0, static_cast<int>(x) - 127) : double{x});
   }
   for (std::int64_t i = 0; i < weight.size(); ++i) {
-    const std::int64_t line = i / lay.line / lay.rows, block = i % lay.line / lay.size;
+    const std::int64_t row = i / lay.line, line = row / taps / lay.rows * taps + row % taps,
+                       block = i % lay.line / lay.size;
     float& value = weight.data[static_cast<std::size_t>(i)];
     // At most 8 bits of an element and 11 of a scale: their product is exact in float64, and with
     // the tensor scale's 24 rounded once.

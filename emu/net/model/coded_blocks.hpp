@@ -18,11 +18,11 @@ struct CodedTensor {
 };
 
 /// The tensors of a weight [out, ..., in]: codes as its own name has them, `_scale` of [out, ...,
-/// blocks], or of bands and blocks where tiles share scales, and `_scale_2`, one float32, where the
+/// blocks], with bands of outputs where tiles share scales, and `_scale_2`, one float32, where the
 /// format has a tensor scale. Floats of 4 bits lie two in a byte of U8, the first in the low half
 /// (NVIDIA ModelOpt; OCP MX); other floats as a float of 8 bits, integers less their zero points as
 /// I8. Scales of E8M0 are U8, of E4M3 F8_E4M3, of 16 bits F16 or BF16, others F32. Throws Error
-/// naming `layer` where the codes do not fill whole bytes, or tiles are those of taps.
+/// naming `layer` where the codes do not fill whole bytes.
 std::vector<CodedTensor> block_tensors(const OnnxOperand&, const Shape&, const std::string& layer);
 
 /// The metadata that names the block format of a weight, behind its name.

@@ -16,7 +16,7 @@ namespace numemu::net {
 struct OnnxBlocks {
   const BlockFormat* format = nullptr;
   std::int64_t line = 0, size = 0;  ///< elements of a line and of a block, the last one short
-  /// In a row of scales the lines of a tile follow each other; 1: every line has its own.
+  /// Outputs of a tile, whose lines have equal scales; 1: every line has its own.
   std::int64_t rows = 1;
   std::vector<std::uint8_t> scale_codes = {};  ///< [line, block], as BlockArrays has them
   float tensor_scale = 1;

@@ -426,6 +426,7 @@ TEST_CASE("a constant left operand has the scale of the operand that it is", "[f
     OnnxOperand left, right;
     left.format = right.format = &find_format("int8");
     left.scales = {0.25f}, right.scales = {0.5f};
+    left.shifted = right.shifted = true;  // no Clip before the quantizer
     layers[node.name] = {.activation = left, .second = right};
   }
   REQUIRE(layers.size() == 1);
