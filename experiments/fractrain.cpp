@@ -392,7 +392,7 @@ const Experiment experiment_fractrain = {
     "accuracy.",
     {{"cost",
       "The products' bit operations, as counted, are the published cost within 3 points: three "
-      "equal products for every layer, first and last layers apart (published)."},
+      "equal products for every layer, though the first has no dgrad (a contrast)."},
      {"progressive",
       "Training that begins with few bits and ends with the last stage's loses at most 0.5 points "
       "of top-1 to the last stage's precision from the start, first and last layers at that all "
