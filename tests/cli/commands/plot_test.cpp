@@ -26,18 +26,17 @@ TEST_CASE("plot: refusals in one line", "[fast]") {
   const Scratch s;
   s.file("a-file", "");
   check_refusals(
-      s,
-      {{"plot error --format int4 --out f", "--dist: expected with plot error"},
-       {"plot error --dist normal --out f", "--format: expected with plot error"},
-       {"plot cells --format int4 --dist normal --out f", "--dist: not allowed with plot cells"},
-       {"plot cells --format int4 --rows r --out f", "--rows: not allowed with plot cells"},
-       {"plot predicted --format int4 --rows r --out f",
-        "--format: not allowed with plot predicted"},
-       {"plot predicted --out f", "--rows: expected with plot predicted"},
-       {"plot curve --format int4 --out f", "'curve': expected error, cells or predicted"},
-       {"plot cells --format int4", "--out"},
-       {"plot cells --format int4 --out a-file", "a-file"},
-       {"report", "folder: expected DIR"}});
+      s, {{"plot error --format int4 --out f", "--dist: expected with plot error"},
+          {"plot error --dist normal --out f", "--format: expected with plot error"},
+          {"plot cells --format int4 --dist normal --out f", "--dist: not allowed with plot cells"},
+          {"plot cells --format int4 --rows r --out f", "--rows: not allowed with plot cells"},
+          {"plot predicted --format int4 --rows r --out f",
+           "--format: not allowed with plot predicted"},
+          {"plot predicted --out f", "--rows: expected with plot predicted"},
+          {"plot curve --format int4 --out f", "'curve': expected error, cells or predicted"},
+          {"plot cells --format int4", "--out"},
+          {"plot cells --format int4 --out a-file", "a-file"},
+          {"report", "folder: expected DIR"}});
 }
 
 TEST_CASE("report: figures, how to cite, what columns mean", "[fast]") {
@@ -48,9 +47,8 @@ TEST_CASE("report: figures, how to cite, what columns mean", "[fast]") {
   REQUIRE(s.run("sweep s.json --out r --quiet").code == 0);
   const Result cited = s.call("report r --cite");
   REQUIRE(cited.code == 0);
-  for (const char* part :
-       {"command: numemu sweep sweep.json", "version: numemu ",
-        "sweep.json: ", "recipes: ", "network n.safetensors: ", "data clicks: ", "@misc{numemu-"})
+  for (const char* part : {"command: numemu sweep sweep.json", "version: numemu ", "sweep.json: ",
+                           "recipes: ", "network dlrm-small: ", "data clicks: ", "@misc{numemu-"})
     CHECK_THAT(cited.out, Contains(part));
   CHECK_THAT(read_file(s.path + "/r/report.html"), Contains("@misc{numemu-"));
   CHECK_THAT(s.call("report --columns").out, Contains("| `sqnr_db` | number | "));
@@ -69,7 +67,9 @@ TEST_CASE("report: figures, how to cite, what columns mean", "[fast]") {
 
 TEST_CASE("report: what draws is missed before the work", "[fast]") {
   const Scratch s;
-  s.file("s.json", R"({"numemu_sweep": 1, "net": "lenet", "data": "glyphs", "grid": {"roles.weight.format": ["int8"]}})");
+  s.file(
+      "s.json",
+      R"({"numemu_sweep": 1, "net": "lenet", "data": "glyphs", "grid": {"roles.weight.format": ["int8"]}})");
   const Result none = s.run("sweep s.json --out r --figures fig", "PATH=/nowhere;");
   CHECK(none.code == 2);
   CHECK_THAT(none.err, Contains("Node.js") || Contains("charting libraries"));
