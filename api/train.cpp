@@ -328,15 +328,15 @@ Trained train(const TrainRequest& request, const Context& context, const TrainHo
   require_writable_folder(asked.out);
   const Dataset loaded =
       net::view_of(net::load_dataset(asked.data, context.folders.cache), settled.view);
-  if (loaded.target() == net::TargetKind::values &&
-      settled.train.objectives == net::TrainOptions().objectives)
-    settled.train.objectives = {"squared_error"};
   const std::int64_t steps = net::planned_steps(settled.train, loaded);
   // The recommended warm-up is for long runs; a short one would end before its full rate.
   if (!asked.warmup) settled.train.warmup = std::min(settled.train.warmup, steps / 10);
   net::LoadedNetwork network = load(asked, settled, loaded);
   Graph& graph = network.graph;
   const Dataset dataset = experiments::at_outputs_of(graph, loaded);
+  if (dataset.target() == net::TargetKind::values &&
+      settled.train.objectives == net::TrainOptions().objectives)
+    settled.train.objectives = {"squared_error"};
   net::Numerics float32;
   std::unique_ptr<policies::StagedNumerics> quantized;
   if (!settled.float32)

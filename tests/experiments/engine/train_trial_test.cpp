@@ -211,11 +211,12 @@ TEST_CASE("what a trial cannot do is refused", "[fast]") {
                t.recipe = {{"update", {{"optimizer", "sgd"}}}};
              }),
              Contains("\"sgd\" contradicts the trial's 'adam'"));
-  CHECK_THAT(
-      refusal([](TrainTrial& t) {
-        t.recipe = {{"roles", {{"weight", {{"format", "int8"}, {"granularity", "channel"}}}}}};
-      }),
-      Contains("in training"));
+  CHECK_THAT(refusal([](TrainTrial& t) {
+               t.recipe = {
+                   {"roles", {{"weight", {{"format", "int8"}, {"granularity", "channel"}}}}},
+                   {"gemms", {{"dgrad", {{"unit", "nvidia.a100.mma.s8.s32"}}}}}};
+             }),
+             Contains("reduces along the axis of the scales"));
 }
 
 TEST_CASE("a point tells trials apart, observers aside", "[fast]") {

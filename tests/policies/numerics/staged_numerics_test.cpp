@@ -365,8 +365,9 @@ TEST_CASE("stages: every stage is checked before the first step", "[fast]") {
   CHECK(refused(R"j({"update": {"rule": "residual"}})j")
             .starts_with(
                 "r.json: stages[0].patch: update.rule: residual: expected an update.master"));
-  CHECK(refused(R"j({"roles": {"weight": {"format": "int8", "granularity": "channel"}}})j")
-            .starts_with("r.json: stages[0].patch: roles.weight.granularity: expected 'tensor'"));
+  CHECK(refused(R"j({"roles": {"weight": {"format": "int8", "granularity": "channel"}},
+                     "gemms": {"dgrad": {"unit": "nvidia.a100.mma.s8.s32"}}})j")
+            .starts_with("r.json: stages[0].patch: roles.weight.granularity: dgrad of layer conv"));
   // One recipe at a time is not all of them.
   CHECK(message_of([&] {
           RecipeNumerics(staged(R"j({"epoch": 2})j"), graph, "r.json");
