@@ -159,10 +159,13 @@ net::OnnxLayers onnx_layers(const RecipeNumerics& frozen, bool weights_suffice) 
           activation_of(layer.name, *r[RolePart::activation], scales, "an activation");
     if (layer.weight != nullptr) continue;
     const std::optional<RolePolicy>& second = r.role(layer.right, net::GemmKind::fprop);
-    if (second)
-      entry.second =
-          activation_of(layer.name, *second, seconds,
-                        fmt::format("role {} as right operand", net::to_string(layer.right)));
+    if (second) {
+      const std::string name = fmt::format("role {} as right operand", net::to_string(layer.right));
+      // Its rows may be columns in a file.
+      if (second->granularity == Granularity::row)
+        refuse(layer.name, name + " without one calibrated scale");
+      entry.second = activation_of(layer.name, *second, seconds, name);
+    }
   }
   return out;
 }

@@ -83,7 +83,6 @@ void write_recipes(const Scratch& s) {
   recipe("int8.json", R"(, "roles": {"activation": {"format": "int8"}})");
   recipe("int99.json", R"(, "roles": {"weight": {"format": "int99"}})");
   recipe("mxfp5.json", R"(, "roles": {"weight": {"format": "mxfp5"}})");
-  recipe("mxfp4.json", R"(, "roles": {"weight": {"format": "mxfp4"}})");
   recipe("dynamic.json",
          R"(, "roles": {"activation": {"format": "int8", "scale": "mse"}},
              "calibrate": {"rule": "dynamic"})");
@@ -248,11 +247,8 @@ const std::vector<Refusal> kRefusals = {
     {"infer --quiet --model wide.onnx --in wide.npy --out z.npy --recipe int8.json "
      "--calibrate-on z=wide.npy",
      "--calibrate-on: expected x=FILE"},
-    {kExport + "--recipe mxfp4.json --out m2.onnx",
-     "conv1: an activation without one calibrated scale"},
+    {kExport + "--recipe nvfp4 --out m2.onnx", "conv1: an activation without one calibrated scale"},
     {kExport + "--in x.npy --out m2.onnx", "--data: expected either a data set or arrays, by --in"},
-    {"export --net resnet20=resnet20.safetensors --in planes.npy --recipe int8.json --out m2.onnx",
-     "planes.npy"},
     {kExport + "--recipe dynamic.json --out m2.onnx",
      "conv1: an activation without one calibrated scale"},
     {kExport + "--recipe rotated.json --out m2.onnx",

@@ -180,6 +180,15 @@ class QuantizedFile {
                         found == initializers_.end() ? Shape() : found->second->dims);
   }
 
+  /// Whether an operator of that kind belongs to the file's node beside its product.
+  bool has_beside(std::size_t at, std::string_view kind) const {
+    for (std::size_t i = 0; i < imported_.sources.size(); ++i)
+      if (imported_.sources[i] == static_cast<int>(at) &&
+          imported_.graph.nodes[i].op->kind() == kind)
+        return true;
+    return false;
+  }
+
   /// Whether a value of the imported graph is a constant, or a view of one that the file's node
   /// needs.
   bool is_constant(int value, std::size_t at) const {
@@ -230,7 +239,9 @@ class QuantizedFile {
     const bool product = node.op_type == "Conv" || node.op_type == "ConvTranspose" ||
                          node.op_type == "Gemm" || node.op_type == "MatMul" ||
                          (node.op_type == "Einsum" && node.inputs.size() == 2);
-    if (!product || !node.domain.empty()) refuse(at, made.name, "a quantized operand");
+    // A sum before the product is what the layer quantizes.
+    if (!product || !node.domain.empty() || has_beside(at, "reduce_sum"))
+      refuse(at, made.name, "a quantized operand");
     const auto weight = weight_of(node, *made.op);
     const bool has_weight = !std::as_const(*made.op).parameters().empty();
     if (layer.weight) {
@@ -238,6 +249,11 @@ class QuantizedFile {
       write_weight(at, *weight, *layer.weight, made.name);
     }
     const std::size_t left = left_of(at, index);
+    const bool rows = layer.activation && layer.activation->scale_of == OnnxScaleOf::row,
+               turned = node.op_type == "Gemm" && integer_or(node, "transA", 0) != 0;
+    // Rows of the layer are rows of the file's left matrix alone.
+    if (rows && (left != 0 || turned || (node.op_type != "Gemm" && node.op_type != "MatMul")))
+      refuse(at, made.name, "an operand with a scale for each row");
     if (layer.activation) quantize_input(at, left, *layer.activation, made.name, ".input");
     if (layer.second && !has_weight)
       quantize_input(at, 1 - left, *layer.second, made.name, ".second");
@@ -245,7 +261,8 @@ class QuantizedFile {
 
   /// alpha and beta are in the numbers of the graph.
   void drop_factor(std::size_t at, std::size_t input) {
-    if (file_.graph.nodes[at].op_type == "Gemm")
+    // Where the importer multiplies by them, they are not.
+    if (file_.graph.nodes[at].op_type == "Gemm" && !has_beside(at, "multiply"))
       changes_[at].dropped.insert(input == 1 ? "alpha" : "beta");
   }
 

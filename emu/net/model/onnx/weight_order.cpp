@@ -203,6 +203,9 @@ std::optional<WeightInput> weight_input(const OnnxNode& node, const Op& op, std:
     return WeightInput{1, of_conv_transpose(shape, conv->options().groups)};
   if (op.kind() != "linear" || shape.size() != 2) return std::nullopt;
   const std::int64_t out = shape[0], in = shape[1];
+  if (node.op_type == "Gemm" && constant == 0)
+    return WeightInput{0, integer_or(node, "transA", 0) != 0 ? order_of_turned(out, in)
+                                                             : order_of_matrix(out, in)};
   if (node.op_type == "Gemm")
     return WeightInput{1, integer_or(node, "transB", 0) != 0 ? order_of_matrix(out, in)
                                                              : order_of_turned(out, in)};

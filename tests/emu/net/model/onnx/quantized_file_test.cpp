@@ -400,6 +400,25 @@ TEST_CASE("the constant operand of an Einsum and vectors are weights", "[fast]")
   CHECK(outputs(back.imported.graph, x) == outputs(graph, x));
 }
 
+TEST_CASE("factors of a Gemm that the importer multiplies by stay", "[fast]") {
+  ModelWriter w;
+  w.input("x", {-1, 4}).floats("b", {4, 3}, numbers(12, 1));
+  w.node("Gemm", {"x", "b"}, {"p"}, {}, "one");
+  w.node("Transpose", {"p"}, {"t"}, {list("perm", {1, 0})});
+  w.node("Gemm", {"t", "b"}, {"q"},
+         {attribute("alpha", 2.0f), attribute("transA", std::int64_t{1}),
+          attribute("transB", std::int64_t{1})},
+         "two");
+  w.output("q");
+  const ImportedFile file = imported(w.file());
+  Graph graph = imported(w.file()).imported.graph;
+  const OnnxLayers layers = quantize_weights(graph, "int8", true);
+  REQUIRE(layers.size() == 2);
+  const ImportedFile back = imported(quantized_file(file, graph, layers));
+  const Tensor x = some(graph, 2);
+  CHECK(outputs(back.imported.graph, x) == outputs(graph, x));
+}
+
 TEST_CASE("weights in blocks keep a scale for each block of the file's axis", "[fast]") {
   const ImportedFile file = imported(products());
   for (const char* format : {"int4", "int8"}) {
@@ -466,6 +485,21 @@ TEST_CASE("what the file cannot say is refused with the layer's name", "[fast]")
   REQUIRE(layers.size() == 1);
   CHECK_THAT(message_of([&] { quantized_file(imported(w.file()), graph, layers); }),
              Contains(layers.begin()->first + ": a quantized weight of Einsum cannot be exported"));
+  // A sum over m before the product is what the layer quantizes.
+  ModelWriter summed;
+  summed.input("x", {-1, 3, 4}).floats("v", {4}, numbers(4, 1));
+  summed.node("Einsum", {"x", "v"}, {"y"}, {test::text_attribute("equation", "bml,l->bl")}, "sum");
+  summed.output("y");
+  const ImportedFile of_sum = imported(summed.file());
+  OnnxLayers quantized;
+  OnnxOperand eighth;
+  eighth.format = &find_format("int8");
+  eighth.scales = {0.125f};
+  for (const Node& node : of_sum.imported.graph.nodes)
+    if (!node.op->products().empty()) quantized[node.name].activation = eighth;
+  REQUIRE(quantized.size() == 1);
+  CHECK_THAT(message_of([&] { quantized_file(of_sum, of_sum.imported.graph, quantized); }),
+             Contains("a quantized operand of Einsum cannot be exported"));
   OnnxLayers unknown;
   unknown["lstm.recurrent"].weight = layers.begin()->second.weight;
   CHECK_THAT(message_of([&] { quantized_file(imported(w.file()), graph, unknown); }),
