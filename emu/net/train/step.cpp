@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "emu/net/backward.hpp"
 #include "emu/net/memory.hpp"
 #include "emu/net/ops/elementwise.hpp"
 #include "emu/net/profile.hpp"
@@ -138,6 +139,12 @@ StepInput cut(const StepInput& input, const Part& part) {
   piece(input.x.data, own.x.data);
   piece(input.targets.classes, own.targets.classes);
   piece(input.targets.values, own.targets.values);
+  for (const Targets& further : input.targets.further) {
+    Targets& of = own.targets.further.emplace_back();
+    piece(further.classes, of.classes);
+    piece(further.values, of.values);
+  }
+  own.further = input.further;
   piece(input.samples, own.samples);
   return own;
 }
@@ -146,14 +153,31 @@ StepInput cut(const StepInput& input, const Part& part) {
 std::vector<Tensor> part_gradients(Graph& graph, const StepInput& input, const Step& step,
                                    float weight, const Objective& objective, std::uint64_t seed,
                                    float scale, Numerics& numerics, WorkerResult& result) {
-  Tape tape = forward_training(graph, input.x, numerics, step, seed);
+  // Gradients enter at every output with a loss.
+  std::vector<int> ends = {static_cast<int>(graph.value_count()) - 1};
+  for (const FurtherOutput& output : input.further) ends.push_back(output.value);
+  const BackwardPlan plan = plan_backward(graph, ends, {});
+  std::vector<std::vector<Tensor>> parts(graph.value_count());
+  const auto take_loss = [&](int value, const Tensor& made) {
+    for (std::size_t o = 0; o < input.further.size(); ++o) {
+      if (input.further[o].value != value) continue;
+      find_objective(input.further[o].objective)
+          .evaluate(made, input.targets.further[o], &parts[value].emplace_back(), scale * weight);
+    }
+  };
+  std::vector<Tensor> inputs;
+  if (graph.inputs.size() > 1) inputs = unpacked(input.x, graph.inputs);
+  Tape tape = forward_training(
+      graph, inputs.empty() ? std::span(&input.x, 1) : std::span<const Tensor>(inputs), numerics,
+      step, seed, plan, take_loss);
   std::ranges::move(std::exchange(tape.buffers, {}), std::back_inserter(result.buffers));
-  Tensor grad_output;
   const Classified seen =
-      objective.evaluate(tape.output, input.targets, &grad_output, scale * weight);
+      objective.evaluate(tape.output, input.targets, &parts.back().emplace_back(), scale * weight);
   append(result.seen, seen);
+  if (parts.back().back().shape != tape.output.shape)
+    throw Error("network " + graph.name + ": the gradient does not fit the output");
   std::vector<Tensor> gradients =
-      backward(graph, std::move(tape), std::move(grad_output), numerics);
+      backward(graph, std::move(tape), std::move(parts), numerics, plan);
   if (scale == 1) return gradients;
   for (Tensor& gradient : gradients) {
     float* const g = gradient.data.data();

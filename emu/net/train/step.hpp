@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "emu/net/data/samples.hpp"
@@ -24,6 +25,12 @@ double global_norm(std::span<const Tensor>);
 /// norm that is NaN changes nothing.
 void clip_to_norm(std::span<Tensor>, double norm, double limit);
 
+/// An output behind the first one, whose loss is added to the first one's.
+struct FurtherOutput {
+  int value = 0;          ///< of the graph
+  std::string objective;  ///< compares it with the element of Targets::further in its place
+};
+
 /// What a step works on.
 struct StepInput {
   Tensor x;
@@ -33,6 +40,7 @@ struct StepInput {
   double learning_rate = 0;
   double loss_weight = 1;  ///< of the loss whose gradient is taken
   bool exchange = true;    ///< local steps: the workers' weights become one behind this step
+  std::vector<FurtherOutput> further = {};  ///< one for each element of targets.further, or none
 };
 
 struct StepResult {

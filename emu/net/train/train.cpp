@@ -111,6 +111,21 @@ void repeat(std::vector<std::int64_t>& samples, std::int64_t copies) {
   samples = std::move(rows);
 }
 
+/// The outputs behind the first one that the data set has targets for.
+std::vector<FurtherOutput> further_outputs(const Graph& graph, const Dataset& data) {
+  std::vector<FurtherOutput> further;
+  for (std::size_t o = 1; o < data.outputs(); ++o) {
+    const TargetFacts& facts = data.targets_of(o);
+    const auto found = std::ranges::find(graph.outputs, facts.output, &GraphOutput::name);
+    if (found == graph.outputs.end())
+      throw Error("training: network " + graph.name + ": expected an output " + facts.output +
+                  ", of which data set " + data.name() + " has targets");
+    further.push_back(
+        {found->value, facts.target == TargetKind::classes ? "cross_entropy" : "squared_error"});
+  }
+  return further;
+}
+
 std::string text_of(const RunIdentity& identity) {
   std::string text;
   for (const auto& [name, value] : identity) text += fmt::format("{}: {}\n", name, value);
@@ -149,7 +164,8 @@ class Loop {
         parameters_(graph.parameters()),
         optimizer_(make_optimizer(
             options, std::vector<const Parameter*>(parameters_.begin(), parameters_.end()))),
-        steps_(planned_steps(options, data)) {
+        steps_(planned_steps(options, data)),
+        further_(further_outputs(graph, data)) {
     for (const auto& [size, share] : options.sizes.shares)
       views_.emplace(size, view_of(data, {.image_size = size}));
   }
@@ -203,6 +219,7 @@ class Loop {
     {
       const Section section(SectionKind::data, "", "batch");
       const Dataset& data = planned.image == 0 ? data_ : views_.at(planned.image);
+      input.further = further_;
       input.x = data.train_batch(input.samples, input.targets,
                                  options_.augments() ? &options_.augment : nullptr, options_.seed,
                                  state_.epoch, planned.copies);
@@ -291,6 +308,7 @@ class Loop {
   std::unique_ptr<Optimizer> optimizer_;
   std::int64_t steps_;
   std::map<std::int64_t, Dataset> views_;  ///< by image size
+  std::vector<FurtherOutput> further_;
   RunIdentity identity_;
   RunState state_;
 };

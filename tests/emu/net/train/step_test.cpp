@@ -4,7 +4,9 @@
 
 #include <cmath>
 
+#include "emu/net/backward.hpp"
 #include "emu/net/nets.hpp"
+#include "emu/net/train/objective.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/train/stateful.hpp"
 #include "tests/emu/net/train/synthetic.hpp"
@@ -49,6 +51,49 @@ class Watching : public Numerics {
   bool accept_gradients(const Step&) override { return accept; }
   void update(const Step&, const Update& u) override { updated.emplace_back(u.parameter); }
 };
+
+TEST_CASE("losses of further outputs add up", "[fast]") {
+  // Gradients are those that enter at both values together.
+  OneStep one;
+  const std::size_t node = 1;
+  const int value = one.graph.value_of(node);
+  Targets& targets = one.input.targets.further.emplace_back();
+  Numerics float32;
+  Tensor made;
+  const Observer observe = [&](const Node& at, const Tensor& y) {
+    if (&at == &one.graph.nodes[node]) made = y;
+  };
+  forward(one.graph, one.input.x, float32, {}, &observe);
+  for (std::int64_t i = 0; i < made.size(); ++i)
+    targets.values.push_back(0.01f * static_cast<float>(i % 7));
+  one.input.further = {{value, "squared_error"}};
+  const std::vector<Injection> inject = {
+      {one.graph.nodes[node].name,
+       [&](const Tensor& y) {
+         Tensor gradient;
+         find_objective("squared_error").evaluate(y, targets, &gradient, 1);
+         return gradient;
+       }},
+      {one.graph.nodes.back().name, [&](const Tensor& y) {
+         Tensor gradient;
+         find_objective("cross_entropy").evaluate(y, one.input.targets, &gradient, 1);
+         return gradient;
+       }}};
+  const Gradients expected = gradients(one.graph, std::span(&one.input.x, 1), float32,
+                                       {Phase::training}, {}, inject, one.options.seed);
+  Watching whole;
+  one.run(whole);
+  REQUIRE(whole.gradients.size() == expected.parameters.size());
+  bool all = true;
+  for (std::size_t p = 0; p < whole.gradients.size(); ++p)
+    all = all && whole.gradients[p].data == expected.parameters[p].data;
+  CHECK(all);
+  // Without the second loss the gradients are others.
+  OneStep alone;
+  Watching first;
+  alone.run(first);
+  CHECK(first.gradients[0].data != whole.gradients[0].data);
+}
 
 TEST_CASE("gradients are handed over without the loss scale", "[fast]") {
   Watching plain, scaled;
