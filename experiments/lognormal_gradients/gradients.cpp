@@ -101,8 +101,8 @@ Observation observe(TrainTrial trial, const net::Dataset& data, const Looks& loo
   };
   observation.outcome = run_train_trial(trial, data);
   std::set<std::string> seen;
-  for (Look& look : std::views::reverse(observation.records))
-    if (!seen.insert(look.layer).second) look.bins.clear();
+  for (auto look = observation.records.rbegin(); look != observation.records.rend(); ++look)
+    if (!seen.insert(look->layer).second) look->bins.clear();
   return observation;
 }
 

@@ -192,7 +192,8 @@ void RoleNumerics::require_trainable(const std::string& where) const {
   for (const auto& [name, layer] : layers_) {
     // Where scales or zero points vary along the depth of a product of backward, its unit reads
     // dequantized numbers.
-    const auto require = [&](const std::optional<RoleQuantizer>& operand, net::Role role,
+    const auto require = [&where, &name = name, &layer = layer](
+                             const std::optional<RoleQuantizer>& operand, net::Role role,
                              Granularity granularity, net::GemmKind kind, Side side) {
       if (!operand || operand->blocks()) return;
       const RolePolicy& policy = operand->policy();
