@@ -7,7 +7,6 @@
 #include <map>
 #include <numbers>
 #include <optional>
-#include <ranges>
 #include <set>
 #include <utility>
 
