@@ -2,8 +2,9 @@
 #pragma once
 #include <bit>
 #include <cstdint>
-#include <limits>
+#include <vector>
 
+#include "formats/codec.hpp"
 #include "formats/quantize.hpp"
 
 namespace numemu {
@@ -15,13 +16,14 @@ inline double power_of_two(int exponent) {
 
 /// A float16.
 inline double half_value(std::uint16_t bits) {
-  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
-  double magnitude = exponent == 0 ? fraction * power_of_two(-24)
-                                   : (fraction + 1024) * power_of_two(exponent - 25);
-  if (exponent == 31)
-    magnitude = fraction == 0 ? std::numeric_limits<double>::infinity()
-                              : std::numeric_limits<double>::quiet_NaN();
-  return (bits & 0x8000) != 0 ? -magnitude : magnitude;
+  static const std::vector<float> kValues = [] {
+    std::vector<float> values(1 << 16);
+    const Format& half = find_format("float16");
+    for (std::uint32_t code = 0; code < values.size(); ++code)
+      values[code] = nearest_float(decode(half, code));
+    return values;
+  }();
+  return kValues[bits];
 }
 
 /// A bfloat16.
