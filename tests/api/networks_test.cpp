@@ -320,8 +320,8 @@ TEST_CASE("weights in blocks and tiles read back from packed codes give the same
     CHECK(codes.outputs == 160);
     CHECK(codes.largest > 0);
     if (each.recipe == std::string("fp8-block")) {
-      // The float32 scale of a tile is chosen again from decoded weights and may be an ulp beside.
-      // Where that moves an activation's code, one of at least 84 addends changes by an eighth.
+      // The float32 scale of a tile is chosen again from decoded weights and may be an ulp beside,
+      // which can move an activation's code by a step of e4m3, an eighth of one addend of a sum.
       constexpr double kMoved = 0.01;
       CHECK(codes.difference <= kMoved * codes.largest);
     } else {

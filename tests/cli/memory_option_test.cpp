@@ -9,6 +9,7 @@
 
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
+#include "tests/gguf_zeros.hpp"
 
 namespace memory_option_test {
 
@@ -108,24 +109,9 @@ TEST_CASE("the memory limit counts what a command holds", "[slow]") {
 
 TEST_CASE("dequantize takes a checkpoint beyond its memory", "[slow]") {
   const Scratch s;
-  // A matrix of 128 MiB in float32, all zeros, which takes no room on the disk.
-  constexpr std::uint64_t kRows = 8192, kColumns = 4096;
-  std::string bytes = "GGUF";
-  const auto put = [&](auto value) {
-    bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
-  };
-  put(std::uint32_t{3});
-  put(std::uint64_t{1});
-  put(std::uint64_t{0});
-  put(std::uint64_t{1});
-  bytes += "w";
-  put(std::uint32_t{2});
-  put(kColumns);
-  put(kRows);
-  put(std::uint32_t{0});
-  put(std::uint64_t{0});
-  write_file(s.path + "/m.gguf", bytes);
-  std::filesystem::resize_file(s.path + "/m.gguf", 96 + kRows * kColumns * 4);
+  // A matrix of 128 MiB in float32.
+  constexpr std::int64_t kRows = 8192, kColumns = 4096;
+  numemu::test::write_gguf_zeros(s.path + "/m.gguf", kRows, kColumns);
   const Run run = measured(s, "dequantize --in m.gguf --out y.npy --threads 2 --memory 48M");
   INFO(run.err);
   CHECK(run.code == 0);

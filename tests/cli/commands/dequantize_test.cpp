@@ -7,6 +7,7 @@
 #include "formats/storage/npy.hpp"
 #include "tests/catch.hpp"
 #include "tests/cli/program.hpp"
+#include "tests/gguf_zeros.hpp"
 
 namespace dequantize_test {
 
@@ -284,33 +285,9 @@ TEST_CASE("quiet: --quiet leaves out the summary of dequantize", "[fast]") {
   CHECK_THAT(s.back("--block mxfp4 --quiet --json").out, Contains("\"block\": \"mxfp4\""));
 }
 
-namespace {
-
-/// A GGUF file of one float32 matrix [rows, columns] of zeros, which takes no room on the disk.
-void write_gguf(const std::string& path, std::int64_t rows, std::int64_t columns) {
-  std::string bytes = "GGUF";
-  const auto put = [&](auto value) {
-    bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
-  };
-  put(std::uint32_t{3});
-  put(std::uint64_t{1});
-  put(std::uint64_t{0});
-  put(std::uint64_t{1});
-  bytes += "w";
-  put(std::uint32_t{2});
-  put(static_cast<std::uint64_t>(columns));
-  put(static_cast<std::uint64_t>(rows));
-  put(std::uint32_t{0});
-  put(std::uint64_t{0});
-  test::write_file(path, bytes);
-  std::filesystem::resize_file(path, 96 + static_cast<std::uintmax_t>(rows * columns * 4));
-}
-
-}  // namespace
-
 TEST_CASE("dequantize --in reads a tensor of a checkpoint", "[fast]") {
   const Folder s;
-  write_gguf(s.path + "/m.gguf", 3, 4);
+  test::write_gguf_zeros(s.path + "/m.gguf", 3, 4);
   const Result result = s.call("dequantize --in m.gguf --out y.npy");
   CAPTURE(result.err);
   REQUIRE(result.code == 0);
