@@ -505,6 +505,17 @@ DequantizedFile dequantize_file(const DequantizeRequest& o) {
   return {&f, layout, std::move(y)};
 }
 
+/// Null for no name.
+const PackedLayout* layout_named(const std::string& name) {
+  if (name.empty()) return nullptr;
+  try {
+    return &find_packed_layout(name);
+  } catch (const Error& error) {
+    throw usage_error(
+        fmt::format("--packed: {} (`numemu dequantize --help` lists them)", error.what()));
+  }
+}
+
 UnpackedFile unpack_file(const UnpackRequest& o) {
   // A part as float32, its codes, scales and zero points.
   constexpr std::int64_t kQuickPart = 16 << 20, kPartsOfMemory = 8;
@@ -512,7 +523,7 @@ UnpackedFile unpack_file(const UnpackRequest& o) {
   require_file("--out", o.out);
   require_replaceable(o.out);
   require_distinct_paths({{"--out", o.out}}, {{"--in", o.in, false}});
-  const PackedLayout* const layout = o.layout.empty() ? nullptr : &find_packed_layout(o.layout);
+  const PackedLayout* const layout = layout_named(o.layout);
   PackedFile file(o.in);
   UnpackedFile unpacked{file.tensor(o.tensor, layout)};
   const PackedTensor& tensor = unpacked.tensor;

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
-#include <set>
+#include <initializer_list>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "api/array_files.hpp"
@@ -207,8 +210,42 @@ std::optional<api::MaskCounts> counts_of(const policies::MaskPolicy& policy) {
   return api::count_masks(family, unit::to_string(policy.pattern));
 }
 
+struct KeptMagnitude {
+  std::optional<double> share;  ///< sum |kept| / sum |all|; none where that is no number
+  std::string text;
+};
+
+KeptMagnitude kept_magnitude(const Array& before, const Array& after) {
+  double all = 0, left = 0;
+  std::int64_t infinite = 0, nan = 0;
+  for (std::int64_t i = 0; i < before.elements(); ++i) {
+    const double x = before.as<float>()[i];
+    nan += std::isnan(x) ? 1 : 0;
+    infinite += std::isinf(x) ? 1 : 0;
+    all += std::abs(x);
+    left += std::abs(double{after.as<float>()[i]});
+  }
+  if (nan + infinite > 0)
+    return {{}, fmt::format("no share of the magnitude: {} NaN, {} infinite", nan, infinite)};
+  if (all == 0) return {{}, "no share of the magnitude: all are zero"};
+  return {left / all, fmt::format("{:.2f} % of the magnitude", 100 * left / all)};
+}
+
+/// Refuses the outputs that a mode does not write.
+void refuse_outputs(const char* mode,
+                    std::initializer_list<std::pair<const char*, const std::string*>> outputs) {
+  for (const auto& [option, path] : outputs)
+    if (!path->empty()) throw usage_error(fmt::format("{}: not allowed with {}", option, mode));
+}
+
 int run_mask(const MaskCommand& o) {
   if (o.check && o.expand) throw usage_error("--check: not allowed with --expand");
+  if (o.check)
+    refuse_outputs("--check", {{"--out", &o.out},
+                               {"--keep", &o.keep},
+                               {"--compressed", &o.compressed},
+                               {"--meta", &o.meta}});
+  if (o.expand) refuse_outputs("--expand", {{"--keep", &o.keep}, {"--compressed", &o.compressed}});
   if (o.check) return run_check(o);
   if (o.expand) return run_expand(o);
   if (!o.meta.empty() && o.compressed.empty())
@@ -225,12 +262,7 @@ int run_mask(const MaskCommand& o) {
     files.add_array("keep", o.keep, ArrayType::uint8, x.shape, masked.keep.data.data());
   if (!o.compressed.empty()) add_compressed(o, masked, files);
   files.publish();
-  double all = 0, left = 0;
-  const auto *before = x.as<float>(), *after = masked.values.as<float>();
-  for (std::int64_t i = 0; i < x.elements(); ++i) {
-    all += std::abs(double{before[i]});
-    left += std::abs(double{after[i]});
-  }
+  const KeptMagnitude magnitude = kept_magnitude(x, masked.values);
   const std::optional<api::MaskCounts> counts = counts_of(masked.policy);
   const std::string rule = policies::to_string(masked.policy);
   if (o.json) {
@@ -240,7 +272,7 @@ int run_mask(const MaskCommand& o) {
                  {"n", x.elements()},
                  {"kept", masked.kept},
                  {"seed", options.seed},
-                 {"kept_magnitude", all > 0 ? Json(left / all) : Json()}};
+                 {"kept_magnitude", magnitude.share ? Json(*magnitude.share) : Json()}};
     if (counts)
       json["masks"] = {{"family", policies::to_string(counts->family)},
                        {"elements", counts->elements},
@@ -249,9 +281,8 @@ int run_mask(const MaskCommand& o) {
                        {"log10_per_64", counts->log10_per_block}};
     fmt::print("{}\n", json.dump(2));
   } else if (!o.quiet) {
-    fmt::print("{}: {} {}, {} of {} elements kept, {:.2f} % of the magnitude\n", harmless(o.in),
-               rule, shape_text(x.shape), masked.kept, x.elements(),
-               all > 0 ? 100 * left / all : 0.0);
+    fmt::print("{}: {} {}, {} of {} elements kept, {}\n", harmless(o.in), rule, shape_text(x.shape),
+               masked.kept, x.elements(), magnitude.text);
     if (counts)
       fmt::print("{} masks per {} elements ({:.4g} bits), 10^{:.2f} per 64 elements\n",
                  counts->count.decimal, counts->elements, counts->count.log2,

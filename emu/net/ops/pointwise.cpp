@@ -114,8 +114,9 @@ constexpr PointwiseRule kPointwiseRules[] = {
          .low = -1,
          .high = 1,
          .parameters = {{{"low", "min", -kLargest}, {"high", "max", kLargest}}},
-         .accepts = [](Numbers numbers) { return numbers[0] <= numbers[1]; },
-         .expected = "low <= high"},
+         .accepts =
+             [](Numbers numbers) { return !std::isnan(numbers[0]) && !std::isnan(numbers[1]); },
+         .expected = "low and high that are numbers"},
         [](float x, Numbers numbers) {
           const float above = x < numbers[0] ? numbers[0] : x;
           return above > numbers[1] ? numbers[1] : above;

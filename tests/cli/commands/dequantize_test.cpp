@@ -302,7 +302,7 @@ TEST_CASE("dequantize --in reads a tensor of a checkpoint", "[fast]") {
                 "m.gguf: no tensor 'v'; it has 'w'");
   check_refused(s.call("dequantize --in m.gguf --packed q4_0 --out y.npy"),
                 "m.gguf: tensor 'w': --packed q4_0: the file says F32 [3, 4]");
-  check_refused(s.call("dequantize --in m.gguf --packed q4 --out y.npy"), "unknown layout 'q4'");
+  check_refused(s.call("dequantize --in m.gguf --packed q4 --out y.npy"), "--packed: unknown layout 'q4'");
   check_refused(s.call("dequantize --in m.gguf"), "--out: expected a file");
   check_refused(s.call("dequantize --in m.gguf --codes c.npy --out y.npy"),
                 "--in: expected no option of arrays of codes");

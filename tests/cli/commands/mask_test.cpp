@@ -1,4 +1,5 @@
 // numemu mask from outside: pruned, checked, compressed and expanded arrays, and bad input.
+#include <cmath>
 #include <vector>
 
 #include "formats/storage/json.hpp"
@@ -68,6 +69,19 @@ TEST_CASE("mask compresses to either layout and expands again", "[fast]") {
   }
 }
 
+TEST_CASE("a share of the magnitude needs a magnitude", "[fast]") {
+  const MaskScratch s;
+  const auto printed = [&](const std::vector<float>& x, const char* options) {
+    write_npy(s.path + "/x.npy", ArrayType::float32, {1, 4}, x.data());
+    return s.call(std::string("mask --rule 'greedy(2:4)' --in x.npy ") + options).out;
+  };
+  CHECK_THAT(printed({4, 1, 3, 0}, ""), Contains("87.50 % of the magnitude"));
+  CHECK_THAT(printed({0, 0, 0, 0}, ""), Contains("no share of the magnitude: all are zero"));
+  const std::vector<float> wild = {NAN, 1, INFINITY, -INFINITY};
+  CHECK_THAT(printed(wild, ""), Contains("no share of the magnitude: 1 NaN, 2 infinite"));
+  CHECK_THAT(printed(wild, "--json"), Contains("\"kept_magnitude\": null"));
+}
+
 TEST_CASE("mask refuses in one line", "[fast]") {
   const MaskScratch s;
   check_refusals(
@@ -77,6 +91,10 @@ TEST_CASE("mask refuses in one line", "[fast]") {
           {"mask --rule 'greedy(2:4)' --in w.npy --meta e.npy",
            "expected together with --compressed"},
           {"mask --rule 'greedy(2:4)' --in w.npy --expand", "expected --meta"},
+          {"mask --rule 'greedy(2:4)' --in w.npy --check --out y.npy",
+           "--out: not allowed with --check"},
+          {"mask --rule 'greedy(2:4)' --in w.npy --meta e.npy --expand --keep k.npy --out y.npy",
+           "--keep: not allowed with --expand"},
           {"mask --rule 'greedy(1:4)' --in w.npy --compressed a.npy --meta e.npy --meta-layout ptx",
            "1:4 has no layout ptx"},
           {"mask --rule 'greedy(2:4)' --in w.npy --axis 0 --compressed a.npy",

@@ -373,8 +373,7 @@ std::optional<OnnxConstant> OnnxFolder::fold(const OnnxNode& node, const Inputs&
   if (op == "Reshape") return reshaped(node, required(inputs, 0), required(inputs, 1).integers());
   if (op == "Squeeze") return squeezed(node, inputs);
   if (op == "Unsqueeze") return unsqueezed(node, inputs);
-  if (op == "Cast")
-    return cast(node, required(inputs, 0), static_cast<OnnxType>(integer_or(node, "to", 1)));
+  if (op == "Cast") return cast(node, required(inputs, 0), number_type(integer_or(node, "to", 1)));
   if (op == "CastLike") return cast(node, required(inputs, 0), required(inputs, 1).type);
   if (op == "Trilu") return trilu(node, inputs);
   return std::nullopt;

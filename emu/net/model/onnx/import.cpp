@@ -578,6 +578,8 @@ void OnnxImporter::count_reads(const OnnxGraph& graph, int depth, std::int64_t r
       for (const OnnxGraph& branch : branches)
         count_reads(branch, depth + 1, loops ? kRounds : rounds);
     } catch (const Error& error) {
+      // A node within branches is named already.
+      if (std::string_view(error.what()).starts_with(model_.path + ": byte ")) throw;
       throw Error(fmt::format("{}: byte {}: node '{}' ({}): {}", model_.path, node.offset,
                               printable(node.name), printable(node.op_type), error.what()),
                   error.kind());

@@ -291,6 +291,12 @@ std::string to_string(OnnxType type) {
   return row == nullptr ? fmt::format("type {}", number) : std::string(row->name);
 }
 
+OnnxType number_type(std::int64_t number) {
+  if (row_of(number) == nullptr)
+    throw Error(fmt::format("expected a type of numbers, found type {}", number));
+  return static_cast<OnnxType>(number);
+}
+
 bool is_integer(OnnxType type) {
   return type != OnnxType::float16 && type != OnnxType::bfloat16 && type != OnnxType::float32 &&
          type != OnnxType::float64 && float8_format(type).empty();

@@ -34,6 +34,8 @@ enum class OnnxType : std::uint8_t {
 
 /// "float32"; "type 8" for a number that is no OnnxType.
 std::string to_string(OnnxType);
+/// The type of that number; throws Error for the numbers of text, complex numbers and none.
+OnnxType number_type(std::int64_t number);
 /// false for floats of 8, 16, 32 and 64 bits.
 bool is_integer(OnnxType);
 /// The row of formats.def that a float of 8 bits is; "" for every other type.

@@ -33,12 +33,19 @@ OnnxValue quantized(OnnxImporter& importer, const OnnxValue& value) {
 
 namespace {
 
+void require_integers(OnnxImporter& importer, const OnnxNode& node, std::size_t index) {
+  const OnnxType type = importer.constant(node, index).type;
+  if (!is_integer(type))
+    throw Error(fmt::format("expected input {} to be integers, found {}", index, to_string(type)));
+}
+
 /// x less the zero point that is input `zero`.
 OnnxValue shifted(OnnxImporter& importer, const OnnxNode& node, const OnnxValue& x,
                   std::size_t zero) {
   if (!importer.has_input(node, zero)) return x;
   OnnxValue z = importer.input(node, zero);
   if (z.is_constant()) {
+    require_integers(importer, node, zero);
     const Tensor given = importer.constant(node, zero).tensor();
     if (given.size() != 1)
       throw Error(fmt::format("expected one zero point, found {}", to_string(given.shape)));
@@ -63,6 +70,7 @@ std::vector<float> weight_zero_points(OnnxImporter& importer, const OnnxNode& no
                                       std::size_t zero, std::int64_t channels) {
   const auto count = static_cast<std::size_t>(channels);
   if (!importer.has_input(node, zero)) return std::vector<float>(count, 0);
+  require_integers(importer, node, zero);
   std::vector<float> zeros = importer.constant(node, zero).tensor().data;
   if (zeros.size() == 1) zeros.assign(count, zeros[0]);
   if (zeros.size() != count)
@@ -81,6 +89,11 @@ void read_scales(OnnxImporter& importer, const OnnxNode& node, const OnnxValue& 
   q.scales = importer.constant(node, 1).tensor();
   q.zeros = Tensor(q.scales.shape);
   if (importer.has_input(node, 2)) q.zeros = importer.constant(node, 2).tensor();
+  if (node.op_type == "QuantizeLinear") {
+    for (const float scale : q.scales.data)
+      if (!(scale > 0) || !std::isfinite(scale))
+        throw Error(fmt::format("expected input 1 to be positive scales, found {}", scale));
+  }
   if (q.zeros.size() != q.scales.size())
     throw Error(fmt::format("expected as many zero points as scales, found {} and {}",
                             q.zeros.size(), q.scales.size()));
@@ -228,55 +241,6 @@ Values dynamic_quantize(OnnxImporter& importer, const OnnxNode& node) {
   return {y, scale, zero};
 }
 
-/// Sums of products of integers, times a number for each channel or for all, rounded halves to
-/// even, moved by the zero point and held within its type. Input `first` is the scale of the
-/// result, the next one its zero point.
-OnnxValue requantized(OnnxImporter& importer, const OnnxNode& node, const OnnxValue& sums,
-                      const Tensor& scale, const Tensor& weight_scale, std::size_t first) {
-  const Tensor result = importer.constant(node, first).tensor();
-  if (scale.size() != 1 || result.size() != 1)
-    throw Error("expected one scale of the input and one of the result");
-  OnnxValue factors;
-  OnnxConstant numbers{{weight_scale.size()}, false, {}};
-  if (weight_scale.size() == 1) numbers.dims.clear();
-  for (const float w : weight_scale.data)
-    numbers.elements.push_back({scale.data[0] * w / result.data[0], {}});
-  factors.constant = std::make_shared<OnnxConstant>(std::move(numbers));
-  const OnnxConstant& zero = importer.constant(node, first + 1);
-  if (zero.size() != 1) throw Error("expected one zero point of the result");
-  const auto [low, high] = range_of(zero.type);
-  const OnnxArithmetic make(importer, node, sums.image);
-  OnnxValue y = make.binary("multiply", sums, importer.as_graph(factors, ""));
-  y = make.binary("add", make.unary("round", y), zero.tensor().data[0]);
-  y = make.clip(y, static_cast<float>(low), static_cast<float>(high));
-  y.integer = true;
-  y.type = zero.type;
-  return y;
-}
-
-Values qlinear_matmul(OnnxImporter& importer, const OnnxNode& node) {
-  const Tensor scale = importer.constant(node, 1).tensor(),
-               weight_scale = importer.constant(node, 4).tensor();
-  return {
-      requantized(importer, node, integer_matmul(importer, node, 2, 3, 5), scale, weight_scale, 6)};
-}
-
-Values qlinear_conv(OnnxImporter& importer, const OnnxNode& node) {
-  const Tensor scale = importer.constant(node, 1).tensor(),
-               weight_scale = importer.constant(node, 4).tensor();
-  OnnxValue sums = integer_conv(importer, node, 2, 3, 5);
-  if (importer.has_input(node, 8)) {
-    OnnxValue bias;  // channels are the last axis here
-    bias.constant = std::make_shared<OnnxConstant>(importer.constant(node, 8));
-    sums = OnnxArithmetic(importer, node, true).binary("add", sums, importer.as_graph(bias, ""));
-  }
-  return {requantized(importer, node, sums, scale, weight_scale, 6)};
-}
-
-// Quantized operators of ONNX Runtime (domain com.microsoft), with its results:
-// contrib_ops/cpu/quantization and mlas/lib of github.com/microsoft/onnxruntime say which float32
-// operations give the integers.
-
 /// A constant input of one number; `otherwise` where it is left out.
 float one_number(OnnxImporter& importer, const OnnxNode& node, std::size_t index, float otherwise) {
   if (!importer.has_input(node, index)) return otherwise;
@@ -287,6 +251,7 @@ float one_number(OnnxImporter& importer, const OnnxNode& node, std::size_t index
   return numbers.data[0];
 }
 
+/// Scale of an activation.
 float one_scale(OnnxImporter& importer, const OnnxNode& node, std::size_t index) {
   const float scale = one_number(importer, node, index, 0);
   if (!(scale > 0) || !std::isfinite(scale))
@@ -302,6 +267,56 @@ OnnxType integers_of(OnnxImporter& importer, const OnnxNode& node, std::size_t z
     throw Error("expected integers of 8 bits, found " + to_string(type));
   return type;
 }
+
+/// Sums of products of integers, times a number for each channel or for all, rounded halves to
+/// even, moved by the zero point and held within its type. Input `first` is the scale of the
+/// result, the next one its zero point.
+OnnxValue requantized(OnnxImporter& importer, const OnnxNode& node, const OnnxValue& sums,
+                      float scale, const Tensor& weight_scale, std::size_t first) {
+  const float result = one_scale(importer, node, first);
+  if (const auto bad =
+          std::ranges::find_if_not(weight_scale.data, [](float w) { return std::isfinite(w); });
+      bad != weight_scale.data.end())
+    throw Error(fmt::format("expected finite scales of the weight, found {}", *bad));
+  OnnxValue factors;
+  OnnxConstant numbers{{weight_scale.size()}, false, {}};
+  if (weight_scale.size() == 1) numbers.dims.clear();
+  for (const float w : weight_scale.data) numbers.elements.push_back({scale * w / result, {}});
+  factors.constant = std::make_shared<OnnxConstant>(std::move(numbers));
+  const OnnxType type = integers_of(importer, node, first + 1);
+  const auto [low, high] = range_of(type);
+  const OnnxArithmetic make(importer, node, sums.image);
+  OnnxValue y = make.binary("multiply", sums, importer.as_graph(factors, ""));
+  y = make.binary("add", make.unary("round", y), one_number(importer, node, first + 1, 0));
+  y = make.clip(y, static_cast<float>(low), static_cast<float>(high));
+  y.integer = true;
+  y.type = type;
+  return y;
+}
+
+Values qlinear_matmul(OnnxImporter& importer, const OnnxNode& node) {
+  const float scale = one_scale(importer, node, 1);
+  const Tensor weight_scale = importer.constant(node, 4).tensor();
+  return {
+      requantized(importer, node, integer_matmul(importer, node, 2, 3, 5), scale, weight_scale, 6)};
+}
+
+Values qlinear_conv(OnnxImporter& importer, const OnnxNode& node) {
+  const float scale = one_scale(importer, node, 1);
+  const Tensor weight_scale = importer.constant(node, 4).tensor();
+  OnnxValue sums = integer_conv(importer, node, 2, 3, 5);
+  if (importer.has_input(node, 8)) {
+    require_integers(importer, node, 8);
+    OnnxValue bias;  // channels are the last axis here
+    bias.constant = std::make_shared<OnnxConstant>(importer.constant(node, 8));
+    sums = OnnxArithmetic(importer, node, true).binary("add", sums, importer.as_graph(bias, ""));
+  }
+  return {requantized(importer, node, sums, scale, weight_scale, 6)};
+}
+
+// Quantized operators of ONNX Runtime (domain com.microsoft), with its results:
+// contrib_ops/cpu/quantization and mlas/lib of github.com/microsoft/onnxruntime say which float32
+// operations give the integers.
 
 /// The numbers that the integers of input `first` stand for; the next two are scale and zero point.
 OnnxValue numbers_of(OnnxImporter& importer, const OnnxNode& node, std::size_t first) {
@@ -499,7 +514,7 @@ Values qgemm(OnnxImporter& importer, const OnnxNode& node) {
   if (integer_or(node, "transA", 0) != 0 || integer_or(node, "transB", 0) != 0)
     throw Error("expected operands that are not transposed");
   const Tensor weight_scale = importer.constant(node, 4).tensor();
-  Tensor scale({1}, one_scale(importer, node, 1) * number_or(node, "alpha", 1));
+  const float scale = one_scale(importer, node, 1) * number_or(node, "alpha", 1);
   OnnxValue sums = integer_matmul(importer, node, 2, 3, 5);
   const OnnxArithmetic make(importer, node, sums.image);
   if (importer.has_input(node, 6)) sums = make.binary("add", sums, importer.value(node, 6));
@@ -508,7 +523,7 @@ Values qgemm(OnnxImporter& importer, const OnnxNode& node) {
   Tensor whole(weight_scale.shape);
   for (std::int64_t i = 0; i < whole.size(); ++i)
     whole.data[static_cast<std::size_t>(i)] =
-        scale.data[0] * weight_scale.data[static_cast<std::size_t>(i)];
+        scale * weight_scale.data[static_cast<std::size_t>(i)];
   OnnxValue factors;
   OnnxConstant numbers{{whole.size()}, false, {}};
   for (const float w : whole.data) numbers.elements.push_back({w, {}});

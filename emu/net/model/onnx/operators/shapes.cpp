@@ -62,7 +62,7 @@ OnnxValue cast_to(OnnxImporter& importer, const OnnxNode& node, OnnxType to) {
 
 Values cast(OnnxImporter& importer, const OnnxNode& node) {
   if (importer.opset() < 6) throw Error("Cast is read from operator set 6 on");
-  return {cast_to(importer, node, static_cast<OnnxType>(integer_or(node, "to", 1)))};
+  return {cast_to(importer, node, number_type(integer_or(node, "to", 1)))};
 }
 
 Values cast_like(OnnxImporter& importer, const OnnxNode& node) {
@@ -100,7 +100,7 @@ Values eye_like(OnnxImporter& importer, const OnnxNode& node) {
   OnnxConstant eye{{rows, columns}, true, {}};
   for (std::int64_t i = 0; i < rows * columns; ++i)
     eye.elements.push_back({0, {i % columns - i / columns == shift ? 1 : 0}});
-  eye.integer = is_integer(static_cast<OnnxType>(integer_or(node, "dtype", 1)));
+  eye.integer = is_integer(number_type(integer_or(node, "dtype", 1)));
   for (Folded& element : eye.elements) element.real = static_cast<float>(element.whole.value);
   OnnxValue out;
   out.constant = std::make_shared<OnnxConstant>(std::move(eye));
@@ -180,8 +180,8 @@ Values flatten(OnnxImporter& importer, const OnnxNode& node) {
   std::int64_t axis = integer_or(node, "axis", 1);
   if (axis < 0 && axis >= -rank) axis += rank;
   const bool has_batch = x.has_batch();
-  if (axis < (has_batch ? 1 : 0) || axis > rank)
-    throw Error(fmt::format("expected an axis from 1 on, found {}", axis));
+  if (const int least = has_batch ? 1 : 0; axis < least || axis > rank)
+    throw Error(fmt::format("expected an axis from {} to {}, found {}", least, rank, axis));
   return {importer.reshape_to(
       node, x,
       {product({own.begin(), own.begin() + axis}), product({own.begin() + axis, own.end()})})};

@@ -35,13 +35,15 @@ Windows windows_of(const OnnxNode& node, const OnnxValue& image, Ints kernel) {
   if (w.kernel.size() != axes || w.stride.size() != axes || w.dilation.size() != axes ||
       pads.size() != 2 * axes)
     throw Error(fmt::format("expected windows over {} axes, as many as the image has", axes));
-  for (const auto* list : {&w.kernel, &w.stride, &w.dilation}) {
+  for (const auto& [name, list] :
+       {std::pair{"kernel_shape", &w.kernel}, {"strides", &w.stride}, {"dilations", &w.dilation}}) {
     for (const std::int64_t n : *list) {
-      if (n < 1 || n > kMost) throw Error("expected sizes from 1 to 2^20");
+      if (n < 1 || n > kMost)
+        throw Error(fmt::format("expected {} from 1 to 2^20, found {}", name, n));
     }
   }
   for (const std::int64_t n : pads) {
-    if (n < 0 || n > kMost) throw Error("expected pads from 0 to 2^20");
+    if (n < 0 || n > kMost) throw Error(fmt::format("expected pads from 0 to 2^20, found {}", n));
   }
   w.before.assign(pads.begin(), pads.begin() + static_cast<std::ptrdiff_t>(axes));
   w.after.assign(pads.begin() + static_cast<std::ptrdiff_t>(axes), pads.end());
@@ -129,8 +131,11 @@ OnnxValue conv_of(OnnxImporter& importer, const OnnxNode& node, const OnnxValue&
                 .axes = {},
                 .bias = bias,
                 .groups = integer_or(node, "group", 1)};
-  if (o.groups < 1 || o.in_channels % o.groups != 0 || o.in_channels / o.groups != w.dim(1) ||
-      o.out_channels % o.groups != 0)
+  if (o.groups < 1 || o.in_channels % o.groups != 0 || o.out_channels % o.groups != 0)
+    throw Error(
+        fmt::format("expected a group that divides {} channels and {} of the result, found {}",
+                    o.in_channels, o.out_channels, o.groups));
+  if (o.in_channels / o.groups != w.dim(1))
     throw Error(fmt::format("expected {} input channels of the weight times its groups, found {}",
                             o.in_channels, w.dim(1)));
   for (std::size_t i = 0; i < windows.axes(); ++i)

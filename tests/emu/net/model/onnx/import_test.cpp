@@ -332,6 +332,33 @@ TEST_CASE("a zero point that is cast has the type that it is cast to", "[fast]")
   CHECK(message_of(model(6)).find("expected integers of 4, 8 or 16 bits") != std::string::npos);
 }
 
+TEST_CASE("scales by which nothing can be divided are refused where they stand", "[fast]") {
+  for (const float scale : {0.0f, -1.0f, test::kInfinity}) {
+    CAPTURE(scale);
+    ModelWriter pair;
+    pair.input("x", {-1, 2}).floats("s", {}, {scale}).node("QuantizeLinear", {"x", "s"}, {"q"});
+    pair.node("DequantizeLinear", {"q", "s"}, {"y"}).output("y");
+    CHECK_THAT(message_of(pair), Catch::Contains("QuantizeLinear") &&
+                                     Catch::Contains("expected input 1 to be positive scales"));
+    for (const bool of_result : {true, false}) {
+      ModelWriter product;
+      product.input("x", {-1, 2}).floats("one", {}, {1}).floats("s", {}, {scale});
+      const std::string zero =
+          product.op("Constant", {}, {test::tensor_attribute("value", {}, 3, std::string(1, 0))});
+      const std::string w =
+          product.op("Constant", {}, {test::tensor_attribute("value", {2, 1}, 3, "\1\2")});
+      const std::string q = product.op("QuantizeLinear", {"x", "one", zero});
+      product.node(
+          "QLinearMatMul",
+          {q, of_result ? "one" : "s", zero, w, "one", zero, of_result ? "s" : "one", zero}, {"y"},
+          {}, "product");
+      CHECK_THAT(message_of(product.output("y")),
+                 Catch::Contains(of_result ? "expected input 6 to be a positive scale"
+                                           : "expected input 1 to be a positive scale"));
+    }
+  }
+}
+
 TEST_CASE("a value has one producer", "[fast]") {
   const auto writer = [] { return ModelWriter().input("x", {-1, 3}); };
   CHECK(message_of(
@@ -443,6 +470,25 @@ TEST_CASE("models that make no sense are refused", "[fast]") {
                        .node("ConstantOfShape", {"many"}, {"c"})
                        .output("c"))
             .find("exceed the memory") != std::string::npos);
+}
+
+TEST_CASE("attributes that no operator has are refused with what was found", "[fast]") {
+  const auto refused = [](const std::string& op, const std::string& name, std::int64_t value) {
+    ModelWriter w;
+    w.input("x", {-1, 2, 5, 5}).floats("w", {4, 2, 3, 3}, std::vector<float>(72, 1));
+    std::vector<std::string> inputs{"x"};
+    if (op == "Conv") inputs.push_back("w");
+    return message_of(w.node(op, inputs, {"y"}, {test::attribute(name, value)}).output("y"));
+  };
+  CHECK_THAT(refused("Cast", "to", 8), Catch::Contains("expected a type of numbers, found type 8"));
+  CHECK_THAT(refused("Cast", "to", 257), Catch::Contains("found type 257"));
+  CHECK_THAT(refused("Flatten", "axis", 9),
+             Catch::Contains("expected an axis from 1 to 4, found 9"));
+  CHECK_THAT(refused("Conv", "group", 0),
+             Catch::Contains("expected a group that divides 2 channels and "
+                             "4 of the result, found 0"));
+  CHECK_THAT(refused("Conv", "group", 2),
+             Catch::Contains("expected 2 input channels of the weight times its groups, found 2"));
 }
 
 TEST_CASE("constants that double and double are refused before memory is taken", "[fast]") {
