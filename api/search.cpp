@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <utility>
 
 #include "formats/error.hpp"
 
@@ -37,8 +38,17 @@ ExperimentRequest experiment_of(const SearchRequest& asked) {
   if (!asked.dist.empty()) {
     if (asked.max_loss)
       throw usage_error("--max-loss: expected --net beside it, laws lose nothing");
-    if (!asked.units.empty()) throw usage_error("--units: expected --net beside it");
-    if (!asked.data.empty()) throw usage_error("--data: expected --net beside it");
+    const std::pair<const char*, bool> of_networks[] = {{"--data", !asked.data.empty()},
+                                                        {"--units", !asked.units.empty()},
+                                                        {"--mac-cost", asked.mac.has_value()},
+                                                        {"--refine", asked.refine.has_value()},
+                                                        {"--measured", asked.measured.has_value()},
+                                                        {"--random", asked.random.has_value()},
+                                                        {"--images", asked.images.has_value()}};
+    for (const auto& [option, given] : of_networks)
+      if (given) throw usage_error(fmt::format("{}: expected --net beside it", option));
+    for (const std::string& law : asked.dist)
+      if (law.empty()) throw usage_error("--dist: expected a law or a file, found nothing");
   }
   const auto set = [&](const char* key, const std::string& value) {
     if (!value.empty()) out.settings.push_back(fmt::format("{}={}", key, value));

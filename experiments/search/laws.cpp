@@ -69,7 +69,9 @@ ResultTable law_table(const std::string& law, const std::vector<SearchOption>& o
     throw Error(law + ": expected finite numbers");
   double signal = 0;
   for (const double v : numbers) signal += v * v / static_cast<double>(numbers.size());
-  if (!(signal > 0)) throw Error(law + ": expected a number that is not zero");
+  if (std::ranges::count(numbers, numbers.front()) == std::ssize(numbers))
+    throw Error(fmt::format("{}: expected numbers that differ, found {} times {:g}", law,
+                            numbers.size(), numbers.front()));
 
   std::vector<SearchOption> all;
   for (const SearchOption& option : options) {

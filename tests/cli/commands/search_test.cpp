@@ -36,6 +36,8 @@ TEST_CASE("search refuses in one line", "[fast]") {
            {"search --net lenet", "--data"},
            {"search --dist normal --max-loss 1", "--max-loss"},
            {"search --dist normal --units neutral.exact", "--units"},
+           {"search --dist normal --images 100", "--images: expected --net beside it"},
+           {"search --dist ''", "--dist: expected a law or a file"},
            {"search --net lenet --data glyphs --tune light", "--tune: expected --max-loss"},
            {"search --net lenet --data glyphs --max-loss 1 --tune lite", "unknown tuning step"},
            {"search --net lenet --data glyphs --units neutral.mac", "neutral.mac"},
