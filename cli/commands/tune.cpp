@@ -44,8 +44,12 @@ std::string text_of(const api::Tuned& tuned) {
     rows.push_back({of.layer, decibel_text(of.before), decibel_text(of.after)});
   rows.push_back(
       {tuned.output.layer, decibel_text(tuned.output.before), decibel_text(tuned.output.after)});
-  text += fmt::format("\nSQNR in dB on {} {} samples\n{}", tuned.noise_samples,
+  text += fmt::format("\nSQNR in dB on {} {} samples{}\n{}", tuned.noise_samples,
                       tuned.validation ? "validation" : "calibration",
+                      tuned.validation
+                          ? ""
+                          : ", which the steps read: the data set keeps none for validation "
+                            "(npy: validation=N), so there is no accuracy either",
                       api::text_table({"layer", "before", "after"}, rows));
   if (tuned.gain) text += metrics_text(tuned);
   return text + "\n";

@@ -160,6 +160,8 @@ const std::vector<Refusal> kRefusals = {
     {kTrain + "--label-noise 0.1", "label-noise: expected one label"},
     {kTrain + "--copies 2", "copies: expected 1 without augmentation"},
     {kTrain + "--recipe sgd.json --optimizer adam", "contradicts"},
+    {"train --net lenet --data npy:x=images.npy,y=y.npy,classes=10 --out new --quiet",
+     "data set npy has no training samples (npy: test=N keeps"},
     {kTune, "--recipe"},
     {kTune + "--recipe r.json --steps batchnorm",
      "--steps: unknown tuning step 'batchnorm'; did you mean 'batch_norm'?"},

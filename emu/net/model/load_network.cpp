@@ -65,6 +65,12 @@ void order_inputs(ImportedModel& model, const std::string& path, const Dataset& 
   for (OnnxPort& output : model.outputs) renumber(output.value);
 }
 
+/// The shape as ONNX has it: an image's channels come first.
+std::string file_order(Shape shape, bool image) {
+  if (image) std::ranges::rotate(shape, shape.end() - 1);
+  return to_string(shape);
+}
+
 Graph fitting(ImportedModel model, const std::string& path, const Dataset& data) {
   if (!data.inputs().empty()) {
     order_inputs(model, path, data);
@@ -73,8 +79,10 @@ Graph fitting(ImportedModel model, const std::string& path, const Dataset& data)
                 std::to_string(model.inputs.size()) +
                 "; give a data set that names them: npy:FILE.npz with an array for each");
   } else if (const Shape& shape = model.graph.inputs.at(0).shape; shape != data.input_shape()) {
-    throw Error(path + ": expected an input of shape " + to_string(data.input_shape()) +
-                " for the data set " + data.name() + ", found " + to_string(shape));
+    const bool image = model.inputs[0].image;
+    throw Error(path + ": expected an input of shape " +
+                file_order(data.input_shape(), image && data.input_shape().size() == shape.size()) +
+                " for the data set " + data.name() + ", found " + file_order(shape, image));
   }
   for (const OnnxPort& output : model.outputs)
     model.graph.outputs.push_back({output.name, output.value});

@@ -334,6 +334,9 @@ void require_fit(const Graph& graph, const Dataset& data, const TrainOptions& op
                 (graph.inputs.empty() ? "nothing" : to_string(graph.inputs[0].shape)) +
                 ", data set " + data.name() + " has " + to_string(data.input_shape()));
   }
+  if (data.train_count() == 0)
+    throw Error("data set " + data.name() +
+                " has no training samples (npy: test=N keeps the last N samples for the test)");
   if (options.patience > 0 && data.validation_count() == 0)
     throw Error("training option patience: data set " + data.name() + " has no validation split");
   require_sizes_fit(graph, data, options);

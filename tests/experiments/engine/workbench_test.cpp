@@ -105,7 +105,7 @@ TEST_CASE("an ONNX file is a network with its weights", "[fast]") {
   CHECK(trained.digest.size() == 16);
   test::write_file(folder / "large.onnx", linear_model(9).file());
   CHECK_THAT(message_of([&] { load_trained_net(folder / "large.onnx", data, {}); }),
-             Catch::Contains("large.onnx: expected an input of shape [8, 8, 1] for the data set "
+             Catch::Contains("large.onnx: expected an input of shape [1, 8, 8] for the data set "
                              "small"));
   test::write_file(folder / "two.onnx",
                    linear_model(8).node("Relu", {"y"}, {"z"}).output("z").file());
