@@ -2,7 +2,12 @@
 
 #include <omp.h>
 
+#include <algorithm>
+#include <cstring>
 #include <exception>
+#include <string_view>
+
+#include "formats/storage/utf8.hpp"
 
 namespace numemu::c {
 namespace {
@@ -10,9 +15,13 @@ namespace {
 constexpr std::size_t kLongestMessage = 4096;
 thread_local char message[kLongestMessage];
 
-void set_message(const char* text) noexcept {
-  std::strncpy(message, text, kLongestMessage - 1);
-  message[kLongestMessage - 1] = 0;
+/// UTF-8; cut between characters where it is too long.
+void set_message(std::string_view text) noexcept {
+  std::size_t length = std::min(text.size(), kLongestMessage - 1);
+  const auto continues = [&](std::size_t i) { return (text[i] & 0xc0) == 0x80; };
+  while (length > 0 && length < text.size() && continues(length)) --length;
+  std::memcpy(message, text.data(), length);
+  message[length] = 0;
 }
 
 numemu_status status_of(ErrorKind kind) {
@@ -36,7 +45,7 @@ numemu_status status_of(ErrorKind kind) {
 numemu_status failed() noexcept {
   try {
     const Error error = error_of(std::current_exception());
-    set_message(error.what());
+    set_message(utf8_text(error.what()));
     return status_of(error.kind());
   } catch (...) {
     set_message("out of memory");

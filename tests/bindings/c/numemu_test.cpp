@@ -445,7 +445,7 @@ TEST_CASE("C: what a stranger gets wrong is refused by its name", "[fast]") {
     CHECK(status == expected);
     CHECK(message_has(text));
   };
-  refused(numemu_format_open("\xff\xfe\n", &none), NUMEMU_VALUE, "unknown format");
+  refused(numemu_format_open("\xff\xfe\n", &none), NUMEMU_VALUE, "unknown format '\\xff\\xfe");
   refused(numemu_format_open(std::string(1 << 20, 'a').c_str(), &none), NUMEMU_VALUE, "aaa");
   refused(numemu_format_open("e99m99", &none), NUMEMU_VALUE, "outside 1..15");
   refused(numemu_format_open("codebook(/dev/zero)", &none), NUMEMU_FILE, "regular file");
