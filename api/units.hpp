@@ -11,6 +11,7 @@
 
 #include "api/progress.hpp"
 #include "emu/unit/batch.hpp"
+#include "emu/unit/integer/requantize.hpp"
 #include "emu/unit/reference/divergence.hpp"
 #include "emu/unit/reference/given_result.hpp"
 #include "emu/unit/reference/losses.hpp"
@@ -131,6 +132,24 @@ void multiply(Product&, const MultiplyOptions& = {});
 std::unique_ptr<Product> gemm(UnitPtr, Operands, const MultiplyOptions& = {});
 /// gemm() of ProductShape::dots.
 std::unique_ptr<Product> dot(UnitPtr, Operands, const MultiplyOptions& = {});
+
+/// What follows an integer unit, as texts: a file NAME.npy has one number for each column of D.
+struct EpilogueFiles {
+  std::string requantize = {};  ///< float, fixed-point-single or fixed-point-double
+  std::string format = "int8";  ///< of the codes: integers of at most 16 bits
+  std::string bias = {};        ///< a file of int32, or none
+  /// The factor, a number or a file of floats; or of fixed point its multiplier and shift, numbers
+  /// or files of int32.
+  std::string factor = {}, multiplier = {}, shift = {};
+  std::int64_t zero_point = 0;
+  std::optional<std::int64_t> low = {}, high = {};  ///< of codes; the ends of the format
+};
+/// Throws Error naming the option or file and what was expected.
+unit::Epilogue read_epilogue(const Product&, const EpilogueFiles&);
+/// The codes that it makes of product.d, which has int32 sums.
+Codes requantized(const Product&, const unit::Epilogue&, const Format&);
+/// Writes codes and their sidecar.
+void write_codes(const Codes&, const std::string& path);
 
 /// D of the unit's type as another program computed it, of the shape of product.d.
 Array read_result(const Product&, const std::string& path);

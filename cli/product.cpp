@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <sstream>
+#include <utility>
 
 #include "api/array_files.hpp"
 #include "api/text/table.hpp"
@@ -28,6 +29,34 @@ using unit::Nearer;
 
 constexpr std::int64_t kWorst = 5;
 
+/// The file that stands in the place of a number; "" for a number.
+std::string number_file(const std::string& text) { return api::is_results_file(text) ? text : ""; }
+
+/// Options that only --requantize reads, and those that it does not go with.
+void check_epilogue_options(const ProductOptions& options) {
+  const api::EpilogueFiles& e = options.epilogue;
+  const bool requantizes = !e.requantize.empty();
+  for (const auto& [option, given] : {std::pair("--bias", !e.bias.empty()),
+                                      {"--factor", !e.factor.empty()},
+                                      {"--multiplier", !e.multiplier.empty()},
+                                      {"--shift", !e.shift.empty()},
+                                      {"--zero-point", e.zero_point != 0},
+                                      {"--low", e.low.has_value()},
+                                      {"--high", e.high.has_value()}}) {
+    if (given && !requantizes)
+      throw usage_error(fmt::format("{}: expected --requantize, too", option));
+  }
+  if (!requantizes) return;
+  for (const auto& [option, given] : {std::pair("--trace", !options.trace.empty()),
+                                      {"--compare", !options.compare.empty()},
+                                      {"--flags", !options.flags.empty()},
+                                      {"--alpha", options.alpha.has_value()}}) {
+    if (given)
+      throw usage_error(
+          fmt::format("{}: not allowed with --requantize, which follows the unit", option));
+  }
+}
+
 /// Throws Error for what can be refused before anything is read.
 void check_product_options(const ProductOptions& options) {
   const api::ProductFiles& files = options.files;
@@ -37,6 +66,7 @@ void check_product_options(const ProductOptions& options) {
   if (options.alpha && !std::isfinite(*options.alpha))
     throw usage_error("--alpha: expected a finite float32 number");
   const bool compares = !options.compare.empty();
+  check_epilogue_options(options);
   if (options.out.empty() && options.trace.empty() && !compares)
     throw usage_error("--out: expected a file (or --trace PLACE, --compare OTHER)");
   if (!options.trace.empty() && (!options.out.empty() || compares))
@@ -56,7 +86,8 @@ void check_product_options(const ProductOptions& options) {
                                      {"--c", &files.c},
                                      {"--scale-a", &files.scale_a},
                                      {"--scale-b", &files.scale_b},
-                                     {"--meta", &files.meta}})
+                                     {"--meta", &files.meta},
+                                     {"--bias", &options.epilogue.bias}})
     api::require_file(option, *path);
   for (const auto& [option, path] :
        {std::pair("--out", &options.out), {"--flags", &options.flags}}) {
@@ -72,6 +103,10 @@ void check_product_options(const ProductOptions& options) {
        {"--scale-a", files.scale_a},
        {"--scale-b", files.scale_b},
        {"--meta", files.meta, false},
+       {"--bias", options.epilogue.bias, false},
+       {"--factor", number_file(options.epilogue.factor), false},
+       {"--multiplier", number_file(options.epilogue.multiplier), false},
+       {"--shift", number_file(options.epilogue.shift), false},
        {"--compare", api::is_results_file(options.compare) ? options.compare : ""},
        {"--unit", api::is_unit_file(options.unit) ? options.unit : "", false}});
 }
@@ -103,26 +138,29 @@ void print_summary(const ProductOptions& options, const Product& p) {
   const std::string scale =
       g.scale_a == nullptr ? "none"
                            : fmt::format("{} per {}", u->scaling.format->name, u->scaling.block);
+  const bool requantizes = !options.epilogue.requantize.empty();
   const std::string alpha = options.alpha ? fmt::format("{}", *options.alpha) : "none";
   if (options.json) {
-    fmt::print("{}\n", Json({{"out", utf8_text(options.out)},
-                             {"unit", row.name},
-                             {"grade", unit::to_string(row.grade)},
-                             {"format_a", g.a.format->name},
-                             {"format_b", g.b.format->name},
-                             {"format_d", row.result},
-                             {"rounding", rounding},
-                             {"overflow", overflow},
-                             {"scale", scale},
-                             {"m", g.m},
-                             {"n", g.n},
-                             {"k", g.k},
-                             {"products", p.batch.count},
-                             {"c", !options.files.c.empty()},
-                             {"alpha", options.alpha ? Json(*options.alpha) : Json()},
-                             {"seed", options.files.seed},
-                             {"nan_scales", p.nan_scales}})
-                           .dump(2));
+    fmt::print("{}\n",
+               Json({{"out", utf8_text(options.out)},
+                     {"unit", row.name},
+                     {"grade", unit::to_string(row.grade)},
+                     {"format_a", g.a.format->name},
+                     {"format_b", g.b.format->name},
+                     {"format_d", requantizes ? options.epilogue.format : row.result},
+                     {"rounding", rounding},
+                     {"overflow", overflow},
+                     {"scale", scale},
+                     {"m", g.m},
+                     {"n", g.n},
+                     {"k", g.k},
+                     {"products", p.batch.count},
+                     {"c", !options.files.c.empty()},
+                     {"alpha", options.alpha ? Json(*options.alpha) : Json()},
+                     {"requantize", requantizes ? Json(options.epilogue.requantize) : Json()},
+                     {"seed", options.files.seed},
+                     {"nan_scales", p.nan_scales}})
+                   .dump(2));
     return;
   }
   if (options.quiet) return;
@@ -131,9 +169,12 @@ void print_summary(const ProductOptions& options, const Product& p) {
   fmt::print(
       "{}: {} {} = {} of {} x {}, K = {}, C {}; register {}, overflow {}, "
       "scales {}{}; evidence: {}\n",
-      harmless(options.out), row.result, shape_text(p.d.shape), row.name, g.a.format->name,
-      g.b.format->name, g.k, options.files.c.empty() ? "+0" : harmless(options.files.c), rounding,
-      overflow, scale, options.alpha ? ", alpha " + alpha + " outside the unit" : "",
+      harmless(options.out), requantizes ? options.epilogue.format : row.result,
+      shape_text(p.d.shape), row.name, g.a.format->name, g.b.format->name, g.k,
+      options.files.c.empty() ? "+0" : harmless(options.files.c), rounding, overflow, scale,
+      requantizes ? fmt::format(", requantized by {} outside the unit", options.epilogue.requantize)
+      : options.alpha ? ", alpha " + alpha + " outside the unit"
+                      : "",
       unit::to_string(row.grade));
   if (p.nan_scales != 0)
     say("numemu: {}, {}: {}; outputs that use them are NaN", options.files.scale_a,
@@ -284,11 +325,17 @@ int run_product(const ProductOptions& options) {
   if (!options.flags.empty()) unit::require_flags(*unit);
   api::ProductFiles files = options.files;
   files.b_by_columns = options.b_layout == "nk";
+  api::EpilogueFiles epilogue = options.epilogue;
+  const bool requantizes = !epilogue.requantize.empty();
+  if (requantizes && !files.format_d.empty())
+    epilogue.format = find_format(std::exchange(files.format_d, "")).name;
   const std::unique_ptr<Product> product = api::read_product(unit, files);
   if (!options.trace.empty()) {
     print_trace(options, *product);
     return kFine;
   }
+  std::optional<unit::Epilogue> follows;
+  if (requantizes) follows = api::read_epilogue(*product, epilogue);
   const char* const name = files.shape == api::ProductShape::dots ? "dot" : "gemm";
   api::multiply(*product, {.alpha = options.alpha,
                            .reference = options.reference,
@@ -305,8 +352,15 @@ int run_product(const ProductOptions& options) {
     }
   }
   if (options.out.empty()) return kFine;
-  api::write_result(*product, options.out, options.flags);
-  if (options.compare.empty()) print_summary(options, *product);
+  if (follows) {
+    api::write_codes(api::requantized(*product, *follows, find_format(epilogue.format)),
+                     options.out);
+  } else {
+    api::write_result(*product, options.out, options.flags);
+  }
+  ProductOptions told = options;
+  told.epilogue = epilogue;
+  if (options.compare.empty()) print_summary(told, *product);
   return kFine;
 }
 

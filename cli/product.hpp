@@ -15,6 +15,7 @@ struct ProductOptions {
   std::optional<std::int64_t> worst;
   api::ProductFiles files;
   std::optional<float> alpha;
+  api::EpilogueFiles epilogue;
   bool reference = false, json = false, quiet = false;
 };
 

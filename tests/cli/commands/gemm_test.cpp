@@ -168,4 +168,63 @@ TEST_CASE("gemm: a stochastic register draws as its seed and place say", "[fast]
   CHECK(s.text("x.npy") != s.text("w.npy"));
 }
 
+TEST_CASE("gemm --requantize: codes of sums, and what it refuses", "[fast]") {
+  const GemmFolder s;
+  s.put<std::int8_t>("a.npy", ArrayType::int8, {1, 2}, {3, -1});
+  s.put<std::int8_t>("b.npy", ArrayType::int8, {2, 3}, {5, 100, 1, 0, -100, 2});  // 15, 400, 1
+  s.put<std::int32_t>("bias.npy", ArrayType::int32, {3}, {-4, 0, 0});
+  s.put<std::int32_t>("m.npy", ArrayType::int32, {3}, {1 << 30, 1 << 30, 1 << 30});
+  s.put<std::int32_t>("shift.npy", ArrayType::int32, {3}, {0, 0, -1});
+  const std::string unit = "intel.emr.tdpbssd", out = " --out d.npy ";
+  const auto codes = [&](const std::string& more) {
+    const Result result = s.gemm(unit, out + more);
+    INFO(result.err);
+    REQUIRE(result.code == 0);
+    return s.result<std::uint8_t>(ArrayType::uint8);
+  };
+  using Codes = std::vector<std::uint8_t>;
+  // (11, 400, 1) / 2: halves upward, to even; and the end of int8.
+  CHECK(codes("--requantize fixed-point-single --bias bias.npy --factor 0.5") == Codes{6, 127, 1});
+  CHECK(codes("--requantize float --bias bias.npy --factor 0.5 --zero-point 1") ==
+        Codes{7, 127, 1});
+  CHECK(codes("--requantize fixed-point-double --multiplier m.npy --shift shift.npy "
+              "--format-d uint8 --high 250") == Codes{8, 200, 1});
+  CHECK(codes("--requantize fixed-point-single --multiplier m.npy --shift shift.npy --low=-3 "
+              "--zero-point=-10") == Codes{254, 127, 253});
+  CHECK(Json::parse(s.text("d.npy.json"))["format"] == "int8");
+  const Result said = s.gemm(unit, out + "--requantize float --factor 0.5 --json");
+  CHECK(Json::parse(said.out)["requantize"] == "float");
+  CHECK(Json::parse(said.out)["format_d"] == "int8");
+  CHECK_THAT(
+      s.gemm(unit, out + "--requantize float --factor 0.5").out,
+      Contains("d.npy: int8 [1, 3] = ") && Contains("requantized by float outside the unit"));
+  s.floats("f.npy", {2}, {1, 2});
+  s.floats("g.npy", {3}, {1, -2, 1});
+  for (const auto& [options, message] : std::vector<std::pair<std::string, std::string>>{
+           {"--bias bias.npy", "--bias: expected --requantize, too"},
+           {"--zero-point 3", "--zero-point: expected --requantize, too"},
+           {"--requantize float", "--requantize: expected --factor"},
+           {"--requantize fixed-point-single", "expected --factor, or --multiplier and --shift"},
+           {"--requantize fixed-point-single --multiplier 5", "--multiplier and --shift"},
+           {"--requantize float --multiplier 5 --shift 0", "--multiplier, --shift: expected"},
+           {"--requantize fixed-point-single --multiplier 5 --shift 31",
+            "--shift: expected a whole number from -31 to 30, found 31"},
+           {"--requantize float --factor=-1",
+            "--factor: channel 0: expected a factor of at least 0"},
+           {"--requantize float --factor f.npy", "f.npy: shape: expected [3]"},
+           {"--requantize float --factor g.npy", "g.npy: channel 1: expected a factor"},
+           {"--requantize float --factor one", "--factor: expected a number or a file NAME.npy"},
+           {"--requantize float --factor 1 --bias f.npy", "f.npy: dtype: expected int32"},
+           {"--requantize float --factor 1 --zero-point 128",
+            "--zero-point: expected a number of int8"},
+           {"--requantize float --factor 1 --low 5 --high 4", "--low: expected at most --high"},
+           {"--requantize float --factor 1 --format-d float16", "--format-d: expected integers"},
+           {"--requantize float --factor 1 --alpha 2", "--alpha: not allowed with --requantize"},
+           {"--requantize round --factor 1", "--requantize"}})
+    check_refused(s.gemm(unit, out + options), message);
+  s.e4m3();
+  check_refused(s.gemm("h100.wgmma.e4m3.f32", out + "--requantize float --factor 1"),
+                "--requantize: expected a unit with int32 results");
+}
+
 }  // namespace gemm_test
