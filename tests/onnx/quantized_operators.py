@@ -210,6 +210,13 @@ for round_ in range(count):
     job(f"QLinearMatMul {kind.__name__}", [a, ("QLinearMatMul", "", names_a + ["w", "w_s", "w_z"] + result(c, kind, 0.05, 0.5), ["yq"], {}), back()], c,
         {"x": floats(8, 32)}, (8, 16))
     job(f"QGemm {kind.__name__}", [a, ("QGemm", MS, names_a + ["w", "w_s", "w_z", "", "y_s", "y_z"], ["yq"], {}), back()], c, {"x": floats(8, 32)}, (8, 16))
+    # The epilogue alone: gemm --requantize float on the same codes.
+    c = {"w": random.integers(-127, 128, (96, 16)).astype(np.int8), "w_s": random.uniform(0.002, 0.06, 16).astype(np.float32), "w_z": np.zeros(16, np.int8),
+         "bias": random.integers(-20000, 20000, 16).astype(np.int32)}
+    a, names_a = quantizer("a", np.uint8, c, "x")
+    job("gemm --requantize float", [a, ("QGemm", MS, names_a + ["w", "w_s", "w_z", "bias"] + result(c, np.uint8, 0.05, 0.5), ["yq"], {}), back()], c,
+        {"x": floats(64, 96)}, (64, 16))
+    jobs[-1]["codes"] = c
 
 script = """
 const ort = require('onnxruntime-node'), fs = require('fs');
@@ -237,6 +244,20 @@ with open(os.path.join(folder, "jobs.json"), "w") as file:
 subprocess.run(["node", os.path.join(folder, "run.js"), os.path.join(folder, "jobs.json")], check=True,
                env={**os.environ, "NODE_PATH": os.path.join(runtime, "node_modules")})
 
+
+
+def requantized(job, stem):
+    """The command and what its codes mean; the zero point of A is a part of the bias."""
+    c, x = job["codes"], job["x"]["x"]
+    a = np.clip(np.rint(x / c["a_s"]) + c["a_z"], 0, 255).astype(np.uint8)
+    bias = (c["bias"].astype(np.int64) - int(c["a_z"]) * c["w"].astype(np.int64).sum(0)).astype(np.int32)
+    for name, value in (("a", a), ("w", c["w"]), ("bias", bias), ("factor", c["a_s"] * c["w_s"] / c["y_s"])):
+        np.save(f"{stem}.{name}.npy", value)
+    command = [numemu, "gemm", "--quiet", "--unit", "intel.emr.vpdpbusd", "--a", stem + ".a.npy", "--b", stem + ".w.npy", "--bias", stem + ".bias.npy", "--requantize",
+               "float", "--factor", stem + ".factor.npy", "--zero-point", str(c["y_z"]), "--format-d", c["y_z"].dtype.name, "--out", stem + ".y.npy"]
+    return command, lambda codes: (codes.view(c["y_z"].dtype).astype(np.float32) - np.float32(c["y_z"])) * c["y_s"]
+
+
 failures, compared, refused = 0, {}, {}
 for j in jobs:
     stem = j["file"].removesuffix(".onnx")
@@ -248,19 +269,23 @@ for j in jobs:
     command = [numemu, "infer", "--quiet", "--model", j["file"], "--out", stem + ".y.npy"]
     for name in j["x"]:
         command += ["--in", f"{name}={stem}.{name}.npy"]
+    meaning = None
+    if "codes" in j:
+        command, meaning = requantized(j, stem)
     run = subprocess.run(command, capture_output=True, text=True)
     if run.returncode != 0:
         failures += 1
         print(f"{operator}: {run.stderr.strip()[:300]}")
         continue
     y = np.load(stem + ".y.npy")
+    if meaning:
+        y = meaning(y)
     expected = np.fromfile(stem + ".ort", np.float32).reshape(y.shape)
     tolerance = 0 if j["exact"] else 2e-6 * np.abs(expected).max() * 8  # float32 sums of up to 160 terms
     wrong = int((np.abs(y - expected) > tolerance).sum())
-    compared.setdefault(operator.split(" ")[0], [0, 0, 0])
-    compared[operator.split(" ")[0]][0] += 1
-    compared[operator.split(" ")[0]][1] += y.size
-    compared[operator.split(" ")[0]][2] += wrong
+    figures = compared.setdefault(operator if meaning else operator.split(" ")[0], [0, 0, 0])
+    for i, more in enumerate((1, y.size, wrong)):
+        figures[i] += more
     if wrong:
         failures += 1
         print(f"{operator}: {wrong} of {y.size} differ, at most by {np.abs(y - expected).max()}")
