@@ -78,6 +78,16 @@ void check_axis(const Array& x, const unit::Pattern& p, std::size_t axis, CheckR
   }
 }
 
+/// The numbers of --in, which have an axis; two for rules of tiles.
+Array read_maskable(const MaskCommand& o, const policies::MaskPolicy& policy) {
+  Array x = api::read_float32(o.in, "");
+  const bool tile = policy.rule->span == MaskSpan::tile;
+  if (std::ssize(x.shape) < (tile ? 2 : 1))
+    throw Error(fmt::format("{}: shape: expected {}, found {}", o.in,
+                            tile ? "matrices" : "at least one axis", shape_text(x.shape)));
+  return x;
+}
+
 /// The axes along which the rule's groups run: both of a tile's.
 std::vector<std::size_t> axes_of(const policies::MaskPolicy& policy, const ArrayShape& shape,
                                  std::optional<std::int64_t> axis) {
@@ -87,11 +97,8 @@ std::vector<std::size_t> axes_of(const policies::MaskPolicy& policy, const Array
         fmt::format("--rule: {} has no pattern of groups, expected one such as "
                     "greedy(2:4)",
                     policies::to_string(policy)));
-  if (policy.rule->span == MaskSpan::tile) {
-    if (rank < 2)
-      throw Error(fmt::format("--in: shape: expected matrices, found {}", shape_text(shape)));
+  if (policy.rule->span == MaskSpan::tile)
     return {static_cast<std::size_t>(rank - 1), static_cast<std::size_t>(rank - 2)};
-  }
   const std::int64_t at = axis.value_or(-1) + (axis.value_or(-1) < 0 ? rank : 0);
   if (at < 0 || at >= rank)
     throw usage_error(
@@ -101,7 +108,7 @@ std::vector<std::size_t> axes_of(const policies::MaskPolicy& policy, const Array
 
 int run_check(const MaskCommand& o) {
   const policies::MaskPolicy policy = policies::parse_mask(o.mask.rule);
-  const Array x = api::read_float32(o.in, "");
+  const Array x = read_maskable(o, policy);
   CheckResult result;
   for (const std::size_t axis : axes_of(policy, x.shape, o.axis))
     check_axis(x, policy.pattern, axis, result);
@@ -134,6 +141,7 @@ int run_expand(const MaskCommand& o) {
   if (o.meta.empty() || o.out.empty())
     throw usage_error("--expand: expected --meta, whose places the elements go to, and --out");
   require_replaceable(o.out);
+  require_distinct_paths({{"--out", o.out}}, {{"--in", o.in}, {"--meta", o.meta, false}});
   const Array kept = api::read_float32(o.in, "");
   const Array meta = read_npy(o.meta);
   if (kept.shape.empty() || kept.shape.back() % p.kept != 0)
@@ -191,7 +199,6 @@ void add_compressed(const MaskCommand& o, const api::MaskedArray& masked, Output
                                            depth, masked.keep.as<std::uint8_t>()},
                  kept.as<float>(), index.as<std::uint8_t>());
   files.add_numbers("compressed", o.compressed, find_format("float32"), kept);
-  if (o.meta.empty()) return;
   if (layout == MetaLayout::index)
     return files.add_array("meta", o.meta, ArrayType::uint8, short_shape, index.data.data());
   ArrayShape words = shape;
@@ -248,13 +255,20 @@ int run_mask(const MaskCommand& o) {
   if (o.expand) refuse_outputs("--expand", {{"--keep", &o.keep}, {"--compressed", &o.compressed}});
   if (o.check) return run_check(o);
   if (o.expand) return run_expand(o);
-  if (!o.meta.empty() && o.compressed.empty())
-    throw usage_error("--meta: expected together with --compressed, or --expand");
+  if (o.meta.empty() != o.compressed.empty())
+    throw usage_error(o.compressed.empty()
+                          ? "--meta: expected together with --compressed, or --expand"
+                          : "--compressed: expected --meta for the places of what is kept");
   for (const std::string& path : {o.out, o.keep, o.compressed, o.meta})
     if (!path.empty()) require_replaceable(path);
+  require_distinct_paths({{"--out", o.out},
+                          {"--keep", o.keep, false},
+                          {"--compressed", o.compressed},
+                          {"--meta", o.meta, false}},
+                         {{"--in", o.in}});
   api::MaskOptions options = o.mask;
   if (o.axis) options.axis = static_cast<int>(*o.axis);
-  const Array x = api::read_float32(o.in, "");
+  const Array x = read_maskable(o, api::parse_array_mask(options.rule));
   const api::MaskedArray masked = api::mask(x, options);
   OutputFiles files;
   if (!o.out.empty()) files.add_numbers("values", o.out, find_format("float32"), masked.values);

@@ -19,6 +19,8 @@ struct MaskScratch : test::Scratch {
     std::vector<float> x;
     for (int i = 0; i < 8 * 16; ++i) x.push_back(static_cast<float>((i * 7919) % 509 - 254) / 8);
     write_npy(path + "/w.npy", ArrayType::float32, {8, 16}, x.data());
+    write_npy(path + "/row.npy", ArrayType::float32, {16}, x.data());
+    write_npy(path + "/scalar.npy", ArrayType::float32, {}, x.data());
   }
   Array read(const std::string& name) const { return read_npy(path + "/" + name); }
 };
@@ -97,11 +99,19 @@ TEST_CASE("mask refuses in one line", "[fast]") {
            "--keep: not allowed with --expand"},
           {"mask --rule 'greedy(1:4)' --in w.npy --compressed a.npy --meta e.npy --meta-layout ptx",
            "1:4 has no layout ptx"},
-          {"mask --rule 'greedy(2:4)' --in w.npy --axis 0 --compressed a.npy",
+          {"mask --rule 'greedy(2:4)' --in w.npy --axis 0 --compressed a.npy --meta e.npy",
            "along the last axis"},
           {"mask --rule 'greedy(2:4)' --in w.npy --meta w.npy --expand --out y.npy",
            "uint8 of metadata"},
           {"mask --rule 'gredy(2:4)' --in w.npy", "did you mean 'greedy'"},
+          {"mask --rule 'greedy(2:4)' --in w.npy --compressed a.npy",
+           "--compressed: expected --meta"},
+          {"mask --rule 'greedy(2:4)' --in w.npy --out w.npy.json", "--out"},
+          {"mask --rule 'greedy(2:4)' --in w.npy --out q.npy --keep q.npy", "--keep"},
+          {"mask --rule 'greedy(2:4)' --in scalar.npy",
+           "scalar.npy: shape: expected at least one axis"},
+          {"mask --rule 'transposable(2:4)' --in row.npy --check",
+           "row.npy: shape: expected matrices"},
       });
 }
 
