@@ -97,6 +97,7 @@ struct AnalysisTable {
   Rounding rounding;
   std::int64_t n = 0;  ///< draws
   std::uint64_t seed = 0;
+  bool files = false;  ///< no law is there
   std::vector<AnalyzedFormat> rows = {};
 };
 /// Throws Error naming the option, the format or the file, also where no rule of the request serves

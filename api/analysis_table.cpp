@@ -40,6 +40,7 @@ struct LawNumbers {
   std::string name;
   std::optional<Distribution> law = {}, folded = {};  ///< of x, and of |x| for formats without sign
   std::vector<float> x = {};                          ///< draws or numbers
+  ArrayShape shape = {};                              ///< of a file
   double signal = 0;  ///< mean of x^2: of the law where there is one
 };
 
@@ -56,6 +57,7 @@ LawNumbers law_numbers(const std::string& text, const AnalysisTableRequest& requ
     if (array.type != ArrayType::float32)
       throw Error(fmt::format("{}: dtype {}, expected float32", text, to_string(array.type)));
     numbers.x.assign(array.as<float>(), array.as<float>() + array.elements());
+    numbers.shape = array.shape.empty() ? ArrayShape{1} : array.shape;
     for (std::size_t i = 0; i < numbers.x.size(); ++i)
       if (!std::isfinite(numbers.x[i]))
         throw Error(
@@ -145,7 +147,11 @@ AnalyzedFormat analyze_scalar(const Format& f, const std::string& rule, const Ro
 
 // Block formats.
 
-BlockLayout layout_for(const BlockFormat& f, std::int64_t n) {
+/// Of a file as `quantize` has it: blocks or channels along the last axis. Draws have lines of a
+/// length that most blocks divide.
+BlockLayout layout_for(const BlockFormat& f, const LawNumbers& numbers) {
+  if (!numbers.shape.empty()) return block_layout(f, numbers.shape, -1);
+  const std::int64_t n = std::ssize(numbers.x);
   const std::int64_t line = std::min(n, kTableLine);
   return n % line == 0 ? block_layout(f, {n / line, line}, f.span == Span::channel ? 0 : 1)
                        : block_layout(f, {1, n}, f.span == Span::channel ? 0 : 1);
@@ -154,7 +160,7 @@ BlockLayout layout_for(const BlockFormat& f, std::int64_t n) {
 AnalyzedFormat analyze_blocks(const BlockFormat& f, const std::string& rule,
                               const Rounding& rounding, const LawNumbers& numbers,
                               std::uint64_t seed) {
-  const BlockLayout layout = layout_for(f, std::ssize(numbers.x));
+  const BlockLayout layout = layout_for(f, numbers);
   BlockQuantization how{.format = &f, .rule = &find_scale_rule(rule, f)};
   how.element = {.format = f.element, .rounding = rounding, .random = {.seed = seed}};
   if (f.tensor_scale) how.scale_rounding = RoundingMode::rne;
@@ -279,7 +285,9 @@ AnalysisTable analyze_table(const AnalysisTableRequest& request) {
   };
   for (const std::string& name : format_list(request.formats)) add(name);
   if (tasks.empty()) throw usage_error("--format: expected at least one format");
-  for (const std::string& text : expanded_lists(request.numbers)) {
+  const std::vector<std::string> texts = expanded_lists(request.numbers);
+  table.files = std::ranges::all_of(texts, names_file);
+  for (const std::string& text : texts) {
     const LawNumbers numbers = law_numbers(text, request);
     std::vector<AnalyzedFormat> rows(tasks.size());
     std::vector<std::string> errors(tasks.size());

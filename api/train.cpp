@@ -31,6 +31,7 @@
 #include "formats/storage/utf8.hpp"
 #include "formats/version.hpp"
 #include "policies/canonical_json.hpp"
+#include "policies/notes/notes.hpp"
 #include "policies/numerics/staged_numerics.hpp"
 #include "policies/recipe/checkpoint.hpp"
 #include "policies/recipe/update_json.hpp"
@@ -181,6 +182,23 @@ Trained::Compared compare(const net::LoadedNetwork& network, const TrainRequest&
   };
   return {metrics(original), metrics(before), metrics(after),
           experiments::judged_of(dataset, scores, after, before)};
+}
+
+/// Where an unsigned format meets negative numbers of a trained network: training begins from what
+/// that leaves. By a few samples, each once.
+std::vector<std::string> lost_signs(const Graph& graph, const Dataset& dataset,
+                                    const Recipe& recipe) {
+  constexpr std::int64_t kNoted = 32;
+  const std::int64_t samples = std::min(kNoted, dataset.calibration_count());
+  if (samples == 0) return {};
+  net::Targets targets;
+  const std::vector<policies::Note> notes =
+      policies::recipe_notes(policies::BoundRecipe(recipe, graph),
+                             dataset.inputs_of(dataset.calibration_batch(0, samples, targets)));
+  std::vector<std::string> texts;
+  for (const policies::Note& note : notes)
+    if (note.kind == policies::NoteKind::lost_signs) texts.push_back(note.text);
+  return texts;
 }
 
 /// By stage, what is stored of each parameter; empty where it is all float32.
@@ -351,6 +369,11 @@ Trained train(const TrainRequest& request, const Context& context, const TrainHo
         "note: {} has no validation samples, so the plateaus of the stages are those of the "
         "training loss",
         dataset.name()));
+
+  if (network.has_weights && !settled.float32) {
+    for (const std::string& note : lost_signs(graph, dataset, settled.recipe.in_stage(0)))
+      context.say("note: " + note);
+  }
 
   make_folder(asked.out);
   const bool writes = asked.ranks == nullptr || asked.ranks->rank() == 0;

@@ -112,8 +112,9 @@ int run_table(const AnalyzeOptions& options) {
     fmt::print("{}\n", api::analysis_table_json(table).dump(2));
     return kFine;
   }
-  fmt::print("{} saturate; measured: {} draws of a law, seed {}\n\n", to_string(table.rounding),
-             table.n, table.seed);
+  fmt::print("{} saturate; measured: {}\n\n", to_string(table.rounding),
+             table.files ? "the numbers of the files, blocks along their last axis"
+                         : fmt::format("{} draws of a law, seed {}", table.n, table.seed));
   std::vector<std::vector<std::string>> rows;
   for (const api::AnalyzedFormat& row : table.rows)
     rows.push_back({row.format, fmt::format("{:.5g}", row.bits), row.rule, row.law,

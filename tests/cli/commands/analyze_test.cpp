@@ -267,6 +267,24 @@ TEST_CASE("analyze: two hundred formats of up to 8 bits", "[fast]") {
   }
 }
 
+TEST_CASE("analyze: blocks of a file end with its lines, as those of quantize", "[fast]") {
+  const AnalyzeScratch s;
+  std::vector<float> x;
+  for (int i = 0; i < 16 * 32; ++i) x.push_back(static_cast<float>((i * 7919) % 509 - 254) / 64);
+  numemu::write_npy(s.path + "/lines.npy", numemu::ArrayType::float32, {16, 32}, x.data());
+  for (const std::string block : {"group(int4,128,float16)", "group(int4,channel,float16)"}) {
+    CAPTURE(block);
+    const std::string format = " '" + block + "' ";
+    const Json rows = s.json("--format" + format + "--dist lines.npy --table")["rows"];
+    const Result quantized =
+        s.call("quantize --block" + format + "--in lines.npy --out y.npy --json");
+    REQUIRE(quantized.code == 0);
+    const Json one = Json::parse(quantized.out);
+    CHECK(rows[0]["bits"] == one["bits_per_element"]);
+    CHECK(rows[0]["sqnr_db"].get<double>() == Approx(one["sqnr_db"].get<double>()).epsilon(1e-9));
+  }
+}
+
 TEST_CASE("analyze: tables that are refused", "[fast]") {
   const AnalyzeScratch s;
   check_refusals(

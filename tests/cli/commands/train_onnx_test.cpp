@@ -50,6 +50,16 @@ void bigrams(const Scratch& s, std::int64_t characters) {
 
 }  // namespace
 
+TEST_CASE("fine-tuning says where an unsigned format meets negative numbers", "[fast]") {
+  const Scratch s;
+  bigrams(s, text(s));
+  s.file("u.json", R"({"numemu_recipe": 1, "roles": {"activation": {"format": "uint4"}}})");
+  const Result run = s.run(
+      "train --net m.onnx --data text:small.txt --batch 8 --epochs 1 --recipe u.json --out u");
+  REQUIRE(run.code == 0);
+  CHECK_THAT(run.out + run.err, Contains("uint4 has no negative numbers") && Contains("of out"));
+}
+
 TEST_CASE("the checkpoint of an ONNX network is a network", "[fast]") {
   const Scratch s;
   const std::int64_t characters = text(s);
