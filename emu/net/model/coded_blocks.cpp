@@ -200,14 +200,22 @@ Tensor decoded_blocks(const std::string& path, const std::string& name,
     // E8M0 lies in bytes, whose numbers are exponents.
     factors.push_back(micro ? std::ldexp(1.0, static_cast<int>(x) - 127) : double{x});
   }
+  const auto most = static_cast<float>(largest_value(*format.element));
   for (std::int64_t i = 0; i < weight.size(); ++i) {
     const std::int64_t row = i / lay.line, line = row / taps / lay.rows * taps + row % taps,
                        block = i % lay.line / lay.size;
     float& value = weight.data[static_cast<std::size_t>(i)];
-    // At most 8 bits of an element and 11 of a scale: their product is exact in float64, and with
+    const bool largest = std::fabs(value) == most && !format.tensor_scale;
+    // At most 8 bits of an element and 24 of a scale: their product is exact in float64, and with
     // the tensor scale's 24 rounded once.
-    value = static_cast<float>(
-        value * factors[static_cast<std::size_t>(line * lay.per_line() + block)] * tensor_scale);
+    const double number =
+        value * factors[static_cast<std::size_t>(line * lay.per_line() + block)] * tensor_scale;
+    value = static_cast<float>(number);
+    // Scales without a tensor scale are rounded upward. Beyond the largest code times its scale the
+    // rule absmax would choose the next one; the float32 at or before it has this one, as what was
+    // quantized had.
+    if (largest && std::fabs(double{value}) > std::fabs(number))
+      value = std::nextafter(value, 0.0f);
   }
   return weight;
 }

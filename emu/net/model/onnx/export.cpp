@@ -168,7 +168,7 @@ class Exporter {
     }
     const Value last = plain(values_.back());
     writer_.output(last.name, {last.shape.begin() + 1, last.shape.end()});
-    return writer_.model(graph_.name, std::max(opset_, operands_.opset()));
+    return writer_.model(graph_.name, std::max(opset_, operands_.opset()), operands_.domains());
   }
 
  private:
@@ -319,7 +319,6 @@ class Exporter {
 
   Value conv(const Node& node) {
     const ConvOptions& o = dynamic_cast<const Conv&>(*node.op).options();
-    const Value x = activation(node, image(read(node)));
     Longs kernel, strides, dilations, before, after;
     for (const ConvAxis& axis : o.axes) {
       if (axis.spread != 1 || axis.pad_before < 0 || axis.pad_after < 0)
@@ -331,19 +330,45 @@ class Exporter {
       after.push_back(axis.pad_after);
     }
     before.insert(before.end(), after.begin(), after.end());
+    const std::vector<OnnxNodeAttribute> attributes = {{"kernel_shape", kernel},
+                                                       {"strides", strides},
+                                                       {"dilations", dilations},
+                                                       {"pads", before},
+                                                       {"group", o.groups}};
+    Value x = image(read(node));
+    if (write_codes(node, x, attributes)) return result(node, true);
+    x = activation(node, x);
     std::vector<std::string> inputs = {x.name, weight(node, true)};
     if (o.bias) inputs.push_back(parameter(node, 1));
-    writer_.node("Conv", node.name, inputs, node.name,
-                 {{"kernel_shape", kernel},
-                  {"strides", strides},
-                  {"dilations", dilations},
-                  {"pads", before},
-                  {"group", o.groups}});
+    writer_.node("Conv", node.name, inputs, node.name, attributes);
     return result(node, true);
   }
 
+  /// Whether the product is one of codes, which is then written.
+  bool write_codes(const Node& node, const Value& x,
+                   const std::vector<OnnxNodeAttribute>& attributes = {}) {
+    const auto layer = layers_.find(node.name);
+    if (layer == layers_.end() || !layer->second.weight) return false;
+    const auto parameters = std::as_const(*node.op).parameters();
+    const Shape& shape = parameters[0].value.shape;
+    OnnxProduct product;
+    if (in_integers(layer->second)) {
+      product = operands_.integers(layer->second, node.name, x.name, x.rank(), false, shape);
+      product.attributes = attributes;
+    } else if (in_n_bits(*layer->second.weight, shape)) {
+      product = operands_.n_bits(*layer->second.weight, parameters[0].name, shape);
+      product.inputs.insert(product.inputs.begin(), activation(node, x).name);
+    } else {
+      return false;
+    }
+    product.write(writer_, parameters.size() > 1 ? parameter(node, 1) : "", node.name);
+    return true;
+  }
+
   Value linear(const Node& node) {
-    const Value x = activation(node, plain(read(node)));
+    Value x = plain(read(node));
+    if (write_codes(node, x)) return result(node, false);
+    x = activation(node, x);
     const bool bias = std::as_const(*node.op).parameters().size() > 1;
     std::string w = weight(node, false);
     if (x.rank() == 2) {

@@ -73,13 +73,10 @@ std::string OperandWriter::half(const Format& format, const std::string& name,
   return name;
 }
 
-std::string OperandWriter::dynamic(const OnnxOperand& how, const std::string& layer,
-                                   const std::string& name, const std::string& x, bool whole) {
+OperandWriter::Codes OperandWriter::computed(const OnnxOperand& how, const std::string& name,
+                                             const std::string& x,
+                                             const std::vector<std::int64_t>& axes) {
   const Format& format = *how.format;
-  const OnnxType type = stored_as(how, layer + ": activation");
-  if (format.kind != Kind::integer && format.name != float8_format(type))
-    throw Error(
-        fmt::format("{}: activation: no operator of ONNX rounds to {}", layer, format.name));
   const auto most = static_cast<float>(largest_value(format));
   const auto of = [&](const char* part) { return name + part; };
   const auto constant = [&](const char* part, float value) {
@@ -91,30 +88,44 @@ std::string OperandWriter::dynamic(const OnnxOperand& how, const std::string& la
     writer_->node(op, of(part), inputs, of(part), attributes);
     return of(part);
   };
-  // [rows, columns]: what shares a scale is a row.
-  const std::int64_t rows = how.scale_of == OnnxScaleOf::row ? -1 : whole ? 0 : 1;
-  const std::string flat = node("Flatten", "_flat", {x}, {{"axis", rows}}),
-                    size = node("Abs", "_size", {flat});
   constexpr std::int64_t kAxesAreInputs = 18;  // the operator set, of ReduceMax
   opset_ = std::max(opset_, kAxesAreInputs);
-  writer_->constant(of("_axes"), std::vector<std::int64_t>{1});
-  const std::string largest = node("ReduceMax", "_largest", {size, of("_axes")});
-  const std::string quotient = node("Div", "_quotient", {largest, constant("_most", most)}),
+  std::vector<std::string> reduced = {node("Abs", "_size", {x})};
+  if (!axes.empty()) {
+    writer_->constant(of("_axes"), axes);
+    reduced.push_back(of("_axes"));
+  }
+  const std::string largest = node("ReduceMax", "_largest", reduced),
+                    quotient = node("Div", "_quotient", {largest, constant("_most", most)}),
                     // Of zeros: any scale will do.
       scale = node("Max", "_scale", {quotient, constant("_least", 0x1p-126f)}),
-                    scaled = node("Div", "_scaled", {flat, scale});
-  std::string codes;
-  if (format.kind == Kind::integer) {
-    codes = node("Clip", "_codes",
-                 {node("Round", "_rounded", {scaled}), constant("_low", -most), of("_most")});
-  } else {
-    const std::string held = node("Clip", "_held", {scaled, constant("_low", -most), of("_most")});
-    const std::string coded =
-        node("Cast", "_coded", {held}, {{"to", static_cast<std::int64_t>(type)}});
-    codes = node("Cast", "_codes", {coded}, {{"to", static_cast<std::int64_t>(OnnxType::float32)}});
-  }
-  const std::string values = node("Mul", "_values", {codes, scale}),
-                    shape = node("Shape", "_shape", {x});
+                    scaled = node("Div", "_scaled", {x, scale});
+  const float least = format.is_signed ? -most : 0;
+  if (format.kind == Kind::integer)
+    return {node("Clip", "_codes",
+                 {node("Round", "_rounded", {scaled}), constant("_low", least), of("_most")}),
+            scale};
+  const std::string held = node("Clip", "_held", {scaled, constant("_low", least), of("_most")});
+  const std::string coded =
+      node("Cast", "_coded", {held}, {{"to", static_cast<std::int64_t>(*storage_type(format))}});
+  return {node("Cast", "_codes", {coded}, {{"to", static_cast<std::int64_t>(OnnxType::float32)}}),
+          scale};
+}
+
+std::string OperandWriter::dynamic(const OnnxOperand& how, const std::string& layer,
+                                   const std::string& name, const std::string& x, bool whole) {
+  const Format& format = *how.format;
+  const OnnxType type = stored_as(how, layer + ": activation");
+  if (format.kind != Kind::integer && format.name != float8_format(type))
+    throw Error(
+        fmt::format("{}: activation: no operator of ONNX rounds to {}", layer, format.name));
+  // [rows, columns]: what shares a scale is a row.
+  const std::int64_t rows = how.scale_of == OnnxScaleOf::row ? -1 : whole ? 0 : 1;
+  const std::string flat = name + "_flat", values = name + "_values", shape = name + "_shape";
+  writer_->node("Flatten", flat, {x}, flat, {{"axis", rows}});
+  const Codes found = computed(how, name, flat, {1});
+  writer_->node("Mul", values, {found.codes, found.scale}, values);
+  writer_->node("Shape", shape, {x}, shape);
   writer_->node("Reshape", name, {values, shape}, name);
   return name;
 }
@@ -153,8 +164,22 @@ void OperandWriter::blocks(const OnnxOperand& how, const std::string& layer,
                            const std::string& name, const WeightOrder& order) {
   constexpr std::int64_t kBlocks = 21;  // the operator set that has block_size
   const OnnxBlocks& blocks = *how.blocks;
-  if (order.depth_axis < 0 || order.dims[static_cast<std::size_t>(order.depth_axis)] != blocks.line)
-    throw Error(layer + ": blocks across axes of the file's weight cannot be exported");
+  if (order.depth_axis < 0 ||
+      order.dims[static_cast<std::size_t>(order.depth_axis)] != blocks.line) {
+    if (order.axes.empty())
+      throw Error(layer + ": blocks across axes of the file's weight cannot be exported");
+    // Lines across axes are those of a matrix, whose elements then take the order of the file.
+    const std::string lines = name + "_lines", own = name + "_own", shape = name + "_shape";
+    this->blocks(how, layer, lines,
+                 order_of_matrix(std::ssize(how.codes) / blocks.line, blocks.line));
+    std::vector<std::int64_t> dims(order.axes.size());
+    for (std::size_t i = 0; i < dims.size(); ++i)
+      dims[static_cast<std::size_t>(order.axes[i])] = order.dims[i];
+    writer_->constant(shape, dims);
+    writer_->node("Reshape", own, {lines, shape}, own);
+    writer_->node("Transpose", name, {own}, name, {{"perm", order.axes}});
+    return;
+  }
   std::vector<float> scales;
   std::vector<std::uint16_t> zeros;
   for (const std::int64_t element : order.block_starts(blocks.size)) {
@@ -177,6 +202,157 @@ void OperandWriter::blocks(const OnnxOperand& how, const std::string& layer,
   }
   writer_->node("DequantizeLinear", name, inputs, name,
                 {{"axis", order.depth_axis}, {"block_size", blocks.size}});
+}
+
+void OnnxProduct::write(OnnxWriter& writer, const std::string& bias,
+                        const std::string& result) const {
+  const auto of = [&](const char* part) { return name + part; };
+  const std::string product = bias.empty() ? result : of("_product");
+  const std::string sums = factor.empty() ? product : of("_sums");
+  writer.node(op, sums, inputs, sums, attributes);
+  if (!factor.empty()) {
+    writer.node("Cast", of("_numbers"), {sums}, of("_numbers"),
+                {{"to", static_cast<std::int64_t>(OnnxType::float32)}});
+    writer.node("Mul", product, {of("_numbers"), factor}, product);
+  }
+  if (bias.empty()) return;
+  std::string added = bias;
+  if (!bias_shape.empty()) {
+    added = of("_bias");
+    writer.constant(of("_bias_shape"), bias_shape);
+    writer.node("Reshape", added, {bias, of("_bias_shape")}, added);
+  }
+  writer.node("Add", result, {product, added}, result);
+}
+
+bool in_n_bits(const OnnxOperand& weight, const Shape& shape) {
+  if (!weight.blocks || weight.format->kind != Kind::integer || weight.format->bits > 4)
+    return false;
+  const std::int64_t size = weight.blocks->size;
+  return shape.size() == 2 && weight.blocks->line == shape[1] && size >= 16 &&
+         (size & (size - 1)) == 0;
+}
+
+bool in_integers(const OnnxLayer& layer) {
+  if (!layer.weight || !layer.activation || layer.weight->blocks ||
+      layer.activation->scale_of == OnnxScaleOf::file)
+    return false;
+  const auto narrow = [](const Format& format) {
+    return format.kind == Kind::integer && format.bits <= 8;
+  };
+  return narrow(*layer.weight->format) && narrow(*layer.activation->format);
+}
+
+namespace {
+
+/// The number of an integer format's code.
+std::int32_t integer_of(const Format& format, std::uint32_t code) {
+  const auto unused = 32 - format.bits;
+  return format.is_signed ? static_cast<std::int32_t>(code << unused) >> unused
+                          : static_cast<std::int32_t>(code << unused >> unused);
+}
+
+}  // namespace
+
+OnnxProduct OperandWriter::n_bits(const OnnxOperand& how, const std::string& name,
+                                  const Shape& shape) {
+  constexpr std::int64_t kBits = 4;
+  constexpr std::int32_t kHalf = 8;
+  const OnnxBlocks& blocks = *how.blocks;
+  const std::int64_t outputs = shape[0], depth = shape[1], per_line = blocks.per_line();
+  const std::int32_t shift = how.format->is_signed ? kHalf : 0;
+  const auto put = [](std::string& bytes, std::int64_t i, std::int32_t code) {
+    char& byte = bytes[static_cast<std::size_t>(i / 2)];
+    byte = static_cast<char>(byte | (code & 15) << i % 2 * kBits);
+  };
+  // [outputs, blocks, bytes of a block]; rows of zero points begin on bytes.
+  const std::int64_t row_codes = per_line * blocks.size, row_zeros = (per_line + 1) / 2 * 2;
+  std::string codes(static_cast<std::size_t>(outputs * row_codes / 2), '\0'),
+      zeros(static_cast<std::size_t>(outputs * row_zeros / 2), '\0');
+  for (std::int64_t n = 0; n < outputs; ++n) {
+    for (std::int64_t k = 0; k < depth; ++k)
+      put(codes, n * row_codes + k,
+          integer_of(*how.format, how.codes[static_cast<std::size_t>(n * depth + k)]) + shift);
+    for (std::int64_t b = 0; b < per_line; ++b)
+      put(zeros, n * row_zeros + b,
+          shift + (blocks.zero_points.empty()
+                       ? 0
+                       : blocks.zero_points[static_cast<std::size_t>(n * per_line + b)]));
+  }
+  const std::string code_name = name + "_codes", scale = name + "_scale",
+                    zero = name + "_zero_point";
+  writer_->constant(code_name, OnnxType::uint8, {outputs, per_line, blocks.size / 2}, codes);
+  writer_->constant(scale, {outputs, per_line}, how.scales);
+  OnnxProduct out{"com.microsoft.MatMulNBits",
+                  name,
+                  {code_name, scale},
+                  {{"K", depth},
+                   {"N", outputs},
+                   {"bits", kBits},
+                   {"block_size", blocks.size},
+                   {"accuracy_level", std::int64_t{1}}}};  // 1: in float32
+  // Without zero points those are half of the range.
+  if (shift == 0 || !blocks.zero_points.empty()) {
+    writer_->constant(zero, OnnxType::uint8, {outputs, row_zeros / 2}, zeros);
+    out.inputs.push_back(zero);
+  }
+  domains_.insert("com.microsoft");
+  return out;
+}
+
+OnnxProduct OperandWriter::integers(const OnnxLayer& how, const std::string& name,
+                                    const std::string& x, std::int64_t rank, bool whole,
+                                    const Shape& shape) {
+  // Both as uint8: sums of uint8 times int8 saturate on processors with AVX2 alone.
+  constexpr std::int32_t kHalf = 128;
+  const OnnxOperand &weight = *how.weight, &activation = *how.activation;
+  const auto of = [&](const char* part) { return name + part; };
+  const auto half_of = [](const OnnxOperand& operand) {
+    return operand.format->is_signed ? kHalf : 0;
+  };
+  const auto zero_point = [&](const char* part, const OnnxOperand& operand) {
+    writer_->constant(of(part), OnnxType::uint8, {}, zero_bytes(OnnxType::uint8, half_of(operand)));
+    return of(part);
+  };
+  std::vector<std::int64_t> axes;
+  if (activation.scale_of == OnnxScaleOf::row) {
+    axes = {rank - 1};
+  } else if (!whole) {
+    for (std::int64_t axis = 1; axis < rank; ++axis) axes.push_back(axis);
+  }
+  const Codes found = computed(activation, of("_input"), x, axes);
+  writer_->constant(of("_input_half"), {},
+                    std::vector<float>{static_cast<float>(half_of(activation))});
+  writer_->node("Add", of("_input_shifted"), {found.codes, of("_input_half")},
+                of("_input_shifted"));
+  writer_->node("Cast", of("_input_bytes"), {of("_input_shifted")}, of("_input_bytes"),
+                {{"to", static_cast<std::int64_t>(OnnxType::uint8)}});
+
+  const bool taps = shape.size() > 2;
+  const WeightOrder order = taps ? order_of_conv(shape) : order_of_turned(shape[0], shape[1]);
+  std::string bytes;
+  for (const std::uint16_t code : in_order(order, weight.codes))
+    bytes += static_cast<char>(integer_of(*weight.format, code) + half_of(weight));
+  writer_->constant(of("_weight_codes"), OnnxType::uint8, order.dims, bytes);
+  Shape scale_dims;
+  if (weight.scales.size() > 1) {
+    if (taps) scale_dims.resize(shape.size() - 1, 1);
+    scale_dims.resize(std::max<std::size_t>(1, scale_dims.size()), 1);
+    scale_dims[0] = std::ssize(weight.scales);
+  }
+  writer_->constant(of("_weight_scale"), scale_dims, weight.scales);
+  writer_->node("Mul", of("_factor"), {found.scale, of("_weight_scale")}, of("_factor"));
+  OnnxProduct out{
+      taps ? "ConvInteger" : "MatMulInteger",
+      name,
+      {of("_input_bytes"), of("_weight_codes"), zero_point("_input_zero_point", activation),
+       zero_point("_weight_zero_point", weight)}};
+  out.factor = of("_factor");
+  if (taps) {
+    out.bias_shape = std::vector<std::int64_t>(shape.size() - 1, 1);
+    out.bias_shape[0] = -1;
+  }
+  return out;
 }
 
 }  // namespace numemu::net

@@ -110,7 +110,8 @@ class QuantizedFile {
     std::set<std::string, std::less<>> dropped = {};  ///< attributes
     std::set<std::size_t> written = {};               ///< inputs that hold a parameter of this file
     bool removed = false;
-    OnnxWriter after = {};  ///< what follows the node
+    OnnxWriter after = {};                  ///< what follows the node
+    std::optional<OnnxProduct> codes = {};  ///< stands in place of the node
   };
 
   /// A batch normalisation that was folded into the product before it, whose result takes its name.
@@ -216,16 +217,23 @@ class QuantizedFile {
 
   void quantize_input(std::size_t at, std::size_t input, const OnnxOperand& how,
                       const std::string& layer, const char* suffix) {
+    const bool whole = one_scale_for_all(at, input, how, layer);
     std::string& x = changes_[at].inputs[input];
-    const bool whole =
-        imported_.inputs.at(0).batch_axis == kNoBatch || !live_.contains(std::string_view(x));
+    x = operands_.activation(how, layer, free_name(layer + suffix), x, whole);
+  }
+
+  /// Whether no axis of the operand is that of samples. Refuses one that is not the first.
+  bool one_scale_for_all(std::size_t at, std::size_t input, const OnnxOperand& how,
+                         const std::string& layer) const {
+    const bool whole = imported_.inputs.at(0).batch_axis == kNoBatch ||
+                       !live_.contains(std::string_view(changes_[at].inputs[input]));
     if (how.scale_of == OnnxScaleOf::sample && !whole) {
       const std::string_view op = file_.graph.nodes[at].op_type;
       const bool recurrent = op == "LSTM" || op == "GRU" || op == "RNN";
       if (recurrent || layers_across_samples(imported_.graph).contains(layer))
         refuse(at, layer, "an operand with a scale for each sample, whose axis is not the first,");
     }
-    x = operands_.activation(how, layer, free_name(layer + suffix), x, whole);
+    return whole;
   }
 
   void write_layer(std::size_t at, std::size_t index) {
@@ -244,19 +252,55 @@ class QuantizedFile {
       refuse(at, made.name, "a quantized operand");
     const auto weight = weight_of(node, *made.op);
     const bool has_weight = !std::as_const(*made.op).parameters().empty();
-    if (layer.weight) {
-      if (!weight) refuse(at, made.name, "a quantized weight");
-      write_weight(at, *weight, *layer.weight, made.name);
-    }
     const std::size_t left = left_of(at, index);
+    if (layer.weight && !weight) refuse(at, made.name, "a quantized weight");
     const bool rows = layer.activation && layer.activation->scale_of == OnnxScaleOf::row,
                turned = node.op_type == "Gemm" && integer_or(node, "transA", 0) != 0;
     // Rows of the layer are rows of the file's left matrix alone.
     if (rows && (left != 0 || turned || (node.op_type != "Gemm" && node.op_type != "MatMul")))
       refuse(at, made.name, "an operand with a scale for each row");
+    if (layer.weight && left == 0 && weight->input == 1 && write_codes(at, index, layer)) return;
+    if (layer.weight) write_weight(at, *weight, *layer.weight, made.name);
     if (layer.activation) quantize_input(at, left, *layer.activation, made.name, ".input");
     if (layer.second && !has_weight)
       quantize_input(at, 1 - left, *layer.second, made.name, ".second");
+  }
+
+  /// Whether an operator of codes has the product, whose weight is the file's right operand: it
+  /// then stands in place of the node.
+  bool write_codes(std::size_t at, std::size_t index, const OnnxLayer& layer) {
+    const Node& made = *nodes_[index];
+    const OnnxNode& node = file_.graph.nodes[at];
+    const bool conv = node.op_type == "Conv", gemm = node.op_type == "Gemm";
+    Change& change = changes_[at];
+    // alpha is in the numbers of the graph, beta only where its bias is written.
+    if (!(conv || gemm || node.op_type == "MatMul") || has_beside(at, "multiply") ||
+        (gemm && (integer_or(node, "transA", 0) != 0 || number_or(node, "beta", 1) != 1)) ||
+        text_or(node, "auto_pad", "NOTSET") != "NOTSET")
+      return false;
+    const Shape& shape = std::as_const(*made.op).parameters()[0].value.shape;
+    const std::size_t rank = shape_of(index).size();
+    if (shape.size() != (conv ? rank : 2) || rank < 2) return false;
+    const std::string x = change.inputs[0];
+    if (in_integers(layer)) {
+      const bool whole = one_scale_for_all(at, 0, *layer.activation, made.name);
+      change.codes = operands_.integers(layer, free_name(made.name + ".codes"), x,
+                                        static_cast<std::int64_t>(rank), whole, shape);
+    } else if (!conv && in_n_bits(*layer.weight, shape)) {
+      if (layer.activation) quantize_input(at, 0, *layer.activation, made.name, ".input");
+      change.codes = operands_.n_bits(*layer.weight, free_name(made.name + ".weight"), shape);
+      change.codes->inputs.insert(change.codes->inputs.begin(), change.inputs[0]);
+    } else {
+      return false;
+    }
+    for (const OnnxAttribute& each : node.attributes) {
+      if (conv && each.name == "group") change.codes->attributes.push_back({"group", each.integer});
+      if (conv && each.type == OnnxAttributeType::integers)
+        change.codes->attributes.push_back({std::string(each.name), each.integers});
+    }
+    change.inputs[1] = change.codes->inputs[1];
+    change.written.insert(1);
+    return true;
   }
 
   /// alpha and beta are in the numbers of the graph.
@@ -503,13 +547,14 @@ class QuantizedFile {
     std::string out;
     WireReader fields(file_.path, whole);
     bool versioned = false;
+    std::set<std::string> domains = operands_.domains();
     for (WireField field; fields.next(field);) {
       if (field.number == kIrVersionField) {
         const auto least = static_cast<std::int64_t>(OnnxWriter::ir_version(opset));
         put_number(out, kIrVersionField,
                    static_cast<std::uint64_t>(std::max(file_.ir_version, least)));
-      } else if (field.number == kOpsetField && opset != file_.opset) {
-        write_opset(out, fields.message(field, "an opset"), field, opset);
+      } else if (field.number == kOpsetField) {
+        write_opset(out, fields.message(field, "an opset"), field, opset, domains);
       } else if (field.number == kGraphField) {
         put_bytes(out, kGraphField,
                   graph(fields.message(field, "the graph"), before, after, opset));
@@ -519,19 +564,21 @@ class QuantizedFile {
       versioned = versioned || field.number == kIrVersionField;
     }
     if (!versioned) put_number(out, kIrVersionField, OnnxWriter::ir_version(opset));
+    for (const std::string& domain : domains)
+      put_bytes(out, kOpsetField, OnnxWriter::operator_set(domain, 1));
     return out;
   }
 
-  static void write_opset(std::string& out, WireReader message, const WireField& whole,
-                          std::int64_t opset) {
+  /// `domains` are those that the file needs and had not before.
+  void write_opset(std::string& out, WireReader message, const WireField& whole, std::int64_t opset,
+                   std::set<std::string>& domains) const {
     std::string domain;
     for (WireField field; message.next(field);)
       if (field.number == 1) domain = message.text(field, "the domain of an opset");
-    if (!domain.empty() && domain != "ai.onnx") return put_field(out, whole);
-    std::string set;
-    put_bytes(set, 1, domain);
-    put_number(set, 2, static_cast<std::uint64_t>(opset));
-    put_bytes(out, kOpsetField, set);
+    domains.erase(domain);
+    if (opset == file_.opset || (!domain.empty() && domain != "ai.onnx"))
+      return put_field(out, whole);
+    put_bytes(out, kOpsetField, OnnxWriter::operator_set(domain, opset));
   }
 
   std::string graph(WireReader parts, const std::vector<bool>& before,
@@ -551,8 +598,12 @@ class QuantizedFile {
         for (std::size_t k = 0; k < node.inputs.size(); ++k)
           if (!changes_[i].written.contains(k)) read.emplace(node.inputs[k]);
         nodes.append(pieces_[i]);
-        if (opset == file_.opset && std::ranges::equal(changes_[i].inputs, node.inputs) &&
-            std::ranges::equal(changes_[i].outputs, node.outputs) && changes_[i].dropped.empty()) {
+        if (changes_[i].codes) {
+          const std::vector<std::string>& now = changes_[i].inputs;
+          changes_[i].codes->write(nodes, now.size() > 2 ? now[2] : "", changes_[i].outputs[0]);
+        } else if (opset == file_.opset && std::ranges::equal(changes_[i].inputs, node.inputs) &&
+                   std::ranges::equal(changes_[i].outputs, node.outputs) &&
+                   changes_[i].dropped.empty()) {
           nodes.node(part.bytes);
         } else {
           raise_node(
@@ -585,24 +636,34 @@ class QuantizedFile {
     return nodes.body() + initializers + others;
   }
 
-  /// Axes of the result of the one node of the graph that the file's node became; 0: there are
-  /// several, or none.
-  std::size_t rank_of(std::size_t at) {
-    if (ranks_.empty()) {
+  /// Of every value of the imported graph, one sample.
+  const std::vector<Shape>& shapes() {
+    if (shapes_.empty()) {
       std::vector<Shape> samples;
       for (const GraphInput& input : imported_.graph.inputs) {
         samples.push_back(input.shape);
         samples.back().insert(samples.back().begin(), 1);
       }
-      const std::vector<Shape> shapes = value_shapes(imported_.graph, samples);
+      shapes_ = value_shapes(imported_.graph, samples);
+    }
+    return shapes_;
+  }
+  /// Of the result of a node of the imported graph.
+  const Shape& shape_of(std::size_t made) {
+    return shapes()[static_cast<std::size_t>(imported_.graph.value_of(made))];
+  }
+
+  /// Axes of the result of the one node of the graph that the file's node became; 0: there are
+  /// several, or none.
+  std::size_t rank_of(std::size_t at) {
+    if (ranks_.empty()) {
       ranks_.resize(changes_.size());
       std::vector<int> count(changes_.size());
       for (std::size_t i = 0; i < imported_.sources.size(); ++i) {
         const int source = imported_.sources[i];
         if (source < 0) continue;
         ++count[static_cast<std::size_t>(source)];
-        ranks_[static_cast<std::size_t>(source)] =
-            shapes[static_cast<std::size_t>(imported_.graph.value_of(i))].size();
+        ranks_[static_cast<std::size_t>(source)] = shape_of(i).size();
       }
       for (std::size_t i = 0; i < count.size(); ++i)
         if (count[i] != 1) ranks_[i] = 0;
@@ -623,6 +684,7 @@ class QuantizedFile {
   /// Nodes with subgraphs are not raised.
   OperandWriter operands_{writer_, keeps_set() ? file_.opset : kAxes};
   std::vector<const Node*> nodes_;  ///< of the graph, by the imported ones; null: folded
+  std::vector<Shape> shapes_;
   std::vector<std::size_t> ranks_;
 };
 

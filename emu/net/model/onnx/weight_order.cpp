@@ -22,20 +22,22 @@ WeightOrder order_of_conv(const Shape& shape) {
   std::rotate(dims.begin() + 1, dims.end() - 1, dims.end());
   scales[0] = dims[0];
   const std::int64_t in = shape.back(), taps = element_count(shape) / (shape.front() * in);
+  std::vector<std::int64_t> axes(shape.size());
+  std::iota(axes.begin(), axes.end(), 0);
+  std::rotate(axes.begin() + 1, axes.end() - 1, axes.end());
   return {std::move(dims), std::move(scales),
           [in, taps](std::int64_t i) {
             const std::int64_t o = i / (in * taps), c = i / taps % in, t = i % taps;
             return (o * taps + t) * in + c;
           },
-          1};
+          1, std::move(axes)};
 }
 
-namespace {
-
-/// Of a matrix [out, in] that the file has as [in, out].
 WeightOrder order_of_turned(std::int64_t out, std::int64_t in) {
   return {{in, out}, {1, out}, [out, in](std::int64_t i) { return i % out * in + i / out; }, 0};
 }
+
+namespace {
 
 /// Of a transposed convolution, which the file has as [in, out / groups, k..] with its taps in the
 /// opposite order.

@@ -20,6 +20,8 @@ struct WeightOrder {
   std::function<std::int64_t(std::int64_t i)> from;
   /// The axis whose neighbours are neighbours in the graph's weight; -1: none.
   std::int64_t depth_axis = -1;
+  /// Of each axis of the file's tensor the one of the graph's weight; empty: it is none of those.
+  std::vector<std::int64_t> axes = {};
 
   /// One value for each output channel, as many as `channels` has, in the order of scale_dims.
   std::vector<float> scales(const std::vector<float>& channels) const;
@@ -35,6 +37,8 @@ struct WeightOrder {
 /// convolution, which the file has as [out, in / groups, taps..].
 WeightOrder order_of_matrix(std::int64_t out, std::int64_t in);
 WeightOrder order_of_conv(const Shape&);
+/// Of a matrix [out, in] that the file has as [in, out].
+WeightOrder order_of_turned(std::int64_t out, std::int64_t in);
 
 /// The numbers of the graph's weight in the order of the file.
 template <class T>

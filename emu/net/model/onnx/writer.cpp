@@ -10,9 +10,11 @@ namespace {
 
 // Fields of ModelProto, GraphProto, NodeProto, AttributeProto, ValueInfoProto, TypeProto and
 // TensorShapeProto.
-constexpr std::uint32_t kIrVersion = 1, kProducer = 2, kGraph = 7, kOpset = 8, kVersion = 2;
+constexpr std::uint32_t kIrVersion = 1, kProducer = 2, kGraph = 7, kOpset = 8, kSetDomain = 1,
+                        kVersion = 2;
 constexpr std::uint32_t kNode = 1, kGraphName = 2, kInitializer = 5, kInput = 11, kOutput = 12;
-constexpr std::uint32_t kReads = 1, kResults = 2, kNodeName = 3, kOperator = 4, kAttribute = 5;
+constexpr std::uint32_t kReads = 1, kResults = 2, kNodeName = 3, kOperator = 4, kAttribute = 5,
+                        kDomain = 7;
 constexpr std::uint32_t kAttributeName = 1, kFloat = 2, kInt = 3, kInts = 8, kAttributeType = 20;
 constexpr std::uint32_t kValueName = 1, kValueType = 2, kTensorType = 1, kElement = 1, kShape = 2,
                         kDim = 1, kDimValue = 1, kDimName = 2;
@@ -58,7 +60,9 @@ void OnnxWriter::node(std::string_view op, std::string_view name,
   for (const std::string& input : inputs) put_bytes(out, kReads, input);
   put_bytes(out, kResults, result);
   put_bytes(out, kNodeName, name);
-  put_bytes(out, kOperator, op);
+  const std::size_t dot = op.rfind('.');
+  put_bytes(out, kOperator, dot == op.npos ? op : op.substr(dot + 1));
+  if (dot != op.npos) put_bytes(out, kDomain, op.substr(0, dot));
   for (const OnnxNodeAttribute& attribute : attributes)
     put_bytes(out, kAttribute, OnnxWriter::attribute(attribute));
   put_bytes(nodes_, kNode, out);
@@ -118,15 +122,23 @@ std::uint64_t OnnxWriter::ir_version(std::int64_t opset) {
   return opset >= 21 ? 10 : opset >= 19 ? 9 : 8;
 }
 
-std::string OnnxWriter::model(std::string_view graph, std::int64_t opset) const {
-  std::string body = nodes_, out, set;
+std::string OnnxWriter::operator_set(std::string_view domain, std::int64_t version) {
+  std::string out;
+  if (!domain.empty()) put_bytes(out, kSetDomain, domain);
+  put_number(out, kVersion, static_cast<std::uint64_t>(version));
+  return out;
+}
+
+std::string OnnxWriter::model(std::string_view graph, std::int64_t opset,
+                              const std::set<std::string>& domains) const {
+  std::string body = nodes_, out;
   put_bytes(body, kGraphName, graph);
   body += initializers_ + inputs_ + outputs_;
   put_number(out, kIrVersion, ir_version(opset));
   put_bytes(out, kProducer, "numemu");
   put_bytes(out, kGraph, body);
-  put_number(set, kVersion, static_cast<std::uint64_t>(opset));
-  put_bytes(out, kOpset, set);
+  put_bytes(out, kOpset, operator_set("", opset));
+  for (const std::string& domain : domains) put_bytes(out, kOpset, operator_set(domain, 1));
   return out;
 }
 

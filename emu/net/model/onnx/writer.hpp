@@ -1,6 +1,7 @@
 // An ONNX model put together node by node, as bytes (onnx/onnx.proto).
 #pragma once
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,6 +23,7 @@ class OnnxWriter {
   void input(std::string_view name, const Shape& shape, OnnxType type = OnnxType::float32);
   /// Of float32.
   void output(std::string_view name, const Shape& shape);
+  /// `op`: an operator of ONNX's own, or of the domain before its last dot.
   void node(std::string_view op, std::string_view name, const std::vector<std::string>& inputs,
             const std::string& result, const std::vector<OnnxNodeAttribute>& attributes = {});
   /// An initializer of raw bytes, of floats, of 64-bit integers.
@@ -43,8 +45,11 @@ class OnnxWriter {
   std::string body() const { return nodes_ + initializers_ + inputs_ + outputs_; }
   /// The first version of the file format that may hold the operator set.
   static std::uint64_t ir_version(std::int64_t opset);
-  /// The ModelProto, of that operator set.
-  std::string model(std::string_view graph, std::int64_t opset) const;
+  /// The ModelProto, of that operator set, and of `domains`, the first set of each.
+  std::string model(std::string_view graph, std::int64_t opset,
+                    const std::set<std::string>& domains = {}) const;
+  /// An OperatorSetIdProto.
+  static std::string operator_set(std::string_view domain, std::int64_t version);
 
  private:
   std::string nodes_, initializers_, inputs_, outputs_;

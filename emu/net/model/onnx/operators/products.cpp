@@ -393,6 +393,28 @@ std::int64_t code_at(const Tensor& bytes, std::int64_t row, std::int64_t row_byt
   return byte >> bits * (i % per) & ((1 << bits) - 1);
 }
 
+/// The block whose scale and zero point each index of the depth has: its own, or what g_idx says of
+/// it (GPTQ's act order), where padding up to whole blocks may follow.
+std::vector<std::int64_t> groups_of_depth(OnnxImporter& importer, const OnnxNode& node,
+                                          std::int64_t depth, std::int64_t block) {
+  const std::int64_t blocks = (depth + block - 1) / block;
+  std::vector<std::int64_t> group(static_cast<std::size_t>(depth));
+  for (std::int64_t k = 0; k < depth; ++k) group[static_cast<std::size_t>(k)] = k / block;
+  if (!importer.has_input(node, 4)) return group;
+  const OnnxConstant& order = importer.constant(node, 4);
+  if (!is_integer(order.type) || (order.size() != depth && order.size() != blocks * block))
+    throw Error(fmt::format("expected g_idx to be {} integers, found {} of {}", depth,
+                            to_string(order.dims), to_string(order.type)));
+  const Tensor given = order.tensor();
+  for (std::size_t k = 0; k < group.size(); ++k) {
+    const float b = given.data[k];
+    if (!(b >= 0) || b >= static_cast<float>(blocks))
+      throw Error(fmt::format("expected g_idx within 0..{}, found {} at {}", blocks - 1, b, k));
+    group[k] = static_cast<std::int64_t>(b);
+  }
+  return group;
+}
+
 /// com.microsoft.MatMulNBits: x times the transposed [N, K] weight whose codes are bytes
 /// [N, blocks, bytes of a block], with a scale for each block and a zero point in codes (each row
 /// on whole bytes) or in floats.
@@ -406,7 +428,6 @@ Values matmul_n_bits(OnnxImporter& importer, const OnnxNode& node) {
     throw Error(fmt::format("expected codes of 2, 4 or 8 bits, found {}", bits));
   if (block < 16 || block > kMost || (block & (block - 1)) != 0)
     throw Error(fmt::format("expected a block_size of a power of two from 16 on, found {}", block));
-  if (importer.has_input(node, 4)) throw Error("expected no g_idx, which orders groups");
   if (const std::int64_t level = integer_or(node, "accuracy_level", 0); level > 1)
     importer.note(fmt::format(
         "MatMulNBits: accuracy_level {} lets ONNX Runtime round activations; numemu multiplies "
@@ -431,11 +452,12 @@ Values matmul_n_bits(OnnxImporter& importer, const OnnxNode& node) {
   if (has_zeros)
     zeros = sized(3, outputs * (coded ? zero_bytes : blocks),
                   coded ? "bytes of zero points" : "zero points");
+  const std::vector<std::int64_t> group = groups_of_depth(importer, node, depth, block);
   importer.hold(outputs * depth);
   Tensor weight({outputs, depth});
   for (std::int64_t n = 0; n < outputs; ++n) {
     for (std::int64_t k = 0; k < depth; ++k) {
-      const std::int64_t b = k / block;
+      const std::int64_t b = group[static_cast<std::size_t>(k)];
       const float zero = !has_zeros ? static_cast<float>(1 << (bits - 1))
                          : coded    ? static_cast<float>(code_at(zeros, n, zero_bytes, b, bits))
                                     : zeros.data[static_cast<std::size_t>(n * blocks + b)];

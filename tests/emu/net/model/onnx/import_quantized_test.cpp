@@ -142,6 +142,20 @@ TEST_CASE("MatMulNBits: low nibble first, a scale for each block, zero points 8 
   }
 }
 
+TEST_CASE("MatMulNBits: g_idx gives each input the scale and the zero point of a group", "[fast]") {
+  Codes c;
+  c.bytes[0] = '\x89', c.bytes[8 + 1] = '\xa8', c.bytes[16] = '\x78', c.bytes[24] = '\xa8';
+  // Inputs 0 and 19 in the second group, all others in the first.
+  std::vector<std::int64_t> groups(20, 0);
+  groups[0] = groups[19] = 1;
+  c.w.integers("g", {20}, groups);
+  c.more = {c.w.op("Constant", {}, {test::tensor_attribute("value", {2}, kUint8, "\x68\x88")}),
+            "g"};
+  // (9 - 6) 2 of input 0 and (10 - 6) 2 of input 19; (7 - 8) 0.5 of input 1, (10 - 8) 0.5 of 17.
+  CHECK(test::run_model(c.import(), {Tensor({1, 20}, 1)}).data ==
+        std::vector<float>{6 + 8, -0.5f + 1});
+}
+
 TEST_CASE("MatMulNBits: sizes that lie", "[fast]") {
   const auto refused = [](const std::function<void(Codes&)>& change) {
     Codes c;
@@ -158,7 +172,17 @@ TEST_CASE("MatMulNBits: sizes that lie", "[fast]") {
              Contains("expected a block_size of a power of two"));
   CHECK_THAT(refused([](Codes& c) { c.attributes[2] = attribute("bits", std::int64_t{5}); }),
              Contains("expected codes of 2, 4 or 8 bits, found 5"));
-  CHECK_THAT(refused([](Codes& c) { c.more = {"", "s"}; }), Contains("expected no g_idx"));
+  CHECK_THAT(refused([](Codes& c) {
+               c.more = {"", "s"};
+             }),
+             Contains("expected g_idx to be 20 integers, found [4] of float32"));
+  CHECK_THAT(refused([](Codes& c) {
+               std::vector<std::int64_t> groups(20, 1);
+               groups[7] = 2;
+               c.w.integers("g", {20}, groups);
+               c.more = {"", "g"};
+             }),
+             Contains("expected g_idx within 0..1, found 2 at 7"));
   CHECK_THAT(refused([](Codes& c) {
                c.w.floats("z", {3}, {1, 2, 3});
                c.more = {"z"};

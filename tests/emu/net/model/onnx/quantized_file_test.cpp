@@ -433,6 +433,143 @@ TEST_CASE("weights in blocks keep a scale for each block of the file's axis", "[
   }
 }
 
+std::map<std::string_view, int> operators(const ImportedFile& file) {
+  std::map<std::string_view, int> count;
+  for (const OnnxNode& node : file.model.graph.nodes) ++count[node.op_type];
+  return count;
+}
+
+TEST_CASE("products by int4 in blocks of a power of two become MatMulNBits", "[fast]") {
+  const auto file_of = [](float beta) {
+    ModelWriter w;
+    w.input("x", {-1, 3, 40}).floats("one", {40, 20}, numbers(800, 1));
+    w.node("MatMul", {"x", "one"}, {"a"}, {}, "one");
+    w.node("Flatten", {"a"}, {"b"}, {}, "flat");
+    w.floats("two.weight", {7, 60}, numbers(420, 2)).floats("two.bias", {7}, numbers(7, 3));
+    w.node(
+        "Gemm", {"b", "two.weight", "two.bias"}, {"y"},
+        {attribute("transB", std::int64_t{1}), attribute("alpha", 0.5f), attribute("beta", beta)},
+        "two");
+    return w.output("y").file(13);
+  };
+  for (const bool zeros : {false, true}) {
+    INFO(zeros);
+    const ImportedFile file = imported(file_of(1));
+    Graph graph = imported(file_of(1)).imported.graph;
+    OnnxLayers layers = quantize_weights(graph, "int4", false, 16);
+    REQUIRE(layers.size() == 2);
+    for (Node& node : graph.nodes) {
+      if (!zeros || node.op->products().empty()) continue;
+      OnnxOperand& weight = *layers.at(node.name).weight;
+      for (std::size_t b = 0; b < weight.scales.size(); ++b)
+        weight.blocks->zero_points.push_back(static_cast<int>(b % 7) - 3);
+      Tensor& values = node.op->parameters()[0].value;
+      for (std::int64_t i = 0; i < values.size(); ++i) {
+        const auto b = static_cast<std::size_t>(weight.blocks->block_of(i));
+        values.data[i] -= static_cast<float>(weight.blocks->zero_points[b]) * weight.scales[b];
+      }
+    }
+    const ImportedFile back = imported(quantized_file(file, graph, layers));
+    const Tensor x = some(graph, 2);
+    CHECK(outputs(back.imported.graph, x) == outputs(graph, x));
+    CHECK(back.model.opset == 13);
+    CHECK(operators(back) ==
+          std::map<std::string_view, int>{{"Add", 1}, {"Flatten", 1}, {"MatMulNBits", 2}});
+    // Without zero points those are 8.
+    for (const OnnxNode& node : back.model.graph.nodes)
+      if (node.op_type == "MatMulNBits") CHECK(node.inputs.size() == (zeros ? 4 : 3));
+  }
+  // A factor of the bias, which MatMulNBits has not.
+  const ImportedFile file = imported(file_of(0.5f));
+  Graph graph = imported(file_of(0.5f)).imported.graph;
+  const OnnxLayers layers = quantize_weights(graph, "int4", false, 16);
+  const ImportedFile back = imported(quantized_file(file, graph, layers));
+  const Tensor x = some(graph, 2);
+  CHECK(outputs(back.imported.graph, x) == outputs(graph, x));
+  CHECK(operators(back)["MatMulNBits"] == 1);
+  CHECK(operators(back)["Gemm"] == 1);
+}
+
+TEST_CASE("blocks across the axes of a convolution are those of a matrix", "[fast]") {
+  const auto file_of = [] {
+    ModelWriter w;
+    w.input("x", {-1, 4, 6, 6}).floats("conv.weight", {6, 2, 3, 3}, numbers(108, 2));
+    w.node("Conv", {"x", "conv.weight"}, {"y"}, {attribute("group", std::int64_t{2})}, "conv");
+    return w.output("y").file(13);
+  };
+  Graph graph = imported(file_of()).imported.graph;
+  OnnxLayers layers;
+  Tensor& weight = graph.nodes.back().op->parameters()[0].value;
+  REQUIRE(weight.shape == Shape{6, 3, 3, 2});
+  const Shape shape = std::exchange(weight.shape, {6, 18});
+  layers = quantize_weights(graph, "int4", false, 16);
+  weight.shape = shape;
+  REQUIRE(layers.size() == 1);
+  const ImportedFile back = imported(quantized_file(imported(file_of()), graph, layers));
+  const Tensor x = some(graph, 2);
+  CHECK(outputs(back.imported.graph, x) == outputs(graph, x));
+}
+
+TEST_CASE("products of integers whose scales are computed become MatMulInteger and ConvInteger",
+          "[fast]") {
+  const auto file_of = [] {
+    ModelWriter w;
+    w.input("x", {-1, 4, 5, 5});
+    w.floats("conv.weight", {6, 2, 3, 3}, numbers(108, 2)).floats("conv.bias", {6}, numbers(6, 3));
+    w.node("Conv", {"x", "conv.weight", "conv.bias"}, {"a"},
+           {attribute("group", std::int64_t{2}), attribute("pads", {1, 1, 1, 1})}, "conv");
+    w.node("Flatten", {"a"}, {"b"}, {}, "flat");
+    w.floats("one.weight", {150, 7}, numbers(1050, 5)).floats("one.bias", {7}, numbers(7, 6));
+    w.node("Gemm", {"b", "one.weight", "one.bias"}, {"y"}, {}, "one");
+    return w.output("y").file(13);
+  };
+  for (const bool channels : {false, true}) {
+    INFO(channels);
+    const ImportedFile file = imported(file_of());
+    Graph graph = imported(file_of()).imported.graph;
+    OnnxLayers layers = quantize_weights(graph, "int8", channels);
+    REQUIRE(layers.size() == 2);
+    for (auto& [name, layer] : layers) {
+      layer.activation = OnnxOperand{.format = &find_format("int8"), .scales = {}};
+      layer.activation->scale_of = OnnxScaleOf::sample;
+    }
+    const ImportedFile back = imported(quantized_file(file, graph, layers));
+    std::map<std::string_view, int> count = operators(back);
+    CHECK(count["ConvInteger"] == 1);
+    CHECK(count["MatMulInteger"] == 1);
+    CHECK(count["Conv"] + count["Gemm"] == 0);
+    // The same as products of float32 operands that are rounded to integers before.
+    const Tensor x = some(graph, 3);
+    Numerics float32;
+    const auto rounded = [](const Tensor& given) {
+      Tensor out = given;
+      const std::int64_t each = out.size() / out.dim(0);
+      for (std::int64_t s = 0; s < out.dim(0); ++s) {
+        float* const row = out.data.data() + s * each;
+        float most = 0;
+        for (std::int64_t i = 0; i < each; ++i) most = std::fmax(most, std::fabs(row[i]));
+        const float scale = most / 127;
+        for (std::int64_t i = 0; i < each; ++i) row[i] = std::rint(row[i] / scale) * scale;
+      }
+      return out;
+    };
+    Tensor value = rounded(x);
+    for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+      Graph one;
+      one.inputs = {{"x", {value.shape.begin() + 1, value.shape.end()}}};
+      one.nodes.push_back(std::move(graph.nodes[i]));
+      one.nodes[0].inputs = {0};
+      const bool product = !one.nodes[0].op->products().empty();
+      value = forward(one, product && i > 0 ? rounded(value) : value, float32);
+    }
+    const std::vector<float> got = outputs(back.imported.graph, x);
+    REQUIRE(std::ssize(got) == value.size());
+    // Roundings of float32 alone: 150 products of a sum of at most 64.
+    for (std::size_t i = 0; i < got.size(); ++i)
+      CHECK(got[i] == Approx(value.data[i]).margin(150 * 64 * 0x1p-24));
+  }
+}
+
 TEST_CASE("a constant left operand has the scale of the operand that it is", "[fast]") {
   ModelWriter w;
   w.input("x", {-1, 3, 6, 4}).floats("m", {3, 5, 6}, numbers(90, 1));
