@@ -76,7 +76,8 @@ ExperimentRequest experiment_of(const SearchRequest& asked) {
   if (out.out.empty())
     out.out = fmt::format("out/search-{}{}",
                           file_words(asked.net.empty() ? asked.dist.front() : asked.net),
-                          asked.bits ? fmt::format("-{}", *asked.bits) : "");
+                          (asked.bits ? fmt::format("-{}", *asked.bits) : "") +
+                              (asked.max_loss ? fmt::format("-loss-{}", *asked.max_loss) : ""));
   out.figures = asked.figures;
   out.seed = asked.seed;
   out.existing = asked.existing;

@@ -19,7 +19,7 @@ struct SearchRequest {
   std::string tune = {};                ///< steps for cheaper ones, as the last step of max_loss
   std::vector<std::string> formats = {}, blocks = {}, scales = {}, rules = {}, units = {};
   std::optional<std::int64_t> refine = {}, measured = {}, random = {}, images = {};
-  std::string out = {};      ///< folder; "" is out/search-SUBJECT-BITS
+  std::string out = {};      ///< folder; "" is out/search-SUBJECT-BITS-loss-POINTS
   std::string figures = {};  ///< of ReportPaths
   std::int64_t seed = 0;
   Existing existing = Existing::resume;

@@ -30,15 +30,30 @@ std::vector<std::string> cells_of(const experiments::Member<experiments::Finding
 
 constexpr const char *kPredicted = "predicted +- tolerance", *kMeasured = "measured +- half";
 
-void print_tables(const experiments::ExperimentFile& file) {
-  for (const experiments::ResultTable& table : file.tables)
-    fmt::print("{}\n{}\n", harmless(table.title), api::text_table(table.header, table.rows));
-}
-
 constexpr std::size_t kMostLines = 40;
 
-/// The answer, claims, and as many sentences as fit; the report has the rest.
-void print(const experiments::ExperimentFile& file) {
+/// At least a few rows of each table, and as many as `most` lines have room for: those that it
+/// took.
+std::size_t print_tables(const std::vector<experiments::ResultTable>& tables, std::size_t most) {
+  constexpr std::size_t kFewRows = 3, kAround = 4;  // title, header, what is left out, a blank line
+  std::size_t lines = 0;
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    const experiments::ResultTable& table = tables[i];
+    const std::size_t share = (most - std::min(lines, most)) / (tables.size() - i),
+                      rows = std::min(table.rows.size(),
+                                      std::max(kFewRows, share - std::min(kAround, share)));
+    const std::size_t left = table.rows.size() - rows;
+    fmt::print("{}\n{}{}\n", harmless(table.title),
+               api::text_table(table.header, {table.rows.begin(), table.rows.end() - left}),
+               left > 0 ? fmt::format("... {} more in the report\n", left) : "");
+    lines += rows + 3 + (left > 0);
+  }
+  return lines;
+}
+
+/// The answer, tables where they are asked for, claims, and as many sentences as fit; the report
+/// has the rest.
+void print(const experiments::ExperimentFile& file, bool tables) {
   std::size_t checks = 0, passed = 0,
               lines = 4;  // self-checks, a blank line, where the rest is, the folder
   for (const experiments::FindingRow& finding : file.findings) {
@@ -48,6 +63,12 @@ void print(const experiments::ExperimentFile& file) {
   if (const std::string answer = answer_of(file); !answer.empty()) {
     fmt::print("{}\n\n", harmless(answer));
     lines += 2;
+  }
+  if (tables) {
+    constexpr std::size_t kSentences = 3;  // that tables leave room for
+    const std::size_t others = (file.claims.empty() ? 0 : file.claims.size() + 2) +
+                               std::min(kSentences, file.sentences.size());
+    lines += print_tables(file.tables, kMostLines - std::min(kMostLines, lines + others));
   }
   const std::vector<std::string> published = published_figures(file);
   std::vector<std::vector<std::string>> claims;
@@ -125,8 +146,7 @@ int run_and_print(const api::ExperimentRequest& asked, const ShownExperiment& sh
   if (shown.json) {
     fmt::print("{}\n", json_of(result.file).dump(2));
   } else {
-    if (shown.tables) print_tables(result.file);
-    print(result.file);
+    print(result.file, shown.tables);
     fmt::print("{}\n", harmless(result.out));
   }
   return shown.strict && result.failed() ? kMismatch : kFine;

@@ -7,7 +7,7 @@ namespace numemu::cli {
 struct ShownExperiment {
   bool json = false, quiet = false;
   bool strict = false;  ///< a finding that fails ends with 1
-  bool tables = false;  ///< they are what was asked for: all of them, before the claims
+  bool tables = false;  ///< they are what was asked for: before the claims, as far as they fit
 };
 
 /// Runs it behind a bar.

@@ -43,11 +43,18 @@ void check_rule(const std::string& name) {
 void check_scale(const std::string& name) { find_block_format("group(int4,16," + name + ")"); }
 void check_tune_steps(const std::string& steps) { policies::parse_tune_steps(steps, "steps"); }
 
+/// Where the loss is what is limited, elements of 8 bits in the smallest blocks belong to the
+/// space.
+double most_bits(const Settings& settings) {
+  if (!settings.text("bits").empty()) return settings.number("bits");
+  return settings.text("max_loss").empty() ? 4.5 : 9;
+}
+
 SpacePlan plan_of(const Settings& settings) {
   SpacePlan plan{.named = settings.named("formats")};
   if (!settings.text("formats").empty()) plan.formats = settings.list("formats");
-  plan.most_bits = std::clamp(static_cast<int>(std::floor(settings.number("bits"))), 2, 8);
-  plan.most_stored = settings.number("bits");
+  plan.most_stored = most_bits(settings);
+  plan.most_bits = std::clamp(static_cast<int>(std::floor(plan.most_stored)), 2, 8);
   plan.blocks.clear();
   if (!settings.text("blocks").empty()) plan.blocks = settings.whole_numbers("blocks");
   plan.scales = settings.list("scales");
@@ -98,7 +105,7 @@ SearchSpace rank_space(const ExperimentRun& run, const Workbench& bench, const S
   return space;
 }
 
-/// What --max-loss finds, in tables and sentences; the answer joins what is measured.
+/// What --max-loss finds: the answer, which joins what is measured, tables and a figure.
 void find_cheapest(const ExperimentRun& run, const Workbench& bench,
                    std::vector<SearchEntry> refined, std::vector<SearchEntry>& measured,
                    Conclusion& conclusion) {
@@ -117,6 +124,7 @@ void find_cheapest(const ExperimentRun& run, const Workbench& bench,
   const std::string& steps = run.settings.text("tune");
   const std::size_t searches = steps.empty() ? 1 : 2;
   const Cheapest cheapest = cheapest_within(run, bench, candidates, limit, searches);
+  conclusion.charts.push_back(loss_chart(limit));
   say_cheapest(run, front, cheapest, limit, nullptr, conclusion);
   if (cheapest.found) {
     const SearchEntry& found = front[cheapest.order[*cheapest.found].candidate];
@@ -126,6 +134,10 @@ void find_cheapest(const ExperimentRun& run, const Workbench& bench,
     candidates.resize(front.size());
   }
   if (steps.empty()) return;
+  if (front.empty()) {
+    conclusion.sentences.emplace_back("No candidate is cheaper: none was tuned.");
+    return;
+  }
   const LossTuning tuning{.steps = steps};
   const Cheapest tuned = cheapest_within(run, bench, candidates, limit, searches, &tuning);
   say_cheapest(run, front, tuned, limit, &tuning, conclusion);
@@ -142,7 +154,7 @@ Conclusion run_network(const ExperimentRun& run) {
   std::vector<RankedUnit> units =
       ranked_units(names, weights, activations, settings.named("units"));
   const std::string &net = settings.text("net"), &data = settings.text("data");
-  SearchBudget budget{.bits = settings.number("bits")};
+  SearchBudget budget{.bits = most_bits(settings)};
   if (!settings.text("mac_cost").empty()) budget.mac = settings.number("mac_cost");
   if (const double least = least_cost(weights, activations, units); least > budget.mac)
     throw usage_error(fmt::format("{}: every configuration costs at least {:.4g}, more than {:g}",
@@ -175,33 +187,43 @@ Conclusion run_network(const ExperimentRun& run) {
     throw usage_error(fmt::format("{}: no configuration stores at most {:g} bits{}",
                                   settings.named("bits"), budget.bits,
                                   std::isfinite(budget.mac) ? " at that cost" : ""));
-  std::vector<SearchEntry> refined = entries_of(space, ranking, refined_count);
+  // Where the loss is limited what matters lies along the front.
+  const Along along = limited ? Along::front : Along::both;
+  std::vector<SearchEntry> refined = entries_of(space, ranking, refined_count, along);
   refine(run, bench, refined);
   std::ranges::stable_sort(refined, quieter);
-  std::vector<SearchEntry> measured = to_measure(refined, measured_count, space.units.size());
+  std::vector<SearchEntry> measured =
+      to_measure(refined, measured_count, space.units.size(), along);
   Conclusion conclusion;
-  conclusion.sentences = baseline_notes(bench.trained);
-  conclusion.sentences.push_back(fmt::format(
+  if (limited) find_cheapest(run, bench, refined, measured, conclusion);
+  std::vector<std::string> said = baseline_notes(bench.trained);
+  said.push_back(fmt::format(
       "{} configurations of {} options of weights, {} of activations and {} units were ranked, {} "
       "refined by noise of random phase, {} measured, {} of them drawn at random.",
-      ranking.configurations, space.weights.options.size(), space.activations.options.size(),
+      ranking.configurations, space.weights.distinct(), space.activations.distinct(),
       space.units.size(), refined.size(), measured.size(),
       std::ranges::count(measured, true, &SearchEntry::random)));
-  std::ranges::move(notes, std::back_inserter(conclusion.sentences));
-  if (limited) find_cheapest(run, bench, refined, measured, conclusion);
+  std::ranges::move(notes, std::back_inserter(said));
+  conclusion.sentences.insert(conclusion.sentences.begin(), said.begin(), said.end());
   conclusion.tables.push_back(ranked_table(space, ranking, 20));
-  if (measured.empty()) return conclusion;
+  if (measured.empty()) {
+    if (!limited) conclusion.answer = best_sentence(space, ranking, refined, measured, budget);
+    return conclusion;
+  }
   const std::vector<Row> rows = measure(run, bench, measured);
   const std::vector<Record> records = read_records(rows, run.out);
   for (std::size_t i = 0; i < measured.size(); ++i) measured[i].record = &records.at(i);
-  conclusion.tables.insert(conclusion.tables.begin(), measured_table(space, measured));
-  conclusion.charts = {front_chart(refined, measured), accuracy_chart(measured)};
+  conclusion.tables.insert(conclusion.tables.end() - 1, measured_table(space, measured));
+  conclusion.charts.push_back(front_chart(refined, measured));
+  if (measured.size() > 1) conclusion.charts.push_back(accuracy_chart(measured));
   judge_search(measured, conclusion);
-  const auto trusted = std::ranges::find(measured, false, &SearchEntry::random);
-  if (trusted != measured.end())
-    conclusion.sentences.push_back(
-        fmt::format("Predicted to be the best: {}. Its recipe: {}", trusted->name,
-                    write_search_recipe(run.out, "best", trusted->recipe)));
+  if (!limited) {
+    conclusion.answer = best_sentence(space, ranking, refined, measured, budget);
+    const auto trusted = std::ranges::find(measured, false, &SearchEntry::random);
+    if (trusted != measured.end())
+      conclusion.sentences.push_back(
+          fmt::format("Its recipe: {}", write_search_recipe(run.out, "best", trusted->recipe)));
+  }
   if (const std::string sentence = best_of_all(configurations(records)); !sentence.empty())
     conclusion.sentences.push_back(sentence);
   return conclusion;
@@ -209,13 +231,25 @@ Conclusion run_network(const ExperimentRun& run) {
 
 Conclusion run_search(const ExperimentRun& run) {
   if (run.settings.text("dist").empty()) return run_network(run);
+  if (has_rows(run.out))
+    throw usage_error(
+        fmt::format("--out: {} has the rows of another search; laws have none: "
+                    "expected another folder",
+                    run.out));
   const SpacePlan plan = plan_of(run.settings);
   const std::vector<SearchOption> options = space_of(plan, "weight");
   const std::vector<std::string> laws = run.settings.list("dist");
   require_space(run.settings, plan, options.size(), laws.size());
   Conclusion conclusion;
-  for (const std::string& law : laws)
-    conclusion.tables.push_back(law_table(law, options, run.settings.number("bits"), run.seed));
+  for (const std::string& law : laws) {
+    ResultTable table = law_table(law, options, most_bits(run.settings), run.seed);
+    const std::vector<std::string>& best = table.rows.front();
+    conclusion.answer +=
+        fmt::format("{}{}: {}, {} bits, has {} dB", conclusion.answer.empty() ? "" : "; ", law,
+                    best[0], best[1], best[2]);
+    conclusion.tables.push_back(std::move(table));
+  }
+  conclusion.answer += ".";
   return conclusion;
 }
 
@@ -237,9 +271,10 @@ const Experiment experiment_search = {
      {"dist", "", "", "",
       "laws or .npy files that are searched in place of a network: normal, laplace, ...",
       list_of().or_nothing()},
-     {"bits", "4.5", "4.5", "4.5",
-      "most stored bits of an element with its scales, of the weights and of the activations",
-      real(2, 16)},
+     {"bits", "", "", "",
+      "most stored bits of an element with its scales, of the weights and of the activations; 4.5, "
+      "beside max_loss 9",
+      real(2, 16).or_nothing()},
      {"mac_cost", "", "", "",
       "most cost of a multiply-add over float32's: bits times bits, and the adders' bits",
       real(0, 1).or_nothing()},

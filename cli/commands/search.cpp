@@ -30,7 +30,7 @@ void add_search(Program& program) {
   command
       .option("--bits B", asked.bits,
               "Most stored bits of an element with its scales, of weights and of activations each "
-              "(default 4.5)")
+              "(default 4.5; beside --max-loss 9)")
       .positive();
   command
       .option(
@@ -63,7 +63,8 @@ void add_search(Program& program) {
   command.option("--images N", asked.images, "Test samples (default 2000)").whole(1, 100'000'000);
   command.option("--seed S", asked.seed, "Seed of what is drawn at random")
       .whole(0, std::int64_t{1} << 53);
-  command.option("--out DIR", asked.out, "Folder for rows and report (default out/search-NET-B)");
+  command.option("--out DIR", asked.out,
+                 "Folder for rows and report (default out/search-NET-B, -loss-P)");
   command.option("--figures DIR", asked.figures,
                  "Folder for the report's figures as SVG, PDF and CSV and its tables as LaTeX");
   command.flag("--fresh", asked.existing, "Delete existing rows and trials", api::Existing::fresh);

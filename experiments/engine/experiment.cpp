@@ -343,10 +343,13 @@ ExperimentFile file_of(const Experiment& experiment, const ExperimentRun& run,
   file.version = kNumericsVersion;
   file.seed = run.seed;
   file.settings = run.settings.values();
+  file.answer = conclusion.answer;
   file.sentences = conclusion.sentences;
   file.tables = conclusion.tables;
-  for (const ClaimResult& result : claim_results(experiment.claims, conclusion.findings))
-    file.claims.push_back(row_of(result));
+  if (conclusion.answer.empty() || !conclusion.findings.empty()) {
+    for (const ClaimResult& result : claim_results(experiment.claims, conclusion.findings))
+      file.claims.push_back(row_of(result));
+  }
   for (const Finding& finding : conclusion.findings) file.findings.push_back(row_of(finding));
   for (const Chart& chart : conclusion.charts) file.charts.push_back(chart_row(chart));
   return file;

@@ -150,6 +150,9 @@ struct ExperimentRun {
 };
 
 struct Conclusion {
+  /// To the question, in a sentence or two; "" where the claims are the answer. A conclusion that
+  /// has one and no findings has no claims.
+  std::string answer = {};
   std::vector<std::string> sentences;  ///< what was found, for people
   std::vector<ResultTable> tables;
   std::vector<Finding> findings;

@@ -170,6 +170,7 @@ struct ClaimRow {
 struct ExperimentFile {
   std::int64_t schema = 1;
   std::string name, question, source, version;
+  std::string answer;  ///< in a sentence or two; "" where its claims are the answer
   Member<std::uint64_t> seed;
   Json settings;  ///< values by key
   std::vector<ClaimRow> claims;
@@ -183,6 +184,7 @@ struct ExperimentFile {
     visit("numemu_experiment", self.schema);
     visit("name", self.name);
     visit("question", self.question);
+    visit("answer", self.answer, kIfAny);
     visit("source", self.source);
     visit("version", self.version);
     visit("seed", self.seed);

@@ -15,6 +15,7 @@ std::string verdict_words(const VerdictCounts&);
 /// the steps of a training, by its settings; "-" is a network that the run does without.
 std::string run_words(const ExperimentFile&);
 
+/// The answer that a run has itself, or how many claims hold:
 /// "Of 6 published claims 4 hold, 1 is undecided, 1 fails (mlp on glyphs; seeds: 5; steps: 512)."
 /// The claims of our own count where a file has no published ones; "" without claims.
 std::string answer_of(const ExperimentFile&);

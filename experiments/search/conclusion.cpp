@@ -125,6 +125,56 @@ Chart accuracy_chart(const std::vector<SearchEntry>& measured) {
   return chart;
 }
 
+Chart loss_chart(double limit) {
+  return {.kind = Chart::Kind::points,
+          .title = "Loss against stored bits",
+          .caption = fmt::format(
+              "Candidates of the front that were tried, with intervals that hold for all looks of "
+              "the search together. Within the limit are those whose interval ends below {:g} "
+              "points.",
+              100 * limit),
+          .x = "stored bits per element, mean of weights and activations",
+          .y = "loss of top-1, points"};
+}
+
+std::string best_sentence(const SearchSpace& space, const SearchRanking& ranking,
+                          const std::vector<SearchEntry>& refined,
+                          const std::vector<SearchEntry>& measured, const SearchBudget& budget) {
+  const auto chosen = [](const std::vector<SearchEntry>& of) {
+    return std::ranges::find(of, false, &SearchEntry::random);
+  };
+  const auto words = [&](const std::string& name, double db, const char* by) {
+    return fmt::format(
+        "{} is predicted to be the best of {} configurations of at most {:g} bits: {} dB by {}",
+        name, ranking.configurations, budget.bits, db_text(db), by);
+  };
+  const auto first = chosen(measured);
+  if (first == measured.end()) {
+    const auto one = chosen(refined);
+    if (one != refined.end())
+      return words(one->name, one->refined.db, "noise of random phase") + "; it was not measured.";
+    const Configured& best = ranking.best.front();
+    return words(space.name(best), search_db(best.noise), "the integrals") +
+           "; it was not measured.";
+  }
+  const JudgedFigure& judged = first->record->judged;
+  std::string out = words(first->name, first->refined.db, "noise of random phase") +
+                    fmt::format(", {} dB measured", db_text(first->measured_db()));
+  if (judged.value)
+    out += fmt::format(
+        "; {}: {}, change {} {}", value_title(*judged.measure),
+        figure_text(*judged.measure, judged.value),
+        figure_text(*judged.measure, judged.difference, true),
+        interval_text(*judged.measure, judged.difference_low, judged.difference_high, true));
+  const auto db = [](const SearchEntry& e) {
+    return std::isnan(e.measured_db()) ? -HUGE_VAL : e.measured_db();
+  };
+  const auto most = std::ranges::max_element(measured, {}, db);
+  if (most == first) return out + fmt::format(". It is the best of {} measured.", measured.size());
+  return out + fmt::format(". Of {} measured {} has the most, {} dB.", measured.size(), most->name,
+                           db_text(most->measured_db()));
+}
+
 void judge_search(const std::vector<SearchEntry>& entries, Conclusion& out) {
   Judged noise;
   std::vector<double> linear, refined, measured;
@@ -184,26 +234,61 @@ void say_cheapest(const ExperimentRun& run, const std::vector<SearchEntry>& fron
          fmt::format("{:+.2f}", 100 * tried.mean()),
          fmt::format("[{:+.2f}, {:+.2f}]", 100 * tried.loss.low, 100 * tried.loss.high),
          tried.keeps ? (*tried.keeps ? "yes" : "no") : "undecided"});
+    out.charts.front()
+        .of(tuning != nullptr ? fmt::format("tuned by {}", tuning->steps) : "as trained")
+        .points.push_back({.x = entry.configured.bits,
+                           .name = entry.name,
+                           .y = 100 * tried.mean(),
+                           .low = 100 * tried.loss.low,
+                           .high = 100 * tried.loss.high});
   }
   out.tables.push_back(table);
   if (!cheapest.found) {
-    out.sentences.push_back(fmt::format(
+    const auto least = std::ranges::min_element(cheapest.order, {},
+                                                [](const Tried& tried) { return tried.mean(); });
+    const std::string nearest =
+        least == cheapest.order.end()
+            ? ""
+            : fmt::format(
+                  " The least loss was {:+.2f} [{:+.2f}, {:+.2f}] points, by {} with "
+                  "{:.3f} bits.",
+                  100 * least->mean(), 100 * least->loss.low, 100 * least->loss.high,
+                  front[least->candidate].name, front[least->candidate].configured.bits);
+    const bool open = std::ranges::any_of(
+        cheapest.order, [](const Tried& tried) { return !tried.keeps.has_value(); });
+    const std::string next =
+        open ? " Where all test samples leave it undecided, more of them (--images), more bits "
+               "(--bits) or --tune light may find one."
+             : " More bits (--bits) or --tune light may find one.";
+    const std::string none = fmt::format(
         "No {}configuration surely loses at most {:g} points: of {} on the front {} were measured "
-        "(95 % for all {} looks together, Bonferroni).",
+        "(95 % for all {} looks together, Bonferroni).{}{}",
         tuning != nullptr ? "tuned, cheaper " : "", 100 * limit, front.size(),
-        cheapest.order.size(), cheapest.looks));
+        cheapest.order.size(), cheapest.looks, nearest, tuning == nullptr ? next : "");
+    if (tuning == nullptr)
+      out.answer = none;
+    else
+      out.sentences.push_back(none);
     return;
   }
   const Tried& found = cheapest.order[*cheapest.found];
   const SearchEntry& entry = front[found.candidate];
   const std::string path =
       write_search_recipe(run.out, tuning != nullptr ? "cheapest-tuned" : "cheapest", entry.recipe);
-  out.sentences.push_back(fmt::format(
+  if (!out.answer.empty()) out.sentences.push_back(out.answer);  // before tuning
+  out.answer = fmt::format(
       "The cheapest {}configuration that surely loses at most {:g} points is {} with {:.3f} bits: "
       "it loses {:+.2f} [{:+.2f}, {:+.2f}] points on {} test samples (95 % for all {} looks "
       "together, Bonferroni). Its recipe: {}",
       tuned, 100 * limit, entry.name, entry.configured.bits, 100 * found.mean(),
-      100 * found.loss.low, 100 * found.loss.high, found.answers.n, cheapest.looks, path));
+      100 * found.loss.low, 100 * found.loss.high, found.answers.n, cheapest.looks, path);
+  const auto open = [&](const Tried& tried) {
+    return !tried.keeps && tried.candidate < found.candidate;
+  };
+  if (tuning == nullptr && std::ranges::any_of(cheapest.order, open))
+    out.sentences.emplace_back(
+        "Cheaper ones may lose no more: these test samples leave them undecided. --images takes "
+        "more.");
   if (tuning != nullptr)
     out.sentences.push_back(fmt::format(
         "The command that writes its weights: numemu tune --net {} --data {} --recipe {} --steps "

@@ -4,6 +4,7 @@
 #include <exception>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "formats/analysis/outcome_law.hpp"
 #include "formats/analysis/sample_mse.hpp"
@@ -135,6 +136,7 @@ RankedRole rank_options(std::vector<SearchOption> options, bool weight,
     if (failure) std::rethrow_exception(failure);
   }
   RankedRole out{std::move(options), {}};
+  std::set<std::tuple<const Format*, bool, double, std::vector<double>>> seen;
   for (std::size_t o = 0; o < out.options.size(); ++o) {
     RankedOption ranked;
     double bits = 0, count = 0;
@@ -146,6 +148,12 @@ RankedRole rank_options(std::vector<SearchOption> options, bool weight,
       count += elements(operand);
     }
     ranked.bits = count > 0 ? bits / count : 0;
+    std::vector<double> of_operands;
+    for (const std::vector<double>& operand : errors) of_operands.push_back(operand[o]);
+    const policies::RolePolicy& policy = out.options[o].policy;
+    ranked.repeats =
+        !seen.emplace(policy.format, policy.block != nullptr, ranked.bits, std::move(of_operands))
+             .second;
     out.ranks.push_back(ranked);
   }
   return out;
@@ -179,7 +187,7 @@ std::vector<std::size_t> within_budget(const RankedRole& role, const std::vector
   std::vector<std::size_t> out;
   for (std::size_t i = 0; i < role.options.size(); ++i)
     if ((taken.empty() || taken[i]) && budget.allows(role.ranks[i].bits) &&
-        std::isfinite(role.ranks[i].noise))
+        std::isfinite(role.ranks[i].noise) && !role.ranks[i].repeats)
       out.push_back(i);
   return out;
 }

@@ -1,6 +1,7 @@
 // Every option of a role beside each other: its bits, and its noise at the output of the network by
 // one integral for each tensor.
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -25,12 +26,20 @@ std::vector<double> option_errors(const std::vector<SearchOption>&, const Search
 struct RankedOption {
   double noise = 0;  ///< of all operands of the role at the output, over its signal
   double bits = 0;   ///< stored bits of an element, with scales
+  /// An option before it has the same format, bits and errors on every operand, as where blocks are
+  /// cut where channels end: the same numbers. No configuration has it.
+  bool repeats = false;
 };
 
 /// A role's options, and what each is worth.
 struct RankedRole {
   std::vector<SearchOption> options;
   std::vector<RankedOption> ranks;
+
+  std::size_t distinct() const {
+    return ranks.size() -
+           static_cast<std::size_t>(std::ranges::count(ranks, true, &RankedOption::repeats));
+  }
 };
 /// Activations of attention (keys, values) count as activations; bits are those of left operands,
 /// of one sample. `gains` as output_gains() has them. Uses threads; the same bits for any number of

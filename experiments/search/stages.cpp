@@ -120,7 +120,7 @@ std::vector<std::string> add_unit_noise(const ExperimentRun& run, const Workbenc
 }
 
 std::vector<SearchEntry> entries_of(const SearchSpace& space, const SearchRanking& ranking,
-                                    std::size_t count) {
+                                    std::size_t count, Along along) {
   std::vector<SearchEntry> out;
   std::set<std::tuple<std::size_t, std::size_t, std::size_t>> seen;
   const auto add = [&](const Configured& c, bool random) {
@@ -129,7 +129,8 @@ std::vector<SearchEntry> entries_of(const SearchSpace& space, const SearchRankin
     out.back().random = random;
   };
   for (const Configured& c : ranking.random) add(c, true);
-  for (const Configured& c : spread(ranking.front, (count + 1) / 2)) add(c, false);
+  for (const Configured& c : spread(ranking.front, along == Along::front ? count : (count + 1) / 2))
+    add(c, false);
   for (const Configured& c : ranking.best) {
     if (out.size() >= count + ranking.random.size()) break;
     add(c, false);
@@ -146,7 +147,7 @@ bool quieter(const SearchEntry& a, const SearchEntry& b) {
 }
 
 std::vector<SearchEntry> to_measure(const std::vector<SearchEntry>& refined, std::size_t count,
-                                    std::size_t units) {
+                                    std::size_t units, Along along) {
   std::vector<const SearchEntry*> best;
   for (const SearchEntry& e : refined)
     if (!e.random) best.push_back(&e);
@@ -162,12 +163,15 @@ std::vector<SearchEntry> to_measure(const std::vector<SearchEntry>& refined, std
     for (const SearchEntry* const e : from)
       if (chosen.size() < most) chosen.insert(e);
   };
-  choose(best, units > 1 ? (count + 1) / 2 : count);
+  const bool whole_front = along == Along::front;
+  choose(best, whole_front ? std::min<std::size_t>(1, count) : units > 1 ? (count + 1) / 2 : count);
   std::vector<const SearchEntry*>
       front;  // besides those, and where something is left of the signal
   for (const SearchEntry* const e : best)
     if (!chosen.contains(e) && e->refined.db > 0 && !undercut(*e)) front.push_back(e);
-  std::ranges::stable_sort(front, {}, [](const SearchEntry* e) { return e->configured.mac; });
+  std::ranges::stable_sort(front, {}, [&](const SearchEntry* e) {
+    return whole_front ? e->configured.bits : e->configured.mac;
+  });
   choose(spread(front, count - chosen.size()), count);
   choose(best, count);
   std::vector<SearchEntry> out;

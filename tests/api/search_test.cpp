@@ -22,7 +22,7 @@ TEST_CASE("a search is its experiment with the settings that are given", "[fast]
   CHECK(of_net.settings == std::vector<std::string>{"net=lenet", "data=glyphs", "bits=6",
                                                     "max_loss=0.5", "blocks=16,32",
                                                     "units=neutral.mac.e8m7,f32.sequential"});
-  CHECK(of_net.out == "out/search-lenet-6");
+  CHECK(of_net.out == "out/search-lenet-6-loss-0.5");
   const api::ExperimentRequest of_laws =
       api::experiment_of({.dist = {"normal", "lognormal:1.5"}, .seed = 3});
   CHECK(of_laws.settings == std::vector<std::string>{"dist=normal,lognormal:1.5"});

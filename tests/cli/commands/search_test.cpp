@@ -1,4 +1,5 @@
 // numemu search: a law, a network, and what is refused in one line.
+#include <algorithm>
 #include <filesystem>
 
 #include "formats/storage/json.hpp"
@@ -22,6 +23,9 @@ TEST_CASE("search of a network leaves rows, trials and a report", "[fast]") {
   INFO(result.err);
   REQUIRE(result.code == 0);
   CHECK_THAT(result.out, Contains("Predicted beside measured") && Contains("Best of 3 measured"));
+  CHECK(result.out.substr(0, result.out.find('\n')).find("is predicted to be the best of") !=
+        result.out.npos);
+  CHECK(std::ranges::count(result.out, '\n') <= 40);
   for (const char* file : {"rows.jsonl", "trials.jsonl", "report.html", "experiment.json"})
     CHECK(std::filesystem::exists(s.path + "/o/" + file));
   CHECK(s.run(command).out == result.out);

@@ -48,6 +48,9 @@ TEST_CASE("search: on several units half of what is measured lies along the fron
   // Where the front is short the best follow.
   CHECK(names(to_measure(refined, 6, 2)) ==
         Names{"best", "second", "third", "cheaper", "undercut", "drawn", "cheap"});
+  // Along the front alone, on one unit as well.
+  CHECK(names(to_measure(refined, 3, 1, Along::front)) ==
+        Names{"best", "cheaper", "drawn", "cheap"});
 }
 
 }  // namespace search_stages_test
