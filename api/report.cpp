@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <set>
 
+#include "api/report_figures.hpp"
 #include "api/studies.hpp"
 #include "experiments/engine/losses_file.hpp"
 #include "experiments/engine/row_store.hpp"
@@ -127,6 +128,12 @@ std::string cite(const std::string& folder) {
   return experiments::citation_text(citation) + "\n" + experiments::bibtex(citation);
 }
 
+void tell_figures(const experiments::WrittenFigures& written, const std::string& folder,
+                  const Context& context) {
+  context.say(fmt::format("{}: {} figures, {} tables", folder, written.figures, written.tables));
+  if (!written.pdf) context.warn("no PDF: rsvg-convert is not installed (Debian: librsvg2-bin)");
+}
+
 WrittenReport write_report(const std::string& folder, const ReportPaths& paths,
                            const Context& context, bool predictions,
                            const std::optional<Gate>& gate) {
@@ -145,10 +152,7 @@ WrittenReport write_report(const std::string& folder, const ReportPaths& paths,
   if (!paths.sqlite.empty() && !rows.empty()) experiments::write_sqlite(input, paths.sqlite);
   if (!paths.markdown.empty()) experiments::write_markdown(input, paths.markdown);
   if (!paths.figures.empty()) {
-    const experiments::WrittenFigures written = experiments::write_paper(input, paths.figures);
-    context.say(
-        fmt::format("{}: {} figures, {} tables", paths.figures, written.figures, written.tables));
-    if (!written.pdf) context.warn("no PDF: rsvg-convert is not installed (Debian: librsvg2-bin)");
+    tell_figures(experiments::write_paper(input, paths.figures), paths.figures, context);
   }
   return {std::move(rows), unfinished};
 }

@@ -94,10 +94,12 @@ struct WrittenSystems {
   std::string answer;    ///< how many tests of published claims hold
   std::size_t runs = 0;  ///< conclusions that were read
 };
-/// The page of all published systems from the conclusions in the folder's folders; an empty path is
-/// not written.
+/// The page of all published systems from the conclusions in the folder's folders, and in the
+/// folder `figures` a figure of each system and its claims as a table; an empty path is not
+/// written.
 WrittenSystems write_systems(const std::string& folder, const std::string& html,
-                             const std::string& markdown);
+                             const std::string& markdown, const std::string& figures = "",
+                             const Context& = {});
 
 struct ExperimentRequest {
   std::string name = {};                   ///< one of experiments::all_experiments()

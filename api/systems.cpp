@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "api/report_figures.hpp"
 #include "api/studies.hpp"
 #include "experiments/engine/row_store.hpp"
+#include "experiments/paper/tables.hpp"
 #include "experiments/systems/page.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
@@ -39,7 +41,12 @@ bool holds_experiments(const std::string& folder) {
 }
 
 WrittenSystems write_systems(const std::string& folder, const std::string& html,
-                             const std::string& markdown) {
+                             const std::string& markdown, const std::string& figures,
+                             const Context& context) {
+  if (!figures.empty()) {
+    require_writable_folder(figures);
+    experiments::require_drawing(experiments::embedded_assets());
+  }
   for (const std::string& path : {html, markdown})
     if (!path.empty()) require_replaceable(path);
   require_distinct_paths({{"--out", html, false}, {"--markdown", markdown, false}}, {});
@@ -60,6 +67,12 @@ WrittenSystems write_systems(const std::string& folder, const std::string& html,
     linked(html);
     write_atomically(html, {experiments::systems_html(runs, experiments::embedded_assets())});
   }
+  if (!figures.empty())
+    tell_figures(
+        experiments::write_paper(
+            experiments::systems_paper(runs, experiments::embedded_assets()),
+            {{"systems", experiments::latex_table(experiments::systems_table(runs))}}, figures),
+        figures, context);
   return {experiments::answer(experiments::tally(runs)), runs.size()};
 }
 

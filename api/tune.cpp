@@ -61,8 +61,8 @@ Source load(const TuneRequest& asked, const Dataset& dataset, const Folders& fol
                 true};
   if (!trained.source.empty()) source.onnx = net::load_network(trained.path, dataset).onnx;
   if (asked.keep_batch_norm) {
-    source.folded = trained.path.ends_with(".safetensors") &&
-                    net::is_folded(net::read_weights(trained.path));
+    source.folded =
+        trained.path.ends_with(".safetensors") && net::is_folded(net::read_weights(trained.path));
   }
   return source;
 }

@@ -29,13 +29,13 @@ int report_systems(const ReportOptions& options) {
   if (!options.csv.empty()) refuse("--csv");
   if (!options.sqlite.empty()) refuse("--sqlite");
   if (options.gate.gate()) refuse("--gate");
-  if (!options.figures.empty()) refuse("--figures");
   if (options.cite) refuse("--cite");
   if (options.json) refuse("--json");
   const std::string html = options.html.empty() ? options.folder + "/systems.html" : options.html,
                     markdown = options.markdown.empty() ? options.folder + "/systems.md"
                                                         : options.markdown;
-  const api::WrittenSystems written = api::write_systems(options.folder, html, markdown);
+  const api::WrittenSystems written = api::write_systems(
+      options.folder, html, markdown, options.figures, program_context(options.quiet));
   if (!options.quiet) fmt::print("{}\n", written.answer);
   fmt::print("{}\n", options.quiet ? html : harmless(html));
   return kFine;

@@ -122,14 +122,19 @@ WrittenFigures write_figures(const std::vector<PaperFigure>& figures, const std:
   return out;
 }
 
-WrittenFigures write_paper(const ReportInput& input, const std::string& folder) {
-  const ReportAssets& assets = embedded_assets();
-  WrittenFigures out = write_figures(draw_figures(paper_page(input, assets), assets), folder);
-  for (const auto& [name, table] : latex_tables(input)) {
+WrittenFigures write_paper(const Json& page,
+                           const std::vector<std::pair<std::string, std::string>>& tables,
+                           const std::string& folder) {
+  WrittenFigures out = write_figures(draw_figures(page, embedded_assets()), folder);
+  for (const auto& [name, table] : tables) {
     write_atomically(folder + "/" + name + ".tex", {table});
     ++out.tables;
   }
   return out;
+}
+
+WrittenFigures write_paper(const ReportInput& input, const std::string& folder) {
+  return write_paper(paper_page(input, embedded_assets()), latex_tables(input), folder);
 }
 
 }  // namespace numemu::experiments

@@ -1,6 +1,7 @@
 // Figures and tables of a report as files for papers: the report's own charts, drawn by Node.js.
 #pragma once
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "experiments/report/html.hpp"
@@ -39,7 +40,11 @@ struct WrittenFigures {
 /// Writes NAME-1col.svg, NAME-2col.svg and, where rsvg-convert is installed, the same as .pdf, and
 /// NAME.csv for each figure into `folder`, which it makes.
 WrittenFigures write_figures(const std::vector<PaperFigure>&, const std::string& folder);
-/// Those of a report, and its tables (tables.hpp) as NAME.tex.
+/// The figures of a page of paper_page(), and LaTeX tables by name as NAME.tex.
+WrittenFigures write_paper(const Json& page,
+                           const std::vector<std::pair<std::string, std::string>>& tables,
+                           const std::string& folder);
+/// Those of a report, and its tables (tables.hpp).
 WrittenFigures write_paper(const ReportInput&, const std::string& folder);
 
 }  // namespace numemu::experiments

@@ -69,6 +69,15 @@ std::string latex_table(const std::string& title, const std::vector<std::string>
   return out + "\\bottomrule\n\\end{tabular}\n";
 }
 
+std::string latex_table(const ResultTable& table) {
+  std::vector<bool> numeric;
+  for (std::size_t c = 0; c < table.header.size(); ++c)
+    numeric.push_back(std::ranges::all_of(table.rows, [c](const auto& row) {
+      return c >= row.size() || row[c].empty() || is_number(row[c]);
+    }));
+  return latex_table(table.title, table.header, table.rows, numeric);
+}
+
 std::vector<std::pair<std::string, std::string>> latex_tables(const ReportInput& input) {
   std::vector<std::pair<std::string, std::string>> out;
   if (input.experiment && input.experiment->is_object()) {
@@ -90,27 +99,31 @@ std::vector<std::pair<std::string, std::string>> latex_tables(const ReportInput&
     add("claims", kFindingHeader, claims);
     add("findings", kFindingHeader, findings);
     for (std::size_t i = 0; i < experiment.tables.size(); ++i) {
-      const ResultTable& table = experiment.tables[i];
-      std::vector<bool> numeric;
-      for (std::size_t c = 0; c < table.header.size(); ++c)
-        numeric.push_back(std::ranges::all_of(table.rows, [c](const auto& row) {
-          return c >= row.size() || row[c].empty() || is_number(row[c]);
-        }));
-      out.emplace_back(fmt::format("table-{}", i + 1),
-                       latex_table(table.title, table.header, table.rows, numeric));
+      out.emplace_back(fmt::format("table-{}", i + 1), latex_table(experiment.tables[i]));
     }
   }
   const std::vector<Record> records = read_records(*input.rows, input.folder);
   if (records.empty()) return out;
+  // What all points share stands in the comment, so that the table fits a page.
+  std::string shared;
   std::vector<std::string> header;
   std::vector<bool> numeric;
   Lines lines(records.size());
-  for (const ShownColumn& column : shown_columns(records, Medium::markdown)) {
+  for (const ShownColumn& column : shown_columns(records, Medium::terminal)) {
+    std::vector<std::string> cells;
+    for (const Record& record : records) cells.push_back(column.cell(record));
+    if (cells.size() > 1 && std::ranges::count(cells, cells.front()) == std::ssize(cells)) {
+      if (cells.front() != "-")
+        shared += fmt::format("{}{} {}", shared.empty() ? "; all: " : ", ", column.title, cells[0]);
+      continue;
+    }
     header.push_back(column.title);
     numeric.push_back(column.numeric);
-    for (std::size_t i = 0; i < records.size(); ++i) lines[i].push_back(column.cell(records[i]));
+    for (std::size_t i = 0; i < cells.size(); ++i)
+      lines[i].push_back(cells[i] == "-" ? "" : cells[i]);
   }
-  out.emplace_back("points", latex_table("points", header, lines, numeric));
+  if (!header.empty())
+    out.emplace_back("points", latex_table("points" + shared, header, lines, numeric));
   return out;
 }
 

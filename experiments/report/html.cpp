@@ -393,9 +393,13 @@ std::string render_html(const ReportInput& input, const ReportAssets& assets) {
   const bool charts = !assets.libraries.empty();
   // An experiment may have no rows; then the page has only its section.
   const bool alone = records.empty() && input.experiment && input.experiment->is_object();
-  const std::string figures = charts                         ? experiment_figures(experiment)
-                              : alone && !experiment.empty() ? kNoCharts
-                                                             : "";
+  constexpr std::size_t kSideBySide = 2;
+  ExperimentFigures figures;
+  if (charts)
+    figures = {experiment_figures(experiment, 0, kSideBySide),
+               experiment_figures(experiment, kSideBySide)};
+  else if (alone && !experiment.empty())
+    figures.others = kNoCharts;
   const bool predictions = any_predictions(records);
   // A ranking of layers precedes the conclusion of the experiment; other rows follow it.
   const bool layers = asks_for_layers(records);

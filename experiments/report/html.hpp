@@ -1,5 +1,7 @@
 // The HTML report as text: what write_html writes, for any set of assets.
 #pragma once
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -29,9 +31,13 @@ const ReportAssets& embedded_assets();
 /// One self-contained page. Without libraries it has every table and a hint how to get the charts.
 std::string render_html(const ReportInput&, const ReportAssets&);
 
-/// What an experiment concluded (experiment.json): sentences, `figures` (HTML), verdicts, findings,
-/// tables, settings; "" for null. Missing and mistyped parts are left out.
-std::string experiment_section(const Json* experiment, const std::string& figures = "");
+/// The figures of an experiment as HTML: as many as stand side by side, and the others.
+struct ExperimentFigures {
+  std::string first, others;
+};
+/// What an experiment concluded (experiment.json): answer, first figures, claims, other figures,
+/// sentences, findings, tables, settings; "" for null. Missing and mistyped parts are left out.
+std::string experiment_section(const Json* experiment, const ExperimentFigures& = {});
 /// The sortable table of all points.
 std::string points_table(const std::vector<Record>&);
 /// What was predicted, how often it held; every refused tensor and every failed prediction.
@@ -90,8 +96,8 @@ Json experiment_charts(const Json* experiment);
 /// The same of charts that were read.
 Json experiment_charts(const std::vector<ChartRow>&);
 
-/// Their figures, numbered E1, E2, ...; "" for none.
-std::string experiment_figures(const Json& charts);
+/// Their figures, numbered E1, E2, ..., from one to before another; "" for none.
+std::string experiment_figures(const Json& charts, std::size_t from = 0, std::size_t to = SIZE_MAX);
 /// What draws them on a page without rows.
 std::string experiment_scripts(const Json& charts, const ReportAssets&);
 

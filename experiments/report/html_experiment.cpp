@@ -1,6 +1,7 @@
-// The conclusion of an experiment, shown before the rows: question, claims with their results,
-// figures; then the details: sentences, findings, tables, settings. Its charts are made ready to be
-// drawn: what cannot be drawn is left out here, so that the page's script has nothing to check.
+// The conclusion of an experiment, shown before the rows: question, answer, the first figures,
+// claims with their results, figures; then the details: sentences, findings, tables, settings. Its
+// charts are made ready to be drawn: what cannot be drawn is left out here, so that the page's
+// script has nothing to check.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -248,7 +249,7 @@ Json ready(const ChartRow& chart) {
 
 }  // namespace
 
-std::string experiment_section(const Json* json, const std::string& figures) {
+std::string experiment_section(const Json* json, const ExperimentFigures& figures) {
   if (!json || !json->is_object()) return "";
   const ExperimentFile experiment = read_experiment(*json);
   const std::string claims = claims_part(experiment),
@@ -260,10 +261,10 @@ std::string experiment_section(const Json* json, const std::string& figures) {
     out += "<p class=\"answer\">" + html_text(answer) + "</p>";
   if (!experiment.source.empty())
     out += "<p class=\"source\">" + html_text(experiment.source) + "</p>";
-  out += claims;
-  // Files of earlier versions have no claims: their sentences are the conclusion.
+  out += figures.first + claims;
+  // Without claims the sentences are the conclusion.
   if (claims.empty()) out += sentences;
-  out += figures;
+  out += figures.others;
   if (!claims.empty() && !sentences.empty()) out += "<h3>What was found</h3>" + sentences;
   out += findings_part(experiment.findings);
   for (const ResultTable& table : experiment.tables) out += table_part(table);
@@ -284,9 +285,9 @@ Json experiment_charts(const Json* experiment) {
   return experiment ? experiment_charts(read_experiment(*experiment).charts) : Json::array();
 }
 
-std::string experiment_figures(const Json& charts) {
+std::string experiment_figures(const Json& charts, std::size_t from, std::size_t to) {
   std::string out;
-  for (std::size_t i = 0; i < charts.size(); ++i) {
+  for (std::size_t i = from; i < std::min(to, charts.size()); ++i) {
     out += fmt::format(
         "<figure id=\"fig-e{0}\"><div class=\"plot\" data-chart=\"experiment\" data-number=\"{1}\">"
         "</div><figcaption><b>Figure E{0}. {2}.</b> {3}</figcaption></figure>\n",

@@ -124,9 +124,14 @@ std::string rows_part(const std::vector<Record>& records) {
     out += markdown_cell(sentence) + "\n";
   for (const std::string& sentence : prediction_sentences(verdicts))
     out += markdown_cell(sentence) + "\n";
-  for (const SharedNote& note : shared_notes(records))
-    out += "\nNote: " + markdown_cell(note.text + " (" + listed_names(note.names) + ")") + "\n";
   out += "\n" + points_part(records);
+  // One note of each kind stands for the others, which the HTML report has.
+  for (const std::vector<SharedNote>& kind : by_kind(shared_notes(records))) {
+    const SharedNote& note = kind.front();
+    out += "\nNote: " + markdown_cell(note.text + " (" + listed_names(note.names) + ")") +
+           (kind.size() > 1 ? fmt::format(" and {} more of this kind", kind.size() - 1) : "") +
+           "\n";
+  }
   if (verdicts.refused.empty()) return out;
   out += "\nTensors without a fitted distribution:\n\n";
   out += table_line({"layer", "role", "elements", "best family", "KS distance", "threshold"});

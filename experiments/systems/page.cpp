@@ -7,6 +7,7 @@
 
 #include "experiments/published/answer.hpp"
 #include "experiments/published/systems.hpp"
+#include "experiments/report/datasets.hpp"
 #include "experiments/report/escape.hpp"
 #include "experiments/report/html_cells.hpp"
 #include "experiments/report/number_text.hpp"
@@ -39,6 +40,22 @@ std::string figure_text(const std::optional<double>& x, const std::optional<doub
 
 std::string interval_of(const Member<Ends>& ends) {
   return ends && ends->known() ? fmt::format("[{:.4g}, {:.4g}]", *ends->low, *ends->high) : "-";
+}
+
+/// "mvue-n-m-pruning-of-gradients": letters, digits and '-'.
+std::string file_name(std::string_view title) {
+  std::string out;
+  for (const char c : title) {
+    const bool kept = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    if (kept)
+      out += c;
+    else if (c >= 'A' && c <= 'Z')
+      out += static_cast<char>(c - 'A' + 'a');
+    else if (!out.empty() && out.back() != '-')
+      out += '-';
+  }
+  while (out.ends_with('-')) out.pop_back();
+  return out;
 }
 
 /// The experiments that test a system, each once.
@@ -124,24 +141,71 @@ std::string html_rows(const PublishedClaim& published, const std::vector<Conclud
   return out.empty() ? row(kNoRun, {}, Verdict::none, kNone) : out;
 }
 
-/// The first figure of the first run of each system that has one, with the name of the system in
-/// front of its title.
-Json figures_of(const std::vector<ConcludedRun>& runs) {
-  Json out = Json::array();
+/// The first chart of the first run of each system that has one, with the name of the system in
+/// front of its title; named by the run.
+std::vector<NamedChart> charts_of(const std::vector<ConcludedRun>& runs) {
+  std::vector<NamedChart> out;
   for (const System& system : published_systems()) {
     for (const std::string& name : experiments_of(system)) {
       const auto run = std::ranges::find_if(
           runs, [&](const ConcludedRun& one) { return one.file.name == name; });
       if (run == runs.end()) continue;
-      Json charts = experiment_charts(run->file.charts);
-      if (charts.empty()) continue;
-      charts[0]["title"] =
-          fmt::format("{}: {}", system.name, charts[0]["title"].get<std::string>());
-      out.push_back(std::move(charts[0]));
+      const auto drawn = std::ranges::find_if(run->file.charts, [](const ChartRow& chart) {
+        return !experiment_charts({chart}).empty();
+      });
+      if (drawn == run->file.charts.end()) continue;
+      NamedChart& chart = out.emplace_back(NamedChart{file_name(system.name), *drawn});
+      chart.chart.title = fmt::format("{}: {}", system.name, drawn->title);
       break;
     }
   }
   return out;
+}
+
+struct Mark {
+  Verdict verdict;
+  const char *sign, *words;
+};
+constexpr Mark kMarks[] = {{Verdict::holds, "●", "holds"},
+                           {Verdict::undecided, "◐", "undecided"},
+                           {Verdict::fails, "✕", "fails"}};
+constexpr const char* kNoTest = "–";
+
+/// Verdicts of a system, claim by claim: signs that differ in shape as well as in colour.
+std::string marks_of(const System& system, const std::vector<ConcludedRun>& runs) {
+  std::string out;
+  for (const PublishedClaim& claim : system.claims) {
+    const std::vector<TestedIn> tests = tests_of(claim, runs);
+    if (tests.empty())
+      out +=
+          fmt::format("<span title=\"{}: not tested\">{}</span>", html_text(claim.text), kNoTest);
+    for (const TestedIn& test : tests) {
+      for (const Mark& mark : kMarks) {
+        if (test.claim->judged() == mark.verdict)
+          out += fmt::format("<span class=\"verdict {}\" title=\"{}: {} ({})\">{}</span>",
+                             to_string(mark.verdict), html_text(claim.text), mark.words,
+                             html_text(test.run->name), mark.sign);
+      }
+    }
+  }
+  return out;
+}
+
+/// Every system with its verdicts at a glance, linked to its claims below.
+std::string overview(const std::vector<ConcludedRun>& runs) {
+  std::string out, key;
+  for (std::size_t i = 0; i < published_systems().size(); ++i) {
+    const System& system = published_systems()[i];
+    out += fmt::format("<li><a href=\"#s{}\">{}</a> <span class=\"marks\">{}</span></li>\n", i,
+                       html_text(system.name), marks_of(system, runs));
+  }
+  for (const Mark& mark : kMarks)
+    key += fmt::format("<span class=\"verdict {}\">{}</span> {}, ", to_string(mark.verdict),
+                       mark.sign, mark.words);
+  return fmt::format(
+      "<p class=\"facts\">A mark is a published claim in one run: {}{} not tested here.</p>\n"
+      "<ol class=\"overview\">\n{}</ol>\n",
+      key, kNoTest, out);
 }
 
 }  // namespace
@@ -192,22 +256,31 @@ std::string systems_markdown(const std::vector<ConcludedRun>& runs) {
 
 std::string systems_html(const std::vector<ConcludedRun>& runs, const ReportAssets& assets) {
   const std::string title = "Published systems";
+  const std::vector<NamedChart> drawn = charts_of(runs);
+  std::vector<ChartRow> charts;
+  for (const NamedChart& one : drawn) charts.push_back(one.chart);
+  const Json figures = experiment_charts(charts);
   std::string rows;
-  for (const System& system : published_systems()) {
+  for (std::size_t i = 0; i < published_systems().size(); ++i) {
+    const System& system = published_systems()[i];
+    const auto figure = std::ranges::find(drawn, file_name(system.name), &NamedChart::name);
+    const std::string link =
+        figure == drawn.end() || assets.libraries.empty()
+            ? ""
+            : fmt::format(" · <a href=\"#fig-e{0}\">figure E{0}</a>", figure - drawn.begin() + 1);
     rows += fmt::format(
-        "<tr class=\"system\"><th scope=\"rowgroup\" colspan=\"5\">{}<small>{}: "
-        "<code>{}</code></small></th></tr>\n",
-        html_text(system.name), html_text(system.paper), html_text(commands_of(system)));
+        "<tr class=\"system\" id=\"s{}\"><th scope=\"rowgroup\" colspan=\"5\">{}<small>{}: "
+        "<code>{}</code>{}</small></th></tr>\n",
+        i, html_text(system.name), html_text(system.paper), html_text(commands_of(system)), link);
     for (const PublishedClaim& claim : system.claims) rows += html_rows(claim, runs);
   }
   std::string section = "<section aria-label=\"Published systems\">\n<p class=\"answer\">" +
-                        html_text(answer(tally(runs))) + "</p>" +
+                        html_text(answer(tally(runs))) + "</p>" + overview(runs) +
                         html_table_start("Published claims",
                                          {"Published claim", ">Predicted ± tolerance",
                                           ">Measured ± half of 95 %", ">95 %", "Verdict"},
                                          " class=\"claims\"") +
                         rows + kTableEnd;
-  const Json figures = figures_of(runs);
   if (!assets.libraries.empty()) section += experiment_figures(figures);
   section += "</section>\n";
   return fill_template(
@@ -223,6 +296,33 @@ std::string systems_html(const std::vector<ConcludedRun>& runs, const ReportAsse
        {"layers", ""},
        {"citation", ""},
        {"scripts", experiment_scripts(figures, assets)}});
+}
+
+Json systems_paper(const std::vector<ConcludedRun>& runs, const ReportAssets& assets) {
+  return paper_page(charts_of(runs), chart_datasets({}, nullptr), assets);
+}
+
+ResultTable systems_table(const std::vector<ConcludedRun>& runs) {
+  ResultTable out{"published systems",
+                  {"system", "published claim", "run", "predicted ± tolerance",
+                   "measured ± half of 95 %", "verdict"},
+                  {}};
+  for (const System& system : published_systems()) {
+    for (const PublishedClaim& claim : system.claims) {
+      const std::vector<TestedIn> tests = tests_of(claim, runs);
+      if (tests.empty())
+        out.rows.push_back(
+            {std::string(system.name), std::string(claim.text), "", "", "", "not tested here"});
+      for (const TestedIn& test : tests) {
+        const FindingRow& worst = *test.claim->worst;
+        out.rows.push_back({std::string(system.name), std::string(claim.text), test.run->name,
+                            figure_text(worst.predicted, worst.tolerance),
+                            figure_text(worst.measured, worst.half_width()),
+                            to_string(test.claim->judged())});
+      }
+    }
+  }
+  return out;
 }
 
 }  // namespace numemu::experiments

@@ -30,5 +30,8 @@ std::string answer(const SystemsTally&);
 std::string systems_markdown(const std::vector<ConcludedRun>& runs);
 /// The same as one self-contained page, with the first figure of every system's first run.
 std::string systems_html(const std::vector<ConcludedRun>& runs, const ReportAssets&);
+/// What draws its figures outside the page (paper_page()), and its claims as one table.
+Json systems_paper(const std::vector<ConcludedRun>& runs, const ReportAssets&);
+ResultTable systems_table(const std::vector<ConcludedRun>& runs);
 
 }  // namespace numemu::experiments

@@ -23,13 +23,13 @@ function experimentFigure(spec, chart, width) {
   const dot = (d) => !line(d) || (!d.predicted && !d.dense);
   const band = (d) => chart.kind === "line" && d.dense;
   const named = records.filter((d) => !d.predicted && d.name);
-  const NEAR = 0.12;  // share of the axis that the value of a record on the edge takes
+  const NEAR = 52 / Math.max(width - 60, 52);  // share of the axis that the value of a record on the edge takes
   const places = records.map((d) => along(d.x)), least = Math.min(...places), most = Math.max(...places);
   const far = clipFar();
   // Bars stand in a row for each group of series; what is predicted is a diamond on it.
   const groups = [...new Set(chart.series.map((s) => s.group))];
   const groupOf = new Map(chart.series.map((s) => [s.name, s.group]));
-  for (const d of records) Object.assign(d, { group: groupOf.get(d.series), what: d.predicted ? "predicted" : "measured" });
+  for (const d of records) Object.assign(d, { group: groupOf.get(d.series), what: d.predicted ? "predicted" : "measured", kind: d.predicted ? "predicted" : groupOf.get(d.series) });
   const measured = records.filter((d) => !d.predicted), predicted = records.filter((d) => d.predicted);
   const data = bars ? {
     experiment_bars: chart.log_y ? [] : measured,
@@ -63,14 +63,26 @@ function experimentFigure(spec, chart, width) {
   const legendColumns = (texts, beside = 60) => Math.max(1, Math.floor((width - beside) / (6 * Math.max(...texts.map((text) => text.length)) + 40)));
   const dotted = new Set(records.filter(dot).map((d) => d.series));
   const shape = chart.series.map((s) => (dotted.has(s.name) ? SHAPES[s.colour % SHAPES.length] : "stroke"));
-  const legend = names.length === 1 ? null : { columns: legendColumns(names), symbolStrokeWidth: 1.8, symbolSize: 110,
+  // Predictions of what is measured have its colour: one entry of the legend stands for their dashes.
+  const said = [...chart.series.filter((s) => !beside(s)), ...chart.series.filter(beside).slice(0, 1)];
+  const entry = (s) => words(beside(s) ? "predicted" : chart.series.some((other) => beside(other) && other.group === s.group) ? s.group : s.name);
+  const entries = JSON.stringify(Object.fromEntries(said.filter((s) => s.name === words(s.name)).map((s) => [s.name, entry(s)])));
+  const ENTRIES = 60;  // of a legend, at most
+  const legend = names.length === 1 ? null : { columns: legendColumns(said.map(entry)), symbolStrokeWidth: 1.8, symbolSize: 110, symbolLimit: ENTRIES,
+    ...(said.length < names.length && { values: said.map((s) => s.name), labelExpr: entries + "[datum.label] || datum.label" }),
     ...(dotted.size === 0 && { symbolType: "stroke" }) };
   const plain = (i) => "var(" + COLOURS[i % COLOURS.length] + ")";
-  const byGroup = { title: null, sort: null,
-    legend: groups.length === 1 ? null : { symbolType: "square", symbolStrokeWidth: 0, columns: legendColumns(groups, 150) },
-    scale: { domain: groups, range: groups.map((name) => plain(chart.series.find((s) => s.group === name).colour)) } };
+  // Points of a logarithmic axis have a shape for each group, and what is predicted the diamond.
+  const shaped = bars && chart.log_y, kinds = shaped && predicted.length > 0 && measured.length > 0 ? [...groups, "predicted"] : groups;
+  const ofKind = (range) => ({ title: null, sort: null,
+    legend: kinds.length === 1 ? null : { columns: legendColumns(kinds, 150), symbolStrokeWidth: 0, symbolLimit: ENTRIES,
+      ...(shaped ? { symbolSize: 80 } : { symbolType: "square" }) },
+    scale: { domain: kinds, range: kinds.map((name, i) => (name === "predicted" && i === groups.length ? range("predicted") : range(null, i, name))) } });
+  const byGroup = ofKind((what, i, name) => (what ? "var(--ink)" : plain(chart.series.find((s) => s.group === name).colour)));
+  const ROUND = SHAPES.filter((one) => one !== "diamond");
+  const byShape = ofKind((what, i) => (what ? "diamond" : ROUND[i % ROUND.length]));
   const byWhat = { title: null, legend: predicted.length === 0 || measured.length === 0 ? null : { orient: "bottom", symbolSize: 70 },
-    scale: { domain: ["measured", "predicted"], range: [chart.log_y ? "circle" : "square", "diamond"] } };
+    scale: { domain: ["measured", "predicted"], range: ["square", "diamond"] } };
   const bySeries = (range) => ({ title: null, sort: null, legend, scale: { domain: names, range } });
 
   // Labels of a logarithmic axis: by its length at powers of ten, at 1, 2 and 5, or at every tick.
@@ -106,7 +118,8 @@ function experimentFigure(spec, chart, width) {
     const scaled = (x) => (chart.log_y ? Math.log(x) : x), shifted = (x, by) => (chart.log_y ? Math.exp(Math.log(x) + by) : x + by);
     const fromZero = bars && !chart.log_y;
     const sorted = records.map((d) => d.y).sort((a, b) => a - b), last = sorted.length - 1;
-    if (sorted.length < LEAST_RECORDS) return found;
+    // The peak of a curve belongs to it.
+    if (sorted.length < LEAST_RECORDS || (chart.kind === "line" && records.some((d) => d.dense))) return found;
     const ends = (from, to) => (fromZero ? [Math.min(0, sorted[from]), Math.max(0, sorted[to])] : [sorted[from], sorted[to]]);
     const length = ([low, high]) => scaled(high) - scaled(low);
     const whole = length(ends(0, last));
@@ -116,13 +129,17 @@ function experimentFigure(spec, chart, width) {
       if (!(length(kept) > 0) || whole < factor * length(kept)) continue;
       const margin = length(kept) / 10, edge = shifted(kept[low ? 0 : 1], low ? -margin : margin);
       found.domain = [shifted(kept[0], fromZero && kept[0] === 0 ? 0 : -margin), shifted(kept[1], fromZero && kept[1] === 0 ? 0 : margin)];
-      let before = -1;
-      for (const d of records.filter((one) => (low ? one.y < edge : one.y > edge)).sort((a, b) => along(a.x) - along(b.x))) {
-        const at = bars ? 0 : (along(d.x) - least) / (most - least || 1), right = bars ? !low : at > 0.5;
-        const said = (Math.abs(d.y) >= 1e6 ? d.y.toExponential(2) : String(Number(d.y.toPrecision(4)))).replace("-", "\u2212");
+      const on = records.filter((one) => (low ? one.y < edge : one.y > edge)).sort((a, b) => along(a.x) - along(b.x));
+      const ats = on.map((d) => (bars ? 0 : (along(d.x) - least) / (most - least || 1)));
+      let end = -1;  // of the last value that is written
+      for (const [i, d] of on.entries()) {
+        const at = ats[i], right = bars ? !low : at > 0.5, [from, to] = right ? [at - NEAR, at] : [at, at + NEAR];
+        // Not across another record, nor across another value.
+        const room = from >= end && ats.every((other) => Math.abs(other - at) < NEAR / 20 || other < from || other > to);
+        const text = (Math.abs(d.y) >= 1e6 ? d.y.toExponential(2) : String(Number(d.y.toPrecision(4)))).replace("-", "\u2212");
         Object.assign(d, { y: bars ? edge : shifted(edge, low ? margin / 3 : -margin / 3), arrow: low ? "triangle-down" : "triangle-up",
-          said: bars || before < 0 || at - before > NEAR ? said : "", align: right ? "right" : "left", dx: right ? -8 : 8, low: null, high: null });
-        if (d.said) before = at;
+          said: bars || room ? text : "", align: right ? "right" : "left", dx: right ? -8 : 8, low: null, high: null });
+        if (d.said) end = to;
         found.add(d);
       }
       break;
@@ -139,7 +156,8 @@ function experimentFigure(spec, chart, width) {
     Object.assign(encoding.y, bars ? category : value);
     if (encoding.yOffset) encoding.yOffset.scale = { domain: groups, paddingInner: 0.12 };
     if (encoding.color) Object.assign(encoding.color, bars ? byGroup : bySeries(colour));
-    if (encoding.shape && bars) Object.assign(encoding.shape, byWhat);
+    if (shaped) for (const channel of [encoding.color, encoding.shape]) if (channel) channel.field = "kind";
+    if (encoding.shape && bars) Object.assign(encoding.shape, shaped ? byShape : byWhat);
     else if (encoding.shape) Object.assign(encoding.shape, bySeries(shape));
     if (far.size > 0 && layer.mark.type !== "text" && layer.data.name !== "experiment_far") layer.mark.clip = true;
     if (encoding.strokeDash) Object.assign(encoding.strokeDash, bySeries(dash));
@@ -148,7 +166,7 @@ function experimentFigure(spec, chart, width) {
   if (bars) {
     const categories = new Set(records.map((d) => d.name)).size;
     const row = Math.max(LEAST_ROW, Math.min(SMALL_ROW, TALL / (categories * groups.length)));
-    spec.height = Math.max(60, categories * (groups.length === 1 ? ROW : row * groups.length + 8));
+    spec.height = Math.max(60, categories * (groups.length === 1 ? Math.max(SMALL_ROW, Math.min(ROW, TALL / categories)) : row * groups.length + 8));
   }
   return spec;
 }

@@ -71,7 +71,7 @@ function reportFigures(page) {
 
   // Points that have names beside them: all where they are few, else those of the front, where a chart has one.
   function named(meta) {
-    const points = sources.points().filter((d) => known(d.bits) && drawn(meta)(d));
+    const points = (meta.names ? sources[meta.names]() : sources.points().filter((d) => known(d.bits))).filter(drawn(meta));
     if (points.length <= FEW || !meta.front) return points.length <= FEW ? points : [];
     let best = -Infinity;
     return points.sort((a, b) => a.bits - b.bits || b[meta.front] - a[meta.front])

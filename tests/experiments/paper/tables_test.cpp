@@ -3,7 +3,10 @@
 
 #include <algorithm>
 
+#include "experiments/programs/program.hpp"
+#include "formats/storage/atomic_file.hpp"
 #include "formats/storage/json.hpp"
+#include "formats/storage/json_reader.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/report/sample.hpp"
 #include "tests/experiments/rows.hpp"
@@ -52,6 +55,43 @@ TEST_CASE("tables: those of a report, also of hostile names", "[fast]") {
   }
   for (const char* name : {"findings", "table-1", "points"})
     CHECK(std::ranges::find(names, name) != names.end());
+}
+
+TEST_CASE("tables: what all points share stands in the comment", "[fast]") {
+  const Json sweep = sample::sweep();
+  const auto tables = latex_tables({.sweep = &sweep, .rows = kept_rows(sample::rows())});
+  REQUIRE(tables.size() == 1);
+  const std::string& points = tables[0].second;
+  INFO(points);
+  const std::size_t columns =
+      points.find("}\n", points.find("tabular}{")) - points.find("tabular}{") - 9;
+  CHECK(columns <= 12);
+  CHECK(points.starts_with("% points; all: "));
+}
+
+TEST_CASE("tables: LaTeX sets them, also of hostile names", "[fast]") {
+  const EndedProgram found = run_program({"kpsewhich", "booktabs.sty"}, ProgramOutput::kept);
+  if (!found.fine()) {
+    WARN("skipped: LaTeX with booktabs is not installed (Debian: texlive-latex-recommended)");
+    return;
+  }
+  std::string paper = "\\documentclass{article}\n\\usepackage{booktabs}\n\\begin{document}\n";
+  std::vector<Json> rows = sample::rows(), poisoned = rows;
+  for (Json& row : poisoned) row = sample::poisoned(row);
+  const Json sweep = sample::sweep(), plain = sample::experiment(),
+             hostile = sample::poisoned(sample::experiment());
+  for (const auto& tables :
+       {latex_tables({.sweep = &sweep, .rows = kept_rows(rows), .experiment = &plain}),
+        latex_tables({.sweep = &sweep, .rows = kept_rows(poisoned), .experiment = &hostile})})
+    for (const auto& [name, table] : tables) paper += "\n" + table;
+  const WorkFolder work;
+  numemu::write_atomically(work / "paper.tex", {paper, "\\end{document}\n"});
+  const EndedProgram set =
+      run_program({"pdflatex", "-halt-on-error", "-interaction=nonstopmode", "-no-shell-escape",
+                   "-output-directory=" + (work / "."), work / "paper.tex"},
+                  ProgramOutput::kept);
+  INFO(numemu::read_text(work / "paper.log"));
+  CHECK(set.fine());
 }
 
 }  // namespace tables_test

@@ -115,7 +115,28 @@ TEST_CASE("the page has every system, its runs and what is not tested", "[fast]"
   CHECK_THAT(html, Contains("<a href=\"../novograd-run/report.html\">novograd-run</a>: mlp|x on "
                             "glyphs; seeds: 5. the &lt;worst&gt;"));
   CHECK_THAT(html, Contains("fails<small>2 fail</small>"));
+  // At a glance: a sign for each verdict, linked to the claims.
+  CHECK_THAT(html, Contains("<a href=\"#s") && Contains("fails (novograd-run)\">✕</span>"));
   CHECK(html.find("{{") == html.npos);
+}
+
+TEST_CASE("systems: figures and the table of claims for papers", "[fast]") {
+  ConcludedRun run = run_of("novograd", "accuracy", Verdict::fails);
+  CHECK(systems_paper({run}, embedded_assets())["figures"].empty());
+  run.file.charts = {chart_row({.title = "empty"}),
+                     chart_row({.title = "Bits", .series = {{"a", {{.x = 1, .y = 2}}}}})};
+  const numemu::Json page = systems_paper({run}, embedded_assets());
+  REQUIRE(page["figures"].size() == 1);
+  CHECK(page["figures"][0]["name"] == "novograd");
+  CHECK(page["figures"][0]["title"] == "NovoGrad: Bits");
+  CHECK_THAT(systems_html({run}, embedded_assets()), Contains("NovoGrad: Bits"));
+  const ResultTable table = systems_table({run});
+  const auto tested =
+      std::ranges::count_if(table.rows, [](const auto& row) { return row[2] == "novograd-run"; });
+  CHECK(tested == 1);
+  CHECK(std::ranges::count_if(table.rows, [](const auto& row) {
+          return row.back() == "not tested here";
+        }) == std::ssize(table.rows) - 1);
 }
 
 }  // namespace systems_test

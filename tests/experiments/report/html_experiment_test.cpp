@@ -40,13 +40,14 @@ TEST_CASE("findings that do not hold stand first, all of them in the fold", "[fa
   CHECK(count(held, "[14, 14.2]") == 1);
 }
 
-TEST_CASE("the answer comes first: question, claims, figures, then the details", "[fast]") {
+TEST_CASE("the answer comes first: question, first figures, claims, figures, then the details",
+          "[fast]") {
   const Json experiment = sample::experiment();
-  const std::string section = experiment_section(&experiment, "FIGURES");
+  const std::string section = experiment_section(&experiment, {"FIRST", "FIGURES"});
   std::size_t last = 0;
   for (const char* part :
        {"Which layer breaks first?", "<p class=\"answer\">Of 2 claims 1 fails, 1 is not tested",
-        "Noises add up, it is claimed.", "All claims: 1 fails; this run did not test 1.",
+        "Noises add up, it is claimed.", "FIRST", "All claims: 1 fails; this run did not test 1.",
         "Claimed</th>", "within 1 dB.<small>The worst of 2: output SQNR in dB with mxfp4 in fc1",
         "[15.5, 16.3]", "Gains are linear.", "not tested</td>", "FIGURES", "What was found",
         "mxfp4: conv2 is", "<h3>Findings", "the most sensitive layer first", "Self-checks",
@@ -62,7 +63,7 @@ TEST_CASE("the answer comes first: question, claims, figures, then the details",
 TEST_CASE("a file without claims is answered by its sentences", "[fast]") {
   Json experiment = sample::experiment();
   for (const char* key : {"question", "source", "claims"}) experiment.erase(key);
-  const std::string section = experiment_section(&experiment, "FIGURES");
+  const std::string section = experiment_section(&experiment, {"FIRST", "FIGURES"});
   CHECK(section.find("Experiment: sensitivity") < section.find("mxfp4: conv2 is"));
   CHECK(section.find("mxfp4: conv2 is") < section.find("FIGURES"));
   CHECK(count(section, "Claimed</th>") == 0);
@@ -72,7 +73,7 @@ TEST_CASE("a file without claims is answered by its sentences", "[fast]") {
 TEST_CASE("an experiment without sentences has no heading for them", "[fast]") {
   Json experiment = sample::experiment();
   experiment["sentences"] = Json::array();
-  const std::string section = experiment_section(&experiment, "FIGURES");
+  const std::string section = experiment_section(&experiment, {"FIRST", "FIGURES"});
   CHECK(count(section, "What was found") == 0);
   CHECK(count(section, "Claimed</th>") == 1);
 }
@@ -91,7 +92,7 @@ TEST_CASE("an experiment of any shape gives a section with closed tables", "[fas
 
 TEST_CASE("figures stand before the findings, settings at the end", "[fast]") {
   const Json experiment = sample::experiment();
-  const std::string section = experiment_section(&experiment, "FIGURES");
+  const std::string section = experiment_section(&experiment, {"FIRST", "FIGURES"});
   CHECK(count(section, "FIGURES") == 1);
   CHECK(section.find("FIGURES") < section.find("int4: fc1 is."));
   CHECK(section.find("int4: fc1 is.") < section.find("<h3>Findings"));
