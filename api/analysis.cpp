@@ -64,6 +64,8 @@ std::vector<double> finite_numbers(const std::string& path, const Array& array) 
   if (n == 0)
     throw Error(
         fmt::format("{}: shape {}, expected at least one element", path, shape_text(array.shape)));
+  if (std::ranges::all_of(x, [](double v) { return v == 0; }))
+    throw Error(fmt::format("{}: expected numbers that are not all zero", path));
   return x;
 }
 

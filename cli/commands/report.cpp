@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <utility>
 
 #include "api/studies.hpp"
 #include "cli/command.hpp"
@@ -63,7 +64,11 @@ int run_report(const ReportOptions& options) {
   const api::WrittenReport report = api::write_report(
       options.folder, paths, program_context(options.quiet), options.predictions, gate);
   const std::vector<experiments::Row>& rows = report.rows;
-  if (gate && rows.empty()) throw usage_error(options.folder + ": expected rows for --gate");
+  for (const auto& [option, given] : {std::pair("--gate", gate.has_value()),
+                                      {"--csv", !options.csv.empty()},
+                                      {"--sqlite", !options.sqlite.empty()}})
+    if (given && rows.empty())
+      throw usage_error(fmt::format("{}: expected rows for {}", options.folder, option));
   const int code = gate_code(rows, options.gate.strict, !report.unfinished.empty());
   if (options.json) {
     for (const auto& row : rows) fmt::print("{}\n", to_json(row).dump());

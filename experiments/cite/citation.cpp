@@ -86,7 +86,7 @@ Citation citation_of(const std::vector<Row>& rows, const Json* sweep, const Json
   } else {
     out.command = "numemu sweep sweep.json";
     if (sweep && !sweep->empty())
-      out.digests.emplace_back("sweep.json", sha256_hex(policies::canonical_json(*sweep)));
+      out.digests.emplace_back("sweep.json", sha256_hex(policies::canonical_json(*sweep) + "\n"));
   }
   if (!rows.empty()) cite_rows(out, rows);
   std::string key = "numemu";

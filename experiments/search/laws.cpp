@@ -38,7 +38,8 @@ net::Tensor numbers_of(const std::string& law, std::uint64_t seed) {
   }
   const Array array = read_npy(law);
   if (array.type != ArrayType::float32 || array.elements() == 0 || array.shape.empty())
-    throw Error(law + ": expected float32 numbers, at least one, along one axis or more");
+    throw Error(fmt::format("{}: {} {}, expected float32 numbers along one axis or more", law,
+                            to_string(array.type), shape_text(array.shape)));
   const std::int64_t width = array.shape.back();
   net::Tensor x({array.elements() / width, width});
   std::copy_n(array.as<float>(), array.elements(), x.data.begin());

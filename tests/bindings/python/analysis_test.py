@@ -42,6 +42,7 @@ def test_refusals(program):
         (dict(format="float32", dist="normal"), "has 32 bits"),
         (dict(format="e4m3fn", dist=np.array([np.inf])), "numbers: element 0 is inf"),
         (dict(format="e4m3fn", dist=np.zeros(0)), "expected at least one element"),
+        (dict(format="e4m3fn", dist=np.zeros(8)), "expected numbers that are not all zero"),
         (dict(format="e4m3fn", dist="normal", n=-5), "^n: expected at least 1"),
         (dict(format="e4m3fn", dist="normal", scale=-1), "expected a positive number"),
     ]:

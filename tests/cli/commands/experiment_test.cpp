@@ -127,6 +127,7 @@ TEST_CASE("report of a folder with an answer and no rows prints its path alone",
   INFO(result.err);
   CHECK(result.code == 0);
   CHECK(result.out == "./report.html\n");
+  check_refused(s.run("report . --csv r.csv"), "expected rows for --csv");
 }
 
 }  // namespace experiment_test

@@ -33,7 +33,8 @@ TEST_CASE("citation: a sweep by digests of its configuration, network and data",
   CHECK(c.version == "1.2.3");
   CHECK(c.numerics == rows[0].version);
   CHECK(c.command == "numemu sweep sweep.json");
-  const std::string digest = numemu::sha256_hex(numemu::policies::canonical_json(sweep));
+  // That of the file, as sha256sum prints it.
+  const std::string digest = numemu::sha256_hex(numemu::policies::canonical_json(sweep) + "\n");
   const std::string text = citation_text(c);
   for (const std::string& part :
        {"sweep.json: " + digest, std::string("network lenet: weights-digest"),
