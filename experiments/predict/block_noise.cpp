@@ -1,6 +1,7 @@
 #include "experiments/predict/block_noise.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <map>
@@ -122,6 +123,8 @@ class LargestRule {
   bool reads_elements() const {
     return rule_.reads_elements || (!format_.power_of_two_scale() && rule_.name != "absmax");
   }
+  /// But for the rounding of the scale.
+  bool puts_largest_on_grid() const { return !format_.power_of_two_scale(); }
   /// Few scales: the rule is a step function whose steps can be visited.
   bool has_steps() const { return format_.scale->bits <= 8; }
 
@@ -205,6 +208,83 @@ struct Magnitudes {
   }
 };
 
+/// Of the largest magnitude of blocks under the densities of a mixture's parts, by the extremal
+/// index i of P(no element of a block of B beyond x) = F(x)^(i B): 1 where elements are
+/// independent, less where neighbours vary together.
+class Extremes {
+ public:
+  using Lengths = std::map<std::int64_t, std::int64_t>;
+
+  Extremes(const FitCache::Mixture& mixture,
+           const std::vector<std::shared_ptr<const Density>>& densities, const Lengths& lengths)
+      : mixture_(mixture), lengths_(lengths) {
+    for (std::size_t p = 0; p < densities.size(); ++p) {
+      const double step = reach(p) / kSteps;
+      for (int i = 0; i < kSteps; ++i)
+        logs_.push_back(portable::log(Magnitudes{*densities[p]}.within((i + 0.5) * step)));
+    }
+  }
+
+  /// As many independent elements as a block of that size has by its extremes.
+  static double independent(double index, std::int64_t size) {
+    return std::max(1.0, index * static_cast<double>(size));
+  }
+
+  /// That under which the mean square of the blocks' largest magnitudes is `squares`: errors grow
+  /// with it, as scales do.
+  double index(double squares) const {
+    double low = kLeast, high = kMost;
+    for (int i = 0; i < kBisections; ++i) {
+      const double middle = std::sqrt(low * high);
+      (mean_square(middle) < squares ? low : high) = middle;
+    }
+    return std::sqrt(low * high);
+  }
+
+ private:
+  static constexpr int kSteps = 256, kBisections = 30;
+  static constexpr double kLeast = 1.0 / 4096, kMost = 16;
+
+  double reach(std::size_t part) const {
+    return mixture_.parts[part].largest / mixture_.parts[part].rms;
+  }
+
+  /// E M^2 is the integral of 2 m P(M > m).
+  double mean_square(double index) const {
+    double elements = 0, total = 0;
+    for (const auto& [size, count] : lengths_) elements += static_cast<double>(count);
+    for (std::size_t p = 0; p < mixture_.parts.size(); ++p) {
+      const FitCache::Part& part = mixture_.parts[p];
+      const double step = reach(p) / kSteps;
+      for (const auto& [size, count] : lengths_) {
+        const double alone = independent(index, size);
+        double square = 0;
+        for (std::size_t i = 0; i < kSteps; ++i)
+          square += 2 * (static_cast<double>(i) + 0.5) * step * step *
+                    (1 - portable::exp(alone * logs_[p * kSteps + i]));
+        total += part.share * part.rms * part.rms * square * static_cast<double>(count) / elements;
+      }
+    }
+    return total;
+  }
+
+  const FitCache::Mixture& mixture_;
+  const Lengths& lengths_;
+  std::vector<double> logs_;  ///< of F, at the middles of kSteps steps, part by part
+};
+
+/// Mean over elements of the square of their block's largest magnitude.
+double square_of_largest(const BlockLayout& layout, const float* x) {
+  double sum = 0;
+  for (std::int64_t b = 0; b < layout.blocks; ++b) {
+    const BlockElements block = layout.block(b);
+    float largest = 0;
+    block.for_each([&](std::int64_t i) { largest = std::max(largest, std::fabs(x[i])); });
+    sum += double{largest} * largest * static_cast<double>(block.size());
+  }
+  return sum / static_cast<double>(std::max<std::int64_t>(1, layout.elements()));
+}
+
 /// Moments under `factor` of elements within `bound`, weighted by their probability.
 void add_within(ErrorMoments& total, const Grid& grid,
                 const std::shared_ptr<const Density>& density, double factor, double bound,
@@ -221,14 +301,31 @@ void add_within(ErrorMoments& total, const Grid& grid,
   accumulate(total, part, weight * mass, 1);
 }
 
-/// Of the elements of a part over its root mean square, which follow the density. Sums over the
+/// Moments of elements near the largest magnitude of their block, anywhere in the last cell of the
+/// grid.
+void add_companions(ErrorMoments& total, const Grid& grid, double factor, double largest,
+                    double weight) {
+  constexpr std::size_t kPlaces = 32;
+  if (factor == 0 || weight == 0) return;
+  const std::size_t cells = grid.cells.size();
+  const double last = grid.cells[cells - 1].value,
+               step = cells > 1 && last > 0 ? 1 - grid.cells[cells - 2].value / last : 0;
+  std::array<float, kPlaces> x;
+  for (std::size_t i = 0; i < kPlaces; ++i)
+    x[i] =
+        static_cast<float>(largest * (1 - step * (static_cast<double>(i) + 0.5) / double{kPlaces}));
+  accumulate(total, grid.moments(factor, x.data(), kPlaces), weight, 1);
+}
+
+/// Of the elements of a part over its root mean square, which follow the density; `index` is the
+/// extremal index. Sums over the
 /// intervals of a block's largest magnitude that share a scale, from the top down to where no
 /// block's is likely to lie. A rule of few scales is a step function: steps are found by bisection
 /// of the float32 numbers. Scales of many bits are those in the middle of intervals, whose largest
 /// number they put on the grid.
 ErrorMoments part_moments(const LargestRule& rule, const Grid& grid,
                           const std::shared_ptr<const Density>& density, const FitCache::Part& part,
-                          const std::map<std::int64_t, std::int64_t>& lengths) {
+                          const std::map<std::int64_t, std::int64_t>& lengths, double index) {
   constexpr double kNegligible = 1e-12;
   const double interval = portable::exp(-portable::log(2.0) / kIntervals);
   const Magnitudes magnitudes{*density};
@@ -254,22 +351,32 @@ ErrorMoments part_moments(const LargestRule& rule, const Grid& grid,
     double likely = 0;
     for (const auto& [size, count] : lengths) {
       const double share = static_cast<double>(count) / elements;
-      const auto all = static_cast<double>(size), others = all - 1;
+      const auto all = static_cast<double>(size);
+      const double alone = Extremes::independent(index, size);
+      const double likely_here =
+          share * (portable::pow(within_top, alone) - portable::pow(within_bottom, alone));
       if (rule.has_steps()) {
         add_within(moments, grid, density, factor / part.rms, top,
-                   share * portable::pow(within_top, others));
+                   share * portable::pow(within_top, alone - 1));
         add_within(moments, grid, density, factor / part.rms, bottom,
-                   -share * portable::pow(within_bottom, others));
+                   -share * portable::pow(within_bottom, alone - 1));
+        // 1 / i elements have the size of the largest; the largest alone has its place on the grid.
+        if (within_top > within_bottom && alone != all) {
+          const double companions = likely_here * (1 / alone - 1 / all);
+          const double each = companions / (within_top - within_bottom);
+          add_within(moments, grid, density, factor / part.rms, top, -each);
+          add_within(moments, grid, density, factor / part.rms, bottom, each);
+          add_companions(moments, grid, factor / part.rms, top, companions);
+        }
       } else {  // the largest is on the grid, and the others lie within it
-        const double likely_here =
-            share * (portable::pow(within_top, all) - portable::pow(within_bottom, all));
         const auto largest = static_cast<float>(middle / part.rms);
         accumulate(moments, grid.moments(factor / part.rms, &largest, 1), likely_here / all, 1);
+        add_companions(moments, grid, factor / part.rms, largest,
+                       likely_here * (1 / alone - 1 / all));
         add_within(moments, grid, density, factor / part.rms, largest,
-                   likely_here * others / all / magnitudes.within(largest));
+                   likely_here * (1 - 1 / alone) / magnitudes.within(largest));
       }
-      likely = std::max(likely, portable::pow(within_bottom, static_cast<double>(size)) -
-                                    portable::pow(zeros, static_cast<double>(size)));
+      likely = std::max(likely, portable::pow(within_bottom, alone) - portable::pow(zeros, alone));
     }
     if (likely < kNegligible || low == 0) break;
     high = low;
@@ -296,11 +403,20 @@ std::optional<FittedNoise> fitted_block_noise(const policies::RolePolicy& policy
     const std::int64_t size = layout.block(b).size();
     lengths[size] += size;
   }
-  double power = 0;
+  std::vector<std::shared_ptr<const Density>> densities;
   for (const FitCache::Part& part : mixture.parts) {
     const double reach = part.largest / part.rms;  // no element of the part lies beyond
-    accumulate(noise.moments,
-               part_moments(rule, grid, truncated(fit.density, -reach, reach), part, lengths),
+    densities.push_back(truncated(fit.density, -reach, reach));
+  }
+  // Scales in powers of two hardly depend on it: a block's largest magnitude decides an octave.
+  const double index =
+      rule.puts_largest_on_grid()
+          ? Extremes(mixture, densities, lengths).index(square_of_largest(layout, x))
+          : 1;
+  double power = 0;
+  for (std::size_t p = 0; p < densities.size(); ++p) {
+    const FitCache::Part& part = mixture.parts[p];
+    accumulate(noise.moments, part_moments(rule, grid, densities[p], part, lengths, index),
                part.share, part.rms);
     power += part.share * part.rms * part.rms;
   }

@@ -22,10 +22,11 @@ std::vector<double> block_factors(const policies::RolePolicy&, const BlockLayout
 ErrorMoments block_moments(const policies::RolePolicy&, const BlockLayout&, const float* x);
 
 /// The same in closed form: the lines of `width` elements differ in their root mean square
-/// (FitCache::mixture()), and the elements of lines with one are independent and follow one
-/// density. A block of B elements has its largest magnitude between a and b with probability F(b)^B
-/// - F(a)^B, F the distribution of |x|. For rules that read the largest magnitude only (of real
-/// scales absmax); nullopt for others, for shifted codes and for a constant tensor.
+/// (FitCache::mixture()), and the elements of lines with one follow one density. A block of B
+/// elements has its largest magnitude between a and b with probability F(b)^(i B) - F(a)^(i B), F
+/// the distribution of |x| and i the tensor's extremal index, 1 for independent elements. For rules
+/// that read the largest magnitude only (of real scales absmax); nullopt for others, for shifted
+/// codes and for a constant tensor.
 std::optional<FittedNoise> fitted_block_noise(const policies::RolePolicy&, const BlockLayout&,
                                               std::int64_t width, const TensorSource&,
                                               const float* x, FitCache&);

@@ -9,6 +9,7 @@
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/memory_plan.hpp"
 #include "emu/net/product.hpp"
+#include "experiments/predict/atoms.hpp"
 #include "experiments/predict/block_noise.hpp"
 #include "formats/digest.hpp"
 #include "formats/scaling/quantize_columns.hpp"
@@ -196,24 +197,46 @@ struct Rounded {
 };
 
 /// Gives the errors of `y`, which are drawn, the coherent part and the power that the rounding
-/// itself has in every channel, and adds x: lines of one element per channel.
+/// itself has in every channel, and adds x: lines of one element per channel. Atoms get the errors
+/// of the rounding itself.
 void match(const PhaseNoise& noise, const Rounded& of, std::int64_t lines, std::int64_t channels,
            float* y) {
-  const float* const x = of.x;
-  ErrorSums drawn(channels), own(channels);
-  drawn.add(x, y, lines);
-  const std::int64_t at_once = std::max<std::int64_t>(1, 1024 / channels);
-  thread_local std::vector<float> phases, errors;
-  errors.resize(static_cast<std::size_t>(at_once * channels));
-  phases.assign(errors.size(), noise.own_phase());
-  for (std::int64_t line = 0; line < lines; line += at_once) {
-    const std::int64_t first = line * channels, count = std::min(at_once, lines - line);
+  const std::int64_t n = lines * channels;
+  const auto own_errors = [&](std::int64_t first, std::int64_t count, float* errors) {
+    thread_local std::vector<float> phases;
+    phases.assign(static_cast<std::size_t>(count), noise.own_phase());
     noise.errors({.x = of.coded + first,
                   .scale = of.scales + first,
                   .phase = phases.data(),
                   .second = nullptr,
-                  .n = count * channels,
-                  .error = errors.data()});
+                  .n = count,
+                  .error = errors});
+  };
+  std::vector<float> others,
+      rounded;  // where there are atoms: 0 in place of them; they with errors
+  const Atoms atoms(of.x, lines, channels);
+  if (!atoms.none()) {
+    others.assign(of.x, of.x + n);
+    rounded.resize(others.size());
+    own_errors(0, n, rounded.data());
+    for (std::int64_t i = 0; i < n; ++i) {
+      const bool is_atom = atoms.has(i % channels, of.x[i]);
+      rounded[i] = is_atom ? of.x[i] + rounded[i] : NAN;
+      if (is_atom) others[i] = y[i] = 0;
+    }
+  }
+  const auto is_atom = [&](std::int64_t i) { return !rounded.empty() && !std::isnan(rounded[i]); };
+  const float* const x = others.empty() ? of.x : others.data();
+  ErrorSums drawn(channels), own(channels);
+  drawn.add(x, y, lines);
+  const std::int64_t at_once = std::max<std::int64_t>(1, 1024 / channels);
+  thread_local std::vector<float> errors;
+  errors.resize(static_cast<std::size_t>(at_once * channels));
+  for (std::int64_t line = 0; line < lines; line += at_once) {
+    const std::int64_t first = line * channels, count = std::min(at_once, lines - line);
+    own_errors(first, count * channels, errors.data());
+    for (std::int64_t i = 0; !rounded.empty() && i < count * channels; ++i)
+      if (is_atom(first + i)) errors[i] = 0;
     own.add(x + first, errors.data(), count);
   }
   double drawn_power = 0, own_power = 0;
@@ -222,10 +245,12 @@ void match(const PhaseNoise& noise, const Rounded& of, std::int64_t lines, std::
     own_power += own.residual(c);
   }
   if (drawn_power < kOnGrid * own_power) {  // the numbers lie on the grid of their phases
-    std::copy_n(x, lines * channels, y);
-    return;
+    std::copy_n(x, n, y);
+  } else {
+    add_errors(x, drawn, own, lines, y);
   }
-  add_errors(x, drawn, own, lines, y);
+  for (std::int64_t i = 0; i < std::ssize(rounded); ++i)
+    if (is_atom(i)) y[i] = rounded[i];
 }
 
 /// The same of a weight of `outputs` lines, with a third sum for every output: errors times the
@@ -311,37 +336,43 @@ bool has_columns(const policies::RolePolicy& policy, const net::Product& p,
 /// least and the largest leave few to compare.
 class Places {
  public:
-  explicit Places(const std::vector<ResultError>& errors)
-      : errors_(errors), low_(errors.front().result) {
-    const double reach = errors.back().result - low_;
+  explicit Places(const std::vector<ResultError>& errors) : low_(errors.front().result) {
+    results_.reserve(errors.size());
+    for (const ResultError& error : errors) results_.push_back(error.result);
+    const double reach = results_.back() - low_;
     per_unit_ = reach > 0 && std::isfinite(reach) ? kBins / reach : 0;
-    std::int64_t at = 0;
+    const auto count = static_cast<std::int32_t>(results_.size());
+    std::int32_t at = 0;
     for (std::int64_t bin = 0; bin <= kBins; ++bin) {
-      while (at < std::ssize(errors) && bin_of(errors[at].result) < bin) ++at;
+      while (at < count && bin_of(results_[static_cast<std::size_t>(at)]) < bin) ++at;
       first_[bin] = at;
     }
-    first_[kBins + 1] = std::ssize(errors);
+    first_[kBins + 1] = count;
   }
 
   std::int64_t of(double y) const {
     const std::int64_t bin = bin_of(y);
-    const auto begin = errors_.begin() + first_[bin], end = errors_.begin() + first_[bin + 1];
-    return std::lower_bound(begin, end, y,
-                            [](const ResultError& e, double x) { return e.result < x; }) -
-           errors_.begin();
+    const double* const results = results_.data();
+    const double* const begin = results + first_[bin];
+    const double* const end = results + first_[bin + 1];
+    if (end - begin > kFew) return std::lower_bound(begin, end, y) - results;
+    const double* at = begin;
+    while (at < end && *at < y) ++at;
+    return at - results;
   }
 
  private:
-  static constexpr std::int64_t kBins = 1024;
+  static constexpr std::int64_t kBins = 4096;
+  static constexpr std::int64_t kFew = 8;  ///< results of a bin that are compared one by one
   /// Results that compare alike with the ends of bins: monotonous. NaN is in the first.
   std::int64_t bin_of(double y) const {
     const double bin = (y - low_) * per_unit_;
     return !(bin > 0) ? 0 : bin >= kBins ? kBins : static_cast<std::int64_t>(bin);
   }
 
-  const std::vector<ResultError>& errors_;
+  std::vector<double> results_;
   double low_, per_unit_ = 0;
-  std::array<std::int64_t, kBins + 2> first_{};
+  std::array<std::int32_t, kBins + 2> first_{};
 };
 
 /// The codes nearest to disturbed numbers, as the numbers that a unit multiplies.
@@ -529,6 +560,7 @@ void InjectedNoise::add_unit_errors(const net::Product& p, const std::vector<Res
   const std::int64_t size = p.d_stack.count() * p.m * p.n, most = std::ssize(errors);
   const std::int64_t near = std::min(kNearResults, most);
   const Places places(errors);
+  const double least = errors.front().result, largest = errors.back().result;
   std::vector<float> phases(static_cast<std::size_t>(std::min(size, kElementsAtOnce)));
   const RandomSource draws = {.seed = roles_.seed(),
                               .stream = Stream::probe,
@@ -538,18 +570,19 @@ void InjectedNoise::add_unit_errors(const net::Product& p, const std::vector<Res
   for (std::int64_t first = 0; first < size; first += kElementsAtOnce) {
     const std::int64_t count = std::min(kElementsAtOnce, size - first);
     fill_phases(draws, first, count, phases.data());
+    float* const results = p.d + first;
     for (std::int64_t i = 0; i < count; ++i) {
-      const double y = p.d[first + i];
+      const double y = results[i];
       const std::int64_t place = places.of(y);
       const std::int64_t begin = std::clamp<std::int64_t>(place - near / 2, 0, most - near);
       const auto drawn = static_cast<std::int64_t>((phases[i] + 0.5f) * static_cast<float>(near));
-      // Beyond the sample, errors grow with the results, as steps of registers do.
-      const double end = y < errors.front().result  ? errors.front().result
-                         : y > errors.back().result ? errors.back().result
-                                                    : y;
-      const double growth = end != 0 ? std::clamp(y / end, 1.0, kMostGrowth) : 1;
-      const double error = errors[begin + std::min(drawn, near - 1)].error;
-      p.d[first + i] += static_cast<float>(growth * error);
+      double error = errors[begin + std::min(drawn, near - 1)].error;
+      if (y < least || y > largest) {
+        // Beyond the sample, errors grow with the results, as steps of registers do.
+        const double end = y < least ? least : largest;
+        if (end != 0) error *= std::clamp(y / end, 1.0, kMostGrowth);
+      }
+      results[i] += static_cast<float>(error);
     }
   }
 }

@@ -15,6 +15,10 @@ namespace {
 
 constexpr std::int64_t kMostLines = 16;                        // of either operand, in one product
 constexpr std::int64_t kMostProducts = std::int64_t{1} << 17;  // in one product, where K is long
+/// Where sums come near a register's end, so many lines of the left operand and products in all are
+/// looked at: the few sums that leave it lie in few lines.
+constexpr std::int64_t kMostLooked = 1024;
+constexpr std::int64_t kMostLookedProducts = std::int64_t{1} << 19;
 
 /// The unit with operands and results of float32, so that it takes numbers that are not rounded.
 /// Block scales are part of the numbers; operands that are quantized are in the unit's formats.
@@ -110,11 +114,30 @@ bool wraps(const unit::Register& r) {
   return r.format == nullptr && r.integer == unit::IntegerOverflow::wrap;
 }
 
+bool saturates(const unit::Register& r) {
+  return r.format != nullptr ? r.overflow == Overflow::saturate
+                             : r.integer != unit::IntegerOverflow::wrap;
+}
+
+/// A sum in a register that stops at its ends, without its rounding.
+class Held {
+ public:
+  explicit Held(const unit::Register& r)
+      : low_(-largest_of(r)),
+        high_(r.format != nullptr ? -low_ : -low_ - std::ldexp(1.0, -r.fraction)) {}
+  void add(double x) { sum_ = std::clamp(sum_ + x, low_, high_); }
+  double value() const { return sum_; }
+  bool at_end() const { return sum_ == low_ || sum_ == high_; }
+
+ private:
+  double low_, high_, sum_ = 0;
+};
+
 /// An exact sum, and where its way led.
 struct Path {
   double sum = 0;
   bool near = false;    ///< within a factor of two of a register's largest value, or beyond
-  bool beyond = false;  ///< beyond it
+  bool beyond = false;  ///< beyond it; of registers that saturate: the result is an end
 };
 
 /// Ends count on the way, too, but where a register wraps: that leaves no trace. The sums of
@@ -122,20 +145,26 @@ struct Path {
 Path path_of(const Lines& a, std::int64_t i, const Lines& b, std::int64_t j, std::int64_t chunk,
              const unit::Register& r, const unit::Register& outer) {
   const double most = largest_of(r), outer_most = largest_of(outer);
+  const bool stops = saturates(r) && saturates(outer);
   Path path;
   double part = 0;
+  Held inner(r), held(outer);
   const auto look = [&path](double sum, double end) {
     path.near = path.near || !(2 * std::fabs(sum) <= end);
     path.beyond = path.beyond || !(std::fabs(sum) <= end);
   };
   for (std::int64_t k = 0; k < a.depth; ++k) {
-    part += double{a.at(i, k)} * b.at(j, k);
+    const double product = double{a.at(i, k)} * b.at(j, k);
+    part += product;
+    inner.add(product);
     const bool end = k + 1 == a.depth, last = (k + 1) % chunk == 0 || end;
     if (last || !wraps(r)) look(part, most);
     if (!last) continue;
     path.sum += std::exchange(part, 0);
+    held.add(std::exchange(inner, Held(r)).value());
     if (end || !wraps(outer)) look(path.sum, outer_most);
   }
+  if (stops) path.beyond = held.at_end();
   return path;
 }
 
@@ -199,6 +228,7 @@ bool UnitErrors::reads(std::string_view layer) const {
 
 void UnitErrors::Sample::add(const Sample& other) {
   outputs += other.outputs;
+  looked += other.looked;
   beyond += other.beyond;
   squares += other.squares;
   overflows = overflows || other.overflows;
@@ -222,17 +252,27 @@ UnitErrors::Result UnitErrors::sample(const net::Product& p, const Scales& left,
   const std::int64_t chunk = layer.own.outer.every != 0   ? layer.own.outer.every
                              : layer.own.chain.chunk != 0 ? layer.own.chain.chunk
                                                           : p.k;
-  std::vector<double> exact;
-  for (std::int64_t i = 0; i < m; ++i) {
-    for (std::int64_t j = 0; j < n; ++j) {
-      const Path path =
-          path_of(a, i, b, j, chunk, layer.own.accumulator, unit::result_register(layer.own));
-      out.sample.overflows = out.sample.overflows || path.near;
-      out.sample.beyond += path.beyond ? 1 : 0;
-      exact.push_back(path.sum);
+  const auto paths = [&](const Lines& rows, const auto& visit) {
+    for (std::int64_t i = 0; i < rows.count(); ++i) {
+      for (std::int64_t j = 0; j < n; ++j)
+        visit(
+            path_of(rows, i, b, j, chunk, layer.own.accumulator, unit::result_register(layer.own)));
     }
+  };
+  std::vector<double> exact;
+  paths(a, [&](const Path& path) {
+    out.sample.overflows = out.sample.overflows || path.near;
+    out.sample.beyond += path.beyond ? 1 : 0;
+    exact.push_back(path.sum);
+  });
+  out.sample.outputs = out.sample.looked = m * n;
+  const std::int64_t rows = std::min(kMostLooked, kMostLookedProducts / (p.k * n));
+  if (out.sample.overflows && rows > m && p.m > m) {
+    const Lines more = lines_of(p.a, matrix, p.m, rows, draw, left, codes);
+    out.sample.beyond = 0;
+    out.sample.looked = more.count() * n;
+    paths(more, [&](const Path& path) { out.sample.beyond += path.beyond ? 1 : 0; });
   }
-  out.sample.outputs = m * n;
   if (layer.on_float32 == nullptr) return out;
   const std::vector<double> own = results(*layer.on_float32, a, b, seed_);
   for (std::int64_t i = 0; i < m * n; ++i) {
@@ -257,7 +297,8 @@ std::map<std::string, UnitError> UnitErrors::errors(
     const auto count = static_cast<double>(found->second.outputs);
     error.noise = found->second.squares / count;
     error.overflows = found->second.overflows;
-    error.overflow = static_cast<double>(found->second.beyond) / count;
+    error.overflow =
+        static_cast<double>(found->second.beyond) / static_cast<double>(found->second.looked);
   }
   return out;
 }

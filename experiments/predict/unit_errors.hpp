@@ -21,7 +21,9 @@ struct UnitError {
   bool overflows = false;     ///< a sum comes within a factor of two of a register's largest value
   bool approximates = false;  ///< a table whose products are not exact
   double overflowed = 0;      ///< share of a measured pass's results (SaturationCounts)
-  double overflow = 0;        ///< predicted share of sums that leave a register
+  /// Predicted share of sums that leave a register; that end at its largest value where it
+  /// saturates.
+  double overflow = 0;
 };
 
 /// An exact result and what the unit's differs from it by.
@@ -46,8 +48,9 @@ class UnitErrors {
 
   /// Sums over the outputs of one or several products of a layer.
   struct Sample {
-    std::int64_t outputs = 0, beyond = 0;  ///< beyond: left a register
-    double squares = 0;                    ///< of errors
+    std::int64_t outputs = 0;
+    std::int64_t looked = 0, beyond = 0;  ///< sums that were followed; those that left a register
+    double squares = 0;                   ///< of errors
     bool overflows = false;
     void add(const Sample&);
   };
