@@ -8,6 +8,7 @@
 
 #include "api/text/table.hpp"
 #include "cli/talk.hpp"
+#include "experiments/predict/layer_noise.hpp"
 #include "experiments/report/columns.hpp"
 #include "experiments/report/findings.hpp"
 #include "experiments/report/gate_text.hpp"
@@ -195,6 +196,13 @@ std::string footnotes(const std::vector<Record>& records, const std::string& unf
   const auto say = [&out](const std::string& line) { out += harmless(line) + "\n"; };
   if (std::any_of(records.begin(), records.end(), [](const Record& r) { return r.unit_ignored(); }))
     say(kUnitLeftOut);
+  if (std::any_of(records.begin(), records.end(), [](const Record& r) {
+        return r.sqnr_missed() || (r.judged.predicted && r.judged.verdict() == Verdict::fails);
+      }))
+    say(
+        fmt::format("{} fails: of SQNR the measured interval lies more than {:g} dB off, of an "
+                    "expected figure the measured one lies outside of its interval of 99.9 %",
+                    experiments::kMissed, experiments::kLayerHolds));
   std::vector<experiments::SharedNote> left_out;
   for (const Record& r : records) {
     if (r.left_out.empty()) continue;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 #include <vector>
@@ -10,8 +11,10 @@
 #include "api/text/table.hpp"
 #include "cli/report_files.hpp"
 #include "experiments/predict/left_out.hpp"
+#include "experiments/predict/version.hpp"
 #include "experiments/report/record.hpp"
 #include "formats/joined.hpp"
+#include "formats/portable/math.hpp"
 
 namespace numemu::cli {
 
@@ -81,6 +84,14 @@ struct Count {
 
 std::string decibels(const std::optional<double>& db) { return number_text(db, "{:.2f}"); }
 
+/// With two digits of its distance from 1, where that is small.
+std::string gain_text(const std::optional<double>& gain) {
+  constexpr double kNear = 0.005, kNearest = 1e-8;
+  const double distance = gain ? std::fabs(*gain - 1) : 0;
+  if (!(distance < kNear) || distance < kNearest) return number_text(gain, "{:.2f}");
+  return fmt::format("{:.{}f}", *gain, 1 - static_cast<int>(std::floor(portable::log10(distance))));
+}
+
 void print_noise(const Row& row, const std::string& of_noise, const std::string& of_counts) {
   // Without any, the reasons are below the table, or nothing is quantized.
   bool predictions = false, noise = false;
@@ -107,11 +118,12 @@ void print_noise(const Row& row, const std::string& of_noise, const std::string&
       row.layers, [](const RowLayer& layer) { return layer.saturated.written(); });
   if (saturated) counts.push_back({"saturated", &RowLayer::saturated});
   std::vector<std::vector<std::string>> layers;
+  const bool ignores = experiments::ignores_units(row.predicted.version.value_or(1));
   bool starred = false;
   std::map<std::string, std::vector<std::string>> left_out;  // reason -> layers
   for (const RowLayer& layer : row.layers) {
     const bool lost = !layer.sqnr_db && experiments::not_finite_results(row, layer.name) > 0;
-    const bool star = layer.predicted_db && experiments::prediction_ignores(layer.unit);
+    const bool star = layer.predicted_db && ignores && experiments::prediction_ignores(layer.unit);
     starred = starred || star;
     if (!layer.left_out.empty()) left_out[layer.left_out].push_back(layer.name);
     layers.push_back({layer.name, layer.unit, lost ? "NaN" : decibels(layer.sqnr_db),
@@ -149,11 +161,12 @@ void print_noise(const Row& row, const std::string& of_noise, const std::string&
     if (const auto centred = r.hidden_by_mean())
       fmt::print("output without its mean over samples: SQNR {:.2f} dB; the mean makes the rest\n",
                  *centred);
-    fmt::print("output scaled by its best gain, {}: {} dB{}; a common gain changes no decision\n",
-               decibels(r.gain), decibels(r.gained_db),
+    fmt::print("output scaled by its best gain, {}: {} dB{}{}\n", gain_text(r.gain),
+               decibels(r.gained_db),
                known ? fmt::format(", predicted {}{} at {}", decibels(r.predicted_gained_db), star,
-                                   decibels(r.predicted_gain))
-                     : "");
+                                   gain_text(r.predicted_gain))
+                     : "",
+               row.metrics.top1 ? "; a common gain changes no decision" : "");
   }
   for (const auto& [reason, names] : left_out)
     fmt::print("no prediction of {}: {}\n", joined(names, ", "), reason);

@@ -279,7 +279,7 @@ Verdict layer_verdict(double predicted_db, double measured_db, std::int64_t samp
   if (std::isnan(distance)) return Verdict::fails;
   if (samples < kFewestJudged || std::isnan(half)) return Verdict::undecided;
   if (distance + half <= kLayerHolds) return Verdict::holds;
-  return distance - half > kLayerFails ? Verdict::fails : Verdict::undecided;
+  return distance - half > kLayerHolds ? Verdict::fails : Verdict::undecided;
 }
 
 Sqnr sqnr_of(const std::vector<Power>& samples) {

@@ -17,12 +17,12 @@ namespace numemu::experiments {
 
 class InjectedNetwork;
 
-/// The model is meant to be this near, in decibels; beyond kLayerFails
-/// it has failed.
-inline constexpr double kLayerHolds = 1, kLayerFails = 3;
+/// The model is meant to be this near, in decibels.
+inline constexpr double kLayerHolds = 1;
 inline constexpr std::int64_t kFewestJudged = 2;  ///< samples: one has no standard error
 /// By the 95 % interval of the measured figure, `error` its standard error: holds where all of it
-/// is within kLayerHolds of the predicted one, fails where all of it is beyond kLayerFails. None
+/// is within kLayerHolds of the predicted one, fails where all of it is beyond, undecided where the
+/// measurement is too coarse to tell. None
 /// where no noise is predicted (an infinite or unknown figure); undecided where a figure is that of
 /// fewer than kFewestJudged `samples`. A NaN needs no standard error: it fails.
 Verdict layer_verdict(double predicted_db, double measured_db, std::int64_t samples = kFewestJudged,

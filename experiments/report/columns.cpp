@@ -137,10 +137,15 @@ std::string sqnr_cell(const Record& r, Medium medium) {
              : text;
 }
 
+/// The mark of a prediction that fails.
+std::string missed(Medium medium, bool fails) {
+  return !fails ? "" : medium == Medium::terminal ? kMissed : " (fails)";
+}
+
 /// With the reason where the row gives one, and what it leaves out.
 std::string predicted_cell(const Record& r, Medium medium) {
   if (medium == Medium::html) return html_predicted_cell(r);
-  const std::string text = number(medium, r.predicted_sqnr_db, 1);
+  const std::string text = number(medium, r.predicted_sqnr_db, 1) + missed(medium, r.sqnr_missed());
   if (medium == Medium::terminal) return text + (r.unit_ignored() ? "*" : "");
   if (!r.predicted_sqnr_db) return r.left_out.empty() ? "" : "- (" + r.left_out + ")";
   return text + (r.unit_ignored() ? " (unit left out)" : "");
@@ -158,15 +163,17 @@ std::string gained_cell(const Record& r, Medium medium) {
 std::string expected_cell(const Record& r, Medium medium) {
   const Measure& measure = *r.judged.measure;
   const JudgedFigure& j = r.judged;
+  const bool fails = j.predicted && j.verdict() == Verdict::fails;
   if (medium == Medium::html) {
     std::string shown = html_figure(measure, j.predicted);
     if (j.predicted_low && j.predicted_high)
       shown += fmt::format(" <small>[{}, {}]</small>", html_figure(measure, j.predicted_low),
                            html_figure(measure, j.predicted_high));
+    if (fails) shown += " <small class=\"verdict fails\">fails</small>";
     return html_number_cell(j.predicted, shown);
   }
   if (!j.predicted) return medium == Medium::terminal ? "-" : "";
-  const std::string text = figure_text(measure, j.predicted);
+  const std::string text = figure_text(measure, j.predicted) + missed(medium, fails);
   if (!j.predicted_low || !j.predicted_high) return text;
   return medium == Medium::terminal
              ? text + " +-" + figure_text(measure, (*j.predicted_high - *j.predicted_low) / 2)

@@ -82,6 +82,9 @@ std::string columns_page();
 /// Where a table of rows is read.
 enum class Medium : std::uint8_t { terminal, markdown, html };
 
+/// Behind a prediction that fails, on the terminal.
+inline constexpr const char* kMissed = "!";
+
 /// A column of such a table.
 struct ShownColumn {
   std::string key;  ///< "weights", "top1", "judged"; of a score its name

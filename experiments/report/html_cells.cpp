@@ -98,6 +98,7 @@ std::string html_predicted_cell(const Record& r) {
   std::string text = html_number(r.predicted_sqnr_db, 1);
   if (!r.predicted_sqnr_db && !r.left_out.empty())
     text += fmt::format(" <small class=\"why\">{}</small>", html_text(r.left_out));
+  if (r.sqnr_missed()) text += " <small class=\"verdict fails\">fails</small>";
   if (r.unit_ignored()) text += " <small>unit left out</small>";
   return html_number_cell(r.predicted_sqnr_db, text);
 }

@@ -40,7 +40,8 @@ Tally acceptance(std::size_t accepted, std::size_t tensors) {
 }
 
 std::string limits(const Tally& t) {
-  std::string out = fmt::format("within {:g} dB; fails beyond {:g} dB", kLayerHolds, kLayerFails);
+  std::string out =
+      fmt::format("within {:g} dB; undecided where the interval has both sides", kLayerHolds);
   if (t.compared()) {
     out += fmt::format(" <small>median {:.2f} dB, at most {:.2f} dB{}</small>", t.median, t.largest,
                        t.not_finite ? fmt::format("; {} NaN or infinite", t.not_finite) : "");

@@ -293,6 +293,11 @@ bool Record::unit_ignored() const {
          });
 }
 
+bool Record::sqnr_missed() const {
+  return predicted_sqnr_db && row != nullptr && row->predicted.verdict &&
+         *row->predicted.verdict == Verdict::fails;
+}
+
 std::vector<Record> read_records(const std::vector<Row>& rows, const std::string& folder) {
   std::vector<Record> out;
   out.reserve(rows.size());

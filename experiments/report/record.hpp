@@ -91,6 +91,8 @@ struct Record {
   std::string all_notes() const;
   /// A prediction is made, but not of what its unit's arithmetic adds.
   bool unit_ignored() const;
+  /// The measured SQNR of the output is surely off what was predicted.
+  bool sqnr_missed() const;
 };
 
 /// The records of `rows` of a folder, in their order, which keep pointers to them. Without the
