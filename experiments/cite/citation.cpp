@@ -121,7 +121,7 @@ std::string latex_text(std::string_view text) {
                                                    {"<", "\\textless{}"},
                                                    {">", "\\textgreater{}"},
                                                    {"|", "\\textbar{}"},
-                                                   {"\"", "\\textquotedbl{}"},
+                                                   {"\"", "''"},
                                                    {"±", "$\\pm$"},
                                                    {"−", "$-$"},
                                                    {"×", "$\\times$"},

@@ -59,14 +59,16 @@ TEST_CASE("tables: those of a report, also of hostile names", "[fast]") {
 
 TEST_CASE("tables: what all points share stands in the comment", "[fast]") {
   const Json sweep = sample::sweep();
-  const auto tables = latex_tables({.sweep = &sweep, .rows = kept_rows(sample::rows())});
+  std::vector<Json> rows = sample::rows();
+  rows.resize(4);  // of one unit
+  const auto tables = latex_tables({.sweep = &sweep, .rows = kept_rows(rows)});
   REQUIRE(tables.size() == 1);
   const std::string& points = tables[0].second;
   INFO(points);
   const std::size_t columns =
       points.find("}\n", points.find("tabular}{")) - points.find("tabular}{") - 9;
   CHECK(columns <= 12);
-  CHECK(points.starts_with("% points; all: "));
+  CHECK(points.starts_with("% points; all: unit "));
 }
 
 TEST_CASE("tables: LaTeX sets them, also of hostile names", "[fast]") {
