@@ -23,10 +23,10 @@
 #include "emu/oracle/generator.hpp"
 #include "emu/oracle/identify/identify.hpp"
 #include "emu/oracle/identify/summation_tree.hpp"
+#include "emu/oracle/judge.hpp"
 #include "emu/oracle/replay/conversion_judge.hpp"
 #include "emu/oracle/replay/record_judge.hpp"
 #include "emu/oracle/rule.hpp"
-#include "emu/oracle/verify.hpp"
 
 namespace numemu::api {
 
@@ -104,18 +104,18 @@ struct RecordsTold {
   oracle::ElementOrder order = oracle::ElementOrder::lsb;  ///< of their words
 };
 
-/// The verifier with everything it has read, the rules that explain what differs, and what a report
+/// The judge with everything it has read, the rules that explain what differs, and what a report
 /// says about the input.
 struct Verified {
-  oracle::Verifier verifier;
+  oracle::Judge judge;
   std::string name;                  ///< of the file
-  UnitPtr unit;                      ///< of the verifier's subject; null: an operation
+  UnitPtr unit;                      ///< of the judge's subject; null: an operation
   std::shared_ptr<Product> product;  ///< with the places of D; null: records of a file
   bool complete = true;              ///< false: the limit of mismatches ended the reading
   const char* place = "line";        ///< what Records::line counts: lines, or records from 0
   oracle::Explanation explanation = {};
 
-  bool holds() const { return verifier.tally().mismatches() == 0; }
+  bool holds() const { return judge.judged().holds(); }
 };
 
 /// Reads and checks a file in any form that RecordFile reads. Throws Error naming the file and its

@@ -12,9 +12,9 @@ namespace numemu::cli {
 namespace {
 
 using oracle::ConversionReplay;
+using oracle::Judged;
 using oracle::Judgement;
 using oracle::RecordedFile;
-using oracle::Replay;
 using oracle::recording::Element;
 using oracle::recording::Instruction;
 
@@ -30,44 +30,52 @@ std::string codes_line(const char* title, const std::uint8_t* codes, Element e, 
   return line + "\n";
 }
 
+/// The code of the first mismatch as it was recorded.
+std::uint64_t recorded(const Judged& v) { return v.first->one.records.columns.back()[0]; }
+
 /// The first mismatch with all its operands.
-std::string record_text(const RecordedFile& file, const Replay& v) {
+std::string record_text(const RecordedFile& file, const Judged& v) {
   const Instruction& i = *file.instruction;
   const auto size = oracle::recording::record_bytes(i);
-  const auto record = view_record(i, file.bytes.data() + static_cast<std::size_t>(v.first) * size);
-  const auto probe = file.probes.find(v.first);
+  const std::int64_t number = v.first->one.number[0];
+  const auto record = view_record(i, file.bytes.data() + static_cast<std::size_t>(number) * size);
+  const auto probe = file.probes.find(number);
   std::string text =
-      fmt::format("  record {}{}, {}:\n", v.first,
+      fmt::format("  record {}{}, {}:\n", number,
                   probe == file.probes.end() ? "" : ", probe " + probe->second, v.name);
   text += codes_line("a", record.a, i.a, i.kept()) + codes_line("b", record.b, i.b, i.k) +
           codes_line("c", record.c, i.c, 1) +
           codes_line("scale_a", record.scale_a, Element::ue8m0, i.scales()) +
           codes_line("scale_b", record.scale_b, Element::ue8m0, i.scales()) +
           codes_line("metadata", record.metadata, Element::u8, i.groups());
-  return text + fmt::format("    recorded {}\n    expected {}\n", hex(v.recorded, i.d),
-                            hex(v.expected, i.d));
+  return text + fmt::format("    recorded {}\n    expected {}\n", hex(recorded(v), i.d),
+                            hex(v.first->one.want[0], i.d));
 }
 
-std::string replay_line(const Replay& v) {
+std::int64_t zero_signs(const Judged& v) {
+  return v.tally.by_mismatch[static_cast<std::size_t>(oracle::Mismatch::zero_sign)];
+}
+
+std::string rule_line(const Judged& v) {
   if (!v.equal.empty()) return fmt::format("  {:<66} {:<19} {}\n", v.name, v.question, v.equal);
-  const std::string first = v.mismatches == 0 ? "-" : std::to_string(v.first);
+  const std::string first = v.holds() ? "-" : std::to_string(v.first->one.number[0]);
   return fmt::format("  {:<66} {:<19} {:>10} {:>8} {:>9} {:>8} {:>6}\n", v.name,
-                     v.question.empty() ? "(unit)" : v.question, v.mismatches, v.records,
-                     v.zero_signs, v.nan_bits, first);
+                     v.question.empty() ? "(unit)" : v.question, v.tally.mismatches(),
+                     v.tally.records, zero_signs(v), v.tally.both_nan, first);
 }
 
 std::string file_text(const Judgement& j) {
   const RecordedFile& file = *j.file;
   std::string text = fmt::format("{}: {} {}, {} records\n", file.file, file.unit,
                                  full_name(*file.instruction), file.count);
-  if (j.replays.empty()) return text + "  the catalogue has no unit for it\n";
+  if (j.rules.empty()) return text + "  the catalogue has no unit for it\n";
   text += fmt::format("  {:<66} {:<19} {:>10} {:>8} {:>9} {:>8} {:>6}\n", "rule", "question",
                       "mismatches", "of", "zero sign", "NaN bits", "first");
-  for (const Replay& v : j.replays) text += replay_line(v);
-  if (!j.holds()) text += record_text(file, j.replays.front());
-  for (const Replay& v : j.closest) {
-    text += fmt::format("  closest: {}: {} mismatches\n", v.name, v.mismatches);
-    if (v.mismatches != 0) text += record_text(file, v);
+  for (const Judged& v : j.rules) text += rule_line(v);
+  if (!j.holds()) text += record_text(file, j.rules.front());
+  for (const Judged& v : j.closest) {
+    text += fmt::format("  closest: {}: {} mismatches\n", v.name, v.tally.mismatches());
+    if (!v.holds()) text += record_text(file, v);
   }
   return text;
 }
@@ -115,29 +123,30 @@ std::string refuted_text(const std::vector<Judgement>& judgements) {
 
 std::string conversion_text(const ConversionReplay& v) {
   std::string text;
-  const Replay& r = v.records;
-  if (v.is_first()) text = fmt::format("cvt {}: {} records\n", v.conversion->name, r.records);
+  const Judged& r = v.records;
+  if (v.is_first()) text = fmt::format("cvt {}: {} records\n", v.conversion->name, r.tally.records);
   if (v.is_first() && v.lanes != 0)
     text += fmt::format("  the lanes disagree for {} inputs\n", v.lanes);
-  text += fmt::format("  {:<48} {:>6} mismatches", r.name, r.mismatches);
-  if (r.mismatches != 0)
-    text +=
-        fmt::format(", the first: of {:#x} {:#x}, by the rule {:#x}", v.in, r.recorded, r.expected);
+  text += fmt::format("  {:<48} {:>6} mismatches", r.name, r.tally.mismatches());
+  if (!r.holds())
+    text += fmt::format(", the first: of {:#x} {:#x}, by the rule {:#x}",
+                        r.first->one.records.columns[0][0], recorded(r), r.first->one.want[0]);
   else
     text += v.whole_run ? ", nor in the whole run" : ", but the whole run differs";
   return text + "\n";
 }
 
-Json replay_json(const Replay& v) {
-  Json json = {{"rule", v.name}, {"mismatches", v.mismatches}, {"records", v.records}};
+Json rule_json(const Judged& v) {
+  Json json = {
+      {"rule", v.name}, {"mismatches", v.tally.mismatches()}, {"records", v.tally.records}};
   if (!v.question.empty()) json["question"] = v.question;
   if (!v.equal.empty()) json["equal"] = std::string(v.equal);
-  if (v.mismatches == 0) return json;
-  json["zero_signs"] = v.zero_signs;
-  json["nan_bits"] = v.nan_bits;
-  json["first"] = {{"record", v.first},
-                   {"recorded", fmt::format("{:#x}", v.recorded)},
-                   {"expected", fmt::format("{:#x}", v.expected)}};
+  if (v.holds()) return json;
+  json["zero_signs"] = zero_signs(v);
+  json["nan_bits"] = v.tally.both_nan;
+  json["first"] = {{"record", v.first->one.number[0]},
+                   {"recorded", fmt::format("{:#x}", recorded(v))},
+                   {"expected", fmt::format("{:#x}", v.first->one.want[0])}};
   return json;
 }
 
@@ -162,8 +171,8 @@ Json folder_json(const api::VerifiedFolder& r) {
        wrong = Json::array(), skipped = Json::array();
   for (const Judgement& j : r.judgements) {
     Json rules = Json::array(), closest = Json::array();
-    for (const Replay& v : j.replays) rules.push_back(replay_json(v));
-    for (const Replay& v : j.closest) closest.push_back(replay_json(v));
+    for (const Judged& v : j.rules) rules.push_back(rule_json(v));
+    for (const Judged& v : j.closest) closest.push_back(rule_json(v));
     files.push_back({{"file", j.file->file},
                      {"chip", j.file->unit},
                      {"instruction", full_name(*j.file->instruction)},
@@ -189,8 +198,8 @@ Json folder_json(const api::VerifiedFolder& r) {
     conversions.push_back({{"conversion", v.conversion->name},
                            {"rule", v.records.name},
                            {"question", v.records.question},
-                           {"records", v.records.records},
-                           {"mismatches", v.records.mismatches},
+                           {"records", v.records.tally.records},
+                           {"mismatches", v.records.tally.mismatches()},
                            {"whole_run", v.whole_run},
                            {"lanes_disagree", v.lanes}});
   for (const oracle::SkippedFile& file : r.folder.skipped)
@@ -210,7 +219,8 @@ std::string folder_junit(const api::VerifiedFolder& r, const std::string& folder
   for (const Judgement& j : r.judgements) {
     std::string failure;
     if (!j.holds())
-      failure = fmt::format("{} of {} records differ", j.replays.front().mismatches, j.file->count);
+      failure =
+          fmt::format("{} of {} records differ", j.rules.front().tally.mismatches(), j.file->count);
     junit.add(j.file->unit + " " + full_name(*j.file->instruction), j.file->file, failure,
               file_text(j));
   }

@@ -1,6 +1,5 @@
 // Results made elsewhere: files of records, arrays of a kernel, folders that GPUs recorded.
 #include <fmt/format.h>
-#include <omp.h>
 
 #include <algorithm>
 #include <cstring>
@@ -29,9 +28,6 @@ oracle::Compared compared_by(const Equality& equality) {
   compared.most_mismatches = equality.most_mismatches;
   return compared;
 }
-
-/// Codes of one batch: what several threads check at a time takes a few MiB each.
-constexpr std::int64_t kBatchCodes = std::int64_t{1} << 18, kBatchRecords = 8192;
 
 /// What the first line of a file of `numemu vectors` would say.
 const std::string& required(const std::string& text, const char* option) {
@@ -285,10 +281,6 @@ Verified verify_records(const std::string& in, const RecordsTold& told, const Eq
                         const OnProgress& on_progress) {
   Source source(in, told);
   const oracle::Layout layout = oracle::layout_of(source.subject);
-  std::int64_t codes = 0;
-  for (const oracle::Field& field : layout) codes += field.count;
-  const std::int64_t most = std::clamp<std::int64_t>(kBatchCodes / codes, 1, kBatchRecords);
-  std::vector<Records> batches(static_cast<std::size_t>(omp_get_max_threads()));
   const std::int64_t bytes = source.size();
   constexpr std::int64_t kQuick = std::int64_t{1} << 27;  // some seconds
   const auto tell = [&](std::int64_t done) {
@@ -298,23 +290,24 @@ Verified verify_records(const std::string& in, const RecordsTold& told, const Eq
   tell(0);
 
   // The first batch decides whether there are flags.
-  std::size_t filled = source.read(layout, most, batches[0]) ? 1 : 0;
-  if (filled == 0) throw Error(source.name() + ": expected records, found none");
+  Records first;
+  if (!source.read(layout, oracle::batch_records(layout), first))
+    throw Error(source.name() + ": expected records, found none");
   oracle::Compared compared = compared_by(equality);
   compared.flags = source.has_flags(layout);
   compared.name = source.name();
   compared.place = source.place();
-  Verified verified{oracle::Verifier(source.subject, compared), source.name(), source.unit,
-                    nullptr};
+  Verified verified{oracle::Judge(source.subject, compared), source.name(), source.unit, nullptr};
   verified.place = source.place();
-  while (filled != 0) {
-    while (filled < batches.size() && source.read(layout, most, batches[filled])) ++filled;
-    verified.complete = verified.verifier.check({batches.data(), filled});
-    if (!verified.complete) break;
-    tell(source.consumed());
-    filled = source.read(layout, most, batches[0]) ? 1 : 0;
-  }
-  verified.explanation = oracle::explain(verified.verifier);
+  bool begun = false;
+  verified.complete = verified.judge.judge(
+      [&](std::int64_t most, Records& to) {
+        if (std::exchange(begun, true)) return source.read(layout, most, to);
+        to = std::move(first);
+        return true;
+      },
+      [&] { tell(source.consumed()); });
+  verified.explanation = oracle::explain(verified.judge);
   return verified;
 }
 
@@ -329,7 +322,7 @@ Verified verify_product(std::unique_ptr<Product> own, Array d, const std::string
   unit::multiply_batch(unit, p.batch);
 
   const Subject subject = oracle::unit_subject(unit, g.k, g.a.format, g.b.format);
-  Verified verified{oracle::Verifier(subject, compared_by(equality)), name, p.unit, owner};
+  Verified verified{oracle::Judge(subject, compared_by(equality)), name, p.unit, owner};
   const auto records = std::make_shared<const ProductRecords>(subject, owner, given);
   constexpr std::int64_t kPiece = std::int64_t{1} << 16;
   const std::int64_t outputs = p.batch.outputs();
@@ -338,11 +331,11 @@ Verified verify_product(std::unique_ptr<Product> own, Array d, const std::string
     oracle::Checked piece;
     for (std::int64_t i = first; i < std::min(first + kPiece, outputs); ++i) {
       piece.want.push_back(result_code(unit.d_format(), p.d, i));
-      piece.compared.push_back(verified.verifier.comparer().compare(
+      piece.compared.push_back(verified.judge.comparer().compare(
           piece.want.back(), result_code(unit.d_format(), *given, i)));
     }
     piece.append = [&](std::int64_t i, Records& to) { records->append(first + i, to); };
-    verified.complete = verified.verifier.take(piece);
+    verified.complete = verified.judge.take(piece);
   }
   std::vector<oracle::Rule> rules;
   for (Arrangement& other : arrangements(g, records->layout().front().count))
@@ -351,7 +344,7 @@ Verified verify_product(std::unique_ptr<Product> own, Array d, const std::string
                      .inputs = [records, other](Records& to, const oracle::Sample& sample) {
                        records->rearrange(other, sample.number, to);
                      }});
-  verified.explanation = oracle::explain(verified.verifier, std::move(rules));
+  verified.explanation = oracle::explain(verified.judge, std::move(rules));
   return verified;
 }
 
@@ -370,14 +363,14 @@ std::int64_t VerifiedFolder::records() const {
 
 std::int64_t VerifiedFolder::without_rule() const {
   std::int64_t sum = 0;
-  for (const oracle::Judgement& j : judgements) sum += j.replays.empty() ? j.file->count : 0;
+  for (const oracle::Judgement& j : judgements) sum += j.rules.empty() ? j.file->count : 0;
   return sum;
 }
 
 std::int64_t VerifiedFolder::mismatches() const {
   std::int64_t sum = 0;
   for (const oracle::Judgement& j : judgements)
-    sum += j.replays.empty() ? 0 : j.replays.front().mismatches;
+    sum += j.rules.empty() ? 0 : j.rules.front().tally.mismatches();
   return sum;
 }
 

@@ -28,10 +28,10 @@ using oracle::Tally;
 class Report {
  public:
   explicit Report(const Verified& verified)
-      : v_(verified.verifier), verified_(verified), explanation_(verified.explanation) {}
+      : v_(verified.judge), verified_(verified), explanation_(verified.explanation) {}
 
   std::string text() const {
-    const Tally& t = v_.tally();
+    const Tally& t = v_.judged().tally;
     std::string text = fmt::format("{}: {}\n", harmless(verified_.name), subject_text());
     text +=
         fmt::format("{:<11} {}{}\n", "records", t.records,
@@ -53,22 +53,22 @@ class Report {
                           t.by_ulps[i]);
     }
     if (!bars.empty()) text += "ulps\n" + bars;
-    if (v_.classes().size() > 1) {
+    if (v_.judged().classes.size() > 1) {
       text += "classes\n";
-      for (const auto& [name, tally, first] : v_.classes()) {
+      for (const auto& [name, tally, first] : v_.judged().classes) {
         if (tally.mismatches() != 0)
           text += fmt::format("  {:<20} {} of {}\n", name.empty() ? "none" : harmless(name),
                               tally.mismatches(), tally.records);
       }
     }
-    text += finding_text("first", *v_.first());
-    if (v_.worst()->one.number != v_.first()->one.number)
-      text += finding_text("worst", *v_.worst());
+    text += finding_text("first", *v_.judged().first);
+    if (v_.judged().worst->one.number != v_.judged().first->one.number)
+      text += finding_text("worst", *v_.judged().worst);
     return text + rules_text();
   }
 
   Json json() const {
-    const Tally& t = v_.tally();
+    const Tally& t = v_.judged().tally;
     Json kinds = Json::object(), ulps = Json::array(), classes = Json::array(),
          rules = Json::array();
     for (std::size_t m = 1; m < t.by_mismatch.size(); ++m)
@@ -79,7 +79,7 @@ class Report {
                         {"to", 2 * (std::uint64_t{1} << i) - 1},
                         {"count", t.by_ulps[i]}});
     }
-    for (const auto& [name, tally, first] : v_.classes())
+    for (const auto& [name, tally, first] : v_.judged().classes)
       classes.push_back({{"class", utf8_text(name)},
                          {"records", tally.records},
                          {"mismatches", tally.mismatches()}});
@@ -120,14 +120,14 @@ class Report {
                   {{"mismatches", explanation_.mismatches},
                    {"matches", explanation_.matches},
                    {"flags", with_flags()}}}};
-    json["first"] = v_.first() ? finding_json(*v_.first()) : Json();
-    json["worst"] = v_.worst() ? finding_json(*v_.worst()) : Json();
+    json["first"] = v_.judged().first ? finding_json(*v_.judged().first) : Json();
+    json["worst"] = v_.judged().worst ? finding_json(*v_.judged().worst) : Json();
     return json;
   }
 
   std::string junit() const {
     Junit junit;
-    for (const auto& [name, tally, first] : v_.classes()) {
+    for (const auto& [name, tally, first] : v_.judged().classes) {
       const std::string shown = name.empty() ? "records" : name;
       if (tally.mismatches() == 0) {
         junit.add(subject_text(), shown);
@@ -259,7 +259,7 @@ class Report {
     if (explanation_.mismatches == 0) return "";
     std::string text = account_text(explanation_.of_results, of_results()) +
                        account_text(explanation_.of_flags, "mismatches of flags");
-    if (explanation_.mismatches < v_.tally().mismatches())
+    if (explanation_.mismatches < v_.judged().tally.mismatches())
       text += fmt::format("{:<11} tried on the first {} mismatches and on {} matches\n", "",
                           explanation_.mismatches, explanation_.matches);
     return text;
@@ -283,7 +283,7 @@ class Report {
     return json;
   }
 
-  const oracle::Verifier& v_;
+  const oracle::Judge& v_;
   const Verified& verified_;
   const Explanation& explanation_;
 };

@@ -152,15 +152,15 @@ numemu_status numemu_operation_verify(const numemu_operation* operation,
     const api::Verified verified = api::verify_records(
         o.subject, records_of(o.layout, columns, 0, n, true),
         {.tolerance = tolerance_of(tolerance)}, tolerance.compare_flags != 0, told);
-    const oracle::Tally& tally = verified.verifier.tally();
+    const oracle::Judged& judged = verified.judge.judged();
     numemu_verdict verdict = {};
-    verdict.records = tally.records;
-    verdict.matches = tally.matches();
-    verdict.mismatches = tally.mismatches();
-    verdict.tolerated = tally.tolerated;
-    verdict.first = number_of(verified.verifier.first());
-    verdict.worst = number_of(verified.verifier.worst());
-    if (const auto& worst = verified.verifier.worst())
+    verdict.records = judged.tally.records;
+    verdict.matches = judged.tally.matches();
+    verdict.mismatches = judged.tally.mismatches();
+    verdict.tolerated = judged.tally.tolerated;
+    verdict.first = number_of(judged.first);
+    verdict.worst = number_of(judged.worst);
+    if (const auto& worst = judged.worst)
       verdict.worst_ulps =
           worst->comparison.ulps.value_or(std::numeric_limits<std::uint64_t>::max());
     give(verdict, out, "verdict");

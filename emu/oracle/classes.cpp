@@ -100,7 +100,7 @@ bool is_subnormal(const Format& f, const Value& v) {
   return unit::leading_exponent(v) < unit::smallest_normal_exponent(f);
 }
 
-Judge::Judge(const Subject& s, const Layout& layout)
+Classifier::Classifier(const Subject& s, const Layout& layout)
     : subject_(s), layout_(layout), exact_(s, layout) {
   if (s.unit == nullptr) return;
   const unit::UnitDescription& u = *s.unit->description();
@@ -112,7 +112,7 @@ Judge::Judge(const Subject& s, const Layout& layout)
   if (more_) by_more_ = std::make_unique<UnitDot>(s, layout, &*more_);
 }
 
-bool Judge::is_hard_case(const Value& v) const {
+bool Classifier::is_hard_case(const Value& v) const {
   const Arithmetic arithmetic = row_of(subject_.operation).arithmetic;
   const bool inexact = arithmetic == Arithmetic::quotient || arithmetic == Arithmetic::root;
   if (!inexact || v.kind != Class::finite || subject_.to->kind != Kind::floating) return false;
@@ -131,7 +131,7 @@ bool Judge::is_hard_case(const Value& v) const {
   return (distance != 0 || v.sticky) && distance <= std::uint64_t{1} << (63 - near);
 }
 
-bool Judge::beyond_register(const Value& v) const {
+bool Classifier::beyond_register(const Value& v) const {
   if (subject_.to != nullptr) return is_beyond(*subject_.to, v);
   const unit::Register& r = unit::result_register(*subject_.unit->description());
   if (v.kind != Class::finite) return false;
@@ -141,7 +141,7 @@ bool Judge::beyond_register(const Value& v) const {
   return leading >= r.bits || (leading == r.bits - 1 && !(v.negative && power));
 }
 
-bool Judge::any_subnormal_input(const Records& records, std::int64_t i) const {
+bool Classifier::any_subnormal_input(const Records& records, std::int64_t i) const {
   for (std::size_t f = 0; f < layout_.size(); ++f) {
     const Field& field = layout_[f];
     const bool scale = field.name == "sa" || field.name == "sb";
@@ -154,7 +154,7 @@ bool Judge::any_subnormal_input(const Records& records, std::int64_t i) const {
   return false;
 }
 
-bool Judge::is(Style style, const Records& records, std::int64_t i) {
+bool Classifier::is(Style style, const Records& records, std::int64_t i) {
   if (style == Style::subnormal && any_subnormal_input(records, i)) return true;
   const ExactSum::Result exact = exact_.of(records, i);
   const Value& v = exact.value;
@@ -186,7 +186,7 @@ bool Judge::is(Style style, const Records& records, std::int64_t i) {
   }
 }
 
-std::string_view Judge::alignment(const Records& records, std::int64_t i) {
+std::string_view Classifier::alignment(const Records& records, std::int64_t i) {
   const std::uint64_t d = own_->of(records, i);
   if (by_more_ != nullptr && by_more_->of(records, i) != d) return "alignment_F+1";
   if (by_fewer_ != nullptr && by_fewer_->of(records, i) != d) return "alignment_F";

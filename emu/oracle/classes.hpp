@@ -85,9 +85,9 @@ bool is_beyond(const Format&, const Value&);
 bool is_subnormal(const Format&, const Value&);
 
 /// Judges records of one subject.
-class Judge {
+class Classifier {
  public:
-  Judge(const Subject&, const Layout&);
+  Classifier(const Subject&, const Layout&);
   /// Whether the inputs of record i are of that class: any but alignment.
   bool is(Style, const Records&, std::int64_t i);
   /// The class of a record whose result depends on the last bit that a fused unit keeps

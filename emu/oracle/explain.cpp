@@ -11,7 +11,6 @@
 #include "emu/oracle/evaluate.hpp"
 #include "emu/oracle/record.hpp"
 #include "emu/unit/reference/divergence.hpp"
-#include "emu/unit/tiles.hpp"
 #include "formats/codec.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/number_text.hpp"
@@ -115,37 +114,25 @@ using Bits = std::vector<bool>;
 
 std::int64_t count(const Bits& bits) { return std::count(bits.begin(), bits.end(), true); }
 
-void for_each(std::size_t n, const std::function<void(std::size_t)>& body) {
-  unit::for_each_tile(static_cast<std::int64_t>(n), 1, unit::kParallelMacs,
-                      {.rows = 1, .lanes = 1, .granule = 1}, [&](const unit::Tile& tile) {
-                        for (std::int64_t i = tile.row_begin; i < tile.row_end; ++i)
-                          body(static_cast<std::size_t>(i));
-                      });
-}
-
 /// Which records a rule gives, results alone or with their flags.
 struct Given {
   Bits results, both;
 };
 
-Given given_by(const Verifier& v, const Rule& rule, const Sample& sample, const Rule& then = {}) {
+Given given_by(const Judge& v, const Rule& rule, const Sample& sample, const Rule& then = {}) {
   Given given{Bits(static_cast<std::size_t>(sample.size())), {}};
   given.both = given.results;
   if (sample.size() == 0) return given;  // its columns are not there
   Records computed;
   try {
-    computed = predict(v.subject(), rule, sample, then);
+    computed = predict(v.subject(), rule, sample.records, sample, then);
   } catch (const Error&) {
     return given;  // inputs that the rule changes to none
   }
-  const Comparer comparer = v.comparer().without_ulps();
-  const int d = v.result_field(), flags = v.flags_field();
-  for (std::int64_t i = 0; i < sample.size(); ++i) {
-    const auto at = static_cast<std::size_t>(i);
-    given.results[at] =
-        comparer.compare(computed.code(d, i), sample.records.code(d, i)).mismatch == Mismatch::none;
-    given.both[at] = given.results[at] &&
-                     (flags < 0 || computed.code(flags, i) == sample.records.code(flags, i));
+  const std::vector<Comparison> compared = v.compare(computed, sample.records, true);
+  for (std::size_t i = 0; i < compared.size(); ++i) {
+    given.both[i] = compared[i].mismatch == Mismatch::none;
+    given.results[i] = given.both[i] || compared[i].mismatch == Mismatch::flags;
   }
   return given;
 }
@@ -231,7 +218,7 @@ Account account_of(const Task& task, std::vector<Rule> rules, std::vector<Tried>
 
 class Explainer {
  public:
-  explicit Explainer(const Verifier& v) : v_(v) {}
+  explicit Explainer(const Judge& v) : v_(v) {}
 
   Explanation explain(std::vector<Rule> more) {
     all_.mismatches = v_.wrong().size();
@@ -258,7 +245,7 @@ class Explainer {
  private:
   void explain_results(const Task& task) {
     std::vector<Tried> results(rules_.size());
-    for_each(rules_.size(), [&](std::size_t i) {
+    for_each_part(rules_.size(), [&](std::size_t i) {
       results[i] = tried(task, [&](const Sample& s) { return given_by(v_, rules_[i], s).results; });
     });
     all_.of_results = account_of(task, rules_, std::move(results));
@@ -308,7 +295,7 @@ class Explainer {
         append_record(v_.layout(), sample, i, right[static_cast<std::size_t>(i)] ? rest : wrong);
       const Task task = task_of(v_.layout(), std::move(wrong), std::move(rest));
       std::vector<Tried> tries(flags.size());
-      for_each(flags.size(), [&](std::size_t i) {
+      for_each_part(flags.size(), [&](std::size_t i) {
         tries[i] = tried(task, [&](const Sample& s) { return with_flags(base, s, flags[i]); });
       });
       Account account = account_of(task, flags, std::move(tries));
@@ -325,7 +312,7 @@ class Explainer {
   /// Results that are right with flags that a rule of results gives.
   bool by_a_rule_of_results(const Task& task) {
     std::vector<Tried> tries(rules_.size());
-    for_each(rules_.size(), [&](std::size_t i) {
+    for_each_part(rules_.size(), [&](std::size_t i) {
       tries[i] = tried(task, [&](const Sample& s) { return with_flags({rules_[i]}, s); });
     });
     Account account = account_of(task, rules_, std::move(tries));
@@ -358,18 +345,18 @@ class Explainer {
     });
   }
 
-  const Verifier& v_;
+  const Judge& v_;
   std::vector<Rule> rules_;
   Explanation all_;
 };
 
 }  // namespace
 
-bool gives(const Verifier& v, const Rule& rule, const Sample& one) {
+bool gives(const Judge& v, const Rule& rule, const Sample& one) {
   return given_by(v, rule, one).results[0];
 }
 
-Explanation explain(const Verifier& v, std::vector<Rule> more) {
+Explanation explain(const Judge& v, std::vector<Rule> more) {
   return Explainer(v).explain(std::move(more));
 }
 

@@ -1,14 +1,14 @@
-// Which rule explains the mismatches: every rule is tried on the records that the verifier kept.
+// Which rule explains the mismatches: every rule is tried on the records that the judge kept.
 #pragma once
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "emu/oracle/judge.hpp"
 #include "emu/oracle/record.hpp"
 #include "emu/oracle/rule.hpp"
 #include "emu/oracle/subject.hpp"
-#include "emu/oracle/verify.hpp"
 
 namespace numemu::oracle {
 
@@ -51,9 +51,9 @@ struct Explanation {
 };
 
 /// Whether the rule gives the result of the one record.
-bool gives(const Verifier&, const Rule&, const Sample& one);
+bool gives(const Judge&, const Rule&, const Sample& one);
 
 /// Tries every rule of the subject, and `more`, over threads.
-Explanation explain(const Verifier&, std::vector<Rule> more = {});
+Explanation explain(const Judge&, std::vector<Rule> more = {});
 
 }  // namespace numemu::oracle

@@ -31,20 +31,20 @@ std::string what(const Subject& s) {
 
 struct Generator::Workshop {
   Proposer proposer;
-  Judge judge;
+  Classifier classifier;
   explicit Workshop(const Generator& g)
-      : proposer(g.subject_, g.layout_), judge(g.subject_, g.layout_) {}
+      : proposer(g.subject_, g.layout_), classifier(g.subject_, g.layout_) {}
 };
 
 std::string_view Generator::write(Style style, Dice dice, int attempts, Workshop& shop,
                                   Records& records, std::int64_t i) {
-  if (style == Style::alignment && !shop.judge.aligns()) return {};
+  if (style == Style::alignment && !shop.classifier.aligns()) return {};
   const bool sure = style == Style::random || style == Style::edges;
   for (int attempt = 0; attempt < attempts; ++attempt) {
-    shop.proposer.propose(style, dice, shop.judge, records, i);
+    shop.proposer.propose(style, dice, shop.classifier, records, i);
     if (style == Style::alignment) {
-      if (const auto name = shop.judge.alignment(records, i); !name.empty()) return name;
-    } else if (sure || shop.judge.is(style, records, i)) {
+      if (const auto name = shop.classifier.alignment(records, i); !name.empty()) return name;
+    } else if (sure || shop.classifier.is(style, records, i)) {
       return to_string(style);
     }
   }
@@ -68,7 +68,7 @@ Generator::Generator(const Subject& s)
   };
   if (style_ != Style::mixed) {
     styles_ = {style_};
-    if (style_ == Style::alignment && !shop.judge.aligns())
+    if (style_ == Style::alignment && !shop.classifier.aligns())
       throw Error(fmt::format("style alignment: {} has none: it aligns no addends", what(s)));
     if (!has(style_))
       throw Error(fmt::format("style {}: {} has none: none of {} tries was one", s.style, what(s),

@@ -304,7 +304,8 @@ Proposer::Proposer(const Subject& s, const Layout& layout)
   }
 }
 
-void Proposer::propose(Style style, Dice& dice, Judge& judge, Records& records, std::int64_t i) {
+void Proposer::propose(Style style, Dice& dice, Classifier& classifier, Records& records,
+                       std::int64_t i) {
   records_ = &records;
   i_ = i;
   draft_.begin(records, i);
@@ -316,17 +317,17 @@ void Proposer::propose(Style style, Dice& dice, Judge& judge, Records& records, 
     case Style::edges:
       return edges(dice);
     case Style::cancel:
-      return cancel(dice, judge);
+      return cancel(dice, classifier);
     case Style::subnormal:
       return subnormal(dice);
     case Style::overflow:
       return overflow(dice);
     case Style::ties:
-      return ties(dice, judge);
+      return ties(dice, classifier);
     case Style::alignment:
       return alignment(dice);
     case Style::near_ties:
-      return near_ties(dice, judge);
+      return near_ties(dice, classifier);
     case Style::carry:
       return carry(dice);
     case Style::random:

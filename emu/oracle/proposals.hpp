@@ -94,8 +94,8 @@ class InputDraft {
 class Proposer {
  public:
   Proposer(const Subject&, const Layout&);
-  /// Writes the inputs of record i. `judge` computes exact sums on the way.
-  void propose(Style, Dice&, Judge& judge, Records&, std::int64_t i);
+  /// Writes the inputs of record i. `classifier` computes exact sums on the way.
+  void propose(Style, Dice&, Classifier& classifier, Records&, std::int64_t i);
 
   /// The number of inputs of style exhaustive, where at most 2^32; else 0.
   std::int64_t inputs() const;
@@ -108,12 +108,12 @@ class Proposer {
  private:
   void random(Dice&);
   void edges(Dice&);
-  void cancel(Dice&, Judge&);
+  void cancel(Dice&, Classifier&);
   void subnormal(Dice&);
   void overflow(Dice&);
-  void ties(Dice&, Judge&);
+  void ties(Dice&, Classifier&);
   void alignment(Dice&);
-  void near_ties(Dice&, Judge&);
+  void near_ties(Dice&, Classifier&);
   void carry(Dice&);
   void rounding_carry(Dice&);
   void sum_carry(Dice&);
@@ -129,7 +129,7 @@ class Proposer {
 
   void random_products(Dice&);
   /// The exact sum of the record with its last addend zero, which it then is.
-  Value sum_without_last(Judge&);
+  Value sum_without_last(Classifier&);
   /// The middle of two neighbours in the result's format, some codes from `near`; zero where no
   /// two are there.
   Value halfway(Dice&, const Value& near) const;

@@ -137,10 +137,10 @@ void Proposer::hard_root(Dice& dice) {
 }
 
 /// The side of the tie on which rounding to the tie first, then to even, goes wrong.
-void Proposer::near_ties(Dice& dice, Judge& judge) {
+void Proposer::near_ties(Dice& dice, Classifier& classifier) {
   if (!has_neighbours()) return random(dice);
   if (draft_.row().arithmetic == Arithmetic::number) {
-    ties(dice, judge);
+    ties(dice, classifier);
     const std::uint64_t tie = draft_.code(draft_.a());
     const bool next = dice.flip();
     if (next ? tie < subject_.a->last_code() : tie > 0)
@@ -265,12 +265,12 @@ void Proposer::sum_carry(Dice& dice) {
   draft_.put_number(dice, draft_.c(), 0, size, 64, negative);
 }
 
-Value Proposer::sum_without_last(Judge& judge) {
+Value Proposer::sum_without_last(Classifier& classifier) {
   draft_.put(draft_.last(), 0, Value{});
-  return judge.exact().of(*records_, i_).value;
+  return classifier.exact().of(*records_, i_).value;
 }
 
-void Proposer::cancel(Dice& dice, Judge& judge) {
+void Proposer::cancel(Dice& dice, Classifier& classifier) {
   if (draft_.last() < 0) return;
   random_products(dice);
   const bool pairs = draft_.products() > 1 && dice.flip();
@@ -287,7 +287,7 @@ void Proposer::cancel(Dice& dice, Judge& judge) {
     if (draft_.products() % 2 != 0) draft_.put(draft_.a(), 2 * half, Value{});
     if (dice.flip()) return;
   }
-  const Value sum = sum_without_last(judge);
+  const Value sum = sum_without_last(classifier);
   draft_.put_addend(draft_.last(), -sum);
   // A few codes beside what cancels best.
   constexpr std::int64_t kCodes = 4;
@@ -454,12 +454,12 @@ void Proposer::put_tie(Dice& dice, Value tie) {
   }
 }
 
-void Proposer::ties(Dice& dice, Judge& judge) {
+void Proposer::ties(Dice& dice, Classifier& classifier) {
   if (!has_neighbours()) return random(dice);
   if (draft_.row().arithmetic == Arithmetic::number) {
     draft_.put_finite(dice, draft_.a(), 0);
     if (dice.flip()) random(dice);
-    const Value near = judge.exact().of(*records_, i_).value;
+    const Value near = classifier.exact().of(*records_, i_).value;
     if (near.kind != Class::finite) return;
     return draft_.put(draft_.a(), 0, halfway(dice, near));
   }
@@ -473,7 +473,7 @@ void Proposer::ties(Dice& dice, Judge& judge) {
       const int exponent = dice.between(low, high);
       draft_.put_quotient(dice, exponent, draft_.operand_bits(), false);
     }
-    const Value near = judge.exact().of(*records_, i_).value;
+    const Value near = classifier.exact().of(*records_, i_).value;
     if (near.kind != Class::finite) return;
     const Value tie = halfway(dice, near);
     return put_tie(dice, tie);
@@ -498,7 +498,7 @@ void Proposer::ties(Dice& dice, Judge& judge) {
     return;
   }
   random_products(dice);
-  const Value sum = sum_without_last(judge);
+  const Value sum = sum_without_last(classifier);
   if (sum.kind != Class::finite || sum.sticky) return;
   const Value tie = halfway(dice, sum);
   if (tie.kind != Class::finite) return;

@@ -141,8 +141,8 @@ std::vector<Rule> unit_rules(const Subject& s) {
   return rules;
 }
 
-Records predict(const Subject& s, const Rule& rule, const Sample& sample, const Rule& then) {
-  Records records = sample.records;
+Records predict(const Subject& s, const Rule& rule, Records records, const Sample& sample,
+                const Rule& then) {
   for (const Rule* one : {&rule, &then}) {
     if (one->inputs) one->inputs(records, sample);
   }

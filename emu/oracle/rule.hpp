@@ -33,8 +33,9 @@ struct Rule {
   std::string_view equal = {};
 };
 
-/// The records with results and flags by the rule, and by what `then` changes on top of it.
-Records predict(const Subject&, const Rule&, const Sample&, const Rule& then = {});
+/// Records, which begin as those of the sample, with results and flags by the rule, and by what
+/// `then` changes on top of it. The sample may be empty where no rule changes inputs or results.
+Records predict(const Subject&, const Rule&, Records, const Sample&, const Rule& then = {});
 
 /// Every rule that is tried where results of the subject differ.
 std::vector<Rule> rules_of(const Subject&);

@@ -266,11 +266,9 @@ ConversionReplay replay_of(const Run& run, const Recording& records, const Conve
                      }};
   ConversionReplay v{.conversion = &c,
                      .unit = run.unit,
-                     .records = records.replay({}, by_rule),
+                     .records = records.judged({}, by_rule),
                      .lanes = run.lanes};
-  v.whole_run = v.records.mismatches == 0 && run_hash(c, run.in, rule) == run.hash;
-  if (v.records.mismatches != 0)
-    v.in = static_cast<std::uint32_t>(records.records().code(0, v.records.first));
+  v.whole_run = v.records.holds() && run_hash(c, run.in, rule) == run.hash;
   return v;
 }
 

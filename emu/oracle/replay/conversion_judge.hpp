@@ -45,8 +45,7 @@ std::vector<ConversionRule> conversion_rules(const recording::Conversion&);
 struct ConversionReplay {
   const recording::Conversion* conversion = nullptr;
   std::string unit;
-  Replay records;
-  std::uint32_t in = 0;  ///< of the first mismatch
+  Judged records;
   /// No record contradicts the rule, and its answers to all inputs of the run have the table's
   /// hash.
   bool whole_run = false;

@@ -2,7 +2,6 @@
 #include "emu/oracle/replay/record_judge.hpp"
 
 #include <algorithm>
-#include <exception>
 #include <map>
 #include <optional>
 #include <utility>
@@ -107,76 +106,39 @@ void judge_hashes(const std::string& folder, const std::string& only,
   }
 }
 
-Recording::Recording(Layout layout, Records records, const Format* number)
-    : layout_(std::move(layout)),
-      records_(std::move(records)),
-      result_(static_cast<int>(layout_.size()) - 1),
-      bits_(number, layout_.back().bits, {.nan = NanMatch::payload}),
-      numbers_(number, layout_.back().bits, {.nan = NanMatch::any}) {}
-
-Replay Recording::replay(const Subject& subject, const Rule& rule, bool all) const {
+Judged Recording::judged(const Subject& subject, const Rule& rule, bool all) const {
   constexpr std::int64_t kFirstPiece = 64;
-  Replay r{.question = rule.family, .name = rule.name};
-  std::int64_t piece = all ? records_.size : kFirstPiece;
-  while (r.records < records_.size && (all || r.mismatches == 0)) {
-    Sample sample;
-    sample.records =
-        slice(layout_, records_, r.records, std::min(piece, records_.size - r.records));
-    compare(sample.records, predict(subject, rule, sample), r);
+  const Tolerance bits{.nan = NanMatch::payload};
+  Judge judge(subject, rule, layout, {number, layout.back().bits, bits},
+              {.tolerance = bits, .samples = false});
+  std::int64_t piece = all ? records.size : kFirstPiece, first = 0;
+  while (first < records.size && (all || judge.judged().holds())) {
+    const std::int64_t n = std::min(piece, records.size - first);
+    const Records next = slice(layout, records, first, n);
+    judge.check({&next, 1});
+    first += n;
     piece *= 4;
   }
-  return r;
-}
-
-/// Adds the next records to a replay.
-void Recording::compare(const Records& recorded, const Records& computed, Replay& r) const {
-  for (std::int64_t i = 0; i < recorded.size; ++i) {
-    const std::uint64_t want = computed.code(result_, i), got = recorded.code(result_, i);
-    const Mismatch mismatch = bits_.compare(want, got).mismatch;
-    if (mismatch == Mismatch::none) continue;
-    if (r.mismatches++ == 0) {
-      r.first = r.records + i;
-      r.expected = want;
-      r.recorded = got;
-    }
-    r.zero_signs += mismatch == Mismatch::zero_sign;
-    r.nan_bits += numbers_.compare(want, got).mismatch == Mismatch::none;
-  }
-  r.records += recorded.size;
-}
-
-void for_each_part(std::size_t n, const std::function<void(std::size_t)>& work) {
-  std::exception_ptr error;
-#pragma omp parallel for schedule(dynamic)
-  for (std::size_t i = 0; i < n; ++i) {
-    try {
-      work(i);
-    } catch (...) {
-#pragma omp critical
-      if (!error) error = std::current_exception();
-    }
-  }
-  if (error) std::rethrow_exception(error);
+  return judge.judged();
 }
 
 namespace {
 
-Replay replay_of(const Recording& records, const Rule& rule, const Instruction& i, bool all) {
-  return records.replay(subject_of(*rule.unit, i), rule, all);
+Judged judged_by(const Recording& records, const Rule& rule, const Instruction& i, bool all) {
+  return records.judged(subject_of(*rule.unit, i), rule, all);
 }
 
 /// From the rival that comes closest, one more change at a time while that brings it closer.
-std::vector<Replay> closest(const Recording& records, const Rule& rule, const Instruction& i,
-                            std::int64_t mismatches) {
+std::vector<Judged> closest(const Recording& records, const Rule& rule, const Instruction& i,
+                            Judged least) {
   Rule best = rule;
-  Replay least{.question = "amended", .name = rule.name, .mismatches = mismatches};
   bool improved = false;
-  while (least.mismatches != 0) {
+  while (!least.holds()) {
     std::vector<Rule> rivals = rivals_of(best, i);
     const Rule* next = nullptr;
     for (Rule& rival : rivals) {
-      Replay r = replay_of(records, rival, i, true);
-      if (r.mismatches >= least.mismatches) continue;
+      Judged r = judged_by(records, rival, i, true);
+      if (r.tally.mismatches() >= least.tally.mismatches()) continue;
       r.question = "amended";
       r.name = best.name + " + " + rival.name;
       least = std::move(r);
@@ -187,7 +149,7 @@ std::vector<Replay> closest(const Recording& records, const Rule& rule, const In
     best.name = least.name;
     improved = true;
   }
-  return improved ? std::vector<Replay>{std::move(least)} : std::vector<Replay>{};
+  return improved ? std::vector<Judged>{std::move(least)} : std::vector<Judged>{};
 }
 
 Judgement judge_file(const RecordedFile& file, const unit::UnitDescription* described) {
@@ -198,21 +160,21 @@ Judgement judge_file(const RecordedFile& file, const unit::UnitDescription* desc
   const std::optional<Rule> rule =
       described != nullptr ? rule_of(*described, i) : rule_of(file.unit, i);
   if (!rule) return j;
-  const Recording records(container_layout(i), file.records(), ports_of(i).d);
+  const Recording records{container_layout(i), file.records(), ports_of(i).d};
   // The reference is the rule; rivals may take what tests hold equal to it.
-  j.replays.push_back(replay_of(records, *rule, i, true));
+  j.rules.push_back(judged_by(records, *rule, i, true));
   bool stands = j.holds();
   for (const Rule& rival :
        described != nullptr ? rivals_of(*rule, i) : rivals_of_catalogue(*rule, i)) {
     // Where the rule is wrong, nothing that follows from it is known.
     if (j.holds() && !rival.equal.empty()) {
-      j.replays.push_back({.question = rival.family, .name = rival.name, .equal = rival.equal});
+      j.rules.push_back({.question = rival.family, .name = rival.name, .equal = rival.equal});
       continue;
     }
-    j.replays.push_back(replay_of(records, rival, i, !j.holds()));
-    stands = stands || j.replays.back().mismatches == 0;
+    j.rules.push_back(judged_by(records, rival, i, !j.holds()));
+    stands = stands || j.rules.back().holds();
   }
-  if (!stands) j.closest = closest(records, *rule, i, j.replays.front().mismatches);
+  if (!stands) j.closest = closest(records, *rule, i, j.rules.front());
   return j;
 }
 
@@ -237,7 +199,7 @@ std::vector<std::string> Standing::stands_for() const {
 std::vector<Standing> standings(const std::vector<Judgement>& judgements) {
   std::vector<Standing> all;
   for (const Judgement& j : judgements) {
-    for (const Replay& v : j.replays) {
+    for (const Judged& v : j.rules) {
       if (v.question.empty()) continue;
       auto at = std::ranges::find_if(all, [&](const Standing& s) {
         return s.chip == j.file->unit && s.question == v.question && s.rival == v.name;
@@ -246,8 +208,8 @@ std::vector<Standing> standings(const std::vector<Judgement>& judgements) {
         all.push_back({v.question, j.file->unit, v.name, 0, {}, {}});
         at = all.end() - 1;
       }
-      at->mismatches += v.mismatches;
-      at->instructions[instruction_of(j)] += v.mismatches;
+      at->mismatches += v.tally.mismatches();
+      at->instructions[instruction_of(j)] += v.tally.mismatches();
       if (!v.equal.empty()) at->equal[instruction_of(j)] = v.equal;
     }
   }
@@ -264,16 +226,16 @@ std::vector<Refuted> refuted(const std::vector<Judgement>& judgements) {
   };
   std::map<std::pair<std::string, std::string>, Sum> sums;
   for (const Judgement& j : judgements) {
-    if (j.replays.empty()) continue;
+    if (j.rules.empty()) continue;
     Sum& sum = sums[{j.file->unit, instruction_of(j)}];
-    const Replay& own = j.replays.front();
+    const Judged& own = j.rules.front();
     sum.found.rule = own.name;
-    sum.found.mismatches += own.mismatches;
-    sum.found.records += own.records;
-    sum.rivals.resize(j.replays.size() - 1);
+    sum.found.mismatches += own.tally.mismatches();
+    sum.found.records += own.tally.records;
+    sum.rivals.resize(j.rules.size() - 1);
     for (std::size_t r = 0; r < sum.rivals.size(); ++r) {
-      sum.rivals[r].first = j.replays[r + 1].name;
-      sum.rivals[r].second += j.replays[r + 1].mismatches;
+      sum.rivals[r].first = j.rules[r + 1].name;
+      sum.rivals[r].second += j.rules[r + 1].tally.mismatches();
     }
   }
   std::vector<Refuted> all;

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "emu/oracle/identify/identify.hpp"
+#include "emu/oracle/judge.hpp"
 #include "emu/oracle/recording/hashes.hpp"
 #include "emu/oracle/replay/record_folder.hpp"
 #include "emu/oracle/rule.hpp"
-#include "emu/oracle/verify.hpp"
 
 namespace numemu::oracle {
 
@@ -38,48 +38,24 @@ struct HashReplay {
 void judge_hashes(const std::string& folder, const std::string& only,
                   const std::function<void(const HashReplay&)>& done);
 
-/// How a rule fares on records.
-struct Replay {
-  std::string question, name;                ///< question "": the unit's own rule
-  std::int64_t records = 0;                  ///< compared: a rival is left where it is refuted
-  std::int64_t mismatches = 0;               ///< of them
-  std::int64_t zero_signs = 0;               ///< of the mismatches: both are zeros
-  std::int64_t nan_bits = 0;                 ///< of the mismatches: both are NaN
-  std::int64_t first = 0;                    ///< the first record that differs
-  std::uint64_t expected = 0, recorded = 0;  ///< there
-  std::string_view equal = {};  ///< of a rival that was not compared: why no input tells it apart
-};
+/// Records with results made elsewhere, every bit of which counts, in the last field.
+struct Recording {
+  Layout layout;
+  Records records;
+  const Format* number;  ///< what results are, for zeros and NaN; null: codes without a meaning
 
-/// Records with results made elsewhere, every bit of which counts.
-class Recording {
- public:
-  /// `number`: what results are, for zeros and NaN; null: codes without a meaning.
-  Recording(Layout, Records, const Format* number);
-
-  const Records& records() const { return records_; }
   /// All records, or as many as refute the rule.
-  Replay replay(const Subject&, const Rule&, bool all = true) const;
-
- private:
-  void compare(const Records& recorded, const Records& computed, Replay&) const;
-
-  Layout layout_;
-  Records records_;
-  int result_;  ///< the last field
-  Comparer bits_, numbers_;
+  Judged judged(const Subject&, const Rule&, bool all = true) const;
 };
-
-/// Runs work(i) for i below n over threads; throws the first Error of any.
-void for_each_part(std::size_t n, const std::function<void(std::size_t)>& work);
 
 struct Judgement {
   const RecordedFile* file = nullptr;
-  std::vector<Replay> replays;  ///< the unit's rule first; empty: the catalogue has no unit
+  std::vector<Judged> rules;  ///< the unit's first; empty: the catalogue has no unit
   /// Where the rule is refuted and no rival stands: the rule with the fewest mismatches that
   /// changes of one question after another lead to; its name lists them.
-  std::vector<Replay> closest;
+  std::vector<Judged> closest;
 
-  bool holds() const { return replays.empty() || replays.front().mismatches == 0; }
+  bool holds() const { return rules.empty() || rules.front().holds(); }
 };
 
 /// Compares every file over threads; the rule on every record by the reference, rivals by fast

@@ -244,6 +244,8 @@ class RivalList {
     };
     UnitDescription u = own_;
     if (!u.a->has_infinity() && !u.b->has_infinity()) return;
+    // A rule of normalised products reads float64, which no descriptor has without infinities.
+    if (*u.a == find_format("float64")) return;
     u.a = finite(u.a);
     u.b = finite(u.b);
     if (u.input.format != nullptr) u.input.format = finite(u.input.format);
@@ -333,8 +335,8 @@ std::vector<Rule> rivals_of_catalogue(const Rule& rule, const Instruction& i) {
 std::vector<std::uint8_t> results_of(const Rule& rule, const recording::Batch& batch) {
   Sample sample;
   sample.records = records_of(batch);
-  return in_containers(*batch.instruction,
-                       predict(subject_of(*rule.unit, *batch.instruction), rule, sample));
+  return in_containers(*batch.instruction, predict(subject_of(*rule.unit, *batch.instruction), rule,
+                                                   sample.records, sample));
 }
 
 }  // namespace numemu::oracle

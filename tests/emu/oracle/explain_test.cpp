@@ -13,11 +13,11 @@
 namespace numemu::oracle::explain_test {
 namespace {
 
-/// A verifier that has checked these records.
-Verifier verified(const Subject& s, const Records& given, bool flags = false) {
+/// A judge that has checked these records.
+Judge verified(const Subject& s, const Records& given, bool flags = false) {
   Compared compared;
   compared.flags = flags;
-  Verifier v(s, compared);
+  Judge v(s, compared);
   v.check({&given, 1});
   return v;
 }
@@ -80,14 +80,14 @@ TEST_CASE("faults of a conversion are named", "[fast]") {
       {"double rounding", "rounded to tfloat32 (rne) first",
        [](std::uint32_t x) { return to_nearest_even((x + 0xfff + (x >> 13 & 1)) & 0xffffe000); }},
   };
-  CHECK(verified(s, conversions(s, to_nearest_even)).tally().mismatches() == 0);
+  CHECK(verified(s, conversions(s, to_nearest_even)).judged().tally.mismatches() == 0);
   for (const Fault& fault : faults) {
     INFO(fault.name);
-    const Verifier v = verified(s, conversions(s, fault.circuit));
+    const Judge v = verified(s, conversions(s, fault.circuit));
     const Explanation e = explain(v);
     check_named(e, fault.family, fault.name);
     CHECK(e.of_results.fits.size() == 1);
-    CHECK(e.matches == v.tally().matches());
+    CHECK(e.matches == v.judged().tally.matches());
   }
 }
 
@@ -98,7 +98,7 @@ TEST_CASE("right results whose flags are never raised are named as such", "[fast
     Records given = conversions(s, to_nearest_even);
     evaluate(s, given);
     const auto flags = static_cast<std::size_t>(find_field(layout_of(s), "flags"));
-    CHECK(verified(s, given, true).tally().mismatches() == 0);
+    CHECK(verified(s, given, true).judged().tally.mismatches() == 0);
     std::ranges::fill(given.columns[flags], 0);
     const Explanation e = explain(verified(s, given, true));
     REQUIRE(e.of_flags.fits.size() == 1);
@@ -108,7 +108,7 @@ TEST_CASE("right results whose flags are never raised are named as such", "[fast
     CHECK(e.of_flags.fits[0].contradicted == 0);
     CHECK(e.of_results.fits.empty());
     // Where flags are not compared, nothing is left to explain.
-    CHECK(verified(s, given).tally().mismatches() == 0);
+    CHECK(verified(s, given).judged().tally.mismatches() == 0);
   }
 }
 
@@ -184,7 +184,7 @@ TEST_CASE("faults of a kernel are named", "[fast]") {
     for (int k = 0; k < 16; ++k) sum = std::fma(a[k], b[k], sum);
     return sum;
   };
-  CHECK(verified(s, dots(s, chain)).tally().mismatches() == 0);
+  CHECK(verified(s, dots(s, chain)).judged().tally.mismatches() == 0);
   struct Fault {
     const char *family, *name;
     std::function<float(const float*, const float*, float)> kernel;
@@ -317,11 +317,11 @@ TEST_CASE("faults of a tensor core are named with the step that diverges", "[fas
   faulty.name = "faulty";
   faulty.alignment.fraction_bits = 12;
   const Records given = results_of(s, faulty);
-  const Verifier v = verified(s, given);
+  const Judge v = verified(s, given);
   const Explanation e = explain(v);
   check_named(e, "alignment", "12 fraction bits kept instead of 13");
   const std::vector<std::string> lines =
-      parting(s, v.first()->one.records, &e.of_results.fits[0].rule);
+      parting(s, v.judged().first->one.records, &e.of_results.fits[0].rule);
   REQUIRE(lines.size() == 2);
   CHECK_THAT(lines[0], Catch::StartsWith("step ") && Catch::Contains(" against "));
   CHECK_THAT(lines[1], Catch::StartsWith("product of k ") && Catch::Contains(", by the rule "));

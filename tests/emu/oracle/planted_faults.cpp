@@ -51,9 +51,9 @@ Explanation explained(const Bench& bench, const Fault& fault, std::int64_t recor
   }
   Compared compared;
   compared.flags = bench.flags;
-  Verifier verifier(bench.subject, compared);
-  verifier.check({&given, 1});
-  return explain(verifier);
+  Judge judge(bench.subject, compared);
+  judge.check({&given, 1});
+  return explain(judge);
 }
 
 /// "rule (or one with the same results); flags", as a report names them.

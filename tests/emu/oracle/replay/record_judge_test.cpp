@@ -74,11 +74,11 @@ std::set<std::string> told_apart(std::span<const Case> cases) {
       const std::vector<Judgement> judged = judge(records);
       REQUIRE(judged.size() == 1);
       INFO(c.chip << " " << c.name << ": " << rival.name);
-      const auto own = std::ranges::find_if(judged[0].replays, [&](const Replay& v) {
+      const auto own = std::ranges::find_if(judged[0].rules, [&](const Judged& v) {
         return v.name == rival.name && v.question == rival.family;
       });
-      REQUIRE(own != judged[0].replays.end());
-      CHECK(own->mismatches == 0);
+      REQUIRE(own != judged[0].rules.end());
+      CHECK(own->holds());
       if (judged[0].holds()) continue;
       questions.insert(rival.family);
       REQUIRE(refuted(judged).size() == 1);
@@ -116,9 +116,10 @@ TEST_CASE("records of the unit hold, one changed bit is found where it is", "[fa
   const std::size_t size = recording::record_bytes(i);
   records.files[0].bytes[7 * size + size - 4] ^= 1;  // the last bit of the eighth result
   const Judgement judged = judge(records)[0];
-  CHECK(judged.replays[0].mismatches == 1);
-  CHECK(judged.replays[0].first == 7);
-  CHECK((judged.replays[0].recorded ^ judged.replays[0].expected) == 1);
+  CHECK(judged.rules[0].tally.mismatches() == 1);
+  const Sample& first = judged.rules[0].first->one;
+  CHECK(first.number[0] == 7);
+  CHECK((first.records.columns.back()[0] ^ first.want[0]) == 1);
 }
 
 TEST_CASE("a chip without a unit is left without a verdict", "[fast]") {
@@ -126,7 +127,7 @@ TEST_CASE("a chip without a unit is left without a verdict", "[fast]") {
   const TemporaryFolder folder;
   write_folder(folder.path(), "R300", i, *rule_of("H100", i));
   const RecordFolder records = read_record_folder(folder.path());
-  CHECK(judge(records)[0].replays.empty());
+  CHECK(judge(records)[0].rules.empty());
   // By a description it is judged all the same.
   const unit::UnitDescription own = *unit_of("H100", i), other = *unit_of("A100", i);
   CHECK(judge(records, &own)[0].holds());

@@ -1,6 +1,6 @@
 // How two codes compare under the rules of NaN and zero; counts, findings and samples of records,
 // whatever the batches and threads.
-#include "emu/oracle/verify.hpp"
+#include "emu/oracle/judge.hpp"
 
 #include <omp.h>
 
@@ -8,7 +8,7 @@
 #include "emu/oracle/record.hpp"
 #include "tests/catch.hpp"
 
-namespace numemu::oracle::verify_test {
+namespace numemu::oracle::judge_test {
 namespace {
 
 struct Case {
@@ -128,22 +128,22 @@ TEST_CASE("counts do not depend on batches or threads", "[fast]") {
     for (const int t : {1, 3}) {
       INFO(size << " records a batch, " << t << " threads");
       omp_set_num_threads(t);
-      Verifier v(s, {});
+      Judge v(s, {});
       CHECK(v.check(batches(s, 20000, size, spoil)));
       omp_set_num_threads(threads);
-      const Tally& tally = v.tally();
+      const Tally& tally = v.judged().tally;
       CHECK(tally.records == 20000);
       CHECK(tally.mismatches() == 220);
       CHECK(tally.mismatches() == v.wrong().size());
-      CHECK(v.classes().size() == 2);
-      CHECK(v.classes()[0].name == "even");
-      CHECK(v.classes()[0].tally.records == 10000);
-      REQUIRE(v.first());
-      CHECK(v.first()->one.number[0] == 17);
-      CHECK(v.first()->one.records.line[0] == 19);
-      CHECK(v.first()->comparison.mismatch == Mismatch::one_ulp);
-      REQUIRE(v.worst());
-      CHECK(v.worst()->one.number[0] % 1000 == 30);
+      CHECK(v.judged().classes.size() == 2);
+      CHECK(v.judged().classes[0].name == "even");
+      CHECK(v.judged().classes[0].tally.records == 10000);
+      REQUIRE(v.judged().first);
+      CHECK(v.judged().first->one.number[0] == 17);
+      CHECK(v.judged().first->one.records.line[0] == 19);
+      CHECK(v.judged().first->comparison.mismatch == Mismatch::one_ulp);
+      REQUIRE(v.judged().worst);
+      CHECK(v.judged().worst->one.number[0] % 1000 == 30);
       CHECK(v.right().size() <= 4096);
       CHECK(v.right().size() > 2048);
       CHECK(v.right().number.back() > 19000);  // from all over the file
@@ -155,13 +155,13 @@ TEST_CASE("reading stops at the limit of mismatches", "[fast]") {
   const Subject s = conversion();
   Compared compared;
   compared.most_mismatches = 3;
-  Verifier v(s, compared);
+  Judge v(s, compared);
   const auto all = batches(s, 1000, 64, [](std::int64_t i, std::uint64_t code) {
     return i % 100 == 17 ? code ^ 1 : code;
   });
   CHECK_FALSE(v.check(all));
-  CHECK(v.tally().records == 218);
-  CHECK(v.tally().mismatches() == 3);
+  CHECK(v.judged().tally.records == 218);
+  CHECK(v.judged().tally.mismatches() == 3);
 }
 
 TEST_CASE("flags and unknown digits are compared where there are any", "[fast]") {
@@ -172,15 +172,53 @@ TEST_CASE("flags and unknown digits are compared where there are any", "[fast]")
   one[0].unknown[1].assign(200, 0);
   one[0].unknown[1][7] = 15;
   Compared compared;
-  CHECK(Verifier(s, compared).check(one));
+  CHECK(Judge(s, compared).check(one));
   compared.flags = true;
-  Verifier v(s, compared);
+  Judge v(s, compared);
   v.check(one);
-  CHECK(v.tally().by_mismatch[static_cast<std::size_t>(Mismatch::flags)] == 1);
-  CHECK(v.tally().by_mismatch[static_cast<std::size_t>(Mismatch::unknown)] == 1);
-  CHECK(v.tally().mismatches() == 2);
+  CHECK(v.judged().tally.by_mismatch[static_cast<std::size_t>(Mismatch::flags)] == 1);
+  CHECK(v.judged().tally.by_mismatch[static_cast<std::size_t>(Mismatch::unknown)] == 1);
+  CHECK(v.judged().tally.mismatches() == 2);
   CHECK(v.wrong().size() == 1);
 }
 
+TEST_CASE("a rule is judged on every bit, without samples where none are wanted", "[fast]") {
+  const Subject s = conversion();
+  const Tolerance bits{.nan = NanMatch::payload};
+  const auto judged = [&](const Rule& rule, const Records& given) {
+    Judge judge(s, rule, layout_of(s), {s.to, s.to->bits, bits},
+                {.tolerance = bits, .samples = false});
+    std::int64_t first = 0;
+    CHECK(judge.judge([&](std::int64_t most, Records& to) {
+      const std::int64_t n = std::min({most, std::int64_t{100}, given.size - first});
+      to = slice(judge.layout(), given, first, n);
+      first += n;
+      return n != 0;
+    }));
+    CHECK(judge.wrong().size() + judge.right().size() == 0);
+    return judge.judged();
+  };
+  // As a machine answers that writes -0 as +0 and NaN with its lowest mantissa bit alone.
+  const Rule::Change machine = [](Records& records, const Sample&) {
+    for (std::uint64_t& code : records.columns[1])
+      code = code == 0x80 ? 0 : (code & 0x7f) > 0x7c ? 0x7d : code;
+  };
+  Records given = batches(s, 256, 256, [](std::int64_t, std::uint64_t code) { return code; })[0];
+  machine(given, {});
+  const Judged own = judged({}, given);
+  CHECK(own.name.empty());
+  CHECK(own.tally.records == 256);
+  CHECK(own.tally.mismatches() == 3);  // -0 and both NaN of E4M3
+  CHECK(own.tally.by_mismatch[static_cast<std::size_t>(Mismatch::zero_sign)] == 1);
+  CHECK(own.tally.both_nan == 2);
+  REQUIRE(own.first);
+  CHECK(own.first->one.number[0] == 0x7f);
+  CHECK(own.first->one.records.columns[1][0] == 0x7d);
+  const Judged rival = judged({.family = "nan", .name = "lowest bit", .results = machine}, given);
+  CHECK(rival.holds());
+  CHECK(rival.question == "nan");
+  CHECK(rival.tally.records == 256);
+}
+
 }  // namespace
-}  // namespace numemu::oracle::verify_test
+}  // namespace numemu::oracle::judge_test

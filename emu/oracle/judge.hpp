@@ -1,4 +1,5 @@
-// Records with results made elsewhere, held against the results that they must have.
+// The judge of all results made elsewhere: batches of records from a file, from memory, from arrays
+// or from a recording, held against a rule.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "emu/oracle/record.hpp"
+#include "emu/oracle/rule.hpp"
 #include "emu/oracle/subject.hpp"
 #include "formats/format.hpp"
 
@@ -56,6 +58,7 @@ struct Comparison {
   /// beyond the largest number. Of a result that is a narrower register, codes of that, a part
   /// counting as one. None where either is NaN or unknown.
   std::optional<std::uint64_t> ulps = 0;
+  bool both_nan = false;  ///< two NaN of other bits
 };
 
 /// How codes of one kind are compared: of a format, or two's complement of `bits` bits.
@@ -99,6 +102,7 @@ struct Tally {
   std::array<std::int64_t, kMismatches> by_mismatch{};  ///< [none]: matches
   /// Finite mismatches that are 2^i to 2^(i+1) - 1 ulps apart.
   std::array<std::int64_t, 64> by_ulps{};
+  std::int64_t both_nan = 0;  ///< of the mismatches
 
   std::int64_t matches() const { return by_mismatch[0]; }
   std::int64_t mismatches() const { return records - matches(); }
@@ -118,13 +122,27 @@ struct ClassTally {
   std::optional<MismatchedRecord> first;
 };
 
-/// Which results there are.
+/// How a rule fares on records.
+struct Judged {
+  std::string question, name;  ///< family and name of the rule; "": the subject's own
+  /// Of a rule that was not compared: why no input tells it apart.
+  std::string_view equal = {};
+  Tally tally = {};
+  std::vector<ClassTally> classes = {};        ///< in the order in which they first appear
+  std::optional<MismatchedRecord> first = {};  ///< the first mismatch
+  std::optional<MismatchedRecord> worst = {};  ///< the first with the most ulps; NaN against a
+                                               ///< number counts as more
+  bool holds() const { return tally.mismatches() == 0; }
+};
+
+/// Which results there are, and what is kept of them.
 struct Compared {
   bool flags = false;
   Tolerance tolerance;
   std::int64_t most_mismatches = 0;  ///< stop at so many; 0: never
   std::string name = "records";      ///< of the file, in errors
   std::string place = "line";        ///< what Records::line counts: lines, or records from 0
+  bool samples = true;               ///< wrong() and right(), which explain() reads
 };
 
 /// Results that are compared, and where the records themselves are.
@@ -136,30 +154,42 @@ struct Checked {
   const Records* records = nullptr;  ///< that have classes; null: none has
 };
 
-/// The same counts, findings and samples for any number of threads and any size of batches.
-class Verifier {
- public:
-  Verifier(const Subject&, const Compared&);
+/// Of one batch: what several threads check at a time takes a few MiB each.
+std::int64_t batch_records(const Layout&);
+/// Writes the next records of a layout, at most so many; false where there are none.
+using BatchReader = std::function<bool(std::int64_t most, Records&)>;
 
+/// Runs work(i) for i below n over threads, each under a FloatGuard; throws the first Error of any.
+void for_each_part(std::size_t n, const std::function<void(std::size_t)>& work);
+
+/// The same counts, findings and samples for any number of threads and any size of batches.
+class Judge {
+ public:
+  /// Of records of layout_of(subject), by the subject itself.
+  Judge(const Subject&, const Compared&);
+  /// Of records of that layout by a rule. The field of results is "d" of a unit, else "out".
+  Judge(const Subject&, Rule, Layout, const Comparer&, const Compared&);
+
+  /// Takes batches until there are no more, as many at a time as there are threads; false where
+  /// the limit of mismatches is reached. `told` is called after each.
+  bool judge(const BatchReader&, const std::function<void()>& told = {});
   /// Takes the next records, which are checked over threads; false where the limit of mismatches
   /// is reached, after which the rest is left out. Throws Error as evaluate() does, with the
   /// record's place in the file.
   bool check(std::span<const Records> batches);
   /// Takes records whose results were computed elsewhere.
   bool take(const Checked&);
-  const Comparer& comparer() const { return comparer_; }
+  /// How results and flags of records differ from those computed; `exact`: without tolerance of
+  /// ulps and of invalid integers.
+  std::vector<Comparison> compare(const Records& computed, const Records& given, bool exact) const;
 
   const Subject& subject() const { return subject_; }
   const Layout& layout() const { return layout_; }
-  const Tally& tally() const { return tally_; }
-  /// The classes of records in the order in which they first appear.
-  const std::vector<ClassTally>& classes() const { return classes_; }
-  const std::optional<MismatchedRecord>& first() const { return first_; }
-  /// The first with the most ulps; NaN against a number counts as more.
-  const std::optional<MismatchedRecord>& worst() const { return worst_; }
+  const Comparer& comparer() const { return comparer_; }
+  const Judged& judged() const { return judged_; }
   /// The first mismatches whose digits are all known.
   const Sample& wrong() const { return wrong_; }
-  /// Matches from all over the file.
+  /// Matches from all over the records.
   const Sample& right() const { return right_; }
   /// The field of results, and that of flags where they are compared, else -1.
   int result_field() const { return result_; }
@@ -175,13 +205,12 @@ class Verifier {
   ClassTally& class_tally(std::string_view name);
 
   Subject subject_;
+  Rule rule_;
   Layout layout_;
   Compared compared_;
   int result_, flags_;
   Comparer comparer_;
-  Tally tally_;
-  std::vector<ClassTally> classes_;
-  std::optional<MismatchedRecord> first_, worst_;
+  Judged judged_;
   Sample wrong_, right_;
   Records last_;  ///< the last two of the batches so far
   std::int64_t most_wrong_, most_right_, stride_ = 1;

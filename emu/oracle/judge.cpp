@@ -1,10 +1,12 @@
-#include "emu/oracle/verify.hpp"
+#include "emu/oracle/judge.hpp"
 
 #include <fmt/format.h>
+#include <omp.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <utility>
 
 #include "emu/oracle/evaluate.hpp"
 #include "emu/oracle/record.hpp"
@@ -68,7 +70,7 @@ Comparison Comparer::compare_unequal(std::uint64_t want, std::uint64_t got) cons
       const bool equal = tolerance_.nan == NanMatch::any ||
                          (tolerance_.nan == NanMatch::canonical && got == canonical_);
       if (equal) return {};
-      return {Mismatch::nan, std::nullopt};
+      return {Mismatch::nan, std::nullopt, true};
     }
     const bool saturated =
         !format_->has_infinity() && is_largest(sorts[0] == Sort::nan ? got : want);
@@ -110,6 +112,7 @@ namespace {
 /// Codes of all kept records together: 64 MiB.
 constexpr std::int64_t kMostKept = std::int64_t{1} << 23;
 constexpr std::int64_t kMostWrong = 1024, kMostRight = 4096;
+constexpr std::int64_t kBatchCodes = std::int64_t{1} << 18, kBatchRecords = 8192;
 
 std::int64_t codes_of(const Layout& layout) {
   std::int64_t codes = 0;
@@ -117,7 +120,9 @@ std::int64_t codes_of(const Layout& layout) {
   return codes;
 }
 
-Comparer comparer_of(const Subject& s, int bits, const Tolerance& tolerance) {
+Comparer comparer_of(const Subject& s, const Tolerance& tolerance) {
+  const int bits =
+      s.to != nullptr ? s.to->bits : unit::result_register(*s.unit->description()).bits;
   Comparer comparer(s.to, bits, tolerance);
   if (s.unit == nullptr || s.to == nullptr) return comparer;
   const unit::UnitDescription& u = *s.unit->description();
@@ -148,6 +153,7 @@ void make_metadata_legal(const Subject& s, const Layout& layout, Records& record
 void Tally::add(const Comparison& c) {
   ++records;
   ++by_mismatch[static_cast<std::size_t>(c.mismatch)];
+  both_nan += c.both_nan;
   if (c.mismatch == Mismatch::none) {
     tolerated += c.ulps != 0u;
   } else if (c.ulps.value_or(0) != 0) {
@@ -155,25 +161,63 @@ void Tally::add(const Comparison& c) {
   }
 }
 
-Verifier::Verifier(const Subject& subject, const Compared& compared)
+void for_each_part(std::size_t n, const std::function<void(std::size_t)>& work) {
+  unit::for_each_tile(static_cast<std::int64_t>(n), 1, unit::kParallelMacs,
+                      {.rows = 1, .lanes = 1, .granule = 1}, [&](const unit::Tile& tile) {
+                        for (std::int64_t i = tile.row_begin; i < tile.row_end; ++i)
+                          work(static_cast<std::size_t>(i));
+                      });
+}
+
+Judge::Judge(const Subject& subject, const Compared& compared)
+    : Judge(subject, {}, layout_of(subject), comparer_of(subject, compared.tolerance), compared) {}
+
+Judge::Judge(const Subject& subject, Rule rule, Layout layout, const Comparer& comparer,
+             const Compared& compared)
     : subject_(subject),
-      layout_(layout_of(subject)),
+      rule_(std::move(rule)),
+      layout_(std::move(layout)),
       compared_(compared),
       result_(find_field(layout_, subject.unit != nullptr ? "d" : "out")),
       flags_(compared.flags ? find_field(layout_, "flags") : -1),
-      comparer_(comparer_of(subject, layout_[static_cast<std::size_t>(result_)].bits,
-                            compared.tolerance)) {
+      comparer_(comparer),
+      judged_{.question = rule_.family, .name = rule_.name} {
   // Each with the two records before it.
   const std::int64_t most = std::max<std::int64_t>(kMostKept / (3 * codes_of(layout_)), 4);
-  most_wrong_ = std::min(kMostWrong, most);
+  most_wrong_ = compared.samples ? std::min(kMostWrong, most) : 0;
   most_right_ = std::min(kMostRight, most);
 }
 
-Checked Verifier::checked(const Records& given) const {
+std::vector<Comparison> Judge::compare(const Records& computed, const Records& given,
+                                       bool exact) const {
+  const Comparer comparer = exact ? comparer_.without_ulps() : comparer_;
+  const bool any_integer = !exact && compared_.tolerance.any_invalid_integer && flags_ >= 0 &&
+                           subject_.unit == nullptr && subject_.to->kind == Kind::integer;
+  const auto fields = static_cast<int>(layout_.size());
+  std::vector<Comparison> all;
+  all.reserve(static_cast<std::size_t>(given.size));
+  for (std::int64_t i = 0; i < given.size; ++i) {
+    bool unknown = false;
+    for (int f = 0; f < fields; ++f) unknown |= given.has_unknown(layout_, f, i);
+    Comparison c = unknown ? Comparison{Mismatch::unknown, std::nullopt}
+                           : comparer.compare(computed.code(result_, i), given.code(result_, i));
+    if (flags_ >= 0) {
+      const std::uint64_t want = computed.code(flags_, i), got = given.code(flags_, i);
+      if (!unknown && any_integer && (got & want & kInvalid) != 0) c.mismatch = Mismatch::none;
+      if (c.mismatch == Mismatch::none && got != want) c.mismatch = Mismatch::flags;
+    }
+    all.push_back(c);
+  }
+  return all;
+}
+
+Checked Judge::checked(const Records& given) const {
+  Sample sample;
+  if (rule_.inputs || rule_.results) sample.records = given;
   Records computed = given;
   make_metadata_legal(subject_, layout_, computed);
   try {
-    evaluate(subject_, computed);
+    computed = predict(subject_, rule_, std::move(computed), sample);
   } catch (const RecordError& error) {
     throw Error(fmt::format("{}: {} {}: {}", compared_.name, compared_.place,
                             given.line[static_cast<std::size_t>(error.record)], error.text));
@@ -181,51 +225,46 @@ Checked Verifier::checked(const Records& given) const {
   Checked o;
   o.records = &given;
   o.append = [this, &given](std::int64_t i, Records& to) { append_record(layout_, given, i, to); };
+  o.compared = compare(computed, given, false);
   o.want = std::move(computed.columns[static_cast<std::size_t>(result_)]);
   if (flags_ >= 0) o.want_flags = std::move(computed.columns[static_cast<std::size_t>(flags_)]);
-  o.compared.reserve(static_cast<std::size_t>(given.size));
-  const auto fields = static_cast<int>(layout_.size());
-  for (std::int64_t i = 0; i < given.size; ++i) {
-    const auto at = static_cast<std::size_t>(i);
-    bool unknown = false;
-    for (int f = 0; f < fields; ++f) unknown |= given.has_unknown(layout_, f, i);
-    Comparison c = unknown ? Comparison{Mismatch::unknown, std::nullopt}
-                           : comparer_.compare(o.want[at], given.code(result_, i));
-    if (!unknown && compared_.tolerance.any_invalid_integer && flags_ >= 0 &&
-        subject_.unit == nullptr && subject_.to->kind == Kind::integer &&
-        (given.code(flags_, i) & o.want_flags[at] & kInvalid) != 0)
-      c.mismatch = Mismatch::none;
-    if (c.mismatch == Mismatch::none && flags_ >= 0 && given.code(flags_, i) != o.want_flags[at])
-      c.mismatch = Mismatch::flags;
-    o.compared.push_back(c);
-  }
   return o;
 }
 
-bool Verifier::check(std::span<const Records> batches) {
+std::int64_t batch_records(const Layout& layout) {
+  return std::clamp<std::int64_t>(kBatchCodes / codes_of(layout), 1, kBatchRecords);
+}
+
+bool Judge::judge(const BatchReader& read, const std::function<void()>& told) {
+  const std::int64_t most = batch_records(layout_);
+  std::vector<Records> batches(static_cast<std::size_t>(omp_get_max_threads()));
+  for (;;) {
+    std::size_t filled = 0;
+    while (filled < batches.size() && read(most, batches[filled])) ++filled;
+    if (filled == 0) return true;
+    if (!check({batches.data(), filled})) return false;
+    if (told) told();
+  }
+}
+
+bool Judge::check(std::span<const Records> batches) {
   std::vector<Checked> all(batches.size());
-  unit::for_each_tile(std::ssize(batches), 1, unit::kParallelMacs,
-                      {.rows = 1, .lanes = 1, .granule = 1}, [&](const unit::Tile& tile) {
-                        for (std::int64_t i = tile.row_begin; i < tile.row_end; ++i) {
-                          const auto at = static_cast<std::size_t>(i);
-                          all[at] = checked(batches[at]);
-                        }
-                      });
+  for_each_part(batches.size(), [&](std::size_t i) { all[i] = checked(batches[i]); });
   return std::all_of(all.begin(), all.end(), [&](const Checked& one) { return take(one); });
 }
 
-bool Verifier::take(const Checked& checked) {
+bool Judge::take(const Checked& checked) {
   for (std::int64_t i = 0; i < std::ssize(checked.compared); ++i) {
     const Comparison& c = checked.compared[static_cast<std::size_t>(i)];
     ClassTally& own = class_tally(checked.records == nullptr ? "" : checked.records->class_name(i));
     if (c.mismatch != Mismatch::none) {
       find(checked, i, own);
-    } else if (c.ulps == 0u) {
+    } else if (compared_.samples && c.ulps == 0u) {
       keep_right(checked, i);
     }
-    tally_.add(c);
+    judged_.tally.add(c);
     own.tally.add(c);
-    if (compared_.most_mismatches != 0 && tally_.mismatches() == compared_.most_mismatches)
+    if (compared_.most_mismatches != 0 && judged_.tally.mismatches() == compared_.most_mismatches)
       return false;
   }
   if (checked.compared.empty()) return true;
@@ -237,55 +276,56 @@ bool Verifier::take(const Checked& checked) {
   return true;
 }
 
-void Verifier::append_earlier(const Checked& checked, std::int64_t i, std::int64_t back,
-                              Records& to) const {
+void Judge::append_earlier(const Checked& checked, std::int64_t i, std::int64_t back,
+                           Records& to) const {
   if (i >= back || last_.size == 0) return checked.append(std::max<std::int64_t>(i - back, 0), to);
   append_record(layout_, last_, std::max<std::int64_t>(last_.size + i - back, 0), to);
 }
 
-void Verifier::add_to(Sample& sample, const Checked& checked, std::int64_t i) const {
+void Judge::add_to(Sample& sample, const Checked& checked, std::int64_t i) const {
   const auto at = static_cast<std::size_t>(i);
   checked.append(i, sample.records);
   append_earlier(checked, i, 1, sample.before);
   append_earlier(checked, i, 2, sample.earlier);
   sample.want.push_back(checked.want[at]);
   sample.want_flags.push_back(checked.want_flags.empty() ? 0 : checked.want_flags[at]);
-  sample.number.push_back(tally_.records);
+  sample.number.push_back(judged_.tally.records);
 }
 
-void Verifier::find(const Checked& checked, std::int64_t i, ClassTally& own) {
+void Judge::find(const Checked& checked, std::int64_t i, ClassTally& own) {
   const Comparison& c = checked.compared[static_cast<std::size_t>(i)];
   const auto distance = [](const Comparison& x) {
     return std::pair(x.mismatch != Mismatch::unknown, x.ulps.value_or(~std::uint64_t{0}));
   };
-  const bool is_first = !first_, is_worst = !worst_ || distance(c) > distance(worst_->comparison);
+  const bool is_first = !judged_.first,
+             is_worst = !judged_.worst || distance(c) > distance(judged_.worst->comparison);
   if (is_first || is_worst || !own.first) {
     MismatchedRecord finding{c, {}};
     add_to(finding.one, checked, i);
-    if (is_first) first_ = finding;
+    if (is_first) judged_.first = finding;
     if (!own.first) own.first = finding;
-    if (is_worst) worst_ = std::move(finding);
+    if (is_worst) judged_.worst = std::move(finding);
   }
   if (c.mismatch != Mismatch::unknown && wrong_.size() < most_wrong_) add_to(wrong_, checked, i);
 }
 
-void Verifier::keep_right(const Checked& checked, std::int64_t i) {
-  if (right_.size() == most_right_ && tally_.matches() % stride_ == 0) {
+void Judge::keep_right(const Checked& checked, std::int64_t i) {
+  if (right_.size() == most_right_ && judged_.tally.matches() % stride_ == 0) {
     // Every second one goes, and from now on so many fewer come.
     Sample half;
     for (std::int64_t r = 0; r < right_.size(); r += 2) append_record(layout_, right_, r, half);
     right_ = std::move(half);
     stride_ *= 2;
   }
-  if (tally_.matches() % stride_ == 0) add_to(right_, checked, i);
+  if (judged_.tally.matches() % stride_ == 0) add_to(right_, checked, i);
 }
 
-ClassTally& Verifier::class_tally(std::string_view name) {
-  for (ClassTally& known : classes_) {
+ClassTally& Judge::class_tally(std::string_view name) {
+  for (ClassTally& known : judged_.classes) {
     if (known.name == name) return known;
   }
-  classes_.push_back({std::string(name), {}, {}});
-  return classes_.back();
+  judged_.classes.push_back({std::string(name), {}, {}});
+  return judged_.classes.back();
 }
 
 }  // namespace numemu::oracle
