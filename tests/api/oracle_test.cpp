@@ -44,9 +44,9 @@ TEST_CASE("api verify: a kernel's results, right, transposed and with a bit wron
   CHECK(moved.explanation.of_results.fits[0].rule.name == "D is transposed");
   results[7] = -results[7];
   const api::Verified wrong = verify(results);
-  CHECK(wrong.verifier.tally().mismatches() == 1);
-  CHECK(wrong.verifier.first()->one.number[0] == 7);
-  CHECK(verify(results).verifier.first()->one.number[0] == 7);
+  CHECK(wrong.judge.judged().tally.mismatches() == 1);
+  CHECK(wrong.judge.judged().first->one.number[0] == 7);
+  CHECK(verify(results).judge.judged().first->one.number[0] == 7);
 }
 
 TEST_CASE("api vectors: records by number, whatever the batch", "[fast]") {
