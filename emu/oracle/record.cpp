@@ -11,11 +11,13 @@ void append_record(const Layout& layout, const Records& from, std::int64_t i, Re
   for (std::size_t f = 0; f < layout.size(); ++f) {
     const auto begin = from.columns[f].begin() + i * layout[f].count;
     to.columns[f].insert(to.columns[f].end(), begin, begin + layout[f].count);
-    if (from.unknown.size() > f && !from.unknown[f].empty()) {
-      const auto bits = from.unknown[f].begin() + i * layout[f].count;
-      to.unknown[f].resize(static_cast<std::size_t>(to.size * layout[f].count));
-      to.unknown[f].insert(to.unknown[f].end(), bits, bits + layout[f].count);
-    }
+    const bool some = from.unknown.size() > f && !from.unknown[f].empty();
+    if (!some && to.unknown[f].empty()) continue;
+    // Of all records, or of none.
+    to.unknown[f].resize(static_cast<std::size_t>((to.size + 1) * layout[f].count));
+    if (some)
+      std::copy_n(from.unknown[f].begin() + i * layout[f].count, layout[f].count,
+                  to.unknown[f].end() - layout[f].count);
   }
   to.class_of.push_back(to.class_number(from.class_name(i)));
   to.line.push_back(from.line[static_cast<std::size_t>(i)]);

@@ -182,6 +182,26 @@ TEST_CASE("flags and unknown digits are compared where there are any", "[fast]")
   CHECK(v.wrong().size() == 1);
 }
 
+TEST_CASE("samples from several batches know which digits are known", "[fast]") {
+  const Subject s = conversion();
+  std::vector<Records> all = batches(s, 400, 100, [](std::int64_t i, std::uint64_t code) {
+    return i % 50 == 17 ? code ^ 1 : code;
+  });
+  for (const std::size_t batch : {0u, 2u}) {
+    all[batch].unknown[1].assign(100, 0);
+    all[batch].unknown[1][7] = 15;
+  }
+  Judge v(s, {});
+  v.check(all);
+  REQUIRE(v.wrong().size() == 8);
+  for (const Sample* sample : {&v.wrong(), &v.right()}) {
+    const Records& records = sample->records;
+    CHECK(std::ssize(records.unknown[1]) == records.size);
+    for (const Comparison& c : v.compare(records, records, true))
+      CHECK(c.mismatch == Mismatch::none);
+  }
+}
+
 TEST_CASE("a rule is judged on every bit, without samples where none are wanted", "[fast]") {
   const Subject s = conversion();
   const Tolerance bits{.nan = NanMatch::payload};
