@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "emu/net/tensor.hpp"
 #include "formats/convert.hpp"
 #include "formats/error.hpp"
 
@@ -238,6 +239,13 @@ py::object numpy_of(Array&& array) {
   py::capsule owner(owned.get(), [](void* p) { delete static_cast<Array*>(p); });
   owned.release();
   return py::array(dtype, a.shape, a.data.data(), owner);
+}
+
+py::object numpy_of(net::Tensor&& tensor) {
+  if (tensor.empty() && tensor.shape.empty()) return py::none();
+  auto* const owned = new net::Tensor(std::move(tensor));
+  const py::capsule owner(owned, [](void* p) { delete static_cast<net::Tensor*>(p); });
+  return py::array_t<float>(owned->shape, owned->data.data(), owner);
 }
 
 py::dtype dtype_of(ArrayType type) {

@@ -5,6 +5,10 @@
 #include "bindings/python/python.hpp"
 #include "formats/storage/codes.hpp"
 
+namespace numemu::net {
+struct Tensor;
+}
+
 namespace numemu::python {
 
 /// An array of a caller: its elements where they are, or a copy where they are strided, unaligned
@@ -49,6 +53,8 @@ struct Room {
 Room room(py::handle out, ArrayType, const ArrayShape&, const char* name = "out");
 /// A new NumPy array of the elements, without a copy.
 py::object numpy_of(Array&&);
+/// The same of a tensor; None where it has no elements and no axes.
+py::object numpy_of(net::Tensor&&);
 py::dtype dtype_of(ArrayType);
 /// What NumPy takes for a type: a dtype, np.float32, "f4".
 py::dtype dtype_named(py::handle, const char* name);

@@ -18,7 +18,7 @@ namespace numemu::python {
 namespace {
 
 /// Random words of a caller, one uint32 for each element.
-struct Words {
+struct RandomWords {
   std::optional<Given> given;
   const std::uint32_t* of(const ArrayShape& shape) const {
     if (!given) return nullptr;
@@ -30,9 +30,10 @@ struct Words {
   }
 };
 
-Words words_of(py::handle random) {
-  return random.is_none() ? Words{}
-                          : Words{as_type(given(random, "random"), ArrayType::uint32, "random")};
+RandomWords words_of(py::handle random) {
+  return random.is_none()
+             ? RandomWords{}
+             : RandomWords{as_type(given(random, "random"), ArrayType::uint32, "random")};
 }
 
 /// Flags are wanted where `flags` is True or an array, which they fill.
@@ -49,7 +50,7 @@ FlagRoom flag_room(py::handle flags, const ArrayShape& shape) {
 
 py::object encode(const Format& format, const Arguments& a, std::size_t first) {
   const GivenNumbers in = numbers(a[0], "x");
-  const Words words = words_of(a[first + 3]);
+  const RandomWords words = words_of(a[first + 3]);
   Conversion conversion = api::conversion_of(format, {.rounding = a.get<std::string>(first),
                                                       .overflow = a.get<std::string>(first + 1),
                                                       .seed = a.get<std::uint64_t>(first + 2)});
@@ -92,7 +93,7 @@ py::object decode_method(const Format& format, const Arguments& a) {
 
 py::object quantize_method(const Format& format, const Arguments& a) {
   const Given in = float32_of(a[0], "x");
-  const Words words = words_of(a[5]);
+  const RandomWords words = words_of(a[5]);
   Conversion conversion = api::conversion_of(format, {.rounding = a.get<std::string>(2),
                                                       .overflow = a.get<std::string>(3),
                                                       .seed = a.get<std::uint64_t>(4)});

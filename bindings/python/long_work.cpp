@@ -5,14 +5,26 @@
 #include <chrono>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <string_view>
 #include <thread>
 #include <utility>
 
-#include "bindings/python/folders.hpp"
+#include "bindings/python/python.hpp"
 #include "emu/net/run_context.hpp"
 
 namespace numemu::python {
+
+std::string data_folder() {
+  const char* told = std::getenv("NUMEMU_DATA");
+  if (told != nullptr && *told != '\0') return told;
+  const std::filesystem::path module =
+      py::module_::import("numemu._core").attr("__file__").cast<std::string>();
+  const std::filesystem::path beside = module.parent_path() / "data";
+  std::error_code error;
+  return std::filesystem::is_directory(beside, error) ? beside.string() : NUMEMU_DATA_DIR;
+}
+
 namespace {
 
 constexpr auto kPause = std::chrono::milliseconds(100);

@@ -15,6 +15,9 @@
 
 namespace numemu::python {
 
+/// Of the environment (NUMEMU_DATA), else beside the installed package, else in the sources.
+std::string data_folder();
+
 /// Folders of what numemu ships and of its caches, as the program has them. With the interpreter's
 /// lock.
 api::Folders folders();

@@ -44,16 +44,9 @@ Lent tensors_of(py::handle arrays) {
   return lent;
 }
 
-/// Without a copy: the array owns the tensor.
-py::object array_of(net::Tensor&& tensor) {
-  auto* const owned = new net::Tensor(std::move(tensor));
-  const py::capsule owner(owned, [](void* p) { delete static_cast<net::Tensor*>(p); });
-  return py::array_t<float>(owned->shape, owned->data.data(), owner);
-}
-
 py::dict arrays_of(std::map<std::string, net::Tensor>&& outputs) {
   py::dict arrays;
-  for (auto& [name, y] : outputs) arrays[py::str(name)] = array_of(std::move(y));
+  for (auto& [name, y] : outputs) arrays[py::str(name)] = numpy_of(std::move(y));
   return arrays;
 }
 
@@ -103,7 +96,7 @@ py::object infer(const Arguments& a) {
   });
   py::dict outputs;
   for (api::Inferred::Output& output : inferred.outputs)
-    outputs[py::str(output.name)] = array_of(std::move(output.values));
+    outputs[py::str(output.name)] = numpy_of(std::move(output.values));
   return py::make_tuple(outputs, python_of(report));
 }
 

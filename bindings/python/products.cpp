@@ -7,8 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "bindings/python/folders.hpp"
+#include "bindings/python/arrays.hpp"
 #include "bindings/python/json.hpp"
+#include "bindings/python/long_work.hpp"
 #include "bindings/python/python.hpp"
 #include "formats/error.hpp"
 
@@ -21,14 +22,6 @@ using FloatArray = py::array_t<float, py::array::c_style>;
 net::Shape shape_of(const FloatArray& x) { return {x.shape(), x.shape() + x.ndim()}; }
 /// Reads the array where it lies.
 net::Tensor tensor_of(const FloatArray& x) { return net::Tensor::borrowed(shape_of(x), x.data()); }
-
-/// Without a copy: the array owns the tensor.
-py::object array_of(net::Tensor&& tensor) {
-  if (tensor.empty() && tensor.shape.empty()) return py::none();
-  auto* const owned = new net::Tensor(std::move(tensor));
-  const py::capsule owner(owned, [](void* p) { delete static_cast<net::Tensor*>(p); });
-  return FloatArray(owned->shape, owned->data.data(), owner);
-}
 
 net::ConvAxis axis_of(const py::handle& given) {
   const auto [stride, dilation, before, after] =
@@ -85,7 +78,7 @@ py::object forward(Products& products, std::size_t layer, ProductMode mode, std:
     const py::gil_scoped_release release;
     output = products.forward(call_of(layer, mode, at, repetition, repetitions), first, second);
   }
-  return array_of(std::move(output));
+  return numpy_of(std::move(output));
 }
 
 py::tuple backward(Products& products, std::size_t layer, ProductMode mode, std::int64_t at,
@@ -99,7 +92,7 @@ py::tuple backward(Products& products, std::size_t layer, ProductMode mode, std:
     gradients = products.backward(call_of(layer, mode, at, repetition, repetitions), first, second,
                                   along, want_left, want_right);
   }
-  return py::make_tuple(array_of(std::move(gradients.left)), array_of(std::move(gradients.right)));
+  return py::make_tuple(numpy_of(std::move(gradients.left)), numpy_of(std::move(gradients.right)));
 }
 
 py::list rows_of(const Products& products) {

@@ -19,7 +19,7 @@
 #include "bindings/python/long_work.hpp"
 #include "bindings/python/python.hpp"
 #include "bindings/python/units.hpp"
-#include "bindings/python/verified.hpp"
+#include "bindings/python/vectors.hpp"
 #include "emu/unit/description/json.hpp"
 #include "formats/error.hpp"
 
@@ -34,7 +34,7 @@ struct HeldProduct {
 
 /// What a call says of a product: A, B and C from argument `first` on, and the arguments of
 /// kOperands behind them.
-struct Words {
+struct ProductWords {
   const Arguments& given;
   std::size_t first;
   bool dots = false;
@@ -80,7 +80,8 @@ class Reader {
   std::vector<py::object> owners_;
 };
 
-HeldProduct product_of(const OpenedUnit& opened, const Words& words, py::handle out = Py_None) {
+HeldProduct product_of(const OpenedUnit& opened, const ProductWords& words,
+                       py::handle out = Py_None) {
   const unit::UnitDescription* u = opened.unit->description();
   Reader read(*opened.unit);
   api::Operands operands{
@@ -116,8 +117,8 @@ bool is_long(const api::Product& p, bool by_reference) {
   return static_cast<double>(p.batch.count) * each * (by_reference ? kReference : 1) > kMoment;
 }
 
-py::object multiply(const OpenedUnit& opened, const Words& words, api::MultiplyOptions options,
-                    py::handle out) {
+py::object multiply(const OpenedUnit& opened, const ProductWords& words,
+                    api::MultiplyOptions options, py::handle out) {
   const HeldProduct held = product_of(opened, words, out);
   api::Product& p = *held.product;
   if (is_long(p, options.reference || options.flags)) {

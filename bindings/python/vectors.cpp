@@ -1,5 +1,7 @@
 // Test vectors, and results made elsewhere held against those that a unit or an operation must
 // give.
+#include "bindings/python/vectors.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +19,6 @@
 #include "bindings/python/long_work.hpp"
 #include "bindings/python/python.hpp"
 #include "bindings/python/units.hpp"
-#include "bindings/python/verified.hpp"
 #include "formats/error.hpp"
 
 namespace numemu::python {

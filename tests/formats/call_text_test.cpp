@@ -6,9 +6,9 @@
 
 #include "tests/catch.hpp"
 
-using namespace numemu;
-
 namespace call_text_test {
+
+using namespace numemu;
 
 TEST_CASE("call text: a name and its arguments", "[fast]") {
   const CallText call = parse_call(" delayed( 16 , mse ) ");
@@ -38,10 +38,6 @@ TEST_CASE("call text: numbers take the whole text", "[fast]") {
   for (const char* text : {"0", "17", "1.0", "-1", "", "1e1", "99999999999999999999"})
     CHECK_FALSE(whole_argument(text, 1, 16));
 }
-
-}  // namespace call_text_test
-
-namespace glob_test {
 
 TEST_CASE("globs", "[fast]") {
   CHECK(glob_match("*.fc", "block.fc"));
@@ -98,4 +94,4 @@ TEST_CASE("a glob of many stars takes no time on a long name", "[fast]") {
   CHECK_FALSE(glob_match(stars, other_end));
 }
 
-}  // namespace glob_test
+}  // namespace call_text_test

@@ -6,9 +6,9 @@
 #include "emu/net/tensor.hpp"
 #include "tests/catch.hpp"
 
-using namespace numemu::net;
-
 namespace elements_test {
+
+using namespace numemu::net;
 
 TEST_CASE("borrowed elements are read where they lie, through moves", "[fast]") {
   const std::vector<float> lent{1, 2, 3, 4};

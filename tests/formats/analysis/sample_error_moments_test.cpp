@@ -1,4 +1,6 @@
 // Error moments of samples against a plain loop, the encoder and Monte Carlo.
+#include <omp.h>
+
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -10,9 +12,7 @@
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
+namespace sample_error_moments_test {
 
 using namespace numemu;
 
@@ -143,7 +143,6 @@ TEST_CASE("a large sample approaches the density and has the same bits for any n
         std::pow(value_by_encoder(find_format("e4m3fn"), v, scale, Rounding{}) * scale - v, 4);
   const double standard_error = std::sqrt((fourth / kCount - exact.mse * exact.mse) / kCount);
   CHECK(std::abs(sampled.mse - exact.mse) <= 4 * standard_error);
-#ifdef _OPENMP
   const int before = omp_get_max_threads();
   for (const int threads : {1, 2, 3}) {
     omp_set_num_threads(threads);
@@ -151,7 +150,6 @@ TEST_CASE("a large sample approaches the density and has the same bits for any n
     CHECK(std::memcmp(&again, &sampled, sizeof again) == 0);
   }
   omp_set_num_threads(before);
-#endif
 }
 
 TEST_CASE("stochastic: expectations against direct Monte Carlo", "[fast]") {
@@ -200,3 +198,5 @@ TEST_CASE("empty samples are refused, infinities and NaN show", "[fast]") {
   CHECK(std::isinf(error_moments(list, 1, x, 2).mse));
   CHECK(std::isnan(error_moments(list, 1, x, 3).mse));
 }
+
+}  // namespace sample_error_moments_test
