@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "formats/analysis/monte_carlo.hpp"
+#include "formats/analysis/comparison.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"
 #include "formats/scaling/scale_rule.hpp"

@@ -24,7 +24,6 @@
 #include "formats/storage/utf8.hpp"
 #include "formats/version.hpp"
 #include "policies/notes/notes.hpp"
-#include "policies/notes/silent_notes.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
 #include "policies/recipe/checkpoint.hpp"
 

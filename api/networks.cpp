@@ -10,7 +10,7 @@
 #include "experiments/engine/run_point.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/utf8.hpp"
-#include "policies/notes/silent_notes.hpp"
+#include "policies/notes/notes.hpp"
 
 namespace numemu::api {
 namespace {

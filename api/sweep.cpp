@@ -10,7 +10,7 @@
 #include "formats/error.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "formats/storage/output_files.hpp"
-#include "policies/notes/silent_notes.hpp"
+#include "policies/notes/notes.hpp"
 
 namespace numemu::api {
 namespace {

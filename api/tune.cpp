@@ -27,7 +27,7 @@
 #include "formats/storage/utf8.hpp"
 #include "formats/version.hpp"
 #include "policies/canonical_json.hpp"
-#include "policies/notes/silent_notes.hpp"
+#include "policies/notes/notes.hpp"
 #include "policies/recipe/checkpoint.hpp"
 #include "policies/tuning/run_steps.hpp"
 #include "policies/tuning/tune_step.hpp"

@@ -8,7 +8,8 @@
 #include <utility>
 
 #include "emu/net/data/dataset.hpp"
-#include "experiments/batch_augmentation/questions.hpp"
+#include "experiments/batch_augmentation/gradients.hpp"
+#include "experiments/batch_augmentation/training.hpp"
 #include "experiments/engine/study.hpp"
 #include "formats/error.hpp"
 #include "formats/joined.hpp"

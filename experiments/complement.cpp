@@ -9,7 +9,6 @@
 
 #include "emu/net/train/optimizer.hpp"
 #include "experiments/complement/entropy.hpp"
-#include "experiments/complement/robust.hpp"
 #include "experiments/methods/compared.hpp"
 #include "experiments/methods/published.hpp"
 #include "formats/storage/array.hpp"

@@ -25,7 +25,6 @@
 #include "formats/portable/math.hpp"
 #include "formats/storage/array.hpp"
 #include "formats/storage/npy.hpp"
-#include "policies/calibrate/norm_targets.hpp"
 #include "policies/calibrate/reference.hpp"
 #include "policies/calibrate/running_statistics.hpp"
 #include "policies/calibrate/synthesize.hpp"

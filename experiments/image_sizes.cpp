@@ -6,7 +6,7 @@
 
 #include "emu/net/train/train.hpp"
 #include "experiments/engine/study.hpp"
-#include "experiments/image_sizes/questions.hpp"
+#include "experiments/image_sizes/trainings.hpp"
 #include "experiments/methods/rate.hpp"
 #include "formats/error.hpp"
 #include "policies/numerics/recipe_numerics.hpp"

@@ -9,7 +9,7 @@
 #include "emu/net/nets.hpp"
 #include "experiments/delayed_weights/partition.hpp"
 #include "experiments/engine/study.hpp"
-#include "experiments/layer_parallel/questions.hpp"
+#include "experiments/layer_parallel/gradients.hpp"
 #include "experiments/layer_parallel/speed.hpp"
 #include "experiments/layer_parallel/training.hpp"
 #include "experiments/methods/rate.hpp"

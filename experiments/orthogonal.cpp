@@ -12,7 +12,6 @@
 #include "experiments/engine/study.hpp"
 #include "experiments/methods/published.hpp"
 #include "experiments/orthogonal/energy.hpp"
-#include "experiments/orthogonal/rates.hpp"
 #include "experiments/orthogonal/synthetic.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/array.hpp"

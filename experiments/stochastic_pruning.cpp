@@ -12,7 +12,7 @@
 #include "experiments/stochastic_pruning/methods.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/array.hpp"
-#include "policies/mask/threshold_history.hpp"
+#include "policies/mask/prune.hpp"
 
 namespace numemu::experiments {
 namespace stochastic_pruning {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "experiments/engine/study.hpp"
-#include "experiments/tracin/questions.hpp"
+#include "experiments/tracin/probes.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/array.hpp"
 

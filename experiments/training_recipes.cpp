@@ -8,7 +8,7 @@
 #include <optional>
 #include <utility>
 
-#include "emu/net/data/chain.hpp"
+#include "emu/net/data/text.hpp"
 #include "emu/net/data/dataset.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/train/evaluate.hpp"

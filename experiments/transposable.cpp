@@ -8,7 +8,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "emu/net/data/calibration.hpp"
+#include "emu/net/data/view.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/ops/elementwise.hpp"
 #include "experiments/engine/judge.hpp"

@@ -7,8 +7,8 @@
 #include <set>
 #include <utility>
 
-#include "emu/stats/holm.hpp"
 #include "emu/stats/interval.hpp"
+#include "emu/stats/paired.hpp"
 #include "experiments/engine/study.hpp"
 #include "experiments/report/judged_evaluation.hpp"
 #include "experiments/zap/zap_trial.hpp"

@@ -8,7 +8,7 @@
 #include "api/text/trace.hpp"
 #include "api/units.hpp"
 #include "bindings/c/call.hpp"
-#include "bindings/c/product.hpp"
+#include "bindings/c/units.hpp"
 #include "emu/unit/reference/given_result.hpp"
 #include "emu/unit/reference/register.hpp"
 

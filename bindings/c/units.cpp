@@ -1,13 +1,13 @@
-#include "api/units.hpp"
+#include "bindings/c/units.hpp"
 
 #include <limits>
 #include <memory>
 #include <string>
 #include <utility>
 
+#include "api/units.hpp"
 #include "bindings/c/arrays.hpp"
 #include "bindings/c/call.hpp"
-#include "bindings/c/product.hpp"
 #include "emu/unit/description/json.hpp"
 #include "emu/unit/reference/register.hpp"
 

@@ -1,4 +1,5 @@
-// The interval of a mean difference between two treatments of the same seeds.
+// The interval of a mean difference between two treatments of the same seeds, and which of several
+// tests stand together.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -19,5 +20,9 @@ PairedInterval paired_interval(const std::vector<double>& differences);
 /// Of a[i] - b[i], which is 0 where both are equal but for their rounding. Throws Error for lengths
 /// that differ.
 PairedInterval paired_interval(const std::vector<double>& a, const std::vector<double>& b);
+
+/// For each p-value whether its null hypothesis is rejected, the probability of any wrong rejection
+/// being at most `level` (Holm 1979). NaN is never rejected.
+std::vector<bool> holm(const std::vector<double>& p_values, double level = 0.05);
 
 }  // namespace numemu::stats

@@ -1,9 +1,11 @@
-// Spearman's rank correlation with mid-ranks for ties, and two intervals of it.
+// Spearman's rank correlation with mid-ranks for ties, two intervals of it, and what ranks of noisy
+// figures have in common with those of exact ones.
 #pragma once
 #include <cstdint>
 #include <vector>
 
 #include "emu/stats/interval.hpp"
+#include "emu/stats/rounded_dots.hpp"
 
 namespace numemu::stats {
 
@@ -27,5 +29,17 @@ Interval spearman_interval(double rho, std::int64_t n);
 /// from the ends: pairs that agree wholly agree in every resample, so that its width is zero there.
 Interval spearman_interval(const std::vector<double>& x, const std::vector<double>& y,
                            std::uint64_t seed, std::int64_t resamples = 9999);
+
+/// Of figures of samples under normal laws, independent of each other: the share of the marked ones
+/// that is expected among the `top` largest. Above which figure these lie is where as many are
+/// expected above it.
+double expected_share(const std::vector<Moments>&, const std::vector<std::uint8_t>& marked,
+                      std::int64_t top);
+/// The expected rank correlation with exact values that all differ.
+double expected_correlation(const std::vector<double>& exact, const std::vector<Moments>&);
+
+/// The share of the marked ones among the `top` largest; of equal figures the first.
+double share_of_top(const std::vector<double>& figures, const std::vector<std::uint8_t>& marked,
+                    std::int64_t top);
 
 }  // namespace numemu::stats

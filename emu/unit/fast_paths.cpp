@@ -4,7 +4,7 @@
 #include <iterator>
 #include <vector>
 
-#include "emu/unit/chain/float_chain.hpp"
+#include "emu/unit/chain/chain.hpp"
 #include "emu/unit/described_unit.hpp"
 #include "emu/unit/description/fields.hpp"
 #include "emu/unit/exact/exact.hpp"

@@ -1,5 +1,7 @@
 // Accuracy by the number of copies: at as many updates, at as many rows, and updates to the
 // accuracy of one copy.
+#include "experiments/batch_augmentation/training.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,7 +9,6 @@
 #include <utility>
 
 #include "emu/stats/paired.hpp"
-#include "experiments/batch_augmentation/questions.hpp"
 #include "experiments/methods/published.hpp"
 #include "formats/storage/array.hpp"
 

@@ -1,11 +1,13 @@
-// The complement entropy of a row of logits in closed form, and in a format by division and by
-// logits.
+// The complement entropy of a row of logits in closed form, in a format by division and by logits,
+// and the accuracy of a network on attacked inputs.
 #pragma once
 #include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "emu/net/data/dataset.hpp"
+#include "emu/net/graph.hpp"
 #include "experiments/engine/experiment.hpp"
 #include "formats/format.hpp"
 
@@ -49,5 +51,18 @@ void check_guard(const Settings&);
 /// The gradient of the objective beside closed form and central differences, and both ways in the
 /// setting `format` by the margin of the label (settings classes, rows, margins, guard).
 void add_closed_forms(const ExperimentRun&, Conclusion&);
+
+struct Robust {
+  std::vector<double> top1;   ///< per cent, by epsilon
+  double rise = 0;            ///< of the mean loss at the first epsilon
+  double predicted_rise = 0;  ///< epsilon times the sum of absolute gradients
+  double lost = 0;            ///< share of images whose 1 - p_g is 0 in the format 1-6-9
+};
+
+/// Of the first test images, in float32: x + epsilon sign(dL/dx), L the cross-entropy, in the units
+/// of the network's input, of which none is clipped. Gradients are those of a training step, so
+/// batch normalisation sees the statistics of its batch.
+Robust robustness(const net::Graph&, const net::Dataset&, std::int64_t images,
+                  const std::vector<double>& epsilons);
 
 }  // namespace numemu::experiments::complement

@@ -7,7 +7,7 @@
 #include "emu/net/memory_plan.hpp"
 #include "emu/net/train/evaluate.hpp"
 #include "experiments/engine/workbench.hpp"
-#include "policies/calibrate/magnitude_histogram.hpp"
+#include "policies/calibrate/observers.hpp"
 #include "policies/calibrate/static_scale.hpp"
 
 namespace numemu::experiments {

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <string_view>
 
-#include "emu/net/data/sources.hpp"
+#include "emu/net/data/load_dataset.hpp"
 #include "emu/net/model/load_network.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/train/optimizer.hpp"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "emu/stats/holm.hpp"
+#include "emu/stats/paired.hpp"
 #include "formats/analysis/normal_law.hpp"
 
 namespace numemu::experiments {

@@ -23,7 +23,6 @@
 #include "policies/calibrate/static_scale.hpp"
 #include "policies/canonical_json.hpp"
 #include "policies/notes/notes.hpp"
-#include "policies/notes/silent_notes.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
 #include "policies/recipe/checkpoint.hpp"
 #include "policies/recipe/fixed_ranges.hpp"

@@ -1,4 +1,6 @@
 // Trainings at one size and at several, and accuracy by the size of test images.
+#include "experiments/image_sizes/trainings.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,8 +14,7 @@
 #include "emu/net/train/train.hpp"
 #include "experiments/engine/study.hpp"
 #include "experiments/engine/workbench.hpp"
-#include "experiments/image_sizes/cost.hpp"
-#include "experiments/image_sizes/questions.hpp"
+#include "experiments/image_sizes/steps.hpp"
 #include "experiments/methods/published.hpp"
 #include "formats/storage/array.hpp"
 #include "policies/calibrate/running_statistics.hpp"

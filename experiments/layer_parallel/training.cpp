@@ -1,18 +1,161 @@
 #include "experiments/layer_parallel/training.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <map>
 #include <utility>
 
 #include "emu/net/backward.hpp"
+#include "emu/net/memory_plan.hpp"
+#include "emu/net/subgraph.hpp"
 #include "emu/net/train/optimizer.hpp"
 #include "emu/net/train/schedule.hpp"
 #include "emu/net/train/shuffle.hpp"
 #include "emu/net/train/step.hpp"
+#include "experiments/delayed_weights/partition.hpp"
+#include "formats/error.hpp"
 #include "formats/quantize.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
 
 namespace numemu::experiments::layer_parallel {
+namespace {
+
+struct Place {
+  std::string value;      ///< where a stage may end
+  std::int64_t cost = 0;  ///< of all before
+};
+
+/// Places in order; the last is the output.
+std::vector<Place> places_of(const net::Graph& graph) {
+  std::map<std::string, std::int64_t> costs;
+  for (const delayed_weights::LayerCost& layer : delayed_weights::layer_costs(graph, 1))
+    costs[layer.name] = layer.forward + layer.backward;
+  const std::vector<int> last = net::last_readers(graph);
+  std::vector<Place> places;
+  std::int64_t cost = 0;
+  int before = -1;  // the last reader of all values before this one
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i) before = std::max(before, last[i]);
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    const auto found = costs.find(graph.nodes[i].name);
+    if (found != costs.end()) cost += found->second;
+    const bool end = i + 1 == graph.nodes.size();
+    const bool multiplies = !end && !graph.nodes[i + 1].op->products().empty();
+    if (end || (multiplies && cost > 0 && before <= static_cast<int>(i)))
+      places.push_back({graph.nodes[i].name, cost});
+    before = std::max(before, last[static_cast<std::size_t>(graph.value_of(i))]);
+  }
+  return places;
+}
+
+}  // namespace
+
+Stages cut_into_stages(net::Graph& graph, std::int64_t count) {
+  const std::vector<Place> places = places_of(graph);
+  const auto n = std::ssize(places);
+  if (count < 2 || count > n)
+    throw usage_error(fmt::format("{}: expected 2 to {} stages, not {}", graph.name, n, count));
+  // least[s][p]: the largest cost of s stages that end at place p, and where the one before ends.
+  constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+  const auto size = static_cast<std::size_t>(n), stages = static_cast<std::size_t>(count);
+  std::vector<std::vector<std::int64_t>> least(stages + 1, std::vector<std::int64_t>(size, kNever));
+  std::vector<std::vector<std::size_t>> from(stages + 1, std::vector<std::size_t>(size));
+  for (std::size_t p = 0; p < size; ++p) least[1][p] = places[p].cost;
+  for (std::size_t s = 2; s <= stages; ++s) {
+    for (std::size_t p = s - 1; p < size; ++p) {
+      for (std::size_t q = s - 2; q < p; ++q) {
+        const std::int64_t most = std::max(least[s - 1][q], places[p].cost - places[q].cost);
+        if (most < least[s][p]) {
+          least[s][p] = most;
+          from[s][p] = q;
+        }
+      }
+    }
+  }
+  Stages cut;
+  std::vector<std::size_t> ends = {size - 1};
+  for (std::size_t s = stages; s > 1; --s) ends.push_back(from[s][ends.back()]);
+  std::reverse(ends.begin(), ends.end());
+  std::string start = graph.inputs.at(0).name;
+  std::int64_t before = 0;
+  for (const std::size_t end : ends) {
+    cut.parts.push_back(net::subgraph(graph, {&start, 1}, places[end].value));
+    cut.ends.push_back(places[end].value);
+    cut.costs.push_back(places[end].cost - std::exchange(before, places[end].cost));
+    start = places[end].value;
+  }
+  return cut;
+}
+
+LocalGradients local_gradients(const Stages& stages, const StageVariables& variables,
+                               const std::vector<std::int32_t>& classes, net::Numerics& numerics,
+                               const net::Step& step, std::uint64_t seed) {
+  const std::size_t count = stages.parts.size();
+  const auto samples = static_cast<float>(variables.lambda[0].dim(0));
+  const auto beta = static_cast<float>(variables.beta);
+  LocalGradients local;
+  local.lambda.resize(count);
+  std::vector<net::Tensor> pulls(count);  // beta (lambda - F) + kappa, at the stage's input
+  for (std::size_t k = 0; k < count; ++k) {
+    const auto at_output = [&](const net::Tensor& y) {
+      net::Tensor gradient(y.shape);
+      if (k + 1 == count) {
+        local.seen = net::cross_entropy(y, classes, &gradient);
+        return gradient;
+      }
+      const net::Tensor& next = variables.lambda[k + 1];
+      const net::Tensor* const kappa = variables.kappa.empty() ? nullptr : &variables.kappa[k + 1];
+      net::Tensor pull(y.shape);
+      for (std::size_t i = 0; i < y.data.size(); ++i) {
+        pull.data[i] = beta * (next.data[i] - y.data[i]) + (kappa ? kappa->data[i] : 0.0f);
+        gradient.data[i] = -pull.data[i] / samples;
+      }
+      pulls[k + 1] = std::move(pull);
+      return gradient;
+    };
+    const net::Injection injection{stages.ends[k], at_output};
+    std::vector<std::string> want;
+    if (k > 0) want.push_back(stages.parts[k].inputs[0].name);
+    net::Gradients gradients = net::gradients(stages.parts[k], {&variables.lambda[k], 1}, numerics,
+                                              step, want, {&injection, 1}, seed);
+    local.parameters.push_back(std::move(gradients.parameters));
+    local.outputs.push_back(std::move(gradients.output));
+    if (k == 0) continue;
+    net::Tensor& own = gradients.values[0];
+    for (std::size_t i = 0; i < own.data.size(); ++i)
+      own.data[i] = samples * own.data[i] + pulls[k].data[i];
+    local.lambda[k] = std::move(own);
+  }
+  return local;
+}
+
+StageVariables feasible(Stages& stages, const net::Tensor& x, double beta, net::Numerics& numerics,
+                        const net::Step& step, std::uint64_t seed) {
+  StageVariables variables{{x}, {}, beta};
+  for (std::size_t k = 0; k + 1 < stages.parts.size(); ++k) {
+    net::Tape tape =
+        net::forward_training(stages.parts[k], variables.lambda[k], numerics, step, seed);
+    net::apply_buffers(stages.parts[k], tape.buffers);
+    variables.lambda.push_back(std::move(tape.output));
+  }
+  return variables;
+}
+
+void step_variables(StageVariables& variables, const LocalGradients& local, double rate) {
+  const auto beta = static_cast<float>(variables.beta),
+             size = static_cast<float>(rate / variables.beta);
+  for (std::size_t k = 1; k < variables.lambda.size(); ++k) {
+    net::Elements& lambda = variables.lambda[k].data;
+    for (std::size_t i = 0; i < lambda.size(); ++i) {
+      lambda[i] -= size * local.lambda[k].data[i];
+      if (!variables.kappa.empty())
+        variables.kappa[k].data[i] += beta * (lambda[i] - local.outputs[k - 1].data[i]);
+    }
+  }
+}
+
 namespace {
 
 bool filters(const Method& method, const net::Tensor& x) {

@@ -5,7 +5,7 @@
 #include "experiments/engine/run_point.hpp"
 #include "experiments/report/number_text.hpp"
 #include "formats/error.hpp"
-#include "policies/notes/silent_notes.hpp"
+#include "policies/notes/notes.hpp"
 #include "policies/recipe/checkpoint.hpp"
 
 namespace numemu::experiments {

@@ -14,7 +14,7 @@
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"
-#include "policies/mask/threshold_history.hpp"
+#include "policies/mask/prune.hpp"
 
 namespace numemu::experiments::stochastic_pruning {
 namespace {

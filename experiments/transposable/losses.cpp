@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "emu/net/ops/elementwise.hpp"
-#include "emu/stats/holm.hpp"
 #include "emu/stats/interval.hpp"
+#include "emu/stats/paired.hpp"
 #include "experiments/engine/judge.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/transposable/patterns.hpp"

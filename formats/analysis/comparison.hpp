@@ -1,9 +1,12 @@
-// A predicted figure against a measured one: interval and verdict.
+// A predicted figure against a measured one: interval and verdict; figures measured on random
+// samples.
 #pragma once
 #include <cstdint>
 
+#include "formats/analysis/distribution.hpp"
 #include "formats/analysis/error_figures.hpp"
 #include "formats/analysis/verdict.hpp"
+#include "formats/conversion.hpp"
 
 namespace numemu {
 
@@ -26,5 +29,14 @@ Comparison compare_mass(const Figure& predicted, const Figure& measured, std::in
 /// standard errors) and the rounding of the two sums, else the prediction fails.
 Comparison compare_sample(const Figure& predicted, const Figure& measured, std::int64_t n,
                           double size = 0);
+
+/// Draws numbers 0..n-1 of the distribution (stream `data`, tensor 0, draw 0), rounds each exact
+/// quotient x / scale with encode_element() and decodes. Figures with the sample's variances.
+/// `scale` is finite and positive; formats of at most 16 bits. The same bits for any number of
+/// threads.
+ErrorFigures monte_carlo(const Conversion&, double scale, const Distribution&, std::uint64_t seed,
+                         std::int64_t n);
+/// monte_carlo() with the numbers x[0..n) themselves.
+ErrorFigures measure(const Conversion&, double scale, const double* x, std::int64_t n);
 
 }  // namespace numemu

@@ -12,7 +12,7 @@
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
 #include "formats/suggest.hpp"
-#include "policies/mask/tile_costs.hpp"
+#include "policies/mask/tile_mask.hpp"
 
 namespace numemu::policies {
 

@@ -6,6 +6,7 @@
 #include "emu/net/graph.hpp"
 #include "policies/calibrate/reference.hpp"
 #include "policies/notes/note.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
 #include "policies/recipe/bound_recipe.hpp"
 
 namespace numemu::policies {
@@ -15,5 +16,30 @@ namespace numemu::policies {
 std::vector<Note> recipe_notes(const BoundRecipe&, const FloatReference&);
 /// Notes by the reference on a batch, which is not kept: layer by layer, as a pass computes it.
 std::vector<Note> recipe_notes(const BoundRecipe&, const std::vector<net::Tensor>& batch);
+
+/// Of a recipe in inference: that it is the last one of a recipe with stages (`stage` > 0), and its
+/// keys that act in training alone.
+std::vector<Note> notes_on_training(const Recipe&, std::size_t stage);
+
+/// Where weights are quantized: the tables (trained parameters of two axes or more) that no product
+/// reads as its weight, which stay float32, with their share of the parameters.
+std::vector<Note> notes_on_tables(const BoundRecipe&);
+
+/// "2 quantizers of its own, 3 weights stored as codes": what a network has of QuantizeLinear
+/// followed by DequantizeLinear, and the file at `path` (.onnx, or .safetensors as `export` writes
+/// it) of weights as codes. What is called float32 contains them. "" for neither.
+std::string own_quantizers(const net::Graph&, const std::string& path);
+
+/// Of a network with some of those, or with casts: how many, and that float32 contains them.
+std::vector<std::string> notes_on_quantizers(const net::Graph&, const std::string& path);
+
+/// `named`: the key was set on purpose. Of a recipe none of whose scales depend on its key
+/// `calibrate`.
+std::vector<Note> notes_on_calibration(const BoundRecipe&, bool named);
+
+/// Layers whose forward products, since the counts were reset, had NaN among their operands in a
+/// signed format that has none and makes its largest number of them, and those whose results ended
+/// at an end of a register that saturates.
+std::vector<Note> notes_on_counts(const RecipeNumerics&);
 
 }  // namespace numemu::policies

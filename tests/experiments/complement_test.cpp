@@ -4,7 +4,6 @@
 
 #include "emu/net/nets.hpp"
 #include "experiments/complement/entropy.hpp"
-#include "experiments/complement/robust.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/smoke_run.hpp"
 

@@ -1,7 +1,7 @@
 // Archives of numpy as a data set: entries x, y, x_test, y_test of any type and shape.
 #include <filesystem>
 
-#include "emu/net/data/sources.hpp"
+#include "emu/net/data/load_dataset.hpp"
 #include "formats/error.hpp"
 #include "tests/files.hpp"
 #include "tests/fuzz/harness.hpp"

@@ -2,7 +2,7 @@
 // the fuzzer sees how wrong ones are refused.)
 #include <filesystem>
 
-#include "emu/net/data/sources.hpp"
+#include "emu/net/data/load_dataset.hpp"
 #include "tests/files.hpp"
 #include "tests/fuzz/harness.hpp"
 

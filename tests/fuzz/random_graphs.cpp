@@ -17,7 +17,6 @@
 #include "formats/error.hpp"
 #include "policies/bits/effective_bits.hpp"
 #include "policies/notes/notes.hpp"
-#include "policies/notes/silent_notes.hpp"
 #include "tests/fuzz/random_graph.hpp"
 
 /// Undefined behaviour is a finding, as an address is.

@@ -1,5 +1,5 @@
 // Token files: the first byte chooses the width, the rest is the file.
-#include "emu/net/data/sources.hpp"
+#include "emu/net/data/load_dataset.hpp"
 #include "tests/fuzz/harness.hpp"
 
 NUMEMU_FUZZ_TARGET(tokens)(const std::uint8_t* data, std::size_t size) {

@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "emu/net/data/images.hpp"
+#include "emu/net/data/load_dataset.hpp"
 #include "emu/net/data/npz.hpp"
 #include "emu/net/data/source_options.hpp"
-#include "emu/net/data/sources.hpp"
 #include "emu/net/data/stored_type.hpp"
 #include "emu/net/memory.hpp"
 #include "formats/digest.hpp"

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "emu/net/data/byte_source.hpp"
-#include "emu/net/data/sources.hpp"
+#include "emu/net/data/load_dataset.hpp"
 #include "emu/net/memory.hpp"
 #include "formats/error.hpp"
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include "emu/net/data/sources.hpp"
+#include "emu/net/data/load_dataset.hpp"
 #include "emu/net/math.hpp"
 #include "emu/net/memory.hpp"
 #include "emu/net/ops/elementwise.hpp"

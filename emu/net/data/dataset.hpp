@@ -9,7 +9,6 @@
 #include "emu/net/data/augment.hpp"
 #include "emu/net/data/images.hpp"
 #include "emu/net/data/samples.hpp"
-#include "emu/net/data/targets.hpp"
 #include "emu/net/tensor.hpp"
 
 namespace numemu::net {

@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "emu/net/data/byte_source.hpp"
-#include "emu/net/data/sources.hpp"
+#include "emu/net/data/load_dataset.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
 

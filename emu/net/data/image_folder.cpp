@@ -15,9 +15,9 @@
 
 #include "emu/net/data/byte_source.hpp"
 #include "emu/net/data/images.hpp"
+#include "emu/net/data/load_dataset.hpp"
 #include "emu/net/data/picture.hpp"
 #include "emu/net/data/source_options.hpp"
-#include "emu/net/data/sources.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"

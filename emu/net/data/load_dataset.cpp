@@ -1,6 +1,7 @@
 // From the name on the command line to the loader.
 // Cold: a negligible share of any run (docs/build.md).
-#include "emu/net/data/sources.hpp"
+#include "emu/net/data/load_dataset.hpp"
+
 #include "formats/error.hpp"
 #include "formats/suggest.hpp"
 

@@ -1,4 +1,5 @@
-// A text as windows of characters; the targets are the next characters.
+// A text as windows of characters, whose targets are the next characters: of a file, or of a Markov
+// chain.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -36,5 +37,18 @@ class TextSamples final : public Samples {
   std::string vocabulary_;
   std::vector<std::uint8_t> tokens_;
 };
+
+namespace chain {
+
+inline constexpr std::int64_t kCharacters = 1 << 20;
+/// Bits per character that no model of the text can go below: each two characters are followed by
+/// one of four, with probabilities 1/2, 1/4, 1/8, 1/8 (Shannon 1948, section 7).
+inline constexpr double kEntropyRate = 1.75;
+
+/// The text, of the letters a to z and the space. Character t is a function of the two before it
+/// and of draw t.
+std::vector<std::uint8_t> generate();
+
+}  // namespace chain
 
 }  // namespace numemu::net

@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "emu/net/data/byte_source.hpp"
+#include "emu/net/data/load_dataset.hpp"
 #include "emu/net/data/source_options.hpp"
-#include "emu/net/data/sources.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
 

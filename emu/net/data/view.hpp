@@ -52,4 +52,8 @@ Dataset with_test_reference(const Dataset&);
 /// others.
 std::string calibration_note(const Dataset&, bool calibrates = true);
 
+/// The set with its first `count` training samples as calibration samples. Throws Error for none or
+/// for more than there are.
+Dataset with_calibration(const Dataset&, std::int64_t count);
+
 }  // namespace numemu::net

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "emu/net/data/targets.hpp"
+#include "emu/net/data/samples.hpp"
 #include "emu/net/ops/losses.hpp"
 #include "formats/storage/options.hpp"
 

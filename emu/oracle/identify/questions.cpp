@@ -6,7 +6,7 @@
 
 #include "emu/oracle/identify/draft.hpp"
 #include "emu/oracle/identify/floating_questions.hpp"
-#include "emu/oracle/probes/families.hpp"
+#include "emu/oracle/probes/probes.hpp"
 #include "formats/codec.hpp"
 #include "formats/random.hpp"
 

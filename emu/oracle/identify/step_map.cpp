@@ -5,7 +5,7 @@
 #include <functional>
 #include <optional>
 
-#include "emu/oracle/probes/families.hpp"
+#include "emu/oracle/probes/probes.hpp"
 
 namespace numemu::oracle {
 namespace {

@@ -1,8 +1,9 @@
 // The probes of some ports, family by family in the order in which recordings hold them.
 // Cold: a negligible share of any run (docs/build.md).
+#include "emu/oracle/probes/probes.hpp"
+
 #include <algorithm>
 
-#include "emu/oracle/probes/families.hpp"
 #include "formats/codec.hpp"
 
 namespace numemu::oracle {

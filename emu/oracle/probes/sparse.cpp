@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "emu/oracle/probes/families.hpp"
+#include "emu/oracle/probes/probes.hpp"
 
 namespace numemu::oracle::probing {
 

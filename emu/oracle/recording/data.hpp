@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "emu/oracle/recording/batch.hpp"
-#include "emu/oracle/recording/element.hpp"
+#include "emu/oracle/recording/instruction.hpp"
 #include "emu/oracle/recording/philox.hpp"
 
 namespace numemu::oracle::recording {

@@ -3,7 +3,7 @@
 #pragma once
 #include <cstdint>
 
-#include "emu/oracle/recording/host_device.hpp"
+#include "emu/oracle/recording/instruction.hpp"
 
 namespace numemu::oracle::recording {
 

@@ -5,7 +5,7 @@
 #include <array>
 #include <utility>
 
-#include "emu/oracle/probes/families.hpp"
+#include "emu/oracle/probes/probes.hpp"
 
 namespace numemu::oracle::recording {
 namespace {

@@ -1,7 +1,12 @@
-// Chains of fused multiply-adds, k ascending: the fast path of every unit that is such a chain.
+// Chains of fused multiply-adds, k ascending: the fast path of every unit that is such a chain, of
+// float32 or float64 alone the whole product.
 #pragma once
 #include <cstdint>
 #include <string>
+#include <string_view>
+
+#include "emu/unit/description.hpp"
+#include "emu/unit/unit.hpp"
 
 namespace numemu::unit {
 
@@ -36,5 +41,13 @@ bool chain_fuses();
 
 /// The instruction set run_chain uses on this machine ("AVX3", "AVX2", "NEON"...).
 std::string chain_target();
+
+/// The fields of a description that it understands (fast_paths.hpp).
+inline constexpr std::string_view kFloatChainFields[] = {"core", "accumulator.format", "c", "d",
+                                                         "nan_code"};
+
+/// Covers the chain core with a float32 or float64 register, every multiply-add rounded to nearest
+/// even, subnormals kept and one NaN. False where it does not apply.
+bool multiply_float_chain(const UnitDescription&, const Gemm&);
 
 }  // namespace numemu::unit

@@ -1,5 +1,7 @@
-// The parts of check_description(), one per aspect of a description.
+// The parts of check_description(), one per aspect of a description, and the most bits that the
+// reference's integers hold.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,6 +10,20 @@
 #include "emu/unit/description/fields.hpp"
 
 namespace numemu::unit {
+
+/// Bits of the significand of an operand as it is multiplied: of the input rounding where there is
+/// one.
+int significand_bits(const UnitDescription&, const Format& operand);
+/// The product of two operands fits the 64 bits of a Value.
+bool products_fit(const UnitDescription&);
+/// fused, scaling groups: the exact sum of 16 products times both significands of its scales fits
+/// 64 bits.
+bool group_sums_fit(const UnitDescription&);
+/// fused: the largest alignment.fraction_bits, and second.fraction_bits, whose sums are exact.
+int most_fraction_bits(const UnitDescription&);
+int most_second_fraction_bits(const UnitDescription&);
+/// The largest second.c_fraction_bits: C itself must fit 64 bits.
+inline constexpr int kMostCFractionBits = 63;
 
 /// Shared by several checks. Both levels of a unit are floating, or both two's complement.
 inline bool floating_register(const UnitDescription& u) { return u.accumulator.format != nullptr; }

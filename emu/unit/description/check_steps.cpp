@@ -4,7 +4,6 @@
 
 #include <utility>
 
-#include "emu/unit/description/bounds.hpp"
 #include "emu/unit/description/check.hpp"
 #include "emu/unit/description/products.hpp"
 

@@ -75,9 +75,24 @@ std::optional<StoredPart> optional_part(const SafetensorsNames& names, const std
   return StoredPart(names, *entry);
 }
 
-void require_matrix(const StoredPart& part) {
+StoredPart matrix(StoredPart part, const std::vector<std::string_view>& types) {
+  part.require_type(types);
   if (part.shape().size() != 2 || part.elements() == 0)
     part.fail("shape: expected a matrix with elements, found " + shape_text(part.shape()));
+  return part;
+}
+
+/// The tensor whose elements `packed` reads.
+template <class Packed>
+PackedTensor tensor_of(const PackedGroup& group, const PackedLayout& layout, ArrayShape shape,
+                       Packed packed) {
+  PackedTensor tensor{.name = group.name, .layout = &layout, .shape = std::move(shape)};
+  tensor.count_rows();
+  tensor.stored = fmt::format("{} bits, {}", packed.bits, packed.groups.text());
+  tensor.read = [packed = std::move(packed)](InputFile& file, std::int64_t first,
+                                             std::int64_t count,
+                                             float* out) { packed.read(file, first, count, out); };
+  return tensor;
 }
 
 /// A [K, N] matrix, the transposed weight. GPTQ packs along K, AWQ along N.
@@ -162,24 +177,18 @@ PackedTensor open_columns(const SafetensorsNames& names, const PackedGroup& grou
                           const PackedLayout& layout) {
   constexpr std::string_view kEnd = "qweight";
   const std::string& name = group.codes->name;
-  StoredPart codes(names, *group.codes);
-  codes.require_type(kWordTypes);
-  require_matrix(codes);
+  StoredPart codes = matrix({names, *group.codes}, kWordTypes);
   if (!name.ends_with(kEnd)) codes.fail("expected a tensor X.qweight for " + layout.name);
   const std::string layer = name.substr(0, name.size() - kEnd.size());
-  StoredPart scales(names, names.at(layer + "scales", group.name));
-  scales.require_type(kGroupScaleTypes);
-  require_matrix(scales);
+  const StoredPart scales =
+      matrix({names, names.at(layer + "scales", group.name)}, kGroupScaleTypes);
   const std::int64_t groups = scales.shape()[0], outputs = scales.shape()[1];
   const bool awq = layout.name == "awq";
   const std::string of = fmt::format("for scales of shape {}", shape_text(scales.shape()));
   std::optional<StoredPart> zeros = optional_part(names, layer + "qzeros"),
                             order = optional_part(names, layer + "g_idx");
   if (awq) order.reset();
-  if (zeros) {
-    zeros->require_type(kWordTypes);
-    require_matrix(*zeros);
-  }
+  if (zeros) zeros = matrix(*zeros, kWordTypes);
   int bits = 4;
   if (!awq) {
     const std::int64_t inputs = order ? order->elements() : 0;
@@ -202,23 +211,17 @@ PackedTensor open_columns(const SafetensorsNames& names, const PackedGroup& grou
     codes.fail(fmt::format("shape: expected whole codes of {} bits, found {}", bits,
                            shape_text(codes.shape())));
   const Groups by_group(inputs, groups, scales, order);
-  PackedTensor tensor{.name = group.name, .layout = &layout, .shape = {outputs, inputs}};
-  tensor.count_rows();
-  tensor.stored = fmt::format("{} bits, {}", bits, by_group.text());
-  tensor.read = [columns = PackedColumns{std::move(codes),
-                                         {scales, StoredScales::Zero::allowed},
-                                         zeros,
-                                         by_group,
-                                         inputs,
-                                         outputs,
-                                         groups,
-                                         bits,
-                                         awq,
-                                         layout.name == "gptq"}](
-                    InputFile& file, std::int64_t first, std::int64_t count, float* out) {
-    columns.read(file, first, count, out);
-  };
-  return tensor;
+  return tensor_of(group, layout, {outputs, inputs},
+                   PackedColumns{std::move(codes),
+                                 {scales, StoredScales::Zero::allowed},
+                                 zeros,
+                                 by_group,
+                                 inputs,
+                                 outputs,
+                                 groups,
+                                 bits,
+                                 awq,
+                                 layout.name == "gptq"});
 }
 
 namespace {
@@ -287,9 +290,7 @@ PackedTensor open_packed_rows(const SafetensorsNames& names, const PackedGroup& 
                               const PackedLayout& layout) {
   constexpr std::string_view kEnd = "_packed";
   const std::string& name = group.codes->name;
-  StoredPart codes(names, *group.codes);
-  codes.require_type(kWordTypes);
-  require_matrix(codes);
+  StoredPart codes = matrix({names, *group.codes}, kWordTypes);
   if (!name.ends_with(kEnd)) codes.fail("expected a tensor W_packed for " + layout.name);
   const std::string weight = name.substr(0, name.size() - kEnd.size());
   const ArrayShape shape = stored_shape(names, weight + "_shape", group.name);
@@ -302,9 +303,8 @@ PackedTensor open_packed_rows(const SafetensorsNames& names, const PackedGroup& 
   if (bits == 0 || codes.shape()[0] != outputs)
     codes.fail(fmt::format("shape: expected rows of codes of 2, 4 or 8 bits {}, found {}", of,
                            shape_text(codes.shape())));
-  StoredPart scales(names, names.at(weight + "_scale", group.name));
-  scales.require_type(kGroupScaleTypes);
-  require_matrix(scales);
+  const StoredPart scales =
+      matrix({names, names.at(weight + "_scale", group.name)}, kGroupScaleTypes);
   const std::int64_t groups = scales.shape()[1];
   scales.require_shape({outputs, groups}, of);
   std::optional<StoredPart> zeros = optional_part(names, weight + "_zero_point");
@@ -313,21 +313,15 @@ PackedTensor open_packed_rows(const SafetensorsNames& names, const PackedGroup& 
     zeros->require_shape({(outputs * bits + kWordBits - 1) / kWordBits, groups}, of);
   }
   const Groups by_group(inputs, groups, scales, optional_part(names, weight + "_g_idx"));
-  PackedTensor tensor{.name = group.name, .layout = &layout, .shape = shape};
-  tensor.count_rows();
-  tensor.stored = fmt::format("{} bits, {}", bits, by_group.text());
-  tensor.read = [rows = PackedRowsOfWords{std::move(codes),
-                                          {scales, StoredScales::Zero::allowed},
-                                          zeros,
-                                          by_group,
-                                          inputs,
-                                          words,
-                                          groups,
-                                          bits}](InputFile& file, std::int64_t first,
-                                                 std::int64_t count, float* out) {
-    rows.read(file, first, count, out);
-  };
-  return tensor;
+  return tensor_of(group, layout, shape,
+                   PackedRowsOfWords{std::move(codes),
+                                     {scales, StoredScales::Zero::allowed},
+                                     zeros,
+                                     by_group,
+                                     inputs,
+                                     words,
+                                     groups,
+                                     bits});
 }
 
 }  // namespace numemu

@@ -16,7 +16,7 @@
 #include <algorithm>
 #include <array>
 
-#include "policies/mask/tile_costs.hpp"
+#include "policies/mask/tile_mask.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "policies/mask/kernels/tile_4x4.cpp"
@@ -363,7 +363,7 @@ HWY_INLINE void best_places_fine(const float* tiles, std::uint32_t* places) {
   }
   const auto has_specials = hn::Eq(specials, infinity);
   const Word exponent = hn::Max(hn::ShiftRight<23>(largest), set(1U));
-  constexpr std::uint32_t kSpare = 10, kSpareBeside = 20;  // tile_costs.cpp
+  constexpr std::uint32_t kSpare = 10, kSpareBeside = 20;  // tile_mask.cpp
   Word left = hn::Zero(kWords);
   const Word above_least = hn::Add(hn::ShiftRight<23>(least), set(79U));
   if (HWY_UNLIKELY(!hn::AllFalse(kWords, below(above_least, exponent))))

@@ -11,7 +11,7 @@ using Mask4x4 = std::uint16_t;
 
 /// The mask with two kept in every row and column whose sum of magnitudes is largest as a real
 /// number, of equal sums the largest Mask4x4; NaN and infinities count alike and more than all
-/// finite elements together. The reference: 90 sums of integers (tile_costs.hpp). x [4, 4].
+/// finite elements together. The reference: 90 sums of integers (tile_mask.hpp). x [4, 4].
 Mask4x4 best_4x4(const float* x);
 
 /// Those masks, many tiles at a time. x [count, 4, 4]; y is x where kept and +0 elsewhere, keep

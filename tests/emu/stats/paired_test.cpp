@@ -1,7 +1,8 @@
-// Paired intervals against a published example.
+// Paired intervals against a published example; Holm's correction.
 #include "emu/stats/paired.hpp"
 
 #include <cmath>
+#include <limits>
 
 #include "tests/catch.hpp"
 #include "tests/emu/stats/samples.hpp"
@@ -80,5 +81,24 @@ TEST_CASE("the interval covers the mean of a normal law at 95 % for few seeds", 
   CHECK(std::fabs(covered / static_cast<double>(kRounds) - 0.95) <
         4 * std::sqrt(0.95 * 0.05 / kRounds));
 }
+
+namespace {
+
+TEST_CASE("Holm rejects step by step", "[fast]") {
+  // Four tests at 5 %: the limits are 0.0125, 0.0167, 0.025 and 0.05 in ascending order.
+  CHECK(holm({0.01, 0.04, 0.03, 0.005}) == std::vector<bool>{true, false, false, true});
+  CHECK(holm({0.01, 0.02, 0.016, 0.012}) == std::vector<bool>{true, true, true, true});
+  CHECK(holm({0.013, 0.0001, 0.017, 0.2}) == std::vector<bool>{true, true, true, false});
+  CHECK(holm({0.02, 0.9}) == std::vector<bool>{true, false});
+  CHECK(holm({0.026, 0.9}) == std::vector<bool>{false, false});
+}
+
+TEST_CASE("no test and NaN reject nothing", "[fast]") {
+  CHECK(holm({}).empty());
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  CHECK(holm({nan, 0.04}) == std::vector<bool>{false, true});
+}
+
+}  // namespace
 
 }  // namespace paired_test

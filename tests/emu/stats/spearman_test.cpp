@@ -1,4 +1,4 @@
-// Rank correlation against cases worked by hand, with and without ties.
+// Rank correlation against cases worked by hand, with and without ties, and of noisy figures.
 #include "emu/stats/spearman.hpp"
 
 #include <cmath>
@@ -160,6 +160,22 @@ TEST_CASE("Fisher's interval holds the true rank correlation 95 times in 100", "
     CHECK(std::fabs(held / static_cast<double>(kRounds) - 0.95) <
           4 * std::sqrt(0.95 * 0.05 / kRounds) + 0.01);
   }
+}
+
+TEST_CASE("expected shares and correlations", "[fast]") {
+  // Two places for three figures, one of which is certain.
+  const std::vector<Moments> figures = {{0, 1}, {0, 1}, {100, 1}};
+  CHECK(expected_share(figures, {1, 0, 0}, 2) == Approx(0.5));
+  CHECK(expected_share(figures, {0, 0, 1}, 2) == Approx(1));
+  CHECK(share_of_top({1, 3, 2, 3}, {0, 1, 0, 1}, 1) == 0.5);
+  CHECK(share_of_top({1, 3, 2, 3}, {1, 0, 0, 1}, 2) == 0.5);
+  // Without noise the order of the means is certain.
+  const std::vector<double> exact = {1, 5, 3, 2};
+  std::vector<Moments> certain;
+  for (const double x : {2.0, 3.0, 4.0, 1.0}) certain.push_back({x, 0});
+  CHECK(expected_correlation(exact, certain) == Approx(spearman(exact, {2, 3, 4, 1})));
+  // Two figures: P(X > Y) = Phi(1) is right, so that 2 Phi(1) - 1 is expected.
+  CHECK(expected_correlation({1, 2}, {{0, 0.5}, {1, 0.5}}) == Approx(std::erf(1 / std::sqrt(2.0))));
 }
 
 }  // namespace spearman_test

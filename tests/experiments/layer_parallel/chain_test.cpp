@@ -1,5 +1,5 @@
 // A chain of scalar stages: derivatives by differences, and the order of what the penalty leaves.
-#include "experiments/layer_parallel/chain.hpp"
+#include "experiments/layer_parallel/gradients.hpp"
 
 #include <cmath>
 

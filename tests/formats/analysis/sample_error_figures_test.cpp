@@ -5,7 +5,6 @@
 
 #include "formats/analysis/comparison.hpp"
 #include "formats/analysis/error_figures.hpp"
-#include "formats/analysis/monte_carlo.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 

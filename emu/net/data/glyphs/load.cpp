@@ -6,7 +6,7 @@
 
 #include "emu/net/data/glyphs/glyphs.hpp"
 #include "emu/net/data/idx.hpp"
-#include "emu/net/data/sources.hpp"
+#include "emu/net/data/load_dataset.hpp"
 #include "emu/net/memory.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"

@@ -1,7 +1,6 @@
 // The chain kernel as a fast path: it takes plain float32 chains only, and then equals the
 // reference.
-#include "emu/unit/chain/float_chain.hpp"
-
+#include "emu/unit/chain/chain.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/unit/any_product.hpp"
 #include "tests/emu/unit/by_path.hpp"

@@ -1,5 +1,5 @@
 // Refusals that concern steps: roundings, order, alignment and its widths, chains, trees, tables.
-#include "emu/unit/description/bounds.hpp"
+#include "emu/unit/description/check.hpp"
 #include "emu/unit/reference/dot.hpp"
 #include "tests/emu/unit/description/refusals.hpp"
 

@@ -1,7 +1,7 @@
 // The place of each byte of a tile in shared memory for an instruction that reads it by a
 // descriptor: K-major, no swizzle.
 #pragma once
-#include "emu/oracle/recording/host_device.hpp"
+#include "emu/oracle/recording/instruction.hpp"
 
 namespace numemu::oracle::recording {
 

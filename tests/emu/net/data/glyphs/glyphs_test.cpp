@@ -1,8 +1,10 @@
 // The generated images: the same bits for any number of threads and any range they are asked for
-// in.
+// in; the strokes of their signs.
 #include "emu/net/data/glyphs/glyphs.hpp"
 
 #include <omp.h>
+
+#include <set>
 
 #include "formats/digest.hpp"
 #include "formats/random.hpp"
@@ -101,6 +103,28 @@ TEST_CASE("points and strokes beyond the edge do no harm", "[fast]") {
   for (std::int32_t p = 0; p < kPixels; ++p) CHECK(canvas.ink(p) == 0);
   canvas.draw({centre(7), centre(7)}, {centre(7), centre(7)}, kPixel, 256);
   CHECK(ink(canvas, 7, 7) == 255);
+}
+
+TEST_CASE("ten signs of different names on the design grid, in short pieces", "[fast]") {
+  constexpr std::int32_t kEdge = 12 * kGridUnit;
+  constexpr std::int32_t kLongest =
+      6 * kGridUnit;  // a piece of a curve is longer than one of a line
+  std::set<std::string_view> names;
+  for (const Sign& sign : signs()) {
+    names.insert(sign.name);
+    CHECK(!sign.strokes.empty());
+    for (const Polyline& stroke : sign.strokes) {
+      REQUIRE(stroke.size() >= 2);
+      for (std::size_t i = 0; i < stroke.size(); ++i) {
+        CHECK(std::abs(stroke[i].x) <= kEdge);
+        CHECK(std::abs(stroke[i].y) <= kEdge);
+        if (i == 0) continue;
+        CHECK(std::abs(stroke[i].x - stroke[i - 1].x) <= kLongest);
+        CHECK(std::abs(stroke[i].y - stroke[i - 1].y) <= kLongest);
+      }
+    }
+  }
+  CHECK(names.size() == kSigns);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Thresholds first in, first out.
-#include "policies/mask/threshold_history.hpp"
+#include "policies/mask/prune.hpp"
 
 #include <cmath>
 
@@ -7,7 +7,7 @@
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
-namespace threshold_history_test {
+namespace prune_test {
 
 using namespace numemu::policies;
 
@@ -88,4 +88,4 @@ TEST_CASE("step thresholds: a history predicts once it is full, and survives a r
   CHECK(step(resumed, 5) == 5.5);
 }
 
-}  // namespace threshold_history_test
+}  // namespace prune_test

@@ -1,4 +1,5 @@
-// Accumulators described by their name: neutral.mac.*, neutral.chunkN.*, neutral.kahan.*.
+// Units found by names that describe their accumulator: neutral.mac.*, neutral.chunkN.*,
+// neutral.kahan.*.
 #pragma once
 #include <optional>
 #include <string_view>

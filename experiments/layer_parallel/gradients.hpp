@@ -1,8 +1,11 @@
-// A chain of scalar stages tanh(w x): gradients with converged stage variables beside those of
-// backpropagation, in float64.
+// Gradients of stages whose variables are their own, each question with its findings and tables: of
+// a chain of scalar stages tanh(w x) in float64, beside those of backpropagation, and of a network.
 #pragma once
 #include <cstdint>
 #include <vector>
+
+#include "emu/net/data/dataset.hpp"
+#include "experiments/engine/experiment.hpp"
 
 namespace numemu::experiments::layer_parallel {
 
@@ -22,5 +25,12 @@ struct Chain {
   /// Of the penalty method, with the stage variables that minimise it, by descent.
   std::vector<double> penalty_gradients(double beta) const;
 };
+
+/// Chains of scalar stages with converged variables (settings chain_stages, chain_betas, chains).
+void add_chains(const ExperimentRun&, Conclusion&);
+/// Gradients of one batch of a network at its first weights: at multipliers of backpropagation,
+/// after each round of steps of the variables, and with variables in a format (settings net,
+/// stages, betas, formats, batch).
+void add_gradients(const ExperimentRun&, const net::Dataset&, Conclusion&);
 
 }  // namespace numemu::experiments::layer_parallel

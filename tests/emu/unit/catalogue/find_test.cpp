@@ -1,11 +1,11 @@
 // Described accumulators: canonical names, aliases, what each part does, every refusal.
-#include "emu/unit/catalogue/described.hpp"
+#include "emu/unit/catalogue/find.hpp"
 
 #include "emu/unit/unit.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 
-namespace described_test {
+namespace find_test {
 
 using namespace numemu;
 using namespace numemu::unit;
@@ -165,4 +165,4 @@ TEST_CASE("described units: refusals name the part and what was expected", "[fas
   }
 }
 
-}  // namespace described_test
+}  // namespace find_test

@@ -1,4 +1,4 @@
-// Parts of the experiment image-sizes.
+// Trainings of image-sizes: the settings, and accuracy by the size of test images.
 #pragma once
 #include <cstdint>
 #include <string>

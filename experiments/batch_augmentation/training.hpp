@@ -1,4 +1,4 @@
-// Parts of the experiment batch-augmentation.
+// Trainings of batch-augmentation: groups of networks, their settings, and accuracy by copies.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -25,25 +25,8 @@ struct Group {
   TrainTrial trial(const Settings&, const std::string& net, const std::string& format) const;
 };
 
-/// The samples whose gradients are read: `single` ones, and `batches` of `batch`.
-struct GradientPlan {
-  std::int64_t single = 0, batch = 0, batches = 0;
-
-  std::int64_t samples() const { return single + batch * batches; }
-};
-/// Of the settings gradient_samples, gradient_batch and gradient_batches.
-GradientPlan gradient_plan(const Settings&);
 /// How often a training is tested on the way: the setting tests.
 std::int64_t test_count(const Settings&);
-/// The first training sample whose gradient is read: behind those of the training from the start.
-std::int64_t first_sample(const Group&, const TrainTrial&, const net::Dataset&);
-/// Throws Error for a network whose samples depend on each other, folded where it can be.
-void require_single_gradients(const TrainTrial&, const net::Dataset&);
-
-/// Variance of mean gradients by copies, predicted and measured, in every format. Returns the
-/// predicted variance of each number of copies over that of one.
-std::vector<double> add_gradients(const ExperimentRun&, const Group&, const std::string& net,
-                                  const net::Dataset&, Conclusion&);
 /// Accuracy by copies in one format; `ratios` are what add_gradients() returned.
 void add_training(const ExperimentRun&, const Group&, const std::string& net,
                   const std::string& format, const std::vector<double>& ratios, const net::Dataset&,

@@ -1,6 +1,6 @@
 // Divergence from batch-norm statistics: its values, its gradient, and which statistics a folded
 // network has.
-#include "policies/calibrate/norm_targets.hpp"
+#include "policies/calibrate/synthesize.hpp"
 
 #include <cmath>
 
@@ -9,11 +9,10 @@
 #include "formats/analysis/normal_law.hpp"
 #include "formats/random.hpp"
 #include "policies/calibrate/running_statistics.hpp"
-#include "policies/calibrate/synthesize.hpp"
 #include "tests/catch.hpp"
 #include "tests/files.hpp"
 
-namespace norm_targets_test {
+namespace synthesize_test {
 
 using namespace numemu;
 using namespace numemu::policies;
@@ -193,4 +192,4 @@ TEST_CASE("synthesize: what is smoothed", "[fast]") {
              Catch::Contains("unknown smoothing 'image'; did you mean 'images'"));
 }
 
-}  // namespace norm_targets_test
+}  // namespace synthesize_test

@@ -1,4 +1,4 @@
-#include "experiments/mlperf/load_generator.hpp"
+#include "experiments/mlperf/scenarios.hpp"
 
 #include <omp.h>
 
@@ -10,7 +10,7 @@
 #include "formats/storage/fields.hpp"
 #include "tests/catch.hpp"
 
-namespace numemu::load_generator_test {
+namespace numemu::scenarios_test {
 namespace {
 
 using namespace numemu::experiments::mlperf;
@@ -77,4 +77,4 @@ TEST_CASE("Runs are functions of seed and number, whatever the threads", "[fast]
   CHECK(one != json_of(run_of("exponential(1000)", rules, 1)).dump());
 }
 
-}  // namespace numemu::load_generator_test
+}  // namespace numemu::scenarios_test

@@ -3,13 +3,13 @@
 #include <cmath>
 
 #include "emu/net/ops/losses.hpp"
-#include "experiments/tracin/questions.hpp"
+#include "experiments/tracin/probes.hpp"
 #include "formats/portable/math.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/smoke_run.hpp"
 #include "tests/glyphs_cache.hpp"
 
-namespace numemu::first_order_test {
+namespace numemu::probes_test {
 
 using namespace numemu::experiments;
 using namespace numemu::experiments::tracin;
@@ -92,4 +92,4 @@ TEST_CASE("tracin: what influence misses falls with the square of the rate", "[f
   CHECK(found.high < 2.25);
 }
 
-}  // namespace numemu::first_order_test
+}  // namespace numemu::probes_test
