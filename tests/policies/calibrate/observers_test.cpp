@@ -247,7 +247,7 @@ TEST_CASE("clip: kl has the least divergence, computed again as pytorch-quantiza
 namespace {
 
 /// Numbers of many magnitudes and both signs.
-std::vector<float> numbers(std::int64_t n) {
+std::vector<float> mixed_numbers(std::int64_t n) {
   RandomSource random;
   random.seed = 7;
   std::vector<float> x;
@@ -269,7 +269,7 @@ bool same(const MagnitudeHistogram& a, const MagnitudeHistogram& b) {
 }  // namespace
 
 TEST_CASE("magnitude histogram: every element is in the bin its magnitude says", "[fast]") {
-  const std::vector<float> x = numbers(3000);
+  const std::vector<float> x = mixed_numbers(3000);
   MagnitudeHistogram h;
   h.add(x.data(), 3000);
   CHECK(h.count() == 3000);
@@ -295,7 +295,7 @@ TEST_CASE("magnitude histogram: every element is in the bin its magnitude says",
 }
 
 TEST_CASE("magnitude histogram: order and batches do not matter", "[fast]") {
-  std::vector<float> x = numbers(3000);
+  std::vector<float> x = mixed_numbers(3000);
   MagnitudeHistogram whole, batches, ascending;
   whole.add(x.data(), 3000);
   for (int i = 0; i < 3000; i += 37) batches.add(x.data() + i, std::min(37, 3000 - i));
