@@ -194,8 +194,8 @@ class Numerics {
 
   /// A product. Default: unit f32.sequential on the float32 operands.
   virtual void product(const Step&, const Product&);
-  /// The table that an operator looks rows up in, read instead of `parameter`. Default: null, the
-  /// parameter itself.
+  /// What an operator reads instead of `parameter`: a table of rows, the scales of a quantizer, the
+  /// bias of a product (empty: it is added already). Default: null, the parameter itself.
   virtual SharedTensor table(const Step&, std::string_view /*layer*/, const Tensor& /*parameter*/) {
     return nullptr;
   }

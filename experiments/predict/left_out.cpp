@@ -127,6 +127,8 @@ void leave_out(LayerPrediction& predicted, const policies::BoundRecipe& recipe,
     gemms[product.gemm.name] = product.gemm;
   const std::set<std::string> across = net::layers_across_samples(graph);
   for (const net::Node& node : graph.nodes) {
+    if (recipe.chooses_for_inference("edges", node.name))
+      add("the rounding of tensors between operators (edges)", node.name);
     for (const net::OpProduct& product : node.op->products()) {
       const std::string name = node.name + product.suffix;
       const policies::LayerRecipe& layer = recipe.layer(name);

@@ -191,6 +191,8 @@ void require_onnx_operators(const BoundRecipe& recipe) {
   for (const net::Node& node : recipe.graph().nodes) {
     if (node.op->kind() == "batch_norm" && recipe.chooses_for_inference("norm", node.name))
       refuse(node.name, "batch normalisation by shifts (norm)");
+    if (recipe.chooses_for_inference("edges", node.name))
+      refuse(node.name, "codes of tensors between operators (edges)");
     // These roles act on operators without a product, too.
     require_no_other_roles(node.name, recipe.layer(node.name));
     if (net::table_of(node) != nullptr && recipe.chooses_for_inference("table", node.name))

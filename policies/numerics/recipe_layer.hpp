@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "emu/net/numerics.hpp"
+#include "emu/unit/integer/requantize.hpp"
 #include "policies/numerics/operand_counts.hpp"
 #include "policies/numerics/quantized_tensor.hpp"
 #include "policies/recipe/recipe.hpp"
@@ -63,6 +64,14 @@ struct PlainOperand {
   FlagCounts flags;
 };
 
+/// The codes that the epilogue of an integer unit makes of a forward product in inference.
+struct ResultCodes {
+  unit::Requantization how = unit::Requantization::real;
+  RolePolicy role;                    ///< of integers of at most 8 bits
+  TensorScale scale;                  ///< of the codes
+  const net::Tensor* bias = nullptr;  ///< [channels], which the operator then does not add; or null
+};
+
 /// A layer of the recipe, everything looked up once: one that multiplies, or (for the roles vector,
 /// saved, state and exchange) any node.
 struct RecipeLayer {
@@ -84,6 +93,7 @@ struct RecipeLayer {
   /// too, of the right one; nothing where scales are those of the current tensor.
   std::optional<TensorScale> activation_scale, second_scale;
   bool frozen = false;
+  std::optional<ResultCodes> result_codes;
   /// By what a side holds: operand().
   std::array<ScaleMemo, net::kRoleCount> memos;
   std::mutex weight_mutex;

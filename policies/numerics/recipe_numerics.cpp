@@ -10,6 +10,7 @@
 #include "emu/net/train/options.hpp"
 #include "formats/error.hpp"
 #include "policies/numerics/learned_scales.hpp"
+#include "policies/numerics/sets_scales.hpp"
 #include "policies/policy.hpp"
 #include "policies/recipe/choices.hpp"
 
@@ -90,6 +91,7 @@ RoleNumerics::ReadInput PolicyStack::read_input() const {
 RecipeNumerics::RecipeNumerics(const BoundRecipe& recipe)
     : NumericsStack(recipe), Forwarding(stack_.top()) {
   for (const auto& policy : stack_.policies()) {
+    if (auto* const setter = dynamic_cast<SetsScales*>(policy.get())) setter->give_roles(roles_);
     if (auto* const learner = dynamic_cast<LearnsScales*>(policy.get()))
       learner->give_scales_to(
           [this](std::string_view layer, RolePart part, const std::string& scales) {

@@ -77,7 +77,12 @@ class Run {
       layer_.saturation += result.saturation();
       layer_.saturation += sampled_.counts();
     }
-    result.finish(a, b, zero_);
+    if (layer_.result_codes && p_.kind == GemmKind::fprop && run_.frozen &&
+        run_.phase == net::Phase::inference) {
+      result.requantize(a, b, zero_, *layer_.result_codes);
+    } else {
+      result.finish(a, b, zero_);
+    }
     const bool weight = a_.source.role == net::Role::weight || b_.source.role == net::Role::weight;
     if (weight && !held_) layer_.reads_weight = true;
   }

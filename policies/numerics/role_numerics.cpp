@@ -188,6 +188,17 @@ void RoleNumerics::use_scales(std::string_view name, RolePart part, const std::s
   quantizer.emplace(policy);
 }
 
+void RoleNumerics::use_second_scale(std::string_view name, const std::string& scale) {
+  std::optional<RoleQuantizer>& quantizer = layer(name).second;
+  RolePolicy policy = quantizer.value().policy();
+  policy.scale = scale;
+  quantizer.emplace(policy);
+}
+
+void RoleNumerics::use_result_codes(std::string_view name, ResultCodes codes) {
+  layer(name).result_codes = std::move(codes);
+}
+
 void RoleNumerics::require_trainable(const std::string& where) const {
   for (const auto& [name, layer] : layers_) {
     // Where scales or zero points vary along the depth of a product of backward, its unit reads
@@ -421,6 +432,7 @@ void RoleNumerics::freeze(const net::Graph& graph, const Calibration& calibratio
     if (layer->quantizers[RolePart::activation])
       layer->activation_scale =
           fixed_scale(layer->quantizers[RolePart::activation]->policy().scale);
+    if (layer->second) layer->second_scale = fixed_scale(layer->second->policy().scale);
     Calibrated calibrated{.left = fresh(layer->quantizers[RolePart::activation]),
                           .right = fresh(layer->second)};
     if (calibrated.left || calibrated.right) scales.emplace(name, std::move(calibrated));
@@ -480,7 +492,7 @@ void RoleNumerics::freeze(const net::Graph& graph, const Calibration& calibratio
   for (auto& [name, scale] : scales) {
     RecipeLayer& layer = *layers_.find(name)->second;
     if (scale.left) layer.activation_scale = scale.left->scale();
-    if (scale.saw_right) layer.second_scale = scale.right->scale();
+    if (scale.right && scale.saw_right) layer.second_scale = scale.right->scale();
     if (shared == nullptr || read) continue;
     if (scale.waits_left && scale.left->seen()) shared->put(key(name, "left"), scale.left->seen());
     if (scale.waits_right && (!scale.saw_right || scale.right->seen()))

@@ -7,8 +7,10 @@
 #include <type_traits>
 
 #include "emu/net/ops/elementwise.hpp"
+#include "emu/unit/integer/requantize.hpp"
 #include "formats/codec.hpp"
 #include "formats/convert.hpp"
+#include "formats/error.hpp"
 #include "formats/interned.hpp"
 #include "policies/numerics/overflow_sample.hpp"
 #include "policies/numerics/plain_operand.hpp"
@@ -144,6 +146,69 @@ void UnitResult::finish(const OperandScales& a, const OperandScales& b, const Ze
   float* const d = product_.d;
   net::for_each_element(
       n, [&](std::int64_t i) { d[i] = net::neutral(rounded_product(wide[i], d[i])); });
+}
+
+namespace {
+
+/// RNE(x), saturated to int32.
+std::int32_t nearest_int32(double x) {
+  constexpr double kShift = 0x1.8p52;  // a number beside it has no digits below 1
+  const double rounded = std::clamp(x, -0x1p31, 0x1p31 - 1);
+  return static_cast<std::int32_t>((rounded + kShift) - kShift);
+}
+
+/// Of a result's column; of grouped convolutions and heads those of all matrices beside each other.
+unit::Epilogue epilogue_of(const net::Product& p, const OperandScales& a, const OperandScales& b,
+                           const ResultCodes& codes) {
+  if (a.kind != OperandScales::Kind::one && !a.none())
+    throw Error("layer " + std::string(p.layer) +
+                ", fprop: edges.requantize: expected one scale of activations");
+  unit::Epilogue e{.how = codes.how, .zero_point = codes.scale.zero_point};
+  const Format& format = *codes.role.format;
+  const std::int32_t end = 1 << (format.bits - (format.is_signed ? 1 : 0));
+  e.high = end - 1;
+  // Without zero points integers are used symmetrically.
+  e.low = !format.is_signed ? 0 : codes.role.zero_point ? -end : 1 - end;
+  const float of_a = a.none() ? 1 : a.values[0];
+  const std::int64_t channels = p.d_stack.inner * p.n;
+  std::vector<double> factors;
+  for (std::int64_t c = 0; c < channels; ++c) {
+    const std::size_t at = b.values.size() == 1 ? 0 : static_cast<std::size_t>(c);
+    const float of_b = b.none() ? 1 : b.values[at];
+    const double both = static_cast<double>(of_a) * static_cast<double>(of_b);
+    factors.push_back(codes.how == unit::Requantization::real
+                          ? static_cast<double>(of_a * of_b / codes.scale.scale)
+                          : both / static_cast<double>(codes.scale.scale));
+    if (codes.bias != nullptr)
+      e.bias.push_back(
+          nearest_int32(static_cast<double>(codes.bias->data[static_cast<std::size_t>(c)]) / both));
+  }
+  try {
+    e.set_factors(factors);
+  } catch (const Error& error) {
+    throw Error("layer " + std::string(p.layer) + ", fprop: edges.requantize: " + error.what());
+  }
+  return e;
+}
+
+}  // namespace
+
+void UnitResult::requantize(const OperandScales& a, const OperandScales& b, const ZeroPoints& zero,
+                            const ResultCodes& codes) {
+  const unit::Epilogue e = epilogue_of(product_, a, b, codes);
+  const auto* const sums = reinterpret_cast<const std::uint32_t*>(codes_);
+  const std::int64_t inner = product_.d_stack.inner, m = product_.m, n = product_.n;
+  const float scale = codes.scale.scale;
+  net::for_each_row(product_.d_stack.count() * m, n, [&](std::int64_t line) {
+    const std::int64_t row = line / inner % m, beside = line % inner;
+    const std::int64_t matrix = line / (m * inner) * inner + beside;
+    for (std::int64_t j = 0; j < n; ++j) {
+      std::uint32_t sum = sums[line * n + j];
+      if (!zero.none()) sum -= static_cast<std::uint32_t>(zero.excess(product_, matrix, row, j));
+      const std::int32_t code = e.code(static_cast<std::int32_t>(sum), beside * n + j);
+      product_.d[line * n + j] = static_cast<float>(code - e.zero_point) * scale;
+    }
+  });
 }
 
 void UnitResult::subtract(const ZeroPoints& zero, std::vector<double>& results) const {

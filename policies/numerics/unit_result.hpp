@@ -11,6 +11,7 @@
 #include "formats/format.hpp"
 #include "policies/numerics/operand_counts.hpp"
 #include "policies/numerics/operand_scales.hpp"
+#include "policies/numerics/recipe_layer.hpp"
 
 namespace numemu::policies {
 
@@ -58,6 +59,12 @@ class UnitResult {
   /// With zero points, what they leave in the results is subtracted first: exactly, and of two's
   /// complement results modulo 2^32, as epilogues of integer units do.
   void finish(const OperandScales& a, const OperandScales& b, const ZeroPoints& = {});
+  /// D = the numbers of codes that integers alone make of int32 results, from which zero points are
+  /// subtracted modulo 2^32: the bias RNE(bias / (s_a s_b)) is added modulo 2^32, the factor is s_a
+  /// s_b / s, in float64 for fixed point, in float32 from left to right else. Throws Error naming
+  /// the layer where the left operand has several scales.
+  void requantize(const OperandScales& a, const OperandScales& b, const ZeroPoints&,
+                  const ResultCodes&);
 
  private:
   void subtract(const ZeroPoints&, std::vector<double>& results) const;

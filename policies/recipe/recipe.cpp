@@ -33,9 +33,9 @@ constexpr std::int64_t kLargestSeed = std::int64_t{1} << 53;  // JSON numbers ar
 constexpr const char* kVersion = "numemu_recipe";
 
 const std::vector<std::string> kKeys = {
-    kVersion,     "seed",   "roles",  "gemms",      "update",   "calibrate", "layers",
-    "penalty",    "norm",   "saved",  "exchange",   "drop",     "transform", "table",
-    "objectives", "stages", "ranges", "quantizers", "codebooks", "learn"};
+    kVersion,     "seed",   "roles",  "gemms",      "update", "calibrate", "layers",
+    "penalty",    "norm",   "saved",  "exchange",   "drop",   "transform", "table",
+    "objectives", "stages", "ranges", "quantizers", "edges",  "codebooks", "learn"};
 
 /// Where the files that a recipe names are sought.
 std::string folder_of(const std::string& where) {

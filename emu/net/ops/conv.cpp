@@ -301,7 +301,7 @@ void Conv::forward(const OpCall& call, OpInputs inputs, Tensor& output) const {
                                     {&w, &b, Role::weight, {.outer = o.groups, .width = in}},
                                     output.data.data(),
                                     {.inner = o.groups, .width = out}});
-  if (o.bias) add_bias(parameters_[1].value, output);
+  if (o.bias) add_bias(call, parameters_[1].value, output);
 }
 
 void Conv::backward(const OpCall& call, const OpBackward& back) const {

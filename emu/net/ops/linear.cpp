@@ -22,6 +22,12 @@ void add_bias(const Tensor& bias, Tensor& y) {
   });
 }
 
+void add_bias(const OpCall& call, const Tensor& bias, Tensor& y) {
+  const SharedTensor read = call.numerics.table(call.step, call.layer, bias);
+  if (read == nullptr) return add_bias(bias, y);
+  if (!read->empty()) add_bias(*read, y);
+}
+
 void bias_gradient(const Tensor& grad_output, Tensor& gradient) {
   if (gradient.empty()) return;
   const std::int64_t channels = gradient.size();
@@ -114,7 +120,7 @@ Shape Linear::output_shape(Shapes inputs) const {
 
 void Linear::forward(const OpCall& call, OpInputs inputs, Tensor& output) const {
   dense_forward(call, {call.layer}, *inputs[0], parameters_[0].value, output);
-  if (parameters_.size() > 1) add_bias(parameters_[1].value, output);
+  if (parameters_.size() > 1) add_bias(call, parameters_[1].value, output);
 }
 
 void Linear::backward(const OpCall& call, const OpBackward& back) const {

@@ -10,6 +10,8 @@ namespace numemu::net {
 
 /// y [.., channels] += bias [channels] in float32.
 void add_bias(const Tensor& bias, Tensor& y);
+/// That of a product, or what the numerics read instead.
+void add_bias(const OpCall&, const Tensor& bias, Tensor& y);
 
 /// gradient [channels] = sums of grad_output [.., channels] over the leading axes: pairwise in
 /// float64, rounded once. Nothing where the gradient is empty, as of a bias that is not trained.
