@@ -236,6 +236,9 @@ Tuned tune(const TuneRequest& request, const Context& context) {
                       std::back_inserter(out.notes));
   std::ranges::move(policies::notes_on_quantizers(source.graph, source.path),
                     std::back_inserter(out.notes));
+  std::ranges::move(policies::notes_on_outputs(
+                        source.graph, "so are the probabilities that bias and distill follow"),
+                    std::back_inserter(out.notes));
   if (source.before)
     out.notes.emplace_back(
         "The checkpoint was tuned or fine-tuned before: float32 is its weights, not the network "

@@ -15,6 +15,7 @@
 #include "experiments/report/layer_ranking.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/json_reader.hpp"
+#include "policies/notes/notes.hpp"
 #include "policies/recipe/checkpoint.hpp"
 #include "policies/recipe/role_json.hpp"
 
@@ -120,6 +121,19 @@ std::string decibel_text(const std::optional<double>& db) {
   return db ? fmt::format("{:.1f}", *db) : "-";
 }
 
+/// The first score of each further output.
+std::vector<const RowScore*> further_scores(const Row& row) {
+  std::vector<const RowScore*> scores;
+  std::string last;
+  for (const RowScore& score : row.scores) {
+    const std::size_t end = score.name.rfind('/');
+    if (end == score.name.npos || score.name.substr(0, end) == last) continue;
+    last = score.name.substr(0, end);
+    scores.push_back(&score);
+  }
+  return scores;
+}
+
 ResultTable table_of(const std::string& title, const std::vector<SensitivityCell>& cells,
                      bool tuned) {
   ResultTable table{title,
@@ -127,6 +141,8 @@ ResultTable table_of(const std::string& title, const std::vector<SensitivityCell
                      "95 % interval", "output SQNR dB", "predicted", "overflow", "underflow"},
                     {}};
   if (tuned) table.header[3] = "output SQNR dB against the tuned weights";
+  for (const RowScore* score : further_scores(*cells.front().record->row))
+    table.header.push_back(score->name);
   for (const SensitivityCell& cell : cells) {
     const Record& r = *cell.record;
     double overflow = 0, underflow = 0;
@@ -139,6 +155,8 @@ ResultTable table_of(const std::string& title, const std::vector<SensitivityCell
                           loses_numbers(r) ? "NaN" : decibel_text(r.sqnr_db),
                           decibel_text(r.predicted_sqnr_db), fmt::format("{:.1e}", overflow),
                           fmt::format("{:.1e}", underflow)});
+    for (const RowScore* score : further_scores(*r.row))
+      table.rows.back().push_back(score->value ? fmt::format("{:.4g}", *score->value) : "-");
   }
   return table;
 }
@@ -152,6 +170,7 @@ Conclusion run_sensitivity(const ExperimentRun& run) {
   const std::int64_t images = run.settings.integer("images");
   net::Dataset dataset = net::load_dataset(run.settings.text("data"), run.folders.cache);
   TrainedNet trained = load_trained_net(net, dataset, run.folders);
+  dataset = at_outputs_of(trained.graph, dataset);
 
   std::vector<std::string> layers;
   for (const net::GemmLayer& layer : net::gemm_layers(trained.graph)) {
@@ -225,6 +244,10 @@ Conclusion run_sensitivity(const ExperimentRun& run) {
   }
   // What SQNR and accuracy compare with, which differs for a tuned network.
   std::ranges::move(baseline_notes(bench.trained), std::back_inserter(conclusion.sentences));
+  std::ranges::move(policies::notes_on_outputs(
+                        bench.trained.graph,
+                        "layers are ranked by that one, and the last columns show the others"),
+                    std::back_inserter(conclusion.sentences));
   std::ranges::move(ranking_sentences(rank_layers(records)),
                     std::back_inserter(conclusion.sentences));
   return conclusion;

@@ -85,4 +85,29 @@ Graph subgraph(Graph& graph, std::span<const std::string> from, const std::strin
   return part;
 }
 
+std::vector<Tensor> PartFromInputs::read(std::vector<Tensor> batch) const {
+  std::vector<Tensor> tensors;
+  for (const std::size_t input : inputs) tensors.push_back(std::move(batch.at(input)));
+  return tensors;
+}
+
+PartFromInputs part_from_inputs(Graph& graph, const std::string& to) {
+  const std::size_t inputs = graph.inputs.size();
+  std::vector<bool> needed(graph.value_count());
+  needed[find_value(graph, to)] = true;
+  for (std::size_t v = graph.value_count(); v-- > inputs;) {
+    if (!needed[v]) continue;
+    for (const int read : graph.nodes[v - inputs].inputs) needed[read] = true;
+  }
+  PartFromInputs part;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < inputs; ++i) {
+    if (!needed[i]) continue;
+    part.inputs.push_back(i);
+    names.push_back(graph.inputs[i].name);
+  }
+  part.graph = subgraph(graph, names, to);
+  return part;
+}
+
 }  // namespace numemu::net

@@ -291,6 +291,8 @@ Row run_point(const Point& point, const Workbench& bench, PointCache& cache, con
                                     static_cast<std::size_t>(point.row.stage.value_or(0))),
         policies::recipe_notes(recipe, bench.reference),
         notes_of(NoteKind::ranges, policies::notes_on_ranges(recipe)),
+        notes_of(NoteKind::first_output,
+                 policies::notes_on_outputs(graph, "the others have their metrics")),
         notes_of(NoteKind::quantizers, policies::notes_on_quantizers(graph, bench.trained.path)),
         policies::notes_on_calibration(recipe,
                                        point.recipe_name.find("calibrate.") != std::string::npos),

@@ -47,6 +47,8 @@ std::string_view to_string(NoteKind kind) {
       return "odd samples";
     case NoteKind::left_out_samples:
       return "left out samples";
+    case NoteKind::first_output:
+      return "first output";
     case NoteKind::other:
       break;
   }

@@ -30,6 +30,7 @@ enum class NoteKind : std::uint8_t {
   top5,
   odd_samples,
   left_out_samples,
+  first_output,
 };
 
 /// As rows have it: "scale elements".

@@ -325,6 +325,13 @@ std::vector<std::string> notes_on_quantizers(const net::Graph& graph, const std:
       exported ? "the exported network, not to the one before" : "the network as it stands")};
 }
 
+std::vector<std::string> notes_on_outputs(const net::Graph& graph, const std::string& more) {
+  if (graph.outputs.size() < 2) return {};
+  return {fmt::format("The output's SQNR and its prediction are those of {}, the first of {} "
+                      "outputs; {}.",
+                      graph.outputs.front().name, graph.outputs.size(), more)};
+}
+
 std::vector<Note> notes_on_calibration(const BoundRecipe& recipe, bool named) {
   CalibrationPolicy any = recipe->calibration();
   if (!named && recipe->json()["calibrate"] == Recipe().json()["calibrate"]) return {};

@@ -33,6 +33,10 @@ std::string own_quantizers(const net::Graph&, const std::string& path);
 /// Of a network with some of those, or with casts: how many, and that float32 contains them.
 std::vector<std::string> notes_on_quantizers(const net::Graph&, const std::string& path);
 
+/// Of a network of several outputs: that SQNR and predictions are those of the first. `more` ends
+/// the sentence.
+std::vector<std::string> notes_on_outputs(const net::Graph&, const std::string& more);
+
 /// `named`: the key was set on purpose. Of a recipe none of whose scales depend on its key
 /// `calibrate`.
 std::vector<Note> notes_on_calibration(const BoundRecipe&, bool named);

@@ -2,6 +2,7 @@
 #include "policies/tuning/layer_statistics.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/subgraph.hpp"
@@ -38,15 +39,13 @@ std::vector<BiasedLayer> biased_layers(const net::Graph& graph) {
 
 ChannelStatistics channel_statistics(net::Graph& graph, const std::string& node,
                                      net::Numerics& numerics, const Calibration& calibration) {
-  std::vector<std::string> inputs;
-  for (const net::GraphInput& input : graph.inputs) inputs.push_back(input.name);
-  const net::Graph part = net::subgraph(graph, inputs, node);
+  const net::PartFromInputs part = net::part_from_inputs(graph, node);
   ChannelStatistics statistics;
   double before = 0;
   calibration.for_each([&](std::int64_t first, std::vector<net::Tensor> batch) {
     const CalibrationStep step(first, batch.at(0).dim(0));
     numerics.begin_step(step);
-    const net::Tensor y = net::forward(part, batch, numerics, step);
+    const net::Tensor y = net::forward(part.graph, part.read(std::move(batch)), numerics, step);
     numerics.end_step(step);
     const std::int64_t channels = y.dim(-1), n = y.size() / channels;
     statistics.mean.resize(static_cast<std::size_t>(channels));

@@ -51,30 +51,6 @@ void require_plain(const Tuning& tuning, const std::string& layer, std::string_v
   if (recipe.masks[RolePart::activation]) refuse("roles.activation.mask");
 }
 
-/// The network up to a node, and which inputs it reads.
-struct Part {
-  net::Graph graph;
-  std::vector<std::size_t> inputs;
-};
-
-Part part_to(net::Graph& graph, std::size_t node) {
-  std::vector<bool> needed(graph.value_count());
-  needed[graph.value_of(node)] = true;
-  for (std::size_t i = node + 1; i-- > 0;) {
-    if (!needed[graph.value_of(i)]) continue;
-    for (const int input : graph.nodes[i].inputs) needed[input] = true;
-  }
-  Part part;
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
-    if (!needed[i]) continue;
-    part.inputs.push_back(i);
-    names.push_back(graph.inputs[i].name);
-  }
-  part.graph = net::subgraph(graph, names, graph.nodes[node].name);
-  return part;
-}
-
 /// heard(product) of the layer's forward product.
 class Hearing final : public net::Forwarding {
  public:
@@ -105,15 +81,14 @@ void run_to(const Tuning& tuning, net::Graph& graph, net::Numerics& numerics,
             const TunedLayer& layer, std::int64_t samples,
             const std::function<void(const net::Product&)>& heard,
             const std::function<void(const net::Tensor&)>& given) {
-  const Part part = part_to(graph, layer.node);
+  const net::PartFromInputs part = net::part_from_inputs(graph, graph.nodes[layer.node].name);
   Hearing hearing(numerics, layer.name, heard);
   const std::int64_t all = tuning.calibration.samples,
                      count = samples == 0 ? all : std::min(all, samples);
   for (std::int64_t first = 0; first < count; first += kBatch) {
     const std::int64_t size = std::min(kBatch, count - first);
-    std::vector<net::Tensor> batch = tuning.calibration.batch(first, size), read;
-    for (const std::size_t input : part.inputs) read.push_back(std::move(batch[input]));
-    given(net::forward(part.graph, read, hearing, CalibrationStep(first, size)));
+    given(net::forward(part.graph, part.read(tuning.calibration.batch(first, size)), hearing,
+                       CalibrationStep(first, size)));
   }
 }
 

@@ -1,8 +1,11 @@
 // Networks of several inputs and outputs: data sets that name them, metrics per output, models
 // prepared once.
 #include <algorithm>
+#include <cmath>
+#include <map>
 
 #include "api/networks.hpp"
+#include "api/studies.hpp"
 #include "tests/api/workplace.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/model/onnx_models.hpp"
@@ -281,6 +284,136 @@ TEST_CASE("a network of two inputs trains on its first output, and is tuned and 
   const experiments::Row exported =
       api::evaluate({.net = w / "q.onnx", .data = data}, {}, w.context).row;
   CHECK(exported.score("boxes/mse") != nullptr);
+}
+
+TEST_CASE("a row says that SQNR is that of the first of several outputs", "[fast]") {
+  Workplace w;
+  const std::string model = two_heads(w);
+  const std::string data =
+      "npy:" + archive(w, "d.npz", {kQuery, kKey, boxes(), labels()}) + ",test=32";
+  const experiments::Row row =
+      api::evaluate({.net = model, .data = data, .recipe = kStatic}, {}, w.context).row;
+  CHECK(std::ranges::count_if(row.notes, [](const std::string& note) {
+          return note.find("those of logits, the first of 2 outputs") != note.npos;
+        }) == 1);
+}
+
+TEST_CASE("codes of tensors between operators: a row without predictions, refused exports",
+          "[fast]") {
+  Workplace w;
+  const std::string model = two_heads(w);
+  const std::string data =
+      "npy:" + archive(w, "d.npz", {boxes(), kKey, kQuery, labels()}) + ",test=32";
+  const auto recipe = [](const std::string& edges) {
+    return R"({"numemu_recipe": 1, "calibrate": {"samples": 16}, "roles": {
+        "weight": {"format": "int8", "granularity": "channel"},
+        "activation": {"format": "uint8", "zero_point": "calibrated"}},
+        "gemms": {"fprop": {"unit": "intel.emr.vpdpbusd"}})" +
+           edges + "}";
+  };
+  const auto row = [&](const std::string& edges) {
+    return api::evaluate({.net = model, .data = data, .recipe = recipe(edges)}, {}, w.context).row;
+  };
+  const experiments::Row plain = row(""), coded = row(R"(, "edges": "static")");
+  CHECK(plain.predicted.sqnr_db);
+  CHECK_FALSE(coded.predicted.sqnr_db);
+  CHECK_THAT(coded.predicted.left_out, Contains("(edges)"));
+  // The result is rounded, too.
+  CHECK(*coded.metrics.sqnr_db < *plain.metrics.sqnr_db);
+  for (const std::string how : {"float", "fixed-point-single", "fixed-point-double"}) {
+    const experiments::Row whole =
+        row(R"(, "edges": {"rule": "static", "requantize": ")" + how + "\"}");
+    CHECK(std::fabs(*whole.metrics.sqnr_db - *coded.metrics.sqnr_db) < 1);
+  }
+  CHECK_THAT(message_of([&] {
+               api::export_network(
+                   {.net = model, .data = data, .recipe = recipe(R"(, "edges": "static")")},
+                   {.out = w / "q.onnx"}, w.context);
+             }),
+             Contains("codes of tensors between operators (edges)"));
+}
+
+TEST_CASE("sensitivity of a network of two inputs and two outputs", "[fast]") {
+  Workplace w;
+  const std::string model = two_heads(w);
+  const std::string data =
+      "npy:" + archive(w, "d.npz", {kQuery, kKey, boxes(), labels()}) + ",test=32,classes=4";
+  const api::ExperimentResult result =
+      api::run_experiment({.name = "sensitivity",
+                           .size = "smoke",
+                           .out = w / "sensitivity",
+                           .settings = {"net=" + model, "data=" + data, "formats=int4"}},
+                          w.context);
+  const experiments::ResultTable& table = result.conclusion.tables.at(0);
+  std::map<std::string, std::vector<std::string>> rows;
+  for (const std::vector<std::string>& row : table.rows) rows[row[0]] = row;
+  REQUIRE(rows.size() == 3);
+  CHECK(table.header.back() == "boxes/mse");
+  for (const auto& [layer, row] : rows) {
+    INFO(layer);
+    REQUIRE(row.size() == table.header.size());
+    CHECK(std::isfinite(std::stod(row.back())));
+  }
+  // The first output's SQNR says nothing of a layer of the second; the last column does.
+  std::vector<std::string> first, second;
+  for (const auto& [layer, row] : rows) {
+    if (layer != "all layers") (row[3] == "-" ? second : first) = row;
+  }
+  REQUIRE_FALSE(first.empty());
+  REQUIRE_FALSE(second.empty());
+  CHECK(second.back() != first.back());
+  const std::vector<std::string>& said = result.conclusion.sentences;
+  CHECK(std::ranges::count_if(said, [](const std::string& sentence) {
+          return sentence.find("layers are ranked by that one") != sentence.npos;
+        }) == 1);
+}
+
+TEST_CASE("every tuning step serves layers that depend on one of two inputs", "[fast]") {
+  Workplace w;
+  const std::string model =
+      w.file("towers.onnx", ModelWriter()
+                                .input("query", {-1, kWidth})
+                                .input("key", {-1, kWidth})
+                                .floats("a.weight", {kWidth, 6}, floats(kWidth * 6, 1000))
+                                .floats("a.bias", {6}, floats(6, 1100))
+                                .floats("b.weight", {kWidth, 6}, floats(kWidth * 6, 2000))
+                                .floats("b.bias", {6}, floats(6, 2100))
+                                .floats("c.weight", {12, kClasses}, floats(12 * kClasses, 3000))
+                                .floats("c.bias", {kClasses}, floats(kClasses, 3100))
+                                .floats("d.weight", {12, 2}, floats(24, 4000))
+                                .node("Gemm", {"query", "a.weight", "a.bias"}, {"left"})
+                                .node("Gemm", {"key", "b.weight", "b.bias"}, {"right"})
+                                .node("Relu", {"left"}, {"bounded"})
+                                .node("Concat", {"bounded", "right"}, {"both"},
+                                      {net::test::attribute("axis", std::int64_t{1})})
+                                .node("MatMul", {"both", "d.weight"}, {"boxes"})
+                                .node("Gemm", {"both", "c.weight", "c.bias"}, {"logits"})
+                                .output("logits")
+                                .output("boxes")
+                                .file());
+  const std::string data = "npy:" + archive(w, "d.npz", {kQuery, kKey, boxes(), labels()}) +
+                           ",test=16,validation=8,classes=4";
+  for (const std::string steps :
+       {"calibrate", "adaquant(iterations=20)", "adaround(iterations=20)", "gptq", "batch_norm",
+        "bias_correction", "bias(epochs=1)", "distill(epochs=1)", "light"}) {
+    INFO(steps);
+    const api::Tuned tuned = api::tune({.net = model,
+                                        .data = data,
+                                        .recipe = kStatic,
+                                        .steps = steps,
+                                        .out = w / ("tuned-" + steps.substr(0, steps.find('(')))},
+                                       w.context);
+    CHECK(tuned.layers.size() == 4);
+    for (const api::Tuned::Decibels& layer : tuned.layers) {
+      INFO(layer.layer);
+      CHECK(std::isfinite(layer.before));
+      CHECK(std::isfinite(layer.after));
+    }
+    CHECK(tuned.after.value().n == 8);
+    CHECK(std::ranges::count_if(tuned.notes, [](const std::string& note) {
+            return note.find("are those of logits, the first of 2 outputs") != note.npos;
+          }) == 1);
+  }
 }
 
 TEST_CASE("a recipe is its JSON text, too", "[fast]") {

@@ -1,8 +1,12 @@
 // Parts of a network, one after the other, compute the bits of the whole in both directions.
 #include "emu/net/subgraph.hpp"
 
+#include <memory>
+
 #include "emu/net/backward.hpp"
 #include "emu/net/nets.hpp"
+#include "emu/net/ops/binary.hpp"
+#include "emu/net/ops/linear.hpp"
 #include "tests/catch.hpp"
 #include "tests/emu/net/op_check.hpp"
 #include "tests/emu/net/train/stateful.hpp"
@@ -86,6 +90,27 @@ TEST_CASE("a part that crosses a branch takes all values that lead into it", "[f
   const std::vector<std::string> one{branches[0]};
   CHECK_THROWS_WITH(subgraph(graph, one, output),
                     Catch::Contains("also depends on the input input"));
+}
+
+TEST_CASE("a part starts from the inputs that its value depends on", "[fast]") {
+  Graph graph;
+  graph.name = "two";
+  graph.inputs = {{"left", {3}}, {"right", {4}}};
+  const int left = graph.add("a", std::make_unique<Linear>(3, 2), {0});
+  const int right = graph.add("b", std::make_unique<Linear>(4, 2), {1});
+  graph.add("sum", std::make_unique<Binary>("add"), {left, right});
+  initialize(graph, 1);
+  const std::vector<Tensor> batch = {test::random_tensor({2, 3}, 3),
+                                     test::random_tensor({2, 4}, 4)};
+  Numerics float32;
+  const PartFromInputs b = part_from_inputs(graph, "b");
+  CHECK(b.inputs == std::vector<std::size_t>{1});
+  const std::vector<Tensor> read = b.read(batch);
+  REQUIRE(read.size() == 1);
+  CHECK(forward(b.graph, read, float32).shape == Shape{2, 2});
+  const PartFromInputs sum = part_from_inputs(graph, "sum");
+  CHECK(sum.inputs == std::vector<std::size_t>{0, 1});
+  CHECK(forward(sum.graph, sum.read(batch), float32).data == forward(graph, batch, float32).data);
 }
 
 TEST_CASE("parts that cannot be are refused", "[fast]") {
