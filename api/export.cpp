@@ -63,14 +63,15 @@ void describe(net::Checkpoint& out, const Recipe& recipe, const net::OnnxLayers&
 
 /// What a reader needs beside codes and scales to compute the same: the network, and the ranges
 /// that give the recipe the same scales.
-net::Checkpoint described(const TrainedNet& trained, bool folded, const Dataset& dataset,
-                          const Recipe& recipe, const net::OnnxLayers& layers) {
+net::Checkpoint described(const TrainedNet& trained, const OpenRequest& names,
+                          const Dataset& dataset, const Recipe& recipe,
+                          const net::OnnxLayers& layers) {
   net::Checkpoint out;
   out.metadata = {{"net", trained.graph.name}, {"data", dataset.name()}};
   describe(out, recipe, layers,
-           folded || (trained.path.ends_with(".safetensors") &&
-                      net::is_folded(net::read_weights(trained.path))));
-  if (!trained.source.empty()) net::add_graph(out, net::load_network(trained.path, dataset).onnx);
+           names.fold_batch_norm || (trained.path.ends_with(".safetensors") &&
+                                     net::is_folded(net::read_weights(trained.path))));
+  if (!trained.source.empty()) net::add_graph(out, net::load_network(names.net, dataset).onnx);
   return out;
 }
 
@@ -121,13 +122,13 @@ Agreement export_on_data(const Export& e) {
   std::optional<net::ImportedFile> source;
   if (e.onnx) {
     // The file that the network came from, quantized; of a reference network a file of our own.
-    if (!trained.source.empty()) source = net::source_file(trained.path, dataset);
+    if (!trained.source.empty()) source = net::source_file(e.names.net, dataset);
     write_atomically(e.asked.out, {source ? net::quantized_file(*source, graph, layers)
                                           : net::export_onnx(graph, layers)});
   } else {
     policies::require_coded_layers(layers, graph);
     net::write_coded(e.asked.out, graph, layers,
-                     described(trained, e.names.fold_batch_norm, dataset, plain, layers));
+                     described(trained, e.names, dataset, plain, layers));
   }
   const Graph back = net::load_network(e.asked.out, dataset).graph;
   if (e.onnx) {

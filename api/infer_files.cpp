@@ -316,6 +316,12 @@ std::vector<NamedArray> named_arrays(std::span<const net::NamedTensor> given) {
 
 net::ImportedModel load_model(const std::string& name, const std::vector<NamedArray>& inputs,
                               const Folders& folders) {
+  if (const auto given = net::network_with_weights(name);
+      given && net::names_onnx_file(given->first)) {
+    net::ImportedModel model = load_model(given->first, inputs, folders);
+    net::load_parameters(model.graph, net::read_weights(given->second), given->second);
+    return model;
+  }
   if (!net::names_onnx_file(name)) return checkpoint_model(name, inputs, folders);
   net::OnnxModel file = net::read_onnx(name);
   net::ImportOptions options = shapes_of(file, inputs);
@@ -357,7 +363,7 @@ net::ImportedModel opened_model(const InferRequest& asked, const std::vector<Nam
 std::optional<net::ImportedFile> source_of(const std::string& name,
                                            const std::vector<NamedArray>& inputs,
                                            const net::ImportedModel& opened) {
-  std::optional<net::OnnxModel> file = net::source_model(net::name_and_file(name).second);
+  std::optional<net::OnnxModel> file = net::source_model(name);
   if (!file) return std::nullopt;
   net::ImportOptions options = shapes_of(*file, inputs);
   options.one_sample = opened.inputs.at(0).batch_axis == net::kNoBatch;

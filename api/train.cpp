@@ -415,7 +415,7 @@ Trained train(const TrainRequest& request, const Context& context, const TrainHo
         *out.stage, out.stages));
 
   const policies::FixedRanges ranges =
-      quantized ? quantized->learned_ranges() : policies::FixedRanges();
+      quantized ? quantized->learned_ranges(asked.train.patience > 0) : policies::FixedRanges();
   net::write_safetensors(out.checkpoint, described(network, dataset, settled, ranges),
                          storage(asked.store));
   const Graph stored = net::load_network(out.checkpoint, dataset).graph;

@@ -31,6 +31,7 @@
 #include "policies/recipe/checkpoint.hpp"
 #include "policies/tuning/run_steps.hpp"
 #include "policies/tuning/tune_step.hpp"
+#include "policies/tuning/tuned_layers.hpp"
 
 namespace numemu::api {
 namespace {
@@ -59,7 +60,7 @@ Source load(const TuneRequest& asked, const Dataset& dataset, const Folders& fol
                 std::move(identity),
                 {},
                 true};
-  if (!trained.source.empty()) source.onnx = net::load_network(trained.path, dataset).onnx;
+  if (!trained.source.empty()) source.onnx = net::load_network(asked.net, dataset).onnx;
   if (asked.keep_batch_norm) {
     source.folded =
         trained.path.ends_with(".safetensors") && net::is_folded(net::read_weights(trained.path));
@@ -239,6 +240,8 @@ Tuned tune(const TuneRequest& request, const Context& context) {
   std::ranges::move(policies::notes_on_outputs(
                         source.graph, "so are the probabilities that bias and distill follow"),
                     std::back_inserter(out.notes));
+  if (std::string note = policies::note_on_recurrent(steps, source.graph, recipe); !note.empty())
+    out.notes.push_back(std::move(note));
   if (source.before)
     out.notes.emplace_back(
         "The checkpoint was tuned or fine-tuned before: float32 is its weights, not the network "

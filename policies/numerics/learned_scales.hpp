@@ -20,8 +20,9 @@ class LearnsScales {
   virtual void give_scales_to(UseScales) = 0;
   /// That of the steps that follow; 0 before the first call.
   virtual void set_learning_rate(double) = 0;
-  /// The ranges that codes reach under what was learned so far; empty before the first step.
-  virtual FixedRanges learned() const = 0;
+  /// The ranges that codes reach under what was learned so far, or with `best` until the end of the
+  /// epoch with the lowest validation loss; empty before the first step.
+  virtual FixedRanges learned(bool best) const = 0;
 };
 
 }  // namespace numemu::policies

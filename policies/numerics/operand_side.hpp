@@ -35,6 +35,21 @@ class OperandSide {
   virtual FlagCounts flags() const { return {}; }
 };
 
+/// An operand whose windows, groups or steps of a sequence are copied out in float32, as a plain
+/// GEMM kernel reads im2col: its source is its matrices [count * rows, k], zeros where borders are.
+class CopiedSide {
+ public:
+  CopiedSide(const net::Product&, const net::ProductSide&);
+  CopiedSide(const CopiedSide&) = delete;
+  CopiedSide& operator=(const CopiedSide&) = delete;
+  const net::ProductSide& side() const { return side_; }
+
+ private:
+  net::Tensor matrices_;
+  unit::Gather gather_;
+  net::ProductSide side_;
+};
+
 /// Codes that lie as the source does, read by its own gather.
 class PlainSide final : public OperandSide {
  public:

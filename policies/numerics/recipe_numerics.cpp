@@ -107,11 +107,11 @@ void RecipeNumerics::set_learning_rate(double rate) {
   }
 }
 
-FixedRanges RecipeNumerics::learned_ranges() const {
+FixedRanges RecipeNumerics::learned_ranges(bool best) const {
   FixedRanges all;
   for (const auto& policy : stack_.policies()) {
     const auto* const learner = dynamic_cast<const LearnsScales*>(policy.get());
-    if (learner != nullptr) all.merge(learner->learned());
+    if (learner != nullptr) all.merge(learner->learned(best));
   }
   return all;
 }

@@ -77,7 +77,7 @@ class RecipeNumerics : private NumericsStack, public net::Forwarding {
   /// Of the steps that follow, for policies that learn scales.
   void set_learning_rate(double);
   /// The ranges that training has learned so far: with_ranges() uses them.
-  FixedRanges learned_ranges() const;
+  FixedRanges learned_ranges(bool best = false) const;
 
   /// See RoleNumerics.
   StaticScales static_scales() const { return roles_.static_scales(); }

@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
+#include <utility>
 
 #include "emu/net/ops/elementwise.hpp"
 #include "emu/net/profile.hpp"
 #include "emu/unit/unit.hpp"
 #include "formats/error.hpp"
 #include "policies/numerics/operand_scales.hpp"
+#include "policies/numerics/operand_side.hpp"
 #include "policies/numerics/weight_tiles.hpp"
 
 namespace numemu::policies {
@@ -29,19 +32,19 @@ bool rows_in_order(const net::ProductSide& side) {
 }  // namespace
 
 SlicedSide::SlicedSide(const RoleQuantizer& quantizer, const net::Product& p,
-                       const net::ProductSide& side, const RandomPiece& random)
-    : format_(quantizer.policy().block->element),
-      stack_(side.stack),
-      transposed_(side.along_rows),
-      rows_(side.stack.rows(side.source->size())),
-      block_(quantizer.policy().block->size) {
-  if (!reads_whole_lines(p, side) || !rows_in_order(side)) {
-    throw Error(fmt::format(
-        "layer {}, {}: unit reads codes and blocks have float32 scales: expected a product without "
-        "windows, or a unit that takes float32",
-        p.layer, net::to_string(p.kind)));
-  }
-  if (quantizer.policy().granularity == Granularity::tile) {
+                       const net::ProductSide& given, const RandomPiece& random)
+    : format_(quantizer.policy().block->element), block_(quantizer.policy().block->size) {
+  const bool tiles = quantizer.policy().granularity == Granularity::tile;
+  std::optional<CopiedSide> copied;
+  // A window's depth runs over taps: blocks and tiles are those of the matrix that a kernel reads.
+  if (!reads_whole_lines(p, given) || !rows_in_order(given) ||
+      (tiles && WeightTiles(given.source->shape, block_).taps != 1))
+    copied.emplace(p, given);
+  const net::ProductSide& side = copied ? copied->side() : given;
+  stack_ = side.stack;
+  transposed_ = side.along_rows;
+  rows_ = side.stack.rows(side.source->size());
+  if (tiles) {
     read_tiles(quantizer, side, random);
     return;
   }

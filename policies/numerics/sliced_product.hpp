@@ -14,8 +14,9 @@ namespace numemu::policies {
 /// One operand: codes of lines along the depth, and the scale of every block of a line.
 class SlicedSide {
  public:
-  /// Blocks of the role's size, or tiles. Throws Error naming layer and product where a gather
-  /// reads anything but whole lines, and where groups begin inside blocks.
+  /// Blocks of the role's size, or tiles, of the operand's lines; of the matrix that windows and
+  /// steps of a sequence become (CopiedSide). Throws Error naming layer and product where groups
+  /// begin inside blocks.
   SlicedSide(const RoleQuantizer&, const net::Product&, const net::ProductSide&,
              const RandomPiece&);
 
@@ -32,8 +33,8 @@ class SlicedSide {
 
   const Format* format_;
   net::Stack stack_;
-  bool transposed_;
-  std::int64_t rows_, length_ = 0, block_;
+  bool transposed_ = false;
+  std::int64_t rows_ = 0, length_ = 0, block_;
   std::int64_t line_length_ = 0, per_line_ = 0;  ///< elements and scales of a line of the source
   std::vector<std::uint8_t> codes_;
   std::vector<float> scales_;

@@ -31,7 +31,9 @@ class StagedNumerics : public net::Forwarding {
 
   /// See RecipeNumerics; of the stage in force.
   void set_learning_rate(double rate) { numerics_[begun_.size()]->set_learning_rate(rate); }
-  FixedRanges learned_ranges() const { return numerics_[begun_.size()]->learned_ranges(); }
+  FixedRanges learned_ranges(bool best = false) const {
+    return numerics_[begun_.size()]->learned_ranges(best);
+  }
 
   /// The stage in an epoch, as Recipe::in_stage() counts them; of later epochs the one in force.
   std::size_t stage(std::int64_t epoch) const;

@@ -55,7 +55,7 @@ Json canonical_layers(const Json& base, const JsonReader& layers, RecipeUnits& u
   if (!layers.value().is_array()) layers.fail("an array");
   for (std::size_t i = 0; i < layers.value().size(); ++i) {
     const JsonReader given = layers.element(i);
-    std::vector<std::string> keys = {"match", "roles", "gemms"};
+    std::vector<std::string> keys = {"match", "optional", "roles", "gemms"};
     for (const PolicySlot& slot : policy_slots()) {
       if (slot.of_layers) keys.emplace_back(slot.object());
     }
@@ -67,6 +67,9 @@ Json canonical_layers(const Json& base, const JsonReader& layers, RecipeUnits& u
     const JsonReader match = entry.member("match");
     if (!match.value().is_string()) match.fail("a glob on layer names");
     Json patch = {{"match", match.text("")}};
+    const JsonReader optional = entry.member("optional");
+    if (!optional.is_null() && !optional.value().is_boolean()) optional.fail("true or false");
+    if (!optional.is_null() && optional.value().get<bool>()) patch["optional"] = true;
     if (entry.has("roles")) patch["roles"] = entry.value()["roles"];
     if (entry.has("gemms")) patch["gemms"] = canonical_gemm_patches(entry.member("gemms"), units);
     write_choices(read_choices(entry), /*explicit_none=*/true, patch);

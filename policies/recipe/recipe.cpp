@@ -276,7 +276,7 @@ void Recipe::require_matches(const std::vector<std::string>& layer_names,
   const Json& layers = (*json_)["layers"];
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const std::string pattern = layers[i]["match"];
-    bool matched = false;
+    bool matched = layers[i].value("optional", false);
     for (const std::string& name : layer_names) matched = matched || glob_match(pattern, name);
     if (!matched) {
       throw Error(fmt::format("{}: layers[{}].match: '{}' matches no layer; the layers are {}",
@@ -299,7 +299,8 @@ void Recipe::require_policy_matches(const net::Graph& graph, const std::string& 
     while (slot < choices.size() && (!choices[slot] || slots[slot].of_products)) ++slot;
     // clang 14 captures no structured binding by default.
     const auto matched = [&pattern = match](const auto& name) { return glob_match(pattern, name); };
-    const bool matches = std::any_of(names.begin(), names.end(), matched);
+    const bool matches = (*json_)["layers"][i].value("optional", false) ||
+                         std::any_of(names.begin(), names.end(), matched);
     if (slot == choices.size() || matches) continue;
     throw Error(
         fmt::format("{}: layers[{}].{}: '{}' matches only products inside a layer, where a "

@@ -12,13 +12,14 @@
 #include <bit>
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <string_view>
 
-#include "emu/net/ops/conv.hpp"
 #include "emu/net/profile.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "policies/numerics/operand_scales.hpp"
+#include "policies/numerics/operand_side.hpp"
 #include "policies/numerics/rotation.hpp"
 #include "policies/policy.hpp"
 #include "policies/recipe/bound_recipe.hpp"
@@ -56,51 +57,27 @@ class HadamardBackward final : public Policy {
     const auto* const options = binding().of<BackwardOptions>(given.layer);
     if (options == nullptr || !options->rotates(given.kind))
       return Forwarding::product(step, given);
-    if (!reads_whole_lines(given, given.a) || !reads_whole_lines(given, given.b))
-      refuse_parts(given.layer, given.kind);
     net::Product product = given;
-    net::Tensor &a = kept(given.a, 0), &b = kept(given.b, 1);
+    // Windows shift what the depth pairs: they are copied out before they are rotated.
+    std::optional<CopiedSide> copied_a, copied_b;
+    if (!reads_whole_lines(given, given.a) || !reads_whole_lines(given, given.b)) {
+      product.a = copied_a.emplace(given, given.a).side();
+      product.b = copied_b.emplace(given, given.b).side();
+    }
+    net::Tensor &a = kept(product.a, 0), &b = kept(product.b, 1);
     {
       const net::Section section(net::SectionKind::quantize, given.layer,
                                  net::to_string(given.kind));
       const std::vector<float> signs = signs_of(step, given);
-      rotate_side(given.a, signs, options->block, true, a);
-      rotate_side(given.b, signs, options->block, false, b);
+      rotate_side(product.a, signs, options->block, true, a);
+      rotate_side(product.b, signs, options->block, false, b);
     }
     product.a.source = &a;
     product.b.source = &b;
     Forwarding::product(step, product);
   }
 
-  void require_trainable(const std::string&) const override {
-    for (const BoundProduct& product : binding().recipe.products()) {
-      const auto* const options = binding().of<BackwardOptions>(product.gemm.name);
-      if (options == nullptr || !multiplies_parts(*product.gemm.node->op)) continue;
-      for (const GemmKind kind : {GemmKind::wgrad, GemmKind::dgrad})
-        if (options->rotates(kind)) refuse_parts(product.gemm.name, kind);
-    }
-  }
-
  private:
-  [[noreturn]] void refuse_parts(std::string_view layer, GemmKind kind) const {
-    throw Error(fmt::format(
-        "{}: layer {}, {}: expected a product that reads whole tensors, not windows, groups or "
-        "steps of a sequence, for hadamard-backward (transform null in an entry of layers)",
-        binding().where, layer, net::to_string(kind)));
-  }
-
-  /// Whether the operator's products read windows, groups or steps.
-  static bool multiplies_parts(const net::Op& op) {
-    if (const auto* const conv = dynamic_cast<const net::Conv*>(&op)) {
-      const auto whole = [](const net::ConvAxis& axis) {
-        return axis.kernel == 1 && axis.stride == 1 && axis.spread == 1 && axis.pad_before == 0 &&
-               axis.pad_after == 0;
-      };
-      return conv->options().groups != 1 || !std::ranges::all_of(conv->options().axes, whole);
-    }
-    return op.kind() == "lstm" || op.kind() == "gru" || op.kind() == "rnn";
-  }
-
   /// Room for a rotated side, kept for later products by its size: arrays that are allocated anew,
   /// or grow again, are filled with zeros, a twentieth of the time of quantization.
   static net::Tensor& kept(const net::ProductSide& side, std::size_t place) {

@@ -18,6 +18,7 @@
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/pairwise.hpp"
+#include "formats/storage/array.hpp"
 #include "policies/calibrate/least_squares.hpp"
 #include "policies/calibrate/reference.hpp"
 #include "policies/tuning/gptq.hpp"
@@ -373,9 +374,9 @@ class AdaQuant final : public TuneStep {
       after += errors_[i + 3];
     }
     return fmt::format(
-        "{} layers: sum of mean squared errors {:.4g} before, {:.4g} after; error of rounding the "
+        "{}: sum of mean squared errors {:.4g} before, {:.4g} after; error of rounding the "
         "weights as predicted within {:.1e}",
-        layers_.size(), before, after, off);
+        counted(std::ssize(layers_), "layer"), before, after, off);
   }
 
  private:

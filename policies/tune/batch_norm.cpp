@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "formats/error.hpp"
+#include "formats/storage/array.hpp"
 #include "policies/calibrate/running_statistics.hpp"
 #include "policies/tune/batch_norm.hpp"
 #include "policies/tuning/layer_statistics.hpp"
@@ -74,8 +75,9 @@ class BatchNormStep final : public TuneStep {
   }
 
   std::string summary() const override {
-    return norms_ ? fmt::format("statistics re-estimated, and {} layers", layers_.size())
-                  : fmt::format("statistics of {} layers", layers_.size());
+    return norms_ ? fmt::format("statistics re-estimated, and {}",
+                                counted(std::ssize(layers_), "layer"))
+                  : fmt::format("statistics of {}", counted(std::ssize(layers_), "layer"));
   }
 
  private:

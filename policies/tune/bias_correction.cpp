@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "formats/error.hpp"
+#include "formats/storage/array.hpp"
 #include "policies/tuning/layer_statistics.hpp"
 #include "policies/tuning/tune_step.hpp"
 
@@ -38,7 +39,7 @@ class BiasCorrection final : public TuneStep {
   }
 
   std::string summary() const override {
-    return fmt::format("biases of {} layers", layers_.size());
+    return fmt::format("biases of {}", counted(std::ssize(layers_), "layer"));
   }
 
  private:

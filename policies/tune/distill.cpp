@@ -27,6 +27,7 @@ const TuneStepKind tune_distill{
         "weights and biases are trained so that class probabilities come near those of float32",
     .source = "Polino et al., ICLR 2018 (arXiv 1802.05668)",
     .of_classes = true,
+    .recurrent = true,
     .options = make_options<DistillStepOptions>,
     .make = make_step<Distill, DistillStepOptions>};
 

@@ -8,110 +8,17 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <utility>
 
 #include "emu/net/math.hpp"
-#include "emu/net/ops/matmul.hpp"
 #include "emu/stats/squares.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
+#include "formats/joined.hpp"
 #include "formats/portable/pairwise.hpp"
+#include "policies/tuning/rotation_links.hpp"
 #include "policies/tuning/tune_step.hpp"
 
 namespace numemu::policies {
-namespace {
-
-/// The nodes that read a value.
-std::vector<std::size_t> readers(const net::Graph& graph, int value) {
-  std::vector<std::size_t> nodes;
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    const std::vector<int>& inputs = graph.nodes[i].inputs;
-    if (std::find(inputs.begin(), inputs.end(), value) != inputs.end()) nodes.push_back(i);
-  }
-  return nodes;
-}
-
-bool linear(const net::Graph& graph, std::size_t node) {
-  return graph.nodes[node].op->kind() == "linear";
-}
-
-/// x R of every block of a line of `count` numbers `step` apart, R = S H / sqrt(block).
-void rotate_line(double* x, std::int64_t count, std::int64_t block,
-                 const std::vector<double>& signs) {
-  const double scale = 1 / std::sqrt(static_cast<double>(block));
-  for (std::int64_t c = 0; c < count; ++c) x[c] *= signs[c] * scale;
-  for (std::int64_t first = 0; first < count; first += block) {
-    for (std::int64_t half = 1; half < block; half *= 2) {
-      for (std::int64_t c = 0; c < block; ++c) {
-        if ((c & half) != 0) continue;
-        double &a = x[first + c], &b = x[first + c + half];
-        const double sum = a + b;
-        b = a - b;
-        a = sum;
-      }
-    }
-  }
-}
-
-/// Lines of `count` numbers, `step` apart, of a tensor: line(i) begins at its element i.
-template <class Line>
-void rotate_lines(net::Tensor& x, std::int64_t lines, std::int64_t count, std::int64_t step,
-                  std::int64_t block, const std::vector<double>& signs, const Line& line) {
-  std::vector<double> copy(static_cast<std::size_t>(count));
-  for (std::int64_t i = 0; i < lines; ++i) {
-    float* const first = x.data.data() + line(i);
-    for (std::int64_t c = 0; c < count; ++c) copy[c] = first[c * step];
-    rotate_line(copy.data(), count, block, signs);
-    for (std::int64_t c = 0; c < count; ++c) first[c * step] = static_cast<float>(copy[c]);
-  }
-}
-
-}  // namespace
-
-std::int64_t RotationLink::block(std::int64_t most) const {
-  std::int64_t size = 1;
-  while (size * 2 <= most && channels / heads % (size * 2) == 0) size *= 2;
-  return size;
-}
-
-std::vector<RotationLink> rotation_links(const net::Graph& graph) {
-  const auto inputs = static_cast<int>(graph.inputs.size());
-  std::vector<RotationLink> links;
-  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-    const auto* const product = dynamic_cast<const net::MatMul*>(graph.nodes[i].op.get());
-    if (product == nullptr || product->options().heads == 0 || product->options().transpose_b)
-      continue;
-    const int values = graph.nodes[i].inputs.at(1);
-    if (values < inputs) continue;
-    const auto producer = static_cast<std::size_t>(values - inputs);
-    const std::vector<std::size_t> behind = readers(graph, graph.value_of(i));
-    if (!linear(graph, producer) || readers(graph, values).size() != 1 || behind.size() != 1 ||
-        !linear(graph, behind[0]) || i + 1 == graph.nodes.size())
-      continue;
-    const net::Tensor& weight = std::as_const(*graph.nodes[producer].op).parameters()[0].value;
-    RotationLink link{producer, behind[0], weight.dim(0), product->options().heads};
-    const net::Tensor& reader = std::as_const(*graph.nodes[behind[0]].op).parameters()[0].value;
-    if (link.block(2) == 2 && reader.dim(-1) == link.channels) links.push_back(link);
-  }
-  return links;
-}
-
-void rotate_link(net::Graph& graph, const RotationLink& link, std::int64_t block,
-                 const RandomSource& random) {
-  std::vector<double> signs;
-  for (std::int64_t c = 0; c < link.channels; ++c)
-    signs.push_back(random.bits(static_cast<std::uint64_t>(c), 1) == 0 ? 1.0 : -1.0);
-  const std::span<net::Parameter> parameters = graph.nodes[link.producer].op->parameters();
-  for (net::Parameter& parameter : parameters) {  // weight [out, in], bias [out]
-    const std::int64_t columns = parameter.value.size() / link.channels;
-    rotate_lines(parameter.value, columns, link.channels, columns, block, signs,
-                 [](std::int64_t i) { return i; });
-  }
-  net::Tensor& reader = graph.nodes[link.consumer].op->parameters()[0].value;  // [out, in]
-  rotate_lines(reader, reader.dim(0), link.channels, 1, block, signs,
-               [&](std::int64_t i) { return i * link.channels; });
-}
-
 namespace {
 
 double mean_of(std::int64_t n, const auto& term) {
@@ -201,12 +108,13 @@ class Rotate final : public TuneStep {
   explicit Rotate(const RotateStepOptions& options) : options_(options) {}
 
   void run(Tuning& tuning, std::int64_t, const TuneProgress& progress) override {
-    const std::vector<RotationLink> links = rotation_links(tuning.graph);
+    const RotationLinks found = rotation_links(tuning.graph);
+    const std::vector<RotationLink>& links = found.links;
     if (links.empty()) {
       throw Error(fmt::format(
           "{}: step rotate: expected attention whose values go from one linear layer to another "
-          "with at least two channels in a head; elsewhere the recipe's key transform rotates",
-          tuning.where));
+          "with at least two channels in a head{}{}; elsewhere the recipe's key transform rotates",
+          tuning.where, found.left_out.empty() ? "" : ", found ", joined(found.left_out, "; ")));
     }
     const std::vector<Moments> before = moments(tuning, links);
     progress(0.5);
@@ -225,6 +133,8 @@ class Rotate final : public TuneStep {
     std::erase_if(tuning.ranges, [](const auto& entry) { return entry.second.empty(); });
     complete_ranges(tuning);
     describe(tuning, links, before, moments(tuning, links));
+    if (!found.left_out.empty())
+      text_ += fmt::format("; as they were: {}", joined(found.left_out, "; "));
   }
 
   std::string summary() const override { return text_; }

@@ -63,6 +63,17 @@ int other_input(const net::Graph& graph, const net::Node& node, std::size_t cons
   return node.inputs[node.inputs[0] == graph.value_of(constant) ? 1 : 0];
 }
 
+/// Which operand of a product of two values is what a layer gives: the other is its gate.
+std::optional<int> multiplied_layer(const net::Graph& graph, const net::Node& node) {
+  if (node.op->kind() != "multiply") return std::nullopt;
+  const auto inputs = static_cast<int>(graph.inputs.size());
+  for (const int value : node.inputs)
+    if (value >= inputs &&
+        multiplies(graph.nodes[static_cast<std::size_t>(value - inputs)].op->kind()))
+      return value;
+  return std::nullopt;
+}
+
 /// The node with the weight or gain that scales the channels of `producer`; none where nothing
 /// does.
 std::optional<std::size_t> scaled_node(const net::Graph& graph, std::size_t producer) {
@@ -121,6 +132,8 @@ ChannelLink channel_link(const net::Graph& graph, std::size_t producer) {
                shift && weight_of(graph.nodes[*shift]).size() == link.channels) {
       link.shifts.push_back(*shift);
       carries[graph.value_of(i)] = true;
+    } else if (node.op->kind() == "multiply" && std::ranges::count_if(node.inputs, reads) == 1) {
+      carries[graph.value_of(i)] = true;  // gates and constants: (x / s) g = (x g) / s
     } else {
       throw Error(fmt::format("the channels of {} go to {}, through which their scales do not pass",
                               describe(first), describe(node)));
@@ -144,6 +157,10 @@ std::size_t channel_producer(const net::Graph& graph, std::size_t consumer) {
     if (scaled_node(graph, at)) return at;
     if (const auto shift = channel_constant(graph, node, "add")) {
       value = other_input(graph, node, *shift);
+      continue;
+    }
+    if (const std::optional<int> factor = multiplied_layer(graph, node)) {
+      value = *factor;
       continue;
     }
     value = node.inputs.empty() ? value : node.inputs[0];

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "formats/storage/array.hpp"
 #include "policies/tuning/gptq.hpp"
 #include "policies/tuning/weight_grid.hpp"
 
@@ -57,8 +58,8 @@ std::string RoundingStep::summary() const {
     chosen += errors_[i + 1];
   }
   return fmt::format(
-      "{} layers: sum of mean squared errors of their outputs {:.4g}, rounding to nearest {:.4g}",
-      layers_.size(), chosen, nearest);
+      "{}: sum of mean squared errors of their outputs {:.4g}, rounding to nearest {:.4g}",
+      counted(std::ssize(layers_), "layer"), chosen, nearest);
 }
 
 }  // namespace numemu::policies

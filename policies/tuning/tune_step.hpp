@@ -41,6 +41,7 @@ struct TuneStepKind {
   std::string_view summary;                               ///< what it does, for help and docs
   std::string_view source;                                ///< publication
   bool of_classes = false;                                ///< reads outputs as logits of classes
+  bool recurrent = false;                                 ///< reaches recurrent layers, too
   std::unique_ptr<PolicyOptions> (*options)() = nullptr;  ///< defaults; see make_options()
   /// The options are those of options(), and outlive the step.
   std::unique_ptr<TuneStep> (*make)(const PolicyOptions&) = nullptr;

@@ -9,8 +9,10 @@
 
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/numerics.hpp"
+#include "emu/net/ops/recurrent.hpp"
 #include "emu/net/subgraph.hpp"
 #include "formats/error.hpp"
+#include "formats/joined.hpp"
 #include "policies/numerics/quantized_tensor.hpp"
 #include "policies/state_bytes.hpp"
 
@@ -110,6 +112,28 @@ std::vector<TunedLayer> tuned_layers(const Tuning& tuning, std::string_view step
                     tuning.where, step));
   }
   return layers;
+}
+
+std::string note_on_recurrent(const std::vector<TuneStepChoice>& steps, const net::Graph& graph,
+                              const Recipe& recipe) {
+  std::vector<std::string> names, layers;
+  for (const TuneStepChoice& step : steps)
+    if (!step.kind->recurrent) names.emplace_back(step.kind->name);
+  double quantized = 0, recurrent = 0;
+  for (const net::GemmLayer& layer : net::gemm_layers(graph)) {
+    if (layer.weight == nullptr || !recipe.layer(layer.name)[RolePart::weight]) continue;
+    const auto elements = static_cast<double>(layer.weight->size());
+    quantized += elements;
+    if (dynamic_cast<const net::Recurrent*>(layer.node->op.get()) == nullptr) continue;
+    recurrent += elements;
+    if (layers.empty() || layers.back() != layer.node->name) layers.push_back(layer.node->name);
+  }
+  if (names.empty() || layers.empty()) return "";
+  return fmt::format(
+      "Left as before by {}: {} {}, {:.0f} % of the quantized weights. Steps that reach recurrent "
+      "layers: calibrate, distill.",
+      joined(names, ", "), layers.size() == 1 ? "recurrent layer" : "recurrent layers",
+      joined(layers, ", "), 100 * recurrent / quantized);
 }
 
 LayerSamples layer_samples(Tuning& tuning, const TunedLayer& layer, Inputs inputs,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "policies/calibrate/least_squares.hpp"
+#include "policies/tuning/tune_step.hpp"
 #include "policies/tuning/tuning.hpp"
 
 namespace numemu::policies {
@@ -21,6 +22,10 @@ struct TunedLayer {
 /// layer and policy where another policy rewrites the operands of one (transform, mask): what the
 /// step reads would not be what is multiplied.
 std::vector<TunedLayer> tuned_layers(const Tuning&, std::string_view step);
+
+/// Which recurrent layers with quantized weights the steps leave as they are, in a sentence; ""
+/// where there are none, or every step reaches them.
+std::string note_on_recurrent(const std::vector<TuneStepChoice>&, const net::Graph&, const Recipe&);
 
 /// Which network the layer's inputs come from.
 enum class Inputs : std::uint8_t {

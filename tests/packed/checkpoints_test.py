@@ -138,6 +138,57 @@ for file, numbers in expected.items():
         if rows[0] != rows[1]:
             failures += 1
             print(f"mlp={file}: expected {rows[1]}")
+# The same file as weights of an ONNX network with those names, beside the network that has the numbers itself.
+with open(os.path.join(folder, "none.json"), "w") as file:
+    file.write('{"numemu_recipe": 1}')
+result = run("export", "--net", "mlp", "--data", "glyphs", "--recipe", "none.json", "--out", "mlp.onnx")
+if result.returncode != 0:
+    print(f"export: {result.stderr}")
+    failures += 1
+for file, numbers in expected.items():
+    layouts.write_safetensors(os.path.join(folder, "own.safetensors"), numbers)
+    for recipe in ([], ["--recipe", "int8-dynamic"]):
+        rows = []
+        for net in ("mlp.onnx=" + file, "mlp.onnx=own.safetensors", "mlp=own.safetensors"):
+            result = run("eval", "--net", net, "--data", "glyphs", "--images", "500", "--json", *recipe)
+            if result.returncode != 0:
+                print(f"{net}: {result.stderr}")
+                failures += 1
+                break
+            metrics = json.loads(result.stdout)["metrics"]
+            rows.append({key: metrics[key] for key in ("top1", "loss") if key in metrics})
+        if len(rows) == 3:
+            print(f"mlp.onnx={file} {' '.join(recipe)}: {rows[0]}")
+            if rows[0] != rows[1] or rows[0] != rows[2]:
+                failures += 1
+                print(f"mlp.onnx={file}: expected {rows[1:]}")
+# Other commands take them, too: arrays, export as the network's own file, tuning, training.
+np.save(os.path.join(folder, "x.npy"), random.standard_normal((4, 28, 28, 1)).astype(np.float32))
+results = []
+for net in ("gptq.safetensors", "own.safetensors"):
+    layouts.write_safetensors(os.path.join(folder, "own.safetensors"), expected["gptq.safetensors"])
+    net = "mlp.onnx=" + net
+    for command in (
+        ["infer", "--model", net, "--in", "x.npy", "--out", "y.npy"],
+        ["export", "--net", net, "--data", "glyphs", "--recipe", "w4a16-g128", "--out", "e.onnx"],
+        ["tune", "--net", net, "--data", "glyphs", "--recipe", "w4a8", "--steps", "calibrate", "--samples", "32", "--images", "100", "--out", "t"],
+        ["train", "--net", net, "--data", "glyphs", "--epochs", "1", "--batch", "8192", "--out", "tr"],
+    ):
+        result = run(*command, "--quiet", *(["--fresh"] if command[0] in ("tune", "train") else []))
+        if result.returncode != 0:
+            failures += 1
+            print(f"{' '.join(command)}: {result.stderr}")
+    with open(os.path.join(folder, "e.onnx"), "rb") as file:
+        results.append((np.load(os.path.join(folder, "y.npy")), file.read()))
+if (results[0][0] != results[1][0]).any() or results[0][1] != results[1][1] or b"MatMulNBits" not in results[0][1]:
+    failures += 1
+    print("infer and export of mlp.onnx=gptq.safetensors: expected what its numbers give")
+# Names that the network has not.
+layouts.write_safetensors(os.path.join(folder, "other.safetensors"), layouts.gptq("elsewhere", weights["fc1.weight"])[0])
+result = run("eval", "--net", "mlp.onnx=other.safetensors", "--data", "glyphs", "--images", "100")
+if result.returncode == 0 or result.stderr.count("\n") != 1 or "other.safetensors" not in result.stderr or "fc1" not in result.stderr:
+    failures += 1
+    print(f"mlp.onnx=other.safetensors: expected a line with a name, found {result.stderr}")
 print("failures:", failures)
 subprocess.run(["rm", "-r", folder])
 sys.exit(1 if failures else 0)

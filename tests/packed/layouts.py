@@ -272,6 +272,45 @@ def q_k(w, bits):
     return joined(*parts), (ds * q - dt).reshape(w.shape).astype(np.float32)
 
 
+def two_bits(q):
+    """Codes of 2 bits: of each 128 elements four parts of 32 share bytes."""
+    parts = q.reshape(-1, 2, 4, 32)
+    return (parts << np.array([0, 2, 4, 6])[None, None, :, None]).sum(2).astype(np.uint8).reshape(-1, 64)
+
+
+def q2_k(w):
+    """d s q - dmin t, s and t of 4 bits for 16 elements in a byte."""
+    x = w.astype(np.float64).reshape(-1, 16, 16)
+    least = np.maximum(0, -x.min(2))
+    step = (x.max(2) + least) / 3
+    d, dmin = (step.max(1) / 15).astype(np.float16), (least.max(1) / 15).astype(np.float16)
+    d64, dmin64 = (np.where(v == 0, 1e-4, v.astype(np.float64))[:, None] for v in (d, dmin))
+    s, t = (np.clip(np.rint(v), 0, 15).astype(np.int64) for v in (step / d64, least / dmin64))
+    ds, dt = (d.astype(np.float64)[:, None] * s)[..., None], (dmin.astype(np.float64)[:, None] * t)[..., None]
+    q = np.clip(np.rint((x + dt) / np.where(ds == 0, 1, ds)), 0, 3).astype(np.int64)
+    return joined((s | t << 4).astype(np.uint8), two_bits(q), d[:, None], dmin[:, None]), (ds * q - dt).reshape(w.shape).astype(np.float32)
+
+
+def q3_k(w):
+    """d (s - 32) (q - 4), s of 6 bits for 16 elements; the third bits apart."""
+    x = w.astype(np.float64).reshape(-1, 16, 16)
+    extreme = np.take_along_axis(x, np.abs(x).argmax(2)[..., None], 2)[..., 0] / -4
+    d = (np.abs(extreme).max(1) / 31).astype(np.float16)
+    d64 = np.where(d == 0, 1e-6, d.astype(np.float64))[:, None]
+    s = np.clip(np.rint(extreme / d64), -32, 31).astype(np.int64)
+    ds = (d.astype(np.float64)[:, None] * s)[..., None]
+    q = np.clip(np.rint(x / np.where(ds == 0, 1, ds)) + 4, 0, 7).astype(np.int64)
+    bits = (q >> 2).reshape(-1, 8, 32)
+    third = (bits << np.arange(8)[None, :, None]).sum(1).astype(np.uint8)
+    stored = s + 32
+    low, high = stored & 15, stored >> 4
+    scales = np.zeros((s.shape[0], 12), np.int64)
+    scales[:, :8] = low[:, :8] | low[:, 8:] << 4
+    for j in range(16):
+        scales[:, 8 + j % 4] |= high[:, j] << 2 * (j // 4)
+    return joined(third, two_bits(q & 3), scales.astype(np.uint8), d[:, None]), (ds * (q - 4)).reshape(w.shape).astype(np.float32)
+
+
 def q6_k(w):
     """d s (q - 32), s int8 for 16 elements; of each 128 elements four parts of 32 share bytes."""
     x = w.astype(np.float64).reshape(-1, 16, 16)
@@ -315,6 +354,8 @@ GGML = {
     "q5_0": (6, lambda w: ggml_legacy(w, 5, False)),
     "q5_1": (7, lambda w: ggml_legacy(w, 5, True)),
     "q8_0": (8, q8_0),
+    "q2_k": (10, q2_k),
+    "q3_k": (11, q3_k),
     "q4_k": (12, lambda w: q_k(w, 4)),
     "q5_k": (13, lambda w: q_k(w, 5)),
     "q6_k": (14, q6_k),

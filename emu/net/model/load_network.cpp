@@ -144,6 +144,8 @@ std::optional<Graph> before_training(const Checkpoint& checkpoint, const std::st
 
 std::optional<OnnxModel> source_model(const std::string& name) {
   if (names_onnx_file(name)) return read_onnx(name);
+  if (const auto given = network_with_weights(name); given && names_onnx_file(given->first))
+    return read_onnx(given->first);
   if (!name.ends_with(".safetensors")) return std::nullopt;
   const Checkpoint checkpoint = read_weights(name);
   const std::string* const onnx = graph_of(checkpoint, name);
@@ -165,6 +167,15 @@ std::pair<std::string, std::string> name_and_file(const std::string& text) {
 }
 
 bool names_onnx_file(const std::string& name) { return name.ends_with(".onnx"); }
+
+std::optional<std::pair<std::string, std::string>> network_with_weights(const std::string& text) {
+  auto given = name_and_file(text);
+  if (!names_weights_file(given.second)) return std::nullopt;
+  const std::vector<std::string> known = net_names();
+  if (!names_onnx_file(given.first) && std::ranges::find(known, given.first) == known.end())
+    return std::nullopt;
+  return given;
+}
 
 bool names_weights_file(const std::string& name) {
   return name.ends_with(".safetensors") || name.ends_with(".gguf") || name.ends_with(".npz");
@@ -190,6 +201,12 @@ LoadedNetwork network_of(const Checkpoint& checkpoint, const std::string& path,
 
 LoadedNetwork load_network(const std::string& name, const Dataset& data) {
   if (names_onnx_file(name)) return from_onnx(name, data);
+  if (const auto given = network_with_weights(name)) {
+    LoadedNetwork network = load_network(given->first, data);
+    load_parameters(network.graph, read_weights(given->second), given->second);
+    network.has_weights = true;
+    return network;
+  }
   if (name.ends_with(".safetensors")) return network_of(read_weights(name), name, data);
   return {build_net(name, data), false};
 }

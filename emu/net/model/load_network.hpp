@@ -31,9 +31,13 @@ bool names_onnx_file(const std::string& name);
 /// Whether it is taken for a file of weights: it ends in ".safetensors", ".gguf" or ".npz".
 bool names_weights_file(const std::string& name);
 
-/// A reference network built for the data set, or the network of an ONNX file or of a checkpoint
-/// that `train` wrote, which must fit it. Throws Error with the nearest known name, or naming the
-/// file.
+/// A network, of an ONNX file or a reference network, and the file that has its weights, of
+/// "NAME=FILE"; nothing for other texts.
+std::optional<std::pair<std::string, std::string>> network_with_weights(const std::string& text);
+
+/// A reference network built for the data set, either with the weights of a file (NAME=FILE), or
+/// the network of an ONNX file or of a checkpoint that `train` wrote, which must fit it. Throws
+/// Error with the nearest known name, or naming the file.
 LoadedNetwork load_network(const std::string& name, const Dataset&);
 /// The network of a checkpoint, which is `path` in messages: of the graph that it has, else the
 /// reference network that it names. Checkpoints of earlier versions kept no network before training

@@ -63,6 +63,42 @@ bool decode_k(const std::uint8_t* block, const std::uint8_t* fifth, const std::u
   return true;
 }
 
+/// Place of element i among codes of 2 bits: of each half of 128, four parts of 32 share bytes.
+struct TwoBits {
+  int half, quarter, lane;
+  explicit TwoBits(int i) : half(i / 128), quarter(i % 128 / 32), lane(i % 32) {}
+  int at(const std::uint8_t* codes) const { return codes[32 * half + lane] >> 2 * quarter & 3; }
+};
+
+/// Q2_K: a scale and a minimum of 4 bits for 16, in a byte.
+bool decode_q2_k(const std::uint8_t* block, float* out) {
+  const double d = half_at(block + 80), least = half_at(block + 82);
+  if (!std::isfinite(d) || !std::isfinite(least)) return false;
+  for (int i = 0; i < kSuper; ++i) {
+    const int pair = block[i / 16];
+    out[i] = static_cast<float>(d * (pair & 15) * TwoBits(i).at(block + 16) - least * (pair >> 4));
+  }
+  return true;
+}
+
+/// Q3_K: third bits in front, bit 4 half + quarter of a byte for each lane; scale j of 16 has its
+/// low 4 bits in the bytes 0..7, 8 to 15 in their high ends, and 2 bits in the bytes 8..11.
+bool decode_q3_k(const std::uint8_t* block, float* out) {
+  const std::uint8_t *third = block, *codes = block + 32, *scales = block + 96;
+  const double d = half_at(block + 108);
+  if (!std::isfinite(d)) return false;
+  for (int i = 0; i < kSuper; ++i) {
+    const int j = i / 16;
+    const int scale = (scales[j % 8] >> (j < 8 ? 0 : 4) & 15) | (scales[8 + j % 4] >> j / 4 * 2 & 3)
+                                                                    << 4;
+    const TwoBits place(i);
+    const int code = place.at(codes) | (third[place.lane] >> (4 * place.half + place.quarter) & 1)
+                                           << 2;
+    out[i] = static_cast<float>(d * (scale - 32) * (code - 4));
+  }
+  return true;
+}
+
 /// Two halves of 128: low 4 bits in 64 bytes, high 2 bits in 32, an int8 scale for 16.
 bool decode_q6_k(const std::uint8_t* block, float* out) {
   const std::uint8_t *low = block, *high = block + 128, *scales = block + 192;
@@ -91,6 +127,10 @@ bool decode_ggml_block(std::uint32_t type, const std::uint8_t* block, float* out
     case 30:
       *out = brain_value(loaded<std::uint16_t>(block));
       return true;
+    case 10:
+      return decode_q2_k(block, out);
+    case 11:
+      return decode_q3_k(block, out);
     case 12:
       return decode_k(block, nullptr, block + 16, out);
     case 13:

@@ -168,6 +168,13 @@ void LearnedRange::begin_step(const net::Step& step) {
     operand.gradient.assign(operand.scales.size(), 0);
   });
   accepted_ = true;
+  parts_ = 0;
+}
+
+net::Participation LearnedRange::participation(const net::Step& step, std::int64_t worker,
+                                               std::int64_t micro_batches) {
+  parts_ += micro_batches;
+  return Forwarding::participation(step, worker, micro_batches);
 }
 
 float LearnedRange::loss_scale(const net::Step& step) {
@@ -216,27 +223,28 @@ void LearnedRange::product(const net::Step& step, const net::Product& product) {
     if (layer.activation) {
       const net::Tensor& x = *product.a.source;
       layer.activation->elements = x.size() / std::max<std::int64_t>(1, x.dim(0));
-      layer.waiting.push_back(
+      layer.waiting[step.part].push_back(
           slopes_of(*layer.activation, x.data.data(), x.size(), layer.activation->scales[0]));
     }
   }
   Forwarding::product(step, product);
-  if (product.kind == net::GemmKind::dgrad && layer.activation) take_gradient(layer, product);
+  if (product.kind == net::GemmKind::dgrad && layer.activation) take_gradient(layer, step, product);
 }
 
-void LearnedRange::take_gradient(Layer& layer, const net::Product& p) {
+void LearnedRange::take_gradient(Layer& layer, const net::Step& step, const net::Product& p) {
   const std::int64_t n = p.d_stack.count() * p.m * p.n;
-  // Backward meets the products of a step in the opposite order.
-  if (layer.waiting.empty() || std::ssize(layer.waiting.back().of) != n)
+  // Backward meets the products of a part in the opposite order.
+  std::vector<Slopes>& waiting = layer.waiting[step.part];
+  if (waiting.empty() || std::ssize(waiting.back().of) != n)
     throw Error(
         fmt::format("layer {}: learn: a gradient of {} elements for another operand", p.layer, n));
-  const Slopes& slopes = layer.waiting.back();
+  const Slopes& slopes = waiting.back();
   float* const d = p.d;
   layer.activation->gradient[0] +=
       pairwise_sum(n, [&](std::int64_t i) { return double{d[i]} * double{slopes.of[i]}; }) /
-      double{loss_scale_};
+      (double{loss_scale_} * static_cast<double>(std::max<std::int64_t>(1, parts_)));
   net::for_each_element(n, [&](std::int64_t i) { d[i] = slopes.passes[i] != 0 ? d[i] : 0.0f; });
-  layer.waiting.pop_back();
+  waiting.pop_back();
 }
 
 double LearnedRange::penalty(const net::Step& step, std::string_view parameter,
@@ -308,33 +316,56 @@ void LearnedRange::end_step(const net::Step& step) {
 
 void LearnedRange::require_options(const std::string& where,
                                    const net::TrainOptions& options) const {
-  if (options.workers > 1 || options.micro_batches > 1 || options.local_steps > 0)
+  if (options.local_steps > 0)
     throw Error(
-        fmt::format("{}: learn: expected one worker without micro-batches: gradients of "
-                    "scales are not exchanged",
-                    where));
-  if (options.patience > 0)
-    throw Error(
-        fmt::format("{}: learn: expected no patience: the weights of an earlier epoch do "
-                    "not belong to the scales of the last one",
+        fmt::format("{}: learn: expected no local steps: workers with weights of their own share "
+                    "the scales",
                     where));
 }
 
-FixedRanges LearnedRange::learned() const {
+void LearnedRange::end_epoch(const net::Epoch& epoch) {
+  // As `patience` chooses the weights.
+  if (!best_loss_ || epoch.validation_loss < *best_loss_) {
+    best_loss_ = epoch.validation_loss;
+    for_each_operand([](const std::string&, Operand& operand) { operand.best = operand.scales; });
+  }
+  Forwarding::end_epoch(epoch);
+}
+
+FixedRanges LearnedRange::learned(bool best) const {
   FixedRanges ranges;
   for (const auto& [name, layer] : layers_) {
     LayerRanges of;
+    const auto scales = [best](const Operand& operand) -> const std::vector<float>& {
+      return best && !operand.best.empty() ? operand.best : operand.scales;
+    };
     if (layer.weight) {
-      for (const float scale : layer.weight->scales)
+      for (const float scale : scales(*layer.weight))
         of.weight.push_back(range_of(layer.weight->quantizer.policy(), {scale}));
     }
     if (layer.activation && !layer.activation->scales.empty())
       of.activation = range_of(layer.activation->quantizer.policy(),
-                               {layer.activation->scales[0], layer.activation->zero_point});
+                               {scales(*layer.activation)[0], layer.activation->zero_point});
     if (!of.empty()) ranges[name] = std::move(of);
   }
   return ranges;
 }
+
+namespace {
+
+constexpr std::string_view kBestLoss = "best loss";
+
+/// A float64 number as a sum of float32 ones, exactly.
+std::vector<float> as_floats(double x) {
+  std::vector<float> parts;
+  for (int i = 0; i < 3; ++i) {
+    parts.push_back(static_cast<float>(x));
+    x -= double{parts.back()};
+  }
+  return parts;
+}
+
+}  // namespace
 
 void LearnedRange::save_state(net::NamedState& state) const {
   StateTensors tensors;
@@ -347,9 +378,11 @@ void LearnedRange::save_state(net::NamedState& state) const {
       tensors[key + "/first"] = of.first;
       tensors[key + "/momentum"] = of.momentum;
       tensors[key + "/square"] = of.square;
+      if (!of.best.empty()) tensors[key + "/best"] = of.best;
       tensors[key + "/counts"] = {static_cast<float>(of.zero_point), static_cast<float>(of.steps)};
     }
   }
+  if (best_loss_) tensors[std::string(kBestLoss)] = as_floats(*best_loss_);
   save_tensors(prefix_, tensors, state);
   Forwarding::save_state(state);
 }
@@ -357,6 +390,10 @@ void LearnedRange::save_state(net::NamedState& state) const {
 void LearnedRange::load_state(const net::NamedState& state) {
   StateTensors tensors;
   load_tensors(prefix_, state, tensors);
+  if (const auto found = tensors.find(std::string(kBestLoss)); found != tensors.end()) {
+    best_loss_ = 0;
+    for (const float part : found->second) *best_loss_ += double{part};
+  }
   for_each_operand([&](const std::string& name, Operand& operand) {
     const std::string key = key_of(name, operand.part);
     if (!tensors.contains(key + "/scales")) return;
@@ -369,6 +406,7 @@ void LearnedRange::load_state(const net::NamedState& state) {
                                 expected));
       return found->second;
     };
+    if (tensors.contains(key + "/best")) operand.best = take("/best", size);
     operand.first = take("/first", size);
     operand.momentum = take("/momentum", size);
     operand.square = take("/square", size);

@@ -35,7 +35,9 @@ Option method_option(LearnOptions&);
 ///
 /// A scale s is moved by its parameter p = s unit(): `sgd` with momentum 0.9, or `adam` (0.9,
 /// 0.999) in parts of p, p (1 - rate m / sqrt(v)). Activations that network inputs are have no
-/// gradient, so their scales stay.
+/// gradient, so their scales stay. The gradient of a step is the mean over its parts (micro-batches
+/// of all workers); all of them read the same scales, those of the first part's batch in the first
+/// step.
 class LearnedRange : public Policy, public LearnsScales {
  public:
   /// Throws Error where no operand that learns has a static scale of the tensor or of channels, and
@@ -49,6 +51,9 @@ class LearnedRange : public Policy, public LearnsScales {
   double penalty(const net::Step&, std::string_view parameter, const net::Tensor& value,
                  net::Tensor& gradient) override;
   bool accept_gradients(const net::Step&) override;
+  net::Participation participation(const net::Step&, std::int64_t worker,
+                                   std::int64_t micro_batches) override;
+  void end_epoch(const net::Epoch&) override;
   void end_step(const net::Step&) override;
   void save_state(net::NamedState&) const override;
   void load_state(const net::NamedState&) override;
@@ -56,7 +61,7 @@ class LearnedRange : public Policy, public LearnsScales {
 
   void give_scales_to(UseScales use) override { use_ = std::move(use); }
   void set_learning_rate(double rate) override { rate_ = rate; }
-  FixedRanges learned() const override;
+  FixedRanges learned(bool best) const override;
 
  protected:
   /// The derivative of s q along s for an element of `value` = x / s and `level` = q.
@@ -78,6 +83,7 @@ class LearnedRange : public Policy, public LearnsScales {
     std::int64_t elements = 0;          ///< that share a scale
     std::vector<float> momentum = {}, square = {};
     std::int64_t steps = 0;
+    std::vector<float> best = {};  ///< those of the epoch with the lowest validation loss
   };
   /// What backward needs of the elements of an activation.
   struct Slopes {
@@ -86,7 +92,8 @@ class LearnedRange : public Policy, public LearnsScales {
   };
   struct Layer {
     std::optional<Operand> weight, activation;
-    std::vector<Slopes> waiting;  ///< of the products of the step that is running
+    /// Of the products of the step that is running, by part.
+    std::map<std::int64_t, std::vector<Slopes>> waiting;
   };
 
   const LearnOptions& options(std::string_view layer) const;
@@ -94,7 +101,7 @@ class LearnedRange : public Policy, public LearnsScales {
   void begin(const std::string& layer, Operand&, const net::Tensor&);
   void use(const std::string& layer, const Operand&) const;
   Slopes slopes_of(const Operand&, const float* x, std::int64_t n, float scale) const;
-  void take_gradient(Layer&, const net::Product&);
+  void take_gradient(Layer&, const net::Step&, const net::Product&);
   void move(const std::string& layer, Operand&);
   template <class Visit>
   void for_each_operand(const Visit& visit);
@@ -105,6 +112,8 @@ class LearnedRange : public Policy, public LearnsScales {
   double rate_ = 0;
   float loss_scale_ = 1;
   bool accepted_ = true;
+  std::int64_t parts_ = 0;  ///< of the step that is running
+  std::optional<double> best_loss_;
 };
 
 }  // namespace numemu::policies

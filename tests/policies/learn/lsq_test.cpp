@@ -3,7 +3,9 @@
 #include <cmath>
 
 #include "emu/net/gemm_layers.hpp"
+#include "emu/net/train/optimizer.hpp"
 #include "emu/net/train/options.hpp"
+#include "emu/net/train/step.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/learn/learning_layer.hpp"
 
@@ -119,12 +121,86 @@ TEST_CASE("lsq: refuses what has no static scale, and what it contradicts", "[fa
   net::TrainOptions options;
   CHECK_NOTHROW(layer.numerics().require_options("r", options));
   options.workers = 2;
-  CHECK_THROWS_WITH(layer.numerics().require_options("r", options),
-                    Catch::Contains("learn: expected one worker"));
-  options = {};
   options.patience = 1;
+  CHECK_NOTHROW(layer.numerics().require_options("r", options));
+  options.local_steps = 4;
   CHECK_THROWS_WITH(layer.numerics().require_options("r", options),
-                    Catch::Contains("learn: expected no patience"));
+                    Catch::Contains("learn: expected no local steps"));
+}
+
+TEST_CASE("lsq: the ranges of the epoch with the lowest validation loss, after a restart too",
+          "[fast]") {
+  LearningLayer layer("int4", "tensor", R"j("learn": "lsq")j", 4);
+  layer.start({1, 0.5f, -0.25f, 0.3f});
+  RecipeNumerics& numerics = layer.numerics();
+  const auto epoch = [&](std::int64_t i, double loss) {
+    layer.step({0.5f, -0.9f, 0.71f, 0.7f}, 0.05);
+    numerics.end_epoch({i, 1, loss});
+    return numerics.learned_ranges();
+  };
+  epoch(0, 2);
+  const FixedRanges best = epoch(1, 1.0 + 0x1p-40), last = epoch(2, 1.0 + 0x1p-39);
+  CHECK(best != last);
+  CHECK(numerics.learned_ranges(true) == best);
+  CHECK(numerics.learned_ranges() == last);
+  net::NamedState state;
+  numerics.save_state(state);
+  LearningLayer other("int4", "tensor", R"j("learn": "lsq")j", 4);
+  other.start({1, 0.5f, -0.25f, 0.3f});
+  other.numerics().load_state(state);
+  CHECK(other.numerics().learned_ranges(true) == best);
+  // The loss keeps every bit.
+  other.numerics().end_epoch({3, 1, 1.0 + 0x1p-40});
+  CHECK(other.numerics().learned_ranges(true) == best);
+  other.numerics().end_epoch({4, 1, 1.0});
+  CHECK(other.numerics().learned_ranges(true) == last);
+}
+
+namespace {
+
+/// The ranges after a step of training on a batch.
+FixedRanges after_a_step(const net::TrainOptions& options) {
+  const Recipe recipe = Recipe::parse_text(
+      R"j({"numemu_recipe": 1, "learn": "lsq(both,1,sgd)", "roles": {"weight": {"format": "int4"},
+           "activation": {"format": "int8", "scale": "absmax"}}})j",
+      "r");
+  net::Graph graph;
+  graph.name = "two";
+  graph.inputs = {{"x", {6}}};
+  graph.add("one", std::make_unique<net::Linear>(6, 8), {0});
+  graph.add("two", std::make_unique<net::Linear>(8, 3));
+  net::initialize(graph, 3);
+  RecipeNumerics numerics(recipe, graph);
+  numerics.set_learning_rate(0.01);
+  net::StepInput input;
+  // Every quarter of the batch is the same: the first part chooses the scales of the whole.
+  input.x = net::Tensor({8, 6});
+  for (std::int64_t i = 0; i < 48; ++i)
+    input.x.data[static_cast<std::size_t>(i)] = static_cast<float>(i % 12 * 7 % 11 - 5) / 5;
+  for (int i = 0; i < 8; ++i) {
+    input.targets.classes.push_back(i % 2);
+    input.samples.push_back(i);
+  }
+  input.learning_rate = 0.01;
+  const auto optimizer = net::make_optimizer(options, std::as_const(graph).parameters());
+  net::training_step(graph, input, options, *optimizer, numerics);
+  return numerics.learned_ranges();
+}
+
+}  // namespace
+
+TEST_CASE("lsq: workers and micro-batches learn what one learns on all samples", "[fast]") {
+  net::TrainOptions options;
+  const FixedRanges one = after_a_step(options);
+  REQUIRE(one.size() == 2);
+  options.workers = 2;
+  options.micro_batches = 2;
+  const FixedRanges parts = after_a_step(options);
+  // Sums in another order.
+  for (const auto& [layer, ranges] : one) {
+    CHECK(parts.at(layer).activation->high == Approx(ranges.activation->high).epsilon(1e-6));
+    CHECK(parts.at(layer).weight.at(0).high == Approx(ranges.weight.at(0).high).epsilon(1e-6));
+  }
 }
 
 }  // namespace lsq_test

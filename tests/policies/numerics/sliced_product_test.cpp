@@ -165,27 +165,28 @@ TEST_CASE("sliced products: what cannot be sliced is refused", "[fast]") {
   CHECK_THAT(message(keys(R"({"format": "e4m3fn", "granularity": "tile", "block": 8})", ""),
                      linear(), {21, 40}),
              Contains("expected blocks of one size, found 16 and 8"));
-  CHECK_THAT(message(keys(kTile, ""),
-                     std::make_unique<net::Conv2d>(net::Conv2dOptions{.in_channels = 16,
-                                                                      .out_channels = 16,
-                                                                      .kernel_height = 3,
-                                                                      .kernel_width = 3,
-                                                                      .pad = 1,
+}
+
+TEST_CASE("sliced products: windows are those of the matrix that a kernel gathers", "[fast]") {
+  for (const char* weight : {kTile, kLines}) {
+    for (const std::int64_t kernel : {1, 3}) {
+      INFO(weight << " " << kernel);
+      // 12 channels: blocks of the depth run across taps.
+      OneLayer layer(keys(weight, ""),
+                     std::make_unique<net::Conv2d>(net::Conv2dOptions{.in_channels = 12,
+                                                                      .out_channels = 20,
+                                                                      .kernel_height = kernel,
+                                                                      .kernel_width = kernel,
+                                                                      .stride = 2,
+                                                                      .pad = kernel / 2,
                                                                       .bias = false}),
-                     {2, 4, 4, 16}),
-             Contains("expected a product without windows"));
-  const auto one_tap = [&](std::int64_t stride) {
-    return message(keys(kTile, ""),
-                   std::make_unique<net::Conv2d>(net::Conv2dOptions{.in_channels = 16,
-                                                                    .out_channels = 16,
-                                                                    .kernel_height = 1,
-                                                                    .kernel_width = 1,
-                                                                    .stride = stride,
-                                                                    .bias = false}),
-                   {2, 4, 4, 16});
-  };
-  CHECK(one_tap(1).empty());
-  CHECK_THAT(one_tap(2), Contains("expected a product without windows"));
+                     {5, 5, 12});
+      ByHand by_hand(layer.in_training(0));
+      by_hand.tiles = weight == kTile;
+      run_op(layer.op(), {2, 5, 5, 12}, by_hand);
+      CHECK(by_hand.products == 3);
+    }
+  }
 }
 
 TEST_CASE("sliced products: a frozen weight is quantized once, with the same results and counts",

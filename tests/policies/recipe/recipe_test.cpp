@@ -59,6 +59,20 @@ TEST_CASE("later layers entries win, key by key", "[fast]") {
                     Contains("layers[1].match: 'conv?' matches no layer"));
 }
 
+TEST_CASE("an optional layers entry may match no layer", "[fast]") {
+  const auto with = [](const std::string& optional) {
+    return R"({"numemu_recipe": 1, "layers": [{"match": "head", "optional": )" + optional +
+           R"(, "roles": {"weight": {"format": "int4"}}}]})";
+  };
+  const Recipe r = recipe(with("true"));
+  CHECK_NOTHROW(r.require_matches({"fc1"}, "r.json"));
+  CHECK(r.layer("head")[RolePart::weight]->format->name == "int4");
+  CHECK(recipe(r.json().dump()).json() == r.json());
+  CHECK_THROWS_WITH(recipe(with("false")).require_matches({"fc1"}, "r.json"),
+                    Contains("matches no layer"));
+  CHECK_THROWS_WITH(recipe(with("1")), Contains("layers[0].optional: expected true or false"));
+}
+
 TEST_CASE("a layer's gradient replaces one that is split otherwise", "[fast]") {
   const std::string plain = R"({"format": "float8_e5m2"})",
                     split = R"({"dgrad": {"format": "int8"}, "wgrad": null})";

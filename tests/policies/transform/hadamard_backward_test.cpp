@@ -124,17 +124,31 @@ TEST_CASE("hadamard-backward: what it contradicts is refused", "[fast]") {
   CHECK_THAT(refused(backward("8", R"j(, "roles": {"activation": {"format": "uint8"}})j")),
              Contains("roles.activation.format uint8"));
   CHECK(refused(backward("8", R"j(, "roles": {"weight": {"format": "uint8"}})j")).empty());
-  // Windows shift what wgrad pairs.
-  OneLayer layer(backward("8"),
-                 std::make_unique<net::Conv2d>(net::Conv2dOptions{.in_channels = 8,
-                                                                  .out_channels = 8,
-                                                                  .kernel_height = 3,
-                                                                  .kernel_width = 3,
-                                                                  .pad = 1,
-                                                                  .bias = false}),
-                 {4, 4, 8});
-  CHECK_THROWS_WITH(run_op(layer.op(), {2, 4, 4, 8}, layer.in_training(0)),
-                    Contains("layer layer, wgrad: expected a product that reads whole tensors"));
+}
+
+TEST_CASE("hadamard-backward: windows and groups are copied out before", "[fast]") {
+  const auto check = [](std::unique_ptr<net::Op> op, const net::Shape& shape, int products) {
+    INFO(op->kind());
+    OneLayer layer(backward("4,both"), std::move(op), {shape.begin() + 1, shape.end()});
+    RotatedProducts comparing(layer.in_training(0));
+    comparing.block = 4;
+    comparing.rotated = {GemmKind::wgrad, GemmKind::dgrad};
+    run_op(layer.op(), shape, comparing);
+    CHECK(comparing.products == products);
+    CHECK(comparing.differ > 0);
+  };
+  for (const std::int64_t groups : {1, 2}) {
+    INFO(groups);
+    check(std::make_unique<net::Conv2d>(net::Conv2dOptions{.in_channels = 8,
+                                                           .out_channels = 8,
+                                                           .kernel_height = 3,
+                                                           .kernel_width = 3,
+                                                           .stride = 2,
+                                                           .pad = 1,
+                                                           .bias = false,
+                                                           .groups = groups}),
+          {2, 5, 5, 8}, 3);
+  }
 }
 
 }  // namespace hadamard_backward_test

@@ -6,10 +6,13 @@
 #include <cmath>
 #include <vector>
 
+#include "emu/net/ops/binary.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/matmul.hpp"
 #include "emu/net/ops/softmax.hpp"
+#include "emu/net/ops/views.hpp"
 #include "formats/random.hpp"
+#include "policies/tuning/rotation_links.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/numerics/by_hand.hpp"
 #include "tests/policies/one_layer.hpp"
@@ -69,14 +72,14 @@ Tuning tuning_of(const Recipe& recipe) {
 
 TEST_CASE("rotation links: the values of attention, and blocks inside a head", "[fast]") {
   const net::Graph graph = attention();
-  const std::vector<RotationLink> links = rotation_links(graph);
+  const std::vector<RotationLink> links = rotation_links(graph).links;
   REQUIRE(links.size() == 1);
   CHECK(graph.nodes[links[0].producer].name == "value");
   CHECK(graph.nodes[links[0].consumer].name == "output");
   CHECK(links[0].channels == kWidth);
   CHECK(links[0].block(64) == 8);
   CHECK(links[0].block(4) == 4);
-  CHECK(rotation_links(small_graph()).empty());
+  CHECK(rotation_links(small_graph()).links.empty());
 }
 
 TEST_CASE("rotation links: the network computes the same, a second rotation undoes the first",
@@ -90,7 +93,7 @@ TEST_CASE("rotation links: the network computes the same, a second rotation undo
   const std::vector<float> weight = graph.parameters()[4]->value.data;
   RandomSource signs;
   signs.seed = 5;
-  rotate_link(graph, rotation_links(graph)[0], 8, signs);
+  rotate_link(graph, rotation_links(graph).links[0], 8, signs);
   CHECK(graph.parameters()[4]->value.data != weight);
   const net::Tensor after = net::forward(graph, x, float32);
   for (std::int64_t i = 0; i < before.size(); ++i)
@@ -101,6 +104,98 @@ TEST_CASE("rotation links: the network computes the same, a second rotation undo
     sum += (signs.bits(static_cast<std::uint64_t>(c), 1) == 0 ? 1.0 : -1.0) *
            double{weight[static_cast<std::size_t>(c * kWidth + 3)]};
   CHECK(double{graph.parameters()[4]->value.data[3]} == Approx(sum / std::sqrt(8.0)).margin(1e-6));
+}
+
+namespace {
+
+/// As exporters write it: queries, keys and values of one layer, its bias apart; four heads of
+/// queries over two of keys and values, which a sum with zeros repeats. `turned`: the result's
+/// channels are not those of a head side by side.
+net::Graph grouped_attention(bool turned = false) {
+  constexpr std::int64_t kHead = 4, kQueries = 4, kValues = 2, kAll = 32;
+  net::Graph graph;
+  graph.name = "grouped";
+  graph.inputs = {{"input", {kTokens, kWidth}}};
+  const auto add = [&](const char* name, std::unique_ptr<net::Op> op, std::vector<int> reads) {
+    return graph.add(name, std::move(op), std::move(reads));
+  };
+  const auto reshape = [&](const char* name, int x, net::Shape shape) {
+    return add(name, std::make_unique<net::Reshape>(std::move(shape)), {x});
+  };
+  const auto turn = [&](const char* name, int x, std::vector<std::int64_t> order) {
+    return add(name, std::make_unique<net::Transpose>(std::move(order)), {x});
+  };
+  const int product = add("qkv", std::make_unique<net::Linear>(kWidth, kAll, false), {0});
+  const int bias = add("bias", std::make_unique<net::Constant>(drawn({kAll}, 11)), {});
+  const int all = add("sum", std::make_unique<net::Binary>("add"), {bias, product});
+  const auto part = [&](const char* name, std::int64_t first, std::int64_t end) {
+    return add(name, std::make_unique<net::Slice>(std::vector<net::SliceRange>{{2, first, end}}),
+               {all});
+  };
+  const int zeros = add("zeros", std::make_unique<net::Constant>(net::Tensor({1, 1, 2, 1, 1})), {});
+  const auto repeated = [&](const std::string& name, int x) {
+    x = turn((name + ".turned").c_str(),
+             reshape((name + ".heads").c_str(), x, {0, 0, kValues, kHead}), {0, 2, 1, 3});
+    x = reshape((name + ".group").c_str(), x, {0, kValues, 1, kTokens, kHead});
+    x = add((name + ".repeated").c_str(), std::make_unique<net::Binary>("add"), {x, zeros});
+    return reshape((name + ".all").c_str(), x, {0, kQueries, kTokens, kHead});
+  };
+  const int q =
+      turn("q.turned", reshape("q.heads", part("q", 0, 16), {0, 0, kQueries, kHead}), {0, 2, 1, 3});
+  const int k = repeated("k", part("k.part", 16, 24)), v = repeated("v", part("v.part", 24, 32));
+  add("scores", std::make_unique<net::MatMul>(net::MatMulOptions{.transpose_b = true}), {q, k});
+  const int softmax = graph.add("softmax", std::make_unique<net::Softmax>());
+  int y = add("gathered", std::make_unique<net::MatMul>(), {softmax, v});
+  y = turn("merged", y,
+           turned ? std::vector<std::int64_t>{0, 2, 3, 1} : std::vector<std::int64_t>{0, 2, 1, 3});
+  y = reshape("rows", y, {0, 0, kQueries * kHead});
+  add("output", std::make_unique<net::Linear>(kQueries * kHead, 5), {y});
+  net::initialize(graph, 2);
+  return graph;
+}
+
+}  // namespace
+
+TEST_CASE("rotation links: values that several heads share, beside keys, with a bias apart",
+          "[fast]") {
+  constexpr double kRounding = 1e-5;  // as above
+  net::Graph graph = grouped_attention();
+  const RotationLinks found = rotation_links(graph);
+  CHECK(found.left_out.empty());
+  REQUIRE(found.links.size() == 1);
+  const RotationLink& link = found.links[0];
+  CHECK(graph.nodes[link.producer].name == "qkv");
+  CHECK(graph.nodes[link.consumer].name == "output");
+  CHECK(link.biases.size() == 1);
+  CHECK(link.from == std::vector<std::int64_t>{24, 25, 26, 27, 24, 25, 26, 27,  //
+                                               28, 29, 30, 31, 28, 29, 30, 31});
+  CHECK(link.block(64) == 4);
+  const net::Tensor x = drawn({4, kTokens, kWidth}, 5);
+  net::Numerics float32;
+  const net::Tensor before = net::forward(graph, x, float32);
+  const std::vector<float> weight = parameter_of(graph, "qkv.weight").data;
+  RandomSource signs;
+  signs.seed = 5;
+  rotate_link(graph, link, 4, signs);
+  const std::vector<float>& now = parameter_of(graph, "qkv.weight").data;
+  // Queries and keys stay.
+  CHECK(std::equal(now.begin(), now.begin() + 24 * kWidth, weight.begin()));
+  CHECK_FALSE(std::equal(now.begin() + 24 * kWidth, now.end(), weight.begin() + 24 * kWidth));
+  const net::Tensor after = net::forward(graph, x, float32);
+  for (std::int64_t i = 0; i < before.size(); ++i)
+    CHECK(double{after.data[i]} == Approx(double{before.data[i]}).margin(kRounding));
+}
+
+TEST_CASE("rotation links: what is left out, and why", "[fast]") {
+  const RotationLinks turned = rotation_links(grouped_attention(true));
+  CHECK(turned.links.empty());
+  CHECK(turned.left_out ==
+        std::vector<std::string>{"gathered: a head has no two channels that lie together"});
+  net::Graph graph = grouped_attention();
+  // Values that something else reads, too.
+  graph.add("also", std::make_unique<net::Linear>(32, 5), {graph.value_of(2)});
+  CHECK(rotation_links(graph).left_out ==
+        std::vector<std::string>{"gathered: 'also' reads its values too"});
 }
 
 TEST_CASE("rotate: outliers are spread, as its summary predicts", "[fast]") {

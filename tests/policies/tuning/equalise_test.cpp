@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "emu/net/ops/binary.hpp"
 #include "emu/net/ops/conv.hpp"
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/ops/pointwise.hpp"
@@ -156,6 +157,29 @@ TEST_CASE("smooth: all that read a normalisation share its scales, and results s
   CHECK(report[0].producer == "norm");
   CHECK(report[0].consumers == "a b");
   CHECK_THAT(report[1].refused, Contains("layer d (linear) reads layer gelu (gelu)"));
+}
+
+TEST_CASE("equalise: scales pass through a product with a gate", "[fast]") {
+  net::Graph graph;
+  graph.name = "gated";
+  graph.inputs = {{"input", {7, 6}}};
+  const int gate = graph.add("gate", std::make_unique<net::Linear>(6, 9), {0}),
+            sigmoid = graph.add("sigmoid", std::make_unique<net::Pointwise>("sigmoid"), {gate}),
+            silu = graph.add("silu", std::make_unique<net::Binary>("multiply"), {gate, sigmoid}),
+            up = graph.add("up", std::make_unique<net::Linear>(6, 9), {0}),
+            y = graph.add("product", std::make_unique<net::Binary>("multiply"), {silu, up});
+  graph.add("down", std::make_unique<net::Linear>(9, 4), {y});
+  net::initialize(graph, 4);
+  noisy_biases(graph);
+  CHECK(channel_producer(graph, node(graph, "down")) == node(graph, "up"));
+  net::Graph* const one[] = {&graph};
+  const net::Tensor before = run(graph, 9);
+  equalise_weights(one, 40);
+  check_near(run(graph, 9), before);
+  const ChannelLink link = channel_link(graph, node(graph, "up"));
+  const std::vector<double> r1 = output_magnitudes(graph, link), r2 = input_magnitudes(graph, link);
+  for (std::size_t c = 0; c < r1.size(); ++c) CHECK(r1[c] == Approx(r2[c]).epsilon(0.03));
+  CHECK_THROWS_WITH(channel_link(graph, node(graph, "gate")), Contains("layer sigmoid (sigmoid)"));
 }
 
 TEST_CASE("channel link: what scales cannot pass is named", "[fast]") {

@@ -131,6 +131,22 @@ TEST_CASE("blocks by hand", "[fast]") {
   CHECK(y[1] == -2);
   CHECK(y[255] == 0.5f * 33 * 4 - 18);
   CHECK(y[254] == -18);
+  // Q2_K: scale 3 and minimum 2 of the first 16 elements, 15 and 1 of the last.
+  super = std::string(80, '\0') + kHalf + kOne;
+  super[0] = '\x23', super[15] = '\x1f', super[16] = '\x02', super[16 + 63] = '\xc0';
+  y = values(10, super, 256);
+  CHECK(y[0] == 0.5f * 3 * 2 - 2);
+  CHECK(y[1] == -2);
+  CHECK(y[255] == 0.5f * 15 * 3 - 1);
+  CHECK(y[239] == 0);
+  // Q3_K: scale 37 - 32 of the first 16 elements, 19 - 32 of the last; codes 5, 0, 7 less 4.
+  super = std::string(108, '\0') + kHalf;
+  super[0] = '\x01', super[32] = '\x01', super[31] = '\x80', super[32 + 63] = '\xc0';
+  super[96] = '\x05', super[104] = '\x02', super[103] = '\x30', super[107] = '\x40';
+  y = values(11, super, 256);
+  CHECK(y[0] == 0.5f * 5 * 1);
+  CHECK(y[1] == 0.5f * 5 * -4);
+  CHECK(y[255] == 0.5f * -13 * 3);
 }
 
 TEST_CASE("GGUF files that lie", "[fast]") {
@@ -152,8 +168,8 @@ TEST_CASE("GGUF files that lie", "[fast]") {
   CHECK_THAT(said(gguf({{"w", {1, 1, 1, 1, 1}, 0, 0}}, block)),
              Contains("expected at most 4 axes, found 5"));
   CHECK_THAT(
-      said(gguf({{"w", {256}, 10, 0}}, block)),
-      Contains("tensor 'w': expected a layout that is read") && Contains("found Q2_K [256]"));
+      said(gguf({{"w", {256}, 15, 0}}, block)),
+      Contains("tensor 'w': expected a layout that is read") && Contains("found Q8_K [256]"));
   CHECK_THAT(said(gguf({{"w", {1}, 99, 0}}, block)), Contains("found type 99 [1]"));
   CHECK_THAT(said(gguf({{"w", {32}, 2, 0}}, kNan + std::string(16, '\x88'))),
              Contains("tensor 'w': block 0 at byte") && Contains("expected finite scales"));
