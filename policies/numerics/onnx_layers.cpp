@@ -16,8 +16,17 @@
 namespace numemu::policies {
 namespace {
 
-[[noreturn]] void refuse(const std::string& layer, const std::string& what) {
-  throw Error(fmt::format("{}: {} cannot be exported", layer, what));
+[[noreturn]] void refuse(const std::string& layer, const std::string& what,
+                         const std::string& way_out = "") {
+  throw Error(fmt::format("{}: {} cannot be exported{}{}", layer, what, way_out.empty() ? "" : "; ",
+                          way_out));
+}
+
+[[noreturn]] void refuse_two_activations(const std::string& layer) {
+  refuse(layer, "a quantized product of two activations, whose ranges a checkpoint does not store,",
+         fmt::format("leave it in float32 by {{\"match\": \"{}\", \"roles\": {{\"activation\": "
+                     "null}}}} in layers",
+                     layer));
 }
 
 void require_no_other_roles(const std::string& layer, const LayerRecipe& r) {
@@ -131,6 +140,11 @@ net::OnnxOperand activation_of(const std::string& layer, const RolePolicy& role,
     return {.format = role.format,
             .scales = {},
             .scale_of = of_row ? net::OnnxScaleOf::row : net::OnnxScaleOf::sample};
+  if (found == scales.end() && role.block != nullptr)
+    refuse(layer,
+           fmt::format("{} in blocks of {}, whose scales no operator of ONNX computes,", name,
+                       role.block->name),
+           "take --out FILE.safetensors, or one scale by an entry of layers");
   if (found == scales.end())
     refuse(layer, name + " without one calibrated scale (calibrate.rule, granularity)");
   if (role.rounding != Rounding{} || role.overflow != Overflow::saturate)
@@ -148,6 +162,10 @@ net::OnnxLayers onnx_layers(const RecipeNumerics& frozen, bool weights_suffice) 
   const StaticScales scales = frozen.static_scales(), seconds = frozen.second_scales();
   for (const auto& [layer, r] : frozen.bound().products()) {
     require_exportable(layer.name, r);
+    const bool two = layer.weight == nullptr;
+    if (weights_suffice && two &&
+        (r[RolePart::activation] || r.role(layer.right, net::GemmKind::fprop)))
+      refuse_two_activations(layer.name);
     net::OnnxLayer& entry = out[layer.name];
     // What no pass multiplies (the recurrent weight of a single step) stays float32.
     if (frozen.operand_counts(layer.name, net::GemmKind::fprop).elements == 0) continue;
@@ -157,7 +175,7 @@ net::OnnxLayers onnx_layers(const RecipeNumerics& frozen, bool weights_suffice) 
     if (r[RolePart::activation] && !(weights_suffice && chosen && layer.weight != nullptr))
       entry.activation =
           activation_of(layer.name, *r[RolePart::activation], scales, "an activation");
-    if (layer.weight != nullptr) continue;
+    if (!two) continue;
     const std::optional<RolePolicy>& second = r.role(layer.right, net::GemmKind::fprop);
     if (second) {
       const std::string name = fmt::format("role {} as right operand", net::to_string(layer.right));
@@ -181,9 +199,7 @@ void require_coded_layers(const net::OnnxLayers& layers, const net::Graph& graph
   for (const net::GemmLayer& layer : net::gemm_layers(graph)) {
     const auto found = layers.find(layer.name);
     if (layer.weight != nullptr || found == layers.end()) continue;
-    if (found->second.activation || found->second.second)
-      refuse(layer.name,
-             "a quantized product of two activations, whose ranges a checkpoint does not store,");
+    if (found->second.activation || found->second.second) refuse_two_activations(layer.name);
   }
 }
 

@@ -33,24 +33,26 @@ struct Reader {
   const net::Tensor* weight = nullptr;  ///< of the tuned network: [rows, depth]
   RolePolicy role;
   std::vector<double> hessian;  ///< X^T X of its inputs, [depth, depth]
+  const ChannelLink* link = nullptr;
 };
 
 /// The squared error of the outputs on those inputs, were the weight rounded as w s and the inputs
 /// divided by s.
 double error_of(const Reader& reader, const std::vector<double>& s) {
   const net::Tensor& w = *reader.weight;
-  const std::int64_t rows = w.dim(0), depth = w.size() / rows,
-                     channels = static_cast<std::int64_t>(s.size());
+  const std::int64_t rows = w.dim(0), depth = w.size() / rows;
+  const auto of = [&](std::int64_t column) {
+    return s[static_cast<std::size_t>(reader.link->channel_of(column))];
+  };
   net::Tensor scaled = w;
   for (std::int64_t i = 0; i < w.size(); ++i)
-    scaled.data[i] = static_cast<float>(double{w.data[i]} * s[i % depth % channels]);
+    scaled.data[i] = static_cast<float>(double{w.data[i]} * of(i % depth));
   const net::Tensor rounded = WeightGrid(reader.role, scaled).nearest(scaled);
   std::vector<double> off(static_cast<std::size_t>(depth));
   double error = 0;
   for (std::int64_t r = 0; r < rows; ++r) {
     for (std::int64_t k = 0; k < depth; ++k)
-      off[k] =
-          double{rounded.data[r * depth + k]} / s[k % channels] - double{w.data[r * depth + k]};
+      off[k] = double{rounded.data[r * depth + k]} / of(k) - double{w.data[r * depth + k]};
     for (std::int64_t k = 0; k < depth; ++k) {
       double sum = 0;
       for (std::int64_t l = 0; l < depth; ++l) sum += reader.hessian[k * depth + l] * off[l];
@@ -124,12 +126,13 @@ class Awq final : public TuneStep {
       const net::Tensor& weight =
           std::as_const(*tuning.graph.nodes[consumer].op).parameters()[0].value;
       readers.push_back(
-          {&weight, *recipe.layer(name)[RolePart::weight], std::move(hessians.matrices[0])});
+          {&weight, *recipe.layer(name)[RolePart::weight], std::move(hessians.matrices[0]), &link});
       const LayerSamples samples =
           layer_samples(tuning, *layer->second, Inputs::reference, options_.samples);
       const std::int64_t last = samples.x.dim(-1);
       for (std::int64_t i = 0; i < samples.x.size(); ++i)
-        means[i % last % link.channels] += std::abs(double{samples.x.data[i]});
+        means[static_cast<std::size_t>(link.channel_of(i % last))] +=
+            std::abs(double{samples.x.data[i]});
     }
     const ScaleSteps steps = scale_steps(options_.scales);
     std::vector<double> best;

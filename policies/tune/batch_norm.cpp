@@ -39,7 +39,7 @@ class BatchNormStep final : public TuneStep {
                          });
     layers_ = biased_layers(tuning.graph);
     std::erase_if(layers_, [&](const BiasedLayer& layer) {
-      return layer.name == tuning.graph.nodes.back().name;
+      return layer.result == tuning.graph.nodes.back().name;
     });
     if (!norms_ && layers_.empty())
       throw Error("batch_norm: expected a batch_norm, or a layer with a bias before the last one");
@@ -51,10 +51,10 @@ class BatchNormStep final : public TuneStep {
     const BiasedLayer& layer = layers_[static_cast<std::size_t>(part - norms_)];
     net::Numerics float32;
     const ChannelStatistics wanted =
-        channel_statistics(tuning.reference, layer.name, float32, tuning.calibration);
+        channel_statistics(tuning.reference, layer.result, float32, tuning.calibration);
     const auto numerics = tuned_numerics(tuning);
     const ChannelStatistics found =
-        channel_statistics(tuning.graph, layer.name, *numerics, tuning.calibration);
+        channel_statistics(tuning.graph, layer.result, *numerics, tuning.calibration);
     net::Tensor& weight = parameter_of(tuning.graph, layer.weight);
     net::Tensor& bias = parameter_of(tuning.graph, layer.bias);
     std::vector<ValueRange>& ranges = tuning.ranges[layer.name].weight;

@@ -29,10 +29,10 @@ class BiasCorrection final : public TuneStep {
     const BiasedLayer& layer = layers_[static_cast<std::size_t>(part)];
     net::Numerics float32;
     const ChannelStatistics wanted =
-        channel_statistics(tuning.reference, layer.name, float32, tuning.calibration);
+        channel_statistics(tuning.reference, layer.result, float32, tuning.calibration);
     const auto numerics = tuned_numerics(tuning);
     const ChannelStatistics found =
-        channel_statistics(tuning.graph, layer.name, *numerics, tuning.calibration);
+        channel_statistics(tuning.graph, layer.result, *numerics, tuning.calibration);
     net::Tensor& bias = parameter_of(tuning.graph, layer.bias);
     for (std::size_t c = 0; c < bias.data.size(); ++c)
       bias.data[c] = static_cast<float>(bias.data[c] + (wanted.mean[c] - found.mean[c]));

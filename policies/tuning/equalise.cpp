@@ -14,6 +14,7 @@
 #include "emu/net/math.hpp"
 #include "emu/net/ops/conv.hpp"
 #include "formats/error.hpp"
+#include "policies/tuning/rotation_links.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -94,12 +95,12 @@ std::int64_t groups_of(const net::Node& node) {
 
 /// body(element of the weight, its input channel) of a consumer.
 template <class Body>
-void for_each_input(const net::Node& node, std::int64_t channels, const Body& body) {
+void for_each_input(const net::Node& node, const ChannelLink& link, const Body& body) {
   const net::Tensor& weight = weight_of(node);
   const std::int64_t rows = weight.dim(0), each = weight.size() / rows, in = weight.dim(-1),
                      groups = groups_of(node);
   for (std::int64_t i = 0; i < weight.size(); ++i)
-    body(i, (i / each / (rows / groups) * in + i % in) % channels);
+    body(i, link.channel_of(i / each / (rows / groups) * in + i % in));
 }
 
 std::string describe(const net::Node& node) {
@@ -108,7 +109,22 @@ std::string describe(const net::Node& node) {
 
 }  // namespace
 
-ChannelLink channel_link(const net::Graph& graph, std::size_t producer) {
+namespace {
+
+/// The values of attention between two linear layers (rotation_links.hpp), where all channels of
+/// the first are such; by its node, or by the second's with `consumer`.
+std::optional<ChannelLink> attention_link(const net::Graph& graph, std::size_t node,
+                                          bool consumer) {
+  if (graph.nodes[node].op->kind() != "linear") return std::nullopt;
+  for (const RotationLink& link : rotation_links(graph).links) {
+    const std::set<std::int64_t> mixed(link.from.begin(), link.from.end());
+    if ((consumer ? link.consumer : link.producer) == node && std::ssize(mixed) == link.channels)
+      return ChannelLink{link.producer, link.biases, {link.consumer}, link.channels, link.from};
+  }
+  return std::nullopt;
+}
+
+ChannelLink plain_link(const net::Graph& graph, std::size_t producer) {
   const net::Node& first = graph.nodes[producer];
   const std::optional<std::size_t> scaled = scaled_node(graph, producer);
   if (!scaled) throw Error(describe(first) + " has no weight or gain that scales its channels");
@@ -144,7 +160,7 @@ ChannelLink channel_link(const net::Graph& graph, std::size_t producer) {
   return link;
 }
 
-std::size_t channel_producer(const net::Graph& graph, std::size_t consumer) {
+std::size_t plain_producer(const net::Graph& graph, std::size_t consumer) {
   const auto inputs = static_cast<int>(graph.inputs.size());
   int value = graph.nodes[consumer].inputs.at(0);
   while (true) {
@@ -171,6 +187,26 @@ std::size_t channel_producer(const net::Graph& graph, std::size_t consumer) {
   }
 }
 
+}  // namespace
+
+ChannelLink channel_link(const net::Graph& graph, std::size_t producer) {
+  try {
+    return plain_link(graph, producer);
+  } catch (const Error&) {
+    if (std::optional<ChannelLink> link = attention_link(graph, producer, false)) return *link;
+    throw;
+  }
+}
+
+std::size_t channel_producer(const net::Graph& graph, std::size_t consumer) {
+  try {
+    return plain_producer(graph, consumer);
+  } catch (const Error&) {
+    if (const auto link = attention_link(graph, consumer, true)) return link->producer;
+    throw;
+  }
+}
+
 void scale_channels(net::Graph& graph, const ChannelLink& link, const std::vector<double>& s) {
   const auto scaled = [](float x, double by) { return static_cast<float>(double{x} * by); };
   std::vector<std::size_t> nodes = link.shifts;
@@ -187,8 +223,7 @@ void scale_channels(net::Graph& graph, const ChannelLink& link, const std::vecto
   for (const std::size_t consumer : link.consumers) {
     net::Node& node = graph.nodes[consumer];
     float* const w = node.op->parameters()[0].value.data.data();
-    for_each_input(node, link.channels,
-                   [&](std::int64_t i, std::int64_t c) { w[i] = scaled(w[i], s[c]); });
+    for_each_input(node, link, [&](std::int64_t i, std::int64_t c) { w[i] = scaled(w[i], s[c]); });
   }
 }
 
@@ -206,7 +241,7 @@ std::vector<double> input_magnitudes(const net::Graph& graph, const ChannelLink&
   for (const std::size_t consumer : link.consumers) {
     const net::Node& node = graph.nodes[consumer];
     const float* const w = weight_of(node).data.data();
-    for_each_input(node, link.channels, [&](std::int64_t i, std::int64_t c) {
+    for_each_input(node, link, [&](std::int64_t i, std::int64_t c) {
       largest[c] = std::max(largest[c], std::abs(double{w[i]}));
     });
   }
@@ -216,6 +251,8 @@ std::vector<double> input_magnitudes(const net::Graph& graph, const ChannelLink&
 namespace {
 
 constexpr double kEqual = 0.01;  // scales nearer to 1 change no rounding worth a further round
+
+void keep_largest(double& most, double x) { most = std::max(most, x); }
 
 std::string names_of(const net::Graph& graph, const std::vector<std::size_t>& nodes) {
   std::string names;
@@ -314,7 +351,8 @@ std::vector<ScaledLink> smooth_activations(std::span<net::Graph* const> graphs,
       std::vector<double> x(static_cast<std::size_t>(link.channels));
       for (const std::size_t consumer : link.consumers)
         for (std::size_t c = 0; c < magnitudes[consumer].size(); ++c)
-          x[c % x.size()] = std::max(x[c % x.size()], magnitudes[consumer][c]);
+          keep_largest(x[static_cast<std::size_t>(link.channel_of(static_cast<std::int64_t>(c)))],
+                       magnitudes[consumer][c]);
       const std::vector<double> s =
           smoothing_scales(x, input_magnitudes(graph, link), strength, steps);
       for (net::Graph* const each : graphs) scale_channels(*each, link, s);

@@ -22,6 +22,14 @@ struct ChannelLink {
   std::vector<std::size_t> shifts;     ///< constants that are added to the channels
   std::vector<std::size_t> consumers;  ///< nodes in the order of the graph
   std::int64_t channels = 0;
+  /// Of the values of attention, which heads mix: the channel that each column of the consumer
+  /// reads.
+  std::vector<std::int64_t> from = {};
+
+  /// The channel that column i of a consumer's input is.
+  std::int64_t channel_of(std::int64_t i) const {
+    return from.empty() ? i % channels : from[static_cast<std::size_t>(i)];
+  }
 };
 
 /// The link whose producer is that node. Throws Error naming the operator where something else

@@ -19,6 +19,42 @@ void merge(double before, double count, double mean, double squares, double& all
   all_squares += squares + off * off * before * count / total;
 }
 
+/// The trained constant that a sum adds; null where the node is none.
+const net::Parameter* added_bias(const net::Graph& graph, const net::Node& node) {
+  if (node.op->kind() != "add" || node.inputs.size() != 2) return nullptr;
+  for (const int value : node.inputs) {
+    const auto at = value - static_cast<int>(graph.inputs.size());
+    if (at < 0 || graph.nodes[static_cast<std::size_t>(at)].op->kind() != "constant") continue;
+    const net::Parameter& constant =
+        std::as_const(*graph.nodes[static_cast<std::size_t>(at)].op).parameters()[0];
+    const auto reads = [&](const net::Node& reader) {
+      return std::ranges::find(reader.inputs, value) != reader.inputs.end();
+    };
+    if (constant.trained && std::ranges::count_if(graph.nodes, reads) == 1) return &constant;
+  }
+  return nullptr;
+}
+
+/// What alone reads the layer and adds a number to each of its channels; null where nothing does.
+const net::Node* sum_behind(const net::Graph& graph, const net::Node& layer,
+                            std::int64_t channels) {
+  const auto place = static_cast<std::size_t>(&layer - graph.nodes.data());
+  const net::Node* sum = nullptr;
+  for (const net::Node& node : graph.nodes) {
+    if (std::ranges::find(node.inputs, graph.value_of(place)) == node.inputs.end()) continue;
+    if (sum != nullptr) return nullptr;
+    sum = &node;
+  }
+  if (sum == nullptr || std::ranges::any_of(graph.outputs, [&](const net::GraphOutput& output) {
+        return output.value == graph.value_of(place);
+      }))
+    return nullptr;
+  const net::Parameter* const bias = added_bias(graph, *sum);
+  const bool fits =
+      bias != nullptr && bias->value.size() == channels && bias->value.shape.back() == channels;
+  return fits ? sum : nullptr;
+}
+
 }  // namespace
 
 std::vector<BiasedLayer> biased_layers(const net::Graph& graph) {
@@ -29,10 +65,12 @@ std::vector<BiasedLayer> biased_layers(const net::Graph& graph) {
     const std::string bias = layer.name + ".bias";
     const auto found = std::find_if(parameters.begin(), parameters.end(),
                                     [&](const net::Parameter& p) { return p.name == bias; });
-    if (found == parameters.end() || &parameters[0].value != layer.weight ||
-        found->value.shape != net::Shape{layer.weight->dim(0)})
-      continue;
-    layers.push_back({layer.name, parameters[0].name, bias});
+    if (&parameters[0].value != layer.weight) continue;
+    if (found != parameters.end() && found->value.shape == net::Shape{layer.weight->dim(0)})
+      layers.push_back({layer.name, parameters[0].name, bias, layer.name});
+    if (parameters.size() > 1) continue;
+    if (const net::Node* const sum = sum_behind(graph, *layer.node, layer.weight->dim(0)))
+      layers.push_back({layer.name, parameters[0].name, added_bias(graph, *sum)->name, sum->name});
   }
   return layers;
 }

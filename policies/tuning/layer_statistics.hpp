@@ -8,11 +8,13 @@
 
 namespace numemu::policies {
 
-/// A layer with a weight [channels, ...] and a bias [channels] of its own, whose results have the
-/// channels last.
+/// A layer with a weight [channels, ...] and a bias [channels], whose results have the channels
+/// last. The bias is its own, or a constant that a sum behind it adds: exporters write a linear
+/// layer on more than two axes so.
 struct BiasedLayer {
   std::string name;
   std::string weight, bias;  ///< names of the parameters
+  std::string result;        ///< the node whose results contain the bias
 };
 /// In the order of forward.
 std::vector<BiasedLayer> biased_layers(const net::Graph&);

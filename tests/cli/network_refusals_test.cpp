@@ -249,7 +249,9 @@ const std::vector<Refusal> kRefusals = {
     {"infer --quiet --model wide.onnx --in wide.npy --out z.npy --recipe int8.json "
      "--calibrate-on z=wide.npy",
      "--calibrate-on: expected x=FILE"},
-    {kExport + "--recipe nvfp4 --out m2.onnx", "conv1: an activation without one calibrated scale"},
+    {kExport + "--recipe nvfp4 --out m2.onnx",
+     "conv1: an activation in blocks of nvfp4, whose scales no operator of ONNX computes, cannot be "
+     "exported; take --out FILE.safetensors"},
     {kExport + "--in x.npy --out m2.onnx", "--data: expected either a data set or arrays, by --in"},
     {kExport + "--recipe dynamic.json --out m2.onnx",
      "conv1: an activation without one calibrated scale"},

@@ -45,7 +45,11 @@ CodedTensor block_codes(const OnnxOperand& weight, const Shape& shape, const std
   const OnnxBlocks& blocks = *weight.blocks;
   if (holds_two(format)) {
     if (shape.back() % 2 != 0)
-      throw Error(layer + ": expected an even number of inputs, two codes in a byte");
+      throw Error(fmt::format(
+          "{}: expected an even number of inputs, two codes in a byte, found {}; leave the layer "
+          "out by {{\"match\": \"{}\", \"roles\": {{\"weight\": null, \"activation\": null}}}} in "
+          "layers",
+          layer, shape.back(), layer));
     Shape halved = shape;
     halved.back() /= 2;
     std::string bytes;

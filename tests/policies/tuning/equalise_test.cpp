@@ -7,9 +7,11 @@
 #include "emu/net/ops/binary.hpp"
 #include "emu/net/ops/conv.hpp"
 #include "emu/net/ops/linear.hpp"
+#include "emu/net/ops/matmul.hpp"
 #include "emu/net/ops/pointwise.hpp"
 #include "emu/net/ops/pool.hpp"
 #include "emu/net/ops/row_norm.hpp"
+#include "emu/net/ops/softmax.hpp"
 #include "emu/net/ops/views.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
@@ -180,6 +182,35 @@ TEST_CASE("equalise: scales pass through a product with a gate", "[fast]") {
   const std::vector<double> r1 = output_magnitudes(graph, link), r2 = input_magnitudes(graph, link);
   for (std::size_t c = 0; c < r1.size(); ++c) CHECK(r1[c] == Approx(r2[c]).epsilon(0.03));
   CHECK_THROWS_WITH(channel_link(graph, node(graph, "gate")), Contains("layer sigmoid (sigmoid)"));
+}
+
+TEST_CASE("equalise: scales of values pass through attention", "[fast]") {
+  net::Graph graph;
+  graph.name = "attention";
+  graph.inputs = {{"input", {7, 6}}};
+  const auto linear = [&](const char* name) {
+    return graph.add(name, std::make_unique<net::Linear>(6, 6), {0});
+  };
+  const int query = linear("query"), key = linear("key"), value = linear("value");
+  graph.add("scores",
+            std::make_unique<net::MatMul>(net::MatMulOptions{.heads = 3, .transpose_b = true}),
+            {query, key});
+  const int softmax = graph.add("softmax", std::make_unique<net::Softmax>());
+  graph.add("gathered", std::make_unique<net::MatMul>(net::MatMulOptions{.heads = 3}),
+            {softmax, value});
+  graph.add("output", std::make_unique<net::Linear>(6, 4));
+  net::initialize(graph, 5);
+  noisy_biases(graph);
+  CHECK(channel_producer(graph, node(graph, "output")) == node(graph, "value"));
+  const ChannelLink link = channel_link(graph, node(graph, "value"));
+  CHECK(link.consumers == std::vector<std::size_t>{node(graph, "output")});
+  net::Graph* const one[] = {&graph};
+  const net::Tensor before = run(graph, 9);
+  equalise_weights(one, 40);
+  check_near(run(graph, 9), before);
+  const std::vector<double> r1 = output_magnitudes(graph, link), r2 = input_magnitudes(graph, link);
+  for (std::size_t c = 0; c < r1.size(); ++c) CHECK(r1[c] == Approx(r2[c]).epsilon(0.03));
+  CHECK_THROWS_WITH(channel_link(graph, node(graph, "key")), Contains("layer scores (matmul)"));
 }
 
 TEST_CASE("channel link: what scales cannot pass is named", "[fast]") {
