@@ -21,7 +21,15 @@ namespace {
 void require_own_folder(const std::string& folder, const std::string& name, Existing existing) {
   const std::string path = folder + "/experiment.json";
   if (existing == Existing::fresh || !std::filesystem::exists(path)) return;
-  const Json found = parse_json(read_text(path), path);
+  Json found;
+  try {
+    found = parse_json(read_text(path), path);
+  } catch (const Error& error) {
+    throw Error(
+        fmt::format("{}; without it the rest of the folder is kept: remove it, or use "
+                    "--fresh or --out {}",
+                    error.what(), fresh_folder(folder)));
+  }
   const std::string other = found.is_object() ? found.value("name", Json()).dump() : "?";
   if (other != Json(name).dump()) {
     throw Error(fmt::format("{}: results of experiment {}, not of \"{}\"; use --fresh or --out {}",

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <iterator>
 #include <utility>
 
@@ -19,6 +20,7 @@
 #include "formats/blocks/block_format.hpp"
 #include "formats/error.hpp"
 #include "formats/scaling/scale_rule.hpp"
+#include "formats/storage/json_reader.hpp"
 #include "policies/tuning/tune_step.hpp"
 
 namespace numemu::experiments {
@@ -143,8 +145,28 @@ void find_cheapest(const ExperimentRun& run, const Workbench& bench,
   say_cheapest(run, front, tuned, limit, &tuning, conclusion);
 }
 
+/// Refuses the folder of a search whose points would be others, before any work. Those of more
+/// measured or tuned configurations are the same and more.
+void require_own_points(const ExperimentRun& run) {
+  const std::string path = run.out + "/experiment.json";
+  if (run.existing == Existing::fresh || !std::filesystem::exists(path) || !has_rows(run.out))
+    return;
+  const ExperimentFile before = read_experiment(parse_json(read_text(path), path));
+  std::string other = before.seed == run.seed ? "" : "seed";
+  for (const auto& [key, value] : run.settings.values()) {
+    if (key == "measured" || key == "random" || key == "tune") continue;
+    const Json* const found = json_at(before.settings, {key.c_str()});
+    if (other.empty() && (found == nullptr || *found != Json(value))) other = key;
+  }
+  if (!other.empty())
+    throw usage_error(
+        fmt::format("--out: {} has a search of another {}: expected another folder, or --fresh",
+                    run.out, run.settings.named(other)));
+}
+
 Conclusion run_network(const ExperimentRun& run) {
   const Settings& settings = run.settings;
+  require_own_points(run);
   const SpacePlan plan = plan_of(settings);
   std::vector<SearchOption> weights = space_of(plan, "weight"),
                             activations = space_of(plan, "activation");
@@ -166,6 +188,9 @@ Conclusion run_network(const ExperimentRun& run) {
   const auto refined_count = static_cast<std::size_t>(settings.integer("refine")),
              measured_count = static_cast<std::size_t>(settings.integer("measured")),
              random_count = static_cast<std::size_t>(settings.integer("random"));
+  if (limited && refined_count == 0)
+    throw usage_error(fmt::format("{}: expected at least 1 beside {}, whose candidates are refined",
+                                  settings.named("refine"), settings.named("max_loss")));
   if (limited && !run.shard.whole())
     throw usage_error(fmt::format("--shard: expected none beside {}, which measures one by one",
                                   settings.named("max_loss")));
@@ -203,6 +228,9 @@ Conclusion run_network(const ExperimentRun& run) {
       ranking.configurations, space.weights.distinct(), space.activations.distinct(),
       space.units.size(), refined.size(), measured.size(),
       std::ranges::count(measured, true, &SearchEntry::random)));
+  if (settings.integer("images") > bench.eval_images)
+    said.push_back(fmt::format("{}: the data set has {} test samples, all of which were taken.",
+                               settings.named("images"), bench.eval_images));
   std::ranges::move(notes, std::back_inserter(said));
   conclusion.sentences.insert(conclusion.sentences.begin(), said.begin(), said.end());
   conclusion.tables.push_back(ranked_table(space, ranking, 20));
@@ -211,8 +239,11 @@ Conclusion run_network(const ExperimentRun& run) {
     return conclusion;
   }
   const std::vector<Row> rows = measure(run, bench, measured);
-  const std::vector<Record> records = read_records(rows, run.out);
-  for (std::size_t i = 0; i < measured.size(); ++i) measured[i].record = &records.at(i);
+  std::vector<Record> records = read_records(rows, run.out);
+  for (std::size_t i = 0; i < measured.size(); ++i) {
+    records.at(i).name = records[i].label = measured[i].name;  // as the tables have it
+    measured[i].record = &records[i];
+  }
   conclusion.tables.insert(conclusion.tables.end() - 1, measured_table(space, measured));
   conclusion.charts.push_back(front_chart(refined, measured));
   if (measured.size() > 1) conclusion.charts.push_back(accuracy_chart(measured));

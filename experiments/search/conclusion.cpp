@@ -254,12 +254,14 @@ void say_cheapest(const ExperimentRun& run, const std::vector<SearchEntry>& fron
                   "{:.3f} bits.",
                   100 * least->mean(), 100 * least->loss.low, 100 * least->loss.high,
                   front[least->candidate].name, front[least->candidate].configured.bits);
-    const bool open = std::ranges::any_of(
-        cheapest.order, [](const Tried& tried) { return !tried.keeps.has_value(); });
-    const std::string next =
-        open ? " Where all test samples leave it undecided, more of them (--images), more bits "
-               "(--bits) or --tune light may find one."
-             : " More bits (--bits) or --tune light may find one.";
+    std::string next = " More bits (--bits) or --tune light may find one.";
+    if (least != cheapest.order.end() && !least->keeps && least->mean() < limit) {
+      // The interval narrows as the root of the samples.
+      const double wanted = (least->loss.high - least->mean()) / (limit - least->mean());
+      next = fmt::format(" About {:.2g} times as many test samples (--images) would decide it;",
+                         wanted * wanted) +
+             " more bits (--bits) or --tune light may find another one.";
+    }
     const std::string none = fmt::format(
         "No {}configuration surely loses at most {:g} points: of {} on the front {} were measured "
         "(95 % for all {} looks together, Bonferroni).{}{}",

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <filesystem>
 #include <optional>
+#include <set>
+#include <tuple>
 
 #include "experiments/search/operands.hpp"
 #include "experiments/search/ranking.hpp"
@@ -16,6 +18,7 @@
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"
 #include "formats/storage/npy.hpp"
+#include "policies/numerics/stored_tensor.hpp"
 #include "policies/recipe/recipe.hpp"
 
 namespace numemu::experiments {
@@ -44,6 +47,11 @@ net::Tensor numbers_of(const std::string& law, std::uint64_t seed) {
   net::Tensor x({array.elements() / width, width});
   std::copy_n(array.as<float>(), array.elements(), x.data.begin());
   return x;
+}
+
+/// Stored bits of an element: blocks end with the lines.
+double bits_in(const net::Tensor& x, const policies::RolePolicy& policy) {
+  return policies::stored_bits(policy, x.shape) / static_cast<double>(x.size());
 }
 
 /// The least error of any quantizer with so many levels, whose law is known.
@@ -79,22 +87,27 @@ ResultTable law_table(const std::string& law, const std::vector<SearchOption>& o
     const policies::RolePolicy& policy = option.policy;
     // One line has one channel.
     if (policy.granularity == policies::Granularity::channel) continue;
-    if (SearchBudget{.bits = bits}.allows(stored_bits_of(policy))) all.push_back(option);
+    if (SearchBudget{.bits = bits}.allows(bits_in(x, policy))) all.push_back(option);
   }
   if (all.empty())
     throw usage_error(fmt::format("--bits: no format stores at most {:g} bits", bits));
   const std::vector<double> errors =
       option_errors(all, operand, policies::Recipe().calibration(), {});
-  std::vector<std::size_t> order(all.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::vector<std::size_t> order;
+  std::set<std::tuple<const Format*, bool, double, double>> seen;  // the same numbers count once
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const policies::RolePolicy& policy = all[i].policy;
+    if (seen.emplace(policy.format, policy.block != nullptr, bits_in(x, policy), errors[i]).second)
+      order.push_back(i);
+  }
   std::ranges::stable_sort(order, {}, [&](std::size_t i) { return errors[i]; });
   ResultTable out{fmt::format("{}: the best of {} options of at most {:g} bits (rne, saturate)",
-                              law, all.size(), bits),
+                              law, order.size(), bits),
                   {"option", "bits", "SQNR dB", "MSE"},
                   {}};
   for (const std::size_t i : order) {
     if (out.rows.size() == kLawRows) break;
-    out.rows.push_back({all[i].name, fmt::format("{:.3f}", stored_bits_of(all[i].policy)),
+    out.rows.push_back({all[i].name, fmt::format("{:.3f}", bits_in(x, all[i].policy)),
                         fmt::format("{:.2f}", sqnr_db(signal, errors[i])),
                         fmt::format("{:.4g}", errors[i])});
   }

@@ -29,6 +29,11 @@ TEST_CASE("search of a network leaves rows, trials and a report", "[fast]") {
   for (const char* file : {"rows.jsonl", "trials.jsonl", "report.html", "experiment.json"})
     CHECK(std::filesystem::exists(s.path + "/o/" + file));
   CHECK(s.run(command).out == result.out);
+  // Of another seed the points are others: refused before any work.
+  const auto trials = std::filesystem::file_size(s.path + "/o/trials.jsonl");
+  check_refused(s.run(command + " --seed 1"), "another --seed");
+  CHECK(std::filesystem::file_size(s.path + "/o/trials.jsonl") == trials);
+  CHECK(s.run(command).out == result.out);
   const Json json = Json::parse(s.run(command + " --json").out);
   CHECK(json["name"] == "search");
 }
@@ -49,6 +54,7 @@ TEST_CASE("search refuses in one line", "[fast]") {
            {"search --net lenet --data glyphs --mac-cost 0.001", "--mac-cost: every configuration"},
            {"search --net lenet --data glyphs --rules flor", "'floor'"},
            {"search --net lenet --data glyphs --scales int4", "not int4"},
+           {"search --net lenet --data glyphs --max-loss 1 --refine 0", "--refine: expected at"},
            {"search --dist nromal", "nromal"},
            {"search --dist lognormal:1e9", "lognormal"},
            {"search --dist missing.npy", "missing.npy"},
