@@ -11,6 +11,7 @@
 #include "experiments/engine/row_store.hpp"
 #include "experiments/engine/sweep_config.hpp"
 #include "experiments/paper/figures.hpp"
+#include "experiments/published/answer.hpp"
 #include "experiments/report/record.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
@@ -154,7 +155,10 @@ WrittenReport write_report(const std::string& folder, const ReportPaths& paths,
   if (!paths.figures.empty()) {
     tell_figures(experiments::write_paper(input, paths.figures), paths.figures, context);
   }
-  return {std::move(rows), unfinished};
+  std::string answer;
+  if (study.experiment.is_object())
+    answer = experiments::answer_of(experiments::read_experiment(study.experiment));
+  return {std::move(rows), unfinished, std::move(answer)};
 }
 
 }  // namespace numemu::api

@@ -74,7 +74,8 @@ void require_report_files(const std::string& folder, const ReportPaths&);
 
 struct WrittenReport {
   std::vector<experiments::Row> rows;
-  std::string unfinished;  ///< "1 of 23 points present"; empty where none is missing
+  std::string unfinished;   ///< "1 of 23 points present"; empty where none is missing
+  std::string answer = {};  ///< of the folder's experiment, to its question; "" without one
 };
 /// How to cite the run of `folder`: version, command and digests, then an entry for BibTeX.
 std::string cite(const std::string& folder);

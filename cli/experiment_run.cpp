@@ -32,13 +32,33 @@ constexpr const char *kPredicted = "predicted +- tolerance", *kMeasured = "measu
 
 constexpr std::size_t kMostLines = 40;
 
+/// Without columns in which all rows agree: the title has them.
+experiments::ResultTable narrowed(const experiments::ResultTable& table) {
+  if (table.rows.size() < 2) return table;
+  experiments::ResultTable out{table.title, {}, {}};
+  out.rows.resize(table.rows.size());
+  for (std::size_t c = 0; c < table.header.size(); ++c) {
+    const auto cell = [c](const std::vector<std::string>& row) {
+      return c < row.size() ? row[c] : std::string();
+    };
+    const std::string first = cell(table.rows.front());
+    if (std::ranges::count(table.rows, first, cell) == std::ssize(table.rows)) {
+      out.title += fmt::format("; {} {}", table.header[c], first);
+      continue;
+    }
+    out.header.push_back(table.header[c]);
+    for (std::size_t r = 0; r < table.rows.size(); ++r) out.rows[r].push_back(cell(table.rows[r]));
+  }
+  return out.header.empty() ? table : out;
+}
+
 /// At least a few rows of each table, and as many as `most` lines have room for: those that it
 /// took.
 std::size_t print_tables(const std::vector<experiments::ResultTable>& tables, std::size_t most) {
   constexpr std::size_t kFewRows = 3, kAround = 4;  // title, header, what is left out, a blank line
   std::size_t lines = 0;
   for (std::size_t i = 0; i < tables.size(); ++i) {
-    const experiments::ResultTable& table = tables[i];
+    const experiments::ResultTable table = narrowed(tables[i]);
     const std::size_t share = (most - std::min(lines, most)) / (tables.size() - i),
                       rows = std::min(table.rows.size(),
                                       std::max(kFewRows, share - std::min(kAround, share)));

@@ -17,6 +17,7 @@ namespace {
 constexpr int kWidth = 30;         // of the bar, in characters
 constexpr double kRedraw = 0.1;    // seconds between two drawings
 constexpr std::int64_t kStep = 5;  // per cent between two lines
+constexpr double kPause = 1;       // seconds between two of them
 constexpr int kUsualWidth = 80;    // of a terminal that does not report its own
 
 int terminal_width() {
@@ -54,7 +55,8 @@ void Progress::show(double done, const std::string& note, double free) {
   const auto percent = static_cast<std::int64_t>(100 * done / total);
   const bool weighted = unit_.empty(), new_phase = weighted && note != note_;
   const bool due = terminal_ ? now - last_draw_ >= kRedraw || all
-                             : percent >= last_percent_ + kStep || (all && !ended_);
+                             : (percent >= last_percent_ + kStep && now - last_draw_ >= kPause) ||
+                                   (all && !ended_);
   if (!due && !new_phase) return;
   note_ = note;
   last_draw_ = now;

@@ -1,4 +1,5 @@
-// Progress of long work: a bar on a terminal, one line per 5 % elsewhere, nothing with --quiet.
+// Progress of long work: a bar on a terminal, one line per 5 % elsewhere, at most one a second,
+// nothing with --quiet.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -13,6 +13,7 @@
 #include "experiments/report/findings.hpp"
 #include "experiments/report/gate_text.hpp"
 #include "experiments/report/judged_evaluation.hpp"
+#include "experiments/report/layer_ranking.hpp"
 #include "experiments/report/number_text.hpp"
 #include "experiments/report/record.hpp"
 #include "formats/joined.hpp"
@@ -95,9 +96,16 @@ std::vector<Column> columns_of(const std::vector<Record>& records, const Kinds& 
                        return r.recipe.empty();
                      });
   const bool top1 = experiments::measure_of(records).is_top1();
+  const bool layers = experiments::asks_for_layers(records);
   std::vector<Column> columns;
   for (const experiments::ShownColumn& shown :
        experiments::shown_columns(records, experiments::Medium::terminal)) {
+    // Rules of single layers: the point's name says which, formats of all others do not.
+    if (layers && (shown.key == "activations" || shown.key == "other")) continue;
+    if (layers && shown.key == "weights") {
+      columns.push_back({"point", Kind::kept, [](const Record& r) { return r.label; }});
+      continue;
+    }
     columns.push_back({shown.title, kind_of(shown.key, named, top1), shown.cell});
     Column& column = columns.back();
     if (without.contains(Kind::conversions) && shown.key == "weights")

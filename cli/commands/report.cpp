@@ -75,6 +75,7 @@ int run_report(const ReportOptions& options) {
     return code;
   }
   if (options.quiet) fmt::print("{}", gate_lines(report));
+  if (!options.quiet && !report.answer.empty()) fmt::print("{}\n\n", harmless(report.answer));
   if (!options.quiet && !rows.empty()) fmt::print("{}\n", summary_table(rows, report.unfinished));
   fmt::print("{}\n", options.quiet ? paths.html : harmless(paths.html));
   return code;

@@ -215,8 +215,12 @@ std::string conditions(const std::vector<Record>& records) {
     }
   }
   std::string out;
+  // More than a caption can hold: the table of points has them.
+  constexpr std::size_t kListed = 4;
   const auto add = [&out](const char* name, const std::set<std::string>& words) {
-    if (!words.empty()) out += fmt::format("{}{} {}", out.empty() ? "" : "; ", name, listed(words));
+    if (words.empty()) return;
+    out += fmt::format("{}{} {}", out.empty() ? "" : "; ", name,
+                       words.size() > kListed ? "by point" : listed(words));
   };
   add("rounding", rounding);
   add("overflow", overflow);

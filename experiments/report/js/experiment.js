@@ -155,6 +155,8 @@ function experimentFigure(spec, chart, width) {
     Object.assign(encoding.x, bars ? value : place);
     Object.assign(encoding.y, bars ? category : value);
     if (encoding.yOffset) encoding.yOffset.scale = { domain: groups, paddingInner: 0.12 };
+    // Points that lie on each other stay visible.
+    if (chart.kind === "points" && layer.data.name === "experiment_dots") layer.mark.opacity = 0.8;
     if (encoding.color) Object.assign(encoding.color, bars ? byGroup : bySeries(colour));
     if (shaped) for (const channel of [encoding.color, encoding.shape]) if (channel) channel.field = "kind";
     if (encoding.shape && bars) Object.assign(encoding.shape, shaped ? byShape : byWhat);

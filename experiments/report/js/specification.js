@@ -96,6 +96,26 @@ function reportFigures(page) {
     if (columns === 1) spec.config = { legend: { columns: 2, labelLimit: 110 } };
   }
 
+  // Ticks at powers of two, as many as an axis has room for.
+  function fitPowers(spec) {
+    const axis = spec.encoding?.x?.axis;
+    if (spec.encoding?.x?.scale?.base !== 2 || !axis) return;
+    const least = Math.min(...spec.datasets[spec.data.name].map((d) => d[spec.encoding.x.field]));
+    const count = Math.max(0, Math.floor(-Math.log2(least) + 1e-9)), step = Math.max(1, Math.ceil(count / 12));
+    axis.values = Array.from({ length: Math.floor(count / step) + 1 }, (_, i) => 2 ** (-i * step));
+  }
+
+  // Points that differ by a fraction of a bit do not fill an axis of bits alone.
+  function fitBits(spec) {
+    const LEAST = 1;
+    const bits = sources.points().filter((d) => known(d.bits) && drawn(spec.usermeta)(d)).map((d) => d.bits);
+    const least = Math.min(...bits), most = Math.max(...bits);
+    if (bits.length === 0 || most - least >= LEAST) return;
+    const from = (least + most - LEAST) / 2;
+    for (const layer of spec.layer || [])
+      if (layer.encoding?.x?.field === "bits" && layer.encoding.x.scale) layer.encoding.x.scale.domain = [from, from + LEAST];
+  }
+
   // Classes of colours stand in as many columns as the width has room for.
   function fitLegends(node, width) {
     if (!node || typeof node !== "object") return;
@@ -119,6 +139,8 @@ function reportFigures(page) {
     }
     if (spec.facet) fitPanels(spec, width);
     else fitRows(spec);
+    fitBits(spec);
+    fitPowers(spec);
     fitLegends(spec, width);
     return spec;
   }

@@ -48,9 +48,13 @@ TEST_CASE("a finding that fails is a result, and an error under --strict alone",
   INFO(result.err);
   REQUIRE(result.code == 0);
   REQUIRE(read_file(s.path + "/o/experiment.json").find("\"fails\"") != std::string::npos);
-  CHECK_THAT(result.out, Contains("The output's SQNR is within 1 dB of its prediction (derived here)."));
+  CHECK_THAT(result.out,
+             Contains("The output's SQNR is within 1 dB of its prediction (derived here)."));
   CHECK_THAT(result.out, Catch::StartsWith("Of ") && Contains("(lenet on glyphs)"));
   CHECK(std::count(result.out.begin(), result.out.end(), '\n') <= 40);
+  // Its rows are named by layer and format, below the answer.
+  const Result report = s.run("report o");
+  CHECK_THAT(report.out, Catch::StartsWith("Of ") && Contains("point ") && Contains("int4 in "));
   const Result strict = s.run(command + " --strict");
   CHECK(strict.code == 1);
   CHECK(strict.out == result.out);
