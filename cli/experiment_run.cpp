@@ -100,12 +100,13 @@ void print(const experiments::ExperimentFile& file, bool tables) {
                   fmt::format("{}, {}, {}", claim.holds, claim.undecided, claim.fails)});
     if (!published.empty())
       cells.push_back(published[claims.size() - 1].empty() ? "-" : published[claims.size() - 1]);
-    cells.push_back(claim.claim);
+    cells.push_back(claim.worst ? fmt::format("{} Worst: {}", claim.claim, claim.worst->what)
+                                : claim.claim);
   }
   if (!claims.empty()) {
     std::vector<std::string> header = {"verdict",       "hold, undecided, fail",
                                        kPredicted,      kMeasured,
-                                       "95 % interval", "claim (numbers: its worst finding)"};
+                                       "95 % interval", "claim, and the finding of the numbers"};
     if (!published.empty()) header.insert(header.end() - 1, "published");
     fmt::print("{}\n", api::text_table(header, claims));
     lines += claims.size() + 2;

@@ -252,13 +252,16 @@ const Experiment experiment_adacomp = {
      {"headline", "The published 40 and 200 are what noise alone gives, within 10 % (a contrast)."},
      {"published",
       "Networks reach 40 in convolutions and 200 in fully connected and recurrent layers "
-      "(published)."},
+      "(published).",
+      "seeds"},
      {"above noise",
       "Gradients of networks, whose scales differ, are compressed further than noise (a "
-      "contrast)."},
+      "contrast).",
+      "seeds"},
      {"accuracy",
       "Training loses at most 0.5 points of top-1, or 1 % of the bits per character, to the dense "
-      "mean (published; the margin is ours)."}},
+      "mean (published; the margin is ours).",
+      "seeds"}},
     with_links(workers::with_training(
         {{"bins", "50,500", "10,50,200,500", "10,20,50,100,200,500,1000", "elements of a bin",
           wholes(2, 16384)},

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <iterator>
+#include <map>
 #include <set>
 
 #include "emu/stats/spearman.hpp"
@@ -15,7 +17,9 @@
 #include "experiments/report/judged_evaluation.hpp"
 #include "experiments/report/record.hpp"
 #include "formats/error.hpp"
+#include "formats/joined.hpp"
 #include "formats/portable/math.hpp"
+#include "formats/storage/array.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "formats/suggest.hpp"
@@ -25,6 +29,7 @@ namespace {
 
 /// Noise of a mixture within a factor of two of the sum of its parts.
 constexpr double kAdditive = 3;
+constexpr double kSmallNoise = 10;  // dB of SQNR from which on the noise is a tenth of the signal
 constexpr double kMostCost = 1e18, kMostDecibels = 1000;
 
 void check_cost(const std::string& cost) {
@@ -124,6 +129,41 @@ ResultTable front_table(const SensitivityTable& table, const std::vector<Measure
   return out;
 }
 
+/// "conv1 in int8; the other 19 layers in int4": the commonest option is that of the others.
+std::string options_text(const SensitivityTable& table, const std::vector<std::size_t>& options) {
+  std::map<std::size_t, std::vector<std::string>> layers;
+  for (std::size_t l = 0; l < options.size(); ++l)
+    layers[options[l]].push_back(table.layers[l].name);
+  const auto most =
+      std::ranges::max_element(layers, {}, [](const auto& option) { return option.second.size(); });
+  if (layers.size() == 1) return fmt::format("all layers in {}", table.choices[most->first].name);
+  std::string out;
+  for (const auto& [option, names] : layers)
+    if (option != most->first)
+      out += fmt::format("{} in {}; ", joined(names, ", "), table.choices[option].name);
+  return out + fmt::format("the other {} in {}", counted(std::ssize(most->second), "layer"),
+                           table.choices[most->first].name);
+}
+
+/// What the program chose for each budget, what it costs and loses, and where its recipe is.
+std::vector<std::string> chosen_sentences(const SensitivityTable& table,
+                                          const std::vector<Measured>& all) {
+  const Measure& measure = measure_of(all);
+  std::vector<std::string> sentences;
+  for (const Measured& m : all) {
+    if (m.point->method != Method::optimal) continue;
+    const JudgedFigure& judged = m.record.judged;
+    sentences.push_back(fmt::format(
+        "{}: {}. {:.3f} bits per weight, {:.4g} per MAC; {} {}{}{}, {} {}; recipe-{}.json.",
+        m.point->name, options_text(table, m.point->options), m.point->bits, m.point->mac,
+        measure.words, figure_text(measure, judged.value), *measure.prefix == 0 ? "" : " ",
+        measure.prefix, figure_text(measure, judged.difference, true),
+        interval_text(measure, judged.difference_low, judged.difference_high, true),
+        m.point->file));
+  }
+  return sentences;
+}
+
 Chart chart_of(const SensitivityTable& table, const std::vector<Measured>& all, CostKind cost) {
   constexpr double kFloat32Bits = 32;
   const bool bits = cost == CostKind::bits;
@@ -188,7 +228,7 @@ void judge_additivity(const std::vector<Measured>& all, Conclusion& out) {
     measured.push_back(*m.record.sqnr_db);
     out.add(model_finding(fmt::format("output SQNR in dB of {}", m.point->name), db,
                           *m.record.sqnr_db, m.error_db, kAdditive),
-            "additive");
+            db >= kSmallNoise ? "additive" : "additive, large noise");
   }
   if (predicted.size() < 4) return;
   const double rho = stats::spearman(predicted, measured);
@@ -292,6 +332,7 @@ Conclusion run_allocation(const ExperimentRun& run) {
   Conclusion conclusion;
   conclusion.sentences = baseline_notes(bench.trained);
   std::ranges::copy(front.sentences, std::back_inserter(conclusion.sentences));
+  std::ranges::move(chosen_sentences(table, all), std::back_inserter(conclusion.sentences));
   conclusion.tables = {sensitivity_of(table, weight_granularity(run.settings)),
                        front_table(table, all)};
   if (kind != LossKind::cross_entropy) {
@@ -313,8 +354,9 @@ const Experiment experiment_allocation = {
     "CalibTIP (Hubara et al. 2020, arXiv 2006.10518): the loss of a mixture is the sum of the "
     "losses of its layers, so that an integer program finds the best one.",
     {{"additive",
-      "The noise of a mixture is the sum of its layers' within a factor of two (published; the "
-      "margin is ours)."},
+      "Where a tenth of the signal or less is predicted, the noise of a mixture is the sum of its "
+      "layers' within a factor of two (published; the margin is ours)."},
+     {"additive, large noise", "So it is where more is predicted (a contrast)."},
      {"order", "The sums rank mixtures: rank correlation above 0.9 (derived here)."},
      {"front",
       "The program's mixtures have less noise than uniform and random ones as dear (derived "

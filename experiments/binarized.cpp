@@ -378,15 +378,19 @@ const Experiment experiment_binarized = {
       "within 2 % (a contrast)."},
      {"signs",
       "A network of signs loses at most 1 point of top-1 to float32 (published; the margin is "
-      "ours)."},
+      "ours).",
+      "seeds"},
      {"shift",
       "The shift-based normalisation loses at most 1 point to the usual one (published; the margin "
-      "is ours)."},
+      "is ours).",
+      "seeds"},
      {"adamax",
-      "The shift-based AdaMax loses at most 1 point to Adam (published; the margin is ours)."},
+      "The shift-based AdaMax loses at most 1 point to Adam (published; the margin is ours).",
+      "seeds"},
      {"few bits",
       "4-bit weights and activations with gradients of 6-bit powers of two lose at most 1 point "
-      "(published; the margin is ours)."}},
+      "(published; the margin is ours).",
+      "seeds"}},
     {{"lengths", "1,16,63,64,65,784", "1,16,63,64,65,784,4096", "1,16,63,64,65,784,4096,65536",
       "signs of a dot product", wholes(1, 65536)},
      {"deviations", "1,3", "1,1.25,1.6,3", "1,1.1,1.25,1.4,1.6,1.8,2,3",

@@ -190,7 +190,8 @@ const Experiment experiment_birder = {
      {"bits", "A worker sends one bit for each element (published)."},
      {"accuracy",
       "Training loses at most 0.5 points of top-1 to dense Adam, fine-tuning to dense SGD "
-      "(published of Adam; the margin is ours)."}},
+      "(published of Adam; the margin is ours).",
+      "seeds"}},
     with_links(workers::with_training(
         {{"beta", "0.95", "0.95", "0.95", "of the moving means", real(0, 0.999999)},
          {"sign_lr", "0.004", "0.004", "0.004", "size of the steps of birder and majority",

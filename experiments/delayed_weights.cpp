@@ -189,11 +189,13 @@ const Experiment experiment_delayed_weights = {
       "decays, 1 % above it grows (derived here)."},
      {"rate",
       "The largest stable rate of a network shrinks with a delay of 1 as that of a quadratic, "
-      "within a factor of 2 (derived here)."},
+      "within a factor of 2 (derived here).",
+      "seeds"},
      {"training",
       "A delay of 1 loses at most 0.5 points of top-1 at the same rate, here the recommended one "
-      "(published; the margin is ours)."},
-     {"lower rates", "The same holds at parts of that rate (a contrast)."},
+      "(published; the margin is ours).",
+      "seeds"},
+     {"lower rates", "The same holds at parts of that rate (a contrast).", "seeds"},
      {"idle",
       "d equal stages are idle for (d - 1) / (m + d - 1) of the time where m micro-batches are "
       "followed by a flush, and without flushes while the pipeline fills and empties (published)."},

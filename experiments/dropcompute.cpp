@@ -81,8 +81,10 @@ const Experiment experiment_dropcompute = {
       "here)."},
      {"accuracy",
       "Dropping 10 % of the micro-batches loses at most 0.5 points of top-1 (published; the margin "
-      "is ours)."},
-     {"more drops", "Dropping more than 10 % loses at most 0.5 points, too (a contrast)."}},
+      "is ours).",
+      "seeds"},
+     {"more drops", "Dropping more than 10 % loses at most 0.5 points, too (a contrast).",
+      "seeds"}},
     dropcompute_settings(),
     run_dropcompute,
     workers::check_training};

@@ -210,7 +210,8 @@ const Experiment experiment_exchange_cost = {
       "(derived here)."},
      {"accuracy",
       "Gradients that travel in 8 or 16 bits lose at most 0.5 points of top-1 to float32 (a "
-      "contrast)."}},
+      "contrast).",
+      "seeds"}},
     with_links(workers::with_training(
         {{"rows", "64", "128", "512", "rows of 256 elements of the gradient", whole(1, 1'000'000)},
          {"wire_workers", "2,8", "2,8,32", "2,8,32,128", "workers whose bits are counted",

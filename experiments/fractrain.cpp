@@ -396,23 +396,30 @@ const Experiment experiment_fractrain = {
      {"progressive",
       "Training that begins with few bits and ends with the last stage's loses at most 0.5 points "
       "of top-1 to the last stage's precision from the start, first and last layers at that all "
-      "along (published; the margin is ours)."},
+      "along (published; the margin is ours).",
+      "seeds"},
      {"progressive, all layers",
       "So it does where the first and the last layer follow too and weights share a range (a "
-      "contrast)."},
-     {"static", "The first stage's precision throughout loses more than 0.5 points (a contrast)."},
+      "contrast).",
+      "seeds"},
+     {"static", "The first stage's precision throughout loses more than 0.5 points (a contrast).",
+      "seeds"},
      {"tested",
       "Trained at the first stage's precision throughout and tested at the last stage's, a network "
-      "loses more than 0.5 points (a contrast)."},
+      "loses more than 0.5 points (a contrast).",
+      "seeds"},
      {"shorter",
       "Progressive precision gains on the last stage's precision for fewer epochs at the same "
-      "cost (a contrast)."},
+      "cost (a contrast).",
+      "seeds"},
      {"target",
       "Gates bring the mean cost of a block to within 0.25 percentage points of 32 x 32 bits of "
-      "its target (published; the margin is ours)."},
+      "its target (published; the margin is ours).",
+      "seeds"},
      {"gates",
       "Two layers whose gates choose the precision of each sample lose at most 0.5 points to the "
-      "largest choice for all (published; the margin is ours)."}},
+      "largest choice for all (published; the margin is ours).",
+      "seeds"}},
     {{"net", "lenet-bn", "lenet-bn", "lenet-bn",
       "network to train, the first and the last layer at the last stage's precision",
       takes_network()},

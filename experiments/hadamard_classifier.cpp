@@ -13,6 +13,7 @@
 #include "emu/net/ops/linear.hpp"
 #include "emu/net/train/train.hpp"
 #include "experiments/engine/study.hpp"
+#include "experiments/engine/train_trial.hpp"
 #include "experiments/hadamard_classifier/questions.hpp"
 #include "formats/blocks/block_format.hpp"
 #include "formats/error.hpp"
@@ -112,6 +113,25 @@ net::Tensor logits_of(const net::Graph& graph, const net::Tensor& images,
   return net::forward(graph, images, numerics);
 }
 
+/// Of the last layer: bytes of what is trained, and elements of its matrix that are neither 1 nor
+/// -1, by which a product multiplies.
+struct Cost {
+  std::int64_t bytes = 0, factors = 0;
+};
+
+Cost cost_of(const net::Graph& graph) {
+  Cost cost;
+  const std::span<const net::Parameter> parameters =
+      std::as_const(*graph.nodes.back().op).parameters();
+  for (const net::Parameter& parameter : parameters) {
+    if (parameter.trained)
+      cost.bytes += static_cast<std::int64_t>(sizeof(float)) * parameter.value.size();
+  }
+  cost.factors =
+      std::ranges::count_if(parameters[0].value.data, [](float w) { return std::fabs(w) != 1; });
+  return cost;
+}
+
 /// A trained network's accuracy; of a fixed classifier its learned scale, the largest product, and
 /// how many logits are beyond their format or differ between formats of the classifier, too.
 struct Measured {
@@ -188,6 +208,10 @@ void add_networks(const ExperimentRun& run, const net::Dataset& data, Conclusion
   const std::size_t seeds = study.seeds();
   const SeedFigures top1 = study.figures([](const Measured& m) { return 100 * m.top1; });
 
+  ResultTable costs{"The classifier's cost",
+                    {"network", "bytes trained", "fixed", "multiplications of an image", "fixed",
+                     "additions", "by the fast transform"},
+                    {}};
   ResultTable table{
       fmt::format("Top-1 in % on {}, {}, paired by seed", data.name(), counted(seeds, "seed")),
       {"network", "trained", "fixed", "difference, points", "95 % interval", "learned scale",
@@ -221,6 +245,30 @@ void add_networks(const ExperimentRun& run, const net::Dataset& data, Conclusion
     const std::int64_t period = std::int64_t{1}
                                 << static_cast<int>(std::ceil(portable::log2(classes)));
     const double rest = static_cast<double>(static_cast<std::int64_t>(features) % period);
+    const auto cost = [&](std::size_t method) {
+      TrainTrial trial = training_of(settings, plan.methods[method], {.least_batch = 2});
+      return cost_of(initial_network(trial, data));
+    };
+    const Cost own = cost(trained), signs = cost(fixed);
+    const double left = sizeof(float) * (1 + classes);  // the scale and the bias
+    conclusion.add(
+        exact_finding(fmt::format("{}: bytes trained in the fixed classifier, in place of {}",
+                                  nets[n], own.bytes),
+                      left, static_cast<double>(signs.bytes),
+                      static_cast<double>(signs.bytes) == left),
+        "cost");
+    conclusion.add(
+        exact_finding(fmt::format("{}: elements of the fixed classifier that multiply, in place "
+                                  "of {}",
+                                  nets[n], own.factors),
+                      0, static_cast<double>(signs.factors), signs.factors == 0),
+        "cost");
+    const double rows = std::bit_ceil(static_cast<std::uint64_t>(features));
+    costs.rows.push_back({nets[n], std::to_string(own.bytes), std::to_string(signs.bytes),
+                          std::to_string(own.factors),
+                          fmt::format("{:.0f}", static_cast<double>(signs.factors) + classes),
+                          fmt::format("{:.0f}", features * classes),
+                          fmt::format("{:.0f}", rows * portable::log2(rows))});
     const double cosine =
         worst_cosine(static_cast<std::int64_t>(classes), static_cast<std::int64_t>(features));
     conclusion.add(exact_finding(fmt::format("{}: worst |cosine| of {} rows at {} features",
@@ -261,6 +309,7 @@ void add_networks(const ExperimentRun& run, const net::Dataset& data, Conclusion
   conclusion.add(claims.judged());
   conclusion.add(std::move(checks));
   conclusion.tables.push_back(std::move(table));
+  conclusion.tables.push_back(std::move(costs));
   conclusion.charts.push_back(std::move(chart));
 }
 
@@ -299,11 +348,16 @@ const Experiment experiment_hadamard_classifier = {
       "Logits have the bits of float32 whatever format holds the classifier (derived here)."},
      {"scale",
       "The learned scale times the root of the number of features, which bounds products, stays "
-      "within the 30 of FP8 1-4-3 (derived here)."},
+      "within the 30 of FP8 1-4-3 (derived here).",
+      "seeds"},
      {"saturation", "No logit of a test image is beyond 30 (derived here)."},
+     {"cost",
+      "The fixed classifier trains no weight and multiplies by none: what is left are one scale "
+      "and the bias (published)."},
      {"accuracy",
       "The fixed classifier loses at most 0.5 points of top-1 to a trained one (published; the "
-      "margin is ours)."}},
+      "margin is ours).",
+      "seeds"}},
     {{"sizes", "2,16,128", "2,16,128,1024", "2,16,128,1024,4096", "rows of whole matrices",
       wholes(2, 4096)},
      {"nets", "mlp", "mlp,lenet", "mlp,lenet", "networks to train", takes_networks()},

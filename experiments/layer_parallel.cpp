@@ -191,7 +191,8 @@ const Experiment experiment_layer_parallel = {
       "here)."},
      {"training",
       "Training loses at most 1 point of top-1 to backpropagation (published; the margin is "
-      "ours)."}},
+      "ours).",
+      "seeds"}},
     {{"chain_stages", "4", "4", "4", "scalar stages of tanh", whole(2, 64)},
      {"chain_betas", "100,1000", "30,100,1000", "30,100,1000", "of their penalty", reals(1, 1e6)},
      {"chains", "10", "50", "200", "of them", whole(1, 10'000)},

@@ -164,10 +164,12 @@ const Experiment experiment_learned_compression = {
       "An autoencoder comes within 0.02 of the first component in 64 steps (derived here)."},
      {"gradients",
       "Both formulas hold for gradients of a network, though they assume normal numbers, and the "
-      "autoencoder reaches the first component (a contrast)."},
+      "autoencoder reaches the first component (a contrast).",
+      "seeds"},
      {"accuracy",
       "Training loses at most 0.5 points of top-1 to the dense mean (published; the margin is "
-      "ours)."}},
+      "ours).",
+      "seeds"}},
     with_links(workers::with_training(
         {{"share", "0.01", "0.01", "0.01", "part of the elements whose values are sent",
           real(1e-3, 0.5)},

@@ -504,18 +504,23 @@ const Experiment experiment_mvue = {
       "1 (derived here)."},
      {"training",
       "A network trained with MVUE gradients loses at most 1 point of top-1, or 0.02 bits per "
-      "character (published; the margin is ours)."},
+      "character (published; the margin is ours).",
+      "seeds"},
      {"bias",
       "Gradients pruned with least squared error (greedy) in backward and update train worse than "
-      "with MVUE (published)."},
+      "with MVUE (published).",
+      "seeds"},
      {"activations",
       "Activations pruned to 2:4 with least squared error lose as little (published; the margin is "
-      "ours)."},
+      "ours).",
+      "seeds"},
      {"weights",
-      "Transposable 2:4 weights lose as little from scratch (published; the margin is ours)."},
+      "Transposable 2:4 weights lose as little from scratch (published; the margin is ours).",
+      "seeds"},
      {"all products",
       "So they do with MVUE 2:4 in the update, which makes all three products sparse (published; "
-      "the margin is ours)."}},
+      "the margin is ours).",
+      "seeds"}},
     {{"net", "mlp", "mlp", "lenet", "network to train", takes_network()},
      {"data", "glyphs", "glyphs", "glyphs", "data set", takes_data_set()},
      {"samples", "16000", "200000", "2000000", "numbers of each law", whole(800, 100'000'000)},

@@ -126,10 +126,12 @@ const Experiment experiment_novograd = {
       "One number per element and one per tensor are kept, half of Adam's state (published)."},
      {"accuracy",
       "NovoGrad loses at most 0.5 points of top-1, or 1 % of the bits per character, to Adam and "
-      "to SGD in float32 (published; the margin is ours)."},
+      "to SGD in float32 (published; the margin is ours).",
+      "seeds"},
      {"few bits",
       "Under recipes of few bits the same holds, and they cost NovoGrad at most so much more than "
-      "they cost Adam and SGD (a contrast)."}},
+      "they cost Adam and SGD (a contrast).",
+      "seeds"}},
     {{"nets", "mlp", "mlp", "mlp", "networks to train", takes_networks()},
      {"data", "glyphs", "glyphs", "glyphs", "data set of images", takes_data_set()},
      {"scales", "20", "20", "20", "largest k, and of -k, of the factors 2^k on all gradients",

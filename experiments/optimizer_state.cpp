@@ -287,13 +287,16 @@ const Experiment experiment_optimizer_state = {
       "predict, within 0.01, after four steps (derived here)."},
      {"lost",
       "The share of updates that bfloat16 masters lose is the one that float32 weights and updates "
-      "predict, within 0.05 (derived here)."},
+      "predict, within 0.05 (derived here).",
+      "seeds"},
      {"harmless",
       "With stochastic rounding and floating second moments training loses at most 0.5 points of "
-      "top-1 (published; the margin is ours)."},
+      "top-1 (published; the margin is ours).",
+      "seeds"},
      {"harmful",
       "Second moments in integers, which become 0, and masters in bfloat16 rounded to nearest lose "
-      "more than 0.5 points (published; the margin is ours)."}},
+      "more than 0.5 points (published; the margin is ours).",
+      "seeds"}},
     {{"nets", "mlp", "mlp,lenet", "mlp,lenet", "networks to train", takes_networks()},
      {"data", "glyphs", "glyphs", "glyphs", "data set of images", takes_data_set()},
      {"block", "256", "256", "256", "elements of a block", whole(1, 65536)},

@@ -185,9 +185,9 @@ const Experiment experiment_orthogonal = {
      {"kept",
       "In training the exact ways change the energy by no more than 4 deviations of what float32 "
       "rounds in all updates (derived here)."},
-     {"ordinary", "Ordinary training raises the energy of hidden layers (a contrast)."},
-     {"accuracy", "Turning neurons gains top-1 over ordinary training (published)."},
-     {"few bits", "What is published of accuracy holds in few bits, too (a contrast)."}},
+     {"ordinary", "Ordinary training raises the energy of hidden layers (a contrast).", "seeds"},
+     {"accuracy", "Turning neurons gains top-1 over ordinary training (published).", "seeds"},
+     {"few bits", "What is published of accuracy holds in few bits, too (a contrast).", "seeds"}},
     {{"neurons", "16", "16", "16", "random neurons whose energy is measured", wholes(2, 256)},
      {"elements", "8", "8,16", "8,16", "of each", wholes(6, 256)},
      {"power", "1", "1", "1", "of the distance in their energy", real(0.01, 2)},

@@ -203,7 +203,8 @@ const Experiment experiment_scalecom = {
      {"published", "Gradients of networks are compressed at least 65 times (published)."},
      {"accuracy",
       "Training loses at most 0.5 points of top-1 to the dense mean (published; the margin is "
-      "ours)."}},
+      "ours).",
+      "seeds"}},
     with_links(workers::with_training(
         {{"share", "0.01", "0.01", "0.01", "part of the elements that is sent", real(1e-3, 0.5)},
          {"correlations", "0,0.5,0.9", "0,0.25,0.5,0.75,0.9", "0,0.1,0.25,0.5,0.75,0.9,0.99",

@@ -180,20 +180,24 @@ const Experiment experiment_tracin = {
      {"factored",
       "A layer's part of the dot product is one of gradients along outputs times one of inputs "
       "(derived here)."},
-     {"mislabelled", "Self-influence finds flipped labels better than chance (published)."},
+     {"mislabelled", "Self-influence finds flipped labels better than chance (published).",
+      "seeds"},
      {"few bits",
       "Operands rounded to nearest find at most 5 points fewer of them in the top 20 % than "
-      "float32 (a contrast)."},
+      "float32 (a contrast).",
+      "seeds"},
      {"one draw",
       "Stochastic rounding by one draw adds the closed form to self-influence (derived here)."},
      {"two draws", "Two independent draws add nothing (derived here)."},
      {"variance", "Influences of independent draws have the closed variance (derived here)."},
      {"expected shares",
       "Flipped labels found by drawn operands are those that closed moments under a normal law "
-      "expect within 3 points (derived here)."},
+      "expect within 3 points (derived here).",
+      "seeds"},
      {"expected ranks",
       "Ranks of drawn influences agree with those of float32 as closed moments expect within 0.02 "
-      "(derived here)."}},
+      "(derived here).",
+      "seeds"}},
     {{"nets", "mlp", "mlp,lenet", "mlp,lenet", "networks without normalisation", takes_networks()},
      {"data", "glyphs", "glyphs", "glyphs", "data set of images", takes_data_set()},
      {"formats", "float8_e5m2,int4", "float8_e5m2,int8,float4_e2m1fn,int4",

@@ -372,7 +372,8 @@ const Experiment experiment_training_recipes = {
       "(derived here)."},
      {"loss",
       "A recipe ends at most 1 % above the bits per character of float32 (published; the margin is "
-      "ours)."},
+      "ours).",
+      "train_samples"},
      {"stable",
       "No recipe's mean loss of `spike_steps` steps rises by more than `spike` above the least "
       "such "

@@ -118,7 +118,13 @@ Shares converted(const net::Tensor& weight, Shape shape, double zeros,
     parts.broken.push_back(mean_of(of_channels.broken).value);
     parts.extra.push_back(mean_of(of_channels.extra).value);
   }
-  return shares_of(parts);
+  Shares shares = shares_of(parts);
+  // A few sets may agree by chance: the error is at least that of as many independent groups, at a
+  // share with one more of either kind, which is neither 0 nor 1.
+  const double groups = static_cast<double>(lines) * static_cast<double>(in / shape.group),
+               share = (shares.broken.value * groups + 1) / (groups + 2);
+  shares.broken.error = std::max(shares.broken.error, std::sqrt(share * (1 - share) / groups));
+  return shares;
 }
 
 /// Where zeros lie, and what is claimed of it: nothing of channels as they come.
@@ -131,7 +137,8 @@ struct Series {
 };
 
 std::string estimate_text(const Estimate& e) {
-  return fmt::format("{:.5f} ± {:.5f}", e.value, e.error);
+  return std::isfinite(e.error) ? fmt::format("{:.5f} ± {:.5f}", e.value, e.error)
+                                : fmt::format("{:.5f}", e.value);
 }
 
 void report(const std::vector<Series>& all, Conclusion& conclusion) {
@@ -312,7 +319,8 @@ const Experiment experiment_transposable = {
       "AdaPrune divides the squared error of a layer's outputs by 2 or more (derived here)."},
      {"accuracy",
       "After AdaPrune top-1 is within 1 point of the unpruned network (published; the margin is "
-      "ours)."}},
+      "ours).",
+      "images"}},
     {{"nets", "lenet", "mlp,lenet", "mlp,lenet", "trained networks or files to prune",
       takes_networks()},
      {"data", "glyphs", "glyphs", "glyphs", "data set", takes_data_set()},

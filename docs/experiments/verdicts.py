@@ -46,9 +46,10 @@ def answer(results, folder):
              for verdict, many in (("holds", "hold"), ("undecided", "undecided"), ("fails", "fail"),
                                    ("is not tested", "are not tested")) if verdict in verdicts]
     counted = f"of {len(claims)} published claim{'s' if len(claims) != 1 else ''} {', '.join(words)}" if claims else "no published claim"
-    run = [f"{settings[net]} on {settings[data]}" for net, data in
+    trained = [f"{settings[net]} on {settings[data]}" for net, data in
            (("net", "data"), ("nets", "data"), ("tuned_nets", "tuned_data"), ("text_net", "text_data"))
            if settings.get(net, "-") != "-" and data in settings]
+    run = list(dict.fromkeys(trained))  # a network of two settings once
     run += [f"seeds: {settings['seeds']}"] if "seeds" in settings else []
     counts = [int(settings.get(key, "0")) if settings.get(key, "0").isdigit() else 0 for key in ("train_samples", "batch", "epochs")]
     if all(counts):

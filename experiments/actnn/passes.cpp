@@ -73,7 +73,8 @@ Sample sample_of(const std::string& net, const net::Dataset& data, std::int64_t 
                  std::int64_t batch, std::uint64_t seed) {
   Sample sample{briefly_trained(net, data, train, seed), {}, {}};
   std::vector<std::int64_t> ids = net::shuffled(data.train_count(), seed, 1);
-  ids.resize(static_cast<std::size_t>(std::min(batch, data.train_count())));
+  for (std::size_t i = 0; std::ssize(ids) < batch; ++i) ids.push_back(ids[i]);
+  ids.resize(static_cast<std::size_t>(batch));
   net::Targets targets;
   sample.x = data.train_batch(ids, targets);
   sample.labels = targets.classes;

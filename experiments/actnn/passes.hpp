@@ -20,7 +20,8 @@ struct Sample {
   std::vector<std::int32_t> labels;
 };
 
-/// The network after an epoch on the first `train` samples in float32, and a batch of others.
+/// The network after an epoch on the first `train` samples in float32, and a batch of others, which
+/// repeat where the set has fewer.
 Sample sample_of(const std::string& net, const net::Dataset&, std::int64_t train,
                  std::int64_t batch, std::uint64_t seed);
 /// Everything that sample_of() depends on, for points.
@@ -88,8 +89,9 @@ void add_layers(const ExperimentRun&, const net::Dataset&, Conclusion&);
 /// Bits by the greedy algorithm against the optimum (setting instances).
 void add_allocation(const ExperimentRun&, Conclusion&);
 
-/// Bytes kept for a sample, and networks trained at levels L0 to L3 and with fixed bits (settings
-/// net, epochs, batch, train_samples, eval_samples, seeds).
+/// Bytes kept for a sample, the largest batch in a budget, and networks trained at levels L0 to L3
+/// and with fixed bits (settings net, epochs, batch, budget_batch, train_samples, eval_samples,
+/// seeds).
 void add_training(const ExperimentRun&, const net::Dataset&, Conclusion&);
 
 }  // namespace numemu::experiments::actnn

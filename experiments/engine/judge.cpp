@@ -30,6 +30,12 @@ double margin_in(double measured, const Claimed& claimed) {
   return std::isinf(half) ? inside : half > 0 ? inside / half : NAN;
 }
 
+/// Says where a test alone would have decided, of one that does not among all.
+void say_corrected(Finding& finding, double p) {
+  constexpr double kLevel = 0.05;
+  if (finding.verdict == Verdict::undecided && p < kLevel) finding.what += kAfterHolm;
+}
+
 }  // namespace
 
 bool worse(const Finding& a, const Finding& b) {
@@ -98,7 +104,12 @@ Finding closed_form(std::string what, double predicted, double measured, double 
   Finding finding =
       model_finding(std::move(what), predicted, measured, error,
                     (std::isnan(tolerance) ? kClosedForm * size : tolerance) + kRounding * size);
-  if (!enough) finding.verdict = Verdict::undecided;
+  // What is equal whatever was drawn needs no sample that tells its error.
+  const bool identity = std::fabs(measured - predicted) <= kRounding * size &&
+                        finding.high - finding.low <= kRounding * size;
+  if (enough || identity || finding.verdict == Verdict::undecided) return finding;
+  finding.verdict = Verdict::undecided;
+  finding.what += "; too few numbers tell its error";
   return finding;
 }
 
@@ -112,6 +123,8 @@ void Judged::add(std::string what, double predicted, double measured, double err
 }
 
 void Judged::add(Finding finding, double tolerance, double p) {
+  const Claimed claimed = near(finding.predicted, tolerance);
+  if (verdict_on({finding.low, finding.high}, claimed) != Verdict::fails) p = 1;
   findings_.push_back(std::move(finding));
   tolerances_.push_back(tolerance);
   p_values_.push_back(p);
@@ -125,6 +138,7 @@ std::vector<Finding> Judged::findings() const {
     const Claimed claimed = near(finding.predicted, tolerances_[i]);
     const bool within = verdict_on({finding.low, finding.high}, claimed) == Verdict::holds;
     finding.verdict = decide(within && !rejected[i], rejected[i]);
+    say_corrected(finding, p_values_[i]);
     finding.margin = margin_in(finding.measured, claimed);
     finding.tolerance = tolerances_[i];
   }
@@ -136,6 +150,7 @@ void judge_signs(std::span<Finding> findings, const std::vector<double>& above,
   const std::vector<bool> holds = stats::holm(above), fails = stats::holm(below);
   for (std::size_t i = 0; i < findings.size(); ++i) {
     findings[i].verdict = decide(holds[i], fails[i]);
+    say_corrected(findings[i], std::min(above[i], below[i]));
     findings[i].margin = margin_in(findings[i].measured, at_least(0));
   }
 }
@@ -145,6 +160,7 @@ void judge_sides(std::span<Finding> findings, const std::vector<double>& p_value
   for (std::size_t i = 0; i < findings.size(); ++i) {
     Finding& finding = findings[i];
     finding.verdict = decide(rejected[i] && finding.measured > finding.predicted, rejected[i]);
+    say_corrected(finding, p_values[i]);
     finding.margin = margin_in(finding.measured, at_least(finding.predicted));
   }
 }

@@ -89,13 +89,17 @@ inline constexpr double kClosedForm = 0.02;
 
 /// A prediction that is exact but for the rounding of float32 sums, by model_finding(): `tolerance`
 /// is absolute, NaN stands for kClosedForm of what is predicted. Undecided also where the sample is
-/// too small to estimate the error (`enough`).
+/// too small to estimate the error (`enough`), which `what` then says; but not where both sides are
+/// equal up to that rounding.
 Finding closed_form(std::string what, double predicted, double measured, double error,
                     bool enough = true, double tolerance = NAN);
 
 /// The tolerance of D |mean error of D draws|^2 over their variance, which is 1 without a bias and
 /// 1 + D b^2 with one of b standard deviations of a draw: that of b = 1/20.
 inline double bias_tolerance(double draws) { return draws / (20 * 20); }
+
+/// Behind what a test alone decides, but not among all that are judged together.
+inline constexpr const char* kAfterHolm = "; undecided after Holm's correction";
 
 /// Predictions of the same kind, judged together. One fails where Holm's procedure over all rejects
 /// it, else it holds where its interval lies within its tolerance, else it is undecided.
@@ -108,7 +112,8 @@ class Judged {
   void add(std::string what, double predicted, const Estimate& measured, double tolerance) {
     add(std::move(what), predicted, measured.value, measured.error, tolerance);
   }
-  /// `p`: of what the finding predicts, by a test of its own.
+  /// `p`: of what the finding predicts, by a test of its own. It rejects a finding whose interval
+  /// lies beyond the tolerance alone: what differs by less is no matter.
   void add(Finding, double tolerance, double p);
   std::vector<Finding> findings() const;
 

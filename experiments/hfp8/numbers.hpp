@@ -94,6 +94,12 @@ void add_sums(const ExperimentRun&, Conclusion&);
 /// Training with 1-4-3 forward and 1-5-2 backward, by master and loss scale; lost updates (settings
 /// net, seeds and those of training).
 void add_training(const ExperimentRun&, const net::Dataset&, Conclusion&);
+/// Both kinds of 8 bits, no unit where `unit` is empty: float32 products.
+Json recipe_of(const std::string& gradient, const std::string& loss_scale, const Json& update,
+               const std::string& unit = "", const std::string& forward = "hfp8_e4m3");
+/// Networks trained by workers in HFP8, in 1-5-2 alone, and with an exchange in 1-5-2 (settings of
+/// workers::with_training).
+void add_exchange(const ExperimentRun&, const net::Dataset&, Conclusion&);
 /// How an operand is rounded.
 struct Operand {
   std::string format;

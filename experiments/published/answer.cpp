@@ -55,7 +55,9 @@ std::string run_words(const ExperimentFile& file) {
   std::vector<std::string> words;
   for (const auto& [net, data] : kNetsOnData) {
     const std::string nets = setting_of(file, net), on = setting_of(file, data);
-    if (!nets.empty() && nets != "-") words.push_back(on.empty() ? nets : nets + " on " + on);
+    if (nets.empty() || nets == "-") continue;
+    const std::string here = on.empty() ? nets : nets + " on " + on;
+    if (std::ranges::find(words, here) == words.end()) words.push_back(here);
   }
   if (const std::string seeds = setting_of(file, "seeds"); !seeds.empty())
     words.push_back("seeds: " + seeds);
@@ -63,7 +65,7 @@ std::string run_words(const ExperimentFile& file) {
              epochs = count_of(file, "epochs");
   if (samples && batch && epochs)
     words.push_back(fmt::format("steps: {}", (*samples + *batch - 1) / *batch * *epochs));
-  else if (epochs)
+  else if (epochs && setting_of(file, "trained").empty())  // else of further networks
     words.push_back(fmt::format("epochs: {}", *epochs));
   return joined(words, "; ");
 }

@@ -115,6 +115,7 @@ std::string loss_words(const Record& r, const Record* base) {
                                 : measure.factor == 100 ? measure.digits
                                                         : shown_decimals(change, measure.digits),
                                 unit);
+  if (share) out += (change < 0) == measure.falls ? " (better)" : " (worse)";
   if (base && measure.is_top1() && base->difference)
     out += fmt::format(" ({})", percent_text(*r.difference - *base->difference, "{:+.2f}"));
   return out;
@@ -169,7 +170,7 @@ std::string sentence(const LayerRanking& ranking, std::size_t c) {
       !lead.is_tuned() && interval && interval->first < interval->second && interval->first <= 0 &&
       interval->second >= 0)
     out += fmt::format("; its {} {} not distinguishable from float32's", lead.judged.measure->words,
-                       lead.judged.measure->factor == 100 ? "is" : "are");
+                       lead.judged.measure->is_bits() ? "are" : "is");
   if (ranking.base) out += fmt::format("; {}: {}", kAsItIs, effect(*ranking.base));
   if (all) out += fmt::format("; all layers: {}", effect(*all, ranking.base));
   if (lead.is_tuned()) out += "; SQNR compares with the tuned weights in float32";

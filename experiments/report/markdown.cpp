@@ -59,8 +59,8 @@ std::string experiment_part(const ExperimentFile& experiment) {
                     paragraph(experiment.question, "?") + paragraph(answer_of(experiment), "") +
                     paragraph(experiment.source, "");
   const std::vector<std::string> published = published_figures(experiment);
-  std::vector<std::string> header = {"claimed", kPredicted, kMeasured,
-                                     "95 %",    "verdict",  "findings"};
+  std::vector<std::string> header = {"claimed", "worst finding", kPredicted, kMeasured,
+                                     "95 %",    "verdict",       "findings"};
   if (!published.empty()) header.insert(header.begin() + 1, "published");
   if (!experiment.claims.empty()) out += table_head(header);
   for (std::size_t i = 0; i < experiment.claims.size(); ++i) {
@@ -68,6 +68,7 @@ std::string experiment_part(const ExperimentFile& experiment) {
     const FindingRow finding = claim.worst.value_or(FindingRow());
     std::vector<std::string> cells = {
         claim.claim,
+        claim.worst ? finding.what : "-",
         figure(finding.predicted, finding.tolerance),
         figure(finding.measured, finding.half_width()),
         ends(finding.ci95),

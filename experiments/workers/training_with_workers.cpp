@@ -177,8 +177,16 @@ stats::PairedInterval TrainedNetwork::rates(std::size_t method, std::int64_t lea
 
 std::vector<Setting> with_training(std::vector<Setting> settings, const std::vector<Group>& groups,
                                    const Optimizers& optimizers) {
-  settings.push_back({"workers", "4", "4", "4", "workers that share each batch", whole(2, 1024)});
-  settings.push_back({"seeds", "1", "3", "5", "seeds that methods are paired by", whole(1, 1000)});
+  const auto add = [&settings](const std::vector<Setting>& more) {
+    for (const Setting& setting : more) {
+      const auto same = [&](const Setting& own) {
+        return std::string_view(own.key) == setting.key;
+      };
+      if (std::ranges::none_of(settings, same)) settings.push_back(setting);
+    }
+  };
+  add({{"workers", "4", "4", "4", "workers that share each batch", whole(2, 1024)},
+       {"seeds", "1", "3", "5", "seeds that methods are paired by", whole(1, 1000)}});
   const std::vector<Setting> of_groups[] = {
       {{"nets", "mlp", "mlp,lenet", "mlp,lenet", "networks to train; -: none",
         takes_networks_or_none()},
@@ -210,10 +218,7 @@ std::vector<Setting> with_training(std::vector<Setting> settings, const std::vec
        {"text_train_samples", "16", "1920", "3840", "training windows; 0: all",
         whole(0, 1'000'000'000)},
        {"text_eval_samples", "8", "160", "160", "test windows; 0: all", whole(0, 1'000'000'000)}}};
-  for (const Group group : groups) {
-    const std::vector<Setting>& more = of_groups[static_cast<std::size_t>(group)];
-    settings.insert(settings.end(), more.begin(), more.end());
-  }
+  for (const Group group : groups) add(of_groups[static_cast<std::size_t>(group)]);
   return settings;
 }
 

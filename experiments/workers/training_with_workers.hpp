@@ -88,7 +88,8 @@ enum class Group : std::uint8_t {
 };
 /// Of a setting of the group: "tuned_data".
 std::string key(Group, const std::string& setting);
-/// The settings of an experiment that trains: its own, `workers`, `seeds`, and those of the groups.
+/// The settings of an experiment that trains: its own, `workers`, `seeds`, and those of the groups
+/// whose keys its own have not.
 /// `optimizers` is what images are trained with, in smoke and other runs.
 struct Optimizers {
   const char *smoke = "sgd", *more = "sgd";

@@ -40,8 +40,9 @@ std::vector<NormTarget> fold_to_targets(net::Graph& graph) {
   }
   if (targets.empty())
     throw Error("network " + graph.name +
-                ": expected batch normalisation, its statistics are what "
-                "data is made from");
+                ": expected batch normalisation, its statistics are what data is made from; "
+                "torch.onnx.export keeps it with training=TrainingMode.PRESERVE and "
+                "do_constant_folding=False");
   net::fold_batch_norm(graph);
   for (const net::Node& node : graph.nodes) {
     if (dynamic_cast<const net::BatchNorm*>(node.op.get()) != nullptr)

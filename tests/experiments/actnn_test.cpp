@@ -301,14 +301,18 @@ TEST_CASE("actnn: bytes are those of the plan, every level trains", "[fast]") {
   Conclusion conclusion;
   add_training(actnn_run(folder, {"train_samples=64", "eval_samples=50", "batch=16", "seeds=2"}),
                testing::small_dataset(), conclusion);
-  REQUIRE(conclusion.tables.size() == 2);
+  REQUIRE(conclusion.tables.size() == 3);
   CHECK(conclusion.tables[0].rows.size() == 6 + 5);  // minima in bfloat16, in float32
-  CHECK(conclusion.tables[1].rows.size() == 7);
+  CHECK(conclusion.tables[1].rows.size() == 5);      // largest batches
+  CHECK(conclusion.tables[2].rows.size() == 7);
   // All but greedy bits, whose headers count among 16 small samples.
   CHECK(held(conclusion, "bytes").first == 6 + 5);
   CHECK(held(conclusion, "bytes").second >= 5 + 4);
   CHECK(held(conclusion, "memory").first == 1);
   CHECK(held(conclusion, "memory, float32 minima").first == 1);
+  CHECK(held(conclusion, "batch") == std::pair(1, 1));
+  CHECK(held(conclusion, "batch, predicted").first == 5);
+  CHECK(held(conclusion, "batch, predicted").second >= 4);  // of greedy bits as of bytes
   CHECK(held(conclusion, "accuracy").first == 4);
   CHECK(held(conclusion, "bias").first == 1);
   CHECK(held(conclusion, "other optimizers").first == 0);  // the smallest size has the published

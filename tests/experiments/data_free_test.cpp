@@ -49,7 +49,7 @@ TEST_CASE("data-free: every source calibrates, and its samples are written", "[s
   CHECK(conclusion.tables[0].rows.size() == 4);
   for (const auto& row : conclusion.tables[0].rows)
     CHECK(row.size() == conclusion.tables[0].header.size());
-  CHECK(conclusion.findings.size() == 2 * 4 + 2);
+  CHECK(conclusion.findings.size() == 3 * 4 + 2);
   for (const Finding& finding : conclusion.findings) {
     CHECK(std::isfinite(finding.measured));
     // Made samples are nearer to the statistics than the noise they begin as.

@@ -226,4 +226,28 @@ TEST_CASE("hfp8: networks are trained with every master and loss scale", "[fast]
              Catch::Contains("look_every: expected fewer steps"));
 }
 
+TEST_CASE("hfp8: workers train in both kinds, in 1-5-2 alone and with an exchange in 8 bits",
+          "[fast]") {
+  const TemporaryFolder folder;
+  const ExperimentRun run = testing::smoke_run(
+      "hfp8", folder,
+      {"nets=mlp", "seeds=2", "epochs=1", "batch=32", "train_samples=64", "eval_samples=50"});
+  Conclusion conclusion;
+  add_exchange(run, testing::small_dataset(), conclusion);
+  REQUIRE(conclusion.tables.size() == 1);
+  const ResultTable& table = conclusion.tables[0];
+  REQUIRE(table.rows.size() == 4);
+  // Bytes sent: one for each number in place of four, and a scale for each of six tensors.
+  const double whole = std::stod(table.rows[0][1]);
+  CHECK(std::stod(table.rows[1][1]) == whole);
+  CHECK(std::stod(table.rows[3][1]) == whole / 4 + 6 * 4);
+  CHECK(held(conclusion, "networks").first == 1);
+  CHECK(held(conclusion, "one kind").first == 1);
+  CHECK(held(conclusion, "exchange").first == 1);
+
+  Conclusion none;
+  add_exchange(testing::smoke_run("hfp8", folder, {}), testing::small_dataset(), none);
+  CHECK(none.findings.empty());
+}
+
 }  // namespace hfp8_test

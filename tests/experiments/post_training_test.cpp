@@ -48,8 +48,9 @@ TEST_CASE("every bit width is rounded plainly and after each chain", "[fast]") {
   CHECK(table.rows[0][1] == "naive");
   CHECK(table.rows[3][1] == "bias_correction");
   const auto claims = claim_results(experiment.claims, found.findings);
-  REQUIRE(claims.size() == 2);
+  REQUIRE(claims.size() == 3);
   CHECK(found.findings.size() == 4);  // a gain for each width, and w4a4 beside float32
+  CHECK(claims[2].worst == nullptr);  // no recipe file, so no mixture
   // Plain rounding minus itself is 0, and the second run reads what the first one stored.
   const Conclusion again =
       experiment.run(post_training_run(folder, {"bits=w8a8,w4a4,mxfp4", "chains=bias_correction"}));
@@ -68,6 +69,13 @@ TEST_CASE("pipelines, recipe files and formats of the ends are rounded, too", "[
     for (const auto& row : found.tables.at(0).rows) all.push_back(row[2] + " " + row[5]);
     return all;
   };
+  // lenet's weights in 3 bits are 10 % of its size, biases included; the tables of `clicks` are
+  // not.
+  const Conclusion mixture =
+      experiment.run(post_training_run(folder, {"net=lenet", "data=glyphs", "bits=" + file}));
+  REQUIRE(mixture.findings.back().claim == "size");
+  CHECK_THAT(mixture.findings.back().what,
+             Catch::EndsWith("9.8 % of float32's size, minus float32, points"));
   // A pipeline is its steps, on blocks too; weights alone are another recipe than both at 3 bits.
   const auto named = tops({"bits=w3a3,mxfp4," + file, "chains=light"}),
              steps = tops({"bits=w3a3,mxfp4", "chains=calibrate(percentile(99.9))+batch_norm"}),

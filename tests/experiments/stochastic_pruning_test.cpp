@@ -107,13 +107,15 @@ TEST_CASE("a whole run on a small network", "[fast]") {
   const ResultTable& accuracy = conclusion.tables[2];
   REQUIRE(accuracy.rows.size() == 1 + 2 + 2 + 1 + 4);
   CHECK(accuracy.rows[0][0] == "dense");
-  CHECK(accuracy.rows[0][4] == "+0.00");
+  CHECK(accuracy.rows[0][5] == "+0.00");
   const auto zeros = [&](std::size_t row) { return std::stod(accuracy.rows[row][1]); };
   CHECK(zeros(0) < zeros(1));  // dense, stochastic at both p
   CHECK(zeros(1) < zeros(2));
   CHECK(zeros(3) < zeros(4));  // hard
   CHECK(zeros(1) < zeros(3));
   CHECK(zeros(2) < zeros(4));
+  CHECK(std::stod(accuracy.rows[2][3]) > std::stod(accuracy.rows[1][3]));  // times fewer MACs
+  CHECK(testing::held(conclusion, "operations").first == 1);
 
   REQUIRE(conclusion.charts.size() == 5);
   for (const Chart& chart : conclusion.charts) {

@@ -1,10 +1,14 @@
 // Experiments: settings by size, overrides and their refusals, the table, the JSON.
 #include "experiments/engine/experiment.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
+#include <string_view>
+#include <utility>
 
 #include "tests/catch.hpp"
+#include "tests/experiments/smoke_run.hpp"
 #include "tests/files.hpp"
 
 namespace experiment_test {
@@ -107,6 +111,32 @@ TEST_CASE("experiments have names of their own and settings for every size", "[f
   }
   CHECK_THAT(message_of([] { find_experiment("sensitivty"); }),
              Catch::Contains("did you mean 'sensitivity'"));
+}
+
+TEST_CASE("what the smallest size cannot show gets no verdict there", "[fast]") {
+  for (const Experiment* experiment : all_experiments()) {
+    for (const Claim& claim : experiment->claims) {
+      if (claim.needs == nullptr) continue;
+      INFO(experiment->name << ": " << claim.key);
+      const auto needed =
+          std::ranges::find(experiment->settings, std::string_view(claim.needs),
+                            [](const Setting& setting) { return std::string_view(setting.key); });
+      REQUIRE(needed != experiment->settings.end());
+      CHECK(std::string_view(needed->smoke) != needed->full);
+    }
+  }
+  const Experiment& novograd = find_experiment("novograd");
+  Conclusion conclusion;
+  for (const char* claim : {"accuracy", "state"})
+    conclusion.add(exact_finding(claim, 0, 0, true), claim);
+  const numemu::test::TemporaryFolder folder;
+  const auto verdicts = [&](const Texts& overrides) {
+    const ExperimentFile file =
+        file_of(novograd, testing::smoke_run("novograd", folder, overrides), conclusion);
+    return std::pair(file.findings[0].judged(), file.findings[1].judged());
+  };
+  CHECK(verdicts({}) == std::pair(Verdict::none, Verdict::holds));
+  CHECK(verdicts({"seeds=5"}) == std::pair(Verdict::holds, Verdict::holds));
 }
 
 TEST_CASE("every setting says what it takes, and its defaults are taken", "[fast]") {

@@ -48,6 +48,11 @@ TEST_CASE("judge: a closed form holds where the interval lies within 2 %", "[fas
   CHECK(half_width(closed_form("", 1, 1, 0.1)) == Approx(0.196).epsilon(1e-4));
   CHECK(bias_tolerance(64) == Approx(0.16));
   CHECK(closed_form("", 1, 1.0, HUGE_VAL).verdict == Verdict::undecided);
+  // A sample too small to know its error decides nothing but identities.
+  CHECK(closed_form("", 1, 1 + 1e-15, 1e-16, false).verdict == Verdict::holds);
+  const Finding few = closed_form("x", 1, 1.001, 0.001, false);
+  CHECK(few.verdict == Verdict::undecided);
+  CHECK(few.what == "x; too few numbers tell its error");
   CHECK(closed_form("", 1, 1.0, NAN).verdict == Verdict::undecided);
   CHECK(closed_form("", 1, 1 + 1e-7, 0).verdict == Verdict::holds);
   CHECK(closed_form("", 0, 0, 0).verdict == Verdict::holds);
@@ -129,16 +134,17 @@ TEST_CASE("judge: by the distance, NaN fails", "[fast]") {
   CHECK(verdict_by_distance(NAN, 1, 3) == Verdict::fails);
 }
 
-TEST_CASE("judge: a p-value of its own rejects although the interval lies within", "[fast]") {
+TEST_CASE("judge: a test of equality rejects alone what lies beyond the tolerance", "[fast]") {
   Judged judged;
-  const Finding seen = interval_finding("seen", 1, 1, {0.999, 1.001}, at_least(0));
-  judged.add(seen, 0.01, 0.2);
-  judged.add(seen, 0.01, 0.001);
-  judged.add(seen, 0.0001, 0.2);
-  const std::vector<Finding> findings = judged.findings();
-  CHECK(findings[0].verdict == Verdict::holds);
-  CHECK(findings[1].verdict == Verdict::fails);
-  CHECK(findings[2].verdict == Verdict::undecided);
+  constexpr double kTolerance = 0.01, kUnlikely = 1e-9;
+  for (const double measured : {1.005, 1.01, 1.02}) {
+    judged.add(Finding{"", 1, measured, measured - 0.001, measured + 0.001}, kTolerance, kUnlikely);
+    judged.add(Finding{"", 1, measured, measured - 0.001, measured + 0.001}, kTolerance, 0.2);
+  }
+  std::vector<Verdict> verdicts;
+  for (const Finding& finding : judged.findings()) verdicts.push_back(finding.verdict);
+  const Verdict open = Verdict::undecided;
+  CHECK(verdicts == std::vector{Verdict::holds, Verdict::holds, open, open, Verdict::fails, open});
 }
 
 TEST_CASE("judge: claims of a sign and of a side", "[fast]") {
@@ -153,6 +159,10 @@ TEST_CASE("judge: claims of a sign and of a side", "[fast]") {
   judge_signs(findings, above, below);
   CHECK(verdicts_of(findings) ==
         std::vector{Verdict::holds, Verdict::fails, Verdict::undecided, Verdict::undecided});
+  CHECK(findings[0].what.find("Holm") == std::string::npos);
+  findings.resize(2);
+  judge_signs(findings, {0.04, 0.03}, {0.96, 0.97});  // each alone would do
+  for (const Finding& finding : findings) CHECK_THAT(finding.what, Catch::EndsWith(kAfterHolm));
   findings.resize(1);
   judge_signs(findings, {0.02}, {0.98});
   CHECK(findings[0].verdict == Verdict::holds);

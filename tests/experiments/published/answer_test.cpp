@@ -50,12 +50,16 @@ TEST_CASE("steps need the samples, and files may have any settings", "[fast]") {
   ExperimentFile file = actnn();
   file.settings["train_samples"] = "0";  // all, which the file does not say
   CHECK(run_words(file) == "mlp on glyphs; seeds: 10; epochs: 4");
+  file.settings["trained"] = "0";  // the epochs are those of further networks
+  CHECK(run_words(file) == "mlp on glyphs; seeds: 10");
   file.settings["epochs"] = "many";
   CHECK(run_words(file) == "mlp on glyphs; seeds: 10");
   file.settings = Json::array();
   CHECK(run_words(file).empty());
   file.settings = {{"nets", "-"}, {"data", "glyphs"}, {"tuned_nets", "n"}, {"tuned_data", "d"}};
   CHECK(run_words(file) == "n on d");
+  file.settings = {{"net", "mlp"}, {"nets", "mlp"}, {"data", "glyphs"}};
+  CHECK(run_words(file) == "mlp on glyphs");
 }
 
 TEST_CASE("figures of papers stand beside their claims", "[fast]") {
