@@ -387,7 +387,11 @@ Trained train(const TrainRequest& request, const Context& context, const TrainHo
                     asked.save_every,
                     asked.fresh,
                     {{"recipe", settled.identity()}}};
-  if (network.has_weights) file.identity.emplace_back("starting file", file_sha256(asked.net));
+  if (network.has_weights) {
+    const auto [model, weights] = net::name_and_file(asked.net);
+    file.identity.emplace_back("starting file", file_sha256(weights));
+    if (model.ends_with(".onnx")) file.identity.emplace_back("its network", file_sha256(model));
+  }
   Trained out{
       .checkpoint = fmt::format("{}/{}-{}.safetensors", asked.out, graph.name, dataset.name()),
       .recipe = settled.recipe,

@@ -58,12 +58,16 @@ void read_predicted(const Member<double>& value, const Member<Ends>& ci95, Judge
   out.predicted_high = ends.high;
 }
 
-/// The score of that name, or the first one; null where the row has none.
+/// Of a score, which is "OUTPUT/MEASURE" of any output but the first.
+const Measure* measure_of(const RowScore& score) {
+  return find_measure(std::string_view(score.name).substr(score.name.rfind('/') + 1));
+}
+
+/// The score of that name, or the first one of the first output; null where the row has none.
 const RowScore* score_of(const Row& row, const std::string& name) {
   for (const RowScore& score : row.scores) {
-    // "OUTPUT/NAME" of any output but the first
-    const std::string own = score.name.substr(score.name.rfind('/') + 1);
-    if (find_measure(own) && (name.empty() || name == score.name)) return &score;
+    const bool asked = name.empty() ? score.name.find('/') == score.name.npos : name == score.name;
+    if (asked && measure_of(score) != nullptr) return &score;
   }
   return nullptr;
 }
@@ -148,7 +152,7 @@ JudgedFigure judged_of(const Row& row) {
   }
   const RowScore* score = chosen == "top1" ? nullptr : score_of(row, chosen);
   if (!score || score->name == "top1") return top1_of(row);
-  JudgedFigure out = of(find_measure(score->name));
+  JudgedFigure out = of(measure_of(*score));
   out.value = score->value;
   out.baseline = score->baseline;
   out.difference = score->difference;

@@ -63,8 +63,6 @@ TEST_CASE("novograd: settings that do not serve are refused before any work", "[
   };
   refused({"recipes=float32,mxfp8-trian"}, "unknown recipe 'mxfp8-trian'");
   refused({"recipes=mxfp8-train,float32"}, "recipes: expected float32 first, not mxfp8-train");
-  refused({"nets=mlp,lenet", "recipes=float32,mxfp4-train"},
-          "--set: recipes: mxfp4-train on lenet: recipe: transform: layer conv1, wgrad: expected");
   refused({"batch=20000"}, "steps: expected at most 3, updates of 20000 on the 55000");
 }
 

@@ -275,7 +275,7 @@ TEST_CASE("edges: scales that are powers of two, of activations and of weight ch
 
 TEST_CASE("edges: what a recipe may not say", "[fast]") {
   CHECK(parsed(R"j("edges": "static(one)")j")["edges"].dump() ==
-        R"({"add":"one","concat":"own","fuse":true,"requantize":"none","rule":"static"})");
+        R"({"rule":"static","add":"one","concat":"own","fuse":true,"requantize":"none"})");
   CHECK_THAT(refused(R"j("edges": "dynamic")j"), Contains("edges") && Contains("static"));
   CHECK_THAT(refused(R"j("edges": {"rule": "static", "add": "two"})j"), Contains("edges.add"));
   const std::string fixed =

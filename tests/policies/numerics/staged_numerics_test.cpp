@@ -316,8 +316,9 @@ TEST_CASE("stages: every policy keeps its state under its key and name", "[fast]
   for (const PolicyKind* kind : all_policies()) {
     // Keys of roles and updates have their own names, which carried_state() lists.
     // A transform has no state, and no block of channels to rotate in this network; nor has it
-    // quantizers.
-    if (kind->chosen_by != nullptr || kind->key == "transform" || kind->key == "quantizers")
+    // quantizers. Codes between operators serve inference alone.
+    if (kind->chosen_by != nullptr || kind->key == "transform" || kind->key == "quantizers" ||
+        kind->key == "edges")
       continue;
     INFO(kind->key << " " << kind->name);
     const std::string object(kind->key.substr(0, kind->key.find('.')));
