@@ -382,11 +382,9 @@ void evaluate_without_flags(const Subject& s, const Layout& layout, Records& rec
   if (s.unit == nullptr || find_field(layout, "r") >= 0) return evaluate(s, records);
   const auto c = static_cast<std::size_t>(find_field(layout, "c"));
   const auto d = static_cast<std::size_t>(find_field(layout, "d"));
-  const auto change_c = [&](const auto& change) {
-    if (layout[c].format != nullptr) return;
-    for (std::uint64_t& code : records.columns[c]) code = change(code);
-  };
-  change_c([&](std::uint64_t code) { return extended(code, layout[c].bits); });
+  if (layout[c].format == nullptr) {
+    for (std::uint64_t& code : records.columns[c]) code = extended(code, layout[c].bits);
+  }
   try {
     check_kept(s, layout, records);
     UnitDot(s, layout).multiply(records, Path::fast);
@@ -394,7 +392,6 @@ void evaluate_without_flags(const Subject& s, const Layout& layout, Records& rec
     return evaluate(s, records);  // which names the record
   }
   for (std::uint64_t& code : records.columns[d]) code &= ~std::uint64_t{0} >> (64 - layout[d].bits);
-  change_c([&](std::uint64_t code) { return code & ~std::uint64_t{0} >> (64 - layout[c].bits); });
 }
 
 Value exact_result(const Subject& s, const Records& records, std::int64_t i) {

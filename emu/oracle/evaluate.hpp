@@ -123,10 +123,6 @@ void evaluate(const Subject&, Records&, const unit::ShortEnds* ends = nullptr);
 /// evaluate() without flags, by the unit's fast paths where it has some: the same bits. Large
 /// batches use all threads, unless already inside a parallel region.
 void evaluate_without_flags(const Subject&, const Layout&, Records&);
-/// Either of the two.
-inline void evaluate_wanted(const Subject& s, Records& records, bool flags) {
-  flags ? evaluate(s, records) : evaluate_without_flags(s, layout_of(s), records);
-}
 
 /// The exact result of record i before its rounding: the number, the product, the sum of all
 /// products and c. Of units, too: what an exact unit would round. At most 64 leading bits and a

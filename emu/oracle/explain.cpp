@@ -125,7 +125,7 @@ Given given_by(const Judge& v, const Rule& rule, const Sample& sample, const Rul
   if (sample.size() == 0) return given;  // its columns are not there
   Records computed;
   try {
-    computed = predict(v.subject(), rule, sample.records, sample, then, v.flags_field() >= 0);
+    computed = predict(v.subject(), rule, sample.records, sample, then);
   } catch (const Error&) {
     return given;  // inputs that the rule changes to none
   }

@@ -409,9 +409,7 @@ class FormatRules {
     if (!same_shape(layout_of(theirs), layout_)) return;
     rules_.push_back({.family = family,
                       .name = std::move(name),
-                      .compute = [theirs, unit, hold](Records& r, bool flags) {
-                        evaluate_wanted(theirs, r, flags);
-                      }});
+                      .compute = [theirs, unit, hold](Records& r) { evaluate(theirs, r); }});
   }
   void add(std::string name, const Format* a, const Format* b, std::vector<FormatPointer> hold) {
     add("decoding", std::move(name), a, b, std::move(hold), [](UnitDescription&) {});
@@ -438,11 +436,10 @@ class FormatRules {
     for (const auto& [how, format] : siblings(*s_.to)) {
       Subject theirs = s_;
       theirs.to = format.get();
-      rules_.push_back({.family = "decoding",
-                        .name = "results written " + how,
-                        .compute = [theirs, hold = format](Records& records, bool flags) {
-                          evaluate_wanted(theirs, records, flags);
-                        }});
+      rules_.push_back(
+          {.family = "decoding",
+           .name = "results written " + how,
+           .compute = [theirs, hold = format](Records& records) { evaluate(theirs, records); }});
     }
   }
 
@@ -491,7 +488,7 @@ class FormatRules {
                        : fmt::format("the register has {} bits instead of {}", r.bits - 1, r.bits),
            .compute = [theirs, narrow, fraction, bits = r.bits,
                        saturates = r.integer != unit::IntegerOverflow::wrap,
-                       layout = layout_](Records& records, bool) {
+                       layout = layout_](Records& records) {
              const auto number = [](std::uint64_t code, int width) {
                return static_cast<std::int64_t>(code << (64 - width)) >> (64 - width);
              };

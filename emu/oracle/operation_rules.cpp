@@ -23,7 +23,7 @@ using Round = std::function<Encoded(const Value& exact, std::uint32_t random)>;
 Rule rounding_rule(const Subject& s, std::string family, std::string name, Round round) {
   return {.family = std::move(family),
           .name = std::move(name),
-          .compute = [s, round = std::move(round)](Records& records, bool) {
+          .compute = [s, round = std::move(round)](Records& records) {
             const Layout layout = layout_of(s);
             ExactSum sum(s, layout);
             const auto out = static_cast<std::size_t>(find_field(layout, "out"));
@@ -262,7 +262,7 @@ void add_other_operations(const Subject& s, std::vector<Rule>& rules) {
       if (layout_of(theirs) != layout) continue;
       rules.push_back({.family = "operation",
                        .name = fmt::format("{} in place of {}", name, own.name),
-                       .compute = [theirs](Records& records, bool) { evaluate(theirs, records); }});
+                       .compute = [theirs](Records& records) { evaluate(theirs, records); }});
     } catch (const Error&) {  // to_integer gives integers alone
     }
   }
@@ -278,7 +278,7 @@ void add_reciprocal(const Subject& s, std::vector<Rule>& rules) {
   if (s.operation != Operation::div || s.a != s.to || s.rounding.stochastic()) return;
   rules.push_back({.family = "double rounding",
                    .name = "the reciprocal of b is rounded before the product with a",
-                   .compute = [s](Records& records, bool) {
+                   .compute = [s](Records& records) {
                      const Subject mul =
                          operation_subject(Operation::mul, *s.a, *s.to, s.rounding, s.overflow);
                      const Layout layout = layout_of(s);
@@ -310,7 +310,7 @@ void add_unfused(const Subject& s, std::vector<Rule>& rules) {
     rules.push_back({.family = "double rounding",
                      .name = fmt::format("the product is rounded before the addition{}",
                                          both ? "" : ", with the flags of the addition alone"),
-                     .compute = [s, both](Records& records, bool) {
+                     .compute = [s, both](Records& records) {
                        const Subject mul =
                            operation_subject(Operation::mul, *s.a, *s.to, s.rounding, s.overflow);
                        const OperationRow& own_row = row_of(s.operation);

@@ -144,9 +144,9 @@ void add_short_ends(const Subject& s, std::vector<Rule>& rules) {
          unit::ShortEnds{.lowest = true, .largest = false}},
         {"the register saturates at the neighbours of both ends",
          unit::ShortEnds{.lowest = true, .largest = true}}})
-    rules.push_back({.family = "saturation",
-                     .name = name,
-                     .compute = [s, ends = ends](Records& r, bool) { evaluate(s, r, &ends); }});
+    rules.push_back({.family = "saturation", .name = name, .compute = [s, ends = ends](Records& r) {
+                       evaluate(s, r, &ends);
+                     }});
 }
 
 /// Subnormal results without their sign, also of a unit that flushes them to zeros of their sign.
@@ -163,9 +163,7 @@ void add_flush_to_plus_zero(const Subject& s, const Layout& layout, int field,
     u.subnormals.flush_results = u.subnormals.tiny_before_rounding = false;
     const std::shared_ptr<const unit::Unit> writes = unit::make_unit(u);
     const Subject theirs = unit_subject(*writes, s.k, s.a, s.b);
-    rule.compute = [theirs, writes](Records& records, bool flags) {
-      evaluate_wanted(theirs, records, flags);
-    };
+    rule.compute = [theirs, writes](Records& records) { evaluate(theirs, records); };
   }
   rule.results = [format, d = static_cast<std::size_t>(field), flags = find_field(layout, "flags")](
                      Records& records, const Sample&) {

@@ -107,8 +107,7 @@ Rule by_unit(const Subject& s, std::string family, std::string name,
   theirs.overflow = unit::result_register(*other->description()).overflow;
   return {.family = std::move(family),
           .name = std::move(name),
-          .compute = [theirs, other](Records& records,
-                                     bool flags) { evaluate_wanted(theirs, records, flags); },
+          .compute = [theirs, other](Records& records) { evaluate(theirs, records); },
           .unit = other};
 }
 
@@ -143,14 +142,14 @@ std::vector<Rule> unit_rules(const Subject& s) {
 }
 
 Records predict(const Subject& s, const Rule& rule, Records records, const Sample& sample,
-                const Rule& then, bool flags) {
+                const Rule& then) {
   for (const Rule* one : {&rule, &then}) {
     if (one->inputs) one->inputs(records, sample);
   }
   if (rule.compute) {
-    rule.compute(records, flags);
+    rule.compute(records);
   } else {
-    evaluate_wanted(s, records, flags);
+    evaluate(s, records);
   }
   for (const Rule* one : {&rule, &then}) {
     if (one->results) one->results(records, sample);

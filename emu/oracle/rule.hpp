@@ -21,8 +21,8 @@ struct Rule {
   std::string family;  ///< "order", "alignment", "double rounding", "flush", ...
   std::string name;    ///< "alignment.fraction_bits 24 in place of 25"
   Change inputs = {};  ///< what the machine reads
-  /// Computes results, and flags where those are wanted, as evaluate() does; empty: by the subject.
-  std::function<void(Records&, bool flags)> compute = {};
+  /// Computes results and flags, as evaluate() does; empty: by the subject.
+  std::function<void(Records&)> compute = {};
   Change results = {};  ///< what becomes of results and flags
   /// Of a unit whose description alone is another: that unit.
   std::shared_ptr<const unit::Unit> unit = {};
@@ -35,9 +35,7 @@ struct Rule {
 
 /// Records, which begin as those of the sample, with results and flags by the rule, and by what
 /// `then` changes on top of it. The sample may be empty where no rule changes inputs or results.
-/// Without `flags` units compute by their fast paths, and flags are left as they are.
-Records predict(const Subject&, const Rule&, Records, const Sample&, const Rule& then = {},
-                bool flags = true);
+Records predict(const Subject&, const Rule&, Records, const Sample&, const Rule& then = {});
 
 /// Every rule that is tried where results of the subject differ.
 std::vector<Rule> rules_of(const Subject&);

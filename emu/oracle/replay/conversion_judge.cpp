@@ -259,7 +259,7 @@ Recording recording_of(const Run& run) {
 
 ConversionReplay replay_of(const Run& run, const Recording& records, const ConversionRule& rule) {
   const Conversion& c = *run.conversion;
-  const Rule by_rule{.family = rule.question, .name = rule.name, .compute = [&](Records& r, bool) {
+  const Rule by_rule{.family = rule.question, .name = rule.name, .compute = [&](Records& r) {
                        for (std::size_t i = 0; i < r.columns[0].size(); ++i)
                          r.columns[1][i] =
                              converted(c, static_cast<std::uint32_t>(r.columns[0][i]), rule);

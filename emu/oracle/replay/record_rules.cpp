@@ -288,8 +288,8 @@ Rule by_description(const Instruction& i, std::string question, std::string name
   return {.family = std::move(question),
           .name = std::move(name),
           .inputs = std::move(operands.change),
-          .compute = [unit, subject, read, path](
-                         Records& r, bool) { UnitDot(subject, read).multiply(r, path); },
+          .compute = [unit, subject, read,
+                      path](Records& r) { UnitDot(subject, read).multiply(r, path); },
           .unit = unit,
           .layout = std::move(operands.layout)};
 }
