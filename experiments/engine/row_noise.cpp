@@ -201,12 +201,14 @@ void NotFinite::add_overflows(LayerPrediction& prediction) const {
   for (const std::string& name : net::gemm_layer_names(graph_)) {
     const Layer& layer = net::at_layer(layers_, name);
     const auto born = static_cast<double>(layer.born_nan + layer.born_infinite);
-    const double share = std::max(numerics_.saturation(name).share(),
-                                  born / static_cast<double>(std::max<std::int64_t>(1, layer.of)));
+    const policies::SaturationCounts counts = numerics_.saturation(name);
+    const double share =
+        std::max(counts.share(), born / static_cast<double>(std::max<std::int64_t>(1, layer.of)));
     if (share == 0) continue;
     UnitError& error = prediction.units[name];
     error.unit = numerics_.recipe(name).fprop->row().name;
     error.overflowed = share;
+    if (counts.ends() > 0 && counts.ends() == share) error.overflow = error.at_end;
   }
 }
 

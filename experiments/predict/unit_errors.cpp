@@ -137,7 +137,8 @@ class Held {
 struct Path {
   double sum = 0;
   bool near = false;    ///< within a factor of two of a register's largest value, or beyond
-  bool beyond = false;  ///< beyond it; of registers that saturate: the result is an end
+  bool beyond = false;  ///< beyond it
+  bool at_end = false;  ///< the result of a register that saturates is one of its ends
 };
 
 /// Ends count on the way, too, but where a register wraps: that leaves no trace. The sums of
@@ -164,7 +165,7 @@ Path path_of(const Lines& a, std::int64_t i, const Lines& b, std::int64_t j, std
     held.add(std::exchange(inner, Held(r)).value());
     if (end || !wraps(outer)) look(path.sum, outer_most);
   }
-  if (stops) path.beyond = held.at_end();
+  path.at_end = stops && held.at_end();
   return path;
 }
 
@@ -230,6 +231,7 @@ void UnitErrors::Sample::add(const Sample& other) {
   outputs += other.outputs;
   looked += other.looked;
   beyond += other.beyond;
+  at_end += other.at_end;
   squares += other.squares;
   overflows = overflows || other.overflows;
 }
@@ -262,16 +264,15 @@ UnitErrors::Result UnitErrors::sample(const net::Product& p, const Scales& left,
   std::vector<double> exact;
   paths(a, [&](const Path& path) {
     out.sample.overflows = out.sample.overflows || path.near;
-    out.sample.beyond += path.beyond ? 1 : 0;
+    out.sample.count(path.beyond, path.at_end);
     exact.push_back(path.sum);
   });
-  out.sample.outputs = out.sample.looked = m * n;
+  out.sample.outputs = m * n;
   const std::int64_t rows = std::min(kMostLooked, kMostLookedProducts / (p.k * n));
   if (out.sample.overflows && rows > m && p.m > m) {
     const Lines more = lines_of(p.a, matrix, p.m, rows, draw, left, codes);
-    out.sample.beyond = 0;
-    out.sample.looked = more.count() * n;
-    paths(more, [&](const Path& path) { out.sample.beyond += path.beyond ? 1 : 0; });
+    out.sample.looked = out.sample.beyond = out.sample.at_end = 0;
+    paths(more, [&](const Path& path) { out.sample.count(path.beyond, path.at_end); });
   }
   if (layer.on_float32 == nullptr) return out;
   const std::vector<double> own = results(*layer.on_float32, a, b, seed_);
@@ -297,8 +298,9 @@ std::map<std::string, UnitError> UnitErrors::errors(
     const auto count = static_cast<double>(found->second.outputs);
     error.noise = found->second.squares / count;
     error.overflows = found->second.overflows;
-    error.overflow =
-        static_cast<double>(found->second.beyond) / static_cast<double>(found->second.looked);
+    const auto looked = static_cast<double>(found->second.looked);
+    error.overflow = static_cast<double>(found->second.beyond) / looked;
+    error.at_end = static_cast<double>(found->second.at_end) / looked;
   }
   return out;
 }

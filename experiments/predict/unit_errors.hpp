@@ -21,9 +21,8 @@ struct UnitError {
   bool overflows = false;     ///< a sum comes within a factor of two of a register's largest value
   bool approximates = false;  ///< a table whose products are not exact
   double overflowed = 0;      ///< share of a measured pass's results (SaturationCounts)
-  /// Predicted share of sums that leave a register; that end at its largest value where it
-  /// saturates.
-  double overflow = 0;
+  double overflow = 0;        ///< predicted share of sums that leave a register
+  double at_end = 0;          ///< and of results at an end of one that saturates
 };
 
 /// An exact result and what the unit's differs from it by.
@@ -49,10 +48,16 @@ class UnitErrors {
   /// Sums over the outputs of one or several products of a layer.
   struct Sample {
     std::int64_t outputs = 0;
-    std::int64_t looked = 0, beyond = 0;  ///< sums that were followed; those that left a register
-    double squares = 0;                   ///< of errors
+    /// Sums that were followed; those that left a register, and that ended at its end.
+    std::int64_t looked = 0, beyond = 0, at_end = 0;
+    double squares = 0;  ///< of errors
     bool overflows = false;
     void add(const Sample&);
+    void count(bool left, bool ended) {
+      ++looked;
+      beyond += left ? 1 : 0;
+      at_end += ended ? 1 : 0;
+    }
   };
   /// The sides' sources hold codes, which stand for codes times scales. Every draw looks at other
   /// outputs. Thread-safe.

@@ -52,19 +52,20 @@ struct SaturationCounts {
   std::int64_t sampled = 0, overflowed = 0;
 
   bool any() const { return at_end + overflowed > 0; }
+  double ends() const { return part(at_end, results); }  ///< share of results at an end
   /// The larger share: sums may leave an end again, and a sample misses what is rare.
-  double share() const {
-    const auto part = [](std::int64_t some, std::int64_t all) {
-      return all > 0 ? static_cast<double>(some) / static_cast<double>(all) : 0;
-    };
-    return std::max(part(at_end, results), part(overflowed, sampled));
-  }
+  double share() const { return std::max(ends(), part(overflowed, sampled)); }
   SaturationCounts& operator+=(const SaturationCounts& other) {
     results += other.results;
     at_end += other.at_end;
     sampled += other.sampled;
     overflowed += other.overflowed;
     return *this;
+  }
+
+ private:
+  static double part(std::int64_t some, std::int64_t all) {
+    return all > 0 ? static_cast<double>(some) / static_cast<double>(all) : 0;
   }
 };
 

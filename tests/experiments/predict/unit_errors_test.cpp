@@ -103,7 +103,7 @@ TEST_CASE("unit errors: registers that sums leave on the way, and come back", "[
     weight.data[i] = i % kDepth < kDepth / 2 ? 1 : -1;
   net::Tensor x({kSamples, kDepth});
   std::fill(x.data.begin(), x.data.end(), 1.0f);
-  const auto overflows = [&](const std::string& unit) {
+  const auto error = [&](const std::string& unit) {
     const LayerPrediction p = predict_layers(
         {policies::Recipe::parse_text(
              R"({"numemu_recipe": 1, "roles": {"weight": {"format": "int8"}, "activation": )"
@@ -112,13 +112,19 @@ TEST_CASE("unit errors: registers that sums leave on the way, and come back", "[
              "recipe"),
          graph},
         policies::float_reference(graph, x));
-    return p.units.at("fc").overflows;
+    return p.units.at("fc");
   };
-  CHECK(overflows("neutral.mac.int16.saturate"));
-  CHECK_FALSE(overflows("neutral.mac.int16.wrap"));  // the same result
-  CHECK_FALSE(overflows("neutral.mac.int24.saturate"));
-  CHECK(overflows("neutral.mac.float16.rne"));  // 127 * 127 * 128
-  CHECK_FALSE(overflows("neutral.mac.e8m10.rne"));
+  CHECK(error("neutral.mac.int16.saturate").overflows);
+  CHECK_FALSE(error("neutral.mac.int16.wrap").overflows);  // the same result
+  CHECK_FALSE(error("neutral.mac.int24.saturate").overflows);
+  CHECK(error("neutral.mac.float16.rne").overflows);  // 127 * 127 * 128
+  CHECK_FALSE(error("neutral.mac.e8m10.rne").overflows);
+  // Up to the upper end, then down to the lower one: every result is an end. Infinity is none.
+  CHECK(error("neutral.mac.int16.saturate").overflow == 1);
+  CHECK(error("neutral.mac.int16.saturate").at_end == 1);
+  CHECK(error("neutral.mac.float16.rne").overflow == 1);
+  CHECK(error("neutral.mac.float16.rne").at_end == 0);
+  CHECK(error("neutral.mac.int16.wrap").overflow == 0);
 }
 
 TEST_CASE("unit errors: registers that sums may leave", "[fast]") {
