@@ -177,7 +177,8 @@ std::int64_t Distillation::begin(const Tuning& tuning) {
     }
     layers_ = nodes.size();
   } else {
-    for (const BiasedLayer& layer : biased_layers(tuning.graph)) trained_.push_back(layer.bias);
+    for (const BiasedLayer& layer : biased_layers(tuning.graph))
+      if (layer.trained) trained_.push_back(layer.bias);
     layers_ = trained_.size();
   }
   if (trained_.empty())

@@ -19,7 +19,7 @@ void merge(double before, double count, double mean, double squares, double& all
   all_squares += squares + off * off * before * count / total;
 }
 
-/// The trained constant that a sum adds; null where the node is none.
+/// The constant that a sum adds and nothing else reads; null where the node is none.
 const net::Parameter* added_bias(const net::Graph& graph, const net::Node& node) {
   if (node.op->kind() != "add" || node.inputs.size() != 2) return nullptr;
   for (const int value : node.inputs) {
@@ -30,7 +30,7 @@ const net::Parameter* added_bias(const net::Graph& graph, const net::Node& node)
     const auto reads = [&](const net::Node& reader) {
       return std::ranges::find(reader.inputs, value) != reader.inputs.end();
     };
-    if (constant.trained && std::ranges::count_if(graph.nodes, reads) == 1) return &constant;
+    if (std::ranges::count_if(graph.nodes, reads) == 1) return &constant;
   }
   return nullptr;
 }
@@ -69,8 +69,11 @@ std::vector<BiasedLayer> biased_layers(const net::Graph& graph) {
     if (found != parameters.end() && found->value.shape == net::Shape{layer.weight->dim(0)})
       layers.push_back({layer.name, parameters[0].name, bias, layer.name});
     if (parameters.size() > 1) continue;
-    if (const net::Node* const sum = sum_behind(graph, *layer.node, layer.weight->dim(0)))
-      layers.push_back({layer.name, parameters[0].name, added_bias(graph, *sum)->name, sum->name});
+    if (const net::Node* const sum = sum_behind(graph, *layer.node, layer.weight->dim(0))) {
+      const net::Parameter& constant = *added_bias(graph, *sum);
+      layers.push_back(
+          {layer.name, parameters[0].name, constant.name, sum->name, constant.trained});
+    }
   }
   return layers;
 }

@@ -51,8 +51,8 @@ TEST_CASE("a constant that a sum adds behind a layer is its bias", "[fast]") {
     out.name = "matmul_add";
     out.inputs = {{"x", {4, 6}}};
     const int product = out.add("one", std::make_unique<net::Linear>(6, 8, false), {0});
-    const int bias = out.add(
-        "one_bias", std::make_unique<net::Constant>(policies::test::noise({8}, 3), true), {});
+    const int bias =
+        out.add("one_bias", std::make_unique<net::Constant>(policies::test::noise({8}, 3)), {});
     out.add("sum", std::make_unique<net::Binary>("add"), {bias, product});
     out.add("relu", std::make_unique<net::Pointwise>("relu"));
     out.add("two", std::make_unique<net::Linear>(8, 3, false));
@@ -64,6 +64,7 @@ TEST_CASE("a constant that a sum adds behind a layer is its bias", "[fast]") {
   CHECK(layers[0].name == "one");
   CHECK(layers[0].bias == "one_bias.value");
   CHECK(layers[0].result == "sum");
+  CHECK_FALSE(layers[0].trained);
   const Recipe recipe = Recipe::parse_text(R"({"numemu_recipe": 1, "roles": {
       "weight": {"format": "int3", "granularity": "channel"}, "activation": {"format": "int4"}}})",
                                            "recipe");
