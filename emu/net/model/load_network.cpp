@@ -67,7 +67,7 @@ void order_inputs(ImportedModel& model, const std::string& path, const Dataset& 
 
 /// The shape as ONNX has it: an image's channels come first.
 std::string file_order(Shape shape, bool image) {
-  if (image) std::ranges::rotate(shape, shape.end() - 1);
+  if (image) std::rotate(shape.begin(), shape.end() - 1, shape.end());
   return to_string(shape);
 }
 
