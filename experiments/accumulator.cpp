@@ -106,7 +106,7 @@ struct NetResult {
 NetResult sweep_net(const ExperimentRun& run, const std::string& net) {
   const std::int64_t images = run.settings.integer("images");
   net::Dataset dataset = net::load_dataset(run.settings.text("data"), run.folders.cache);
-  TrainedNet trained = load_trained_net(net, dataset, run.folders);
+  TrainedNet trained = load_with_data(net, dataset, run.folders);
   Json role = {{"format", run.settings.text("net_format")}}, points = Json::array();
   NetResult out{net, run.settings.list("net_units"), {}};
   out.units.emplace_back("exact");

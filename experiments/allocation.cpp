@@ -288,7 +288,7 @@ Conclusion run_allocation(const ExperimentRun& run) {
         fmt::format("--set: loss: cross_entropy needs classes as targets, and the data set "
                     "{} has none; expected noise or predicted",
                     dataset.name()));
-  TrainedNet trained = load_trained_net(net, dataset, run.folders);
+  TrainedNet trained = load_with_data(net, dataset, run.folders);
   run.say(fmt::format("loading {} on {}", net, data));
   Workbench bench(std::move(dataset), std::move(trained), images,
                   {run.folders.cache, run.existing == Existing::fresh, run.on_bench});

@@ -321,6 +321,7 @@ Conclusion run_post_training(const ExperimentRun& run) {
   net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
   if (const std::string other = run.settings.text("calibrate_on"); other != kNone)
     data = net::calibrated_on(data, net::load_dataset(other, run.folders.cache));
+  load_with_data(run.settings.text("net"), data, run.folders);
   const Subject subject{run, data,
                         std::min(run.settings.integer("samples"), data.calibration_count()),
                         std::min(run.settings.integer("images"), data.test_count()),

@@ -196,7 +196,7 @@ Conclusion run_network(const ExperimentRun& run) {
                                   settings.named("max_loss")));
   net::Dataset dataset = net::load_dataset(data, run.folders.cache);
   if (limited) require_one_class(dataset, settings.named("max_loss"));
-  TrainedNet trained = load_trained_net(net, dataset, run.folders);
+  TrainedNet trained = load_with_data(net, dataset, run.folders);
   require_bench_memory(trained.graph, baseline_graph(trained), dataset, settings.integer("images"),
                        kSearchElements);
   run.say(fmt::format("loading {} on {}", net, data));

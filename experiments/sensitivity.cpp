@@ -169,8 +169,7 @@ Conclusion run_sensitivity(const ExperimentRun& run) {
   const Base base = base_of(run.settings, run.folders.data);
   const std::int64_t images = run.settings.integer("images");
   net::Dataset dataset = net::load_dataset(run.settings.text("data"), run.folders.cache);
-  TrainedNet trained = load_trained_net(net, dataset, run.folders);
-  dataset = at_outputs_of(trained.graph, dataset);
+  TrainedNet trained = load_with_data(net, dataset, run.folders);
 
   std::vector<std::string> layers;
   for (const net::GemmLayer& layer : net::gemm_layers(trained.graph)) {

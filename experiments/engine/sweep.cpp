@@ -94,9 +94,8 @@ std::pair<net::Dataset, TrainedNet> load_sweep(const SweepConfig& config, const 
   if (!config.calibrate_on.empty()) {
     dataset = net::calibrated_on(dataset, net::load_dataset(config.calibrate_on, folders.cache));
   }
-  TrainedNet trained = load_trained_net(config.net, dataset, folders);
+  TrainedNet trained = load_with_data(config.net, dataset, folders);
   if (config.fold_batch_norm) fold_batch_norm(trained);
-  dataset = at_outputs_of(trained.graph, dataset);
   net::scores_for(dataset, config.metrics);  // a metric that does not fit, before any work
   dataset = with_reference(std::move(dataset), trained, config.points);
   require_sweep_memory(config, dataset, trained);

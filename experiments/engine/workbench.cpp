@@ -285,6 +285,12 @@ net::Dataset at_outputs_of(const net::Graph& graph, const net::Dataset& dataset)
   return net::at_outputs(dataset, net::output_shapes(graph));
 }
 
+TrainedNet load_with_data(const std::string& name, net::Dataset& dataset, const Folders& folders) {
+  TrainedNet trained = load_trained_net(name, dataset, folders);
+  dataset = at_outputs_of(trained.graph, dataset);
+  return trained;
+}
+
 void fold_batch_norm(TrainedNet& trained) {
   net::fold_batch_norm(trained.graph);
   if (trained.before) net::fold_batch_norm(*trained.before);

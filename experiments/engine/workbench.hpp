@@ -58,6 +58,9 @@ const net::Graph& baseline_graph(const TrainedNet&);
 /// The data set with the targets of the network's outputs, in their order.
 net::Dataset at_outputs_of(const net::Graph&, const net::Dataset&);
 
+/// load_trained_net(), with the data set as at_outputs_of() gives it.
+TrainedNet load_with_data(const std::string& name, net::Dataset&, const Folders&);
+
 /// Folds batch normalisation into the weights before it (emu/net/fold_batch_norm.hpp).
 void fold_batch_norm(TrainedNet&);
 

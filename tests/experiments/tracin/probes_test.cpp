@@ -1,9 +1,10 @@
 // What a step does to a loss beside its influence: a published vector, and the integral along a
 // step beside the difference of two losses.
+#include "experiments/tracin/probes.hpp"
+
 #include <cmath>
 
 #include "emu/net/ops/losses.hpp"
-#include "experiments/tracin/probes.hpp"
 #include "formats/portable/math.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/smoke_run.hpp"
@@ -19,6 +20,17 @@ double logistic_loss(double w0, double w1, const double (&x)[2], int y) {
   const double logit = w0 * x[0] + w1 * x[1];
   return portable::log1p(portable::exp(y == 1 ? -logit : logit));
 }
+
+/// An mlp on glyphs, as training begins.
+struct Probed {
+  TemporaryFolder folder;
+  net::Dataset data = [&] {
+    const std::string cache = folder / "cache";
+    test::share_glyphs(cache);
+    return net::load_dataset("glyphs", cache);
+  }();
+  net::Graph graph = initial_network(TrainTrial{.net = "mlp", .seed = 5}, data);
+};
 
 TEST_CASE("tracin: the vector of a logistic regression", "[fast]") {
   const double z[2] = {1, 1}, other[2] = {2, -1};
@@ -39,14 +51,9 @@ TEST_CASE("tracin: the vector of a logistic regression", "[fast]") {
 }
 
 TEST_CASE("tracin: a change of a loss as an integral along the step", "[fast]") {
-  const TemporaryFolder folder;
-  const std::string cache = folder / "cache";
-  test::share_glyphs(cache);
-  const net::Dataset data = net::load_dataset("glyphs", cache);
-  TrainTrial trial;
-  trial.net = "mlp";
-  trial.seed = 5;
-  net::Graph graph = initial_network(trial, data);
+  Probed probed;
+  const net::Dataset& data = probed.data;
+  net::Graph& graph = probed.graph;
   const Batch batch = net::samples::first_of_training(data, 16);
   const auto loss = [&](std::int64_t i) {
     net::Targets targets;
@@ -75,14 +82,9 @@ TEST_CASE("tracin: a change of a loss as an integral along the step", "[fast]") 
 }
 
 TEST_CASE("tracin: what influence misses falls with the square of the rate", "[fast]") {
-  const TemporaryFolder folder;
-  const std::string cache = folder / "cache";
-  test::share_glyphs(cache);
-  const net::Dataset data = net::load_dataset("glyphs", cache);
-  TrainTrial trial;
-  trial.net = "mlp";
-  trial.seed = 5;
-  net::Graph graph = initial_network(trial, data);
+  Probed probed;
+  const net::Dataset& data = probed.data;
+  net::Graph& graph = probed.graph;
   const Batch batch = net::samples::first_of_training(data, 32);
   const FirstOrder found = first_order(graph, batch, net::samples::operands_of(graph, batch));
   CHECK(found.pairs == 16);
