@@ -60,23 +60,23 @@ struct TrainTrial {
   std::string net;  ///< a reference network, or a file whose weights training begins with
   Json recipe = Json::object();    ///< its version and seed are filled in; {}: float32
   std::uint64_t seed = 0;          ///< of weights, order, augmentation and the recipe's draws
-  net::TrainOptions options;       ///< epochs, batch, rates; its seed is replaced
+  net::TrainOptions options = {};  ///< epochs, batch, rates; its seed is replaced
   std::int64_t train_samples = 0;  ///< the first ones of the training split; 0: all
   std::int64_t eval_samples = 0;   ///< the first ones of the test split; 0: all
   /// How often it is tested on the way, evenly, the last time behind the last update.
   std::int64_t tests = 0;
   /// The first value of every parameter by name, running statistics too, instead of those drawn
   /// from the seed: a checkpoint's tensors; empty: none.
-  std::vector<net::NamedTensor> start;
-  NumericsAround around;          ///< of the training, not of the test
-  ProductObserver before, after;  ///< may be empty
+  std::vector<net::NamedTensor> start = {};
+  NumericsAround around = {};               ///< of the training, not of the test
+  ProductObserver before = {}, after = {};  ///< may be empty
   /// Called after every training step, with the number of the step and the network that it left;
   /// may be empty.
-  std::function<void(const net::Graph&, std::int64_t step)> on_step;
+  std::function<void(const net::Graph&, std::int64_t step)> on_step = {};
   /// Called after every epoch, with the stage of the recipe that was in force; may be empty.
-  std::function<void(const net::EpochMetrics&, std::size_t stage)> on_epoch;
+  std::function<void(const net::EpochMetrics&, std::size_t stage)> on_epoch = {};
   /// Called with the loss of every training step, in their order; may be empty.
-  std::function<void(double loss)> on_loss;
+  std::function<void(double loss)> on_loss = {};
 };
 
 struct TrainOutcome {
