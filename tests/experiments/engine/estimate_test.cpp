@@ -1,6 +1,7 @@
 // An estimate follows predictions and the cache, and is near the time that the sweep takes.
 #include "experiments/engine/estimate.hpp"
 
+#include <fmt/format.h>
 #include <omp.h>
 #include <time.h>
 
@@ -116,17 +117,22 @@ TEST_CASE("an estimate is near the processor time of a sweep with cheap and dear
             "tie": [["roles.weight.format", "roles.activation.format"]]})",
                   "s.json");
   const Folders folders{folder.path(), folder.path()};
-  const SweepEstimate estimate =
-      estimate_sweep(config, folders, folder / "out", {}, Existing::resume, seconds);
-  const double begin = seconds();
-  auto [dataset, trained] = load_sweep(config, folders);
-  RowStore rows = open_rows(config, dataset, trained, folder / "out", {}, Existing::resume);
-  Workbench bench(std::move(dataset), std::move(trained), config.eval_images, {folders.cache});
-  run_sweep(config, bench, rows, folder / "out", {}, {});
-  const double taken = seconds() - begin;
-  CAPTURE(estimate.seconds, taken);
-  CHECK(estimate.seconds < kMostRatio * taken);
-  CHECK(estimate.seconds > taken / kMostRatio);
+  // Other work on the machine slows either part for a moment: one of three tries has to agree.
+  double ratio = 0;
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    const std::string out = folder / fmt::format("out{}", attempt);
+    const double estimated =
+        estimate_sweep(config, folders, out, {}, Existing::resume, seconds).seconds;
+    const double begin = seconds();
+    auto [dataset, trained] = load_sweep(config, folders);
+    RowStore rows = open_rows(config, dataset, trained, out, {}, Existing::resume);
+    Workbench bench(std::move(dataset), std::move(trained), config.eval_images, {folders.cache});
+    run_sweep(config, bench, rows, out, {}, {});
+    ratio = estimated / (seconds() - begin);
+    if (ratio < kMostRatio && ratio > 1 / kMostRatio) break;
+  }
+  CHECK(ratio < kMostRatio);
+  CHECK(ratio > 1 / kMostRatio);
 }
 
 }  // namespace estimate_test
