@@ -311,16 +311,19 @@ Conclusion run_allocation(const ExperimentRun& run) {
   const Json sweep = {{"numemu_sweep", 1},     {"net", net},          {"data", data},
                       {"eval_images", images}, {"seeds", {run.seed}}, {"base", base},
                       {"points", points},      {"predictions", false}};
-  const SweepConfig config = parse_sweep(sweep.dump(), "allocation");
+  SweepConfig config = parse_sweep(sweep.dump(), "allocation");
   if (config.repeated > 0)
     throw usage_error("--set: options: expected different options, found some under two names");
+  for (const FrontPoint& point : front.points) {  // tables of rows say which mixture one is
+    std::string& name = config.points.at(point.row).recipe_name;
+    if (name.empty()) name = point.name;
+  }
   RowStore store =
       open_rows(config, bench.dataset, bench.trained, run.out, run.shard, run.existing);
   SweepHooks hooks = run.hooks;
   if (run.hooks.on_point) {
     hooks.on_point = [&](std::size_t done, std::size_t kept, std::size_t total, Point point) {
-      const auto found = std::ranges::find(front.points, done - 1, &FrontPoint::row);
-      point.where = found == front.points.end() ? "" : found->name;
+      point.where = point.recipe_name;
       run.hooks.on_point(done, kept, total, point);
     };
   }

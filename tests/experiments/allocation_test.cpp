@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/nets.hpp"
@@ -216,6 +217,10 @@ TEST_CASE("table, front and recipes of a network; the same again from what is th
   CHECK(std::stod(mixtures.rows[0][2]) ==
         Approx(merged_rows(run.out)[0]["bits"]["weight"].get<double>()).margin(5e-4));
   CHECK(std::stod(mixtures.rows[0][2]) > std::stod(mixtures.rows[0][1]));
+  std::set<std::string> names;  // rows say which mixture they are
+  for (const Json& row : merged_rows(run.out)) names.insert(row["recipe_name"].text());
+  CHECK(names.size() == merged_rows(run.out).size());
+  CHECK(names.contains("int8 in all layers"));
   std::size_t recipes = 0;
   for (const auto& file : std::filesystem::directory_iterator(run.out)) {
     const std::string name = file.path().filename().string();
@@ -273,6 +278,7 @@ TEST_CASE("mixtures are shown by the metric of the task, or refused by a loss it
     const Conclusion conclusion = found({});
     const ResultTable& front = conclusion.tables.at(1);
     CHECK(front.header.at(6) == title);
+    CHECK(merged_rows(folder / "out")[0]["recipe_name"] == front.rows.at(0).at(0));
     for (const auto& row : front.rows) {
       CHECK(row.at(6) != "-");
       CHECK(row.at(7) != "-");
