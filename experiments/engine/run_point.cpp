@@ -170,9 +170,9 @@ RowPoint identify(const Point& point, const net::Dataset& dataset, const Trained
 
 std::int64_t calibration_samples(const policies::BoundRecipe& recipe, std::int64_t available) {
   const policies::CalibrationPolicy& calibration = recipe->calibration();
-  return policies::calibrated_operands(recipe, calibration).empty()
-             ? 0
-             : std::min(available, calibration.samples);
+  const bool none = policies::calibrated_operands(recipe, calibration).empty() &&
+                    !policies::quantizes_edges(recipe);
+  return none ? 0 : std::min(available, calibration.samples);
 }
 
 net::Dataset with_reference(net::Dataset dataset, const policies::BoundRecipe& recipe) {

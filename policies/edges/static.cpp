@@ -8,12 +8,16 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "emu/net/ops/conv.hpp"
 #include "emu/net/ops/linear.hpp"
+#include "emu/net/ops/matmul.hpp"
+#include "emu/unit/integer/int32_sums.hpp"
 #include "emu/unit/integer/requantize.hpp"
 #include "emu/unit/unit.hpp"
 #include "formats/error.hpp"
@@ -24,6 +28,7 @@
 #include "policies/numerics/sets_scales.hpp"
 #include "policies/policy.hpp"
 #include "policies/recipe/bound_recipe.hpp"
+#include "policies/recipe/fixed_ranges.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -60,6 +65,19 @@ bool same_codes(const RolePolicy& a, const RolePolicy& b) {
          a.overflow == b.overflow && a.granularity == b.granularity && a.zero_point == b.zero_point;
 }
 
+/// The scale of the range that holds those of all scales.
+TensorScale common_scale(const RolePolicy& policy, const std::vector<TensorScale>& scales) {
+  if (!policy.zero_point) return *std::ranges::max_element(scales, {}, &TensorScale::scale);
+  if (std::ranges::all_of(scales, [&](const TensorScale& s) { return s == scales.front(); }))
+    return scales.front();
+  ValueRange all;
+  for (const TensorScale& scale : scales) {
+    const ValueRange range = range_of(policy, scale);
+    all = {std::min(all.low, range.low), std::max(all.high, range.high)};
+  }
+  return RoleQuantizer(policy).scale_of_range(all.low, all.high);
+}
+
 class StaticEdges final : public Policy, public SetsScales, public LeavesWeights {
  public:
   StaticEdges(Binding given, net::Numerics& inner)
@@ -69,11 +87,15 @@ class StaticEdges final : public Policy, public SetsScales, public LeavesWeights
     const net::Graph& graph = recipe_.graph();
     std::vector<std::string> first(static_cast<std::size_t>(groups_.groups()));
     quantizers_.resize(first.size());
+    // Ranges of a layer are those of what it reads, not of what it gives.
+    const Recipe by_rules = ranges_of(recipe_.recipe()).empty()
+                                ? recipe_.recipe()
+                                : with_ranges(recipe_.recipe(), {}, recipe_.where());
     for (int v = 0; v < static_cast<int>(graph.value_count()); ++v) {
       const int group = groups_.group(v);
       if (group == EdgeGroups::kNone) continue;
       const std::string layer(graph.value_name(v));
-      const RolePolicy& role = *role_of(recipe_, layer);
+      const RolePolicy role = by_rules.layer(layer)[RolePart::activation].value();
       require_static(layer, role);
       if (!quantizers_[group]) {
         quantizers_[group].emplace(role);
@@ -92,6 +114,14 @@ class StaticEdges final : public Policy, public SetsScales, public LeavesWeights
           "{}: static: expected a result with a role activation in the layers that choose it",
           binding().where));
     for (std::size_t i = 0; i < graph.nodes.size(); ++i) bind_product(i);
+    std::set<int> known;  // tensors
+    for (const Read& read : reads_) {
+      if (read.range) known.insert(groups_.tensor(read.value));
+    }
+    for (int v = 0; v < static_cast<int>(graph.value_count()); ++v) {
+      if (groups_.group(v) != EdgeGroups::kNone && !known.contains(groups_.tensor(v)))
+        calibrated_.insert(v);
+    }
   }
 
   void give_roles(RoleNumerics& roles) override { roles_ = &roles; }
@@ -105,8 +135,7 @@ class StaticEdges final : public Policy, public SetsScales, public LeavesWeights
     for (const std::optional<RoleQuantizer>& quantizer : quantizers_)
       scales.emplace_back(recipe_->calibration(), quantizer->policy());
     const auto see = [&](int value, const net::Tensor& x) {
-      const int group = groups_.group(value);
-      if (group != EdgeGroups::kNone) scales[group].see(x.data.data(), x.size());
+      if (calibrated_.contains(value)) scales[groups_.group(value)].see(x.data.data(), x.size());
     };
     std::map<const net::Node*, int> values;
     for (std::size_t i = 0; i < graph.nodes.size(); ++i)
@@ -114,15 +143,26 @@ class StaticEdges final : public Policy, public SetsScales, public LeavesWeights
     const net::Observer observe = [&](const net::Node& node, const net::Tensor& x) {
       see(values.at(&node), x);
     };
-    calibration.for_each([&](std::int64_t, const std::vector<net::Tensor>& inputs) {
+    const auto pass = [&](std::int64_t, const std::vector<net::Tensor>& inputs) {
       for (std::size_t i = 0; i < inputs.size(); ++i) see(static_cast<int>(i), inputs[i]);
       net::Numerics float32;
       net::forward(graph, inputs, float32, {}, &observe);
-    });
-    scales_.clear();
-    for (const StaticScale& scale : scales) scales_.push_back(scale.scale());
+    };
+    if (!calibrated_.empty()) calibration.for_each(pass);
+    std::vector<std::vector<TensorScale>> parts(scales.size());
     for (const Read& read : reads_) {
-      const std::string text = fixed_scale_text(scales_[read.group]);
+      if (read.range) parts[groups_.group(read.value)].push_back(*read.range);
+    }
+    std::set<int> seen;  // groups
+    for (const int v : calibrated_) {
+      const int group = groups_.group(v);
+      if (seen.insert(group).second) parts[group].push_back(scales[group].scale());
+    }
+    scales_.clear();
+    for (std::size_t g = 0; g < parts.size(); ++g)
+      scales_.push_back(common_scale(quantizers_[g]->policy(), parts[g]));
+    for (const Read& read : reads_) {
+      const std::string text = fixed_scale_text(scales_[groups_.group(read.value)]);
       read.second ? roles_->use_second_scale(read.layer, text)
                   : roles_->use_scales(read.layer, RolePart::activation, text);
     }
@@ -151,8 +191,9 @@ class StaticEdges final : public Policy, public SetsScales, public LeavesWeights
   /// A side of a product that reads codes as they are.
   struct Read {
     std::string layer;
-    int group = 0;
+    int value = 0;
     bool second = false;
+    std::optional<TensorScale> range = {};  ///< the scale that `ranges` fix
   };
   struct BoundEpilogue {
     unit::Requantization how;
@@ -174,9 +215,6 @@ class StaticEdges final : public Policy, public SetsScales, public LeavesWeights
   }
 
   void require_static(const std::string& layer, const RolePolicy& role) const {
-    if (has_fixed_scales(role.scale))
-      refuse(layer,
-             "ranges: expected none: edges have the scales of the tensors that they quantize");
     if (!has_static_scale(recipe_->calibration(), role) || role.history > 0)
       refuse(layer,
              fmt::format("roles.activation: expected one static scale (granularity 'tensor', a "
@@ -191,9 +229,11 @@ class StaticEdges final : public Policy, public SetsScales, public LeavesWeights
   void bind_product(std::size_t i) {
     const net::Graph& graph = recipe_.graph();
     const net::Node& node = graph.nodes[i];
-    const std::string_view kind = node.op->kind();
-    const bool two = kind == "matmul";
-    if (!two && kind != "linear" && !kind.starts_with("conv")) return refuse_epilogue(node);
+    const net::Op* const op = node.op.get();
+    const bool two = dynamic_cast<const net::MatMul*>(op) != nullptr;
+    const bool one = dynamic_cast<const net::Linear*>(op) != nullptr ||
+                     dynamic_cast<const net::Conv*>(op) != nullptr;
+    if (!two && !one) return refuse_epilogue(node);
     const LayerRecipe& roles = recipe_.layer(node.name);
     if (recipe_.chooses_for_inference("transform", node.name) &&
         binding().layers.contains(node.name))
@@ -205,7 +245,7 @@ class StaticEdges final : public Policy, public SetsScales, public LeavesWeights
       if (group == EdgeGroups::kNone || !policy ||
           !same_codes(*policy, quantizers_[group]->policy()))
         continue;
-      reads_.push_back({node.name, group, side == 1});
+      reads_.push_back({node.name, node.inputs[side], side == 1, fixed_scale(policy->scale)});
     }
     const auto* const options = binding().of<EdgeOptions>(node.name);
     if (options == nullptr || options->requantize == kNoRequantization) return;
@@ -247,15 +287,12 @@ class StaticEdges final : public Policy, public SetsScales, public LeavesWeights
         return std::ranges::find(other.inputs, v) != other.inputs.end();
       });
       expect(bounds_result(reader->op->kind()),
-             fmt::format("no {} between product and codes ({}): fold it into the weights",
+             fmt::format("no {} between product and codes ({}): fold it (--fold-batch-norm)",
                          reader->op->kind(), reader->name));
       v = graph.value_of(static_cast<std::size_t>(reader - graph.nodes.begin()));
     }
     const unit::Unit& unit = roles.unit(net::GemmKind::fprop);
-    const unit::UnitDescription* const u = unit.description();
-    expect(u != nullptr && unit.d_format() == nullptr && unit::result_register(*u).bits == 32 &&
-               unit::result_register(*u).fraction == 0,
-           "a unit with int32 results, not " + unit.row().name);
+    expect(unit::gives_int32(unit), "a unit with int32 results, not " + unit.row().name);
     const auto integers = [](const std::optional<RolePolicy>& role) {
       return role && role->block == nullptr && role->format->kind == Kind::integer &&
              role->format->bits <= 8;
@@ -299,6 +336,7 @@ class StaticEdges final : public Policy, public SetsScales, public LeavesWeights
   std::map<std::string, int, std::less<>> rounded_;       ///< groups by layer
   std::map<std::string, BoundEpilogue, std::less<>> epilogues_;
   std::vector<Read> reads_;
+  std::set<int> calibrated_;  ///< values whose tensors no range is of
   RoleNumerics* roles_ = nullptr;
   bool frozen_ = false;
 };

@@ -327,9 +327,16 @@ std::vector<std::string> notes_on_quantizers(const net::Graph& graph, const std:
 
 std::vector<std::string> notes_on_outputs(const net::Graph& graph, const std::string& more) {
   if (graph.outputs.size() < 2) return {};
-  return {fmt::format("The output's SQNR and its prediction are those of {}, the first of {} "
-                      "outputs; {}.",
-                      graph.outputs.front().name, graph.outputs.size(), more)};
+  return {
+      fmt::format("The output's SQNR and its prediction are those of {}, the first of {} "
+                  "outputs; {}.",
+                  graph.outputs.front().name, graph.outputs.size(), more)};
+}
+
+bool quantizes_edges(const BoundRecipe& recipe) {
+  return std::ranges::any_of(recipe.names(), [&](const std::string& name) {
+    return recipe.chooses_for_inference("edges", name);
+  });
 }
 
 std::vector<Note> notes_on_calibration(const BoundRecipe& recipe, bool named) {
@@ -337,7 +344,7 @@ std::vector<Note> notes_on_calibration(const BoundRecipe& recipe, bool named) {
   if (!named && recipe->json()["calibrate"] == Recipe().json()["calibrate"]) return {};
   // `dynamic` is a choice where another rule would be one.
   if (any.rule == CalibrationPolicy::Rule::dynamic) any.rule = CalibrationPolicy::Rule::absmax;
-  if (!calibrated_operands(recipe, any).empty()) return {};
+  if (!calibrated_operands(recipe, any).empty() || quantizes_edges(recipe)) return {};
   return {{NoteKind::calibration_key,
            "Without effect: calibrate, as no scale of an activation is calibrated."}};
 }

@@ -41,6 +41,10 @@ std::vector<std::string> notes_on_outputs(const net::Graph&, const std::string& 
 /// `calibrate`.
 std::vector<Note> notes_on_calibration(const BoundRecipe&, bool named);
 
+/// Whether some layer has the key `edges`: calibration then gives scales of what is between
+/// operators, too, whatever ranges fix.
+bool quantizes_edges(const BoundRecipe&);
+
 /// Layers whose forward products, since the counts were reset, had NaN among their operands in a
 /// signed format that has none and makes its largest number of them, and those whose results ended
 /// at an end of a register that saturates.

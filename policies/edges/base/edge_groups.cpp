@@ -117,14 +117,20 @@ EdgeGroups::EdgeGroups(const net::Graph& graph,
     if (fuses(graph.nodes[reader].op->kind()) && coded[next]) at_[v] = at_[next];
   }
 
-  Sets sets(count);
+  Sets tensors(count);
   const auto rounded = [&](int v) { return coded[v] && at_[v] == v; };
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const net::Node& node = graph.nodes[i];
     const int own = graph.value_of(i);
+    const bool same = view_of_one(own) || picks(node.op->kind());
+    if (same && rounded(own) && rounded(node.inputs.front()))
+      tensors.join(own, node.inputs.front());
+  }
+  Sets sets = tensors;
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    const net::Node& node = graph.nodes[i];
+    const int own = graph.value_of(i);
     const std::string_view kind = node.op->kind();
-    const bool same = view_of_one(own) || picks(kind);
-    if (same && rounded(own) && rounded(node.inputs.front())) sets.join(own, node.inputs.front());
     int first = kNone;
     const bool add = kind == "add" && rules[own].add_one;
     const bool concat = kind == "concat" && rules[own].concat_one;
@@ -136,6 +142,7 @@ EdgeGroups::EdgeGroups(const net::Graph& graph,
     }
   }
   group_.assign(count, kNone);
+  tensor_.assign(count, kNone);
   rounds_.assign(count, false);
   std::vector<int> number(count, kNone);
   for (int v = 0; v < static_cast<int>(count); ++v) {
@@ -143,6 +150,7 @@ EdgeGroups::EdgeGroups(const net::Graph& graph,
     int& of = number[sets.find(v)];
     if (of == kNone) of = groups_++;
     group_[v] = of;
+    tensor_[v] = tensors.find(v);
     const net::Node* const node = node_of(v);
     rounds_[v] = node != nullptr && node->op->result() != net::ResultKind::view;
   }

@@ -29,6 +29,8 @@ class EdgeGroups {
   /// The number of the group whose scale the value has; kNone: it stays float32.
   int group(int value) const { return group_[value]; }
   int groups() const { return groups_; }
+  /// The first value of which this one is a view or has picked elements; kNone as group().
+  int tensor(int value) const { return tensor_[value]; }
   /// Where the tensor is quantized that value `value` becomes by what is fused with its operator:
   /// itself where nothing is. kNone: nowhere.
   int quantized_at(int value) const { return at_[value]; }
@@ -37,7 +39,7 @@ class EdgeGroups {
   bool rounds(int value) const { return rounds_[value]; }
 
  private:
-  std::vector<int> group_, at_;
+  std::vector<int> group_, tensor_, at_;
   std::vector<bool> rounds_;
   int groups_ = 0;
 };

@@ -16,6 +16,7 @@
 #include "policies/numerics/recipe_numerics.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/parsed.hpp"
+#include "tests/policies/tuning/small_tuning.hpp"
 
 namespace numemu::static_test {
 
@@ -270,6 +271,170 @@ TEST_CASE("edges: scales that are powers of two, of activations and of weight ch
     const std::vector<float>& weights = run.numerics->frozen_weight(layer)->codes.scales;
     CHECK(weights.size() == (layer == "fc" ? 5u : layer == "left" || layer == "right" ? 4u : 8u));
     CHECK(std::ranges::all_of(weights, is_power));
+  }
+}
+
+TEST_CASE("edges: ranges of a layer are those of the tensor that it reads", "[fast]") {
+  const auto ranges = [](const std::string& left, const std::string& right,
+                         const std::string& options = "") {
+    return R"j(, "edges": "static)j" + options +
+           R"j(", "ranges": {"conv1": {"activation": [-1, 1]}, "dw": {"activation": [0, 0.5]},
+                             "left": {"activation": )j" +
+           left + R"j(}, "right": {"activation": )j" + right + "}}";
+  };
+  // Two readers of one tensor: the range that holds both.
+  const Run run(kRoles + ranges("[0, 1.25]", "[0, 1]"));
+  CHECK(run.scale("conv1").scale == Approx(1.0f / 127).epsilon(1e-6));
+  CHECK(run.scale("dw").scale == Approx(0.5f / 127).epsilon(1e-6));
+  CHECK(run.scale("left") == run.scale("right"));
+  CHECK(run.scale("left").scale == Approx(1.25f / 127).epsilon(1e-6));
+  const net::Tensor& relu1 = run.results.at("relu1");
+  CHECK(on_grid(relu1, run.scale("dw").scale));
+  CHECK(*std::ranges::max_element(relu1.data) == Approx(0.5f).epsilon(1e-6));
+  // What no range is of is calibrated, as without ranges.
+  CHECK(run.scale("fc") == Run(kRoles + R"j(, "edges": "static")j").scale("fc"));
+  // 255 steps of 0.01, from 0 and from -1.27 on: 382 steps together.
+  const Run shifted(kShifted + ranges("[0, 2.55]", "[-1.27, 1.28]"));
+  CHECK(shifted.scale("left") == shifted.scale("right"));
+  CHECK(shifted.scale("left").scale == Approx(3.82f / 255).epsilon(1e-3));
+  CHECK(shifted.scale("left").zero_point == 85);
+  // A range belongs to what is read, not to the operands of the sum of the results.
+  CHECK(Run(kRoles + ranges("[0, 1.25]", "[0, 1]", "(one)")).scale("left") == run.scale("left"));
+}
+
+/// The smallest float32 whose 127th multiple reaches the magnitude.
+float reaching(double magnitude) {
+  auto scale = static_cast<float>(magnitude / 127);
+  while (double{scale} * 127 < magnitude) scale = std::nextafter(scale, HUGE_VALF);
+  while (double{std::nextafter(scale, 0.0f)} * 127 >= magnitude)
+    scale = std::nextafter(scale, 0.0f);
+  return scale;
+}
+
+std::int64_t code_of(float x, float scale) {
+  return std::clamp<std::int64_t>(std::llrint(x / scale), -127, 127);
+}
+
+/// The small network of steps in whole numbers, from weights and ranges of its checkpoint alone.
+struct WholeNumbers {
+  const Tuning& tuning;
+  std::string how;
+
+  const net::Tensor& parameter(const std::string& name) const {
+    for (const net::Parameter* p : tuning.graph.parameters())
+      if (p->name == name) return p->value;
+    throw Error(name);
+  }
+  float scale(const std::string& layer) const {
+    const ValueRange range = tuning.ranges.at(layer).activation.value();
+    return reaching(std::max(std::fabs(range.low), std::fabs(range.high)));
+  }
+  float weight_scale(const std::string& layer, std::int64_t channel) const {
+    const auto found = tuning.ranges.find(layer);
+    if (found != tuning.ranges.end() && !found->second.weight.empty()) {
+      const ValueRange& range = found->second.weight[static_cast<std::size_t>(channel)];
+      return reaching(std::max(std::fabs(range.low), std::fabs(range.high)));
+    }
+    const net::Tensor& w = parameter(layer + ".weight");
+    const std::int64_t each = w.size() / w.dim(0);
+    float largest = 0;
+    for (std::int64_t i = 0; i < each; ++i)
+      largest = std::max(largest, std::fabs(w.data[channel * each + i]));
+    return reaching(largest);
+  }
+  /// Codes of codes [h, w, in] by a 3 x 3 window with a border of zeros, or of [in].
+  std::vector<std::int64_t> product(const std::string& layer, const std::vector<std::int64_t>& x,
+                                    std::int64_t size, float in, float out, bool relu) const {
+    const net::Tensor &w = parameter(layer + ".weight"), &bias = parameter(layer + ".bias");
+    const std::int64_t channels = w.dim(0), taps = size > 1 ? 3 : 1;
+    const std::int64_t depth = w.size() / channels / (taps * taps);
+    std::vector<std::int64_t> codes;
+    for (std::int64_t place = 0; place < size * size; ++place) {
+      for (std::int64_t c = 0; c < channels; ++c) {
+        const float scale = weight_scale(layer, c);
+        std::int64_t sum = std::llrint(double{bias.data[c]} / (double{in} * double{scale}));
+        for (std::int64_t t = 0; t < taps * taps; ++t) {
+          const std::int64_t row = place / size + t / taps - taps / 2;
+          const std::int64_t column = place % size + t % taps - taps / 2;
+          if (row < 0 || row >= size || column < 0 || column >= size) continue;
+          for (std::int64_t k = 0; k < depth; ++k)
+            sum += x[static_cast<std::size_t>((row * size + column) * depth + k)] *
+                   code_of(w.data[(c * taps * taps + t) * depth + k], scale);
+        }
+        const std::int64_t code = requantized(how, static_cast<std::int32_t>(sum), in, scale, out);
+        codes.push_back(std::clamp<std::int64_t>(code, relu ? 0 : -127, 127));
+      }
+    }
+    return codes;
+  }
+};
+
+TEST_CASE("edges: a tuned network gives the bits of whole numbers", "[fast]") {
+  for (const std::string how : {"float", "fixed-point-single", "fixed-point-double"}) {
+    INFO(how);
+    const Recipe recipe =
+        Recipe::parse_text(R"j({"numemu_recipe": 1, )j" + kRoles +
+                               R"j(, "gemms": {"fprop": {"unit": "intel.emr.tdpbssd"}},
+                "edges": {"rule": "static", "requantize": ")j" +
+                               how + R"j("}})j",
+                           "r.json");
+    Tuning tuning = policies::test::small_tuning(recipe);
+    const auto before = policies::test::tuned_numbers(tuning);
+    policies::test::run_steps(
+        "calibrate(percentile(99)),adaquant(iterations=5,weight_rate=0.001,range_rate=0.01,"
+        "activation_rate=0.01),bias_correction,batch_norm",
+        tuning);
+    CHECK(policies::test::tuned_numbers(tuning) != before);
+    const auto numerics = tuned_numerics(tuning);
+    Recorder recorder(*numerics);
+    const std::int64_t samples = 6, size = 5;
+    const auto batch = tuning.calibration.batch(0, samples);
+    net::forward(tuning.graph, batch, recorder, CalibrationStep(0, samples));
+
+    // Tensors without a range have the largest element of the tuned network on all samples.
+    std::map<std::string, float> largest;
+    const net::Observer observe = [&](const net::Node& node, const net::Tensor& x) {
+      for (const float v : x.data) largest[node.name] = std::max(largest[node.name], std::fabs(v));
+    };
+    net::Numerics float32;
+    net::forward(tuning.graph, tuning.calibration.batch(0, tuning.calibration.samples), float32, {},
+                 &observe);
+
+    const WholeNumbers whole{tuning, how};
+    const float s1 = whole.scale("conv1"), s2 = whole.scale("conv2"), s3 = whole.scale("fc");
+    const float behind = reaching(largest.at("relu2")), out = reaching(largest.at("fc"));
+    const auto differ = [&](const std::string& layer, std::int64_t sample,
+                            const std::vector<std::int64_t>& codes, float scale) {
+      const auto& found = recorder.results.at(layer).data;
+      const auto n = static_cast<std::int64_t>(codes.size());
+      std::int64_t count = 0, zeros = 0;
+      for (std::int64_t i = 0; i < n; ++i) {
+        count += found[static_cast<std::size_t>(sample * n + i)] !=
+                 static_cast<float>(codes[static_cast<std::size_t>(i)]) * scale;
+        zeros += codes[static_cast<std::size_t>(i)] == 0;
+      }
+      CHECK(zeros < n);
+      return count;
+    };
+    for (std::int64_t sample = 0; sample < samples; ++sample) {
+      std::vector<std::int64_t> x;
+      for (std::int64_t i = 0; i < size * size * 4; ++i)
+        x.push_back(
+            code_of(batch[0].data[static_cast<std::size_t>(sample * size * size * 4 + i)], s1));
+      const auto first = whole.product("conv1", x, size, s1, s2, true);
+      CHECK(differ("relu1", sample, first, s2) == 0);
+      const auto second = whole.product("conv2", first, size, s2, behind, true);
+      CHECK(differ("relu2", sample, second, behind) == 0);
+      std::vector<std::int64_t> means;
+      for (std::int64_t c = 0; c < 6; ++c) {
+        double sum = 0;  // of 25 numbers of 24 bits: exact
+        for (std::int64_t i = 0; i < size * size; ++i)
+          sum += double{static_cast<float>(second[static_cast<std::size_t>(6 * i + c)]) * behind};
+        means.push_back(code_of(static_cast<float>(sum / 25), s3));
+      }
+      CHECK(differ("pool", sample, means, s3) == 0);
+      CHECK(differ("fc", sample, whole.product("fc", means, 1, s3, out, false), out) == 0);
+    }
   }
 }
 

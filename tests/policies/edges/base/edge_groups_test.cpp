@@ -66,6 +66,10 @@ TEST_CASE("edge groups: bounds come before the rounding, views are their input",
   CHECK(groups.group(n.flat) == groups.group(n.last));
   CHECK(groups.group(n.relu1) != groups.group(n.relu2));
   CHECK(groups.group(n.left) != groups.group(n.right));
+  // Elements that are picked are of the same tensor.
+  CHECK(groups.tensor(n.pool) == n.concat);
+  CHECK(groups.tensor(n.flat) == n.last);
+  CHECK(groups.tensor(n.conv1) == EdgeGroups::kNone);
   CHECK(groups.groups() == 8);  // input, relu1, relu2, concat, left, right, last, fc
 }
 
@@ -78,6 +82,7 @@ TEST_CASE("edge groups: one scale for what is added or concatenated", "[fast]") 
   CHECK(one.group(n.relu1) == one.group(n.concat));
   CHECK(one.group(n.left) == one.group(n.right));
   CHECK(one.group(n.left) != one.group(n.last));
+  CHECK(one.tensor(n.relu1) != one.tensor(n.relu2));
   CHECK(one.groups() == 5);
   const EdgeGroups of_sum(n.graph, [](std::string_view layer) {
     return EdgeRules{.quantized = true, .add_one = layer == "sum", .concat_one = layer == "sum"};
