@@ -140,6 +140,26 @@ namespace {
 
 constexpr std::int64_t kDistillationBatch = 32;
 
+/// Lets gradients reach parameters until it ends.
+class AsTrained {
+ public:
+  template <class Chosen>
+  AsTrained(const std::vector<net::Parameter*>& parameters, const Chosen& chosen) {
+    for (net::Parameter* parameter : parameters) {
+      if (parameter->trained || !chosen(parameter->name)) continue;
+      parameter->trained = true;
+      changed_.push_back(parameter);
+    }
+  }
+  ~AsTrained() {
+    for (net::Parameter* parameter : changed_) parameter->trained = false;
+  }
+  AsTrained(const AsTrained&) = delete;
+
+ private:
+  std::vector<net::Parameter*> changed_;
+};
+
 /// Numbers of the batches in the order of an epoch.
 std::vector<std::int64_t> order(std::int64_t batches, bool shuffled, std::uint64_t seed,
                                 std::int64_t epoch) {
@@ -175,10 +195,13 @@ std::int64_t Distillation::begin(const Tuning& tuning) {
       for (const net::Parameter& parameter : std::as_const(*layer.node->op).parameters())
         if (parameter.trained) trained_.push_back(parameter.name);
     }
+    // Those that a sum adds behind a product.
+    for (const BiasedLayer& layer : biased_layers(tuning.graph)) {
+      if (!is_trained(layer.bias)) trained_.push_back(layer.bias);
+    }
     layers_ = nodes.size();
   } else {
-    for (const BiasedLayer& layer : biased_layers(tuning.graph))
-      if (layer.trained) trained_.push_back(layer.bias);
+    for (const BiasedLayer& layer : biased_layers(tuning.graph)) trained_.push_back(layer.bias);
     layers_ = trained_.size();
   }
   if (trained_.empty())
@@ -201,6 +224,9 @@ std::int64_t Distillation::begin(const Tuning& tuning) {
 
 void Distillation::run(Tuning& tuning, std::int64_t part, const TuneProgress& progress) {
   const std::vector<net::Parameter*> parameters = tuning.graph.parameters();
+  // Constants of the file that sums add as biases have gradients here alone.
+  const AsTrained as_trained(parameters,
+                             [this](const std::string& name) { return is_trained(name); });
   StraightThroughNumerics numerics(tuning, options_.weights);
   net::Numerics float32;
   std::vector<float> delta;

@@ -69,11 +69,8 @@ std::vector<BiasedLayer> biased_layers(const net::Graph& graph) {
     if (found != parameters.end() && found->value.shape == net::Shape{layer.weight->dim(0)})
       layers.push_back({layer.name, parameters[0].name, bias, layer.name});
     if (parameters.size() > 1) continue;
-    if (const net::Node* const sum = sum_behind(graph, *layer.node, layer.weight->dim(0))) {
-      const net::Parameter& constant = *added_bias(graph, *sum);
-      layers.push_back(
-          {layer.name, parameters[0].name, constant.name, sum->name, constant.trained});
-    }
+    if (const net::Node* const sum = sum_behind(graph, *layer.node, layer.weight->dim(0)))
+      layers.push_back({layer.name, parameters[0].name, added_bias(graph, *sum)->name, sum->name});
   }
   return layers;
 }

@@ -15,7 +15,6 @@ struct BiasedLayer {
   std::string name;
   std::string weight, bias;  ///< names of the parameters
   std::string result;        ///< the node whose results contain the bias
-  bool trained = true;       ///< gradients reach the bias
 };
 /// In the order of forward.
 std::vector<BiasedLayer> biased_layers(const net::Graph&);

@@ -64,7 +64,6 @@ TEST_CASE("a constant that a sum adds behind a layer is its bias", "[fast]") {
   CHECK(layers[0].name == "one");
   CHECK(layers[0].bias == "one_bias.value");
   CHECK(layers[0].result == "sum");
-  CHECK_FALSE(layers[0].trained);
   const Recipe recipe = Recipe::parse_text(R"({"numemu_recipe": 1, "roles": {
       "weight": {"format": "int3", "granularity": "channel"}, "activation": {"format": "int4"}}})",
                                            "recipe");

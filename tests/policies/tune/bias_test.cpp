@@ -1,5 +1,11 @@
 // Step bias: the divergence from float32 falls, and biases alone change.
+#include <memory>
+
 #include "emu/net/graph.hpp"
+#include "emu/net/ops/binary.hpp"
+#include "emu/net/ops/linear.hpp"
+#include "emu/net/ops/pointwise.hpp"
+#include "emu/net/ops/views.hpp"
 #include "policies/tuning/distillation.hpp"
 #include "tests/catch.hpp"
 #include "tests/policies/tuning/small_tuning.hpp"
@@ -19,6 +25,37 @@ TEST_CASE("bias lowers the divergence by changing biases alone", "[fast]") {
   for (const net::Parameter* parameter : tuning.graph.parameters()) {
     const bool same = parameter->value.data == parameter_of(tuning.reference, parameter->name).data;
     CHECK(same == !parameter->name.ends_with(".bias"));
+  }
+}
+
+TEST_CASE("biases that a sum adds behind a product are trained, too", "[fast]") {
+  const auto graph = [] {
+    net::Graph out;
+    out.name = "matmul_add";
+    out.inputs = {{"x", {6}}};
+    const int product = out.add("one", std::make_unique<net::Linear>(6, 8, false), {0});
+    const int bias = out.add("one_bias", std::make_unique<net::Constant>(drawn({8}, 3)), {});
+    out.add("sum", std::make_unique<net::Binary>("add"), {product, bias});
+    out.add("relu", std::make_unique<net::Pointwise>("relu"));
+    out.add("two", std::make_unique<net::Linear>(8, 3, false));
+    net::initialize(out, 2);
+    return out;
+  };
+  const Recipe recipe = Recipe::parse_text(kW3A8, "recipe");
+  for (const char* step : {"bias(epochs=20,rate=0.01)", "distill(epochs=20,rate=0.01)"}) {
+    INFO(step);
+    Tuning tuning = tuning_of(recipe, graph(), graph(), drawn({kSamples, 6}, 7));
+    const double before = divergence(tuning);
+    run_steps(step, tuning);
+    CHECK(divergence(tuning) < 0.9 * before);
+    for (const net::Parameter* parameter : tuning.graph.parameters()) {
+      INFO(parameter->name);
+      const bool bias = parameter->name == "one_bias.value";
+      const bool same =
+          parameter->value.data == parameter_of(tuning.reference, parameter->name).data;
+      CHECK(same == !(bias || step[0] == 'd'));
+      CHECK(parameter->trained == !bias);  // as the file has it
+    }
   }
 }
 
