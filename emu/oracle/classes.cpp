@@ -29,6 +29,10 @@ Style parse_style(std::string_view text) {
 
 namespace {
 
+/// Fields of the layout whose product is a term of the sum, and the one that is a term itself.
+constexpr std::array<std::string_view, 4> kFactors = {"a", "b", "sa", "sb"};
+constexpr std::string_view kAddend = "c";
+
 /// The unit's description with other kept bits, if there can be such a unit.
 std::optional<unit::UnitDescription> with_kept_bits(const unit::UnitDescription& u, int bits) {
   unit::UnitDescription other = u;
@@ -139,6 +143,29 @@ bool Classifier::beyond_register(const Value& v) const {
   const int leading = unit::leading_exponent(v) + r.fraction;
   const bool power = (v.significand & (v.significand - 1)) == 0 && !v.sticky;
   return leading >= r.bits || (leading == r.bits - 1 && !(v.negative && power));
+}
+
+bool Classifier::may_overflow() const {
+  if (row_of(subject_.operation).arithmetic != Arithmetic::products || subject_.to == nullptr ||
+      subject_.to->kind != Kind::floating)
+    return true;
+  const unit::Exponents to = unit::exponents_of(*subject_.to);
+  // Of n numbers below 2^e the sum is below 2^(e + bit_width(n - 1)).
+  int products = std::bit_width(static_cast<std::uint64_t>(layout_.front().count - 1));
+  int room = 1;  // largest >= 2^(to.top - room): what the products alone must not reach
+  for (const Field& field : layout_) {
+    const bool factor = std::ranges::count(kFactors, field.name) > 0;
+    if (!factor && field.name != kAddend) continue;
+    if (field.format == nullptr || field.format->kind == Kind::codebook) return true;
+    const int top = unit::exponents_of(*field.format).top;
+    if (factor) {
+      products += top;
+      continue;
+    }
+    if (top > to.top || (top == to.top && field.format->name != subject_.to->name)) return true;
+    room = 1 + subject_.to->mantissa_bits;  // beside the largest c: a unit in its last place
+  }
+  return products > to.top - room;
 }
 
 bool Classifier::any_subnormal_input(const Records& records, std::int64_t i) const {

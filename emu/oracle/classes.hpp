@@ -93,6 +93,8 @@ class Classifier {
   /// The class of a record whose result depends on the last bit that a fused unit keeps
   /// ("alignment_F") or on the first that it cuts ("alignment_F+1"); empty where on neither.
   std::string_view alignment(const Records&, std::int64_t i);
+  /// False where even the largest operands do not reach Style::overflow; true where some may.
+  bool may_overflow() const;
   /// Whether the unit aligns addends.
   bool aligns() const { return own_ != nullptr; }
   ExactSum& exact() { return exact_; }

@@ -39,6 +39,7 @@ struct Generator::Workshop {
 std::string_view Generator::write(Style style, Dice dice, int attempts, Workshop& shop,
                                   Records& records, std::int64_t i) {
   if (style == Style::alignment && !shop.classifier.aligns()) return {};
+  if (style == Style::overflow && !shop.classifier.may_overflow()) return {};
   const bool sure = style == Style::random || style == Style::edges;
   for (int attempt = 0; attempt < attempts; ++attempt) {
     shop.proposer.propose(style, dice, shop.classifier, records, i);
@@ -70,6 +71,11 @@ Generator::Generator(const Subject& s)
     styles_ = {style_};
     if (style_ == Style::alignment && !shop.classifier.aligns())
       throw Error(fmt::format("style alignment: {} has none: it aligns no addends", what(s)));
+    if (style_ == Style::overflow && !shop.classifier.may_overflow())
+      throw Error(
+          fmt::format("style overflow: {} has none: its largest operands give no more "
+                      "than {} has",
+                      what(s), s.to->name));
     if (!has(style_))
       throw Error(fmt::format("style {}: {} has none: none of {} tries was one", s.style, what(s),
                               kProbes));

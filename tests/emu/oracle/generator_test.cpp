@@ -407,7 +407,36 @@ TEST_CASE("mixed files have every class the subject has", "[fast]") {
         Names{"edges", "random", "subnormal"});
 }
 
+TEST_CASE("sums that cannot overflow are told by the largest operands", "[fast]") {
+  std::int64_t never = 0;
+  for (const char* from : {"float4_e2m1fn", "float8_e4m3fn", "float8_e5m2", "int8", "float16"}) {
+    for (const char* to : {"float8_e4m3fn", "float8_e5m2", "float16", "bfloat16", "float32"}) {
+      for (const int k : {1, 2, 3, 100}) {
+        const Subject s = subject(
+            fmt::format("op=dot from={} to={} k={} rounding=rne overflow=ieee", from, to, k),
+            "random");
+        const Layout layout = layout_of(s);
+        Classifier classifier(s, layout);
+        if (classifier.may_overflow()) continue;
+        ++never;
+        INFO(from << " " << to << " " << k);
+        Records r(layout, 1);
+        for (const int f : {0, 1, 2}) {
+          const Field& field = layout[static_cast<std::size_t>(f)];
+          std::ranges::fill(r.columns[static_cast<std::size_t>(f)], field.format->largest_code());
+        }
+        CHECK_FALSE(classifier.is(Style::overflow, r, 0));
+      }
+    }
+  }
+  CHECK(never == 44);
+}
+
 TEST_CASE("styles that a subject does not have are refused by name", "[fast]") {
+  // At once, however long its sums are.
+  CHECK_THROWS_WITH(Generator(subject("unit=h100.wgmma.e4m3.f32 k=65536", "overflow")),
+                    "style overflow: unit nvidia.h100.wgmma.e4m3.f32 has none: its largest "
+                    "operands give no more than float32 has");
   CHECK_THROWS_WITH(Generator(subject("unit=f32.sequential from=float16", "alignment")),
                     "style alignment: unit neutral.f32.sequential has none: it aligns no addends");
   CHECK_THROWS_WITH(
