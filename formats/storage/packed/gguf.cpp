@@ -227,13 +227,13 @@ GgufHeader read_gguf_header(InputFile& file) {
     if (!names.insert(key).second)
       file.fail_at(at, fmt::format("expected each key once, found {} twice", quote_name(key)));
     const auto type = in.number<std::uint32_t>();
-    if (type == kStringValue) {
-      header.metadata.emplace_back(key, in.text("a string"));
-    } else if (key == "general.alignment") {
+    if (key == "general.alignment") {
       const auto given = type == kUint32Value ? in.number<std::uint32_t>() : 0;
       if (given == 0 || given % 8 != 0 || given > (1U << 30))
         file.fail_at(at, "general.alignment: expected a uint32, a multiple of 8 up to 2^30");
       alignment = given;
+    } else if (type == kStringValue) {
+      header.metadata.emplace_back(key, in.text("a string"));
     } else {
       skip_value(in, type, 0);
     }

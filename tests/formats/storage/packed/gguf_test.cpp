@@ -94,6 +94,20 @@ TEST_CASE("a header: texts, arrays, alignment, extents fastest first", "[fast]")
   CHECK(opened.tensor("w").shape == ArrayShape{1, 2});
 }
 
+TEST_CASE("an alignment of another type or size is refused where it stands", "[fast]") {
+  const std::string key = text("general.alignment");
+  const auto refused = [&](const std::string& value) {
+    return OneFile(gguf({{"w", {1}, 0, 0}}, raw(1.0f), key + value, 1)).message();
+  };
+  const std::string expected =
+      "byte 24: general.alignment: expected a uint32, a multiple of 8 up to 2^30";
+  CHECK(refused(raw(std::uint32_t{8}) + text("32")) == expected);  // a string
+  CHECK(refused(raw(std::uint32_t{10}) + raw(std::uint64_t{32})) == expected);
+  CHECK(refused(raw(std::uint32_t{4}) + raw(std::uint32_t{0})) == expected);
+  CHECK(refused(raw(std::uint32_t{4}) + raw(std::uint32_t{12})) == expected);
+  CHECK(refused(raw(std::uint32_t{4}) + raw(~std::uint32_t{0})) == expected);
+}
+
 TEST_CASE("blocks by hand", "[fast]") {
   const auto values = [](std::uint32_t type, const std::string& block, std::uint64_t n = 32) {
     return OneFile(gguf({{"w", {n}, type, 0}}, block)).values("w");
