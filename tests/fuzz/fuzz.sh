@@ -15,7 +15,7 @@ if ! echo 'extern "C" int LLVMFuzzerTestOneInput(const char*, unsigned long) { r
   exit 0
 fi
 
-cmake -S "$source" -B "$build" -G Ninja -D CMAKE_CXX_COMPILER=clang++ -D CMAKE_BUILD_TYPE=Debug -D NUMEMU_FUZZ=ON \
+cmake -S "$source" -B "$build" -G Ninja -D CMAKE_CXX_COMPILER=clang++ -D CMAKE_BUILD_TYPE=Debug -D CMAKE_UNITY_BUILD=ON -D NUMEMU_FUZZ=ON \
   -D NUMEMU_FUZZ_FLOORS="$floors" >"$build/configure.txt"
 cmake --build "$build" --target fuzz >"$build/build.txt" || { tail -n 50 "$build/build.txt"; exit 1; }
 

@@ -276,7 +276,8 @@ std::string OnnxImporter::node_name(const OnnxNode& node) {
 
 std::string OnnxImporter::layer_name(const OnnxNode& node, std::size_t weight_input) {
   constexpr std::string_view kWeight = ".weight";
-  const std::string_view weight = node.inputs.at(weight_input);
+  const std::string_view weight =
+      weight_input < node.inputs.size() ? node.inputs[weight_input] : std::string_view();
   if (weight.size() <= kWeight.size() || !weight.ends_with(kWeight)) return node_name(node);
   return free_name(printable(weight.substr(0, weight.size() - kWeight.size())));
 }

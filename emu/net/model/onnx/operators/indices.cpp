@@ -234,6 +234,7 @@ Values hardmax(OnnxImporter& importer, const OnnxNode& node) {
   const OnnxArithmetic make(importer, node);
   const OnnxValue place =
       importer.add<TopK>(node, {x}, false, TopKOptions{.axis = axis, .places = true});
+  importer.hold(2 * x.shapes[0][at]);  // eight bytes each
   std::vector<std::int64_t> numbers(static_cast<std::size_t>(x.shapes[0][at]));
   std::iota(numbers.begin(), numbers.end(), 0);
   Shape dims(x.rank() - at, 1);

@@ -43,6 +43,7 @@ Values layer_norm(OnnxImporter& importer, const OnnxNode& node) {
     last.value *= own[i].value;
   }
   rows.push_back(last);
+  importer.hold(2 * last.value);
   auto op = std::make_unique<LayerNorm>(last.value, number_or(node, "epsilon", 1e-5f));
   set_affine(importer, node, *op, last.value, last.value);
   const OnnxValue y = importer.add(importer.layer_name(node, 1), std::move(op),
@@ -69,6 +70,7 @@ OnnxValue group_norm_of(OnnxImporter& importer, const OnnxNode& node, std::int64
   refuse_batch(x, 1, "a normalisation over");
   const std::int64_t channels = x.shapes[0][1];
   if (groups == 0) groups = channels;
+  importer.hold(2 * channels);
   auto op = std::make_unique<GroupNorm>(channels, groups, number_or(node, "epsilon", 1e-5f));
   set_affine(importer, node, *op, channels, groups);
   return importer.add(importer.layer_name(node, 1), std::move(op), {x}, false);

@@ -161,6 +161,20 @@ std::map<std::string, std::string> corpus() {
                                  .node("BatchNormalization", {"x", "w", "w", "w", "w"}, {"y"})
                                  .output("y")
                                  .file();
+  // What a declared shape alone would make large.
+  for (const char* op : {"InstanceNormalization", "LayerNormalization", "Hardmax"}) {
+    ModelWriter model = ModelWriter().input("x", {-1, 1LL << 36}).floats("w", {1}, {1});
+    out["bad_" + std::string(op) + ".onnx"] =
+        (std::string(op) == "Hardmax" ? model.node(op, {"x"}, {"y"})
+                                      : model.node(op, {"x", "w", "w"}, {"y"}))
+            .output("y")
+            .file(17);
+  }
+  out["bad_gru.onnx"] = ModelWriter()
+                            .input("x", {3, 1, 2})
+                            .node("GRU", {"x"}, {"y"}, {attribute("hidden_size", std::int64_t{1})})
+                            .output("y")
+                            .file();
   out["bad_groups.onnx"] =
       ModelWriter()
           .input("x", {-1, 2, 2, 2})
