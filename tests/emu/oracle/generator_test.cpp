@@ -2,6 +2,8 @@
 // the same seed gives the same records everywhere.
 #include "emu/oracle/generator.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 #include <set>
