@@ -14,8 +14,9 @@
 namespace numemu {
 namespace {
 
-// Random words of one chunk stay in the first-level cache with its elements.
-constexpr std::int64_t kWordsChunk = 1024;
+// Random words of one chunk stay in the first-level cache with its elements. They fill what
+// fill_random() generates at a time, on every instruction set.
+constexpr std::int64_t kWordsChunk = 1536;
 
 template <class Out>
 void reference(const Conversion& c, const float* x, std::int64_t n, Out* out, std::uint8_t* flags,
@@ -63,13 +64,20 @@ void Float32Converter::run(const float* x, std::int64_t n, Out* out, std::uint8_
   arrays.set_output(out);
   arrays.stream = sizeof(Out) == sizeof(float) && simd::worth_streaming(out, n);
   const bool random = conversion_.rounding.stochastic(), ask = simd::worth_asking(n);
-  if (!random && !ask) return convert(arrays);
+  arrays.ask = ask && plan_ != nullptr;
+  if (!random && (!ask || arrays.ask)) return convert(arrays);
   const int random_bits = conversion_.rounding.random_bits;
+  const bool bytes = plan_ && random && random_bits <= 8 && conversion_.random_words == nullptr;
   alignas(64) std::uint32_t words[kWordsChunk];
+  alignas(64) std::uint8_t random8[kWordsChunk];
   for (std::int64_t begin = 0; begin < n; begin += kWordsChunk) {
     const std::int64_t size = std::min(kWordsChunk, n - begin);
-    if (ask) simd::ask_for(x + begin + size, std::min(kWordsChunk, n - begin - size));
-    if (random && conversion_.random_words != nullptr) {
+    if (ask && !arrays.ask)
+      simd::ask_for(x + begin + size, std::min(kWordsChunk, n - begin - size));
+    if (bytes) {
+      simd::fill_random_bytes(conversion_.random, static_cast<std::uint64_t>(first + begin), size,
+                              random8);
+    } else if (random && conversion_.random_words != nullptr) {
       const std::uint32_t mask = random_mask(random_bits);
       for (std::int64_t i = 0; i < size; ++i)
         words[i] = conversion_.random_words[first + begin + i] & mask;
@@ -79,7 +87,8 @@ void Float32Converter::run(const float* x, std::int64_t n, Out* out, std::uint8_
     }
     arrays.x = x + begin;
     arrays.n = size;
-    arrays.random = random ? words : nullptr;
+    arrays.random = random && !bytes ? words : nullptr;
+    arrays.random8 = bytes ? random8 : nullptr;
     arrays.flags = flags == nullptr ? nullptr : flags + begin;
     arrays.set_output(out + begin);
     convert(arrays);

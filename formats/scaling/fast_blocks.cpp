@@ -246,7 +246,8 @@ void FastBlocks::convert(const Batch& batch) const {
                      .inverse = batch.inverse,
                      .low = batch.low,
                      .random = random,
-                     .stream = batch.stream && whole};
+                     .stream = batch.stream && whole,
+                     .ask_ahead = whole && simd::worth_asking(batch.layout.elements()) ? n : 0};
   run.flags = how_.count_flags ? flags : nullptr;
   const auto go = [&] {
     const bool real = scale_ || float32_scales_;
@@ -369,10 +370,6 @@ BlockCounts FastBlocks::quantize(const BlockLayout& layout, const float* x, floa
     batch.size = block.count;
     batch.stream = stream;
     survey(batch);
-    if (simd::worth_asking(layout.elements())) {
-      const std::int64_t next = block.first + batch.blocks * block.count;
-      simd::ask_for(x + next, std::min(batch_blocks * layout.size, layout.elements() - next));
-    }
     if (scale_) {
       choose_nvfp4(batch);
     } else if (float32_scales_) {

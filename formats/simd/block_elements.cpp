@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "formats/codec.hpp"
+#include "formats/simd/convert_loops.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "formats/simd/block_elements.cpp"
@@ -121,8 +122,9 @@ struct Probable {
   FloatVector y, beside;
 };
 
-HWY_INLINE Probable probable_quotient(const Plan& plan, FloatVector magnitude, const Division& by) {
-  const FloatVector q = hn::Min(hn::Mul(magnitude, by.inverse), set(plan.beyond));
+HWY_INLINE Probable probable_quotient(const Plan& plan, FloatVector magnitude, const Division& by,
+                                      FloatVector limit) {
+  const FloatVector q = hn::Min(hn::Mul(magnitude, by.inverse), limit);
   const FloatVector m = binade(q, set(plan.first_binade)), magic = set(plan.magic);
   const FloatVector sum = hn::MulAdd(m, magic, q), y = hn::NegMulAdd(m, magic, sum);
   constexpr float kError = 0x1p-20F;  // of the binade
@@ -159,11 +161,16 @@ struct Quotients {
   /// The elements where `beside`, the largest of before, stays below 0.
   static HWY_INLINE Element probable(const Plan& plan, const BlockRun& to, std::int64_t b,
                                      std::int64_t i, FloatVector& beside) {
-    const FloatVector x = hn::LoadU(kFloats, to.x + i), magnitude = normal_magnitude(x);
+    // Numbers below the smallest normal one are as good as nothing, and slow. What overflows shows
+    // beyond the largest value; it ends there all the same.
+    const FloatVector x = hn::LoadU(kFloats, to.x + i);
+    const FloatVector magnitude = hn::Max(hn::Abs(x), set(0x1p-126F));
     const Division by = division(to, b);
-    const Probable found = probable_quotient(plan, magnitude, by);
+    const Probable found =
+        probable_quotient(plan, magnitude, by, set(kFlags ? plan.beyond : plan.largest));
     beside = hn::Max(beside, found.beside);
-    return element(plan, by, x, found.y, kCodes ? code_of(plan, found.step) : hn::Zero(kWords));
+    return element<kFlags>(plan, by, x, found.y,
+                           kCodes ? code_of(plan, found.step) : hn::Zero(kWords));
   }
 
   static HWY_INLINE Element convert(const Plan& plan, const BlockRun& to, std::int64_t b,
@@ -172,17 +179,19 @@ struct Quotients {
     const Division by = division(to, b);
     const Nearest nearest = nearest_quotient(plan, magnitude, by);
     const WordVector one = hn::IfThenElseZero(hn::RebindMask(kWords, nearest.up), set(1U));
-    return element(plan, by, x, nearest.y, kCodes ? hn::Add(code_of(plan, nearest.low), one) : one);
+    return element<true>(plan, by, x, nearest.y,
+                         kCodes ? hn::Add(code_of(plan, nearest.low), one) : one);
   }
 
  private:
-  /// Of the nearest value and its code, neither cut to the largest.
+  /// Of the nearest value and its code, which kCut cuts to the largest.
+  template <bool kCut>
   static HWY_INLINE Element element(const Plan& plan, const Division& by, FloatVector x,
                                     FloatVector value, WordVector code) {
     Element result{};
-    const FloatVector largest = set(plan.largest), y = hn::Min(value, largest);
+    const FloatVector largest = set(plan.largest), y = kCut ? hn::Min(value, largest) : value;
     if (kCodes) {
-      result.code = signed_code(plan, hn::Min(code, set(plan.over.code)), x);
+      result.code = signed_code(plan, kCut ? hn::Min(code, set(plan.over.code)) : code, x);
     } else {
       const FloatVector product = hn::MulAdd(by.scale, y, hn::Mul(by.rest, y));
       result.value = hn::CopySignToAbs(product, x);
@@ -244,6 +253,7 @@ HWY_INLINE void store_four(const Element& e0, const Element& e1, const Element& 
 template <class Kernel, bool kCodes, bool kFlags, int kPerBlock>
 HWY_INLINE void convert_four(const Plan& plan, const BlockRun& to, std::int64_t b, std::int64_t i) {
   const std::int64_t n = lanes();
+  if (to.ask_ahead != 0) ask_for(to.x + i + to.ask_ahead, 4 * n);
   if constexpr (HasProbable<Kernel>) {
     FloatVector beside = set(-1.0F);
     const Element e0 = Kernel::probable(plan, to, b, i, beside);

@@ -27,6 +27,8 @@ struct BlockRun {
   std::uint8_t* flags = nullptr;
   const std::uint32_t* random = nullptr;  ///< one word per element
   bool stream = false;  ///< values bypass the caches; they are aligned to a vector
+  /// Not 0: x comes from memory, and loops ask for its elements so much further on.
+  std::int64_t ask_ahead = 0;
 };
 
 /// Elements under power-of-two scales. The plan is that of the element format with overflow

@@ -50,6 +50,11 @@ void maxima(const float* x, std::int64_t blocks, std::int64_t size, std::uint32_
         _mm_max_epu32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(bits + b), quarter);
     (void)parts;
+#elif HWY_TARGET == HWY_AVX2
+    const __m128i half =
+        _mm_max_epu32(_mm256_castsi256_si128(all.raw), _mm256_extracti128_si256(all.raw, 1));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(bits + b), half);
+    (void)parts;
 #else
     hn::Store(all, kWords, parts);
     for (int k = 0; k < kTogether; ++k) {
@@ -65,20 +70,21 @@ void maxima(const float* x, std::int64_t blocks, std::int64_t size, std::uint32_
 }
 
 std::uint32_t finite_maximum(const float* x, std::int64_t n) {
-  constexpr std::uint32_t kInfinity = 0x7f800000, kMagnitude = 0x7fffffff;
-  const WordVector infinity = set(kInfinity);
-  WordVector largest = hn::Zero(kWords);
+  constexpr std::int32_t kInfinity = 0x7f800000, kMagnitude = 0x7fffffff;
+  const hn::RebindToSigned<Floats> integers;  // compared in one instruction
+  const auto infinity = hn::Set(integers, kInfinity);
+  auto largest = hn::Zero(integers);
   std::int64_t i = 0;
   for (; i + lanes() <= n; i += lanes()) {
-    const WordVector bits = magnitude_bits(x + i);
+    const auto bits = hn::BitCast(integers, magnitude_bits(x + i));
     largest = hn::Max(largest, hn::IfThenElseZero(hn::Lt(bits, infinity), bits));
   }
-  std::uint32_t result = hn::GetLane(hn::MaxOfLanes(kWords, largest));
+  std::int32_t result = hn::GetLane(hn::MaxOfLanes(integers, largest));
   for (; i < n; ++i) {
-    const std::uint32_t bits = std::bit_cast<std::uint32_t>(x[i]) & kMagnitude;
+    const std::int32_t bits = std::bit_cast<std::int32_t>(x[i]) & kMagnitude;
     if (bits < kInfinity) result = std::max(result, bits);
   }
-  return result;
+  return static_cast<std::uint32_t>(result);
 }
 
 FiniteRange range_of(const float* x, std::int64_t n) {

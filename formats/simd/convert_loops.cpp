@@ -1,6 +1,8 @@
 // The loops over float32 arrays, one set per instruction set, dispatched at run time.
 #include "formats/simd/convert_loops.hpp"
 
+#include <bit>
+
 #include "formats/codec.hpp"
 
 #undef HWY_TARGET_INCLUDE
@@ -169,10 +171,16 @@ struct General {
   }
 };
 
+HWY_INLINE WordVector random_of(const Plan& plan, const Arrays& to, std::int64_t i) {
+  if (to.random8 == nullptr) return hn::LoadU(kWords, to.random + i);
+  const hn::Rebind<std::uint8_t, Words> bytes;
+  return hn::ShiftRightSame(hn::PromoteTo(kWords, hn::LoadU(bytes, to.random8 + i)),
+                            8 - plan.random_bits);
+}
+
 template <class Kernel, Step kStep, bool kCodes>
 HWY_INLINE Converted convert_one(const Plan& plan, const Arrays& to, std::int64_t i) {
-  const WordVector random =
-      kStep == Step::stochastic ? hn::LoadU(kWords, to.random + i) : hn::Zero(kWords);
+  const WordVector random = kStep == Step::stochastic ? random_of(plan, to, i) : hn::Zero(kWords);
   const Converted result = Kernel::convert(plan, hn::LoadU(kFloats, to.x + i), random);
   if (kCodes) {
     if (to.codes8 == nullptr) {
@@ -188,6 +196,12 @@ HWY_INLINE Converted convert_one(const Plan& plan, const Arrays& to, std::int64_
 }
 
 std::int64_t step() { return kStepVectors * lanes(); }
+
+// The elements that a step reads so much later.
+HWY_INLINE void ask_ahead(const Arrays& to, std::int64_t i) {
+  constexpr std::int64_t kAhead = 1024;
+  if (to.ask) ask_for(to.x + i + kAhead, step());
+}
 
 // SSE4, for machines from before 2013, runs through the vectors of a step in a loop: written out,
 // they make this file compile a sixth longer for everyone.
@@ -212,9 +226,150 @@ HWY_INLINE void convert_some(const Plan& plan, const Arrays& to, std::int64_t i)
 template <class Kernel, Step kStep, bool kCodes, bool kFlags>
 void loop(const Plan& shared, const Arrays& to) {
   const Plan plan = shared;  // a local copy: its numbers stay in registers
-  for (std::int64_t i = 0; i < to.n; i += step())
+  for (std::int64_t i = 0; i < to.n; i += step()) {
+    ask_ahead(to, i);
     convert_some<Kernel, kStep, kCodes, kFlags>(plan, to, i);
+  }
 }
+
+#if HWY_TARGET == HWY_AVX2
+// Most conversions on most machines: a saturating format with sign, NaN and -0, rounded alike on
+// both sides. Magnitudes are rounded, and the sign of x is put back. NaN passes through: the
+// minimum takes its second operand, and afterwards no number is as large as a NaN.
+namespace lean {
+
+bool serves(const Plan& plan, const Arrays& to) {
+  constexpr std::uint32_t kNaN = 0x7fc00000;
+  const bool codes = to.values == nullptr;
+  if (codes ? !plan.plain_codes || to.codes8 == nullptr : !plan.plain_values) return false;
+  if (!plan.keeps_zero_sign || !plan.nan_keeps_sign || plan.twos_complement || plan.sided)
+    return false;
+  if (std::bit_cast<std::uint32_t>(plan.nan.value) != kNaN || plan.nan.flags != 0 ||
+      plan.nan.code <= plan.over.code)
+    return false;
+  if (plan.step == Step::stochastic) return plan.fine_magic != 0 && to.flags == nullptr;
+  return plan.step == Step::host;
+}
+
+// A magnitude with its rounded magnitude, still NaN or its code's lower bits.
+struct Rounded {
+  FloatVector x, magnitude, y;
+  WordVector code;
+};
+
+template <Step kStep, bool kCodes, bool kFlags>
+HWY_INLINE Rounded round(const Plan& plan, const Arrays& to, std::int64_t i) {
+  Rounded r;
+  r.x = hn::LoadU(kFloats, to.x + i);
+  r.magnitude = hn::Abs(r.x);
+  const FloatVector a{_mm256_min_ps(set(plan.largest).raw, r.magnitude.raw)};
+  const FloatVector m = binade(a, set(plan.first_binade));
+  if (kStep == Step::stochastic) {
+    const FloatVector offset = hn::Mul(m, set(plan.fine_magic));
+    r.y = hn::Sub(fine_sum(plan, a, offset, random_of(plan, to, i)), offset);
+    if (kCodes) r.code = code_of(plan, {hn::MulAdd(m, set(plan.magic), r.y), m});
+  } else {
+    const Sum sum{hn::Add(hn::Mul(m, set(plan.magic)), a), m};
+    if (!kCodes || kFlags) r.y = rounded_of(plan, sum);
+    if (kCodes) r.code = code_of(plan, sum);
+  }
+  if (kCodes) {
+    r.code = hn::Min(r.code, set(plan.nan.code));
+  } else {
+    const WordVector value = hn::Min(bits_of(r.y), set(0x7fc00000U));
+    const WordVector sign = hn::Xor(bits_of(r.x), bits_of(r.magnitude));
+    const FloatVector result = float_of(hn::Or(value, sign));
+    if (to.stream) {
+      hn::Stream(result, kFloats, to.values + i);
+    } else {
+      hn::StoreU(result, kFloats, to.values + i);
+    }
+  }
+  return r;
+}
+
+// Words that fit 16 signed bits (all ones or none, say), or are cut to them, as bytes in the order
+// that store() mends.
+HWY_INLINE __m256i bytes_of(WordVector a, WordVector b, WordVector c, WordVector d) {
+  return _mm256_packs_epi16(_mm256_packs_epi32(a.raw, b.raw), _mm256_packs_epi32(c.raw, d.raw));
+}
+
+HWY_INLINE void store(__m256i bytes, std::uint8_t* to) {
+  const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_permutevar8x32_epi32(bytes, order));
+}
+
+HWY_INLINE __m256i all(std::uint32_t byte) { return _mm256_set1_epi8(static_cast<char>(byte)); }
+
+// The code's low byte: what lies above it is zero.
+HWY_INLINE void store_codes(const Plan& plan, const Rounded& a, const Rounded& b, const Rounded& c,
+                            const Rounded& d, std::uint8_t* to) {
+  const __m256i low = _mm256_packus_epi32(a.code.raw, b.code.raw);
+  const __m256i magnitudes = _mm256_packus_epi16(low, _mm256_packus_epi32(c.code.raw, d.code.raw));
+  const __m256i x = bytes_of(bits_of(a.x), bits_of(b.x), bits_of(c.x), bits_of(d.x));
+  const __m256i negative = _mm256_cmpgt_epi8(_mm256_setzero_si256(), x);
+  store(_mm256_or_si256(magnitudes, _mm256_and_si256(negative, all(plan.sign_bit))), to);
+}
+
+HWY_INLINE void store_flags(const Plan& plan, const Rounded& a, const Rounded& b, const Rounded& c,
+                            const Rounded& d, std::uint8_t* to) {
+  // Magnitudes are compared as integers: infinities follow numbers, and NaN comes last.
+  const auto above = [&](const Rounded& r, std::uint32_t limit) HWY_ATTR {
+    return WordVector{_mm256_cmpgt_epi32(bits_of(r.magnitude).raw, set(limit).raw)};
+  };
+  const auto each = [&](auto mask)
+                        HWY_ATTR { return bytes_of(mask(a), mask(b), mask(c), mask(d)); };
+  const __m256i same = each([&](const Rounded& r) HWY_ATTR {
+    return WordVector{_mm256_cmpeq_epi32(bits_of(r.magnitude).raw, bits_of(r.y).raw)};
+  });
+  const std::uint32_t tiny_below = std::bit_cast<std::uint32_t>(plan.tiny_below.positive);
+  const std::uint32_t over_from = std::bit_cast<std::uint32_t>(plan.over_from.positive);
+  const __m256i tiny = each([&](const Rounded& r) HWY_ATTR {
+    return WordVector{_mm256_cmpgt_epi32(set(tiny_below).raw, bits_of(r.magnitude).raw)};
+  });
+  const __m256i over = each([&](const Rounded& r) HWY_ATTR { return above(r, over_from - 1); });
+  __m256i flags = _mm256_or_si256(_mm256_and_si256(tiny, all(kUnderflow)), all(kInexact));
+  flags = _mm256_or_si256(_mm256_andnot_si256(same, flags),
+                          _mm256_and_si256(over, all(kOverflow | kInexact)));
+  const __m256 some_nan = _mm256_or_ps(_mm256_cmp_ps(a.x.raw, b.x.raw, _CMP_UNORD_Q),
+                                       _mm256_cmp_ps(c.x.raw, d.x.raw, _CMP_UNORD_Q));
+  if (HWY_UNLIKELY(_mm256_movemask_ps(some_nan) != 0)) {
+    const __m256i nan = each([&](const Rounded& r) HWY_ATTR { return above(r, 0x7f800000); });
+    const __m256i quiet = each([&](const Rounded& r) HWY_ATTR { return above(r, 0x7fbfffff); });
+    flags = _mm256_or_si256(_mm256_andnot_si256(nan, flags),
+                            _mm256_and_si256(_mm256_andnot_si256(quiet, nan), all(kInvalid)));
+  }
+  store(flags, to);
+}
+
+template <Step kStep, bool kCodes, bool kFlags>
+void loop(const Plan& shared, const Arrays& arrays) {
+  const Plan plan = shared;
+  const Arrays to = arrays;
+  const std::int64_t n = lanes();
+  for (std::int64_t i = 0; i < to.n; i += step()) {
+    ask_ahead(to, i);
+    const Rounded a = round<kStep, kCodes, kFlags>(plan, to, i);
+    const Rounded b = round<kStep, kCodes, kFlags>(plan, to, i + n);
+    const Rounded c = round<kStep, kCodes, kFlags>(plan, to, i + 2 * n);
+    const Rounded d = round<kStep, kCodes, kFlags>(plan, to, i + 3 * n);
+    if (kCodes) store_codes(plan, a, b, c, d, to.codes8 + i);
+    if (kFlags) store_flags(plan, a, b, c, d, to.flags + i);
+  }
+}
+
+void run(const Plan& plan, const Arrays& to) {
+  const bool codes = to.values == nullptr, flags = to.flags != nullptr;
+  if (plan.step == Step::stochastic)
+    return (codes ? loop<Step::stochastic, true, false>
+                  : loop<Step::stochastic, false, false>)(plan, to);
+  if (codes)
+    return (flags ? loop<Step::host, true, true> : loop<Step::host, true, false>)(plan, to);
+  return (flags ? loop<Step::host, false, true> : loop<Step::host, false, false>)(plan, to);
+}
+
+}  // namespace lean
+#endif
 
 template <Step kStep>
 void run_step(const Plan& plan, const Arrays& to) {
@@ -235,6 +390,9 @@ void run_step(const Plan& plan, const Arrays& to) {
 }
 
 void run(const Plan& plan, const Arrays& to) {
+#if HWY_TARGET == HWY_AVX2
+  if (lean::serves(plan, to)) return lean::run(plan, to);
+#endif
   switch (plan.step) {
     case Step::host:
       return run_step<Step::host>(plan, to);

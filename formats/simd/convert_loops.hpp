@@ -17,7 +17,9 @@ struct Arrays {
   std::uint32_t* codes32 = nullptr;  ///< formats of 17 to 32 bits, in their containers
   std::uint8_t* flags = nullptr;
   const std::uint32_t* random = nullptr;  ///< one word per element, r in its low bits
+  const std::uint8_t* random8 = nullptr;  ///< instead one byte per element, r in its top bits
   bool stream = false;                    ///< values and codes32 bypass the caches
+  bool ask = false;  ///< x comes from memory: convert_vectors() asks for it ahead of the loop
 
   void set_output(float* out) { values = out; }
   void set_output(std::uint8_t* out) { codes8 = out; }
@@ -48,10 +50,11 @@ void run_whole_steps(const Arrays& to, std::int64_t step, const Run& run) {
   constexpr int kMost = kStepVectors * 16;
   alignas(64) float x[kMost] = {}, values[kMost];
   alignas(64) std::uint32_t random[kMost] = {}, codes32[kMost];
-  std::uint8_t codes8[kMost], flags[kMost];
+  std::uint8_t codes8[kMost], flags[kMost], random8[kMost] = {};
   std::uint16_t codes16[kMost];
   std::copy_n(to.x + whole, rest, x);
   if (to.random != nullptr) std::copy_n(to.random + whole, rest, random);
+  if (to.random8 != nullptr) std::copy_n(to.random8 + whole, rest, random8);
   run(Arrays{.x = x,
              .n = step,
              .values = to.values ? values : nullptr,
@@ -59,7 +62,8 @@ void run_whole_steps(const Arrays& to, std::int64_t step, const Run& run) {
              .codes16 = to.codes16 ? codes16 : nullptr,
              .codes32 = to.codes32 ? codes32 : nullptr,
              .flags = to.flags ? flags : nullptr,
-             .random = random});
+             .random = to.random ? random : nullptr,
+             .random8 = to.random8 ? random8 : nullptr});
   if (to.values) std::copy_n(values, rest, to.values + whole);
   if (to.codes8) std::copy_n(codes8, rest, to.codes8 + whole);
   if (to.codes16) std::copy_n(codes16, rest, to.codes16 + whole);
@@ -79,7 +83,9 @@ inline bool worth_streaming(const void* out, std::int64_t n) {
 inline bool worth_asking(std::int64_t n) { return n >= std::int64_t{1} << 20; }
 /// Asks for n elements of x that are read soon. Loops that compute more than they read leave the
 /// memory idle in between, and few loads are under way at a time.
-inline void ask_for(const float* x, std::int64_t n) {
+/// (Inlined, because gcc takes a function that asks only for one without effect, and leaves out its
+/// calls.)
+[[gnu::always_inline]] inline void ask_for(const float* x, std::int64_t n) {
   constexpr std::int64_t kLine = 16;
   for (std::int64_t i = 0; i < n; i += kLine) __builtin_prefetch(x + i);
 }

@@ -21,6 +21,12 @@ void fill(const RandomSource& source, int bits, std::uint64_t first, std::int64_
     words[i] = source.bits(first + static_cast<std::uint64_t>(i), bits);
 }
 
+void fill_bytes(const RandomSource& source, std::uint64_t first, std::int64_t n,
+                std::uint8_t* bytes) {
+  for (std::int64_t i = 0; i < n; ++i)
+    bytes[i] = static_cast<std::uint8_t>(source.bits(first + static_cast<std::uint64_t>(i), 8));
+}
+
 #else
 
 using Wides = hn::RepartitionToWide<Words>;
@@ -35,11 +41,13 @@ struct State {
 
 HWY_INLINE WordVector words_of(WideVector x) { return hn::BitCast(kWords, x); }
 HWY_INLINE WideVector wides_of(WordVector x) { return hn::BitCast(kWides, x); }
+// a comes last: it takes the longest to compute.
 HWY_INLINE WordVector exclusive_or(WordVector a, WordVector b, WordVector c) {
 #if NUMEMU_AVX512
   return WordVector{_mm512_ternarylogic_epi32(a.raw, b.raw, c.raw, 0x96)};
 #else
-  return hn::Xor(a, hn::Xor(b, c));
+  // As floats, because gcc would else put first what a round waits for.
+  return hn::Xor(a, bits_of(hn::Xor(float_of(b), float_of(c))));
 #endif
 }
 
@@ -69,38 +77,60 @@ HWY_INLINE State start(const RandomSource& source, std::uint64_t first) {
           set(static_cast<std::uint32_t>(source.stream))};
 }
 
-HWY_INLINE void store(const State& s, std::uint32_t* to) {
+HWY_INLINE void store(const State& s, std::uint8_t* to) {
+  const hn::Repartition<std::uint8_t, Words> bytes;
   const auto low01 = wides_of(hn::OddEven(words_of(hn::ShiftLeft<32>(wides_of(s.c1))), s.c0));
   const auto low23 = wides_of(hn::OddEven(words_of(hn::ShiftLeft<32>(wides_of(s.c3))), s.c2));
-  hn::StoreU(words_of(hn::InterleaveLower(kWides, low01, low23)), kWords, to);
-  hn::StoreU(words_of(hn::InterleaveUpper(kWides, low01, low23)), kWords, to + lanes());
+  hn::StoreU(hn::BitCast(bytes, hn::InterleaveLower(kWides, low01, low23)), bytes, to);
+  hn::StoreU(hn::BitCast(bytes, hn::InterleaveUpper(kWides, low01, low23)), bytes,
+             to + hn::Lanes(bytes));
 }
 
-// Several groups of counters at once hide the latency of the multiplications; written out, because
-// compilers keep an array of them in memory.
-constexpr int kGroups = 4;
+// The keys of every round, vector by vector: operands in memory, which leaves registers to
+// counters.
+struct Keys {
+  static constexpr int kRounds = 10;
+  alignas(64) std::uint32_t of[kRounds][2][hn::MaxLanes(Words())];
 
-// 4 * kGroups * Lanes(kWides) words: consecutive blocks from `first` on, each four words.
-HWY_INLINE void blocks(const RandomSource& source, std::uint64_t first, std::uint32_t* to) {
+  explicit Keys(std::uint64_t seed) {
+    auto key0 = static_cast<std::uint32_t>(seed), key1 = static_cast<std::uint32_t>(seed >> 32);
+    for (auto& keys : of) {
+      hn::Store(set(key0), kWords, keys[0]);
+      hn::Store(set(key1), kWords, keys[1]);
+      key0 += 0x9E3779B9U;
+      key1 += 0xBB67AE85U;
+    }
+  }
+};
+
+// Several groups of counters at once hide the latency of the multiplications; written out, because
+// compilers keep an array of them in memory. Each takes four registers and more within a round.
+constexpr int kGroups = NUMEMU_AVX512 ? 4 : 3;
+
+// kGroups * Lanes(kWides) consecutive blocks of 16 bytes, from `first` on.
+HWY_INLINE void blocks(const RandomSource& source, const Keys& keys, std::uint64_t first,
+                       std::uint8_t* to) {
+  constexpr std::int64_t kBytes = 16;
   const auto n = static_cast<std::uint64_t>(hn::Lanes(kWides));
-  State a = start(source, first), b = start(source, first + n);
-  State c = start(source, first + 2 * n), d = start(source, first + 3 * n);
-  auto key0 = static_cast<std::uint32_t>(source.seed);
-  auto key1 = static_cast<std::uint32_t>(source.seed >> 32);
-  constexpr int kRounds = 10;
-  for (int r = 0; r < kRounds; ++r) {
-    const WordVector k0 = set(key0), k1 = set(key1);
+  State a = start(source, first), b = start(source, first + n), c = start(source, first + 2 * n);
+#if NUMEMU_AVX512
+  State d = start(source, first + 3 * n);
+#endif
+  for (const auto& pair : keys.of) {
+    const WordVector k0 = hn::Load(kWords, pair[0]), k1 = hn::Load(kWords, pair[1]);
     round(a, k0, k1);
     round(b, k0, k1);
     round(c, k0, k1);
+#if NUMEMU_AVX512
     round(d, k0, k1);
-    key0 += 0x9E3779B9U;
-    key1 += 0xBB67AE85U;
+#endif
   }
   store(a, to);
-  store(b, to + 2 * lanes());
-  store(c, to + 4 * lanes());
-  store(d, to + 6 * lanes());
+  store(b, to + kBytes * static_cast<std::int64_t>(n));
+  store(c, to + 2 * kBytes * static_cast<std::int64_t>(n));
+#if NUMEMU_AVX512
+  store(d, to + 3 * kBytes * static_cast<std::int64_t>(n));
+#endif
 }
 
 // Pieces of one element type widened to words, the top `bits` of each.
@@ -127,15 +157,14 @@ void take(const std::uint32_t* pieces, std::int64_t n, int bits, std::uint32_t* 
 
 void fill(const RandomSource& source, int bits, std::uint64_t first, std::int64_t n,
           std::uint32_t* words) {
-  constexpr std::size_t kBuffer =
-      4 * kGroups * hn::MaxLanes(Wides());  // words of one call of blocks()
-  alignas(64) std::uint32_t buffer[kBuffer];
+  alignas(64) std::uint32_t buffer[4 * kGroups * hn::MaxLanes(Wides())];
+  const Keys keys(source.seed);
   const std::int64_t pieces = bits <= 8 ? 16 : bits <= 16 ? 8 : 4;  // of a block
   const std::int64_t in_buffer = kGroups * static_cast<std::int64_t>(hn::Lanes(kWides)) * pieces;
   std::uint64_t block = first / static_cast<std::uint64_t>(pieces);
   auto skip = static_cast<std::int64_t>(first % static_cast<std::uint64_t>(pieces));
   while (n > 0) {
-    blocks(source, block, buffer);
+    blocks(source, keys, block, reinterpret_cast<std::uint8_t*>(buffer));
     const std::int64_t take_now = std::min(n, in_buffer - skip);
     if (bits <= 8) {
       widen(reinterpret_cast<const std::uint8_t*>(buffer) + skip, take_now, bits, words);
@@ -151,6 +180,29 @@ void fill(const RandomSource& source, int bits, std::uint64_t first, std::int64_
   }
 }
 
+void fill_bytes(const RandomSource& source, std::uint64_t first, std::int64_t n,
+                std::uint8_t* bytes) {
+  alignas(64) std::uint8_t buffer[16 * kGroups * hn::MaxLanes(Wides())];
+  const Keys keys(source.seed);
+  constexpr std::int64_t kPieces = 16;
+  const std::int64_t in_buffer = kGroups * static_cast<std::int64_t>(hn::Lanes(kWides)) * kPieces;
+  std::uint64_t block = first / kPieces;
+  auto skip = static_cast<std::int64_t>(first % kPieces);
+  while (n > 0) {
+    const std::int64_t now = std::min(n, in_buffer - skip);
+    if (now == in_buffer) {
+      blocks(source, keys, block, bytes);
+    } else {
+      blocks(source, keys, block, buffer);
+      std::copy_n(buffer + skip, now, bytes);
+    }
+    bytes += now;
+    n -= now;
+    skip = 0;
+    block += static_cast<std::uint64_t>(in_buffer / kPieces);
+  }
+}
+
 #endif
 
 }  // namespace HWY_NAMESPACE
@@ -161,10 +213,16 @@ HWY_AFTER_NAMESPACE();
 namespace numemu::simd {
 
 HWY_EXPORT(fill);
+HWY_EXPORT(fill_bytes);
 
 void fill_random(const RandomSource& source, int bits, std::uint64_t first, std::int64_t n,
                  std::uint32_t* words) {
   HWY_DYNAMIC_DISPATCH(fill)(source, bits, first, n, words);
+}
+
+void fill_random_bytes(const RandomSource& source, std::uint64_t first, std::int64_t n,
+                       std::uint8_t* bytes) {
+  HWY_DYNAMIC_DISPATCH(fill_bytes)(source, first, n, bytes);
 }
 
 }  // namespace numemu::simd

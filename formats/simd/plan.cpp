@@ -160,6 +160,17 @@ bool fits(const Conversion& c) {
   return first - fine > -125 && last + kFraction - m < 126 && last - first + fine < 126;
 }
 
+// In a binade from m on, m 2^k + a stays below 2 m 2^k for k of at least 2, also with random bits.
+void plan_random(const Conversion& c, Plan& plan) {
+  constexpr int kLeast = 2;
+  const int k = kFraction - plan.mantissa_bits - plan.random_bits;
+  const bool nearest = plan.variant == StochasticVariant::c;
+  if (!c.rounding.stochastic() || k < kLeast || !(nearest || plan.variant == StochasticVariant::a))
+    return;
+  plan.fine_magic = std::ldexp(1.0F, k);
+  if (nearest) plan.host = HostRounding::nearest;
+}
+
 }  // namespace
 
 std::optional<Plan> make_plan(const Conversion& c) {
@@ -191,6 +202,7 @@ std::optional<Plan> make_plan(const Conversion& c) {
   if (plan.gap) plan.code_offset -= 1U << m;  // field 0 is a binade of its own
   plan.random_bits = c.rounding.random_bits;
   plan.variant = c.rounding.variant;
+  plan_random(c, plan);
   find_thresholds(c, plan);
   find_specials(c, plan);
 

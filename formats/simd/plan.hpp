@@ -64,8 +64,11 @@ struct Plan {
       0;  ///< added to the rounded sum's bits: see code_of() in round-inl.hpp
   std::uint32_t code_mask = 0, sign_bit = 0;
 
-  int random_bits = 0;
+  int random_bits = 0;  ///< n
   StochasticVariant variant = StochasticVariant::c;
+  /// 2^(23 - M - n), or 0: variants a and c where M + n is at most 21. The host then rounds the sum
+  /// with it to 2^-n of a step, as the variant does, and random bits are added to the sum's own.
+  float fine_magic = 0;
 };
 
 /// The plan of a conversion from float32, or nothing where the loops do not apply: formats of more

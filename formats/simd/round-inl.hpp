@@ -28,10 +28,21 @@ HWY_INLINE FloatVector rounded_of(const Plan& plan, const Sum& s) {
   return hn::NegMulAdd(s.binade, set(plan.magic), s.sum);
 }
 
-/// |a| with r / 2^n of a step of the binade m added, cut where the variant cuts it. The host rounds
-/// toward zero. Truncating this sum to float32 first and to the format's step afterwards is safe:
-/// the second grid is part of the first.
+/// fine_magic: the sum of the binade m and |a| whose last bits are those of |a| in 2^-n of a step,
+/// with r added to them and then left out. `offset` is what is to be taken off again.
+HWY_INLINE FloatVector fine_sum(const Plan& plan, FloatVector a, FloatVector offset, WordVector r) {
+  const WordVector sum = hn::Add(bits_of(hn::Add(offset, a)), r);
+  return float_of(hn::And(sum, set(~0U << static_cast<unsigned>(plan.random_bits))));
+}
+
+/// |a| with r / 2^n of a step of the binade m added, cut where the variant cuts it; where there is
+/// a fine_magic, cut to a step. Elsewhere the host rounds toward zero, and truncating this sum to
+/// float32 first and to the format's step afterwards is safe: the second grid is part of the first.
 HWY_INLINE FloatVector add_random(const Plan& plan, FloatVector a, FloatVector m, WordVector r) {
+  if (plan.fine_magic != 0) {
+    const FloatVector offset = hn::Mul(m, set(plan.fine_magic));
+    return hn::Sub(fine_sum(plan, a, offset, r), offset);
+  }
   const int n = plan.random_bits, fine = plan.mantissa_bits + n;
   const hn::RebindToSigned<Floats> integers;
   const auto number = [&](WordVector bits) {

@@ -19,9 +19,9 @@ namespace {
 
 constexpr Overflow kOverflows[] = {Overflow::saturate, Overflow::propagate, Overflow::ieee};
 constexpr const char* kRoundings[] = {
-    "rne",    "rna",      "rtz",      "rup",        "rdn",    "rodd",   "sr(1)",
-    "sr(8)",  "sr(8,a)",  "sr(8,b)",  "sr(8,odd)",  "sr(12)", "sr(19)", "sr(20,odd)",
-    "sr(23)", "sr(23,a)", "sr(23,b)", "sr(23,odd)", "sr(24)", "sr(32)"};
+    "rne",     "rna",      "rtz",       "rup",        "rdn",    "rodd",     "sr(1)",  "sr(8)",
+    "sr(8,a)", "sr(8,b)",  "sr(8,odd)", "sr(12)",     "sr(18)", "sr(18,a)", "sr(19)", "sr(20,odd)",
+    "sr(23)",  "sr(23,a)", "sr(23,b)",  "sr(23,odd)", "sr(24)", "sr(32)"};
 
 std::vector<const Format*> formats() {
   std::vector<const Format*> list;
@@ -43,7 +43,8 @@ std::vector<float> probes(const Format& f, std::mt19937& generator) {
     x.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(generator())));
   for (int i = 0; i < 300; ++i)
     x.push_back(normal(generator) * std::exp2(static_cast<float>(generator() % 40) - 20.0F));
-  for (const std::uint32_t bits : {0U, 1U, 0x7f7fffffU, 0x7f800000U, 0x7f800001U, 0x7fc12345U})
+  for (const std::uint32_t bits :
+       {0U, 1U, 0x7f7fffffU, 0x7f800000U, 0x7f800001U, 0x7fc12345U, 0x7fffffffU})
     for (const std::uint32_t sign : {0U, 0x80000000U})
       x.push_back(std::bit_cast<float>(bits | sign));
   const std::vector<double> values = finite_values(f);

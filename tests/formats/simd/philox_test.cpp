@@ -3,6 +3,7 @@
 
 #include <hwy/targets.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "tests/catch.hpp"
@@ -15,6 +16,7 @@ TEST_CASE("philox: vectors give the bits of the counter function", "[fast]") {
       .seed = 0x0123456789abcdef, .stream = Stream::mask, .tensor = 77, .draw = 5};
   constexpr std::int64_t kMost = 700;
   std::vector<std::uint32_t> words(kMost + 1);
+  std::vector<std::uint8_t> bytes(kMost + 1);
   for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
     hwy::SetSupportedTargetsForTest(target);
     for (const int bits : {1, 4, 8, 9, 16, 17, 23, 32})
@@ -30,6 +32,11 @@ TEST_CASE("philox: vectors give the bits of the counter function", "[fast]") {
           for (std::int64_t i = 0; i < n; ++i)
             different += words[i] != source.bits(first + static_cast<std::uint64_t>(i), bits);
           CHECK(different == 0);
+          if (bits != 8) continue;
+          bytes[n] = 0xef;
+          fill_random_bytes(source, first, n, bytes.data());
+          CHECK(bytes[n] == 0xef);
+          CHECK(std::equal(bytes.begin(), bytes.begin() + n, words.begin()));
         }
   }
   hwy::SetSupportedTargetsForTest(0);
