@@ -11,7 +11,7 @@
 #include "experiments/engine/row_store.hpp"
 #include "experiments/engine/sweep_config.hpp"
 #include "experiments/paper/figures.hpp"
-#include "experiments/published/answer.hpp"
+#include "experiments/published/systems.hpp"
 #include "experiments/report/record.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"

@@ -4,7 +4,7 @@
 #include "api/report_figures.hpp"
 #include "api/studies.hpp"
 #include "experiments/engine/row_store.hpp"
-#include "experiments/paper/tables.hpp"
+#include "experiments/paper/figures.hpp"
 #include "experiments/systems/page.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"

@@ -11,7 +11,7 @@
 #include "cli/progress.hpp"
 #include "cli/report_files.hpp"
 #include "cli/talk.hpp"
-#include "experiments/published/answer.hpp"
+#include "experiments/published/systems.hpp"
 #include "experiments/report/number_text.hpp"
 #include "formats/storage/array.hpp"
 

@@ -11,7 +11,6 @@
 #include "experiments/predict/layer_noise.hpp"
 #include "experiments/report/columns.hpp"
 #include "experiments/report/findings.hpp"
-#include "experiments/report/gate_text.hpp"
 #include "experiments/report/judged_evaluation.hpp"
 #include "experiments/report/layer_ranking.hpp"
 #include "experiments/report/number_text.hpp"

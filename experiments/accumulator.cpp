@@ -230,7 +230,7 @@ const Experiment experiment_accumulator = {
       text_of(check_format)},
      {"products", "4e6", "2e7", "2e8", "most products measured of a case", real(1, 1e12)},
      {"nets", "mlp", "lenet,mlp", "lenet,mlp", "networks, or - for none", takes_networks_or_none()},
-     {"data", "glyphs", "glyphs", "glyphs", "data set", takes_data_set()},
+     data_setting(),
      {"net_format", "int8", "int8", "int8", "operands of the networks", text_of(check_format)},
      {"net_units", "neutral.mac.e8m3,neutral.mac.e8m7",
       "neutral.mac.e8m2,neutral.mac.e8m3,neutral.mac.e8m4,neutral.mac.e8m5,neutral.mac.e8m6,"

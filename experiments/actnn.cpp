@@ -14,7 +14,6 @@
 #include "experiments/actnn/passes.hpp"
 #include "experiments/engine/experiment.hpp"
 #include "experiments/engine/study.hpp"
-#include "experiments/methods/rate.hpp"
 #include "formats/analysis/normal_law.hpp"
 #include "formats/portable/math.hpp"
 #include "formats/random.hpp"
@@ -409,8 +408,7 @@ namespace {
 Conclusion run_actnn(const ExperimentRun& run) {
   Conclusion conclusion;
   actnn::add_allocation(run, conclusion);
-  run.say("loading " + run.settings.text("data"));
-  const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
+  const net::Dataset data = load_data(run);
   actnn::add_variance(run, data, conclusion);
   actnn::add_layers(run, data, conclusion);
   actnn::add_training(run, data, conclusion);
@@ -466,7 +464,7 @@ const Experiment experiment_actnn = {
       takes_networks()},
      {"net", "mlp-bn", "mlp-bn", "mlp-bn", "network whose contexts add up, and that is trained",
       takes_network()},
-     {"data", "glyphs", "glyphs", "glyphs", "data set", takes_data_set()},
+     data_setting(),
      {"bits", "2", "1,2,4,8", "1,2,3,4,5,6,8", "of the codes", wholes(1, 8)},
      {"group", "256", "256", "256", "elements that share a scale", whole(2, 1 << 20)},
      {"gradient_train", "256", "2048", "8192",
@@ -478,15 +476,12 @@ const Experiment experiment_actnn = {
      {"instances", "2", "50", "200", "of the allocation of bits", whole(1, 100'000)},
      {"optimizers", "sgd", "sgd,adam", "sgd,adam", "optimizers, each at its recommended rate",
       takes_optimizers()},
-     kRate,
-     kWarmup,
-     {"epochs", "1", "4", "8", "epochs of training", whole(1, 10'000)},
-     {"batch", "128", "128", "128", "images of a step", whole(2, 100'000)},
+     rate_settings(),
+     training_settings({"1", "4", "8"}, "128", {"512", "8192", "8192"}, {"500", "4000", "0"},
+                       {.least_batch = 2}),
      {"budget_batch", "16", "128", "128", "images of a float32 step whose bytes are the budget",
       whole(2, 4096)},
-     {"train_samples", "512", "8192", "8192", "training images; 0: all", whole(0, 1'000'000'000)},
-     {"eval_samples", "500", "4000", "0", "test images; 0: all", whole(0, 1'000'000'000)},
-     {"seeds", "1", "5", "10", "seeds that methods are paired by", whole(1, 1000)}},
+     seeds_setting({"1", "5", "10"})},
     run_actnn};
 
 }  // namespace numemu::experiments

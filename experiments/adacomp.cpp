@@ -271,7 +271,7 @@ const Experiment experiment_adacomp = {
          {"steps", "50", "100", "500", "steps that count", whole(1, 1'000'000)},
          {"repeats", "2", "5", "10", "draws of the noise", whole(1, 1000)}},
         {workers::Group::images, workers::Group::fine_tuning, workers::Group::text},
-        {"sgd", "sgd,adam"})),
+        {"sgd", "sgd,adam", "sgd,adam"})),
     adacomp::run_adacomp,
     workers::check_training};
 

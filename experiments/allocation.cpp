@@ -365,11 +365,11 @@ const Experiment experiment_allocation = {
       "The program's mixtures have less noise than uniform and random ones as dear (derived "
       "here)."}},
     {{"net", "lenet", "lenet", "lenet", "network or file", takes_network()},
-     {"data", "glyphs", "glyphs", "glyphs", "data set", takes_data_set()},
+     data_setting(),
      {"options", "int8,int4,int3", "int8,int6,int4,float8_e4m3fn,mxfp4",
       "int8,int6,int5,int4,int3,float8_e4m3fn,float6_e2m3fn,mxfp8_e4m3,mxfp6_e2m3,mxfp4,nvfp4",
       "WEIGHTS[/ACTIVATIONS][~SCALE][@UNIT], or a .json file with a list of them", list_of()},
-     kWeightGranularity,
+     granularity_setting(),
      {"recipe", "", "", "", "file with the recipe that layers are changed in; float32"},
      {"loss", "noise", "noise", "noise",
       "noise (measured at the output), predicted (from float32) or cross_entropy"},

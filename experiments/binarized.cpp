@@ -345,8 +345,7 @@ Conclusion run_binarized(const ExperimentRun& run) {
   Conclusion conclusion;
   binarized::add_xnor(run, conclusion);
   binarized::add_shifts(run, conclusion);
-  run.say("loading " + run.settings.text("data"));
-  const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
+  const net::Dataset data = load_data(run);
   binarized::add_network(run, data, conclusion);
   binarized::add_training(run, data, conclusion);
   return conclusion;
@@ -398,13 +397,10 @@ const Experiment experiment_binarized = {
      {"samples", "400000", "4000000", "64000000", "numbers of each deviation",
       whole(64 * 64, 1'000'000'000)},
      {"net", "mlp-signs", "mlp-signs", "mlp-signs", "network to train", takes_network()},
-     {"data", "glyphs", "glyphs", "glyphs", "data set", takes_data_set()},
+     data_setting(),
      {"learning_rate", "0.002", "0.002", "0.002", "of every method, at its start", real(1e-6, 1)},
-     {"epochs", "1", "4", "8", "epochs of training", whole(1, 10'000)},
-     {"batch", "128", "128", "128", "images of a step", whole(1, 100'000)},
-     {"train_samples", "1024", "8192", "16384", "training images; 0: all", whole(0, 1'000'000'000)},
-     {"eval_samples", "500", "4000", "0", "test images; 0: all", whole(0, 1'000'000'000)},
-     {"seeds", "1", "5", "10", "seeds that methods are paired by", whole(1, 1000)}},
+     training_settings({"1", "4", "8"}, "128", {"1024", "8192", "16384"}, {"500", "4000", "0"}),
+     seeds_setting({"1", "5", "10"})},
     run_binarized};
 
 }  // namespace numemu::experiments

@@ -148,10 +148,10 @@ std::vector<workers::Method> methods_of(const Settings& settings, workers::Group
     workers::Method method = workers::exchanged(Json(rule), claim);
     method.name += fmt::format(", sgd at {:g}", rate);
     method.recipe["update"]["optimizer"] = "sgd";
-    method.options = [rate](net::TrainOptions& options) {
-      options.optimizer = "sgd";
-      options.momentum = 0;
-      options.learning_rate = rate;
+    method.change = [rate](TrainTrial& trial) {
+      trial.options.optimizer = "sgd";
+      trial.options.momentum = 0;
+      trial.options.learning_rate = rate;
     };
     return method;
   };
@@ -201,7 +201,7 @@ const Experiment experiment_birder = {
           "workers whose noise is measured", wholes(1, 1024)},
          {"elements", "20000", "100000", "400000", "numbers of each", whole(1600, 10'000'000)},
          {"repeats", "5", "10", "10", "draws of them", whole(2, 1000)}},
-        {workers::Group::images, workers::Group::fine_tuning}, {"adam", "adam"})),
+        {workers::Group::images, workers::Group::fine_tuning}, "adam")),
     birder::run_birder,
     workers::check_training};
 

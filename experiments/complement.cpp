@@ -9,8 +9,7 @@
 
 #include "emu/net/train/optimizer.hpp"
 #include "experiments/complement/entropy.hpp"
-#include "experiments/methods/compared.hpp"
-#include "experiments/methods/published.hpp"
+#include "experiments/engine/study.hpp"
 #include "formats/storage/array.hpp"
 
 namespace numemu::experiments {
@@ -21,15 +20,15 @@ constexpr double kRiseTolerance = 0.05;  // relative
 constexpr const char* kNoText = "-";
 enum : std::size_t { kPlain, kTwice, kComplement, kOwn };
 
-std::vector<ComparedMethod> methods(const std::string& own) {
+std::vector<TrainingMethod> methods(const std::string& own) {
   const auto with = [](std::vector<std::string> objectives) {
     return [objectives](TrainTrial& trial) { trial.options.objectives = objectives; };
   };
-  return {{"cross-entropy", with({"cross_entropy"})},
+  return {{.name = "cross-entropy", .change = with({"cross_entropy"})},
           // The same loss by another name, as objectives of a step differ in their names.
-          {"cross-entropy twice", with({"cross_entropy", "label_smoothing(0)"})},
-          {"complement", with({"cross_entropy", "complement"})},
-          {"complement by " + own, [own](TrainTrial& trial) {
+          {.name = "cross-entropy twice", .change = with({"cross_entropy", "label_smoothing(0)"})},
+          {.name = "complement", .change = with({"cross_entropy", "complement"})},
+          {.name = "complement by " + own, .change = [own](TrainTrial& trial) {
              trial.options.objectives = {"cross_entropy", "complement"};
              trial.options.objective_optimizers = {{"complement", own}};
            }}};
@@ -151,15 +150,11 @@ Conclusion run_complement(const ExperimentRun& run) {
   const Settings& settings = run.settings;
   Conclusion conclusion;
   check_guard(settings);
-  const auto loaded = [&](const char* key) {
-    run.say("loading " + settings.text(key));
-    return net::load_dataset(settings.text(key), run.folders.cache);
-  };
-  const net::Dataset data = loaded("data");
+  const net::Dataset data = load_data(run);
   require_trainable(run, data, images_of(settings));
   std::optional<net::Dataset> text;
   if (settings.text("text_net") != kNoText) {
-    text = loaded("text_data");
+    text = load_data(run, "text_data");
     require_trainable(run, *text, words_of(settings));
   }
   add_closed_forms(run, conclusion);
@@ -207,7 +202,7 @@ const Experiment experiment_complement = {
       "of the entropy by division and by logits", text_of(complement::check_format)},
      {"guard", "1e-7", "1e-7", "1e-7", "that division adds to 1 - p", real(0, 1)},
      {"net", "mlp", "mlp", "mlp", "network to train on images", takes_network()},
-     {"data", "glyphs", "glyphs", "glyphs", "data set of images", takes_data_set()},
+     data_setting("of images"),
      {"optimizer", "sgd", "sgd", "sgd", "optimizer of every objective", takes_optimizer()},
      {"own", "novograd", "novograd", "novograd", "of the complement in the last method",
       takes_optimizer()},
@@ -217,20 +212,15 @@ const Experiment experiment_complement = {
       "0.001,0.01,0.02,0.05,0.1,0.2,0.4", "steps of FGSM, in units of the network's input",
       reals(1e-6, 100)},
      {"attacked", "200", "1000", "1000", "test images under FGSM", whole(1, 1'000'000'000)},
-     {"epochs", "1", "4", "4", "epochs of training", whole(1, 10'000)},
-     {"batch", "64", "64", "64", "images of a step", whole(1, 100'000)},
-     {"train_samples", "1024", "4096", "4096", "training images; 0: all", whole(0, 1'000'000'000)},
-     {"eval_samples", "500", "4000", "4000", "test images; 0: all", whole(0, 1'000'000'000)},
+     training_settings({"1", "4", "4"}, "64", {"1024", "4096", "4096"}, {"500", "4000", "4000"}),
      {"text_net", "char-transformer", "char-transformer", "char-transformer",
       "network to train on text; -: none", takes_network_or_none()},
      {"text_data", "chain", "chain", "chain", "text", takes_data_set()},
      {"text_lr", "0.004", "0.004", "0.004", "its learning rate", real(1e-9, 1e3)},
      {"text_warmup", "0", "8", "8", "steps over which that rises", whole(0, 1'000'000'000)},
-     {"text_epochs", "1", "1", "1", "epochs of training", whole(1, 10'000)},
-     {"text_batch", "2", "4", "4", "windows of a step", whole(1, 100'000)},
-     {"text_train_samples", "4", "200", "200", "training windows; 0: all", whole(0, 1'000'000'000)},
-     {"text_eval_samples", "4", "80", "80", "test windows; 0: all", whole(0, 1'000'000'000)},
-     {"seeds", "1", "3", "8", "seeds that methods are paired by", whole(1, 1000)}},
+     training_settings("1", {"2", "4", "4"}, {"4", "200", "200"}, {"4", "80", "80"},
+                       {.of = "window", .prefix = "text_"}),
+     seeds_setting({"1", "3", "8"})},
     complement::run_complement};
 
 }  // namespace numemu::experiments

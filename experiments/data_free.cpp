@@ -441,12 +441,7 @@ Chart chart_of(const Plan& plan, const Runs& study) {
 
 }  // namespace
 
-void add_sources(const ExperimentRun& run, Conclusion& conclusion) {
-  run.say("loading " + run.settings.text("data"));
-  add_sources_on(run, net::load_dataset(run.settings.text("data"), run.folders.cache), conclusion);
-}
-
-void add_sources_on(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
+void add_sources(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
   require_one_class(data, "experiment data-free");
   const Plan plan = plan_of(run);
   if (plan.samples > data.calibration_count())
@@ -494,7 +489,7 @@ namespace {
 Conclusion run_data_free(const ExperimentRun& run) {
   Conclusion conclusion;
   data_free::add_floor(run, conclusion);
-  data_free::add_sources(run, conclusion);
+  data_free::add_sources(run, load_data(run), conclusion);
   return conclusion;
 }
 
@@ -529,7 +524,7 @@ const Experiment experiment_data_free = {
       whole(32, 1'000'000)},
      {"net", "vgg-small", "vgg-small", "resnet20",
       "reference network, trained for the run, or a file", takes_network()},
-     {"data", "glyphs", "glyphs", "glyphs", "data set", takes_data_set()},
+     data_setting(),
      {"epochs", "1", "2", "12", "of its training", whole(1, 10'000)},
      {"batch", "32", "128", "128", "samples of a step of it", whole(2, 100'000)},
      {"train_samples", "2048", "8192", "0", "training samples; 0: all", whole(0, 1'000'000'000)},

@@ -28,26 +28,8 @@ constexpr Method kMethods[] = {kSymmetric, kAsymmetric, kGreedy, kGreedySeen,
                                kKmeans,    kTwoTier,    kTable};
 constexpr double kMargin = 0.001;  // of AUC: what counts as neutral
 
-struct Plan {
-  std::vector<std::string> nets;
-  std::vector<std::uint64_t> seeds;
-  TrainTrial trial;  ///< without net and seed
-};
-
 std::string net_of(const std::string& width) { return "dlrm(" + width + ")"; }
 void check_width(const std::string& width) { net::net_kind(net_of(width)); }
-
-Plan plan_of(const ExperimentRun& run) {
-  Plan plan;
-  const Settings& settings = run.settings;
-  for (const std::string& width : settings.list("widths")) plan.nets.push_back(net_of(width));
-  plan.trial.eval_samples = settings.integer("eval_samples");
-  plan.trial.train_samples = settings.integer("train_samples");
-  plan.trial.options.epochs = settings.integer("epochs");
-  plan.trial.options.batch = settings.integer("batch");
-  plan.seeds = seeds_of(run);
-  return plan;
-}
 
 /// Of one method: ||T - Q(T)|| / ||T|| over all tables of the network, their mean bits per element,
 /// and scores of AUC and log loss beside float32.
@@ -114,15 +96,14 @@ stats::PairedInterval auc_loss(const std::vector<Measured>& seeds, std::size_t m
 }  // namespace
 
 void add_clicks(const ExperimentRun& run, Conclusion& conclusion) {
-  const Plan plan = plan_of(run);
+  StudyPlan plan{{}, seeds_of(run)};
+  for (const std::string& width : run.settings.list("widths"))
+    plan.methods.push_back(net_of(width));
   const net::Dataset data = net::load_dataset("clicks", run.folders.cache);
-  const auto study = run_study<Measured>(
-      run, {plan.nets, plan.seeds}, [&](std::size_t n, std::uint64_t seed) -> StudyRun<Measured> {
-        TrainTrial trial = plan.trial;
-        trial.net = plan.nets[n];
+  const auto study =
+      run_study<Measured>(run, plan, [&](std::size_t n, std::uint64_t seed) -> StudyRun<Measured> {
+        TrainTrial trial = training_of(run.settings, plan.methods[n]);
         trial.seed = seed;
-        trial.options.optimizer = net::recommended_optimizer(trial.net);
-        net::use_recommended_rates(trial.options, trial.net);
         Json point = point_of(trial, data);
         for (const Method& method : kMethods) point["tables"].push_back(method.rule);
         return {std::move(point), [trial, &data] { return measure(trial, data); }};
@@ -142,8 +123,8 @@ void add_clicks(const ExperimentRun& run, Conclusion& conclusion) {
       "records). All else of the network is float32.";
   chart.x = "stored bits per element";
   chart.y = "AUC lost";
-  for (std::size_t n = 0; n < plan.nets.size(); ++n) {
-    ChartSeries series{plan.nets[n], {}, false};
+  for (std::size_t n = 0; n < study.methods.size(); ++n) {
+    ChartSeries series{study.methods[n], {}, false};
     for (std::size_t m = 0; m < std::size(kMethods); ++m) {
       const stats::PairedInterval loss = auc_loss(study.runs[n], m);
       const auto mean = [&](const auto& get) {
@@ -157,11 +138,11 @@ void add_clicks(const ExperimentRun& run, Conclusion& conclusion) {
       };
       const double bits = mean([](const OfMethod& one) { return one.bits; });
       conclusion.add(interval_finding(fmt::format("AUC lost by {} in {} (at most {} predicted)",
-                                                  kMethods[m].name, plan.nets[n], kMargin),
+                                                  kMethods[m].name, study.methods[n], kMargin),
                                       0, loss, at_most(kMargin)),
                      "auc");
       table.rows.push_back(
-          {plan.nets[n], kMethods[m].name, fmt::format("{:.2f}", bits),
+          {study.methods[n], kMethods[m].name, fmt::format("{:.2f}", bits),
            fmt::format("{:.1f}", 100 * bits / 32),
            fmt::format("{:.4f}", mean([](const OfMethod& one) { return one.loss; })),
            fmt::format("{:.4f}", mean_score(0, &RowScore::baseline)),
@@ -217,10 +198,8 @@ const Experiment experiment_embeddings = {
      {"tables", "8", "100", "300", "tables of normal rows at each dimension", whole(1, 65536)},
      {"widths", "16", "16,64", "8,16,32,64,128", "of a DLRM-like network's rows",
       list_of(embeddings::check_width)},
-     {"epochs", "1", "3", "6", "of its training", whole(1, 10'000)},
-     {"batch", "128", "128", "128", "records of a step", whole(1, 100'000)},
-     {"train_samples", "8192", "0", "0", "training records; 0: all", whole(0, 1'000'000'000)},
-     {"eval_samples", "2000", "0", "0", "test records; 0: all", whole(0, 1'000'000'000)},
+     training_settings({"1", "3", "6"}, "128", {"8192", "0", "0"}, {"2000", "0", "0"},
+                       {.of = "record"}),
      {"seeds", "1", "5", "8", "networks of each width", whole(1, 1000)}},
     run_embeddings};
 

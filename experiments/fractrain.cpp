@@ -321,14 +321,14 @@ void add_setup(const ExperimentRun& run, const net::Dataset& data, const std::st
   TrainingPlan plan{.trial = training_of(settings, net),
                     .data = data.name(),
                     .seeds = seeds_of(run),
-                    .methods = {},
                     .at_once = true,
                     .prefix = net + ", "};
   for (const Method& method : methods)
-    plan.methods.push_back({.name = method.name,
-                            .recipe = recipe_of(method, indicator, setup),
-                            .epochs = method.epochs,
-                            .counted = {{"counted", "bit operations"}}});
+    plan.methods.push_back(
+        {.name = method.name,
+         .recipe = recipe_of(method, indicator, setup),
+         .change = [epochs = method.epochs](TrainTrial& one) { one.options.epochs = epochs; },
+         .counted = {{"counted", "bit operations"}}});
   const auto study =
       run_training_study<Measured>(run, data, plan, [&](const TrainTrial& trial, std::size_t m) {
         return train(trial, data, methods[m], setup);
@@ -373,8 +373,7 @@ namespace {
 
 Conclusion run_fractrain(const ExperimentRun& run) {
   Conclusion conclusion;
-  run.say("loading " + run.settings.text("data"));
-  const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
+  const net::Dataset data = load_data(run);
   fractrain::add_progressive(run, data, conclusion);
   fractrain::add_dynamic(run, data, conclusion);
   return conclusion;
@@ -425,7 +424,7 @@ const Experiment experiment_fractrain = {
       takes_network()},
      {"contrast_net", "-", "mlp", "lenet", "network to train with all layers alike; -: none",
       takes_network_or_none()},
-     {"data", "glyphs", "glyphs", "glyphs", "data set", takes_data_set()},
+     data_setting(),
      {"stages", "3/6,8/8", "3/6,4/6,6/8,8/8", "3/6,4/6,6/8,8/8",
       "forward/backward bits of the stages"},
      {"static", "3/6", "6/8,4/6,3/6,2/4", "6/8,4/6,3/6,2/4",
@@ -439,11 +438,8 @@ const Experiment experiment_fractrain = {
       reals(0, 100)},
      {"beta", "0.001", "0.001", "0.001", "of gates: weight of the cost in the loss", real(0, 1e6)},
      {"optimizer", "sgd", "sgd", "sgd", "optimizer", takes_optimizer()},
-     {"epochs", "6", "20", "20", "epochs of training", whole(1, 10'000)},
-     {"batch", "128", "128", "128", "images of a step", whole(1, 100'000)},
-     {"train_samples", "512", "2048", "2048", "training images; 0: all", whole(0, 1'000'000'000)},
-     {"eval_samples", "500", "0", "0", "test images; 0: all", whole(0, 1'000'000'000)},
-     {"seeds", "1", "5", "10", "seeds that methods are paired by", whole(1, 1000)}},
+     training_settings({"6", "20", "20"}, "128", {"512", "2048", "2048"}, {"500", "0", "0"}),
+     seeds_setting({"1", "5", "10"})},
     run_fractrain};
 
 }  // namespace numemu::experiments

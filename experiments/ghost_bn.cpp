@@ -19,7 +19,6 @@
 #include "experiments/engine/study.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/ghost_bn/closed_forms.hpp"
-#include "experiments/methods/published.hpp"
 #include "formats/analysis/normal_law.hpp"
 #include "formats/error.hpp"
 #include "formats/random.hpp"
@@ -312,35 +311,30 @@ const std::vector<Method> kMethods = {
     {"large, rate scaled, ghosts, longer", true, true, true, true}};
 enum : std::size_t { kSmall, kLarge, kScaled, kGhosts, kLonger, kAll };
 
-TrainTrial trial_of(TrainTrial trial, const Method& method, const Batches& sizes, double clip) {
-  trial.options.batch = method.large ? sizes.large : sizes.small;
-  if (method.scaled) {
-    trial.options.learning_rate *= std::sqrt(static_cast<double>(sizes.ratio()));
-    trial.options.clip = clip;
-  }
-  if (method.ghosts) trial.recipe.update(sizes.ghosts());
-  if (method.longer) trial.options.epochs *= sizes.ratio();
-  return trial;
-}
-
 void add_training(const ExperimentRun& run, const net::Dataset& data, const std::string& format,
                   Conclusion& conclusion) {
   const Batches sizes = batches(run.settings);
   const double clip = run.settings.number("clip");
-  TrainTrial trial = training_of(run.settings, run.settings.text("net"), {.optimizer = "sgd"});
-  if (format != "float32") {
-    for (const char* role : {"weight", "activation"})
-      trial.recipe["roles"][role] = {{"format", format}};
+  TrainingPlan plan{
+      .trial = training_of(run.settings, run.settings.text("net"), {.optimizer = "sgd"}),
+      .data = data.name(),
+      .seeds = seeds_of(run),
+      .prefix = format + ", "};
+  for (const Method& method : kMethods) {
+    plan.methods.push_back({.name = method.name, .recipe = recipe_in(format)});
+    if (method.ghosts) plan.methods.back().recipe.update(sizes.ghosts());
+    plan.methods.back().change = [=](TrainTrial& trial) {
+      trial.options.batch = method.large ? sizes.large : sizes.small;
+      if (method.scaled) {
+        trial.options.learning_rate *= std::sqrt(static_cast<double>(sizes.ratio()));
+        trial.options.clip = clip;
+      }
+      if (method.longer) trial.options.epochs *= sizes.ratio();
+    };
   }
-  StudyPlan plan{{}, seeds_of(run)};
-  for (const Method& method : kMethods) plan.methods.push_back(method.name);
-  plan.prefix = format + ", ";
-  const auto study = run_study<TrainOutcome>(
-      run, plan, [&](std::size_t m, std::uint64_t seed) -> StudyRun<TrainOutcome> {
-        TrainTrial one = trial_of(trial, kMethods[m], sizes, clip);
-        one.seed = seed;
-        return {point_of(one, data), [one, &data] { return run_train_trial(one, data); }};
-      });
+  const auto study = run_training_study<TrainOutcome>(
+      run, data, plan,
+      [&](const TrainTrial& trial, std::size_t) { return run_train_trial(trial, data); });
   const SeedFigures top1 = study.figures(&TrainOutcome::top1);
   const auto what = [&](const char* says, std::size_t of, std::size_t against) {
     return fmt::format("{}: points {} '{}' by '{}'", format, says, kMethods[against].name,
@@ -358,8 +352,8 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, const std:
   conclusion.add(adapted.judged());
   say_diverged(study, plan.seeds, plan.prefix, conclusion);
   const std::string title =
-      fmt::format("{} in {}, batches of {} and {}, {}", trial.net, format, sizes.small, sizes.large,
-                  counted(std::ssize(plan.seeds), "seed"));
+      fmt::format("{} in {}, batches of {} and {}, {}", plan.trial.net, format, sizes.small,
+                  sizes.large, counted(std::ssize(plan.seeds), "seed"));
   conclusion.tables.push_back(
       study_table(title, study.size(),
                   {name_column("method", study.methods), mean_column("top-1, %", top1),
@@ -375,8 +369,7 @@ Conclusion run_ghost_bn(const ExperimentRun& run) {
   Conclusion conclusion;
   add_statistics(run, conclusion);
   if (run.settings.text("net") == "-") return conclusion;
-  run.say("loading " + run.settings.text("data"));
-  const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
+  const net::Dataset data = load_data(run);
   add_workers(run, data, conclusion);
   add_walks(run, data, conclusion);
   for (const std::string& format : run.settings.list("formats"))
@@ -420,7 +413,7 @@ const Experiment experiment_ghost_bn = {
       whole(1000, 1'000'000'000)},
      {"net", "mlp-bn", "mlp-bn", "mlp-bn", "network with batch normalisation; -: none",
       takes_network_or_none()},
-     {"data", "glyphs", "glyphs", "glyphs", "data set of images", takes_data_set()},
+     data_setting("of images"),
      {"formats", "float32", "float32,mxfp8_e4m3,mxfp4", "float32,mxfp8_e4m3,mxfp4",
       "of weights and activations in training", list_of()},
      {"large", "128", "256", "512", "samples of a large batch", whole(4, 100'000)},
@@ -433,7 +426,7 @@ const Experiment experiment_ghost_bn = {
      {"batch", "32", "32", "32", "samples of a small batch and of a ghost batch", whole(2, 10'000)},
      {"train_samples", "512", "4096", "8192", "training images; 0: all", whole(0, 1'000'000'000)},
      {"eval_samples", "500", "4000", "0", "test images; 0: all", whole(0, 1'000'000'000)},
-     {"seeds", "1", "3", "5", "seeds that methods are paired by", whole(1, 1000)}},
+     seeds_setting({"1", "3", "5"})},
     ghost_bn::run_ghost_bn};
 
 }  // namespace numemu::experiments

@@ -320,8 +320,7 @@ namespace {
 Conclusion run_hadamard_classifier(const ExperimentRun& run) {
   Conclusion conclusion;
   hadamard::add_matrices(run, conclusion);
-  run.say("loading " + run.settings.text("data"));
-  const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
+  const net::Dataset data = load_data(run);
   hadamard::add_networks(run, data, conclusion);
   return conclusion;
 }
@@ -361,17 +360,13 @@ const Experiment experiment_hadamard_classifier = {
     {{"sizes", "2,16,128", "2,16,128,1024", "2,16,128,1024,4096", "rows of whole matrices",
       wholes(2, 4096)},
      {"nets", "mlp", "mlp,lenet", "mlp,lenet", "networks to train", takes_networks()},
-     {"data", "glyphs", "glyphs", "glyphs", "data set", takes_data_set()},
+     data_setting(),
      {"formats", "sign1,float8_e4m3fn,mxfp4",
       "sign1,int2,float4_e2m1fn,float6_e3m2fn,float8_e4m3fn,hfp8_e4m3,bfloat16,mxfp4,mxint8,nvfp4",
       "sign1,int2,float4_e2m1fn,float6_e3m2fn,float8_e4m3fn,hfp8_e4m3,bfloat16,mxfp4,mxint8,nvfp4",
       "of the classifier's weights", list_of()},
-     {"epochs", "1", "8", "12", "epochs of training", whole(1, 10'000)},
-     {"batch", "64", "64", "64", "images of a step", whole(1, 100'000)},
-     {"train_samples", "1024", "16384", "16384", "training images; 0: all",
-      whole(0, 1'000'000'000)},
-     {"eval_samples", "500", "4000", "0", "test images; 0: all", whole(0, 1'000'000'000)},
-     {"seeds", "1", "5", "10", "seeds that classifiers are paired by", whole(1, 1000)}},
+     training_settings({"1", "8", "12"}, "64", {"1024", "16384", "16384"}, {"500", "4000", "0"}),
+     seeds_setting({"1", "5", "10"}, "classifiers")},
     run_hadamard_classifier};
 
 }  // namespace numemu::experiments

@@ -245,6 +245,48 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion
   add_lost_updates(run, data, conclusion);
 }
 
+// Networks that 8-bit floats of one kind train badly, in both kinds and with gradients that workers
+// exchange in 8 bits.
+
+namespace {
+
+using workers::Group;
+using workers::Method;
+using workers::TrainedNetwork;
+
+constexpr const char *kForward = "hfp8_e4m3", *kBackward = "hfp8_e5m2";
+enum : std::size_t { kBoth = 1, kOneKind };
+
+std::vector<Method> exchanged_methods() {
+  Json both = recipe_of(kBackward, "static(1024)",
+                        {{"master", "hfp16_e6m9"}, {"rounding", "sr(16)"}}, "", kForward),
+       one = both, sent = both;
+  for (const char* const role : {"weight", "activation"}) one["roles"][role]["format"] = kBackward;
+  sent["exchange"] = {{"format", kBackward}};
+  return {workers::dense(),
+          {"HFP8", std::move(both), "networks"},
+          {"1-5-2 alone", std::move(one)},
+          {"HFP8, exchanged in 1-5-2", std::move(sent), "exchange"}};
+}
+
+}  // namespace
+
+void add_exchange(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
+  std::vector<TrainedNetwork> all;
+  if (run.settings.text(workers::key(Group::images, "nets")) != "-")
+    all = workers::add_training_on(run, Group::images, data, exchanged_methods(), conclusion);
+  for (TrainedNetwork& text :
+       workers::add_training(run, Group::text, exchanged_methods(), conclusion))
+    all.push_back(std::move(text));
+  std::vector<PairedGain> gains;
+  for (const TrainedNetwork& trained : all) {
+    gains.push_back({fmt::format("{}: {} gained by HFP8 on 1-5-2 alone", trained.name,
+                                 trained.accuracy ? "points" : "% of the bits per character"),
+                     gain(trained.scores, kBoth, kOneKind)});
+  }
+  conclusion.add(judge_gains(gains), "one kind");
+}
+
 }  // namespace hfp8
 
 namespace {
@@ -254,8 +296,7 @@ Conclusion run_hfp8(const ExperimentRun& run) {
   run.say("numbers and sums");
   hfp8::add_rounding(run, conclusion);
   hfp8::add_sums(run, conclusion);
-  run.say("loading " + run.settings.text("data"));
-  const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
+  const net::Dataset data = load_data(run);
   hfp8::add_training(run, data, conclusion);
   hfp8::add_exchange(run, data, conclusion);
   hfp8::add_norms(run, data, conclusion);
@@ -333,17 +374,13 @@ const Experiment experiment_hfp8 = {
           whole(2, 1'000'000'000)},
          {"norm_seeds", "1", "3", "5", "seeds of its training", whole(1, 1000)},
          {"net", "mlp", "mlp", "mlp", "network to train in few bits", takes_network()},
-         {"data", "glyphs", "glyphs", "glyphs", "data set of images", takes_data_set()},
+         data_setting("of images"),
          {"small_losses", "6", "2,4,6", "2,4,6,8", "k of losses scaled by 2^-k", wholes(0, 60)},
          {"look_every", "4", "8", "32", "steps between two looks at the updates",
           whole(2, 1'000'000)},
          {"optimizer", "sgd", "sgd", "sgd", "optimizer", takes_optimizer()},
-         {"epochs", "1", "3", "8", "epochs of training", whole(1, 10'000)},
-         {"batch", "128", "128", "128", "images of a step", whole(1, 100'000)},
-         {"train_samples", "1024", "3072", "8192", "training images; 0: all",
-          whole(0, 1'000'000'000)},
-         {"eval_samples", "500", "4000", "0", "test images; 0: all", whole(0, 1'000'000'000)},
-         {"seeds", "1", "3", "5", "seeds that methods are paired by", whole(1, 1000)},
+         training_settings({"1", "3", "8"}, "128", {"1024", "3072", "8192"}, {"500", "4000", "0"}),
+         seeds_setting({"1", "3", "5"}),
          {"nets", "-", "-", "mobilenet-small",
           "networks to train with workers, beside 1-5-2 alone; -: none", takes_networks_or_none()},
          {"text_nets", "-", "-", "char-transformer",

@@ -11,7 +11,6 @@
 #include "experiments/engine/study.hpp"
 #include "experiments/engine/train_trial.hpp"
 #include "experiments/kure/laws.hpp"
-#include "experiments/methods/rate.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"
 #include "formats/portable/pairwise.hpp"
@@ -32,32 +31,16 @@ struct Quantizer {
   std::string name() const { return fmt::format("int{}, {}", bits, scale); }
 };
 
-struct Plan {
-  TrainTrial trial;  ///< without seed and recipe
-  std::vector<std::uint64_t> seeds;
-  std::vector<int> bits;
-  std::vector<double> factors;
-  std::vector<Quantizer> quantizers;
-  double penalty = 1;
-};
-
-Plan plan_of(const ExperimentRun& run) {
-  Plan plan;
-  const Settings& settings = run.settings;
-  plan.trial = training_of(settings, settings.text("net"), {.optimizer = "adam"});
-  plan.penalty = settings.number("penalty");
-  plan.seeds = seeds_of(run);
-  for (const std::int64_t m : settings.whole_numbers("accuracy_bits"))
-    plan.bits.push_back(static_cast<int>(m));
-  plan.factors = settings.numbers("factors");
-  for (const int m : plan.bits) {
-    plan.quantizers.push_back({m, "mse"});
-    plan.quantizers.push_back({m, "pow2(mse)"});
-    for (const double factor : plan.factors) {
-      if (factor != 1) plan.quantizers.push_back({m, fmt::format("detuned(mse,{})", factor)});
-    }
+std::vector<Quantizer> quantizers_of(const Settings& settings) {
+  std::vector<Quantizer> all;
+  for (const std::int64_t m : settings.whole_numbers("accuracy_bits")) {
+    const int bits = static_cast<int>(m);
+    all.push_back({bits, "mse"});
+    all.push_back({bits, "pow2(mse)"});
+    for (const double factor : settings.numbers("factors"))
+      if (factor != 1) all.push_back({bits, fmt::format("detuned(mse,{})", factor)});
   }
-  return plan;
+  return all;
 }
 
 double kurtosis_of(const net::Tensor& w) {
@@ -115,34 +98,29 @@ Measured measure(const TrainTrial& trial, const net::Dataset& data, double weigh
 
 }  // namespace
 
-void add_training(const ExperimentRun& run, Conclusion& conclusion) {
-  run.say("loading " + run.settings.text("data"));
-  add_training_on(run, net::load_dataset(run.settings.text("data"), run.folders.cache), conclusion);
-}
-
-void add_training_on(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
-  const Plan plan = plan_of(run);
+void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
+  TrainingPlan plan{
+      .trial = training_of(run.settings, run.settings.text("net"), {.optimizer = "adam"}),
+      .data = data.name(),
+      .seeds = seeds_of(run)};
   const net::Graph graph = initial_network(plan.trial, data);
   std::vector<std::string> layers;
   for (const net::GemmLayer& layer : net::gemm_layers(graph)) {
     if (layer.weight != nullptr) layers.push_back(layer.name);
   }
   if (layers.empty()) throw usage_error("--set: net: expected a network with weights");
-  const double weight = plan.penalty / static_cast<double>(layers.size());
+  const double weight = run.settings.number("penalty") / static_cast<double>(layers.size());
+  const std::vector<Quantizer> quantizers = quantizers_of(run.settings);
+  Json of_point;
+  for (const Quantizer& quantizer : quantizers) of_point.push_back(quantizer.name());
   enum : std::size_t { kWithout, kWith };
   const double lambdas[] = {0, weight};
-  const auto study = run_study<Measured>(
-      run, {{"without", weight > 0 ? "with the penalty" : "without"}, plan.seeds},
-      [&](std::size_t method, std::uint64_t seed) -> StudyRun<Measured> {
-        TrainTrial trial = plan.trial;
-        trial.seed = seed;
-        const double lambda = lambdas[method];
-        Json point = point_of(trial, data);
-        point["penalty"] = lambda;
-        for (const Quantizer& quantizer : plan.quantizers)
-          point["quantizers"].push_back(quantizer.name());
-        return {std::move(point),
-                [=, &data, &plan] { return measure(trial, data, lambda, plan.quantizers); }};
+  for (const double lambda : lambdas)
+    plan.methods.push_back({.name = lambda > 0 ? "with the penalty" : "without",
+                            .counted = {{"penalty", lambda}, {"quantizers", of_point}}});
+  const auto study =
+      run_training_study<Measured>(run, data, plan, [&](const TrainTrial& trial, std::size_t m) {
+        return measure(trial, data, lambdas[m], quantizers);
       });
   const std::size_t seeds = study.seeds();
   /// Top-1 in per cent without and with the penalty.
@@ -179,12 +157,12 @@ void add_training_on(const ExperimentRun& run, const net::Dataset& data, Conclus
                   counted(seeds, "seed"), in_float32),
               .y = "gain, points",
               .series = {{"measured", {}, false}}};
-  for (std::size_t q = 0; q < plan.quantizers.size(); ++q) {
-    const std::string name = plan.quantizers[q].name();
+  for (std::size_t q = 0; q < quantizers.size(); ++q) {
+    const std::string name = quantizers[q].name();
     const SeedFigures top1 = quantized(q);
     gains.push_back({fmt::format("points gained, {}", name), gain(top1, kWith)});
     chart.series[0].points.push_back(gain_point(static_cast<double>(q), name, gain(top1, kWith)));
-    if (plan.quantizers[q].scale == "pow2(mse)") {
+    if (quantizers[q].scale == "pow2(mse)") {
       const SeedFigures& best = top1s.back();  // of the same quantizer at its best step
       std::vector<double> spared;
       for (std::size_t s = 0; s < seeds; ++s)
@@ -192,7 +170,7 @@ void add_training_on(const ExperimentRun& run, const net::Dataset& data, Conclus
                          (top1[kWithout][s] - best[kWithout][s]));
       rounded.push_back(
           {fmt::format("points spared by the penalty where the step is rounded, int{}",
-                       plan.quantizers[q].bits),
+                       quantizers[q].bits),
            stats::paired_interval(spared)});
     }
     names.push_back(name);
@@ -245,7 +223,7 @@ namespace {
 Conclusion run_kure(const ExperimentRun& run) {
   Conclusion conclusion;
   kure::add_curves(run, conclusion);
-  kure::add_training(run, conclusion);
+  kure::add_training(run, load_data(run), conclusion);
   return conclusion;
 }
 
@@ -290,17 +268,12 @@ const Experiment experiment_kure = {
       "steps over the best step", reals(0.1, 10)},
      {"samples", "200000", "8000000", "32000000", "numbers of each law", whole(64, 1'000'000'000)},
      {"net", "mlp", "mlp", "mlp", "network to train", takes_network()},
-     {"data", "glyphs", "glyphs", "glyphs", "data set", takes_data_set()},
+     data_setting(),
      {"penalty", "1", "1", "1", "lambda, divided by the number of weights", real(0, 1e6)},
      {"accuracy_bits", "2", "2,3,4", "2,3,4", "of the weights", wholes(2, 8)},
-     kRate,
-     kWarmup,
-     {"epochs", "1", "6", "12", "epochs of training", whole(1, 10'000)},
-     {"batch", "128", "128", "128", "images of a step", whole(1, 100'000)},
-     {"train_samples", "2048", "16384", "16384", "training images; 0: all",
-      whole(0, 1'000'000'000)},
-     {"eval_samples", "500", "4000", "0", "test images; 0: all", whole(0, 1'000'000'000)},
-     {"seeds", "1", "10", "20", "seeds that networks are paired by", whole(1, 1000)}},
+     rate_settings(),
+     training_settings({"1", "6", "12"}, "128", {"2048", "16384", "16384"}, {"500", "4000", "0"}),
+     seeds_setting({"1", "10", "20"}, "networks")},
     run_kure};
 
 }  // namespace numemu::experiments

@@ -10,9 +10,7 @@
 #include "experiments/delayed_weights/partition.hpp"
 #include "experiments/engine/study.hpp"
 #include "experiments/layer_parallel/gradients.hpp"
-#include "experiments/layer_parallel/speed.hpp"
 #include "experiments/layer_parallel/training.hpp"
-#include "experiments/methods/rate.hpp"
 #include "formats/storage/array.hpp"
 
 namespace numemu::experiments {
@@ -106,9 +104,7 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion
   TrainingPlan plan{.trial = training_of(settings, settings.text("net")),
                     .data = data.name(),
                     .seeds = seeds_of(run),
-                    .methods = {},
-                    .at_once = true,
-                    .prefix = {}};
+                    .at_once = true};
   for (const Method& method : methods) {
     plan.methods.push_back({.name = method.name,
                             .counted = {{"stages", stages},
@@ -148,8 +144,7 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion
 
 Conclusion run_layer_parallel(const ExperimentRun& run) {
   Conclusion conclusion;
-  run.say("loading " + run.settings.text("data"));
-  const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
+  const net::Dataset data = load_data(run);
   add_chains(run, conclusion);
   add_gradients(run, data, conclusion);
   add_speed(run, data, conclusion);
@@ -212,13 +207,10 @@ const Experiment experiment_layer_parallel = {
      {"rounds", "1", "1", "1", "steps of the variables before an update", whole(1, 64)},
      {"serial_every", "4", "4", "4", "of so many updates of a hybrid one is backpropagation's",
       whole(2, 1'000'000)},
-     kRate,
-     kWarmup,
-     {"epochs", "1", "3", "1", "epochs of training", whole(1, 10'000)},
-     {"batch", "128", "128", "32", "images of a step", whole(1, 100'000)},
-     {"train_samples", "512", "4096", "2048", "training images; 0: all", whole(0, 1'000'000'000)},
-     {"eval_samples", "500", "4000", "1000", "test images; 0: all", whole(0, 1'000'000'000)},
-     {"seeds", "1", "5", "5", "seeds that methods are paired by", whole(1, 1000)}},
+     rate_settings(),
+     training_settings({"1", "3", "1"}, {"128", "128", "32"}, {"512", "4096", "2048"},
+                       {"500", "4000", "1000"}),
+     seeds_setting({"1", "5", "5"})},
     layer_parallel::run_layer_parallel};
 
 }  // namespace numemu::experiments

@@ -12,7 +12,6 @@
 #include "experiments/engine/experiment.hpp"
 #include "experiments/engine/study.hpp"
 #include "experiments/lognormal_gradients/splits.hpp"
-#include "experiments/methods/rate.hpp"
 #include "formats/storage/array.hpp"
 #include "formats/storage/atomic_file.hpp"
 
@@ -289,8 +288,7 @@ Conclusion run_lognormal_gradients(const ExperimentRun& run) {
   Conclusion conclusion;
   run.say("lognormal numbers");
   add_draws(run, conclusion);
-  run.say("loading " + run.settings.text("data"));
-  const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
+  const net::Dataset data = load_data(run);
   const std::string& trained = run.settings.text("net");
   const std::vector<EpochFit> fits = add_gradients(run, trained, data, conclusion);
   for (const std::string& net : run.settings.list("nets")) {
@@ -366,17 +364,13 @@ const Experiment experiment_lognormal_gradients = {
      {"net", "mlp", "mlp", "mlp", "network to train with gradients of few bits", takes_network()},
      {"nets", "mlp", "mlp,lenet", "mlp,lenet", "networks whose gradients are looked at",
       takes_networks()},
-     {"data", "glyphs", "glyphs", "glyphs", "data set of images", takes_data_set()},
+     data_setting("of images"),
      {"looks", "2", "2", "4", "looks at the gradients in an epoch", whole(1, 1000)},
      {"train_widths", "4", "4,6,8", "4,5,6,7,8", "bits of gradients in training", wholes(3, 8)},
      {"optimizer", "sgd", "sgd", "sgd", "optimizer", takes_optimizer()},
-     kRate,
-     kWarmup,
-     {"epochs", "1", "4", "8", "epochs of training", whole(1, 10'000)},
-     {"batch", "128", "128", "128", "images of a step", whole(1, 100'000)},
-     {"train_samples", "2048", "4096", "8192", "training images; 0: all", whole(0, 1'000'000'000)},
-     {"eval_samples", "500", "4000", "0", "test images; 0: all", whole(0, 1'000'000'000)},
-     {"seeds", "1", "3", "10", "seeds that methods are paired by", whole(1, 1000)}},
+     rate_settings(),
+     training_settings({"1", "4", "8"}, "128", {"2048", "4096", "8192"}, {"500", "4000", "0"}),
+     seeds_setting({"1", "3", "10"})},
     run_lognormal_gradients};
 
 }  // namespace numemu::experiments

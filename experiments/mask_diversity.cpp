@@ -282,7 +282,7 @@ void add_censuses(const ExperimentRun& run, const std::vector<LabelledNet>& nets
 }
 
 Conclusion run_mask_diversity(const ExperimentRun& run) {
-  const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
+  const net::Dataset data = load_data(run);
   require_one_class(data, "experiment mask-diversity");
   std::list<TrainedNet> trained;
   std::vector<LabelledNet> nets;
@@ -326,7 +326,7 @@ const Experiment experiment_mask_diversity = {
       "All masks of a group of trained weights are as likely, within 0.1 % (a contrast)."}},
     {{"nets", "mlp", "mlp,lenet", "mlp,lenet", "trained networks or files to prune",
       takes_networks()},
-     {"data", "glyphs", "glyphs", "glyphs", "data set", takes_data_set()},
+     data_setting(),
      {"blocks", "100000", "1000000", "10000000", "normal pieces of up to 64 elements per pattern",
       whole(100, 1'000'000'000)},
      {"tiles", "1000", "100000", "1000000", "normal tiles of 16 x 16", whole(100, 1'000'000'000)},

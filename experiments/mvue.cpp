@@ -15,7 +15,6 @@
 #include "experiments/engine/judge.hpp"
 #include "experiments/engine/study.hpp"
 #include "experiments/engine/train_trial.hpp"
-#include "experiments/methods/rate.hpp"
 #include "experiments/mvue/pruning.hpp"
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
@@ -470,8 +469,7 @@ Conclusion run_mvue(const ExperimentRun& run) {
   Conclusion conclusion;
   mvue::add_laws(run, conclusion);
   mvue::add_averaging(run, conclusion);
-  run.say("loading " + run.settings.text("data"));
-  const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
+  const net::Dataset data = load_data(run);
   if (data.kind() == net::DataKind::images) {
     mvue::add_gradients(run, data, conclusion);
     mvue::add_propagation(run, data, conclusion);
@@ -522,7 +520,7 @@ const Experiment experiment_mvue = {
       "the margin is ours).",
       "seeds"}},
     {{"net", "mlp", "mlp", "lenet", "network to train", takes_network()},
-     {"data", "glyphs", "glyphs", "glyphs", "data set", takes_data_set()},
+     data_setting(),
      {"samples", "16000", "200000", "2000000", "numbers of each law", whole(800, 100'000'000)},
      {"draws", "16", "64", "256", "times that each tensor is pruned", whole(2, 100'000)},
      {"batches", "4", "64", "256", "batches that dW is averaged over", whole(1, 1 << 15)},
@@ -537,17 +535,14 @@ const Experiment experiment_mvue = {
       whole(4, 65536)},
      {"passes", "12", "40", "100", "backward passes of each rule", whole(2, 1'000'000)},
      {"optimizer", "sgd", "sgd", "sgd", "optimizer", takes_optimizer()},
-     kRate,
-     kWarmup,
+     rate_settings(),
      {"rate_factors", "1", "1", "0.5,1,2",
       "factors on the learning rate, of which each method has the best", reals(1e-6, 1e6)},
      {"tuning_seeds", "1", "1", "2", "seeds that they are chosen by", whole(1, 1000)},
      {"tests", "2", "8", "24", "tests on the way of a training, evenly", whole(0, 10'000)},
-     {"epochs", "2", "4", "12", "epochs of training", whole(1, 10'000)},
-     {"batch", "64", "128", "128", "samples of a step", whole(1, 100'000)},
-     {"train_samples", "1536", "8192", "0", "training samples; 0: all", whole(0, 1'000'000'000)},
-     {"eval_samples", "500", "4000", "0", "test samples; 0: all", whole(0, 1'000'000'000)},
-     {"seeds", "1", "3", "5", "seeds that methods are paired by", whole(1, 1000)}},
+     training_settings({"2", "4", "12"}, {"64", "128", "128"}, {"1536", "8192", "0"},
+                       {"500", "4000", "0"}, {.of = "sample"}),
+     seeds_setting({"1", "3", "5"})},
     run_mvue};
 
 }  // namespace numemu::experiments

@@ -6,8 +6,7 @@
 #include <cmath>
 
 #include "emu/net/train/optimizer.hpp"
-#include "experiments/methods/compared.hpp"
-#include "experiments/methods/published.hpp"
+#include "experiments/engine/study.hpp"
 #include "experiments/novograd/scaling.hpp"
 #include "formats/error.hpp"
 
@@ -32,10 +31,9 @@ double state_bytes(const net::Graph& graph) {
 
 Comparison comparison_of(const ExperimentRun& run, const std::string& net) {
   Comparison comparison{.trial = training_of(run.settings, net, {.optimizer = kOptimizers[0]}),
-                        .methods = {},
                         .recipes = run.settings.list("recipes")};
   for (const std::string& name : kOptimizers) {
-    comparison.methods.push_back({name, [name, net](TrainTrial& trial) {
+    comparison.methods.push_back({.name = name, .change = [name, net](TrainTrial& trial) {
                                     trial.options.optimizer = name;
                                     net::use_recommended_rates(trial.options, net);
                                   }});
@@ -90,8 +88,7 @@ Conclusion run_novograd(const ExperimentRun& run) {
   const std::vector<std::string> recipes = run.settings.list("recipes");
   if (recipes.front() != "float32")
     throw usage_error("--set: recipes: expected float32 first, not " + recipes.front());
-  run.say("loading " + run.settings.text("data"));
-  const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
+  const net::Dataset data = load_data(run);
   check_steps(run.settings, data);
   for (const std::string& net : run.settings.list("nets"))
     require_trainable(run, data, comparison_of(run, net));
@@ -133,7 +130,7 @@ const Experiment experiment_novograd = {
       "they cost Adam and SGD (a contrast).",
       "seeds"}},
     {{"nets", "mlp", "mlp", "mlp", "networks to train", takes_networks()},
-     {"data", "glyphs", "glyphs", "glyphs", "data set of images", takes_data_set()},
+     data_setting("of images"),
      {"scales", "20", "20", "20", "largest k, and of -k, of the factors 2^k on all gradients",
       whole(1, 60)},
      {"epsilons", "1e-8,1e-5", "1e-8,1e-6,1e-4", "1e-10,1e-8,1e-6,1e-4",
@@ -141,11 +138,8 @@ const Experiment experiment_novograd = {
      {"steps", "4", "16", "16", "updates of the trainings with factors", whole(1, 10'000)},
      {"recipes", "float32", "float32,mxfp8-train,mxfp4-train", "float32,mxfp8-train,mxfp4-train",
       "recipes, float32 first", list_of()},
-     {"epochs", "1", "4", "4", "epochs of training", whole(1, 10'000)},
-     {"batch", "64", "64", "64", "images of a step", whole(1, 100'000)},
-     {"train_samples", "1024", "4096", "4096", "training images; 0: all", whole(0, 1'000'000'000)},
-     {"eval_samples", "500", "4000", "4000", "test images; 0: all", whole(0, 1'000'000'000)},
-     {"seeds", "1", "5", "10", "seeds that methods are paired by", whole(1, 1000)}},
+     training_settings({"1", "4", "4"}, "64", {"1024", "4096", "4096"}, {"500", "4000", "4000"}),
+     seeds_setting({"1", "5", "10"})},
     novograd::run_novograd};
 
 }  // namespace numemu::experiments

@@ -214,7 +214,6 @@ void add_net(const ExperimentRun& run, const std::string& net, const net::Datase
   TrainingPlan plan{.trial = training_of(settings, net, {.optimizer = "adam"}),
                     .data = data.name(),
                     .seeds = {},
-                    .methods = {},
                     .at_once = true,
                     .prefix = net + ": "};
   const std::vector<Method> compared = methods(settings.integer("block"));
@@ -265,8 +264,7 @@ namespace {
 
 Conclusion run_optimizer_state(const ExperimentRun& run) {
   Conclusion conclusion;
-  run.say("loading " + run.settings.text("data"));
-  const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
+  const net::Dataset data = load_data(run);
   for (const std::string& net : run.settings.list("nets"))
     optimizer_state::add_net(run, net, data, conclusion);
   return conclusion;
@@ -298,13 +296,10 @@ const Experiment experiment_optimizer_state = {
       "more than 0.5 points (published; the margin is ours).",
       "seeds"}},
     {{"nets", "mlp", "mlp,lenet", "mlp,lenet", "networks to train", takes_networks()},
-     {"data", "glyphs", "glyphs", "glyphs", "data set of images", takes_data_set()},
+     data_setting("of images"),
      {"block", "256", "256", "256", "elements of a block", whole(1, 65536)},
-     {"epochs", "1", "4", "6", "epochs of training", whole(1, 10'000)},
-     {"batch", "128", "128", "128", "images of a step", whole(1, 100'000)},
-     {"train_samples", "512", "4096", "4096", "training images; 0: all", whole(0, 1'000'000'000)},
-     {"eval_samples", "500", "0", "0", "test images; 0: all", whole(0, 1'000'000'000)},
-     {"seeds", "1", "5", "10", "seeds that methods are paired by", whole(1, 1000)}},
+     training_settings({"1", "4", "6"}, "128", {"512", "4096", "4096"}, {"500", "0", "0"}),
+     seeds_setting({"1", "5", "10"})},
     run_optimizer_state};
 
 }  // namespace numemu::experiments

@@ -10,9 +10,7 @@
 #include "emu/stats/mean.hpp"
 #include "experiments/engine/recipe_files.hpp"
 #include "experiments/engine/study.hpp"
-#include "experiments/methods/published.hpp"
 #include "experiments/orthogonal/energy.hpp"
-#include "experiments/orthogonal/synthetic.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/array.hpp"
 
@@ -143,8 +141,7 @@ Conclusion run_orthogonal(const ExperimentRun& run) {
   add_random(run, conclusion);
   add_rounding(run, conclusion);
   add_ways(run, conclusion);
-  run.say("loading " + run.settings.text("data"));
-  const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
+  const net::Dataset data = load_data(run);
   RatedRules compared{training_of(run.settings, run.settings.text("net")), {"ordinary"}, {}};
   for (const char* key : {"rules", "recipe_rules"}) {
     for (const std::string& rule : run.settings.list(key)) {
@@ -201,7 +198,7 @@ const Experiment experiment_orthogonal = {
      {"repeats", "8", "20", "20", "repeats", whole(2, 1000)},
      {"net", "mlp-deep", "mlp-deep", "mlp-deep", "network, of three layers or more",
       takes_network()},
-     {"data", "glyphs", "glyphs", "glyphs", "data set of images", takes_data_set()},
+     data_setting("of images"),
      {"optimizer", "sgd", "sgd", "sgd", "optimizer", takes_optimizer()},
      {"rates", "0.05", "0.05,0.1,0.2,0.4,0.8", "0.05,0.1,0.2,0.4,0.8",
       "its rates, of which each rule has the best", reals(1e-9, 1e3)},
@@ -221,11 +218,8 @@ const Experiment experiment_orthogonal = {
       "recipes", list_of()},
      {"recipe_rules", "orthogonal", "orthogonal", "orthogonal,orthogonal(cayley,64)",
       "update rules under recipes other than float32"},
-     {"epochs", "1", "10", "10", "epochs of training", whole(1, 10'000)},
-     {"batch", "128", "128", "128", "images of a step", whole(1, 100'000)},
-     {"train_samples", "512", "4096", "4096", "training images; 0: all", whole(0, 1'000'000'000)},
-     {"eval_samples", "500", "4000", "4000", "test images; 0: all", whole(0, 1'000'000'000)},
-     {"seeds", "1", "5", "10", "seeds that methods are paired by", whole(1, 1000)}},
+     training_settings({"1", "10", "10"}, "128", {"512", "4096", "4096"}, {"500", "4000", "4000"}),
+     seeds_setting({"1", "5", "10"})},
     orthogonal::run_orthogonal};
 
 }  // namespace numemu::experiments

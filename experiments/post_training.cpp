@@ -317,8 +317,7 @@ std::string measure_sentence(const net::Dataset& data, const Measure& measure) {
 }
 
 Conclusion run_post_training(const ExperimentRun& run) {
-  run.say("loading " + run.settings.text("data"));
-  net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
+  net::Dataset data = load_data(run);
   if (const std::string other = run.settings.text("calibrate_on"); other != kNone)
     data = net::calibrated_on(data, net::load_dataset(other, run.folders.cache));
   load_with_data(run.settings.text("net"), data, run.folders);
@@ -420,7 +419,7 @@ const Experiment experiment_post_training = {
       "after the last chain (published).",
       "images"}},
     {{"net", "lenet", "lenet", "lenet", "network or file", takes_network()},
-     {"data", "glyphs", "glyphs", "glyphs", "data set", takes_data_set()},
+     data_setting(),
      {"bits", "w4a4", "w8a8,w4a8,w4a4,w3a4,mxfp4", "w8a8,w4a8,w4a4,w3a4,mxfp4",
       "bits of weights and activations (w4a8), a block format, or a recipe file", list_of()},
      {"ends", kSame, kSame, kSame,

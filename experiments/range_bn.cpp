@@ -158,8 +158,7 @@ namespace {
 Conclusion run_range_bn(const ExperimentRun& run) {
   Conclusion conclusion;
   range_bn::add_statistics(run, conclusion);
-  run.say("loading " + run.settings.text("data"));
-  const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
+  const net::Dataset data = load_data(run);
   range_bn::add_angles(run, data, conclusion);
   range_bn::add_training(run, data, conclusion);
   return conclusion;
@@ -215,14 +214,11 @@ const Experiment experiment_range_bn = {
      {"repeats", "3", "20", "100", "draws of these numbers", whole(3, 1000)},
      {"bits", "2,4,8", "1,2,3,4,6,8", "1,2,3,4,5,6,7,8", "of the codes", wholes(1, 8)},
      {"net", "mlp-bn", "mlp-bn", "mlp-bn", "network with batch normalisation", takes_network()},
-     {"data", "glyphs", "glyphs", "glyphs", "data set", takes_data_set()},
+     data_setting(),
      {"gradient_train", "256", "2048", "8192", "samples before its weights are quantized, once",
       whole(32, 1'000'000'000)},
-     {"epochs", "1", "4", "8", "epochs of training", whole(1, 10'000)},
-     {"batch", "128", "128", "128", "images of a step", whole(1, 100'000)},
-     {"train_samples", "512", "8192", "8192", "training images; 0: all", whole(0, 1'000'000'000)},
-     {"eval_samples", "500", "4000", "0", "test images; 0: all", whole(0, 1'000'000'000)},
-     {"seeds", "1", "5", "10", "seeds that methods are paired by", whole(1, 1000)}},
+     training_settings({"1", "4", "8"}, "128", {"512", "8192", "8192"}, {"500", "4000", "0"}),
+     seeds_setting({"1", "5", "10"})},
     run_range_bn};
 
 }  // namespace numemu::experiments

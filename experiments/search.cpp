@@ -14,7 +14,6 @@
 #include "experiments/report/pairs.hpp"
 #include "experiments/report/record.hpp"
 #include "experiments/search/conclusion.hpp"
-#include "experiments/search/laws.hpp"
 #include "experiments/search/ranking.hpp"
 #include "experiments/search/stages.hpp"
 #include "formats/blocks/block_format.hpp"
@@ -298,7 +297,7 @@ const Experiment experiment_search = {
       "The configuration predicted to be the best is within 1 dB of the best measured (derived "
       "here)."}},
     {{"net", "lenet", "lenet", "lenet", "network or file", takes_network()},
-     {"data", "glyphs", "glyphs", "glyphs", "data set", takes_data_set()},
+     data_setting(),
      {"dist", "", "", "",
       "laws or .npy files that are searched in place of a network: normal, laplace, ...",
       list_of().or_nothing()},

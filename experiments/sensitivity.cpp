@@ -262,13 +262,13 @@ const Experiment experiment_sensitivity = {
     "output's SQNR is known from the float32 network before anything is quantized.",
     {{"noise", "The output's SQNR is within 1 dB of its prediction (derived here)."}},
     {{"net", "lenet", "lenet", "lenet", "network or file", takes_network()},
-     {"data", "glyphs", "glyphs", "glyphs", "data set", takes_data_set()},
+     data_setting(),
      {"formats", "float8_e4m3fn,int4", "float8_e4m3fn,float8_e5m2,int8,int4,mxfp4",
       "float8_e4m3fn,float8_e5m2,float8_e3m4,float6_e2m3fn,float6_e3m2fn,float4_e2m1fn,int8,int6,"
       "int4,int3,mxint8,mxfp8_e4m3,mxfp6_e2m3,mxfp4,nvfp4",
       "formats or block formats to try"},
      {"roles", "both", "both", "both", "both, weight or activation"},
-     kWeightGranularity,
+     granularity_setting(),
      {"recipe", "", "", "",
       "recipe that one layer at a time is changed in, a file or the name of a shipped one; "
       "float32"},

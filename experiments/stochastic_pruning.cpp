@@ -9,8 +9,7 @@
 #include "emu/net/gemm_layers.hpp"
 #include "experiments/engine/judge.hpp"
 #include "experiments/engine/study.hpp"
-#include "experiments/methods/rate.hpp"
-#include "experiments/stochastic_pruning/methods.hpp"
+#include "experiments/stochastic_pruning/pruning_effect.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/array.hpp"
 #include "policies/mask/prune.hpp"
@@ -319,7 +318,6 @@ void add_accuracy(const ExperimentRun& run, const std::string& net, const net::D
   TrainingPlan plan{.trial = training_of(run.settings, net),
                     .data = run.settings.text("data"),
                     .seeds = seeds,
-                    .methods = {},
                     .prefix = net + ": "};
   for (const Method& method : methods)
     plan.methods.push_back(
@@ -405,8 +403,7 @@ Conclusion run_stochastic_pruning(const ExperimentRun& run) {
   using namespace stochastic_pruning;
   run.say("samples of known laws");
   add_synthetic(run, conclusion);
-  run.say("loading " + run.settings.text("data"));
-  const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
+  const net::Dataset data = load_data(run);
   for (const std::string& net : run.settings.list("nets")) {
     run.say(net + ": gradients in training");
     const std::vector<ObservedLayer> layers = add_gradients(run, net, data, conclusion);
@@ -457,7 +454,7 @@ const Experiment experiment_stochastic_pruning = {
       "Plans reach their share of zeros within 0.05, with laws fitted once (derived here).",
       "seeds"}},
     {{"nets", "mlp", "mlp,lenet", "mlp,lenet", "networks", takes_networks()},
-     {"data", "glyphs", "glyphs", "glyphs", "data set of images", takes_data_set()},
+     data_setting("of images"),
      {"shares", "0.9", "0.5,0.7,0.9,0.95,0.99", "0.5,0.7,0.8,0.9,0.95,0.99,0.995",
       "p: share of the non-zero elements below the threshold", reals(1e-6, 0.999999)},
      {"share", "0.9", "0.9", "0.9", "p of the gradients looked at layer by layer",
@@ -470,13 +467,9 @@ const Experiment experiment_stochastic_pruning = {
      {"samples", "200000", "2000000", "4000000", "numbers of each known law",
       whole(64 * 64, 1'000'000'000)},
      {"optimizer", "sgd", "sgd", "sgd", "optimizer", takes_optimizer()},
-     kRate,
-     kWarmup,
-     {"epochs", "1", "3", "6", "epochs of training", whole(1, 10'000)},
-     {"batch", "128", "128", "128", "images of a step", whole(1, 100'000)},
-     {"train_samples", "2048", "8192", "0", "training images; 0: all", whole(0, 1'000'000'000)},
-     {"eval_samples", "500", "4000", "0", "test images; 0: all", whole(0, 1'000'000'000)},
-     {"seeds", "1", "3", "5", "seeds that methods are paired by", whole(1, 1000)}},
+     rate_settings(),
+     training_settings({"1", "3", "6"}, "128", {"2048", "8192", "0"}, {"500", "4000", "0"}),
+     seeds_setting({"1", "3", "5"})},
     run_stochastic_pruning};
 
 }  // namespace numemu::experiments

@@ -144,8 +144,7 @@ Conclusion run_tracin(const ExperimentRun& run) {
   std::vector<TrainTrial> trials;
   for (const std::string& net : run.settings.list("nets"))
     trials.push_back(trial_of(run, plan, net));
-  run.say("loading " + run.settings.text("data"));
-  const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
+  const net::Dataset data = load_data(run);
   if (plan.targets > data.test_count())
     throw usage_error(
         fmt::format("--set: targets: expected at most the {} test samples of {}, not {}",
@@ -199,7 +198,7 @@ const Experiment experiment_tracin = {
       "(derived here).",
       "seeds"}},
     {{"nets", "mlp", "mlp,lenet", "mlp,lenet", "networks without normalisation", takes_networks()},
-     {"data", "glyphs", "glyphs", "glyphs", "data set of images", takes_data_set()},
+     data_setting("of images"),
      {"formats", "float8_e5m2,int4", "float8_e5m2,int8,float4_e2m1fn,int4",
       "float8_e5m2,int8,float4_e2m1fn,int4", "of the operands of gradients", list_of()},
      {"flipped", "0.1", "0.1", "0.1", "share of the training labels that are replaced",

@@ -8,8 +8,8 @@
 #include <optional>
 #include <utility>
 
-#include "emu/net/data/text.hpp"
 #include "emu/net/data/dataset.hpp"
+#include "emu/net/data/text.hpp"
 #include "emu/net/nets.hpp"
 #include "emu/net/train/evaluate.hpp"
 #include "emu/net/train/train.hpp"
@@ -349,8 +349,7 @@ namespace {
 
 Conclusion run_training_recipes(const ExperimentRun& run) {
   Conclusion conclusion;
-  run.say("loading " + run.settings.text("data"));
-  const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
+  const net::Dataset data = load_data(run);
   training_recipes::add_recipes(run, data, conclusion);
   return conclusion;
 }
@@ -384,18 +383,16 @@ const Experiment experiment_training_recipes = {
      {"data", "chain", "chain", "chain", "text to train on", takes_data_set()},
      {"recipes", "fp8-current,mxfp4-train", training_recipes::kRecipes, training_recipes::kRecipes,
       "shipped recipes or files, compared with float32"},
-     {"epochs", "1", "1", "1", "of training", whole(1, 10'000)},
      {"lr", "0.004", "0.004", "0.004", "learning rate of AdamW, with a cosine schedule",
       real(1e-9, 1e3)},
      {"warmup", "0", "20", "20", "steps of the rising learning rate", whole(0, 1'000'000'000)},
-     {"train_samples", "6", "1920", "1920", "training windows; 0: all", whole(0, 1'000'000'000)},
-     {"batch", "2", "4", "4", "windows of a step", whole(1, 100'000)},
-     {"eval_samples", "8", "160", "160", "test windows; 0: all", whole(0, 1'000'000'000)},
+     training_settings("1", {"2", "4", "4"}, {"6", "1920", "1920"}, {"8", "160", "160"},
+                       {.of = "window"}),
      {"spike", "0.5", "0.5", "0.5", "nats of a mean loss above the least such mean before it",
       real(0, 1e6)},
      {"spike_steps", "1", "8", "8", "steps of such a mean", whole(1, 1'000'000)},
      {"points", "3", "12", "12", "means of the loss that the figure shows", whole(1, 1000)},
-     {"seeds", "1", "1", "3", "seeds that recipes are paired by", whole(1, 1000)}},
+     seeds_setting({"1", "1", "3"}, "recipes")},
     run_training_recipes};
 
 }  // namespace numemu::experiments

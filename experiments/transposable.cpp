@@ -280,7 +280,7 @@ void require_names(const ExperimentRun& run, const net::Dataset& data) {
 }
 
 Conclusion run_transposable(const ExperimentRun& run) {
-  const net::Dataset whole = net::load_dataset(run.settings.text("data"), run.folders.cache);
+  const net::Dataset whole = load_data(run);
   require_one_class(whole, "experiment transposable");
   const net::Dataset data =
       net::with_calibration(whole, run.settings.integer("calibration", 1, whole.train_count()));
@@ -323,7 +323,7 @@ const Experiment experiment_transposable = {
       "images"}},
     {{"nets", "lenet", "mlp,lenet", "mlp,lenet", "trained networks or files to prune",
       takes_networks()},
-     {"data", "glyphs", "glyphs", "glyphs", "data set", takes_data_set()},
+     data_setting(),
      {"blocks", "10000", "200000", "2000000", "normal blocks of 8 x 8", whole(2, 1'000'000'000)},
      {"placed", "100000", "1000000", "10000000", "groups with zeros placed at random",
       whole(2, 1'000'000'000)},

@@ -561,7 +561,7 @@ Conclusion run_zap(const ExperimentRun& run) {
   const std::vector<int> masks = masks_of(run.settings);
   const std::vector<std::string> layers = run.settings.list("layers");
   const std::vector<std::uint64_t> seeds = seeds_of(run);
-  const net::Dataset data = net::load_dataset(run.settings.text("data"), run.folders.cache);
+  const net::Dataset data = load_data(run);
   require_one_class(data, "experiment zap");
   const ZapTrial plan = plan_of(run.settings, data);
   TrainedNet trained = load_trained_net(run.settings.text("net"), data, run.folders);
@@ -629,7 +629,7 @@ const Experiment experiment_zap = {
       "within 0.01 (derived here)."},
      {"curves", "Error over threshold is a logistic curve, to 0.02 (RMS) (derived here)."}},
     {{"net", "lenet", "lenet", "lenet", "network or file", takes_network()},
-     {"data", "glyphs", "glyphs", "glyphs", "data set", takes_data_set()},
+     data_setting(),
      {"masks", "5", "4,5,6", "3,4,5,6,7,8", "types of position masks, 3 to 10",
       wholes(policies::kLeastMaskType, policies::kLargestMaskType)},
      {"layers", "inner", "inner,all", "inner,all",

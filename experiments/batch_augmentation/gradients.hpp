@@ -7,10 +7,31 @@
 #include <string>
 #include <vector>
 
-#include "experiments/batch_augmentation/training.hpp"
+#include "emu/net/data/dataset.hpp"
 #include "experiments/engine/judge.hpp"
+#include "experiments/engine/study.hpp"
 
 namespace numemu::experiments::batch_augmentation {
+
+/// Networks that share settings and a data set: those of "" are trained from the start, those of
+/// "tuned_" are files of trained networks.
+struct Group {
+  std::string prefix;
+  std::vector<std::string> nets;
+  std::vector<std::int64_t> copies;  ///< 1 and others, ascending
+  std::vector<std::string> formats;  ///< of the tensors in `roles`; float32 first
+  std::vector<std::string> roles;
+  net::Augmentation augment;
+
+  bool trained_before() const { return !prefix.empty(); }
+  /// Of one seed and one copy.
+  TrainTrial trial(const Settings&, const std::string& net, const std::string& format) const;
+};
+
+/// "resnet20.onnx" of a path.
+inline std::string short_name(const std::string& net) {
+  return net.substr(net.find_last_of('/') + 1);
+}
 
 /// E|g - mu|^2 of the mean g over `samples` samples with `copies` copies each: sigma2 is that of
 /// one gradient, rho the correlation of two copies of a sample.

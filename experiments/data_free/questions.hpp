@@ -16,8 +16,6 @@ void add_floor(const ExperimentRun&, Conclusion&);
 
 /// Samples of every source: their divergence, and accuracy of the quantized network whose ranges
 /// and batch-norm statistics come from them (all other settings).
-void add_sources(const ExperimentRun&, Conclusion&);
-/// For a data set that is loaded, in place of that of the setting.
-void add_sources_on(const ExperimentRun&, const net::Dataset&, Conclusion&);
+void add_sources(const ExperimentRun&, const net::Dataset&, Conclusion&);
 
 }  // namespace numemu::experiments::data_free

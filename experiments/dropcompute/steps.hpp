@@ -1,4 +1,5 @@
-// Simulated steps of DropCompute beside both closed forms.
+// The questions of DropCompute: simulated steps beside both closed forms, and training that drops
+// micro-batches.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -7,6 +8,7 @@
 
 #include "emu/stats/latency.hpp"
 #include "experiments/engine/experiment.hpp"
+#include "experiments/workers/training_with_workers.hpp"
 
 namespace numemu::experiments::dropcompute {
 
@@ -42,5 +44,10 @@ std::vector<double> published_thresholds(const Simulation&, std::int64_t steps);
 /// Every law of the setting `laws` at every number of `step_workers` (settings micro_batches,
 /// overhead, warm, steps, draws): findings, a table, and charts over workers and thresholds.
 void add_steps(const ExperimentRun&, Conclusion&);
+
+/// The networks of the training settings (experiments/workers/training_with_workers.hpp) with and
+/// without drops, under the nominal and the realised divisor (settings micro_batches, shares,
+/// threshold, train_law), paired by seed.
+void add_training(const ExperimentRun&, workers::Group, const net::Dataset&, Conclusion&);
 
 }  // namespace numemu::experiments::dropcompute

@@ -111,6 +111,20 @@ Takes takes_data_set() { return text_of(check_data_set); }
 Takes takes_optimizer() { return text_of(check_optimizer); }
 Takes takes_optimizers() { return list_of(check_optimizer); }
 
+Setting data_setting(const std::string& of) {
+  return {"data",          "glyphs", "glyphs", "glyphs", of.empty() ? "data set" : "data set " + of,
+          takes_data_set()};
+}
+
+Setting granularity_setting() {
+  return {"granularity",
+          "channel",
+          "channel",
+          "channel",
+          "scales of weights whose format is no block format: channel (one each) or tensor",
+          text_of(check_granularity)};
+}
+
 Size parse_size(std::string_view text) {
   if (text == "smoke") return Size::smoke;
   if (text == "default") return Size::standard;
@@ -262,6 +276,12 @@ bool set_weight_granularity(Json& role, const char* name, const std::string& gra
     return false;
   role["granularity"] = granularity;
   return true;
+}
+
+net::Dataset load_data(const ExperimentRun& run, const std::string& key) {
+  const std::string& name = run.settings.text(key);
+  run.say("loading " + name);
+  return net::load_dataset(name, run.folders.cache);
 }
 
 Settings settings_of(const Experiment& experiment, Size size,

@@ -3,9 +3,11 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "experiments/engine/experiment_file.hpp"
@@ -68,10 +70,28 @@ Takes takes_optimizers();
 
 /// A setting of an experiment (`--set key=value`) and its default for every size.
 struct Setting {
-  const char* key;
+  std::string key;
   const char *smoke, *standard, *full;
-  const char* doc;
+  std::string doc;
   Takes takes = {};
+};
+
+/// The row of `data`: a data set, or one `of` something.
+Setting data_setting(const std::string& of = "");
+
+/// Settings in their order, from rows and from lists of rows that experiments share.
+struct SettingList : std::vector<Setting> {
+  struct Rows {
+    std::vector<Setting> rows;
+    Rows(std::string key, const char* smoke, const char* standard, const char* full,
+         std::string doc, Takes takes = {})
+        : rows{{std::move(key), smoke, standard, full, std::move(doc), takes}} {}
+    Rows(Setting row) : rows{std::move(row)} {}
+    Rows(std::vector<Setting> all) : rows(std::move(all)) {}
+  };
+  SettingList(std::initializer_list<Rows> all) {
+    for (const Rows& one : all) insert(end(), one.rows.begin(), one.rows.end());
+  }
 };
 
 /// Whether a setting is written `--set key=value` or is an option of the command, `--key value`.
@@ -112,14 +132,8 @@ class Settings {
 
 /// Throws Error unless it is "channel" or "tensor".
 void check_granularity(const std::string&);
-/// The setting's row: per channel by default, as the shipped recipes have it.
-inline constexpr Setting kWeightGranularity = {
-    "granularity",
-    "channel",
-    "channel",
-    "channel",
-    "scales of weights whose format is no block format: channel (one each) or tensor",
-    text_of(check_granularity)};
+/// The row of `granularity`: per channel by default, as the shipped recipes have it.
+Setting granularity_setting();
 /// "channel" or "tensor". Throws Error naming the setting.
 const std::string& weight_granularity(const Settings&);
 /// A role of an element format gets that granularity if it is the weight's; a block format keeps
@@ -148,6 +162,9 @@ struct ExperimentRun {
   /// Whether run_trials dropped what --fresh drops: once, however often an experiment calls it.
   std::shared_ptr<bool> trials_dropped = std::make_shared<bool>(false);
 };
+
+/// The data set that the setting names; says that it is being loaded.
+net::Dataset load_data(const ExperimentRun&, const std::string& key = "data");
 
 struct Conclusion {
   /// To the question, in a sentence or two; "" where the claims are the answer. A conclusion that
@@ -178,7 +195,7 @@ struct Experiment {
   const char* question;  ///< one line, without a question mark
   const char* source;    ///< what its source claims: a sentence that names it
   std::vector<Claim> claims;
-  std::vector<Setting> settings;
+  SettingList settings;
   Conclusion (*run)(const ExperimentRun&);
   /// Throws Error for settings that contradict each other; null: none can.
   void (*check)(const Settings&) = nullptr;

@@ -10,10 +10,43 @@
 #include "emu/net/train/options.hpp"
 #include "emu/stats/laws.hpp"
 #include "emu/stats/paired.hpp"
+#include "experiments/engine/recipe_files.hpp"
 #include "formats/analysis/normal_law.hpp"
+#include "formats/error.hpp"
 #include "formats/storage/array.hpp"
+#include "policies/bits/effective_bits.hpp"
+#include "policies/numerics/recipe_numerics.hpp"
+#include "policies/recipe/bound_recipe.hpp"
+#include "policies/recipe/update_json.hpp"
 
 namespace numemu::experiments {
+
+std::vector<Setting> training_settings(const BySize& epochs, const BySize& batch,
+                                       const BySize& train, const BySize& eval,
+                                       const TrainingRows& rows) {
+  const auto row = [&](const char* key, const BySize& by, std::string doc, const Takes& takes) {
+    return Setting{rows.prefix + key, by.smoke, by.standard, by.full, std::move(doc), takes};
+  };
+  const Takes count = whole(0, 1'000'000'000);
+  return {row("epochs", epochs, "epochs of training", whole(1, 10'000)),
+          row("batch", batch, rows.of + "s of a step",
+              whole(static_cast<double>(rows.least_batch), 100'000)),
+          row("train_samples", train, "training " + rows.of + "s; 0: all", count),
+          row("eval_samples", eval, "test " + rows.of + "s; 0: all", count)};
+}
+
+std::vector<Setting> rate_settings() {
+  return {
+      {"lr", "0", "0", "0", "learning rate, as 0.01 for a trained file; 0: the recommended rate",
+       real(0, 1e3)},
+      {"warmup", "0", "0", "0", "steps of the rising learning rate; without effect where lr is 0",
+       whole(0, 1'000'000'000)}};
+}
+
+Setting seeds_setting(const BySize& by, const std::string& paired) {
+  return {"seeds",       by.smoke, by.standard, by.full, "seeds that " + paired + " are paired by",
+          whole(1, 1000)};
+}
 
 TrainTrial training_of(const Settings& settings, const std::string& net,
                        const TrainingNeeds& needs) {
@@ -57,9 +90,9 @@ TrainTrial TrainingPlan::trial_of(std::size_t method, std::uint64_t seed) const 
   TrainTrial one = trial;
   one.recipe = methods[method].recipe;
   one.around = methods[method].around;
-  if (methods[method].epochs > 0) one.options.epochs = methods[method].epochs;
-  one.options.learning_rate *= methods[method].rate_factor;
   one.seed = seed;
+  if (methods[method].change) methods[method].change(one);
+  one.options.learning_rate *= methods[method].rate_factor;
   return one;
 }
 
@@ -180,6 +213,117 @@ TrainingTable run_training(const ExperimentRun& run, const net::Dataset& data,
                  difference, training.study.methods, metrics);
   training.curves = curves_of(plan, training.study, metric, accuracy ? 100 : 1);
   return training;
+}
+
+namespace {
+
+constexpr const char* kFloat32 = "float32";
+
+ComparedRun measure(TrainTrial trial, const net::Dataset& data, const Comparison& c) {
+  ComparedRun run;
+  const std::int64_t samples = trial.train_samples > 0 ? trial.train_samples : data.train_count();
+  const std::int64_t steps =
+      trial.options.epochs * ((samples + trial.options.batch - 1) / trial.options.batch);
+  if (c.after) {
+    trial.on_step = [&](const net::Graph& graph, std::int64_t number) {
+      if (number + 1 == steps) run.after = c.after(trial, graph);
+    };
+  }
+  run.outcome = run_train_trial(trial, data);
+  const policies::Recipe recipe = parsed_recipe(trial);
+  net::TrainOptions options = trial.options;
+  policies::use_objectives(recipe, "recipe of a training trial", options);
+  const net::Graph graph = initial_network(trial, data);
+  run.state_bytes = policies::parameter_bytes({recipe, graph}, options).state;
+  return run;
+}
+
+void show(const Comparison& c, const ComparedUnder& under, const std::string& data,
+          Conclusion& conclusion) {
+  const Study<ComparedRun>& study = under.study;
+  const bool accuracy = under.accuracy();
+  const std::string title = fmt::format("{} on {}, {}, {}, paired by seed", c.trial.net, data,
+                                        under.recipe, counted(study.seeds(), "seed"));
+  const SeedFigures metrics = study.figures([](const ComparedRun& run) {
+    return run.outcome.accuracy ? run.outcome.top1() : run.outcome.metric;
+  });
+  const int digits = accuracy ? 2 : 4;
+  conclusion.tables.push_back(study_table(
+      title, study.size(),
+      {name_column("method", study.methods),
+       mean_column(accuracy ? "top-1, %" : "bits per character", metrics, digits),
+       difference_column(accuracy ? "gain, points" : "gain, bits", under.better, digits),
+       interval_column(under.better, digits),
+       mean_column("state, bytes per parameter", study.figures(&ComparedRun::state_bytes))}));
+  conclusion.charts.push_back(gain_chart(
+      fmt::format("Gain on '{}': {}", study.methods[0], title),
+      "Mean difference over the seeds, with its 95 % interval by Student's t law paired by seed; "
+      "above 0 is better.",
+      accuracy ? "gain, points" : "gain, bits per character", study.methods, under.better));
+}
+
+}  // namespace
+
+TrainingPlan Comparison::plan(const ExperimentRun& run, const std::string& name) const {
+  const Json recipe =
+      name == kFloat32 ? Json::object() : read_recipe(name, run.folders.data, "--set: recipes");
+  TrainingPlan plan{.trial = trial,
+                    .seeds = seeds_of(run),
+                    .methods = methods,
+                    .at_once = at_once,
+                    .prefix = fmt::format("{}, {}: ", trial.net, name)};
+  for (TrainingMethod& method : plan.methods) {
+    method.recipe = recipe;
+    method.change = [change = method.change](TrainTrial& one) {
+      if (change) change(one);
+      if (!one.recipe.empty()) one.recipe["update"]["optimizer"] = one.options.optimizer;
+    };
+    if (!figured.empty()) method.counted["figured"] = figured;
+  }
+  return plan;
+}
+
+void require_trainable(const ExperimentRun& run, const net::Dataset& data, const Comparison& c) {
+  for (const std::string& name : c.recipes) {
+    const TrainingPlan plan = c.plan(run, name);
+    for (std::size_t m = 0; m < plan.methods.size(); ++m) {
+      const TrainTrial trial = plan.trial_of(m, run.seed);
+      const net::Graph graph = initial_network(trial, data);
+      try {
+        policies::RecipeNumerics(parsed_recipe(trial), graph).require_trainable("training");
+      } catch (const Error& error) {
+        throw usage_error(
+            fmt::format("--set: recipes: {} on {}: {}", name, c.trial.net, error.what()));
+      }
+    }
+  }
+}
+
+std::vector<ComparedUnder> compare_methods(const ExperimentRun& run, const net::Dataset& data,
+                                           const Comparison& c, Conclusion& conclusion) {
+  std::vector<TrainingPlan> plans;  // all recipes are read before any work
+  for (const std::string& name : c.recipes) plans.push_back(c.plan(run, name));
+  std::vector<ComparedUnder> all;
+  for (std::size_t r = 0; r < plans.size(); ++r) {
+    ComparedUnder under{c.recipes[r],
+                        run_training_study<ComparedRun>(run, data, plans[r],
+                                                        [&](const TrainTrial& trial, std::size_t) {
+                                                          return measure(trial, data, c);
+                                                        }),
+                        {}};
+    under.better = under.study.figures(&ComparedRun::better);
+    say_diverged(under.study, plans[r].seeds, plans[r].prefix, conclusion);
+    show(c, under, data.name(), conclusion);
+    all.push_back(std::move(under));
+  }
+  return all;
+}
+
+Json recipe_in(const std::string& format, const std::vector<std::string>& roles) {
+  Json recipe = Json::object();
+  if (format == kFloat32) return recipe;
+  for (const std::string& role : roles) recipe["roles"][role] = {{"format", format}};
+  return recipe;
 }
 
 namespace {

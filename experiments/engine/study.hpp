@@ -1,11 +1,12 @@
-// Studies: methods times seeds, a typed measurement of each run, and what tables and charts show of
-// the methods seed by seed.
+// Studies: methods times seeds, a typed measurement of each run, what tables and charts show of the
+// methods seed by seed, and trainings compared under several recipes.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -52,8 +53,8 @@ struct Study {
 
 /// Where and how the runs of a study are made.
 struct StudyPlan {
-  std::vector<std::string> methods;
-  std::vector<std::uint64_t> seeds;
+  std::vector<std::string> methods = {};
+  std::vector<std::uint64_t> seeds = {};
   bool at_once = false;     ///< by run_trials_at_once()
   std::string prefix = {};  ///< of the labels "METHOD, seed S"
 };
@@ -138,6 +139,28 @@ ChartPoint gain_point(double x, std::string name, const stats::PairedInterval&);
 Chart gain_chart(std::string title, std::string caption, std::string y,
                  const std::vector<std::string>& methods, const SeedFigures&);
 
+/// Defaults of a setting by size; one alone holds for all.
+struct BySize {
+  const char *smoke, *standard, *full;
+  BySize(const char* all) : smoke(all), standard(all), full(all) {}
+  BySize(const char* small, const char* middle, const char* large)
+      : smoke(small), standard(middle), full(large) {}
+};
+struct TrainingRows {
+  std::string of = "image";  ///< what a sample is
+  std::string prefix = {};   ///< of the keys
+  std::int64_t least_batch = 1;
+};
+/// The rows of the settings that training_of() reads.
+std::vector<Setting> training_settings(const BySize& epochs, const BySize& batch,
+                                       const BySize& train_samples, const BySize& eval_samples,
+                                       const TrainingRows& = {});
+/// Of `lr` and `warmup`, for experiments whose network may be a trained file: the recommended rates
+/// are those of a training from the start, and 0.1 takes a trained ResNet-20 from 87.7 to 76 %.
+std::vector<Setting> rate_settings();
+/// Of `seeds`, which seeds_of() reads.
+Setting seeds_setting(const BySize&, const std::string& paired = "methods");
+
 struct TrainingNeeds {
   std::string optimizer = {};    ///< empty: the setting `optimizer`, else the network's own
   std::int64_t least_batch = 1;  ///< what the network or the question requires
@@ -157,8 +180,8 @@ struct TrainingMethod {
   std::string name;  ///< in the table, in the chart and in the progress line; no part of the trial
   Json recipe = Json::object();  ///< {}: float32
   NumericsAround around = {};
-  std::int64_t epochs = 0;        ///< 0: those of the plan
-  double rate_factor = 1;         ///< of the plan's learning rate
+  std::function<void(TrainTrial&)> change = {};  ///< of a trial with recipe and seed; may be empty
+  double rate_factor = 1;                        ///< of the plan's learning rate
   Json counted = Json::object();  ///< members of the point beside those of the training
 };
 
@@ -166,9 +189,9 @@ struct TrainingMethod {
 /// batches, so that methods are compared seed by seed.
 struct TrainingPlan {
   TrainTrial trial;  ///< without recipe and seed
-  std::string data;
-  std::vector<std::uint64_t> seeds;
-  std::vector<TrainingMethod> methods;  ///< the first is the one the others are compared with
+  std::string data = {};
+  std::vector<std::uint64_t> seeds = {};
+  std::vector<TrainingMethod> methods = {};  ///< the first is the one the others are compared with
   /// By run_trials_at_once(): a training on each thread, to the same bytes. Each `around` must
   /// allow it.
   bool at_once = false;
@@ -217,6 +240,65 @@ void tune_rates(const ExperimentRun& run, const net::Dataset& data,
 /// no method, no seed, or what the training refuses.
 TrainingTable run_training(const ExperimentRun& run, const net::Dataset& data,
                            const TrainingPlan& plan);
+
+/// Methods under several recipes.
+struct Comparison {
+  TrainTrial trial;                          ///< without recipe and seed
+  std::vector<TrainingMethod> methods = {};  ///< without recipe; the first is compared with
+  std::vector<std::string> recipes = {};     ///< "float32", or names of shipped recipes and files
+  bool at_once = true;
+  /// Figures of the network that the last update left, part of the result; may be empty. `figured`
+  /// says what they are, for the point.
+  std::function<std::vector<double>(const TrainTrial&, const net::Graph&)> after = {};
+  std::string figured = {};
+
+  /// Under one of the recipes.
+  TrainingPlan plan(const ExperimentRun&, const std::string& recipe) const;
+};
+
+/// A run: its accuracy, or minus its bits per character, so that more is better.
+struct ComparedRun {
+  TrainOutcome outcome;
+  double state_bytes = 0;          ///< of the optimizers, for each trained parameter
+  std::vector<double> after = {};  ///< Comparison::after
+
+  /// Per cent, or minus bits per character; NaN where the run diverged.
+  double better() const { return outcome.accuracy ? outcome.top1() : -outcome.metric; }
+  static void fields(auto& self, const auto& visit) {
+    visit("outcome", self.outcome);
+    visit("state_bytes", self.state_bytes);
+    visit("after", self.after, kIfAny);
+  }
+};
+
+/// What ran under a recipe.
+struct ComparedUnder {
+  std::string recipe;
+  Study<ComparedRun> study;
+  SeedFigures better;  ///< ComparedRun::better()
+
+  bool accuracy() const { return study.runs[0][0].outcome.accuracy; }
+  /// "points of top-1" or "bits per character".
+  std::string unit() const { return accuracy() ? "points of top-1" : "bits per character"; }
+};
+
+/// Throws Error for a recipe that cannot train the network with one of the methods.
+void require_trainable(const ExperimentRun&, const net::Dataset&, const Comparison&);
+
+/// Trains every method with every seed under every recipe. Adds a table and a chart for each
+/// recipe, and a sentence for each run that diverged.
+std::vector<ComparedUnder> compare_methods(const ExperimentRun&, const net::Dataset&,
+                                           const Comparison&, Conclusion&);
+
+/// The roles in a format, float32 for none: of weights and activations by default.
+Json recipe_in(const std::string& format,
+               const std::vector<std::string>& roles = {"weight", "activation"});
+
+/// The claim's key in float32, of which publications speak, "few bits" in every other format or
+/// recipe.
+inline std::string published_in(std::string_view format, std::string claim) {
+  return format == "float32" ? std::move(claim) : "few bits";
+}
 
 /// "[-0.31, +0.52]", or without signs "[0.31, 0.52]".
 std::string ends_text(double low, double high, int digits = 2, bool sign = true);

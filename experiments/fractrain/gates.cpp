@@ -291,7 +291,6 @@ void add_dynamic(const ExperimentRun& run, const net::Dataset& data, Conclusion&
   TrainingPlan plan{.trial = training_of(settings, "mlp"),  // whose rates the gated network has
                     .data = data.name(),
                     .seeds = seeds_of(run),
-                    .methods = {},
                     .at_once = true};
   for (const Gating& gating : compared)
     plan.methods.push_back({.name = gating.name,

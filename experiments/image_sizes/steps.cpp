@@ -12,11 +12,9 @@
 #include "emu/net/data/view.hpp"
 #include "emu/net/gemm_layers.hpp"
 #include "emu/net/memory_plan.hpp"
-#include "emu/net/train/image_sizes.hpp"
 #include "emu/net/train/shuffle.hpp"
 #include "emu/net/train/size_smoothing.hpp"
 #include "experiments/engine/trials.hpp"
-#include "experiments/image_sizes/trainings.hpp"
 
 namespace numemu::experiments::image_sizes {
 namespace {

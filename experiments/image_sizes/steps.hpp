@@ -1,10 +1,15 @@
-// Multiply-adds of training by image size, from shapes alone.
+// The settings of image-sizes, and the multiply-adds of training by image size, from shapes alone.
 #pragma once
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "emu/net/data/dataset.hpp"
 #include "emu/net/graph.hpp"
+#include "emu/net/train/image_sizes.hpp"
 #include "emu/net/train/options.hpp"
+#include "experiments/engine/experiment.hpp"
+#include "experiments/engine/train_trial.hpp"
 
 namespace numemu::experiments::image_sizes {
 
@@ -23,5 +28,22 @@ double training_cost(const net::Graph&, const net::Dataset&, const net::TrainOpt
 double area_cost(const net::TrainOptions&, std::int64_t own, std::int64_t size);
 /// That ratio from the shapes of the layers.
 double step_cost(const net::Graph&, const net::TrainOptions&, std::int64_t own, std::int64_t size);
+
+struct Method {
+  std::string name;
+  net::ImageSizes sizes;
+};
+enum : std::size_t { kFixed, kSmall, kBatch, kCopies, kSmoothed };
+
+/// The settings, read and checked.
+struct Question {
+  TrainTrial trial = {};  ///< of the first method in float32
+  std::vector<Method> methods = {};
+  std::vector<std::int64_t> tests = {};
+  std::int64_t own = 0, norm_samples = 0;
+};
+
+/// What steps cost by image size, and what smoothing makes of their copies.
+void add_steps(const ExperimentRun&, const net::Dataset&, const Question&, Conclusion&);
 
 }  // namespace numemu::experiments::image_sizes

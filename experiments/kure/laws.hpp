@@ -45,8 +45,6 @@ void add_curves(const ExperimentRun&, Conclusion&);
 /// Networks trained with and without the penalty, their weights quantized at detuned steps, steps
 /// rounded to powers of two and few bits (settings net, data, penalty, accuracy_bits, factors,
 /// epochs, train_samples, eval_samples, seeds).
-void add_training(const ExperimentRun&, Conclusion&);
-/// For a data set that is loaded, in place of that of the setting.
-void add_training_on(const ExperimentRun&, const net::Dataset&, Conclusion&);
+void add_training(const ExperimentRun&, const net::Dataset&, Conclusion&);
 
 }  // namespace numemu::experiments::kure

@@ -1,5 +1,5 @@
-// The load generator's scenarios: their queries and latencies on simulated machines, beside the
-// closed forms of queues.
+// The questions of mlperf: the load generator's scenarios, their queries and latencies on simulated
+// machines beside the closed forms of queues, and quality targets of shipped recipes.
 #pragma once
 #include <cstdint>
 
@@ -89,5 +89,15 @@ void check_scenarios(const Settings&);
 /// Latencies, largest rates and how sure a run's numbers of queries make them (settings services,
 /// servers, bound, seconds, runs).
 void add_scenarios(const ExperimentRun&, Conclusion&);
+
+/// Throws Error for a gate that is no share of float32's top-1.
+void check_gate(const std::string&);
+/// Throws Error for a recipe that is none, before any work.
+void check_recipes(const ExperimentRun&);
+
+/// Verdicts of every network, recipe and gate, the images that each needs beside a planning figure,
+/// and the images that three ways of comparing need (settings nets, trained, data, recipes, gates,
+/// epochs, batch, train_samples, eval_samples).
+void add_gates(const ExperimentRun&, Conclusion&);
 
 }  // namespace numemu::experiments::mlperf

@@ -1,13 +1,21 @@
 #include "experiments/orthogonal/energy.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 
+#include "emu/net/gemm_layers.hpp"
+#include "emu/stats/mean.hpp"
+#include "experiments/engine/study.hpp"
+#include "formats/analysis/normal_law.hpp"
+#include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/gamma.hpp"
 #include "formats/portable/math.hpp"
 #include "formats/quantize.hpp"
+#include "formats/storage/array.hpp"
 
 namespace numemu::experiments::orthogonal {
 namespace {
@@ -143,6 +151,337 @@ double series_change(const EnergySlopes& slopes, const Matrix& neurons, const Ma
   for (std::size_t i = 0; i < moved.data.size(); ++i)
     sum += slopes.first.data[i] * moved.data[i] / 2;
   return sum;
+}
+namespace {
+
+constexpr const char* kOrdinary = "none";
+constexpr std::uint64_t kTuningSeeds = 1000;  // behind the run's, beyond all that are judged
+
+Json recipe_of(const Json& base, const std::string& rule, const std::string& first,
+               const net::Graph& graph) {
+  Json recipe = base;
+  if (rule == kOrdinary) return recipe;
+  const std::vector<std::string> names = net::gemm_layer_names(graph);
+  recipe["update"]["rule"] = rule;
+  recipe["layers"].push_back({{"match", names.front()}, {"update", {{"rule", first}}}});
+  recipe["layers"].push_back({{"match", names.back()}, {"update", {{"rule", kOrdinary}}}});
+  return recipe;
+}
+
+}  // namespace
+
+TrainTrial RatedRules::trial_of(std::size_t method, std::uint64_t seed, const Json& base,
+                                const std::string& first, const net::Graph& graph) const {
+  TrainTrial one = trial;
+  one.recipe = recipe_of(base, method == 0 ? kOrdinary : names[method], first, graph);
+  one.options.learning_rate = rates.at(names[method]);
+  one.seed = seed;
+  return one;
+}
+
+std::map<std::string, double> chosen_rates(const ExperimentRun& run, const net::Dataset& data,
+                                           RatedRules compared, Conclusion& conclusion) {
+  const std::vector<double> rates = run.settings.numbers("rates");
+  std::map<std::string, double> chosen;
+  for (const std::string& name : compared.names) chosen[name] = rates.front();
+  if (rates.size() == 1) return chosen;
+  std::vector<std::uint64_t> seeds = seeds_of(run, "tuning_seeds");
+  for (std::uint64_t& seed : seeds) seed += kTuningSeeds;
+  const net::Graph graph = initial_network(compared.trial, data);
+  std::vector<StudyColumn> columns = {name_column("rule", compared.names)};
+  std::vector<double> best(compared.names.size(), -HUGE_VAL);
+  for (const double rate : rates) {
+    for (const std::string& name : compared.names) compared.rates[name] = rate;
+    const StudyPlan plan{compared.names, seeds, true, fmt::format("rate {}: ", rate)};
+    const auto study = run_study<TrainOutcome>(
+        run, plan, [&](std::size_t m, std::uint64_t seed) -> StudyRun<TrainOutcome> {
+          const TrainTrial one =
+              compared.trial_of(m, seed, Json::object(), run.settings.text("first"), graph);
+          return {point_of(one, data), [one, &data] { return run_train_trial(one, data); }};
+        });
+    const SeedFigures top1 = study.figures(&TrainOutcome::top1);
+    columns.push_back(mean_column(fmt::format("top-1 at {}, %", rate), top1));
+    for (std::size_t m = 0; m < best.size(); ++m) {
+      const double mean = stats::paired_interval(top1[m]).mean;
+      if (!(mean > best[m])) continue;
+      best[m] = mean;
+      chosen[compared.names[m]] = rate;
+    }
+  }
+  columns.push_back(
+      {"chosen", [&](std::size_t m) { return fmt::format("{}", chosen.at(compared.names[m])); }});
+  conclusion.tables.push_back(
+      study_table(fmt::format("Learning rates of {} on {}, float32, {} that are not judged",
+                              compared.trial.net, data.name(), counted(std::ssize(seeds), "seed")),
+                  best.size(), columns));
+  return chosen;
+}
+
+namespace {
+
+using policies::Matrix;
+using policies::RotationRule;
+using policies::Rotator;
+
+constexpr double kSeriesHolds = 0.1;  // of the change
+
+/// A mean over the draws of a repeat beside its prediction; of exact ways the largest value.
+struct Compared {
+  double found = 0, predicted = 0;
+
+  static void fields(auto& self, const auto& visit) {
+    visit("found", self.found);
+    visit("predicted", self.predicted);
+  }
+};
+
+/// Numbers of one draw.
+Matrix normals(std::int64_t rows, std::int64_t columns, std::uint64_t seed, std::int64_t draw,
+               std::int64_t turn = 0) {
+  const RandomSource source{seed, Stream::vectors,
+                            tensor_word(fmt::format("orthogonal/{}/{}", draw, turn))};
+  Matrix m(rows, columns);
+  for (std::size_t i = 0; i < m.data.size(); ++i) m.data[i] = normal::draw(source, i);
+  return m;
+}
+
+/// Skew-symmetric, of that norm.
+Matrix turn_of(std::int64_t size, double norm, std::uint64_t seed, std::int64_t draw,
+               std::int64_t turn) {
+  const Matrix drawn = normals(size, size, seed, draw, turn);
+  Matrix a = drawn;
+  add(a, -1, transposed(drawn));
+  const double own = norm_of(a);
+  for (double& x : a.data) x *= norm / own;
+  return a;
+}
+
+struct Sizes {
+  std::int64_t n, d;
+  double power;
+  std::int64_t draws;
+
+  std::string name() const { return fmt::format("{} neurons of {} elements", n, d); }
+};
+
+std::vector<Sizes> sizes_of(const Settings& settings) {
+  std::vector<Sizes> all;
+  const double power = settings.number("power");
+  const std::int64_t draws = settings.integer("draws");
+  for (const std::int64_t n : settings.whole_numbers("neurons"))
+    for (const std::int64_t d : settings.whole_numbers("elements"))
+      all.push_back({n, d, power, draws});
+  return all;
+}
+
+/// A question about matrices of some sizes, asked of every case for every repeat.
+struct Case {
+  std::string name;
+  Json point;
+  Sizes sizes;
+  /// Of matrix number `draw` of a seed.
+  std::function<Compared(const Matrix&, std::uint64_t seed, std::int64_t draw)> compare;
+};
+
+Study<Compared> run_all(const ExperimentRun& run, const std::vector<Case>& cases, bool largest) {
+  StudyPlan plan{{}, seeds_of(run, "repeats"), /*at_once=*/true};
+  for (const Case& one : cases) plan.methods.push_back(one.name);
+  return run_study<Compared>(
+      run, plan, [&](std::size_t c, std::uint64_t seed) -> StudyRun<Compared> {
+        const Case& one = cases[c];
+        Json point = one.point;
+        point.update({{"neurons", one.sizes.n},
+                      {"elements", one.sizes.d},
+                      {"power", one.sizes.power},
+                      {"draws", one.sizes.draws},
+                      {"seed", seed}});
+        return {std::move(point), [=, &one] {
+                  Compared all;
+                  for (std::int64_t draw = 0; draw < one.sizes.draws; ++draw) {
+                    const Compared found =
+                        one.compare(normals(one.sizes.n, one.sizes.d, seed, draw), seed, draw);
+                    const auto share = 1 / static_cast<double>(one.sizes.draws);
+                    all.found = largest ? std::max(all.found, found.found)
+                                        : all.found + share * found.found;
+                    all.predicted = largest ? std::max(all.predicted, found.predicted)
+                                            : all.predicted + share * found.predicted;
+                  }
+                  return all;
+                }};
+      });
+}
+
+double error_of(const Study<Compared>& study, std::size_t c) {
+  return stats::mean_of(
+             study.figures(c, [](const Compared& one) { return one.found - one.predicted; }))
+      .error;
+}
+
+ResultTable table_of(std::string title, const Study<Compared>& study, bool root) {
+  const auto column = [&](double Compared::*which) {
+    return [&study, which, root](std::size_t c) {
+      const double mean = study.mean(c, which);
+      return fmt::format("{:.4g}", root ? std::sqrt(mean) : mean);
+    };
+  };
+  return study_table(std::move(title), study.size(),
+                     {name_column("case", study.methods),
+                      {"predicted", column(&Compared::predicted)},
+                      {"measured", column(&Compared::found)}});
+}
+
+}  // namespace
+
+void add_random(const ExperimentRun& run, Conclusion& conclusion) {
+  std::vector<Case> cases;
+  for (const Sizes& sizes : sizes_of(run.settings)) {
+    cases.push_back(
+        {sizes.name(),
+         {{"orthogonal", "random"}},
+         sizes,
+         [sizes](const Matrix& w, std::uint64_t, std::int64_t) -> Compared {
+           return {energy(w, sizes.power), expected_energy(sizes.n, sizes.d, sizes.power)};
+         }});
+  }
+  const Study<Compared> study = run_all(run, cases, false);
+  for (std::size_t c = 0; c < cases.size(); ++c)
+    conclusion.add(closed_form("mean energy, " + cases[c].name, study.mean(c, &Compared::predicted),
+                               study.mean(c, &Compared::found), error_of(study, c)),
+                   "random");
+  conclusion.tables.push_back(table_of("Energy of random neurons", study, false));
+}
+
+void add_rounding(const ExperimentRun& run, Conclusion& conclusion) {
+  const double angle = run.settings.number("angle");
+  std::vector<Case> cases;
+  for (const std::string& name : run.settings.list("formats")) {
+    const Format& format = find_format(name);
+    if (format.kind != Kind::floating)
+      throw usage_error("--set: formats: expected floating formats, not " + name);
+    for (const std::int64_t turns : run.settings.whole_numbers("turns")) {
+      for (const Sizes& sizes : sizes_of(run.settings)) {
+        cases.push_back(
+            {fmt::format("{}, {} steps, {}", format.name, turns, sizes.name()),
+             {{"orthogonal", "rounding"},
+              {"format", format.name},
+              {"turns", turns},
+              {"angle", angle}},
+             sizes,
+             [=, &format](const Matrix& w, std::uint64_t seed, std::int64_t draw) -> Compared {
+               const double first = energy(w, sizes.power);
+               Matrix exact = w, stored = w;
+               EnergyChange law;
+               for (std::int64_t t = 1; t <= turns; ++t) {
+                 const Matrix a = turn_of(sizes.d, angle, seed, draw, t);
+                 exact = rotated_by({}, exact, a);
+                 stored = rounded(rotated_by({}, stored, a), format);
+                 const EnergyChange one = rounding_change(exact, format, sizes.power);
+                 law.mean += one.mean;
+                 law.variance += one.variance;
+               }
+               const double off = (energy(stored, sizes.power) - first) / first;
+               return {off * off, law.mean_square() / (first * first)};
+             }});
+      }
+    }
+  }
+  const Study<Compared> study = run_all(run, cases, false);
+  Chart chart{.kind = Chart::Kind::points,
+              .title = "Energy lost by rounding",
+              .caption =
+                  "Root mean square of the relative change of the hyperspherical energy by "
+                  "exact rotations whose results are rounded.",
+              .x = "predicted",
+              .y = "relative change",
+              .log_x = true,
+              .log_y = true};
+  for (std::size_t c = 0; c < cases.size(); ++c) {
+    const double predicted = study.mean(c, &Compared::predicted),
+                 found = study.mean(c, &Compared::found);
+    conclusion.add(closed_form("mean square of the relative change of energy, " + cases[c].name,
+                               predicted, found, error_of(study, c)),
+                   "rounding");
+    const double x = std::sqrt(predicted);
+    chart.add(cases[c].point["format"].get<std::string>(), {.x = x, .y = std::sqrt(found)},
+              {.x = x, .y = x});
+  }
+  conclusion.tables.push_back(
+      table_of("Relative change of energy by rounding, root mean square", study, true));
+  conclusion.charts.push_back(std::move(chart));
+}
+
+void add_ways(const ExperimentRun& run, Conclusion& conclusion) {
+  struct Way {
+    const char* name;
+    RotationRule rule;
+    bool exact, trained = false;
+  };
+  constexpr Way kWays[] = {{"cayley", {}, true},
+                           {"gram-schmidt", {Rotator::gram_schmidt}, true},
+                           {"householder", {Rotator::householder}, true},
+                           {"parametrised", {}, true, true},
+                           {"descent, 1 iteration", {Rotator::descent, 1}, false},
+                           {"descent, 2 iterations", {Rotator::descent, 2}, false},
+                           {"loewdin, 1 iteration", {Rotator::loewdin, 1}, false},
+                           {"loewdin, 2 iterations", {Rotator::loewdin, 2}, false}};
+  for (const bool exact : {true, false}) {
+    std::vector<Case> cases;
+    for (const Way& way : kWays) {
+      if (way.exact != exact) continue;
+      for (const double angle : run.settings.numbers("series_angle")) {
+        for (const Sizes& sizes : sizes_of(run.settings)) {
+          cases.push_back(
+              {fmt::format("{}, |A| = {:g}, {}", way.name, angle, sizes.name()),
+               {{"orthogonal", "way"}, {"way", way.name}, {"angle", angle}},
+               sizes,
+               [=](const Matrix& w, std::uint64_t seed, std::int64_t draw) -> Compared {
+                 const Matrix a = turn_of(sizes.d, angle, seed, draw, 1);
+                 const Matrix turned = way.trained
+                                           ? multiplied(w, transposed(policies::cayley_of(a)))
+                                           : rotated_by(way.rule, w, a);
+                 const EnergySlopes slopes = energy_slopes(w, sizes.power);
+                 const double off = (energy(turned, sizes.power) - slopes.energy) / slopes.energy;
+                 if (way.exact) {
+                   // Sums of d products, twice, and of the energy's n^2 terms.
+                   const double weights = norm_of(slopes.first) * norm_of(w) / slopes.energy;
+                   return {std::fabs(off), 0x1p-52 * (4 * static_cast<double>(sizes.d) * weights +
+                                                      static_cast<double>(sizes.n * sizes.n))};
+                 }
+                 const double series =
+                     series_change(slopes, w, left_over(way.rule, a)) / slopes.energy;
+                 return {off * off, series * series};
+               }});
+        }
+      }
+    }
+    const Study<Compared> study = run_all(run, cases, exact);
+    for (std::size_t c = 0; c < cases.size(); ++c) {
+      const double predicted = study.mean(c, &Compared::predicted),
+                   found = study.mean(c, &Compared::found);
+      const std::string what = "relative change of energy by a step, " + cases[c].name;
+      if (exact) {
+        conclusion.add(exact_finding("largest " + what, predicted, found, found <= predicted,
+                                     at_most(predicted)),
+                       "exact");
+      } else {
+        const double expected = std::sqrt(predicted), off = std::sqrt(found);
+        conclusion.add(exact_finding("root mean square of the " + what, expected, off,
+                                     std::fabs(off / expected - 1) <= kSeriesHolds,
+                                     near(expected, kSeriesHolds * expected)),
+                       "series");
+      }
+    }
+    conclusion.tables.push_back(
+        table_of(exact ? "Largest relative change of energy by a step that is exact"
+                       : "Relative change of energy by a step of a series, root mean square",
+                 study, !exact));
+  }
+}
+
+bool keeps_energy(std::string_view rule) {
+  for (const char* const other : {"descent", "loewdin", "penalty"})
+    if (rule.find(other) != std::string_view::npos) return false;
+  return true;
 }
 
 }  // namespace numemu::experiments::orthogonal

@@ -1,10 +1,13 @@
-// Figures and tables of a report as files for papers: the report's own charts, drawn by Node.js.
+// Figures and tables of a report as files for papers: the report's own charts, drawn by Node.js,
+// and tables for LaTeX (package booktabs).
 #pragma once
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "experiments/engine/experiment_file.hpp"
 #include "experiments/report/html.hpp"
+#include "experiments/report/report.hpp"
 
 namespace numemu::experiments {
 
@@ -44,7 +47,19 @@ WrittenFigures write_figures(const std::vector<PaperFigure>&, const std::string&
 WrittenFigures write_paper(const Json& page,
                            const std::vector<std::pair<std::string, std::string>>& tables,
                            const std::string& folder);
-/// Those of a report, and its tables (tables.hpp).
+/// Those of a report, and its tables.
 WrittenFigures write_paper(const ReportInput&, const std::string& folder);
+
+/// Columns of numbers are aligned to the right.
+std::string latex_table(const std::string& title, const std::vector<std::string>& header,
+                        const std::vector<std::vector<std::string>>& rows,
+                        const std::vector<bool>& numeric);
+
+/// Of texts: columns whose cells are all numbers are aligned to the right.
+std::string latex_table(const ResultTable&);
+
+/// "points" of the rows; "claims", "findings" and "table-1", "table-2", ... of an experiment. Those
+/// that have lines, by the names of their files.
+std::vector<std::pair<std::string, std::string>> latex_tables(const ReportInput&);
 
 }  // namespace numemu::experiments

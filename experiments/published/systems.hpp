@@ -1,10 +1,13 @@
 // The published systems that run here: their papers, what these claim, and which claim of an
-// experiment tests it.
+// experiment tests it; what a run found of them in one sentence.
 #pragma once
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "experiments/engine/experiment_file.hpp"
+#include "formats/analysis/verdict.hpp"
 
 namespace numemu::experiments {
 
@@ -30,5 +33,21 @@ std::span<const System> published_systems();
 /// What the papers have beside that claim of an experiment: "12 x (abstract)"; "" where they give
 /// no figure, or the claim is none of theirs.
 std::string published_figure(std::string_view experiment, std::string_view key);
+
+/// "3 hold, 1 is undecided": those that there are.
+std::string verdict_words(const VerdictCounts&);
+
+/// "mlp on glyphs; seeds: 5; steps: 512": the networks of a run beside their data, its seeds and
+/// the steps of a training, by its settings; "-" is a network that the run does without.
+std::string run_words(const ExperimentFile&);
+
+/// The answer that a run has itself, or how many claims hold:
+/// "Of 6 published claims 4 hold, 1 is undecided, 1 fails (mlp on glyphs; seeds: 5; steps: 512)."
+/// The claims of our own count where a file has no published ones; "" without claims.
+std::string answer_of(const ExperimentFile&);
+
+/// What the papers have beside each claim: "12 x (abstract)", "" where they give no figure; empty
+/// where no claim has one.
+std::vector<std::string> published_figures(const ExperimentFile&);
 
 }  // namespace numemu::experiments

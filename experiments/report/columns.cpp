@@ -8,7 +8,6 @@
 
 #include "experiments/report/escape.hpp"
 #include "experiments/report/findings.hpp"
-#include "experiments/report/gate_text.hpp"
 #include "experiments/report/html_cells.hpp"
 #include "experiments/report/judged_evaluation.hpp"
 #include "experiments/report/number_text.hpp"

@@ -1,5 +1,5 @@
 // Summaries of the rows in numbers and in sentences: losses, the cheapest safe point, which
-// predictions held.
+// predictions held, the verdicts of a gate (experiments/engine/gate.hpp).
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -120,5 +120,15 @@ std::string grouped(const std::optional<double>& count);
 /// "Rounding rne; overflow saturate; scale ..." over all quantized rows: the text of captions about
 /// the axes.
 std::string conditions(const std::vector<Record>&);
+
+/// "pass", "fail", "undecided", "" for rows that were not judged.
+std::string gate_verdict(const Record&);
+/// The verdict, with the images that a decision needs where it is undecided.
+std::string gate_words(const Record&);
+/// "Gate top1 >= 0.99 float32 at 99 %, paired: 3 of 5 pass; 1 fail (...); 1 undecided (...).", one
+/// sentence for each target; nothing without a gate. `unfinished` says which points are missing (""
+/// for none): then the gate as a whole cannot pass.
+std::vector<std::string> gate_sentences(const std::vector<Record>&,
+                                        const std::string& unfinished = "");
 
 }  // namespace numemu::experiments

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "experiments/report/escape.hpp"
-#include "experiments/report/gate_text.hpp"
+#include "experiments/report/findings.hpp"
 #include "experiments/report/html.hpp"
 #include "experiments/report/html_cells.hpp"
 #include "experiments/report/layer_ranking.hpp"

@@ -11,7 +11,7 @@
 #include <map>
 
 #include "experiments/engine/experiment_file.hpp"
-#include "experiments/published/answer.hpp"
+#include "experiments/published/systems.hpp"
 #include "experiments/report/escape.hpp"
 #include "experiments/report/html.hpp"
 #include "experiments/report/html_cells.hpp"

@@ -5,11 +5,10 @@
 #include <algorithm>
 
 #include "experiments/engine/experiment_file.hpp"
-#include "experiments/published/answer.hpp"
+#include "experiments/published/systems.hpp"
 #include "experiments/report/columns.hpp"
 #include "experiments/report/escape.hpp"
 #include "experiments/report/findings.hpp"
-#include "experiments/report/gate_text.hpp"
 #include "experiments/report/layer_ranking.hpp"
 #include "experiments/report/number_text.hpp"
 #include "experiments/report/pairs.hpp"

@@ -10,7 +10,7 @@
 #include "experiments/engine/judge.hpp"
 #include "experiments/engine/study.hpp"
 #include "experiments/engine/trials.hpp"
-#include "experiments/stochastic_pruning/methods.hpp"
+#include "experiments/stochastic_pruning/pruning_effect.hpp"
 #include "formats/digest.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"

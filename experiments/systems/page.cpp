@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "experiments/published/answer.hpp"
 #include "experiments/published/systems.hpp"
 #include "experiments/report/datasets.hpp"
 #include "experiments/report/escape.hpp"

@@ -55,7 +55,7 @@ std::string bandwidth_text(double bandwidth) {
 
 }  // namespace
 
-std::vector<Setting> with_links(std::vector<Setting> settings) {
+SettingList with_links(SettingList settings) {
   settings.insert(
       settings.end(),
       {{"link_elements", "25000000", "25000000", "25000000",

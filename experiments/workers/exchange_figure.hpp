@@ -14,7 +14,7 @@ namespace numemu::experiments {
 
 /// The settings with those of a figure behind them: link_elements, link_node, link_inside,
 /// link_between, link_coding.
-std::vector<Setting> with_links(std::vector<Setting>);
+SettingList with_links(SettingList);
 
 /// The cluster of these settings, with one worker, and the gradient that it exchanges.
 struct LinkSetup {

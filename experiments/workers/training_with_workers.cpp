@@ -135,13 +135,6 @@ void show(const TrainedNetwork& trained, const std::string& title, Conclusion& c
   }
 }
 
-TrainTrial trial_of(TrainTrial trial, const Method& method, std::uint64_t seed) {
-  trial.recipe = method.recipe;
-  trial.seed = seed;
-  if (method.options) method.options(trial.options);
-  return trial;
-}
-
 }  // namespace
 
 std::string key(Group group, const std::string& setting) {
@@ -175,49 +168,37 @@ stats::PairedInterval TrainedNetwork::rates(std::size_t method, std::int64_t lea
       study.figures(method, [=](const Trained& t) { return t.rate(least, most); }));
 }
 
-std::vector<Setting> with_training(std::vector<Setting> settings, const std::vector<Group>& groups,
-                                   const Optimizers& optimizers) {
-  const auto add = [&settings](const std::vector<Setting>& more) {
+SettingList with_training(SettingList settings, const std::vector<Group>& groups,
+                          const BySize& optimizers) {
+  const auto add = [&settings](const SettingList& more) {
     for (const Setting& setting : more) {
-      const auto same = [&](const Setting& own) {
-        return std::string_view(own.key) == setting.key;
-      };
-      if (std::ranges::none_of(settings, same)) settings.push_back(setting);
+      if (std::ranges::find(settings, setting.key, &Setting::key) == settings.end())
+        settings.push_back(setting);
     }
   };
   add({{"workers", "4", "4", "4", "workers that share each batch", whole(2, 1024)},
-       {"seeds", "1", "3", "5", "seeds that methods are paired by", whole(1, 1000)}});
-  const std::vector<Setting> of_groups[] = {
+       seeds_setting({"1", "3", "5"})});
+  const SettingList of_groups[] = {
       {{"nets", "mlp", "mlp,lenet", "mlp,lenet", "networks to train; -: none",
         takes_networks_or_none()},
-       {"data", "glyphs", "glyphs", "glyphs", "data set of images", takes_data_set()},
-       {"optimizers", optimizers.smoke, optimizers.more, optimizers.more, "of the training",
+       data_setting("of images"),
+       {"optimizers", optimizers.smoke, optimizers.standard, optimizers.full, "of the training",
         takes_optimizers()},
-       {"epochs", "1", "4", "8", "epochs of training", whole(1, 10'000)},
-       {"batch", "128", "128", "128", "images of a step", whole(1, 100'000)},
-       {"train_samples", "1024", "8192", "16384", "training images; 0: all",
-        whole(0, 1'000'000'000)},
-       {"eval_samples", "500", "4000", "0", "test images; 0: all", whole(0, 1'000'000'000)}},
+       training_settings({"1", "4", "8"}, "128", {"1024", "8192", "16384"}, {"500", "4000", "0"})},
       {{"tuned_nets", "-", "-", "-", "trained networks to train on, .onnx files; -: none",
         takes_networks_or_none()},
        {"tuned_data", "glyphs", "glyphs", "glyphs", "data set of images", takes_data_set()},
        {"tuned_optimizers", "sgd", "sgd", "sgd", "of the training", takes_optimizers()},
-       {"tuned_epochs", "1", "1", "1", "epochs of training", whole(1, 10'000)},
-       {"tuned_batch", "128", "128", "128", "images of a step", whole(1, 100'000)},
        {"tuned_lr", "0.01", "0.01", "0.01", "learning rate", real(1e-9, 1e3)},
        {"tuned_warmup", "0", "0", "0", "steps of the rising learning rate",
         whole(0, 1'000'000'000)},
-       {"tuned_train_samples", "0", "0", "0", "training images; 0: all", whole(0, 1'000'000'000)},
-       {"tuned_eval_samples", "0", "0", "0", "test images; 0: all", whole(0, 1'000'000'000)}},
+       training_settings("1", "128", "0", "0", {.prefix = "tuned_"})},
       {{"text_nets", "-", "lstm-char", "lstm-char", "networks to train on a text; -: none",
         takes_networks_or_none()},
        {"text_data", "chain", "chain", "chain", "text", takes_data_set()},
        {"text_optimizers", "adam", "adam", "adam", "of the training", takes_optimizers()},
-       {"text_epochs", "1", "1", "1", "epochs of training", whole(1, 10'000)},
-       {"text_batch", "8", "8", "8", "windows of a step", whole(1, 100'000)},
-       {"text_train_samples", "16", "1920", "3840", "training windows; 0: all",
-        whole(0, 1'000'000'000)},
-       {"text_eval_samples", "8", "160", "160", "test windows; 0: all", whole(0, 1'000'000'000)}}};
+       training_settings("1", "8", {"16", "1920", "3840"}, {"8", "160", "160"},
+                         {.of = "window", .prefix = "text_"})}};
   for (const Group group : groups) add(of_groups[static_cast<std::size_t>(group)]);
   return settings;
 }
@@ -243,10 +224,7 @@ std::vector<TrainedNetwork> add_training(const ExperimentRun& run, Group group,
                                          const std::vector<Method>& methods,
                                          Conclusion& conclusion) {
   if (run.settings.text(key(group, "nets")) == "-") return {};
-  const std::string& name = run.settings.text(key(group, "data"));
-  run.say("loading " + name);
-  return add_training_on(run, group, net::load_dataset(name, run.folders.cache), methods,
-                         conclusion);
+  return add_training_on(run, group, load_data(run, key(group, "data")), methods, conclusion);
 }
 
 std::vector<TrainedNetwork> add_training_on(const ExperimentRun& run, Group group,
@@ -254,34 +232,37 @@ std::vector<TrainedNetwork> add_training_on(const ExperimentRun& run, Group grou
                                             const std::vector<Method>& methods,
                                             Conclusion& conclusion) {
   const std::int64_t count = run.settings.integer("workers");
-  std::vector<std::string> names;
-  for (const Method& method : methods) names.push_back(method.name);
   std::vector<TrainedNetwork> all;
   for (const std::string& net : run.settings.list(key(group, "nets"))) {
     for (const std::string& optimizer : run.settings.list(key(group, "optimizers"))) {
-      TrainTrial shared =
-          training_of(run.settings, net,
-                      {.optimizer = optimizer, .least_batch = count, .prefix = key(group, "")});
-      shared.options.workers = count;
       const std::string label =
           fmt::format("{}, {}", net.substr(net.find_last_of('/') + 1), optimizer);
-      auto study =
-          run_study<Trained>(run, {names, seeds_of(run), /*at_once=*/true, label + ": "},
-                             [&](std::size_t method, std::uint64_t seed) -> StudyRun<Trained> {
-                               const TrainTrial trial = trial_of(shared, methods[method], seed);
-                               Json point = point_of(trial, data);
-                               point["counted"] = "bits on the wire";
-                               return {std::move(point), [=, &data] { return train(trial, data); }};
-                             });
+      TrainingPlan plan{
+          .trial =
+              training_of(run.settings, net,
+                          {.optimizer = optimizer, .least_batch = count, .prefix = key(group, "")}),
+          .data = data.name(),
+          .seeds = seeds_of(run),
+          .at_once = true,
+          .prefix = label + ": "};
+      plan.trial.options.workers = count;
+      for (const Method& method : methods)
+        plan.methods.push_back({.name = method.name,
+                                .recipe = method.recipe,
+                                .change = method.change,
+                                .counted = {{"counted", "bits on the wire"}}});
+      auto study = run_training_study<Trained>(
+          run, data, plan,
+          [&](const TrainTrial& trial, std::size_t) { return train(trial, data); });
       const bool accuracy = study.runs[0][0].outcome.accuracy;
       SeedFigures scores = scores_of(study, accuracy);
       all.push_back({label, methods, std::move(study), accuracy, std::move(scores)});
       const TrainedNetwork& trained = all.back();
       judge(trained, conclusion);
-      say_diverged(trained.study, seeds_of(run), label + ": ", conclusion);
+      say_diverged(trained.study, plan.seeds, plan.prefix, conclusion);
       show(trained,
            fmt::format("{} on {}, {}, {}, {}", label, data.name(), counted(count, "worker"),
-                       counted(shared.options.epochs, "epoch"),
+                       counted(plan.trial.options.epochs, "epoch"),
                        counted(static_cast<std::int64_t>(trained.study.seeds()), "seed")),
            conclusion);
     }

@@ -18,8 +18,8 @@ struct Method {
   /// Key of the experiment's claim that the method loses at most kMostLost to the first one; empty:
   /// none is made.
   std::string claim = {};
-  /// Changes the options of the training (another optimizer, its rate); empty: none.
-  std::function<void(net::TrainOptions&)> options = {};
+  /// As TrainingMethod::change: another optimizer, its rate.
+  std::function<void(TrainTrial&)> change = {};
 };
 
 /// The float32 mean, what others are compared with.
@@ -90,12 +90,9 @@ enum class Group : std::uint8_t {
 std::string key(Group, const std::string& setting);
 /// The settings of an experiment that trains: its own, `workers`, `seeds`, and those of the groups
 /// whose keys its own have not.
-/// `optimizers` is what images are trained with, in smoke and other runs.
-struct Optimizers {
-  const char *smoke = "sgd", *more = "sgd";
-};
-std::vector<Setting> with_training(std::vector<Setting> own, const std::vector<Group>&,
-                                   const Optimizers& = {});
+/// `optimizers` is what images are trained with.
+SettingList with_training(SettingList own, const std::vector<Group>&,
+                          const BySize& optimizers = "sgd");
 /// Throws Error for a batch that its workers cannot share equally (each in so many parts as the
 /// setting micro_batches says, where there is one).
 void check_training(const Settings&);

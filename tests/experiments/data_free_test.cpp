@@ -44,7 +44,7 @@ TEST_CASE("data-free: every source calibrates, and its samples are written", "[s
   const ExperimentRun run = data_free_run(folder, {"seeds=2", "train_samples=256", "samples=16",
                                                    "samples_of_batch=16", "steps=20", "images=50"});
   Conclusion conclusion;
-  data_free::add_sources_on(run, testing::small_dataset(), conclusion);
+  data_free::add_sources(run, testing::small_dataset(), conclusion);
   REQUIRE(conclusion.tables.size() == 1);
   CHECK(conclusion.tables[0].rows.size() == 4);
   for (const auto& row : conclusion.tables[0].rows)

@@ -3,7 +3,6 @@
 #include <map>
 
 #include "experiments/dropcompute/steps.hpp"
-#include "experiments/dropcompute/training.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
 #include "tests/experiments/smoke_run.hpp"
@@ -53,7 +52,7 @@ TEST_CASE("dropcompute: trainings drop what their rules say", "[fast]") {
       "dropcompute", folder,
       {"seeds=2", "epochs=4", "train_samples=96", "eval_samples=50", "batch=48", "shares=0.1,0.5"});
   Conclusion conclusion;
-  add_training_on(run, workers::Group::images, testing::small_dataset(), conclusion);
+  add_training(run, workers::Group::images, testing::small_dataset(), conclusion);
   const auto [expected, held] = testing::held(conclusion, "expected");
   CHECK(expected == 5);
   CHECK(held == 5);
@@ -81,7 +80,7 @@ TEST_CASE("dropcompute: settings that are refused", "[fast]") {
     return message_of([&] {
       Conclusion conclusion;
       const ExperimentRun run = testing::smoke_run("dropcompute", folder, settings);
-      add_training_on(run, workers::Group::images, testing::small_dataset(), conclusion);
+      add_training(run, workers::Group::images, testing::small_dataset(), conclusion);
     });
   };
   CHECK_THAT(refused({"laws=norml(1,2)"}), Catch::Contains("did you mean 'normal'?"));

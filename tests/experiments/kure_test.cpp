@@ -107,7 +107,7 @@ TEST_CASE("kure: networks are trained with and without the penalty and quantized
       kure_run(folder, {"net=mlp", "data=glyphs", "seeds=2", "epochs=1", "train_samples=64",
                         "eval_samples=50", "factors=1,1.3", "accuracy_bits=3"});
   Conclusion conclusion;
-  add_training_on(run, testing::small_dataset(), conclusion);
+  add_training(run, testing::small_dataset(), conclusion);
   REQUIRE(conclusion.tables.size() == 2);
   CHECK(conclusion.tables[0].rows.size() == 3);      // layers
   CHECK(conclusion.tables[1].rows.size() == 1 + 3);  // float32; mse, pow2, detuned

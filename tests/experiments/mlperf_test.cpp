@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "experiments/engine/experiment.hpp"
-#include "experiments/mlperf/gates.hpp"
 #include "experiments/mlperf/scenarios.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/smoke_run.hpp"

@@ -3,7 +3,6 @@
 #include <set>
 
 #include "experiments/engine/experiment.hpp"
-#include "experiments/stochastic_pruning/methods.hpp"
 #include "experiments/stochastic_pruning/pruning_effect.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/smoke_run.hpp"

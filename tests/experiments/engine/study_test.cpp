@@ -124,11 +124,7 @@ TEST_CASE("one seed has no interval, and plans without methods are refused", "[f
 
 namespace {
 
-const std::vector<Setting> kKeys = {{"epochs", "3", "3", "3", ""},
-                                    {"batch", "8", "8", "8", ""},
-                                    {"train_samples", "64", "64", "64", ""},
-                                    {"eval_samples", "0", "0", "0", ""},
-                                    {"seeds", "2", "2", "2", ""}};
+const SettingList kKeys = {training_settings("3", "8", "64", "0"), seeds_setting("2")};
 
 Settings settings_of(std::vector<Setting> more = {}) {
   more.insert(more.end(), kKeys.begin(), kKeys.end());
@@ -166,16 +162,46 @@ TEST_CASE("training settings: rates of the experiment instead of the recommended
 }
 
 TEST_CASE("training settings: a second training by its prefix", "[fast]") {
-  const Settings two = settings_of({{"norm_epochs", "5", "5", "5", ""},
-                                    {"norm_batch", "16", "16", "16", ""},
-                                    {"norm_train_samples", "32", "32", "32", ""},
-                                    {"norm_eval_samples", "7", "7", "7", ""}});
+  const Settings two = settings_of(training_settings("5", "16", "32", "7", {.prefix = "norm_"}));
   const TrainTrial second = training_of(two, "mlp", {.prefix = "norm_"});
   CHECK(second.options.epochs == 5);
   CHECK(second.options.batch == 16);
   CHECK(second.train_samples == 32);
   CHECK(second.eval_samples == 7);
   CHECK(training_of(two, "mlp").options.epochs == 3);
+}
+
+TEST_CASE("training settings: shared rows stand where they are listed", "[fast]") {
+  const SettingList rows = {{"own", "1", "2", "3", "its own"},
+                            training_settings({"1", "4", "8"}, "16", {"64", "128", "0"}, "0",
+                                              {.of = "window", .least_batch = 2}),
+                            rate_settings(),
+                            seeds_setting({"1", "3", "5"}, "networks"),
+                            data_setting("of images")};
+  std::string keys;
+  for (const Setting& row : rows) keys += row.key + " ";
+  CHECK(keys == "own epochs batch train_samples eval_samples lr warmup seeds data ");
+  CHECK(std::string_view(rows[1].standard) == "4");
+  CHECK(std::string_view(rows[2].full) == "16");
+  CHECK(rows[2].takes.least == 2);
+  CHECK(rows[2].doc == "windows of a step");
+  CHECK(rows[3].doc == "training windows; 0: all");
+  CHECK(rows[7].doc == "seeds that networks are paired by");
+  CHECK(rows.back().doc == "data set of images");
+}
+
+TEST_CASE("a method changes a trial that has its recipe and seed", "[fast]") {
+  TrainingPlan plan = small_plan();
+  plan.methods[1].rate_factor = 0.5;
+  plan.methods[1].change = [](TrainTrial& trial) {
+    trial.options.epochs = static_cast<std::int64_t>(trial.seed);
+    trial.options.learning_rate = trial.recipe.empty() ? 0 : 2;
+  };
+  CHECK(plan.trial_of(1, 4).options.epochs == 4);
+  CHECK(plan.trial_of(1, 4).options.learning_rate == 1);
+  CHECK(plan.trial_of(0, 4).options.epochs == 1);
+  CHECK(recipe_in("float32") == Json::object());
+  CHECK(recipe_in("int8", {"weight"}).dump() == R"({"roles":{"weight":{"format":"int8"}}})");
 }
 
 TEST_CASE("training settings: seeds follow the run's", "[fast]") {

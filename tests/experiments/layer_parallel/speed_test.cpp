@@ -1,6 +1,5 @@
 // Stages that wait for their neighbours: by hand, and against the period of the slowest cycle.
-#include "experiments/layer_parallel/speed.hpp"
-
+#include "experiments/layer_parallel/training.hpp"
 #include "tests/catch.hpp"
 
 namespace numemu::speed_test {

@@ -1,8 +1,7 @@
 // Tables for LaTeX: booktabs, special characters, columns of numbers.
-#include "experiments/paper/tables.hpp"
-
 #include <algorithm>
 
+#include "experiments/paper/figures.hpp"
 #include "experiments/programs/program.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/json.hpp"

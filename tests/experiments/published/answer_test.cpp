@@ -1,6 +1,5 @@
 // The sentence that a conclusion opens with, and the figures of papers beside its claims.
-#include "experiments/published/answer.hpp"
-
+#include "experiments/published/systems.hpp"
 #include "formats/storage/json.hpp"
 #include "tests/catch.hpp"
 

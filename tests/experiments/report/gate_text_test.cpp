@@ -1,5 +1,4 @@
 // Gates in the report: a sentence, a column of the page, of Markdown and of CSV, only where judged.
-#include "experiments/report/gate_text.hpp"
 
 #include <algorithm>
 

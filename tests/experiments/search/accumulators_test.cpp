@@ -1,8 +1,7 @@
 // Units of a search: bits of their adders, what they take, and sizes of what they read.
-#include "experiments/search/accumulators.hpp"
-
 #include <algorithm>
 
+#include "experiments/search/space.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 

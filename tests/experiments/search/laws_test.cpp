@@ -1,9 +1,8 @@
 // Tables of laws: published figures of a normal law, files, and what is refused.
-#include "experiments/search/laws.hpp"
-
 #include <algorithm>
 #include <string>
 
+#include "experiments/search/ranking.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/npy.hpp"
 #include "tests/catch.hpp"
