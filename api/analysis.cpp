@@ -4,12 +4,25 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdlib>
+#include <map>
+#include <set>
+#include <tuple>
 
+#include "api/formats.hpp"
+#include "api/text/lists.hpp"
+#include "formats/analysis/cell_mse.hpp"
 #include "formats/analysis/comparison.hpp"
+#include "formats/analysis/distribution.hpp"
+#include "formats/analysis/error_figures.hpp"
+#include "formats/analysis/limits.hpp"
+#include "formats/codebooks/lloyd_max.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"
+#include "formats/portable/pairwise.hpp"
+#include "formats/scaling/quantize_blocks.hpp"
 #include "formats/scaling/scale_rule.hpp"
 #include "formats/storage/npy.hpp"
 #include "formats/storage/utf8.hpp"
@@ -231,6 +244,326 @@ Json analysis_json(const Analysis& s) {
                           {"power_of_two", choice_json(s.best->power_of_two, s.best->signal)}};
   }
   return json;
+}
+namespace {
+
+constexpr std::ptrdiff_t kLimitNumbers = std::ptrdiff_t{1} << 16;  // of a block limit
+constexpr int kWidestLimit = 12;                                   // bits
+const char* const kBest = "best";
+const char* const kPowerOfTwo = "power-of-two";
+
+double decibels(double signal, double square) { return 10 * portable::log10(signal / square); }
+
+// LawNumbers.
+
+/// A law or the numbers of a file.
+struct LawNumbers {
+  std::string name;
+  std::optional<Distribution> law = {}, folded = {};  ///< of x, and of |x| for formats without sign
+  std::vector<float> x = {};                          ///< draws or numbers
+  ArrayShape shape = {};                              ///< of a file
+  double signal = 0;  ///< mean of x^2: of the law where there is one
+};
+
+bool names_file(const std::string& text) {
+  return text.ends_with(".npy") || text.find('/') != std::string::npos;
+}
+
+LawNumbers law_numbers(const std::string& text, const AnalysisTableRequest& request) {
+  LawNumbers numbers{.name = text};
+  if (names_file(text)) {
+    if (request.n)
+      throw usage_error(fmt::format("--n: {} is a file with its own numbers, expected laws", text));
+    const Array array = read_npy(text);
+    if (array.type != ArrayType::float32)
+      throw Error(fmt::format("{}: dtype {}, expected float32", text, to_string(array.type)));
+    numbers.x.assign(array.as<float>(), array.as<float>() + array.elements());
+    numbers.shape = array.shape.empty() ? ArrayShape{1} : array.shape;
+    for (std::size_t i = 0; i < numbers.x.size(); ++i)
+      if (!std::isfinite(numbers.x[i]))
+        throw Error(
+            fmt::format("{}: element {} is {}, expected finite numbers", text, i, numbers.x[i]));
+    const auto n = std::ssize(numbers.x);
+    numbers.signal = pairwise_sum(n,
+                                  [&](std::int64_t i) {
+                                    const double v = numbers.x[static_cast<std::size_t>(i)];
+                                    return v * v;
+                                  }) /
+                     static_cast<double>(std::max<std::ptrdiff_t>(n, 1));
+    if (!(numbers.signal > 0))
+      throw Error(fmt::format("{}: expected numbers that are not all zero", text));
+    return numbers;
+  }
+  numbers.law = Distribution::parse(text, false);
+  numbers.folded = Distribution::parse(text, true);
+  numbers.signal = numbers.law->density().moments(-HUGE_VAL, HUGE_VAL).p2;
+  numbers.x.resize(static_cast<std::size_t>(request.n.value_or(kTableDraws)));
+  const RandomSource source{.seed = request.seed, .stream = Stream::data};
+#pragma omp parallel for schedule(static)
+  for (std::int64_t i = 0; i < std::ssize(numbers.x); ++i)
+    numbers.x[static_cast<std::size_t>(i)] =
+        static_cast<float>(numbers.law->draw(source, static_cast<std::uint64_t>(i)));
+  return numbers;
+}
+
+// Scalar formats.
+
+std::vector<float> magnitudes(const std::vector<float>& x) {
+  std::vector<float> all = x;
+  for (float& v : all) v = std::abs(v);
+  return all;
+}
+
+AnalyzedFormat analyze_scalar(const Format& f, const std::string& rule, const Rounding& rounding,
+                              const LawNumbers& numbers, std::uint64_t seed) {
+  if (f.bits > 16)
+    throw usage_error(
+        fmt::format("--format: '{}' has {} bits, expected at most 16", f.name, f.bits));
+  AnalyzedFormat row{
+      .format = f.name, .bits = static_cast<double>(f.bits), .rule = rule, .law = numbers.name};
+  const Conversion c{.format = &f, .rounding = rounding, .random = {.seed = seed}};
+  const bool power = rule == kPowerOfTwo, searched = rule == kBest || power;
+  const bool unsigned_law = numbers.law && !f.is_signed;
+  const auto by_rule = [&] {
+    const ScaleRule& found = find_scale_rule(rule);
+    row.rule = found.name;
+    const std::vector<float> folded = unsigned_law ? magnitudes(numbers.x) : std::vector<float>{};
+    const std::vector<float>& x = unsigned_law ? folded : numbers.x;
+    return static_cast<double>(found.scale({x.data(), std::ssize(x), &c}));
+  };
+  double square = 0;
+  if (numbers.law) {
+    const Density& law = (unsigned_law ? *numbers.folded : *numbers.law).density();
+    if (unsigned_law) row.law = numbers.folded->name();
+    if (rounding.stochastic()) {
+      const ScaleChoice choice = [&] {
+        if (!searched) return ScaleChoice{by_rule(), 0};
+        const BestScale best = best_scale(f, rounding, law);
+        return power ? best.power_of_two : best.real;
+      }();
+      row.scale = choice.scale;
+      square = mean_square_error(outcome_law(f, rounding, Overflow::saturate), choice.scale, law);
+    } else {
+      const CellMse mse(f, rounding, law, !unsigned_law);
+      row.scale = searched ? mse.best_scale(std::sqrt(numbers.signal), law.knots().back(), power)
+                           : by_rule();
+      square = mse(*row.scale);
+    }
+  } else {
+    row.kind = AnalyzedFormat::Kind::measured;
+    const std::vector<double> x(numbers.x.begin(), numbers.x.end());
+    if (searched) {
+      const BestScale best = best_scale(f, rounding, x.data(), std::ssize(x));
+      row.scale = power ? best.power_of_two.scale : best.real.scale;
+    } else {
+      row.scale = by_rule();
+    }
+    square = error_figures(outcome_law(f, rounding, Overflow::saturate), *row.scale, x.data(),
+                           std::ssize(x))
+                 .square.mean;
+  }
+  row.sqnr_db = decibels(numbers.signal, square);
+  return row;
+}
+
+// Block formats.
+
+/// Of a file as `quantize` has it: blocks or channels along the last axis. Draws have lines of a
+/// length that most blocks divide.
+BlockLayout layout_for(const BlockFormat& f, const LawNumbers& numbers) {
+  if (!numbers.shape.empty()) return block_layout(f, numbers.shape, -1);
+  const std::int64_t n = std::ssize(numbers.x);
+  const std::int64_t line = std::min(n, kTableLine);
+  return n % line == 0 ? block_layout(f, {n / line, line}, f.span == Span::channel ? 0 : 1)
+                       : block_layout(f, {1, n}, f.span == Span::channel ? 0 : 1);
+}
+
+AnalyzedFormat analyze_blocks(const BlockFormat& f, const std::string& rule,
+                              const Rounding& rounding, const LawNumbers& numbers,
+                              std::uint64_t seed) {
+  const BlockLayout layout = layout_for(f, numbers);
+  BlockQuantization how{.format = &f, .rule = &find_scale_rule(rule, f)};
+  how.element = {.format = f.element, .rounding = rounding, .random = {.seed = seed}};
+  if (f.tensor_scale) how.scale_rounding = RoundingMode::rne;
+  std::vector<float> y(numbers.x.size());
+  quantize_blocks(how, layout, numbers.x.data(), {}, y.data());
+  const auto sum = [&](const auto& term) {
+    return pairwise_sum(std::ssize(y), [&](std::int64_t i) {
+      const auto at = static_cast<std::size_t>(i);
+      return term(double{numbers.x[at]}, double{y[at]});
+    });
+  };
+  const double noise = sum([](double a, double b) { return (b - a) * (b - a); });
+  const double signal = sum([](double a, double) { return a * a; });
+  return {.format = f.name,
+          .bits = stored_bits(f, layout),
+          .rule = how.rule->name,
+          .law = numbers.name,
+          .kind = AnalyzedFormat::Kind::measured,
+          .sqnr_db = decibels(signal, noise)};
+}
+
+// Limits.
+
+/// What limits are computed for: element widths, rates, and blocks by width, size and scale.
+struct Asked {
+  std::set<int> widths;
+  std::set<double> rates;
+  std::set<std::tuple<int, std::int64_t, LimitScale>> blocks;
+};
+
+void add_limits(const LawNumbers& numbers, const Asked& asked, std::vector<AnalyzedFormat>& rows) {
+  const std::size_t own = rows.size();
+  std::map<double, double> lloyd;  // SQNR by the number of bits
+  const auto add = [&](std::string name, double bits, double relative) {
+    rows.push_back({.format = std::move(name),
+                    .bits = bits,
+                    .law = numbers.name,
+                    .kind = AnalyzedFormat::Kind::limit,
+                    .sqnr_db = decibels(1, relative)});
+  };
+  if (numbers.law) {
+    const Density& law = numbers.law->density();
+    for (const int bits : asked.widths) {
+      if (bits > kWidestLimit) continue;
+      const double mse = nearest_level_mse(lloyd_max(numbers.name, 1 << bits), law);
+      lloyd[bits] = decibels(numbers.signal, mse);
+      add(fmt::format("limit: Lloyd-Max, {} levels", 1 << bits), bits, mse / numbers.signal);
+    }
+    for (const double rate : asked.rates)
+      add("limit: rate-distortion (Shannon's bound)", rate,
+          shannon_bound(law, rate) / numbers.signal);
+  }
+  for (const auto& [bits, size, scale] : asked.blocks)
+    add(fmt::format("limit: {} levels, {} scales, blocks of {}", 1 << bits,
+                    scale == LimitScale::e8m0 ? "E8M0" : "E4M3", size),
+        bits + 8.0 / static_cast<double>(size),
+        block_limit(numbers.x.data(), std::min(std::ssize(numbers.x), kLimitNumbers), size,
+                    1 << bits, scale));
+  for (std::size_t i = 0; i < own; ++i) {
+    AnalyzedFormat& row = rows[i];
+    if (row.law != numbers.name || row.kind != AnalyzedFormat::Kind::exact) continue;
+    if (const auto found = lloyd.find(row.bits); found != lloyd.end())
+      row.to_lloyd_db = row.sqnr_db - found->second;
+  }
+}
+
+const char* kind_text(AnalyzedFormat::Kind kind) {
+  return kind == AnalyzedFormat::Kind::exact      ? "exact"
+         : kind == AnalyzedFormat::Kind::measured ? "measured"
+                                                  : "limit";
+}
+
+}  // namespace
+
+AnalysisTable analyze_table(const AnalysisTableRequest& request) {
+  AnalysisTable table{.rounding = parse_rounding(request.rounding),
+                      .n = request.n.value_or(kTableDraws),
+                      .seed = request.seed};
+  if (table.n < 1) throw usage_error(fmt::format("--n: expected at least 1, found {}", table.n));
+  struct Task {
+    const Format* scalar = nullptr;
+    const BlockFormat* block = nullptr;
+    std::string rule;
+  };
+  const std::vector<std::string> rules = expanded_lists(request.rules);
+  std::vector<Task> tasks;
+  Asked asked;
+  const auto add = [&](const std::string& name) {
+    const std::string meant = block_format_meant(name);
+    Task task;
+    if (meant.empty()) {
+      task.scalar = &find_scalar_format(name);
+      task.rule = kBest;
+    } else {
+      task.block = &find_block_format(meant);
+      task.rule = task.block->default_rule;
+    }
+    bool served = rules.empty();
+    if (rules.empty()) tasks.push_back(task);
+    std::string refused;
+    for (const std::string& rule : rules) {
+      try {
+        task.rule = rule;
+        if (task.block != nullptr) find_scale_rule(rule, *task.block);
+        if (task.scalar != nullptr && rule != kBest && rule != kPowerOfTwo) find_scale_rule(rule);
+      } catch (const Error& error) {
+        refused = error.what();
+        continue;
+      }
+      tasks.push_back(task);
+      served = true;
+    }
+    if (!served) throw usage_error(fmt::format("--scale-rule: {}", refused));
+    const Format& element = task.block != nullptr ? *task.block->element : *task.scalar;
+    if (task.scalar != nullptr) asked.widths.insert(element.bits);
+    if (task.block == nullptr) return;
+    const BlockFormat& f = *task.block;
+    if (f.affine != Affine::sym || f.span != Span::block || element.bits > 8) return;
+    if (f.power_of_two_scale()) asked.blocks.insert({element.bits, f.size, LimitScale::e8m0});
+    if (f.scale->name == "float8_e4m3fn")
+      asked.blocks.insert({element.bits, f.size, LimitScale::e4m3});
+  };
+  for (const std::string& name : format_list(request.formats)) add(name);
+  if (tasks.empty()) throw usage_error("--format: expected at least one format");
+  const std::vector<std::string> texts = expanded_lists(request.numbers);
+  table.files = std::ranges::all_of(texts, names_file);
+  for (const std::string& text : texts) {
+    const LawNumbers numbers = law_numbers(text, request);
+    std::vector<AnalyzedFormat> rows(tasks.size());
+    std::vector<std::string> errors(tasks.size());
+#pragma omp parallel for schedule(dynamic)
+    for (std::size_t i = 0; i < tasks.size(); ++i) {
+      const Task& task = tasks[i];
+      try {
+        rows[i] = task.scalar != nullptr
+                      ? analyze_scalar(*task.scalar, task.rule, table.rounding, numbers, table.seed)
+                      : analyze_blocks(*task.block, task.rule, table.rounding, numbers, table.seed);
+      } catch (const Error& error) {
+        errors[i] = error.what();
+      }
+    }
+    for (const std::string& error : errors)
+      if (!error.empty()) throw usage_error(error);
+    asked.rates.clear();
+    for (const AnalyzedFormat& row : rows) asked.rates.insert(std::round(row.bits * 100) / 100);
+    add_limits(numbers, asked, rows);
+    table.rows.insert(table.rows.end(), rows.begin(), rows.end());
+  }
+  return table;
+}
+
+Json analysis_table_json(const AnalysisTable& table) {
+  Json rows = Json::array();
+  for (const AnalyzedFormat& row : table.rows) {
+    rows.push_back({{"format", row.format},
+                    {"bits", row.bits},
+                    {"scale_rule", row.rule.empty() ? Json() : Json(row.rule)},
+                    {"dist", row.law},
+                    {"kind", kind_text(row.kind)},
+                    {"scale", row.scale ? Json(*row.scale) : Json()},
+                    {"sqnr_db", row.sqnr_db},
+                    {"to_lloyd_max_db", row.to_lloyd_db ? Json(*row.to_lloyd_db) : Json()}});
+  }
+  return {{"rounding", to_string(table.rounding)},
+          {"overflow", to_string(Overflow::saturate)},
+          {"n", table.n},
+          {"seed", table.seed},
+          {"rows", rows}};
+}
+
+std::string analysis_table_csv(const AnalysisTable& table) {
+  const auto number = [](const std::optional<double>& x) {
+    return x ? fmt::format("{}", *x) : std::string();
+  };
+  std::string text =
+      "format,bits,scale_rule,dist,kind,scale,sqnr_db,to_lloyd_max_db,rounding,overflow\n";
+  for (const AnalyzedFormat& row : table.rows)
+    text += fmt::format("\"{}\",{},\"{}\",\"{}\",{},{},{},{},\"{}\",{}\n", row.format, row.bits,
+                        row.rule, row.law, kind_text(row.kind), number(row.scale), row.sqnr_db,
+                        number(row.to_lloyd_db), to_string(table.rounding),
+                        to_string(Overflow::saturate));
+  return text;
 }
 
 }  // namespace numemu::api

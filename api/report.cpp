@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <set>
 
-#include "api/report_figures.hpp"
 #include "api/studies.hpp"
 #include "experiments/engine/losses_file.hpp"
 #include "experiments/engine/row_store.hpp"
@@ -13,6 +13,7 @@
 #include "experiments/paper/figures.hpp"
 #include "experiments/published/systems.hpp"
 #include "experiments/report/record.hpp"
+#include "experiments/systems/page.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/json_reader.hpp"
@@ -119,6 +120,12 @@ StudyFiles read_study(const std::string& folder) {
   return study;
 }
 
+void tell_figures(const experiments::WrittenFigures& written, const std::string& folder,
+                  const Context& context) {
+  context.say(fmt::format("{}: {} figures, {} tables", folder, written.figures, written.tables));
+  if (!written.pdf) context.warn("no PDF: rsvg-convert is not installed (Debian: librsvg2-bin)");
+}
+
 }  // namespace
 
 std::string cite(const std::string& folder) {
@@ -127,12 +134,6 @@ std::string cite(const std::string& folder) {
   const experiments::Citation citation =
       experiments::citation_of(study.rows, input.sweep, input.experiment, input.program);
   return experiments::citation_text(citation) + "\n" + experiments::bibtex(citation);
-}
-
-void tell_figures(const experiments::WrittenFigures& written, const std::string& folder,
-                  const Context& context) {
-  context.say(fmt::format("{}: {} figures, {} tables", folder, written.figures, written.tables));
-  if (!written.pdf) context.warn("no PDF: rsvg-convert is not installed (Debian: librsvg2-bin)");
 }
 
 WrittenReport write_report(const std::string& folder, const ReportPaths& paths,
@@ -159,6 +160,69 @@ WrittenReport write_report(const std::string& folder, const ReportPaths& paths,
   if (study.experiment.is_object())
     answer = experiments::answer_of(experiments::read_experiment(study.experiment));
   return {std::move(rows), unfinished, std::move(answer)};
+}
+namespace {
+
+/// Folders in `folder` that hold a conclusion, by name.
+std::vector<std::string> concluded_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code none;  // what cannot be looked at holds no conclusion
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (std::filesystem::is_regular_file(entry.path() / "experiment.json", none))
+      names.push_back(entry.path().filename().string());
+  std::ranges::sort(names);
+  return names;
+}
+
+/// From the folder of `page` to the report of a run, or to its conclusion where it has no report.
+std::string link_to(const std::filesystem::path& run, const std::string& page) {
+  const std::filesystem::path to =
+      run / (std::filesystem::exists(run / "report.html") ? "report.html" : "experiment.json");
+  return to.lexically_relative(std::filesystem::absolute(page).lexically_normal().parent_path())
+      .generic_string();
+}
+
+}  // namespace
+
+bool holds_experiments(const std::string& folder) {
+  return !std::filesystem::exists(folder + "/experiment.json") && !experiments::has_rows(folder) &&
+         !concluded_in(folder).empty();
+}
+
+WrittenSystems write_systems(const std::string& folder, const std::string& html,
+                             const std::string& markdown, const std::string& figures,
+                             const Context& context) {
+  if (!figures.empty()) {
+    require_writable_folder(figures);
+    experiments::require_drawing(experiments::embedded_assets());
+  }
+  for (const std::string& path : {html, markdown})
+    if (!path.empty()) require_replaceable(path);
+  require_distinct_paths({{"--out", html, false}, {"--markdown", markdown, false}}, {});
+  std::vector<experiments::ConcludedRun> runs;
+  for (const std::string& name : concluded_in(folder)) {
+    const std::string path = folder + "/" + name + "/experiment.json";
+    runs.push_back({name, "", experiments::read_experiment(parse_json(read_text(path), path))});
+  }
+  const auto linked = [&](const std::string& page) {
+    for (experiments::ConcludedRun& run : runs)
+      run.link = link_to(std::filesystem::absolute(folder).lexically_normal() / run.name, page);
+  };
+  if (!markdown.empty()) {
+    linked(markdown);
+    write_atomically(markdown, {experiments::systems_markdown(runs)});
+  }
+  if (!html.empty()) {
+    linked(html);
+    write_atomically(html, {experiments::systems_html(runs, experiments::embedded_assets())});
+  }
+  if (!figures.empty())
+    tell_figures(
+        experiments::write_paper(
+            experiments::systems_paper(runs, experiments::embedded_assets()),
+            {{"systems", experiments::latex_table(experiments::systems_table(runs))}}, figures),
+        figures, context);
+  return {experiments::answer(experiments::tally(runs)), runs.size()};
 }
 
 }  // namespace numemu::api

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <exception>
+#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "api/oracle.hpp"
 #include "api/oracle/records.hpp"
+#include "emu/oracle/evaluate.hpp"
 #include "emu/oracle/files/sv_package.hpp"
 #include "emu/unit/description/json.hpp"
 #include "formats/error.hpp"
@@ -229,6 +231,31 @@ void Vectors::write_file(FileForm form, const std::string& path,
     files.add_text("vectors", path, all);
   }
   files.publish();
+}
+
+Verified verify_records(const oracle::Subject& subject, const oracle::Records& records,
+                        const Equality& equality, bool flags, bool explained) {
+  const oracle::Layout layout = oracle::layout_of(subject);
+  oracle::require_codes(layout, records, true);
+  oracle::Compared compared;
+  compared.tolerance = equality.tolerance;
+  compared.most_mismatches = equality.most_mismatches;
+  compared.flags = flags && oracle::find_field(layout, "flags") >= 0;
+  compared.place = "record";
+  Verified verified{oracle::Judge(subject, compared), compared.name, nullptr, nullptr};
+  verified.place = "record";
+  std::int64_t first = 0;
+  verified.complete = verified.judge.judge([&](std::int64_t most, oracle::Records& batch) {
+    const std::int64_t n = std::min(most, records.size - first);
+    batch = oracle::slice(layout, records, first, n);
+    batch.classes = records.classes;
+    std::copy_n(records.class_of.begin() + first, n, batch.class_of.begin());
+    std::iota(batch.line.begin(), batch.line.end(), first);
+    first += n;
+    return n != 0;
+  });
+  if (explained) verified.explanation = oracle::explain(verified.judge);
+  return verified;
 }
 
 }  // namespace numemu::api

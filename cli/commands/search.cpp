@@ -1,6 +1,5 @@
 // numemu search: thousands of formats and scales ranked for a network or a law, the best measured.
-#include "api/search.hpp"
-
+#include "api/studies.hpp"
 #include "cli/command.hpp"
 #include "cli/experiment_run.hpp"
 #include "cli/network_options.hpp"

@@ -8,7 +8,7 @@
 
 #include "api/cluster/ranks.hpp"
 #include "api/networks.hpp"
-#include "api/text/metrics_table.hpp"
+#include "api/task_metrics.hpp"
 #include "cli/command.hpp"
 #include "cli/format_names.hpp"
 #include "cli/network_options.hpp"

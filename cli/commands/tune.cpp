@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "api/networks.hpp"
-#include "api/text/metrics_table.hpp"
+#include "api/task_metrics.hpp"
 #include "api/text/table.hpp"
 #include "cli/command.hpp"
 #include "cli/format_names.hpp"

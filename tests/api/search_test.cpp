@@ -1,8 +1,7 @@
 // A search's request as that of its experiment.
-#include "api/search.hpp"
-
 #include <algorithm>
 
+#include "api/studies.hpp"
 #include "formats/error.hpp"
 #include "tests/catch.hpp"
 
