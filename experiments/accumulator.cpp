@@ -2,7 +2,9 @@
 // networks, predicted and measured.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 
 #include "experiments/accumulator/law_sums.hpp"
@@ -14,6 +16,7 @@
 #include "experiments/report/record.hpp"
 #include "formats/error.hpp"
 #include "formats/portable/math.hpp"
+#include "policies/notes/notes.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -101,6 +104,7 @@ struct NetResult {
   std::string net;
   std::vector<std::string> units;
   std::vector<Row> rows;
+  std::vector<std::string> notes;
 };
 
 NetResult sweep_net(const ExperimentRun& run, const std::string& net) {
@@ -108,7 +112,7 @@ NetResult sweep_net(const ExperimentRun& run, const std::string& net) {
   net::Dataset dataset = net::load_dataset(run.settings.text("data"), run.folders.cache);
   TrainedNet trained = load_with_data(net, dataset, run.folders);
   Json role = {{"format", run.settings.text("net_format")}}, points = Json::array();
-  NetResult out{net, run.settings.list("net_units"), {}};
+  NetResult out{net, run.settings.list("net_units"), {}, {}};
   out.units.emplace_back("exact");
   for (const std::string& unit : out.units) points.push_back({{"gemms.fprop.unit", unit}});
   const Json base = {{"numemu_recipe", 1}, {"roles", {{"weight", role}, {"activation", role}}}};
@@ -127,25 +131,32 @@ NetResult sweep_net(const ExperimentRun& run, const std::string& net) {
   run_sweep(config, bench, store, folder, run.shard, run.hooks);
   if (!run.shard.whole()) throw OthersMissing();
   out.rows = merge_rows(folder);
+  out.notes = policies::notes_on_outputs(
+      bench.trained.graph, "the accumulators of all its layers are judged by that one");
   return out;
 }
 
 void study_nets(const ExperimentRun& run, Conclusion& out) {
   ResultTable smallest{"The first accumulator of the list that keeps each network's accuracy",
-                       {"network", "accumulator", "difference to exact sums, points",
-                        "95 % interval", "output SQNR dB predicted", "measured"},
+                       {"network", "accumulator", "difference to float32, points", "95 % interval",
+                        "output SQNR dB predicted", "measured"},
                        {}};
   Judged judged;
   const double most = run.settings.number("most_loss");
   for (const std::string& net : run.settings.list("nets")) {
     if (net == "-") return;
     const NetResult result = sweep_net(run, net);
+    std::ranges::copy(result.notes, std::back_inserter(out.sentences));
     const std::vector<Record> records = read_records(result.rows);
+    const Measure& measure = *records.at(0).judged.measure;
+    const std::string difference_title =
+        measure.factor == 100 ? "difference to float32, points" : "difference to float32";
+    smallest.header[2] = difference_title;
     ResultTable table{
         fmt::format("{}, operands in {}: by accumulator", net, run.settings.text("net_format")),
-        {"accumulator", "output SQNR dB predicted", "measured", "top-1 %",
-         "difference to float32, points", "95 % interval", "layers predicted", "within 1 dB",
-         "median distance dB", "95th percentile", "largest"},
+        {"accumulator", "output SQNR dB predicted", "measured", value_title(measure),
+         difference_title, "95 % interval", "layers predicted", "within 1 dB", "median distance dB",
+         "95th percentile", "largest"},
         {}};
     bool found = false;
     for (std::size_t i = 0; i < records.size(); ++i) {
@@ -163,7 +174,6 @@ void study_nets(const ExperimentRun& run, Conclusion& out) {
                    kLayerHolds);
       }
       std::ranges::sort(distances);
-      const Measure& measure = *r.judged.measure;
       const std::vector<std::string> difference = {
           figure_text(measure, r.judged.difference, true),
           interval_text(measure, r.judged.difference_low, r.judged.difference_high, true)};
@@ -188,7 +198,6 @@ void study_nets(const ExperimentRun& run, Conclusion& out) {
     if (!found) smallest.rows.push_back({net, "none", "-", "-", "-", "-"});
     out.tables.push_back(std::move(table));
   }
-  smallest.header[2] = "difference to float32, points";
   out.add(judged.findings(), "layers");
   out.tables.insert(out.tables.begin(), smallest);
 }

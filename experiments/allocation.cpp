@@ -23,6 +23,7 @@
 #include "formats/storage/atomic_file.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "formats/suggest.hpp"
+#include "policies/notes/notes.hpp"
 
 namespace numemu::experiments {
 namespace {
@@ -334,6 +335,13 @@ Conclusion run_allocation(const ExperimentRun& run) {
 
   Conclusion conclusion;
   conclusion.sentences = baseline_notes(bench.trained);
+  std::ranges::move(policies::notes_on_outputs(
+                        bench.trained.graph,
+                        kind == LossKind::cross_entropy
+                            ? "mixtures are chosen by the loss of its targets"
+                            : "mixtures are chosen by that one: a layer of the others alone costs "
+                              "nothing and gets the cheapest option"),
+                    std::back_inserter(conclusion.sentences));
   std::ranges::copy(front.sentences, std::back_inserter(conclusion.sentences));
   std::ranges::move(chosen_sentences(table, all), std::back_inserter(conclusion.sentences));
   conclusion.tables = {sensitivity_of(table, weight_granularity(run.settings)),

@@ -26,6 +26,7 @@
 #include "policies/bits/effective_bits.hpp"
 #include "policies/calibrate/reference.hpp"
 #include "policies/canonical_json.hpp"
+#include "policies/notes/notes.hpp"
 #include "policies/tuning/run_steps.hpp"
 
 namespace numemu::experiments {
@@ -345,6 +346,9 @@ Conclusion run_post_training(const ExperimentRun& run) {
 
   Conclusion conclusion;
   conclusion.sentences = baseline_notes(trained);
+  std::ranges::move(
+      policies::notes_on_outputs(trained.graph, "chains are compared by its targets alone"),
+      std::back_inserter(conclusion.sentences));
   if (!left_out.empty())
     conclusion.sentences.push_back(
         fmt::format("Note: Chains are done without {}, as the targets are numbers and not classes, "

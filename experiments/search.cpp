@@ -20,6 +20,7 @@
 #include "formats/error.hpp"
 #include "formats/scaling/scale_rule.hpp"
 #include "formats/storage/json_reader.hpp"
+#include "policies/notes/notes.hpp"
 #include "policies/tuning/tune_step.hpp"
 
 namespace numemu::experiments {
@@ -231,6 +232,9 @@ Conclusion run_network(const ExperimentRun& run) {
     said.push_back(fmt::format("{}: the data set has {} test samples, all of which were taken.",
                                settings.named("images"), bench.eval_images));
   std::ranges::move(notes, std::back_inserter(said));
+  std::ranges::move(
+      policies::notes_on_outputs(bench.trained.graph, "configurations are ranked by that one"),
+      std::back_inserter(said));
   conclusion.sentences.insert(conclusion.sentences.begin(), said.begin(), said.end());
   conclusion.tables.push_back(ranked_table(space, ranking, 20));
   if (measured.empty()) {
