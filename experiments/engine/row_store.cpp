@@ -32,12 +32,16 @@ std::string text_of(const std::string& path) {
   return file.read(file.left());
 }
 
-/// Complete lines of a file; what follows the last newline is a killed program's.
+/// Complete lines of a file. What follows the last newline is a row that an editor left so, or what
+/// a killed program wrote of one: no part of a row is an object.
 std::vector<std::string> complete_lines(const std::string& path) {
   std::vector<std::string> lines;
   const std::string text = text_of(path);
-  for (std::size_t at = 0, end; (end = text.find('\n', at)) != std::string::npos; at = end + 1)
+  std::size_t at = 0;
+  for (std::size_t end; (end = text.find('\n', at)) != std::string::npos; at = end + 1)
     lines.push_back(text.substr(at, end - at));
+  if (at < text.size() && Json::parse_or_null(text.substr(at)).is_object())
+    lines.push_back(text.substr(at));
   return lines;
 }
 

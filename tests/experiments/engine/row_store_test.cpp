@@ -80,6 +80,19 @@ TEST_CASE("a file cut at any byte resumes to the same bytes", "[fast]") {
   }
 }
 
+TEST_CASE("a last row without a newline is a row, part of one is none", "[fast]") {
+  Folder folder;
+  const std::string path = folder.path + "/rows.jsonl", first = line_of("a") + "\n",
+                    last = line_of("b");
+  put(path, first + last);
+  CHECK(merge_rows(folder.path).size() == 2);
+  CHECK(stored_keys(folder.path).size() == 2);
+  CHECK(RowStore(folder.path, {}, kKeys, Existing::resume).kept() == 2);
+  CHECK(content(path) == with_digest(line_of("a")) + "\n" + with_digest(last) + "\n");
+  put(path, first + last.substr(0, last.size() - 1));
+  CHECK(merge_rows(folder.path).size() == 1);
+}
+
 TEST_CASE("points added in front keep known rows through a kill", "[fast]") {
   Folder folder;
   finish(folder.path, {}, {"b", "c"});
