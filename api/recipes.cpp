@@ -14,8 +14,7 @@ bool is_text(const std::string& recipe) { return recipe.starts_with('{'); }
 }  // namespace
 
 std::string recipe_path(const std::string& name, const Folders& folders) {
-  return name.empty() || is_text(name) ? name
-                                       : experiments::recipe_file(name, folders.data, "--recipe");
+  return name.empty() || is_text(name) ? name : experiments::recipe_file(name, folders.data, "");
 }
 
 std::string recipe_where(const std::string& path) { return is_text(path) ? "recipe" : path; }

@@ -14,6 +14,7 @@
 #include "cli/command.hpp"
 #include "cli/talk.hpp"
 #include "formats/error.hpp"
+#include "formats/joined.hpp"
 #include "formats/suggest.hpp"
 
 namespace numemu::cli {
@@ -54,12 +55,17 @@ CLI::Validator real_number(const char* expected, const char* help, Legal legal) 
 /// One line with the nearest known option; CLI11 lists every unmatched word.
 std::string problem_of(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<CLI::App*> chosen = app.get_subcommands();
-  if (chosen.empty()) return error.what();
+  if (chosen.empty()) {
+    const std::string given = app.remaining().empty() ? "" : app.remaining().front();
+    return given.starts_with('-') ? unknown_name("option", given, {"--help", "--version"})
+                                  : error.what();
+  }
   const CLI::App& command = *chosen.front();
   const std::vector<std::string> rest = command.remaining();
   if (rest.empty()) return command.get_name() + ": " + error.what();
   if (!rest.front().starts_with('-'))
-    return fmt::format("{}: unexpected argument '{}'", command.get_name(), rest.front());
+    return fmt::format("{0}: unexpected argument '{1}'; numemu {0} --help lists what is expected",
+                       command.get_name(), rest.front());
   std::vector<std::string> known;
   for (const CLI::Option* option : command.get_options()) {
     for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
@@ -188,6 +194,19 @@ std::vector<ShownOption> Command::shown() const {
   return all;
 }
 
+/// Of the first required option that is not given: the words that it takes, where they are few.
+std::string Command::missing_words() const {
+  constexpr std::size_t kMost = 12;
+  for (const CLI::Option* option : std::as_const(app_).get_options()) {
+    const auto kept = kept_.find(option);
+    if (!option->get_required() || option->count() > 0 || kept == kept_.end()) continue;
+    const std::vector<std::string> words =
+        kept->second.words ? kept->second.words() : std::vector<std::string>();
+    return words.size() <= kMost ? joined(words, ", ") : std::string();
+  }
+  return "";
+}
+
 Program::Program(const std::string& name, const std::string& help, const std::string& version)
     : app_(std::make_unique<CLI::App>(help, name)) {
   app_->set_version_flag("--version", version);
@@ -209,8 +228,10 @@ Command& Program::add(const std::string& name, Action action) {
 void Program::require_listed(const std::string& name) const {
   std::vector<std::string> names;
   for (const Listed& command : listed_) names.push_back(command.name);
-  if (std::ranges::find(names, name) == names.end())
-    throw usage_error(unknown_name("command", name, names));
+  if (std::ranges::find(names, name) != names.end()) return;
+  if (name == "help")
+    throw usage_error("unknown command 'help'; did you mean 'numemu --help' or 'COMMAND --help'?");
+  throw usage_error(unknown_name("command", name, names));
 }
 
 std::vector<ShownOption> Program::options(const std::string& name) const {
@@ -246,7 +267,14 @@ Action Program::parse(int argc, char** argv) {
       return kFine;
     };
   } catch (const CLI::ParseError& error) {
-    throw usage_error(problem_of(*app_, error));
+    std::string problem = problem_of(*app_, error);
+    const bool lacks = dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
+    for (const auto& command : commands_) {
+      if (!lacks || !command->app_.parsed()) continue;
+      if (const std::string words = command->missing_words(); !words.empty())
+        problem += ": " + words;
+    }
+    throw usage_error(problem);
   }
   const auto chosen =
       std::ranges::find_if(commands_, [](const auto& c) { return c->app_.parsed(); });

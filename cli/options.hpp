@@ -91,6 +91,7 @@ class Command {
   friend class Program;
   Command(CLI::App& app, Action action) : app_(app), action_(std::move(action)) {}
   std::vector<ShownOption> shown() const;
+  std::string missing_words() const;
 
   /// What CLI11 does not keep of an option.
   struct Kept {

@@ -31,7 +31,53 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 // A hostile name may be long; beyond this length the rest cannot make a useful suggestion.
 constexpr std::size_t kLongestName = 256;
-constexpr std::size_t kMostListed = 12;  // names that still fit on the one line of an error
+// What still fits on the one line of an error: so many names, or names of so many characters.
+constexpr std::size_t kMostListed = 12, kMostCharacters = 160;
+constexpr std::size_t kMostNear = 4;
+
+/// Where a user finds all names of a kind of which there are many.
+struct Listed {
+  std::string_view kind, command;
+};
+constexpr Listed kListed[] = {{"format", "formats"},      {"scalar format", "formats"},
+                              {"unit", "units"},          {"experiment", "experiment"},
+                              {"recipe", "train --help"}, {"command", "--help"}};
+
+std::string joined_names(const std::vector<std::string>& names, std::size_t most) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), most); ++i)
+    text.append(i == 0 ? "" : ", ").append(names[i]);
+  return text;
+}
+
+/// The known names of which the unknown one is a part, in their order.
+std::vector<std::string> names_with(std::string_view part, const std::vector<std::string>& known) {
+  constexpr std::size_t kShortest = 3;
+  std::vector<std::string> found;
+  const auto same = [](char x, char y) { return lower(x) == lower(y); };
+  for (const std::string& name : known) {
+    if (part.size() >= kShortest &&
+        std::search(name.begin(), name.end(), part.begin(), part.end(), same) != name.end())
+      found.push_back(name);
+  }
+  return found;
+}
+
+/// The known names, each once, from the nearest on; of a long name what it begins with may be near.
+std::vector<std::string> by_distance(std::string_view name, const std::vector<std::string>& known) {
+  std::vector<std::pair<std::size_t, std::size_t>> order;
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    const std::size_t beginning = edit_distance(name, known[i].substr(0, name.size())) + 1;
+    order.emplace_back(std::min(edit_distance(name, known[i]), beginning), i);
+  }
+  std::sort(order.begin(), order.end());
+  std::vector<std::string> sorted;
+  for (const auto& [distance, i] : order) {
+    if (std::find(sorted.begin(), sorted.end(), known[i]) == sorted.end())
+      sorted.push_back(known[i]);
+  }
+  return sorted;
+}
 
 }  // namespace
 
@@ -73,11 +119,26 @@ std::string unknown_name(std::string_view kind, std::string_view name,
   std::string text = "unknown ";
   text.append(kind).append(" '").append(name).append("'");
   if (known.empty()) return text;
-  if (const auto meant = suggested_name(name, known))
-    return text + "; did you mean '" + *meant + "'?";
-  if (known.size() > kMostListed) return text;
-  text += "; known: " + known[0];
-  for (std::size_t i = 1; i < known.size(); ++i) text += ", " + known[i];
+  name = name.substr(0, kLongestName);
+  const std::vector<std::string> with = names_with(name, known);
+  std::optional<std::string> meant = suggested_name(name, known);
+  // What is a part of several names may mean any of them: fp8 is not fp4, and int is not int2.
+  if (!with.empty() && meant) {
+    const std::size_t least = edit_distance(name, *meant);
+    const auto as_near = std::count_if(with.begin(), with.end(), [&](const std::string& other) {
+      return edit_distance(name, other) == least;
+    });
+    if (least > 1 || as_near != 1) meant = std::nullopt;
+  }
+  if (with.size() == 1 && !meant) meant = with.front();
+  if (meant) return text + "; did you mean '" + *meant + "'?";
+  const std::string all = joined_names(known, known.size());
+  const bool few = known.size() <= kMostListed || all.size() <= kMostCharacters;
+  if (few && with.empty()) return text + "; known: " + all;
+  text += "; near: " + joined_names(with.empty() ? by_distance(name, known) : with, kMostNear);
+  for (const Listed& listed : kListed) {
+    if (listed.kind == kind) text.append("; all: numemu ").append(listed.command);
+  }
   return text;
 }
 

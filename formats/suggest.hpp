@@ -23,8 +23,8 @@ std::optional<std::string> suggested_name(std::string_view name,
                                           const std::vector<std::string>& known);
 
 /// The message of every command for an unknown name: "unknown KIND 'NAME'; did you mean
-/// 'NEAREST'?" with the suggested name, else "unknown KIND 'NAME'; known: A, B" for at most 12
-/// names, else the first part alone.
+/// 'NEAREST'?" with the suggested name, else "...; known: A, B" where all fit on the line, else
+/// "...; near: A, B" with those that NAME is a part of, or the nearest, and what lists all.
 std::string unknown_name(std::string_view kind, std::string_view name,
                          const std::vector<std::string>& known);
 

@@ -1,6 +1,8 @@
 // Cold: a negligible share of any run (docs/build.md).
 #include "emu/oracle/operation.hpp"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <bit>
 #include <compare>
@@ -124,9 +126,8 @@ Operation parse_operation(std::string_view text) {
       return static_cast<Operation>(i);
   }
   const std::vector<std::string> known(kNames.begin(), kNames.end());
-  std::string message = unknown_name("operation", text, known);
-  if (message.ends_with('\'')) message += "; known: " + joined(known, ", ");
-  throw Error(message);
+  if (suggested_name(text, known)) throw Error(unknown_name("operation", text, known));
+  throw Error(fmt::format("unknown operation '{}'; known: {}", text, joined(known, ", ")));
 }
 
 ExactResult exact_quotient_of(const Value& a, const Value& b) {

@@ -7,7 +7,6 @@
 #include <filesystem>
 
 #include "formats/error.hpp"
-#include "formats/joined.hpp"
 #include "formats/storage/json_reader.hpp"
 #include "formats/suggest.hpp"
 #include "policies/recipe/recipe.hpp"
@@ -47,8 +46,8 @@ std::string recipe_file(const std::string& given, const std::string& data,
   if (given.find_first_of("./") != given.npos || fs::exists(given, none)) return given;
   const std::vector<std::string> names = shipped_recipes(data, true);
   if (std::find(names.begin(), names.end(), given) == names.end())
-    throw Error(fmt::format("{}: {}; expected a file or one of {}", where,
-                            unknown_name("recipe", given, names), joined(names, ", ")));
+    throw Error(fmt::format("{}{}{}; expected a file or a shipped recipe", where,
+                            where.empty() ? "" : ": ", unknown_name("recipe", given, names)));
   return (folder_of(data) / (given + ".json")).string();
 }
 

@@ -76,6 +76,13 @@ TEST_CASE("values that an option does not take are refused in one line", "[fast]
                 "objective label_smoothing: share: expected a number from 0 to 1");
   check_refused(s.run(train + "--batch"), "train: --batch: 1 required INT");
   check_refused(s.run("train"), "train: --data is required");
+  check_refused(s.run("completion"), "completion: shell is required: bash, zsh");
+  check_refused(s.run("plot"), "plot: kind is required: ");
+  check_refused(s.run("encode x.npy"), "encode: unexpected argument 'x.npy'; numemu encode --help");
+  check_refused(s.run("-v"), "unknown option '-v'; known: --help, --version");
+  check_refused(s.run("help encode"), "did you mean 'numemu --help' or 'COMMAND --help'?");
+  check_refused(s.run("nothing"), "unknown command 'nothing'; near: ");
+  check_refused(s.run("config --print nothing"), "numemu: unknown recipe 'nothing'; near: ");
   check_refused(s.run("sweep --resume --fresh"), "sweep: --resume excludes --fresh");
   check_refused(
       s.run("gemm --unit exact --a a --b b --seed 18446744073709551616"),

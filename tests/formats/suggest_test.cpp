@@ -57,10 +57,37 @@ TEST_CASE("suggest: a distant name is not offered, few names are all listed", "[
   CHECK(unknown_name("key", "abcdefghi", {"abcdef"}) ==
         "unknown key 'abcdefghi'; did you mean 'abcdef'?");
   CHECK(unknown_name("key", "abcdefgh", {"abcde"}) == "unknown key 'abcdefgh'; known: abcde");
-  std::vector<std::string> many(12, "a_long_name");
-  CHECK_THAT(unknown_name("key", "xyz", many), Catch::Contains("known: a_long_name, a_long_name"));
-  many.emplace_back("another_name");
-  CHECK(unknown_name("key", "xyz", many) == "unknown key 'xyz'");
+  std::vector<std::string> many(12, "a_rather_long_name");
+  CHECK_THAT(unknown_name("key", "xyz", many),
+             Catch::Contains("known: a_rather_long_name, a_rather_long_name"));
+  many.emplace_back("xyy_or_another_name");
+  CHECK(unknown_name("key", "xyz", many) ==
+        "unknown key 'xyz'; near: xyy_or_another_name, a_rather_long_name");
+  CHECK(unknown_name("key", "xyz", std::vector<std::string>(13, "name")).ends_with(", name"));
+  many.emplace_back("int8-dynamic-and-long");
+  CHECK_THAT(unknown_name("key", "int7", many), Catch::Contains("near: int8-dynamic-and-long, "));
+}
+
+TEST_CASE("suggest: a part of names means them, many names have the command that lists all",
+          "[fast]") {
+  const std::vector<std::string> sets = {"glyphs", "cifar10", "cifar100", "lenet"};
+  CHECK(unknown_name("data set", "CIFAR", sets) ==
+        "unknown data set 'CIFAR'; near: cifar10, cifar100");
+  CHECK(unknown_name("data set", "resnet", sets) ==
+        "unknown data set 'resnet'; did you mean 'lenet'?");
+  CHECK(unknown_name("data set", "resnet", {"lenet", "resnet20"}) ==
+        "unknown data set 'resnet'; did you mean 'resnet20'?");
+  CHECK(unknown_name("data set", "cifar1", sets) ==
+        "unknown data set 'cifar1'; did you mean 'cifar10'?");
+  CHECK(unknown_name("format", "fp8", {"fp4", "fp8_e4m3", "fp8_e5m2"}) ==
+        "unknown format 'fp8'; near: fp8_e4m3, fp8_e5m2; all: numemu formats");
+  CHECK(unknown_name("format", "int", {"int2", "int4", "uint8"}) ==
+        "unknown format 'int'; near: int2, int4, uint8; all: numemu formats");
+  std::vector<std::string> many;
+  for (char c = 'a'; c <= 'z'; ++c) many.push_back("format_of_the_name_" + std::string(3, c));
+  CHECK(unknown_name("format", "zap", many) ==
+        "unknown format 'zap'; near: format_of_the_name_aaa, format_of_the_name_bbb, "
+        "format_of_the_name_ccc, format_of_the_name_ddd; all: numemu formats");
 }
 
 }  // namespace

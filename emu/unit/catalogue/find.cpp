@@ -282,8 +282,7 @@ std::string unknown_unit(std::string_view name) {
   if (const std::string own = accumulator_of_format(name); !own.empty())
     return fmt::format("unknown unit '{}', a format; did you mean '{}' or 'exact'?", name, own);
   const std::vector<std::string> known = known_names();
-  std::string text = unknown_name("unit", name, known);
-  if (suggested_name(name, known)) return text;
+  if (suggested_name(name, known)) return unknown_name("unit", name, known);
   std::size_t most = 0, found = 0;
   std::string near;
   for (const Unit* unit : all_units()) {
@@ -302,8 +301,8 @@ std::string unknown_unit(std::string_view name) {
     }
     if (++found <= kShown) near += (found == 1 ? "" : ", ") + unit->row().name;
   }
-  if (found == 0) return text + "; the command units lists them";
-  return text + "; near: " + near + (found > kShown ? "..." : "");
+  if (found == 0) return unknown_name("unit", name, known);
+  return fmt::format("unknown unit '{}'; near: {}{}", name, near, found > kShown ? "..." : "");
 }
 
 bool takes(const Unit& unit, const std::string& modifier) {
