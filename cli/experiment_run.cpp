@@ -59,14 +59,19 @@ std::size_t print_tables(const std::vector<experiments::ResultTable>& tables, st
   std::size_t lines = 0;
   for (std::size_t i = 0; i < tables.size(); ++i) {
     const experiments::ResultTable table = narrowed(tables[i]);
-    const std::size_t share = (most - std::min(lines, most)) / (tables.size() - i),
-                      rows = std::min(table.rows.size(),
-                                      std::max(kFewRows, share - std::min(kAround, share)));
+    const std::size_t share = (most - std::min(lines, most)) / (tables.size() - i);
+    const auto first = [&](std::size_t rows) {
+      return api::folded_table(table.header, {table.rows.begin(), table.rows.begin() + rows});
+    };
+    std::size_t rows =
+        std::min(table.rows.size(), std::max(kFewRows, share - std::min(kAround, share)));
+    std::string text = first(rows);
+    const std::size_t parts = std::ranges::count(text, '\n') / (rows + 1);  // one below the other
+    if (parts > 1) text = first(rows = std::min(rows, std::max(kFewRows, rows / parts)));
     const std::size_t left = table.rows.size() - rows;
-    fmt::print("{}\n{}{}\n", harmless(table.title),
-               api::text_table(table.header, {table.rows.begin(), table.rows.end() - left}),
+    fmt::print("{}\n{}{}\n", harmless(table.title), text,
                left > 0 ? fmt::format("... {} more in the report\n", left) : "");
-    lines += rows + 3 + (left > 0);
+    lines += static_cast<std::size_t>(std::ranges::count(text, '\n')) + 2 + (left > 0);
   }
   return lines;
 }

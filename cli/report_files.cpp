@@ -22,9 +22,8 @@ namespace {
 
 using experiments::Record, experiments::Row;
 
-/// Characters of a terminal that a sweep's table is meant for, and of a name where it has to be
-/// cut.
-constexpr std::size_t kTableWidth = 120, kShortName = 20;
+/// Characters of a name where it has to be cut.
+constexpr std::size_t kShortName = 20;
 
 /// What takes room, in the order in which it is given up. Columns of one kind go together.
 enum class Kind : std::uint8_t {
@@ -148,14 +147,7 @@ std::string table_without(const std::vector<Record>& records, const Kinds& witho
       line.push_back(std::move(cell));
     }
   }
-  return api::text_table(header, cells);
-}
-
-std::size_t width_of(const std::string& table) {
-  std::size_t widest = 0;
-  for (std::size_t at = 0; at < table.size(); at = table.find('\n', at) + 1)
-    widest = std::max(widest, table.find('\n', at) - at);
-  return widest;
+  return records.size() < 2 ? api::folded_table(header, cells) : api::text_table(header, cells);
 }
 
 /// Rounding, overflow and scale rule of the roles of all rows, where they agree.
@@ -172,14 +164,14 @@ std::string common_conversion(const std::vector<Record>& records) {
 }
 
 /// One line a row: numerics, bits, accuracy, its change from float32, SQNR measured and predicted.
-/// Of several rows it has at most 120 columns of characters: what does not fit is left to the
-/// report and named below. Rows of different points never have the same line.
+/// It has at most 120 columns of characters: of one row what does not fit stands below, of several
+/// it is left to the report and named. Rows of different points never have the same line.
 std::string sweep_table(const std::vector<Record>& records) {
   Kinds without;
   std::string table = table_without(records, without);
   std::vector<std::string> left_out;
   for (const KindWords& given_up : kGivenUp) {
-    if (records.size() < 2 || width_of(table) <= kTableWidth) break;
+    if (records.size() < 2 || api::width_of(table) <= api::kTerminalWidth) break;
     without.insert(given_up.kind);
     std::string narrower = table_without(records, without);
     if (narrower == table) continue;
