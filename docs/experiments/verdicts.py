@@ -51,10 +51,21 @@ def answer(results, folder):
            if settings.get(net, "-") != "-" and data in settings]
     run = list(dict.fromkeys(trained))  # a network of two settings once
     run += [f"seeds: {settings['seeds']}"] if "seeds" in settings else []
-    counts = [int(settings.get(key, "0")) if settings.get(key, "0").isdigit() else 0 for key in ("train_samples", "batch", "epochs")]
+    prefix = "tuned_" if settings.get("nets") == "-" and settings.get("tuned_nets", "-") != "-" else ""  # files alone are trained
+    counts = [int(settings[prefix + key]) if settings.get(prefix + key, "").isdigit() else 0 for key in ("train_samples", "batch", "epochs")]
     if all(counts):
         run.append(f"steps: {-(-counts[0] // counts[1]) * counts[2]}")
     return f"**Answer** (`{folder}`: {'; '.join(run + [counted])}): {recorded(results)[folder][1]}.\n"
+
+
+def figures(claim):
+    """Of the worst finding: what it is, predicted, measured, interval, the verdict of all."""
+    worst = claim.get("worst") or {}
+    interval = worst.get("ci95")
+    known = interval and None not in interval
+    return [worst.get("what", "-"), number(worst.get("predicted")) + spread(worst.get("tolerance")),
+            number(worst.get("measured")) + spread((interval[1] - interval[0]) / 2 if known else None),
+            f"[{number(interval[0])}, {number(interval[1])}]" if interval else "-", claim["verdict"] or "not tested"]
 
 
 def table(results, folder):
@@ -65,13 +76,7 @@ def table(results, folder):
              "| claim | worst finding | predicted ± tolerance | measured ± half of 95 % | 95 % interval | verdict | hold, undecided, fail |",
              "|---|---|---:|---:|---|---|---|"]
     for claim in conclusion["claims"]:
-        worst = claim.get("worst") or {}
-        interval = worst.get("ci95")
-        known = interval and None not in interval
-        cells = [claim["claim"], worst.get("what", "-"), number(worst.get("predicted")) + spread(worst.get("tolerance")),
-                 number(worst.get("measured")) + spread((interval[1] - interval[0]) / 2 if known else None),
-                 f"[{number(interval[0])}, {number(interval[1])}]" if interval else "-", claim["verdict"] or "not tested",
-                 f"{claim['holds']}, {claim['undecided']}, {claim['fails']}"]
+        cells = [claim["claim"], *figures(claim), f"{claim['holds']}, {claim['undecided']}, {claim['fails']}"]
         lines.append("| " + " | ".join(cell(text) for text in cells) + " |")
     return "\n".join(lines) + "\n"
 

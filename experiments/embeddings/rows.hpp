@@ -15,15 +15,16 @@ namespace numemu::experiments::embeddings {
 /// A way to quantize tables.
 struct Method {
   const char *name, *rule;  ///< the rule as a recipe has it under `table`
+  bool published = false;   ///< one of those that the paper proposes
 };
 
 inline constexpr Method kSymmetric{"SYM", "range(symmetric)"};
 inline constexpr Method kAsymmetric{"ASYM", "range"};
-inline constexpr Method kGreedy{"GREEDY(200, 0.16)", "range(greedy)"};
+inline constexpr Method kGreedy{"GREEDY(200, 0.16)", "range(greedy)", true};
 inline constexpr Method kGreedySeen{"GREEDY, best seen", "range(greedy,4,row,200,0.16,true)"};
 inline constexpr Method kGreedyFine{"GREEDY(1000, 0.5)", "range(greedy,4,row,1000,0.5)"};
-inline constexpr Method kKmeans{"KMEANS", "kmeans"};
-inline constexpr Method kTwoTier{"KMEANS-CLS, 4 clusters", "kmeans(4,4)"};
+inline constexpr Method kKmeans{"KMEANS", "kmeans", true};
+inline constexpr Method kTwoTier{"KMEANS-CLS, 4 clusters", "kmeans(4,4)", true};
 inline constexpr Method kTable{"TABLE", "range(asymmetric,4,table)"};
 
 /// The rule of a method; throws Error for a text that is none.

@@ -323,7 +323,8 @@ void judge_confidence(const Case& c, const Runs& runs, Conclusion& conclusion) {
   const stats::Interval interval = stats::wilson(within, n);
   conclusion.add(
       interval_finding(
-          fmt::format("{}: runs of 270,336 queries of Server within the margin, %", c.name),
+          fmt::format("{}: runs of 270,336 queries of Server within the margin, % (99 claimed)",
+                      c.name),
           100 * confidence_of(kTail, kServerQueries, factor),
           100 * static_cast<double>(within) / static_cast<double>(n),
           {100 * interval.low, 100 * interval.high}, at_least(99)),

@@ -20,17 +20,37 @@ namespace {
 struct TestedIn {
   const ConcludedRun* run;
   const ClaimRow* claim;
+  std::vector<std::string> also = {};  ///< names of later runs that found the same
 };
+
+/// Whether two runs have one measurement and verdict: no setting that differs has changed them.
+bool same_test(const ClaimRow& a, const ClaimRow& b) {
+  return a.judged() == b.judged() && a.worst->what == b.worst->what &&
+         a.worst->predicted == b.worst->predicted && a.worst->measured == b.worst->measured &&
+         a.worst->ci95 == b.worst->ci95;
+}
 
 std::vector<TestedIn> tests_of(const PublishedClaim& published,
                                const std::vector<ConcludedRun>& runs) {
   std::vector<TestedIn> tests;
   for (const ConcludedRun& run : runs) {
     if (run.file.name != published.experiment) continue;
-    for (const ClaimRow& claim : run.file.claims)
-      if (claim.key == published.key && claim.worst) tests.push_back({&run, &claim});
+    for (const ClaimRow& claim : run.file.claims) {
+      if (claim.key != published.key || !claim.worst) continue;
+      const auto known = std::ranges::find_if(
+          tests, [&](const TestedIn& test) { return same_test(*test.claim, claim); });
+      if (known == tests.end())
+        tests.push_back({&run, &claim});
+      else
+        known->also.push_back(run.name);
+    }
   }
   return tests;
+}
+
+/// "; the same in a, b", of a test that other runs have, too.
+std::string also_in(const TestedIn& test) {
+  return test.also.empty() ? "" : "; the same in " + joined(test.also, ", ");
 }
 
 std::string figure_text(const std::optional<double>& x, const std::optional<double>& half) {
@@ -99,9 +119,9 @@ std::string markdown_rows(const PublishedClaim& published, const std::vector<Con
   for (const TestedIn& test : tests_of(published, runs)) {
     const std::string words = run_words(test.run->file);
     out +=
-        row(fmt::format("[{}]({}){}{}; {}", markdown_cell(test.run->name), test.run->link,
+        row(fmt::format("[{}]({}){}{}{}; {}", markdown_cell(test.run->name), test.run->link,
                         words.empty() ? "" : ": ", markdown_cell(words),
-                        markdown_cell(test.claim->worst->what)),
+                        markdown_cell(also_in(test)), markdown_cell(test.claim->worst->what)),
             *test.claim->worst,
             fmt::format("{}{}", to_string(test.claim->judged()), of_several(*test.claim, " ({})")));
   }
@@ -130,9 +150,9 @@ std::string html_rows(const PublishedClaim& published, const std::vector<Conclud
   std::string out;
   for (const TestedIn& test : tests_of(published, runs)) {
     const std::string words = run_words(test.run->file);
-    out += row(fmt::format("<a href=\"{}\">{}</a>{}{}. {}", html_text(test.run->link),
+    out += row(fmt::format("<a href=\"{}\">{}</a>{}{}{}. {}", html_text(test.run->link),
                            html_text(test.run->name), words.empty() ? "" : ": ", html_text(words),
-                           html_text(test.claim->worst->what)),
+                           html_text(also_in(test)), html_text(test.claim->worst->what)),
                *test.claim->worst, test.claim->judged(),
                std::string(to_string(test.claim->judged())) +
                    of_several(*test.claim, "<small>{}</small>"));
@@ -239,8 +259,10 @@ std::string answer(const SystemsTally& tally) {
 std::string systems_markdown(const std::vector<ConcludedRun>& runs) {
   std::string out = "# Published systems\n\n" + answer(tally(runs)) + "\n\n";
   out +=
-      "A test is a published claim in one run. Numbers are those of the worst finding of the claim "
-      "in the run; intervals are 95 %. Most runs are small networks on two cores.\n";
+      "A test is a published claim in one run; runs that share a measurement are one test. Numbers "
+      "are those of the worst finding of the claim in the run; intervals are 95 %. Most runs train "
+      "small networks for a few hundred steps on two cores: where one fails, the claim fails here, "
+      "not in the setting of its paper. A verdict of several findings is that of the worst.\n";
   for (const System& system : published_systems()) {
     out += fmt::format("\n## {}\n{}: `{}`\n\n", markdown_cell(system.name),
                        markdown_cell(system.paper), commands_of(system));

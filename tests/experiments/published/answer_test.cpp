@@ -57,6 +57,16 @@ TEST_CASE("steps need the samples, and files may have any settings", "[fast]") {
   CHECK(run_words(file).empty());
   file.settings = {{"nets", "-"}, {"data", "glyphs"}, {"tuned_nets", "n"}, {"tuned_data", "d"}};
   CHECK(run_words(file) == "n on d");
+  // Of files that are trained on, the steps are theirs, not those of networks that the run lacks.
+  for (const char* key : {"batch", "tuned_batch"}) file.settings[key] = "128";
+  file.settings["epochs"] = "1";
+  file.settings["train_samples"] = "1024";
+  file.settings["tuned_epochs"] = "2";
+  file.settings["tuned_train_samples"] = "5000";
+  CHECK(run_words(file) == "n on d; steps: 80");
+  file.settings["tuned_nets"] = "-";
+  file.settings["nets"] = "mlp";
+  CHECK(run_words(file) == "mlp on glyphs; steps: 8");
   file.settings = {{"net", "mlp"}, {"nets", "mlp"}, {"data", "glyphs"}};
   CHECK(run_words(file) == "mlp on glyphs");
 }

@@ -99,6 +99,18 @@ TEST_CASE("a test is a claim in a run; claims without runs are counted apart", "
   CHECK_THAT(answer(none), Contains("no published claim was tested; "));
 }
 
+TEST_CASE("runs that share a measurement are one test", "[fast]") {
+  ConcludedRun full = run_of("novograd", "state", Verdict::holds), other = full;
+  full.name = "full-run";
+  other.name = "other-run";
+  other.file.claims[0].worst->measured = 1.5;
+  const std::vector<ConcludedRun> runs = {run_of("novograd", "state", Verdict::holds), full, other};
+  CHECK(tally(runs).tests.holds == 2);
+  CHECK_THAT(systems_markdown(runs), Contains("seeds: 5; the same in full-run; the \\<worst\\>"));
+  CHECK_THAT(systems_html(runs, embedded_assets()),
+             Contains("seeds: 5; the same in full-run. the"));
+}
+
 TEST_CASE("the page has every system, its runs and what is not tested", "[fast]") {
   const std::vector<ConcludedRun> runs = {run_of("novograd", "accuracy", Verdict::fails)};
   const std::string markdown = systems_markdown(runs);
