@@ -37,8 +37,7 @@ std::span<const System> published_systems() {
         {"With sparse weights all three products of a layer are sparse at no loss", "paper", "mvue",
          "all products"},
         {"ResNets on ImageNet, a Transformer on WMT, and BERT and ViT fine-tuned keep their "
-         "accuracy "
-         "with 1:2 or 2:4",
+         "accuracy with 1:2 or 2:4",
          "paper", "", "", kNeedsImageNet}}},
       {"Transposable N:M masks",
        "Hubara et al., NeurIPS 2021, arXiv 2102.08124",
@@ -319,6 +318,12 @@ std::optional<std::int64_t> count_of(const ExperimentFile& file, const char* key
   return count;
 }
 
+/// "tuned_" where a run trains files alone: its other settings of training then say nothing.
+std::string training_prefix(const ExperimentFile& file) {
+  const std::string tuned = setting_of(file, "tuned_nets");
+  return setting_of(file, "nets") == "-" && !tuned.empty() && tuned != "-" ? "tuned_" : "";
+}
+
 bool is_published(const ClaimRow& claim) {
   return claim.claim.find("(published") != claim.claim.npos;
 }
@@ -348,8 +353,9 @@ std::string run_words(const ExperimentFile& file) {
   }
   if (const std::string seeds = setting_of(file, "seeds"); !seeds.empty())
     words.push_back("seeds: " + seeds);
-  const auto samples = count_of(file, "train_samples"), batch = count_of(file, "batch"),
-             epochs = count_of(file, "epochs");
+  const std::string prefix = training_prefix(file);
+  const auto count = [&](const char* key) { return count_of(file, (prefix + key).c_str()); };
+  const auto samples = count("train_samples"), batch = count("batch"), epochs = count("epochs");
   if (samples && batch && epochs)
     words.push_back(fmt::format("steps: {}", (*samples + *batch - 1) / *batch * *epochs));
   else if (epochs && setting_of(file, "trained").empty())  // else of further networks
