@@ -14,6 +14,7 @@
 #include "policies/tune/batch_norm.hpp"
 #include "policies/tuning/layer_statistics.hpp"
 #include "policies/tuning/tune_step.hpp"
+#include "policies/tuning/tuned_layers.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -52,7 +53,7 @@ class BatchNormStep final : public TuneStep {
     net::Numerics float32;
     const ChannelStatistics wanted =
         channel_statistics(tuning.reference, layer.result, float32, tuning.calibration);
-    const auto numerics = tuned_numerics(tuning);
+    const auto numerics = step_numerics(tuning);
     const ChannelStatistics found =
         channel_statistics(tuning.graph, layer.result, *numerics, tuning.calibration);
     net::Tensor& weight = parameter_of(tuning.graph, layer.weight);
@@ -89,7 +90,7 @@ class BatchNormStep final : public TuneStep {
     std::vector<std::vector<net::Tensor>> batches;
     tuning.calibration.for_each(
         [&](std::int64_t, std::vector<net::Tensor> batch) { batches.push_back(std::move(batch)); });
-    reestimate_batch_norm(tuning.graph, batches, *tuned_numerics(tuning));
+    reestimate_batch_norm(tuning.graph, batches, *step_numerics(tuning));
   }
 
   const BatchNormStepOptions& options_;

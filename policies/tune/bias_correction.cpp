@@ -7,6 +7,7 @@
 #include "formats/storage/array.hpp"
 #include "policies/tuning/layer_statistics.hpp"
 #include "policies/tuning/tune_step.hpp"
+#include "policies/tuning/tuned_layers.hpp"
 
 namespace numemu::policies {
 namespace {
@@ -30,7 +31,7 @@ class BiasCorrection final : public TuneStep {
     net::Numerics float32;
     const ChannelStatistics wanted =
         channel_statistics(tuning.reference, layer.result, float32, tuning.calibration);
-    const auto numerics = tuned_numerics(tuning);
+    const auto numerics = step_numerics(tuning);
     const ChannelStatistics found =
         channel_statistics(tuning.graph, layer.result, *numerics, tuning.calibration);
     net::Tensor& bias = parameter_of(tuning.graph, layer.bias);

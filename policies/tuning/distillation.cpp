@@ -20,11 +20,12 @@
 #include "policies/recipe/role_quantizer.hpp"
 #include "policies/state_bytes.hpp"
 #include "policies/tuning/layer_statistics.hpp"
+#include "policies/tuning/tuned_layers.hpp"
 
 namespace numemu::policies {
 
 StraightThroughNumerics::StraightThroughNumerics(const Tuning& tuning, bool weights)
-    : OwnedNumerics{tuned_numerics(tuning, tuning.reference)}, Forwarding(*owned) {
+    : OwnedNumerics{step_numerics(tuning, tuning.reference)}, Forwarding(*owned) {
   weights_changed(tuning);
   for (const net::GemmLayer& layer : net::gemm_layers(tuning.graph)) {
     // Of two activations the gradient of the second is no weight's.

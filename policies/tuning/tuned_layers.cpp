@@ -98,6 +98,26 @@ void ignore(const net::Product&) {}
 
 }  // namespace
 
+std::unique_ptr<RecipeNumerics> step_numerics(const Tuning& tuning) {
+  return step_numerics(tuning, tuning.graph);
+}
+
+std::unique_ptr<RecipeNumerics> step_numerics(const Tuning& tuning, const net::Graph& calibrated) {
+  Json json = tuned_recipe(tuning).json();
+  const auto through_float32 = [](Json& choices) {
+    if (choices.contains("edges") && choices["edges"].is_object())
+      choices["edges"]["requantize"] = "none";
+  };
+  through_float32(json);
+  if (json.contains("layers")) {
+    for (Json& entry : json["layers"]) through_float32(entry);
+  }
+  auto numerics = std::make_unique<RecipeNumerics>(Recipe::parse(json, tuning.where), tuning.graph,
+                                                   tuning.where);
+  numerics->freeze(calibrated, tuning.calibration.samples, tuning.calibration.batch);
+  return numerics;
+}
+
 std::vector<TunedLayer> tuned_layers(const Tuning& tuning, std::string_view step) {
   std::vector<TunedLayer> layers;
   for (std::size_t i = 0; i < tuning.graph.nodes.size(); ++i) {
@@ -145,7 +165,7 @@ LayerSamples layer_samples(Tuning& tuning, const TunedLayer& layer, Inputs input
          inputs == Inputs::reference ? std::function<void(const net::Product&)>(keep) : ignore,
          [&](const net::Tensor& y) { append(result.target, y); });
   if (inputs == Inputs::tuned) {
-    const std::unique_ptr<RecipeNumerics> numerics = tuned_numerics(tuning);
+    const std::unique_ptr<RecipeNumerics> numerics = step_numerics(tuning);
     run_to(tuning, tuning.graph, *numerics, layer, samples, keep, [](const net::Tensor&) {});
   }
   return result;
@@ -164,7 +184,7 @@ LayerHessians layer_hessians(Tuning& tuning, const TunedLayer& layer, Inputs inp
   };
   net::Numerics float32;
   std::unique_ptr<RecipeNumerics> quantized;
-  if (inputs == Inputs::tuned) quantized = tuned_numerics(tuning);
+  if (inputs == Inputs::tuned) quantized = step_numerics(tuning);
   run_to(tuning, inputs == Inputs::tuned ? tuning.graph : tuning.reference,
          quantized ? static_cast<net::Numerics&>(*quantized) : float32, layer, samples, add,
          [](const net::Tensor&) {});

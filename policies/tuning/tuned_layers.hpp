@@ -1,6 +1,7 @@
 // The layers that steps tune one after another, and what each of them reads and should give.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,12 @@ struct TunedLayer {
 /// layer and policy where another policy rewrites the operands of one (transform, mask): what the
 /// step reads would not be what is multiplied.
 std::vector<TunedLayer> tuned_layers(const Tuning&, std::string_view step);
+
+/// tuned_numerics() for steps, which compare the results of layers with float32's: products pass
+/// through float32 where `edges` makes their codes from integers alone, which are clamped already
+/// to what a ReLU behind them leaves.
+std::unique_ptr<RecipeNumerics> step_numerics(const Tuning&);
+std::unique_ptr<RecipeNumerics> step_numerics(const Tuning&, const net::Graph& calibrated);
 
 /// Which recurrent layers with quantized weights the steps leave as they are, in a sentence; ""
 /// where there are none, or every step reaches them.

@@ -45,6 +45,25 @@ TEST_CASE("bias_correction adds E[WX] - E[QW QX] and changes biases alone", "[fa
   }
 }
 
+TEST_CASE("means are those before codes of products are clamped", "[fast]") {
+  const auto recipe = [](const std::string& how) {
+    return Recipe::parse_text(
+        R"({"numemu_recipe": 1, "roles": {"weight": {"format": "int4", "granularity": "channel"},
+            "activation": {"format": "uint8", "zero_point": "calibrated"}},
+            "gemms": {"fprop": {"unit": "intel.emr.vpdpbusd"}},
+            "edges": {"rule": "static", "requantize": ")" +
+            how + "\"}}",
+        "recipe");
+  };
+  // Codes of a ReLU's result cannot be negative: a mean of them is no mean of the layer's results.
+  const Recipe whole = recipe("fixed-point-double"), real = recipe("none");
+  Tuning tuned = policies::test::small_tuning(whole), same = policies::test::small_tuning(real);
+  const double before = policies::test::off(tuned);
+  for (Tuning* tuning : {&tuned, &same}) policies::test::run_steps("bias_correction", *tuning);
+  CHECK(policies::test::tuned_numbers(tuned) == policies::test::tuned_numbers(same));
+  CHECK(policies::test::off(tuned) < before);
+}
+
 TEST_CASE("a constant that a sum adds behind a layer is its bias", "[fast]") {
   const auto graph = [] {
     net::Graph out;
