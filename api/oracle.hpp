@@ -41,6 +41,9 @@ struct VectorOptions {
   std::int64_t level = 1;              ///< 1 or 2: more edges
   std::optional<std::int64_t> n = {};  ///< records; else 10,000 at level 1, a million at level 2
   std::uint64_t seed = 0;
+  /// Of an integer unit: results are codes of its sums. Its numbers, none of them files, are those
+  /// of every record; those that are empty are drawn. Without bias, which is drawn.
+  EpilogueFiles epilogue = {};
 };
 
 /// Record i is a function of the options and i, on any machine and for any number of threads.
@@ -102,6 +105,9 @@ struct RecordsTold {
   std::int64_t k = 0;
   std::string fields = {};  ///< of foreign lines: "a:32xe4m3fn,b:32xe4m3fn,c:f32,d:f32"
   oracle::ElementOrder order = oracle::ElementOrder::lsb;  ///< of their words
+  /// Results are codes of a unit's sums, of int8 where no format is told.
+  std::string requantize = {}, format_d = {};
+  std::optional<std::int64_t> low = {}, high = {};
 };
 
 /// The judge with everything it has read, the rules that explain what differs, and what a report
@@ -126,11 +132,17 @@ Verified verify_records(const std::string& in, const RecordsTold&, const Equalit
 /// rules are tried. The subject's unit outlives the result.
 Verified verify_records(const oracle::Subject&, const oracle::Records&, const Equality&, bool flags,
                         bool explained = true);
-/// Every output of a kernel's D. Rules of arrays read or written in another order are tried, too.
-Verified verify_product(std::unique_ptr<Product>, Array d, const std::string& name,
-                        const Equality&);
+/// An epilogue behind an integer unit, and the format of its codes.
+struct FollowedBy {
+  unit::Epilogue epilogue;
+  const Format* format = nullptr;
+};
+/// Every output of a kernel's D; with an epilogue D are its codes. Rules of arrays read or written
+/// in another order are tried, too.
+Verified verify_product(std::unique_ptr<Product>, Array d, const std::string& name, const Equality&,
+                        const std::optional<FollowedBy>& = {});
 Verified verify_product(const std::string& unit, const ProductFiles&, const std::string& d,
-                        const Equality&);
+                        const Equality&, const EpilogueFiles& = {});
 
 /// Recorded answers of GPUs held against the units of their chips.
 struct VerifiedFolder {

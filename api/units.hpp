@@ -133,7 +133,29 @@ std::unique_ptr<Product> gemm(UnitPtr, Operands, const MultiplyOptions& = {});
 /// gemm() of ProductShape::dots.
 std::unique_ptr<Product> dot(UnitPtr, Operands, const MultiplyOptions& = {});
 
-/// What follows an integer unit, as texts: a file NAME.npy has one number for each column of D.
+/// Numbers and what an Error calls them.
+struct NamedNumbers {
+  std::string name = {};
+  std::vector<double> values = {};
+};
+
+/// What follows an integer unit: numbers are one, or one for each column of D.
+struct EpilogueNumbers {
+  std::string requantize = {};         ///< a name of unit::parse_requantization()
+  std::string format = "int8";         ///< of the codes: integers of at most 16 bits
+  NamedNumbers factor = {"--factor"};  ///< positive, or none
+  NamedNumbers multiplier = {
+      "--multiplier"};  ///< of fixed point, with `shift` in place of `factor`
+  NamedNumbers shift = {"--shift"};
+  std::vector<std::int32_t> bias = {};  ///< one for each column, or none
+  std::int64_t zero_point = 0;
+  std::optional<std::int64_t> low = {}, high = {};  ///< of codes; the ends of the format
+  bool arguments = false;  ///< an Error names arguments (zero_point), not options (--zero-point)
+};
+/// Throws Error naming the option and what was expected.
+unit::Epilogue make_epilogue(const unit::Unit&, const EpilogueNumbers&);
+
+/// The same as texts: a file NAME.npy has one number for each column of D.
 struct EpilogueFiles {
   std::string requantize = {};  ///< float, fixed-point-single or fixed-point-double
   std::string format = "int8";  ///< of the codes: integers of at most 16 bits
@@ -141,12 +163,14 @@ struct EpilogueFiles {
   /// The factor, a number or a file of floats; or of fixed point its multiplier and shift, numbers
   /// or files of int32.
   std::string factor = {}, multiplier = {}, shift = {};
-  std::int64_t zero_point = 0;
+  std::optional<std::int64_t> zero_point = {};      ///< else 0
   std::optional<std::int64_t> low = {}, high = {};  ///< of codes; the ends of the format
 };
-/// Throws Error naming the option or file and what was expected.
+/// Of texts but `bias`. Throws Error naming the option or file and what was expected.
+EpilogueNumbers numbers_of(const EpilogueFiles&);
 unit::Epilogue read_epilogue(const Product&, const EpilogueFiles&);
-/// The codes that it makes of product.d, which has int32 sums.
+/// The codes that it makes of product.d, which has int32 sums. Throws Error unless it has one
+/// number or one for each column.
 Codes requantized(const Product&, const unit::Epilogue&, const Format&);
 /// Writes codes and their sidecar.
 void write_codes(const Codes&, const std::string& path);

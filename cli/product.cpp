@@ -10,6 +10,7 @@
 #include "api/array_files.hpp"
 #include "api/text/table.hpp"
 #include "api/text/trace.hpp"
+#include "cli/epilogue_options.hpp"
 #include "cli/format_names.hpp"
 #include "cli/progress.hpp"
 #include "cli/talk.hpp"
@@ -34,19 +35,8 @@ std::string number_file(const std::string& text) { return api::is_results_file(t
 
 /// Options that only --requantize reads, and those that it does not go with.
 void check_epilogue_options(const ProductOptions& options) {
-  const api::EpilogueFiles& e = options.epilogue;
-  const bool requantizes = !e.requantize.empty();
-  for (const auto& [option, given] : {std::pair("--bias", !e.bias.empty()),
-                                      {"--factor", !e.factor.empty()},
-                                      {"--multiplier", !e.multiplier.empty()},
-                                      {"--shift", !e.shift.empty()},
-                                      {"--zero-point", e.zero_point != 0},
-                                      {"--low", e.low.has_value()},
-                                      {"--high", e.high.has_value()}}) {
-    if (given && !requantizes)
-      throw usage_error(fmt::format("{}: expected --requantize, too", option));
-  }
-  if (!requantizes) return;
+  require_requantize(options.epilogue);
+  if (options.epilogue.requantize.empty()) return;
   for (const auto& [option, given] : {std::pair("--trace", !options.trace.empty()),
                                       {"--compare", !options.compare.empty()},
                                       {"--flags", !options.flags.empty()},

@@ -126,6 +126,8 @@ UnknownUnit unknown_unit_of(const PortsTold& o, const std::string& file,
     own = unit_described(file, header);
     const oracle::Subject subject = oracle::parse_header(header, own.get());
     if (subject.unit == nullptr) throw Error(file + ": line 1: expected records of a unit");
+    if (subject.codes)
+      throw Error(file + ": line 1: expected results of the unit itself, found codes of its sums");
     if (subject.rounding.stochastic())
       throw Error(fmt::format("{}: line 1: expected a unit without random numbers, found {}", file,
                               subject.unit->row().name));

@@ -112,11 +112,42 @@ Subject subject_of(const VectorOptions& o, UnitPtr& own) {
     if (own == nullptr) own = open_unit(o.unit);
     s = unit_subject(*own, o.k.value_or(0), a, b);
   }
+  if (!o.epilogue.requantize.empty())
+    s = oracle::codes_subject(s, unit::parse_requantization(o.epilogue.requantize),
+                              find_format(o.epilogue.format), o.epilogue.low, o.epilogue.high);
   s.seed = o.seed;
   s.level = static_cast<int>(o.level);
   s.style = o.style;
   return s;
 }
+
+namespace {
+
+/// The numbers that the options give to every record.
+oracle::EpilogueConstants constants_of(const Subject& s, const EpilogueFiles& given) {
+  oracle::EpilogueConstants constants;
+  if (!s.codes) return constants;
+  for (const auto& [option, text] : {std::pair("--bias", &given.bias),
+                                     {"--factor", &given.factor},
+                                     {"--multiplier", &given.multiplier},
+                                     {"--shift", &given.shift}}) {
+    if (is_results_file(*text) || (text == &given.bias && !text->empty()))
+      throw usage_error(fmt::format("{}: expected {}, found '{}'", option,
+                                    text == &given.bias ? "none: records have theirs" : "a number",
+                                    *text));
+  }
+  EpilogueNumbers numbers = numbers_of(given);
+  const bool drawn = given.factor.empty() && given.multiplier.empty() && given.shift.empty();
+  if (drawn) numbers.factor.values = {1};
+  const unit::Epilogue e = make_epilogue(*s.unit, numbers);
+  if (given.zero_point) constants.zero_point = e.zero_point;
+  if (drawn) return constants;
+  if (!e.factors.empty()) constants.factor = e.factors.front();
+  if (!e.fixed_factors.empty()) constants.fixed = e.fixed_factors.front();
+  return constants;
+}
+
+}  // namespace
 
 UnitPtr unit_described(const std::string& file, std::string_view header) {
   const std::string text(oracle::described_in(header));
@@ -125,7 +156,8 @@ UnitPtr unit_described(const std::string& file, std::string_view header) {
 }
 
 Vectors::Vectors(const VectorOptions& o) {
-  generator_.emplace(subject_of(o, unit_));
+  const Subject subject = subject_of(o, unit_);
+  generator_.emplace(subject, constants_of(subject, o.epilogue));
   size_ = number_of(o.n, *generator_);
 }
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <filesystem>
 #include <functional>
@@ -10,10 +11,12 @@
 
 #include "api/oracle.hpp"
 #include "api/oracle/records.hpp"
+#include "emu/oracle/codes_of_sums.hpp"
 #include "emu/oracle/record.hpp"
 #include "emu/unit/reference/step.hpp"
 #include "formats/containers.hpp"
 #include "formats/error.hpp"
+#include "formats/storage/codes_file.hpp"
 
 namespace numemu::api {
 namespace {
@@ -53,7 +56,11 @@ Subject told_subject(const RecordsTold& o, std::int64_t k, UnitPtr& unit) {
   const Format* const b = format(o.format_b);
   const Format* const a = format(o.format_a);
   unit = open_unit(o.unit);
-  return oracle::unit_subject(*unit, k, a, b);
+  const Subject s = oracle::unit_subject(*unit, k, a, b);
+  if (o.requantize.empty()) return s;
+  return oracle::codes_subject(s, unit::parse_requantization(o.requantize),
+                               find_format(o.format_d.empty() ? "int8" : o.format_d), o.low,
+                               o.high);
 }
 
 /// Refuses operands that are not those of the file's first line.
@@ -72,6 +79,13 @@ void require_told(const RecordsTold& o, const std::string& name, const Subject& 
   format("--to", o.to, s.to);
   format("--format-a", o.format_a, s.a);
   format("--format-b", o.format_b, s.b);
+  if (!o.requantize.empty()) {
+    const std::string_view own = s.codes ? unit::row_of(s.codes->how).name : "nothing";
+    require("--requantize", o.requantize == own, own);
+    format("--format-d", o.format_d, s.to);
+    require("--low", !o.low || *o.low == s.codes->low, s.codes->low);
+    require("--high", !o.high || *o.high == s.codes->high, s.codes->high);
+  }
   if (s.unit != nullptr && (!o.rounding.empty() || !o.overflow.empty()))
     throw usage_error(fmt::format("{}: not allowed with the unit's vectors of {}",
                                   o.rounding.empty() ? "--overflow" : "--rounding", name));
@@ -166,11 +180,12 @@ struct Arrangement {
 class ProductRecords {
  public:
   ProductRecords(const oracle::Subject& subject, std::shared_ptr<const Product> arrays,
-                 std::shared_ptr<const Array> given)
+                 std::shared_ptr<const Array> given, const std::optional<FollowedBy>& follows)
       : subject_(subject),
         layout_(oracle::layout_of(subject)),
         arrays_(std::move(arrays)),
-        given_(std::move(given)) {}
+        given_(std::move(given)),
+        follows_(follows) {}
 
   void append(std::int64_t output, Records& to) const {
     Records one(layout_, 1);
@@ -202,7 +217,7 @@ class ProductRecords {
                      const Arrangement& how) const {
     const unit::Batch& batch = arrays_->batch;
     const unit::Gemm& g = batch.first;
-    if (field.name == "d") return result_code(subject_.unit->d_format(), *given_, output);
+    if (field.name == "d") return result_code(subject_.to, *given_, output);
     Place here = place_of(output, batch);
     if (how.all) here = how.all(here);
     const auto [product, i, j] = here;
@@ -224,16 +239,33 @@ class ProductRecords {
       return result_code(subject_.unit->c_format(), arrays_->c,
                          batch.c_shared ? of_c.i * g.n + of_c.j : output_of(of_c, batch));
     }
+    if (follows_) return epilogue_code(field, j);
     if (field.name == "r")
       return unit::Draw{g.seed, g.tensor, output_of(here, batch)}.at(
           e, u.accumulator.rounding.random_bits);
     return 0;
   }
 
+  /// What the epilogue has for a column.
+  std::uint64_t epilogue_code(const oracle::Field& field, std::int64_t column) const {
+    const unit::Epilogue& e = follows_->epilogue;
+    const auto at = [column](const auto& numbers) {
+      return numbers[numbers.size() == 1 ? 0 : static_cast<std::size_t>(column)];
+    };
+    const auto code = [&](std::int64_t number) {
+      return static_cast<std::uint64_t>(number) & ~std::uint64_t{0} >> (64 - field.bits);
+    };
+    if (field.name == "bias") return e.bias.empty() ? 0 : code(at(e.bias));
+    if (field.name == "factor") return std::bit_cast<std::uint32_t>(at(e.factors));
+    if (field.name == "multiplier") return code(at(e.fixed_factors).multiplier);
+    return code(field.name == "shift" ? at(e.fixed_factors).shift : e.zero_point);
+  }
+
   const oracle::Subject subject_;
   const oracle::Layout layout_;
   const std::shared_ptr<const Product> arrays_;
   const std::shared_ptr<const Array> given_;
+  const std::optional<FollowedBy> follows_;
 };
 
 /// Arrays of the other order in memory, and rows and columns in another place.
@@ -312,27 +344,40 @@ Verified verify_records(const std::string& in, const RecordsTold& told, const Eq
 }
 
 Verified verify_product(std::unique_ptr<Product> own, Array d, const std::string& name,
-                        const Equality& equality) {
+                        const Equality& equality, const std::optional<FollowedBy>& follows) {
   const std::shared_ptr<Product> owner = std::move(own);
   Product& p = *owner;
   const unit::Unit& unit = *p.unit;
   const unit::Gemm& g = p.gemm;
-  require_results(p, d, name);
+  if (follows) {
+    d = checked_codes(name, *follows->format, std::move(d)).array;
+    if (d.shape != p.d.shape)
+      throw Error(fmt::format("{}: shape: expected {}, the shape of D, found {}", name,
+                              shape_text(p.d.shape), shape_text(d.shape)));
+  } else {
+    require_results(p, d, name);
+  }
   const auto given = std::make_shared<const Array>(std::move(d));
   unit::multiply_batch(unit, p.batch);
+  std::optional<Codes> codes;
+  if (follows) codes = requantized(p, follows->epilogue, *follows->format);
+  const Array& computed = codes ? codes->array : p.d;
 
-  const Subject subject = oracle::unit_subject(unit, g.k, g.a.format, g.b.format);
+  Subject subject = oracle::unit_subject(unit, g.k, g.a.format, g.b.format);
+  if (follows)
+    subject = oracle::codes_subject(subject, follows->epilogue.how, *follows->format,
+                                    follows->epilogue.low, follows->epilogue.high);
   Verified verified{oracle::Judge(subject, compared_by(equality)), name, p.unit, owner};
-  const auto records = std::make_shared<const ProductRecords>(subject, owner, given);
+  const auto records = std::make_shared<const ProductRecords>(subject, owner, given, follows);
   constexpr std::int64_t kPiece = std::int64_t{1} << 16;
   const std::int64_t outputs = p.batch.outputs();
   if (outputs == 0) throw Error(name + ": expected results, found none");
   for (std::int64_t first = 0; verified.complete && first < outputs; first += kPiece) {
     oracle::Checked piece;
     for (std::int64_t i = first; i < std::min(first + kPiece, outputs); ++i) {
-      piece.want.push_back(result_code(unit.d_format(), p.d, i));
-      piece.compared.push_back(verified.judge.comparer().compare(
-          piece.want.back(), result_code(unit.d_format(), *given, i)));
+      piece.want.push_back(result_code(subject.to, computed, i));
+      piece.compared.push_back(
+          verified.judge.comparer().compare(piece.want.back(), result_code(subject.to, *given, i)));
     }
     piece.append = [&](std::int64_t i, Records& to) { records->append(first + i, to); };
     verified.complete = verified.judge.take(piece);
@@ -349,8 +394,13 @@ Verified verify_product(std::unique_ptr<Product> own, Array d, const std::string
 }
 
 Verified verify_product(const std::string& unit, const ProductFiles& files, const std::string& d,
-                        const Equality& equality) {
+                        const Equality& equality, const EpilogueFiles& epilogue) {
   std::unique_ptr<Product> product = read_product(open_unit(unit), files);
+  if (!epilogue.requantize.empty()) {
+    FollowedBy follows{read_epilogue(*product, epilogue), &find_format(epilogue.format)};
+    Codes codes = read_codes(d, {.format = follows.format});
+    return verify_product(std::move(product), std::move(codes.array), d, equality, follows);
+  }
   Array given = read_result(*product, d);
   return verify_product(std::move(product), std::move(given), d, equality);
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "api/text/trace.hpp"
+#include "emu/oracle/codes_of_sums.hpp"
 #include "emu/oracle/evaluate.hpp"
 #include "emu/oracle/explain.hpp"
 #include "emu/unit/reference/given_result.hpp"
@@ -157,8 +158,11 @@ class Report {
   std::string subject_text() const {
     const Subject& s = subject();
     if (s.unit != nullptr)
-      return fmt::format("{}: {} x {}, K = {}, {} results{}", s.unit->row().name, s.a->name,
-                         s.b->name, s.k, s.unit->row().result, ulp_text());
+      return fmt::format("{}: {} x {}, K = {}, {} results{}{}", s.unit->row().name, s.a->name,
+                         s.b->name, s.k, s.codes ? s.to->name : s.unit->row().result, ulp_text(),
+                         s.codes ? fmt::format(" of {} to {}, by {}", s.codes->low, s.codes->high,
+                                               unit::row_of(s.codes->how).name)
+                                 : "");
     return fmt::format("{} of {} to {}, rounding {}, overflow {}{}", to_string(s.operation),
                        s.a->name, s.to->name, to_string(s.rounding), to_string(s.overflow),
                        s.operation == oracle::Operation::dot ? fmt::format(", K = {}", s.k) : "");
@@ -351,6 +355,7 @@ std::string explain_record(const Subject& s, const oracle::Records& one) {
   const unit::Gemm gemm = dot.gemm(one, 0);
   const std::uint64_t given = one.code(oracle::find_field(layout, "d"), 0);
   text = trace_text({*s.unit, gemm, 0, 0, std::move(steps)}, "0");
+  if (s.codes) return text + oracle::epilogue_text(s, oracle::sum_record(s, one, 0)) + "\n";
   if (given == own) return text;
   const unit::UnitDescription& u = *s.unit->description();
   add(unit::explain_result(

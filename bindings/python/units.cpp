@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -22,6 +23,7 @@
 #include "bindings/python/vectors.hpp"
 #include "emu/unit/description/json.hpp"
 #include "formats/error.hpp"
+#include "formats/suggest.hpp"
 
 namespace numemu::python {
 namespace {
@@ -117,10 +119,71 @@ bool is_long(const api::Product& p, bool by_reference) {
   return static_cast<double>(p.batch.count) * each * (by_reference ? kReference : 1) > kMoment;
 }
 
+/// One number or an array of them.
+std::vector<double> numbers_in(py::handle x, const char* name) {
+  const GivenNumbers given = numbers(x, name);
+  require_type(name, given.codes.array.type, {ArrayType::float32, ArrayType::float64}, "numbers");
+  std::vector<double> values;
+  with_element_type(given.codes.array.type, [&]<class T>(T) {
+    const T* const at = given.codes.array.as<T>();
+    for (std::int64_t i = 0; i < given.codes.array.elements(); ++i)
+      values.push_back(static_cast<double>(at[i]));
+  });
+  return values;
+}
+
+/// The epilogue that a dict describes; nothing for None.
+std::optional<api::FollowedBy> epilogue_of(const api::Product& p, py::handle given_dict,
+                                           const char* call) {
+  if (given_dict.is_none()) return std::nullopt;
+  if (PyDict_Check(given_dict.ptr()) == 0) wrong_value({call, "epilogue"}, "a dict", given_dict);
+  static const std::vector<std::string> known = {"requantize", "format_d",   "bias",
+                                                 "factor",     "multiplier", "shift",
+                                                 "zero_point", "low",        "high"};
+  api::EpilogueNumbers n;
+  n.arguments = true;
+  n.factor.name = "factor";
+  n.multiplier.name = "multiplier";
+  n.shift.name = "shift";
+  for (const auto& [word, value] : py::reinterpret_borrow<py::dict>(given_dict)) {
+    const std::string key = text_of(word, {call, "epilogue"});
+    if (std::ranges::find(known, key) == known.end())
+      throw usage_error("epilogue: " + unknown_name("key", key, known));
+    if (value.is_none()) continue;
+    const Place place{call, key.c_str()};
+    if (key == "requantize") {
+      n.requantize = text_of(value, place);
+    } else if (key == "format_d") {
+      n.format = format_of(value, "format_d").name;
+    } else if (key == "bias") {
+      const Given bias = as_type(given(value, "bias"), ArrayType::int32, "bias");
+      require_type("bias", bias.array.type, {ArrayType::int32}, "biases");
+      n.bias.assign(bias.array.as<std::int32_t>(),
+                    bias.array.as<std::int32_t>() + bias.array.elements());
+    } else if (key == "factor") {
+      n.factor.values = numbers_in(value, "factor");
+    } else if (key == "multiplier") {
+      n.multiplier.values = numbers_in(value, "multiplier");
+    } else if (key == "shift") {
+      n.shift.values = numbers_in(value, "shift");
+    } else if (key == "zero_point") {
+      n.zero_point = value_of<std::int64_t>(value, place);
+    } else if (key == "low") {
+      n.low = value_of<std::int64_t>(value, place);
+    } else {
+      n.high = value_of<std::int64_t>(value, place);
+    }
+  }
+  return api::FollowedBy{api::make_epilogue(*p.unit, n), &find_format(n.format)};
+}
+
 py::object multiply(const OpenedUnit& opened, const ProductWords& words,
-                    api::MultiplyOptions options, py::handle out) {
+                    api::MultiplyOptions options, py::handle out, py::handle epilogue = Py_None) {
   const HeldProduct held = product_of(opened, words, out);
   api::Product& p = *held.product;
+  const std::optional<api::FollowedBy> follows = epilogue_of(p, epilogue, "gemm");
+  if (follows && (options.alpha || options.flags || !out.is_none()))
+    throw usage_error("epilogue: not allowed with alpha, flags and out: it follows the unit");
   if (is_long(p, options.reference || options.flags)) {
     LongWork work(Py_None, Py_None);
     options.on_progress = work.counter();
@@ -129,6 +192,8 @@ py::object multiply(const OpenedUnit& opened, const ProductWords& words,
     const py::gil_scoped_release released;
     api::multiply(p, options);
   }
+  if (follows)
+    return numpy_of(std::move(api::requantized(p, follows->epilogue, *follows->format).array));
   py::object d = out.is_none() ? numpy_of(std::move(p.d)) : py::reinterpret_borrow<py::object>(out);
   if (!options.flags) return d;
   return py::make_tuple(std::move(d), numpy_of(std::move(p.flags)));
@@ -139,7 +204,7 @@ py::object gemm(const OpenedUnit& opened, const Arguments& a) {
                   {.alpha = a.get<std::optional<float>>(11),
                    .reference = a.get<bool>(13),
                    .flags = a.get<bool>(12)},
-                  a[14]);
+                  a[14], a[15]);
 }
 
 py::object dot(const OpenedUnit& opened, const Arguments& a) {
@@ -187,11 +252,12 @@ py::object verify(const OpenedUnit& opened, const Arguments& a) {
       opened, {.given = a, .first = 1, .dots = a.get<bool>(12), .b_by_columns = by_columns(a, 11)});
   Given given_d = given(a[0], "d");
   if (given_d.array.type == ArrayType::float16) given_d.array.type = ArrayType::uint16;
+  const std::optional<api::FollowedBy> follows = epilogue_of(*held.product, a[16], "verify");
   std::optional<api::Verified> verified;
   {
     const py::gil_scoped_release released;
-    verified =
-        api::verify_product(std::move(held.product), std::move(given_d.array), "d", equality);
+    verified = api::verify_product(std::move(held.product), std::move(given_d.array), "d", equality,
+                                   follows);
   }
   return python_of(*verified);
 }
@@ -237,17 +303,24 @@ const std::string kOperandsDoc =
     "seed: of stochastic registers.\n";
 const std::string kLayoutDoc = "b_layout: 'kn', or 'nk' where B (and its scales) is N x K.\n";
 
+const std::string kEpilogueDoc =
+    "epilogue: of integer units, whose D are then codes of their sums: a dict of `requantize` "
+    "('float', 'fixed-point-single', 'fixed-point-double'), `factor` or `multiplier` and `shift` "
+    "(numbers, or one for each column), and `format_d` ('int8'), `bias` (int32), `zero_point`, "
+    "`low`, `high`, as of `numemu gemm --requantize`.\n";
+
 Signature gemm_signature(
     "gemm",
     "a, b, c=None, *, " + kOperands +
-        ", b_layout='kn', alpha=None, flags=False, reference=False, out=None",
+        ", b_layout='kn', alpha=None, flags=False, reference=False, out=None, epilogue=None",
     "D = A B + C, bit for bit: A is M x K, B K x N, C and D M x N; each may have a leading axis, "
     "the product, and an array without it serves all products.\n\n" +
         kOperandsDoc + kLayoutDoc +
         "alpha: D = RNE(RNE(alpha AB) + C) in float32, outside the unit.\n"
         "flags: returns (D, flags), exception flags of each output, uint8. reference: by the "
         "specification, some hundred times slower; the same bits.\n"
-        "out: an array of the type and shape of D that takes it and is returned.");
+        "out: an array of the type and shape of D that takes it and is returned.\n" +
+        kEpilogueDoc);
 Signature dot_signature(
     "dot", "a, b, c=None, *, " + kOperands + ", flags=False, reference=False, out=None",
     "N dots: A and B are N x K, or K for one row that serves all; C and D have N elements.\n\n" +
@@ -262,12 +335,12 @@ Signature trace_signature(
 Signature verify_bits_signature(
     "verify",
     "d, a, b, c=None, *, " + kOperands +
-        ", b_layout='kn', dots=False, nan='any', ulp=0, zero_sign='strict'",
+        ", b_layout='kn', dots=False, nan='any', ulp=0, zero_sign='strict', epilogue=None",
     "D of another implementation held against the unit: a numemu.Verified, which is true where "
     "every output is equal, and else says which rule explains the others.\n\n"
     "nan: any, canonical or payload. ulp: finite results so many apart are equal. zero_sign: "
     "strict or ignore.\n" +
-        kOperandsDoc + kLayoutDoc + "dots: the arrays are those of dot().");
+        kOperandsDoc + kLayoutDoc + "dots: the arrays are those of dot().\n" + kEpilogueDoc);
 Signature describe_unit_signature(
     "describe", "",
     "A dict of all that is known of it, as `numemu units NAME --json` prints it; `parameters` is a "

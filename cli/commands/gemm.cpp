@@ -1,9 +1,7 @@
 // numemu gemm: a matrix product as a unit computes it, or one output with everything that led to
 // it.
-#include <string>
-#include <vector>
-
 #include "cli/command.hpp"
+#include "cli/epilogue_options.hpp"
 #include "cli/product.hpp"
 
 namespace numemu::cli {
@@ -27,23 +25,8 @@ void add_gemm(Program& program) {
   command.option("--scale-b SB.npy", files.scale_b,
                  "Block scales of B, [batch x] ceil(K / block) x N; with nk N x ceil(K / block)");
   command.option("--alpha X", options.alpha, "D = RNE(RNE(alpha x AB) + C) in float32");
-  api::EpilogueFiles& epilogue = options.epilogue;
-  std::vector<std::string> variants;
-  for (std::size_t i = 0; i < unit::kRequantizations; ++i)
-    variants.emplace_back(unit::row_of(static_cast<unit::Requantization>(i)).name);
-  command
-      .option("--requantize HOW", epilogue.requantize,
-              "D = codes of --format-d (default: int8): clamp(round((AB + C + bias) x factor) + "
-              "zero point)")
-      .one_of(variants);
-  command.option("--bias BIAS.npy", epilogue.bias, "int32 [N], with --requantize");
-  command.option("--factor X|X.npy", epilogue.factor, "Of --requantize, or one for each column");
-  command.option("--multiplier M|M.npy", epilogue.multiplier,
-                 "Of fixed point, in place of --factor: M x 2^(shift - 31)");
-  command.option("--shift S|S.npy", epilogue.shift, "Beside --multiplier, from -31 to 30");
-  command.option("--zero-point Z", epilogue.zero_point, "Of --requantize (default: 0)");
-  command.option("--low L", epilogue.low, "Least code (default: that of the format)");
-  command.option("--high H", epilogue.high, "Largest code (default: that of the format)");
+  add_epilogue(command, options.epilogue);
+  command.option("--bias BIAS.npy", options.epilogue.bias, "int32 [N], with --requantize");
   command.option("--trace m,n", options.trace, "Print the trace of output m,n (or b,m,n) instead");
 }
 

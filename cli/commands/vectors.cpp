@@ -7,6 +7,7 @@
 
 #include "api/oracle.hpp"
 #include "cli/command.hpp"
+#include "cli/epilogue_options.hpp"
 #include "cli/progress.hpp"
 #include "cli/subject_options.hpp"
 #include "formats/error.hpp"
@@ -20,7 +21,7 @@ using oracle::FileForm;
 
 struct VectorsOptions {
   api::VectorOptions made;
-  std::string out, form = "text";
+  std::string out, form = "text", format_d;
   bool quiet = false;
 };
 
@@ -29,7 +30,13 @@ void to_standard_output(const std::string& text) {
     throw std::system_error(errno, std::generic_category());
 }
 
-int run_vectors(const VectorsOptions& o) {
+int run_vectors(VectorsOptions o) {
+  require_requantize(o.made.epilogue);
+  if (!o.format_d.empty()) {
+    if (o.made.epilogue.requantize.empty())
+      throw usage_error("--format-d: expected --requantize, too");
+    o.made.epilogue.format = o.format_d;
+  }
   const FileForm form = oracle::parse_file_form(o.form);
   const bool in_ports = form == FileForm::readmemh || form == FileForm::sv;
   const bool to_stdout = o.out.empty() || o.out == "-";
@@ -56,6 +63,10 @@ int run_vectors(const VectorsOptions& o) {
 void add_vectors(Program& program) {
   auto [command, options] = program.command<VectorsOptions>("vectors", run_vectors);
   add_subject(command, options.made);
+  add_epilogue(command, options.made.epilogue);
+  command.option("--format-d F", options.format_d,
+                 "Format of the codes of --requantize, whose other numbers are those of every "
+                 "record, or drawn (default: int8)");
   command
       .option("--style S", options.made.style,
               "mixed, random, edges, exhaustive, cancel, subnormal, overflow, ties, alignment, "

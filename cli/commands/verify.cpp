@@ -12,6 +12,7 @@
 #include "api/oracle/records.hpp"
 #include "api/text/verification.hpp"
 #include "cli/command.hpp"
+#include "cli/epilogue_options.hpp"
 #include "cli/progress.hpp"
 #include "emu/oracle/recording/records.hpp"
 #include "formats/error.hpp"
@@ -285,6 +286,8 @@ struct VerifyOptions {
   std::string nan = "any", zero_sign = "strict", invalid = "strict";
   api::RecordsTold told;
   api::ProductFiles arrays;
+  api::EpilogueFiles epilogue;
+  std::string format_d;
   bool dots = false, hashes = false, json = false, quiet = false;
   std::int64_t max_errors = 0, ulp = 0;
 };
@@ -312,6 +315,7 @@ void check_options(const VerifyOptions& o) {
     refuse_with("arrays", {{"--fields", !o.told.fields.empty()}, {"--k", o.told.k != 0}});
     if (o.dots) refuse_with("--dots", {{"--b-layout", o.b_layout != "kn"}});
     api::check_meta_layout(o.arrays);
+    require_requantize(o.epilogue);
   } else {
     if (!o.told.fields.empty() && api::is_form_of_fields(o.in))
       throw usage_error(
@@ -323,8 +327,16 @@ void check_options(const VerifyOptions& o) {
                          {"--meta-layout", !o.arrays.meta_layout.empty()},
                          {"--b-layout", o.b_layout != "kn"},
                          {"--seed", o.arrays.seed != 0},
-                         {"--dots", o.dots}});
+                         {"--dots", o.dots},
+                         {"--bias", !o.epilogue.bias.empty()},
+                         {"--factor", !o.epilogue.factor.empty()},
+                         {"--multiplier", !o.epilogue.multiplier.empty()},
+                         {"--shift", !o.epilogue.shift.empty()},
+                         {"--zero-point", o.epilogue.zero_point.has_value()}});
+    require_requantize(o.epilogue);
   }
+  if (!o.format_d.empty() && o.epilogue.requantize.empty())
+    throw usage_error("--format-d: expected --requantize, too");
   if (o.told.fields.empty() && !o.element_order.empty())
     throw usage_error("--element-order: expected together with --fields");
   if (!o.told.unit.empty()) {
@@ -371,6 +383,7 @@ int run_folder(const VerifyOptions& o) {
                            {"--d", !o.d.empty()},
                            {"--op", !o.told.op.empty()},
                            {"--fields", !o.told.fields.empty()},
+                           {"--requantize", !o.epilogue.requantize.empty()},
                            {"--k", o.told.k != 0},
                            {"--ulp", o.ulp != 0},
                            {"--max-errors", o.max_errors != 0}});
@@ -405,12 +418,18 @@ api::Verified verify_arrays(const VerifyOptions& o) {
   files.format_b = o.told.format_b;
   files.shape = o.dots ? api::ProductShape::dots : api::ProductShape::batches;
   files.b_by_columns = o.b_layout == "nk";
-  return api::verify_product(o.told.unit, files, o.d, equality_of(o));
+  api::EpilogueFiles epilogue = o.epilogue;
+  if (!o.format_d.empty()) epilogue.format = find_format(o.format_d).name;
+  return api::verify_product(o.told.unit, files, o.d, equality_of(o), epilogue);
 }
 
 api::Verified verify_file(const VerifyOptions& o) {
   api::RecordsTold told = o.told;
   if (o.element_order == "msb") told.order = oracle::ElementOrder::msb;
+  told.requantize = o.epilogue.requantize;
+  told.format_d = o.format_d;
+  told.low = o.epilogue.low;
+  told.high = o.epilogue.high;
   return api::verify_records(o.in, told, equality_of(o), progress_of("verify", o.quiet));
 }
 
@@ -457,6 +476,9 @@ void add_verify(Program& program) {
   command.option("--d D.npy", o.d, "The kernel's D, [batch x] M x N");
   command.option("--format-a F", o.told.format_a, "Format of A if the unit takes any format");
   command.option("--format-b F", o.told.format_b, "Format of B if the unit takes any format");
+  add_epilogue(command, o.epilogue);
+  command.option("--bias BIAS.npy", o.epilogue.bias, "int32 [N], with --requantize and arrays");
+  command.option("--format-d F", o.format_d, "Format of the codes of --requantize (default: int8)");
   command.option("--scale-a SA.npy", o.arrays.scale_a, "Block scales of A, [batch x] M x blocks");
   command.option("--scale-b SB.npy", o.arrays.scale_b, "Block scales of B, [batch x] blocks x N");
   command.option("--meta E.npy", o.arrays.meta, "Metadata of a sparse A");

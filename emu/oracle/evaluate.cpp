@@ -8,6 +8,7 @@
 #include <functional>
 #include <vector>
 
+#include "emu/oracle/codes_of_sums.hpp"
 #include "emu/unit/batch.hpp"
 #include "emu/unit/operand.hpp"
 #include "emu/unit/reference/alignment.hpp"
@@ -338,6 +339,7 @@ void require_codes(const Layout& layout, const Records& records, bool results) {
 }
 
 void evaluate(const Subject& s, Records& records, const unit::ShortEnds* ends) {
+  if (s.codes) return evaluate_codes(s, records, ends);
   const Layout layout = layout_of(s);
   if (s.operation == Operation::unit) {
     UnitDot dot(s, layout);
@@ -379,7 +381,7 @@ void check_kept(const Subject& s, const Layout& layout, const Records& records) 
 
 void evaluate_without_flags(const Subject& s, const Layout& layout, Records& records) {
   // A batch draws other random words than its records say.
-  if (s.unit == nullptr || find_field(layout, "r") >= 0) return evaluate(s, records);
+  if (s.unit == nullptr || s.codes || find_field(layout, "r") >= 0) return evaluate(s, records);
   const auto c = static_cast<std::size_t>(find_field(layout, "c"));
   const auto d = static_cast<std::size_t>(find_field(layout, "d"));
   if (layout[c].format == nullptr) {

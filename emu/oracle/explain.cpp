@@ -8,6 +8,7 @@
 #include <iterator>
 #include <utility>
 
+#include "emu/oracle/codes_of_sums.hpp"
 #include "emu/oracle/evaluate.hpp"
 #include "emu/oracle/record.hpp"
 #include "emu/unit/reference/divergence.hpp"
@@ -41,12 +42,17 @@ std::string first_addend(const unit::Divergence& d) {
 }
 
 std::vector<std::string> of_unit(const Subject& s, const Records& one, const Rule* rule) {
-  if (rule == nullptr) return {};
-  if (rule->unit == nullptr || s.rounding.stochastic()) return {"by the rule: " + rule->name};
+  std::vector<std::string> lines;
+  if (s.codes) lines.push_back(epilogue_text(s, sum_record(s, one, 0)));
+  if (rule == nullptr) return lines;
+  if (rule->unit == nullptr || s.rounding.stochastic()) {
+    lines.push_back("by the rule: " + rule->name);
+    return lines;
+  }
   UnitDot dot(s, layout_of(s));
   const unit::Divergence d = unit::find_divergence(
       *s.unit->description(), *rule->unit->description(), dot.gemm(one, 0), 0, 0);
-  std::vector<std::string> lines = {unit::divergence_line(d)};
+  lines.push_back(unit::divergence_line(d));
   const std::string addend = first_addend(d);
   if (!addend.empty()) lines.push_back(addend);
   return lines;

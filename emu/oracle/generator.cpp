@@ -52,8 +52,13 @@ std::string_view Generator::write(Style style, Dice dice, int attempts, Workshop
   return {};
 }
 
-Generator::Generator(const Subject& s)
-    : subject_(s), style_(parse_style(s.style)), layout_(layout_of(s)) {
+Generator::Generator(const Subject& s, const EpilogueConstants& constants)
+    : subject_(s), style_(parse_style(s.style)), layout_(layout_of(s)), constants_(constants) {
+  if (s.codes) {
+    sums_ = std::make_shared<const Generator>(sums_of(s));
+    limit_ = sums_->limit();
+    return;
+  }
   Workshop shop(*this);
   if (style_ == Style::exhaustive) {
     limit_ = shop.proposer.inputs();
@@ -87,6 +92,11 @@ Generator::Generator(const Subject& s)
 }
 
 void Generator::fill(std::int64_t first, Records& records) const {
+  if (sums_ != nullptr) {
+    Records sums(sums_->layout(), records.size);
+    sums_->fill(first, sums);
+    return draw_epilogues(subject_, constants_, first, sums, records);
+  }
   Workshop shop(*this);
   for (std::int64_t i = 0; i < records.size; ++i) {
     const std::int64_t number = first + i;

@@ -1,10 +1,12 @@
 // Vectors of a style: inputs, expected results and classes, record by record.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <vector>
 
 #include "emu/oracle/classes.hpp"
+#include "emu/oracle/codes_of_sums.hpp"
 #include "emu/oracle/record.hpp"
 #include "emu/oracle/subject.hpp"
 
@@ -15,8 +17,9 @@ namespace numemu::oracle {
 class Generator {
  public:
   /// Throws Error where the subject has no records of the style: no sum that cancels, more inputs
-  /// than 2^32 for exhaustive, no unit that aligns.
-  explicit Generator(const Subject&);
+  /// than 2^32 for exhaustive, no unit that aligns. `constants`: of codes of sums, whose sums have
+  /// the style.
+  explicit Generator(const Subject&, const EpilogueConstants& constants = {});
 
   const Subject& subject() const { return subject_; }
   const Layout& layout() const { return layout_; }
@@ -37,6 +40,8 @@ class Generator {
   Layout layout_;
   std::vector<Style> styles_;
   std::int64_t limit_ = 0;
+  EpilogueConstants constants_;
+  std::shared_ptr<const Generator> sums_;  ///< of codes of sums
 };
 
 }  // namespace numemu::oracle

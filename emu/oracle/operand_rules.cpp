@@ -10,6 +10,7 @@
 #include <span>
 #include <utility>
 
+#include "emu/oracle/codes_of_sums.hpp"
 #include "emu/oracle/evaluate.hpp"
 #include "emu/oracle/record.hpp"
 #include "emu/oracle/rule.hpp"
@@ -401,7 +402,7 @@ class FormatRules {
       try {
         unit::check_description(u);
         unit = unit::make_unit(u);
-        theirs = unit_subject(*unit, s_.k, a, b);
+        theirs = with_results_of(s_, unit_subject(*unit, s_.k, a, b));
       } catch (const Error&) {
         return;
       }
@@ -466,7 +467,7 @@ class FormatRules {
   void registers() {
     const UnitDescription& own = *s_.unit->description();
     const unit::Register& r = own.accumulator;
-    if (r.format != nullptr || own.outer.every != 0) return;
+    if (r.format != nullptr || own.outer.every != 0 || s_.codes) return;
     for (const int fraction : {0, 1}) {
       UnitDescription u = own;
       u.name = "rival";

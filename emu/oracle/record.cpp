@@ -79,7 +79,21 @@ Layout unit_layout(const Subject& s) {
   layout.push_back(accumulator("c", u, s.unit->c_format()));
   if (u.accumulator.rounding.stochastic())
     layout.push_back({"r", u.accumulator.rounding.random_bits, random_words(s)});
-  layout.push_back(accumulator("d", u, s.unit->d_format()));
+  if (s.codes) {
+    constexpr int kBits = 32, kShiftBits = 8;
+    static const Format& factor = find_format("float32");
+    layout.push_back({"bias", kBits});
+    if (s.codes->how == unit::Requantization::real) {
+      layout.push_back(codes("factor", factor));
+    } else {
+      layout.push_back({"multiplier", kBits});
+      layout.push_back({"shift", kShiftBits});
+    }
+    layout.push_back(codes("zero_point", *s.to));
+    layout.push_back(codes("d", *s.to));
+  } else {
+    layout.push_back(accumulator("d", u, s.unit->d_format()));
+  }
   layout.back().result = true;
   if (unit::result_register(u).format != nullptr) layout.push_back(flags());
   return layout;

@@ -31,7 +31,8 @@ struct Field {
 using Layout = std::vector<Field>;
 
 /// one operand: in [random] out flags; two: a b [c] [random] out flags; dots: a b c [random] out
-/// flags; units: a b [sa sb] [e] c [r] d, and flags where the register is floating.
+/// flags; units: a b [sa sb] [e] c [r] d, and flags where the register is floating; with codes of
+/// sums: a b [e] c bias factor zero_point d, of fixed point multiplier shift in place of factor.
 Layout layout_of(const Subject&);
 
 /// Position of a field; -1 where there is none of that name.

@@ -67,7 +67,7 @@ std::vector<Rule> stream_rules(const Subject& s) {
       for (const std::size_t f : fields) records.columns[f] = sample.before.columns[f];
     };
   };
-  static constexpr std::array<std::pair<std::string_view, const char*>, 9> kNames = {
+  static constexpr std::array<std::pair<std::string_view, const char*>, 14> kNames = {
       {{"a", "A"},
        {"b", "B"},
        {"c", "C"},
@@ -76,7 +76,12 @@ std::vector<Rule> stream_rules(const Subject& s) {
        {"e", "metadata"},
        {"r", "random bits"},
        {"random", "random bits"},
-       {"in", "operand"}}};
+       {"in", "operand"},
+       {"bias", "bias"},
+       {"factor", "factor"},
+       {"multiplier", "multiplier"},
+       {"shift", "shift"},
+       {"zero_point", "zero point"}}};
   std::vector<std::size_t> all;
   for (std::size_t f = 0; f < layout.size(); ++f) {
     if (!layout[f].result) all.push_back(f);

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <utility>
 
+#include "emu/oracle/codes_of_sums.hpp"
 #include "emu/oracle/evaluate.hpp"
 #include "emu/oracle/patches.hpp"
 #include "emu/oracle/record.hpp"
@@ -114,7 +115,7 @@ Rule by_unit(const Subject& s, std::string family, std::string name,
 /// Whether the other unit takes the records of the subject, and gives such results.
 bool same_records(const Subject& s, const Layout& layout, const unit::Unit& other) {
   try {
-    return layout_of(unit_subject(other, s.k, s.a, s.b)) == layout;
+    return layout_of(with_results_of(s, unit_subject(other, s.k, s.a, s.b))) == layout;
   } catch (const Error&) {
     return false;
   }
@@ -159,7 +160,7 @@ Records predict(const Subject& s, const Rule& rule, Records records, const Sampl
 
 std::vector<Rule> rules_of(const Subject& s) {
   std::vector<Rule> all = s.unit != nullptr ? unit_rules(s) : operation_rules(s);
-  for (auto part : {operand_rules, format_rules, stream_rules, result_rules}) {
+  for (auto part : {epilogue_rules, operand_rules, format_rules, stream_rules, result_rules}) {
     std::vector<Rule> more = part(s);
     std::move(more.begin(), more.end(), std::back_inserter(all));
   }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "emu/unit/description/json.hpp"
+#include "emu/unit/integer/int32_sums.hpp"
 #include "emu/unit/sparse/pattern.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/json.hpp"
@@ -75,9 +76,9 @@ using Entries = std::map<std::string, std::string, std::less<>>;
 
 /// The words key=value behind the version.
 Entries entries_of(std::string_view line) {
-  static const std::vector<std::string> known = {"unit",     "op",       "from",       "to",
-                                                 "rounding", "overflow", "seed",       "level",
-                                                 "k",        "style",    "description"};
+  static const std::vector<std::string> known = {
+      "unit",  "op", "from",  "to",          "rounding",   "overflow", "seed",
+      "level", "k",  "style", "description", "requantize", "low",      "high"};
   if (!is_header(line)) throw Error(fmt::format("expected '{}1 ...'", kHeaderBegin));
   line.remove_prefix(kHeaderBegin.size());
   Entries entries;
@@ -137,8 +138,15 @@ Subject parse_unit(const Entries& entries, const unit::Unit* told) {
   const unit::UnitDescription* u = unit.description();
   const std::string from = optional(entries, "from", "");
   const auto [a, b] = from.empty() ? std::pair<const Format*, const Format*>{} : parse_from(from);
-  const Subject s =
-      unit_subject(unit, parse_whole<std::int64_t>("k", optional(entries, "k", "0")), a, b);
+  Subject s = unit_subject(unit, parse_whole<std::int64_t>("k", optional(entries, "k", "0")), a, b);
+  if (const std::string how = optional(entries, "requantize", ""); !how.empty()) {
+    const auto end = [&](const char* key) {
+      const std::string text = optional(entries, key, "");
+      return text.empty() ? std::nullopt : std::optional(parse_whole<std::int64_t>(key, text));
+    };
+    s = codes_subject(s, unit::parse_requantization(how), find_format(required(entries, "to")),
+                      end("low"), end("high"));
+  }
   for (const auto& [key, own] : {std::pair<std::string_view, std::string>{"to", result_name(s)},
                                  {"rounding", to_string(unit::result_register(*u).rounding)},
                                  {"overflow", to_string(unit::result_register(*u).overflow)}}) {
@@ -223,6 +231,28 @@ Subject unit_subject(const unit::Unit& unit, std::int64_t k, const Format* a, co
           k};
 }
 
+Subject codes_subject(Subject s, unit::Requantization how, const Format& to,
+                      std::optional<std::int64_t> low, std::optional<std::int64_t> high) {
+  if (s.unit == nullptr || !unit::gives_int32(*s.unit))
+    throw Error(fmt::format("requantize: expected a unit with int32 results{}",
+                            s.unit == nullptr ? ""
+                                              : fmt::format(", {} gives {}", s.unit->row().name,
+                                                            s.unit->row().result)));
+  if (to.kind != Kind::integer || to.bits > 16)
+    throw Error(
+        fmt::format("requantize: expected codes that are integers of at most 16 bits, "
+                    "found {}",
+                    to.name));
+  const auto [least, most] = unit::ends_of_integers(to);
+  const std::int64_t from = low.value_or(least), last = high.value_or(most);
+  if (from < least || last > most || from > last)
+    throw Error(fmt::format("low, high: expected numbers of {} in order, {} to {}, found {} and {}",
+                            to.name, least, most, from, last));
+  s.to = &to;
+  s.codes = CodesOfSums{how, static_cast<std::int32_t>(from), static_cast<std::int32_t>(last)};
+  return s;
+}
+
 std::string header_line(const Subject& s) {
   std::string line(kHeaderBegin);
   line += s.unit != nullptr ? "1 unit=" + s.unit->row().name
@@ -231,6 +261,9 @@ std::string header_line(const Subject& s) {
       fmt::format(" from={} to={} rounding={} overflow={} seed={} level={}", from_text(s),
                   result_name(s), to_string(s.rounding), to_string(s.overflow), s.seed, s.level);
   if (s.unit != nullptr || s.operation == Operation::dot) line += fmt::format(" k={}", s.k);
+  if (s.codes)
+    line += fmt::format(" requantize={} low={} high={}", unit::row_of(s.codes->how).name,
+                        s.codes->low, s.codes->high);
   line += " style=" + s.style;
   return s.unit != nullptr ? line + description_word(*s.unit) : line;
 }
@@ -239,6 +272,10 @@ Subject parse_header(std::string_view line, const unit::Unit* told) {
   const Entries entries = entries_of(line);
   if (entries.contains("unit") == entries.contains("op"))
     throw Error("expected unit= or op=, one of them");
+  for (const char* key : {"low", "high", "requantize"}) {
+    if (entries.contains(key) && (entries.contains("op") || !entries.contains("requantize")))
+      throw Error(fmt::format("{}: expected with unit= and requantize= alone", key));
+  }
   Subject s;
   if (entries.contains("unit")) {
     s = parse_unit(entries, told);

@@ -1,10 +1,12 @@
 // What a file of vectors is about: an operation on formats, or a unit; one line of text says it.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "emu/oracle/operation.hpp"
+#include "emu/unit/integer/requantize.hpp"
 #include "emu/unit/unit.hpp"
 #include "formats/format.hpp"
 #include "formats/rounding.hpp"
@@ -18,6 +20,13 @@ std::string description_word(const unit::Unit&);
 /// The text behind description= in such a line; empty where there is none.
 std::string_view described_in(std::string_view header);
 
+/// How the epilogue behind an integer unit makes codes of its int32 sums.
+struct CodesOfSums {
+  unit::Requantization how = unit::Requantization::real;
+  std::int32_t low = -128, high = 127;
+  friend bool operator==(const CodesOfSums&, const CodesOfSums&) = default;
+};
+
 /// All but `unit` are exact and rounded once. c has the format of the result.
 struct Subject {
   Operation operation = Operation::convert;
@@ -27,7 +36,8 @@ struct Subject {
   /// Of a unit: its register's.
   Rounding rounding = {};
   Overflow overflow = Overflow::saturate;
-  std::int64_t k = 1;  ///< products of a dot or a unit
+  std::int64_t k = 1;                     ///< products of a dot or a unit
+  std::optional<CodesOfSums> codes = {};  ///< of a unit: results are these, of format `to`
 
   /// How the file was made; of no meaning for its results.
   std::uint64_t seed = 0;
@@ -52,9 +62,15 @@ std::int64_t usual_depth(const unit::UnitDescription&);
 /// formats contradict it, or K is no multiple of its sparsity group.
 Subject unit_subject(const unit::Unit&, std::int64_t k = 0, const Format* a = nullptr,
                      const Format* b = nullptr);
+/// The unit's subject with codes of its sums as results, by default from the least to the largest
+/// of the format. Throws Error unless the unit has int32 results and the format is of integers of
+/// at most 16 bits, which hold the ends.
+Subject codes_subject(Subject of_unit, unit::Requantization, const Format&,
+                      std::optional<std::int64_t> low = {}, std::optional<std::int64_t> high = {});
 
 /// The first line of a file, without its end: "# numemu-vectors 1 op=mul from=float16 to=float16
-/// rounding=rne overflow=ieee seed=0 level=1 style=mixed". Dots and units say k=, too.
+/// rounding=rne overflow=ieee seed=0 level=1 style=mixed". Dots and units say k=, codes of sums
+/// also requantize=, low= and high=.
 std::string header_line(const Subject&);
 inline constexpr std::string_view kHeaderBegin = "# numemu-vectors ";
 /// Whether the line begins as such a line does.

@@ -16,8 +16,9 @@ namespace numemu::oracle {
 namespace {
 
 constexpr std::string_view kEnding = ".hex";
-constexpr std::string_view kFields[] = {"a",  "b",  "c", "d", "in",     "out",
-                                        "sa", "sb", "e", "r", "random", "flags"};
+constexpr std::string_view kFields[] = {
+    "a", "b",      "c",     "d",    "in",     "out",        "sa",    "sb",        "e",
+    "r", "random", "flags", "bias", "factor", "multiplier", "shift", "zero_point"};
 
 }  // namespace
 
@@ -106,8 +107,9 @@ bool PortReader::read(const Layout& layout, std::int64_t most, Records& records)
 
 namespace {
 
-constexpr std::string_view kNames[] = {"in", "out", "a",      "b", "c",     "d",   "sa",
-                                       "sb", "e",   "random", "r", "flags", "skip"};
+constexpr std::string_view kNames[] = {
+    "in",     "out", "a",     "b",    "c",      "d",          "sa",    "sb",         "e",
+    "random", "r",   "flags", "bias", "factor", "multiplier", "shift", "zero_point", "skip"};
 
 [[noreturn]] void refuse(std::string_view field, const std::string& text) {
   throw usage_error(fmt::format("--fields: '{}': {}", field, text));
@@ -197,7 +199,7 @@ ForeignReader::ForeignReader(Layout foreign, ElementOrder order, const Subject& 
     : foreign_(std::move(foreign)), order_(order) {
   for (const Field& own : layout_of(subject)) {
     const int at = find_field(foreign_, own.name);
-    const bool c = own.name == "c" && subject.operation == Operation::unit;
+    const bool c = (own.name == "c" || own.name == "bias") && subject.operation == Operation::unit;
     if (at < 0) {
       if (!c && !own.optional)
         refuse(own.name, fmt::format("expected this field: {} codes of {}", own.count,

@@ -50,7 +50,8 @@ std::string meaning_of(const Field& f) {
   if (f.format != nullptr) return f.format->name;
   if (f.name == "flags") return "exception flags NX 1, UF 2, OF 4, DZ 8, NV 16";
   if (f.name == "e") return "place of each kept element in its group";
-  return f.name == "c" || f.name == "d" ? "two's complement" : "random bits";
+  const bool random = f.name == "r" || f.name == "random";
+  return random ? "random bits" : "two's complement";
 }
 
 /// What counts the classes of a package: every package has this text.

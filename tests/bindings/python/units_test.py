@@ -37,6 +37,29 @@ def test_same_bits_as_the_program(program, operands, rng):
     assert np.array_equal(unit.gemm(batch, b)[1], unit.gemm(a[::-1], b))
 
 
+def test_codes_of_sums(program, rng):
+    a, b = (rng.integers(-128, 128, shape).astype(np.int8) for shape in ((5, 40), (40, 7)))
+    bias, factor = rng.integers(-999, 999, 7).astype(np.int32), rng.uniform(1e-4, 1e-2, 7)
+    unit = numemu.unit("intel.emr.tdpbssd")
+    sums = unit.gemm(a, b)
+    assert np.array_equal(sums, a.astype(np.int32) @ b.astype(np.int32))
+    for how in ("float", "fixed-point-single", "fixed-point-double"):
+        epilogue = {"requantize": how, "factor": factor, "bias": bias, "zero_point": -3, "low": -100}
+        codes = unit.gemm(a, b, epilogue=epilogue)
+        program.run("gemm", "--unit", "intel.emr.tdpbssd", *saved(program, a=a.view(np.uint8), b=b.view(np.uint8), bias=bias, factor=factor),
+                    "--requantize", how, "--zero-point=-3", "--low=-100", "--out", "d.npy")
+        assert codes.dtype == np.uint8 and np.array_equal(codes, program.load("d.npy"))
+        assert unit.verify(codes.view(np.int8), a, b, epilogue=epilogue)
+        lost = unit.verify(unit.gemm(a, b, epilogue=epilogue | {"zero_point": 0}), a, b, epilogue=epilogue)
+        assert not lost and "the zero point is not added" in str(lost)
+    near = np.rint(np.float32(sums + bias) * np.float32(factor)) - 3
+    assert np.array_equal(unit.gemm(a, b, epilogue={"requantize": "float", "factor": factor, "bias": bias, "zero_point": -3}).view(np.int8), np.clip(near, -128, 127))
+    for wrong, message in ({"requantise": "float"}, "did you mean 'requantize'"), ({"requantize": "float"}, "requantize: expected factor"), (3, "epilogue: expected a dict"), \
+            ({"requantize": "float", "factor": 1, "zero_point": 200}, "zero_point: expected a number of int8"):
+        with pytest.raises(numemu.Error, match=message):
+            unit.gemm(a, b, epilogue=wrong)
+
+
 def test_dots(program, rng):
     a, b = (numemu.encode(rng.standard_normal((9, 32)), "e5m2") for _ in range(2))
     unit = numemu.unit("neutral.chunk16.float32")

@@ -512,5 +512,108 @@ TEST_CASE("verify: wrong files and options are refused", "[fast]") {
   check_refused(s.call("verify --in sim.txt"), "sim.txt: line 1: ");
 }
 
+/// `from` in the place of the first `to` of a text.
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  return text.replace(text.find(from), from.size(), to);
+}
+
+TEST_CASE("verify: codes of sums in files, and faults of their epilogue", "[fast]") {
+  const Scratch s;
+  const std::string made = "vectors --quiet --unit intel.emr.tdpbssd --k 16 --n 900 --requantize ";
+  for (const std::string how : {"float", "fixed-point-single", "fixed-point-double"}) {
+    INFO(how);
+    REQUIRE(s.call(made + how + " --out v.txt").code == 0);
+    CHECK(s.call("verify --in v.txt --requantize " + how).code == 0);
+    for (const auto& [form, out, in] : {std::tuple("csv", "v.csv", "v.csv"),
+                                        {"jsonl", "v.jsonl", "v.jsonl"},
+                                        {"npz", "v.npz", "v.npz"},
+                                        {"readmemh", "tb", "tb"}}) {
+      INFO(form);
+      REQUIRE(s.call(made + how + " --file-format " + form + " --out " + out).code == 0);
+      const Result r = s.call(std::string("verify --in ") + in);
+      INFO(r.out << r.err);
+      CHECK(r.code == 0);
+      CHECK_THAT(r.out, Catch::Contains("matches     900\n"));
+    }
+  }
+  // A design of one rounding where two were asked for.
+  REQUIRE(s.call(made + "fixed-point-single --zero-point 3 --out v.txt").code == 0);
+  s.file("w.txt",
+         replaced(read_file(s.path + "/v.txt"), "fixed-point-single", "fixed-point-double"));
+  const Result wrong = s.call("verify --in w.txt");
+  CHECK(wrong.code == 1);
+  CHECK_THAT(wrong.out, Catch::Contains("one rounding in place of two, as fixed-point-single "
+                                        "(requantization): explains"));
+  CHECK_THAT(wrong.out, Catch::Contains("int8 results of -128 to 127, by fixed-point-double"));
+  CHECK_THAT(wrong.out, Catch::Contains("zero point 3 the code"));
+  for (const auto& [options, message] : std::vector<std::pair<std::string, std::string>>{
+           {"--in v.txt --requantize float",
+            "--requantize: expected fixed-point-single or nothing"},
+           {"--in v.txt --low 3 --requantize fixed-point-single",
+            "--low: expected -128 or nothing"},
+           {"--in v.txt --low 3", "--low: expected --requantize, too"},
+           {"--in v.txt --requantize fixed-point-single --factor 1",
+            "--factor: not allowed with --in"},
+           {"--in v.txt --format-d int8", "--format-d: expected --requantize, too"}})
+    check_refused(s.call("verify " + options), message);
+  check_refused(s.call("identify --in v.txt"), "expected results of the unit itself");
+  for (const auto& [options, message] : std::vector<std::pair<std::string, std::string>>{
+           {"--requantize float --multiplier 3 --shift 0", "--multiplier, --shift: expected"},
+           {"--requantize fixed-point-single --shift 0", "--multiplier and --shift"},
+           {"--requantize float --factor f.npy", "--factor: expected a number, found 'f.npy'"},
+           {"--requantize float --zero-point 128", "--zero-point: expected a number of int8"},
+           {"--requantize float --format-d float16", "integers of at most 16 bits"},
+           {"--zero-point 1", "--zero-point: expected --requantize, too"}})
+    check_refused(s.call("vectors --unit intel.emr.tdpbssd " + options), message);
+  check_refused(s.call("vectors --unit h100.wgmma.e4m3.f32 --requantize float"),
+                "requantize: expected a unit with int32 results");
+  check_refused(s.call("vectors --op mul --format int8 --requantize float"),
+                "requantize: expected a unit with int32 results");
+}
+
+TEST_CASE("verify: codes of sums in arrays", "[fast]") {
+  const GemmFolder s;
+  std::vector<std::int8_t> a(40 * 24), b(24 * 30);
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] = static_cast<std::int8_t>(word(i) >> 24);
+  for (std::size_t i = 0; i < b.size(); ++i) b[i] = static_cast<std::int8_t>(word(i + 9999) >> 24);
+  s.put<std::int8_t>("a.npy", ArrayType::int8, {40, 24}, a);
+  s.put<std::int8_t>("b.npy", ArrayType::int8, {24, 30}, b);
+  std::vector<std::int32_t> bias(30), multiplier(30);
+  for (std::size_t j = 0; j < bias.size(); ++j) {
+    bias[j] = static_cast<std::int32_t>(word(j) >> 18) - 8000;
+    multiplier[j] = static_cast<std::int32_t>((1u << 30) | word(j + 70) >> 2);
+  }
+  s.put<std::int32_t>("bias.npy", ArrayType::int32, {30}, bias);
+  s.put<std::int32_t>("m.npy", ArrayType::int32, {30}, multiplier);
+  const std::string rest = " --bias bias.npy --multiplier m.npy --shift=-8 --low=-100";
+  const auto verify = [&](const std::string& how, const std::string& more) {
+    return s.call("verify --unit intel.emr.tdpbssd --a a.npy --b b.npy --d d.npy --requantize " +
+                  how + rest + more);
+  };
+  for (const std::string how : {"fixed-point-single", "fixed-point-double"}) {
+    INFO(how);
+    const Result made =
+        s.gemm("intel.emr.tdpbssd", "--out d.npy --requantize " + how + rest + " --zero-point=-3");
+    INFO(made.err);
+    REQUIRE(made.code == 0);
+    const Result same = verify(how, " --zero-point=-3");
+    INFO(same.out << same.err);
+    CHECK(same.code == 0);
+    const Result lost = verify(how, " --zero-point 5");
+    CHECK(lost.code == 1);
+  }
+  // A kernel that forgets the zero point, and one that forgets the bias.
+  REQUIRE(s.gemm("intel.emr.tdpbssd", "--out d.npy --requantize fixed-point-double" + rest).code ==
+          0);
+  CHECK_THAT(verify("fixed-point-double", " --zero-point=-3").out,
+             Catch::Contains("the zero point is not added (zero point): explains"));
+  const std::string bare = " --multiplier m.npy --shift=-8 --low=-100";
+  REQUIRE(s.gemm("intel.emr.tdpbssd", "--out d.npy --requantize fixed-point-double" + bare).code ==
+          0);
+  CHECK_THAT(verify("fixed-point-double", "").out,
+             Catch::Contains("the bias is not added (bias): explains"));
+  check_refused(verify("float", ""), "--multiplier, --shift: expected");
+}
+
 }  // namespace
 }  // namespace numemu::test::verify_test
