@@ -134,8 +134,11 @@ class Measured {
     experiments::LayerMeasurement noise;
   };
   std::optional<Evaluation> evaluated(const Graph&, net::Numerics&) const;
-  Figures measure(const Graph& graph, net::Numerics& numerics) const {
-    return {evaluated(graph, numerics), experiments::measure_layers(graph, numerics, reference_)};
+  Figures measure(const Graph& graph, policies::RecipeNumerics& numerics) const {
+    Figures out{evaluated(graph, numerics),
+                experiments::measure_layers(graph, numerics, reference_)};
+    experiments::withhold_fused(out.noise, numerics);
+    return out;
   }
   void refer_to(const Graph&);
 

@@ -135,7 +135,9 @@ std::string unknown_name(std::string_view kind, std::string_view name,
   const std::string all = joined_names(known, known.size());
   const bool few = known.size() <= kMostListed || all.size() <= kMostCharacters;
   if (few && with.empty()) return text + "; known: " + all;
-  text += "; near: " + joined_names(with.empty() ? by_distance(name, known) : with, kMostNear);
+  const std::size_t longest = std::ranges::max(known, {}, &std::string::size).size();
+  if (name.size() <= 2 * longest)  // else nothing is near
+    text += "; near: " + joined_names(with.empty() ? by_distance(name, known) : with, kMostNear);
   for (const Listed& listed : kListed) {
     if (listed.kind == kind) text.append("; all: numemu ").append(listed.command);
   }

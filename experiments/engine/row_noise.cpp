@@ -313,6 +313,8 @@ void add_noise(Row& row, const NoiseFigures& noise, const net::Graph& graph,
     if (results.any()) row.layers.back().saturated = row_number(results.share());
     if (const auto why = noise.predicted.left_out.find(name); why != noise.predicted.left_out.end())
       row.layers.back().left_out = why->second;
+    if (numerics.gives_fused(name))
+      row.layers.back().left_out = "codes behind the operator that is fused with the layer (edges)";
   }
 }
 

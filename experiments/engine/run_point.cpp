@@ -254,6 +254,7 @@ Row run_point(const Point& point, const Workbench& bench, PointCache& cache, con
       numerics, [&](const net::Product& p) { lost.add_stored(p); },
       [&](std::int64_t n) { work.add(n, bench.eval_images); });
   noise.measured = measure_layers(graph, listening, bench.reference, behind_reference(bench));
+  withhold_fused(noise.measured, numerics);
   if (predictions) {
     lost.add_overflows(noise.predicted);
     leave_out(noise.predicted, recipe, noise.tensors);

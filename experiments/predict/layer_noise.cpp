@@ -486,6 +486,12 @@ LayerMeasurement measure_layers(const net::Graph& graph, net::Numerics& numerics
   return measured.result();
 }
 
+void withhold_fused(LayerMeasurement& measured, const policies::RecipeNumerics& ran) {
+  for (auto& [layer, db] : measured.db) {
+    if (ran.gives_fused(layer)) db = measured.error[layer] = NAN;
+  }
+}
+
 LayerMeasurement measure_once(std::vector<TensorNoise>& noises, const policies::RecipeNumerics& ran,
                               net::Numerics& numerics, const policies::FloatReference& reference,
                               const AfterNode& after) {
@@ -500,7 +506,9 @@ LayerMeasurement measure_once(std::vector<TensorNoise>& noises, const policies::
   for (TensorNoise& noise : noises) {
     if (noise.source.role != net::Role::weight) measurement.fill_in(noise);
   }
-  return layers.result();
+  LayerMeasurement out = layers.result();
+  withhold_fused(out, ran);
+  return out;
 }
 
 }  // namespace numemu::experiments

@@ -119,9 +119,13 @@ inline constexpr double kShortInterval = 0.5;
 LayerMeasurement measure_layers(const net::Graph&, net::Numerics&, const policies::FloatReference&,
                                 const MoreSamples& = {});
 
+/// Makes the figures of layers unknown whose products give the codes of what is fused with their
+/// operator, a ReLU say: float32's results, which stand before it, are no reference for them.
+void withhold_fused(LayerMeasurement&, const policies::RecipeNumerics& ran);
+
 /// measure_layers() under `numerics`, which lead to `ran`, and measure_tensors() with `ran`, from
-/// one pass: the same figures. `after` hears of each node when it has run and the errors of its
-/// weights are known; it may release them.
+/// one pass: the same figures, withhold_fused(). `after` hears of each node when it has run and the
+/// errors of its weights are known; it may release them.
 LayerMeasurement measure_once(std::vector<TensorNoise>&, const policies::RecipeNumerics& ran,
                               net::Numerics& numerics, const policies::FloatReference&,
                               const std::function<void(const net::Node&)>& after);

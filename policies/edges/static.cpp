@@ -168,7 +168,7 @@ class StaticEdges final : public Policy, public SetsScales, public LeavesWeights
     }
     for (const auto& [layer, epilogue] : epilogues_)
       roles_->use_result_codes(layer, {epilogue.how, quantizers_[epilogue.group]->policy(),
-                                       scales_[epilogue.group], epilogue.bias});
+                                       scales_[epilogue.group], epilogue.bias, epilogue.fused});
     frozen_ = true;
   }
 
@@ -199,6 +199,7 @@ class StaticEdges final : public Policy, public SetsScales, public LeavesWeights
     unit::Requantization how;
     int group = 0;
     const net::Tensor* bias = nullptr;
+    bool fused = false;
   };
 
   [[noreturn]] void refuse(std::string_view layer, const std::string& why) const {
@@ -308,7 +309,8 @@ class StaticEdges final : public Policy, public SetsScales, public LeavesWeights
     expect(integers(quantizers_[group]->policy()), "codes that are integers of at most 8 bits");
     expect(!roles[RolePart::output], "no role output, which is that of float32 results");
     const std::span<const net::Parameter> parameters = std::as_const(*node.op).parameters();
-    epilogues_[node.name] = {how, group, parameters.size() > 1 ? &parameters[1].value : nullptr};
+    epilogues_[node.name] = {how, group, parameters.size() > 1 ? &parameters[1].value : nullptr,
+                             at != graph.value_of(i)};
   }
 
   static void round(const RoleQuantizer& quantizer, const TensorScale& scale, net::Tensor& x) {

@@ -70,6 +70,7 @@ struct ResultCodes {
   RolePolicy role;                    ///< of integers of at most 8 bits
   TensorScale scale;                  ///< of the codes
   const net::Tensor* bias = nullptr;  ///< [channels], which the operator then does not add; or null
+  bool fused = false;  ///< they are those of what is fused with the operator, a ReLU say
 };
 
 /// A layer of the recipe, everything looked up once: one that multiplies, or (for the roles vector,

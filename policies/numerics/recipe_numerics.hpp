@@ -98,6 +98,7 @@ class RecipeNumerics : private NumericsStack, public net::Forwarding {
     return roles_.operand_counts(layer, kind);
   }
   SaturationCounts saturation(std::string_view layer) const { return roles_.saturation(layer); }
+  bool gives_fused(std::string_view layer) const { return roles_.gives_fused(layer); }
   void reset_counts() { roles_.reset_counts(); }
 };
 

@@ -266,6 +266,11 @@ SaturationCounts RoleNumerics::saturation(std::string_view name) const {
   return found.saturation;
 }
 
+bool RoleNumerics::gives_fused(std::string_view name) const {
+  const std::optional<ResultCodes>& codes = layer(name).result_codes;
+  return codes && codes->fused;
+}
+
 void RoleNumerics::reset_counts() {
   for (auto& [name, layer] : layers_) {
     layer->saturation = {};

@@ -94,6 +94,8 @@ class RoleNumerics : public net::Numerics {
   OperandCounts operand_counts(std::string_view layer, net::GemmKind) const;
   /// Of the layer's forward products.
   SaturationCounts saturation(std::string_view layer) const;
+  /// The product of the layer gives the codes of what is fused with its operator.
+  bool gives_fused(std::string_view layer) const;
   void reset_counts();
 
  private:

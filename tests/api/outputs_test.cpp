@@ -357,6 +357,35 @@ TEST_CASE("codes of tensors between operators: a row without predictions, refuse
              Contains("codes of tensors between operators (edges)"));
 }
 
+TEST_CASE("a layer whose product gives the codes of its ReLU has no SQNR", "[fast]") {
+  Workplace w;
+  const std::string data =
+      "npy:" + archive(w, "d.npz", {boxes(), kKey, kQuery, labels()}) + ",test=32";
+  const auto row = [&](const std::string& edges) {
+    return api::evaluate({.net = two_towers(w),
+                          .data = data,
+                          .recipe = R"({"numemu_recipe": 1, "calibrate": {"samples": 16}, "roles": {
+        "weight": {"format": "int8", "granularity": "channel"},
+        "activation": {"format": "uint8", "zero_point": "calibrated"}},
+        "gemms": {"fprop": {"unit": "intel.emr.vpdpbusd"}}, "edges": )" +
+                                    edges + "}"},
+                         {}, w.context)
+        .row;
+  };
+  // float32's results stand before the ReLU: they are no reference for codes behind it.
+  const auto without = [](const experiments::Row& row) {
+    std::vector<std::string> names;
+    for (const experiments::RowLayer& layer : row.layers) {
+      const bool said = layer.left_out.find("fused") != layer.left_out.npos;
+      CHECK(said == !layer.sqnr_db);
+      if (said) names.push_back(layer.name);
+    }
+    return names;
+  };
+  CHECK(without(row(R"("static")")).empty());
+  CHECK(without(row(R"({"rule": "static", "requantize": "float"})")).size() == 1);
+}
+
 TEST_CASE("sensitivity of a network of two inputs and two outputs", "[fast]") {
   Workplace w;
   const std::string model = two_heads(w);

@@ -23,7 +23,8 @@ TEST_CASE("a message is short and harmless whatever it quotes, and keeps its end
                       [](char c) { return static_cast<unsigned char>(c) >= 0x20; }));
   };
   const std::string longest(5000, 'x');
-  check_short(s.run("formats " + longest), "numemu: unknown format 'xxx", "xxx'");
+  check_short(s.run("formats " + longest), "numemu: unknown format 'xxx",
+              "xxx'; all: numemu formats");
   check_short(s.run("config --print " + longest + "/r.json"), "numemu: xxx",
               "x/r.json: cannot be opened for reading");
   check_short(s.run("experiment zap --set 'a b " + longest + "'"),

@@ -88,6 +88,8 @@ TEST_CASE("suggest: a part of names means them, many names have the command that
   CHECK(unknown_name("format", "zap", many) ==
         "unknown format 'zap'; near: format_of_the_name_aaa, format_of_the_name_bbb, "
         "format_of_the_name_ccc, format_of_the_name_ddd; all: numemu formats");
+  const std::string far(100, 'q');  // nothing is near
+  CHECK(unknown_name("format", far, many) == "unknown format '" + far + "'; all: numemu formats");
 }
 
 }  // namespace

@@ -22,7 +22,8 @@ TEST_CASE("search of a network leaves rows, trials and a report", "[fast]") {
   const Result result = s.run(command);
   INFO(result.err);
   REQUIRE(result.code == 0);
-  CHECK_THAT(result.out, Contains("Predicted beside measured") && Contains("Best of 3 measured"));
+  CHECK_THAT(result.out, Contains("Predicted beside measured") &&
+                             Contains("In the report: 1 sentence more, 3 findings and 2 tables"));
   CHECK(result.out.substr(0, result.out.find('\n')).find("is predicted to be the best of") !=
         result.out.npos);
   CHECK(std::ranges::count(result.out, '\n') <= 40);

@@ -12,7 +12,7 @@ std::string message(const std::string& name) {
 
 TEST_CASE("names that are no data set", "[fast]") {
   CHECK(message("minst:/x") == "unknown data set 'minst'; did you mean 'mnist'?");
-  CHECK(message("cifar:/x") == "unknown data set 'cifar'; did you mean 'cifar10'?");
+  CHECK(message("cifar:/x") == "unknown data set 'cifar'; near: cifar10, cifar100");
   CHECK(message("glyph") == "unknown data set 'glyph'; did you mean 'glyphs'?");
   CHECK(message("mnist") == "data set 'mnist': expected mnist:DIR with the folder of its files");
   CHECK(message("cifar10:") ==
