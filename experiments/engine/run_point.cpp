@@ -16,8 +16,10 @@
 #include "experiments/engine/workbench.hpp"
 #include "experiments/predict/accuracy.hpp"
 #include "experiments/predict/injected_network.hpp"
+#include "experiments/predict/layer_powers.hpp"
 #include "experiments/predict/left_out.hpp"
 #include "experiments/predict/listening.hpp"
+#include "formats/portable/math.hpp"
 #include "formats/version.hpp"
 #include "policies/bits/effective_bits.hpp"
 #include "policies/calibrate/static_scale.hpp"
@@ -242,7 +244,12 @@ Row run_point(const Point& point, const Workbench& bench, PointCache& cache, con
     if (float32 == nullptr) {
       work.skip();
     } else {
-      accuracy = predict_accuracy(injected, *float32, bench.baseline);
+      // What a gain common to all logits adds changes no answer.
+      const net::Tensor& logits = bench.reference.logits;
+      const double power = power_of(logits.size(), logits.data.data(), logits.data.data()).signal;
+      accuracy = predict_accuracy(
+          injected, *float32,
+          std::sqrt(power * portable::pow(10, -0.1 * noise.predicted.output.gained_db)));
     }
   } else {
     noise.predicted.output_left_out = "predictions are turned off";

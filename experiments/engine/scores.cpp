@@ -221,7 +221,7 @@ void add_expected_scores(std::vector<RowScore>& scores, const net::Dataset& data
                          std::int64_t evaluated) {
   if (scores.empty()) return;
   const std::vector<RowScore> changes =
-      scores_of(data, reference.scores, predicted.noisy, reference.float32);
+      scores_of(data, reference.scores, predicted.noisy, predicted.float32);
   const double longer = measured_too(predicted.noisy.samples, evaluated);
   for (RowScore& score : scores) {
     const auto change = std::ranges::find(changes, score.name, &RowScore::name);

@@ -42,9 +42,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kHead = "numemu float32 baseline 2";
-constexpr std::int64_t kMostHead = 1024;   // bytes beside those of the targets
-constexpr std::int64_t kTargetBytes = 13;  // at most: a digit, a number of 32 bits, a space
+constexpr std::string_view kHead = "numemu float32 baseline 3";
+constexpr std::int64_t kMostHead = 1024;  // bytes beside those of the targets
+constexpr std::int64_t kTargetBytes =
+    55;  // at most: a digit, numbers of 32, 64 and 64 bits, spaces
 constexpr std::size_t kDigestLine = 7 + 64 + 1;
 
 std::string digest_of(const net::Tensor& x) {
@@ -74,7 +75,8 @@ std::string key_of(const TrainedNet& trained, const net::Dataset& dataset,
 
 std::string head_of(const std::string& key) { return fmt::format("{}\nkey {}\n", kHead, key); }
 
-/// The figures of an evaluation in whole numbers; a digit and an answer for each target.
+/// The figures of an evaluation in whole numbers; a digit and an answer for each target, and the
+/// table of losses.
 std::string text_of(const net::Evaluation& e, const std::string& key) {
   std::string text = head_of(key);
   text += fmt::format("{} {} {} {} {} {} {}\n", e.samples, e.n, e.correct, e.outputs.of,
@@ -82,6 +84,9 @@ std::string text_of(const net::Evaluation& e, const std::string& key) {
   for (const std::uint8_t right : e.right) text += right != 0 ? '1' : '0';
   text += '\n';
   for (const std::int32_t answer : e.answers) text += fmt::format("{} ", answer);
+  text += '\n';
+  for (const double sum : e.tables.at(0).sums)
+    text += fmt::format("{} ", std::bit_cast<std::uint64_t>(sum));
   text += '\n';
   return text + fmt::format("sha256 {}\n", sha256_hex(text));
 }
@@ -105,8 +110,13 @@ std::optional<net::Evaluation> parse(const std::string& whole, const std::string
     return std::nullopt;
   e.loss = std::bit_cast<double>(loss);
   for (const char digit : right) e.right.push_back(digit == '1');
-  for (std::int32_t answer = 0; in >> answer;) e.answers.push_back(answer);
-  if (e.answers.size() != e.right.size()) return std::nullopt;
+  e.answers.resize(e.right.size());
+  for (std::int32_t& answer : e.answers) in >> answer;
+  net::ScoreTable& losses = e.tables.emplace_back();
+  for (std::uint64_t sum = 0; in >> sum;) losses.sums.push_back(std::bit_cast<double>(sum));
+  losses.columns = std::ssize(losses.sums) / std::max<std::int64_t>(1, images);
+  if (losses.columns == 0 || losses.columns * images != std::ssize(losses.sums))
+    return std::nullopt;
   return e;
 }
 
@@ -225,7 +235,9 @@ net::Evaluation float32_baseline(const Workbench& bench, const BenchOptions& opt
   work.begin("float32 baseline", static_cast<double>(bench.eval_images));
   const BaselineCache cache(options.cache, bench.trained, bench.dataset, bench.reference,
                             bench.eval_images);
-  const bool kept_whole = bench.scores.empty();  // the cache has no tables of scores
+  // The cache has no tables of scores but the loss.
+  const bool targets = bench.dataset.target() != net::TargetKind::none;
+  const bool kept_whole = bench.scores.empty() && targets;
   if (!options.fresh && kept_whole) {
     if (std::optional<net::Evaluation> kept = cache.read()) {
       work.skip();
@@ -234,9 +246,10 @@ net::Evaluation float32_baseline(const Workbench& bench, const BenchOptions& opt
   }
   net::Numerics float32;
   Listening counted(float32, {}, [&](std::int64_t n) { work.add(n, bench.eval_images); });
-  net::Evaluation baseline =
-      net::evaluate(baseline_graph(bench.trained), bench.dataset, net::Split::test,
-                    bench.eval_images, counted, bench.scores);
+  std::vector<net::OutputScore> scores = bench.scores;
+  if (targets) scores.push_back(loss_score(bench.dataset));
+  net::Evaluation baseline = net::evaluate(baseline_graph(bench.trained), bench.dataset,
+                                           net::Split::test, bench.eval_images, counted, scores);
   if (kept_whole) cache.write(baseline);
   return baseline;
 }
@@ -386,10 +399,8 @@ PointCache::~PointCache() = default;
 
 const AccuracyReference* PointCache::accuracy(const Workbench& bench) {
   std::call_once(accuracy_once_, [&] {
-    std::vector<net::OutputScore> scores = bench.scores;
-    std::erase_if(scores, [](const net::OutputScore& score) { return score->reference; });
-    auto made = accuracy_reference(baseline_graph(bench.trained), bench.dataset, std::move(scores),
-                                   bench.eval_images);
+    auto made = accuracy_reference(baseline_graph(bench.trained), bench.dataset, bench.scores,
+                                   bench.baseline);
     if (made) accuracy_ = std::make_unique<AccuracyReference>(std::move(*made));
   });
   return accuracy_.get();

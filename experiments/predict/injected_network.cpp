@@ -126,6 +126,6 @@ std::map<std::string, UnitError> InjectedNetwork::units() const {
   return units_.errors(draws_->samples());
 }
 
-void InjectedNetwork::lend_unit_errors() { draws_->lend(); }
+void InjectedNetwork::begin_evaluation() { draws_->lend(); }
 
 }  // namespace numemu::experiments

@@ -35,9 +35,10 @@ class InjectedNetwork : public net::Numerics {
 
   /// By layer, what units add in the steps that have ended.
   std::map<std::string, UnitError> units() const;
-  /// From now on results get the errors that units made in the steps that have ended, at most
+  /// From now on passes stand for that of the network that is evaluated: samples of a step share
+  /// phases, results get the errors that units made in the steps that have ended, at most
   /// kKnownErrors of a layer, and no unit multiplies. Not while a step runs.
-  void lend_unit_errors();
+  void begin_evaluation();
   static constexpr std::int64_t kKnownErrors = 1024;
 
   const policies::BoundRecipe& recipe() const { return recipe_; }

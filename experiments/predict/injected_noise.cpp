@@ -199,8 +199,8 @@ struct Rounded {
 /// Gives the errors of `y`, which are drawn, the coherent part and the power that the rounding
 /// itself has in every channel, and adds x: lines of one element per channel. Atoms get the errors
 /// of the rounding itself.
-void match(const PhaseNoise& noise, const Rounded& of, std::int64_t lines, std::int64_t channels,
-           float* y) {
+void match(const PhaseNoise& noise, bool stores, const Rounded& of, std::int64_t lines,
+           std::int64_t channels, float* y) {
   const std::int64_t n = lines * channels;
   const auto own_errors = [&](std::int64_t first, std::int64_t count, float* errors) {
     thread_local std::vector<float> phases;
@@ -244,7 +244,7 @@ void match(const PhaseNoise& noise, const Rounded& of, std::int64_t lines, std::
     drawn_power += drawn.residual(c);
     own_power += own.residual(c);
   }
-  if (drawn_power < kOnGrid * own_power) {  // the numbers lie on the grid of their phases
+  if (stores && drawn_power < kOnGrid * own_power) {  // the numbers lie on the grid of their phases
     std::copy_n(x, n, y);
   } else {
     add_errors(x, drawn, own, lines, y);
@@ -255,25 +255,36 @@ void match(const PhaseNoise& noise, const Rounded& of, std::int64_t lines, std::
 
 /// The same of a weight of `outputs` lines, with a third sum for every output: errors times the
 /// sizes of the inputs.
-void match_weight(const InjectedRoles::Operand& operand, const Rounded& of, std::int64_t n,
-                  std::int64_t outputs, float* y) {
+void match_weight(const InjectedRoles::Operand& operand, bool of_graph, const Rounded& of,
+                  std::int64_t n, std::int64_t outputs, float* y) {
   const float* const x = of.x;
   const std::int64_t size = n / outputs;
   const float* const inputs = operand.input_sizes.data();
-  const std::vector<float> phases(static_cast<std::size_t>(size), operand.noise.own_phase());
-  std::vector<float> errors(phases.size());
-  std::vector<ErrorParts> drawn(static_cast<std::size_t>(outputs)), own(drawn);
+  const auto own_parts = [&] {
+    const std::vector<float> phases(static_cast<std::size_t>(size), operand.noise.own_phase());
+    std::vector<float> errors(phases.size());
+    std::vector<ErrorParts> parts;
+    for (std::int64_t first = 0; first < n; first += size) {
+      operand.noise.errors({.x = of.coded + first,
+                            .scale = of.scales + first,
+                            .phase = phases.data(),
+                            .second = nullptr,
+                            .n = size,
+                            .error = errors.data()});
+      parts.push_back(error_parts(x + first, inputs, errors.data(), size));
+    }
+    return parts;
+  };
+  std::vector<ErrorParts> drawn(static_cast<std::size_t>(outputs)), changed;
+  if (of_graph) {
+    std::call_once(operand.own_once, [&] { operand.own = own_parts(); });
+  } else {
+    changed = own_parts();
+  }
+  const std::vector<ErrorParts>& own = of_graph ? operand.own : changed;
   double drawn_rest = 0, own_rest = 0;
   for (std::int64_t c = 0; c < outputs; ++c) {
-    const std::int64_t first = c * size;
-    operand.noise.errors({.x = of.coded + first,
-                          .scale = of.scales + first,
-                          .phase = phases.data(),
-                          .second = nullptr,
-                          .n = size,
-                          .error = errors.data()});
-    drawn[c] = error_parts(x + first, inputs, y + first, size);
-    own[c] = error_parts(x + first, inputs, errors.data(), size);
+    drawn[c] = error_parts(x + c * size, inputs, y + c * size, size);
     drawn_rest += drawn[c].rest;
     own_rest += own[c].rest;
   }
@@ -425,6 +436,7 @@ InjectedRoles::InjectedRoles(const policies::BoundRecipe& recipe,
     const int value = phase_origin(graph, result);
     operand->name = fmt::format("{}/activation", graph.value_name(value));
     operand->channels = channels_of(value);
+    stores_ = true;
     return operand;
   };
   for (const policies::BoundProduct& product : recipe.products()) {
@@ -467,6 +479,7 @@ InjectedRoles::InjectedRoles(const policies::BoundRecipe& recipe,
     } else if (followed(roles[policies::RolePart::weight])) {
       layer.right = std::make_unique<Operand>(*roles[policies::RolePart::weight]);
       layer.right->role = net::Role::weight;
+      layer.right->weight = gemm.weight;
       layer.right->name = gemm.name + "/weight";
       const net::Tensor& inputs = net::at_layer(reference.inputs, gemm.name);
       if (read) {
@@ -628,7 +641,7 @@ net::SharedTensor InjectedNoise::table(const net::Step&, std::string_view node,
   if (noise.stochastic()) {
     for (std::int64_t i = 0; i < n; ++i) y->data[i] += x[i];
   } else {
-    match(noise, {x, x, scales.data()}, n, 1, y->data.data());
+    match(noise, roles_.stores(), {x, x, scales.data()}, n, 1, y->data.data());
   }
   return y;
 }
@@ -681,15 +694,16 @@ net::Tensor InjectedNoise::drawn(const InjectedRoles::Operand& operand, const ne
   const bool flat = operand.channels > 0 && width % operand.channels == 0;
   const std::int64_t line = alone ? std::min(n, kElementsAtOnce) : flat ? operand.channels : width;
   const std::int64_t each = n / samples;
-  phases.resize(static_cast<std::size_t>(samples * line));
+  const std::int64_t sharing = known_ != nullptr ? samples : 1;  // one phase
+  phases.resize(static_cast<std::size_t>(samples / sharing * line));
   if (operand.input && !alone) {
     thread_local std::vector<float> of_sample;
-    of_sample.resize(static_cast<std::size_t>(samples));
-    fill_phases(source(operand, "phase"), 0, samples, of_sample.data());
-    for (std::int64_t s = 0; s < samples; ++s)
-      std::fill_n(phases.data() + s * line, line, of_sample[s]);
+    of_sample.resize(static_cast<std::size_t>(samples / sharing));
+    fill_phases(source(operand, "phase"), 0, std::ssize(of_sample), of_sample.data());
+    for (std::size_t s = 0; s < of_sample.size(); ++s)
+      std::fill_n(phases.data() + static_cast<std::int64_t>(s) * line, line, of_sample[s]);
   } else if (!alone) {
-    fill_phases(source(operand, "phase"), 0, samples * line, phases.data());
+    fill_phases(source(operand, "phase"), 0, std::ssize(phases), phases.data());
   }
   if (noise.stochastic()) second.resize(phases.size());
   for (std::int64_t s = 0; s < samples; ++s) {
@@ -699,7 +713,7 @@ net::Tensor InjectedNoise::drawn(const InjectedRoles::Operand& operand, const ne
       if (noise.stochastic()) fill_phases(source(operand, "second"), at, count, second.data());
       noise.errors({.x = rounded + at,
                     .scale = scales.data() + at,
-                    .phase = phases.data() + s * line,
+                    .phase = phases.data() + s / sharing * line,
                     .second = second.data(),
                     .n = count,
                     .error = y.data.data() + at});
@@ -711,11 +725,11 @@ net::Tensor InjectedNoise::drawn(const InjectedRoles::Operand& operand, const ne
   if (noise.stochastic()) {  // whose errors are independent of the numbers
     for (std::int64_t i = 0; i < n; ++i) to[i] += from.x[i];
   } else if (weight) {
-    match_weight(operand, from, n, x.dim(0), to);
+    match_weight(operand, &x == operand.weight, from, n, x.dim(0), to);
   } else if (n / channels < kChannelElements) {
-    match(noise, from, n, 1, to);
+    match(noise, roles_.stores(), from, n, 1, to);
   } else {
-    match(noise, from, n / channels, channels, to);
+    match(noise, roles_.stores(), from, n / channels, channels, to);
   }
   return y;
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -59,7 +60,11 @@ class InjectedRoles {
     std::string name;
     std::int64_t channels = 0;  ///< with phases of their own; 0: the last axis
     bool input = false;         ///< the network's input, whose channels are alike: colours, pixels
-    std::vector<float> input_sizes;  ///< of a weight: of the inputs that an output reads
+    std::vector<float> input_sizes;       ///< of a weight: of the inputs that an output reads
+    const net::Tensor* weight = nullptr;  ///< that of the graph, where it is one
+    /// Of each output of that weight, what rounding itself does; filled by the first that asks.
+    mutable std::once_flag own_once;
+    mutable std::vector<ErrorParts> own;
   };
   struct Layer {
     std::unique_ptr<Operand> left, right;  ///< null: float32
@@ -71,10 +76,14 @@ class InjectedRoles {
   const Operand* table(std::string_view node) const;
   /// Role vector of a node's result; null where that stays float32.
   const Operand* vector(std::string_view node) const;
+  /// Whether results are stored in a format: then numbers may come that lie on the grid of their
+  /// phases.
+  bool stores() const { return stores_; }
   std::uint64_t seed() const { return seed_; }
 
  private:
   std::uint64_t seed_;
+  bool stores_ = false;
   std::map<std::string, Layer, std::less<>> layers_;
   std::map<std::string, Operand, std::less<>> tables_;
   std::map<std::string, std::unique_ptr<Operand>, std::less<>> vectors_;
@@ -86,13 +95,13 @@ inline constexpr std::int64_t kMostColumns = std::int64_t{1} << 25;
 
 /// One pass over some samples: every product reads disturbed operands and multiplies in float32.
 /// An activation has one phase per sample and channel (its last axis), the network's input one per
-/// sample, a weight one per element. The drawn errors of a tensor then get the two moments of its
-/// rounding, sum x e and sum e^2, in every channel (of a weight: output) of at least 128 elements,
-/// else of the whole tensor: rounding shrinks tensors by a little, which adds up coherently. A
-/// weight has sum x e in every output, and sum r e with the root mean squares r of its inputs:
-/// inputs that vary together multiply the errors of an output as one number. Scales
-/// are those of the role's rule: static ones as calibrated, the others from the operand as it
-/// comes, upstream noise included, each sample for itself. To the results comes what the layer's
+/// sample, a weight one per element; samples may share theirs. The drawn errors of a tensor then
+/// get the two moments of its rounding, sum x e and sum e^2, in every channel (of a weight: output)
+/// of at least 128 elements, else of the whole tensor: rounding shrinks tensors by a little, which
+/// adds up coherently. A weight has sum x e in every output, and sum r e with the root mean squares
+/// r of its inputs: inputs that vary together multiply the errors of an output as one number.
+/// Scales are those of the role's rule: static ones as calibrated, the others from the operand as
+/// it comes, upstream noise included, each sample for itself. To the results comes what the layer's
 /// unit adds (unit_errors.hpp): of some outputs, whose operands are the nearest codes; every output
 /// gets the error of one whose result is near its own.
 class InjectedNoise : public net::Numerics {
@@ -100,7 +109,8 @@ class InjectedNoise : public net::Numerics {
   /// By layer, by ascending result.
   using KnownErrors = std::map<std::string, std::vector<ResultError>, std::less<>>;
   /// `probe` is the number of the draw; without `units` sums are float32's. Errors that are `known`
-  /// are lent to the results, and no unit multiplies.
+  /// are lent to the results, no unit multiplies, and samples share phases, as they share the grid
+  /// of the network that is measured.
   InjectedNoise(const InjectedRoles&, int probe, const UnitErrors* units = nullptr,
                 const KnownErrors* known = nullptr);
   void product(const net::Step&, const net::Product&) override;

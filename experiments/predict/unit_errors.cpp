@@ -133,6 +133,10 @@ class Held {
   double low_, high_, sum_ = 0;
 };
 
+/// A sum of magnitudes that is this much smaller than a register's largest value comes nowhere
+/// near.
+constexpr double kFarFromEnds = 4;
+
 /// An exact sum, and where its way led.
 struct Path {
   double sum = 0;
@@ -148,7 +152,18 @@ Path path_of(const Lines& a, std::int64_t i, const Lines& b, std::int64_t j, std
   const double most = largest_of(r), outer_most = largest_of(outer);
   const bool stops = saturates(r) && saturates(outer);
   Path path;
+  double magnitudes = 0;  // no sum on the way is larger, but for the last digits of float64
   double part = 0;
+  for (std::int64_t first = 0; first < a.depth; first += chunk) {
+    for (std::int64_t k = first; k < std::min(a.depth, first + chunk); ++k) {
+      const double product = double{a.at(i, k)} * b.at(j, k);
+      part += product;
+      magnitudes += std::fabs(product);
+    }
+    path.sum += std::exchange(part, 0);
+  }
+  if (kFarFromEnds * magnitudes < std::min(most, outer_most)) return path;
+  path.sum = 0;
   Held inner(r), held(outer);
   const auto look = [&path](double sum, double end) {
     path.near = path.near || !(2 * std::fabs(sum) <= end);

@@ -11,7 +11,9 @@ namespace numemu::experiments {
 /// 8: accuracy, loss and changed answers.
 /// 9: numbers that many elements are have the errors of their rounding; blocks of dependent
 /// elements; verdicts fail beyond 1 dB.
-inline constexpr int kPredictionVersion = 9;
+/// 10: accuracy on samples drawn by their margins; intervals by the spread of draws, whose samples
+/// share phases.
+inline constexpr int kPredictionVersion = 10;
 
 /// Whether figures of that version leave out what units add.
 inline constexpr bool ignores_units(int version) { return version < 7; }

@@ -171,22 +171,23 @@ class CalibratedSamples final : public Samples {
 };
 
 /// Some of the test samples.
-class SpreadSamples final : public Samples {
+class ChosenSamples final : public Samples {
  public:
-  SpreadSamples(std::shared_ptr<const Samples> stored, std::int64_t of, std::int64_t count)
-      : stored_(std::move(stored)), of_(of) {
+  ChosenSamples(std::shared_ptr<const Samples> stored, std::vector<std::int64_t> chosen)
+      : stored_(std::move(stored)), chosen_(std::move(chosen)) {
     facts_ = stored_->facts();
-    facts_.sizes.test = count;
+    facts_.sizes.test = std::ssize(chosen_);
   }
 
   void read(Part part, std::int64_t id, const AugmentDraw* draw, float* x,
             TargetSpan targets) const override {
-    stored_->read(part, part == Part::test ? id * of_ / facts_.sizes.test : id, draw, x, targets);
+    stored_->read(part, part == Part::test ? chosen_[static_cast<std::size_t>(id)] : id, draw, x,
+                  targets);
   }
 
  private:
   std::shared_ptr<const Samples> stored_;
-  std::int64_t of_;
+  std::vector<std::int64_t> chosen_;
 };
 
 /// Other outputs, or the same in another order.
@@ -239,8 +240,8 @@ TargetFacts without_targets(const std::string& output) {
 
 }  // namespace
 
-Dataset spread_test(const Dataset& data, std::int64_t of, std::int64_t count) {
-  return {data.name(), std::make_shared<SpreadSamples>(data.samples(), of, count)};
+Dataset chosen_test(const Dataset& data, std::vector<std::int64_t> samples) {
+  return {data.name(), std::make_shared<ChosenSamples>(data.samples(), std::move(samples))};
 }
 
 Dataset at_output(const Dataset& data, std::size_t output) {

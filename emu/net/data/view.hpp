@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "emu/net/data/dataset.hpp"
 
@@ -27,9 +28,9 @@ std::string to_string(const DataView&);
 /// option where the set has no images (image_size), or several targets or one class (label_noise).
 Dataset view_of(const Dataset&, const DataView&);
 
-/// The set with `count` of its first `of` test samples as its test, spread evenly over them: a set
-/// may be in the order of its classes. 0 < count <= of <= test_count(); the digest is the set's.
-Dataset spread_test(const Dataset&, std::int64_t of, std::int64_t count);
+/// The set with these of its test samples as its test, in this order; one may come again. The
+/// digest is the set's.
+Dataset chosen_test(const Dataset&, std::vector<std::int64_t> samples);
 
 /// The set seen at its output i alone.
 Dataset at_output(const Dataset&, std::size_t output);

@@ -251,7 +251,8 @@ BaselineCache cache_of(const std::string& folder, const Workbench& bench) {
 
 bool same(const net::Evaluation& a, const net::Evaluation& b) {
   return a.samples == b.samples && a.n == b.n && a.correct == b.correct && a.loss == b.loss &&
-         a.right == b.right && a.outputs == b.outputs;
+         a.right == b.right && a.answers == b.answers && a.outputs == b.outputs &&
+         a.tables.at(0).sums == b.tables.at(0).sums;
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 #include "experiments/engine/run_point.hpp"
 #include "experiments/engine/scores.hpp"
 #include "experiments/predict/injected_network.hpp"
+#include "formats/analysis/phase_noise.hpp"
+#include "formats/random.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
 #include "tests/catch.hpp"
 #include "tests/experiments/engine/small_bench.hpp"
@@ -33,14 +35,14 @@ policies::Recipe recipe_of(const std::string& format, int seed = 0) {
 
 const AccuracyReference& reference() {
   static const AccuracyReference kReference =
-      accuracy_reference(bench().trained.graph, bench().dataset, {}, bench().eval_images).value();
+      accuracy_reference(bench().trained.graph, bench().dataset, {}, bench().baseline).value();
   return kReference;
 }
 
-AccuracyPrediction predicted(const policies::Recipe& recipe) {
+AccuracyPrediction predicted(const policies::Recipe& recipe, double logit_noise = 0) {
   const policies::BoundRecipe bound(recipe, bench().trained.graph);
   InjectedNetwork noise(bound, bench().reference, {});
-  return predict_accuracy(noise, reference(), bench().baseline);
+  return predict_accuracy(noise, reference(), logit_noise);
 }
 
 Verdict verdict_of(const Expected& e, double measured) {
@@ -71,15 +73,16 @@ TEST_CASE("accuracy is predicted on all evaluated samples, fewer of large networ
   CHECK(predicted_samples(1e12, 10) == 10);
 }
 
-TEST_CASE("some test samples, spread over those that are evaluated", "[fast]") {
-  const net::Dataset all = testing::small_dataset(), some = net::spread_test(all, 300, 7);
-  CHECK(some.test_count() == 7);
+TEST_CASE("some test samples, in any order", "[fast]") {
+  const std::vector<std::int64_t> chosen = {300, 7, 7, 0, 399};
+  const net::Dataset all = testing::small_dataset(), some = net::chosen_test(all, chosen);
+  CHECK(some.test_count() == 5);
   CHECK(some.digest() == all.digest());
   net::Targets of_some, of_all;
-  const net::Tensor x = some.test_batch(0, 7, of_some), y = all.test_batch(0, 400, of_all);
-  const std::int64_t each = x.size() / 7;
-  for (std::int64_t i = 0; i < 7; ++i) {
-    const std::int64_t from = i * 300 / 7;
+  const net::Tensor x = some.test_batch(0, 5, of_some), y = all.test_batch(0, 400, of_all);
+  const std::int64_t each = x.size() / 5;
+  for (std::int64_t i = 0; i < 5; ++i) {
+    const std::int64_t from = chosen[i];
     CHECK(of_some.classes[i] == of_all.classes[from]);
     CHECK(std::equal(x.data.begin() + i * each, x.data.begin() + (i + 1) * each,
                      y.data.begin() + from * each));
@@ -119,6 +122,53 @@ TEST_CASE("expected accuracy is the same for any number of threads, another for 
   CHECK(one.loss.value != other.loss.value);
 }
 
+TEST_CASE("expected accuracy of chosen samples is that of all, from fewer", "[fast]") {
+  for (const char* format : {"int6", "int5", "mxfp4"}) {
+    const policies::Recipe recipe = recipe_of(format);
+    const AccuracyPrediction all = predicted(recipe), some = predicted(recipe, 0.05);
+    INFO(format << " " << all.top1->value << " +- " << all.top1->error << ", chosen "
+                << some.top1->value << " +- " << some.top1->error);
+    CHECK(all.noisy.samples == 400);
+    CHECK(some.noisy.samples == some.float32.samples);
+    CHECK(some.noisy.samples >= kFirstPredicted);
+    CHECK(verdict_of(*some.top1, all.top1->value) != Verdict::fails);
+    CHECK(verdict_of(*some.changed, all.changed->value) != Verdict::fails);
+  }
+}
+
+TEST_CASE("the deviation of draws: what is put in, and nothing of what is not there", "[fast]") {
+  const RandomSource source{.seed = 3, .stream = Stream::probe, .tensor = 0, .draw = 0};
+  constexpr std::int64_t kDraws = 64, kTrials = 50;
+  std::vector<float> uniform(kDraws * kTrials);
+  fill_phases(source, 0, std::ssize(uniform), uniform.data());
+  const auto mean_square = [&](double deviation, double within, double prior) {
+    double sum = 0;
+    for (std::int64_t t = 0; t < kTrials; ++t) {
+      std::vector<double> means;
+      for (std::int64_t d = 0; d < kDraws; ++d)  // a uniform law has the variance 1/12
+        means.push_back(std::sqrt(12 * (deviation * deviation + within)) * uniform[t * kDraws + d]);
+      const double found = draws_deviation(means, within, prior);
+      sum += found * found / kTrials;
+    }
+    return std::sqrt(sum);
+  };
+  // Whatever was expected before, data that say more win: sqrt(2 / 63) of a variance per trial.
+  CHECK(mean_square(0.05, 0, 0.001) == Approx(0.05).epsilon(0.1));
+  CHECK(mean_square(0.05, 0.0001, 0.01) == Approx(0.05).epsilon(0.15));
+  CHECK(mean_square(0.05, 0.0001, 0.5) == Approx(0.05).epsilon(0.15));
+  // What 64 draws cannot tell from their samples: the variance times sqrt(2 / 63).
+  CHECK(mean_square(0, 0.0016, 0.001) < 0.04 * std::sqrt(std::sqrt(2.0 / 63)) / 2);
+  CHECK(draws_deviation({0.1, 0.2, 0.3}, 0, 0.02) == 0.02);
+  CHECK(draws_deviation({0, 0, 0, 0, 0}, 0.1, 0.02) == 0.02);
+}
+
+TEST_CASE("expected accuracy: what noise of another size would change is in its error", "[fast]") {
+  // Without margins as the power of the noise, which half a decibel makes an eighth larger.
+  const AccuracyPrediction int3 = predicted(recipe_of("int3"));
+  CHECK(int3.changed->error > 0.12 * int3.changed->value);
+  CHECK(int3.changed->error < int3.changed->value);
+}
+
 TEST_CASE("expected accuracy: verdicts by the interval", "[fast]") {
   const Expected half{0.5, 0.01};
   CHECK(verdict_of(half, 0.519) == Verdict::holds);
@@ -140,7 +190,7 @@ TEST_CASE("a row has what it was expected to have; float32 has none, nor what is
   const Row int6 = row_of(R"("weight": {"format": "int6"}, "activation": {"format": "int6"})");
   REQUIRE(int6.predicted.accuracy);
   const RowAccuracy& accuracy = *int6.predicted.accuracy;
-  CHECK(accuracy.samples == 400);
+  CHECK(*accuracy.samples >= kFirstPredicted);
   CHECK(*accuracy.top1->value == Approx(*int6.metrics.top1).margin(0.05));
   CHECK(*accuracy.changed->value == Approx(*int6.metrics.changed).margin(0.05));
   CHECK(*int6.metrics.changed > 0);

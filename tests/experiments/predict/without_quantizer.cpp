@@ -73,11 +73,14 @@ int main() {
       if (throws([&] {
             noises = predict_tensors({recipe, trained.graph}, reference, fits);
             predict_layers({recipe, trained.graph}, reference);
+            net::Numerics exact;
             const std::optional<AccuracyReference> float32 =
-                accuracy_reference(trained.graph, dataset, {}, 64);
+                accuracy_reference(trained.graph, dataset, {},
+                                   net::evaluate(trained.graph, dataset, net::Split::test, 400,
+                                                 exact, {loss_score(dataset)}));
             const policies::BoundRecipe bound(recipe, trained.graph);
             InjectedNetwork noise(bound, reference, {});
-            predict_accuracy(noise, *float32, float32->float32);
+            predict_accuracy(noise, *float32, 0.1);
           })) {
         std::puts("a prediction quantized something");
         return 1;
