@@ -373,9 +373,9 @@ TEST_CASE("a layer whose product gives the codes of its ReLU has no SQNR", "[fas
         .row;
   };
   // float32's results stand before the ReLU: they are no reference for codes behind it.
-  const auto without = [](const experiments::Row& row) {
+  const auto without = [](const experiments::Row& of) {
     std::vector<std::string> names;
-    for (const experiments::RowLayer& layer : row.layers) {
+    for (const experiments::RowLayer& layer : of.layers) {
       const bool said = layer.left_out.find("fused") != layer.left_out.npos;
       CHECK(said == !layer.sqnr_db);
       if (said) names.push_back(layer.name);
