@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <utility>
 
 #include "api/array_files.hpp"
 #include "api/units.hpp"
 #include "emu/unit/integer/int32_sums.hpp"
+#include "formats/codec.hpp"
 #include "formats/error.hpp"
 #include "formats/storage/npy.hpp"
 #include "formats/storage/number_text.hpp"
@@ -20,13 +22,20 @@ namespace {
 using unit::Epilogue;
 using unit::Requantization;
 
+/// The float64 nearest to the number, ties to even.
+double nearest_double(const std::string& number) {
+  const std::uint64_t code =
+      encode(find_format("float64"), parse_number(number), {}, Overflow::ieee).code;
+  return std::bit_cast<double>(code);
+}
+
 /// A number, or one for each column in a file. Nothing for no text.
 NamedNumbers read_numbers(const std::string& option, const std::string& text, bool whole) {
   NamedNumbers numbers{option};
   if (text.empty()) return numbers;
   if (!is_results_file(text)) {
     try {
-      numbers.values = {to_double(parse_number(text))};
+      numbers.values = {nearest_double(text)};
       return numbers;
     } catch (const Error&) {
       throw usage_error(

@@ -19,7 +19,8 @@ void add_epilogue(Command& command, api::EpilogueFiles& epilogue) {
               "D = codes of --format-d (default: int8): clamp(round((AB + C + bias) x factor) + "
               "zero point)")
       .one_of(variants);
-  command.option("--factor X|X.npy", epilogue.factor, "Of --requantize, or one for each column");
+  command.option("--factor X|X.npy", epilogue.factor,
+                 "Of --requantize; gemm: or one for each column");
   command.option("--multiplier M|M.npy", epilogue.multiplier,
                  "Of fixed point, in place of --factor: M x 2^(shift - 31)");
   command.option("--shift S|S.npy", epilogue.shift, "Beside --multiplier, from -31 to 30");

@@ -187,6 +187,8 @@ TEST_CASE("gemm --requantize: codes of sums, and what it refuses", "[fast]") {
   CHECK(codes("--requantize fixed-point-single --bias bias.npy --factor 0.5") == Codes{6, 127, 1});
   CHECK(codes("--requantize float --bias bias.npy --factor 0.5 --zero-point 1") ==
         Codes{7, 127, 1});
+  // No double is a tenth: the nearest one serves.
+  CHECK(codes("--requantize float --bias bias.npy --factor 0.1") == Codes{1, 40, 0});
   CHECK(codes("--requantize fixed-point-double --multiplier m.npy --shift shift.npy "
               "--format-d uint8 --high 250") == Codes{8, 200, 1});
   CHECK(codes("--requantize fixed-point-single --multiplier m.npy --shift shift.npy --low=-3 "
