@@ -464,6 +464,12 @@ class EpilogueRules {
       bare.sum = r.bare;
       return code_of_sum(s, bare);
     });
+    add("bias", "the bias is added twice", [](const Subject& s, const SumRecord& r) {
+      SumRecord twice = r;
+      twice.sum =
+          wrapped(2 * static_cast<std::uint64_t>(r.sum) - static_cast<std::uint64_t>(r.bare));
+      return code_of_sum(s, twice);
+    });
     add("bias", "the sum with the bias saturates at 32 bits",
         [](const Subject& s, const SumRecord& r) {
           const std::int64_t bias =

@@ -179,6 +179,12 @@ TEST_CASE("codes of sums: planted faults are named", "[fast]") {
                                            static_cast<std::uint32_t>(n.bias));
          return code(twice(n), n);
        }},
+      {"fixed-point-double", "bias", "the bias is added twice",
+       [&](Numbers n) {
+         n.sum = static_cast<std::int32_t>(static_cast<std::uint32_t>(n.sum) +
+                                           static_cast<std::uint32_t>(n.bias));
+         return code(twice(n), n);
+       }},
       {"float", "requantization", "the scaled sum is rounded toward zero", [&](const Numbers& n) {
          const float x = static_cast<float>(n.sum) * n.factor;
          return code(static_cast<std::int64_t>(std::clamp(x, -1e9f, 1e9f)), n);
