@@ -14,8 +14,8 @@
 #include "experiments/binarized/signs.hpp"
 #include "experiments/engine/study.hpp"
 #include "experiments/engine/trials.hpp"
-#include "formats/error.hpp"
 #include "formats/portable/vector_functions.hpp"
+#include "formats/suggest.hpp"
 #include "policies/bits/effective_bits.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
 
@@ -245,20 +245,44 @@ constexpr double kFloat32Bits = 32;
 
 /// A method, and the one that it is claimed to lose nothing to.
 struct Method {
+  std::string_view key;  ///< in the setting `methods`
   TrainingMethod training;
-  const char* claim;  ///< null: none
-  std::size_t against;
+  const char* claim;         ///< null: none
+  std::string_view against;  ///< a key
 };
 
+constexpr const char* kAllMethods = "float32,signs,shift,adamax,2-bits,3-bits,4-bits";
+constexpr const char *kUsual = "usual", *kBinaryNet = "binarynet";
+
+/// Those of kAllMethods. `first` is the layer that reads the network's input.
 std::vector<Method> methods(const std::string& first) {
   const Json variance = signs(first), shift = with_shifts(variance);
-  return {{{"float32", Json::object()}, nullptr, 0},
-          {{"signs", variance}, "signs", 0},
-          {{"signs, shift-based normalisation", shift}, "shift", 1},
-          {{"signs, shift-based normalisation and AdaMax", with_shift_adamax(shift)}, "adamax", 2},
-          {{"2 bits, gradients of 6", few_bits(2, first)}, nullptr, 0},
-          {{"3 bits, gradients of 6", few_bits(3, first)}, nullptr, 0},
-          {{"4 bits, gradients of 6", few_bits(4, first)}, "few bits", 0}};
+  return {{"float32", {"float32", Json::object()}, nullptr, "float32"},
+          {"signs", {"signs", variance}, "signs", "float32"},
+          {"shift", {"signs, shift-based normalisation", shift}, "shift", "signs"},
+          {"adamax",
+           {"signs, shift-based normalisation and AdaMax", with_shift_adamax(shift)},
+           "adamax",
+           "shift"},
+          {"2-bits", {"2 bits, gradients of 6", few_bits(2, first)}, nullptr, "float32"},
+          {"3-bits", {"3 bits, gradients of 6", few_bits(3, first)}, nullptr, "float32"},
+          {"4-bits", {"4 bits, gradients of 6", few_bits(4, first)}, "few bits", "float32"}};
+}
+
+void check_method(const std::string& key) {
+  index_named("method", key, methods("fc1"), &Method::key);
+}
+
+void check_setup(const std::string& setup) {
+  index_named("setup", setup, std::vector<std::string>{kUsual, kBinaryNet});
+}
+
+/// The place of a method among those that run; their number where it does not.
+std::size_t place_of(std::string_view key, const std::vector<Method>& compared) {
+  return static_cast<std::size_t>(
+      std::find_if(compared.begin(), compared.end(),
+                   [&](const Method& method) { return method.key == key; }) -
+      compared.begin());
 }
 
 /// Stored bits of the weights, and what a sample's forward pass costs in products of single bits.
@@ -294,6 +318,7 @@ TrainingPlan plan_of(const ExperimentRun& run) {
   plan.trial = training_of(settings, settings.text("net"), {.optimizer = "adam", .least_batch = 2});
   plan.trial.options.learning_rate = settings.number("learning_rate");
   plan.trial.options.weight_decay = 0;
+  if (settings.text("setup") == kBinaryNet) plan.trial.options.schedule = "exponential";
   plan.data = settings.text("data");
   plan.seeds = seeds_of(run);
   return plan;
@@ -302,17 +327,26 @@ TrainingPlan plan_of(const ExperimentRun& run) {
 void add_training(const ExperimentRun& run, const net::Dataset& data, Conclusion& conclusion) {
   TrainingPlan plan = plan_of(run);
   const net::Graph graph = net::build_net(plan.trial.net, data);
-  const std::vector<Method> compared = methods(net::gemm_layer_names(graph).front());
-  for (const Method& method : compared) plan.methods.push_back(method.training);
+  const std::vector<std::string> keys = run.settings.list("methods");
+  std::vector<Method> compared;
+  std::vector<Method> all = methods(net::gemm_layer_names(graph).front());
+  for (Method& method : all) {
+    if (std::find(keys.begin(), keys.end(), method.key) == keys.end()) continue;
+    if (run.settings.text("setup") == kBinaryNet)
+      method.training.recipe = as_binarynet(std::move(method.training.recipe));
+    plan.methods.push_back(method.training);
+    compared.push_back(std::move(method));
+  }
   TrainingTable training = run_training(run, data, plan);
 
   PairedClaims claims;
   for (std::size_t m = 0; m < compared.size(); ++m) {
     const Method& method = compared[m];
-    if (method.claim == nullptr) continue;
+    const std::size_t against = place_of(method.against, compared);
+    if (method.claim == nullptr || against == compared.size()) continue;
     claims.add(fmt::format("points of top-1 that '{}' gains on '{}', at least -{}",
-                           method.training.name, compared[method.against].training.name, kMargin),
-               gain(training.top1, m, method.against), -kMargin, method.claim);
+                           method.training.name, compared[against].training.name, kMargin),
+               gain(training.top1, m, against), -kMargin, method.claim);
   }
   conclusion.add(claims.judged());
 
@@ -346,7 +380,9 @@ Conclusion run_binarized(const ExperimentRun& run) {
   binarized::add_xnor(run, conclusion);
   binarized::add_shifts(run, conclusion);
   const net::Dataset data = load_data(run);
-  binarized::add_network(run, data, conclusion);
+  // What inference computes exactly does not depend on how a network was trained.
+  if (run.settings.text("setup") == binarized::kUsual)
+    binarized::add_network(run, data, conclusion);
   binarized::add_training(run, data, conclusion);
   return conclusion;
 }
@@ -398,6 +434,12 @@ const Experiment experiment_binarized = {
       whole(64 * 64, 1'000'000'000)},
      {"net", "mlp-signs", "mlp-signs", "mlp-signs", "network to train", takes_network()},
      data_setting(),
+     {"setup", binarized::kUsual, binarized::kUsual, binarized::kUsual,
+      "usual, or binarynet: squared hinge, a rate that falls to a ten-thousandth, steps of clipped "
+      "weights scaled by their layer's size, only the trainings",
+      text_of(binarized::check_setup)},
+     {"methods", binarized::kAllMethods, binarized::kAllMethods, binarized::kAllMethods,
+      "methods to train", list_of(binarized::check_method)},
      {"learning_rate", "0.002", "0.002", "0.002", "of every method, at its start", real(1e-6, 1)},
      training_settings({"1", "4", "8"}, "128", {"1024", "8192", "16384"}, {"500", "4000", "0"}),
      seeds_setting({"1", "5", "10"})},

@@ -25,20 +25,47 @@ const Row kRows[] = {
 #undef NUMEMU_NET
 };
 
-/// "dlrm(WIDTH)": a network whose width is part of its name; 0 for any other name.
-std::int64_t dlrm_width(std::string_view name) {
-  constexpr std::string_view kFamily = "dlrm(";
-  constexpr std::int64_t kMost = 4096;
-  if (!name.starts_with(kFamily) || !name.ends_with(')')) return 0;
-  const std::string_view text = name.substr(kFamily.size(), name.size() - kFamily.size() - 1);
+/// The fully connected network of Courbariaux et al. 2016: three hidden layers of signs.
+void binarynet(Builder& net, std::int64_t width) {
+  net.flatten("flatten");
+  for (const char* const number : {"1", "2", "3"})
+    net.linear(std::string("fc") + number, width, false)
+        .batch_norm(std::string("bn") + number)
+        .hard_tanh(std::string("tanh") + number);
+  net.linear("fc4", net.classes(), false).batch_norm("bn4");
+}
+
+/// Networks whose width is part of their name, "dlrm(WIDTH)".
+struct Family {
+  std::string_view name;
+  DataKind kind;
+  void (*build)(Builder&, std::int64_t width);
+};
+constexpr Family kFamilies[] = {{"dlrm", DataKind::clicks, dlrm},
+                                {"binarynet", DataKind::images, binarynet}};
+
+/// A family and a width; the family is null for any other name.
+struct Member {
+  const Family* family = nullptr;
   std::int64_t width = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), width);
-  const bool whole = failure == std::errc() && end == text.data() + text.size();
-  if (!whole || width < 1 || width > kMost || text.starts_with('0')) {
-    throw Error("network " + std::string(name) + ": expected dlrm(WIDTH), WIDTH from 1 to " +
-                std::to_string(kMost));
+};
+
+Member family_member(std::string_view name) {
+  constexpr std::int64_t kMost = 4096;
+  for (const Family& family : kFamilies) {
+    const std::size_t start = family.name.size() + 1;
+    if (!name.starts_with(std::string(family.name) + "(") || !name.ends_with(')')) continue;
+    const std::string_view text = name.substr(start, name.size() - start - 1);
+    std::int64_t width = 0;
+    const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), width);
+    const bool whole = failure == std::errc() && end == text.data() + text.size();
+    if (!whole || width < 1 || width > kMost || text.starts_with('0')) {
+      throw Error("network " + std::string(name) + ": expected " + std::string(family.name) +
+                  "(WIDTH), WIDTH from 1 to " + std::to_string(kMost));
+    }
+    return {&family, width};
   }
-  return width;
+  return {};
 }
 
 /// "hadamard(NET)": a network with another one's layers but for a fixed classifier; empty for any
@@ -69,8 +96,8 @@ Graph build_net(std::string_view name, const Shape& input_shape, std::int64_t cl
   if (const std::string_view inner = fixed_network(name); !inner.empty())
     return with_fixed_classifier(build_net(inner, input_shape, classes));
   Builder builder(name, input_shape, classes);
-  if (const std::int64_t width = dlrm_width(name); width > 0) {
-    dlrm(builder, width);
+  if (const Member member = family_member(name); member.family != nullptr) {
+    member.family->build(builder, member.width);
   } else {
     find_named("network", name, kRows, &Row::name).build(builder);
   }
@@ -88,8 +115,9 @@ Graph build_net(std::string_view name, const Dataset& data) {
 
 DataKind net_kind(std::string_view name) {
   if (const std::string_view inner = fixed_network(name); !inner.empty()) return net_kind(inner);
-  return dlrm_width(name) > 0 ? DataKind::clicks
-                              : find_named("network", name, kRows, &Row::name).kind;
+  if (const Member member = family_member(name); member.family != nullptr)
+    return member.family->kind;
+  return find_named("network", name, kRows, &Row::name).kind;
 }
 
 std::vector<std::string> net_names() {

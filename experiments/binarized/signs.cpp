@@ -206,6 +206,13 @@ Json with_shift_adamax(Json recipe) {
   return recipe;
 }
 
+Json as_binarynet(Json recipe) {
+  if (recipe.contains("update")) recipe["update"]["rule"] = "clip(1,true)";
+  if (!recipe.contains("objectives")) recipe["objectives"] = Json::array({Json::object()});
+  recipe["objectives"][0]["rule"] = "squared_hinge";
+  return recipe;
+}
+
 Json few_bits(int bits, const std::string& first) {
   // One exponent bit: subnormals and the only binade of normals have the same step. Bias 2 puts
   // that step at 2^(1-bits). Masters never leave [-1, 1] and hard tanh holds activations there, so

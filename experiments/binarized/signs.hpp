@@ -50,14 +50,17 @@ Json signs(const std::string& first);
 Json with_shifts(Json recipe);
 /// A recipe with the shift-based AdaMax in the place of the trial's optimizer.
 Json with_shift_adamax(Json recipe);
+/// A recipe as BinaryNet trains: on the squared hinge; clipped weights move by increments that are
+/// scaled by the size of their layer.
+Json as_binarynet(Json recipe);
 /// Activations of `bits` on the grid of LinearQuant, k 2^(1-bits) within 1, weights on the same
 /// grid times a power of two; gradients powers of two of 6 bits, scaled by a power of two.
 Json few_bits(int bits, const std::string& first);
 
 // The trainings of binarized, from its settings.
 
-/// Without methods (settings net, data, learning_rate, epochs, batch, train_samples, eval_samples,
-/// seeds). All methods have Adam at one rate and no weight decay.
+/// Without methods (settings net, data, setup, learning_rate, epochs, batch, train_samples,
+/// eval_samples, seeds). All methods have Adam at one rate and no weight decay.
 TrainingPlan plan_of(const ExperimentRun&);
 
 /// Products of signs against popcount, exactly (setting lengths).

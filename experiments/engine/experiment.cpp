@@ -91,7 +91,7 @@ void check_network(const std::string& name) {
     if (!std::filesystem::exists(path)) throw Error("no file " + path);
     return;
   }
-  find_named("network", name, net::net_names());
+  net::net_kind(name);
 }
 void check_network_or_none(const std::string& name) {
   if (name != "-") check_network(name);

@@ -16,8 +16,12 @@ namespace {
 
 struct ClipOptions final : PolicyOptions {
   double limit = 1;
+  bool scaled = false;
   std::vector<Option> list() override {
-    return {{"limit", "largest magnitude of a weight after its update", &limit, 1e-6, 1e6}};
+    return {{"limit", "largest magnitude of a weight after its update", &limit, 1e-6, 1e6},
+            {"scaled",
+             "whether a weight's increment is multiplied by sqrt((inputs + outputs) / 1.5) before",
+             &scaled}};
   }
 };
 
@@ -31,10 +35,18 @@ class Clip final : public Policy {
   }
 
   /// Clips tensors of more than one axis: biases and the vectors of normalisations stay. NaN stays.
-  void update(const net::Step& step, const net::Update& update) override {
+  void update(const net::Step& step, const net::Update& given) override {
+    const ClipOptions* const options = binding().of<ClipOptions>(given.parameter);
+    if (options == nullptr || given.value->shape.size() < 2) return Forwarding::update(step, given);
+    net::Update update = given;
+    std::vector<float> delta;
+    if (options->scaled) {
+      const float factor = rate_factor(given.value->shape);
+      delta = *given.delta;
+      for (float& d : delta) d *= factor;
+      update.delta = &delta;
+    }
     Forwarding::update(step, update);
-    const ClipOptions* const options = binding().of<ClipOptions>(update.parameter);
-    if (options == nullptr || update.value->shape.size() < 2) return;
     const auto limit = static_cast<float>(options->limit);
     float* const w = update.value->data.data();
     net::for_each_element(update.value->size(), [=](std::int64_t i) {
@@ -44,6 +56,16 @@ class Clip final : public Policy {
   }
 
  private:
+  /// The reciprocal of the coefficient that Glorot and Bengio (2010) give the weights [outputs,
+  /// inputs ...], by which BinaryConnect's code multiplies the steps of Adam: signs change only
+  /// where masters cross 0, so that masters have to travel as far in every layer.
+  static float rate_factor(const net::Shape& shape) {
+    constexpr double kCoefficient = 1.5;
+    const auto outputs = static_cast<double>(shape[0]),
+               inputs = static_cast<double>(net::element_count(shape)) / outputs;
+    return static_cast<float>(std::sqrt((inputs + outputs) / kCoefficient));
+  }
+
   /// Weights are clipped after they were rounded to the master format.
   void check(const std::string& layer, const ClipOptions& options) const {
     const Format* const master = binding().recipe->update().master;

@@ -177,4 +177,23 @@ TEST_CASE("binarized: trained networks are integers inside, and methods are comp
   CHECK(losses == 4);
 }
 
+TEST_CASE("binarized: BinaryNet's set-up trains the methods that are named", "[fast]") {
+  const TemporaryFolder folder;
+  const ExperimentRun run = testing::smoke_run(
+      "binarized", folder,
+      {"data=glyphs", "seeds=2", "epochs=1", "train_samples=128", "eval_samples=50", "batch=64",
+       "net=binarynet(16)", "setup=binarynet", "methods=float32,signs,adamax"});
+  CHECK(plan_of(run).trial.options.schedule == "exponential");
+  const Json adamax = as_binarynet(with_shift_adamax(signs("fc1")));
+  CHECK(adamax["update"]["rule"] == "clip(1,true)");
+  CHECK(adamax["objectives"][0]["rule"] == "squared_hinge");
+  CHECK(as_binarynet(Json::object()) == Json{{"objectives", {{{"rule", "squared_hinge"}}}}});
+  Conclusion conclusion;
+  add_training(run, testing::small_dataset(), conclusion);
+  CHECK(conclusion.tables.at(0).rows.size() == 3);
+  // AdaMax is compared with the shift-based normalisation, which did not run.
+  for (const Finding& finding : conclusion.findings)
+    CHECK((finding.self_check || finding.claim == "signs"));
+}
+
 }  // namespace binarized_test

@@ -20,6 +20,13 @@ double cosine(const Progress& p) {
   return 0.5 * (1 + cos_pi(static_cast<double>(p.step) / static_cast<double>(p.steps)));
 }
 
+// From 1 to 10^-4 by equal ratios.
+double exponential(const Progress& p) {
+  constexpr double kLogarithm = -9.210340371976184;  // ln 10^-4
+  return double{exp(
+      static_cast<float>(kLogarithm * static_cast<double>(p.step) / static_cast<double>(p.steps)))};
+}
+
 // 1, then 0.1 from half of the epochs on, then 0.01 from three quarters on.
 double step(const Progress& p) {
   if (4 * p.epoch >= 3 * p.epochs) return 0.01;
@@ -30,8 +37,11 @@ struct ScheduleRow {
   std::string_view name;
   Schedule schedule;
 };
-constexpr ScheduleRow kSchedules[] = {
-    {"cosine", cosine}, {"step", step}, {"linear", linear}, {"constant", constant}};
+constexpr ScheduleRow kSchedules[] = {{"cosine", cosine},
+                                      {"step", step},
+                                      {"linear", linear},
+                                      {"exponential", exponential},
+                                      {"constant", constant}};
 
 }  // namespace
 

@@ -117,6 +117,17 @@ TEST_CASE("dlrm(WIDTH): rows, perceptrons and pairs of that width", "[fast]") {
   CHECK_THROWS_WITH(net_kind("dlrm(8"), Catch::Contains("unknown network"));
 }
 
+TEST_CASE("binarynet(WIDTH): three hidden layers of that width, all products normalised",
+          "[fast]") {
+  for (const std::int64_t w : {3, 64}) {
+    const Graph graph = build_net("binarynet(" + std::to_string(w) + ")", {28, 28, 1}, 10);
+    // Weights without biases, a gain and a bias for each result.
+    CHECK(graph.parameter_count() == 784 * w + 2 * w * w + 10 * w + 2 * (3 * w + 10));
+  }
+  CHECK(net_kind("binarynet(1024)") == DataKind::images);
+  CHECK_THROWS_WITH(net_kind("binarynet(0)"), Catch::Contains("expected binarynet(WIDTH), WIDTH"));
+}
+
 TEST_CASE("networks take one kind of data and say so", "[fast]") {
   const Dataset images = test::synthetic_dataset(), clicks = load_dataset("clicks", "");
   CHECK(build_net("mlp", images).parameter_count() ==

@@ -50,6 +50,22 @@ TEST_CASE("clip: the limit is an option, and layers choose it or not", "[fast]")
              Catch::Contains("update.rule: clip: limit"));
 }
 
+TEST_CASE("clip: scaled increments are those times Glorot's factor", "[fast]") {
+  const std::vector<float> deltas = {0x1p-10f, -0x1p-12f};
+  const auto plain = updated("clip", deltas), scaled = updated("clip(1,true)", deltas);
+  net::Graph graph = two_layers();
+  const std::vector<net::Parameter*> parameters = graph.parameters();
+  for (std::size_t p = 0; p < plain.size(); ++p) {
+    const net::Shape& shape = parameters[p]->value.shape;
+    const bool matrix = shape.size() > 1;
+    const float factor = matrix ? std::sqrt(static_cast<float>(shape[0] + shape[1]) / 1.5f) : 1.0f;
+    for (std::size_t i = 0; i < plain[p].size(); ++i)
+      CHECK(std::fabs(scaled[p][i] - plain[p][i] * factor) <=
+            0x1p-22f * std::fabs(scaled[p][i]));  // two roundings of float32
+  }
+  CHECK(updated("clip(0.25,true)", {3})[0][0] == 0.25f);
+}
+
 TEST_CASE("clip: NaN stays, infinities do not", "[fast]") {
   const float infinity = std::numeric_limits<float>::infinity();
   const auto values = updated("clip", {NAN, infinity, -infinity});

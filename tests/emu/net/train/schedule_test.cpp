@@ -32,6 +32,15 @@ TEST_CASE("linear falls in equal steps and constant stays", "[fast]") {
   CHECK(constant({3, 4, 0, 1}) == 1);
 }
 
+TEST_CASE("exponential falls by equal ratios to a ten-thousandth", "[fast]") {
+  const Schedule exponential = find_schedule("exponential");
+  constexpr double kUlp = 0x1p-22;  // relative, of float32 exp and of its argument below 16
+  for (std::int64_t step = 0; step <= 4; ++step) {
+    const double expected = std::pow(10.0, -static_cast<double>(step));
+    CHECK(std::fabs(exponential({step, 4, 0, 1}) - expected) <= 4 * kUlp * expected);
+  }
+}
+
 TEST_CASE("warm-up rises to 1 and the schedule follows over the steps that are left", "[fast]") {
   const Schedule linear = find_schedule("linear");
   const std::vector<double> expected{0.25, 0.5, 0.75, 1, 1, 0.75, 0.5, 0.25};
