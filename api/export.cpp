@@ -13,7 +13,7 @@
 #include "emu/net/model/onnx/quantized_file.hpp"
 #include "emu/net/model/weights.hpp"
 #include "emu/net/run_context.hpp"
-#include "experiments/engine/bench_memory.hpp"
+#include "experiments/engine/workbench.hpp"
 #include "formats/error.hpp"
 #include "formats/joined.hpp"
 #include "formats/storage/atomic_file.hpp"

@@ -10,6 +10,7 @@
 #include "experiments/accumulator/law_sums.hpp"
 #include "experiments/engine/experiment.hpp"
 #include "experiments/engine/judge.hpp"
+#include "experiments/engine/run_points.hpp"
 #include "experiments/engine/study.hpp"
 #include "experiments/predict/layer_noise.hpp"
 #include "experiments/report/judged_evaluation.hpp"
@@ -101,36 +102,34 @@ void study_laws(const ExperimentRun& run, Conclusion& out) {
 
 /// Points of a network: the accumulators in the order of the setting, then exact sums.
 struct NetResult {
-  std::string net;
   std::vector<std::string> units;
   std::vector<Row> rows;
   std::vector<std::string> notes;
 };
 
 NetResult sweep_net(const ExperimentRun& run, const std::string& net) {
-  const std::int64_t images = run.settings.integer("images");
-  net::Dataset dataset = net::load_dataset(run.settings.text("data"), run.folders.cache);
+  const std::string& data = run.settings.text("data");
+  net::Dataset dataset = net::load_dataset(data, run.folders.cache);
   TrainedNet trained = load_with_data(net, dataset, run.folders);
-  Json role = {{"format", run.settings.text("net_format")}}, points = Json::array();
-  NetResult out{net, run.settings.list("net_units"), {}, {}};
+  const Json role = {{"format", run.settings.text("net_format")}};
+  BuiltSweep built{
+      .experiment = "accumulator",
+      .net = net,
+      .data = data,
+      .images = run.settings.integer("images"),
+      .more = {{"seeds", Json::array({run.seed})},
+               {"base",
+                {{"numemu_recipe", 1}, {"roles", {{"weight", role}, {"activation", role}}}}}},
+      .repeated = "--set: net_units: expected different units, found one under two names"};
+  NetResult out{run.settings.list("net_units"), {}, {}};
   out.units.emplace_back("exact");
-  for (const std::string& unit : out.units) points.push_back({{"gemms.fprop.unit", unit}});
-  const Json base = {{"numemu_recipe", 1}, {"roles", {{"weight", role}, {"activation", role}}}};
-  const Json sweep = {
-      {"numemu_sweep", 1},     {"net", net},          {"data", run.settings.text("data")},
-      {"eval_images", images}, {"seeds", {run.seed}}, {"base", base},
-      {"points", points}};
-  const SweepConfig config = parse_sweep(sweep.dump(), "accumulator");
-  if (config.repeated > 0)
-    throw usage_error("--set: net_units: expected different units, found one under two names");
-  const std::string folder = run.out + "/" + trained.graph.name;
-  RowStore store = open_rows(config, dataset, trained, folder, run.shard, run.existing);
-  run.say(fmt::format("loading {} on {}", net, run.settings.text("data")));
-  Workbench bench(std::move(dataset), std::move(trained), images,
-                  {run.folders.cache, run.existing == Existing::fresh, run.on_bench});
-  run_sweep(config, bench, store, folder, run.shard, run.hooks);
-  if (!run.shard.whole()) throw OthersMissing();
-  out.rows = merge_rows(folder);
+  for (const std::string& unit : out.units)
+    built.points.push_back({.settings = {{"gemms.fprop.unit", unit}}});
+  PointRun points(run, built, run.out + "/" + trained.graph.name);
+  points.open(dataset, trained);
+  const Workbench bench =
+      open_bench(run, net, std::move(dataset), std::move(trained), built.images);
+  out.rows = points.rows(bench);
   out.notes = policies::notes_on_outputs(
       bench.trained.graph, "the accumulators of all its layers are judged by that one");
   return out;

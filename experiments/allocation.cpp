@@ -14,6 +14,7 @@
 #include "experiments/allocation/table.hpp"
 #include "experiments/engine/experiment.hpp"
 #include "experiments/engine/judge.hpp"
+#include "experiments/engine/run_points.hpp"
 #include "experiments/report/judged_evaluation.hpp"
 #include "experiments/report/record.hpp"
 #include "formats/error.hpp"
@@ -290,9 +291,7 @@ Conclusion run_allocation(const ExperimentRun& run) {
                     "{} has none; expected noise or predicted",
                     dataset.name()));
   TrainedNet trained = load_with_data(net, dataset, run.folders);
-  run.say(fmt::format("loading {} on {}", net, data));
-  Workbench bench(std::move(dataset), std::move(trained), images,
-                  {run.folders.cache, run.existing == Existing::fresh, run.on_bench});
+  const Workbench bench = open_bench(run, net, std::move(dataset), std::move(trained), images);
   const SensitivityTable table = measure_table(run, bench, base, choices, costs, kind,
                                                std::min(images, bench.dataset.calibration_count()));
   std::filesystem::create_directories(run.out);
@@ -300,37 +299,25 @@ Conclusion run_allocation(const ExperimentRun& run) {
                    {to_json(table, bench.trained.graph.name, bench.dataset.name()).dump(2), "\n"});
 
   Front front = make_front(table, plan);
-  Json points = Json::array();
+  BuiltSweep built{
+      .experiment = "allocation",
+      .net = net,
+      .data = data,
+      .images = images,
+      .more = {{"seeds", Json::array({run.seed})}, {"base", base}, {"predictions", false}},
+      .repeated = "--set: options: expected different options, found some under two names"};
   for (FrontPoint& point : front.points) {
     const Json entry = {{"layers", with_layers(base, entries_of(table, point.options))["layers"]}};
-    std::size_t row = 0;
-    while (row < points.size() && points[row] != entry) ++row;
-    if (row == points.size()) points.push_back(entry);
-    point.row = row;
+    const auto same = std::ranges::find(built.points, entry, &BuiltPoint::settings);
+    point.row = static_cast<std::size_t>(same - built.points.begin());
+    // Tables of rows say which mixture one is.
+    if (same == built.points.end())
+      built.points.push_back({.settings = entry, .row_name = point.name});
   }
   write_recipes(run, base, table, front);
-  const Json sweep = {{"numemu_sweep", 1},     {"net", net},          {"data", data},
-                      {"eval_images", images}, {"seeds", {run.seed}}, {"base", base},
-                      {"points", points},      {"predictions", false}};
-  SweepConfig config = parse_sweep(sweep.dump(), "allocation");
-  if (config.repeated > 0)
-    throw usage_error("--set: options: expected different options, found some under two names");
-  for (const FrontPoint& point : front.points) {  // tables of rows say which mixture one is
-    std::string& name = config.points.at(point.row).recipe_name;
-    if (name.empty()) name = point.name;
-  }
-  RowStore store =
-      open_rows(config, bench.dataset, bench.trained, run.out, run.shard, run.existing);
-  SweepHooks hooks = run.hooks;
-  if (run.hooks.on_point) {
-    hooks.on_point = [&](std::size_t done, std::size_t kept, std::size_t total, Point point) {
-      point.where = point.recipe_name;
-      run.hooks.on_point(done, kept, total, point);
-    };
-  }
-  run_sweep(config, bench, store, run.out, run.shard, hooks);
-  if (!run.shard.whole()) throw OthersMissing();
-  const std::vector<Row> rows = merge_rows(run.out);
+  PointRun points(run, built, run.out);
+  points.open(bench.dataset, bench.trained);
+  const std::vector<Row> rows = points.rows(bench);
   const std::vector<Measured> all = measured_of(front, rows);
 
   Conclusion conclusion;

@@ -8,8 +8,8 @@
 #include <iterator>
 #include <utility>
 
-#include "experiments/engine/bench_memory.hpp"
 #include "experiments/engine/experiment.hpp"
+#include "experiments/engine/run_points.hpp"
 #include "experiments/report/judged_evaluation.hpp"
 #include "experiments/report/pairs.hpp"
 #include "experiments/report/record.hpp"
@@ -199,9 +199,8 @@ Conclusion run_network(const ExperimentRun& run) {
   TrainedNet trained = load_with_data(net, dataset, run.folders);
   require_bench_memory(trained.graph, baseline_graph(trained), dataset, settings.integer("images"),
                        kSearchElements);
-  run.say(fmt::format("loading {} on {}", net, data));
-  const Workbench bench(std::move(dataset), std::move(trained), settings.integer("images"),
-                        {run.folders.cache, run.existing == Existing::fresh, run.on_bench});
+  const Workbench bench =
+      open_bench(run, net, std::move(dataset), std::move(trained), settings.integer("images"));
 
   std::vector<std::string> notes;
   const SearchSpace space = rank_space(run, bench, plan, std::move(weights), std::move(activations),

@@ -10,6 +10,7 @@
 #include "experiments/engine/judge.hpp"
 #include "experiments/engine/recipe_files.hpp"
 #include "experiments/engine/run_point.hpp"
+#include "experiments/engine/run_points.hpp"
 #include "experiments/predict/layer_noise.hpp"
 #include "experiments/report/judged_evaluation.hpp"
 #include "experiments/report/layer_ranking.hpp"
@@ -165,10 +166,9 @@ Conclusion run_sensitivity(const ExperimentRun& run) {
   const std::string& roles = run.settings.text("roles");
   if (roles != "both" && roles != "weight" && roles != "activation")
     throw usage_error("--set: roles: expected both, weight or activation, not '" + roles + "'");
-  const std::string& net = run.settings.text("net");
+  const std::string &net = run.settings.text("net"), &data = run.settings.text("data");
   const Base base = base_of(run.settings, run.folders.data);
-  const std::int64_t images = run.settings.integer("images");
-  net::Dataset dataset = net::load_dataset(run.settings.text("data"), run.folders.cache);
+  net::Dataset dataset = net::load_dataset(data, run.folders.cache);
   TrainedNet trained = load_with_data(net, dataset, run.folders);
 
   std::vector<std::string> layers;
@@ -177,12 +177,19 @@ Conclusion run_sensitivity(const ExperimentRun& run) {
     if (roles != "weight" || layer.weight != nullptr) layers.push_back(layer.name);
   }
   layers.emplace_back(kAllLayers);
-  Json points = Json::array();
+  BuiltSweep built{.experiment = "sensitivity",
+                   .net = net,
+                   .data = data,
+                   .images = run.settings.integer("images"),
+                   .more = {{"seeds", Json::array({run.seed})}, {"base", base.recipe}},
+                   .repeated = "--set: formats: expected every format once, found some repeated"};
   std::vector<SensitivityCell> cells;
   const std::string& unit = run.settings.text("unit");
   const auto add = [&](const std::string& format, const std::string& layer, const Json& patches) {
-    points.push_back({{"layers", patches}});
-    if (!unit.empty()) points.back()["gemms.*.unit"] = unit;
+    Json settings = {{"layers", patches}};
+    if (!unit.empty()) settings["gemms.*.unit"] = unit;
+    built.points.push_back({.settings = std::move(settings),
+                            .name = format.empty() ? layer : format + " in " + layer});
     cells.push_back({format, layer});
   };
   for (const std::string& format : run.settings.list("formats")) {
@@ -190,31 +197,12 @@ Conclusion run_sensitivity(const ExperimentRun& run) {
       add(format, layer, layers_of(layer, format, roles, base));
   }
   if (!base.file.empty()) add("", "the recipe as it is", base.recipe["layers"]);
-  const Json sweep = {
-      {"numemu_sweep", 1},     {"net", net},          {"data", run.settings.text("data")},
-      {"eval_images", images}, {"seeds", {run.seed}}, {"base", base.recipe},
-      {"points", points}};
-  const SweepConfig config = parse_sweep(sweep.dump(), "sensitivity");
-  if (config.repeated > 0)
-    throw usage_error("--set: formats: expected every format once, found some repeated");
-  dataset = with_reference(std::move(dataset), trained, config.points);
-  RowStore store = open_rows(config, dataset, trained, run.out, run.shard, run.existing);
-  run.say(fmt::format("loading {} on {}", net, run.settings.text("data")));
-  Workbench bench(std::move(dataset), std::move(trained), images,
-                  {run.folders.cache, run.existing == Existing::fresh, run.on_bench});
-  SweepHooks hooks = run.hooks;
-  if (run.hooks.on_point) {
-    // Named is the point that runs, not the one that ended.
-    hooks.on_point = [&](std::size_t done, std::size_t kept, std::size_t total, Point point) {
-      const SensitivityCell& cell = cells.at(std::min(done, cells.size() - 1));
-      point.where = cell.format.empty() ? cell.layer : cell.format + " in " + cell.layer;
-      run.hooks.on_point(done, kept, total, point);
-    };
-    hooks.on_point(0, 0, config.points.size(), config.points.front());
-  }
-  run_sweep(config, bench, store, run.out, run.shard, hooks);
-  if (!run.shard.whole()) throw OthersMissing();
-  const std::vector<Row> rows = merge_rows(run.out);
+  PointRun points(run, built, run.out);
+  dataset = with_reference(std::move(dataset), trained, points.points());
+  points.open(dataset, trained);
+  const Workbench bench =
+      open_bench(run, net, std::move(dataset), std::move(trained), built.images);
+  const std::vector<Row> rows = points.rows(bench);
   const std::vector<Record> records = read_records(rows);
   for (std::size_t i = 0; i < cells.size(); ++i) cells[i].record = &records.at(i);
 

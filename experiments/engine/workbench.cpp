@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <omp.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -21,7 +22,7 @@
 #include "emu/net/model/safetensors.hpp"
 #include "emu/net/model/weights.hpp"
 #include "emu/net/nets.hpp"
-#include "experiments/engine/bench_memory.hpp"
+#include "emu/net/train/evaluate.hpp"
 #include "experiments/predict/accuracy.hpp"
 #include "experiments/predict/fitted_noise.hpp"
 #include "experiments/predict/listening.hpp"
@@ -32,6 +33,7 @@
 #include "formats/storage/input_file.hpp"
 #include "formats/suggest.hpp"
 #include "formats/version.hpp"
+#include "policies/calibrate/observers.hpp"
 #include "policies/calibrate/static_scale.hpp"
 #include "policies/numerics/recipe_numerics.hpp"
 #include "policies/recipe/checkpoint.hpp"
@@ -419,6 +421,77 @@ std::set<std::int64_t> PointCache::odd_samples() const {
 policies::BoundRecipe bound_recipe(const policies::Recipe& recipe, const TrainedNet& trained,
                                    const std::string& where) {
   return {policies::with_checkpoint_ranges(recipe, trained.path, where), trained.graph, where};
+}
+
+namespace {
+
+/// float32 elements that threads hold beside the tensors of a pass: tiles of products, a batch on
+/// its way, small tables.
+std::int64_t scratch_elements() {
+  constexpr std::int64_t kOfThread = std::int64_t{1} << 20;
+  return kOfThread * omp_get_max_threads();
+}
+
+}  // namespace
+
+std::int64_t most_samples(std::int64_t elements) {
+  return Workbench::kReferenceElements / std::max<std::int64_t>(1, elements);
+}
+
+std::int64_t calibration_elements(const policies::BoundRecipe& recipe) {
+  // Counts of 8 bytes of one sign, and of both for a few layers.
+  constexpr std::int64_t kHistogram = policies::MagnitudeHistogram::kBins * 5 / 2;
+  const policies::CalibrationPolicy& calibration = recipe->calibration();
+  const net::Graph& graph = recipe.graph();
+  const std::vector<net::Shape> values = net::value_shapes(graph, net::batch_shapes(graph, 1));
+  std::int64_t elements = 0;
+  for (const auto& [gemm, policy] : policies::calibrated_operands(recipe, calibration)) {
+    if (calibration.rule != policies::CalibrationPolicy::Rule::absmax) {
+      elements += kHistogram;
+    } else if (!policies::RoleQuantizer(policy).largest_only()) {
+      const net::Shape& read = values[static_cast<std::size_t>(gemm.node->inputs[0])];
+      elements += std::min(policies::StaticScale::kMostElements,
+                           calibration.samples * net::element_count(read));
+    }
+  }
+  return elements;
+}
+
+std::int64_t require_bench_memory(const net::Graph& graph, const net::Graph& baseline,
+                                  const net::Dataset& dataset, std::int64_t images,
+                                  std::int64_t beside, std::int64_t most) {
+  const auto kept = [&](std::int64_t samples) {
+    return net::kept_products(graph, net::batch_shapes(graph, samples));
+  };
+  const std::int64_t samples =
+      std::clamp<std::int64_t>(std::min(most, most_samples(kept(1))), 1,
+                               std::max<std::int64_t>(1, dataset.calibration_count()));
+  const std::vector<net::Shape> all = net::batch_shapes(graph, samples);
+  const std::int64_t scratch = scratch_elements(),
+                     // Also codes of weights and what units prepare of them.
+      behind = beside + scratch + 2 * graph.parameter_count() + kept(samples);
+  const net::PlannedPass passes[] = {{graph, all, net::Keeps::products, 1, scratch},
+                                     {graph, all, net::Keeps::nothing, 1, behind},
+                                     net::evaluation_pass(baseline, images, behind),
+                                     net::evaluation_pass(graph, images, behind)};
+  return net::require_memory(passes);
+}
+
+void require_export_memory(const policies::BoundRecipe& recipe, std::int64_t samples,
+                           std::int64_t calibration) {
+  constexpr std::int64_t kAtOnce = 32;  // policies::Calibration::for_each
+  const net::Graph& graph = recipe.graph();
+  const std::int64_t scratch = scratch_elements(), parameters = graph.parameter_count();
+  const std::vector<net::Shape> compared = net::batch_shapes(graph, samples);
+  // Codes and what units prepare of them, the file, its tensors, the network that is read back.
+  std::int64_t beside = scratch + 6 * parameters;
+  for (const net::Shape& shape : compared) beside += net::element_count(shape);
+  beside += net::element_count(net::value_shapes(graph, compared).back());
+  const net::PlannedPass passes[] = {
+      {graph, net::batch_shapes(graph, std::max<std::int64_t>(1, std::min(kAtOnce, calibration))),
+       net::Keeps::nothing, 1, scratch + calibration_elements(recipe)},
+      {graph, compared, net::Keeps::nothing, 1, beside}};
+  net::require_memory(passes);
 }
 
 }  // namespace numemu::experiments

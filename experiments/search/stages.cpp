@@ -8,8 +8,7 @@
 #include <tuple>
 #include <utility>
 
-#include "experiments/engine/run_point.hpp"
-#include "experiments/engine/sweep.hpp"
+#include "experiments/engine/run_points.hpp"
 #include "experiments/engine/trials.hpp"
 #include "experiments/predict/layer_noise.hpp"
 #include "experiments/predict/version.hpp"
@@ -182,29 +181,17 @@ std::vector<SearchEntry> to_measure(const std::vector<SearchEntry>& refined, std
 
 std::vector<Row> measure(const ExperimentRun& run, const Workbench& bench,
                          const std::vector<SearchEntry>& entries) {
-  Json points = Json::array();
-  for (const SearchEntry& entry : entries) points.push_back({{"recipe", entry.recipe}});
-  const Json sweep = {{"numemu_sweep", 1},
-                      {"net", run.settings.text("net")},
-                      {"data", run.settings.text("data")},
-                      {"eval_images", bench.eval_images},
-                      {"points", points}};
-  SweepConfig config = parse_sweep(sweep.dump(), "search");
+  BuiltSweep built{.experiment = "search",
+                   .net = run.settings.text("net"),
+                   .data = run.settings.text("data"),
+                   .images = bench.eval_images};
   // Many draws stand behind one figure, the regret; noise of random phase has predicted them.
-  for (std::size_t i = 0; i < entries.size(); ++i)
-    if (entries[i].random) turn_predictions_off(config.points.at(i));
-  RowStore store =
-      open_rows(config, bench.dataset, bench.trained, run.out, run.shard, run.existing);
-  SweepHooks hooks = run.hooks;
-  if (run.hooks.on_point) {
-    hooks.on_point = [&](std::size_t done, std::size_t kept, std::size_t total, Point point) {
-      point.where = entries.at(std::min(done, entries.size() - 1)).name;
-      run.hooks.on_point(done, kept, total, point);
-    };
-  }
-  run_sweep(config, bench, store, run.out, run.shard, hooks);
-  if (!run.shard.whole()) throw OthersMissing();
-  return merge_rows(run.out);
+  for (const SearchEntry& entry : entries)
+    built.points.push_back(
+        {.settings = {{"recipe", entry.recipe}}, .name = entry.name, .predicted = !entry.random});
+  PointRun points(run, built, run.out);
+  points.open(bench.dataset, bench.trained);
+  return points.rows(bench);
 }
 
 }  // namespace numemu::experiments
