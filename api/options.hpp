@@ -5,6 +5,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -32,6 +33,12 @@ struct Option {
   /// Which real numbers it takes: all, above 0, from 0, from 0 to 1.
   enum class Real : std::uint8_t { any, positive, non_negative, fraction };
 
+  /// "learning_rate", or "batch N" where the help of the command calls the value N.
+  Option(const std::string& text, OptionTarget to, std::string what)
+      : name(text.substr(0, text.find(' '))), target(std::move(to)), help(std::move(what)) {
+    if (name.size() < text.size()) value = text.substr(name.size() + 1);
+  }
+
   std::string name;  ///< as in the request: "learning_rate"
   OptionTarget target;
   std::string help;
@@ -46,6 +53,27 @@ struct Option {
   bool standard = false;  ///< the help of the command shows what it is where it is not given
   bool json = false;      ///< the text of JSON, too
   bool files = false;     ///< about files of arrays, which a caller with arrays does not have
+
+  Option& called(std::string by_the_command) { return set(flag, std::move(by_the_command)); }
+  Option& from(std::int64_t lowest, std::int64_t highest) {
+    least = lowest;
+    return set(most, highest);
+  }
+  Option& positive() { return set(real, Real::positive); }
+  Option& not_negative() { return set(real, Real::non_negative); }
+  Option& fraction() { return set(real, Real::fraction); }
+  Option& one_of(std::vector<std::string> all) { return set(words, std::move(all)); }
+  Option& needed() { return set(required, true); }
+  Option& shown() { return set(standard, true); }
+  Option& or_json() { return set(json, true); }
+  Option& about_files() { return set(files, true); }
+
+ private:
+  template <class T>
+  Option& set(T& member, T to) {
+    member = std::move(to);
+    return *this;
+  }
 };
 
 /// In the order of the help. The request outlives them.

@@ -13,7 +13,6 @@
 #include "emu/net/model/onnx/checkpoint.hpp"
 #include "emu/net/model/weights.hpp"
 #include "emu/net/run_context.hpp"
-#include "experiments/engine/bench_memory.hpp"
 #include "experiments/engine/scores.hpp"
 #include "experiments/engine/workbench.hpp"
 #include "experiments/predict/layer_noise.hpp"
@@ -339,58 +338,31 @@ std::vector<Option> options_of(TuneRequest& r) {
     steps.emplace_back(pipeline.name);
   OpenRequest open;
   std::vector<Option> all = options_of(open);  // of net and data
-  all.resize(2);
+  all.erase(all.begin() + 2, all.end());
   all[0].target = &r.net;
   all[1].target = &r.data;
   std::vector<Option> own = {
-      {.name = "calibrate_on",
-       .target = &r.calibrate_on,
-       .help = "Steps read the samples of another data set, such as those that `experiment "
-               "data-free` makes",
-       .value = "SET"},
-      {.name = "recipe",
-       .target = &r.recipe,
-       .help = "Recipe, or the name of a shipped one",
-       .value = "NAME|R.json",
-       .required = true,
-       .json = true},
-      {.name = "steps",
-       .target = &r.steps,
-       .help =
-           "Steps with their options, separated by commas (docs/tune.md): " + joined(steps, ", "),
-       .value = "LIST",
-       .standard = true},
-      {.name = "out",
-       .target = &r.out,
-       .help = "Folder for the checkpoint and the state of the run",
-       .value = "DIR",
-       .standard = true},
-      {.name = "samples",
-       .target = &r.samples,
-       .help = "Use the first N calibration samples",
-       .value = "N",
-       .least = 1,
-       .most = kMostImages,
-       .standard = true},
-      {.name = "images",
-       .target = &r.images,
-       .help = "Measure on the first N validation samples, which no step reads (default 1000, or "
-               "all of fewer)",
-       .value = "N",
-       .least = 1,
-       .most = kMostImages},
-      {.name = "seed",
-       .target = &r.seed,
-       .help = "Seed of what steps draw",
-       .least = 0,
-       .most = std::int64_t{1} << 53,
-       .standard = true},
-      {.name = "keep_batch_norm",
-       .target = &r.keep_batch_norm,
-       .help = "Do not fold batch normalisation into the weights before it"},
-      {.name = "fresh",
-       .target = &r.fresh,
-       .help = "Ignore the state in the folder and start over"},
+      Option("calibrate_on SET", &r.calibrate_on,
+             "Steps read the samples of another data set, such as those that `experiment "
+             "data-free` makes"),
+      Option("recipe NAME|R.json", &r.recipe, "Recipe, or the name of a shipped one")
+          .needed()
+          .or_json(),
+      Option("steps LIST", &r.steps,
+             "Steps with their options, separated by commas (docs/tune.md): " + joined(steps, ", "))
+          .shown(),
+      Option("out DIR", &r.out, "Folder for the checkpoint and the state of the run").shown(),
+      Option("samples N", &r.samples, "Use the first N calibration samples")
+          .from(1, kMostImages)
+          .shown(),
+      Option("images N", &r.images,
+             "Measure on the first N validation samples, which no step reads (default 1000, or "
+             "all of fewer)")
+          .from(1, kMostImages),
+      Option("seed", &r.seed, "Seed of what steps draw").from(0, std::int64_t{1} << 53).shown(),
+      Option("keep_batch_norm", &r.keep_batch_norm,
+             "Do not fold batch normalisation into the weights before it"),
+      Option("fresh", &r.fresh, "Ignore the state in the folder and start over"),
   };
   std::ranges::move(own, std::back_inserter(all));
   return all;
