@@ -85,8 +85,7 @@ Array float32_of_codes(const std::string& path, Codes source, std::int64_t* roun
   const std::int64_t i = first - flags.as<std::uint8_t>();
   throw Error(
       fmt::format("{}: element {} is {}, which float32 cannot represent and would be rounded "
-                  "twice: round it first, "
-                  "x.astype('float32')",
+                  "twice: round it first, x.astype('float32')",
                   path, i, to_double(decode(*source.format, load_code(*source.format, codes, i)))));
 }
 

@@ -106,8 +106,7 @@ Epilogue make_epilogue(const unit::Unit& unit, const EpilogueNumbers& given) {
   const bool parts = multiplier || shift;
   if (parts && !fixed)
     throw usage_error(
-        fmt::format("{}, {}: expected {} fixed-point-single or fixed-point-double; "
-                    "float has {}",
+        fmt::format("{}, {}: expected {} fixed-point-single or fixed-point-double; float has {}",
                     option("multiplier"), option("shift"), option("requantize"), option("factor")));
   if (parts == !given.factor.values.empty() || multiplier != shift)
     throw usage_error(fmt::format(

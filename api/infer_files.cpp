@@ -163,8 +163,7 @@ net::ImportedModel checkpoint_model(const std::string& model_name,
   if (const std::string name = net::network_name(checkpoint); !name.empty()) architecture = name;
   if (architecture.empty() || checkpoint.tensors.empty())
     throw Error(path +
-                ": expected metadata 'net' with the network's name, as `numemu train` "
-                "writes it");
+                ": expected metadata 'net' with the network's name, as `numemu train` writes it");
   if (input.tensor.shape.empty()) throw Error(input.path + ": expected an array with samples");
   const net::Shape shape(input.tensor.shape.begin() + 1, input.tensor.shape.end());
   for (const auto& [key, value] : checkpoint.metadata) {

@@ -23,8 +23,7 @@ void note_name(const std::string& where, const std::string& name) {
     const Format* in_units = unit::format_of_type(name);
     if (in_units == nullptr || in_units->name == here.name || !said.insert(name).second) return;
     say("numemu: note: {}: {} is {}; in names of units it is {}. Write the full name of the one "
-        "you "
-        "mean",
+        "you mean",
         where, name, here.name, in_units->name);
   } catch (const Error&) {  // not a format: the reader of the name reports it
   }

@@ -423,9 +423,8 @@ const Experiment experiment_actnn = {
     "what stochastic codes of few bits in place of the tensors kept for backward do to gradients, "
     "to memory and to training",
     "Chen et al. (ICML 2021, arXiv 2104.14129) claim that contexts in 2 bits on average, "
-    "stochastic "
-    "and without bias, add a variance to gradients that is the sum of what the layers add, keep 12 "
-    "times fewer bytes and lose less than 0.5 points of top-1.",
+    "stochastic and without bias, add a variance to gradients that is the sum of what the layers "
+    "add, keep 12 times fewer bytes and lose less than 0.5 points of top-1.",
     {{"variance",
       "The squared error of a weight gradient is the sum over the elements of its context of their "
       "rounding variance times the squared output gradients that meet them (derived here)."},

@@ -255,8 +255,7 @@ const Experiment experiment_adacomp = {
       "(published).",
       "seeds"},
      {"above noise",
-      "Gradients of networks, whose scales differ, are compressed further than noise (a "
-      "contrast).",
+      "Gradients of networks, whose scales differ, are compressed further than noise (a contrast).",
       "seeds"},
      {"accuracy",
       "Training loses at most 0.5 points of top-1, or 1 % of the bits per character, to the dense "

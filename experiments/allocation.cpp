@@ -175,9 +175,8 @@ Chart chart_of(const SensitivityTable& table, const std::vector<Measured>& all, 
       .title = fmt::format("{} against {}", measure.is_top1() ? "Accuracy" : measure.words,
                            bits ? "compression" : "the cost of MACs"),
       .caption = fmt::format(
-          "Each point is a mixture of {} options over {} layers, with the interval of its "
-          "figure. The allocation is chosen by the sum of the losses of single "
-          "layers.",
+          "Each point is a mixture of {} options over {} layers, with the interval of its figure. "
+          "The allocation is chosen by the sum of the losses of single layers.",
           table.choices.size(), table.layers.size()),
       .x = bits ? "stored bits of weights of products, % of float32's" : "cost per multiply-add",
       .y = *measure.prefix == 0 ? std::string(measure.words)

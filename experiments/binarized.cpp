@@ -395,10 +395,9 @@ const Experiment experiment_binarized = {
     "what do networks of signs and of few bits compute exactly, and what do signs, shifts and "
     "rounded gradients cost in training",
     "Hubara et al. (NeurIPS 2016, arXiv 1602.02830; JMLR 2018, arXiv 1609.07061) claim that "
-    "networks "
-    "trained with signs for weights and activations are nearly as accurate as in float32, also "
-    "with "
-    "a normalisation and an AdaMax of shifts, and that their products are XNOR and popcount.",
+    "networks trained with signs for weights and activations are nearly as accurate as in float32, "
+    "also with a normalisation and an AdaMax of shifts, and that their products are XNOR and "
+    "popcount.",
     {{"xnor", "A dot product of n signs is 2 popcount(XNOR) - n, exactly (published)."},
      {"bit planes",
       "A first layer of 8-bit inputs is a sum of 8 products of signs, exactly (published)."},

@@ -178,8 +178,7 @@ const Experiment experiment_birder = {
     "how noisy is an update whose direction every worker sends as one random sign, does the noise "
     "fall with the number of workers, and what does training lose",
     "Peng et al. (NeurIPS 2023) claim that an adaptive optimizer whose workers send one random "
-    "sign "
-    "of the direction, without error feedback or warm-up, trains as well as Adam.",
+    "sign of the direction, without error feedback or warm-up, trains as well as Adam.",
     {{"bound", "The direction m / b lies in [-1, 1] in float32, too (derived here)."},
      {"one stage",
       "The mean of n workers' signs has the variance sum(1 - u^2) / n^2 about the mean "

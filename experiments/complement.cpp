@@ -172,8 +172,7 @@ extern const Experiment experiment_complement;
 const Experiment experiment_complement = {
     "complement",
     "what do steps that even out the wrong classes gain in accuracy and robustness, and what do "
-    "few "
-    "bits make of their gradient",
+    "few bits make of their gradient",
     "Chen et al. (ICLR 2019, arXiv 1903.01182) claim that a step that maximises the entropy of the "
     "wrong classes after each step of cross-entropy makes networks more accurate, and more robust "
     "to single-step attacks.",

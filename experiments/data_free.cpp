@@ -509,8 +509,7 @@ const Experiment experiment_data_free = {
       "here)."},
      {"ranges",
       "With ranges from samples made from the statistics top-1 is above that with noise and at "
-      "most "
-      "1 point below that with real data (published; the margin is ours).",
+      "most 1 point below that with real data (published; the margin is ours).",
       "images"},
      {"statistics",
       "The same where batch-norm statistics are estimated again on those samples, too (a "

@@ -444,9 +444,8 @@ const Experiment experiment_delayed_weights = {
     "busy does it keep a pipeline",
     "Narayanan et al. (ICML 2021, arXiv 2006.09503) claim that PipeDream-2BW, whose gradients are "
     "those of the weights one update ago, trains as accurately as without delay, holds two "
-    "versions "
-    "of the weights and never empties the pipeline. That it trains up to 20 times faster is not "
-    "tested here.",
+    "versions of the weights and never empties the pipeline. That it trains up to 20 times faster "
+    "is not tested here.",
     {{"limit",
       "On a quadratic SGD is stable up to a rate x curvature of 2 (1 + momentum) without delay, 1 "
       "- momentum with a delay of 1, and the root of Jury's conditions beyond; 1 % below it "

@@ -119,8 +119,7 @@ void add_clicks(const ExperimentRun& run, Conclusion& conclusion) {
   chart.title = "AUC lost by 4-bit tables against their size";
   chart.caption =
       "Difference to float32 on the same records, with 95 % intervals (over seeds; of one seed "
-      "over "
-      "records). All else of the network is float32.";
+      "over records). All else of the network is float32.";
   chart.x = "stored bits per element";
   chart.y = "AUC lost";
   for (std::size_t n = 0; n < study.methods.size(); ++n) {

@@ -86,14 +86,13 @@ void add_statistics(const ExperimentRun& run, Conclusion& conclusion) {
   });
   ResultTable table{
       fmt::format("statistics of n normal numbers, about {} numbers each", samples), {"n"}, {}};
-  Chart chart{.title = "Noise of the statistics of a ghost batch",
-              .caption =
-                  "Standard deviations over n normal numbers of variance 1, closed forms "
-                  "dashed.",
-              .x = "values per statistic",
-              .y = "standard deviation",
-              .log_x = true,
-              .log_y = true};
+  Chart chart{
+      .title = "Noise of the statistics of a ghost batch",
+      .caption = "Standard deviations over n normal numbers of variance 1, closed forms dashed.",
+      .x = "values per statistic",
+      .y = "standard deviation",
+      .log_x = true,
+      .log_y = true};
   for (const char* name :
        {"deviation of the mean", "deviation of the variance", "E[1 / deviation]"})
     table.header.insert(table.header.end(), {name, "predicted"});
@@ -394,8 +393,7 @@ const Experiment experiment_ghost_bn = {
       "Ghost batches train as workers with a normalisation of their own, but for the order of "
       "sums (derived here)."},
      {"logarithm",
-      "The logarithm of the updates explains the distance better than a power "
-      "(published).",
+      "The logarithm of the updates explains the distance better than a power (published).",
       "seeds"},
      {"slower than a walk",
       "As a power the distance grows no faster than that of a random walk (a contrast).", "seeds"},

@@ -331,12 +331,10 @@ extern const Experiment experiment_hadamard_classifier;
 const Experiment experiment_hadamard_classifier = {
     "hadamard-classifier",
     "does a last layer of fixed Hadamard rows classify as well as a trained one, in any format, "
-    "and "
-    "what bounds its logits",
+    "and what bounds its logits",
     "Hoffer et al. (ICLR 2018, arXiv 1801.04540) claim that the last layer of a classifier may be "
     "fixed, up to one learned scale, with little or no loss of accuracy, and that rows of a "
-    "Hadamard "
-    "matrix serve, which need neither storage nor multiplications.",
+    "Hadamard matrix serve, which need neither storage nor multiplications.",
     {{"orthogonal",
       "Rows of the whole matrix are orthogonal, and its fast transform is its product, "
       "exactly (derived here)."},

@@ -236,8 +236,7 @@ const Experiment experiment_kure = {
     "quantizer, and does training toward that law gain accuracy",
     "Shkolnik et al. (NeurIPS 2020, arXiv 2002.07686) claim that a penalty on the kurtosis makes "
     "weights near uniform, and that these are less sensitive to changes of the quantizer than "
-    "normal "
-    "weights, so that few bits and steps that are powers of two cost less accuracy.",
+    "normal weights, so that few bits and steps that are powers of two cost less accuracy.",
     {{"curves", "The error over the step follows the closed forms within 1 % (derived here)."},
      {"published curve",
       "Beyond the end of the uniform law the error is D^2 / 12, as published, within 1 % "
@@ -245,8 +244,7 @@ const Experiment experiment_kure = {
      {"optimum", "Best steps and least errors are those of the closed forms (derived here)."},
      {"theorem, published step",
       "At the published step 2a / 2^M the second derivative of the uniform law's error is below "
-      "the "
-      "normal law's (published)."},
+      "the normal law's (published)."},
      {"theorem, best step",
       "At the step of least error the uniform law is less sensitive than the normal law too (a "
       "contrast)."},

@@ -185,8 +185,7 @@ const Experiment experiment_layer_parallel = {
       "With the K - 1 rounds that unlock all stages the speed-up is at most K / (K - 1) (derived "
       "here)."},
      {"training",
-      "Training loses at most 1 point of top-1 to backpropagation (published; the margin is "
-      "ours).",
+      "Training loses at most 1 point of top-1 to backpropagation (published; the margin is ours).",
       "seeds"},
      {"few bits", "So it does with variables in few bits (a contrast).", "seeds"}},
     {{"chain_stages", "4", "4", "4", "scalar stages of tanh", whole(2, 64)},

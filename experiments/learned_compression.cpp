@@ -148,8 +148,7 @@ extern const Experiment experiment_learned_compression;
 const Experiment experiment_learned_compression = {
     "learned-compression",
     "how much do the gradients of workers share, what does an autoencoder make of it, and what "
-    "does "
-    "training lose whose gradients it encodes",
+    "does training lose whose gradients it encodes",
     "Abrahamyan et al. (IEEE TNNLS 2021, arXiv 2103.08870) claim that gradients of workers are "
     "correlated, and that an autoencoder trained during the first steps encodes what they have in "
     "common at little loss of accuracy.",

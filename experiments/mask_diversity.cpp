@@ -253,8 +253,7 @@ void add_censuses(const ExperimentRun& run, const std::vector<LabelledNet>& nets
   Chart chart = chart_of(normal);
   conclusion.tables.push_back(
       table_of("Masks of independent normal weights (4:8-T: entropy from that of kinds of masks, "
-               "see text; >=: "
-               "from collisions, where most masks were seen once)",
+               "see text; >=: from collisions, where most masks were seen once)",
                normal));
   for (const LabelledNet& net : nets) {
     const std::vector<Census> weights = of_weights(*net.graph);
@@ -277,8 +276,7 @@ void add_censuses(const ExperimentRun& run, const std::vector<LabelledNet>& nets
       "logarithm of their number: " +
       ratios +
       ". Masks that permuting rows and columns maps to each other are equally likely there, so "
-      "that "
-      "the entropy of 4:8-T follows from the shares of those kinds.");
+      "that the entropy of 4:8-T follows from the shares of those kinds.");
 }
 
 Conclusion run_mask_diversity(const ExperimentRun& run) {
@@ -308,8 +306,7 @@ const Experiment experiment_mask_diversity = {
     "how many masks does a sparsity pattern allow, which of them occur, and does accuracy rise "
     "with their number",
     "Hubara et al. (NeurIPS 2021, arXiv 2102.08124) claim that at equal density accuracy rises "
-    "with "
-    "mask diversity, the number of masks that a pattern admits.",
+    "with mask diversity, the number of masks that a pattern admits.",
     {{"accuracy",
       "One-shot accuracy rises with mask diversity: their rank correlation is above 0 "
       "(published)."},

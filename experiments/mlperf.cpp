@@ -327,8 +327,7 @@ const Experiment experiment_mlperf = {
       "equation says (derived here)."},
      {"dependent",
       "270,336 queries of Server give the 99 % tail within its margin at 99 %, though the "
-      "latencies "
-      "of a busy queue depend on one another (published; the queue is ours)."}},
+      "latencies of a busy queue depend on one another (published; the queue is ours)."}},
     {{"services", "exponential(1000),constant(0.001)",
       "exponential(1000),constant(0.001),lognormal(0.001,0.0005)",
       "exponential(1000),constant(0.001),normal(0.001,0.0002),lognormal(0.001,0.0005),"

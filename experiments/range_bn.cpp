@@ -185,8 +185,7 @@ const Experiment experiment_range_bn = {
       "errors within 2 % (derived here)."},
      {"angle, few bits", "So it is with 1 and 2 bits (a contrast)."},
      {"angle, normal law",
-      "Angles of normal numbers are those of the cells of their law within "
-      "2 % (derived here)."},
+      "Angles of normal numbers are those of the cells of their law within 2 % (derived here)."},
      {"angle, bound", "No angle exceeds the published bound (published)."},
      {"angle, signs", "Signs of normal numbers are 37.07 degrees away, within 2 % (published)."},
      {"accuracy",

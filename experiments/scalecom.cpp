@@ -192,9 +192,8 @@ const Experiment experiment_scalecom = {
     "how close does one worker's choice of places come to the best one as workers correlate, what "
     "does it save on the wire, and what does training lose",
     "Chen et al. (NeurIPS 2020, arXiv 2104.11125) claim that workers' gradients with error "
-    "feedback "
-    "correlate, so that the places of one serve all, and that training with gradients compressed "
-    "65 to 400 times loses little, also at 64 workers.",
+    "feedback correlate, so that the places of one serve all, and that training with gradients "
+    "compressed 65 to 400 times loses little, also at 64 workers.",
     {{"contraction",
       "What the chosen, the best and random places lose follows the closed forms (derived here)."},
      {"union",

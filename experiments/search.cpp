@@ -91,8 +91,7 @@ SearchSpace rank_space(const ExperimentRun& run, const Workbench& bench, const S
   run.say(fmt::format("gains of {} operands", operands.size()));
   const std::vector<double> gains = output_gains(operands, bench, run.folders.cache);
   run.say(fmt::format(
-      "noise of {} options of weights and {} of activations, about {:.0f} s of a "
-      "processor",
+      "noise of {} options of weights and {} of activations, about {:.0f} s of a processor",
       weights.size(), activations.size(),
       kIntegralSeconds *
           static_cast<double>((weights.size() + activations.size()) * operands.size()) / 2));

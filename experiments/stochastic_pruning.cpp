@@ -256,9 +256,8 @@ Chart chart_of(const std::string& data, const Compared& c) {
   Chart chart{
       .title = fmt::format("Accuracy of {} on {} against gradient sparsity", c.net, data),
       .caption = fmt::format(
-          "Difference of top-1 to dense training over {}, with its 95 % interval by "
-          "Student's "
-          "t law paired by seed, against the share of zeros in what weight gradients read. "
+          "Difference of top-1 to dense training over {}, with its 95 % interval by Student's t "
+          "law paired by seed, against the share of zeros in what weight gradients read. "
           "Thresholds are means of those of the last steps, by the normal law (plans: by the law "
           "that they are made under); everything else float32.",
           counted(std::ssize(c.top1[0]), "seed")),
@@ -421,9 +420,8 @@ const Experiment experiment_stochastic_pruning = {
     "how many elements of a gradient does unbiased pruning below a threshold set to zero, and how "
     "much accuracy does training lose",
     "Ye et al. claim that pruning small gradients stochastically, which leaves no bias, reaches "
-    "the "
-    "zeros that a normal law predicts and costs training little; Chmiel et al. (ICLR 2021) claim "
-    "that gradients follow a lognormal law and that layers should share zeros unequally.",
+    "the zeros that a normal law predicts and costs training little; Chmiel et al. (ICLR 2021) "
+    "claim that gradients follow a lognormal law and that layers should share zeros unequally.",
     {{"laws",
       "On numbers of its own law, a threshold's zeros, added variance and cosine equal their "
       "closed forms (derived here)."},
@@ -447,8 +445,7 @@ const Experiment experiment_stochastic_pruning = {
       "seeds"},
      {"operations",
       "At the largest p backpropagation needs 5.92 times fewer multiply-adds (a contrast: "
-      "published "
-      "is a time on an accelerator).",
+      "published is a time on an accelerator).",
       "seeds"},
      {"plans",
       "Plans reach their share of zeros within 0.05, with laws fitted once (derived here).",

@@ -30,8 +30,7 @@ TrainTrial trial_of(const ExperimentRun& run, const Plan& plan, const std::strin
   const std::int64_t samples = trial.train_samples;
   if (samples < std::max(plan.ranked, plan.probes))
     throw usage_error(
-        fmt::format("--set: train_samples: expected at least ranked = {} and probes = "
-                    "{}, not {}",
+        fmt::format("--set: train_samples: expected at least ranked = {} and probes = {}, not {}",
                     plan.ranked, plan.probes, samples));
   const std::int64_t steps =
       trial.options.epochs * ((samples + trial.options.batch - 1) / trial.options.batch);
@@ -74,9 +73,8 @@ void add_training(const ExperimentRun& run, const net::Dataset& data, const Plan
   std::vector<StudyColumn> columns = {name_column("operands", methods)};
   Chart chart{.title = trial.net + ": flipped labels found by self-influence",
               .caption =
-                  "Training samples in the order of their self-influence over the "
-                  "checkpoints; means over the seeds. Operands of gradients are rounded to "
-                  "nearest.",
+                  "Training samples in the order of their self-influence over the checkpoints; "
+                  "means over the seeds. Operands of gradients are rounded to nearest.",
               .x = "samples looked at, %",
               .y = "flipped labels among them, %"};
   std::vector<PairedGain> above_chance;

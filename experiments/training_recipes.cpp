@@ -375,8 +375,7 @@ const Experiment experiment_training_recipes = {
       "train_samples"},
      {"stable",
       "No recipe's mean loss of `spike_steps` steps rises by more than `spike` above the least "
-      "such "
-      "mean before (published; the margin is ours).",
+      "such mean before (published; the margin is ours).",
       "spike_steps"}},
     {{"net", "char-transformer", "char-transformer", "char-transformer", "network to train",
       takes_network()},

@@ -300,9 +300,8 @@ const Experiment experiment_transposable = {
     "how much do transposable N:M masks lose compared with other patterns of density 50 %, and "
     "what repairs the loss",
     "Hubara et al. (NeurIPS 2021, arXiv 2102.08124) claim that N:M masks of rows and columns at "
-    "once "
-    "cost little more than N:M masks of rows, and that AdaPrune, a few calibration images and no "
-    "training, brings a network that was pruned once back to its accuracy.",
+    "once cost little more than N:M masks of rows, and that AdaPrune, a few calibration images and "
+    "no training, brings a network that was pruned once back to its accuracy.",
     {{"magnitude",
       "The share of normal magnitudes that each pattern prunes is known (derived here)."},
      {"order",

@@ -536,9 +536,8 @@ std::string best_sentence(const std::vector<ZapResults>& results, ZapCare care) 
   }
   return fmt::format(
       "With {} the largest saving for less than {} points of top-1 is {:.1f} % of the "
-      "convolutions' "
-      "multiply-adds ({:.1f} to {:.1f} % over seeds; {:.1f} % less the predictors' own): {}, "
-      "threshold {}; {} points.",
+      "convolutions' multiply-adds ({:.1f} to {:.1f} % over seeds; {:.1f} % less the predictors' "
+      "own): {}, threshold {}; {} points.",
       to_string(care), 100 * kZapLoss, 100 * best.at.saving, 100 * best.at.least_saving,
       100 * best.at.largest_saving, 100 * best.at.net_saving, name_of(*best.of),
       fmt::format("{:.2f}", fmt::join(best.at.thresholds, ", ")),
@@ -618,8 +617,7 @@ const Experiment experiment_zap = {
     "how many multiply-adds does a network save if the zeros behind its ReLUs are predicted, and "
     "how much accuracy does it lose",
     "Shomron et al. (ECCV 2020, arXiv 1909.07636) claim that light predictors of which activations "
-    "a "
-    "ReLU makes zero save a large part of a convolution's multiply-adds at little accuracy.",
+    "a ReLU makes zero save a large part of a convolution's multiply-adds at little accuracy.",
     {{"saving",
       "At some mask, threshold or budget 25 % of the convolutions' multiply-adds are saved "
       "for less than 0.5 points of top-1 (published; the margin is ours).",

@@ -218,8 +218,7 @@ void add_blocks(py::module_& m) {
       .def_property_readonly(
           "sqnr", &sqnr_of,
           "10 log10 of signal over noise in dB, over the elements that are finite before and "
-          "after: "
-          "inf without noise, nan of zeros. It reads x, which must not have changed.")
+          "after: inf without noise, nan of zeros. It reads x, which must not have changed.")
       .def_property_readonly(
           "bits_per_element",
           [](const Quantized& q) { return stored_bits(*q.arrays.how.format, q.arrays.layout); },

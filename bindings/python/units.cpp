@@ -329,8 +329,7 @@ Signature trace_signature(
     "trace", "a, b, c=None, *, " + kOperands + ", b_layout='kn', at=None, dots=False",
     "How output `at`, (i, j) or (product, i, j), came about: a numemu.Trace, a dict of its steps, "
     "each with its terms, what was cut and the register, as `numemu gemm --trace --json` prints "
-    "it; "
-    "str() gives the text of `numemu gemm --trace`.\n\n" +
+    "it; str() gives the text of `numemu gemm --trace`.\n\n" +
         kOperandsDoc + kLayoutDoc + "dots: the arrays are those of dot(), and `at` is a number.");
 Signature verify_bits_signature(
     "verify",

@@ -105,8 +105,7 @@ int run_dequantize(const DequantizeOptions& options) {
   if (own)
     throw usage_error(
         "--in: expected no option of arrays of codes beside it but --tensor, --packed, --memory "
-        "and "
-        "--out");
+        "and --out");
   if (options.list) return list_tensors(options);
   if (request.out.empty()) throw usage_error("--out: expected a file");
   return unpack(options);

@@ -94,8 +94,7 @@ std::vector<std::size_t> axes_of(const policies::MaskPolicy& policy, const Array
   const auto rank = std::ssize(shape);
   if (policy.rule->span == MaskSpan::tensor)
     throw usage_error(
-        fmt::format("--rule: {} has no pattern of groups, expected one such as "
-                    "greedy(2:4)",
+        fmt::format("--rule: {} has no pattern of groups, expected one such as greedy(2:4)",
                     policies::to_string(policy)));
   if (policy.rule->span == MaskSpan::tile)
     return {static_cast<std::size_t>(rank - 1), static_cast<std::size_t>(rank - 2)};

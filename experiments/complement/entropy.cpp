@@ -323,9 +323,8 @@ void add_ways(const ExperimentRun& run, std::int64_t rows, Conclusion& conclusio
   Chart chart{.title = fmt::format("Error of the complement entropy in {}, {} classes", format.name,
                                    classes),
               .caption =
-                  "Mean absolute error by the margin of the label's logit over the largest "
-                  "other; by division the remainder 1 - p is a multiple of the format's "
-                  "spacing below 1.",
+                  "Mean absolute error by the margin of the label's logit over the largest other; "
+                  "by division the remainder 1 - p is a multiple of the format's spacing below 1.",
               .x = "margin",
               .y = "error, nats",
               .log_y = true};

@@ -85,8 +85,7 @@ SumLaws::SumLaws(const stats::LatencyLaw& law, std::int64_t micro_batches) : law
   if (8 * spacing_ > std::sqrt(law.variance) && points > 1) {
     throw Error(
         fmt::format("latency {}: draws from {:.4g} to {:.4g} are too wide for closed forms, "
-                    "expected a range of "
-                    "at most {} standard deviations, {:.4g}",
+                    "expected a range of at most {} standard deviations, {:.4g}",
                     law.name, low_, high, (kPoints - 1) / 8,
                     std::sqrt(law.variance) * static_cast<double>((kPoints - 1) / 8)));
   }

@@ -346,10 +346,9 @@ ResultTable table_of(const std::vector<Case>& cases, const std::vector<Measured>
 void draw(const std::vector<Case>& cases, const std::vector<Measured>& measured,
           Conclusion& conclusion) {
   const Accumulation& step = cases.front().step;
-  const std::string what = fmt::format(
-      "{} micro-batches a step, overhead {}; times in units of the "
-      "latency law",
-      step.micro_batches, step.overhead);
+  const std::string what =
+      fmt::format("{} micro-batches a step, overhead {}; times in units of the latency law",
+                  step.micro_batches, step.overhead);
   Chart workers{.title = "Effective speed-up at the automatic threshold over workers",
                 .caption = what + ". Predicted: exact law of sums, at its best threshold.",
                 .x = "workers",

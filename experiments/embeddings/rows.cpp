@@ -277,8 +277,7 @@ Chart chart_of(const std::vector<Losses>& all) {
   chart.caption =
       "Normal rows, 16 levels with float16 parameters, 95 % intervals over tables. KMEANS and "
       "GREEDY(1000, 0.5) meet at large d; GREEDY(200, 0.16) returns to ASYM where the best range "
-      "is "
-      "beyond its search.";
+      "is beyond its search.";
   chart.x = "d, elements of a row";
   chart.y = "||X - Q(X)|| / ||X||";
   chart.log_x = true;

@@ -33,9 +33,8 @@ std::string why_no_figure(const net::ScoreTable& table, double value) {
   }
   if (nan > 0)
     return fmt::format(
-        "the figures of {} of {} samples are NaN, as outputs are NaN or nothing is "
-        "compared",
-        nan, table.samples());
+        "the figures of {} of {} samples are NaN, as outputs are NaN or nothing is compared", nan,
+        table.samples());
   if (infinite > 0)
     return fmt::format("the figures of {} of {} samples are infinite", infinite, table.samples());
   return std::isinf(value) ? "infinite: no sample differs from what it is compared with"

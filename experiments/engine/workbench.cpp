@@ -279,8 +279,7 @@ TrainedNet load_trained_net(const std::string& name, const net::Dataset& dataset
     if (!std::filesystem::exists(path)) {
       throw Error(
           fmt::format("numemu ships no trained {} for {}; train one with `numemu train --net {} "
-                      "--data ... --out DIR` and "
-                      "give its .safetensors file as the network",
+                      "--data ... --out DIR` and give its .safetensors file as the network",
                       name, dataset.name(), name));
     }
     architecture = name;

@@ -238,9 +238,8 @@ void add_sums(const ExperimentRun& run, Conclusion& conclusion) {
   Chart chart{
       .title = "Sums in a 1-6-9 register by length and chunk",
       .caption = fmt::format(
-          "Uniform numbers of mean and deviation 1, to nearest after each addition, mean of "
-          "{} sums; dashed: the walk over binades. A chunk of 1 adds one by one and stalls "
-          "at 4,096.",
+          "Uniform numbers of mean and deviation 1, to nearest after each addition, mean of {} "
+          "sums; dashed: the walk over binades. A chunk of 1 adds one by one and stalls at 4,096.",
           repeats),
       .x = "numbers added",
       .y = "sum over exact sum",

@@ -281,9 +281,8 @@ void add_curves(const ExperimentRun& run, Conclusion& conclusion) {
   Chart chart{
       .title = "Mean squared error over the step",
       .caption = fmt::format(
-          "KURE's quantizer of 2^M + 1 levels, {} numbers of unit variance; closed forms "
-          "dashed. Below the best step the uniform law's error rises faster, above it stays "
-          "lower.",
+          "KURE's quantizer of 2^M + 1 levels, {} numbers of unit variance; closed forms dashed. "
+          "Below the best step the uniform law's error rises faster, above it stays lower.",
           samples),
       .x = "step over the best step",
       .y = "mean squared error",
@@ -314,9 +313,8 @@ void add_curves(const ExperimentRun& run, Conclusion& conclusion) {
   judge_theorem(bits, conclusion);
   conclusion.sentences.push_back(fmt::format(
       "At the published step 2a / 2^M the second derivative of the uniform law's error is 1/2, "
-      "below "
-      "the normal law's; at the step 2a / (2^M + 1) where the error is least it is 2^(M-1), above "
-      "it: with {} bits {:.1f} against {:.2f}.",
+      "below the normal law's; at the step 2a / (2^M + 1) where the error is least it is 2^(M-1), "
+      "above it: with {} bits {:.1f} against {:.2f}.",
       bits.back(), curvature(Law::uniform, bits.back(), best_step(Law::uniform, bits.back())),
       curvature(Law::normal, bits.back(), best_step(Law::normal, bits.back()))));
   conclusion.tables.push_back(theorem_table(bits));

@@ -124,8 +124,7 @@ std::span<const System> published_systems() {
       {"Scalable 8-bit training and Range BN",
        "Banner et al., NeurIPS 2018, arXiv 1805.11046",
        {{"The range of a batch times 1 / sqrt(2 ln n) serves as its deviation (a constant factor "
-         "is "
-         "left to the scale that follows)",
+         "is left to the scale that follows)",
          "paper", "range-bn", "published"},
         {"The mean range lies between two bounds", "paper", "range-bn", "bounds"},
         {"The constant of the published code estimates the deviation", "repository", "range-bn",
@@ -232,8 +231,7 @@ std::span<const System> published_systems() {
        {{"24,576 queries give the 90 % tail within its margin at 99 % confidence", "paper",
          "mlperf", "independent", "", "99 % of runs"},
         {"270,336 queries give the 99 % tail of Server within its margin at 99 % confidence (by "
-         "the "
-         "binomial law; here of a busy queue, whose latencies depend on one another)",
+         "the binomial law; here of a busy queue, whose latencies depend on one another)",
          "paper", "mlperf", "dependent", "", "99 % of runs"}}},
       {"Birder",
        "Peng et al., NeurIPS 2023",

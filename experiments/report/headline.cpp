@@ -178,8 +178,7 @@ std::vector<std::string> prediction_sentences(const Verdicts& v) {
     out.push_back(fmt::format(
         "The predicted SQNR of the network's output holds (within {:g} dB) in {} of {} "
         "configurations{} it differs from the measured one by {:.2f} dB in the median and by at "
-        "most "
-        "{:.2f} dB.",
+        "most {:.2f} dB.",
         kLayerHolds, v.outputs.holds, v.outputs.compared(),
         v.outputs.not_finite == 0
             ? ";"

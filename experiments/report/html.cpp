@@ -131,8 +131,7 @@ namespace {
 
 constexpr const char* kNoCharts =
     "<p class=\"notice\">This program was built without its charting libraries (Node.js was "
-    "missing, "
-    "or npm could not fetch them), so the report has tables only. For the charts install "
+    "missing, or npm could not fetch them), so the report has tables only. For the charts install "
     "<code>node</code> and <code>npm</code>, build again (<code>cmake --build</code>) and run "
     "<code>numemu report</code> on the sweep's folder. The rows need not be computed again.</p>";
 

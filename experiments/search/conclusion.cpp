@@ -414,8 +414,7 @@ void say_cheapest(const ExperimentRun& run, const std::vector<SearchEntry>& fron
         least == cheapest.order.end()
             ? ""
             : fmt::format(
-                  " The least loss was {:+.2f} [{:+.2f}, {:+.2f}] points, by {} with "
-                  "{:.3f} bits.",
+                  " The least loss was {:+.2f} [{:+.2f}, {:+.2f}] points, by {} with {:.3f} bits.",
                   100 * least->mean(), 100 * least->loss.low, 100 * least->loss.high,
                   front[least->candidate].name, front[least->candidate].configured.bits);
     std::string next = " More bits (--bits) or --tune light may find one.";

@@ -268,8 +268,7 @@ std::string systems_markdown(const std::vector<ConcludedRun>& runs) {
                        markdown_cell(system.paper), commands_of(system));
     out +=
         "| published claim | run; worst finding | predicted ± tolerance | measured ± half of 95 % "
-        "| 95 % | verdict "
-        "|\n|---|---|---:|---:|---|---|\n";
+        "| 95 % | verdict |\n|---|---|---:|---:|---|---|\n";
     for (const PublishedClaim& claim : system.claims) out += markdown_rows(claim, runs);
   }
   return out;

@@ -136,8 +136,7 @@ void add_exchange_figure(std::vector<WireRule> rules, const Settings& settings,
       .caption = fmt::format(
           "Predicted by the alpha-beta model, each rule at its fastest topology: a gradient of "
           "{:g} elements, {:g} seconds of coding each, nodes of {}, {} within them, {} between "
-          "them. Named points: where a rule "
-          "begins or ceases to be faster than dense float32.",
+          "them. Named points: where a rule begins or ceases to be faster than dense float32.",
           setup.elements, setup.coding, setup.cluster.node, link_text(setup.cluster.inside),
           link_text(setup.cluster.between)),
       .x = "workers",

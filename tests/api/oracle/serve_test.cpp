@@ -152,8 +152,7 @@ TEST_CASE("api serve: comments are passed over, a wrong line ends the answers", 
         "in: line 1: b: expected a code of 6 bits, found '4F'");
   const api::VectorOptions unit = {.unit = "h100.wgmma.e4m3.f32", .k = 2};
   const std::string asked =
-      "# numemu-questions 1 a=float8_e4m3fn b=float8_e4m3fn c=float32 "
-      "d=float32 k=2\n";
+      "# numemu-questions 1 a=float8_e4m3fn b=float8_e4m3fn c=float32 d=float32 k=2\n";
   CHECK(served(unit, asked + "38 38 38 38 00000000\n") == "40000000\n");
   CHECK(served({.unit = "h100.wgmma.e4m3.f32", .k = 4}, asked) ==
         "in: line 1: expected '# numemu-questions 1 a=float8_e4m3fn b=float8_e4m3fn c=float32 "

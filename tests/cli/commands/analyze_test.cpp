@@ -116,9 +116,8 @@ TEST_CASE("analyze: means of errors are undecided where the MSE that they are ju
 
 TEST_CASE("analyze: results that are not finite are counted and left out of the errors", "[fast]") {
   const AnalyzeScratch s;
-  const Json json = s.json(
-      "--format float8_e4m3fn --dist uniform --scale 0.001 --overflow ieee "
-      "--n 20000");
+  const Json json =
+      s.json("--format float8_e4m3fn --dist uniform --scale 0.001 --overflow ieee --n 20000");
   // Beyond 464 * 0.001 everything is NaN.
   const double scale = static_cast<double>(0.001F);
   CHECK(json["figures"]["nan"]["predicted"].get<double>() == Approx(1 - 464 * scale));
@@ -246,8 +245,7 @@ TEST_CASE("analyze: many formats and laws share one table with their limits", "[
         find("nvfp4", "normal")["sqnr_db"].get<double>() + 1);
 
   const Result r = s.analyze(
-      "--format e2m1,int4 --dist 'student-t:4' --scale-rule best,absmax,"
-      "power-of-two --csv t.csv");
+      "--format e2m1,int4 --dist 'student-t:4' --scale-rule best,absmax,power-of-two --csv t.csv");
   INFO(r.err);
   REQUIRE(r.code == 0);
   CHECK_THAT(r.out, Contains("rne saturate"));

@@ -238,8 +238,7 @@ TEST_CASE("safetensors: the only tensor or one by name", "[fast]") {
   two("F4", "\x38\x38\x07");
   check_refused(
       s.call("decode --in two.safetensors --tensor a --out y.npy"),
-      "two.safetensors: tensor 'a': data_offsets: expected 1 byte for F4 of shape [1, 2], "
-      "found 2");
+      "two.safetensors: tensor 'a': data_offsets: expected 1 byte for F4 of shape [1, 2], found 2");
   two("I16", "\x01\x02\x03\x04\x05");
   check_refused(s.call("decode --in two.safetensors --tensor a --out y.npy"),
                 "two.safetensors: tensor 'a': dtype: expected F4, ");

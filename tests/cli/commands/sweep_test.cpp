@@ -106,14 +106,9 @@ TEST_CASE("a dry run names points as reports do, no two alike; --quiet leaves pa
   CHECK(first.substr(6) != second.substr(6));
   CHECK_THAT(first, Catch::EndsWith("float32 / int8 + top.fc1 float32 on exact"));
   const Result swept = s.run("sweep s.json --out 'a\u202eb' --quiet");
-  CHECK(swept.out ==
-        "a\u202e"
-        "b/report.html\n");
+  CHECK(swept.out == "a\u202eb/report.html\n");
   // Existing rows took no time and must not count in the rate.
-  CHECK_THAT(s.run("sweep s.json --out 'a\u202e"
-                   "b'")
-                 .err,
-             Catch::Contains("- left  point 1 of "));
+  CHECK_THAT(s.run("sweep s.json --out 'a\u202eb'").err, Catch::Contains("- left  point 1 of "));
 }
 
 TEST_CASE("a gate is told with --quiet, and is undecided while points are missing", "[fast]") {
@@ -130,8 +125,7 @@ TEST_CASE("a gate is told with --quiet, and is undecided while points are missin
   const std::string rows = read_file(s.path + "/r/rows.jsonl");
   s.file("r/rows.jsonl", rows.substr(0, rows.find('\n') + 1));
   const std::string undecided =
-      "1 of 1 pass; 1 of 2 points present, so the gate as a whole is "
-      "undecided.\n";
+      "1 of 1 pass; 1 of 2 points present, so the gate as a whole is undecided.\n";
   const Result strict = s.run("report r" + gate);
   CHECK(strict.code == 1);
   CHECK_THAT(strict.out, Catch::Contains(undecided));

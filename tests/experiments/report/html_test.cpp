@@ -254,8 +254,7 @@ TEST_CASE("a prediction that is withheld gives its reason, one without the unit 
   CHECK(has(page, "– <small class=\"why\">zero points are not modelled</small>"));
   CHECK(has(page, "<small>unit left out</small>"));
   CHECK(has(page,
-            "Predictions exclude the rounding noise of these units: "
-            "nvidia.h100.wgmma.e4m3.f32."));
+            "Predictions exclude the rounding noise of these units: nvidia.h100.wgmma.e4m3.f32."));
 }
 
 TEST_CASE("rows of any shape give a page", "[fast]") {

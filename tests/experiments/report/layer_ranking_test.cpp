@@ -158,9 +158,8 @@ TEST_CASE("layers of a recipe are ranked against the recipe as it is", "[fast]")
         std::vector<std::string>{"fc1", "conv2", "conv1", "fc3", "fc2", "all layers"});
   CHECK(ranking_sentences(ranking)[0] ==
         "int8 on f32.sequential: lowest SQNR: fc1 (12.9 dB (-0.3), -3.00 points (+4.00)), not "
-        "distinguishable "
-        "from conv2; the recipe as it is: 13.2 dB, -7.00 points; all layers: 9.0 dB (-4.2), "
-        "-6.00 points (+1.00).");
+        "distinguishable from conv2; the recipe as it is: 13.2 dB, -7.00 points; all layers: 9.0 "
+        "dB (-4.2), -6.00 points (+1.00).");
   CHECK_THAT(ranking_rule(ranking), Catch::Contains("The recipe as it is: 13.2 dB"));
 }
 
