@@ -58,8 +58,7 @@ struct ResultTable {
   std::vector<std::string> header;
   std::vector<std::vector<std::string>> rows;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("title", self.title);
     visit("header", self.header);
     visit("rows", self.rows);
@@ -73,8 +72,7 @@ struct ChartPointRow {
   Member<double> x, y;
   Member<Ends> ci95;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("name", self.name, kIfAny);
     visit("x", self.x);
     visit("y", self.y);
@@ -86,8 +84,7 @@ struct ChartSeriesRow {
   bool predicted = false;
   std::vector<ChartPointRow> points;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("name", self.name);
     visit("predicted", self.predicted);
     visit("points", self.points);
@@ -99,8 +96,7 @@ struct ChartRow {
   bool log_x = false, log_y = false;
   std::vector<ChartSeriesRow> series;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("kind", self.kind);
     visit("title", self.title);
     visit("caption", self.caption);
@@ -131,8 +127,7 @@ struct FindingRow {
     return (*ci95->high - *ci95->low) / 2;
   }
 
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("what", self.what);
     visit("predicted", self.predicted);
     visit("measured", self.measured);
@@ -155,8 +150,7 @@ struct ClaimRow {
   /// Of its findings; a file may have any numbers, of which negative ones count as 0.
   VerdictCounts counts() const;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("key", self.key);
     visit("claim", self.claim);
     visit("holds", self.holds);
@@ -179,8 +173,7 @@ struct ExperimentFile {
   std::vector<FindingRow> findings;
   std::vector<ChartRow> charts;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("numemu_experiment", self.schema);
     visit("name", self.name);
     visit("question", self.question);

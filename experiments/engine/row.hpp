@@ -56,13 +56,11 @@ struct NetworkIdentity {
   std::string weights_as_codes;  ///< how many are stored so; "" for none
   std::string trained;           ///< "under a recipe", "" otherwise
 
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("net", self.net, kIfAny);
     file_fields(self, visit);
   }
-  template <class Self, class Visit>
-  static void file_fields(Self& self, const Visit& visit) {
+  static void file_fields(auto& self, const auto& visit) {
     visit("weights", self.weights, kIfAny);
     visit("graph", self.graph, kIfAny);
     visit("tuned_from", self.tuned_from, kIfAny);
@@ -87,8 +85,7 @@ struct RowPoint : NetworkIdentity {
 
   bool empty() const { return net.empty() && data.empty() && recipe.is_null(); }
 
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("net", self.net, kIfAny | kNeeded);
     visit("data", self.data, kIfAny | kNeeded);
     visit("eval_images", self.eval_images);
@@ -108,8 +105,7 @@ struct RowPoint : NetworkIdentity {
 struct RowBits {
   Member<double> weight, activation, product_weight;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("weight", self.weight, kNeeded);
     visit("activation", self.activation, kNeeded);
     visit("product_weight", self.product_weight);
@@ -133,8 +129,7 @@ struct RowMetrics {
   Member<std::int64_t> sqnr_samples;
   Member<double> sqnr_without_mean_db, sqnr_gained_db, gain;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("top1", self.top1, kNeeded | kExcusable);
     visit("n", self.n, kNeeded);
     visit("ci95", self.ci95, kNeeded | kExcusable);
@@ -175,8 +170,7 @@ struct RowScore {
   Member<double> predicted;  ///< and where the measured value is expected, at 95 %
   Member<Ends> predicted_ci95;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("name", self.name);
     visit("value", self.value);
     visit("ci95", self.ci95);
@@ -199,8 +193,7 @@ struct RowAnswers {
   std::uint64_t n = 0;
   std::string right;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("n", self.n);
     visit("right", self.right);
   }
@@ -214,8 +207,7 @@ struct RowFit {
   Member<double> db;
   Member<Verdict> verdict;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("family", self.family);
     visit("ks", self.ks);
     visit("threshold", self.threshold);
@@ -235,8 +227,7 @@ struct RowTensor {
 
   bool accepted() const { return fitted && fitted->accepted == true; }
 
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("layer", self.layer);
     visit("role", self.role);
     visit("format", self.format);
@@ -261,8 +252,7 @@ struct RowLayer {
   Member<double> overflow, underflow, invalid, saturated;
   std::string left_out;  ///< why nothing is predicted
 
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("name", self.name);
     visit("gemm", self.gemm, kIfAny);
     visit("unit", self.unit, kIfAny);
@@ -285,8 +275,7 @@ struct RowExpected {
   Member<Ends> ci95;
   Member<Verdict> verdict;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("value", self.value);
     visit("ci95", self.ci95);
     visit("verdict", self.verdict);
@@ -302,8 +291,7 @@ struct RowAccuracy {
   Member<std::int64_t> samples;
   Member<RowExpected> top1, changed, loss;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("samples", self.samples);
     visit("top1", self.top1);
     visit("changed", self.changed);
@@ -319,8 +307,7 @@ struct RowPrediction {
   std::vector<RowTensor> tensors;
   std::string left_out, ignores;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("version", self.version);
     visit("sqnr_db", self.sqnr_db);
     visit("sqnr_error_db", self.sqnr_error_db);
@@ -339,8 +326,7 @@ struct LostCounts {
   std::int64_t of = 0, nan = 0, infinite = 0;
   std::int64_t lost() const { return nan + infinite; }
 
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("of", self.of);
     visit("nan", self.nan);
     visit("infinite", self.infinite);
@@ -353,8 +339,7 @@ struct LostLayer {
   std::vector<std::string> causes;
   std::int64_t lost() const { return nan + infinite; }
 
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("name", self.name);
     visit("of", self.of);
     visit("nan", self.nan);
@@ -369,8 +354,7 @@ struct LostNumbers {
   LostCounts outputs;
   std::vector<LostLayer> layers;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("samples", self.samples);
     visit("outputs", self.outputs);
     visit("layers", self.layers);
@@ -381,8 +365,7 @@ struct RowLost {
   /// Those of the test samples, else those that SQNR is measured on; null without either.
   const LostNumbers* counted() const { return test ? &*test : reference ? &*reference : nullptr; }
 
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("test", self.test);
     visit("reference", self.reference);
   }
@@ -392,8 +375,7 @@ struct RowLost {
 struct RowLosses {
   std::string file, digest, score;
 
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("file", self.file);
     visit("digest", self.digest);
     visit("score", self.score);
@@ -408,8 +390,7 @@ struct RowGate {
   Member<std::int64_t> images, images_needed;
   std::string verdict;  ///< "pass", "fail", "undecided"
 
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("target", self.target);
     visit("metric", self.metric);
     visit("value", self.value);
@@ -447,8 +428,7 @@ struct Row {
   /// Whether the point turns predictions off.
   bool turned_off() const { return point.predictions == false; }
 
-  template <class Self, class Visit>
-  static void fields(Self& self, const Visit& visit) {
+  static void fields(auto& self, const auto& visit) {
     visit("point", self.point, kIfAny);
     visit("key", self.key, kIfAny);
     visit("recipe_name", self.recipe_name, kIfAny);
